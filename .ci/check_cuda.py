@@ -1,0 +1,72 @@
+"""Reads the log of a CUDA build made with `-Xptxas -v`: prints each kernel's registers, fails on any spill.
+
+Usage: check_cuda.py LOG ARCHITECTURE...    (for instance: check_cuda.py build.log 75 80 90 100 120)
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ENTRY = re.compile(r"Compiling entry function '(?P<name>\S+)' for 'sm_(?P<architecture>\w+)'")
+PROPERTIES = re.compile(r"Function properties for '?(?P<name>[\w$.]+)'?")
+SPILLS = re.compile(r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads")
+REGISTERS = re.compile(r"Used (?P<registers>\d+) registers")
+SHARED = re.compile(r"(?P<shared>\d+) bytes smem")
+
+
+def demangle(names):
+    """Returns the C++ name of each mangled name, without its parameters where c++filt is at hand."""
+    program = shutil.which("c++filt")
+    if program is None:
+        return dict(zip(names, names, strict=True))
+    mangled = "\n".join(names)
+    plain = subprocess.run([program, "-p"], input=mangled, capture_output=True, text=True, check=True)  # noqa: S603
+    return dict(zip(names, plain.stdout.splitlines(), strict=True))
+
+
+def read_report(lines):
+    """Returns {kernel: {architecture: "registers"}} and the list of spills, as sentences."""
+    kernels, spills = {}, []
+    kernel = function = architecture = None
+    for line in lines:
+        if match := ENTRY.search(line):
+            kernel, architecture = match["name"], match["architecture"]
+        elif match := PROPERTIES.search(line):
+            function = match["name"]
+        elif match := SPILLS.search(line):
+            if int(match["stores"]) or int(match["loads"]):
+                spills.append(f"{function} for sm_{architecture}: {match[0]}")
+        elif match := REGISTERS.search(line):
+            shared = SHARED.search(line)
+            used = match["registers"] + (f"+{int(shared['shared'])} B" if shared else "")
+            kernels.setdefault(kernel, {})[architecture] = used
+    return kernels, spills
+
+
+def print_table(kernels, architectures):
+    """Prints registers (and bytes of static shared memory) for each kernel and architecture."""
+    names = demangle(list(kernels))
+    print("registers + static shared memory".ljust(60), *(f"sm_{a}".rjust(12) for a in architectures))
+    for kernel, used in kernels.items():
+        print(names[kernel][:60].ljust(60), *(used.get(a, "missing").rjust(12) for a in architectures))
+
+
+def main(log, *architectures):
+    """Returns the exit status: 0 when every kernel is there for every architecture and nothing spills."""
+    kernels, problems = read_report(Path(log).read_text(errors="replace").splitlines())
+    if not kernels:
+        problems.append(f"{log} reports no kernel: was it built with -Xptxas -v?")
+    print_table(kernels, architectures)
+    for kernel, used in kernels.items():
+        problems += [f"{kernel} was not compiled for sm_{a}" for a in architectures if a not in used]
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 3:
+        sys.exit(__doc__)
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,43 @@
+"""Array compression for machine learning and science.
+
+>>> import numpy, arrcomp
+>>> x = numpy.zeros((100, 100), dtype=numpy.float32)
+>>> c = arrcomp.compress(x, arrcomp.ErrorBounded(abs=1e-4))
+>>> c.shape, str(c.dtype), c.ratio > 100
+((100, 100), 'float32', True)
+>>> bool((arrcomp.decompress(c) == x).all())
+True
+"""
+
+from . import machine
+from .codecs import Codec, ErrorBounded, Lossless, codec_from_config, codecs
+from .compress import compress, decompress, max_compressed_size
+from .compressed import Compressed, from_bytes
+from .errors import (
+    ArrcompError,
+    CorruptStreamError,
+    DeviceUnavailableError,
+    FormatVersionError,
+    UnknownCodecError,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ArrcompError",
+    "Codec",
+    "Compressed",
+    "CorruptStreamError",
+    "DeviceUnavailableError",
+    "ErrorBounded",
+    "FormatVersionError",
+    "Lossless",
+    "UnknownCodecError",
+    "codec_from_config",
+    "codecs",
+    "compress",
+    "decompress",
+    "from_bytes",
+    "machine",
+    "max_compressed_size",
+]

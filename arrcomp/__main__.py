@@ -1,0 +1,17 @@
+"""The `arrcomp` program, also as `python -m arrcomp`."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command line; without the packages that it needs, say in one line how to install them."""
+    try:
+        from .cli import app
+    except ImportError as error:
+        print(f"arrcomp: {error}", file=sys.stderr)
+        sys.exit(2)
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,8 @@
+"""The codecs: what is kept, and with which parameters."""
+
+from .base import Codec
+from .error_bounded import ErrorBounded
+from .lossless import Lossless
+from .registry import codec_from_config, codec_from_id, codecs
+
+__all__ = ["Codec", "ErrorBounded", "Lossless", "codec_from_config", "codec_from_id", "codecs"]

@@ -1,0 +1,118 @@
+"""What a codec is: a frozen dataclass of checked parameters, with one mapping to plain JSON."""
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from enum import IntEnum
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from ..dtypes import DType
+
+SPEEDS = ("default", "fast")
+
+
+class BoundKind(IntEnum):
+    """What the core's number `bound` means."""
+
+    LOSSLESS = 0
+    ABSOLUTE = 1
+    RELATIVE = 2
+    POINTWISE = 3
+
+
+class CoreParameters(NamedTuple):
+    """A codec in the core's terms."""
+
+    bound_kind: BoundKind
+    bound: float
+    fast: bool
+
+
+class Codec(ABC):
+    """Base of all codecs: subclasses are frozen dataclasses that check their fields when constructed.
+
+    Attributes:
+        name: what configurations and the command line call it.
+        id: the number that stands for it in a stream.
+        dtypes: names of the data types it takes; None for all of the format.
+    """
+
+    name: ClassVar[str]
+    id: ClassVar[int]
+    dtypes: ClassVar[tuple[str, ...] | None]
+
+    @abstractmethod
+    def core_parameters(self) -> CoreParameters:
+        """The parameters as the core takes them."""
+
+    @classmethod
+    @abstractmethod
+    def examples(cls) -> "tuple[Codec, ...]":
+        """A few instances worth showing, for demonstrations and measurements."""
+
+    def config(self) -> dict[str, Any]:
+        """The codec as a plain JSON object; `codec_from_config` turns it back.
+
+        >>> from arrcomp import ErrorBounded
+        >>> ErrorBounded(abs=1e-4).config()
+        {'codec': 'error-bounded', 'abs': 0.0001, 'speed': 'default'}
+        """
+        return {"codec": self.name} | {name: value for name, value in self._values() if value is not None}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "Codec":
+        """The codec whose parameters a configuration holds.
+
+        Raises:
+            TypeError, ValueError: a parameter is unknown or not allowed.
+        """
+        parameters = {key: value for key, value in config.items() if key != "codec"}
+        allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        for key in parameters:
+            if key not in allowed:
+                raise ValueError(f"{key}: codec {cls.name} has no such parameter; allowed are {', '.join(allowed)}")
+        return cls(**parameters)
+
+    def check_dtype(self, dtype: DType) -> None:
+        """Raise TypeError unless the codec takes this data type."""
+        if self.dtypes is not None and dtype.name not in self.dtypes:
+            allowed = ", ".join(self.dtypes)
+            hint = "; compress real and imaginary parts each" if dtype.parts == 2 else "; Lossless takes every dtype"
+            raise TypeError(f"dtype {dtype.name}: {type(self).__name__} takes {allowed}{hint}")
+
+    def __repr__(self) -> str:
+        shown = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]  # type: ignore[arg-type]
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
+
+    def _values(self) -> list[tuple[str, Any]]:
+        return [(field.name, getattr(self, field.name)) for field in fields(self)]  # type: ignore[arg-type]
+
+
+def checked_real(name: str, value: Any, allowed: str) -> float:
+    """`value` as a finite float above 0.
+
+    Raises:
+        TypeError: it is not a real number.
+        ValueError: it is not finite or not above 0.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; {allowed} is allowed")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not (math.isfinite(number) and number > 0):
+        raise ValueError(f"{name}={value!r}: {allowed} is allowed")
+    return number
+
+
+def check_speed(speed: Any) -> None:
+    """Raise unless `speed` is one of SPEEDS."""
+    if not isinstance(speed, str):
+        raise TypeError(f"speed={speed!r} is a {type(speed).__name__}; 'default' or 'fast' is allowed")
+    if speed not in SPEEDS:
+        raise ValueError(f"speed={speed!r}: 'default' or 'fast' is allowed")

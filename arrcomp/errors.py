@@ -1,0 +1,21 @@
+"""What can go wrong besides a wrong argument, which is a `TypeError` or a `ValueError`."""
+
+
+class ArrcompError(Exception):
+    """Base of the package's own errors."""
+
+
+class CorruptStreamError(ArrcompError, ValueError):
+    """A stream is truncated, altered, or was never one; the message names the field."""
+
+
+class FormatVersionError(ArrcompError, ValueError):
+    """A stream is of a newer major format version than this package reads."""
+
+
+class UnknownCodecError(ArrcompError, ValueError):
+    """A stream or a configuration names a codec that this package does not have."""
+
+
+class DeviceUnavailableError(ArrcompError, RuntimeError):
+    """A device was asked for that this build or this machine does not have; the message says what to install."""

@@ -1,0 +1,165 @@
+"""The stream: header, payload and checksum (FORMAT.md, section 1). The only Python code that reads hostile bytes."""
+
+import json
+import math
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import xxhash
+
+from . import dtypes
+from .errors import CorruptStreamError, FormatVersionError
+
+MAGIC = b"ARRC"
+MAJOR_VERSION = 0
+MINOR_VERSION = 1
+VERSION = f"{MAJOR_VERSION}.{MINOR_VERSION}"
+MAX_DIMENSIONS = 64
+MAX_VALUES = 1 << 60  # the product of a shape stays below this
+
+# magic, major, minor, codec, dtype, dimensions, zero, configuration's length, zero, payload's length
+_FIXED = struct.Struct("<4s6BHIQ")
+_CHECKSUM_NBYTES = 8
+_CHUNK = 4096  # elements
+_CHUNKS_PER_GROUP = 4  # at most
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a stream says about its payload.
+
+    Attributes:
+        codec_id: the codec's number; nothing is checked about it here.
+        dtype: the array's data type.
+        shape: the array's shape.
+        configuration: the codec's configuration, a JSON object.
+    """
+
+    codec_id: int
+    dtype: dtypes.DType
+    shape: tuple[int, ...]
+    configuration: Mapping[str, Any]
+
+    @property
+    def elements(self) -> int:
+        """Elements that the payload codes: a complex value is two."""
+        return math.prod(self.shape) * self.dtype.parts
+
+
+def pack_header(header: Header, payload_nbytes: int) -> bytes:
+    """The bytes of a stream before its payload.
+
+    Raises:
+        ValueError: the shape or the configuration is larger than the format holds.
+    """
+    configuration = json.dumps(header.configuration, sort_keys=True, separators=(",", ":")).encode()
+    if len(header.shape) > MAX_DIMENSIONS or math.prod(header.shape) >= MAX_VALUES:
+        raise ValueError(f"shape {header.shape}: at most {MAX_DIMENSIONS} dimensions and below 2^60 values are allowed")
+    if len(configuration) > 0xFFFF:
+        raise ValueError(f"the codec's configuration takes {len(configuration)} bytes; at most 65535 are allowed")
+    fixed = _FIXED.pack(
+        MAGIC, MAJOR_VERSION, MINOR_VERSION, header.codec_id, header.dtype.id, len(header.shape), 0,
+        len(configuration), 0, payload_nbytes,
+    )  # fmt: skip
+    packed = fixed + struct.pack(f"<{len(header.shape)}Q", *header.shape) + configuration
+    return packed + bytes(-len(packed) % 8)
+
+
+def checksum(*parts: bytes | memoryview) -> bytes:
+    """XXH3-64 (seed 0) of the parts one after the other, little-endian."""
+    state = xxhash.xxh3_64()
+    for part in parts:
+        state.update(part)
+    return state.intdigest().to_bytes(_CHECKSUM_NBYTES, "little")
+
+
+def stream_nbytes(header: Header, payload_nbytes: int) -> int:
+    """Length of the whole stream."""
+    return len(pack_header(header, payload_nbytes)) + payload_nbytes + _CHECKSUM_NBYTES
+
+
+def parse(data: memoryview) -> tuple[Header, memoryview]:
+    """Take a stream apart, trusting nothing in it.
+
+    Args:
+        data: a complete stream, one-dimensional unsigned bytes.
+
+    Returns:
+        The header and a view of the payload. The payload is long enough for the shape that the header claims (what is
+        inside it is checked by the decoder), so that memory for the array may be allocated.
+
+    Raises:
+        FormatVersionError: a newer major format version wrote it.
+        CorruptStreamError: anything else is wrong with it.
+    """
+    if data[:4] != MAGIC[: len(data)]:
+        raise CorruptStreamError(f"magic is {bytes(data[:4])!r}, not {MAGIC!r}: these bytes are no arrcomp stream")
+    if len(data) < _FIXED.size + _CHECKSUM_NBYTES:
+        raise CorruptStreamError(f"header is truncated: the stream has {len(data)} bytes")
+    fields = _FIXED.unpack_from(data)
+    _, major, minor, codec_id, dtype_id, dimensions, zero8, configuration_nbytes, zero32, payload_nbytes = fields
+    if major > MAJOR_VERSION:
+        raise FormatVersionError(
+            f"format version {major}.{minor} is newer than {VERSION}, the newest this package reads: update arrcomp"
+        )
+    payload_start = _payload_start(len(data), dimensions, configuration_nbytes, payload_nbytes)
+    if checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
+        raise CorruptStreamError("checksum is wrong: the stream was altered")
+    if zero8 or zero32:
+        raise CorruptStreamError("a reserved field is not zero")
+    dtype = dtypes.by_id(dtype_id)
+    if dtype is None:
+        raise CorruptStreamError(f"dtype id {dtype_id} is unknown")
+    shape = struct.unpack_from(f"<{dimensions}Q", data, _FIXED.size)
+    configuration_start = _FIXED.size + 8 * dimensions
+    configuration_end = configuration_start + configuration_nbytes
+    if any(data[configuration_end:payload_start]):
+        raise CorruptStreamError("padding after the configuration is not zero")
+    header = Header(codec_id, dtype, shape, _configuration(data[configuration_start:configuration_end]))
+    _check_shape(header, payload_nbytes)
+    return header, data[payload_start : payload_start + payload_nbytes]
+
+
+def _payload_start(nbytes: int, dimensions: int, configuration_nbytes: int, payload_nbytes: int) -> int:
+    """Where the payload begins in a stream of `nbytes`, if all lengths fit it exactly."""
+    if dimensions > MAX_DIMENSIONS:
+        raise CorruptStreamError(f"number of dimensions is {dimensions}; at most {MAX_DIMENSIONS} are allowed")
+    packed = _FIXED.size + 8 * dimensions + configuration_nbytes
+    start = packed + -packed % 8
+    announced = start + payload_nbytes + _CHECKSUM_NBYTES
+    if announced > nbytes:
+        raise CorruptStreamError(f"stream is truncated: its header announces {announced} bytes, {nbytes} are there")
+    if announced < nbytes:
+        raise CorruptStreamError(f"{nbytes - announced} bytes follow the checksum")
+    return start
+
+
+def _configuration(text: memoryview) -> dict[str, Any]:
+    try:
+        configuration = json.loads(bytes(text).decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise CorruptStreamError(f"configuration is not JSON in UTF-8: {type(error).__name__}") from None
+    if not isinstance(configuration, dict):
+        raise CorruptStreamError("configuration is not a JSON object")
+    return configuration
+
+
+def _check_shape(header: Header, payload_nbytes: int) -> None:
+    # A dimension of 0 must not hide others that no array can have.
+    span = math.prod(max(size, 1) for size in header.shape) * header.dtype.itemsize
+    if math.prod(header.shape) >= MAX_VALUES or span >= 1 << 63:
+        raise CorruptStreamError(f"shape {header.shape} of {header.dtype.name} is larger than any array")
+    needed = minimum_payload_nbytes(header.elements)
+    if payload_nbytes < needed:
+        raise CorruptStreamError(
+            f"payload length is {payload_nbytes} bytes; shape {header.shape} takes {needed} at the very least"
+        )
+
+
+def minimum_payload_nbytes(elements: int) -> int:
+    """The shortest payload that can code so many elements: every chunk takes 4 bytes, every group a directory entry."""
+    chunks = -(-elements // _CHUNK)
+    groups = -(-chunks // _CHUNKS_PER_GROUP)
+    return 16 + 4 * groups + 4 * chunks

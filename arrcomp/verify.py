@@ -1,0 +1,99 @@
+"""Does what came back keep the codec's promise? Checked with NumPy alone, independently of the core."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .arrays import numpy_bytes
+from .codecs import Codec, ErrorBounded
+
+_BLOCK = 1 << 18  # values compared at a time
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How an array came back.
+
+    Attributes:
+        violations: number of values that break the promise.
+        largest_error: the largest |x - y| over finite x; infinite if a value that must come back bit for bit did not.
+        allowed_error: the bound in the same terms; 0 for lossless codecs, NaN for a bound relative to each value.
+    """
+
+    violations: int
+    largest_error: float
+    allowed_error: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether every value keeps the promise."""
+        return self.violations == 0
+
+
+def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Comparison:
+    """Compare an array with what came back of it.
+
+    Args:
+        original: what was compressed.
+        restored: what `decompress` made of it.
+        codec: how it was compressed: `ErrorBounded` promises its bound for finite values and the same bits for others,
+            every other codec the same bits.
+    """
+    native = original.dtype if original.dtype.isnative else original.dtype.newbyteorder("=")
+    if original.shape != restored.shape or native != restored.dtype:
+        return Comparison(max(original.size, 1), math.inf, 0.0)
+    x, y = original.reshape(-1), restored.reshape(-1)
+    if isinstance(codec, ErrorBounded):
+        return _compare_bounded(x, y, codec)
+    violations = sum(int(_bits_differ(a, b).sum()) for a, b in _blocks(x, y))
+    return Comparison(violations, math.inf if violations else 0.0, 0.0)
+
+
+def _compare_bounded(x: NDArray[Any], y: NDArray[Any], codec: ErrorBounded) -> Comparison:
+    if codec.pointwise is not None:
+        bound = math.nan
+    else:
+        bound = codec.abs if codec.abs is not None else float(codec.rel or 0) * _finite_range(x)
+    violations, largest = 0, 0.0
+    for a, b in _blocks(x, y):
+        finite = np.isfinite(a)
+        lost = int((_bits_differ(a, b) & ~finite).sum())
+        wide = a[finite].astype(np.float64)
+        error, residue = _distance(wide, b[finite].astype(np.float64))
+        with np.errstate(all="ignore"):
+            allowed = bound if codec.pointwise is None else codec.pointwise * np.abs(wide)
+        within = (error < allowed) | ((error == allowed) & (residue <= 0))
+        violations += lost + int((~within).sum())
+        largest = max(largest, math.inf if lost else 0.0, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
+    return Comparison(violations, largest, bound)
+
+
+def _blocks(x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    for start in range(0, x.size, _BLOCK):
+        yield x[start : start + _BLOCK], y[start : start + _BLOCK]
+
+
+def _bits_differ(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
+    differ: NDArray[np.bool_] = (numpy_bytes(a) != numpy_bytes(b)).reshape(a.size, -1).any(axis=1)
+    return differ
+
+
+def _finite_range(x: NDArray[Any]) -> float:
+    low, high = math.inf, -math.inf
+    for block, _ in _blocks(x, x):
+        finite = block[np.isfinite(block)].astype(np.float64)
+        low, high = float(finite.min(initial=low)), float(finite.max(initial=high))
+    return high - low if high >= low else 0.0
+
+
+def _distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """|a - b| exactly, as a float64 and what rounding took from it (D. Knuth, TAOCP 2, section 4.2.2, TwoSum)."""
+    with np.errstate(all="ignore"):
+        total = a - b
+        part = total - a
+        residue = (a - (total - part)) + (-b - part)
+        return np.abs(total), np.where(total < 0, -residue, residue)

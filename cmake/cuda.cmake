@@ -1,0 +1,71 @@
+# Finds a CUDA compiler as ARRCOMP_CUDA asks, and says how the kernels are compiled.
+#
+# Sets ARRCOMP_HAS_CUDA, and ARRCOMP_CUDA_WHY_NOT where it is OFF. The compiler is taken from CMAKE_CUDA_COMPILER, $CUDACXX,
+# $CUDA_HOME, $CUDA_PATH, PATH or the usual install folders, in this order.
+include(CheckLanguage)
+
+# Leaves a compiler in CMAKE_CUDA_COMPILER where one is found that works.
+macro(arrcomp_find_cuda_compiler)
+  if(NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(ARRCOMP_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda /opt/cuda PATH_SUFFIXES bin)
+    mark_as_advanced(ARRCOMP_NVCC)
+    if(ARRCOMP_NVCC)
+      set(ENV{CUDACXX} "${ARRCOMP_NVCC}")
+    endif()
+  endif()
+  check_language(CUDA)
+endmacro()
+
+# Machine code from Turing to Blackwell, as far as this compiler knows it, and PTX of the newest for what comes after.
+function(arrcomp_default_architectures out)
+  set(known)
+  execute_process(COMMAND "${CMAKE_CUDA_COMPILER}" --list-gpu-code OUTPUT_VARIABLE code ERROR_QUIET)
+  foreach(architecture 75 80 90 100 120)
+    if(code MATCHES "sm_${architecture}\n")
+      list(APPEND known ${architecture})
+    endif()
+  endforeach()
+  if(NOT known) # a compiler that cannot be asked
+    set(known 75 80 90)
+  endif()
+  list(POP_BACK known newest)
+  list(TRANSFORM known APPEND -real)
+  set(${out} ${known} ${newest} PARENT_SCOPE)
+endfunction()
+
+# The kernels' flags: no contraction (streams are the same bytes as a CPU's), a word from ptxas on every spill.
+function(arrcomp_cuda_target name)
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/native")
+  set_target_properties(${name} PROPERTIES
+    CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
+    CUDA_VISIBILITY_PRESET hidden
+    CUDA_RUNTIME_LIBRARY Static)
+  target_compile_options(${name} PRIVATE
+    -fmad=false -Xfatbin=-compress-all "SHELL:-Xptxas -warn-spills" -Xcompiler=-ffp-contract=off,-Wall,-Wextra
+    "$<$<BOOL:${ARRCOMP_WERROR}>:SHELL:-Werror all-warnings -Xcompiler=-Werror>")
+endfunction()
+
+set(ARRCOMP_HAS_CUDA OFF)
+if(ARRCOMP_CUDA STREQUAL "OFF")
+  set(ARRCOMP_CUDA_WHY_NOT "ARRCOMP_CUDA=OFF")
+elseif(ARRCOMP_CUDA MATCHES "^(AUTO|ON)$")
+  arrcomp_find_cuda_compiler()
+  if(CMAKE_CUDA_COMPILER)
+    set(ARRCOMP_HAS_CUDA ON)
+  elseif(ARRCOMP_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "ARRCOMP_CUDA=ON, but no CUDA compiler works here: name one in CUDACXX or CUDA_HOME, "
+                        "or pass ARRCOMP_CUDA=OFF to build for the CPU alone")
+  else()
+    set(ARRCOMP_CUDA_WHY_NOT "no CUDA compiler works here; CUDACXX or CUDA_HOME would name one")
+  endif()
+else()
+  message(FATAL_ERROR "ARRCOMP_CUDA=${ARRCOMP_CUDA}: it is AUTO, ON or OFF")
+endif()
+
+if(ARRCOMP_HAS_CUDA)
+  if(NOT CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+    arrcomp_default_architectures(CMAKE_CUDA_ARCHITECTURES)
+  endif()
+  set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
+  enable_language(CUDA)
+endif()

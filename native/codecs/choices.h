@@ -1,0 +1,169 @@
+// What a writer chooses for a chunk, from integers gathered on a sample of its rows: at most 32 rows at equal distances. Every machine
+// comes to the same choice; a reader needs none of this.
+#pragma once
+#include "codecs/rans.h"
+#include "codecs/transform.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+constexpr int most_sampled_rows = 32;
+
+ARRCOMP_INLINE int sample_stride(int rows) { return (rows + most_sampled_rows - 1) / most_sampled_rows; }
+
+// Sums of bit lengths over the sample, one for each way to predict.
+struct PredictionCosts {
+  uint32_t direct = 0, based = 0, difference = 0;
+  bool all_positive = false;
+};
+
+template <class Word>
+ARRCOMP_INLINE Word previous_elements(const typename Word::scalar* values, int row) {
+  const Word x = load(values + row * lanes_per_row);
+  return shift_in(row > 0 ? load(values + (row - 1) * lanes_per_row) : x, x);
+}
+
+template <class Word>
+ARRCOMP_INLINE U32 low_half(Word x) {
+  if constexpr (sizeof(typename Word::scalar) == 8) {
+    return lo(x);
+  } else {
+    return x;
+  }
+}
+
+// The mean of the sample, found from 32-bit distances to the first value (and useless where these overflow: the costs then say so).
+template <class Word>
+ARRCOMP_PART uint64_t sample_mean(const typename Word::scalar* values, int rows) {
+  const Word first = splat<Word>(values[0]);
+  U32 high = splat<U32>(0), low = splat<U32>(0);
+  uint32_t samples = 0;
+  for (int r = 0; r < rows; r += sample_stride(rows), samples += lanes_per_row) {
+    const U32 distance = low_half(load(values + r * lanes_per_row) - first);
+    high = high + sar(distance, 16);
+    low = low + (distance & splat<U32>(0xffff));
+  }
+  const int64_t total = int64_t{static_cast<int32_t>(sum(high))} * 65536 + sum(low);
+  return static_cast<uint64_t>(values[0]) + static_cast<uint64_t>(total / samples);
+}
+
+template <class Word>
+ARRCOMP_PART PredictionCosts prediction_costs(const typename Word::scalar* values, int rows, int bits, uint64_t mean) {
+  using Scalar = typename Word::scalar;
+  U32 plain = splat<U32>(0), zigzag = plain, based = plain, difference = plain;
+  Word signs = splat<Word>(0);
+  for (int r = 0; r < rows; r += sample_stride(rows)) {
+    const Word x = load(values + r * lanes_per_row);
+    signs = signs | x;
+    plain = plain + bit_length(fold(x, true, bits));
+    zigzag = zigzag + bit_length(fold(x, false, bits));
+    based = based + bit_length(fold(x - splat<Word>(static_cast<Scalar>(mean)), false, bits));
+    difference = difference + bit_length(fold(x - previous_elements<Word>(values, r), false, bits));
+  }
+  PredictionCosts costs;
+  costs.all_positive = (or_all(signs) >> (sizeof(Scalar) * 8 - 1)) == 0;
+  costs.direct = sum(costs.all_positive ? plain : zigzag);
+  costs.based = sum(based);
+  costs.difference = sum(difference);
+  return costs;
+}
+
+// How the values of a chunk (`bits` of each word count) become words: as they are, from their mean, or as differences.
+template <class Word>
+ARRCOMP_PART void choose_prediction(ChunkHead& head, const typename Word::scalar* values, int rows, int bits) {
+  const uint64_t mean = sample_mean<Word>(values, rows);
+  const PredictionCosts costs = prediction_costs<Word>(values, rows, bits, mean);
+  const uint32_t worth = static_cast<uint32_t>(2 * ((rows + sample_stride(rows) - 1) / sample_stride(rows)));  // 1/16 bit a value
+  head.plain = costs.all_positive;
+  head.base = 0;
+  uint32_t best = costs.direct;
+  if (costs.based + worth < best) {
+    best = costs.based + worth;
+    head.base = mean;
+    head.plain = false;
+  }
+  if (costs.difference + worth < best) {
+    head.difference = true;
+    head.base = values[0];
+    head.plain = false;
+  }
+  head.has_base = head.base != 0;
+}
+
+// A sample's sums of min(symbol, knot) for the tables' eight knots.
+struct Features {
+  uint32_t samples;
+  uint32_t sums[feature_count];
+};
+
+template <class Word>
+ARRCOMP_PART Features gather_features(const typename Word::scalar* words, int rows, int shift, const uint32_t* knots) {
+  U32 totals[feature_count];
+  Features features{};
+  for (U32& total : totals) total = splat<U32>(0);
+  for (int r = 0; r < rows; r += sample_stride(rows), features.samples += lanes_per_row) {
+    const U32 symbol = symbol_of(load(words + r * lanes_per_row) >> shift, symbol_count - 1);
+    for (int j = 0; j < feature_count; ++j) totals[j] = totals[j] + min(symbol, splat<U32>(knots[j]));
+  }
+  for (int j = 0; j < feature_count; ++j) features.sums[j] = sum(totals[j]);
+  return features;
+}
+
+struct TableCost {
+  int table;
+  uint32_t bits_256;  // of the sample, in 1/256 bit
+};
+
+// The cheapest table for a sample: costs are linear in the features.
+ARRCOMP_INLINE TableCost cheapest_table(const TableChoice& choice, const Features& features) {
+  const auto* costs = reinterpret_cast<const uint32_t*>(choice.costs);
+  U32 best = splat<U32>(~0u);
+  for (uint32_t t = 0; t < choice.tables; t += lanes_per_row) {
+    U32 cost = load(costs + t) * splat<U32>(features.samples);
+    for (int j = 0; j < feature_count; ++j)
+      cost = cost + load(costs + (j + 1) * choice.tables + t) * splat<U32>(features.sums[j]);
+    const U32 index = prefix_sum(splat<U32>(1)) + splat<U32>(t - 1);
+    best = min(best, min(cost >> 4, splat<U32>(0xffffff)) << 8 | index);
+  }
+  const uint32_t least = min_all(best);
+  return {static_cast<int>(choice.first_table + (least & 255)), least >> 8};
+}
+
+// What a sample looks like with `shift` low bits taken off.
+struct ShiftedCounts {
+  int32_t escapes, zeros, ones;
+};
+
+template <class Word>
+ARRCOMP_PART ShiftedCounts count_shifted(const typename Word::scalar* words, int rows, int shift) {
+  ShiftedCounts counts{};
+  for (int r = 0; r < rows; r += sample_stride(rows)) {
+    const U32 symbol = symbol_of(load(words + r * lanes_per_row) >> shift, symbol_count - 1);
+    counts.escapes += count(eq(symbol, splat<U32>(symbol_count - 1)));
+    counts.zeros += count(eq(symbol, splat<U32>(0)));
+    counts.ones += count(eq(symbol, splat<U32>(1)));
+  }
+  return counts;
+}
+
+// Low bits to store raw: so many that the symbols' mean is about 6 to 13. More where the escapes that are saved weigh more than what
+// the symbols lose: about 1/32 bit a value, and a bit for each zero that is not matched by a one.
+template <class Word>
+ARRCOMP_PART int choose_shift(const typename Word::scalar* words, int rows, int word_bits) {
+  U32 lengths = splat<U32>(0);
+  int32_t samples = 0;
+  for (int r = 0; r < rows; r += sample_stride(rows), samples += lanes_per_row)
+    lengths = lengths + bit_length(load(words + r * lanes_per_row));
+  const int32_t mean_length = static_cast<int32_t>(sum(lengths)) / samples;
+  int shift = mean_length > 3 ? mean_length - 3 : 0;
+  ShiftedCounts now = count_shifted<Word>(words, rows, shift);
+  while (now.escapes > 0 && shift < word_bits - 1) {
+    const ShiftedCounts next = count_shifted<Word>(words, rows, shift + 1);
+    const int32_t loss = samples / 32 + (now.zeros > now.ones ? now.zeros - now.ones : 0);
+    if (16 * (now.escapes - next.escapes) <= loss) break;
+    now = next;
+    ++shift;
+  }
+  return shift;
+}
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

@@ -1,0 +1,84 @@
+// The head of a chunk's side data: one type that writes, reads and checks it (FORMAT.md, section 3.2).
+#pragma once
+#include <cstring>
+
+#include "inline.h"
+#include "lanes/lanes.h"
+#include "stream/constants.h"
+#include "stream/element.h"
+#include "stream/plan.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+template <class Number>
+ARRCOMP_INLINE Number read_number(const uint8_t* p) {
+  Number value;
+  memcpy(&value, p, sizeof value);
+  return value;
+}
+
+template <class Number>
+ARRCOMP_INLINE uint8_t* write_number(uint8_t* p, Number value) {
+  if (leader()) memcpy(p, &value, sizeof value);
+  return p + sizeof value;
+}
+
+struct ChunkHead {
+  Transform transform = Transform::integer;
+  Coder coder = Coder::none;
+  MaskKind mask = MaskKind::none;
+  bool difference = false;  // each element is coded as its difference from the one before
+  bool plain = false;       // differences are not negative: no zigzag
+  bool has_base = false;
+  bool has_exceptions = false;
+  int shift = 0;  // low bits stored beside the entropy coder's symbols
+  int table = 0;
+  int drop = 0;  // trailing zeros of the mantissa that are not stored
+  uint64_t base = 0;
+
+  ARRCOMP_PART uint8_t* write(uint8_t* out, int word_bits) const {
+    const uint32_t mode = static_cast<uint32_t>(transform) | static_cast<uint32_t>(coder) << 2 |
+                          static_cast<uint32_t>(mask) << 4 | static_cast<uint32_t>(difference) << 6 |
+                          static_cast<uint32_t>(plain) << 7;
+    const uint32_t fields = mode | static_cast<uint32_t>(shift | has_base << 7) << 8 | static_cast<uint32_t>(table) << 16 |
+                            static_cast<uint32_t>(drop | has_exceptions << 6) << 24;
+    out = write_number(out, fields);
+    if (!has_base) return out;
+    return word_bits == 64 ? write_number(out, base) : write_number(out, static_cast<uint32_t>(base));
+  }
+
+  // Reads the head at `in` and moves past it; false where it is not legal for this element type.
+  ARRCOMP_METHOD bool read(const uint8_t*& in, const uint8_t* end, const Element& element, bool may_quantize) {
+    const int word_bits = element.width == 64 ? 64 : 32;
+    if (end - in < 4) return false;
+    const uint32_t fields = read_number<uint32_t>(in);
+    in += 4;
+    if ((fields & 3) == 3 || (fields >> 2 & 3) == 3 || (fields >> 4 & 3) == 3 || fields >> 31) return false;
+    transform = static_cast<Transform>(fields & 3);
+    coder = static_cast<Coder>(fields >> 2 & 3);
+    mask = static_cast<MaskKind>(fields >> 4 & 3);
+    difference = fields >> 6 & 1;
+    plain = fields >> 7 & 1;
+    shift = fields >> 8 & 127;
+    has_base = fields >> 15 & 1;
+    table = fields >> 16 & 255;
+    drop = fields >> 24 & 63;
+    has_exceptions = fields >> 30 & 1;
+    base = 0;
+    if (has_base) {
+      if (end - in < word_bits / 8) return false;
+      base = word_bits == 64 ? read_number<uint64_t>(in) : read_number<uint32_t>(in);
+      in += word_bits / 8;
+    }
+    return is_legal(element, word_bits, may_quantize);
+  }
+
+ private:
+  ARRCOMP_PART bool is_legal(const Element& element, int word_bits, bool may_quantize) const {
+    if (table >= table_count || shift > word_bits) return false;
+    if (transform == Transform::exponent) return element.is_float() && has_base && drop <= element.mantissa_bits;
+    return drop == 0 && (transform == Transform::integer || (element.is_quantizable && may_quantize));
+  }
+};
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

@@ -1,0 +1,87 @@
+// The element types on lanes: how their bits become words and, where error bounds are offered, numbers to calculate with.
+#pragma once
+#include "inline.h"
+#include "lanes/lanes.h"
+#include "stream/element.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+template <class Storage, class WordType>
+struct BitsOnly {
+  using storage = Storage;
+  using Word = WordType;
+  static constexpr int width = sizeof(Storage) * 8;
+  static constexpr int word_bits = sizeof(typename Word::scalar) * 8;
+};
+
+struct Bits8 : BitsOnly<uint8_t, U32> {
+  static constexpr bool quantizes = false;
+};
+
+// Float types add: Real, the type that bounds are checked in; widen (exact) and narrow (to nearest even) between bits and Real.
+struct Float16 : BitsOnly<uint16_t, U32> {
+  using Real = F32;
+  static constexpr bool quantizes = true;
+  ARRCOMP_METHOD static F32 widen(U32 bits) { return from_half(bits); }
+  ARRCOMP_METHOD static U32 narrow(F32 y) { return to_half(y); }
+};
+
+struct BFloat16 : BitsOnly<uint16_t, U32> {
+  using Real = F32;
+  static constexpr bool quantizes = true;
+  ARRCOMP_METHOD static F32 widen(U32 bits) { return as_float(bits << 16); }
+  // NaN does not occur: what is quantized is a number, or infinite after an overflow, which this keeps.
+  ARRCOMP_METHOD static U32 narrow(F32 y) {
+    const U32 bits = as_bits(y);
+    return (bits + splat<U32>(0x7fff) + (bits >> 16 & splat<U32>(1))) >> 16;
+  }
+};
+
+struct Float32 : BitsOnly<uint32_t, U32> {
+  using Real = F32;
+  static constexpr bool quantizes = true;
+  ARRCOMP_METHOD static F32 widen(U32 bits) { return as_float(bits); }
+  ARRCOMP_METHOD static U32 narrow(F32 y) { return as_bits(y); }
+};
+
+struct Float64 : BitsOnly<uint64_t, U64> {
+  using Real = F64;
+  static constexpr bool quantizes = true;
+  ARRCOMP_METHOD static F64 widen(U64 bits) { return as_double(bits); }
+  ARRCOMP_METHOD static U64 narrow(F64 y) { return as_bits(y); }
+};
+
+// Calls visit(T{}) with the type that codes this element: integers share the type of their width.
+template <class Visitor>
+auto visit_element(const Element& element, Visitor visit) {
+  switch (element.width) {
+    case 8: return visit(Bits8{});
+    case 16: return element.exponent_bits == 8 ? visit(BFloat16{}) : visit(Float16{});
+    case 32: return visit(Float32{});
+    default: return visit(Float64{});
+  }
+}
+
+template <class T>
+ARRCOMP_INLINE const typename T::storage* element_pointer(const void* array, uint64_t index) {
+  return reinterpret_cast<const typename T::storage*>(static_cast<const uint8_t*>(array) + index * sizeof(typename T::storage));
+}
+
+// A row of `n` elements (32, or fewer in an array's last row) as words.
+template <class T>
+ARRCOMP_INLINE typename T::Word load_elements(const void* array, uint64_t first, int n) {
+  const auto* p = element_pointer<T>(array, first);
+  return n == lanes_per_row ? load(p) : load_first(p, n);
+}
+
+template <class T>
+ARRCOMP_INLINE void store_elements(void* array, uint64_t first, int n, typename T::Word bits) {
+  auto* p = const_cast<typename T::storage*>(element_pointer<T>(array, first));
+  if (n == lanes_per_row) {
+    store(p, bits);
+  } else {
+    store_first(p, bits, n);
+  }
+}
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

@@ -1,0 +1,468 @@
+// Encodes a group: each chunk is quantized (or split at its exponents), its mode is chosen, and its words are coded. Chunks and rows are
+// coded in reverse, as rANS gives back last what was coded first. FORMAT.md, sections 3 and 4.
+#pragma once
+#include "codecs/choices.h"
+#include "codecs/encoder_memory.h"
+#include "codecs/packing.h"
+#include "codecs/quantize.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+// What encoding knows of the whole array.
+struct EncodeContext {
+  Element element;
+  double bound;     // of quantized chunks; 0 where there are none
+  int rounded;      // mantissa bits rounded off before lossless coding
+  bool fast;
+  TableChoice quantized_choice, exponent_choice;
+  const EncodeTable* encode_tables;
+};
+
+template <class T>
+class GroupEncoder {
+  using Word = typename T::Word;
+  using Scalar = typename Word::scalar;
+  using Memory = EncoderMemory<Scalar>;
+
+ public:
+  ARRCOMP_METHOD GroupEncoder(const EncodeContext& context, const void* array, Memory& memory)
+      : context_(context), array_(array), memory_(memory) {}
+
+  // Encodes `count` elements from `first` on (at most 4 chunks); the bytes are then copied out by `copy_to`. Returns their number.
+  ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
+    side_ = memory_.side;
+    words_ = memory_.words;
+    has_states_ = false;
+    chunks_ = (count + chunk_size - 1) / chunk_size;
+    for (uint32_t c = chunks_; c-- > 0;) {
+      first_ = first + uint64_t{c} * chunk_size;
+      count_ = static_cast<int>(count - c * chunk_size < chunk_size ? count - c * chunk_size : chunk_size);
+      rows_ = (count_ + lanes_per_row - 1) / lanes_per_row;
+      encode_chunk();
+    }
+    return side_bytes() + (has_states_ ? round_up_words() * 2 + states_bytes : 0);
+  }
+
+  ARRCOMP_PART void copy_to(uint8_t* out) const {
+    sync();
+    copy_bytes(out, memory_.side, side_bytes());
+    if (!has_states_) return;
+    out += side_bytes();
+    if (round_up_words() != word_count()) out = write_number(out, uint16_t{0});
+    copy_bytes(out, reinterpret_cast<const uint8_t*>(memory_.words), word_count() * 2);
+    store(reinterpret_cast<uint32_t*>(out + word_count() * 2), states_);
+  }
+
+ private:
+  ARRCOMP_METHOD uint32_t side_bytes() const { return static_cast<uint32_t>(side_ - memory_.side); }
+  ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(words_ - memory_.words); }
+  ARRCOMP_METHOD uint32_t round_up_words() const { return (word_count() + 1) & ~1u; }
+  ARRCOMP_METHOD int lanes_of(int row) const {
+    const int left = count_ - row * lanes_per_row;
+    return left < lanes_per_row ? left : lanes_per_row;
+  }
+  ARRCOMP_METHOD Word element_bits(int row) const {
+    return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
+  }
+  ARRCOMP_METHOD Scalar* row_of(int row) { return memory_.values + row * lanes_per_row; }
+
+  // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
+  ARRCOMP_PART void encode_chunk() {
+    const uint32_t raw = raw_chunk_bytes(static_cast<uint32_t>(rows_), T::width);
+    if constexpr (T::quantizes) {
+      // About what lossless coding takes: sign, mantissa and 2 bits of exponent.
+      const uint32_t lossless = static_cast<uint32_t>(rows_) * 4 * (context_.element.mantissa_bits + 3u);
+      if (context_.bound > 0 && quantize() && encode_values(T::width == 64 ? 64 : 32, lossless)) return;
+    }
+    load_lossless();
+    if (encode_values(T::width, raw)) return;
+    encode_raw();
+  }
+
+  // ---- elements to values ----
+
+  ARRCOMP_METHOD void start(Transform transform) {
+    head_ = ChunkHead{};
+    head_.transform = transform;
+    exceptions_ = 0;
+  }
+
+  // Notes the lanes of a row as exceptions; false where there are too many.
+  ARRCOMP_METHOD bool except(int row, Mask lanes) {
+    const U32 position = prefix_sum(splat<U32>(1)) + splat<U32>(static_cast<uint32_t>(row * lanes_per_row - 1));
+    append(memory_.positions + exceptions_, position, lanes);
+    exceptions_ += count(lanes);
+    return exceptions_ <= max_exceptions;
+  }
+
+  ARRCOMP_PART bool quantize() {
+    start(Transform::quantized);
+    const Quantizer<T> quantizer(context_.bound);
+    for (int r = 0; r < rows_; ++r) {
+      Mask failed;
+      const Word q = quantizer.quantize(element_bits(r), failed);
+      store(row_of(r), q);
+      if (any(failed)) {
+        // Places beyond the array's end repeat its last element: they are no exceptions.
+        const int lanes = lanes_of(r);
+        if (!except(r, failed & mask(low_mask(lanes)))) return false;
+      }
+    }
+    sync();
+    choose_prediction<Word>(head_, memory_.values, rows_, T::word_bits);
+    return true;
+  }
+
+  ARRCOMP_PART void load_lossless() {
+    start(Transform::integer);
+    if (!load_rounded(context_.rounded)) {
+      exceptions_ = 0;
+      load_rounded(0);
+    }
+    sync();
+    if (context_.element.is_float()) {
+      if (!prefers_differences()) {
+        head_.transform = Transform::exponent;
+        return;
+      }
+      head_.drop = 0;
+      for (int r = 0; r < rows_; ++r) store(row_of(r), order_floats(load(row_of(r)), T::width));
+      sync();
+      head_.difference = true;
+      head_.base = memory_.values[0];
+      head_.has_base = head_.base != 0;
+    } else {
+      if (context_.element.is_signed)
+        for (int r = 0; r < rows_; ++r) store(row_of(r), sign_extend(load(row_of(r)), T::width));
+      sync();
+      choose_prediction<Word>(head_, memory_.values, rows_, T::width);
+    }
+  }
+
+  // The elements' bits, with mantissas rounded; those that cannot be are exceptions. False where they are too many.
+  ARRCOMP_PART bool load_rounded(int dropped) {
+    const Word low = splat<Word>((Scalar{1} << dropped) - 1);
+    for (int r = 0; r < rows_; ++r) {
+      Word bits = element_bits(r);
+      if constexpr (T::quantizes) {
+        bits = round_mantissa<T>(bits, dropped, context_.element);
+        const Mask irregular = ne(bits & low, splat<Word>(0));
+        if (any(irregular) && !except(r, irregular & mask(low_mask(lanes_of(r))))) return false;
+        bits = bits ^ (bits & low);
+      }
+      store(row_of(r), bits);
+    }
+    return true;
+  }
+
+  // Finds base and drop for coding exponents; true where differences of ordered floats look cheaper.
+  ARRCOMP_PART bool prefers_differences() {
+    const Element& element = context_.element;
+    Word all = splat<Word>(0);
+    for (int r = 0; r < rows_; ++r) all = all | load(row_of(r));
+    const uint64_t bits = or_all(all);
+    while (head_.drop < element.mantissa_bits && (bits >> head_.drop & 1) == 0) ++head_.drop;
+
+    U32 exponents = splat<U32>(0), lengths = splat<U32>(0);
+    uint32_t samples = 0, nonzero = 0;
+    for (int r = 0; r < rows_; r += sample_stride(rows_), samples += lanes_per_row) {
+      const Word x = load(row_of(r));
+      const Word step = order_floats(x, T::width) - order_floats(previous_elements<Word>(memory_.values, r), T::width);
+      lengths = lengths + bit_length(fold(step, false, T::width));
+      exponents = exponents + low_half(x >> element.mantissa_bits & ones<Word>(element.exponent_bits));
+      nonzero += static_cast<uint32_t>(count(ne(x, splat<Word>(0))));
+    }
+    const uint32_t exponent_cost = nonzero * (element.mantissa_bits + 3u - head_.drop) + (samples - nonzero) / 4;
+    head_.base = exponent_base(sum(exponents) / (nonzero > 0 ? nonzero : 1), samples);  // zeros add nothing to the sum
+    head_.has_base = true;
+    return sum(lengths) <= exponent_cost;
+  }
+
+  // Differences are counted down from here: 6 above the mean, or 16 where more than 1 in 512 exponents would be above that.
+  ARRCOMP_PART uint64_t exponent_base(uint32_t mean, uint32_t samples) {
+    const Element& element = context_.element;
+    const U32 near = splat<U32>(mean + 6);
+    uint32_t above = 0;
+    for (int r = 0; r < rows_; r += sample_stride(rows_)) {
+      const U32 exponent = low_half(load(row_of(r)) >> element.mantissa_bits & ones<Word>(element.exponent_bits));
+      above += static_cast<uint32_t>(count(lt(near, exponent)));
+    }
+    return mean + (element.exponent_bits > 4 && above * 512 > samples ? 16 : 6);
+  }
+
+  // ---- values to words ----
+
+  // Codes memory_.values; false, with nothing written, where it takes more than `limit` bytes.
+  ARRCOMP_PART bool encode_values(int bits, uint32_t limit) {
+    map_values(bits);
+    sync();
+    choose_mask();
+    if (head_.mask != MaskKind::none) compact();
+    if (coded_rows_ > 0) choose_coder();
+    return write_chunk(limit);
+  }
+
+  // Values become words in place. Notes what is not zero.
+  ARRCOMP_PART void map_values(int bits) {
+    const ExponentFields fields(context_.element, head_);
+    const Word base = splat<Word>(static_cast<Scalar>(head_.base));
+    Word before = base;  // the first element's difference is to the base
+    nonzero_ = 0;
+    live_ = 0;
+    for (int r = 0; r < rows_; ++r) {
+      const Word x = load(row_of(r));
+      Word u;
+      if (head_.transform == Transform::exponent) {
+        u = fields.split(x);
+      } else {
+        u = fold(x - (head_.difference ? shift_in(before, x) : base), head_.plain, bits);
+        before = x;
+      }
+      note_zeros(r, ne(head_.transform == Transform::exponent ? x : u, splat<Word>(0)));
+      store(row_of(r), u);
+    }
+  }
+
+  ARRCOMP_METHOD void note_zeros(int row, Mask nonzero) {
+    const uint32_t lanes = ARRCOMP_MACHINE::bits(nonzero);
+    if (leader()) memory_.coded[row] = lanes;
+    nonzero_ += count(nonzero);
+    live_ |= static_cast<uint64_t>(lanes != 0) << row / rows_per_block;
+  }
+
+  ARRCOMP_METHOD int live_blocks() const {
+    return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
+  }
+
+  // A mask by value pays where the zeros would cost raw bits (their shift, or an escape), one by block where many blocks are zero.
+  ARRCOMP_PART void choose_mask() {
+    coded_rows_ = rows_;
+    if (nonzero_ == 0 && head_.transform != Transform::exponent) {
+      coded_rows_ = 0;
+      return;
+    }
+    if (context_.fast) return;  // a tile of zeros has width 0
+    const int all = rows_ * lanes_per_row;
+    const int dead = (rows_ + rows_per_block - 1) / rows_per_block - live_blocks();
+    const int places = all - dead * rows_per_block * lanes_per_row;
+    const int zeros = places - nonzero_;
+    const int zero_cost = head_.transform == Transform::exponent ? zero_escape_cost() : zero_shift_cost();
+    if (zeros > 0 && zeros * zero_cost > 2 * places + 128) {
+      head_.mask = MaskKind::values;
+    } else if (dead >= 16 || (dead > 0 && head_.transform == Transform::exponent)) {
+      head_.mask = MaskKind::blocks;
+    }
+  }
+
+  // Twice the bits of a zero among exponents: an escape, its word and the raw bits.
+  ARRCOMP_METHOD int zero_escape_cost() const { return 2 * (precision + 16 + context_.element.mantissa_bits + 1 - head_.drop); }
+
+  // Twice the bits that a zero costs where the others' shift is k: k and about 1.5 for its symbol; nothing without a shift, as a table then serves.
+  ARRCOMP_PART int zero_shift_cost() {
+    if (nonzero_ * 8 > rows_ * lanes_per_row * 7) return 0;
+    U32 lengths = splat<U32>(0);
+    int samples = 0;
+    for (int r = 0; r < rows_; r += sample_stride(rows_)) {
+      const Word u = load(row_of(r));
+      lengths = lengths + bit_length(u);
+      samples += count(ne(u, splat<Word>(0)));
+    }
+    const int shift = samples == 0 ? 0 : (static_cast<int>(sum(lengths)) * 4 / samples - 10) / 4;  // mean length less 2.5
+    return shift > 0 ? 2 * shift + 3 : 0;
+  }
+
+  // Leaves only the coded words, in full rows.
+  ARRCOMP_PART void compact() {
+    Scalar* end = memory_.values;
+    const bool by_value = head_.mask == MaskKind::values;
+    const Word one = splat<Word>(by_value && head_.transform != Transform::exponent ? 1 : 0);
+    for (int r = 0; r < rows_; ++r) {
+      if ((live_ >> r / rows_per_block & 1) == 0) continue;
+      const Word u = load(row_of(r));
+      const Mask lanes = mask(by_value ? memory_.coded[r] : ~0u);
+      sync();  // all lanes have read before any overwrites
+      end = compress(end, u - one, lanes);
+    }
+    sync();
+    const int values = static_cast<int>(end - memory_.values);
+    coded_rows_ = (values + lanes_per_row - 1) / lanes_per_row;
+    if (values % lanes_per_row == 0) return;
+    const Scalar last = end[-1];
+    store(end, splat<Word>(last));
+    sync();
+  }
+
+  ARRCOMP_PART void choose_coder() {
+    const uint64_t packed = choose_widths();
+    head_.coder = Coder::packed;
+    if (context_.fast) return;
+    const bool exponent = head_.transform == Transform::exponent;
+    const int shift = exponent ? context_.element.mantissa_bits + 1 - head_.drop
+                               : choose_shift<Word>(memory_.values, coded_rows_, T::word_bits);
+    const TableChoice& choice = exponent ? context_.exponent_choice : context_.quantized_choice;
+    const Features features = gather_features<Word>(memory_.values, coded_rows_, shift, choice.knots);
+    const TableCost cost = cheapest_table(choice, features);
+    const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
+    const uint64_t entropy =
+        values * shift + values * cost.bits_256 / (256 * features.samples) + states_bytes * 8 / chunks_;
+    if (entropy >= packed) return;
+    head_.coder = Coder::entropy;
+    head_.shift = shift;
+    head_.table = cost.table;
+  }
+
+  // A width for each tile; returns the bits that packing takes.
+  ARRCOMP_PART uint64_t choose_widths() {
+    uint64_t total = 0;
+    for (int r = 0; r < coded_rows_; r += rows_per_tile) {
+      Word all = splat<Word>(0);
+      const int end = r + rows_per_tile < coded_rows_ ? r + rows_per_tile : coded_rows_;
+      for (int i = r; i < end; ++i) all = all | load(row_of(i));
+      uint64_t bits = or_all(all);
+      int width = 0;
+      for (; bits != 0; bits >>= 1) ++width;
+      if (leader()) memory_.widths[r / rows_per_tile] = static_cast<uint8_t>(width);
+      total += 8 + static_cast<uint64_t>(end - r) * lanes_per_row * width;
+    }
+    sync();
+    return total;
+  }
+
+  // ---- writing ----
+
+  ARRCOMP_PART bool write_chunk(uint32_t limit) {
+    uint8_t* const side = side_;
+    uint16_t* const words = words_;
+    const U32 states = states_;
+    const bool had_states = has_states_;
+    write_side();
+    const bool fits = (head_.coder != Coder::entropy || encode_rows(limit)) &&
+                      static_cast<uint32_t>(side_ - side) + static_cast<uint32_t>(words_ - words) * 2 <= limit;
+    if (!fits) {
+      side_ = side;
+      words_ = words;
+      states_ = states;
+      has_states_ = had_states;
+    }
+    return fits;
+  }
+
+  ARRCOMP_PART void write_side() {
+    head_.has_exceptions = exceptions_ > 0;
+    side_ = head_.write(side_, T::word_bits);
+    if (exceptions_ > 0) side_ = write_number(side_, static_cast<uint32_t>(exceptions_));
+    if (head_.mask != MaskKind::none) write_mask();
+    if (head_.coder == Coder::packed) write_packed();
+    if (head_.coder == Coder::entropy) write_low_bits();
+    if (exceptions_ > 0) write_exceptions();
+  }
+
+  ARRCOMP_PART void write_mask() {
+    side_ = write_number(side_, live_);
+    if (head_.mask != MaskKind::values) return;
+    for (int b = 0; b * rows_per_block < rows_; ++b) {
+      if ((live_ >> b & 1) == 0) continue;
+      for (int r = b * rows_per_block; r < (b + 1) * rows_per_block; ++r)
+        side_ = write_number(side_, r < rows_ ? memory_.coded[r] : 0u);
+    }
+  }
+
+  ARRCOMP_PART void write_packed() {
+    uint8_t* const widths = side_;
+    const int tiles = (coded_rows_ + rows_per_tile - 1) / rows_per_tile;
+    side_ += widths_bytes(static_cast<uint32_t>(coded_rows_));
+    if (leader())
+      for (int t = 0; widths + t < side_; ++t) widths[t] = t < tiles ? memory_.widths[t] : 0;
+    BitWriter bits(side_);
+    for (int r = 0; r < coded_rows_; ++r) bits.put(load(row_of(r)), memory_.widths[r / rows_per_tile]);
+    side_ = bits.finish();
+  }
+
+  // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them where the
+  // rows are whole tiles.
+  ARRCOMP_PART void write_low_bits() {
+    const int k = head_.shift;
+    const bool carries = !has_states_ && coded_rows_ % carried_rows == 0 && k >= carried_bits;
+    if (!has_states_) states_ = splat<U32>(lowest_state);
+    has_states_ = true;
+    const int own_rows = carries ? coded_rows_ - carried_rows : coded_rows_;
+    BitWriter bits(side_);
+    if (k > 0)
+      for (int r = 0; r < own_rows; ++r) bits.put(load(row_of(r)) & ones<Word>(k), k);
+    for (int r = own_rows; r < coded_rows_; ++r) {
+      const Word u = load(row_of(r));
+      if (k > carried_bits) bits.put((u & ones<Word>(k)) >> carried_bits, k - carried_bits);
+      states_ = states_ | (low_half(u) & splat<U32>(3)) << carried_bits * (r - own_rows);
+    }
+    side_ = bits.finish();
+  }
+
+  ARRCOMP_PART void write_exceptions() {
+    const int padded = exceptions_ + (exceptions_ & 1);
+    const int bytes = exceptions_ * static_cast<int>(sizeof(typename T::storage));
+    sync();
+    if (leader()) {
+      uint8_t* values = side_ + padded * 2;
+      for (int e = 0; e < padded; ++e) {
+        const uint16_t position = e < exceptions_ ? memory_.positions[e] : 0;
+        memcpy(side_ + e * 2, &position, 2);
+      }
+      for (int e = 0; e < exceptions_; ++e)
+        memcpy(values + e * sizeof(typename T::storage),
+               element_pointer<T>(array_, first_ + memory_.positions[e]), sizeof(typename T::storage));
+      for (int b = bytes; b % 4 != 0; ++b) values[b] = 0;
+    }
+    side_ += padded * 2 + (bytes + 3) / 4 * 4;
+  }
+
+  // Symbols of all coded rows; false where their words pass `limit` bytes.
+  ARRCOMP_PART bool encode_rows(uint32_t limit) {
+    const SymbolEncoder encoder(context_.encode_tables[head_.table]);
+    const uint16_t* const begin = words_;
+    const int shift = head_.shift;
+    uint16_t* words = words_;  // copies, as registers
+    U32 states = states_;
+    bool fits = true;
+    for (int r = coded_rows_; r-- > 0 && fits;) {
+      encode_row(encoder, load(row_of(r)) >> shift, states, words);
+      if (r % rows_per_tile == 0) fits = static_cast<uint32_t>(words - begin) * 2 <= limit;
+    }
+    words_ = words;
+    states_ = states;
+    return fits;
+  }
+
+  ARRCOMP_PART void encode_raw() {
+    start(Transform::integer);
+    head_.plain = true;
+    head_.coder = Coder::packed;
+    coded_rows_ = rows_;
+    for (int r = 0; r < rows_; ++r) store(row_of(r), element_bits(r));
+    if (leader())
+      for (int t = 0; t < tiles_per_chunk; ++t) memory_.widths[t] = T::width;
+    sync();
+    write_side();
+  }
+
+  const EncodeContext& context_;
+  const void* array_;
+  Memory& memory_;
+
+  // the group
+  uint32_t chunks_;
+  uint8_t* side_;
+  uint16_t* words_;
+  U32 states_;
+  bool has_states_;
+
+  // the chunk
+  uint64_t first_;
+  int count_, rows_;
+  ChunkHead head_;
+  int exceptions_;
+  int nonzero_;        // words that are not zero
+  uint64_t live_;      // blocks with such words
+  int coded_rows_;     // rows of words left to the coder
+};
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

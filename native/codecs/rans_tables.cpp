@@ -1,0 +1,128 @@
+#include "codecs/rans_tables.h"
+
+#include <cstring>
+#include <memory>
+
+#include "codecs/rans_tables.inc"
+
+namespace arrcomp {
+namespace {
+
+static_assert(sizeof(rans_frequencies) == sizeof(uint16_t) * table_count * symbol_count);
+
+struct AliasLayout {
+  int split[symbol_count];
+  int alias[symbol_count];
+  int offset[symbol_count];
+};
+
+// Vose's construction of Walker's alias method, in integers and in the order that FORMAT.md fixes.
+AliasLayout lay_out(const uint16_t* frequencies) {
+  AliasLayout layout;
+  int left[symbol_count], small[symbol_count], large[symbol_count];
+  int smalls = 0, larges = 0;
+  for (int b = 0; b < symbol_count; ++b) {
+    left[b] = frequencies[b];
+    layout.split[b] = slots_per_bucket;
+    layout.alias[b] = b;
+    layout.offset[b] = 0;
+    (left[b] < slots_per_bucket ? small[smalls++] : large[larges++]) = b;
+  }
+  while (smalls > 0) {
+    const int b = small[--smalls];
+    const int donor = large[larges - 1];
+    layout.split[b] = left[b];
+    layout.alias[b] = donor;
+    left[donor] -= slots_per_bucket - left[b];
+    if (left[donor] < slots_per_bucket) {
+      --larges;
+      small[smalls++] = donor;
+    }
+  }
+  int next[symbol_count];
+  memcpy(next, layout.split, sizeof next);
+  for (int b = 0; b < symbol_count; ++b) {
+    if (layout.split[b] == slots_per_bucket) continue;
+    layout.offset[b] = next[layout.alias[b]] - layout.split[b];
+    next[layout.alias[b]] += slots_per_bucket - layout.split[b];
+  }
+  return layout;
+}
+
+void set_divisions(EncodeTable& table, const uint16_t* frequencies) {
+  uint32_t start = 0;
+  for (int s = 0; s < symbol_count; ++s) {
+    const uint32_t f = frequencies[s];
+    if (f == 0) continue;  // beyond the escape symbol
+    uint32_t log2 = 0;
+    while (f > (1u << log2)) ++log2;
+    if (f == 1) {  // the division below would need 33 bits: it gives x - 1, which the entry's other fields make up for
+      table.frequency[s] = 1;
+      table.reciprocal[s] = ~0u;
+      table.start[s] = start - 1;
+    } else {  // rounded up: exact for all states of this frequency (checked by make_rans_tables.py)
+      table.frequency[s] = f | (log2 - 1) << 16;
+      table.reciprocal[s] = static_cast<uint32_t>(((1ull << (log2 + 31)) + f - 1) / f);
+      table.start[s] = start;
+    }
+    start += f;
+  }
+}
+
+void set_slots(DecodeTable& decode, EncodeTable& encode, const uint16_t* frequencies, const AliasLayout& layout) {
+  memset(encode.slot, 0, sizeof encode.slot);
+  for (int slot = 0; slot < slot_count; ++slot) {
+    const int bucket = slot / slots_per_bucket, place = slot % slots_per_bucket;
+    const bool own = place < layout.split[bucket];
+    const int symbol = own ? bucket : layout.alias[bucket];
+    const int rank = own ? place : place + layout.offset[bucket];
+    const uint32_t f = frequencies[symbol];
+    decode.slot[slot] = static_cast<uint32_t>(symbol) | f << 6 | static_cast<uint32_t>(rank) << 17;
+    if (f == 1)  // quotient x - 1 and remainder 1 instead of x and 0
+      encode.slot[encode.start[symbol] + 1] = static_cast<uint16_t>(slot + slot_count);
+    else
+      encode.slot[encode.start[symbol] + rank] = static_cast<uint16_t>(slot);
+  }
+}
+
+void set_buckets(DecodeTable& table, const uint16_t* frequencies, const AliasLayout& layout) {
+  for (int b = 0; b < symbol_count; ++b) {
+    const uint32_t offset = static_cast<uint16_t>(static_cast<int16_t>(layout.offset[b]));
+    const uint32_t alias = static_cast<uint32_t>(layout.alias[b]);
+    table.split[b] = static_cast<uint32_t>(layout.split[b]) | offset << 16;
+    table.pair[b] = frequencies[b] | static_cast<uint32_t>(frequencies[alias]) << 12 | alias << 24;
+  }
+}
+
+uint32_t highest_symbol(const uint16_t* frequencies) {
+  uint32_t s = symbol_count - 1;
+  while (frequencies[s] == 0) --s;
+  return s;
+}
+
+std::unique_ptr<Tables> build() {
+  auto all = std::make_unique<Tables>();
+  for (int t = 0; t < table_count; ++t) {
+    const AliasLayout layout = lay_out(rans_frequencies[t]);
+    set_divisions(all->encode[t], rans_frequencies[t]);
+    set_slots(all->decode[t], all->encode[t], rans_frequencies[t], layout);
+    set_buckets(all->decode[t], rans_frequencies[t], layout);
+    all->decode[t].escape = all->encode[t].escape = highest_symbol(rans_frequencies[t]);
+  }
+  static_assert(sizeof(quantized_costs) == sizeof(Tables::quantized_costs));
+  static_assert(sizeof(exponent_costs) == sizeof(Tables::exponent_costs));
+  memcpy(all->quantized_costs, quantized_costs, sizeof quantized_costs);
+  memcpy(all->exponent_costs, exponent_costs, sizeof exponent_costs);
+  memcpy(all->quantized_knots, quantized_knots, sizeof quantized_knots);
+  memcpy(all->exponent_knots, exponent_knots, sizeof exponent_knots);
+  return all;
+}
+
+}  // namespace
+
+const Tables& tables() {
+  static const std::unique_ptr<Tables> built = build();
+  return *built;
+}
+
+}  // namespace arrcomp

@@ -1,0 +1,46 @@
+// The static tables of the entropy coder, laid out for use: FORMAT.md, section 4.1. Built once from the frequencies.
+#pragma once
+#include <cstdint>
+
+#include "stream/constants.h"
+
+namespace arrcomp {
+
+struct DecodeTable {
+  uint32_t split[symbol_count];  // slots of the bucket's own symbol | (rank offset of its alias, signed) << 16
+  uint32_t pair[symbol_count];   // own frequency | alias's frequency << 12 | alias << 24
+  uint32_t slot[slot_count];     // symbol | frequency << 6 | rank << 17: for machines without wide lookups
+  uint32_t escape;               // the highest symbol: more follows
+};
+
+struct EncodeTable {
+  uint32_t frequency[symbol_count];   // frequency | shift of the division << 16
+  uint32_t reciprocal[symbol_count];  // x / frequency = mulhi(x, reciprocal) >> shift
+  uint32_t start[symbol_count];       // of the symbol's entries in `slot`
+  uint16_t slot[slot_count + 2];      // from (symbol, rank) to the slot; two more, as a gather may read past the last
+  uint32_t escape;
+};
+
+// The writer's choice of a table by the features of a sample: see make_rans_tables.py.
+constexpr int feature_count = 8;
+
+struct TableChoice {
+  uint32_t knots[feature_count];
+  uint32_t first_table;
+  uint32_t tables;
+  const int32_t* costs;  // [1 + feature_count][tables]
+};
+
+struct Tables {
+  DecodeTable decode[table_count];
+  EncodeTable encode[table_count];
+  int32_t quantized_costs[1 + feature_count][quantized_tables];
+  int32_t exponent_costs[1 + feature_count][exponent_tables];
+  uint32_t quantized_knots[feature_count];
+  uint32_t exponent_knots[feature_count];
+};
+
+// The tables of this process, built at the first call (thread-safe).
+const Tables& tables();
+
+}  // namespace arrcomp

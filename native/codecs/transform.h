@@ -1,0 +1,65 @@
+// Between an element's bits and the words that are coded: prediction, zigzag, and the exponent's place on top (FORMAT.md, section 3.4).
+// Each function stands beside its inverse.
+#pragma once
+#include "codecs/chunk.h"
+#include "codecs/element_types.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+template <class Word>
+ARRCOMP_INLINE Word ones(int bits) {  // the low `bits` (1 to 32, or 64) of each lane
+  using Scalar = typename Word::scalar;
+  return splat<Word>(static_cast<Scalar>(~Scalar{0}) >> (sizeof(Scalar) * 8 - bits));
+}
+
+template <class Word>
+ARRCOMP_INLINE Word sign_extend(Word x, int bits) {
+  const int unused = static_cast<int>(sizeof(typename Word::scalar)) * 8 - bits;
+  return unused == 0 ? x : sar(x << unused, unused);
+}
+
+// A signed difference, modulo 2^bits, as an unsigned word of as many bits.
+template <class Word>
+ARRCOMP_INLINE Word fold(Word difference, bool plain, int bits) {
+  if (plain) return difference & ones<Word>(bits);
+  const Word d = sign_extend(difference, bits);
+  return (d << 1 ^ sar(d, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1)) & ones<Word>(bits);
+}
+
+template <class Word>
+ARRCOMP_INLINE Word unfold(Word u, bool plain) {
+  return plain ? u : u >> 1 ^ (splat<Word>(0) - (u & splat<Word>(1)));
+}
+
+// Float bits as integers in the order of the numbers, and back (the mapping is its own inverse).
+template <class Word>
+ARRCOMP_INLINE Word order_floats(Word bits, int width) {
+  const Word x = sign_extend(bits, width);
+  return x ^ (sar(x, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1) & ones<Word>(width - 1));
+}
+
+// [base - exponent][sign][mantissa], without the mantissa's `drop` lowest bits.
+struct ExponentFields {
+  int mantissa, exponent, drop;
+  uint32_t base;
+
+  ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& head)
+      : mantissa(element.mantissa_bits), exponent(element.exponent_bits), drop(head.drop), base(static_cast<uint32_t>(head.base)) {}
+
+  template <class Word>
+  ARRCOMP_METHOD Word split(Word bits) const {
+    const Word difference = (splat<Word>(base) - (bits >> mantissa)) & ones<Word>(exponent);
+    const Word sign = bits >> (mantissa + exponent) & splat<Word>(1);
+    return (difference << (mantissa + 1) | sign << mantissa | (bits & ones<Word>(mantissa))) >> drop;
+  }
+
+  template <class Word>
+  ARRCOMP_METHOD Word join(Word u) const {
+    const Word t = u << drop;
+    const Word field = (splat<Word>(base) - (t >> (mantissa + 1))) & ones<Word>(exponent);
+    const Word sign = t >> mantissa & splat<Word>(1);
+    return sign << (mantissa + exponent) | field << mantissa | (t & ones<Word>(mantissa));
+  }
+};
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

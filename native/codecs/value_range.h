@@ -1,0 +1,54 @@
+// The range of an array's finite values, for bounds relative to it.
+#pragma once
+#include "codecs/transform.h"
+#include "stream/constants.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+ARRCOMP_INLINE F32 largest_number(F32) { return splat<F32>(0x1.fffffep127f); }
+ARRCOMP_INLINE F64 largest_number(F64) { return splat<F64>(0x1.fffffffffffffp1023); }
+
+// Keys whose unsigned order is that of the numbers, and back.
+template <class Real>
+ARRCOMP_INLINE auto order_keys(Real x) {
+  constexpr int width = sizeof(typename Real::scalar) * 8;
+  using Word = decltype(as_bits(x));
+  return order_floats(as_bits(x), width) ^ splat<Word>(typename Word::scalar{1} << (width - 1));
+}
+
+template <class Scalar>
+ARRCOMP_INLINE double number_of_key(Scalar key) {
+  constexpr Scalar sign = Scalar{1} << (sizeof(Scalar) * 8 - 1);
+  const Scalar bits = key & sign ? key ^ sign : ~key;
+  if constexpr (sizeof(Scalar) == 8) {
+    double number;
+    memcpy(&number, &bits, 8);
+    return number;
+  } else {
+    float number;
+    memcpy(&number, &bits, 4);
+    return number;
+  }
+}
+
+// Widens range = {smallest, largest} by the finite values among elements [first, first + count).
+template <class T>
+ARRCOMP_PART void widen_range(const void* array, uint64_t first, uint64_t count, double range[2]) {
+  using Real = typename T::Real;
+  const Real limit = largest_number(Real{});
+  Real smallest = limit, largest = splat<Real>(0) - limit;
+  for (uint64_t i = 0; i < count; i += lanes_per_row) {
+    const int n = count - i < lanes_per_row ? static_cast<int>(count - i) : lanes_per_row;
+    const Real x = T::widen(load_elements<T>(array, first + i, n));
+    const Mask finite = le(abs(x), limit);
+    smallest = select(finite, min(x, smallest), smallest);
+    largest = select(finite, max(x, largest), largest);
+  }
+  using Word = decltype(as_bits(limit));
+  const double low = number_of_key(~max_all(order_keys(smallest) ^ splat<Word>(~typename Word::scalar{0})));
+  const double high = number_of_key(max_all(order_keys(largest)));
+  if (low < range[0]) range[0] = low;
+  if (high > range[1]) range[1] = high;
+}
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

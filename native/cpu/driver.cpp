@@ -1,0 +1,116 @@
+// Spreads groups over threads and places their bytes.
+#include <atomic>
+#include <cfloat>
+#include <memory>
+
+#include "backend.h"
+#include "cpu/select.h"
+#include "cpu/threads.h"
+#include "stream/payload.h"
+
+namespace arrcomp::cpu {
+namespace {
+
+constexpr uint64_t least_elements = 1 << 17;  // for a thread of its own to pay
+
+Shares group_shares(const Plan& plan, int threads) {
+  return Shares::of(plan.groups, threads, least_elements / plan.group_size());
+}
+
+double range_bound(const EncodeJob& job, double rel, int threads) {
+  const Shares shares = group_shares(job.plan, threads);
+  struct Range {
+    double limits[2] = {DBL_MAX, -DBL_MAX};
+  };
+  std::vector<Range> ranges(static_cast<size_t>(shares.workers));
+  const Machine& machine = cpu::machine();
+  run(shares.workers, [&](int worker) {
+    const uint64_t first = shares.begin(worker) * job.plan.group_size();
+    const uint64_t end = std::min(shares.end(worker) * job.plan.group_size(), job.plan.count);
+    machine.widen_range(job, first, end - first, ranges[static_cast<size_t>(worker)].limits);
+  });
+  Range all;
+  for (const Range& range : ranges) {
+    all.limits[0] = std::min(all.limits[0], range.limits[0]);
+    all.limits[1] = std::max(all.limits[1], range.limits[1]);
+  }
+  return relative_bound(rel, all.limits[0], all.limits[1]);
+}
+
+void set_target(EncodeJob& job, const Settings& settings, int threads) {
+  const Element& element = job.plan.element;
+  if (settings.kind == BoundKind::absolute) job.bound = settings.bound;
+  if (settings.kind == BoundKind::relative) job.bound = range_bound(job, settings.bound, threads);
+  if (settings.kind == BoundKind::pointwise) job.rounded_bits = droppable_bits(element, settings.bound);
+  if (!is_quantizable(element, job.bound)) job.bound = 0;
+}
+
+// Encodes all groups; returns the bytes that they take from `out` on.
+uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int threads) {
+  const Shares shares = group_shares(job.plan, threads);
+  const Machine& machine = cpu::machine();
+  const uint64_t scratch_bytes = machine.scratch_bytes(job.plan.element);
+  std::vector<std::unique_ptr<std::byte[]>> scratch(static_cast<size_t>(shares.workers));
+  for (auto& memory : scratch) memory.reset(new std::byte[scratch_bytes]);
+  std::vector<uint64_t> written(static_cast<size_t>(shares.workers));
+  // Each worker writes where its groups stand if all before them have their full size; then the gaps are closed.
+  const auto place = [&](int worker) { return out + shares.begin(worker) * job.plan.group_capacity(); };
+  run(shares.workers, [&](int worker) {
+    const auto w = static_cast<size_t>(worker);
+    written[w] = machine.encode_groups(job, shares.begin(worker), shares.end(worker), place(worker), sizes, scratch[w].get());
+  });
+  uint64_t total = written[0];
+  for (int worker = 1; worker < shares.workers; ++worker) {
+    memmove(out + total, place(worker), written[static_cast<size_t>(worker)]);
+    total += written[static_cast<size_t>(worker)];
+  }
+  return total;
+}
+
+}  // namespace
+
+uint64_t encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, int threads) {
+  EncodeJob job{plan, source, 0.0, 0, settings.fast, tables()};
+  std::vector<uint32_t> sizes(plan.groups);
+  set_target(job, settings, threads);
+  const PayloadHead head = PayloadHead::of(plan, job.bound);
+  memcpy(payload, &head, sizeof head);
+  if (plan.groups == 0) return payload_head_bytes;
+  const uint64_t offset = plan.groups_offset();
+  const uint64_t total = encode_groups(job, payload + offset, sizes.data(), threads);
+  memset(payload + payload_head_bytes, 0, offset - payload_head_bytes);
+  uint64_t end = 0;
+  for (uint64_t g = 0; g < plan.groups; ++g) {
+    end += sizes[g];
+    set_directory_entry(plan, payload, g, end);
+  }
+  return offset + total;
+}
+
+bool decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, int threads) {
+  if (length < payload_head_bytes) return false;
+  PayloadHead head;
+  memcpy(&head, payload, sizeof head);
+  if (!head.fits(plan)) return false;
+  if (plan.groups == 0) return length == payload_head_bytes;
+  const uint64_t offset = plan.groups_offset();
+  if (length < offset) return false;
+  std::vector<uint64_t> ends(plan.groups);
+  uint64_t before = 0;
+  for (uint64_t g = 0; g < plan.groups; ++g) {
+    ends[g] = directory_entry(plan, payload, g);
+    if (ends[g] < before || ends[g] > length - offset) return false;
+    before = ends[g];
+  }
+  if (before != length - offset) return false;
+  const DecodeJob job{plan, payload + offset, ends.data(), target, head.bound, tables()};
+  const Shares shares = group_shares(plan, threads);
+  const Machine& machine = cpu::machine();
+  std::atomic<bool> ok{true};
+  run(shares.workers, [&](int worker) {
+    if (!machine.decode_groups(job, shares.begin(worker), shares.end(worker))) ok = false;
+  });
+  return ok;
+}
+
+}  // namespace arrcomp::cpu

@@ -1,0 +1,49 @@
+// What each instruction set of the CPU offers the driver: the codecs, compiled for it (machine.inc).
+#pragma once
+#include "codecs/rans_tables.h"
+#include "stream/plan.h"
+#include "stream/settings.h"
+
+namespace arrcomp {
+
+struct EncodeJob {
+  const Plan& plan;
+  const void* source;
+  double bound;      // absolute, of quantized chunks; 0: none are quantized
+  int rounded_bits;  // of the mantissa
+  bool fast;
+  const Tables& tables;
+};
+
+struct DecodeJob {
+  const Plan& plan;
+  const uint8_t* groups;  // their bytes
+  const uint64_t* ends;   // of each group, from `groups`
+  void* target;
+  double bound;
+  const Tables& tables;
+};
+
+struct Machine {
+  const char* name;
+
+  // Bytes of memory that encode_groups needs as scratch.
+  uint64_t (*scratch_bytes)(const Element& element);
+
+  // The smallest and largest finite value among elements [first, first + count), widened into `range`.
+  void (*widen_range)(const EncodeJob& job, uint64_t first, uint64_t count, double range[2]);
+
+  // Encodes groups [begin, end) one after the other to `out`; their sizes go to sizes[begin .. end). Returns the bytes written.
+  uint64_t (*encode_groups)(const EncodeJob& job, uint64_t begin, uint64_t end, uint8_t* out, uint32_t* sizes, void* scratch);
+
+  // Decodes groups [begin, end); false where one is corrupt.
+  bool (*decode_groups)(const DecodeJob& job, uint64_t begin, uint64_t end);
+};
+
+extern const Machine plain_machine;
+#ifdef ARRCOMP_X86
+extern const Machine avx2_machine;
+extern const Machine avx512_machine;
+#endif
+
+}  // namespace arrcomp

@@ -1,0 +1,5 @@
+#include "cuda/kernels.cuh"
+
+namespace arrcomp::cuda {
+const Kernels bfloat16_kernels = kernels_of<BFloat16>();
+}

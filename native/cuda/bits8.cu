@@ -1,0 +1,5 @@
+#include "cuda/kernels.cuh"
+
+namespace arrcomp::cuda {
+const Kernels bits8_kernels = kernels_of<Bits8>();
+}

@@ -1,0 +1,5 @@
+#include "cuda/kernels.cuh"
+
+namespace arrcomp::cuda {
+const Kernels float64_kernels = kernels_of<Float64>();
+}

@@ -1,0 +1,44 @@
+// What each element type's .cu file offers the driver.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "backend.h"
+#include "codecs/rans_tables.h"
+
+namespace arrcomp::cuda {
+
+constexpr int warps_per_block = 4;
+constexpr int threads_per_block = warps_per_block * lanes_per_row;
+
+struct EncodeArguments {
+  Plan plan;
+  const void* source;
+  uint8_t* payload;
+  ScratchHead* head;
+  uint64_t* entries;  // for placing: one a group, zeroed
+  uint8_t* memory;    // EncoderMemory of each warp
+  const Tables* tables;
+  int rounded_bits;
+  bool fast;
+};
+
+struct DecodeArguments {
+  Plan plan;
+  const uint8_t* payload;
+  uint64_t length;
+  void* target;
+  uint32_t* status;
+  const Tables* tables;
+};
+
+struct Kernels {
+  uint64_t memory_bytes;  // of one warp that encodes
+  cudaError_t (*resident_blocks)(int& blocks_per_processor);
+  void (*widen_range)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
+  void (*encode)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
+  void (*decode)(const DecodeArguments& arguments, int blocks, cudaStream_t stream);
+};
+
+extern const Kernels bits8_kernels, float16_kernels, bfloat16_kernels, float32_kernels, float64_kernels;
+
+}  // namespace arrcomp::cuda

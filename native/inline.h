@@ -1,0 +1,18 @@
+// How functions of headers are declared.
+#pragma once
+
+// ARRCOMP_SHARED   on host and device. Always inlined: these headers are compiled for several instruction sets, and a copy left out of
+//                  line by one of them could be linked into code for another.
+// ARRCOMP_METHOD   a small member function on lanes: always inlined, so that lanes stay in registers
+// ARRCOMP_PART     a larger function on lanes (a template, or a member of one): inlined or not as the compiler sees fit on a CPU
+#ifdef __CUDACC__
+#define ARRCOMP_SHARED __host__ __device__ __forceinline__
+#define ARRCOMP_METHOD __device__ __forceinline__
+#define ARRCOMP_PART __device__ __forceinline__
+#define ARRCOMP_UNROLL _Pragma("unroll")
+#else
+#define ARRCOMP_SHARED inline __attribute__((always_inline))
+#define ARRCOMP_METHOD inline __attribute__((always_inline))
+#define ARRCOMP_PART inline
+#define ARRCOMP_UNROLL _Pragma("GCC unroll 8")
+#endif

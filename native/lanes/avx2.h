@@ -1,0 +1,220 @@
+// The AVX2 machine (x86-64 with avx2, bmi1, bmi2, lzcnt, popcnt and f16c): 8 lanes a register. Lanes of a mask move by
+// permutations out of tables, as there are no instructions for it.
+#pragma once
+#include <immintrin.h>
+
+#include <cstdint>
+
+namespace arrcomp::avx2 {
+
+constexpr int streams = 2;
+constexpr int register_bytes = 32;
+typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
+typedef int32_t i32r __attribute__((vector_size(register_bytes)));
+typedef uint64_t u64r __attribute__((vector_size(register_bytes)));
+typedef float f32r __attribute__((vector_size(register_bytes)));
+typedef double f64r __attribute__((vector_size(register_bytes)));
+typedef uint32_t u32half __attribute__((vector_size(register_bytes / 2)));
+
+constexpr u32r lane_bits = {1, 2, 4, 8, 16, 32, 64, 128};
+
+// For every mask of 8 lanes: the lanes of its bits, ascending (compress), and each lane's place among them, with the sign bit
+// set where the lane is in the mask (expand). For every mask of 4 lanes, the mask with each bit doubled.
+struct Permutations {
+  int8_t compress[256][8];
+  int8_t expand[256][8];
+  uint8_t doubled[16];
+};
+consteval Permutations make_permutations() {
+  Permutations tables{};
+  for (int m = 0; m < 256; m++) {
+    int n = 0;
+    for (int l = 0; l < 8; l++) {
+      if (!(m >> l & 1)) continue;
+      tables.compress[m][n] = (int8_t)l;
+      tables.expand[m][l] = (int8_t)(n - 128);
+      n++;
+    }
+  }
+  for (int m = 0; m < 16; m++) {
+    for (int l = 0; l < 4; l++) tables.doubled[m] |= (uint8_t)((m >> l & 1) * (3 << 2 * l));
+  }
+  return tables;
+}
+static constexpr Permutations permutations = make_permutations();
+
+ARRCOMP_INLINE __m256i compress_order(uint32_t m) {
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)permutations.compress[m]));
+}
+ARRCOMP_INLINE __m256i expand_order(uint32_t m) {
+  return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i*)permutations.expand[m]));
+}
+
+// --- memory and tables
+
+ARRCOMP_INLINE u32r load_widened(const uint16_t* p) {
+  return (u32r)_mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+ARRCOMP_INLINE u32r load_widened(const uint8_t* p) {
+  return (u32r)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i*)p));
+}
+
+// The low 16 bits of 8 lanes.
+ARRCOMP_INLINE __m128i narrow(u32r x) {
+  const __m256i words = _mm256_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1,  //
+                                         0, 1, 4, 5, 8, 9, 12, 13, -1, -1, -1, -1, -1, -1, -1, -1);
+  __m256i halves = _mm256_shuffle_epi8((__m256i)x, words);
+  return _mm256_castsi256_si128(_mm256_permute4x64_epi64(halves, 0x08));
+}
+ARRCOMP_INLINE void store_narrowed(uint16_t* p, u32r x) { _mm_storeu_si128((__m128i*)p, narrow(x)); }
+ARRCOMP_INLINE void store_narrowed(uint8_t* p, u32r x) {
+  __m128i words = narrow(x & 0xff);
+  _mm_storel_epi64((__m128i*)p, _mm_packus_epi16(words, words));
+}
+
+ARRCOMP_INLINE u32r gather(const uint32_t* t, u32r i) {
+  return (u32r)_mm256_i32gather_epi32((const int*)t, (__m256i)i, 4);
+}
+ARRCOMP_INLINE u32r gather(const uint16_t* t, u32r i) {
+  return (u32r)_mm256_i32gather_epi32((const int*)t, (__m256i)i, 2) & 0xffff;
+}
+
+ARRCOMP_INLINE u32r compressed(u32r x, uint32_t m) {
+  return (u32r)_mm256_permutevar8x32_epi32((__m256i)x, compress_order(m));
+}
+ARRCOMP_INLINE void store_compressed(uint32_t* p, u32r x, uint32_t m) {
+  _mm256_storeu_si256((__m256i*)p, (__m256i)compressed(x, m));
+}
+ARRCOMP_INLINE void store_compressed(uint64_t* p, u64r x, uint32_t m) {
+  _mm256_storeu_si256((__m256i*)p, (__m256i)compressed((u32r)x, permutations.doubled[m]));
+}
+ARRCOMP_INLINE void store_compressed(uint16_t* p, u32r x, uint32_t m) { store_narrowed(p, compressed(x, m)); }
+
+ARRCOMP_INLINE u32r expanded(__m256i words, uint32_t m) {
+  __m256i order = expand_order(m);
+  return (u32r)_mm256_and_si256(_mm256_permutevar8x32_epi32(words, order), _mm256_srai_epi32(order, 31));
+}
+ARRCOMP_INLINE u32r load_expanded(const uint32_t* p, uint32_t m) {
+  return expanded(_mm256_loadu_si256((const __m256i*)p), m);
+}
+ARRCOMP_INLINE u64r load_expanded(const uint64_t* p, uint32_t m) {
+  return (u64r)expanded(_mm256_loadu_si256((const __m256i*)p), permutations.doubled[m]);
+}
+
+ARRCOMP_INLINE u32r take(const uint16_t* p, u32r x, uint32_t m) {
+  __m256i order = expand_order(m);
+  u32r word = (u32r)_mm256_permutevar8x32_epi32((__m256i)load_widened(p), order);
+  return (u32r)_mm256_blendv_ps((__m256)x, (__m256)(x << 16 | word), (__m256)order);
+}
+
+// --- arithmetic
+
+// All ones in a lane of `chosen` take `yes`.
+template <class R>
+ARRCOMP_INLINE R blend(u32r chosen, R yes, R no) {
+  return (R)_mm256_blendv_epi8((__m256i)no, (__m256i)yes, (__m256i)chosen);
+}
+
+ARRCOMP_INLINE u32r min(u32r x, u32r y) { return (u32r)_mm256_min_epu32((__m256i)x, (__m256i)y); }
+ARRCOMP_INLINE u32r max(u32r x, u32r y) { return (u32r)_mm256_max_epu32((__m256i)x, (__m256i)y); }
+ARRCOMP_INLINE u64r min(u64r x, u64r y) { return blend((u32r)(y < x), y, x); }
+ARRCOMP_INLINE u64r max(u64r x, u64r y) { return blend((u32r)(x < y), y, x); }
+// These instructions return their second operand unless the first is the smaller, or the larger.
+ARRCOMP_INLINE f32r min(f32r x, f32r y) { return (f32r)_mm256_min_ps((__m256)y, (__m256)x); }
+ARRCOMP_INLINE f32r max(f32r x, f32r y) { return (f32r)_mm256_max_ps((__m256)y, (__m256)x); }
+ARRCOMP_INLINE f64r min(f64r x, f64r y) { return (f64r)_mm256_min_pd((__m256d)y, (__m256d)x); }
+ARRCOMP_INLINE f64r max(f64r x, f64r y) { return (f64r)_mm256_max_pd((__m256d)y, (__m256d)x); }
+
+ARRCOMP_INLINE u32r sar(u32r x, int k) { return (u32r)((i32r)x >> k); }
+ARRCOMP_INLINE u64r sar(u64r x, int k) {
+  uint64_t sign = (uint64_t)1 << (63 - k);
+  return (x >> k ^ sign) - sign;
+}
+
+ARRCOMP_INLINE u32r mulhi(u32r x, u32r y) {
+  __m256i even = _mm256_mul_epu32((__m256i)x, (__m256i)y);
+  __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)x, 32), _mm256_srli_epi64((__m256i)y, 32));
+  return (u32r)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+
+ARRCOMP_INLINE bool any_set(u32r x) { return !_mm256_testz_si256((__m256i)x, (__m256i)x); }
+
+template <class Operation>
+ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
+  u32half four = operation((u32half)_mm256_castsi256_si128((__m256i)x), (u32half)_mm256_extracti128_si256((__m256i)x, 1));
+  u32half two = operation(four, (u32half)_mm_shuffle_epi32((__m128i)four, 0x4e));
+  return operation(two[0], two[1]);
+}
+
+// --- floats
+
+ARRCOMP_INLINE u32r to_int(f32r f) { return (u32r)_mm256_cvtps_epi32((__m256)f); }
+ARRCOMP_INLINE f32r from_half(u32r h) { return (f32r)_mm256_cvtph_ps(narrow(h)); }
+ARRCOMP_INLINE u32r to_half(f32r f) {
+  return (u32r)_mm256_cvtepu16_epi32(_mm256_cvtps_ph((__m256)f, _MM_FROUND_TO_NEAREST_INT));
+}
+
+// --- across the lanes
+
+ARRCOMP_INLINE u32r broadcast_last(u32r x) {
+  return (u32r)_mm256_permutevar8x32_epi32((__m256i)x, _mm256_set1_epi32(7));
+}
+ARRCOMP_INLINE u64r broadcast_last(u64r x) { return (u64r)_mm256_permute4x64_epi64((__m256i)x, 0xff); }
+
+// The upper half of `before` and the lower half of x: what stands before each half.
+ARRCOMP_INLINE __m256i halves_before(__m256i before, __m256i x) { return _mm256_permute2x128_si256(before, x, 0x21); }
+ARRCOMP_INLINE u32r shift_in(u32r before, u32r x) {
+  return (u32r)_mm256_alignr_epi8((__m256i)x, halves_before((__m256i)before, (__m256i)x), 12);
+}
+ARRCOMP_INLINE u64r shift_in(u64r before, u64r x) {
+  return (u64r)_mm256_alignr_epi8((__m256i)x, halves_before((__m256i)before, (__m256i)x), 8);
+}
+
+// Within each half, then the lower half's sum is added to the upper one.
+ARRCOMP_INLINE u32r prefix_sum(u32r x) {
+  x += (u32r)_mm256_slli_si256((__m256i)x, 4);
+  x += (u32r)_mm256_slli_si256((__m256i)x, 8);
+  __m256i lower = halves_before(_mm256_setzero_si256(), (__m256i)x);
+  return x + (u32r)_mm256_shuffle_epi32(lower, 0xff);
+}
+ARRCOMP_INLINE u64r prefix_sum(u64r x) {
+  x += (u64r)_mm256_slli_si256((__m256i)x, 8);
+  __m256i lower = halves_before(_mm256_setzero_si256(), (__m256i)x);
+  return x + (u64r)_mm256_unpackhi_epi64(lower, lower);
+}
+
+// The even (0x88) or odd (0xdd) lanes of a and b.
+template <int which>
+ARRCOMP_INLINE u32r every_other(u64r a, u64r b) {
+  __m256i mixed = (__m256i)_mm256_shuffle_ps((__m256)a, (__m256)b, which);
+  return (u32r)_mm256_permute4x64_epi64(mixed, 0xd8);
+}
+ARRCOMP_INLINE u32r lo(u64r a, u64r b) { return every_other<0x88>(a, b); }
+ARRCOMP_INLINE u32r hi(u64r a, u64r b) { return every_other<0xdd>(a, b); }
+ARRCOMP_INLINE __m256i middle_swapped(u32r x) { return _mm256_permute4x64_epi64((__m256i)x, 0xd8); }
+ARRCOMP_INLINE u64r join_lower(u32r lo, u32r hi) {
+  return (u64r)_mm256_unpacklo_epi32(middle_swapped(lo), middle_swapped(hi));
+}
+ARRCOMP_INLINE u64r join_upper(u32r lo, u32r hi) {
+  return (u64r)_mm256_unpackhi_epi32(middle_swapped(lo), middle_swapped(hi));
+}
+
+}  // namespace arrcomp::avx2
+
+#include "host.h"
+
+namespace arrcomp::avx2 {
+
+ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
+  uint32_t bits = 0;
+  _Pragma("GCC unroll 16") for (int i = 0; i < U32::registers; i++) {
+    bits |= (uint32_t)_mm256_movemask_ps((__m256)lanes.v[i]) << (8 * i);
+  }
+  return bits;
+}
+
+}  // namespace arrcomp::avx2
+
+#include "maskless.h"
+#include "words.h"
+#include "generic.h"

@@ -1,0 +1,231 @@
+// The AVX-512 machine (F, BW, DQ, VL, CD): 16 lanes a register, masks in registers of their own.
+#pragma once
+// GCC 12 takes the undefined values inside of its own intrinsics for uninitialized ones.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#include <immintrin.h>
+#pragma GCC diagnostic pop
+
+#include <cstdint>
+
+namespace arrcomp::avx512 {
+
+constexpr int streams = 4;
+constexpr bool wide_lookup = true;
+constexpr int register_bytes = 64;
+typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
+typedef int32_t i32r __attribute__((vector_size(register_bytes)));
+typedef uint64_t u64r __attribute__((vector_size(register_bytes)));
+typedef int64_t i64r __attribute__((vector_size(register_bytes)));
+typedef float f32r __attribute__((vector_size(register_bytes)));
+typedef double f64r __attribute__((vector_size(register_bytes)));
+typedef uint32_t u32half __attribute__((vector_size(register_bytes / 2)));
+typedef uint32_t u32quarter __attribute__((vector_size(register_bytes / 4)));
+
+// --- memory and tables
+
+ARRCOMP_INLINE u32r load_widened(const uint16_t* p) {
+  return (u32r)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i*)p));
+}
+ARRCOMP_INLINE u32r load_widened(const uint8_t* p) {
+  return (u32r)_mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i*)p));
+}
+ARRCOMP_INLINE void store_narrowed(uint16_t* p, u32r x) {
+  _mm256_storeu_si256((__m256i*)p, _mm512_cvtepi32_epi16((__m512i)x));
+}
+ARRCOMP_INLINE void store_narrowed(uint8_t* p, u32r x) {
+  _mm_storeu_si128((__m128i*)p, _mm512_cvtepi32_epi8((__m512i)x));
+}
+
+ARRCOMP_INLINE u32r gather(const uint32_t* t, u32r i) { return (u32r)_mm512_i32gather_epi32((__m512i)i, t, 4); }
+ARRCOMP_INLINE u32r gather(const uint16_t* t, u32r i) {
+  return (u32r)_mm512_i32gather_epi32((__m512i)i, t, 2) & 0xffff;
+}
+
+ARRCOMP_INLINE u32r compressed(u32r x, uint32_t m) {
+  return (u32r)_mm512_maskz_compress_epi32((__mmask16)m, (__m512i)x);
+}
+ARRCOMP_INLINE void store_compressed(uint32_t* p, u32r x, uint32_t m) {
+  _mm512_storeu_si512(p, (__m512i)compressed(x, m));
+}
+ARRCOMP_INLINE void store_compressed(uint64_t* p, u64r x, uint32_t m) {
+  _mm512_storeu_si512(p, _mm512_maskz_compress_epi64((__mmask8)m, (__m512i)x));
+}
+ARRCOMP_INLINE void store_compressed(uint16_t* p, u32r x, uint32_t m) { store_narrowed(p, compressed(x, m)); }
+
+ARRCOMP_INLINE u32r load_expanded(const uint32_t* p, uint32_t m) {
+  return (u32r)_mm512_maskz_expand_epi32((__mmask16)m, _mm512_loadu_si512(p));
+}
+ARRCOMP_INLINE u64r load_expanded(const uint64_t* p, uint32_t m) {
+  return (u64r)_mm512_maskz_expand_epi64((__mmask8)m, _mm512_loadu_si512(p));
+}
+
+ARRCOMP_INLINE u32r take(const uint16_t* p, u32r x, uint32_t m) {
+  __m512i word = _mm512_maskz_expand_epi32((__mmask16)m, (__m512i)load_widened(p));
+  return (u32r)_mm512_mask_or_epi32((__m512i)x, (__mmask16)m, (__m512i)(x << 16), word);
+}
+
+// --- arithmetic
+
+ARRCOMP_INLINE u32r min(u32r x, u32r y) { return (u32r)_mm512_min_epu32((__m512i)x, (__m512i)y); }
+ARRCOMP_INLINE u32r max(u32r x, u32r y) { return (u32r)_mm512_max_epu32((__m512i)x, (__m512i)y); }
+ARRCOMP_INLINE u64r min(u64r x, u64r y) { return (u64r)_mm512_min_epu64((__m512i)x, (__m512i)y); }
+ARRCOMP_INLINE u64r max(u64r x, u64r y) { return (u64r)_mm512_max_epu64((__m512i)x, (__m512i)y); }
+// These instructions return their second operand unless the first is the smaller, or the larger.
+ARRCOMP_INLINE f32r min(f32r x, f32r y) { return (f32r)_mm512_min_ps((__m512)y, (__m512)x); }
+ARRCOMP_INLINE f32r max(f32r x, f32r y) { return (f32r)_mm512_max_ps((__m512)y, (__m512)x); }
+ARRCOMP_INLINE f64r min(f64r x, f64r y) { return (f64r)_mm512_min_pd((__m512d)y, (__m512d)x); }
+ARRCOMP_INLINE f64r max(f64r x, f64r y) { return (f64r)_mm512_max_pd((__m512d)y, (__m512d)x); }
+
+ARRCOMP_INLINE u32r sar(u32r x, int k) { return (u32r)((i32r)x >> k); }
+ARRCOMP_INLINE u64r sar(u64r x, int k) { return (u64r)((i64r)x >> k); }
+
+ARRCOMP_INLINE u32r mulhi(u32r x, u32r y) {
+  __m512i even = _mm512_mul_epu32((__m512i)x, (__m512i)y);
+  __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)x, 32), _mm512_srli_epi64((__m512i)y, 32));
+  return (u32r)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+}
+
+template <class Operation>
+ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
+  u32half eight = operation((u32half)_mm512_castsi512_si256((__m512i)x), (u32half)_mm512_extracti64x4_epi64((__m512i)x, 1));
+  u32quarter four = operation((u32quarter)_mm256_castsi256_si128((__m256i)eight),
+                              (u32quarter)_mm256_extracti128_si256((__m256i)eight, 1));
+  u32quarter two = operation(four, (u32quarter)_mm_shuffle_epi32((__m128i)four, 0x4e));
+  return operation(two[0], two[1]);
+}
+
+// --- floats
+
+ARRCOMP_INLINE u32r to_int(f32r f) { return (u32r)_mm512_cvtps_epi32((__m512)f); }
+ARRCOMP_INLINE f32r from_half(u32r h) { return (f32r)_mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)h)); }
+ARRCOMP_INLINE u32r to_half(f32r f) {
+  return (u32r)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)f, _MM_FROUND_TO_NEAREST_INT));
+}
+
+// --- across the lanes
+
+ARRCOMP_INLINE u32r broadcast_last(u32r x) {
+  return (u32r)_mm512_permutexvar_epi32(_mm512_set1_epi32(15), (__m512i)x);
+}
+ARRCOMP_INLINE u64r broadcast_last(u64r x) {
+  return (u64r)_mm512_permutexvar_epi64(_mm512_set1_epi64(7), (__m512i)x);
+}
+
+// x moved up by n lanes, with the last lanes of `before` below it.
+template <int n>
+ARRCOMP_INLINE u32r move_up(u32r before, u32r x) {
+  return (u32r)_mm512_alignr_epi32((__m512i)x, (__m512i)before, 16 - n);
+}
+template <int n>
+ARRCOMP_INLINE u64r move_up(u64r before, u64r x) {
+  return (u64r)_mm512_alignr_epi64((__m512i)x, (__m512i)before, 8 - n);
+}
+ARRCOMP_INLINE u32r shift_in(u32r before, u32r x) { return move_up<1>(before, x); }
+ARRCOMP_INLINE u64r shift_in(u64r before, u64r x) { return move_up<1>(before, x); }
+
+ARRCOMP_INLINE u32r prefix_sum(u32r x) {
+  x += move_up<1>(u32r{}, x);
+  x += move_up<2>(u32r{}, x);
+  x += move_up<4>(u32r{}, x);
+  return x + move_up<8>(u32r{}, x);
+}
+ARRCOMP_INLINE u64r prefix_sum(u64r x) {
+  x += move_up<1>(u64r{}, x);
+  x += move_up<2>(u64r{}, x);
+  return x + move_up<4>(u64r{}, x);
+}
+
+// Lanes first, first + step... of a and b side by side (32 in all).
+ARRCOMP_INLINE __m512i every_other(int first, u64r a, u64r b) {
+  const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+  return _mm512_permutex2var_epi32((__m512i)a, _mm512_add_epi32(even, _mm512_set1_epi32(first)), (__m512i)b);
+}
+ARRCOMP_INLINE u32r lo(u64r a, u64r b) { return (u32r)every_other(0, a, b); }
+ARRCOMP_INLINE u32r hi(u64r a, u64r b) { return (u32r)every_other(1, a, b); }
+ARRCOMP_INLINE __m512i in_turn(int first, u32r a, u32r b) {
+  const __m512i pairs = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return _mm512_permutex2var_epi32((__m512i)a, _mm512_add_epi32(pairs, _mm512_set1_epi32(first)), (__m512i)b);
+}
+ARRCOMP_INLINE u64r join_lower(u32r lo, u32r hi) { return (u64r)in_turn(0, lo, hi); }
+ARRCOMP_INLINE u64r join_upper(u32r lo, u32r hi) { return (u64r)in_turn(8, lo, hi); }
+
+}  // namespace arrcomp::avx512
+
+#include "host.h"
+
+namespace arrcomp::avx512 {
+
+// --- masks
+
+struct Mask {
+  uint32_t bits;
+};
+ARRCOMP_INLINE Mask mask(uint32_t bits) { return {bits}; }
+ARRCOMP_INLINE uint32_t bits(Mask m) { return m.bits; }
+ARRCOMP_INLINE bool any(Mask m) { return m.bits != 0; }
+ARRCOMP_INLINE int count(Mask m) { return __builtin_popcount(m.bits); }
+ARRCOMP_INLINE Mask operator~(Mask m) { return {~m.bits}; }
+ARRCOMP_INLINE Mask operator&(Mask a, Mask b) { return {a.bits & b.bits}; }
+ARRCOMP_INLINE Mask operator|(Mask a, Mask b) { return {a.bits | b.bits}; }
+
+#define ARRCOMP_COMPARE(name, V, instruction, register_type, ...)                                            \
+  ARRCOMP_INLINE Mask name(V x, V y) {                                                                       \
+    uint32_t bits = 0;                                                                                       \
+    _Pragma("GCC unroll 16") for (int i = 0; i < V::registers; i++) {                                         \
+      bits |= (uint32_t)instruction((register_type)x.v[i], (register_type)y.v[i], __VA_ARGS__) << (i * V::width); \
+    }                                                                                                        \
+    return {bits};                                                                                           \
+  }
+ARRCOMP_COMPARE(eq, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_EQ)
+ARRCOMP_COMPARE(ne, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_NE)
+ARRCOMP_COMPARE(lt, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_LT)
+ARRCOMP_COMPARE(ge, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_NLT)
+ARRCOMP_COMPARE(eq, U64, _mm512_cmp_epu64_mask, __m512i, _MM_CMPINT_EQ)
+ARRCOMP_COMPARE(ne, U64, _mm512_cmp_epu64_mask, __m512i, _MM_CMPINT_NE)
+ARRCOMP_COMPARE(lt, U64, _mm512_cmp_epu64_mask, __m512i, _MM_CMPINT_LT)
+ARRCOMP_COMPARE(ge, U64, _mm512_cmp_epu64_mask, __m512i, _MM_CMPINT_NLT)
+ARRCOMP_COMPARE(le, F32, _mm512_cmp_ps_mask, __m512, _CMP_LE_OQ)
+ARRCOMP_COMPARE(lt, F32, _mm512_cmp_ps_mask, __m512, _CMP_LT_OQ)
+ARRCOMP_COMPARE(le, F64, _mm512_cmp_pd_mask, __m512d, _CMP_LE_OQ)
+ARRCOMP_COMPARE(lt, F64, _mm512_cmp_pd_mask, __m512d, _CMP_LT_OQ)
+#undef ARRCOMP_COMPARE
+
+ARRCOMP_INLINE u32r blend(uint32_t m, u32r yes, u32r no) {
+  return (u32r)_mm512_mask_blend_epi32((__mmask16)m, (__m512i)no, (__m512i)yes);
+}
+ARRCOMP_INLINE u64r blend(uint32_t m, u64r yes, u64r no) {
+  return (u64r)_mm512_mask_blend_epi64((__mmask8)m, (__m512i)no, (__m512i)yes);
+}
+ARRCOMP_INLINE f32r blend(uint32_t m, f32r yes, f32r no) {
+  return (f32r)_mm512_mask_blend_ps((__mmask16)m, (__m512)no, (__m512)yes);
+}
+ARRCOMP_INLINE f64r blend(uint32_t m, f64r yes, f64r no) {
+  return (f64r)_mm512_mask_blend_pd((__mmask8)m, (__m512d)no, (__m512d)yes);
+}
+template <class T>
+ARRCOMP_INLINE Lanes<T> select(Mask m, Lanes<T> yes, Lanes<T> no) {
+  ARRCOMP_EACH(Lanes<T>, blend(m.bits >> (i * Lanes<T>::width), yes.v[i], no.v[i]));
+}
+
+// --- tables and bit lengths
+
+struct Table64 {
+  U32 lower, upper;
+};
+ARRCOMP_INLINE Table64 table(const uint32_t* entries) { return {load(entries), load(entries + 32)}; }
+
+ARRCOMP_INLINE u32r lookup(Table64 t, u32r i) {
+  __m512i lower = _mm512_permutex2var_epi32((__m512i)t.lower.v[0], (__m512i)i, (__m512i)t.lower.v[1]);
+  __m512i upper = _mm512_permutex2var_epi32((__m512i)t.upper.v[0], (__m512i)i, (__m512i)t.upper.v[1]);
+  return (u32r)_mm512_mask_blend_epi32(_mm512_test_epi32_mask((__m512i)i, _mm512_set1_epi32(32)), lower, upper);
+}
+ARRCOMP_INLINE U32 lookup(Table64 t, U32 x) { ARRCOMP_EACH(U32, lookup(t, x.v[i])); }
+
+ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)_mm512_lzcnt_epi32((__m512i)x.v[i])); }
+
+}  // namespace arrcomp::avx512
+
+#include "words.h"
+#include "generic.h"

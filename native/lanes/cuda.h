@@ -1,0 +1,214 @@
+// The CUDA machine: a warp, a thread a lane. All 32 threads call each function together. Blocks count their threads along x.
+#pragma once
+#include <cstdint>
+
+namespace arrcomp::cuda {
+
+constexpr int streams = 1;  // other warps hide the latency
+constexpr bool wide_lookup = true;
+constexpr unsigned all_lanes = 0xffffffffu;
+
+template <class T>
+struct Lanes {
+  using scalar = T;
+  T v;
+};
+using U32 = Lanes<uint32_t>;
+using U64 = Lanes<uint64_t>;
+using F32 = Lanes<float>;
+using F64 = Lanes<double>;
+
+ARRCOMP_INLINE int lane() { return threadIdx.x & 31; }
+ARRCOMP_INLINE bool leader() { return lane() == 0; }
+ARRCOMP_INLINE void sync() { __syncwarp(); }
+ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) {
+  for (uint32_t i = lane(); i < bytes / 2; i += 32) ((uint16_t*)to)[i] = ((const uint16_t*)from)[i];
+}
+
+// --- masks
+
+struct Mask {
+  bool set;
+};
+ARRCOMP_INLINE uint32_t bits(Mask m) { return __ballot_sync(all_lanes, m.set); }
+ARRCOMP_INLINE Mask mask(uint32_t bits) { return {(bits >> lane() & 1) != 0}; }
+ARRCOMP_INLINE bool any(Mask m) { return __any_sync(all_lanes, m.set); }
+ARRCOMP_INLINE int count(Mask m) { return __popc(bits(m)); }
+ARRCOMP_INLINE Mask operator~(Mask m) { return {!m.set}; }
+ARRCOMP_INLINE Mask operator&(Mask a, Mask b) { return {a.set && b.set}; }
+ARRCOMP_INLINE Mask operator|(Mask a, Mask b) { return {a.set || b.set}; }
+// How many lanes below this one are in the mask.
+ARRCOMP_INLINE int rank(uint32_t bits) { return __popc(bits & ((1u << lane()) - 1)); }
+
+// --- values and memory
+
+template <class V>
+ARRCOMP_INLINE V splat(typename V::scalar s) { return {s}; }
+template <class V>
+ARRCOMP_INLINE V select(Mask m, V yes, V no) { return {m.set ? yes.v : no.v}; }
+
+template <class T>
+ARRCOMP_INLINE Lanes<T> element(const T* p, uint32_t i) { return {p[i]}; }
+ARRCOMP_INLINE U32 element(const uint16_t* p, uint32_t i) { return {p[i]}; }
+ARRCOMP_INLINE U32 element(const uint8_t* p, uint32_t i) { return {p[i]}; }
+template <class T>
+ARRCOMP_INLINE auto load(const T* p) { return element(p, lane()); }
+template <class T>
+ARRCOMP_INLINE auto load_first(const T* p, int n) { return element(p, lane() < n ? lane() : n - 1); }
+// What other warps publish: read anew each time; 0 in the lanes outside of m.
+ARRCOMP_INLINE U64 load_published(const uint64_t* p, Mask m) {
+  return {m.set ? *(const volatile uint64_t*)(p + lane()) : 0};
+}
+template <class T, class V>
+ARRCOMP_INLINE void store(T* p, V x) { p[lane()] = (T)x.v; }
+template <class T, class V>
+ARRCOMP_INLINE void store_first(T* p, V x, int n) {
+  if (lane() < n) store(p, x);
+}
+
+template <class T>
+ARRCOMP_INLINE U32 gather(const T* t, U32 i) { return element(t, i.v); }
+
+struct Table64 {
+  const uint32_t* entries;
+};
+ARRCOMP_INLINE Table64 table(const uint32_t* entries) { return {entries}; }
+ARRCOMP_INLINE U32 lookup(Table64 t, U32 i) { return {t.entries[i.v]}; }
+
+template <class T>
+ARRCOMP_INLINE T* compress(T* p, Lanes<T> x, Mask m) {
+  uint32_t all = bits(m);
+  if (m.set) p[rank(all)] = x.v;
+  return p + __popc(all);
+}
+template <class T>
+ARRCOMP_INLINE const T* expand(const T* p, Lanes<T>& x, Mask m) {
+  uint32_t all = bits(m);
+  x.v = m.set ? p[rank(all)] : 0;
+  return p + __popc(all);
+}
+ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
+  uint32_t all = bits(m);
+  if (m.set) p[rank(all)] = (uint16_t)x.v;
+  return p + __popc(all);
+}
+ARRCOMP_INLINE const uint16_t* take(const uint16_t* p, U32& x, Mask m) {
+  uint32_t all = bits(m);
+  p -= __popc(all);
+  if (m.set) x.v = x.v << 16 | p[rank(all)];
+  return p;
+}
+
+// --- integers
+
+#define ARRCOMP_OPERATOR(op) \
+  template <class T>         \
+  ARRCOMP_INLINE Lanes<T> operator op(Lanes<T> x, Lanes<T> y) { return {x.v op y.v}; }
+ARRCOMP_OPERATOR(+)
+ARRCOMP_OPERATOR(-)
+ARRCOMP_OPERATOR(&)
+ARRCOMP_OPERATOR(|)
+ARRCOMP_OPERATOR(^)
+#undef ARRCOMP_OPERATOR
+template <class T>
+ARRCOMP_INLINE Lanes<T> operator<<(Lanes<T> x, int k) { return {x.v << k}; }
+template <class T>
+ARRCOMP_INLINE Lanes<T> operator>>(Lanes<T> x, int k) { return {x.v >> k}; }
+ARRCOMP_INLINE U32 sar(U32 x, int k) { return {(uint32_t)((int32_t)x.v >> k)}; }
+ARRCOMP_INLINE U64 sar(U64 x, int k) { return {(uint64_t)((int64_t)x.v >> k)}; }
+template <class T>
+ARRCOMP_INLINE Mask eq(Lanes<T> x, Lanes<T> y) { return {x.v == y.v}; }
+template <class T>
+ARRCOMP_INLINE Mask ne(Lanes<T> x, Lanes<T> y) { return {x.v != y.v}; }
+template <class T>
+ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) { return {x.v >= y.v}; }
+
+ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
+ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
+ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
+ARRCOMP_INLINE U32 bit_length(U32 x) { return {32u - (uint32_t)__clz((int)x.v)}; }
+ARRCOMP_INLINE U32 lo(U64 x) { return {(uint32_t)x.v}; }
+ARRCOMP_INLINE U32 hi(U64 x) { return {(uint32_t)(x.v >> 32)}; }
+ARRCOMP_INLINE U64 join(U32 lo, U32 hi) { return {(uint64_t)hi.v << 32 | lo.v}; }
+
+// --- floats, and what integers share with them
+
+ARRCOMP_INLINE F32 operator+(F32 x, F32 y) { return {__fadd_rn(x.v, y.v)}; }
+ARRCOMP_INLINE F32 operator-(F32 x, F32 y) { return {__fsub_rn(x.v, y.v)}; }
+ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { return {__fmul_rn(x.v, y.v)}; }
+ARRCOMP_INLINE F64 operator+(F64 x, F64 y) { return {__dadd_rn(x.v, y.v)}; }
+ARRCOMP_INLINE F64 operator-(F64 x, F64 y) { return {__dsub_rn(x.v, y.v)}; }
+ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { return {__dmul_rn(x.v, y.v)}; }
+template <class T>
+ARRCOMP_INLINE Mask lt(Lanes<T> x, Lanes<T> y) { return {x.v < y.v}; }
+template <class T>
+ARRCOMP_INLINE Mask le(Lanes<T> x, Lanes<T> y) { return {x.v <= y.v}; }
+template <class T>
+ARRCOMP_INLINE Lanes<T> min(Lanes<T> x, Lanes<T> y) { return {y.v < x.v ? y.v : x.v}; }
+template <class T>
+ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) { return {x.v < y.v ? y.v : x.v}; }
+
+ARRCOMP_INLINE U32 as_bits(F32 f) { return {__float_as_uint(f.v)}; }
+ARRCOMP_INLINE U64 as_bits(F64 f) { return {(uint64_t)__double_as_longlong(f.v)}; }
+ARRCOMP_INLINE F32 as_float(U32 x) { return {__uint_as_float(x.v)}; }
+ARRCOMP_INLINE F64 as_double(U64 x) { return {__longlong_as_double((long long)x.v)}; }
+ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(0x7fffffff)); }
+ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~(uint64_t)0 >> 1)); }
+ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
+ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }
+// As instructions: the header of CUDA's half type would cost every translation unit its compilation.
+ARRCOMP_INLINE F32 from_half(U32 x) {
+  F32 f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f.v) : "h"((uint16_t)x.v));
+  return f;
+}
+ARRCOMP_INLINE U32 to_half(F32 f) {
+  uint16_t h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f.v));
+  return {h};
+}
+
+// --- across the lanes
+
+template <class T>
+ARRCOMP_INLINE Lanes<T> broadcast_last(Lanes<T> x) { return {(T)__shfl_sync(all_lanes, x.v, 31)}; }
+template <class T>
+ARRCOMP_INLINE Lanes<T> shift_in(Lanes<T> before, Lanes<T> x) {
+  T own = lane() == 31 ? before.v : x.v;
+  return {(T)__shfl_sync(all_lanes, own, (lane() + 31) & 31)};
+}
+template <class T>
+ARRCOMP_INLINE Lanes<T> prefix_sum(Lanes<T> x) {
+#pragma unroll
+  for (int n = 1; n < 32; n *= 2) {
+    T below = __shfl_up_sync(all_lanes, x.v, n);
+    if (lane() >= n) x.v += below;
+  }
+  return x;
+}
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+template <class Operation>
+ARRCOMP_INLINE uint32_t reduce(uint32_t x, Operation operation) {
+#pragma unroll
+  for (int n = 16; n > 0; n /= 2) x = operation(x, __shfl_xor_sync(all_lanes, x, n));
+  return x;
+}
+ARRCOMP_INLINE uint32_t sum(U32 x) {
+  return reduce(x.v, [](uint32_t a, uint32_t b) { return a + b; });
+}
+ARRCOMP_INLINE uint32_t or_all(U32 x) {
+  return reduce(x.v, [](uint32_t a, uint32_t b) { return a | b; });
+}
+ARRCOMP_INLINE uint32_t max_all(U32 x) {
+  return reduce(x.v, [](uint32_t a, uint32_t b) { return a < b ? b : a; });
+}
+#else
+ARRCOMP_INLINE uint32_t sum(U32 x) { return __reduce_add_sync(all_lanes, x.v); }
+ARRCOMP_INLINE uint32_t or_all(U32 x) { return __reduce_or_sync(all_lanes, x.v); }
+ARRCOMP_INLINE uint32_t max_all(U32 x) { return __reduce_max_sync(all_lanes, x.v); }
+#endif
+
+}  // namespace arrcomp::cuda
+
+#include "generic.h"

@@ -1,0 +1,20 @@
+// Operations that follow from others on every machine. Included once by each machine, last.
+namespace arrcomp::ARRCOMP_MACHINE {
+
+ARRCOMP_INLINE U32 bit_length(U64 x) {
+  U32 upper = hi(x);
+  Mask small = eq(upper, splat<U32>(0));
+  return bit_length(select(small, lo(x), upper)) + select(small, splat<U32>(0), splat<U32>(32));
+}
+
+ARRCOMP_INLINE uint32_t min_all(U32 x) { return ~max_all(x ^ splat<U32>(~0u)); }
+
+ARRCOMP_INLINE uint64_t or_all(U64 x) { return (uint64_t)or_all(hi(x)) << 32 | or_all(lo(x)); }
+
+ARRCOMP_INLINE uint64_t max_all(U64 x) {
+  uint32_t upper = max_all(hi(x));
+  Mask largest = eq(hi(x), splat<U32>(upper));
+  return (uint64_t)upper << 32 | max_all(select(largest, lo(x), splat<U32>(0)));
+}
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

@@ -1,0 +1,164 @@
+// What the machines of a CPU share: 32 lanes are a few registers of the compiler's vector type, and what works lane by lane is
+// one operator or one of the machine's register functions on each of them. Each such machine includes this once, after its
+// register functions (those on u32r and its kin), hence no guard.
+
+// The loops are unrolled whole, so that the registers of a value never become an array in memory.
+#undef ARRCOMP_EACH
+#define ARRCOMP_EACH(V, ...) \
+  V result;                  \
+  _Pragma("GCC unroll 16") for (int i = 0; i < V::registers; i++) result.v[i] = __VA_ARGS__; \
+  return result
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+template <class T>
+struct Lanes {
+  using scalar = T;
+  typedef T Register __attribute__((vector_size(register_bytes)));
+  static constexpr int width = register_bytes / sizeof(T);
+  static constexpr int registers = 32 / width;
+  Register v[registers];
+};
+using U32 = Lanes<uint32_t>;
+using U64 = Lanes<uint64_t>;
+using F32 = Lanes<float>;
+using F64 = Lanes<double>;
+
+ARRCOMP_INLINE void sync() {}
+ARRCOMP_INLINE bool leader() { return true; }
+ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) { __builtin_memcpy(to, from, bytes); }
+
+// --- values and memory
+
+template <class V>
+ARRCOMP_INLINE V splat(typename V::scalar s) {
+  ARRCOMP_EACH(V, s - typename V::Register{});  // s + 0 would lose the sign of -0.0
+}
+
+template <class R>
+ARRCOMP_INLINE R load_register(const void* p) {
+  R r;
+  __builtin_memcpy(&r, p, sizeof r);
+  return r;
+}
+
+template <class T>
+ARRCOMP_INLINE Lanes<T> load(const T* p) {
+  ARRCOMP_EACH(Lanes<T>, load_register<typename Lanes<T>::Register>(p + i * Lanes<T>::width));
+}
+ARRCOMP_INLINE U32 load(const uint16_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
+ARRCOMP_INLINE U32 load(const uint8_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
+
+template <class T>
+ARRCOMP_INLINE void store(T* p, Lanes<T> x) {
+  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) __builtin_memcpy(p + i * x.width, &x.v[i], register_bytes);
+}
+ARRCOMP_INLINE void store(uint16_t* p, U32 x) {
+  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) store_narrowed(p + i * x.width, x.v[i]);
+}
+ARRCOMP_INLINE void store(uint8_t* p, U32 x) {
+  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) store_narrowed(p + i * x.width, x.v[i]);
+}
+
+template <class T>
+ARRCOMP_INLINE auto load_first(const T* p, int n) {
+  T all[32];
+  for (int l = 0; l < 32; l++) all[l] = p[l < n ? l : n - 1];
+  return load(all);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_first(T* p, V x, int n) {
+  T all[32];
+  store(all, x);
+  __builtin_memcpy(p, all, n * sizeof(T));
+}
+
+// --- arithmetic
+
+template <class T>
+ARRCOMP_INLINE Lanes<T> operator+(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] + y.v[i]); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> operator-(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] - y.v[i]); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> operator&(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] & y.v[i]); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> operator|(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] | y.v[i]); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> operator^(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] ^ y.v[i]); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> operator<<(Lanes<T> x, int k) { ARRCOMP_EACH(Lanes<T>, x.v[i] << k); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> operator>>(Lanes<T> x, int k) { ARRCOMP_EACH(Lanes<T>, x.v[i] >> k); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> sar(Lanes<T> x, int k) { ARRCOMP_EACH(Lanes<T>, sar(x.v[i], k)); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> min(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, min(x.v[i], y.v[i])); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, max(x.v[i], y.v[i])); }
+
+ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { ARRCOMP_EACH(U32, x.v[i] * y.v[i]); }
+ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] * y.v[i]); }
+ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { ARRCOMP_EACH(F64, x.v[i] * y.v[i]); }
+ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { ARRCOMP_EACH(U32, mulhi(x.v[i], y.v[i])); }
+ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { ARRCOMP_EACH(U32, x.v[i] >> n.v[i]); }
+ARRCOMP_INLINE U32 gather(const uint32_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
+ARRCOMP_INLINE U32 gather(const uint16_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
+
+// --- floats
+
+ARRCOMP_INLINE U32 as_bits(F32 f) { ARRCOMP_EACH(U32, (u32r)f.v[i]); }
+ARRCOMP_INLINE U64 as_bits(F64 f) { ARRCOMP_EACH(U64, (u64r)f.v[i]); }
+ARRCOMP_INLINE F32 as_float(U32 x) { ARRCOMP_EACH(F32, (f32r)x.v[i]); }
+ARRCOMP_INLINE F64 as_double(U64 x) { ARRCOMP_EACH(F64, (f64r)x.v[i]); }
+ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(~0u >> 1)); }
+ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~uint64_t(0) >> 1)); }
+ARRCOMP_INLINE U32 to_int(F32 f) { ARRCOMP_EACH(U32, to_int(f.v[i])); }
+ARRCOMP_INLINE F32 to_float(U32 x) { ARRCOMP_EACH(F32, __builtin_convertvector((i32r)x.v[i], f32r)); }
+ARRCOMP_INLINE F32 from_half(U32 x) { ARRCOMP_EACH(F32, from_half(x.v[i])); }
+ARRCOMP_INLINE U32 to_half(F32 f) { ARRCOMP_EACH(U32, to_half(f.v[i])); }
+
+// --- across the lanes
+
+template <class T>
+ARRCOMP_INLINE Lanes<T> broadcast_last(Lanes<T> x) { ARRCOMP_EACH(Lanes<T>, broadcast_last(x.v[x.registers - 1])); }
+
+template <class T>
+ARRCOMP_INLINE Lanes<T> shift_in(Lanes<T> before, Lanes<T> x) {
+  ARRCOMP_EACH(Lanes<T>, shift_in(i ? x.v[i - 1] : before.v[x.registers - 1], x.v[i]));
+}
+
+template <class T>
+ARRCOMP_INLINE Lanes<T> prefix_sum(Lanes<T> x) {
+  typename Lanes<T>::Register before{};
+  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) {
+    auto own = prefix_sum(x.v[i]);
+    x.v[i] = own + before;
+    before += broadcast_last(own);
+  }
+  return x;
+}
+
+ARRCOMP_INLINE U32 lo(U64 x) { ARRCOMP_EACH(U32, lo(x.v[2 * i], x.v[2 * i + 1])); }
+ARRCOMP_INLINE U32 hi(U64 x) { ARRCOMP_EACH(U32, hi(x.v[2 * i], x.v[2 * i + 1])); }
+ARRCOMP_INLINE U64 join(U32 lo, U32 hi) {
+  ARRCOMP_EACH(U64, i % 2 ? join_upper(lo.v[i / 2], hi.v[i / 2]) : join_lower(lo.v[i / 2], hi.v[i / 2]));
+}
+
+template <class Operation>
+ARRCOMP_INLINE uint32_t reduce(U32 x, Operation operation) {
+  u32r all = x.v[0];
+  _Pragma("GCC unroll 16") for (int i = 1; i < x.registers; i++) all = operation(all, x.v[i]);
+  return fold(all, operation);
+}
+ARRCOMP_INLINE uint32_t sum(U32 x) {
+  return reduce(x, [](auto a, auto b) { return a + b; });
+}
+ARRCOMP_INLINE uint32_t or_all(U32 x) {
+  return reduce(x, [](auto a, auto b) { return a | b; });
+}
+ARRCOMP_INLINE uint32_t max_all(U32 x) {
+  return reduce(x, [](auto a, auto b) { return a > b ? a : b; });
+}
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

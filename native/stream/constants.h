@@ -1,0 +1,36 @@
+// Numbers of the format (FORMAT.md), in one place.
+#pragma once
+#include <cstdint>
+
+namespace arrcomp {
+
+constexpr int lanes_per_row = 32;
+constexpr int rows_per_chunk = 128;
+constexpr int rows_per_tile = 8;    // one width of the packed coder
+constexpr int rows_per_block = 2;   // one bit of the block mask
+constexpr int chunk_size = lanes_per_row * rows_per_chunk;
+constexpr int tiles_per_chunk = rows_per_chunk / rows_per_tile;
+constexpr int max_chunks_per_group = 4;
+constexpr int max_exceptions = 256;  // more, and storing the chunk without loss is cheaper
+
+constexpr int symbol_count = 64;
+constexpr int long_escape = 0xffff;  // announces the rest of an escaped value in full width
+constexpr int precision = 11;        // bits of a frequency
+constexpr int slot_count = 1 << precision;
+constexpr int slots_per_bucket = slot_count / symbol_count;
+constexpr uint32_t lowest_state = 1u << 16;
+constexpr int quantized_tables = 96;
+constexpr int exponent_tables = 64;
+constexpr int table_count = quantized_tables + exponent_tables;
+
+constexpr int carried_rows = 8;  // rows whose two lowest bits travel in the initial states
+constexpr int carried_bits = 2;
+
+constexpr int states_bytes = lanes_per_row * 4;
+constexpr int payload_head_bytes = 16;
+
+enum class Transform : uint8_t { quantized = 0, integer = 1, exponent = 2 };
+enum class Coder : uint8_t { none = 0, packed = 1, entropy = 2 };
+enum class MaskKind : uint8_t { none = 0, blocks = 1, values = 2 };
+
+}  // namespace arrcomp

@@ -1,0 +1,40 @@
+// The payload's head and directory: written and checked here alone (FORMAT.md, section 3).
+#pragma once
+#include <cstring>
+
+#include "stream/plan.h"
+#include "stream/settings.h"
+
+namespace arrcomp {
+
+struct PayloadHead {
+  double bound;
+  uint32_t chunks_per_group;
+  uint32_t directory_entry_bytes;
+
+  ARRCOMP_SHARED static PayloadHead of(const Plan& plan, double bound) {
+    return {bound, plan.chunks_per_group, plan.directory_entry_bytes};
+  }
+
+  // Whether this is the head of a payload of that plan.
+  ARRCOMP_SHARED bool fits(const Plan& plan) const {
+    return chunks_per_group == plan.chunks_per_group && directory_entry_bytes == plan.directory_entry_bytes &&
+           (bound == 0 || (is_quantizable(plan.element, bound) && bound <= 1.7976931348623157e308));
+  }
+};
+static_assert(sizeof(PayloadHead) == payload_head_bytes);
+
+// End of a group in bytes from the first group.
+ARRCOMP_SHARED uint64_t directory_entry(const Plan& plan, const uint8_t* payload, uint64_t group) {
+  const uint8_t* entry = payload + payload_head_bytes + group * plan.directory_entry_bytes;
+  uint64_t units = 0;
+  memcpy(&units, entry, plan.directory_entry_bytes);
+  return units * 4;
+}
+
+ARRCOMP_SHARED void set_directory_entry(const Plan& plan, uint8_t* payload, uint64_t group, uint64_t end) {
+  const uint64_t units = end / 4;
+  memcpy(payload + payload_head_bytes + group * plan.directory_entry_bytes, &units, plan.directory_entry_bytes);
+}
+
+}  // namespace arrcomp

@@ -1,0 +1,222 @@
+"""The checks that every codec's tests call, and where the arrays lie on which they run."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import xxhash
+from numpy.typing import NDArray
+
+import arrcomp
+import reference_reader
+from arrcomp import _core
+
+Array = NDArray[Any]
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+DTYPES = reference_reader.NAMES
+CHECKSUM_NBYTES = 8
+
+
+def numpy_dtype(name: str) -> np.dtype[Any]:
+    """NumPy's dtype of this name, or ml_dtypes'."""
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def bits_of(array: Array) -> Array:
+    """The bits of an array's elements as unsigned integers, flat; a complex value is two."""
+    flat = np.ascontiguousarray(array).reshape(-1)
+    size = flat.dtype.itemsize // (2 if flat.dtype.kind == "c" else 1)
+    return flat.view(f"u{size}")
+
+
+class Host:
+    """Arrays stay in NumPy."""
+
+    name = "cpu"
+
+    def put(self, array: Array) -> Any:
+        """The array where the codec shall find it."""
+        return array
+
+    def get(self, array: Any) -> Array:
+        """The array back in NumPy."""
+        return np.asarray(array)
+
+
+class TorchCuda(Host):
+    """Arrays are moved to the GPU by PyTorch; a dtype that it lacks skips the test."""
+
+    name = "cuda"
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+
+    def put(self, array: Array) -> Any:
+        """The array as a tensor on the GPU."""
+        dtype = getattr(self.torch, str(array.dtype), None)
+        if dtype is None:
+            pytest.skip(f"torch has no {array.dtype}")
+        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()
+        return self.torch.from_numpy(raw).cuda().view(dtype).reshape(array.shape)
+
+    def get(self, array: Any) -> Array:
+        """The tensor's array."""
+        assert array.is_cuda, "a CUDA array was compressed, and a host array came back"
+        dtype = numpy_dtype(str(array.dtype).removeprefix("torch."))
+        raw: Array = array.cpu().reshape(-1).view(self.torch.uint8).numpy()
+        return raw.view(dtype).reshape(tuple(array.shape))
+
+
+class CupyCuda(Host):
+    """Arrays are moved to the GPU by CuPy; a dtype that it lacks skips the test."""
+
+    name = "cuda"
+
+    def __init__(self, cupy: Any) -> None:
+        self.cupy = cupy
+
+    def put(self, array: Array) -> Any:
+        """The array on the GPU."""
+        try:
+            return self.cupy.asarray(array)
+        except (TypeError, ValueError) as error:
+            pytest.skip(f"cupy: {error}")
+
+    def get(self, array: Any) -> Array:
+        """The array back in NumPy."""
+        found: Array = self.cupy.asnumpy(array)
+        return found
+
+
+HOST = Host()
+
+
+@contextlib.contextmanager
+def using_instruction_set(name: str) -> Iterator[None]:
+    """Inside, the core uses this instruction set; afterwards the one before."""
+    before = _core.instruction_set()
+    _core.use_instruction_set(name)
+    try:
+        yield
+    finally:
+        _core.use_instruction_set(before)
+
+
+def stream_of(array: Array, codec: arrcomp.Codec, device: Host = HOST, **options: Any) -> bytes:
+    """The stream that `codec` writes of an array on a device."""
+    return arrcomp.compress(device.put(array), codec, **options).to_bytes()
+
+
+def array_of(stream: bytes, device: Host = HOST, **options: Any) -> Array:
+    """The array of a stream, decoded on a device."""
+    compressed = arrcomp.from_bytes(stream)
+    if device is HOST:
+        return np.asarray(arrcomp.decompress(compressed, **options))
+    like = device.put(np.zeros(1, np.uint8))
+    return device.get(arrcomp.decompress(compressed, like=like, **options))
+
+
+def check_same_bits(actual: Array, expected: Array) -> None:
+    """Shape, dtype and every bit are the same."""
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
+    different = np.flatnonzero(bits_of(actual) != bits_of(expected))
+    assert different.size == 0, f"{different.size} elements differ, the first at {different[0]}"
+
+
+def check_reference(stream: bytes, decoded: Array) -> None:
+    """The independent reader agrees on every bit."""
+    check_same_bits(reference_reader.read_stream(stream), decoded)
+
+
+def check_capacity(stream: bytes, array: Array) -> None:
+    """The payload is no longer than was promised."""
+    start, end = payload_span(stream)
+    assert end - start <= arrcomp.max_compressed_size(array)
+
+
+def check_same_bytes(array: Array, codec: arrcomp.Codec, stream: bytes) -> None:
+    """Every number of threads and every instruction set writes `stream`, and reads the same array from it."""
+    expected = array_of(stream)
+    for name in _core.instruction_sets():
+        with using_instruction_set(name):
+            for threads in (1, 2, 3):
+                assert stream_of(array, codec, threads=threads) == stream, f"{name}, {threads} threads: other bytes"
+                check_same_bits(array_of(stream, threads=threads), expected)
+
+
+def check_codec(array: Array, codec: arrcomp.Codec, device: Host = HOST) -> bytes:
+    """All checks that hold for every codec; gives the stream."""
+    stream = stream_of(array, codec, device)
+    decoded = array_of(stream, device)
+    assert decoded.shape == array.shape
+    assert decoded.dtype == array.dtype
+    check_capacity(stream, array)
+    check_reference(stream, decoded)
+    check_same_bytes(array, codec, stream)
+    if isinstance(codec, arrcomp.ErrorBounded):
+        check_bound(array, decoded, codec)
+    else:
+        check_same_bits(decoded, array)
+    return stream
+
+
+def check_bound(original: Array, decoded: Array, codec: arrcomp.ErrorBounded) -> None:
+    """Every finite element is within the bound in exact arithmetic, all others are the same bit for bit."""
+    with np.errstate(all="ignore"):
+        x, y = original.reshape(-1).astype(np.float64), decoded.reshape(-1).astype(np.float64)
+        finite = np.isfinite(x)
+        limit_of, approximate = _limits(x, finite, codec)
+        exact = ~finite | (approximate == 0)
+        inside = np.abs(x - y) < approximate * (1 - 2.0**-40)
+    changed = bits_of(original) != bits_of(decoded)
+    assert not np.any(exact & changed), "a value that must come back bit for bit did not"
+    assert np.isfinite(y[finite]).all(), "a finite value came back infinite or NaN"
+    # float64 settles all but the values close to the bound, or where it underflows.
+    for i in np.flatnonzero(changed & ~(inside & (approximate > 1e-290))):
+        error = abs(Fraction(x[i]) - Fraction(y[i]))
+        assert error <= limit_of(i), f"element {i}: {x[i]!r} came back as {y[i]!r}, bound {float(limit_of(i))!r}"
+
+
+def _limits(x: Array, finite: Array, codec: arrcomp.ErrorBounded) -> tuple[Callable[[Any], Fraction], Array]:
+    """The exact limit of element i as a function, and all limits approximately; 0 only where the limit is 0."""
+    if codec.pointwise is not None:
+        p = codec.pointwise
+        approximate = np.where(x == 0, 0.0, np.maximum(np.abs(x) * p, 5e-324))
+        return lambda i: Fraction(p) * abs(Fraction(x[i])), approximate
+    if codec.abs is not None:
+        limit = Fraction(codec.abs)
+    elif finite.any():
+        limit = Fraction(codec.rel or 0) * (Fraction(x[finite].max()) - Fraction(x[finite].min()))
+    else:
+        limit = Fraction(0)
+    largest = np.finfo(np.float64).max
+    rounded = max(float(min(limit, Fraction(largest))), 5e-324) if limit else 0.0
+    return lambda i: limit, np.full(x.shape, rounded)
+
+
+def payload_span(stream: bytes) -> tuple[int, int]:
+    """Where a stream's payload begins and ends (FORMAT.md, section 1)."""
+    dimensions, configuration = stream[8], struct.unpack_from("<H", stream, 10)[0]
+    start = 24 + 8 * dimensions + configuration
+    start += -start % 8
+    return start, len(stream) - CHECKSUM_NBYTES
+
+
+def seal(body: bytes | bytearray) -> bytes:
+    """A stream's bytes before the checksum, with the right one after them."""
+    return bytes(body) + struct.pack("<Q", xxhash.xxh3_64_intdigest(bytes(body)))
+
+
+def largest_finite(dtype: np.dtype[Any]) -> float:
+    """The largest finite value of a floating-point dtype."""
+    limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return float(limits.max)

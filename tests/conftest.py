@@ -1,0 +1,71 @@
+"""Options, fixtures and Hypothesis profiles of all tests."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# With --import-mode=importlib, pytest leaves the tests' own modules out of sys.path.
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+pytest.register_assert_rewrite("checks")
+
+import checks
+from arrcomp import _core
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False, max_examples=2000)
+settings.load_profile("repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add --device."""
+    parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where the arrays lie (default: cpu)")
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test with `instruction_set` once for each that this machine has."""
+    if "instruction_set" in metafunc.fixturenames:
+        metafunc.parametrize("instruction_set", _core.instruction_sets(), indirect=True)
+
+
+@pytest.fixture
+def instruction_set(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The instruction set that the core uses during the test."""
+    with checks.using_instruction_set(request.param):
+        yield request.param
+
+
+@pytest.fixture(scope="session")
+def device(request: pytest.FixtureRequest) -> checks.Host:
+    """Where the test's arrays lie: NumPy, or with --device cuda the GPU, by PyTorch or else CuPy."""
+    if request.config.getoption("--device") == "cpu":
+        return checks.HOST
+    if _core.cuda_device_count() == 0:
+        pytest.skip("arrcomp finds no CUDA device")
+    return _cuda_device()
+
+
+def _cuda_device() -> checks.Host:
+    try:
+        import torch
+
+        if torch.cuda.is_available():
+            return checks.TorchCuda(torch)
+    except ImportError:
+        pass
+    try:
+        import cupy  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        pytest.skip("neither a torch with CUDA nor cupy is installed")
+    return checks.CupyCuda(cupy)

@@ -1,0 +1,125 @@
+"""The arrays behind the golden streams, rebuilt by integer arithmetic: no library's random numbers or functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+import arrcomp
+
+Array = NDArray[Any]
+
+FOLDER = Path(__file__).resolve().parent / "golden"
+
+
+class Golden(NamedTuple):
+    """An array and the codec that compressed it."""
+
+    make: Callable[[], Array]
+    codec: arrcomp.Codec
+
+
+def random_words(count: int, seed: int) -> NDArray[np.uint64]:
+    """Random 64-bit words (SplitMix64: G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014)."""
+    z = (np.arange(1, count + 1, dtype=np.uint64) + (np.uint64(seed) << np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return z ^ z >> np.uint64(31)
+
+
+def bell_integers(count: int, seed: int) -> NDArray[np.int64]:
+    """Nearly normal integers with mean 0 and standard deviation 65536: sums of twelve 16-bit numbers."""
+    words = random_words(3 * count, seed).reshape(3, count)
+    parts = np.stack([words >> np.uint64(16 * i) & np.uint64(0xFFFF) for i in range(4)])
+    centred: NDArray[np.int64] = parts.astype(np.int64).sum(axis=(0, 1)) - 6 * 65535
+    return centred
+
+
+def smooth_integers(count: int) -> NDArray[np.int64]:
+    """Parabolic arcs of two lengths, between 0 and about 300000."""
+    i = np.arange(count, dtype=np.int64)
+    short, long = i % 97, i % 1024
+    return long * (1024 - long) + 8 * short * (97 - short)
+
+
+def weights(count: int, seed: int) -> NDArray[np.float32]:
+    """Nearly N(0, 0.0156), exactly representable."""
+    return bell_integers(count, seed).astype(np.float32) * np.float32(2.0**-22)
+
+
+def _sparse(count: int, seed: int, one_in: int) -> NDArray[np.float32]:
+    return np.where(random_words(count, seed + 1) % np.uint64(one_in) == 0, weights(count, seed), np.float32(0))
+
+
+def _specials() -> NDArray[np.float32]:
+    values = weights(5000, 5)
+    patterns = np.array([0x7F800000, 0xFF800000, 0x7FC00001, 0xFFBFFFFF, 0x00000001, 0x80000000, 0x7F7FFFFF], np.uint32)
+    values.view(np.uint32)[11 : 11 + 400 * 7 : 400] = patterns
+    return values
+
+
+def _long_tail() -> NDArray[np.int32]:
+    values = (bell_integers(4500, 12) >> 11).astype(np.int32)
+    values[::501] = 1 << 26
+    return values
+
+
+def _groups_of_two() -> NDArray[np.int8]:
+    values = np.zeros((1 << 20) + 4096 + 77, np.int8)
+    values[300000:309000] = bell_integers(9000, 14) >> 13
+    return values
+
+
+GOLDEN: dict[str, Golden] = {
+    "error_bounded_float32_weights": Golden(lambda: weights(9000, 1), arrcomp.ErrorBounded(abs=1e-3)),
+    "error_bounded_float32_fast": Golden(lambda: weights(6000, 2), arrcomp.ErrorBounded(abs=1e-3, speed="fast")),
+    "error_bounded_float32_specials": Golden(_specials, arrcomp.ErrorBounded(abs=2.0**-9)),
+    "error_bounded_float32_pointwise": Golden(lambda: weights(5000, 3), arrcomp.ErrorBounded(pointwise=1e-2)),
+    "error_bounded_float64_field": Golden(
+        lambda: smooth_integers(90 * 91).astype(np.float64).reshape(90, 91) * 2.0**-18, arrcomp.ErrorBounded(rel=1e-5)
+    ),
+    "error_bounded_float16_activations": Golden(
+        lambda: np.maximum(weights(5000, 4) * np.float32(32), np.float32(0)).astype(np.float16),
+        arrcomp.ErrorBounded(abs=2.0**-8),
+    ),
+    "error_bounded_bfloat16_gradients": Golden(
+        lambda: _sparse(9000, 6, 40).astype(ml_dtypes.bfloat16), arrcomp.ErrorBounded(abs=1e-4)
+    ),
+    "lossless_float32_weights": Golden(lambda: weights(5000, 8), arrcomp.Lossless()),
+    "lossless_bfloat16_weights": Golden(lambda: weights(9000, 9).astype(ml_dtypes.bfloat16), arrcomp.Lossless()),
+    "lossless_float64_integers": Golden(lambda: bell_integers(5000, 10).astype(np.float64), arrcomp.Lossless()),
+    "lossless_float8": Golden(lambda: weights(5000, 11).astype(ml_dtypes.float8_e4m3fn), arrcomp.Lossless()),
+    "lossless_complex64_fast": Golden(
+        lambda: (weights(2000, 15) + np.complex64(1j) * weights(2000, 16)).reshape(20, 100),
+        arrcomp.Lossless(speed="fast"),
+    ),
+    "lossless_int16_smooth": Golden(lambda: (smooth_integers(7000) >> 4).astype(np.int16), arrcomp.Lossless()),
+    "lossless_int32_long_tail": Golden(_long_tail, arrcomp.Lossless()),
+    "lossless_bool_mask": Golden(lambda: random_words(9000, 13) % np.uint64(5) == 0, arrcomp.Lossless()),
+    "lossless_int8_groups_of_two": Golden(_groups_of_two, arrcomp.Lossless()),
+    "lossless_uint8_empty": Golden(lambda: np.zeros((3, 0, 2), np.uint8), arrcomp.Lossless()),
+}
+
+
+def path_of(name: str) -> Path:
+    """Where the golden stream of this name is kept."""
+    return FOLDER / f"{name}.arrcomp"
+
+
+def write() -> list[str]:
+    """Write all golden streams, and remove those that have no input; gives a line on each."""
+    FOLDER.mkdir(exist_ok=True)
+    for path in FOLDER.glob("*.arrcomp"):
+        if path.stem not in GOLDEN:
+            path.unlink()
+    lines = []
+    for name, (make, codec) in GOLDEN.items():
+        stream = arrcomp.compress(make(), codec).to_bytes()
+        path_of(name).write_bytes(stream)
+        lines.append(f"{len(stream):6d} bytes  {name}")
+    return lines

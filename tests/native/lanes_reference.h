@@ -1,0 +1,140 @@
+// What every operation of the 32 lanes gives, by straightforward scalar code.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "lanes_inputs.h"
+
+namespace test {
+
+template <class T>
+auto bits_of(T f) {
+  if constexpr (sizeof(T) == 4) return std::bit_cast<uint32_t>(f);
+  else return std::bit_cast<uint64_t>(f);
+}
+
+// One value in a slot's memory.
+struct Item {
+  uint64_t bits;
+  int bytes;
+  enum { exact, any, any_nan } allowed = exact;
+};
+
+struct Expected {
+  std::vector<Item> lanes;
+  uint64_t uniform = untouched * 0x0101010101010101u;
+};
+
+template <class T>
+Item item(T value) { return {(uint64_t)value, sizeof(T)}; }
+inline Item item(float value) { return {bits_of(value), 4, std::isnan(value) ? Item::any_nan : Item::exact}; }
+inline Item item(double value) { return {bits_of(value), 8, std::isnan(value) ? Item::any_nan : Item::exact}; }
+
+template <class Value>
+Expected each(Value value, int n = 32) {
+  Expected result;
+  for (int l = 0; l < n; l++) result.lanes.push_back(item(value(l)));
+  return result;
+}
+
+template <class Condition, class Value>
+Expected each_if(Condition condition, Value value) {
+  Expected result;
+  for (int l = 0; l < 32; l++) result.lanes.push_back(condition(l) ? item(value(l)) : Item{0, sizeof(value(l)), Item::any});
+  return result;
+}
+
+inline Expected uniform_value(uint64_t value) { return {{}, value}; }
+
+template <class Value>
+Expected mask_of(Value value) {
+  uint64_t bits = 0;
+  for (int l = 0; l < 32; l++) bits |= (uint64_t)value(l) << l;
+  return uniform_value(bits);
+}
+
+template <class Value>
+Expected or_of(Value value) {
+  uint64_t all = 0;
+  for (int l = 0; l < 32; l++) all |= value(l);
+  return uniform_value(all);
+}
+
+// The lanes of the mask, ascending, and their number; what follows, up to 32 values in all, may be overwritten.
+template <class Value>
+Expected appended(uint32_t mask, Value value) {
+  Expected result = uniform_value(std::popcount(mask));
+  for (int l = 0; l < 32; l++) {
+    if (mask >> l & 1) result.lanes.push_back(item(value(l)));
+  }
+  result.lanes.resize(32, Item{0, sizeof(value(0)), Item::any});
+  return result;
+}
+
+// Callers leave out NaN and what exceeds an int32.
+inline uint32_t nearest_int(float f) { return (uint32_t)(int64_t)std::nearbyint((double)f); }
+
+inline float value_of_half(uint32_t half) {
+  int exponent = half >> 10 & 31, mantissa = half & 1023;
+  double magnitude = std::ldexp(exponent ? 1024 + mantissa : mantissa, std::max(exponent, 1) - 25);
+  if (exponent == 31) magnitude = mantissa ? NAN : INFINITY;
+  return (float)(half >> 15 & 1 ? -magnitude : magnitude);
+}
+
+inline uint32_t half_of(float f) {
+  uint32_t sign = std::signbit(f) ? 0x8000 : 0;
+  if (std::isnan(f)) return sign | 0x7e00;
+  double magnitude = std::fabs((double)f);
+  if (magnitude >= 65520) return sign | 0x7c00;
+  int exponent = magnitude < 0x1p-14 ? -14 : std::ilogb(magnitude);
+  return sign | (uint32_t)((exponent + 14) * 1024 + (int)std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
+}
+
+// All operations' results, in order.
+inline std::vector<Expected> expect(const Inputs& in) {
+  const auto [x, y, index, shifts, table, wide_x, wide_y, f, g, d, e, half_words, short_table, bytes, mask_word, other_word,
+              scalar, wide_scalar, float_scalar, double_scalar, k, wide_k, first] = in;
+#define EACH(T, ...) each([&]([[maybe_unused]] int l) -> T { return __VA_ARGS__; })
+#define EACH_IF(condition, T, ...) each_if([&](int l) { return condition; }, [&](int l) -> T { return __VA_ARGS__; })
+#define FIRST(T, ...) each([&](int l) -> T { return __VA_ARGS__; }, first)
+#define LAST(l) (32 - first + std::min(l, first - 1))
+#define MASK(...) mask_of([&](int l) { return __VA_ARGS__; })
+#define OR_ALL(...) or_of([&](int l) { return __VA_ARGS__; })
+#define UNIFORM(...) uniform_value(__VA_ARGS__)
+#define APPENDED(mask, T, ...) appended(mask, [&](int l) -> T { return __VA_ARGS__; })
+#define IN(l) (mask_word >> (l) & 1)
+#define IN_OTHER(l) (other_word >> (l) & 1)
+#define RANK(l) std::popcount(mask_word & ((1u << (l)) - 1))
+#define COUNT uniform_value(std::popcount(mask_word))
+#define OPERATION(name, machine, ...) __VA_ARGS__,
+  return {
+#include "lanes_operations.inc"
+  };
+#undef OPERATION
+#undef COUNT
+#undef RANK
+#undef IN_OTHER
+#undef IN
+#undef APPENDED
+#undef UNIFORM
+#undef OR_ALL
+#undef MASK
+#undef LAST
+#undef FIRST
+#undef EACH_IF
+#undef EACH
+}
+
+inline std::vector<const char*> names() {
+#define OPERATION(name, ...) #name,
+  return {
+#include "lanes_operations.inc"
+  };
+#undef OPERATION
+}
+
+}  // namespace test

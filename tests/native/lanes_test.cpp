@@ -1,0 +1,127 @@
+// Runs every operation of native/lanes/lanes.h on the plain machine and, if LANES_TEST_MACHINE is defined, on that one too, over
+// random and edge inputs, and compares both with straightforward scalar code. Prints a line for each operation that fails, and a
+// summary.
+//
+//   c++ -std=c++20 -ffp-contract=off -I native -DLANES_TEST_MACHINE=avx2 (the machine's flags) lanes_test.cpp
+//   nvcc -std=c++20 -x cu -I native lanes_test.cpp     (the cuda machine alone)
+//
+// Exits with 0 if all agree, with 1 if not, with 77 if there is no GPU to run on.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "lanes_inputs.h"
+#include "lanes_reference.h"
+
+#ifdef __CUDACC__
+#define ARRCOMP_MACHINE cuda
+#else
+#define ARRCOMP_MACHINE plain
+#endif
+#include "lanes/lanes.h"
+#include "lanes_run.h"
+#ifdef LANES_TEST_MACHINE
+#undef ARRCOMP_MACHINE
+#define ARRCOMP_MACHINE LANES_TEST_MACHINE
+#include "lanes/lanes.h"
+#include "lanes_run.h"
+#endif
+
+namespace test {
+
+bool is_nan(uint64_t bits, int bytes) {
+  return bytes == 4 ? (bits & 0x7fffffff) > 0x7f800000 : (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
+}
+
+// What differs in a slot, or nothing.
+std::string difference(const unsigned char* slot, const Expected& expected) {
+  char text[100];
+  int offset = 0;
+  for (const Item& item : expected.lanes) {
+    uint64_t got = 0;
+    std::memcpy(&got, slot + offset, item.bytes);
+    bool good = item.allowed == Item::any || got == item.bits || (item.allowed == Item::any_nan && is_nan(got, item.bytes));
+    std::snprintf(text, sizeof text, "value %d is %#llx, not %#llx", offset / item.bytes, (unsigned long long)got,
+                  (unsigned long long)item.bits);
+    if (!good) return text;
+    offset += item.bytes;
+  }
+  for (; offset < lanes_bytes; offset++) {
+    std::snprintf(text, sizeof text, "byte %d was overwritten", offset);
+    if (slot[offset] != untouched) return text;
+  }
+  uint64_t uniform;
+  std::memcpy(&uniform, slot + lanes_bytes, sizeof uniform);
+  std::snprintf(text, sizeof text, "the result is %#llx, not %#llx", (unsigned long long)uniform,
+                (unsigned long long)expected.uniform);
+  return uniform == expected.uniform ? "" : text;
+}
+
+struct Machine {
+  const char* name;
+  void (*run)(Inputs, unsigned char*);
+};
+
+#ifdef __CUDACC__
+void run_on_device(Inputs in, unsigned char* slots) {
+  arrcomp::cuda::run<<<1, 32>>>(in, slots);
+  if (cudaError_t error = cudaDeviceSynchronize(); error != cudaSuccess) {
+    std::printf("cuda: %s\n", cudaGetErrorString(error));
+    std::exit(1);
+  }
+}
+bool device_missing() {
+  int devices = 0;
+  return cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0;
+}
+const Machine machines[] = {{"cuda", run_on_device}};
+#else
+bool device_missing() { return false; }
+const Machine machines[] = {
+    {"plain", arrcomp::plain::run},
+#ifdef LANES_TEST_MACHINE
+    {ARRCOMP_QUOTE(LANES_TEST_MACHINE), arrcomp::LANES_TEST_MACHINE::run},
+#endif
+};
+#endif
+
+int check(const Machine& machine, int rounds) {
+  const auto operations = names();
+  std::vector<int> failures(operations.size());
+  std::vector<std::string> first(operations.size());
+  Inputs in = allocate_inputs();
+  const size_t nbytes = operations.size() * slot_bytes;
+  unsigned char* slots = allocate<unsigned char>((int)nbytes);
+  Generator generator;
+  for (int round = 0; round < rounds; round++) {
+    generator.fill(in, round);
+    std::memset(slots, untouched, nbytes);
+    machine.run(in, slots);
+    const auto expected = expect(in);
+    for (size_t i = 0; i < operations.size(); i++) {
+      std::string found = difference(slots + i * slot_bytes, expected[i]);
+      if (!found.empty() && !failures[i]++) first[i] = "round " + std::to_string(round) + ": " + found;
+    }
+  }
+  int failed = 0;
+  for (size_t i = 0; i < operations.size(); i++) {
+    if (!failures[i]) continue;
+    failed++;
+    std::printf("%s %s: wrong in %d of %d rounds; %s\n", machine.name, operations[i], failures[i], rounds, first[i].c_str());
+  }
+  std::printf("%s: %d of %zu operations failed\n", machine.name, failed, operations.size());
+  return failed;
+}
+
+}  // namespace test
+
+int main() {
+  if (test::device_missing()) {
+    std::printf("no CUDA device\n");
+    return 77;
+  }
+  int failed = 0;
+  for (const test::Machine& machine : test::machines) failed += test::check(machine, 2000);
+  return failed ? 1 : 0;
+}

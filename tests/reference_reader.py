@@ -1,0 +1,383 @@
+"""An independent reader of streams, written from native/FORMAT.md alone; clear rather than fast.
+
+`read_stream` gives the array, `describe` what the writer chose for each chunk. Both raise `ValueError` where section 5
+of the format speaks of corruption. Section numbers in this file are those of FORMAT.md.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
+
+Array = NDArray[Any]
+
+CHUNK = 4096
+CARRYING_ROWS = 8
+
+TRANSFORMS = ("quantized", "integer", "exponent")
+CODERS = ("none", "packed", "entropy")
+MASKS = ("none", "blocks", "values")
+CODECS = {1: "lossless", 2: "error-bounded"}
+
+
+class Element(NamedTuple):
+    """A data type of section 2: a value of `dtype` is `parts` elements of `bits`."""
+
+    dtype: np.dtype[Any]
+    bits: int
+    parts: int
+    exponent: int
+    mantissa: int
+
+    @property
+    def unsigned(self) -> np.dtype[np.unsignedinteger[Any]]:
+        """The unsigned integer that holds an element's bits."""
+        return np.dtype(f"<u{self.bits // 8}")
+
+    @property
+    def quantizable(self) -> bool:
+        """Whether chunks may be quantized (3.4)."""
+        return self.exponent > 0 and self.bits >= 16
+
+    @property
+    def real(self) -> type[np.floating[Any]]:
+        """The arithmetic type of quantized chunks (3.4)."""
+        return np.float64 if self.bits == 64 else np.float32
+
+    @property
+    def word_bits(self) -> int:
+        """Bits of a word, W' (3.2)."""
+        return 64 if self.bits == 64 else 32
+
+
+# fmt: off
+NAMES = (
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz",
+    "float8_e4m3", "float8_e3m4", "float8_e8m0fnu", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "int4", "uint4",
+)
+EXPONENT_AND_MANTISSA = (
+    (5, 10), (8, 7), (8, 23), (11, 52), (8, 23), (11, 52), (4, 3), (5, 2), (4, 3), (5, 2), (4, 3), (4, 3), (3, 4),
+)
+# fmt: on
+
+
+def element_of(identifier: int) -> Element:
+    """The data type with this id."""
+    name = NAMES[identifier - 1]
+    dtype, parts = np.dtype(getattr(ml_dtypes, name, name)), 2 if name.startswith("complex") else 1
+    exponent, mantissa = EXPONENT_AND_MANTISSA[identifier - 10] if 10 <= identifier <= 22 else (0, 0)
+    return Element(dtype, 8 * dtype.itemsize // parts, parts, exponent, mantissa)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """What the writer chose for one chunk, and what its words say."""
+
+    transform: str
+    coder: str
+    mask: str
+    predictor: bool
+    plain: bool
+    shift: int
+    base: int | None
+    table: int
+    drop: int
+    exceptions: int
+    elements: int
+    coded_rows: int
+    widths: tuple[int, ...]
+    carrying: bool
+    escapes: int = 0
+    long_escapes: int = 0
+
+
+@dataclass(eq=False)
+class Side:
+    """The side data of a chunk (3.2): `coded` are the places of its coded values, `low` the bits of 3.3."""
+
+    chunk: Chunk
+    coded: Array
+    low: Array
+    positions: Array
+    values: Array
+
+
+class Cursor:
+    """Takes bytes from the front of `data`; none may be missing."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+    def take(self, nbytes: int) -> bytes:
+        """The next `nbytes` bytes."""
+        end = self.position + nbytes
+        if nbytes < 0 or end > len(self.data):
+            raise ValueError(f"{nbytes} bytes wanted at {self.position} of {len(self.data)}")
+        self.position = end
+        return self.data[end - nbytes : end]
+
+    def numbers(self, dtype: str, count: int, align: int = 1) -> Array:
+        """`count` numbers, passing over the padding after them up to a multiple of `align` bytes."""
+        found = np.frombuffer(self.take(np.dtype(dtype).itemsize * count), dtype)
+        self.take(-found.nbytes % align)
+        return found
+
+    def finish(self) -> None:
+        """Nothing may be left."""
+        if self.position != len(self.data):
+            raise ValueError(f"{len(self.data) - self.position} bytes left over")
+
+
+def read_bits(cursor: Cursor, widths: Sequence[int]) -> Array:
+    """The bits of 3.3: row r of the result holds each lane's next `widths[r]` bits."""
+    whole, rest = divmod(sum(widths), 32)
+    words = cursor.numbers("<u4", LANES * whole).reshape(whole, LANES)
+    if rest:
+        words = np.vstack([words, cursor.numbers("<u2" if rest <= 16 else "<u4", LANES).astype("<u4")])
+    bits = np.unpackbits(np.ascontiguousarray(words.T).view(np.uint8), axis=1, bitorder="little").astype(np.uint64)
+    powers = np.uint64(1) << np.arange(64, dtype=np.uint64)
+    rows, position = np.zeros((len(widths), LANES), np.uint64), 0
+    for row, width in zip(rows, widths, strict=True):
+        row[:] = bits[:, position : position + width] @ powers[:width]
+        position += width
+    return rows
+
+
+def read_mask(cursor: Cursor, mask: str, rows: int) -> Array:
+    """The places of a chunk's coded values, ascending: place 32 r + l is lane l of row r (3.2)."""
+    if mask == "none":
+        return np.arange(LANES * rows)
+    live = np.flatnonzero(np.unpackbits(cursor.numbers("u1", 8), bitorder="little"))
+    if live.size and 2 * live[-1] >= rows:
+        raise ValueError("a mask bit beyond the chunk")
+    if mask == "blocks":
+        places = (64 * live[:, None] + np.arange(64)).ravel()
+        return places[places < LANES * rows]
+    values = np.unpackbits(cursor.numbers("u1", 8 * live.size), bitorder="little").reshape(-1, 64)
+    block, place = np.nonzero(values)
+    places = 64 * live[block] + place
+    if places.size and places[-1] >= LANES * rows:
+        raise ValueError("a mask bit beyond the chunk")
+    return places
+
+
+def read_exceptions(cursor: Cursor, count: int, elements: int, bits: int) -> tuple[Array, Array]:
+    """Positions and bits of the exceptions (3.2)."""
+    positions = cursor.numbers("<u2", count, align=4).astype(np.intp)
+    if count and (np.any(np.diff(positions) <= 0) or positions[-1] >= elements):
+        raise ValueError("positions of exceptions are not ascending or outside the chunk")
+    return positions, cursor.numbers(f"<u{bits // 8}", count, align=4)
+
+
+def check_choices(chunk: Chunk, element: Element, bound: float, word_bits: int) -> None:
+    """Section 5, as far as the first four bytes of a chunk tell."""
+    if chunk.transform == "quantized" and not (element.quantizable and bound):
+        raise ValueError(f"a quantized chunk of {element.dtype} with bound {bound}")
+    if chunk.transform == "exponent" and (element.exponent == 0 or chunk.base is None):
+        raise ValueError(f"an exponent chunk of {element.dtype}, base {chunk.base}")
+    if chunk.shift > word_bits or chunk.table >= TABLES:
+        raise ValueError(f"shift {chunk.shift} or table {chunk.table} is too large")
+    if chunk.drop > (element.mantissa if chunk.transform == "exponent" else 0):
+        raise ValueError(f"drop {chunk.drop} in a chunk of {element.dtype}, {chunk.transform}")
+
+
+def read_side(cursor: Cursor, elements: int, element: Element, bound: float, last_coded: bool) -> Side:
+    """The side data of a chunk (3.2); `last_coded`: no later chunk of the group is entropy coded."""
+    mode, shift, index, drop = cursor.take(4)
+    transform, coder, mask = mode & 3, mode >> 2 & 3, mode >> 4 & 3
+    if 3 in (transform, coder, mask) or drop & 128:
+        raise ValueError(f"mode {mode:#04x}, drop {drop:#04x} use reserved bits")
+    word_bits = element.word_bits
+    base = int(cursor.numbers(f"<u{word_bits // 8}", 1)[0]) if shift & 128 else None
+    count = int(cursor.numbers("<u4", 1)[0]) if drop & 64 else 0
+    if drop & 64 and not 1 <= count <= 256:
+        raise ValueError(f"{count} exceptions")
+    coded = read_mask(cursor, MASKS[mask], -(-elements // LANES))
+    rows = -(-coded.size // LANES)
+    entropy = CODERS[coder] == "entropy"
+    carrying = entropy and last_coded and rows > 0 and rows % CARRYING_ROWS == 0 and shift & 127 >= 2
+    widths = cursor.numbers("u1", -(-rows // 8), align=4).tolist() if CODERS[coder] == "packed" else []
+    chunk = Chunk(
+        TRANSFORMS[transform], CODERS[coder], MASKS[mask], bool(mode & 64), bool(mode & 128), shift & 127, base, index,
+        drop & 63, count, elements, rows, tuple(widths), carrying,
+    )  # fmt: skip
+    check_choices(chunk, element, bound, word_bits)
+    if max(widths, default=0) > word_bits:
+        raise ValueError(f"widths {widths}: at most {word_bits}")
+    row_widths = [shift & 127] * rows if entropy else np.repeat(widths, 8)[:rows].tolist()
+    if carrying:
+        row_widths[-CARRYING_ROWS:] = [chunk.shift - 2] * CARRYING_ROWS
+    low = read_bits(cursor, row_widths) if widths or entropy else np.zeros((rows, LANES), np.uint64)
+    if carrying:
+        low[-CARRYING_ROWS:] <<= 2
+    return Side(chunk, coded, low, *read_exceptions(cursor, count, elements, element.bits))
+
+
+def decode_symbols(side: Side, states: Array, stack: WordStack, word_bits: int) -> Array:
+    """The words of an entropy-coded chunk (4.2); `states` move on, escapes are counted in its description."""
+    rows, escapes, long_escapes = np.zeros_like(side.low), 0, 0
+    for row in rows:
+        row[:], escaped, long = decode_row(table(side.chunk.table), states, stack, word_bits)
+        escapes += int(escaped.sum())
+        long_escapes += int(long.sum())
+    side.chunk = replace(side.chunk, escapes=escapes, long_escapes=long_escapes)
+    return rows << np.uint64(side.chunk.shift) | side.low
+
+
+def decode_words(sides: list[Side], cursor: Cursor, word_bits: int) -> list[Array]:
+    """The words of the coded rows of a group's chunks; `cursor` stands behind the side data (3.1, 4.3)."""
+    entropy = [side for side in sides if side.chunk.coder == "entropy"]
+    if not entropy:
+        cursor.finish()
+        return [side.low for side in sides]
+    stack = WordStack(cursor.take(max(len(cursor.data) - cursor.position - 4 * LANES, 0)))
+    states = cursor.numbers("<u4", LANES).astype(np.uint64)
+    found = [decode_symbols(side, states, stack, word_bits) if side in entropy else side.low for side in sides]
+    carried = finish_states(states, stack)
+    if entropy[-1].chunk.carrying:
+        for j, row in enumerate(found[sides.index(entropy[-1])][-CARRYING_ROWS:]):
+            row |= carried >> (2 * j) & 3
+    elif carried.any():
+        raise ValueError("a final state carries bits that belong to no chunk")
+    return found
+
+
+def from_integers(d: Array, chunk: Chunk, element: Element) -> Array:
+    """Transform 1: signed differences to the elements' bits (3.4)."""
+    q = undo_prediction(d, chunk).astype(element.unsigned)
+    if element.exponent and chunk.predictor:
+        q = np.where(q >> (element.bits - 1), q ^ element.unsigned.type((1 << element.bits - 1) - 1), q)
+    return q
+
+
+def from_levels(d: Array, chunk: Chunk, element: Element, bound: float) -> Array:
+    """Transform 0: signed differences to the elements' bits (3.4)."""
+    q = undo_prediction(d, chunk)
+    signed = q.view(np.int64) if element.bits == 64 else q.astype(np.uint32).view(np.int32)
+    real = element.real
+    with np.errstate(all="ignore"):
+        half = real(bound)
+        if float(half) > bound:
+            half = np.nextafter(half, real(0))
+        value: Array = signed.astype(real) * real(2 * min(float(half), float(np.finfo(real).max) / 2))
+        return (value.astype(element.dtype) if element.parts == 1 else value).view(element.unsigned)
+
+
+def undo_prediction(d: Array, chunk: Chunk) -> Array:
+    """The integers q of 3.4, modulo 2^64."""
+    base = np.uint64(chunk.base or 0)
+    return np.cumsum(d, dtype=np.uint64) + base if chunk.predictor else d + base
+
+
+def from_exponents(u: Array, chunk: Chunk, element: Element) -> Array:
+    """Transform 2: difference of exponents, sign, mantissa to the elements' bits (3.4)."""
+    t, mantissa = u << np.uint64(chunk.drop), element.mantissa
+    exponent = (np.uint64(chunk.base or 0) - (t >> (mantissa + 1))) & ((1 << element.exponent) - 1)
+    sign = t >> mantissa & 1
+    bits = sign << (element.bits - 1) | exponent << mantissa | t & ((1 << mantissa) - 1)
+    return bits.astype(element.unsigned)
+
+
+def decode_elements(side: Side, words: Array, element: Element, bound: float) -> Array:
+    """The bits of a chunk's elements from the words of its coded rows (3.4)."""
+    chunk, modulus = side.chunk, (1 << element.word_bits) - 1
+    coded = words.ravel()[: side.coded.size] & modulus
+    if chunk.mask == "values" and chunk.transform != "exponent":
+        coded = (coded + 1) & modulus
+    u = np.zeros(-(-chunk.elements // LANES) * LANES, np.uint64)
+    u[side.coded] = coded
+    d = u if chunk.plain else u >> 1 ^ (np.uint64(0) - (u & 1))
+    if chunk.transform == "quantized":
+        bits = from_levels(d, chunk, element, bound)
+    elif chunk.transform == "integer":
+        bits = from_integers(d, chunk, element)
+    else:
+        bits = np.zeros(u.size, element.unsigned)
+        bits[side.coded] = from_exponents(u[side.coded], chunk, element)
+    bits = bits[: chunk.elements]
+    bits[side.positions] = side.values
+    return bits
+
+
+def read_group(data: bytes, sizes: list[int], element: Element, bound: float) -> list[tuple[Chunk, Array]]:
+    """The chunks of a group and their elements' bits (3.1)."""
+    cursor, sides = Cursor(data), list[Side]()
+    for size in reversed(sizes):
+        last_coded = all(side.chunk.coder != "entropy" for side in sides)
+        sides.insert(0, read_side(cursor, size, element, bound, last_coded))
+    words = decode_words(sides, cursor, element.word_bits)
+    bits = [decode_elements(side, found, element, bound) for side, found in zip(sides, words, strict=True)]
+    return [(side.chunk, found) for side, found in zip(sides, bits, strict=True)]
+
+
+def read_payload(data: bytes, n: int, element: Element) -> list[tuple[Chunk, Array]]:
+    """All chunks of a payload and their elements' bits (3)."""
+    cursor = Cursor(data)
+    bound, chunks_per_group, entry = struct.unpack("<dII", cursor.take(16))
+    if bound and not (element.quantizable and float(np.finfo(element.real).tiny) <= bound < math.inf):
+        raise ValueError(f"bound {bound} of {element.dtype}")
+    if chunks_per_group not in (1, 2, 4) or entry != (8 if n * element.bits // 8 >= 1 << 33 else 4):
+        raise ValueError(f"{chunks_per_group} chunks per group, {entry} bytes per entry of the directory")
+    ends = cursor.numbers(f"<u{entry}", -(-n // (CHUNK * chunks_per_group)), align=8).tolist()
+    sizes = [min(CHUNK, n - start) for start in range(0, n, CHUNK)]
+    groups = [sizes[start : start + chunks_per_group] for start in range(0, len(sizes), chunks_per_group)]
+    found = list[tuple[Chunk, Array]]()
+    for group, start, end in zip(groups, [0, *ends], ends, strict=False):
+        found += read_group(cursor.take(4 * (end - start)), group, element, bound)
+    cursor.finish()
+    return found
+
+
+def read_header(data: bytes) -> tuple[Element, tuple[int, ...], bytes]:
+    """Element type, shape and payload of a stream (1)."""
+    cursor = Cursor(data)
+    magic, major, _minor, codec, dtype, dimensions, reserved, c, reserved2, p = struct.unpack(
+        "<4sBBBBBBHIQ", cursor.take(24)
+    )
+    if magic != b"ARRC" or reserved or reserved2 or not 1 <= dtype <= 28 or dimensions > 64:
+        raise ValueError(f"magic {magic!r}, reserved bytes, data type {dtype} or {dimensions} dimensions")
+    if major > 0 or codec not in CODECS:
+        raise ValueError(f"format {major}, codec {codec}: newer than this reader")
+    shape = tuple(cursor.numbers("<u8", dimensions).tolist())
+    if math.prod(shape) >= 1 << 60:
+        raise ValueError(f"shape {shape} is too large")
+    cursor.take(c)
+    if any(cursor.take(-c % 8)):
+        raise ValueError("padding is not zero")
+    payload = cursor.take(p)
+    checksum = int(cursor.numbers("<u8", 1)[0])
+    cursor.finish()
+    if checksum != xxhash.xxh3_64_intdigest(data[:-8]):
+        raise ValueError("the checksum is wrong")
+    return element_of(dtype), shape, payload
+
+
+def read_stream(data: bytes) -> Array:
+    """The array of a stream.
+
+    Raises:
+        ValueError: the stream is corrupt, or newer than this reader.
+    """
+    element, shape, payload = read_header(data)
+    chunks = read_payload(payload, math.prod(shape) * element.parts, element)
+    bits = np.concatenate([np.zeros(0, element.unsigned), *(bits for _, bits in chunks)])
+    return bits.view(element.dtype).reshape(shape)
+
+
+def describe(data: bytes) -> list[Chunk]:
+    """What the writer chose for each chunk of a stream; raises as `read_stream`."""
+    element, shape, payload = read_header(data)
+    return [chunk for chunk, _ in read_payload(payload, math.prod(shape) * element.parts, element)]

@@ -1,0 +1,302 @@
+"""Files of arrays and of compressed arrays: what they hold comes back, and a failure leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import arrcomp
+import checks
+from arrcomp import CorruptStreamError, FormatVersionError
+from arrcomp.files import Content, read_arrays, read_compressed, replacing, write_arrays, write_compressed
+
+safetensors_numpy = pytest.importorskip("safetensors.numpy")
+
+RNG = np.random.default_rng(3)
+SAFETENSORS_DTYPES = (
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
+    "float64", "complex64", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+)  # fmt: skip
+
+
+def sample(name: str, shape: tuple[int, ...] = (3, 5)) -> NDArray[Any]:
+    return RNG.integers(0, 2, shape).astype(getattr(ml_dtypes, name, name))
+
+
+def check_same_arrays(actual: Mapping[str, NDArray[Any]], expected: Mapping[str, NDArray[Any]]) -> None:
+    assert set(actual) == set(expected)
+    for name, array in expected.items():
+        checks.check_same_bits(np.asarray(actual[name]), array)
+
+
+def compressed(arrays: Mapping[str, NDArray[Any]]) -> Content[arrcomp.Compressed]:
+    return Content({name: arrcomp.compress(array) for name, array in arrays.items()})
+
+
+# Arrays
+
+
+@pytest.mark.parametrize("x", [np.arange(6.0).reshape(2, 3), np.array(3), np.zeros((0, 4), np.int8)], ids=repr)
+def test_npy_files_come_back(tmp_path: Path, x: NDArray[Any]) -> None:
+    path = tmp_path / "x.npy"
+    write_arrays(path, Content({"any name": x}))
+    check_same_arrays(read_arrays(path).arrays, {"arr_0": x})
+    checks.check_same_bits(np.load(path), x)
+
+
+def test_npz_files_come_back_under_any_name(tmp_path: Path) -> None:
+    path = tmp_path / "x.npz"
+    names = ["file", "arr_0", "a/b.c", "allow_pickle", "größe", ""]
+    arrays = {name: np.full((2, 2), i) for i, name in enumerate(names)}
+    write_arrays(path, Content(arrays))
+    check_same_arrays(read_arrays(path).arrays, arrays)
+    with np.load(path) as loaded:
+        assert set(loaded.files) == set(names)
+
+
+def test_npz_files_of_numpy_are_read(tmp_path: Path) -> None:
+    arrays = {"x": np.arange(5), "scalar": np.array(1.5), "big": np.arange(3, dtype=">i4")}
+    np.savez_compressed(tmp_path / "x.npz", **arrays)  # type: ignore[arg-type]
+    found = read_arrays(tmp_path / "x.npz").arrays
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (), (0, 2)], ids=str)
+def test_safetensors_files_come_back(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    path = tmp_path / "x.safetensors"
+    arrays = {name: sample(name, shape) for name in SAFETENSORS_DTYPES}
+    write_arrays(path, Content(arrays, {"format": "pt", "note": "ü"}))
+    content = read_arrays(path)
+    check_same_arrays(content.arrays, arrays)
+    assert content.metadata == {"format": "pt", "note": "ü"}
+
+
+def test_safetensors_files_of_the_library_are_read(tmp_path: Path) -> None:
+    arrays = {"odd": sample("uint8", (3,)), "w": sample("float32"), "b": sample("bfloat16")}
+    safetensors_numpy.save_file(arrays, tmp_path / "x.safetensors")
+    check_same_arrays(read_arrays(tmp_path / "x.safetensors").arrays, arrays)
+    write_arrays(tmp_path / "y.safetensors", Content(arrays))
+    assert (tmp_path / "x.safetensors").read_bytes() == (tmp_path / "y.safetensors").read_bytes()
+
+
+def test_empty_files_of_arrays_come_back(tmp_path: Path) -> None:
+    for suffix in (".npz", ".safetensors"):
+        write_arrays(tmp_path / f"x{suffix}", Content({}))
+        assert not read_arrays(tmp_path / f"x{suffix}").arrays
+    write_compressed(tmp_path / "c.safetensors", Content({}))
+    assert not read_compressed(tmp_path / "c.safetensors").arrays
+
+
+@pytest.mark.parametrize(
+    ("suffix", "dtype"),
+    [(".npy", "bfloat16"), (".npz", "float8_e5m2"), (".safetensors", "complex128"), (".npz", "int4")],
+)
+def test_dtypes_that_a_file_cannot_hold_are_refused(tmp_path: Path, suffix: str, dtype: str) -> None:
+    with pytest.raises(TypeError, match=f"{suffix} files have no dtype {dtype}"):
+        write_arrays(tmp_path / f"x{suffix}", Content({"x": sample(dtype)}))
+    assert not list(tmp_path.iterdir())
+
+
+def test_safetensors_dtypes_that_numpy_lacks_are_named(tmp_path: Path) -> None:
+    header = json.dumps({"x": {"dtype": "F4", "shape": [4], "data_offsets": [0, 2]}}).encode()
+    header += b" " * (-len(header) % 8)
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + b"ab")
+    with pytest.raises(TypeError, match="array 'x': dtype F4 is not supported"):
+        read_arrays(path).arrays["x"]
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])
+@pytest.mark.parametrize("data", [b"", b"\0", b"garbage that is no file of arrays" * 9, b"\xff" * 64])
+def test_damaged_files_of_arrays_are_bad_input(tmp_path: Path, suffix: str, data: bytes) -> None:
+    path = tmp_path / f"x{suffix}"
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"x\.") as caught:
+        read_arrays(path)
+    assert not isinstance(caught.value, CorruptStreamError)
+
+
+def test_pickles_are_never_loaded(tmp_path: Path) -> None:
+    x = np.array([{"a": 1}], dtype=object)
+    np.save(tmp_path / "x.npy", x)
+    np.savez(tmp_path / "x.npz", x=x)
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(ValueError, match=name):
+            dict(read_arrays(tmp_path / name).arrays)
+
+
+def test_an_archive_with_other_members_is_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("readme.txt", "hello")
+    with pytest.raises(ValueError, match=r"'readme\.txt' is not an array"):
+        read_arrays(tmp_path / "x.npz")
+
+
+def test_one_array_goes_into_a_npy_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds one array, not 2"):
+        write_arrays(tmp_path / "x.npy", Content({"a": np.zeros(1), "b": np.zeros(1)}))
+
+
+@pytest.mark.parametrize("name", ["x", "x.txt", "x.npy.gz", "x.arrcomp"])
+def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
+    for call in (read_arrays, lambda path: write_arrays(path, Content({"a": np.zeros(1)}))):
+        with pytest.raises(ValueError, match=r"allowed are \.npy, \.npz, \.safetensors"):
+            call(tmp_path / name)
+
+
+# Compressed arrays
+
+
+def test_a_stream_is_a_file(tmp_path: Path) -> None:
+    x = sample("float32")
+    write_compressed(tmp_path / "x.arrcomp", compressed({"x": x}))
+    assert (tmp_path / "x.arrcomp").read_bytes() == arrcomp.compress(x).to_bytes()
+    (c,) = read_compressed(tmp_path / "x.arrcomp").arrays.values()
+    checks.check_same_bits(arrcomp.decompress(c), x)
+
+
+def test_several_streams_are_a_safetensors_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    arrays = {name: sample(name) for name in checks.DTYPES}
+    write_compressed(path, Content(compressed(arrays).arrays, {"format": "pt"}))
+    content = read_compressed(path)
+    check_same_arrays({name: arrcomp.decompress(c) for name, c in content.arrays.items()}, arrays)
+    assert content.metadata == {"format": "pt"}
+    tensors = safetensors_numpy.load_file(path)
+    for name, array in arrays.items():
+        assert tensors[name].dtype == np.uint8
+        assert tensors[name].tobytes() == arrcomp.compress(array).to_bytes()
+
+
+def test_compressed_and_plain_safetensors_are_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    write_compressed(path, compressed({"x": sample("float32")}))
+    with pytest.raises(ValueError, match="compressed arrays already"):
+        read_arrays(path)
+    write_arrays(path, Content({"x": sample("float32")}))
+    with pytest.raises(ValueError, match="no compressed arrays") as caught:
+        read_compressed(path)
+    assert not isinstance(caught.value, CorruptStreamError)
+
+
+def test_one_array_goes_into_an_arrcomp_file(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds one array, not 2"):
+        write_compressed(tmp_path / "x.arrcomp", compressed({"a": np.zeros(1), "b": np.zeros(1)}))
+
+
+def test_damage_to_one_stream_names_the_array(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    write_compressed(path, compressed({"good": sample("float32"), "bad": sample("int16")}))
+    data = bytearray(path.read_bytes())
+    stream = arrcomp.compress(np.asarray(arrcomp.decompress(read_compressed(path).arrays["bad"]))).to_bytes()
+    data[data.index(stream) + len(stream) // 2] ^= 1
+    path.write_bytes(data)
+    content = read_compressed(path)
+    arrcomp.decompress(content.arrays["good"])
+    with pytest.raises(CorruptStreamError, match="array 'bad': checksum"):
+        content.arrays["bad"]
+    path.write_bytes(data[:-1])
+    with pytest.raises(CorruptStreamError, match="no readable"):
+        read_compressed(path)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "error"),
+    [
+        ({"version": "1.0"}, FormatVersionError),
+        ({"version": "12.0"}, FormatVersionError),
+        ({"version": ""}, CorruptStreamError),
+        ({"version": "x.1"}, CorruptStreamError),
+        ({"version": "-1.0"}, CorruptStreamError),
+        ({"version": "²"}, CorruptStreamError),
+        ({}, CorruptStreamError),
+        ({"version": "0.1", "source_metadata": "{"}, CorruptStreamError),
+        ({"version": "0.1", "source_metadata": "[]"}, CorruptStreamError),
+        ({"version": "0.1", "source_metadata": '{"a": 1}'}, CorruptStreamError),
+        ({"version": "0.1", "source_metadata": "[" * 100_000}, CorruptStreamError),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_wrong_metadata_is_refused(tmp_path: Path, metadata: dict[str, str], error: type[Exception]) -> None:
+    path = tmp_path / "x.safetensors"
+    tensor = np.frombuffer(arrcomp.compress(np.zeros(3)).to_bytes(), np.uint8)
+    safetensors_numpy.save_file({"x": tensor}, path, metadata={"format": "arrcomp"} | metadata)
+    with pytest.raises(error):
+        read_compressed(path)
+
+
+def test_tensors_that_are_no_streams_are_corrupt(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    for tensor in (np.zeros(4, np.float32), np.zeros((4, 4), np.uint8), np.zeros(0, np.uint8)):
+        safetensors_numpy.save_file({"x": tensor}, path, metadata={"format": "arrcomp", "version": "0.1"})
+        with pytest.raises(CorruptStreamError, match="array 'x'"):
+            read_compressed(path).arrays["x"]
+
+
+# Writing
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_an_interrupted_write_leaves_everything_as_it_was(tmp_path: Path, error: type[BaseException]) -> None:
+    path = tmp_path / "x.npy"
+    path.write_bytes(b"before")
+
+    def interrupted() -> None:
+        with replacing(path) as temporary:
+            temporary.write_bytes(b"half")
+            assert temporary.parent == path.parent
+            raise error
+
+    with pytest.raises(error):
+        interrupted()
+    assert path.read_bytes() == b"before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("suffix", [".arrcomp", ".safetensors", ".npy", ".npz"])
+def test_files_that_fail_halfway_leave_nothing(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    x = {"x": np.zeros(3)}
+    write: Any = write_compressed if suffix == ".arrcomp" else write_arrays
+    content: Any = compressed(x) if suffix == ".arrcomp" else Content(x)
+    with pytest.raises(OSError, match="No space left"):
+        write(tmp_path / f"x{suffix}", content)
+    assert not list(tmp_path.iterdir())
+
+
+def test_permissions_are_the_usual_or_those_before(tmp_path: Path) -> None:
+    (tmp_path / "plain").touch()
+    usual = stat.S_IMODE((tmp_path / "plain").stat().st_mode)
+    path = tmp_path / "x.safetensors"
+    write_arrays(path, Content({"x": np.zeros(3)}))
+    assert stat.S_IMODE(path.stat().st_mode) == usual
+    path.chmod(0o640)
+    write_arrays(path, Content({"x": np.zeros(4)}))
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_links_are_written_through(tmp_path: Path) -> None:
+    (tmp_path / "link.npy").symlink_to(tmp_path / "x.npy")
+    write_arrays(tmp_path / "link.npy", Content({"x": np.zeros(3)}))
+    assert (tmp_path / "link.npy").is_symlink()
+    assert np.load(tmp_path / "x.npy").shape == (3,)
+
+
+def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder.npy").mkdir()
+    with pytest.raises(ValueError, match="not a regular file"):
+        write_arrays(tmp_path / "folder.npy", Content({"x": np.zeros(3)}))

@@ -1,0 +1,53 @@
+"""Arrays of more than 2^31 elements: no count or offset is kept in 32 bits. About 8 GB of memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrcomp
+import checks
+from arrcomp import ErrorBounded, Lossless
+from checks import Array
+
+COUNT = 2**31 + 4096 * 5 + 77
+BLOCK = 2**26 + 64  # not a multiple of a chunk, so that repetitions differ in their chunks
+
+
+def repeated(block: Array) -> Array:
+    """COUNT elements: a block again and again, each time with its number in its first elements."""
+    array = np.empty(COUNT, block.dtype)
+    for number, start in enumerate(range(0, COUNT, block.size)):
+        piece = array[start : start + block.size]
+        piece[:] = block[: piece.size]
+        piece[:16] = number
+    return array
+
+
+def assert_same(actual: Array, expected: Array) -> None:
+    """Compare block by block: one comparison of all would take another 2 GB."""
+    assert actual.shape == expected.shape
+    for start in range(0, COUNT, BLOCK):
+        part = slice(start, start + BLOCK)
+        assert np.array_equal(actual[part], expected[part]), f"differs after element {start}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("width", [2, 256], ids=["compressible", "random"])
+def test_more_than_2_31_elements(dtype: Any, width: int, device: checks.Host) -> None:
+    block = np.random.default_rng(0).integers(0, width, BLOCK, dtype=np.uint8).view(dtype)
+    array = repeated(block)
+    compressed = arrcomp.compress(device.put(array), Lossless())
+    assert compressed.nbytes < 1.01 * COUNT * (1 if width == 256 else 0.2)
+    assert_same(device.get(arrcomp.decompress(compressed)), array)
+
+
+@pytest.mark.slow
+def test_more_than_2_31_elements_within_a_bound(device: checks.Host) -> None:
+    block = (np.random.default_rng(1).integers(-8, 9, BLOCK, dtype=np.int8)).astype(np.float16)
+    array = repeated(block)
+    compressed = arrcomp.compress(device.put(array), ErrorBounded(abs=0.25))
+    assert_same(device.get(arrcomp.decompress(compressed)), array)

@@ -1,0 +1,98 @@
+"""Every choice that the format offers for a chunk is made by the writer for some input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import arrcomp
+import checks
+import reference_reader
+from arrcomp import ErrorBounded, Lossless
+from checks import Array
+from reference_reader import Chunk
+
+EVERY_CHOICE = {
+    *("quantized none", "quantized packed", "quantized entropy"),
+    *("integer none", "integer packed", "integer entropy"),
+    *("exponent packed", "exponent entropy"),
+    *("mask none", "mask blocks", "mask values"),
+    *("predictor", "no predictor", "plain map", "zigzag map"),
+    *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
+    *("escapes", "long escapes", "carrying", "not carrying", "raw", "wide words"),
+}
+
+
+def choices_of(chunk: Chunk) -> Iterator[str]:
+    """The names, as in EVERY_CHOICE, of what the writer chose for a chunk."""
+    yield f"{chunk.transform} {chunk.coder}"
+    yield f"mask {chunk.mask}"
+    if chunk.transform != "exponent" and chunk.coder != "none":
+        yield "predictor" if chunk.predictor else "no predictor"
+        yield "plain map" if chunk.plain else "zigzag map"
+        yield "no base" if chunk.base is None else "base of integers"
+    if chunk.coder == "entropy":
+        yield "shift" if chunk.shift else "no shift"
+        yield "carrying" if chunk.carrying else "not carrying"
+    named = {"drop": chunk.drop, "exceptions": chunk.exceptions, "escapes": chunk.escapes}
+    named |= {"long escapes": chunk.long_escapes, "wide words": max(chunk.widths, default=0) > 32}
+    named["raw"] = chunk.transform == "integer" and chunk.coder == "packed" and min(chunk.widths) >= 16
+    yield from (name for name, count in named.items() if count)
+
+
+def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
+    """Arrays that between them bring out every choice."""
+    rng = np.random.default_rng(11)
+    n = 4096 * 2 + 100
+    weights = rng.normal(0, 0.02, n).astype(np.float32)
+    outliers = weights.copy()
+    outliers[::1000] = 2500.0
+    specials = weights.copy()
+    specials[::900] = np.nan
+    sparse = weights * (rng.random(n) < 0.02)
+    clustered = sparse * (np.arange(n) // 512 % 4 == 0)
+    smooth = np.cumsum(rng.normal(0, 1, n)).astype(np.float32)
+    positive = np.abs(weights)
+    for speed in ("default", "fast"):
+        for array in (weights, outliers, specials, sparse, clustered, smooth, positive, 300 + weights, 0 * weights):
+            for bound in (1e-2, 1e-4, 1e-6):
+                yield array, ErrorBounded(abs=bound, speed=speed)
+            yield array, Lossless(speed=speed)
+            yield array.astype(np.float64), ErrorBounded(abs=1e-14, speed=speed)
+    yield from ((array, Lossless()) for array in _integers(rng, n))
+    yield weights.astype(checks.numpy_dtype("bfloat16")).astype(np.float32), Lossless()
+
+
+def _integers(rng: np.random.Generator, n: int) -> Iterator[Array]:
+    narrow = np.rint(rng.normal(0, 30, n)).astype(np.int64)
+    tail = narrow.copy()
+    tail[::1000] = 1 << 40
+    yield from (narrow, tail, narrow + 10**12, np.cumsum(narrow), np.abs(narrow), np.full(n, 7, np.int32))
+    yield rng.integers(0, 2**63, n)
+    yield narrow * (rng.random(n) < 0.02)
+    yield (narrow * (np.arange(n) // 256 % 8 == 0)).astype(np.int16)
+    yield rng.integers(0, 2**32, n, dtype=np.uint32)
+
+
+@pytest.fixture(scope="module")
+def counts(device: checks.Host) -> Counter[str]:
+    """How often each choice was made over all inputs, every one of which is checked too."""
+    found: Counter[str] = Counter()
+    for array, codec in inputs():
+        stream = checks.stream_of(array, codec, device)
+        checks.check_reference(stream, checks.array_of(stream, device))
+        for chunk in reference_reader.describe(stream):
+            found.update(choices_of(chunk))
+    return found
+
+
+@pytest.mark.parametrize("choice", sorted(EVERY_CHOICE))
+def test_choice_is_reached(choice: str, counts: Counter[str]) -> None:
+    assert counts[choice] > 0, f"never made; made were {dict(counts)}"
+
+
+def test_choices_are_all_named(counts: Counter[str]) -> None:
+    assert set(counts) <= EVERY_CHOICE | {"exponent none"}
