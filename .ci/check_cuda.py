@@ -11,7 +11,7 @@ from pathlib import Path
 
 ENTRY = re.compile(r"Compiling entry function '(?P<name>\S+)' for 'sm_(?P<architecture>\w+)'")
 PROPERTIES = re.compile(r"Function properties for '?(?P<name>[\w$.]+)'?")
-SPILLS = re.compile(r"(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads")
+SPILLS = re.compile(r"bytes stack frame, (?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads")
 REGISTERS = re.compile(r"Used (?P<registers>\d+) registers")
 SHARED = re.compile(r"(?P<shared>\d+) bytes smem")
 
@@ -37,7 +37,7 @@ def read_report(lines):
             function = match["name"]
         elif match := SPILLS.search(line):
             if int(match["stores"]) or int(match["loads"]):
-                spills.append(f"{function} for sm_{architecture}: {match[0]}")
+                spills.append(f"{function} for sm_{architecture}: {match['stores']} bytes stored, {match['loads']} loaded")
         elif match := REGISTERS.search(line):
             shared = SHARED.search(line)
             used = match["registers"] + (f"+{int(shared['shared'])} B" if shared else "")

@@ -1,4 +1,4 @@
-# Compiler flags that every C++ target of arrcomp shares, and the vector machines of x86-64.
+# Compiler flags that every C++ target shares, and those of each CPU machine.
 include(CheckCXXSourceCompiles)
 
 # Asks the compiler, not the host: a cross build answers for its target.
@@ -22,32 +22,36 @@ function(arrcomp_target name)
     -ffp-contract=off -Wall -Wextra -Wno-psabi "$<$<BOOL:${ARRCOMP_WERROR}>:-Werror>")
 endfunction()
 
-# Adds the AVX2 and AVX-512 builds of the codecs; ARRCOMP_X86 tells the rest of the target that they are there.
-function(arrcomp_add_x86_machines name)
-  set(avx2 -mavx2 -mbmi -mbmi2 -mpopcnt -mlzcnt -mf16c)
-  set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU") # warns of its own intrinsics' deliberately undefined operands
-    list(APPEND avx512 -Wno-uninitialized -Wno-maybe-uninitialized)
+# Adds the codecs for each instruction set; ARRCOMP_X86 tells the rest of the target that AVX2 and AVX-512 are there.
+function(arrcomp_add_machines name)
+  set(plain)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # It takes a decoder's members, set where a chunk has them, for unset, and its own AVX-512 intrinsics' operands too.
+    set(plain -Wno-uninitialized -Wno-maybe-uninitialized)
   endif()
-  target_sources(${name} PRIVATE native/cpu/avx2.cpp native/cpu/avx512.cpp)
-  set_source_files_properties(native/cpu/avx2.cpp PROPERTIES COMPILE_OPTIONS "${avx2}")
-  set_source_files_properties(native/cpu/avx512.cpp PROPERTIES COMPILE_OPTIONS "${avx512}")
-  target_compile_definitions(${name} PRIVATE ARRCOMP_X86)
-endfunction()
-
-function(arrcomp_summary)
+  set(avx2 ${plain} -mavx2 -mbmi -mbmi2 -mpopcnt -mlzcnt -mf16c)
+  set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512)
   set(machines plain)
   if(ARRCOMP_X86)
     list(APPEND machines avx2 avx512)
+    target_compile_definitions(${name} PRIVATE ARRCOMP_X86)
   endif()
+  foreach(machine ${machines})
+    target_sources(${name} PRIVATE native/cpu/${machine}.cpp)
+    set_source_files_properties(native/cpu/${machine}.cpp PROPERTIES COMPILE_OPTIONS "${${machine}}")
+  endforeach()
   list(JOIN machines ", " machines)
+  set(ARRCOMP_MACHINES "${machines}" PARENT_SCOPE)
+endfunction()
+
+function(arrcomp_summary)
   set(cuda "no (${ARRCOMP_CUDA_WHY_NOT})")
   if(ARRCOMP_HAS_CUDA)
     list(JOIN CMAKE_CUDA_ARCHITECTURES ", " architectures)
     set(cuda "${CMAKE_CUDA_COMPILER} ${CMAKE_CUDA_COMPILER_VERSION}, architectures ${architectures}")
   endif()
   message(STATUS "arrcomp: ${CMAKE_BUILD_TYPE} build with ${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION}")
-  message(STATUS "arrcomp: CPU machines: ${machines}")
+  message(STATUS "arrcomp: CPU machines: ${ARRCOMP_MACHINES}")
   message(STATUS "arrcomp: CUDA: ${cuda}")
   if(ARRCOMP_SANITIZE)
     message(STATUS "arrcomp: sanitizers: ${ARRCOMP_SANITIZE}")

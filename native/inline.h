@@ -5,14 +5,18 @@
 //                  line by one of them could be linked into code for another.
 // ARRCOMP_METHOD   a small member function on lanes: always inlined, so that lanes stay in registers
 // ARRCOMP_PART     a larger function on lanes (a template, or a member of one): inlined or not as the compiler sees fit on a CPU
+// ARRCOMP_LAMBDA   behind the parameters of a lambda on lanes: always inlined
+// ARRCOMP_UNROLL   before a loop over a short array, which then is registers
 #ifdef __CUDACC__
 #define ARRCOMP_SHARED __host__ __device__ __forceinline__
 #define ARRCOMP_METHOD __device__ __forceinline__
 #define ARRCOMP_PART __device__ __forceinline__
+#define ARRCOMP_LAMBDA
 #define ARRCOMP_UNROLL _Pragma("unroll")
 #else
 #define ARRCOMP_SHARED inline __attribute__((always_inline))
 #define ARRCOMP_METHOD inline __attribute__((always_inline))
 #define ARRCOMP_PART inline
+#define ARRCOMP_LAMBDA __attribute__((always_inline))
 #define ARRCOMP_UNROLL _Pragma("GCC unroll 8")
 #endif

@@ -64,6 +64,8 @@ class TorchCuda(Host):
         dtype = getattr(self.torch, str(array.dtype), None)
         if dtype is None:
             pytest.skip(f"torch has no {array.dtype}")
+        if array.size == 0:  # whose bytes torch does not view as another dtype
+            return self.torch.empty(array.shape, dtype=dtype, device="cuda")
         raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()
         return self.torch.from_numpy(raw).cuda().view(dtype).reshape(array.shape)
 

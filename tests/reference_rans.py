@@ -16,16 +16,16 @@ LANES = 32
 SLOTS = 2048
 SYMBOLS = 64
 TABLES = 160
-ESCAPE = 63
 TABLES_FILE = Path(__file__).resolve().parents[1] / "native" / "codecs" / "rans_tables.inc"
 
 
 class Table(NamedTuple):
-    """One static table: frequency of each symbol, symbol and rank of each slot (4.1)."""
+    """One static table: frequency of each symbol, symbol and rank of each slot, the escape symbol (4.1)."""
 
     frequency: Array
     symbol: Array
     rank: Array
+    escape: int
 
 
 @lru_cache
@@ -55,7 +55,7 @@ def table(index: int) -> Table:
         symbol[own], rank[own] = b, np.arange(split[b])
         symbol[other], rank[other] = alias[b], following[alias[b]] + np.arange(32 - split[b])
         following[alias[b]] += 32 - split[b]
-    return Table(frequency.astype(np.uint64), symbol, rank)
+    return Table(frequency.astype(np.uint64), symbol, rank, int(np.flatnonzero(frequency)[-1]))
 
 
 class WordStack:
@@ -86,7 +86,7 @@ def decode_row(table: Table, states: Array, stack: WordStack, word_bits: int) ->
     states[:] = table.frequency[table.symbol[slot]] * (states >> 11) + table.rank[slot]
     low = states < 1 << 16
     states[low] = states[low] << 16 | stack.take(low)
-    escaped = symbols == ESCAPE
+    escaped = symbols == table.escape
     rest = np.zeros(LANES, np.uint64)
     rest[escaped] = stack.take(escaped)
     long = rest == 65535

@@ -323,13 +323,18 @@ def read_group(data: bytes, sizes: list[int], element: Element, bound: float) ->
     return [(side.chunk, found) for side, found in zip(sides, bits, strict=True)]
 
 
+def group_size(n: int) -> int:
+    """Chunks per group, S (3)."""
+    return 1 if n < 1 << 20 else 2 if n < 1 << 24 else 4
+
+
 def read_payload(data: bytes, n: int, element: Element) -> list[tuple[Chunk, Array]]:
     """All chunks of a payload and their elements' bits (3)."""
     cursor = Cursor(data)
     bound, chunks_per_group, entry = struct.unpack("<dII", cursor.take(16))
     if bound and not (element.quantizable and float(np.finfo(element.real).tiny) <= bound < math.inf):
         raise ValueError(f"bound {bound} of {element.dtype}")
-    if chunks_per_group not in (1, 2, 4) or entry != (8 if n * element.bits // 8 >= 1 << 33 else 4):
+    if chunks_per_group != group_size(n) or entry != (8 if n * element.bits // 8 >= 1 << 33 else 4):
         raise ValueError(f"{chunks_per_group} chunks per group, {entry} bytes per entry of the directory")
     ends = cursor.numbers(f"<u{entry}", -(-n // (CHUNK * chunks_per_group)), align=8).tolist()
     sizes = [min(CHUNK, n - start) for start in range(0, n, CHUNK)]

@@ -153,6 +153,16 @@ def test_relative_bound_of_the_widest_range(name: str, device: checks.Host) -> N
         check(array, ErrorBounded(rel=bound), device)
 
 
+def test_relative_bound_is_not_rounded_up(device: checks.Host) -> None:
+    # In float64, 0.1 * 3 is above the exact product; a value that lies there on a half step must not come back as 0.
+    array = np.array([0.0, 3.0, *(k * 0.1 * 3 for k in range(1, 10))])
+    check(array, ErrorBounded(rel=0.1), device)
+    rng = np.random.default_rng(6)
+    for rel, largest in rng.uniform(0.01, 0.5, (300, 2)):
+        steps = np.arange(1 / rel, dtype=np.float64) * (rel * largest)
+        check(np.append(np.clip(steps, 0, largest), [0.0, largest]), ErrorBounded(rel=rel), device)
+
+
 @pytest.mark.parametrize("name", FLOATS)
 def test_pointwise_bound_near_overflow(name: str, device: checks.Host) -> None:
     dtype = numpy_dtype(name)

@@ -1,4 +1,4 @@
-"""Arrays of more than 2^31 elements: no count or offset is kept in 32 bits. About 8 GB of memory."""
+"""Arrays of more than 2^31 elements: no count or offset is kept in 32 bits. About 9 GB of memory."""
 
 from __future__ import annotations
 

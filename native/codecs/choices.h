@@ -99,12 +99,12 @@ template <class Word>
 ARRCOMP_PART Features gather_features(const typename Word::scalar* words, int rows, int shift, const uint32_t* knots) {
   U32 totals[feature_count];
   Features features{};
-  for (U32& total : totals) total = splat<U32>(0);
+  ARRCOMP_UNROLL for (U32& total : totals) total = splat<U32>(0);
   for (int r = 0; r < rows; r += sample_stride(rows), features.samples += lanes_per_row) {
     const U32 symbol = symbol_of(load(words + r * lanes_per_row) >> shift, symbol_count - 1);
-    for (int j = 0; j < feature_count; ++j) totals[j] = totals[j] + min(symbol, splat<U32>(knots[j]));
+    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) totals[j] = totals[j] + min(symbol, splat<U32>(knots[j]));
   }
-  for (int j = 0; j < feature_count; ++j) features.sums[j] = sum(totals[j]);
+  ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) features.sums[j] = sum(totals[j]);
   return features;
 }
 
@@ -119,7 +119,7 @@ ARRCOMP_INLINE TableCost cheapest_table(const TableChoice& choice, const Feature
   U32 best = splat<U32>(~0u);
   for (uint32_t t = 0; t < choice.tables; t += lanes_per_row) {
     U32 cost = load(costs + t) * splat<U32>(features.samples);
-    for (int j = 0; j < feature_count; ++j)
+    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j)
       cost = cost + load(costs + (j + 1) * choice.tables + t) * splat<U32>(features.sums[j]);
     const U32 index = prefix_sum(splat<U32>(1)) + splat<U32>(t - 1);
     best = min(best, min(cost >> 4, splat<U32>(0xffffff)) << 8 | index);

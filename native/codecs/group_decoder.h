@@ -28,6 +28,7 @@ class GroupDecoder {
   ARRCOMP_PART void open(const DecodeContext& context, const uint8_t* begin, const uint8_t* end, void* array, uint64_t first,
                            uint32_t count, Scalar* waiting) {
     context_ = &context;
+    begin_ = begin;
     end_ = end;
     array_ = array;
     first_ = first;
@@ -43,7 +44,9 @@ class GroupDecoder {
 
   ARRCOMP_PART void start_chunk(uint32_t chunk) {
     if (failed_) return;
-    const uint8_t* in = starts_[chunk];
+    const uint8_t* in = begin_;
+    ARRCOMP_UNROLL for (uint32_t c = 0; c < max_chunks_per_group; ++c)
+      if (c == chunk) in += starts_[c];
     read_chunk(in, chunk);
     const uint64_t offset = uint64_t{chunk} * chunk_size;
     chunk_first_ = first_ + offset;
@@ -60,23 +63,26 @@ class GroupDecoder {
 
   ARRCOMP_PART void decode_chunk() {
     if (failed_) return;
-    Word u[rows_per_tile];
     if (chunk_.head.mask != MaskKind::none) {
       decode_masked();
     } else {
-      for (int r = 0; r < chunk_.rows; r += rows_per_tile) {
-        const int n = tile_rows(chunk_.rows, r);
-        read_rows(r, n, u);
-        write_rows(r, n, u, nullptr);
-      }
+      decode_unmasked();
     }
     finish_chunk();
   }
 
-  // Tile by tile, for regular chunks: symbols, then everything else.
-  ARRCOMP_PART void finish_tile(int row, Word* u) {
-    add_low_bits(row, rows_per_tile, u);
-    write_rows(row, rows_per_tile, u, nullptr);
+  // The rest of a tile of a regular chunk whose symbols are decoded.
+  ARRCOMP_PART void finish_tile(int row, Word (&u)[rows_per_tile]) {
+    if (is_carried(row)) {
+      for (int j = 0; j < rows_per_tile; ++j) store(waiting_ + j * lanes_per_row, u[j]);
+      add_carried_bits(waiting_);
+      for (int j = 0; j < rows_per_tile; ++j) u[j] = load(waiting_ + j * lanes_per_row);
+    } else {
+      BitReader bits = bits_;  // a copy, as registers
+      for (int j = 0; j < rows_per_tile; ++j) u[j] = with_low_bits(u[j], bits);
+      bits_ = bits;
+    }
+    write_rows(row, rows_per_tile, u);
   }
 
   ARRCOMP_METHOD void finish_chunk() {
@@ -97,7 +103,7 @@ class GroupDecoder {
   WordSource words_;
 
  private:
-  ARRCOMP_METHOD static int tile_rows(int rows, int row) { return rows - row < rows_per_tile ? rows - row : rows_per_tile; }
+  ARRCOMP_METHOD static int rows_left(int rows, int row, int most) { return rows - row < most ? rows - row : most; }
   ARRCOMP_METHOD const uint8_t* word_bytes() const { return reinterpret_cast<const uint8_t*>(words_.begin); }
 
   ARRCOMP_PART bool read_chunk(const uint8_t*& in, uint32_t chunk) {
@@ -110,7 +116,8 @@ class GroupDecoder {
   // The chunks' side data stand last chunk first; what follows are words.
   ARRCOMP_PART bool find_chunks(const uint8_t* in) {
     for (uint32_t c = chunks_; c-- > 0;) {
-      starts_[c] = in;
+      ARRCOMP_UNROLL for (uint32_t i = 0; i < max_chunks_per_group; ++i)
+        if (i == c) starts_[i] = static_cast<uint32_t>(in - begin_);
       if (!read_chunk(in, c)) return false;
       if (chunk_.head.coder == Coder::entropy && last_entropy_ < 0) {
         last_entropy_ = static_cast<int>(c);
@@ -133,124 +140,151 @@ class GroupDecoder {
 
   // ---- words ----
 
-  // Coded rows [row, row + n) as words.
-  ARRCOMP_PART void read_rows(int row, int n, Word* u) {
-    switch (chunk_.head.coder) {
-      case Coder::none:
-        for (int j = 0; j < n; ++j) u[j] = splat<Word>(0);
-        break;
-      case Coder::packed:
-        for (int j = 0; j < n; ++j) u[j] = bits_.get(chunk_.width_of(row), Word{});
-        break;
-      case Coder::entropy:
-        read_symbols(n, u);
-        add_low_bits(row, n, u);
-        break;
-    }
+  ARRCOMP_METHOD Word read_symbols() { return decode_row<Word>(symbols_, states_, words_); }
+
+  // A coded row as words. (Those with carried bits need read_tile.)
+  ARRCOMP_METHOD Word read_row(int row) {
+    if (chunk_.head.coder == Coder::entropy) return with_low_bits(read_symbols(), bits_);
+    if (chunk_.head.coder == Coder::packed) return bits_.get(chunk_.width_of(row), Word{});
+    return splat<Word>(0);
   }
 
-  ARRCOMP_PART void read_symbols(int n, Word* u) {
-    U32 states = states_;  // copies, as registers
-    WordSource words = words_;
-    for (int j = 0; j < n; ++j) u[j] = decode_row<Word>(symbols_, states, words);
-    states_ = states;
-    words_ = words;
-  }
-
-  ARRCOMP_PART void add_low_bits(int row, int n, Word* u) {
+  ARRCOMP_METHOD Word with_low_bits(Word u, BitReader& bits) const {
     const int k = chunk_.head.shift;
-    if (k == 0) return;
-    if (chunk_.carries && row + carried_rows == chunk_.coded_rows) {
-      for (int j = 0; j < carried_rows; ++j) {
-        Word carried;
-        widen_to(states_ >> carried_bits * j & splat<U32>(3), carried);
-        u[j] = shift_left(u[j], k) | shift_left(bits_.get(k - carried_bits, Word{}), carried_bits) | carried;
-      }
-    } else {
-      for (int j = 0; j < n; ++j) u[j] = shift_left(u[j], k) | bits_.get(k, Word{});
+    return k == 0 ? u : shift_left(u, k) | bits.get(k, Word{});
+  }
+
+  // Whether two bits of this row and of the 7 after it are in the final states.
+  ARRCOMP_METHOD bool is_carried(int row) const { return chunk_.carries && row + carried_rows == chunk_.coded_rows; }
+
+  // Puts the low bits to 8 rows of symbols in memory, after which all of the group's symbols are decoded.
+  ARRCOMP_PART void add_carried_bits(Scalar* rows) {
+    const int k = chunk_.head.shift;
+    for (int j = 0; j < carried_rows; ++j, rows += lanes_per_row) {
+      Word carried;
+      widen_to(states_ >> carried_bits * j & splat<U32>(3), carried);
+      const Word low = shift_left(bits_.get(k - carried_bits, Word{}), carried_bits) | carried;
+      store(rows, shift_left(load(rows), k) | low);
     }
   }
 
   // k may be as large as the word.
   ARRCOMP_METHOD static Word shift_left(Word x, int k) { return k < T::word_bits ? x << k : splat<Word>(0); }
 
+  // Up to 8 coded rows into memory, from the start of a tile on.
+  ARRCOMP_PART void read_tile(int row, int n, Scalar* rows) {
+    const bool carried = is_carried(row);
+    for (int j = 0; j < n; ++j) store(rows + j * lanes_per_row, carried ? read_symbols() : read_row(row + j));
+    if (carried) add_carried_bits(rows);
+    sync();
+  }
+
+  ARRCOMP_PART void decode_unmasked() {
+    Word u[rows_at_once];
+    for (int r = 0; r < chunk_.rows; r += rows_at_once) {
+      const int n = rows_left(chunk_.rows, r, rows_at_once);
+      if (is_carried(r)) {
+        decode_carried(r);
+        return;
+      }
+      for (int j = 0; j < n; ++j) u[j] = read_row(r + j);
+      write_rows(r, n, u);
+    }
+  }
+
+  // The last tile of a chunk, with carried bits.
+  ARRCOMP_PART void decode_carried(int row) {
+    Word u[1];
+    read_tile(row, rows_per_tile, waiting_);
+    for (int j = 0; j < rows_per_tile; ++j) {
+      u[0] = load(waiting_ + j * lanes_per_row);
+      write_rows(row + j, 1, u);
+    }
+  }
+
   ARRCOMP_PART void decode_masked() {
     const bool by_value = chunk_.head.mask == MaskKind::values;
     const Word one = splat<Word>(by_value && chunk_.head.transform != Transform::exponent ? 1 : 0);
-    Word u[rows_per_tile];
-    uint32_t lanes[rows_per_tile];
-    Scalar* next = waiting_;  // of `have` waiting words
+    const Scalar* next = waiting_;  // of `have` waiting words
     int have = 0, coded_row = 0;
-    for (int r = 0; r < chunk_.rows; r += rows_per_tile) {
-      const int n = tile_rows(chunk_.rows, r);
-      for (int j = 0; j < n; ++j) {
-        lanes[j] = chunk_.lanes_of(r + j);
-        const Mask coded = mask(lanes[j]);
-        if (have < count(coded)) {
-          refill(next, have, coded_row);
-          next = waiting_;
-        }
-        next = const_cast<Scalar*>(expand(next, u[j], coded));
-        have -= count(coded);
-        u[j] = u[j] + select(coded, one, splat<Word>(0));
+    for (int r = 0; r < chunk_.rows; ++r) {
+      const Mask coded = mask(chunk_.lanes_of(r));
+      if (have < count(coded)) {
+        refill(next, have, coded_row);
+        next = waiting_;
       }
-      write_rows(r, n, u, lanes);
+      Word u[1];
+      next = expand(next, u[0], coded);
+      have -= count(coded);
+      u[0] = u[0] + select(coded, one, splat<Word>(0));
+      write_rows(r, 1, u);
     }
   }
 
   // Moves the waiting words to the front and puts a tile of coded rows after them.
   ARRCOMP_PART void refill(const Scalar* next, int& have, int& coded_row) {
-    Word u[rows_per_tile];
     const Word rest = load(next);
     sync();
     store(waiting_, rest);
     sync();
-    const int n = chunk_.head.coder == Coder::none ? rows_per_tile : tile_rows(chunk_.coded_rows, coded_row);
-    read_rows(coded_row, n, u);
-    for (int j = 0; j < n; ++j) store(waiting_ + have + j * lanes_per_row, u[j]);
-    sync();
+    const int n = chunk_.head.coder == Coder::none ? rows_per_tile : rows_left(chunk_.coded_rows, coded_row, rows_per_tile);
+    read_tile(coded_row, n, waiting_ + have);
     have += n * lanes_per_row;
     coded_row += n;
   }
 
   // ---- elements ----
 
-  ARRCOMP_METHOD Word accumulate(Word u) {
-    const Word d = unfold(u, chunk_.head.plain);
-    if (!chunk_.head.difference) return d + carry_;
-    const Word q = prefix_sum(d) + carry_;
-    carry_ = broadcast_last(q);
+  // The value of each lane; `carry` is the one before the row, or the base.
+  ARRCOMP_METHOD static Word accumulate(Word u, bool plain, bool difference, Word& carry) {
+    const Word d = unfold(u, plain);
+    if (!difference) return d + carry;
+    const Word q = prefix_sum(d) + carry;
+    carry = broadcast_last(q);
     return q;
   }
 
-  ARRCOMP_METHOD void store_row(int row, Word bits) {
-    const int left = chunk_.count - row * lanes_per_row;
-    store_elements<T>(array_, chunk_first_ + static_cast<uint64_t>(row) * lanes_per_row, left < lanes_per_row ? left : lanes_per_row,
-                      bits);
-  }
-
-  // Rows [row, row + n) of the chunk; `lanes` are those that are coded, if there is a mask.
-  ARRCOMP_PART void write_rows(int row, int n, const Word* u, const uint32_t* lanes) {
+  // Rows [row, row + n) of the chunk.
+  ARRCOMP_PART void write_rows(int row, int n, const Word* u) {
     const ChunkHead& head = chunk_.head;
     if (head.transform == Transform::exponent) {
       const ExponentFields fields(context_->element, head);
-      for (int j = 0; j < n; ++j) {
-        const Word bits = fields.join(u[j]);
-        store_row(row + j, lanes ? select(mask(lanes[j]), bits, splat<Word>(0)) : bits);
+      if (head.mask == MaskKind::none) {
+        store_rows(row, n, [&](int j) ARRCOMP_LAMBDA { return fields.join(u[j]); });
+      } else {
+        store_rows(row, n, [&](int j) ARRCOMP_LAMBDA { return select(mask(chunk_.lanes_of(row + j)), fields.join(u[j]), splat<Word>(0)); });
       }
       return;
     }
+    Word carry = carry_;  // copies, as registers
+    const bool plain = head.plain, difference = head.difference;
     if constexpr (T::quantizes) {
       if (head.transform == Transform::quantized) {
         const Quantizer<T> quantizer(context_->bound);
-        for (int j = 0; j < n; ++j) store_row(row + j, quantizer.element(accumulate(u[j])));
+        store_rows(row, n, [&](int j) ARRCOMP_LAMBDA { return quantizer.element(accumulate(u[j], plain, difference, carry)); });
+        carry_ = carry;
         return;
       }
     }
-    const bool ordered = context_->element.is_float() && head.difference;
+    const bool ordered = context_->element.is_float() && difference;
+    store_rows(row, n, [&](int j) ARRCOMP_LAMBDA {
+      const Word q = accumulate(u[j], plain, difference, carry);
+      return ordered ? order_floats(q, T::width) : q;
+    });
+    carry_ = carry;
+  }
+
+  template <class Bits>
+  ARRCOMP_METHOD void store_rows(int row, int n, Bits bits) {
+    const uint64_t first = chunk_first_ + static_cast<uint64_t>(row) * lanes_per_row;
+    const int left = chunk_.count - row * lanes_per_row;
+    if (left >= n * lanes_per_row) {
+      for (int j = 0; j < n; ++j) store_elements<T>(array_, first + static_cast<uint64_t>(j) * lanes_per_row, lanes_per_row, bits(j));
+      return;
+    }
     for (int j = 0; j < n; ++j) {
-      const Word q = accumulate(u[j]);
-      store_row(row + j, ordered ? order_floats(q, T::width) : q);
+      const int lanes = left - j * lanes_per_row;
+      store_elements<T>(array_, first + static_cast<uint64_t>(j) * lanes_per_row, lanes < lanes_per_row ? lanes : lanes_per_row, bits(j));
     }
   }
 
@@ -272,12 +306,13 @@ class GroupDecoder {
   }
 
   const DecodeContext* context_;
+  const uint8_t* begin_;
   const uint8_t* end_;
   void* array_;
   uint64_t first_;
   uint32_t count_, chunks_;
   Scalar* waiting_;
-  const uint8_t* starts_[max_chunks_per_group];
+  uint32_t starts_[max_chunks_per_group];  // of the chunks' side data
   int last_entropy_;  // the last chunk of the group that is entropy coded, or -1
   bool last_carries_ = false;
   bool failed_;

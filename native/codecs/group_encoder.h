@@ -14,8 +14,7 @@ struct EncodeContext {
   double bound;     // of quantized chunks; 0 where there are none
   int rounded;      // mantissa bits rounded off before lossless coding
   bool fast;
-  TableChoice quantized_choice, exponent_choice;
-  const EncodeTable* encode_tables;
+  const Tables* tables;
 };
 
 template <class T>
@@ -38,6 +37,8 @@ class GroupEncoder {
       first_ = first + uint64_t{c} * chunk_size;
       count_ = static_cast<int>(count - c * chunk_size < chunk_size ? count - c * chunk_size : chunk_size);
       rows_ = (count_ + lanes_per_row - 1) / lanes_per_row;
+      // What is read next: the chunk before, or the last chunk of the next group.
+      next_ = element_pointer<T>(array_, c > 0 ? first_ - chunk_size : first + count + (chunks_ - 1) * chunk_size);
       encode_chunk();
     }
     return side_bytes() + (has_states_ ? round_up_words() * 2 + states_bytes : 0);
@@ -210,6 +211,8 @@ class GroupEncoder {
     nonzero_ = 0;
     live_ = 0;
     for (int r = 0; r < rows_; ++r) {
+      prefetch(next_ + r * lanes_per_row);
+      prefetch(next_ + r * lanes_per_row + lanes_per_row / 2);
       const Word x = load(row_of(r));
       Word u;
       if (head_.transform == Transform::exponent) {
@@ -299,7 +302,7 @@ class GroupEncoder {
     const bool exponent = head_.transform == Transform::exponent;
     const int shift = exponent ? context_.element.mantissa_bits + 1 - head_.drop
                                : choose_shift<Word>(memory_.values, coded_rows_, T::word_bits);
-    const TableChoice& choice = exponent ? context_.exponent_choice : context_.quantized_choice;
+    const TableChoice choice = context_.tables->choice(exponent);
     const Features features = gather_features<Word>(memory_.values, coded_rows_, shift, choice.knots);
     const TableCost cost = cheapest_table(choice, features);
     const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
@@ -417,7 +420,7 @@ class GroupEncoder {
 
   // Symbols of all coded rows; false where their words pass `limit` bytes.
   ARRCOMP_PART bool encode_rows(uint32_t limit) {
-    const SymbolEncoder encoder(context_.encode_tables[head_.table]);
+    const SymbolEncoder encoder(context_.tables->encode[head_.table]);
     const uint16_t* const begin = words_;
     const int shift = head_.shift;
     uint16_t* words = words_;  // copies, as registers
@@ -457,6 +460,7 @@ class GroupEncoder {
 
   // the chunk
   uint64_t first_;
+  const typename T::storage* next_;
   int count_, rows_;
   ChunkHead head_;
   int exceptions_;

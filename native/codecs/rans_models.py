@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 Tail = Callable[[Array], Array]
 
 SYMBOLS = 64
-ESCAPE = SYMBOLS - 1
+LAST = SYMBOLS - 1
 BASE_ABOVE_MEAN = 6  # the writer's exponent base is floor(mean exponent) + 6,
 WIDE_BASE_ABOVE_MEAN = 16  # or this much above, where more than 1 in 512 exponents exceed the former
 EXPONENTS = np.arange(-100, 101)  # wide enough for every family at scales near 1
@@ -73,37 +73,37 @@ def magnitudes(tail: Tail, scale: float) -> Array:
     return beyond[:-1] - beyond[1:]
 
 
-def with_escape(probabilities: Array) -> Array:
-    """The first 63 probabilities, and all the rest on the escape."""
-    kept = np.maximum(probabilities[:ESCAPE], 0)
+def with_rest(probabilities: Array) -> Array:
+    """The first 63 probabilities, and all the rest on the last symbol."""
+    kept = np.maximum(probabilities[:LAST], 0)
     return np.append(kept, max(0.0, 1 - kept.sum()))
 
 
 def zigzag(tail: Tail, scale: float) -> Array:
     """Symbols 0, 1, 2, 3, 4... for q = 0, -1, 1, -2, 2..."""
     doubled = np.repeat(magnitudes(tail, scale), 2) / 2
-    return with_escape(np.append(2 * doubled[0], doubled[2:]))
+    return with_rest(np.append(2 * doubled[0], doubled[2:]))
 
 
 def masked(tail: Tail, scale: float) -> Array:
     """Zigzag without the zeros, less 1: what a mask of values leaves."""
     pairs = np.repeat(magnitudes(tail, scale)[1:], 2) / 2
-    return with_escape(pairs / tail(np.array([0.5 / scale]))[0])
+    return with_rest(pairs / tail(np.array([0.5 / scale]))[0])
 
 
 def plain(tail: Tail, scale: float) -> Array:
     """Symbol = |q|: chunks without negative values."""
-    return with_escape(magnitudes(tail, scale))
+    return with_rest(magnitudes(tail, scale))
 
 
 def zero_inflated(zeros: float, scale: float) -> Array:
     """Zeros with a given share, the rest a Laplace distribution: sparse gradients, optimizer state, activations."""
-    return with_escape(np.append(zeros, (1 - zeros) * masked(laplace, scale)))
+    return with_rest(np.append(zeros, (1 - zeros) * masked(laplace, scale)))
 
 
 def flat(width: float) -> Array:
     """Uniform symbols from 0 to `width`: uniform data, zigzag and plain alike."""
-    return with_escape(np.clip(width - np.arange(SYMBOLS), 0, 1) / width)
+    return with_rest(np.clip(width - np.arange(SYMBOLS), 0, 1) / width)
 
 
 def octaves(first: float, last: float, step: float) -> Iterable[float]:
@@ -124,8 +124,8 @@ SPARSE_SCALES = (
     (0.92, (1, 4, 16)),
     (0.97, (1, 8, 32)),
 )
-# Edges where the costs have a knot, or close together where shifted uniform data ends.
-FLAT_WIDTHS = (3, 4, 8, 11, 13, 15, 17, 19, 21, 23, 26, 30)
+# Shifted uniform data ends between 16 and 32; below, edges one past a knot of the costs tell apart best.
+FLAT_WIDTHS = (3, 4, 7, 11, 15, 17, 19, 21, 23, 25.5, 28, 31)
 
 
 def quantized_models() -> Array:
@@ -168,7 +168,7 @@ def location_of(tail: Tail, mean: float) -> float:
 def exponent_symbols(tail: Tail, location: float, base: int) -> Array:
     """Symbols of x = 2^location times the family."""
     first = int(np.flatnonzero(base == EXPONENTS)[0])
-    return with_escape(exponents(tail, location)[first::-1][:ESCAPE])
+    return with_rest(exponents(tail, location)[first::-1][:LAST])
 
 
 def phases(tail: Tail, count: int, above_mean: int = BASE_ABOVE_MEAN) -> list[Array]:

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 
+#include "inline.h"
 #include "stream/constants.h"
 
 namespace arrcomp {
@@ -25,10 +26,10 @@ struct EncodeTable {
 constexpr int feature_count = 8;
 
 struct TableChoice {
-  uint32_t knots[feature_count];
+  const uint32_t* knots;
+  const int32_t* costs;  // [1 + feature_count][tables]
   uint32_t first_table;
   uint32_t tables;
-  const int32_t* costs;  // [1 + feature_count][tables]
 };
 
 struct Tables {
@@ -38,6 +39,11 @@ struct Tables {
   int32_t exponent_costs[1 + feature_count][exponent_tables];
   uint32_t quantized_knots[feature_count];
   uint32_t exponent_knots[feature_count];
+
+  ARRCOMP_SHARED TableChoice choice(bool exponent) const {
+    return exponent ? TableChoice{exponent_knots, exponent_costs[0], quantized_tables, exponent_tables}
+                    : TableChoice{quantized_knots, quantized_costs[0], 0, quantized_tables};
+  }
 };
 
 // The tables of this process, built at the first call (thread-safe).

@@ -24,25 +24,9 @@ ARRCOMP_INLINE uint64_t take_ticket(ScratchHead* head) {
   return or_all(U32{ticket});
 }
 
-ARRCOMP_INLINE TableChoice table_choice(const uint32_t* knots, uint32_t first, uint32_t tables, const int32_t* costs) {
-  TableChoice choice;
-  for (int j = 0; j < feature_count; ++j) choice.knots[j] = knots[j];
-  choice.first_table = first;
-  choice.tables = tables;
-  choice.costs = costs;
-  return choice;
-}
-
 template <class T>
-__global__ void __launch_bounds__(threads_per_block) encode_kernel(const EncodeArguments a) {
-  const Tables& t = *a.tables;
-  const EncodeContext context{a.plan.element,
-                              a.head->bound,
-                              a.rounded_bits,
-                              a.fast,
-                              table_choice(t.quantized_knots, 0, quantized_tables, t.quantized_costs[0]),
-                              table_choice(t.exponent_knots, quantized_tables, exponent_tables, t.exponent_costs[0]),
-                              t.encode};
+__global__ void __launch_bounds__(threads_per_block, least_blocks) encode_kernel(const EncodeArguments a) {
+  const EncodeContext context{a.plan.element, a.head->bound, a.rounded_bits, a.fast, a.tables};
   GroupEncoder<T> encoder(context, a.source, reinterpret_cast<MemoryOf<T>*>(a.memory)[warp_of_grid()]);
   uint8_t* const groups = a.payload + a.plan.groups_offset();
   for (uint64_t g = take_ticket(a.head); g < a.plan.groups; g = take_ticket(a.head)) {
@@ -58,7 +42,7 @@ __global__ void __launch_bounds__(threads_per_block) encode_kernel(const EncodeA
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block) decode_kernel(const DecodeArguments a) {
+__global__ void __launch_bounds__(threads_per_block, least_blocks) decode_kernel(const DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
   PayloadHead head;
   memcpy(&head, a.payload, sizeof head);
@@ -80,7 +64,7 @@ __global__ void __launch_bounds__(threads_per_block) decode_kernel(const DecodeA
 
 // Keys of the largest value and, inverted, of the smallest: both grow from 0. The order of the atomics does not show.
 template <class T>
-__global__ void __launch_bounds__(threads_per_block) range_kernel(const EncodeArguments a) {
+__global__ void __launch_bounds__(threads_per_block, least_blocks) range_kernel(const EncodeArguments a) {
   if constexpr (T::quantizes) {
     double range[2] = {0x1.fffffffffffffp1023, -0x1.fffffffffffffp1023};
     const uint64_t count = a.plan.count;

@@ -9,6 +9,7 @@ namespace arrcomp::cuda {
 
 constexpr int warps_per_block = 4;
 constexpr int threads_per_block = warps_per_block * lanes_per_row;
+constexpr int least_blocks = 4;  // on a processor: leaves a thread 128 registers
 
 struct EncodeArguments {
   Plan plan;

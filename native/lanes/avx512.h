@@ -12,6 +12,7 @@
 namespace arrcomp::avx512 {
 
 constexpr int streams = 4;
+constexpr int rows_at_once = 8;
 constexpr bool wide_lookup = true;
 constexpr int register_bytes = 64;
 typedef uint32_t u32r __attribute__((vector_size(register_bytes)));

@@ -5,6 +5,7 @@
 namespace arrcomp::cuda {
 
 constexpr int streams = 1;  // other warps hide the latency
+constexpr int rows_at_once = 1;
 constexpr bool wide_lookup = true;
 constexpr unsigned all_lanes = 0xffffffffu;
 
@@ -21,6 +22,7 @@ using F64 = Lanes<double>;
 ARRCOMP_INLINE int lane() { return threadIdx.x & 31; }
 ARRCOMP_INLINE bool leader() { return lane() == 0; }
 ARRCOMP_INLINE void sync() { __syncwarp(); }
+ARRCOMP_INLINE void prefetch(const void*) {}  // other warps hide the latency
 ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) {
   for (uint32_t i = lane(); i < bytes / 2; i += 32) ((uint16_t*)to)[i] = ((const uint16_t*)from)[i];
 }

@@ -26,6 +26,7 @@ using F64 = Lanes<double>;
 
 ARRCOMP_INLINE void sync() {}
 ARRCOMP_INLINE bool leader() { return true; }
+ARRCOMP_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
 ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) { __builtin_memcpy(to, from, bytes); }
 
 // --- values and memory

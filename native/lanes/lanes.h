@@ -12,6 +12,7 @@
 // threads of the warp call every function together. Memory that other lanes have written is read only after `sync()`.
 //
 //   constants   int streams            how many independent streams to interleave to hide latency
+//               int rows_at_once       rows that a loop keeps in variables: 8, or 1 where registers have no addresses
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
 //
 //   types       Mask  U32  U64  F32  F64  Table64        U32::scalar is uint32_t, and so on
@@ -44,7 +45,8 @@
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
 //   F32         to_int(f) -> U32  nearest even int32; unspecified (but no trap) outside of int32;  to_float(u) of an int32, rounded to nearest even
 //               from_half(u) -> F32 exact, of float16 bits;  to_half(f) -> U32 float16 bits, rounded to nearest even (both: NaN to some NaN)
-//   warp        sync()  leader(): true in one lane only, for uniform stores;  copy_bytes(to, from, n) with all even and apart
+//   warp        sync()  leader(): true in one lane only, for uniform stores;  copy_bytes(to, from, n) with all even and apart;
+//               prefetch(p): p is read soon, or may be no address at all
 //
 // Arithmetic expects the default floating-point environment (round to nearest even; subnormals neither flushed nor read as zero).
 // There is no guard here: each machine's header has its own.

@@ -27,14 +27,25 @@ static_assert(sizeof(PayloadHead) == payload_head_bytes);
 // End of a group in bytes from the first group.
 ARRCOMP_SHARED uint64_t directory_entry(const Plan& plan, const uint8_t* payload, uint64_t group) {
   const uint8_t* entry = payload + payload_head_bytes + group * plan.directory_entry_bytes;
-  uint64_t units = 0;
-  memcpy(&units, entry, plan.directory_entry_bytes);
-  return units * 4;
+  if (plan.directory_entry_bytes == 8) {
+    uint64_t units;
+    memcpy(&units, entry, 8);
+    return units * 4;
+  }
+  uint32_t units;
+  memcpy(&units, entry, 4);
+  return uint64_t{units} * 4;
 }
 
 ARRCOMP_SHARED void set_directory_entry(const Plan& plan, uint8_t* payload, uint64_t group, uint64_t end) {
+  uint8_t* entry = payload + payload_head_bytes + group * plan.directory_entry_bytes;
   const uint64_t units = end / 4;
-  memcpy(payload + payload_head_bytes + group * plan.directory_entry_bytes, &units, plan.directory_entry_bytes);
+  if (plan.directory_entry_bytes == 8) {
+    memcpy(entry, &units, 8);
+  } else {
+    const auto low = static_cast<uint32_t>(units);
+    memcpy(entry, &low, 4);
+  }
 }
 
 }  // namespace arrcomp

@@ -32,11 +32,12 @@ ARRCOMP_SHARED bool is_quantizable(const Element& element, double bound) {
   return element.is_quantizable && bound >= (element.width == 64 ? 0x1p-1022 : 0x1p-126);
 }
 
-// rel * (largest - smallest finite value), at most the largest finite number.
+// rel * (largest - smallest finite value), at most the largest finite number. A range above that is taken from halves, which are exact.
 ARRCOMP_SHARED double relative_bound(double rel, double smallest, double largest) {
   if (!(largest > smallest)) return 0.0;
-  const double bound = rel * (largest - smallest);
-  return bound <= 1.7976931348623157e308 ? bound : 1.7976931348623157e308;
+  const double range = largest - smallest;
+  const double bound = range <= 0x1.fffffffffffffp1023 ? rel * range : 2 * (rel * (0.5 * largest - 0.5 * smallest));
+  return bound <= 0x1.fffffffffffffp1023 ? bound : 0x1.fffffffffffffp1023;
 }
 
 // Mantissa bits that can be rounded off so that |x - y| <= pointwise * |x|: with b bits kept, rounding to nearest errs by at most

@@ -1,6 +1,8 @@
 // The inputs of all operations of the 32 lanes: edges, random values and both mixed.
 #pragma once
+#include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <new>
 
@@ -26,13 +28,20 @@ struct Inputs {
 };
 
 template <class T>
-T* allocate(int n) {
+T* allocate(size_t n) {
 #ifdef __CUDACC__
   void* p = nullptr;
   if (cudaMallocManaged(&p, n * sizeof(T)) != cudaSuccess) throw std::bad_alloc();
   return (T*)p;
 #else
-  return new T[n];
+  return (T*)::operator new(n * sizeof(T));
+#endif
+}
+inline void release(void* p) {
+#ifdef __CUDACC__
+  cudaFree(p);
+#else
+  ::operator delete(p);
 #endif
 }
 
@@ -47,6 +56,12 @@ inline Inputs allocate_inputs() {
   in.short_table = allocate<uint16_t>(65);
   in.bytes = allocate<uint8_t>(32);
   return in;
+}
+inline void release_inputs(const Inputs& in) {
+  for (void* p : std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.wide_x, in.wide_y, in.f, in.g, in.d,
+                                              in.e, in.half_words, in.short_table, in.bytes}) {
+    release(p);
+  }
 }
 
 class Generator {

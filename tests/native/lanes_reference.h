@@ -94,10 +94,12 @@ inline uint32_t half_of(float f) {
   return sign | (uint32_t)((exponent + 14) * 1024 + (int)std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
 }
 
-// All operations' results, in order.
-inline std::vector<Expected> expect(const Inputs& in) {
-  const auto [x, y, index, shifts, table, wide_x, wide_y, f, g, d, e, half_words, short_table, bytes, mask_word, other_word,
-              scalar, wide_scalar, float_scalar, double_scalar, k, wide_k, first] = in;
+// A function for each operation, and its name.
+struct Operation {
+  const char* name;
+  Expected (*expect)(const Inputs& in);
+};
+
 #define EACH(T, ...) each([&]([[maybe_unused]] int l) -> T { return __VA_ARGS__; })
 #define EACH_IF(condition, T, ...) each_if([&](int l) { return condition; }, [&](int l) -> T { return __VA_ARGS__; })
 #define FIRST(T, ...) each([&](int l) -> T { return __VA_ARGS__; }, first)
@@ -110,10 +112,13 @@ inline std::vector<Expected> expect(const Inputs& in) {
 #define IN_OTHER(l) (other_word >> (l) & 1)
 #define RANK(l) std::popcount(mask_word & ((1u << (l)) - 1))
 #define COUNT uniform_value(std::popcount(mask_word))
-#define OPERATION(name, machine, ...) __VA_ARGS__,
-  return {
+#define OPERATION(name, machine, ...)                                                                           \
+  inline Expected expect_##name(const Inputs& in) {                                                             \
+    [[maybe_unused]] const auto& [x, y, index, shifts, table, wide_x, wide_y, f, g, d, e, half_words, short_table, bytes,         \
+               mask_word, other_word, scalar, wide_scalar, float_scalar, double_scalar, k, wide_k, first] = in; \
+    return __VA_ARGS__;                                                                                         \
+  }
 #include "lanes_operations.inc"
-  };
 #undef OPERATION
 #undef COUNT
 #undef RANK
@@ -127,14 +132,12 @@ inline std::vector<Expected> expect(const Inputs& in) {
 #undef FIRST
 #undef EACH_IF
 #undef EACH
-}
 
-inline std::vector<const char*> names() {
-#define OPERATION(name, ...) #name,
-  return {
+#define OPERATION(name, ...) {#name, expect_##name},
+const Operation operations[] = {
 #include "lanes_operations.inc"
-  };
+};
 #undef OPERATION
-}
+constexpr int operation_count = sizeof operations / sizeof operations[0];
 
 }  // namespace test

@@ -10,35 +10,46 @@ ARRCOMP_INLINE void put_uniform(unsigned char* slot, uint64_t x) {
 }
 ARRCOMP_INLINE void put(unsigned char* slot, Mask m) { put_uniform(slot, bits(m)); }
 
-// Writes the results of all operations, a slot of test::slot_bytes each.
+struct Values {
+  U32 x, y, index, shifts;
+  U64 wide_x, wide_y;
+  F32 f, g;
+  F64 d, e;
+  Mask m, other;
+};
+
+// A function for each operation: compilers take long over one function with all of them.
 #ifdef __CUDACC__
-static __global__
+#define ARRCOMP_TEST_FUNCTION static __device__ __noinline__
+#define ARRCOMP_TEST_ENTRY static __global__
 #else
-static
+#define ARRCOMP_TEST_FUNCTION static __attribute__((noinline))
+#define ARRCOMP_TEST_ENTRY static
 #endif
-    void
-    run(test::Inputs in, unsigned char* slot) {
-  const int k = in.k, wide_k = in.wide_k, first = in.first;
-  const uint32_t scalar = in.scalar;
-  const uint64_t wide_scalar = in.wide_scalar;
-  const float float_scalar = in.float_scalar;
-  const double double_scalar = in.double_scalar;
 #define put(...) put(slot, __VA_ARGS__)
 #define uniform(value) put_uniform(slot, (uint64_t)(value))
-#define OPERATION(name, machine, scalars)                                                                  \
-  {                                                                                                        \
-    [[maybe_unused]] U32 x = load(in.x), y = load(in.y), index = load(in.index), shifts = load(in.shifts); \
-    [[maybe_unused]] U64 wide_x = load(in.wide_x), wide_y = load(in.wide_y);                               \
-    [[maybe_unused]] F32 f = load(in.f), g = load(in.g);                                                   \
-    [[maybe_unused]] F64 d = load(in.d), e = load(in.e);                                                   \
-    [[maybe_unused]] Mask m = mask(in.mask_word), other = mask(in.other_word);                             \
-    machine;                                                                                               \
-    slot += test::slot_bytes;                                                                              \
+#define OPERATION(name, machine, ...)                                                                             \
+  ARRCOMP_TEST_FUNCTION void run_##name([[maybe_unused]] const test::Inputs& in, const Values& values,           \
+                                        unsigned char* slot) {                                                   \
+    [[maybe_unused]] auto [x, y, index, shifts, wide_x, wide_y, f, g, d, e, m, other] = values;                   \
+    machine;                                                                                                     \
   }
 #include "lanes_operations.inc"
 #undef OPERATION
 #undef uniform
 #undef put
+
+// Writes the results of all operations, a slot of test::slot_bytes each.
+ARRCOMP_TEST_ENTRY void run(test::Inputs in, unsigned char* slots) {
+  const Values values = {load(in.x), load(in.y), load(in.index), load(in.shifts), load(in.wide_x), load(in.wide_y), load(in.f),
+                         load(in.g), load(in.d), load(in.e), mask(in.mask_word), mask(in.other_word)};
+#define OPERATION(name, ...)     \
+  run_##name(in, values, slots); \
+  slots += test::slot_bytes;
+#include "lanes_operations.inc"
+#undef OPERATION
 }
+#undef ARRCOMP_TEST_ENTRY
+#undef ARRCOMP_TEST_FUNCTION
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

@@ -87,30 +87,30 @@ const Machine machines[] = {
 #endif
 
 int check(const Machine& machine, int rounds) {
-  const auto operations = names();
-  std::vector<int> failures(operations.size());
-  std::vector<std::string> first(operations.size());
+  int failures[operation_count] = {};
+  std::string first[operation_count];
+  const size_t nbytes = (size_t)operation_count * slot_bytes;
+  unsigned char* slots = allocate<unsigned char>(nbytes);
   Inputs in = allocate_inputs();
-  const size_t nbytes = operations.size() * slot_bytes;
-  unsigned char* slots = allocate<unsigned char>((int)nbytes);
   Generator generator;
   for (int round = 0; round < rounds; round++) {
     generator.fill(in, round);
     std::memset(slots, untouched, nbytes);
     machine.run(in, slots);
-    const auto expected = expect(in);
-    for (size_t i = 0; i < operations.size(); i++) {
-      std::string found = difference(slots + i * slot_bytes, expected[i]);
+    for (int i = 0; i < operation_count; i++) {
+      std::string found = difference(slots + i * slot_bytes, operations[i].expect(in));
       if (!found.empty() && !failures[i]++) first[i] = "round " + std::to_string(round) + ": " + found;
     }
   }
+  release_inputs(in);
+  release(slots);
   int failed = 0;
-  for (size_t i = 0; i < operations.size(); i++) {
+  for (int i = 0; i < operation_count; i++) {
     if (!failures[i]) continue;
     failed++;
-    std::printf("%s %s: wrong in %d of %d rounds; %s\n", machine.name, operations[i], failures[i], rounds, first[i].c_str());
+    std::printf("%s %s: wrong in %d of %d rounds; %s\n", machine.name, operations[i].name, failures[i], rounds, first[i].c_str());
   }
-  std::printf("%s: %d of %zu operations failed\n", machine.name, failed, operations.size());
+  std::printf("%s: %d of %d operations failed\n", machine.name, failed, operation_count);
   return failed;
 }
 
