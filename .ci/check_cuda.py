@@ -36,8 +36,9 @@ def read_report(lines):
         elif match := PROPERTIES.search(line):
             function = match["name"]
         elif match := SPILLS.search(line):
-            if int(match["stores"]) or int(match["loads"]):
-                spills.append(f"{function} for sm_{architecture}: {match['stores']} bytes stored, {match['loads']} loaded")
+            stores, loads = int(match["stores"]), int(match["loads"])
+            if stores or loads:
+                spills.append(f"{function} for sm_{architecture} spills: {stores} bytes stored, {loads} loaded")
         elif match := REGISTERS.search(line):
             shared = SHARED.search(line)
             used = match["registers"] + (f"+{int(shared['shared'])} B" if shared else "")

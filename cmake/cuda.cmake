@@ -33,8 +33,8 @@ function(arrcomp_default_architectures out)
   set(${out} ${known} ${newest} PARENT_SCOPE)
 endfunction()
 
-# The kernels' flags: no contraction (streams are the same bytes as a CPU's), a word from ptxas on every spill; but not where
-# that would stop the build at the first architecture: .ci/check_cuda.py reads the spills of all.
+# The kernels' flags: no contraction (streams are the same bytes as a CPU's), a word from ptxas on every spill; but not
+# where that would stop the build at the first architecture: .ci/check_cuda.py reads the spills of all.
 function(arrcomp_cuda_target name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/native")
   set_target_properties(${name} PROPERTIES

@@ -272,7 +272,9 @@ def from_levels(d: Array, chunk: Chunk, element: Element, bound: float) -> Array
         half = real(bound)
         if float(half) > bound:
             half = np.nextafter(half, real(0))
-        value: Array = signed.astype(real) * real(2 * min(float(half), float(np.finfo(real).max) / 2))
+        half = real(min(float(half), float(np.finfo(real).max) / 2))
+        step = half * real({"float16": 1.875, "bfloat16": 1.75}.get(element.dtype.name, 2))
+        value: Array = signed.astype(real) * step
         return (value.astype(element.dtype) if element.parts == 1 else value).view(element.unsigned)
 
 

@@ -18,9 +18,11 @@ struct Bits8 : BitsOnly<uint8_t, U32> {
   static constexpr bool quantizes = false;
 };
 
-// Float types add: Real, the type that bounds are checked in; widen (exact) and narrow (to nearest even) between bits and Real.
+// Float types add: Real, the type that bounds are checked in; widen (exact) and narrow (to nearest even) between bits and Real; and the
+// quantizer's step as a multiple of the bound: 2, less room for the rounding of the result where its mantissa is short.
 struct Float16 : BitsOnly<uint16_t, U32> {
   using Real = F32;
+  static constexpr float steps_per_bound = 1.875f;
   static constexpr bool quantizes = true;
   ARRCOMP_METHOD static F32 widen(U32 bits) { return from_half(bits); }
   ARRCOMP_METHOD static U32 narrow(F32 y) { return to_half(y); }
@@ -28,6 +30,7 @@ struct Float16 : BitsOnly<uint16_t, U32> {
 
 struct BFloat16 : BitsOnly<uint16_t, U32> {
   using Real = F32;
+  static constexpr float steps_per_bound = 1.75f;
   static constexpr bool quantizes = true;
   ARRCOMP_METHOD static F32 widen(U32 bits) { return as_float(bits << 16); }
   // NaN does not occur: what is quantized is a number, or infinite after an overflow, which this keeps.
@@ -39,6 +42,7 @@ struct BFloat16 : BitsOnly<uint16_t, U32> {
 
 struct Float32 : BitsOnly<uint32_t, U32> {
   using Real = F32;
+  static constexpr float steps_per_bound = 2;
   static constexpr bool quantizes = true;
   ARRCOMP_METHOD static F32 widen(U32 bits) { return as_float(bits); }
   ARRCOMP_METHOD static U32 narrow(F32 y) { return as_bits(y); }
@@ -46,6 +50,7 @@ struct Float32 : BitsOnly<uint32_t, U32> {
 
 struct Float64 : BitsOnly<uint64_t, U64> {
   using Real = F64;
+  static constexpr double steps_per_bound = 2;
   static constexpr bool quantizes = true;
   ARRCOMP_METHOD static F64 widen(U64 bits) { return as_double(bits); }
   ARRCOMP_METHOD static U64 narrow(F64 y) { return as_bits(y); }

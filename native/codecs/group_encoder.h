@@ -244,15 +244,16 @@ class GroupEncoder {
       coded_rows_ = 0;
       return;
     }
-    if (context_.fast) return;  // a tile of zeros has width 0
+    const bool exponent = head_.transform == Transform::exponent;
+    if (context_.fast && !exponent) return;  // zeros are short: a tile's width tells
     const int all = rows_ * lanes_per_row;
     const int dead = (rows_ + rows_per_block - 1) / rows_per_block - live_blocks();
     const int places = all - dead * rows_per_block * lanes_per_row;
     const int zeros = places - nonzero_;
-    const int zero_cost = head_.transform == Transform::exponent ? zero_escape_cost() : zero_shift_cost();
+    const int zero_cost = exponent ? zero_escape_cost() : zero_shift_cost();
     if (zeros > 0 && zeros * zero_cost > 2 * places + 128) {
       head_.mask = MaskKind::values;
-    } else if (dead >= 16 || (dead > 0 && head_.transform == Transform::exponent)) {
+    } else if (dead >= 16 || (dead > 0 && exponent)) {
       head_.mask = MaskKind::blocks;
     }
   }
@@ -299,19 +300,34 @@ class GroupEncoder {
     const uint64_t packed = choose_widths();
     head_.coder = Coder::packed;
     if (context_.fast) return;
-    const bool exponent = head_.transform == Transform::exponent;
-    const int shift = exponent ? context_.element.mantissa_bits + 1 - head_.drop
-                               : choose_shift<Word>(memory_.values, coded_rows_, T::word_bits);
-    const TableChoice choice = context_.tables->choice(exponent);
-    const Features features = gather_features<Word>(memory_.values, coded_rows_, shift, choice.knots);
-    const TableCost cost = cheapest_table(choice, features);
-    const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
-    const uint64_t entropy =
-        values * shift + values * cost.bits_256 / (256 * features.samples) + states_bytes * 8 / chunks_;
-    if (entropy >= packed) return;
+    EntropyChoice choice;
+    if (head_.transform == Transform::exponent) {
+      choice = entropy_choice(context_.element.mantissa_bits + 1 - head_.drop);
+    } else {
+      choice = entropy_choice(choose_shift<Word>(memory_.values, coded_rows_, T::word_bits));
+      if (choice.shift < carried_bits && can_carry()) {  // one low bit more may be worth what the states then save
+        const EntropyChoice carrying = entropy_choice(carried_bits);
+        if (carrying.bits < choice.bits) choice = carrying;
+      }
+    }
+    if (choice.bits + states_bytes * 8 / chunks_ >= packed) return;
     head_.coder = Coder::entropy;
-    head_.shift = shift;
-    head_.table = cost.table;
+    head_.shift = choice.shift;
+    head_.table = choice.table;
+  }
+
+  struct EntropyChoice {
+    int shift, table;
+    uint64_t bits;  // as estimated from the sample
+  };
+
+  ARRCOMP_PART EntropyChoice entropy_choice(int shift) {
+    const TableChoice tables = context_.tables->choice(head_.transform == Transform::exponent);
+    const Features features = gather_features<Word>(memory_.values, coded_rows_, shift, tables.knots);
+    const TableCost cost = cheapest_table(tables, features);
+    const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
+    const uint64_t carried = shift >= carried_bits && can_carry() ? carried_rows * carried_bits * lanes_per_row : 0;
+    return {shift, cost.table, values * shift + values * cost.bits_256 / (256 * features.samples) - carried};
   }
 
   // A width for each tile; returns the bits that packing takes.
@@ -381,11 +397,13 @@ class GroupEncoder {
     side_ = bits.finish();
   }
 
-  // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them where the
-  // rows are whole tiles.
+  // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole tiles.
+  ARRCOMP_METHOD bool can_carry() const { return !has_states_ && coded_rows_ % carried_rows == 0; }
+
+  // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them.
   ARRCOMP_PART void write_low_bits() {
     const int k = head_.shift;
-    const bool carries = !has_states_ && coded_rows_ % carried_rows == 0 && k >= carried_bits;
+    const bool carries = can_carry() && k >= carried_bits;
     if (!has_states_) states_ = splat<U32>(lowest_state);
     has_states_ = true;
     const int own_rows = carries ? coded_rows_ - carried_rows : coded_rows_;

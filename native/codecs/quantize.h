@@ -26,15 +26,15 @@ ARRCOMP_INLINE void round_bound(double bound, double& e) {
 
 // y = number(q) * step, for q = nearest(x / step), accepted where |x - y| <= bound for y as the decoder returns it.
 //
-// Why the comparison is exact. bound is a number of the arithmetic type and step = 2 * bound exactly. Let d = |x - y| as computed,
-// d <= bound.
+// Why the comparison is exact. bound is a number of the arithmetic type and, in float32 and float64, step = 2 * bound exactly. Let
+// d = |x - y| as computed, d <= bound.
 // - q = 0: y = 0 and d = |x|, exact.
 // - |q| >= 2: the true |x - y| is at most bound (1 + u), u = 2^-24 (2^-53), and |y| >= 4 bound (1 - u): x lies between y / 2 and 2 y, and the
 //   difference of such numbers is exact (Sterbenz).
 // - |q| = 1: y = 2 bound. For |x| >= bound this is Sterbenz again. For |x| < bound the true difference is above bound, and is rounded down
 //   to it only if bound is a power of two and x the number just below; but then 1 / step is exact, x / step is just below 1/2, and q is 0.
-// float16 and bfloat16: x and y have at most 11 bits each, and by the same estimates (with u = 2^-8 for the rounding of y) they differ by
-// less than a factor of 8, so that their difference has at most 14 bits and is exact in float32.
+// float16 and bfloat16: x and y have at most 11 bits each. For q = 0 see above; else |y| >= 1.75 bound (1 - 2^-8), so that x and y differ
+// by less than a factor of 8, their difference has at most 14 bits, and it is exact in float32.
 template <class T>
 struct Quantizer {
   using Word = typename T::Word;
@@ -45,7 +45,7 @@ struct Quantizer {
 
   ARRCOMP_METHOD explicit Quantizer(double user_bound) {
     round_bound(user_bound, bound);
-    step = 2 * bound;
+    step = T::steps_per_bound * bound;
     inverse = static_cast<Number>(1.0 / static_cast<double>(step));
   }
 

@@ -1,5 +1,5 @@
 // The AVX2 machine (x86-64 with avx2, bmi1, bmi2, lzcnt, popcnt and f16c): 8 lanes a register. Lanes of a mask move by
-// permutations out of tables, as there are no instructions for it.
+// permutations out of tables, as no instruction does it.
 #pragma once
 #include <immintrin.h>
 
@@ -19,8 +19,8 @@ typedef uint32_t u32half __attribute__((vector_size(register_bytes / 2)));
 
 constexpr u32r lane_bits = {1, 2, 4, 8, 16, 32, 64, 128};
 
-// For every mask of 8 lanes: the lanes of its bits, ascending (compress), and each lane's place among them, with the sign bit
-// set where the lane is in the mask (expand). For every mask of 4 lanes, the mask with each bit doubled.
+// For every mask of 8 lanes: the lanes of its bits, ascending (compress), and each lane's place among them, with the sign
+// bit set where the lane is in the mask (expand). For every mask of 4 lanes, the mask with each bit doubled.
 struct Permutations {
   int8_t compress[256][8];
   int8_t expand[256][8];
@@ -142,7 +142,8 @@ ARRCOMP_INLINE bool any_set(u32r x) { return !_mm256_testz_si256((__m256i)x, (__
 
 template <class Operation>
 ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
-  u32half four = operation((u32half)_mm256_castsi256_si128((__m256i)x), (u32half)_mm256_extracti128_si256((__m256i)x, 1));
+  u32half four =
+      operation((u32half)_mm256_castsi256_si128((__m256i)x), (u32half)_mm256_extracti128_si256((__m256i)x, 1));
   u32half two = operation(four, (u32half)_mm_shuffle_epi32((__m128i)four, 0x4e));
   return operation(two[0], two[1]);
 }
@@ -208,7 +209,8 @@ namespace arrcomp::avx2 {
 
 ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
   uint32_t bits = 0;
-  _Pragma("GCC unroll 16") for (int i = 0; i < U32::registers; i++) {
+#pragma GCC unroll 16
+  for (int i = 0; i < U32::registers; i++) {
     bits |= (uint32_t)_mm256_movemask_ps((__m256)lanes.v[i]) << (8 * i);
   }
   return bits;
@@ -216,6 +218,6 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 
 }  // namespace arrcomp::avx2
 
+#include "generic.h"
 #include "maskless.h"
 #include "words.h"
-#include "generic.h"

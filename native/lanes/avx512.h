@@ -3,7 +3,9 @@
 // GCC 12 takes the undefined values inside of its own intrinsics for uninitialized ones.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
 #pragma GCC diagnostic pop
 
@@ -90,7 +92,8 @@ ARRCOMP_INLINE u32r mulhi(u32r x, u32r y) {
 
 template <class Operation>
 ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
-  u32half eight = operation((u32half)_mm512_castsi512_si256((__m512i)x), (u32half)_mm512_extracti64x4_epi64((__m512i)x, 1));
+  u32half eight =
+      operation((u32half)_mm512_castsi512_si256((__m512i)x), (u32half)_mm512_extracti64x4_epi64((__m512i)x, 1));
   u32quarter four = operation((u32quarter)_mm256_castsi256_si128((__m256i)eight),
                               (u32quarter)_mm256_extracti128_si256((__m256i)eight, 1));
   u32quarter two = operation(four, (u32quarter)_mm_shuffle_epi32((__m128i)four, 0x4e));
@@ -107,12 +110,8 @@ ARRCOMP_INLINE u32r to_half(f32r f) {
 
 // --- across the lanes
 
-ARRCOMP_INLINE u32r broadcast_last(u32r x) {
-  return (u32r)_mm512_permutexvar_epi32(_mm512_set1_epi32(15), (__m512i)x);
-}
-ARRCOMP_INLINE u64r broadcast_last(u64r x) {
-  return (u64r)_mm512_permutexvar_epi64(_mm512_set1_epi64(7), (__m512i)x);
-}
+ARRCOMP_INLINE u32r broadcast_last(u32r x) { return (u32r)_mm512_permutexvar_epi32(_mm512_set1_epi32(15), (__m512i)x); }
+ARRCOMP_INLINE u64r broadcast_last(u64r x) { return (u64r)_mm512_permutexvar_epi64(_mm512_set1_epi64(7), (__m512i)x); }
 
 // x moved up by n lanes, with the last lanes of `before` below it.
 template <int n>
@@ -138,13 +137,14 @@ ARRCOMP_INLINE u64r prefix_sum(u64r x) {
   return x + move_up<4>(u64r{}, x);
 }
 
-// Lanes first, first + step... of a and b side by side (32 in all).
+// Every other one of the 32-bit lanes of a and b, from the first on.
 ARRCOMP_INLINE __m512i every_other(int first, u64r a, u64r b) {
   const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
   return _mm512_permutex2var_epi32((__m512i)a, _mm512_add_epi32(even, _mm512_set1_epi32(first)), (__m512i)b);
 }
 ARRCOMP_INLINE u32r lo(u64r a, u64r b) { return (u32r)every_other(0, a, b); }
 ARRCOMP_INLINE u32r hi(u64r a, u64r b) { return (u32r)every_other(1, a, b); }
+// Lanes of a and b in turn, from the first on.
 ARRCOMP_INLINE __m512i in_turn(int first, u32r a, u32r b) {
   const __m512i pairs = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   return _mm512_permutex2var_epi32((__m512i)a, _mm512_add_epi32(pairs, _mm512_set1_epi32(first)), (__m512i)b);
@@ -171,13 +171,13 @@ ARRCOMP_INLINE Mask operator~(Mask m) { return {~m.bits}; }
 ARRCOMP_INLINE Mask operator&(Mask a, Mask b) { return {a.bits & b.bits}; }
 ARRCOMP_INLINE Mask operator|(Mask a, Mask b) { return {a.bits | b.bits}; }
 
-#define ARRCOMP_COMPARE(name, V, instruction, register_type, ...)                                            \
-  ARRCOMP_INLINE Mask name(V x, V y) {                                                                       \
-    uint32_t bits = 0;                                                                                       \
-    _Pragma("GCC unroll 16") for (int i = 0; i < V::registers; i++) {                                         \
+#define ARRCOMP_COMPARE(name, V, instruction, register_type, ...)                                                 \
+  ARRCOMP_INLINE Mask name(V x, V y) {                                                                            \
+    uint32_t bits = 0;                                                                                            \
+    _Pragma("GCC unroll 16") for (int i = 0; i < V::registers; i++) {                                             \
       bits |= (uint32_t)instruction((register_type)x.v[i], (register_type)y.v[i], __VA_ARGS__) << (i * V::width); \
-    }                                                                                                        \
-    return {bits};                                                                                           \
+    }                                                                                                             \
+    return {bits};                                                                                                \
   }
 ARRCOMP_COMPARE(eq, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_EQ)
 ARRCOMP_COMPARE(ne, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_NE)
@@ -228,5 +228,5 @@ ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)_mm512_lzcnt
 
 }  // namespace arrcomp::avx512
 
-#include "words.h"
 #include "generic.h"
+#include "words.h"

@@ -45,31 +45,45 @@ ARRCOMP_INLINE int rank(uint32_t bits) { return __popc(bits & ((1u << lane()) - 
 // --- values and memory
 
 template <class V>
-ARRCOMP_INLINE V splat(typename V::scalar s) { return {s}; }
+ARRCOMP_INLINE V splat(typename V::scalar s) {
+  return {s};
+}
 template <class V>
-ARRCOMP_INLINE V select(Mask m, V yes, V no) { return {m.set ? yes.v : no.v}; }
+ARRCOMP_INLINE V select(Mask m, V yes, V no) {
+  return {m.set ? yes.v : no.v};
+}
 
 template <class T>
-ARRCOMP_INLINE Lanes<T> element(const T* p, uint32_t i) { return {p[i]}; }
+ARRCOMP_INLINE Lanes<T> element(const T* p, uint32_t i) {
+  return {p[i]};
+}
 ARRCOMP_INLINE U32 element(const uint16_t* p, uint32_t i) { return {p[i]}; }
 ARRCOMP_INLINE U32 element(const uint8_t* p, uint32_t i) { return {p[i]}; }
 template <class T>
-ARRCOMP_INLINE auto load(const T* p) { return element(p, lane()); }
+ARRCOMP_INLINE auto load(const T* p) {
+  return element(p, lane());
+}
 template <class T>
-ARRCOMP_INLINE auto load_first(const T* p, int n) { return element(p, lane() < n ? lane() : n - 1); }
+ARRCOMP_INLINE auto load_first(const T* p, int n) {
+  return element(p, lane() < n ? lane() : n - 1);
+}
 // What other warps publish: read anew each time; 0 in the lanes outside of m.
 ARRCOMP_INLINE U64 load_published(const uint64_t* p, Mask m) {
   return {m.set ? *(const volatile uint64_t*)(p + lane()) : 0};
 }
 template <class T, class V>
-ARRCOMP_INLINE void store(T* p, V x) { p[lane()] = (T)x.v; }
+ARRCOMP_INLINE void store(T* p, V x) {
+  p[lane()] = (T)x.v;
+}
 template <class T, class V>
 ARRCOMP_INLINE void store_first(T* p, V x, int n) {
   if (lane() < n) store(p, x);
 }
 
 template <class T>
-ARRCOMP_INLINE U32 gather(const T* t, U32 i) { return element(t, i.v); }
+ARRCOMP_INLINE U32 gather(const T* t, U32 i) {
+  return element(t, i.v);
+}
 
 struct Table64 {
   const uint32_t* entries;
@@ -103,9 +117,11 @@ ARRCOMP_INLINE const uint16_t* take(const uint16_t* p, U32& x, Mask m) {
 
 // --- integers
 
-#define ARRCOMP_OPERATOR(op) \
-  template <class T>         \
-  ARRCOMP_INLINE Lanes<T> operator op(Lanes<T> x, Lanes<T> y) { return {x.v op y.v}; }
+#define ARRCOMP_OPERATOR(op)                                    \
+  template <class T>                                            \
+  ARRCOMP_INLINE Lanes<T> operator op(Lanes<T> x, Lanes<T> y) { \
+    return {x.v op y.v};                                        \
+  }
 ARRCOMP_OPERATOR(+)
 ARRCOMP_OPERATOR(-)
 ARRCOMP_OPERATOR(&)
@@ -113,17 +129,27 @@ ARRCOMP_OPERATOR(|)
 ARRCOMP_OPERATOR(^)
 #undef ARRCOMP_OPERATOR
 template <class T>
-ARRCOMP_INLINE Lanes<T> operator<<(Lanes<T> x, int k) { return {x.v << k}; }
+ARRCOMP_INLINE Lanes<T> operator<<(Lanes<T> x, int k) {
+  return {x.v << k};
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> operator>>(Lanes<T> x, int k) { return {x.v >> k}; }
+ARRCOMP_INLINE Lanes<T> operator>>(Lanes<T> x, int k) {
+  return {x.v >> k};
+}
 ARRCOMP_INLINE U32 sar(U32 x, int k) { return {(uint32_t)((int32_t)x.v >> k)}; }
 ARRCOMP_INLINE U64 sar(U64 x, int k) { return {(uint64_t)((int64_t)x.v >> k)}; }
 template <class T>
-ARRCOMP_INLINE Mask eq(Lanes<T> x, Lanes<T> y) { return {x.v == y.v}; }
+ARRCOMP_INLINE Mask eq(Lanes<T> x, Lanes<T> y) {
+  return {x.v == y.v};
+}
 template <class T>
-ARRCOMP_INLINE Mask ne(Lanes<T> x, Lanes<T> y) { return {x.v != y.v}; }
+ARRCOMP_INLINE Mask ne(Lanes<T> x, Lanes<T> y) {
+  return {x.v != y.v};
+}
 template <class T>
-ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) { return {x.v >= y.v}; }
+ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
+  return {x.v >= y.v};
+}
 
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
@@ -142,13 +168,21 @@ ARRCOMP_INLINE F64 operator+(F64 x, F64 y) { return {__dadd_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F64 operator-(F64 x, F64 y) { return {__dsub_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { return {__dmul_rn(x.v, y.v)}; }
 template <class T>
-ARRCOMP_INLINE Mask lt(Lanes<T> x, Lanes<T> y) { return {x.v < y.v}; }
+ARRCOMP_INLINE Mask lt(Lanes<T> x, Lanes<T> y) {
+  return {x.v < y.v};
+}
 template <class T>
-ARRCOMP_INLINE Mask le(Lanes<T> x, Lanes<T> y) { return {x.v <= y.v}; }
+ARRCOMP_INLINE Mask le(Lanes<T> x, Lanes<T> y) {
+  return {x.v <= y.v};
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> min(Lanes<T> x, Lanes<T> y) { return {y.v < x.v ? y.v : x.v}; }
+ARRCOMP_INLINE Lanes<T> min(Lanes<T> x, Lanes<T> y) {
+  return {y.v < x.v ? y.v : x.v};
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) { return {x.v < y.v ? y.v : x.v}; }
+ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) {
+  return {x.v < y.v ? y.v : x.v};
+}
 
 ARRCOMP_INLINE U32 as_bits(F32 f) { return {__float_as_uint(f.v)}; }
 ARRCOMP_INLINE U64 as_bits(F64 f) { return {(uint64_t)__double_as_longlong(f.v)}; }
@@ -158,7 +192,7 @@ ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(0x7fffff
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~(uint64_t)0 >> 1)); }
 ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
 ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }
-// As instructions: the header of CUDA's half type would cost every translation unit its compilation.
+// As instructions: the header of CUDA's half type would slow the compilation of every file.
 ARRCOMP_INLINE F32 from_half(U32 x) {
   F32 f;
   asm("cvt.f32.f16 %0, %1;" : "=f"(f.v) : "h"((uint16_t)x.v));
@@ -173,7 +207,9 @@ ARRCOMP_INLINE U32 to_half(F32 f) {
 // --- across the lanes
 
 template <class T>
-ARRCOMP_INLINE Lanes<T> broadcast_last(Lanes<T> x) { return {(T)__shfl_sync(all_lanes, x.v, 31)}; }
+ARRCOMP_INLINE Lanes<T> broadcast_last(Lanes<T> x) {
+  return {(T)__shfl_sync(all_lanes, x.v, 31)};
+}
 template <class T>
 ARRCOMP_INLINE Lanes<T> shift_in(Lanes<T> before, Lanes<T> x) {
   T own = lane() == 31 ? before.v : x.v;

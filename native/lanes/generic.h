@@ -1,4 +1,4 @@
-// Operations that follow from others on every machine. Included once by each machine, last.
+// Operations that follow from others on every machine. Included once by each machine, last, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
 ARRCOMP_INLINE U32 bit_length(U64 x) {

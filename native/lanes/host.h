@@ -1,11 +1,11 @@
-// What the machines of a CPU share: 32 lanes are a few registers of the compiler's vector type, and what works lane by lane is
-// one operator or one of the machine's register functions on each of them. Each such machine includes this once, after its
-// register functions (those on u32r and its kin), hence no guard.
+// What the machines of a CPU share: 32 lanes are a few registers of the compiler's vector type, and what works lane by
+// lane is one operator or one of the machine's register functions on each of them. Each such machine includes this once,
+// after its register functions (those on u32r and its kin), hence no guard.
 
 // The loops are unrolled whole, so that the registers of a value never become an array in memory.
 #undef ARRCOMP_EACH
-#define ARRCOMP_EACH(V, ...) \
-  V result;                  \
+#define ARRCOMP_EACH(V, ...)                                                                 \
+  V result;                                                                                  \
   _Pragma("GCC unroll 16") for (int i = 0; i < V::registers; i++) result.v[i] = __VA_ARGS__; \
   return result
 
@@ -52,13 +52,16 @@ ARRCOMP_INLINE U32 load(const uint8_t* p) { ARRCOMP_EACH(U32, load_widened(p + i
 
 template <class T>
 ARRCOMP_INLINE void store(T* p, Lanes<T> x) {
-  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) __builtin_memcpy(p + i * x.width, &x.v[i], register_bytes);
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) __builtin_memcpy(p + i * x.width, &x.v[i], register_bytes);
 }
 ARRCOMP_INLINE void store(uint16_t* p, U32 x) {
-  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) store_narrowed(p + i * x.width, x.v[i]);
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) store_narrowed(p + i * x.width, x.v[i]);
 }
 ARRCOMP_INLINE void store(uint8_t* p, U32 x) {
-  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) store_narrowed(p + i * x.width, x.v[i]);
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) store_narrowed(p + i * x.width, x.v[i]);
 }
 
 template <class T>
@@ -78,25 +81,45 @@ ARRCOMP_INLINE void store_first(T* p, V x, int n) {
 // --- arithmetic
 
 template <class T>
-ARRCOMP_INLINE Lanes<T> operator+(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] + y.v[i]); }
+ARRCOMP_INLINE Lanes<T> operator+(Lanes<T> x, Lanes<T> y) {
+  ARRCOMP_EACH(Lanes<T>, x.v[i] + y.v[i]);
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> operator-(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] - y.v[i]); }
+ARRCOMP_INLINE Lanes<T> operator-(Lanes<T> x, Lanes<T> y) {
+  ARRCOMP_EACH(Lanes<T>, x.v[i] - y.v[i]);
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> operator&(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] & y.v[i]); }
+ARRCOMP_INLINE Lanes<T> operator&(Lanes<T> x, Lanes<T> y) {
+  ARRCOMP_EACH(Lanes<T>, x.v[i] & y.v[i]);
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> operator|(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] | y.v[i]); }
+ARRCOMP_INLINE Lanes<T> operator|(Lanes<T> x, Lanes<T> y) {
+  ARRCOMP_EACH(Lanes<T>, x.v[i] | y.v[i]);
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> operator^(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, x.v[i] ^ y.v[i]); }
+ARRCOMP_INLINE Lanes<T> operator^(Lanes<T> x, Lanes<T> y) {
+  ARRCOMP_EACH(Lanes<T>, x.v[i] ^ y.v[i]);
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> operator<<(Lanes<T> x, int k) { ARRCOMP_EACH(Lanes<T>, x.v[i] << k); }
+ARRCOMP_INLINE Lanes<T> operator<<(Lanes<T> x, int k) {
+  ARRCOMP_EACH(Lanes<T>, x.v[i] << k);
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> operator>>(Lanes<T> x, int k) { ARRCOMP_EACH(Lanes<T>, x.v[i] >> k); }
+ARRCOMP_INLINE Lanes<T> operator>>(Lanes<T> x, int k) {
+  ARRCOMP_EACH(Lanes<T>, x.v[i] >> k);
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> sar(Lanes<T> x, int k) { ARRCOMP_EACH(Lanes<T>, sar(x.v[i], k)); }
+ARRCOMP_INLINE Lanes<T> sar(Lanes<T> x, int k) {
+  ARRCOMP_EACH(Lanes<T>, sar(x.v[i], k));
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> min(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, min(x.v[i], y.v[i])); }
+ARRCOMP_INLINE Lanes<T> min(Lanes<T> x, Lanes<T> y) {
+  ARRCOMP_EACH(Lanes<T>, min(x.v[i], y.v[i]));
+}
 template <class T>
-ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) { ARRCOMP_EACH(Lanes<T>, max(x.v[i], y.v[i])); }
+ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) {
+  ARRCOMP_EACH(Lanes<T>, max(x.v[i], y.v[i]));
+}
 
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { ARRCOMP_EACH(U32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] * y.v[i]); }
@@ -122,7 +145,9 @@ ARRCOMP_INLINE U32 to_half(F32 f) { ARRCOMP_EACH(U32, to_half(f.v[i])); }
 // --- across the lanes
 
 template <class T>
-ARRCOMP_INLINE Lanes<T> broadcast_last(Lanes<T> x) { ARRCOMP_EACH(Lanes<T>, broadcast_last(x.v[x.registers - 1])); }
+ARRCOMP_INLINE Lanes<T> broadcast_last(Lanes<T> x) {
+  ARRCOMP_EACH(Lanes<T>, broadcast_last(x.v[x.registers - 1]));
+}
 
 template <class T>
 ARRCOMP_INLINE Lanes<T> shift_in(Lanes<T> before, Lanes<T> x) {
@@ -132,7 +157,8 @@ ARRCOMP_INLINE Lanes<T> shift_in(Lanes<T> before, Lanes<T> x) {
 template <class T>
 ARRCOMP_INLINE Lanes<T> prefix_sum(Lanes<T> x) {
   typename Lanes<T>::Register before{};
-  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) {
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) {
     auto own = prefix_sum(x.v[i]);
     x.v[i] = own + before;
     before += broadcast_last(own);
@@ -149,7 +175,8 @@ ARRCOMP_INLINE U64 join(U32 lo, U32 hi) {
 template <class Operation>
 ARRCOMP_INLINE uint32_t reduce(U32 x, Operation operation) {
   u32r all = x.v[0];
-  _Pragma("GCC unroll 16") for (int i = 1; i < x.registers; i++) all = operation(all, x.v[i]);
+#pragma GCC unroll 16
+  for (int i = 1; i < x.registers; i++) all = operation(all, x.v[i]);
   return fold(all, operation);
 }
 ARRCOMP_INLINE uint32_t sum(U32 x) {

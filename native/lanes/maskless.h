@@ -1,8 +1,9 @@
-// What machines without mask registers and without wide lookups share (plain, avx2). Included once by each, after host.h.
+// What machines without mask registers and without wide lookups share (plain, avx2). Included once by each of them, after
+// host.h, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
-// A mask in both its forms, a bit a lane and all ones in a lane. The compiler drops the form that a caller does not use, so that
-// comparing and selecting need no bits, and appending words needs no vector.
+// A mask in both its forms, a bit a lane and all ones in a lane. The compiler drops the form that a caller does not use,
+// so that comparing and selecting need no bits, and appending words needs no vector.
 struct Mask {
   uint32_t bits;
   U32 lanes;
@@ -24,21 +25,18 @@ ARRCOMP_INLINE Mask operator|(Mask a, Mask b) { return {a.bits | b.bits, a.lanes
 
 ARRCOMP_INLINE bool any(Mask m) {
   u32r all = m.lanes.v[0];
-  _Pragma("GCC unroll 16") for (int i = 1; i < U32::registers; i++) all |= m.lanes.v[i];
+#pragma GCC unroll 16
+  for (int i = 1; i < U32::registers; i++) all |= m.lanes.v[i];
   return any_set(all);
 }
 
 // --- comparisons: the compiler's give all ones or zeros in each lane; those of 64 bits keep their low half
 
-#define ARRCOMP_COMPARE32(V, name, op)              \
-  ARRCOMP_INLINE U32 name##_lanes(V x, V y) {       \
-    ARRCOMP_EACH(U32, (u32r)(x.v[i] op y.v[i]));    \
-  }                                                 \
+#define ARRCOMP_COMPARE32(V, name, op)                                                       \
+  ARRCOMP_INLINE U32 name##_lanes(V x, V y) { ARRCOMP_EACH(U32, (u32r)(x.v[i] op y.v[i])); } \
   ARRCOMP_INLINE Mask name(V x, V y) { return from_lanes(name##_lanes(x, y)); }
-#define ARRCOMP_COMPARE64(V, name, op)              \
-  ARRCOMP_INLINE U64 name##_lanes(V x, V y) {       \
-    ARRCOMP_EACH(U64, (u64r)(x.v[i] op y.v[i]));    \
-  }                                                 \
+#define ARRCOMP_COMPARE64(V, name, op)                                                       \
+  ARRCOMP_INLINE U64 name##_lanes(V x, V y) { ARRCOMP_EACH(U64, (u64r)(x.v[i] op y.v[i])); } \
   ARRCOMP_INLINE Mask name(V x, V y) { return from_lanes(lo(name##_lanes(x, y))); }
 ARRCOMP_COMPARE32(U32, eq, ==)
 ARRCOMP_COMPARE32(U32, lt, <)
@@ -52,9 +50,13 @@ ARRCOMP_COMPARE64(F64, lt, <)
 #undef ARRCOMP_COMPARE64
 
 template <class T>
-ARRCOMP_INLINE Mask ne(Lanes<T> x, Lanes<T> y) { return ~eq(x, y); }
+ARRCOMP_INLINE Mask ne(Lanes<T> x, Lanes<T> y) {
+  return ~eq(x, y);
+}
 template <class T>
-ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) { return ~lt(x, y); }
+ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
+  return ~lt(x, y);
+}
 
 ARRCOMP_INLINE U32 select(Mask m, U32 yes, U32 no) { ARRCOMP_EACH(U32, blend(m.lanes.v[i], yes.v[i], no.v[i])); }
 ARRCOMP_INLINE F32 select(Mask m, F32 yes, F32 no) { ARRCOMP_EACH(F32, blend(m.lanes.v[i], yes.v[i], no.v[i])); }

@@ -1,5 +1,5 @@
-// The plain machine: compiler vectors of 16 bytes and scalar code for the rest. Right on every CPU, and what the others are
-// tested against.
+// The plain machine: compiler vectors of 16 bytes, and scalar code for the rest. Right on every CPU, and what the others
+// are tested against.
 #pragma once
 #include <cstdint>
 
@@ -27,7 +27,9 @@ ARRCOMP_INLINE void store_narrowed(T* p, u32r x) {
 }
 
 template <class T>
-ARRCOMP_INLINE u32r gather(const T* t, u32r i) { return u32r{t[i[0]], t[i[1]], t[i[2]], t[i[3]]}; }
+ARRCOMP_INLINE u32r gather(const T* t, u32r i) {
+  return u32r{t[i[0]], t[i[1]], t[i[2]], t[i[3]]};
+}
 
 template <class T, class R>
 ARRCOMP_INLINE void store_compressed(T* p, R x, uint32_t m) {
@@ -64,10 +66,12 @@ ARRCOMP_INLINE u32r take(const uint16_t* p, u32r x, uint32_t m) {
 
 // All ones in a lane of `chosen` take `yes`.
 template <class R>
-ARRCOMP_INLINE R blend(u32r chosen, R yes, R no) { return (R)((chosen & (u32r)yes) | (~chosen & (u32r)no)); }
+ARRCOMP_INLINE R blend(u32r chosen, R yes, R no) {
+  return (R)((chosen & (u32r)yes) | (~chosen & (u32r)no));
+}
 
-#define ARRCOMP_MIN_MAX(R)                                                      \
-  ARRCOMP_INLINE R min(R x, R y) { return blend((u32r)(y < x), y, x); }         \
+#define ARRCOMP_MIN_MAX(R)                                              \
+  ARRCOMP_INLINE R min(R x, R y) { return blend((u32r)(y < x), y, x); } \
   ARRCOMP_INLINE R max(R x, R y) { return blend((u32r)(x < y), y, x); }
 ARRCOMP_MIN_MAX(u32r)
 ARRCOMP_MIN_MAX(u64r)
@@ -100,7 +104,7 @@ ARRCOMP_INLINE u32r to_int(f32r f) {
   f32r magic = (f32r)(splat_u32(0x4b000000) | sign);
   f32r rounded = blend((u32r)(size < 0x4b000000u), (f + magic) - magic, f);
   f32r in_range = (f32r)((u32r)rounded & (u32r)(size < 0x4f000000u));
-  return (u32r)__builtin_convertvector(in_range, i32r);
+  return (u32r) __builtin_convertvector(in_range, i32r);
 }
 
 ARRCOMP_INLINE f32r from_half(u32r h) {
@@ -132,9 +136,7 @@ ARRCOMP_INLINE u32r prefix_sum(u32r x) {
   return x + u32r{0, 0, x[0], x[1]};
 }
 ARRCOMP_INLINE u64r prefix_sum(u64r x) { return x + u64r{0, x[0]}; }
-ARRCOMP_INLINE u32r lo(u64r a, u64r b) {
-  return u32r{(uint32_t)a[0], (uint32_t)a[1], (uint32_t)b[0], (uint32_t)b[1]};
-}
+ARRCOMP_INLINE u32r lo(u64r a, u64r b) { return u32r{(uint32_t)a[0], (uint32_t)a[1], (uint32_t)b[0], (uint32_t)b[1]}; }
 ARRCOMP_INLINE u32r hi(u64r a, u64r b) { return lo(a >> 32, b >> 32); }
 ARRCOMP_INLINE u64r join_lower(u32r lo, u32r hi) { return u64r{lo[0], lo[1]} | u64r{hi[0], hi[1]} << 32; }
 ARRCOMP_INLINE u64r join_upper(u32r lo, u32r hi) { return u64r{lo[2], lo[3]} | u64r{hi[2], hi[3]} << 32; }
@@ -148,12 +150,13 @@ namespace arrcomp::plain {
 // Each lane's bit in one register, then its four lanes into one.
 ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
   u32r all{};
-  _Pragma("GCC unroll 16") for (int i = 0; i < U32::registers; i++) all |= lanes.v[i] & lane_bits << (4 * i);
+#pragma GCC unroll 16
+  for (int i = 0; i < U32::registers; i++) all |= lanes.v[i] & lane_bits << (4 * i);
   return all[0] | all[1] | all[2] | all[3];
 }
 
 }  // namespace arrcomp::plain
 
+#include "generic.h"
 #include "maskless.h"
 #include "words.h"
-#include "generic.h"

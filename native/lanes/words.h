@@ -1,5 +1,5 @@
-// Appending the lanes of a mask to memory and taking them back, register by register, for the machines of a CPU. Included once
-// by each of them, after its Mask.
+// Appending the lanes of a mask to memory and taking them back, register by register, for the machines of a CPU. Included
+// once by each of them, after its Mask, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
 // The mask's bits of register i.
@@ -10,7 +10,8 @@ ARRCOMP_INLINE uint32_t part(Mask m, int i) {
 
 template <class T>
 ARRCOMP_INLINE T* compress(T* p, Lanes<T> x, Mask m) {
-  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) {
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) {
     uint32_t own = part<Lanes<T>>(m, i);
     store_compressed(p, x.v[i], own);
     p += __builtin_popcount(own);
@@ -20,7 +21,8 @@ ARRCOMP_INLINE T* compress(T* p, Lanes<T> x, Mask m) {
 
 template <class T>
 ARRCOMP_INLINE const T* expand(const T* p, Lanes<T>& x, Mask m) {
-  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) {
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) {
     uint32_t own = part<Lanes<T>>(m, i);
     x.v[i] = load_expanded(p, own);
     p += __builtin_popcount(own);
@@ -29,7 +31,8 @@ ARRCOMP_INLINE const T* expand(const T* p, Lanes<T>& x, Mask m) {
 }
 
 ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
-  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) {
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) {
     uint32_t own = part<U32>(m, i);
     store_compressed(p, x.v[i], own);
     p += __builtin_popcount(own);
@@ -40,7 +43,8 @@ ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
 ARRCOMP_INLINE const uint16_t* take(const uint16_t* p, U32& x, Mask m) {
   p -= __builtin_popcount(m.bits);
   const uint16_t* next = p;
-  _Pragma("GCC unroll 16") for (int i = 0; i < x.registers; i++) {
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) {
     uint32_t own = part<U32>(m, i);
     x.v[i] = take(next, x.v[i], own);
     next += __builtin_popcount(own);

@@ -33,11 +33,13 @@ ARRCOMP_SHARED bool is_quantizable(const Element& element, double bound) {
 }
 
 // rel * (largest - smallest finite value), at most the largest finite number. A range above that is taken from halves, which are exact.
+// The two roundings, of up to 2^-53 each, are taken off again: the bound never exceeds the exact product.
 ARRCOMP_SHARED double relative_bound(double rel, double smallest, double largest) {
   if (!(largest > smallest)) return 0.0;
   const double range = largest - smallest;
   const double bound = range <= 0x1.fffffffffffffp1023 ? rel * range : 2 * (rel * (0.5 * largest - 0.5 * smallest));
-  return bound <= 0x1.fffffffffffffp1023 ? bound : 0x1.fffffffffffffp1023;
+  const double below = bound * (1 - 0x1p-51);
+  return below <= 0x1.fffffffffffffp1023 ? below : 0x1.fffffffffffffp1023;
 }
 
 // Mantissa bits that can be rounded off so that |x - y| <= pointwise * |x|: with b bits kept, rounding to nearest errs by at most

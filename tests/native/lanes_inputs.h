@@ -12,7 +12,8 @@ namespace test {
 constexpr int lanes_bytes = 384, slot_bytes = lanes_bytes + 8;
 constexpr unsigned char untouched = 0xa5;
 
-// Each array is an allocation of its own, exactly as long as an operation may read, so that sanitizers see any further read.
+// Each array is an allocation of its own, exactly as long as an operation may read, so that sanitizers see any further
+// read.
 struct Inputs {
   uint32_t *x, *y, *index, *shifts, *table;
   uint64_t *wide_x, *wide_y;
@@ -58,8 +59,8 @@ inline Inputs allocate_inputs() {
   return in;
 }
 inline void release_inputs(const Inputs& in) {
-  for (void* p : std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.wide_x, in.wide_y, in.f, in.g, in.d,
-                                              in.e, in.half_words, in.short_table, in.bytes}) {
+  for (void* p : std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.wide_x, in.wide_y, in.f,
+                                              in.g, in.d, in.e, in.half_words, in.short_table, in.bytes}) {
     release(p);
   }
 }
@@ -112,19 +113,41 @@ class Generator {
     return next() % 2 ? bits : (1u << next() % 32) - (uint32_t)(next() % 3);
   }
 
-  // Edges; random bits; multiples of 1/2 and their neighbours; values around float16's range, many of them midway between two.
+  // Edges; random bits; multiples of 1/2; values around float16's range, many of them midway between two.
   template <class T>
   T number() {
     using limits = std::numeric_limits<T>;
-    const T edges[] = {0, 1, T(0.5), T(1.5), T(2.5), limits::denorm_min(), limits::min() - limits::denorm_min(), limits::min(),
-                       limits::max(), limits::infinity(), limits::quiet_NaN(), T(0x1p23), T(0x1p23) - T(0.5), T(0x1p22) + T(0.5),
-                       T(0x1p31), T(2147483520), T(65504), T(65520), T(65519), T(0x1p-14), T(0x1p-24), T(0x1p-25), T(0x1.8p-24)};
+    const T edges[] = {0,
+                       1,
+                       T(0.5),
+                       T(1.5),
+                       T(2.5),
+                       limits::denorm_min(),
+                       limits::min() - limits::denorm_min(),
+                       limits::min(),
+                       limits::max(),
+                       limits::infinity(),
+                       limits::quiet_NaN(),
+                       T(0x1p23),
+                       T(0x1p23) - T(0.5),
+                       T(0x1p22) + T(0.5),
+                       T(0x1p31),
+                       T(2147483520),
+                       T(65504),
+                       T(65520),
+                       T(65519),
+                       T(0x1p-14),
+                       T(0x1p-24),
+                       T(0x1p-25),
+                       T(0x1.8p-24)};
     T value = 0;
     switch (next() % 4) {
       case 0: value = edges[next() % (sizeof edges / sizeof edges[0])]; break;
       case 1: value = from_bits<T>(next()); break;
       case 2: value = T((int64_t)next() >> (40 + next() % 24)) / 2; break;
-      case 3: value = T(next() % 4096 | 4096) * from_power<T>((int)(next() % 48) - 40) + (next() % 4 ? 0 : limits::denorm_min());
+      case 3:
+        value =
+            T(next() % 4096 | 4096) * from_power<T>((int)(next() % 48) - 40) + (next() % 4 ? 0 : limits::denorm_min());
     }
     return next() % 2 ? value : -value;
   }
@@ -144,9 +167,22 @@ class Generator {
 
   // None, all, one, halves, alternating, and random ones of several densities.
   uint32_t mask(int round) {
-    const uint32_t classes[] = {0, ~0u, 1, 1u << 31, 1u << next() % 32, ~(1u << next() % 32), 0xffff, 0xffff0000, 0x00ff00ff,
-                                0x55555555, 0xaaaaaaaa, 0x0f0f0f0f, (uint32_t)next(), (uint32_t)next(),
-                                (uint32_t)(next() & next()), (uint32_t)(next() | next())};
+    const uint32_t classes[] = {0,
+                                ~0u,
+                                1,
+                                1u << 31,
+                                1u << next() % 32,
+                                ~(1u << next() % 32),
+                                0xffff,
+                                0xffff0000,
+                                0x00ff00ff,
+                                0x55555555,
+                                0xaaaaaaaa,
+                                0x0f0f0f0f,
+                                (uint32_t)next(),
+                                (uint32_t)next(),
+                                (uint32_t)(next() & next()),
+                                (uint32_t)(next() | next())};
     return classes[round % 16];
   }
 

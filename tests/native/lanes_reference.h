@@ -13,8 +13,10 @@ namespace test {
 
 template <class T>
 auto bits_of(T f) {
-  if constexpr (sizeof(T) == 4) return std::bit_cast<uint32_t>(f);
-  else return std::bit_cast<uint64_t>(f);
+  if constexpr (sizeof(T) == 4)
+    return std::bit_cast<uint32_t>(f);
+  else
+    return std::bit_cast<uint64_t>(f);
 }
 
 // One value in a slot's memory.
@@ -30,7 +32,9 @@ struct Expected {
 };
 
 template <class T>
-Item item(T value) { return {(uint64_t)value, sizeof(T)}; }
+Item item(T value) {
+  return {(uint64_t)value, sizeof(T)};
+}
 inline Item item(float value) { return {bits_of(value), 4, std::isnan(value) ? Item::any_nan : Item::exact}; }
 inline Item item(double value) { return {bits_of(value), 8, std::isnan(value) ? Item::any_nan : Item::exact}; }
 
@@ -44,7 +48,8 @@ Expected each(Value value, int n = 32) {
 template <class Condition, class Value>
 Expected each_if(Condition condition, Value value) {
   Expected result;
-  for (int l = 0; l < 32; l++) result.lanes.push_back(condition(l) ? item(value(l)) : Item{0, sizeof(value(l)), Item::any});
+  for (int l = 0; l < 32; l++)
+    result.lanes.push_back(condition(l) ? item(value(l)) : Item{0, sizeof(value(l)), Item::any});
   return result;
 }
 
@@ -112,11 +117,12 @@ struct Operation {
 #define IN_OTHER(l) (other_word >> (l) & 1)
 #define RANK(l) std::popcount(mask_word & ((1u << (l)) - 1))
 #define COUNT uniform_value(std::popcount(mask_word))
-#define OPERATION(name, machine, ...)                                                                           \
-  inline Expected expect_##name(const Inputs& in) {                                                             \
-    [[maybe_unused]] const auto& [x, y, index, shifts, table, wide_x, wide_y, f, g, d, e, half_words, short_table, bytes,         \
-               mask_word, other_word, scalar, wide_scalar, float_scalar, double_scalar, k, wide_k, first] = in; \
-    return __VA_ARGS__;                                                                                         \
+#define OPERATION(name, machine, ...)                                                                                \
+  inline Expected expect_##name(const Inputs& in) {                                                                  \
+    [[maybe_unused]] const auto& [x, y, index, shifts, table, wide_x, wide_y, f, g, d, e, half_words, short_table,   \
+                                  bytes, mask_word, other_word, scalar, wide_scalar, float_scalar, double_scalar, k, \
+                                  wide_k, first] = in;                                                               \
+    return __VA_ARGS__;                                                                                              \
   }
 #include "lanes_operations.inc"
 #undef OPERATION

@@ -28,11 +28,11 @@ struct Values {
 #endif
 #define put(...) put(slot, __VA_ARGS__)
 #define uniform(value) put_uniform(slot, (uint64_t)(value))
-#define OPERATION(name, machine, ...)                                                                             \
-  ARRCOMP_TEST_FUNCTION void run_##name([[maybe_unused]] const test::Inputs& in, const Values& values,           \
-                                        unsigned char* slot) {                                                   \
-    [[maybe_unused]] auto [x, y, index, shifts, wide_x, wide_y, f, g, d, e, m, other] = values;                   \
-    machine;                                                                                                     \
+#define OPERATION(name, machine, ...)                                                                  \
+  ARRCOMP_TEST_FUNCTION void run_##name([[maybe_unused]] const test::Inputs& in, const Values& values, \
+                                        unsigned char* slot) {                                         \
+    [[maybe_unused]] auto [x, y, index, shifts, wide_x, wide_y, f, g, d, e, m, other] = values;        \
+    machine;                                                                                           \
   }
 #include "lanes_operations.inc"
 #undef OPERATION
@@ -41,8 +41,9 @@ struct Values {
 
 // Writes the results of all operations, a slot of test::slot_bytes each.
 ARRCOMP_TEST_ENTRY void run(test::Inputs in, unsigned char* slots) {
-  const Values values = {load(in.x), load(in.y), load(in.index), load(in.shifts), load(in.wide_x), load(in.wide_y), load(in.f),
-                         load(in.g), load(in.d), load(in.e), mask(in.mask_word), mask(in.other_word)};
+  const Values values = {load(in.x),      load(in.y),      load(in.index),     load(in.shifts),
+                         load(in.wide_x), load(in.wide_y), load(in.f),         load(in.g),
+                         load(in.d),      load(in.e),      mask(in.mask_word), mask(in.other_word)};
 #define OPERATION(name, ...)     \
   run_##name(in, values, slots); \
   slots += test::slot_bytes;

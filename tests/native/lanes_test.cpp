@@ -1,6 +1,6 @@
-// Runs every operation of native/lanes/lanes.h on the plain machine and, if LANES_TEST_MACHINE is defined, on that one too, over
-// random and edge inputs, and compares both with straightforward scalar code. Prints a line for each operation that fails, and a
-// summary.
+// Runs every operation of native/lanes/lanes.h on the plain machine and, if LANES_TEST_MACHINE is defined, on that one
+// too, over random and edge inputs, and compares both with straightforward scalar code. Prints a line for each operation
+// that fails, and a summary.
 //
 //   c++ -std=c++20 -ffp-contract=off -I native -DLANES_TEST_MACHINE=avx2 (the machine's flags) lanes_test.cpp
 //   nvcc -std=c++20 -x cu -I native lanes_test.cpp     (the cuda machine alone)
@@ -34,28 +34,30 @@ bool is_nan(uint64_t bits, int bytes) {
   return bytes == 4 ? (bits & 0x7fffffff) > 0x7f800000 : (bits & 0x7fffffffffffffff) > 0x7ff0000000000000;
 }
 
+std::string described(const char* what, int where, uint64_t got, uint64_t wanted) {
+  char text[100];
+  std::snprintf(text, sizeof text, "%s %d is %#llx, not %#llx", what, where, (unsigned long long)got,
+                (unsigned long long)wanted);
+  return text;
+}
+
 // What differs in a slot, or nothing.
 std::string difference(const unsigned char* slot, const Expected& expected) {
-  char text[100];
   int offset = 0;
   for (const Item& item : expected.lanes) {
     uint64_t got = 0;
     std::memcpy(&got, slot + offset, item.bytes);
-    bool good = item.allowed == Item::any || got == item.bits || (item.allowed == Item::any_nan && is_nan(got, item.bytes));
-    std::snprintf(text, sizeof text, "value %d is %#llx, not %#llx", offset / item.bytes, (unsigned long long)got,
-                  (unsigned long long)item.bits);
-    if (!good) return text;
+    bool good =
+        item.allowed == Item::any || got == item.bits || (item.allowed == Item::any_nan && is_nan(got, item.bytes));
+    if (!good) return described("value", offset / item.bytes, got, item.bits);
     offset += item.bytes;
   }
   for (; offset < lanes_bytes; offset++) {
-    std::snprintf(text, sizeof text, "byte %d was overwritten", offset);
-    if (slot[offset] != untouched) return text;
+    if (slot[offset] != untouched) return described("the byte beyond, at", offset, slot[offset], untouched);
   }
   uint64_t uniform;
   std::memcpy(&uniform, slot + lanes_bytes, sizeof uniform);
-  std::snprintf(text, sizeof text, "the result is %#llx, not %#llx", (unsigned long long)uniform,
-                (unsigned long long)expected.uniform);
-  return uniform == expected.uniform ? "" : text;
+  return uniform == expected.uniform ? "" : described("uniform value", 0, uniform, expected.uniform);
 }
 
 struct Machine {
@@ -108,7 +110,8 @@ int check(const Machine& machine, int rounds) {
   for (int i = 0; i < operation_count; i++) {
     if (!failures[i]) continue;
     failed++;
-    std::printf("%s %s: wrong in %d of %d rounds; %s\n", machine.name, operations[i].name, failures[i], rounds, first[i].c_str());
+    std::printf("%s %s: wrong in %d of %d rounds; %s\n", machine.name, operations[i].name, failures[i], rounds,
+                first[i].c_str());
   }
   std::printf("%s: %d of %d operations failed\n", machine.name, failed, operation_count);
   return failed;
