@@ -7,12 +7,13 @@ namespace arrcomp {
 
 namespace cpu {
 
-// Encodes the plan.count elements at `source` (host memory, any alignment) into `payload` (host memory, plan.capacity() bytes, aligned to
-// 8). Returns the payload's length. Uses at most `threads` threads; throws std::bad_alloc before anything is written.
+// Encodes the plan.count elements at `source` (host memory, any alignment) into `payload` (host memory, plan.capacity()
+// bytes, aligned to 8). Returns the payload's length. Uses at most `threads` threads; throws std::bad_alloc before
+// anything is written.
 uint64_t encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, int threads);
 
-// Decodes the `length` bytes at `payload` (host memory, aligned to 8) into plan.count elements at `target` (host memory, any alignment).
-// False where the payload is corrupt: the target then holds anything.
+// Decodes the `length` bytes at `payload` (host memory, aligned to 8) into plan.count elements at `target` (host
+// memory, any alignment). False where the payload is corrupt: the target then holds anything.
 bool decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, int threads);
 
 // Instruction sets that this processor has, the best first, ending with a null pointer; and the one in use.
@@ -35,9 +36,11 @@ const char* last_error();
 // Bytes of device memory that encode needs as scratch on this device.
 Status scratch_bytes(const Plan& plan, int device, uint64_t& bytes);
 
-// As cpu::encode, with device memory everywhere (`source` aligned to the element, `payload` and `scratch` to 256), enqueued on `stream` (a
-// cudaStream_t) without waiting. The first bytes of `scratch` then hold a ScratchHead. Safe to capture in a graph.
-Status encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, void* scratch, void* stream, int device);
+// As cpu::encode, with device memory everywhere (`source` aligned to the element, `payload` and `scratch` to 256),
+// enqueued on `stream` (a cudaStream_t) without waiting. The first bytes of `scratch` then hold a ScratchHead. Safe to
+// capture in a graph.
+Status encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, void* scratch,
+              void* stream, int device);
 
 struct ScratchHead {
   uint64_t length;  // of the payload
@@ -48,7 +51,8 @@ struct ScratchHead {
 };
 
 // As cpu::decode, enqueued; *status (device memory) is set to 0, or to 1 where the payload is corrupt.
-Status decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, uint32_t* status, void* stream, int device);
+Status decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, uint32_t* status, void* stream,
+              int device);
 
 }  // namespace cuda
 }  // namespace arrcomp

@@ -1,12 +1,12 @@
 // How functions of headers are declared.
 #pragma once
 
-// ARRCOMP_SHARED   on host and device. Always inlined: these headers are compiled for several instruction sets, and a copy left out of
-//                  line by one of them could be linked into code for another.
-// ARRCOMP_METHOD   a small member function on lanes: always inlined, so that lanes stay in registers
-// ARRCOMP_PART     a larger function on lanes (a template, or a member of one): inlined or not as the compiler sees fit on a CPU
-// ARRCOMP_LAMBDA   behind the parameters of a lambda on lanes: always inlined
-// ARRCOMP_UNROLL   before a loop over a short array, which then is registers
+// SHARED   on host and device. Always inlined: these headers are compiled for several instruction sets, and a copy
+//          left out of line by one of them could be linked into code for another.
+// METHOD   a small member function on lanes: always inlined, so that lanes stay in registers
+// PART     a larger function on lanes (a template, or a member of one): inlined or not, as a CPU's compiler sees fit
+// LAMBDA   behind the parameters of a lambda on lanes: always inlined
+// UNROLL   before a loop over a short array, which then is registers
 #ifdef __CUDACC__
 #define ARRCOMP_SHARED __host__ __device__ __forceinline__
 #define ARRCOMP_METHOD __device__ __forceinline__

@@ -23,7 +23,7 @@ MACHINES: dict[str, tuple[list[str], set[str]]] = {
         {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"},
     ),
 }
-BUILDS = {"optimized": ["-O2"], "sanitized": ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]}
+BUILDS = {"optimized": ["-O2"], "sanitized": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]}
 
 
 def cpu_features() -> set[str]:
@@ -37,7 +37,8 @@ def cpu_features() -> set[str]:
 
 def build_and_run(command: list[str], program: Path) -> subprocess.CompletedProcess[str]:
     """Builds lanes_test.cpp with a compiler's command line, and runs it."""
-    build = subprocess.run([*command, str(TESTS / "lanes_test.cpp"), "-o", str(program)], capture_output=True, text=True)
+    source = str(TESTS / "lanes_test.cpp")
+    build = subprocess.run([*command, source, "-o", str(program)], capture_output=True, text=True)
     assert build.returncode == 0, build.stdout + build.stderr
     return subprocess.run([str(program)], capture_output=True, text=True)
 

@@ -34,7 +34,8 @@ uint64_t array_bytes(const Plan& plan) { return plan.count * (plan.element.width
 
 void check_size(const char* name, uint64_t given, uint64_t expected) {
   if (given == expected) return;
-  throw nb::value_error((std::string(name) + " has " + std::to_string(given) + " bytes, not " + std::to_string(expected)).c_str());
+  throw nb::value_error(
+      (std::string(name) + " has " + std::to_string(given) + " bytes, not " + std::to_string(expected)).c_str());
 }
 
 Settings settings_of(int bound_kind, double bound, bool fast) {
@@ -45,14 +46,15 @@ Settings settings_of(int bound_kind, double bound, bool fast) {
 
 uint64_t capacity(int dtype_id, int64_t elements) { return plan_of(dtype_id, elements).capacity(); }
 
-uint64_t encode(int dtype_id, Bytes source, int64_t elements, int bound_kind, double bound, bool fast, WritableBytes out,
-                int threads) {
+uint64_t encode(int dtype_id, Bytes source, int64_t elements, int bound_kind, double bound, bool fast,
+                WritableBytes out, int threads) {
   const Plan plan = plan_of(dtype_id, elements);
   const Settings settings = settings_of(bound_kind, bound, fast);
   check_size("source", source.nbytes(), array_bytes(plan));
   if (out.nbytes() < plan.capacity())
     throw nb::value_error(("out has " + std::to_string(out.nbytes()) + " bytes, at least " +
-                           std::to_string(plan.capacity()) + " are needed").c_str());
+                           std::to_string(plan.capacity()) + " are needed")
+                              .c_str());
   nb::gil_scoped_release release;
   return cpu::encode(plan, settings, source.data(), out.data(), threads);
 }
@@ -121,8 +123,8 @@ void decode_cuda(int dtype_id, uint64_t payload, uint64_t nbytes, int64_t elemen
 NB_MODULE(_core, m) {
   using nb::arg;
   m.def("capacity", &capacity, arg("dtype_id"), arg("elements"));
-  m.def("encode", &encode, arg("dtype_id"), arg("source"), arg("elements"), arg("bound_kind"), arg("bound"), arg("fast"),
-        arg("out").noconvert(), arg("threads"));
+  m.def("encode", &encode, arg("dtype_id"), arg("source"), arg("elements"), arg("bound_kind"), arg("bound"),
+        arg("fast"), arg("out").noconvert(), arg("threads"));
   m.def("decode", &decode, arg("dtype_id"), arg("payload"), arg("elements"), arg("out").noconvert(), arg("threads"));
   m.def("import_dlpack", &import_dlpack, arg("x"));
   m.def("instruction_set", &cpu::instruction_set);
@@ -131,8 +133,8 @@ NB_MODULE(_core, m) {
   m.def("cuda_built", &cuda::is_built);
   m.def("cuda_device_count", &cuda::device_count);
   m.def("cuda_scratch", &cuda_scratch, arg("dtype_id"), arg("elements"), arg("device"));
-  m.def("encode_cuda", &encode_cuda, arg("dtype_id"), arg("source_pointer"), arg("elements"), arg("bound_kind"), arg("bound"),
-        arg("fast"), arg("out_pointer"), arg("scratch_pointer"), arg("stream"), arg("device"));
+  m.def("encode_cuda", &encode_cuda, arg("dtype_id"), arg("source_pointer"), arg("elements"), arg("bound_kind"),
+        arg("bound"), arg("fast"), arg("out_pointer"), arg("scratch_pointer"), arg("stream"), arg("device"));
   m.def("decode_cuda", &decode_cuda, arg("dtype_id"), arg("payload_pointer"), arg("payload_nbytes"), arg("elements"),
         arg("out_pointer"), arg("status_pointer"), arg("stream"), arg("device"));
 }

@@ -1,5 +1,5 @@
-// What a writer chooses for a chunk, from integers gathered on a sample of its rows: at most 32 rows at equal distances. Every machine
-// comes to the same choice; a reader needs none of this.
+// What a writer chooses for a chunk, from integers gathered on a sample of its rows: at most 32 rows at equal
+// distances. Every machine comes to the same choice; a reader needs none of this.
 #pragma once
 #include "codecs/rans.h"
 #include "codecs/transform.h"
@@ -31,7 +31,8 @@ ARRCOMP_INLINE U32 low_half(Word x) {
   }
 }
 
-// The mean of the sample, found from 32-bit distances to the first value (and useless where these overflow: the costs then say so).
+// The mean of the sample, found from 32-bit distances to the first value (and useless where these overflow: the costs
+// then say so).
 template <class Word>
 ARRCOMP_PART uint64_t sample_mean(const typename Word::scalar* values, int rows) {
   const Word first = splat<Word>(values[0]);
@@ -72,7 +73,8 @@ template <class Word>
 ARRCOMP_PART void choose_prediction(ChunkHead& head, const typename Word::scalar* values, int rows, int bits) {
   const uint64_t mean = sample_mean<Word>(values, rows);
   const PredictionCosts costs = prediction_costs<Word>(values, rows, bits, mean);
-  const uint32_t worth = static_cast<uint32_t>(2 * ((rows + sample_stride(rows) - 1) / sample_stride(rows)));  // 1/16 bit a value
+  const uint32_t worth =
+      static_cast<uint32_t>(2 * ((rows + sample_stride(rows) - 1) / sample_stride(rows)));  // 1/16 bit a value
   head.plain = costs.all_positive;
   head.base = 0;
   uint32_t best = costs.direct;
@@ -119,8 +121,8 @@ ARRCOMP_INLINE TableCost cheapest_table(const TableChoice& choice, const Feature
   U32 best = splat<U32>(~0u);
   for (uint32_t t = 0; t < choice.tables; t += lanes_per_row) {
     U32 cost = load(costs + t) * splat<U32>(features.samples);
-    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j)
-      cost = cost + load(costs + (j + 1) * choice.tables + t) * splat<U32>(features.sums[j]);
+    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) cost =
+        cost + load(costs + (j + 1) * choice.tables + t) * splat<U32>(features.sums[j]);
     const U32 index = prefix_sum(splat<U32>(1)) + splat<U32>(t - 1);
     best = min(best, min(cost >> 4, splat<U32>(0xffffff)) << 8 | index);
   }
@@ -145,8 +147,8 @@ ARRCOMP_PART ShiftedCounts count_shifted(const typename Word::scalar* words, int
   return counts;
 }
 
-// Low bits to store raw: so many that the symbols' mean is about 6 to 13. More where the escapes that are saved weigh more than what
-// the symbols lose: about 1/32 bit a value, and a bit for each zero that is not matched by a one.
+// Low bits to store raw: so many that the symbols' mean is about 6 to 13. More where the escapes that are saved weigh
+// more than what the symbols lose: about 1/32 bit a value, and a bit for each zero that is not matched by a one.
 template <class Word>
 ARRCOMP_PART int choose_shift(const typename Word::scalar* words, int rows, int word_bits) {
   U32 lengths = splat<U32>(0);

@@ -40,7 +40,8 @@ struct ChunkHead {
     const uint32_t mode = static_cast<uint32_t>(transform) | static_cast<uint32_t>(coder) << 2 |
                           static_cast<uint32_t>(mask) << 4 | static_cast<uint32_t>(difference) << 6 |
                           static_cast<uint32_t>(plain) << 7;
-    const uint32_t fields = mode | static_cast<uint32_t>(shift | has_base << 7) << 8 | static_cast<uint32_t>(table) << 16 |
+    const uint32_t fields = mode | static_cast<uint32_t>(shift | has_base << 7) << 8 |
+                            static_cast<uint32_t>(table) << 16 |
                             static_cast<uint32_t>(drop | has_exceptions << 6) << 24;
     out = write_number(out, fields);
     if (!has_base) return out;

@@ -1,5 +1,5 @@
-// Finds the parts of a chunk's side data and checks them against the group's bounds, before anything is decoded (FORMAT.md, sections 3.2
-// and 5).
+// Finds the parts of a chunk's side data and checks them against the group's bounds, before anything is decoded
+// (FORMAT.md, sections 3.2 and 5).
 #pragma once
 #include "codecs/chunk.h"
 #include "codecs/packing.h"
@@ -8,9 +8,9 @@ namespace arrcomp::ARRCOMP_MACHINE {
 
 struct ChunkReader {
   ChunkHead head;
-  int count, rows;       // elements and rows of the chunk
+  int count, rows;  // elements and rows of the chunk
   int coded_rows;
-  uint64_t live;         // blocks, where there is a mask
+  uint64_t live;  // blocks, where there is a mask
   const uint8_t* row_masks;
   const uint8_t* widths;
   const uint8_t* bits;
@@ -20,9 +20,10 @@ struct ChunkReader {
   const uint8_t* exception_values;
   bool carries;  // two bits of each of the last 8 coded rows are in the group's final states
 
-  // Reads the side data at `in` and moves past it; false where it is corrupt. The group's last entropy-coded chunk comes first.
-  ARRCOMP_PART bool read(const uint8_t*& in, const uint8_t* end, const Element& element, bool may_quantize, int elements,
-                           bool is_last_entropy) {
+  // Reads the side data at `in` and moves past it; false where it is corrupt. The group's last entropy-coded chunk
+  // comes first.
+  ARRCOMP_PART bool read(const uint8_t*& in, const uint8_t* end, const Element& element, bool may_quantize,
+                         int elements, bool is_last_entropy) {
     count = elements;
     rows = (elements + lanes_per_row - 1) / lanes_per_row;
     if (!head.read(in, end, element, may_quantize)) return false;

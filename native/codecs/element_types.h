@@ -1,4 +1,5 @@
-// The element types on lanes: how their bits become words and, where error bounds are offered, numbers to calculate with.
+// The element types on lanes: how their bits become words and, where error bounds are offered, numbers to calculate
+// with.
 #pragma once
 #include "inline.h"
 #include "lanes/lanes.h"
@@ -18,8 +19,9 @@ struct Bits8 : BitsOnly<uint8_t, U32> {
   static constexpr bool quantizes = false;
 };
 
-// Float types add: Real, the type that bounds are checked in; widen (exact) and narrow (to nearest even) between bits and Real; and the
-// quantizer's step as a multiple of the bound: 2, less room for the rounding of the result where its mantissa is short.
+// Float types add: Real, the type that bounds are checked in; widen (exact) and narrow (to nearest even) between bits
+// and Real; and the quantizer's step as a multiple of the bound: 2, less room for the rounding of the result where its
+// mantissa is short.
 struct Float16 : BitsOnly<uint16_t, U32> {
   using Real = F32;
   static constexpr float steps_per_bound = 1.875f;
@@ -69,7 +71,8 @@ auto visit_element(const Element& element, Visitor visit) {
 
 template <class T>
 ARRCOMP_INLINE const typename T::storage* element_pointer(const void* array, uint64_t index) {
-  return reinterpret_cast<const typename T::storage*>(static_cast<const uint8_t*>(array) + index * sizeof(typename T::storage));
+  return reinterpret_cast<const typename T::storage*>(static_cast<const uint8_t*>(array) +
+                                                      index * sizeof(typename T::storage));
 }
 
 // A row of `n` elements (32, or fewer in an array's last row) as words.

@@ -1,4 +1,5 @@
-// The memory that encoding a group needs, one for each thread or warp. No constructor: it is plain memory on every device.
+// The memory that encoding a group needs, one for each thread or warp. No constructor: it is plain memory on every
+// device.
 #pragma once
 #include "stream/plan.h"
 
@@ -11,7 +12,8 @@ struct EncoderMemory {
   static constexpr uint32_t most_exception_bytes = 4 + max_exceptions * (2 + sizeof(Scalar));
   static constexpr uint32_t most_mask_bytes = 8 + rows_per_chunk * 4;
   static constexpr uint32_t tile_words = rows_per_tile * lanes_per_row * (2 + sizeof(Scalar) / 2);
-  // The words of a chunk are checked against a raw chunk's size after each tile; the rest is kept only where it is smaller.
+  // The words of a chunk are checked against a raw chunk's size after each tile; the rest is kept only where it is
+  // smaller.
   static constexpr uint32_t most_words = max_chunks_per_group * raw_chunk / 2 + tile_words + overrun;
   static constexpr uint32_t most_side_bytes =
       max_chunks_per_group * raw_chunk + raw_chunk + most_exception_bytes + most_mask_bytes + 4 * overrun;

@@ -1,5 +1,5 @@
-// Decodes groups, several at a time where a machine hides latency that way. Every read is checked against the group's bounds, so that no
-// payload, however made, is read or written outside. FORMAT.md, sections 3 and 4.
+// Decodes groups, several at a time where a machine hides latency that way. Every read is checked against the group's
+// bounds, so that no payload, however made, is read or written outside. FORMAT.md, sections 3 and 4.
 #pragma once
 #include "codecs/chunk_reader.h"
 #include "codecs/quantize.h"
@@ -24,9 +24,10 @@ class GroupDecoder {
   using Scalar = typename Word::scalar;
 
  public:
-  // Opens the group in [begin, end), whose `count` elements go to `array` from `first` on. `waiting` is memory for masked chunks.
-  ARRCOMP_PART void open(const DecodeContext& context, const uint8_t* begin, const uint8_t* end, void* array, uint64_t first,
-                           uint32_t count, Scalar* waiting) {
+  // Opens the group in [begin, end), whose `count` elements go to `array` from `first` on. `waiting` is memory for
+  // masked chunks.
+  ARRCOMP_PART void open(const DecodeContext& context, const uint8_t* begin, const uint8_t* end, void* array,
+                         uint64_t first, uint32_t count, Scalar* waiting) {
     context_ = &context;
     begin_ = begin;
     end_ = end;
@@ -45,8 +46,7 @@ class GroupDecoder {
   ARRCOMP_PART void start_chunk(uint32_t chunk) {
     if (failed_) return;
     const uint8_t* in = begin_;
-    ARRCOMP_UNROLL for (uint32_t c = 0; c < max_chunks_per_group; ++c)
-      if (c == chunk) in += starts_[c];
+    ARRCOMP_UNROLL for (uint32_t c = 0; c < max_chunks_per_group; ++c) if (c == chunk) in += starts_[c];
     read_chunk(in, chunk);
     const uint64_t offset = uint64_t{chunk} * chunk_size;
     chunk_first_ = first_ + offset;
@@ -73,6 +73,7 @@ class GroupDecoder {
 
   // The rest of a tile of a regular chunk whose symbols are decoded.
   ARRCOMP_PART void finish_tile(int row, Word (&u)[rows_per_tile]) {
+    fetch_ahead(row);
     if (is_carried(row)) {
       for (int j = 0; j < rows_per_tile; ++j) store(waiting_ + j * lanes_per_row, u[j]);
       add_carried_bits(waiting_);
@@ -85,6 +86,17 @@ class GroupDecoder {
     write_rows(row, rows_per_tile, u);
   }
 
+  // Asks for the lines that the tile after the next writes, and for the words before those that are taken now.
+  ARRCOMP_METHOD void fetch_ahead(int row) const {
+    const uint64_t element = chunk_first_ + static_cast<uint64_t>(row + 2 * rows_per_tile) * lanes_per_row;
+    const auto* elements = reinterpret_cast<const uint8_t*>(element_pointer<T>(array_, element));
+    for (int line = 0; line < rows_per_tile * lanes_per_row * T::width / 8; line += 64)
+      prefetch_to_write(elements + line);
+    const auto* words = reinterpret_cast<const uint8_t*>(words_.at);
+    prefetch(words - 512);
+    prefetch(words - 576);
+  }
+
   ARRCOMP_METHOD void finish_chunk() {
     if (chunk_.exceptions > 0) put_exceptions();
   }
@@ -95,7 +107,8 @@ class GroupDecoder {
     const U32 expected = splat<U32>(lowest_state);
     const U32 end = last_carries_ ? states_ & splat<U32>(~0xffffu) : states_;
     const int64_t left = words_.at - words_.begin;
-    failed_ = words_.failed || any(ne(end, expected)) || left > 1 || (left == 1 && read_number<uint16_t>(word_bytes()) != 0);
+    failed_ =
+        words_.failed || any(ne(end, expected)) || left > 1 || (left == 1 && read_number<uint16_t>(word_bytes()) != 0);
   }
 
   SymbolDecoder symbols_;
@@ -116,8 +129,8 @@ class GroupDecoder {
   // The chunks' side data stand last chunk first; what follows are words.
   ARRCOMP_PART bool find_chunks(const uint8_t* in) {
     for (uint32_t c = chunks_; c-- > 0;) {
-      ARRCOMP_UNROLL for (uint32_t i = 0; i < max_chunks_per_group; ++i)
-        if (i == c) starts_[i] = static_cast<uint32_t>(in - begin_);
+      ARRCOMP_UNROLL for (uint32_t i = 0; i < max_chunks_per_group; ++i) if (i == c) starts_[i] =
+          static_cast<uint32_t>(in - begin_);
       if (!read_chunk(in, c)) return false;
       if (chunk_.head.coder == Coder::entropy && last_entropy_ < 0) {
         last_entropy_ = static_cast<int>(c);
@@ -227,7 +240,8 @@ class GroupDecoder {
     sync();
     store(waiting_, rest);
     sync();
-    const int n = chunk_.head.coder == Coder::none ? rows_per_tile : rows_left(chunk_.coded_rows, coded_row, rows_per_tile);
+    const int n =
+        chunk_.head.coder == Coder::none ? rows_per_tile : rows_left(chunk_.coded_rows, coded_row, rows_per_tile);
     read_tile(coded_row, n, waiting_ + have);
     have += n * lanes_per_row;
     coded_row += n;
@@ -252,7 +266,9 @@ class GroupDecoder {
       if (head.mask == MaskKind::none) {
         store_rows(row, n, [&](int j) ARRCOMP_LAMBDA { return fields.join(u[j]); });
       } else {
-        store_rows(row, n, [&](int j) ARRCOMP_LAMBDA { return select(mask(chunk_.lanes_of(row + j)), fields.join(u[j]), splat<Word>(0)); });
+        store_rows(row, n, [&](int j) ARRCOMP_LAMBDA {
+          return select(mask(chunk_.lanes_of(row + j)), fields.join(u[j]), splat<Word>(0));
+        });
       }
       return;
     }
@@ -261,7 +277,8 @@ class GroupDecoder {
     if constexpr (T::quantizes) {
       if (head.transform == Transform::quantized) {
         const Quantizer<T> quantizer(context_->bound);
-        store_rows(row, n, [&](int j) ARRCOMP_LAMBDA { return quantizer.element(accumulate(u[j], plain, difference, carry)); });
+        store_rows(row, n,
+                   [&](int j) ARRCOMP_LAMBDA { return quantizer.element(accumulate(u[j], plain, difference, carry)); });
         carry_ = carry;
         return;
       }
@@ -279,12 +296,14 @@ class GroupDecoder {
     const uint64_t first = chunk_first_ + static_cast<uint64_t>(row) * lanes_per_row;
     const int left = chunk_.count - row * lanes_per_row;
     if (left >= n * lanes_per_row) {
-      for (int j = 0; j < n; ++j) store_elements<T>(array_, first + static_cast<uint64_t>(j) * lanes_per_row, lanes_per_row, bits(j));
+      for (int j = 0; j < n; ++j)
+        store_elements<T>(array_, first + static_cast<uint64_t>(j) * lanes_per_row, lanes_per_row, bits(j));
       return;
     }
     for (int j = 0; j < n; ++j) {
       const int lanes = left - j * lanes_per_row;
-      store_elements<T>(array_, first + static_cast<uint64_t>(j) * lanes_per_row, lanes < lanes_per_row ? lanes : lanes_per_row, bits(j));
+      store_elements<T>(array_, first + static_cast<uint64_t>(j) * lanes_per_row,
+                        lanes < lanes_per_row ? lanes : lanes_per_row, bits(j));
     }
   }
 
@@ -313,7 +332,7 @@ class GroupDecoder {
   uint32_t count_, chunks_;
   Scalar* waiting_;
   uint32_t starts_[max_chunks_per_group];  // of the chunks' side data
-  int last_entropy_;  // the last chunk of the group that is entropy coded, or -1
+  int last_entropy_;                       // the last chunk of the group that is entropy coded, or -1
   bool last_carries_ = false;
   bool failed_;
 
@@ -334,7 +353,8 @@ ARRCOMP_INLINE void decode_tiles(GroupDecoder<T> (&groups)[N], typename T::Word 
     words[i] = groups[i].words_;
   }
   for (int j = 0; j < rows_per_tile; ++j)
-    ARRCOMP_UNROLL for (int i = 0; i < N; ++i) u[i][j] = decode_row<typename T::Word>(groups[i].symbols_, states[i], words[i]);
+    ARRCOMP_UNROLL for (int i = 0; i < N; ++i) u[i][j] =
+        decode_row<typename T::Word>(groups[i].symbols_, states[i], words[i]);
   for (int i = 0; i < N; ++i) {
     groups[i].states_ = states[i];
     groups[i].words_ = words[i];

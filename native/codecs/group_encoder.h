@@ -1,5 +1,5 @@
-// Encodes a group: each chunk is quantized (or split at its exponents), its mode is chosen, and its words are coded. Chunks and rows are
-// coded in reverse, as rANS gives back last what was coded first. FORMAT.md, sections 3 and 4.
+// Encodes a group: each chunk is quantized (or split at its exponents), its mode is chosen, and its words are coded.
+// Chunks and rows are coded in reverse, as rANS gives back last what was coded first. FORMAT.md, sections 3 and 4.
 #pragma once
 #include "codecs/choices.h"
 #include "codecs/encoder_memory.h"
@@ -11,8 +11,8 @@ namespace arrcomp::ARRCOMP_MACHINE {
 // What encoding knows of the whole array.
 struct EncodeContext {
   Element element;
-  double bound;     // of quantized chunks; 0 where there are none
-  int rounded;      // mantissa bits rounded off before lossless coding
+  double bound;  // of quantized chunks; 0 where there are none
+  int rounded;   // mantissa bits rounded off before lossless coding
   bool fast;
   const Tables* tables;
 };
@@ -27,7 +27,8 @@ class GroupEncoder {
   ARRCOMP_METHOD GroupEncoder(const EncodeContext& context, const void* array, Memory& memory)
       : context_(context), array_(array), memory_(memory) {}
 
-  // Encodes `count` elements from `first` on (at most 4 chunks); the bytes are then copied out by `copy_to`. Returns their number.
+  // Encodes `count` elements from `first` on (at most 4 chunks); the bytes are then copied out by `copy_to`. Returns
+  // their number.
   ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
     side_ = memory_.side;
     words_ = memory_.words;
@@ -179,7 +180,8 @@ class GroupEncoder {
     return sum(lengths) <= exponent_cost;
   }
 
-  // Differences are counted down from here: 6 above the mean, or 16 where more than 1 in 512 exponents would be above that.
+  // Differences are counted down from here: 6 above the mean, or 16 where more than 1 in 512 exponents would be above
+  // that.
   ARRCOMP_PART uint64_t exponent_base(uint32_t mean, uint32_t samples) {
     const Element& element = context_.element;
     const U32 near = splat<U32>(mean + 6);
@@ -237,7 +239,8 @@ class GroupEncoder {
     return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
   }
 
-  // A mask by value pays where the zeros would cost raw bits (their shift, or an escape), one by block where many blocks are zero.
+  // A mask by value pays where the zeros would cost raw bits (their shift, or an escape), one by block where many
+  // blocks are zero.
   ARRCOMP_PART void choose_mask() {
     coded_rows_ = rows_;
     if (nonzero_ == 0 && head_.transform != Transform::exponent) {
@@ -259,9 +262,12 @@ class GroupEncoder {
   }
 
   // Twice the bits of a zero among exponents: an escape, its word and the raw bits.
-  ARRCOMP_METHOD int zero_escape_cost() const { return 2 * (precision + 16 + context_.element.mantissa_bits + 1 - head_.drop); }
+  ARRCOMP_METHOD int zero_escape_cost() const {
+    return 2 * (precision + 16 + context_.element.mantissa_bits + 1 - head_.drop);
+  }
 
-  // Twice the bits that a zero costs where the others' shift is k: k and about 1.5 for its symbol; nothing without a shift, as a table then serves.
+  // Twice the bits that a zero costs where the others' shift is k: k and about 1.5 for its symbol; nothing without a
+  // shift, as a table then serves.
   ARRCOMP_PART int zero_shift_cost() {
     if (nonzero_ * 8 > rows_ * lanes_per_row * 7) return 0;
     U32 lengths = splat<U32>(0);
@@ -271,7 +277,8 @@ class GroupEncoder {
       lengths = lengths + bit_length(u);
       samples += count(ne(u, splat<Word>(0)));
     }
-    const int shift = samples == 0 ? 0 : (static_cast<int>(sum(lengths)) * 4 / samples - 10) / 4;  // mean length less 2.5
+    const int shift =
+        samples == 0 ? 0 : (static_cast<int>(sum(lengths)) * 4 / samples - 10) / 4;  // mean length less 2.5
     return shift > 0 ? 2 * shift + 3 : 0;
   }
 
@@ -397,7 +404,8 @@ class GroupEncoder {
     side_ = bits.finish();
   }
 
-  // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole tiles.
+  // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole
+  // tiles.
   ARRCOMP_METHOD bool can_carry() const { return !has_states_ && coded_rows_ % carried_rows == 0; }
 
   // The first chunk to be coded starts the group's states, with two bits of each of its last 8 rows in them.
@@ -429,8 +437,8 @@ class GroupEncoder {
         memcpy(side_ + e * 2, &position, 2);
       }
       for (int e = 0; e < exceptions_; ++e)
-        memcpy(values + e * sizeof(typename T::storage),
-               element_pointer<T>(array_, first_ + memory_.positions[e]), sizeof(typename T::storage));
+        memcpy(values + e * sizeof(typename T::storage), element_pointer<T>(array_, first_ + memory_.positions[e]),
+               sizeof(typename T::storage));
       for (int b = bytes; b % 4 != 0; ++b) values[b] = 0;
     }
     side_ += padded * 2 + (bytes + 3) / 4 * 4;
@@ -482,9 +490,9 @@ class GroupEncoder {
   int count_, rows_;
   ChunkHead head_;
   int exceptions_;
-  int nonzero_;        // words that are not zero
-  uint64_t live_;      // blocks with such words
-  int coded_rows_;     // rows of words left to the coder
+  int nonzero_;     // words that are not zero
+  uint64_t live_;   // blocks with such words
+  int coded_rows_;  // rows of words left to the coder
 };
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

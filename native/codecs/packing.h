@@ -1,5 +1,5 @@
-// Vertical bit packing: each lane fills its own words, and word j of all lanes stand side by side (FORMAT.md, section 3.3; the layout
-// is that of FastLanes, Afroozeh and Boncz, PVLDB 16(9), 2023).
+// Vertical bit packing: each lane fills its own words, and word j of all lanes stand side by side (FORMAT.md, section
+// 3.3; the layout is that of FastLanes, Afroozeh and Boncz, PVLDB 16(9), 2023).
 #pragma once
 #include "inline.h"
 #include "lanes/lanes.h"
@@ -11,7 +11,8 @@ ARRCOMP_INLINE uint32_t low_mask(int bits) { return bits >= 32 ? ~0u : (1u << bi
 
 class BitWriter {
  public:
-  ARRCOMP_METHOD explicit BitWriter(uint8_t* out) : out_(reinterpret_cast<uint32_t*>(out)), buffer_(splat<U32>(0)), used_(0) {}
+  ARRCOMP_METHOD explicit BitWriter(uint8_t* out)
+      : out_(reinterpret_cast<uint32_t*>(out)), buffer_(splat<U32>(0)), used_(0) {}
 
   // Appends the `width` (0 to 32) bits of each lane's v, which has no others.
   ARRCOMP_METHOD void put(U32 v, int width) {
@@ -53,7 +54,8 @@ class BitReader {
 
  public:
   ARRCOMP_METHOD BitReader() : in_(nullptr), end_(nullptr), buffer_(splat<U32>(0)), have_(0) {}
-  ARRCOMP_METHOD BitReader(const uint8_t* in, const uint8_t* end) : in_(in), end_(end), buffer_(splat<U32>(0)), have_(0) {}
+  ARRCOMP_METHOD BitReader(const uint8_t* in, const uint8_t* end)
+      : in_(in), end_(end), buffer_(splat<U32>(0)), have_(0) {}
 
   // The next `width` (0 to 32) bits of each lane. The caller has checked that the section holds them.
   ARRCOMP_METHOD U32 get(int width, U32) {
@@ -83,7 +85,8 @@ class BitReader {
     prefetch(in_ + read_ahead);
     prefetch(in_ + read_ahead + 64);
     const bool whole = end_ - in_ >= 128;
-    const U32 word = whole ? load(reinterpret_cast<const uint32_t*>(in_)) : load(reinterpret_cast<const uint16_t*>(in_));
+    const U32 word =
+        whole ? load(reinterpret_cast<const uint32_t*>(in_)) : load(reinterpret_cast<const uint16_t*>(in_));
     in_ += 128;
     return word;
   }

@@ -5,8 +5,8 @@
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
-// Signed integers to and from numbers. In float64 the integers stay below 2^51 in size, where adding 1.5 * 2^52 leaves them in the
-// lowest bits, rounded to nearest even, on every machine.
+// Signed integers to and from numbers. In float64 the integers stay below 2^51 in size, where adding 1.5 * 2^52 leaves
+// them in the lowest bits, rounded to nearest even, on every machine.
 ARRCOMP_INLINE U32 round_to_integer(F32 v) { return to_int(v); }
 ARRCOMP_INLINE F32 number_of(U32 q) { return to_float(q); }
 ARRCOMP_INLINE U64 round_to_integer(F64 v) {
@@ -26,15 +26,16 @@ ARRCOMP_INLINE void round_bound(double bound, double& e) {
 
 // y = number(q) * step, for q = nearest(x / step), accepted where |x - y| <= bound for y as the decoder returns it.
 //
-// Why the comparison is exact. bound is a number of the arithmetic type and, in float32 and float64, step = 2 * bound exactly. Let
-// d = |x - y| as computed, d <= bound.
+// Why the comparison is exact. bound is a number of the arithmetic type and, in float32 and float64, step = 2 * bound
+// exactly. Let d = |x - y| as computed, d <= bound, and u = 2^-24 (2^-53).
 // - q = 0: y = 0 and d = |x|, exact.
-// - |q| >= 2: the true |x - y| is at most bound (1 + u), u = 2^-24 (2^-53), and |y| >= 4 bound (1 - u): x lies between y / 2 and 2 y, and the
-//   difference of such numbers is exact (Sterbenz).
-// - |q| = 1: y = 2 bound. For |x| >= bound this is Sterbenz again. For |x| < bound the true difference is above bound, and is rounded down
-//   to it only if bound is a power of two and x the number just below; but then 1 / step is exact, x / step is just below 1/2, and q is 0.
-// float16 and bfloat16: x and y have at most 11 bits each. For q = 0 see above; else |y| >= 1.75 bound (1 - 2^-8), so that x and y differ
-// by less than a factor of 8, their difference has at most 14 bits, and it is exact in float32.
+// - |q| >= 2: the true |x - y| is at most bound (1 + u), and |y| >= 4 bound (1 - u): x lies between y / 2 and 2 y, and
+//   the difference of such numbers is exact (Sterbenz).
+// - |q| = 1: y = 2 bound. For |x| >= bound this is Sterbenz again. For |x| < bound the true difference is above bound,
+//   and is rounded down to it only if bound is a power of two and x the number just below; but then 1 / step is exact,
+//   x / step is just below 1/2, and q is 0.
+// float16 and bfloat16: x and y have at most 11 bits each. For q = 0 see above; else |y| >= 1.75 bound (1 - 2^-8), so
+// that x and y differ by less than a factor of 8, their difference has at most 14 bits, and it is exact in float32.
 template <class T>
 struct Quantizer {
   using Word = typename T::Word;
@@ -68,9 +69,7 @@ struct Quantizer {
   }
 
  private:
-  ARRCOMP_METHOD Mask holds(Real x, Word q) const {
-    return le(abs(x - T::widen(element(q))), splat<Real>(bound));
-  }
+  ARRCOMP_METHOD Mask holds(Real x, Word q) const { return le(abs(x - T::widen(element(q))), splat<Real>(bound)); }
 
   // Where x / step is large its rounding alone can miss the nearest integer: a second step from the residue finds it.
   ARRCOMP_METHOD Word correct(Real x, Word q, Mask in_range, Mask& failed) const {
@@ -83,8 +82,8 @@ struct Quantizer {
   }
 };
 
-// Mantissas rounded to nearest even with `dropped` bits less, which bounds the relative error of normal numbers (settings.h). Zero,
-// subnormal and non-finite numbers, and what would overflow, stay as they are.
+// Mantissas rounded to nearest even with `dropped` bits less, which bounds the relative error of normal numbers
+// (settings.h). Zero, subnormal and non-finite numbers, and what would overflow, stay as they are.
 template <class T>
 ARRCOMP_INLINE typename T::Word round_mantissa(typename T::Word bits, int dropped, const Element& element) {
   using Word = typename T::Word;
@@ -96,7 +95,8 @@ ARRCOMP_INLINE typename T::Word round_mantissa(typename T::Word bits, int droppe
   const Word rounded = (bits + splat<Word>(half - 1) + odd) & splat<Word>(~(half * 2 - 1));
   const Scalar exponents = ((one << element.exponent_bits) - 1) << element.mantissa_bits;
   const Word before = bits & splat<Word>(exponents), after = rounded & splat<Word>(exponents);
-  const Mask regular = ne(before, splat<Word>(0)) & ne(after, splat<Word>(exponents)) & ne(before, splat<Word>(exponents));
+  const Mask regular =
+      ne(before, splat<Word>(0)) & ne(after, splat<Word>(exponents)) & ne(before, splat<Word>(exponents));
   return select(regular, rounded, bits);
 }
 

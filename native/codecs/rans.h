@@ -1,5 +1,6 @@
-// Interleaved rANS on 32 lanes (J. Duda, arXiv:1311.2540; lanes as in F. Giesen, arXiv:1402.3392), 11-bit static tables laid out by the
-// alias method, so that a decoder finds symbol, frequency and rank with two lookups among 64 entries. FORMAT.md, section 4.
+// Interleaved rANS on 32 lanes (J. Duda, arXiv:1311.2540; lanes as in F. Giesen, arXiv:1402.3392), 11-bit static tables
+// laid out by the alias method, so that a decoder finds symbol, frequency and rank with two lookups among 64 entries.
+// FORMAT.md, section 4.
 #pragma once
 #include "codecs/rans_tables.h"
 #include "inline.h"
@@ -97,22 +98,21 @@ ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSo
 }
 
 struct SymbolEncoder {
-  Table64 frequencies, reciprocals, starts;
+  Table64 divisions, reciprocals;
   const uint16_t* slots;
   uint32_t escape;
 
   ARRCOMP_METHOD explicit SymbolEncoder(const EncodeTable& t)
-      : frequencies(table(t.frequency)), reciprocals(table(t.reciprocal)), starts(table(t.start)), slots(t.slot), escape(t.escape) {}
+      : divisions(table(t.division)), reciprocals(table(t.reciprocal)), slots(t.slot), escape(t.escape) {}
 
   ARRCOMP_METHOD void step(U32 symbol, U32& x, uint16_t*& words) const {
-    const U32 entry = lookup(frequencies, symbol);
-    const U32 frequency = entry & splat<U32>(0xffff);
-    const Mask full = ge(x, frequency << (32 - precision));
+    const U32 division = lookup(divisions, symbol);
+    const Mask full = ge(x, division << (32 - precision));  // the frequency, with the other fields shifted out
     words = append(words, x, full);
     x = select(full, x >> 16, x);
-    const U32 quotient = srlv(mulhi(x, lookup(reciprocals, symbol)), entry >> 16);
-    const U32 remainder = x - quotient * frequency;
-    x = (quotient << precision) + gather(slots, remainder + lookup(starts, symbol));
+    const U32 quotient = srlv(mulhi(x, lookup(reciprocals, symbol)), division >> precision & splat<U32>(15));
+    const U32 remainder = x - quotient * (division & splat<U32>(slot_count - 1));
+    x = (quotient << precision) + gather(slots, remainder + (division >> (precision + 4)));
   }
 };
 

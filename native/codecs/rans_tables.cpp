@@ -49,6 +49,11 @@ AliasLayout lay_out(const uint16_t* frequencies) {
   return layout;
 }
 
+// Where a symbol's entries in EncodeTable::slot begin. The remainder is 1 instead of 0 where the frequency is 1 (see
+// below): these symbols' one entry is found from a place before it, and all places are one higher, so that none is
+// negative.
+uint32_t entry_start(uint32_t start, uint32_t frequency) { return frequency == 1 ? start : start + 1; }
+
 void set_divisions(EncodeTable& table, const uint16_t* frequencies) {
   uint32_t start = 0;
   for (int s = 0; s < symbol_count; ++s) {
@@ -56,15 +61,11 @@ void set_divisions(EncodeTable& table, const uint16_t* frequencies) {
     if (f == 0) continue;  // beyond the escape symbol
     uint32_t log2 = 0;
     while (f > (1u << log2)) ++log2;
-    if (f == 1) {  // the division below would need 33 bits: it gives x - 1, which the entry's other fields make up for
-      table.frequency[s] = 1;
-      table.reciprocal[s] = ~0u;
-      table.start[s] = start - 1;
-    } else {  // rounded up: exact for all states of this frequency (checked by make_rans_tables.py)
-      table.frequency[s] = f | (log2 - 1) << 16;
-      table.reciprocal[s] = static_cast<uint32_t>(((1ull << (log2 + 31)) + f - 1) / f);
-      table.start[s] = start;
-    }
+    // Rounded up: exact for all states of this frequency (make_rans_tables.py sees to it). For 1 it would need 33 bits:
+    // with 32 of them the quotient is x - 1 and the remainder 1, and the entry makes up for it.
+    table.reciprocal[s] = f == 1 ? ~0u : static_cast<uint32_t>(((1ull << (log2 + 31)) + f - 1) / f);
+    const uint32_t shift = f == 1 ? 0 : log2 - 1;
+    table.division[s] = f | shift << precision | entry_start(start, f) << (precision + 4);
     start += f;
   }
 }
@@ -78,10 +79,11 @@ void set_slots(DecodeTable& decode, EncodeTable& encode, const uint16_t* frequen
     const int rank = own ? place : place + layout.offset[bucket];
     const uint32_t f = frequencies[symbol];
     decode.slot[slot] = static_cast<uint32_t>(symbol) | f << 6 | static_cast<uint32_t>(rank) << 17;
-    if (f == 1)  // quotient x - 1 and remainder 1 instead of x and 0
-      encode.slot[encode.start[symbol] + 1] = static_cast<uint16_t>(slot + slot_count);
+    const uint32_t start = encode.division[symbol] >> (precision + 4);
+    if (f == 1)
+      encode.slot[start + 1] = static_cast<uint16_t>(slot + slot_count);
     else
-      encode.slot[encode.start[symbol] + rank] = static_cast<uint16_t>(slot);
+      encode.slot[start + static_cast<uint32_t>(rank)] = static_cast<uint16_t>(slot);
   }
 }
 

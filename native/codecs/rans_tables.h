@@ -15,10 +15,10 @@ struct DecodeTable {
 };
 
 struct EncodeTable {
-  uint32_t frequency[symbol_count];   // frequency | shift of the division << 16
+  uint32_t division[symbol_count];    // frequency | shift << 11 | start of the symbol's entries in `slot` << 15
   uint32_t reciprocal[symbol_count];  // x / frequency = mulhi(x, reciprocal) >> shift
-  uint32_t start[symbol_count];       // of the symbol's entries in `slot`
-  uint16_t slot[slot_count + 2];      // from (symbol, rank) to the slot; two more, as a gather may read past the last
+  uint16_t
+      slot[slot_count + 3];  // from (symbol, rank) to the slot; more than there are, as a gather may read past the last
   uint32_t escape;
 };
 

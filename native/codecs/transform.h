@@ -1,5 +1,5 @@
-// Between an element's bits and the words that are coded: prediction, zigzag, and the exponent's place on top (FORMAT.md, section 3.4).
-// Each function stands beside its inverse.
+// Between an element's bits and the words that are coded: prediction, zigzag, and the exponent's place on top
+// (FORMAT.md, section 3.4). Each function stands beside its inverse.
 #pragma once
 #include "codecs/chunk.h"
 #include "codecs/element_types.h"
@@ -44,7 +44,10 @@ struct ExponentFields {
   uint32_t base;
 
   ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& head)
-      : mantissa(element.mantissa_bits), exponent(element.exponent_bits), drop(head.drop), base(static_cast<uint32_t>(head.base)) {}
+      : mantissa(element.mantissa_bits),
+        exponent(element.exponent_bits),
+        drop(head.drop),
+        base(static_cast<uint32_t>(head.base)) {}
 
   template <class Word>
   ARRCOMP_METHOD Word split(Word bits) const {

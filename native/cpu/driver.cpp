@@ -57,7 +57,8 @@ uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int 
   const auto place = [&](int worker) { return out + shares.begin(worker) * job.plan.group_capacity(); };
   run(shares.workers, [&](int worker) {
     const auto w = static_cast<size_t>(worker);
-    written[w] = machine.encode_groups(job, shares.begin(worker), shares.end(worker), place(worker), sizes, scratch[w].get());
+    written[w] =
+        machine.encode_groups(job, shares.begin(worker), shares.end(worker), place(worker), sizes, scratch[w].get());
   });
   uint64_t total = written[0];
   for (int worker = 1; worker < shares.workers; ++worker) {

@@ -33,8 +33,10 @@ struct Machine {
   // The smallest and largest finite value among elements [first, first + count), widened into `range`.
   void (*widen_range)(const EncodeJob& job, uint64_t first, uint64_t count, double range[2]);
 
-  // Encodes groups [begin, end) one after the other to `out`; their sizes go to sizes[begin .. end). Returns the bytes written.
-  uint64_t (*encode_groups)(const EncodeJob& job, uint64_t begin, uint64_t end, uint8_t* out, uint32_t* sizes, void* scratch);
+  // Encodes groups [begin, end) one after the other to `out`; their sizes go to sizes[begin .. end). Returns the bytes
+  // written.
+  uint64_t (*encode_groups)(const EncodeJob& job, uint64_t begin, uint64_t end, uint8_t* out, uint32_t* sizes,
+                            void* scratch);
 
   // Decodes groups [begin, end); false where one is corrupt.
   bool (*decode_groups)(const DecodeJob& job, uint64_t begin, uint64_t end);

@@ -100,7 +100,8 @@ struct ScratchLayout {
 __global__ void head_kernel(EncodeArguments a, Settings settings) {
   double bound = settings.kind == BoundKind::absolute ? settings.bound : 0.0;
   if (settings.kind == BoundKind::relative)
-    bound = relative_bound(settings.bound, number_of_order_key(~a.head->range_keys[0]), number_of_order_key(a.head->range_keys[1]));
+    bound = relative_bound(settings.bound, number_of_order_key(~a.head->range_keys[0]),
+                           number_of_order_key(a.head->range_keys[1]));
   if (!is_quantizable(a.plan.element, bound)) bound = 0;
   a.head->bound = bound;
   a.head->length = a.plan.groups_offset();
@@ -134,8 +135,8 @@ Status scratch_bytes(const Plan& plan, int device, uint64_t& bytes) {
   return Status::ok;
 }
 
-Status encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, void* scratch, void* stream_handle,
-              int device) {
+Status encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, void* scratch,
+              void* stream_handle, int device) {
   const DeviceGuard guard(device);
   if (guard.error() != cudaSuccess) return fail(Status::unavailable, "no such CUDA device", guard.error());
   const auto stream = static_cast<cudaStream_t>(stream_handle);
@@ -168,8 +169,8 @@ Status encode(const Plan& plan, const Settings& settings, const void* source, ui
   return error == cudaSuccess ? Status::ok : fail(Status::failed, "launching the encoder", error);
 }
 
-Status decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, uint32_t* status, void* stream_handle,
-              int device) {
+Status decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, uint32_t* status,
+              void* stream_handle, int device) {
   const DeviceGuard guard(device);
   if (guard.error() != cudaSuccess) return fail(Status::unavailable, "no such CUDA device", guard.error());
   const auto stream = static_cast<cudaStream_t>(stream_handle);

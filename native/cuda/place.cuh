@@ -1,5 +1,6 @@
-// Where a group's bytes go is known once the sizes of all groups before it are: found in the same launch by decoupled look-back
-// (D. Merrill and M. Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", NVIDIA NVR-2016-002), a warp for each group.
+// Where a group's bytes go is known once the sizes of all groups before it are: found in the same launch by decoupled
+// look-back (D. Merrill and M. Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back", NVIDIA
+// NVR-2016-002), a warp for each group.
 #pragma once
 #include "lanes/lanes.h"
 
@@ -11,11 +12,12 @@ constexpr uint64_t is_total = uint64_t{2} << 62;
 constexpr uint64_t entry_value = is_size - 1;
 
 ARRCOMP_INLINE void publish(uint64_t* entries, uint64_t group, uint64_t entry) {
-  if (leader()) atomicExch(reinterpret_cast<unsigned long long*>(entries + group), static_cast<unsigned long long>(entry));
+  if (leader())
+    atomicExch(reinterpret_cast<unsigned long long*>(entries + group), static_cast<unsigned long long>(entry));
 }
 
-// The sizes of all groups before `group`, whose own is `size`. Groups are taken in order (atomic ticket), so that every warp waited for
-// runs already.
+// The sizes of all groups before `group`, whose own is `size`. Groups are taken in order (atomic ticket), so that every
+// warp waited for runs already.
 ARRCOMP_INLINE uint64_t place(uint64_t* entries, uint64_t group, uint32_t size) {
   if (group == 0) {
     publish(entries, 0, is_total | size);

@@ -19,8 +19,8 @@ typedef uint32_t u32half __attribute__((vector_size(register_bytes / 2)));
 
 constexpr u32r lane_bits = {1, 2, 4, 8, 16, 32, 64, 128};
 
-// For every mask of 8 lanes: the lanes of its bits, ascending (compress), and each lane's place among them, with the sign
-// bit set where the lane is in the mask (expand). For every mask of 4 lanes, the mask with each bit doubled.
+// For every mask of 8 lanes: the lanes of its bits, ascending (compress), and each lane's place among them, with the
+// sign bit set where the lane is in the mask (expand). For every mask of 4 lanes, the mask with each bit doubled.
 struct Permutations {
   int8_t compress[256][8];
   int8_t expand[256][8];
@@ -218,6 +218,9 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 
 }  // namespace arrcomp::avx2
 
-#include "generic.h"
+// Each needs those before it.
+// clang-format off
 #include "maskless.h"
 #include "words.h"
+#include "generic.h"
+// clang-format on

@@ -228,5 +228,8 @@ ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)_mm512_lzcnt
 
 }  // namespace arrcomp::avx512
 
-#include "generic.h"
+// Each needs those before it.
+// clang-format off
 #include "words.h"
+#include "generic.h"
+// clang-format on

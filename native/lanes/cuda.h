@@ -1,4 +1,5 @@
-// The CUDA machine: a warp, a thread a lane. All 32 threads call each function together. Blocks count their threads along x.
+// The CUDA machine: a warp, a thread a lane. All 32 threads call each function together. Blocks count their threads
+// along x.
 #pragma once
 #include <cstdint>
 
@@ -23,6 +24,7 @@ ARRCOMP_INLINE int lane() { return threadIdx.x & 31; }
 ARRCOMP_INLINE bool leader() { return lane() == 0; }
 ARRCOMP_INLINE void sync() { __syncwarp(); }
 ARRCOMP_INLINE void prefetch(const void*) {}  // other warps hide the latency
+ARRCOMP_INLINE void prefetch_to_write(const void*) {}
 ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) {
   for (uint32_t i = lane(); i < bytes / 2; i += 32) ((uint16_t*)to)[i] = ((const uint16_t*)from)[i];
 }

@@ -1,6 +1,6 @@
 // What the machines of a CPU share: 32 lanes are a few registers of the compiler's vector type, and what works lane by
-// lane is one operator or one of the machine's register functions on each of them. Each such machine includes this once,
-// after its register functions (those on u32r and its kin), hence no guard.
+// lane is one operator or one of the machine's register functions on each of them. Each such machine includes this
+// once, after its register functions (those on u32r and its kin), hence no guard.
 
 // The loops are unrolled whole, so that the registers of a value never become an array in memory.
 #undef ARRCOMP_EACH
@@ -27,6 +27,7 @@ using F64 = Lanes<double>;
 ARRCOMP_INLINE void sync() {}
 ARRCOMP_INLINE bool leader() { return true; }
 ARRCOMP_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
+ARRCOMP_INLINE void prefetch_to_write(const void* p) { __builtin_prefetch(p, 1, 2); }
 ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) { __builtin_memcpy(to, from, bytes); }
 
 // --- values and memory

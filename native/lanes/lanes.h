@@ -4,15 +4,16 @@
 //   plain.h   compiler vectors, any CPU       avx2.h, avx512.h   x86-64       cuda.h   one warp
 //
 // Include this file with ARRCOMP_MACHINE defined as plain, avx2, avx512 or cuda: all of it lands in the namespace
-// arrcomp::ARRCOMP_MACHINE. A program, or a translation unit, may hold several machines: define ARRCOMP_MACHINE anew and
-// include this file again. Its functions are ARRCOMP_INLINE: always inlined, and never shared between translation units,
-// which are compiled for different instruction sets.
+// arrcomp::ARRCOMP_MACHINE. A program, or a translation unit, may hold several machines: define ARRCOMP_MACHINE anew
+// and include this file again. Its functions are ARRCOMP_INLINE: always inlined, and never shared between translation
+// units, which are compiled for different instruction sets.
 //
-// A value that is not a lane type (a pointer, a count, the result of `any`) is *uniform*: the same in all lanes. On a GPU
-// all 32 threads of the warp call every function together. Memory that other lanes have written is read only after
+// A value that is not a lane type (a pointer, a count, the result of `any`) is *uniform*: the same in all lanes. On a
+// GPU all 32 threads of the warp call every function together. Memory that other lanes have written is read only after
 // `sync()`.
 //
 //   constants   int streams            how many independent streams to interleave to hide latency
+//               int rows_at_once       rows that a loop keeps in variables: 8, or 1 where registers have no addresses
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
 //
 //   types       Mask  U32  U64  F32  F64  Table64        U32::scalar is uint32_t, and so on
@@ -30,20 +31,20 @@
 //               or_all(x) max_all(x)   over the lanes, uniform
 //               compress(p, x, m)      appends the lanes of m, ascending, at p; returns the new end (writes up to 32
 //                                      words from p on)
-//               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the new p
-//                                      (reads up to 32 words from p on)
+//               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
+//                                      new p (reads up to 32 words from p on)
 //   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x)
 //               sum(x) modulo 2^32, min_all(x), uniform
-//               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2 bytes
-//                                      past t[i]
+//               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2
+//                                      bytes past t[i]
 //               table(const uint32_t[64]) -> Table64, which may refer to its argument;  lookup(t, i) with i below 64
 //   U64         lo(x) hi(x) -> U32, join(lo, hi) -> U64,  bit_length(x) -> U32
 //   words       append(uint16_t* p, x, m)              appends the low 16 bits of m's lanes, ascending; returns the new
 //                                      end (writes up to 32 words from p on)
-//               take(const uint16_t* p, U32& x, m)     moves p down by count(m); from there on the lanes of m, ascending,
-//                                      take a word w each: x = (x << 16) | w; returns the new p (reads up to 32 words
-//                                      from the new p on)
+//               take(const uint16_t* p, U32& x, m)     moves p down by count(m); from there on the lanes of m,
+//                                      ascending, take a word w each: x = (x << 16) | w; returns the new p (reads up
+//                                      to 32 words from the new p on)
 //   F32, F64    + - *  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
 //               min(x, y) = y < x ? y : x     max(x, y) = x < y ? y : x
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
@@ -51,7 +52,9 @@
 //               to_float(u)            of an int32, rounded to nearest even
 //               from_half(u) -> F32    exact, of float16 bits (NaN to some NaN)
 //               to_half(f) -> U32      float16 bits, rounded to nearest even (NaN to some NaN)
-//   warp        sync()  leader(): true in one lane only, for uniform stores
+//   warp        sync()  leader()       true in one lane only, for uniform stores
+//               copy_bytes(to, from, n)     all even, the two apart
+//               prefetch(p)            p is read soon, or may be no address at all
 //
 // Arithmetic expects the default floating-point environment: rounding to nearest even, subnormals kept.
 // There is no guard here: each machine's header has its own.

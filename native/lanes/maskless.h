@@ -1,9 +1,9 @@
-// What machines without mask registers and without wide lookups share (plain, avx2). Included once by each of them, after
-// host.h, hence no guard.
+// What machines without mask registers and without wide lookups share (plain, avx2). Included once by each of them,
+// after host.h, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
-// A mask in both its forms, a bit a lane and all ones in a lane. The compiler drops the form that a caller does not use,
-// so that comparing and selecting need no bits, and appending words needs no vector.
+// A mask in both its forms, a bit a lane and all ones in a lane. The compiler drops the form that a caller does not
+// use, so that comparing and selecting need no bits, and appending words needs no vector.
 struct Mask {
   uint32_t bits;
   U32 lanes;
@@ -76,7 +76,8 @@ struct Table64 {
 ARRCOMP_INLINE Table64 table(const uint32_t* entries) { return {entries}; }
 ARRCOMP_INLINE U32 lookup(Table64 t, U32 i) { return gather(t.entries, i); }
 
-// By the exponent of a float. With the second highest bit gone, the conversion cannot round up to the next power of two.
+// By the exponent of a float. With the second highest bit gone, the conversion cannot round up to the next power of
+// two.
 ARRCOMP_INLINE U32 bit_length(U32 x) {
   U32 exponent = as_bits(to_float(x & (x >> 1 ^ splat<U32>(~0u)))) >> 23;
   U32 length = select(eq(x, splat<U32>(0)), splat<U32>(0), exponent - splat<U32>(126));

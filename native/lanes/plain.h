@@ -1,5 +1,5 @@
-// The plain machine: compiler vectors of 16 bytes, and scalar code for the rest. Right on every CPU, and what the others
-// are tested against.
+// The plain machine: compiler vectors of 16 bytes, and scalar code for the rest. Right on every CPU, and what the
+// others are tested against.
 #pragma once
 #include <cstdint>
 
@@ -157,6 +157,9 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 
 }  // namespace arrcomp::plain
 
-#include "generic.h"
+// Each needs those before it.
+// clang-format off
 #include "maskless.h"
 #include "words.h"
+#include "generic.h"
+// clang-format on

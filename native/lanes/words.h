@@ -1,5 +1,5 @@
-// Appending the lanes of a mask to memory and taking them back, register by register, for the machines of a CPU. Included
-// once by each of them, after its Mask, hence no guard.
+// Appending the lanes of a mask to memory and taking them back, register by register, for the machines of a CPU.
+// Included once by each of them, after its Mask, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
 // The mask's bits of register i.

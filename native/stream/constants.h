@@ -6,8 +6,8 @@ namespace arrcomp {
 
 constexpr int lanes_per_row = 32;
 constexpr int rows_per_chunk = 128;
-constexpr int rows_per_tile = 8;    // one width of the packed coder
-constexpr int rows_per_block = 2;   // one bit of the block mask
+constexpr int rows_per_tile = 8;   // one width of the packed coder
+constexpr int rows_per_block = 2;  // one bit of the block mask
 constexpr int chunk_size = lanes_per_row * rows_per_chunk;
 constexpr int tiles_per_chunk = rows_per_chunk / rows_per_tile;
 constexpr int max_chunks_per_group = 4;

@@ -10,7 +10,7 @@ struct Element {
   uint8_t width;          // bits
   uint8_t exponent_bits;  // 0: an integer
   uint8_t mantissa_bits;
-  bool is_signed;      // integers only
+  bool is_signed;       // integers only
   bool is_quantizable;  // error bounds are offered for it
 
   ARRCOMP_SHARED constexpr bool is_float() const { return exponent_bits != 0; }
@@ -31,8 +31,14 @@ ARRCOMP_SHARED constexpr Element float_element(int exponent_bits, int mantissa_b
 constexpr Element elements[dtype_count] = {
     {},                         // 0 is no dtype
     integer_element(8, false),  // bool
-    integer_element(8, true),   integer_element(8, false),  integer_element(16, true), integer_element(16, false),
-    integer_element(32, true),  integer_element(32, false), integer_element(64, true), integer_element(64, false),
+    integer_element(8, true),
+    integer_element(8, false),
+    integer_element(16, true),
+    integer_element(16, false),
+    integer_element(32, true),
+    integer_element(32, false),
+    integer_element(64, true),
+    integer_element(64, false),
     float_element(5, 10),       // float16
     float_element(8, 7),        // bfloat16
     float_element(8, 23),       // float32

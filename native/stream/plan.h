@@ -1,5 +1,5 @@
-// How an array is cut and how large its payload can get: from the data type and the number of elements alone, so that every
-// caller (CPU, CUDA, shape inference of compilers) comes to the same answer. FORMAT.md, section 3.
+// How an array is cut and how large its payload can get: from the data type and the number of elements alone, so that
+// every caller (CPU, CUDA, shape inference of compilers) comes to the same answer. FORMAT.md, section 3.
 #pragma once
 #include "inline.h"
 #include "stream/constants.h"

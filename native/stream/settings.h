@@ -32,8 +32,9 @@ ARRCOMP_SHARED bool is_quantizable(const Element& element, double bound) {
   return element.is_quantizable && bound >= (element.width == 64 ? 0x1p-1022 : 0x1p-126);
 }
 
-// rel * (largest - smallest finite value), at most the largest finite number. A range above that is taken from halves, which are exact.
-// The two roundings, of up to 2^-53 each, are taken off again: the bound never exceeds the exact product.
+// rel * (largest - smallest finite value), at most the largest finite number. A range above that is taken from halves,
+// which are exact. The two roundings, of up to 2^-53 each, are taken off again: the bound never exceeds the exact
+// product.
 ARRCOMP_SHARED double relative_bound(double rel, double smallest, double largest) {
   if (!(largest > smallest)) return 0.0;
   const double range = largest - smallest;
@@ -42,8 +43,8 @@ ARRCOMP_SHARED double relative_bound(double rel, double smallest, double largest
   return below <= 0x1.fffffffffffffp1023 ? below : 0x1.fffffffffffffp1023;
 }
 
-// Mantissa bits that can be rounded off so that |x - y| <= pointwise * |x|: with b bits kept, rounding to nearest errs by at most
-// 2^-(b + 1) of the value's power of two, which is at most |x|.
+// Mantissa bits that can be rounded off so that |x - y| <= pointwise * |x|: with b bits kept, rounding to nearest errs
+// by at most 2^-(b + 1) of the value's power of two, which is at most |x|.
 ARRCOMP_SHARED int droppable_bits(const Element& element, double pointwise) {
   int kept = 0;
   for (double error = 0.5; kept < element.mantissa_bits && error > pointwise; error *= 0.5) ++kept;

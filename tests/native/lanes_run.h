@@ -30,7 +30,7 @@ struct Values {
 #define uniform(value) put_uniform(slot, (uint64_t)(value))
 #define OPERATION(name, machine, ...)                                                                  \
   ARRCOMP_TEST_FUNCTION void run_##name([[maybe_unused]] const test::Inputs& in, const Values& values, \
-                                        unsigned char* slot) {                                         \
+                                        [[maybe_unused]] unsigned char* slot) {                        \
     [[maybe_unused]] auto [x, y, index, shifts, wide_x, wide_y, f, g, d, e, m, other] = values;        \
     machine;                                                                                           \
   }

@@ -1,6 +1,6 @@
 // Runs every operation of native/lanes/lanes.h on the plain machine and, if LANES_TEST_MACHINE is defined, on that one
-// too, over random and edge inputs, and compares both with straightforward scalar code. Prints a line for each operation
-// that fails, and a summary.
+// too, over random and edge inputs, and compares both with straightforward scalar code. Prints a line for each
+// operation that fails, and a summary.
 //
 //   c++ -std=c++20 -ffp-contract=off -I native -DLANES_TEST_MACHINE=avx2 (the machine's flags) lanes_test.cpp
 //   nvcc -std=c++20 -x cu -I native lanes_test.cpp     (the cuda machine alone)
