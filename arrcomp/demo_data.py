@@ -9,23 +9,25 @@ Nothing is tiled or repeated: a compressor that looks for repetitions finds only
 
 How each array is made:
 
-- A perceptron (784-1024-1024-10, ReLU) is trained for 60 steps of Adam (arXiv:1412.6980) on digits drawn with a 5 x 7 font
-  under random rotation, scale and position on a background of exact zeros. `trained_weights`, `adam_first_moment`,
-  `adam_second_moment` and `gradients` (of the last step) are its parameters' arrays, laid end to end; pixels that no digit
-  reaches leave whole rows of zeros. `trained_weights_bfloat16` is the rounded copy of the weights. `pre_activations` and
-  `activations` are the second hidden layer's before and after ReLU for 1024 digits; `relu_mask` says which are active.
-- An embedding table (8192 tokens x 128) learns the topics of documents whose tokens follow Zipf's law, from the mean of the
-  tanh of its rows and a linear layer. `embedding_gradients` is the table's gradient in the last step: zero rows for tokens that did not occur.
-  `token_counts` holds how often each token occurs in each document.
+- A perceptron (784-1024-1024-10, ReLU) is trained for 60 steps of Adam (arXiv:1412.6980) on digits drawn with a 5 x 7
+  font under random rotation, scale and position on a background of exact zeros. `trained_weights`, `adam_first_moment`,
+  `adam_second_moment` and `gradients` (of the last step) are its parameters' arrays, laid end to end; pixels that no
+  digit reaches leave whole rows of zeros. `trained_weights_bfloat16` is the rounded copy of the weights.
+  `pre_activations` and `activations` are the second hidden layer's before and after ReLU for 1024 digits; `relu_mask`
+  says which are active.
+- An embedding table (8192 tokens x 128) learns the topics of documents whose tokens follow Zipf's law, from the mean of
+  the tanh of its rows and a linear layer. `embedding_gradients` is the table's gradient in the last step: zero rows for
+  tokens that did not occur. `token_counts` holds how often each token occurs in each document.
 - `gaussian_weights` is N(0, 0.02), as layers are initialised.
-- `smooth_field` is a sum of 48 plane waves on a 128 x 128 x 128 grid, amplitudes falling as |k|^(-11/6) (a field whose energy
-  falls by Kolmogorov's law, E(k) ~ k^(-5/3), over a few modes per octave).
+- `smooth_field` is a sum of 48 plane waves on a 128 x 128 x 128 grid, amplitudes falling as |k|^(-11/6) (a field whose
+  energy falls by Kolmogorov's law, E(k) ~ k^(-5/3), over a few modes per octave).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import ml_dtypes
@@ -75,8 +77,8 @@ def demo_arrays(seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     """Make the demonstration arrays, 1 to 2 million values each, about 70 MB together.
 
     Args:
-        seed: a non-negative integer. The same seed gives the same arrays on the same machine; elsewhere the trained ones
-            may differ in the last bits, because matrix products do.
+        seed: a non-negative integer. The same seed gives the same arrays on the same machine; elsewhere the trained
+            ones may differ in the last bits, because matrix products do.
 
     Returns:
         Arrays by name, in C order: float32, except `trained_weights_bfloat16` (ml_dtypes.bfloat16), `relu_mask` (bool)
@@ -152,14 +154,14 @@ class _TrainingState:
 
 def _layer_views(flat: Floats) -> Iterator[tuple[Floats, Floats]]:
     start = 0
-    for inputs, outputs in zip(_LAYERS, _LAYERS[1:], strict=False):
+    for inputs, outputs in pairwise(_LAYERS):
         end = start + inputs * outputs
         yield flat[start:end].reshape(inputs, outputs), flat[end : end + outputs]
         start = end + outputs
 
 
 def _train(rng: np.random.Generator, images: Floats, labels: npt.NDArray[np.int64]) -> _TrainingState:
-    size = sum((inputs + 1) * outputs for inputs, outputs in zip(_LAYERS, _LAYERS[1:], strict=False))
+    size = sum((inputs + 1) * outputs for inputs, outputs in pairwise(_LAYERS))
     state = _TrainingState(*(np.zeros(size, np.float32) for _ in range(4)))
     for weight, _ in state.layers:  # He's initialisation
         weight[:] = rng.standard_normal(weight.shape, dtype=np.float32) * np.float32(np.sqrt(2 / len(weight)))
@@ -185,18 +187,18 @@ def _back_propagate(state: _TrainingState, images: Floats, labels: npt.NDArray[n
 
 def _cross_entropy_gradient(logits: Floats, labels: npt.NDArray[np.int64]) -> Floats:
     """Gradient of the mean cross-entropy by the logits (batch, classes): (softmax - one hot) / batch."""
-    gradient = np.exp(logits - logits.max(axis=1, keepdims=True))
+    gradient: Floats = np.exp(logits - logits.max(axis=1, keepdims=True))
     gradient /= gradient.sum(axis=1, keepdims=True)
     gradient[np.arange(len(labels)), labels] -= 1
     return gradient / np.float32(len(labels))
 
 
 def _adam_step(state: _TrainingState, step: int, rate: float = 1e-3) -> None:
-    """One step of Adam, its decay rates and epsilon as published (algorithm 1, in the form of section 2's last lines)."""
+    """One step of Adam, its decay rates and epsilon as published (algorithm 1, as section 2's last lines write it)."""
     state.first_moment += np.float32(0.1) * (state.gradients - state.first_moment)
     state.second_moment += np.float32(0.001) * (np.square(state.gradients) - state.second_moment)
-    corrected_rate = rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step)
-    state.parameters -= np.float32(corrected_rate) * state.first_moment / (np.sqrt(state.second_moment) + np.float32(1e-8))
+    corrected_rate = np.float32(rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step))
+    state.parameters -= corrected_rate * state.first_moment / (np.sqrt(state.second_moment) + np.float32(1e-8))
 
 
 def _text_arrays(rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
@@ -215,7 +217,7 @@ def _text_arrays(rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
 
 
 def _write_documents(rng: np.random.Generator) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Counts (documents, vocabulary) and topics (documents,); a topic makes its own eighth of the tokens more frequent."""
+    """Counts (documents, vocabulary) and topics (documents,); a topic makes its own eighth of the tokens commoner."""
     rank = np.arange(1, _VOCABULARY + 1)
     topics = rng.integers(0, _TOPICS, _DOCUMENTS)
     probability = np.where(rank % _TOPICS == topics[:, None], 4, 1) / rank
@@ -224,9 +226,10 @@ def _write_documents(rng: np.random.Generator) -> tuple[npt.NDArray[np.int32], n
 
 
 def _smooth_field(rng: np.random.Generator, side: int, modes: int) -> Floats:
-    """Real part of the sum of a exp(i k.r) over random wave vectors k, at most 8 periods along an axis, on the unit cube."""
+    """Real part of the sum of a exp(i k.r) over random wave vectors k, at most 8 periods an axis, on the unit cube."""
     wave = rng.normal(0, 3, (modes, 3)).clip(-8, 8)
     amplitude = np.linalg.norm(wave, axis=1) ** (-11 / 6) * np.exp(2j * np.pi * rng.random(modes))
-    along = np.exp(2j * np.pi * wave[:, :, None] * np.linspace(0, 1, side))  # (modes, axis, side): a plane wave is separable
+    # A plane wave is separable: along is (modes, axis, side).
+    along = np.exp(2j * np.pi * wave[:, :, None] * np.linspace(0, 1, side))
     plane = np.einsum("m,mx,my->xym", amplitude, along[:, 0], along[:, 1]).astype(np.complex64)
     return np.ascontiguousarray((plane @ along[:, 2].astype(np.complex64)).real)

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arrcomp
-from arrcomp import _core, arrays, dtypes
+from arrcomp import _core, arrays, device, dtypes
 from arrcomp.codecs import Codec
 from arrcomp.demo_data import demo_arrays
 from gpu_device import MOST_CALLS, Gpu, driver
@@ -304,7 +304,8 @@ def describe(gpu: Gpu) -> dict[str, Any]:
     """The machine."""
     host = {"host": platform.machine(), "instruction_set": _core.instruction_set()}
     versions = {"python": platform.python_version(), "arrcomp": arrcomp.__version__}
-    return gpu.framework.machine() | versions | host | {"nvidia_smi": driver()}
+    machine: dict[str, Any] = gpu.framework.machine()
+    return machine | versions | host | {"nvidia_smi": driver()}
 
 
 def is_wrong(report: dict[str, Any]) -> bool:
@@ -320,12 +321,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--device", type=int, default=0, metavar="N", help="number of the CUDA device (default: 0)")
     options = parser.parse_args(arguments)
     report: dict[str, Any] = {"machine": {}, "copy": [], "cases": [], "sizes": [], "calls": {}, "graph": {}}
-    copied = values_of(WEIGHTS, (256 if options.quick else 512) * MEBIBYTE)
     try:
-        gpu = Gpu(options.device, copied, samples=10 if options.quick else 20)
+        memory = device.memory("", options.device)
     except arrcomp.DeviceUnavailableError as error:
         print(f"No GPU to measure: {error}.", file=sys.stderr)
         return 2
+    copied = values_of(WEIGHTS, (256 if options.quick else 512) * MEBIBYTE)
+    gpu = Gpu(memory, copied, samples=10 if options.quick else 20)
     report["machine"] = describe(gpu)
     print("\n".join(f"{key}: {value}" for key, value in report["machine"].items() if key != "nvidia_smi"))
     print("\n".join(report["machine"]["nvidia_smi"]))

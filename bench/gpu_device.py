@@ -13,7 +13,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from arrcomp import arrays, device
+from arrcomp import arrays
+from arrcomp.device import Memory
 
 Array = NDArray[Any]
 Call = Callable[[], None]
@@ -129,9 +130,8 @@ def statistics_of(samples: Sequence[float]) -> dict[str, Any]:
 class Gpu:
     """A device with the memory and events to measure it."""
 
-    def __init__(self, index: int, copied: Array, samples: int) -> None:
-        self.memory = device.memory("", index)
-        self.framework = FRAMEWORKS[self.memory.framework](index)
+    def __init__(self, memory: Memory, copied: Array, samples: int) -> None:
+        self.memory, self.framework = memory, FRAMEWORKS[memory.framework](memory.index)
         self.samples, self.copy_nbytes, self.lead_copies = samples, copied.nbytes, 1
         self._from, self._to = self.put(copied), self.memory.empty(copied.nbytes)
         self.lead_copies = math.ceil(LEAD_SECONDS / self.time([self.copy])["seconds"])

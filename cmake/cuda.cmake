@@ -38,11 +38,11 @@ endfunction()
 function(arrcomp_cuda_target name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/native")
   set_target_properties(${name} PROPERTIES
+    CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
     CUDA_VISIBILITY_PRESET hidden
     CUDA_RUNTIME_LIBRARY Static)
-  # The standard is named here because CMake 3.25 does not know CUDA_STANDARD 20.
   target_compile_options(${name} PRIVATE
-    -std=c++20 -fmad=false -Xfatbin=-compress-all -Xcompiler=-ffp-contract=off,-Wall,-Wextra)
+    -fmad=false -Xfatbin=-compress-all -Xcompiler=-ffp-contract=off,-Wall,-Wextra)
   if(ARRCOMP_WERROR)
     target_compile_options(${name} PRIVATE "SHELL:-Werror all-warnings" -Xcompiler=-Werror)
   else()

@@ -168,4 +168,87 @@ ARRCOMP_PART int choose_shift(const typename Word::scalar* words, int rows, int 
   return shift;
 }
 
+// Twice the bits that a zero costs where the others' shift is k: k and about 1.5 for its symbol. Nothing without a
+// shift, as a table then serves.
+template <class Word>
+ARRCOMP_PART int zero_shift_cost(const typename Word::scalar* words, int rows) {
+  U32 lengths = splat<U32>(0);
+  int nonzero = 0;
+  for (int r = 0; r < rows; r += sample_stride(rows)) {
+    const Word u = load(words + r * lanes_per_row);
+    lengths = lengths + bit_length(u);
+    nonzero += count(ne(u, splat<Word>(0)));
+  }
+  const int shift = nonzero == 0 ? 0 : (static_cast<int>(sum(lengths)) * 4 / nonzero - 10) / 4;  // mean length less 2.5
+  return shift > 0 ? 2 * shift + 3 : 0;
+}
+
+// Twice the bits of a zero among exponents: an escape, its word and the raw bits.
+ARRCOMP_INLINE int zero_escape_cost(const Element& element, const ChunkHead& head) {
+  return 2 * (precision + 16 + element.mantissa_bits + 1 - head.drop);
+}
+
+// A sample of float bits, as the choice between exponents and differences sees it.
+struct FloatSample {
+  uint32_t samples = 0, nonzero = 0;
+  uint32_t exponents = 0;  // their sum
+  uint32_t lengths = 0;    // of the differences of ordered floats, summed
+};
+
+template <class Word>
+ARRCOMP_INLINE U32 exponent_of(Word bits, const Element& element) {
+  return low_half(bits >> element.mantissa_bits & ones<Word>(element.exponent_bits));
+}
+
+template <class Word>
+ARRCOMP_PART FloatSample sample_floats(const typename Word::scalar* values, int rows, const Element& element) {
+  FloatSample sample;
+  U32 exponents = splat<U32>(0), lengths = splat<U32>(0);
+  for (int r = 0; r < rows; r += sample_stride(rows), sample.samples += lanes_per_row) {
+    const Word x = load(values + r * lanes_per_row);
+    const Word before = previous_elements<Word>(values, r);
+    const Word step = order_floats(x, element.width) - order_floats(before, element.width);
+    lengths = lengths + bit_length(fold(step, false, element.width));
+    exponents = exponents + exponent_of(x, element);
+    sample.nonzero += static_cast<uint32_t>(count(ne(x, splat<Word>(0))));
+  }
+  sample.exponents = sum(exponents);
+  sample.lengths = sum(lengths);
+  return sample;
+}
+
+// Differences of exponents are counted down from here: 6 above the mean, or 16 where more than 1 in 512 exponents would
+// be above that.
+template <class Word>
+ARRCOMP_PART uint32_t exponent_base(const FloatSample& sample, const typename Word::scalar* values, int rows,
+                                    const Element& element) {
+  const uint32_t mean = sample.exponents / (sample.nonzero > 0 ? sample.nonzero : 1);  // zeros add nothing to the sum
+  uint32_t above = 0;
+  for (int r = 0; r < rows; r += sample_stride(rows))
+    above +=
+        static_cast<uint32_t>(count(lt(splat<U32>(mean + 6), exponent_of(load(values + r * lanes_per_row), element))));
+  return mean + (element.exponent_bits > 4 && above * 512 > sample.samples ? 16 : 6);
+}
+
+// Chooses between coding a chunk's exponents (true: the head says how) and the differences of its ordered floats.
+template <class Word>
+ARRCOMP_PART bool choose_exponent(ChunkHead& head, const typename Word::scalar* values, int rows,
+                                  const Element& element) {
+  Word all = splat<Word>(0);
+  for (int r = 0; r < rows; ++r) all = all | load(values + r * lanes_per_row);
+  const uint64_t bits = or_all(all);
+  int drop = 0;
+  while (drop < element.mantissa_bits && (bits >> drop & 1) == 0) ++drop;
+
+  const FloatSample sample = sample_floats<Word>(values, rows, element);
+  const uint32_t exponent_cost =
+      sample.nonzero * (element.mantissa_bits + 3u - drop) + (sample.samples - sample.nonzero) / 4;
+  if (sample.lengths <= exponent_cost) return false;
+  head.transform = Transform::exponent;
+  head.drop = drop;
+  head.base = exponent_base<Word>(sample, values, rows, element);
+  head.has_base = true;
+  return true;
+}
+
 }  // namespace arrcomp::ARRCOMP_MACHINE

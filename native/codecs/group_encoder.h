@@ -123,11 +123,7 @@ class GroupEncoder {
     }
     sync();
     if (context_.element.is_float()) {
-      if (!prefers_differences()) {
-        head_.transform = Transform::exponent;
-        return;
-      }
-      head_.drop = 0;
+      if (choose_exponent<Word>(head_, memory_.values, rows_, context_.element)) return;
       for (int r = 0; r < rows_; ++r) store(row_of(r), order_floats(load(row_of(r)), T::width));
       sync();
       head_.difference = true;
@@ -155,42 +151,6 @@ class GroupEncoder {
       store(row_of(r), bits);
     }
     return true;
-  }
-
-  // Finds base and drop for coding exponents; true where differences of ordered floats look cheaper.
-  ARRCOMP_PART bool prefers_differences() {
-    const Element& element = context_.element;
-    Word all = splat<Word>(0);
-    for (int r = 0; r < rows_; ++r) all = all | load(row_of(r));
-    const uint64_t bits = or_all(all);
-    while (head_.drop < element.mantissa_bits && (bits >> head_.drop & 1) == 0) ++head_.drop;
-
-    U32 exponents = splat<U32>(0), lengths = splat<U32>(0);
-    uint32_t samples = 0, nonzero = 0;
-    for (int r = 0; r < rows_; r += sample_stride(rows_), samples += lanes_per_row) {
-      const Word x = load(row_of(r));
-      const Word step = order_floats(x, T::width) - order_floats(previous_elements<Word>(memory_.values, r), T::width);
-      lengths = lengths + bit_length(fold(step, false, T::width));
-      exponents = exponents + low_half(x >> element.mantissa_bits & ones<Word>(element.exponent_bits));
-      nonzero += static_cast<uint32_t>(count(ne(x, splat<Word>(0))));
-    }
-    const uint32_t exponent_cost = nonzero * (element.mantissa_bits + 3u - head_.drop) + (samples - nonzero) / 4;
-    head_.base = exponent_base(sum(exponents) / (nonzero > 0 ? nonzero : 1), samples);  // zeros add nothing to the sum
-    head_.has_base = true;
-    return sum(lengths) <= exponent_cost;
-  }
-
-  // Differences are counted down from here: 6 above the mean, or 16 where more than 1 in 512 exponents would be above
-  // that.
-  ARRCOMP_PART uint64_t exponent_base(uint32_t mean, uint32_t samples) {
-    const Element& element = context_.element;
-    const U32 near = splat<U32>(mean + 6);
-    uint32_t above = 0;
-    for (int r = 0; r < rows_; r += sample_stride(rows_)) {
-      const U32 exponent = low_half(load(row_of(r)) >> element.mantissa_bits & ones<Word>(element.exponent_bits));
-      above += static_cast<uint32_t>(count(lt(near, exponent)));
-    }
-    return mean + (element.exponent_bits > 4 && above * 512 > samples ? 16 : 6);
   }
 
   // ---- values to words ----
@@ -253,7 +213,7 @@ class GroupEncoder {
     const int dead = (rows_ + rows_per_block - 1) / rows_per_block - live_blocks();
     const int places = all - dead * rows_per_block * lanes_per_row;
     const int zeros = places - nonzero_;
-    const int zero_cost = exponent ? zero_escape_cost() : zero_shift_cost();
+    const int zero_cost = exponent ? zero_escape_cost(context_.element, head_) : zero_cost_of_shift();
     if (zeros > 0 && zeros * zero_cost > 2 * places + 128) {
       head_.mask = MaskKind::values;
     } else if (dead >= 16 || (dead > 0 && exponent)) {
@@ -261,25 +221,9 @@ class GroupEncoder {
     }
   }
 
-  // Twice the bits of a zero among exponents: an escape, its word and the raw bits.
-  ARRCOMP_METHOD int zero_escape_cost() const {
-    return 2 * (precision + 16 + context_.element.mantissa_bits + 1 - head_.drop);
-  }
-
-  // Twice the bits that a zero costs where the others' shift is k: k and about 1.5 for its symbol; nothing without a
-  // shift, as a table then serves.
-  ARRCOMP_PART int zero_shift_cost() {
-    if (nonzero_ * 8 > rows_ * lanes_per_row * 7) return 0;
-    U32 lengths = splat<U32>(0);
-    int samples = 0;
-    for (int r = 0; r < rows_; r += sample_stride(rows_)) {
-      const Word u = load(row_of(r));
-      lengths = lengths + bit_length(u);
-      samples += count(ne(u, splat<Word>(0)));
-    }
-    const int shift =
-        samples == 0 ? 0 : (static_cast<int>(sum(lengths)) * 4 / samples - 10) / 4;  // mean length less 2.5
-    return shift > 0 ? 2 * shift + 3 : 0;
+  ARRCOMP_METHOD int zero_cost_of_shift() {
+    const bool few_zeros = nonzero_ * 8 > rows_ * lanes_per_row * 7;
+    return few_zeros ? 0 : zero_shift_cost<Word>(memory_.values, rows_);
   }
 
   // Leaves only the coded words, in full rows.

@@ -1,4 +1,4 @@
-#include "cuda/kernels.cuh"
+#include "cuda/launches.cuh"
 
 namespace arrcomp::cuda {
 const Kernels bits8_kernels = kernels_of<Bits8>();

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "cuda/head.h"
 #include "cuda/launch.h"
-#include "cuda/range_key.h"
-#include "stream/payload.h"
 
 namespace arrcomp::cuda {
 namespace {
@@ -96,20 +95,7 @@ struct ScratchLayout {
   }
 };
 
-// Writes the payload's head, with the bound that follows from the range where that is asked for.
-__global__ void head_kernel(EncodeArguments a, Settings settings) {
-  double bound = settings.kind == BoundKind::absolute ? settings.bound : 0.0;
-  if (settings.kind == BoundKind::relative)
-    bound = relative_bound(settings.bound, number_of_order_key(~a.head->range_keys[0]),
-                           number_of_order_key(a.head->range_keys[1]));
-  if (!is_quantizable(a.plan.element, bound)) bound = 0;
-  a.head->bound = bound;
-  a.head->length = a.plan.groups_offset();
-  const PayloadHead head = PayloadHead::of(a.plan, bound);
-  memcpy(a.payload, &head, sizeof head);
-  for (uint64_t b = payload_head_bytes + a.plan.groups * a.plan.directory_entry_bytes; b < a.plan.groups_offset(); ++b)
-    a.payload[b] = 0;
-}
+__global__ void head_kernel(EncodeArguments arguments, Settings settings) { write_head(arguments, settings); }
 
 }  // namespace
 

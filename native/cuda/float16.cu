@@ -1,4 +1,4 @@
-#include "cuda/kernels.cuh"
+#include "cuda/launches.cuh"
 
 namespace arrcomp::cuda {
 const Kernels float16_kernels = kernels_of<Float16>();

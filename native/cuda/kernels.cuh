@@ -1,10 +1,10 @@
-// The codecs as kernels: one warp encodes or decodes one group. Included by one .cu file for each element type.
+// The codecs as kernels: one warp encodes or decodes one group.
 #pragma once
 #define ARRCOMP_MACHINE cuda
 #include "codecs/group_decoder.h"
 #include "codecs/group_encoder.h"
 #include "codecs/value_range.h"
-#include "cuda/launch.h"
+#include "cuda/arguments.h"
 #include "cuda/place.cuh"
 #include "cuda/range_key.h"
 #include "stream/payload.h"
@@ -75,25 +75,6 @@ __global__ void __launch_bounds__(threads_per_block, least_blocks) range_kernel(
       atomicMax(reinterpret_cast<unsigned long long*>(&a.head->range_keys[1]), order_key(range[1]));
     }
   }
-}
-
-template <class T>
-cudaError_t resident_blocks(int& blocks) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, encode_kernel<T>, threads_per_block, 0);
-}
-
-template <class T>
-constexpr Kernels kernels_of() {
-  return {sizeof(MemoryOf<T>), resident_blocks<T>,
-          [](const EncodeArguments& a, int blocks, cudaStream_t stream) {
-            range_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-          },
-          [](const EncodeArguments& a, int blocks, cudaStream_t stream) {
-            encode_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-          },
-          [](const DecodeArguments& a, int blocks, cudaStream_t stream) {
-            decode_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-          }};
 }
 
 }  // namespace arrcomp::cuda

@@ -194,17 +194,21 @@ ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(0x7fffff
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~(uint64_t)0 >> 1)); }
 ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
 ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }
+#ifdef __CUDACC__
 // As instructions: the header of CUDA's half type would slow the compilation of every file.
-ARRCOMP_INLINE F32 from_half(U32 x) {
-  F32 f;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(f.v) : "h"((uint16_t)x.v));
+ARRCOMP_INLINE float float_of_half(uint16_t h) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
   return f;
 }
-ARRCOMP_INLINE U32 to_half(F32 f) {
+ARRCOMP_INLINE uint16_t half_of_float(float f) {
   uint16_t h;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f.v));
-  return {h};
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
 }
+#endif  // elsewhere they come, like the intrinsics, from what emulates a warp
+ARRCOMP_INLINE F32 from_half(U32 x) { return {float_of_half((uint16_t)x.v)}; }
+ARRCOMP_INLINE U32 to_half(F32 f) { return {half_of_float(f.v)}; }
 
 // --- across the lanes
 

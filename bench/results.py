@@ -1,0 +1,107 @@
+"""Measures everything that bench/run.py can, and writes results.json, results.png and RESULTS.md beside this file.
+
+pip install -r bench/requirements.txt
+python bench/results.py                          about five minutes
+python bench/results.py --quick --output /tmp    a few small arrays
+python bench/results.py --redraw                 picture and page again, from results.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import cpuinfo
+from rich.console import Console
+
+import peers
+from arrcomp import machine
+from data import GAUSSIAN, MINILM, Subject, standard_subjects
+from measure import Result
+from plot import plot
+from report import markdown
+from run import run, tasks
+
+_VERSIONS = ("arrcomp", "numpy", "ml_dtypes", *peers.LIBRARIES)
+
+
+def measured(quick: bool) -> dict[str, Any]:
+    """All results, and the conditions under which they came about."""
+    console = Console(stderr=True)
+    start, load = time.monotonic(), os.getloadavg()[0]
+    subjects = standard_subjects(quick)
+    results = list(run(tasks(subjects), console))
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "minutes": (time.monotonic() - start) / 60,
+        "load": [load, os.getloadavg()[0]],
+        "machine": _machine(),
+        "versions": {name: _version(name) for name in _VERSIONS},
+        "arrays": {subject.name: _about(subject) for subject in subjects},
+        "results": [dataclasses.asdict(result) for result in results],
+    }
+
+
+def _machine() -> dict[str, str]:
+    processor = cpuinfo.get_cpu_info()
+    return {
+        "processor": f"{processor.get('brand_raw', 'unknown')} ({platform.machine()})",
+        "cores": str(machine.thread_count(None)),
+        "instruction sets": ", ".join(machine.instruction_sets()),
+        "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "missing"
+
+
+def _about(subject: Subject) -> str:
+    values = subject.values
+    shape = " x ".join(map(str, values.shape))
+    return f"{subject.description}; {values.dtype}, {shape}, {values.nbytes / 1e6:.1f} MB"
+
+
+def draw(results: Sequence[Result], path: Path) -> None:
+    """The picture of the trained network, or of Gaussian weights without it."""
+    arrays = [name for name in (MINILM, GAUSSIAN) if any(result.array == name for result in results)]
+    rows = []
+    for setting, heading in (("abs 1e-03", "error at most 1e-3"), ("lossless", "lossless")):
+        case = [result for result in results if (result.array, result.setting) == (arrays[0], setting)]
+        varied = [result for result in case if "avx" in result.compressor or "plain" in result.compressor]
+        rows.append((f"{arrays[0]}, {heading}", [result for result in case if result not in varied]))
+    plot(rows, path)
+
+
+def main() -> int:
+    """Parse the command line, measure, write the three files."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="a few small arrays")
+    parser.add_argument("--redraw", action="store_true", help="measure nothing: read results.json again")
+    parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER", help="for the files")
+    options = parser.parse_args()
+    path = options.output / "results.json"
+    if not options.redraw:
+        path.write_text(json.dumps(measured(options.quick), indent=1) + "\n")
+    document = json.loads(path.read_text())
+    results = [Result(**fields) for fields in document["results"]]
+    draw(results, options.output / "results.png")
+    (options.output / "RESULTS.md").write_text(markdown(document, results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
