@@ -10,10 +10,11 @@
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
+// Numbers in a payload are aligned to 4 bytes, or to their size where that is less.
 template <class Number>
 ARRCOMP_INLINE Number read_number(const uint8_t* p) {
   Number value;
-  memcpy(&value, p, sizeof value);
+  memcpy(&value, __builtin_assume_aligned(p, sizeof value < 4 ? sizeof value : 4), sizeof value);
   return value;
 }
 

@@ -29,6 +29,7 @@ class GroupDecoder {
   ARRCOMP_PART void open(const DecodeContext& context, const uint8_t* begin, const uint8_t* end, void* array,
                          uint64_t first, uint32_t count, Scalar* waiting) {
     context_ = &context;
+    dequantizer_ = Dequantizer<T>(context.bound);
     begin_ = begin;
     end_ = end;
     array_ = array;
@@ -276,9 +277,9 @@ class GroupDecoder {
     const bool plain = head.plain, difference = head.difference;
     if constexpr (T::quantizes) {
       if (head.transform == Transform::quantized) {
-        const Quantizer<T> quantizer(context_->bound);
-        store_rows(row, n,
-                   [&](int j) ARRCOMP_LAMBDA { return quantizer.element(accumulate(u[j], plain, difference, carry)); });
+        store_rows(row, n, [&](int j) ARRCOMP_LAMBDA {
+          return dequantizer_.element(accumulate(u[j], plain, difference, carry));
+        });
         carry_ = carry;
         return;
       }
@@ -325,6 +326,7 @@ class GroupDecoder {
   }
 
   const DecodeContext* context_;
+  Dequantizer<T> dequantizer_;
   const uint8_t* begin_;
   const uint8_t* end_;
   void* array_;

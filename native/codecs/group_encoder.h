@@ -288,9 +288,7 @@ class GroupEncoder {
       Word all = splat<Word>(0);
       const int end = r + rows_per_tile < coded_rows_ ? r + rows_per_tile : coded_rows_;
       for (int i = r; i < end; ++i) all = all | load(row_of(i));
-      uint64_t bits = or_all(all);
-      int width = 0;
-      for (; bits != 0; bits >>= 1) ++width;
+      const int width = static_cast<int>(max_all(bit_length(all)));
       if (leader()) memory_.widths[r / rows_per_tile] = static_cast<uint8_t>(width);
       total += 8 + static_cast<uint64_t>(end - r) * lanes_per_row * width;
     }

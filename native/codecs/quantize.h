@@ -36,21 +36,43 @@ ARRCOMP_INLINE void round_bound(double bound, double& e) {
 //   x / step is just below 1/2, and q is 0.
 // float16 and bfloat16: x and y have at most 11 bits each. For q = 0 see above; else |y| >= 1.75 bound (1 - 2^-8), so
 // that x and y differ by less than a factor of 8, their difference has at most 14 bits, and it is exact in float32.
-template <class T>
-struct Quantizer {
+template <class T, bool quantizes = T::quantizes>
+struct Dequantizer {
   using Word = typename T::Word;
   using Real = typename T::Real;
   using Number = typename Real::scalar;
 
-  Number bound, step, inverse;
+  Number bound, step;
 
-  ARRCOMP_METHOD explicit Quantizer(double user_bound) {
+  ARRCOMP_METHOD Dequantizer() : bound(0), step(0) {}
+  ARRCOMP_METHOD explicit Dequantizer(double user_bound) {
     round_bound(user_bound, bound);
     step = T::steps_per_bound * bound;
-    inverse = static_cast<Number>(1.0 / static_cast<double>(step));
   }
 
   ARRCOMP_METHOD Word element(Word q) const { return T::narrow(number_of(q) * splat<Real>(step)); }
+};
+
+template <class T>
+struct Dequantizer<T, false> {  // of types that are never quantized
+  ARRCOMP_METHOD explicit Dequantizer(double) {}
+  ARRCOMP_METHOD Dequantizer() {}
+};
+
+template <class T>
+struct Quantizer : Dequantizer<T> {
+  using typename Dequantizer<T>::Word;
+  using typename Dequantizer<T>::Real;
+  using typename Dequantizer<T>::Number;
+  using Dequantizer<T>::bound;
+  using Dequantizer<T>::step;
+  using Dequantizer<T>::element;
+
+  Number inverse;
+
+  ARRCOMP_METHOD explicit Quantizer(double user_bound) : Dequantizer<T>(user_bound) {
+    inverse = static_cast<Number>(1.0 / static_cast<double>(step));
+  }
 
   // The integers of a row; `failed` gets the lanes that no integer serves. Their integer is 0.
   ARRCOMP_METHOD Word quantize(Word bits, Mask& failed) const {
