@@ -234,7 +234,7 @@ def test_demo_compresses_every_array_with_every_codec() -> None:
 def test_the_program_runs() -> None:
     def program(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "arrcomp", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert program("compress", "x.npy", "-o", "x.arrcomp").returncode == 0
     assert program("verify", "x.npy", "x.arrcomp").returncode == 0
@@ -250,7 +250,7 @@ def test_a_missing_extra_is_named(folder: Path) -> None:
     (folder / "without" / "typer" / "__init__.py").write_text("raise ImportError('No module named typer')")
     path = os.pathsep.join([str(folder / "without"), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "arrcomp", "codecs"]
-    result = subprocess.run(  # noqa: S603
+    result = subprocess.run(
         command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
     assert result.returncode == 2
