@@ -12,7 +12,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
 "$python" -m pip install -q --no-build-isolation --no-deps --target "$folder" \
-  -C cmake.build-type=RelWithDebInfo -C cmake.define.ARRCOMP_CUDA=OFF \
+  -C cmake.build-type=RelWithDebInfo -C cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" -C cmake.define.ARRCOMP_CUDA=OFF \
   -C cmake.define.ARRCOMP_SANITIZE=address,undefined "$top"
 
 # Python itself is not built with the sanitizers, so their run time comes first, and with it the C++ library, whose
