@@ -216,9 +216,9 @@ def check_apart(source: Bytes, target: Bytes, message: str) -> None:
 
 def _framework(x: Any) -> str:
     """Name of the framework that x is of; "dlpack" for other producers."""
-    if isinstance(x, np.ma.MaskedArray):
-        raise TypeError("x is a masked array, whose mask would be lost; x.filled(...) is allowed")
     if isinstance(x, (np.ndarray, np.generic)):
+        if hasattr(x, "mask") and hasattr(x, "filled"):  # asking for numpy.ma would import it
+            raise TypeError("x is a masked array, whose mask would be lost; x.filled(...) is allowed")
         return "numpy"
     for framework, name in _CLASSES.items():
         # Who holds an array has imported its framework: there is no need to do it here.
