@@ -99,6 +99,7 @@ def _label(panel: Axes) -> None:
         for dx, dy, alignment in _PLACES:
             text.set_position((dx, dy))
             text.set_horizontalalignment(alignment)
+            text.update_positions(renderer)
             box = mpl.text.Text.get_window_extent(text, renderer).padded(1)
             if panel.bbox.containsx(box.x0) and panel.bbox.containsx(box.x1) and not box.count_overlaps(taken):
                 break

@@ -101,7 +101,10 @@ def _bounded_summary(results: Sequence[Result]) -> str:
         ours, sz3, pcodec = case[_DEFAULT], _best(case, _SZ3), _best(case, ["quantize + pcodec"])
         ratios = map(_ratio, (ours, case[_FAST], sz3, pcodec))
         rows.append([ours.array, ours.setting, *ratios, *_times(ours, sz3), *_times(ours, pcodec)])
-    note = "Ratios; and how many times as fast arrcomp's default is. SZ3 stands for the better in ratio of its two settings."
+    note = (
+        "Ratios; and how many times as fast arrcomp's default is. SZ3 stands for the better in ratio of its two "
+        "settings."
+    )
     return f"{note}\n\n{table(heads, rows)}"
 
 
@@ -130,8 +133,8 @@ def _ahead(results: Sequence[Result]) -> str:
                 rows.append([peer.array, peer.setting, name, *figures])
     heads = ["<array", "<setting", "<peer", "its ratio", "arrcomp's", "its encode, decode", "arrcomp's", "<ahead in"]
     note = (
-        "In ratio: by more than 0.5% over arrcomp's default. In encoding or decoding: faster than every setting of arrcomp\n"
-        "that has at least its ratio. Speeds in GB/s."
+        "In ratio: by more than 0.5% over arrcomp's default. In encoding or decoding: faster than every setting of\n"
+        "arrcomp that has at least its ratio. Speeds in GB/s."
     )
     return f"{note}\n\n{table(heads, rows)}" if rows else "Nowhere in this run."
 
