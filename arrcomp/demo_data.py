@@ -1,4 +1,4 @@
-"""Arrays like those that people compress, made by NumPy alone in about two seconds: no download, no file.
+"""Arrays like those that people compress, made by NumPy alone in a few seconds: no download, no file.
 
     >>> from arrcomp.demo_data import DESCRIPTIONS, demo_arrays
     >>> arrays = demo_arrays()

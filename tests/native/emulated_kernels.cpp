@@ -1,12 +1,13 @@
 // Runs the CUDA kernels on emulated warps and compares them with the CPU: the same payloads, bit for bit the same
 // elements back, the same verdict on altered payloads, whatever the order in which a warp's lanes run. Prints what
 // differs and a summary; exits with 0 if nothing does.
-#include "emulated_warp.h"
-
 #include <cstring>
 #include <string>
 #include <vector>
 
+// clang-format off
+#include "emulated_warp.h"  // before what it emulates CUDA for
+// clang-format on
 #include "cuda/head.h"
 #include "cuda/kernels.cuh"
 
@@ -16,7 +17,7 @@ using namespace arrcomp;
 using emulated::Order;
 using Bytes = std::vector<uint8_t>;
 
-constexpr int blocks = 2;
+constexpr unsigned most_blocks = 2;
 constexpr Order orders[] = {Order::ascending, Order::descending, Order::shuffled};
 constexpr uint8_t untouched = 0xa5;
 
@@ -92,22 +93,32 @@ Bytes elements_of(const Element& element, uint64_t count, const Pattern& pattern
 
 // ---- the kernels as the driver launches them
 
+template <class Kernel>
+void launch(const Plan& plan, Order order, uint64_t seed, Kernel kernel) {
+  const auto blocks = static_cast<unsigned>(ceil_div(plan.groups, cuda::warps_per_block));
+  emulated::launch(std::min(blocks, most_blocks), cuda::warps_per_block, order, seed, kernel);
+}
+
+// Memory for the encoders of all warps, with anything in it.
+uint8_t* encoder_memory() {
+  constexpr size_t warps = most_blocks * cuda::warps_per_block;
+  static Bytes memory(warps * sizeof(EncoderMemory<uint64_t>));
+  std::fill(memory.begin(), memory.end(), untouched);
+  return memory.data();
+}
+
 Bytes encode(const Plan& plan, const Settings& settings, const Bytes& source, Order order, uint64_t seed) {
   Bytes payload(plan.capacity(), untouched);
   cuda::ScratchHead head{};
   std::vector<uint64_t> entries(plan.groups);
   const int rounded = settings.kind == BoundKind::pointwise ? droppable_bits(plan.element, settings.bound) : 0;
-  cuda::EncodeArguments arguments{plan,     source.data(), payload.data(), &head, entries.data(),
-                                  nullptr,  &tables(),     rounded,        settings.fast};
+  const cuda::EncodeArguments arguments{
+      plan, source.data(), payload.data(), &head, entries.data(), encoder_memory(), &tables(), rounded, settings.fast};
   cuda::visit_element(plan.element, [&](auto type) {
     using T = decltype(type);
-    Bytes memory(blocks * cuda::warps_per_block * sizeof(cuda::MemoryOf<T>), untouched);
-    arguments.memory = memory.data();
-    if (settings.kind == BoundKind::relative)
-      emulated::launch(blocks, cuda::warps_per_block, order, seed, [&] { cuda::range_kernel<T>(arguments); });
+    if (settings.kind == BoundKind::relative) launch(plan, order, seed, [&] { cuda::range_kernel<T>(arguments); });
     cuda::write_head(arguments, settings);
-    if (plan.groups > 0)
-      emulated::launch(blocks, cuda::warps_per_block, order, seed, [&] { cuda::encode_kernel<T>(arguments); });
+    launch(plan, order, seed, [&] { cuda::encode_kernel<T>(arguments); });
   });
   payload.resize(std::min<uint64_t>(head.length, payload.size()));
   return payload;
@@ -116,11 +127,12 @@ Bytes encode(const Plan& plan, const Settings& settings, const Bytes& source, Or
 // The elements; none where the payload is found corrupt.
 Bytes decode(const Plan& plan, const Bytes& payload, Order order, uint64_t seed) {
   Bytes target(plan.count * plan.element.width / 8, untouched);
+  if (payload.size() < plan.groups_offset()) return {};  // the driver looks at this itself
+  if (plan.groups == 0) return target;
   uint32_t status = 0;
   const cuda::DecodeArguments arguments{plan, payload.data(), payload.size(), target.data(), &status, &tables()};
   cuda::visit_element(plan.element, [&](auto type) {
-    emulated::launch(blocks, cuda::warps_per_block, order, seed,
-                     [&] { cuda::decode_kernel<decltype(type)>(arguments); });
+    launch(plan, order, seed, [&] { cuda::decode_kernel<decltype(type)>(arguments); });
   });
   return status == 0 ? target : Bytes();
 }
@@ -136,28 +148,201 @@ Bytes decode_on_cpu(const Plan& plan, const Bytes& payload) {
   return cpu::decode(plan, payload.data(), payload.size(), target.data(), 1) ? target : Bytes();
 }
 
-int main_timing() { return 0; }
-}  // namespace
-#include <chrono>
-int main() {
-  for (int id : {3, 10, 11, 12, 13}) {
-    auto t0 = std::chrono::steady_clock::now();
-    int n = 0, bad = 0;
-    for (auto& p : patterns) for (int k : {0, 1}) {
-      Plan plan = make_plan(elements[id], 4096 * 2 + 100);
-      if (k && !plan.element.is_quantizable) continue;
-      Settings s{k ? BoundKind::absolute : BoundKind::lossless, 1e-3, false};
-      Bytes src = elements_of(plan.element, plan.count, p);
-      Bytes want = encode_on_cpu(plan, s, src);
-      Bytes back = decode_on_cpu(plan, want);
-      for (Order o : orders) {
-        Bytes got = encode(plan, s, src, o, 5);
-        if (got != want) bad++, printf("%d %s enc differs order %d\n", id, p.name, (int)o);
-        if (decode(plan, want, o, 5) != back) bad++, printf("%d %s dec differs order %d\n", id, p.name, (int)o);
-        n++;
-      }
-    }
-    printf("id %d: %d runs, %d bad, %.2f s\n", id, n, bad, std::chrono::duration<double>(std::chrono::steady_clock::now() - t0).count());
-    fflush(stdout);
+// ---- what is compared
+
+// What a group's first head (of its last chunk) says, as bits; FORMAT.md, section 3.2.
+constexpr const char* mode_names[] = {
+    "quantized", "integer",   "exponent", "uncoded", "packed",     "entropy", "no mask", "block mask", "value mask",
+    "zigzag",    "plain map", "no base",  "base",    "difference", "shift",   "drop",    "exceptions",
+};
+
+uint32_t modes_of(const Plan& plan, const Bytes& payload) {
+  uint32_t modes = 0;
+  for (uint64_t g = 0; g < plan.groups; ++g) {
+    const uint64_t begin = g > 0 ? directory_entry(plan, payload.data(), g - 1) : 0;
+    uint32_t head;
+    memcpy(&head, payload.data() + plan.groups_offset() + begin, sizeof head);
+    modes |= 1u << (head & 3) | 8u << (head >> 2 & 3) | 64u << (head >> 4 & 3);
+    modes |= 512u << (head >> 7 & 1) | 2048u << (head >> 15 & 1);
+    modes |= (head >> 6 & 1) << 13 | uint32_t{(head >> 8 & 127) > 0} << 14 | uint32_t{(head >> 24 & 63) > 0} << 15;
+    modes |= (head >> 30 & 1) << 16;
   }
+  return modes;
+}
+
+std::string difference(const Bytes& got, const Bytes& wanted) {
+  if (got.size() != wanted.size())
+    return std::to_string(got.size()) + " bytes instead of " + std::to_string(wanted.size());
+  const auto at = std::mismatch(got.begin(), got.end(), wanted.begin()).first - got.begin();
+  return "byte " + std::to_string(at) + " of " + std::to_string(got.size()) + " is the first to differ";
+}
+
+struct Input {
+  const char* dtype;
+  Element element;
+  const Pattern& pattern;
+  Settings settings;
+  uint64_t count;
+  uint32_t chunks_per_group = 1, directory_entry_bytes = 4;
+
+  // The format derives groups from the count alone; here they come in all sizes without large arrays.
+  Plan plan() const {
+    return {element, count, chunks_per_group, directory_entry_bytes,
+            ceil_div(count, uint64_t{chunks_per_group} * chunk_size)};
+  }
+};
+
+class Comparison {
+ public:
+  explicit Comparison(int orders_each) : orders_each_(orders_each) {}
+
+  // The same payload and the same elements as the CPU, in some or all orders of the lanes.
+  void check(const Input& input) {
+    const Plan plan = input.plan();
+    const Bytes source = elements_of(input.element, input.count, input.pattern);
+    const Bytes payload = encode_on_cpu(plan, input.settings, source);
+    const Bytes elements = decode_on_cpu(plan, payload);
+    modes_ |= modes_of(plan, payload);
+    if (input.settings.kind == BoundKind::lossless) expect(input, "elements on the CPU", elements, source);
+    for (int i = 0; i < orders_each_; ++i) {
+      const Order order = next_order();
+      expect(input, "payload", encode(plan, input.settings, source, order, runs_), payload);
+      expect(input, "elements", decode(plan, payload, order, runs_), elements);
+    }
+  }
+
+  // The same verdict as the CPU on an altered payload; where no harm is found, the same elements.
+  void check_altered(const Input& input, Bytes payload, Random& random) {
+    const Plan plan = input.plan();
+    const uint64_t offset = plan.groups_offset();
+    const uint64_t group = random.below(plan.groups);
+    const uint64_t begin = offset + (group > 0 ? directory_entry(plan, payload.data(), group - 1) : 0);
+    switch (random.below(4)) {
+      case 0:
+        payload = Bytes(payload.begin(), payload.begin() + static_cast<long>(random.below(payload.size())));
+        break;
+      case 1: payload[random.below(offset)] ^= static_cast<uint8_t>(1 + random.below(255)); break;
+      case 2: payload[random.below(payload.size())] ^= static_cast<uint8_t>(1u << random.below(8)); break;
+      default: payload[std::min(begin + random.below(32), payload.size() - 1)] = static_cast<uint8_t>(random.word());
+    }
+    expect(input, "elements of an altered payload", decode(plan, payload, next_order(), runs_),
+           decode_on_cpu(plan, payload));
+  }
+
+  void expect(const char* what, bool holds) {
+    if (holds) return;
+    ++differences_;
+    std::printf("%s: wrong\n", what);
+  }
+
+  // Prints a summary; false where anything differed or no input made a choice that the format offers.
+  bool finish() {
+    constexpr int names = std::size(mode_names);
+    for (int m = 0; m < names; ++m)
+      if ((modes_ >> m & 1) == 0) std::printf("no input was coded with: %s\n", mode_names[m]);
+    std::printf("%d runs, %d differences\n", runs_, differences_);
+    return differences_ == 0 && modes_ == (1u << names) - 1;
+  }
+
+ private:
+  Order next_order() { return orders[runs_++ % std::size(orders)]; }
+
+  void expect(const Input& input, const char* what, const Bytes& got, const Bytes& wanted) {
+    if (got == wanted) return;
+    ++differences_;
+    const char* const kinds[] = {"lossless", "absolute", "relative", "pointwise"};
+    std::printf("%s %s, %s %g%s, %llu elements in groups of %u chunks, run %d: %s: %s\n", input.dtype,
+                input.pattern.name, kinds[static_cast<int>(input.settings.kind)], input.settings.bound,
+                input.settings.fast ? " fast" : "", static_cast<unsigned long long>(input.count),
+                input.chunks_per_group, runs_, what, difference(got, wanted).c_str());
+  }
+
+  int orders_each_, runs_ = 0, differences_ = 0;
+  uint32_t modes_ = 0;
+};
+
+// ---- the inputs' product
+
+struct DType {
+  const char* name;
+  int id;
+};
+
+constexpr DType dtypes[] = {{"int8", 2},   {"float8_e5m2", 17}, {"int16", 4}, {"float16", 10}, {"bfloat16", 11},
+                            {"uint32", 7}, {"float32", 12},     {"int64", 8}, {"float64", 13}};
+
+constexpr Settings lossless{BoundKind::lossless, 0, false};
+constexpr Settings settings[] = {
+    lossless,
+    {BoundKind::lossless, 0, true},
+    {BoundKind::absolute, 1e-3, false},
+    {BoundKind::absolute, 1e-3, true},
+    {BoundKind::absolute, 1e-6, false},
+    {BoundKind::relative, 1e-4, false},
+    {BoundKind::pointwise, 1e-2, false},
+};
+
+void check_modes(Comparison& comparison, const DType& dtype) {
+  const Element& element = elements[dtype.id];
+  for (const Pattern& pattern : patterns)
+    for (const Settings& s : settings)
+      if (s.kind == BoundKind::lossless || element.is_quantizable)
+        comparison.check({dtype.name, element, pattern, s, chunk_size + 100});
+}
+
+void check_sizes(Comparison& comparison, const DType& dtype) {
+  const Settings bounded{elements[dtype.id].is_quantizable ? BoundKind::relative : BoundKind::lossless, 1e-3, false};
+  for (const uint64_t count : {0, 1, 31, 33, 4095, 4096, 4097, 3 * chunk_size + 1000})
+    comparison.check({dtype.name, elements[dtype.id], patterns[0], bounded, count});
+}
+
+// Groups of several chunks, and wide directory entries.
+void check_groups(Comparison& comparison, const DType& dtype) {
+  const Settings bounded{elements[dtype.id].is_quantizable ? BoundKind::absolute : BoundKind::lossless, 1e-4, false};
+  for (const Pattern& pattern : patterns) {
+    comparison.check({dtype.name, elements[dtype.id], pattern, bounded, 3 * chunk_size + 77, 2, 8});
+    comparison.check({dtype.name, elements[dtype.id], pattern, lossless, 5 * chunk_size, 4});
+  }
+}
+
+void check_altered(Comparison& comparison, const DType& dtype) {
+  Random random(static_cast<uint64_t>(dtype.id));
+  const Settings bounded{elements[dtype.id].is_quantizable ? BoundKind::absolute : BoundKind::lossless, 1e-4, false};
+  for (const Pattern& pattern : patterns) {
+    const Input input{dtype.name, elements[dtype.id], pattern, bounded, 2 * chunk_size + 900, 2};
+    const Bytes payload = encode_on_cpu(input.plan(), bounded, elements_of(input.element, input.count, pattern));
+    for (int i = 0; i < 20; ++i) comparison.check_altered(input, payload, random);
+  }
+}
+
+// Offsets of groups that so many warps place at once that the sizes before one fill several looks back.
+void check_placing(Comparison& comparison) {
+  constexpr uint64_t groups = 500;
+  const auto size = [](uint64_t group) { return static_cast<uint32_t>(group * 2654435761u >> 3); };
+  std::vector<uint64_t> entries(groups), found(groups), wanted(groups);
+  for (uint64_t g = 1; g < groups; ++g) wanted[g] = wanted[g - 1] + size(g - 1);
+  cuda::ScratchHead head{};
+  emulated::launch(1, emulated::Block::most_warps, Order::shuffled, 1, [&] {
+    for (uint64_t g = cuda::take_ticket(&head); g < groups; g = cuda::take_ticket(&head)) {
+      const uint64_t before = cuda::place(entries.data(), g, size(g));
+      if (cuda::leader()) found[g] = before;
+    }
+  });
+  comparison.expect("offsets of groups", found == wanted);
+}
+
+}  // namespace
+
+// The argument: how many of the three orders each input is run in.
+int main(int, char** arguments) {
+  Comparison comparison(arguments[1] ? std::atoi(arguments[1]) : 1);
+  for (const DType& dtype : dtypes) {
+    check_modes(comparison, dtype);
+    check_sizes(comparison, dtype);
+    check_groups(comparison, dtype);
+    check_altered(comparison, dtype);
+  }
+  comparison.check({"int8", elements[2], patterns[2], lossless, 100 * chunk_size});
+  check_placing(comparison);
+  return comparison.finish() ? 0 : 1;
 }

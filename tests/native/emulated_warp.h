@@ -7,7 +7,6 @@
 // collectives; blocks run one after the other. The program ends where the lanes of a warp come to different
 // collectives.
 #pragma once
-#include <setjmp.h>
 #include <ucontext.h>
 
 #include <algorithm>
@@ -57,17 +56,12 @@ class Fiber {
   }
 
   // Goes on in `to` where that left off; returns when somebody goes on here.
-  [[gnu::noinline]] void hand_over(Fiber& to) {
+  [[gnu::noinline, gnu::no_sanitize_address]] void hand_over(Fiber& to) {
     previous_ = this;
 #ifdef __SANITIZE_ADDRESS__
     __sanitizer_start_switch_fiber(&fake_stack_, to.bottom_, to.size_);
 #endif
-    // Jumps within the process are cheap; swapcontext would ask the kernel for the signal mask each time.
-    if (_setjmp(state_) == 0) {
-      if (!to.is_new_) _longjmp(to.state_, 1);
-      to.is_new_ = false;
-      setcontext(&to.context_);
-    }
+    if (__builtin_setjmp(state_) == 0) to.resume();
     arrive();
   }
 
@@ -79,6 +73,15 @@ class Fiber {
   }
 
  private:
+  // The compiler's own jumps: swapcontext would ask the kernel for the signal mask each time, and sanitizers make a
+  // library's longjmp slower still.
+  [[noreturn, gnu::noinline, gnu::no_sanitize_address]] void resume() {
+    if (!is_new_) __builtin_longjmp(state_, 1);
+    is_new_ = false;
+    setcontext(&context_);
+    std::abort();
+  }
+
   static constexpr size_t stack_bytes = 1 << 18;
   inline static Fiber* previous_ = nullptr;
 
@@ -87,7 +90,7 @@ class Fiber {
   size_t size_ = stack_bytes;
   void* fake_stack_ = nullptr;
   ucontext_t context_;
-  jmp_buf state_;
+  void* state_[5];
   bool is_new_ = false;
 };
 
@@ -98,10 +101,11 @@ enum class Collective : uint8_t { ballot, shuffle, reduction, barrier, end };
 
 class Block {
  public:
-  static constexpr int lanes = 32, most_warps = 8;
+  static constexpr int lanes = 32, most_warps = 64;
 
   // Runs `kernel` in all lanes of one block of the grid.
-  void run(unsigned block, unsigned blocks, int warps, Order order, uint64_t seed, const std::function<void()>& kernel) {
+  void run(unsigned block, unsigned blocks, int warps, Order order, uint64_t seed,
+           const std::function<void()>& kernel) {
     gridDim.x = blocks;
     blockIdx.x = block;
     blockDim.x = static_cast<unsigned>(warps * lanes);
@@ -153,13 +157,18 @@ class Block {
 
   void choose_order(Warp& warp) {
     warp.arrived = 0;
-    warp.first = order_ == Order::ascending ? 0 : order_ == Order::descending ? lanes - 1 : static_cast<int>(random(32));
-    warp.stride = order_ == Order::ascending ? 1 : order_ == Order::descending ? -1 : static_cast<int>(random(16)) * 2 + 1;
+    warp.first = order_ == Order::ascending    ? 0
+                 : order_ == Order::descending ? lanes - 1
+                                               : static_cast<int>(random(32));
+    warp.stride = order_ == Order::ascending    ? 1
+                  : order_ == Order::descending ? -1
+                                                : static_cast<int>(random(16)) * 2 + 1;
   }
 
   // All lanes of a warp have come to a collective: another warp may be next.
   void finish_phase(Warp& warp) {
-    if (!std::all_of(warp.collectives, warp.collectives + lanes, [&](Collective c) { return c == warp.collectives[0]; }))
+    if (!std::all_of(warp.collectives, warp.collectives + lanes,
+                     [&](Collective c) { return c == warp.collectives[0]; }))
       fail("lanes of a warp come to different collectives");
     if (warp.collectives[0] == Collective::end) {
       warp.is_running = false;
