@@ -50,8 +50,8 @@ class Subject:
     weights: bool = False
 
     def settings(self) -> list[Setting]:
-        """Bounds for float32 arrays, lossless for all."""
-        if self.values.dtype != np.float32:
+        """Bounds for float32 and float64 arrays, lossless for all."""
+        if self.values.dtype not in (np.float32, np.float64):
             return [LOSSLESS]
         if self.weights:
             return [Setting(f"abs {bound:.0e}", bound) for bound in (1e-2, 1e-3, 1e-4)] + [LOSSLESS]
@@ -71,8 +71,17 @@ def standard_subjects(quick: bool = False) -> list[Subject]:
 
 
 def file_subjects(paths: Sequence[Path]) -> list[Subject]:
-    """The arrays of .npy files, and of .safetensors files the float32 tensors, laid end to end."""
-    return [_file_subject(path) for path in paths]
+    """The arrays of .npy files, and of .safetensors files the float32 tensors, laid end to end.
+
+    Raises:
+        OSError: a file cannot be read.
+        ValueError: a file is of another kind, or its array is empty or not finite.
+    """
+    subjects = [_file_subject(path) for path in paths]
+    for subject in subjects:
+        if subject.values.size == 0 or not np.isfinite(subject.values).all():
+            raise ValueError(f"{subject.name}: arrays that hold finite values, at least one, are allowed")
+    return subjects
 
 
 def _file_subject(path: Path) -> Subject:

@@ -47,7 +47,12 @@ def plot(rows: Sequence[Row], path: Path) -> None:
             shown = [result for result in results if result.failure is None]
             _draw(panel, shown, direction)
             panel.set_title(f"{heading}: {direction}", loc="left", fontsize=11)
-    figure.suptitle("Ratio against speed, one thread: above and to the right is better", x=0.01, ha="left", fontsize=13)
+    figure.suptitle(
+        "Ratio against speed, one thread: above and to the right is better; V, hollow: breaks the bound",
+        x=0.01,
+        ha="left",
+        fontsize=13,
+    )
     figure.draw_without_rendering()  # places the panels; labels are fitted into them
     figure.set_layout_engine("none")
     for panel in axes.flat:
@@ -88,6 +93,8 @@ def _label(panel: Axes) -> None:
     renderer = panel.figure.canvas.get_renderer()
     points = [line for line in panel.get_lines() if not line.get_label().startswith("_")]
     taken = [_around(panel, line) for line in points]
+    taken += [line.get_window_extent(renderer).padded(1) for line in panel.get_lines() if line not in points]
+    taken += [text.get_window_extent(renderer) for text in panel.texts]
     for line in points:
         x, y = line.get_xdata()[0], line.get_ydata()[0]
         weight = "bold" if line.get_label().startswith("arrcomp") else "normal"
@@ -95,12 +102,12 @@ def _label(panel: Axes) -> None:
             line.get_label(), (x, y), (0, 0), textcoords="offset points", va="center", fontsize=9.5, weight=weight,
             color=line.get_color(), arrowprops={"arrowstyle": "-", "color": line.get_color(), "lw": 0.5, "alpha": 0.6},
         )  # fmt: skip
-        text.set_position(_PLACES[0][:2])
         for dx, dy, alignment in _PLACES:
             text.set_position((dx, dy))
             text.set_horizontalalignment(alignment)
             text.update_positions(renderer)
-            box = mpl.text.Text.get_window_extent(text, renderer).padded(1)
+            text.update_positions(renderer)
+            box = mpl.text.Text.get_window_extent(text, renderer).padded(3)
             if panel.bbox.containsx(box.x0) and panel.bbox.containsx(box.x1) and not box.count_overlaps(taken):
                 break
         taken.append(box)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -16,16 +16,18 @@ _BYTE_PLANES = ("byte planes + zstd 1", "byte planes + zstd 3")
 
 _HOW = """\
 Speeds are in GB/s (10^9 bytes) of the uncompressed array; "x copy" divides by the speed of `np.copyto` on an array of
-the same size with touched pages, measured beside it in the same run (arrays of a few MB stay in the cache, where a copy
-is faster). Medians of at least 5 calls after a warm-up. All compressors use one thread unless the name says otherwise.
-arrcomp writes into memory that is allocated once (`out=`); a peer that has no such call allocates, and that counts, as
-does what NumPy does for it ("quantize": to int32, in float32 arithmetic; "byte planes"). SZ3 and zfp see the array's
-shape. "error" is the largest error by the bound, both in float64; V marks a bound that is broken (and by how much), or
-a lossless result with another bit. Bounds "of range" are this share of the array's largest minus smallest value, given
-to all as the same absolute bound.
+the same size with touched pages, measured beside it in the same run (arrays of a few MB stay in the cache, where a
+copy is faster). Medians of at least 5 calls after a warm-up. All compressors use one thread unless the name says
+otherwise. arrcomp writes into memory that is allocated once (`out=`); a peer that has no such call allocates, and
+that counts, as does what NumPy does for it ("quantize": to int32, in float32 arithmetic; "byte planes"). SZ3 and zfp
+see the array's shape; zfp's reversible mode, made for fields, is left out on flat arrays. "error" is the largest
+error by the bound, both in float64; V marks a bound that is broken (and by how much), or a lossless result with
+another bit. Bounds "of range" are this share of the array's largest minus smallest value, given to all as the same
+absolute bound.
 
-The machine is small and shared, so speeds vary from run to run by tens of percent: compare figures of one run, best
-with the copy beside them. Ratios and errors do not vary.
+The machine is small and shared: speeds vary from run to run by tens of percent, and single ones by a factor of 3 where
+other programs run beside (see the load above), those of two threads above all. Compare figures of one run, best with
+the copy beside them. Ratios and errors do not vary.
 """
 
 
@@ -88,35 +90,48 @@ def _ratio(result: Result | None) -> str:
     return "-" if result is None else ratio_text(result) + " V" * result.broken
 
 
-def _times(ours: Result, other: Result | None) -> list[str]:
-    """How many times as fast ours encodes and decodes."""
-    return ["-", "-"] if other is None else [f"{ours.encode / other.encode:.1f}", f"{ours.decode / other.decode:.1f}"]
+def _times(ours: Result, others: Sequence[Result | None]) -> list[str]:
+    """Encoding and decoding speed of ours, and of how many times the others' that is."""
+    cells = []
+    for speed in (_encode, _decode):
+        multiples = ["-" if other is None else f"{speed(ours) / speed(other):.1f}" for other in others]
+        cells.append(f"{speed(ours):.1f} ({', '.join(multiples)})")
+    return cells
+
+
+def _encode(result: Result) -> float:
+    return result.encode
+
+
+def _decode(result: Result) -> float:
+    return result.decode
 
 
 def _bounded_summary(results: Sequence[Result]) -> str:
-    heads = ["<array", "<bound", "arrcomp", "fast", "SZ3", "quantize + pcodec", "encode x SZ3", "decode x SZ3"]
-    heads += ["encode x pcodec", "decode x pcodec"]
+    heads = ["<array", "<bound", "arrcomp", "fast", "SZ3", "quantize + pcodec", "encode", "decode"]
     rows = []
     for case in _cases(results, lossless=False):
         ours, sz3, pcodec = case[_DEFAULT], _best(case, _SZ3), _best(case, ["quantize + pcodec"])
         ratios = map(_ratio, (ours, case[_FAST], sz3, pcodec))
-        rows.append([ours.array, ours.setting, *ratios, *_times(ours, sz3), *_times(ours, pcodec)])
+        rows.append([ours.array, ours.setting, *ratios, *_times(ours, [sz3, pcodec])])
     note = (
-        "Ratios; and how many times as fast arrcomp's default is. SZ3 stands for the better in ratio of its two "
-        "settings."
+        "Ratios; then encoding and decoding by arrcomp's default, in GB/s, and in parentheses as multiples of SZ3's\n"
+        "and pcodec's speed. SZ3 stands for that one of its two settings which has the better ratio."
     )
     return f"{note}\n\n{table(heads, rows)}"
 
 
 def _lossless_summary(results: Sequence[Result]) -> str:
-    heads = ["<array", "arrcomp", "fast", "pcodec", "zipnn", "byte planes + zstd", "encode x pcodec", "decode x pcodec"]
-    heads += ["encode x zipnn", "decode x zipnn"]
+    heads = ["<array", "arrcomp", "fast", "pcodec", "zipnn", "byte planes + zstd", "encode", "decode"]
     rows = []
     for case in _cases(results, lossless=True):
         ours, pcodec, zipnn = case[_DEFAULT], _best(case, ["pcodec"]), _best(case, ["zipnn"])
         ratios = map(_ratio, (ours, case[_FAST], pcodec, zipnn, _best(case, _BYTE_PLANES)))
-        rows.append([ours.array, *ratios, *_times(ours, pcodec), *_times(ours, zipnn)])
-    note = "Ratios (of Zstandard the better of two levels); and how many times as fast arrcomp's default is."
+        rows.append([ours.array, *ratios, *_times(ours, [pcodec, zipnn])])
+    note = (
+        "Ratios (of Zstandard the better of two levels); then encoding and decoding by arrcomp's default, in GB/s,\n"
+        "and in parentheses as multiples of pcodec's and zipnn's speed."
+    )
     return f"{note}\n\n{table(heads, rows)}"
 
 
@@ -124,17 +139,18 @@ def _ahead(results: Sequence[Result]) -> str:
     rows = []
     for case in _cases(results, lossless=False) + _cases(results, lossless=True):
         ours = [case[_DEFAULT], case[_FAST]]
-        for name, peer in case.items():
-            if name in (_DEFAULT, _FAST) or peer.failure is not None:
-                continue
-            ahead = _ahead_in(peer, ours)
+        others = [name for name in case if name not in (_DEFAULT, _FAST)]
+        best = _best(case, others)
+        for peer in (case[name] for name in others if case[name].failure is None):
+            ahead = _ahead_in(peer, ours, peer is best)
             if ahead:
                 figures = [_ratio(peer), _ratio(ours[0]), *_speeds(peer), *_speeds(ours[0]), ", ".join(ahead)]
-                rows.append([peer.array, peer.setting, name, *figures])
+                rows.append([peer.array, peer.setting, peer.compressor, *figures])
     heads = ["<array", "<setting", "<peer", "its ratio", "arrcomp's", "its encode, decode", "arrcomp's", "<ahead in"]
     note = (
-        "In ratio: by more than 0.5% over arrcomp's default. In encoding or decoding: faster than every setting of\n"
-        "arrcomp that has at least its ratio. Speeds in GB/s."
+        "In ratio: the best peer, if more than 0.5% above arrcomp's default. In encoding or decoding: faster than\n"
+        "every setting of arrcomp that has at least its ratio (less 0.5%). Speeds in GB/s, arrcomp's those of its\n"
+        "default."
     )
     return f"{note}\n\n{table(heads, rows)}" if rows else "Nowhere in this run."
 
@@ -143,17 +159,18 @@ def _speeds(result: Result) -> list[str]:
     return [f"{result.encode:#.3g}, {result.decode:#.3g}"]
 
 
-def _ahead_in(peer: Result, ours: Sequence[Result]) -> list[str]:
+def _ahead_in(peer: Result, ours: Sequence[Result], has_best_ratio: bool) -> list[str]:
     if peer.ratio * _SAME_RATIO > ours[0].ratio:
-        return ["ratio"]
+        return ["ratio"] * has_best_ratio
     rivals = [result for result in ours if result.ratio >= peer.ratio * _SAME_RATIO]
-    speeds: dict[str, Callable[[Result], float]] = {"encoding": lambda r: r.encode, "decoding": lambda r: r.decode}
+    speeds = {"encoding": _encode, "decoding": _decode}
     return [name for name, speed in speeds.items() if speed(peer) > max(map(speed, rivals))]
 
 
 def _variants(results: Sequence[Result]) -> str:
     chosen = [result for result in results if _is_variant(result)]
-    return "The bytes are the same in all of them.\n\n" + _figures(chosen)
+    array = chosen[0].array if chosen else "no array"
+    return f"On {array}; the bytes are the same in all of them.\n\n{_figures(chosen)}"
 
 
 def _array(name: str, about: str, results: Sequence[Result]) -> str:

@@ -9,14 +9,15 @@ from . import Array, Kind, Payload
 
 
 class Zfp:
-    """zfp; it sees the array's shape."""
+    """zfp; it sees the array's shape. Its reversible mode is made for fields, so it is given no flat arrays."""
 
     def __init__(self, name: str, kind: Kind) -> None:
         self.name = name
         self.kind = kind
 
     def supports(self, array: Array) -> bool:
-        return array.dtype in (np.float32, np.float64, np.int32, np.int64) and array.ndim <= 4
+        takes_shape = array.ndim <= 4 and (array.ndim > 1 or self.kind == "bounded")
+        return takes_shape and array.dtype in (np.float32, np.float64)
 
     def compress(self, array: Array, bound: float) -> Payload:
         tolerance = {"tolerance": bound} if self.kind == "bounded" else {}

@@ -157,6 +157,7 @@ class GroupEncoder {
 
   // Codes memory_.values; false, with nothing written, where it takes more than `limit` bytes.
   ARRCOMP_PART bool encode_values(int bits, uint32_t limit) {
+    sync();  // the first value has been read before its lane overwrites it
     map_values(bits);
     sync();
     choose_mask();
