@@ -1,20 +1,43 @@
-// What a back end does. All sizes are in bytes unless they say elements; the payload is FORMAT.md's, section 3.
+// What a back end does: encode and decode arrays, all of a call with one element type, so that many small ones go into
+// one launch. All sizes are in bytes unless they say elements; the payload is FORMAT.md's, section 3.
 #pragma once
+#include <cstddef>
+#include <span>
+
 #include "stream/plan.h"
 #include "stream/settings.h"
 
 namespace arrcomp {
 
+// An array to encode, in the back end's memory space.
+struct Encoding {
+  const void* source;  // `count` elements; any alignment on the CPU, the element's on CUDA
+  uint8_t* payload;    // capacity(element, count) bytes, aligned to 8
+  uint64_t count;      // elements
+};
+
+// An array to decode, in the back end's memory space.
+struct Decoding {
+  const uint8_t* payload;  // `limit` bytes, aligned to 8
+  uint64_t limit;
+  const uint64_t* length;  // of the payload, aligned to 4; null where it is `limit`
+  void* target;            // `count` elements; any alignment on the CPU, the element's on CUDA
+  uint64_t count;          // elements
+};
+
 namespace cpu {
 
-// Encodes the plan.count elements at `source` (host memory, any alignment) into `payload` (host memory, plan.capacity()
-// bytes, aligned to 8). Returns the payload's length. Uses at most `threads` threads; throws std::bad_alloc before
-// anything is written.
-uint64_t encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, int threads);
+// Encodes all arrays, with at most `threads` threads (0: as many as there are cores for this process). The payloads'
+// lengths go to `lengths`. Throws std::bad_alloc.
+void encode(const Element& element, const Settings& settings, std::span<const Encoding> arrays, uint64_t* lengths,
+            int threads);
 
-// Decodes the `length` bytes at `payload` (host memory, aligned to 8) into plan.count elements at `target` (host
-// memory, any alignment). False where the payload is corrupt: the target then holds anything.
-bool decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, int threads);
+// Decodes all arrays. The index of the first whose payload is corrupt (its target then holds anything), or their
+// number. Throws std::bad_alloc.
+size_t decode(const Element& element, std::span<const Decoding> arrays, int threads);
+
+// Cores that this process may use.
+int available_threads();
 
 // Instruction sets that this processor has, the best first, ending with a null pointer; and the one in use.
 const char* const* instruction_sets();
@@ -27,31 +50,28 @@ namespace cuda {
 
 enum class Status : int { ok = 0, unavailable = 1, failed = 2 };
 
+// Instead of a device's number: the one that is current on this thread.
+constexpr int current_device = -1;
+
 bool is_built();
 int device_count();
 
 // The text of the last failure on this thread.
 const char* last_error();
 
-// Bytes of device memory that encode needs as scratch on this device.
-Status scratch_bytes(const Plan& plan, int device, uint64_t& bytes);
+// Bytes of device memory that encode needs as scratch on this device, for arrays of so many elements.
+Status encode_scratch_bytes(const Element& element, std::span<const uint64_t> counts, int device, uint64_t& bytes);
 
-// As cpu::encode, with device memory everywhere (`source` aligned to the element, `payload` and `scratch` to 256),
-// enqueued on `stream` (a cudaStream_t) without waiting. The first bytes of `scratch` then hold a ScratchHead. Safe to
-// capture in a graph.
-Status encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, void* scratch,
-              void* stream, int device);
+// As cpu::encode, with device memory everywhere (`scratch` aligned to 256), enqueued on `stream` (a cudaStream_t)
+// without waiting. The spans are read before this returns. Safe to capture in a graph.
+Status encode(const Element& element, const Settings& settings, std::span<const Encoding> arrays, uint64_t* lengths,
+              void* scratch, void* stream, int device);
 
-struct ScratchHead {
-  uint64_t length;  // of the payload
-  uint32_t status;  // 0
-  uint32_t tickets;
-  uint64_t range_keys[2];  // of the smallest value, inverted, and of the largest
-  double bound;
-};
+// Bytes of device memory that decode needs as scratch for so many arrays.
+uint64_t decode_scratch_bytes(size_t arrays);
 
-// As cpu::decode, enqueued; *status (device memory) is set to 0, or to 1 where the payload is corrupt.
-Status decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, uint32_t* status, void* stream,
+// As cpu::decode, enqueued; *status (device memory) is set to 0, or to 1 where a payload is corrupt.
+Status decode(const Element& element, std::span<const Decoding> arrays, uint32_t* status, void* scratch, void* stream,
               int device);
 
 }  // namespace cuda

@@ -1,12 +1,16 @@
 // The Python module arrcomp._core: checks of arguments, nothing else. Its contract is arrcomp/_core.pyi.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
 
+#include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backend.h"
 #include "bindings/arrays.h"
+#include "bindings/xla_ffi.h"
 
 namespace nb = nanobind;
 
@@ -23,14 +27,16 @@ namespace {
   raise_ours("CorruptStreamError", "payload: not one of this data type and number of elements");
 }
 
-Plan plan_of(int dtype_id, int64_t elements) {
+const Element& element_of(int dtype_id) {
   if (!is_dtype(dtype_id)) throw nb::value_error(("dtype_id=" + std::to_string(dtype_id) + ": 1 to 28").c_str());
-  if (elements < 0 || elements >= int64_t{1} << 60)
-    throw nb::value_error(("elements=" + std::to_string(elements) + ": 0 to 2^60 - 1").c_str());
-  return make_plan(arrcomp::elements[dtype_id], static_cast<uint64_t>(elements));
+  return elements[dtype_id];
 }
 
-uint64_t array_bytes(const Plan& plan) { return plan.count * (plan.element.width / 8); }
+uint64_t checked_count(int64_t elements) {
+  if (elements < 0 || elements >= int64_t{1} << 60)
+    throw nb::value_error(("elements=" + std::to_string(elements) + ": 0 to 2^60 - 1").c_str());
+  return static_cast<uint64_t>(elements);
+}
 
 void check_size(const char* name, uint64_t given, uint64_t expected) {
   if (given == expected) return;
@@ -38,45 +44,109 @@ void check_size(const char* name, uint64_t given, uint64_t expected) {
       (std::string(name) + " has " + std::to_string(given) + " bytes, not " + std::to_string(expected)).c_str());
 }
 
-Settings settings_of(int bound_kind, double bound, bool fast) {
-  if (bound_kind < 0 || bound_kind > 3)
-    throw nb::value_error(("bound_kind=" + std::to_string(bound_kind) + ": 0 to 3").c_str());
-  return {static_cast<BoundKind>(bound_kind), bound, fast};
+using Parameters = std::vector<double>;
+
+Settings checked_settings(int codec_id, const Parameters& parameters) {
+  Settings settings;
+  if (settings_of(codec_id, parameters, settings)) return settings;
+  throw nb::value_error(
+      ("codec_id=" + std::to_string(codec_id) + ": unknown, or these are not its parameters").c_str());
 }
 
-uint64_t capacity(int dtype_id, int64_t elements) { return plan_of(dtype_id, elements).capacity(); }
+template <class T>
+T* pointer(uint64_t address) {
+  return reinterpret_cast<T*>(address);
+}
 
-uint64_t encode(int dtype_id, Bytes source, int64_t elements, int bound_kind, double bound, bool fast,
+uint64_t capacity_of(int dtype_id, int64_t elements) { return capacity(element_of(dtype_id), checked_count(elements)); }
+
+nb::list capacity_terms_of(int dtype_id) {
+  const CapacityTerms all = capacity_terms(element_of(dtype_id));
+  nb::list list;
+  list.append(nb::make_tuple(0, all.constant));
+  for (const CapacityTerm& term : all.terms) list.append(nb::make_tuple(term.elements, term.bytes));
+  return list;
+}
+
+uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes source, int64_t elements,
                 WritableBytes out, int threads) {
-  const Plan plan = plan_of(dtype_id, elements);
-  const Settings settings = settings_of(bound_kind, bound, fast);
-  check_size("source", source.nbytes(), array_bytes(plan));
-  if (out.nbytes() < plan.capacity())
+  const Element& element = element_of(dtype_id);
+  const Settings settings = checked_settings(codec_id, parameters);
+  const Encoding array{source.data(), out.data(), checked_count(elements)};
+  check_size("source", source.nbytes(), array.count * (element.width / 8));
+  if (out.nbytes() < capacity(element, array.count))
     throw nb::value_error(("out has " + std::to_string(out.nbytes()) + " bytes, at least " +
-                           std::to_string(plan.capacity()) + " are needed")
+                           std::to_string(capacity(element, array.count)) + " are needed")
                               .c_str());
+  uint64_t length = 0;
   nb::gil_scoped_release release;
-  return cpu::encode(plan, settings, source.data(), out.data(), threads);
+  cpu::encode(element, settings, {&array, 1}, &length, threads);
+  return length;
 }
 
 // Decoding reads words of 4 bytes: a payload that stands elsewhere is moved.
-bool decode_aligned(const Plan& plan, const Bytes& payload, void* target, int threads) {
-  if (reinterpret_cast<uintptr_t>(payload.data()) % 8 == 0)
-    return cpu::decode(plan, payload.data(), payload.nbytes(), target, threads);
-  const auto copy = std::make_unique<uint64_t[]>(payload.nbytes() / 8 + 1);
-  memcpy(copy.get(), payload.data(), payload.nbytes());
-  return cpu::decode(plan, reinterpret_cast<const uint8_t*>(copy.get()), payload.nbytes(), target, threads);
+bool decode_aligned(const Element& element, Decoding array, int threads) {
+  std::unique_ptr<uint64_t[]> copy;
+  if (reinterpret_cast<uintptr_t>(array.payload) % 8 != 0) {
+    copy = std::make_unique_for_overwrite<uint64_t[]>(array.limit / 8 + 1);
+    memcpy(copy.get(), array.payload, array.limit);
+    array.payload = reinterpret_cast<const uint8_t*>(copy.get());
+  }
+  return cpu::decode(element, {&array, 1}, threads) == 1;
 }
 
-void decode(int dtype_id, Bytes payload, int64_t elements, WritableBytes out, int threads) {
-  const Plan plan = plan_of(dtype_id, elements);
-  check_size("out", out.nbytes(), array_bytes(plan));
+void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
+            WritableBytes out, int threads) {
+  const Element& element = element_of(dtype_id);
+  checked_settings(codec_id, parameters);
+  const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
+  check_size("out", out.nbytes(), array.count * (element.width / 8));
   bool ok;
   {
     nb::gil_scoped_release release;
-    ok = decode_aligned(plan, payload, out.data(), threads);
+    ok = decode_aligned(element, array, threads);
   }
   if (!ok) raise_corrupt();
+}
+
+// By address: source, payload, elements.
+using EncodingTuples = std::vector<std::tuple<uint64_t, uint64_t, int64_t>>;
+// By address: payload, its bytes, its length or 0, target, elements.
+using DecodingTuples = std::vector<std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, int64_t>>;
+
+std::vector<Encoding> encodings_of(const EncodingTuples& tuples) {
+  std::vector<Encoding> arrays;
+  arrays.reserve(tuples.size());
+  for (const auto& [source, payload, elements] : tuples)
+    arrays.push_back({pointer<const void>(source), pointer<uint8_t>(payload), checked_count(elements)});
+  return arrays;
+}
+
+std::vector<Decoding> decodings_of(const DecodingTuples& tuples) {
+  std::vector<Decoding> arrays;
+  arrays.reserve(tuples.size());
+  for (const auto& [payload, limit, length, target, elements] : tuples)
+    arrays.push_back({pointer<const uint8_t>(payload), limit, pointer<const uint64_t>(length), pointer<void>(target),
+                      checked_count(elements)});
+  return arrays;
+}
+
+void encode_at(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& tuples, uint64_t lengths,
+               int threads) {
+  const Settings settings = checked_settings(codec_id, parameters);
+  const Element& element = element_of(dtype_id);
+  const std::vector<Encoding> arrays = encodings_of(tuples);
+  nb::gil_scoped_release release;
+  cpu::encode(element, settings, arrays, pointer<uint64_t>(lengths), threads);
+}
+
+int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& tuples, int threads) {
+  checked_settings(codec_id, parameters);
+  const Element& element = element_of(dtype_id);
+  const std::vector<Decoding> arrays = decodings_of(tuples);
+  nb::gil_scoped_release release;
+  const size_t corrupt = cpu::decode(element, arrays, threads);
+  return corrupt == arrays.size() ? -1 : static_cast<int64_t>(corrupt);
 }
 
 nb::list instruction_sets() {
@@ -91,52 +161,60 @@ void use_instruction_set(const std::string& name) {
   throw nb::value_error(("name='" + name + "': this processor has " + known).c_str());
 }
 
-void* pointer(uint64_t address) { return reinterpret_cast<void*>(address); }
-
 void check(cuda::Status status) {
   if (status == cuda::Status::ok) return;
   if (status == cuda::Status::unavailable) raise_ours("DeviceUnavailableError", cuda::last_error());
   throw std::runtime_error(cuda::last_error());
 }
 
-uint64_t cuda_scratch(int dtype_id, int64_t elements, int device) {
+uint64_t cuda_encode_scratch(int dtype_id, const std::vector<int64_t>& elements, int device) {
+  std::vector<uint64_t> counts;
+  for (const int64_t count : elements) counts.push_back(checked_count(count));
   uint64_t bytes = 0;
-  check(cuda::scratch_bytes(plan_of(dtype_id, elements), device, bytes));
+  check(cuda::encode_scratch_bytes(element_of(dtype_id), counts, device, bytes));
   return bytes;
 }
 
-void encode_cuda(int dtype_id, uint64_t source, int64_t elements, int bound_kind, double bound, bool fast, uint64_t out,
-                 uint64_t scratch, uint64_t stream, int device) {
-  const Plan plan = plan_of(dtype_id, elements);
-  check(cuda::encode(plan, settings_of(bound_kind, bound, fast), pointer(source), static_cast<uint8_t*>(pointer(out)),
-                     pointer(scratch), pointer(stream), device));
+void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& arrays,
+                 uint64_t lengths, uint64_t scratch, uint64_t stream, int device) {
+  check(cuda::encode(element_of(dtype_id), checked_settings(codec_id, parameters), encodings_of(arrays),
+                     pointer<uint64_t>(lengths), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
-void decode_cuda(int dtype_id, uint64_t payload, uint64_t nbytes, int64_t elements, uint64_t out, uint64_t status,
-                 uint64_t stream, int device) {
-  check(cuda::decode(plan_of(dtype_id, elements), static_cast<const uint8_t*>(pointer(payload)), nbytes, pointer(out),
-                     static_cast<uint32_t*>(pointer(status)), pointer(stream), device));
+void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& arrays,
+                 uint64_t status, uint64_t scratch, uint64_t stream, int device) {
+  checked_settings(codec_id, parameters);
+  check(cuda::decode(element_of(dtype_id), decodings_of(arrays), pointer<uint32_t>(status), pointer<void>(scratch),
+                     pointer<void>(stream), device));
 }
 
 }  // namespace
 
 NB_MODULE(_core, m) {
   using nb::arg;
-  m.def("capacity", &capacity, arg("dtype_id"), arg("elements"));
-  m.def("encode", &encode, arg("dtype_id"), arg("source"), arg("elements"), arg("bound_kind"), arg("bound"),
-        arg("fast"), arg("out").noconvert(), arg("threads"));
-  m.def("decode", &decode, arg("dtype_id"), arg("payload"), arg("elements"), arg("out").noconvert(), arg("threads"));
+  m.def("capacity", &capacity_of, arg("dtype_id"), arg("elements"));
+  m.def("capacity_terms", &capacity_terms_of, arg("dtype_id"));
+  m.def("encode", &encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("source"), arg("elements"),
+        arg("out").noconvert(), arg("threads"));
+  m.def("decode", &decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"), arg("elements"),
+        arg("out").noconvert(), arg("threads"));
+  m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
+        arg("threads"));
+  m.def("decode_at", &decode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("threads"));
   m.def("import_dlpack", &import_dlpack, arg("x"));
   m.def("instruction_set", &cpu::instruction_set);
   m.def("instruction_sets", &instruction_sets);
   m.def("use_instruction_set", &use_instruction_set, arg("name"));
+  m.def("available_threads", &cpu::available_threads);
+  m.def("xla_handlers", &xla_handlers);
   m.def("cuda_built", &cuda::is_built);
   m.def("cuda_device_count", &cuda::device_count);
-  m.def("cuda_scratch", &cuda_scratch, arg("dtype_id"), arg("elements"), arg("device"));
-  m.def("encode_cuda", &encode_cuda, arg("dtype_id"), arg("source_pointer"), arg("elements"), arg("bound_kind"),
-        arg("bound"), arg("fast"), arg("out_pointer"), arg("scratch_pointer"), arg("stream"), arg("device"));
-  m.def("decode_cuda", &decode_cuda, arg("dtype_id"), arg("payload_pointer"), arg("payload_nbytes"), arg("elements"),
-        arg("out_pointer"), arg("status_pointer"), arg("stream"), arg("device"));
+  m.def("cuda_encode_scratch", &cuda_encode_scratch, arg("dtype_id"), arg("elements"), arg("device"));
+  m.def("cuda_encode", &cuda_encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
+        arg("scratch"), arg("stream"), arg("device"));
+  m.def("cuda_decode_scratch", &cuda::decode_scratch_bytes, arg("arrays"));
+  m.def("cuda_decode", &cuda_decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("status"),
+        arg("scratch"), arg("stream"), arg("device"));
 }
 
 }  // namespace arrcomp

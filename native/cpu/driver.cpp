@@ -1,9 +1,16 @@
-// Spreads groups over threads and places their bytes.
+// Spreads arrays and their groups over threads, and places the groups' bytes.
 #include <atomic>
 #include <cfloat>
+#include <exception>
 #include <memory>
+#include <mutex>
+
+#ifdef __linux__
+#include <sched.h>
+#endif
 
 #include "backend.h"
+#include "cpu/driver.h"
 #include "cpu/select.h"
 #include "cpu/threads.h"
 #include "stream/payload.h"
@@ -41,7 +48,6 @@ void set_target(EncodeJob& job, const Settings& settings, int threads) {
   const Element& element = job.plan.element;
   if (settings.kind == BoundKind::absolute) job.bound = settings.bound;
   if (settings.kind == BoundKind::relative) job.bound = range_bound(job, settings.bound, threads);
-  if (settings.kind == BoundKind::pointwise) job.rounded_bits = droppable_bits(element, settings.bound);
   if (!is_quantizable(element, job.bound)) job.bound = 0;
 }
 
@@ -68,10 +74,80 @@ uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int 
   return total;
 }
 
+uint64_t length_of(const Decoding& array) {
+  if (array.length == nullptr) return array.limit;
+  uint64_t length;
+  memcpy(&length, array.length, sizeof length);
+  return length;
+}
+
+// Calls work(i, threads) for each of `arrays`: first for those that several threads share, one by one, then for all
+// others, which the threads take one at a time.
+template <class Arrays, class Work>
+void for_each_array(const Element& element, const Arrays& arrays, int threads, Work work) {
+  std::vector<size_t> small;
+  uint64_t elements = 0;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    if (arrays.size() == 1 || group_shares(make_plan(element, arrays[i].count), threads).workers > 1) {
+      work(i, threads);
+    } else {
+      small.push_back(i);
+      elements += arrays[i].count;
+    }
+  }
+  std::atomic<size_t> next{0};
+  std::exception_ptr failure;
+  std::mutex mutex;
+  run(Shares::of(elements, threads, least_elements).workers, [&](int) {
+    try {
+      for (size_t i = next++; i < small.size(); i = next++) work(small[i], 1);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      failure = std::current_exception();
+    }
+  });
+  if (failure) std::rethrow_exception(failure);
+}
+
 }  // namespace
 
-uint64_t encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, int threads) {
-  EncodeJob job{plan, source, 0.0, 0, settings.fast, tables()};
+int available_threads() {
+#ifdef __linux__
+  cpu_set_t cores;
+  if (sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
+#endif
+  return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
+}
+
+void encode(const Element& element, const Settings& settings, std::span<const Encoding> arrays, uint64_t* lengths,
+            int threads) {
+  threads = threads == 0 ? available_threads() : threads;
+  for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
+    const Encoding& array = arrays[i];
+    const uint64_t length =
+        encode_array(make_plan(element, array.count), settings, array.source, array.payload, its_threads);
+    memcpy(lengths + i, &length, sizeof length);
+  });
+}
+
+size_t decode(const Element& element, std::span<const Decoding> arrays, int threads) {
+  threads = threads == 0 ? available_threads() : threads;
+  std::atomic<size_t> corrupt{arrays.size()};
+  for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
+    const Decoding& array = arrays[i];
+    const uint64_t length = length_of(array);
+    if (length <= array.limit &&
+        decode_array(make_plan(element, array.count), array.payload, length, array.target, its_threads))
+      return;
+    size_t first = corrupt;
+    while (i < first && !corrupt.compare_exchange_weak(first, i)) {
+    }
+  });
+  return corrupt;
+}
+
+uint64_t encode_array(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, int threads) {
+  EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings.fast, tables()};
   std::vector<uint32_t> sizes(plan.groups);
   set_target(job, settings, threads);
   const PayloadHead head = PayloadHead::of(plan, job.bound);
@@ -88,7 +164,7 @@ uint64_t encode(const Plan& plan, const Settings& settings, const void* source, 
   return offset + total;
 }
 
-bool decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, int threads) {
+bool decode_array(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, int threads) {
   if (length < payload_head_bytes) return false;
   PayloadHead head;
   memcpy(&head, payload, sizeof head);

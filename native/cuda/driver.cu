@@ -1,15 +1,19 @@
 // Launches: what is enqueued for a call, the layout of the scratch memory, and the tables on each device.
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "cuda/head.h"
 #include "cuda/launch.h"
+#include "cuda/set_up.cuh"
 
 namespace arrcomp::cuda {
 namespace {
+
+constexpr uint64_t most_groups = ~0u - (1u << 20);  // a ticket has 32 bits, and every warp takes one too many
 
 __device__ Tables device_tables;
 
@@ -26,15 +30,17 @@ class DeviceGuard {
  public:
   explicit DeviceGuard(int device) {
     error_ = cudaGetDevice(&before_);
-    if (error_ == cudaSuccess) error_ = cudaSetDevice(device);
+    device_ = device == current_device ? before_ : device;
+    if (error_ == cudaSuccess && device_ != before_) error_ = cudaSetDevice(device_);
   }
   ~DeviceGuard() {
-    if (error_ == cudaSuccess) cudaSetDevice(before_);
+    if (error_ == cudaSuccess && device_ != before_) cudaSetDevice(before_);
   }
+  int device() const { return device_; }
   cudaError_t error() const { return error_; }
 
  private:
-  int before_ = 0;
+  int before_ = 0, device_ = 0;
   cudaError_t error_;
 };
 
@@ -77,25 +83,69 @@ int blocks_for(uint64_t groups, int most) {
   return static_cast<int>(std::min<uint64_t>(ceil_div(groups, warps_per_block), static_cast<uint64_t>(most)));
 }
 
+// Blocks of the encoder that the device holds at a time: asked once for each device, as small arrays cannot wait.
 cudaError_t most_encode_blocks(const Kernels& kernels, int device, int& blocks) {
-  int processors = 0, resident = 0;
-  cudaError_t error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-  if (error == cudaSuccess) error = kernels.resident_blocks(resident);
-  blocks = std::max(processors * resident, 1);
+  static std::mutex mutex;
+  static std::map<std::pair<const Kernels*, int>, int> known;
+  const std::lock_guard lock(mutex);
+  int& found = known[{&kernels, device}];
+  cudaError_t error = cudaSuccess;
+  if (found == 0) {
+    int processors = 0, resident = 0;
+    error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
+    if (error == cudaSuccess) error = kernels.resident_blocks(resident);
+    if (error == cudaSuccess) found = std::max(processors * resident, 1);
+  }
+  blocks = found;
   return error;
 }
 
 struct ScratchLayout {
-  uint64_t entries, memory, end;
+  uint64_t arrays, entries, memory, end;  // the ticket counter is at the beginning
 
-  ScratchLayout(const Plan& plan, const Kernels& kernels, int blocks) {
-    entries = round_up(sizeof(ScratchHead), 256);
-    memory = round_up(entries + plan.groups * sizeof(uint64_t), 256);
-    end = memory + static_cast<uint64_t>(blocks) * warps_per_block * kernels.memory_bytes;
+  ScratchLayout(uint64_t count, uint64_t groups, uint64_t memory_bytes) {
+    arrays = 256;
+    entries = round_up(arrays + count * sizeof(EncodeArray), 256);
+    memory = round_up(entries + groups * sizeof(uint64_t), 256);
+    end = memory + memory_bytes;
   }
 };
 
-__global__ void head_kernel(EncodeArguments arguments, Settings settings) { write_head(arguments, settings); }
+uint64_t encoder_memory_bytes(const Kernels& kernels, int blocks) {
+  return static_cast<uint64_t>(blocks) * warps_per_block * kernels.memory_bytes;
+}
+
+// Calls launch(batch) for all arrays, in batches of at most `most`.
+template <uint64_t most, class Array, class Launch>
+void for_each_batch(const Element& element, std::span<const Array> arrays, Launch launch) {
+  uint64_t groups = 0;
+  Batch<Array, most> batch;
+  for (batch.first = 0; batch.first < arrays.size(); batch.first += most) {
+    batch.count = std::min<uint64_t>(most, arrays.size() - batch.first);
+    for (uint64_t i = 0; i < batch.count; ++i) {
+      const Array& array = arrays[batch.first + i];
+      batch.items[i] = {array, groups};
+      groups += make_plan(element, array.count).groups;
+    }
+    launch(batch);
+  }
+}
+
+template <class Array>
+uint64_t groups_of_all(const Element& element, std::span<const Array> arrays) {
+  uint64_t groups = 0;
+  for (const Array& array : arrays) groups += make_plan(element, array.count).groups;
+  return groups;
+}
+
+// What stands in the way of a call; ok where nothing does.
+Status check(const DeviceGuard& guard, uint64_t groups) {
+  if (guard.error() != cudaSuccess) return fail(Status::unavailable, "no such CUDA device", guard.error());
+  if (groups <= most_groups) return Status::ok;
+  failure = "the arrays of a call have " + std::to_string(groups) + " groups; at most " + std::to_string(most_groups) +
+            " are allowed";
+  return Status::failed;
+}
 
 }  // namespace
 
@@ -110,66 +160,87 @@ int device_count() {
 
 const char* last_error() { return failure.c_str(); }
 
-Status scratch_bytes(const Plan& plan, int device, uint64_t& bytes) {
+Status encode_scratch_bytes(const Element& element, std::span<const uint64_t> counts, int device, uint64_t& bytes) {
   const DeviceGuard guard(device);
-  if (guard.error() != cudaSuccess) return fail(Status::unavailable, "no such CUDA device", guard.error());
-  const Kernels& kernels = kernels_of_element(plan.element);
+  uint64_t groups = 0;
+  for (const uint64_t count : counts) groups += make_plan(element, count).groups;
+  if (const Status status = check(guard, groups); status != Status::ok) return status;
+  const Kernels& kernels = kernels_of_element(element);
   int blocks = 0;
-  const cudaError_t error = most_encode_blocks(kernels, device, blocks);
+  const cudaError_t error = most_encode_blocks(kernels, guard.device(), blocks);
   if (error != cudaSuccess) return fail(Status::failed, "asking for the device's properties", error);
-  bytes = ScratchLayout(plan, kernels, blocks_for(plan.groups, blocks)).end;
+  bytes = ScratchLayout(counts.size(), groups, encoder_memory_bytes(kernels, blocks_for(groups, blocks))).end;
   return Status::ok;
 }
 
-Status encode(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, void* scratch,
-              void* stream_handle, int device) {
+Status encode(const Element& element, const Settings& settings, std::span<const Encoding> arrays, uint64_t* lengths,
+              void* scratch, void* stream_handle, int device) {
   const DeviceGuard guard(device);
-  if (guard.error() != cudaSuccess) return fail(Status::unavailable, "no such CUDA device", guard.error());
+  const uint64_t groups = groups_of_all(element, arrays);
+  if (const Status status = check(guard, groups); status != Status::ok) return status;
   const auto stream = static_cast<cudaStream_t>(stream_handle);
-  const Kernels& kernels = kernels_of_element(plan.element);
+  const Kernels& kernels = kernels_of_element(element);
   int most = 0;
-  cudaError_t error = most_encode_blocks(kernels, device, most);
+  cudaError_t error = most_encode_blocks(kernels, guard.device(), most);
   if (error != cudaSuccess) return fail(Status::failed, "asking for the device's properties", error);
   const Tables* tables = nullptr;
-  error = load_tables(device, tables);
+  error = load_tables(guard.device(), tables);
   if (error != cudaSuccess) return fail(Status::failed, "copying tables to the device", error);
-  const int blocks = blocks_for(plan.groups, most);
-  const ScratchLayout layout(plan, kernels, blocks);
+  const int blocks = blocks_for(groups, most);
+  const ScratchLayout layout(arrays.size(), groups, encoder_memory_bytes(kernels, blocks));
   auto* base = static_cast<uint8_t*>(scratch);
-  const int rounded = settings.kind == BoundKind::pointwise ? droppable_bits(plan.element, settings.bound) : 0;
-  const EncodeArguments arguments{plan,
-                                  source,
-                                  payload,
-                                  reinterpret_cast<ScratchHead*>(base),
+  const EncodeArguments arguments{reinterpret_cast<EncodeArray*>(base + layout.arrays),
+                                  arrays.size(),
+                                  groups,
+                                  reinterpret_cast<uint32_t*>(base),
                                   reinterpret_cast<uint64_t*>(base + layout.entries),
                                   base + layout.memory,
                                   tables,
-                                  rounded,
-                                  settings.fast};
-  error = cudaMemsetAsync(scratch, 0, layout.memory, stream);
-  if (error != cudaSuccess) return fail(Status::failed, "clearing the scratch memory", error);
+                                  element,
+                                  settings,
+                                  settings.rounded_bits(element)};
+  const uint64_t entries_of_thread = 16;
+  const auto set_up_blocks = static_cast<unsigned>(
+      std::min<uint64_t>(std::max<uint64_t>(ceil_div(groups, set_up_threads * entries_of_thread), 1), 1024));
+  const auto set_up = [&]<uint64_t n>(const Batch<Encoding, n>& batch) {
+    set_up_encoding<n><<<set_up_blocks, set_up_threads, 0, stream>>>(batch, arguments, lengths);
+  };
+  if (arrays.size() == 1) {  // few arguments
+    for_each_batch<1>(element, arrays, set_up);
+  } else {
+    for_each_batch<most_in_batch<Encoding>>(element, arrays, set_up);
+  }
   if (blocks > 0 && settings.kind == BoundKind::relative) kernels.widen_range(arguments, blocks, stream);
-  head_kernel<<<1, 1, 0, stream>>>(arguments, settings);
   if (blocks > 0) kernels.encode(arguments, blocks, stream);
   error = cudaPeekAtLastError();
   return error == cudaSuccess ? Status::ok : fail(Status::failed, "launching the encoder", error);
 }
 
-Status decode(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, uint32_t* status,
+uint64_t decode_scratch_bytes(size_t arrays) { return arrays > 1 ? arrays * sizeof(DecodeArray) : 0; }
+
+Status decode(const Element& element, std::span<const Decoding> arrays, uint32_t* status, void* scratch,
               void* stream_handle, int device) {
   const DeviceGuard guard(device);
-  if (guard.error() != cudaSuccess) return fail(Status::unavailable, "no such CUDA device", guard.error());
+  const uint64_t groups = groups_of_all(element, arrays);
+  if (const Status found = check(guard, groups); found != Status::ok) return found;
   const auto stream = static_cast<cudaStream_t>(stream_handle);
-  const bool long_enough = plan.groups == 0 ? length == payload_head_bytes : length >= plan.groups_offset();
-  cudaError_t error = cudaMemsetAsync(status, long_enough ? 0 : 1, sizeof *status, stream);
-  if (error != cudaSuccess) return fail(Status::failed, "setting the status", error);
-  if (!long_enough || plan.groups == 0) return Status::ok;
   const Tables* tables = nullptr;
-  error = load_tables(device, tables);
+  cudaError_t error = load_tables(guard.device(), tables);
   if (error != cudaSuccess) return fail(Status::failed, "copying tables to the device", error);
-  const DecodeArguments arguments{plan, payload, length, target, status, tables};
+  auto* const table = static_cast<DecodeArray*>(scratch);
+  DecodeArguments arguments{table, {}, arrays.size(), groups, status, tables};
+  if (arrays.size() > 1) {
+    for_each_batch<most_in_batch<Decoding>>(element, arrays, [&]<uint64_t n>(const Batch<Decoding, n>& batch) {
+      set_up_decoding<n><<<1, set_up_threads, 0, stream>>>(batch, element, table, status);
+    });
+  } else {
+    error = cudaMemsetAsync(status, 0, sizeof *status, stream);
+    if (error != cudaSuccess) return fail(Status::failed, "setting the status", error);
+    if (arrays.empty()) return Status::ok;
+    arguments.single = device_array(element, arrays[0], 0);
+  }
   constexpr int most_blocks = 1 << 20;
-  kernels_of_element(plan.element).decode(arguments, blocks_for(plan.groups, most_blocks), stream);
+  kernels_of_element(element).decode(arguments, std::max(blocks_for(groups, most_blocks), 1), stream);
   error = cudaPeekAtLastError();
   return error == cudaSuccess ? Status::ok : fail(Status::failed, "launching the decoder", error);
 }

@@ -6,22 +6,22 @@
 
 namespace arrcomp::cuda {
 
-ARRCOMP_SHARED double absolute_bound(const EncodeArguments& a, const Settings& settings) {
+// Of quantized chunks; 0 where there are none.
+ARRCOMP_SHARED double absolute_bound(const EncodeArray& array, const Settings& settings) {
   double bound = settings.kind == BoundKind::absolute ? settings.bound : 0.0;
   if (settings.kind == BoundKind::relative)
-    bound = relative_bound(settings.bound, number_of_order_key(~a.head->range_keys[0]),
-                           number_of_order_key(a.head->range_keys[1]));
-  return is_quantizable(a.plan.element, bound) ? bound : 0;
+    bound = relative_bound(settings.bound, number_of_order_key(~array.range_keys[0]),
+                           number_of_order_key(array.range_keys[1]));
+  return is_quantizable(array.plan.element, bound) ? bound : 0;
 }
 
 // Writes all up to the groups but the directory's entries.
-ARRCOMP_SHARED void write_head(const EncodeArguments& a, const Settings& settings) {
-  a.head->bound = absolute_bound(a, settings);
-  a.head->length = a.plan.groups_offset();
-  const PayloadHead head = PayloadHead::of(a.plan, a.head->bound);
-  memcpy(a.payload, &head, sizeof head);
-  for (uint64_t b = payload_head_bytes + a.plan.groups * a.plan.directory_entry_bytes; b < a.plan.groups_offset(); ++b)
-    a.payload[b] = 0;
+ARRCOMP_SHARED void write_head(const EncodeArray& array, const Settings& settings) {
+  const Plan& plan = array.plan;
+  const PayloadHead head = PayloadHead::of(plan, absolute_bound(array, settings));
+  memcpy(array.payload, &head, sizeof head);
+  for (uint64_t b = payload_head_bytes + plan.groups * plan.directory_entry_bytes; b < plan.groups_offset(); ++b)
+    array.payload[b] = 0;
 }
 
 }  // namespace arrcomp::cuda

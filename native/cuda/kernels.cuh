@@ -5,9 +5,8 @@
 #include "codecs/group_encoder.h"
 #include "codecs/value_range.h"
 #include "cuda/arguments.h"
+#include "cuda/head.h"
 #include "cuda/place.cuh"
-#include "cuda/range_key.h"
-#include "stream/payload.h"
 
 namespace arrcomp::cuda {
 
@@ -17,63 +16,132 @@ using MemoryOf = EncoderMemory<typename T::Word::scalar>;
 ARRCOMP_INLINE uint64_t warp_of_grid() { return (uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes_per_row; }
 ARRCOMP_INLINE uint64_t warps_of_grid() { return uint64_t{gridDim.x} * warps_per_block; }
 
-// One group after the other, in order; `group` is the same in all lanes.
-ARRCOMP_INLINE uint64_t take_ticket(ScratchHead* head) {
+// The next number, the same in all lanes.
+ARRCOMP_INLINE uint32_t take_ticket(uint32_t* tickets) {
   uint32_t ticket = 0;
-  if (leader()) ticket = atomicAdd(&head->tickets, 1u);
+  if (leader()) ticket = atomicAdd(tickets, 1u);
   return or_all(U32{ticket});
 }
 
-template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_blocks) encode_kernel(const EncodeArguments a) {
-  const EncodeContext context{a.plan.element, a.head->bound, a.rounded_bits, a.fast, a.tables};
-  GroupEncoder<T> encoder(context, a.source, reinterpret_cast<MemoryOf<T>*>(a.memory)[warp_of_grid()]);
-  uint8_t* const groups = a.payload + a.plan.groups_offset();
-  for (uint64_t g = take_ticket(a.head); g < a.plan.groups; g = take_ticket(a.head)) {
-    const uint32_t size = encoder.encode(g * a.plan.group_size(), static_cast<uint32_t>(a.plan.group_count(g)));
-    const uint64_t begin = place(a.entries, g, size);
-    encoder.copy_to(groups + begin);
-    if (leader()) {
-      set_directory_entry(a.plan, a.payload, g, begin + size);
-      if (g + 1 == a.plan.groups) a.head->length = a.plan.groups_offset() + begin + size;
-    }
-    sync();
+// What a warp encodes: in shared memory, as the encoder needs all registers.
+struct Turn {
+  uint32_t array, group;
+  EncodeContext context;
+};
+
+// Where a group stands, once it is encoded; and all of its payload that is not in the groups.
+template <class Encoder>
+ARRCOMP_INLINE void put_group(const EncodeArguments& a, const Turn& turn, const Encoder& encoder, uint32_t size) {
+  const EncodeArray& array = a.arrays[turn.array];
+  const Plan& plan = array.plan;
+  const uint64_t g = turn.group;
+  const uint64_t begin = place(a.entries + array.first_group, g, size);
+  encoder.copy_to(array.payload + plan.groups_offset() + begin);
+  if (leader()) {
+    if (g == 0) write_head(array, a.settings);
+    set_directory_entry(plan, array.payload, g, begin + size);
+    if (g + 1 == plan.groups) *array.length = plan.groups_offset() + begin + size;
   }
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_blocks) decode_kernel(const DecodeArguments a) {
+__global__ void __launch_bounds__(threads_per_block, least_blocks)
+    encode_kernel(const __grid_constant__ EncodeArguments a) {
+  __shared__ Turn turns[warps_per_block];
+  Turn& turn = turns[threadIdx.x / lanes_per_row];
+  auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp_of_grid()];
+  for (uint32_t ticket = take_ticket(a.tickets); ticket < a.groups; ticket = take_ticket(a.tickets)) {
+    const auto index = static_cast<uint32_t>(array_of_group(a.arrays, a.count, ticket));
+    const EncodeArray& array = a.arrays[index];
+    const uint32_t g = ticket - static_cast<uint32_t>(array.first_group);
+    if (leader())
+      turn = {index, g, {a.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings.fast, a.tables}};
+    sync();
+    // From the group's first element on: what is 0 takes no register.
+    GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()), memory);
+    const uint32_t size = encoder.encode(0, static_cast<uint32_t>(array.plan.group_count(g)));
+    sync();
+    put_group(a, turn, encoder, size);
+    sync();
+  }
+}
+
+// What a payload's head says.
+struct PayloadView {
+  uint64_t length = 0;
+  double bound = 0;
+
+  // False where this cannot be a payload of the array.
+  ARRCOMP_SHARED bool open(const DecodeArray& array) {
+    length = array.length == nullptr ? array.limit : *array.length;
+    const uint64_t least = array.plan.groups_offset();
+    if (length > array.limit || length < least || (array.plan.groups == 0 && length > least)) return false;
+    PayloadHead head;
+    memcpy(&head, array.payload, sizeof head);
+    bound = head.bound;
+    return head.fits(array.plan);
+  }
+};
+
+template <class T>
+ARRCOMP_INLINE bool decode_group(const DecodeArray& array, uint64_t g, const Tables* tables,
+                                 typename T::Word::scalar* waiting) {
+  PayloadView payload;
+  if (!payload.open(array)) return false;
+  const Plan& plan = array.plan;
+  const uint64_t bytes = payload.length - plan.groups_offset();
+  const uint64_t begin = g > 0 ? directory_entry(plan, array.payload, g - 1) : 0;
+  const uint64_t end = directory_entry(plan, array.payload, g);
+  if (begin > end || end > bytes || (g + 1 == plan.groups && end != bytes)) return false;
+  const DecodeContext context{plan.element, payload.bound, tables->decode};
+  const uint8_t* const groups = array.payload + plan.groups_offset();
+  GroupDecoder<T> decoders[1];
+  decoders[0].open(context, groups + begin, groups + end, array.target, g * plan.group_size(),
+                   static_cast<uint32_t>(plan.group_count(g)), waiting);
+  return decode_groups<T, 1>(decoders);
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, least_blocks)
+    decode_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
-  PayloadHead head;
-  memcpy(&head, a.payload, sizeof head);
-  const uint64_t offset = a.plan.groups_offset();
-  bool ok = head.fits(a.plan);
-  const DecodeContext context{a.plan.element, head.bound, a.tables->decode};
-  for (uint64_t g = warp_of_grid(); ok && g < a.plan.groups; g += warps_of_grid()) {
-    const uint64_t begin = g > 0 ? directory_entry(a.plan, a.payload, g - 1) : 0;
-    const uint64_t end = directory_entry(a.plan, a.payload, g);
-    ok = begin <= end && end <= a.length - offset && (g + 1 < a.plan.groups || end == a.length - offset);
-    if (!ok) break;
-    GroupDecoder<T> decoders[1];
-    decoders[0].open(context, a.payload + offset + begin, a.payload + offset + end, a.target, g * a.plan.group_size(),
-                     static_cast<uint32_t>(a.plan.group_count(g)), waiting[threadIdx.x / lanes_per_row]);
-    ok = decode_groups<T, 1>(decoders);
+  const DecodeArray* const arrays = a.count == 1 ? &a.single : a.arrays;
+  bool ok = true;
+  for (uint64_t i = warp_of_grid(); i < a.count; i += warps_of_grid())  // arrays without groups have a payload too
+    if (arrays[i].plan.groups == 0) ok = PayloadView().open(arrays[i]) && ok;
+  for (uint64_t group = warp_of_grid(); ok && group < a.groups; group += warps_of_grid()) {
+    const DecodeArray& array = arrays[array_of_group(arrays, a.count, group)];
+    ok = decode_group<T>(array, group - array.first_group, a.tables, waiting[threadIdx.x / lanes_per_row]);
   }
   if (!ok && leader()) atomicOr(a.status, 1u);
 }
 
 // Keys of the largest value and, inverted, of the smallest: both grow from 0. The order of the atomics does not show.
+ARRCOMP_INLINE void publish_range(EncodeArray& array, const double range[2]) {
+  if (!leader()) return;
+  atomicMax(reinterpret_cast<unsigned long long*>(&array.range_keys[0]), ~order_key(range[0]));
+  atomicMax(reinterpret_cast<unsigned long long*>(&array.range_keys[1]), order_key(range[1]));
+}
+
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_blocks) range_kernel(const EncodeArguments a) {
+__global__ void __launch_bounds__(threads_per_block, least_blocks)
+    range_kernel(const __grid_constant__ EncodeArguments a) {
   if constexpr (T::quantizes) {
-    double range[2] = {0x1.fffffffffffffp1023, -0x1.fffffffffffffp1023};
-    const uint64_t count = a.plan.count;
-    for (uint64_t first = warp_of_grid() * chunk_size; first < count; first += warps_of_grid() * chunk_size)
-      widen_range<T>(a.source, first, count - first < chunk_size ? count - first : chunk_size, range);
-    if (leader()) {
-      atomicMax(reinterpret_cast<unsigned long long*>(&a.head->range_keys[0]), ~order_key(range[0]));
-      atomicMax(reinterpret_cast<unsigned long long*>(&a.head->range_keys[1]), order_key(range[1]));
+    constexpr double most = 0x1.fffffffffffffp1023;
+    double range[2] = {most, -most};
+    EncodeArray* array = nullptr;
+    for (uint64_t group = warp_of_grid(); group < a.groups; group += warps_of_grid()) {
+      EncodeArray* const next = a.arrays + array_of_group(a.arrays, a.count, group);
+      if (array != nullptr && next != array) {
+        publish_range(*array, range);
+        range[0] = most;
+        range[1] = -most;
+      }
+      array = next;
+      const uint64_t g = group - array->first_group;
+      widen_range<T>(array->source, g * array->plan.group_size(), array->plan.group_count(g), range);
     }
+    if (array != nullptr) publish_range(*array, range);
   }
 }
 

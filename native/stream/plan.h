@@ -43,14 +43,6 @@ struct Plan {
   ARRCOMP_SHARED constexpr uint32_t group_capacity() const {
     return chunks_per_group * raw_chunk_bytes(rows_per_chunk, element.width) + states_bytes;
   }
-  ARRCOMP_SHARED constexpr uint64_t capacity() const {  // no payload of this plan is larger
-    if (groups == 0) return payload_head_bytes;
-    const uint64_t last = group_count(groups - 1);
-    const uint64_t last_rows = ceil_div(last % chunk_size, lanes_per_row);
-    return groups_offset() + (groups - 1) * group_capacity() + states_bytes +
-           last / chunk_size * raw_chunk_bytes(rows_per_chunk, element.width) +
-           (last_rows == 0 ? 0 : raw_chunk_bytes(static_cast<uint32_t>(last_rows), element.width));
-  }
 };
 
 ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count) {
@@ -58,6 +50,33 @@ ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count) {
   const uint32_t chunks = count < (1u << 20) ? 1 : count < (1u << 24) ? 2 : 4;
   const uint32_t entry = count * (element.width / 8) >= (1ull << 33) ? 8 : 4;
   return {element, count, chunks, entry, ceil_div(count, uint64_t{chunks} * chunk_size)};
+}
+
+// The longest payload, a multiple of 8, as a sum of `bytes` for every `elements` begun: no branches, so that the symbolic shapes of
+// compilers can follow it too.
+struct CapacityTerm {
+  uint64_t elements, bytes;
+};
+
+struct CapacityTerms {
+  uint64_t constant;
+  CapacityTerm terms[2];
+};
+
+constexpr CapacityTerms capacity_terms(const Element& element) {
+  // Of a chunk: its header and widths, what packing rows of less than 32 bits rounds up, and, as if every chunk were a
+  // group, the coder's states and an entry of the directory with its padding.
+  const uint64_t rounding = element.width == 8 ? 32 : 0;
+  const uint64_t chunk = round_up(4 + widths_bytes(rows_per_chunk) + rounding + states_bytes + 8, 8);
+  return {payload_head_bytes, {{lanes_per_row, uint64_t{element.width} * lanes_per_row / 8}, {chunk_size, chunk}}};
+}
+
+// No payload of so many elements is larger.
+constexpr uint64_t capacity(const Element& element, uint64_t count) {
+  const CapacityTerms all = capacity_terms(element);
+  uint64_t bytes = all.constant;
+  for (const CapacityTerm& term : all.terms) bytes += ceil_div(count, term.elements) * term.bytes;
+  return bytes;
 }
 
 }  // namespace arrcomp

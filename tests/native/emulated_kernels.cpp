@@ -8,8 +8,9 @@
 // clang-format off
 #include "emulated_warp.h"  // before what it emulates CUDA for
 // clang-format on
-#include "cuda/head.h"
+#include "cpu/driver.h"
 #include "cuda/kernels.cuh"
+#include "cuda/set_up.cuh"
 
 namespace {
 
@@ -94,8 +95,8 @@ Bytes elements_of(const Element& element, uint64_t count, const Pattern& pattern
 // ---- the kernels as the driver launches them
 
 template <class Kernel>
-void launch(const Plan& plan, Order order, uint64_t seed, Kernel kernel) {
-  const auto blocks = static_cast<unsigned>(ceil_div(plan.groups, cuda::warps_per_block));
+void launch(uint64_t groups, Order order, uint64_t seed, Kernel kernel) {
+  const auto blocks = static_cast<unsigned>(std::max<uint64_t>(ceil_div(groups, cuda::warps_per_block), 1));
   emulated::launch(std::min(blocks, most_blocks), cuda::warps_per_block, order, seed, kernel);
 }
 
@@ -107,45 +108,81 @@ uint8_t* encoder_memory() {
   return memory.data();
 }
 
-Bytes encode(const Plan& plan, const Settings& settings, const Bytes& source, Order order, uint64_t seed) {
-  Bytes payload(plan.capacity(), untouched);
-  cuda::ScratchHead head{};
-  std::vector<uint64_t> entries(plan.groups);
-  const int rounded = settings.kind == BoundKind::pointwise ? droppable_bits(plan.element, settings.bound) : 0;
-  const cuda::EncodeArguments arguments{
-      plan, source.data(), payload.data(), &head, entries.data(), encoder_memory(), &tables(), rounded, settings.fast};
-  cuda::visit_element(plan.element, [&](auto type) {
+// One array of a call: how it is cut, and its elements or its payload.
+struct Array {
+  Plan plan;
+  Bytes bytes;
+};
+
+constexpr size_t most_arrays = 16;  // in a call
+
+// Each array's payload.
+std::vector<Bytes> encode(const std::vector<Array>& sources, const Settings& settings, Order order, uint64_t seed) {
+  const Element element = sources[0].plan.element;
+  std::vector<Bytes> payloads;
+  cuda::Batch<Encoding, most_arrays> batch{0, sources.size(), {}};
+  uint64_t groups = 0;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Plan& plan = sources[i].plan;
+    payloads.emplace_back(capacity(element, plan.count), untouched);
+    batch.items[i] = {{sources[i].bytes.data(), payloads[i].data(), plan.count}, groups};
+    groups += plan.groups;
+  }
+  std::vector<cuda::EncodeArray> arrays(sources.size());
+  std::vector<uint64_t> entries(groups, seed), lengths(sources.size());
+  uint32_t tickets = 7;
+  const cuda::EncodeArguments a{arrays.data(),    sources.size(), groups,  &tickets, entries.data(),
+                                encoder_memory(), &tables(),      element, settings, settings.rounded_bits(element)};
+  launch(groups, order, seed, [&] { cuda::set_up_encoding(batch, a, lengths.data()); });
+  for (size_t i = 0; i < sources.size(); ++i) arrays[i].plan = sources[i].plan;
+  cuda::visit_element(element, [&](auto type) {
     using T = decltype(type);
-    if (settings.kind == BoundKind::relative) launch(plan, order, seed, [&] { cuda::range_kernel<T>(arguments); });
-    cuda::write_head(arguments, settings);
-    launch(plan, order, seed, [&] { cuda::encode_kernel<T>(arguments); });
+    if (settings.kind == BoundKind::relative) launch(groups, order, seed, [&] { cuda::range_kernel<T>(a); });
+    launch(groups, order, seed, [&] { cuda::encode_kernel<T>(a); });
   });
-  payload.resize(std::min<uint64_t>(head.length, payload.size()));
-  return payload;
+  for (size_t i = 0; i < payloads.size(); ++i) payloads[i].resize(std::min<uint64_t>(lengths[i], payloads[i].size()));
+  return payloads;
 }
 
-// The elements; none where the payload is found corrupt.
-Bytes decode(const Plan& plan, const Bytes& payload, Order order, uint64_t seed) {
-  Bytes target(plan.count * plan.element.width / 8, untouched);
-  if (payload.size() < plan.groups_offset()) return {};  // the driver looks at this itself
-  if (plan.groups == 0) return target;
-  uint32_t status = 0;
-  const cuda::DecodeArguments arguments{plan, payload.data(), payload.size(), target.data(), &status, &tables()};
-  cuda::visit_element(plan.element, [&](auto type) {
-    launch(plan, order, seed, [&] { cuda::decode_kernel<decltype(type)>(arguments); });
-  });
-  return status == 0 ? target : Bytes();
+// Each payload's elements; none where one is found corrupt. Every second payload comes with its length and with more
+// memory than it takes, as encoding leaves it.
+std::vector<Bytes> decode(std::vector<Array> payloads, Order order, uint64_t seed) {
+  const Element element = payloads[0].plan.element;
+  std::vector<Bytes> targets;
+  std::vector<uint64_t> lengths(payloads.size());
+  cuda::Batch<Decoding, most_arrays> batch{0, payloads.size(), {}};
+  uint64_t groups = 0;
+  for (size_t i = 0; i < payloads.size(); ++i) {
+    auto& [plan, bytes] = payloads[i];
+    lengths[i] = bytes.size();
+    const bool has_length = (seed + i) % 2 == 0;
+    if (has_length) bytes.resize(lengths[i] + 40, untouched);
+    targets.emplace_back(plan.count * plan.element.width / 8, untouched);
+    const uint64_t* const length = has_length ? &lengths[i] : nullptr;
+    batch.items[i] = {{bytes.data(), bytes.size(), length, targets[i].data(), plan.count}, groups};
+    groups += plan.groups;
+  }
+  std::vector<cuda::DecodeArray> arrays(payloads.size());
+  uint32_t status = 7;
+  emulated::launch(1, cuda::warps_per_block, order, seed,
+                   [&] { cuda::set_up_decoding(batch, element, arrays.data(), &status); });
+  for (size_t i = 0; i < payloads.size(); ++i) arrays[i].plan = payloads[i].plan;
+  const cuda::DecodeArguments a{arrays.data(), arrays[0], arrays.size(), groups, &status, &tables()};
+  cuda::visit_element(element,
+                      [&](auto type) { launch(groups, order, seed, [&] { cuda::decode_kernel<decltype(type)>(a); }); });
+  if (status != 0) targets.assign(targets.size(), Bytes());
+  return targets;
 }
 
 Bytes encode_on_cpu(const Plan& plan, const Settings& settings, const Bytes& source) {
-  Bytes payload(plan.capacity());
-  payload.resize(cpu::encode(plan, settings, source.data(), payload.data(), 1));
+  Bytes payload(capacity(plan.element, plan.count));
+  payload.resize(cpu::encode_array(plan, settings, source.data(), payload.data(), 1));
   return payload;
 }
 
 Bytes decode_on_cpu(const Plan& plan, const Bytes& payload) {
   Bytes target(plan.count * plan.element.width / 8, untouched);
-  return cpu::decode(plan, payload.data(), payload.size(), target.data(), 1) ? target : Bytes();
+  return cpu::decode_array(plan, payload.data(), payload.size(), target.data(), 1) ? target : Bytes();
 }
 
 // ---- what is compared
@@ -206,8 +243,8 @@ class Comparison {
     if (input.settings.kind == BoundKind::lossless) expect(input, "elements on the CPU", elements, source);
     for (int i = 0; i < orders_each_; ++i) {
       const Order order = next_order();
-      expect(input, "payload", encode(plan, input.settings, source, order, runs_), payload);
-      expect(input, "elements", decode(plan, payload, order, runs_), elements);
+      expect(input, "payload", encode({{plan, source}}, input.settings, order, runs_)[0], payload);
+      expect(input, "elements", decode({{plan, payload}}, order, runs_)[0], elements);
     }
   }
 
@@ -225,8 +262,27 @@ class Comparison {
       case 2: payload[random.below(payload.size())] ^= static_cast<uint8_t>(1u << random.below(8)); break;
       default: payload[std::min(begin + random.below(32), payload.size() - 1)] = static_cast<uint8_t>(random.word());
     }
-    expect(input, "elements of an altered payload", decode(plan, payload, next_order(), runs_),
+    expect(input, "elements of an altered payload", decode({{plan, payload}}, next_order(), runs_)[0],
            decode_on_cpu(plan, payload));
+  }
+
+  // Several arrays of a call: each has the payload and the elements that it has alone.
+  void check_together(const std::vector<Input>& inputs) {
+    std::vector<Array> sources, payloads;
+    for (const Input& input : inputs) {
+      const Bytes source = elements_of(input.element, input.count, input.pattern);
+      sources.push_back({input.plan(), source});
+      payloads.push_back({input.plan(), encode_on_cpu(input.plan(), input.settings, source)});
+    }
+    const Order order = next_order();
+    const std::vector<Bytes> encoded = encode(sources, inputs[0].settings, order, runs_);
+    const std::vector<Bytes> decoded = decode(payloads, order, runs_);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      expect(inputs[i], "payload of several", encoded[i], payloads[i].bytes);
+      expect(inputs[i], "elements of several", decoded[i], decode_on_cpu(payloads[i].plan, payloads[i].bytes));
+    }
+    payloads[inputs.size() / 2].bytes.pop_back();
+    expect(inputs[0], "elements of several, one of them altered", decode(payloads, order, runs_)[0], Bytes());
   }
 
   void expect(const char* what, bool holds) {
@@ -315,15 +371,27 @@ void check_altered(Comparison& comparison, const DType& dtype) {
   }
 }
 
+// Arrays of all sizes in one call, empty ones among them: the first, the last, and several in a row.
+void check_together(Comparison& comparison, const DType& dtype) {
+  constexpr uint64_t counts[] = {0, 5, 0, 0, 9000, 33, 4096, 1, 0};
+  for (const Settings& s : settings) {
+    if (s.kind != BoundKind::lossless && !elements[dtype.id].is_quantizable) continue;
+    std::vector<Input> inputs;
+    for (size_t i = 0; i < std::size(counts); ++i)
+      inputs.push_back({dtype.name, elements[dtype.id], patterns[i], s, counts[i], i == 4 ? 2u : 1u});
+    comparison.check_together(inputs);
+  }
+}
+
 // Offsets of groups that so many warps place at once that the sizes before one fill several looks back.
 void check_placing(Comparison& comparison) {
   constexpr uint64_t groups = 500;
   const auto size = [](uint64_t group) { return static_cast<uint32_t>(group * 2654435761u >> 3); };
   std::vector<uint64_t> entries(groups), found(groups), wanted(groups);
   for (uint64_t g = 1; g < groups; ++g) wanted[g] = wanted[g - 1] + size(g - 1);
-  cuda::ScratchHead head{};
+  uint32_t tickets = 0;
   emulated::launch(1, emulated::Block::most_warps, Order::shuffled, 1, [&] {
-    for (uint64_t g = cuda::take_ticket(&head); g < groups; g = cuda::take_ticket(&head)) {
+    for (uint64_t g = cuda::take_ticket(&tickets); g < groups; g = cuda::take_ticket(&tickets)) {
       const uint64_t before = cuda::place(entries.data(), g, size(g));
       if (cuda::leader()) found[g] = before;
     }
@@ -340,6 +408,7 @@ int main(int, char** arguments) {
     check_modes(comparison, dtype);
     check_sizes(comparison, dtype);
     check_groups(comparison, dtype);
+    check_together(comparison, dtype);
     check_altered(comparison, dtype);
   }
   comparison.check({"int8", elements[2], patterns[2], lossless, 100 * chunk_size});

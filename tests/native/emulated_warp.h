@@ -34,6 +34,7 @@ inline emulated::Index threadIdx, blockIdx, blockDim, gridDim;
 #define __device__
 #define __global__
 #define __forceinline__ inline
+#define __grid_constant__
 #define __launch_bounds__(...)
 #define __shared__ static  // one block runs at a time
 

@@ -1,0 +1,88 @@
+#include "bindings/xla_call.h"
+
+namespace arrcomp {
+namespace {
+
+namespace ffi = xla::ffi;
+using ffi::DataType;
+
+// By dtype id. Types below 8 bits (24 to 28), of which XLA puts several into a byte, are handed over as bytes.
+constexpr DataType xla_types[dtype_count] = {
+    DataType::INVALID,    DataType::PRED,       DataType::S8,
+    DataType::U8,         DataType::S16,        DataType::U16,
+    DataType::S32,        DataType::U32,        DataType::S64,
+    DataType::U64,        DataType::F16,        DataType::BF16,
+    DataType::F32,        DataType::F64,        DataType::C64,
+    DataType::C128,       DataType::F8E4M3FN,   DataType::F8E5M2,
+    DataType::F8E4M3FNUZ, DataType::F8E5M2FNUZ, DataType::F8E4M3B11FNUZ,
+    DataType::F8E4M3,     DataType::F8E3M4,     DataType::F8E8M0FNU,
+    DataType::U8,         DataType::U8,         DataType::U8,
+    DataType::U8,         DataType::U8,
+};
+
+constexpr int64_t most_elements = int64_t{1} << 60;
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw CallError{ffi::ErrorCode::kInvalidArgument, "arrcomp: " + message};
+}
+
+void check_type(const std::string& name, ffi::AnyBuffer buffer, DataType type) {
+  if (buffer.element_type() == type) return;
+  refuse(name + " has XLA's element type " + std::to_string(static_cast<int>(buffer.element_type())) + ", not " +
+         std::to_string(static_cast<int>(type)));
+}
+
+uint64_t elements_per_value(DataType type) { return type == DataType::C64 || type == DataType::C128 ? 2 : 1; }
+
+}  // namespace
+
+XlaCall XlaCall::of(int64_t codec_id, ffi::Span<const double> parameters, int64_t dtype_id,
+                    ffi::Span<const int64_t> counts, int64_t threads) {
+  if (dtype_id < 1 || dtype_id >= dtype_count) refuse("dtype_id=" + std::to_string(dtype_id) + ": 1 to 28");
+  if (threads < 0 || threads > 1 << 20) refuse("threads=" + std::to_string(threads) + ": 0 to 1048576");
+  if (counts.size() == 0) refuse("counts is empty: an element count for each array");
+  for (const int64_t count : counts)
+    if (count < 0 || count >= most_elements) refuse("counts: " + std::to_string(count) + ": 0 to 2^60 - 1");
+  Settings settings;
+  const std::span<const double> numbers(parameters.begin(), parameters.size());
+  if (codec_id < 0 || codec_id > 255 || !settings_of(static_cast<int>(codec_id), numbers, settings))
+    refuse("codec_id=" + std::to_string(codec_id) + ": no codec with these parameters");
+  return {
+      elements[dtype_id], xla_types[dtype_id], settings, {counts.begin(), counts.size()}, static_cast<int>(threads)};
+}
+
+Items items_of(const std::string& name, ffi::AnyBuffer buffer, DataType type, uint64_t batch) {
+  check_type(name, buffer, type);
+  const uint64_t values = buffer.element_count();
+  if (batch == 0 ? values != 0 : values % batch != 0)
+    refuse(name + " has " + std::to_string(values) + " values for a batch of " + std::to_string(batch));
+  const uint64_t per_item = batch == 0 ? 0 : values / batch;
+  return {static_cast<uint8_t*>(buffer.untyped_data()), per_item * ffi::ByteWidth(type)};
+}
+
+Items array_items(const XlaCall& call, size_t array, ffi::AnyBuffer buffer, uint64_t batch) {
+  const std::string name = "array " + std::to_string(array);
+  const Items items = items_of(name, buffer, call.type, batch);
+  if (batch > 0 && items.bytes != call.array_bytes(array))
+    refuse(name + " has " + std::to_string(items.bytes) + " bytes, not " + std::to_string(call.array_bytes(array)));
+  return items;
+}
+
+uint64_t batch_of(const std::string& name, ffi::AnyBuffer buffer, DataType type, uint64_t per_item) {
+  check_type(name, buffer, type);
+  const uint64_t values = buffer.element_count();
+  if (per_item == 0 || values % per_item != 0)
+    refuse(name + " has " + std::to_string(values) + " values, not a multiple of " + std::to_string(per_item));
+  return values / per_item;
+}
+
+uint64_t array_batch(const XlaCall& call, ffi::AnyBuffer buffer) {
+  if (call.count(0) == 0) return 0;  // there is nothing to do for empty arrays, however many
+  return batch_of("array 0", buffer, call.type, call.count(0) / elements_per_value(call.type));
+}
+
+void check_number(const char* what, size_t given, size_t expected) {
+  if (given != expected) refuse(std::to_string(given) + " " + what + ", not " + std::to_string(expected));
+}
+
+}  // namespace arrcomp

@@ -1,0 +1,309 @@
+// The custom calls. N >= 1 arrays of one data type may each have the same leading batch dimensions in front of their own
+// (`batch` below, in all): item (b, i) is array i of batch index b. All buffers are in row-major order.
+//
+// Attributes of all calls: codec_id and dtype_id (FORMAT.md), parameters (float64[], Codec.core_parameters()), counts
+// (int64[N], elements of each array without batch dimensions; a complex value is two), threads (on the host; 0: all).
+//
+// arrcomp_encode     operands: the arrays. Results: for each a payload, uint8[batch, at least its capacity], and lengths,
+//                    uint32[batch, N, 2]: each pair is a little-endian uint64, as XLA's 64-bit types may be switched off.
+// arrcomp_decode     operands: the payloads, uint8[batch, any number], and their lengths in one array as above or in
+//                    several, uint32[batch, any number, 2], in order. Results: the arrays and a status, uint32[batch],
+//                    whose first word is 0, or 1 if a payload is corrupt. On the host, corruption is an error of the
+//                    call (DATA_LOSS) as well; on a device nothing waits to learn of it.
+// arrcomp_roundtrip  operand and result: one array, and what comes back of it. They may be the same memory: the operand
+//                    is wholly encoded before the result is written.
+#include "bindings/xla_ffi.h"
+
+#include <cstring>
+#include <memory>
+#include <new>
+
+#include "bindings/xla_call.h"
+
+typedef struct CUstream_st* cudaStream_t;  // CUDA's own declaration, without its headers
+
+namespace nb = nanobind;
+
+namespace arrcomp {
+namespace {
+
+namespace ffi = xla::ffi;
+using Arguments = ffi::RemainingArgs;
+using Results = ffi::RemainingRets;
+using ffi::DataType;
+
+constexpr uint64_t device_alignment = 256;
+constexpr const char* corrupt_message = "arrcomp: payload: not one of this data type and number of elements (corrupt)";
+
+ffi::AnyBuffer operand(const Arguments& arguments, size_t index) { return *arguments.get<ffi::AnyBuffer>(index); }
+
+ffi::AnyBuffer result(const Results& results, size_t index) { return **results.get<ffi::AnyBuffer>(index); }
+
+// The payloads of one array. Between the items of a batch there is no room to align what comes next.
+Items payload_items(size_t array, ffi::AnyBuffer buffer, uint64_t batch) {
+  const Items items = items_of("payload " + std::to_string(array), buffer, DataType::U8, batch);
+  if (batch > 1) check_number("bytes beyond a multiple of 8 in a batch's payload", items.bytes % 8, 0);
+  return items;
+}
+
+struct EncodeWork {
+  std::vector<Encoding> arrays;
+  uint64_t* lengths;
+};
+
+EncodeWork encode_work(const XlaCall& call, const Arguments& arguments, const Results& results) {
+  const size_t n = call.arrays();
+  check_number("operands", arguments.size(), n);
+  check_number("results", results.size(), n + 1);
+  const ffi::AnyBuffer lengths = result(results, n);
+  const uint64_t batch = batch_of("lengths", lengths, DataType::U32, 2 * n);
+  EncodeWork work{std::vector<Encoding>(batch * n), static_cast<uint64_t*>(lengths.untyped_data())};
+  for (size_t i = 0; i < n; ++i) {
+    const Items sources = array_items(call, i, operand(arguments, i), batch);
+    const Items payloads = payload_items(i, result(results, i), batch);
+    if (batch > 0 && payloads.bytes < call.capacity(i))
+      check_number("bytes for a payload", payloads.bytes, call.capacity(i));
+    for (uint64_t b = 0; b < batch; ++b) work.arrays[b * n + i] = {sources[b], payloads[b], call.count(i)};
+  }
+  return work;
+}
+
+struct DecodeWork {
+  std::vector<Decoding> arrays;
+  uint32_t* status;
+  uint64_t batch;
+};
+
+// Sets the length of each item from the operands behind the payloads.
+void set_lengths(std::vector<Decoding>& items, size_t arrays, uint64_t batch, const Arguments& arguments) {
+  size_t first = 0;  // array whose length comes next
+  for (size_t k = arrays; k < arguments.size(); ++k) {
+    const Items lengths = items_of("lengths", operand(arguments, k), DataType::U32, batch);
+    const size_t rows = lengths.bytes / sizeof(uint64_t);
+    if (rows > arrays - first) check_number("lengths", first + rows, arrays);
+    for (uint64_t b = 0; b < batch; ++b)
+      for (size_t row = 0; row < rows; ++row)
+        items[b * arrays + first + row].length = reinterpret_cast<const uint64_t*>(lengths[b]) + row;
+    first += rows;
+  }
+  if (batch > 0) check_number("lengths", first, arrays);
+}
+
+DecodeWork decode_work(const XlaCall& call, const Arguments& arguments, const Results& results) {
+  const size_t n = call.arrays();
+  if (arguments.size() < n) check_number("operands", arguments.size(), n + 1);
+  check_number("results", results.size(), n + 1);
+  const ffi::AnyBuffer status = result(results, n);
+  const uint64_t batch = batch_of("status", status, DataType::U32, 1);
+  DecodeWork work{std::vector<Decoding>(batch * n), static_cast<uint32_t*>(status.untyped_data()), batch};
+  for (size_t i = 0; i < n; ++i) {
+    const Items payloads = payload_items(i, operand(arguments, i), batch);
+    const Items targets = array_items(call, i, result(results, i), batch);
+    for (uint64_t b = 0; b < batch; ++b)
+      work.arrays[b * n + i] = {payloads[b], payloads.bytes, nullptr, targets[b], call.count(i)};
+  }
+  set_lengths(work.arrays, n, batch, arguments);
+  return work;
+}
+
+// A round trip's operand into payloads, and these into its result, which may be the operand.
+struct RoundtripWork {
+  std::vector<Encoding> encodings;
+  std::vector<Decoding> decodings;
+};
+
+uint64_t payload_stride(const XlaCall& call) { return round_up(call.capacity(0), device_alignment); }
+
+RoundtripWork roundtrip_work(const XlaCall& call, const Items& source, const Items& target, uint64_t batch,
+                             uint8_t* payloads, const uint64_t* lengths) {
+  RoundtripWork work{std::vector<Encoding>(batch), std::vector<Decoding>(batch)};
+  for (uint64_t b = 0; b < batch; ++b) {
+    uint8_t* payload = payloads + b * payload_stride(call);
+    work.encodings[b] = {source[b], payload, call.count(0)};
+    work.decodings[b] = {payload, call.capacity(0), lengths + b, target[b], call.count(0)};
+  }
+  return work;
+}
+
+struct RoundtripBuffers {
+  uint64_t batch;
+  Items source;
+  Items target;
+
+  RoundtripBuffers(const XlaCall& call, const Arguments& arguments, const Results& results) {
+    check_number("operands", arguments.size(), 1);
+    check_number("results", results.size(), 1);
+    check_number("counts", call.arrays(), 1);
+    batch = array_batch(call, operand(arguments, 0));
+    source = array_items(call, 0, operand(arguments, 0), batch);
+    target = array_items(call, 0, result(results, 0), batch);
+  }
+};
+
+// On the host.
+
+void decode_on_host(const XlaCall& call, const std::vector<Decoding>& arrays) {
+  if (cpu::decode(call.element, arrays, call.threads) < arrays.size())
+    throw CallError{ffi::ErrorCode::kDataLoss, corrupt_message};
+}
+
+void host_encode(const XlaCall& call, const Arguments& arguments, const Results& results) {
+  const EncodeWork work = encode_work(call, arguments, results);
+  cpu::encode(call.element, call.settings, work.arrays, work.lengths, call.threads);
+}
+
+void host_decode(const XlaCall& call, const Arguments& arguments, const Results& results) {
+  const DecodeWork work = decode_work(call, arguments, results);
+  memset(work.status, 0, work.batch * sizeof *work.status);
+  decode_on_host(call, work.arrays);
+}
+
+void host_roundtrip(const XlaCall& call, const Arguments& arguments, const Results& results) {
+  const RoundtripBuffers buffers(call, arguments, results);
+  const std::unique_ptr<uint8_t[]> payloads(new uint8_t[buffers.batch * payload_stride(call)]);
+  std::vector<uint64_t> lengths(buffers.batch);
+  const RoundtripWork work =
+      roundtrip_work(call, buffers.source, buffers.target, buffers.batch, payloads.get(), lengths.data());
+  cpu::encode(call.element, call.settings, work.encodings, lengths.data(), call.threads);
+  decode_on_host(call, work.decodings);
+}
+
+// On CUDA devices: enqueued on XLA's stream, with scratch memory of XLA's pool, which reuses it in the stream's order.
+
+struct Device {
+  cudaStream_t stream;
+  int32_t index;
+  ffi::ScratchAllocator allocator;
+
+  uint8_t* scratch(uint64_t bytes) {
+    // XLA promises no more than 16 bytes of alignment.
+    const std::optional<void*> memory = allocator.Allocate(bytes + device_alignment, 16);
+    if (!memory) throw CallError{ffi::ErrorCode::kResourceExhausted, "arrcomp: no scratch memory on the device"};
+    return reinterpret_cast<uint8_t*>(round_up(reinterpret_cast<uintptr_t>(*memory), device_alignment));
+  }
+};
+
+void check(cuda::Status status) {
+  if (status == cuda::Status::ok) return;
+  const auto code = status == cuda::Status::failed ? ffi::ErrorCode::kInternal
+                    : cuda::is_built()             ? ffi::ErrorCode::kUnavailable
+                                                   : ffi::ErrorCode::kUnimplemented;
+  throw CallError{code, std::string("arrcomp: ") + cuda::last_error()};
+}
+
+void encode_on_device(const XlaCall& call, const std::vector<Encoding>& arrays, uint64_t* lengths, Device& device) {
+  std::vector<uint64_t> counts;
+  for (const Encoding& array : arrays) counts.push_back(array.count);
+  uint64_t bytes = 0;
+  check(cuda::encode_scratch_bytes(call.element, counts, device.index, bytes));
+  check(cuda::encode(call.element, call.settings, arrays, lengths, device.scratch(bytes), device.stream, device.index));
+}
+
+void decode_on_device(const XlaCall& call, const std::vector<Decoding>& arrays, uint32_t* status, Device& device) {
+  uint8_t* const scratch = device.scratch(cuda::decode_scratch_bytes(arrays.size()));
+  check(cuda::decode(call.element, arrays, status, scratch, device.stream, device.index));
+}
+
+void device_encode(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
+  const EncodeWork work = encode_work(call, arguments, results);
+  if (!work.arrays.empty()) encode_on_device(call, work.arrays, work.lengths, device);
+}
+
+void device_decode(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
+  const DecodeWork work = decode_work(call, arguments, results);
+  if (!work.arrays.empty()) decode_on_device(call, work.arrays, work.status, device);
+}
+
+void device_roundtrip(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
+  const RoundtripBuffers buffers(call, arguments, results);
+  if (buffers.batch == 0) return;
+  const uint64_t payload_bytes = buffers.batch * payload_stride(call);
+  uint8_t* const payloads = device.scratch(payload_bytes + buffers.batch * sizeof(uint64_t) + sizeof(uint32_t));
+  auto* const lengths = reinterpret_cast<uint64_t*>(payloads + payload_bytes);
+  auto* const status = reinterpret_cast<uint32_t*>(lengths + buffers.batch);
+  const RoundtripWork work = roundtrip_work(call, buffers.source, buffers.target, buffers.batch, payloads, lengths);
+  encode_on_device(call, work.encodings, lengths, device);
+  decode_on_device(call, work.decodings, status, device);
+}
+
+// As XLA calls them.
+
+using HostCall = void (*)(const XlaCall&, const Arguments&, const Results&);
+using DeviceCall = void (*)(const XlaCall&, const Arguments&, const Results&, Device&);
+
+template <class Work>
+ffi::Error guarded(const Work& work) {
+  try {
+    work();
+    return ffi::Error::Success();
+  } catch (const CallError& error) {
+    return {error.code, error.message};
+  } catch (const std::bad_alloc&) {
+    return {ffi::ErrorCode::kResourceExhausted, "arrcomp: no memory on the host"};
+  } catch (const std::exception& error) {
+    return {ffi::ErrorCode::kInternal, std::string("arrcomp: ") + error.what()};
+  }
+}
+
+template <HostCall call>
+ffi::Error on_host(Arguments arguments, Results results, int64_t codec_id, ffi::Span<const double> parameters,
+                   int64_t dtype_id, ffi::Span<const int64_t> counts, int64_t threads) {
+  return guarded([&] { call(XlaCall::of(codec_id, parameters, dtype_id, counts, threads), arguments, results); });
+}
+
+template <DeviceCall call>
+ffi::Error on_device(cudaStream_t stream, int32_t index, ffi::ScratchAllocator allocator, Arguments arguments,
+                     Results results, int64_t codec_id, ffi::Span<const double> parameters, int64_t dtype_id,
+                     ffi::Span<const int64_t> counts, int64_t threads) {
+  return guarded([&] {
+    Device device{stream, index, std::move(allocator)};
+    call(XlaCall::of(codec_id, parameters, dtype_id, counts, threads), arguments, results, device);
+  });
+}
+
+template <class Binding>
+auto with_operands_and_attributes(Binding&& binding) {
+  return std::forward<Binding>(binding)
+      .RemainingArgs()
+      .RemainingRets()
+      .template Attr<int64_t>("codec_id")
+      .template Attr<ffi::Span<const double>>("parameters")
+      .template Attr<int64_t>("dtype_id")
+      .template Attr<ffi::Span<const int64_t>>("counts")
+      .template Attr<int64_t>("threads");
+}
+
+template <HostCall call>
+XLA_FFI_Error* host_handler(XLA_FFI_CallFrame* frame) {
+  static const auto handler = with_operands_and_attributes(ffi::Ffi::Bind()).To(on_host<call>);
+  return handler->Call(frame);
+}
+
+template <DeviceCall call>
+XLA_FFI_Error* device_handler(XLA_FFI_CallFrame* frame) {
+  static const auto handler = with_operands_and_attributes(ffi::Ffi::Bind()
+                                                               .Ctx<ffi::PlatformStream<cudaStream_t>>()
+                                                               .Ctx<ffi::DeviceOrdinal>()
+                                                               .Ctx<ffi::ScratchAllocator>())
+                                  .To(on_device<call>);
+  return handler->Call(frame);
+}
+
+nb::dict target(XLA_FFI_Handler* host, XLA_FFI_Handler* device) {
+  nb::dict platforms;
+  platforms["cpu"] = nb::capsule(reinterpret_cast<void*>(host));
+  platforms["CUDA"] = nb::capsule(reinterpret_cast<void*>(device));
+  return platforms;
+}
+
+}  // namespace
+
+nb::dict xla_handlers() {
+  nb::dict handlers;
+  handlers["arrcomp_encode"] = target(host_handler<host_encode>, device_handler<device_encode>);
+  handlers["arrcomp_decode"] = target(host_handler<host_decode>, device_handler<device_decode>);
+  handlers["arrcomp_roundtrip"] = target(host_handler<host_roundtrip>, device_handler<device_roundtrip>);
+  return handlers;
+}
+
+}  // namespace arrcomp

@@ -1,0 +1,72 @@
+// The arrays of a call travel to the device as arguments of kernels, which write them into the scratch memory: nothing
+// waits for a copy, no memory of the host must outlive the call, and a graph keeps all it needs.
+#pragma once
+#include "cuda/head.h"
+
+namespace arrcomp::cuda {
+
+// Kernels take 32,764 bytes of arguments from CUDA 12.1 on, 4,096 before.
+#if CUDART_VERSION >= 12010
+constexpr uint64_t most_argument_bytes = 32764;
+#else
+constexpr uint64_t most_argument_bytes = 4096;
+#endif
+constexpr int set_up_threads = 256;
+
+template <class Array>
+struct BatchItem {
+  Array array;
+  uint64_t first_group;
+};
+
+template <class Array>
+constexpr uint64_t most_in_batch = (most_argument_bytes - 256) / sizeof(BatchItem<Array>);
+
+// The arrays [first, first + count) of a call.
+template <class Array, uint64_t most>
+struct Batch {
+  uint64_t first, count;
+  BatchItem<Array> items[most];
+};
+
+ARRCOMP_SHARED EncodeArray device_array(const Element& element, const BatchItem<Encoding>& item, uint64_t* length) {
+  return {
+      make_plan(element, item.array.count), item.array.source, item.array.payload, length, item.first_group, {0, 0}};
+}
+
+ARRCOMP_SHARED DecodeArray device_array(const Element& element, const Decoding& array, uint64_t first_group) {
+  return {make_plan(element, array.count), array.payload, array.limit, array.length, array.target, first_group};
+}
+
+// An array without groups is encoded by its head alone.
+ARRCOMP_SHARED void finish_empty(const EncodeArray& array, const Settings& settings) {
+  write_head(array, settings);
+  *array.length = payload_head_bytes;
+}
+
+// Writes the arrays of a batch, and with the first of a call's batches all that encoding expects to be zero.
+template <uint64_t most>
+__global__ void set_up_encoding(const __grid_constant__ Batch<Encoding, most> batch,
+                                const __grid_constant__ EncodeArguments a, uint64_t* lengths) {
+  const uint64_t thread = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  const uint64_t threads = uint64_t{gridDim.x} * blockDim.x;
+  for (uint64_t i = thread; i < batch.count; i += threads) {
+    const EncodeArray array = device_array(a.element, batch.items[i], lengths + batch.first + i);
+    a.arrays[batch.first + i] = array;
+    if (array.plan.groups == 0) finish_empty(array, a.settings);
+  }
+  if (batch.first > 0) return;
+  if (thread == 0) *a.tickets = 0;
+  for (uint64_t group = thread; group < a.groups; group += threads) a.entries[group] = 0;
+}
+
+// As set_up_encoding, by one block.
+template <uint64_t most>
+__global__ void set_up_decoding(const __grid_constant__ Batch<Decoding, most> batch, Element element,
+                                DecodeArray* arrays, uint32_t* status) {
+  if (batch.first == 0 && threadIdx.x == 0) *status = 0;
+  for (uint64_t i = threadIdx.x; i < batch.count; i += blockDim.x)
+    arrays[batch.first + i] = device_array(element, batch.items[i].array, batch.items[i].first_group);
+}
+
+}  // namespace arrcomp::cuda
