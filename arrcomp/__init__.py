@@ -20,6 +20,7 @@ from .errors import (
     FormatVersionError,
     UnknownCodecError,
 )
+from .many import compress_many, decompress_many
 
 __version__ = "0.1.0"
 
@@ -36,7 +37,9 @@ __all__ = [
     "codec_from_config",
     "codecs",
     "compress",
+    "compress_many",
     "decompress",
+    "decompress_many",
     "from_bytes",
     "machine",
     "max_compressed_size",

@@ -1,8 +1,14 @@
 """The compiled core. Byte buffers are C-contiguous one-dimensional uint8 arrays of any alignment.
 
-`elements` counts the parts of complex values (FORMAT.md, section 2), `dtype_id` is that section's id. `bound_kind` is
-0 lossless, 1 absolute, 2 relative to the range, 3 relative to each value. All calls release the GIL.
+`elements` counts the parts of complex values (FORMAT.md, section 2), `dtype_id` is that section's id. `codec_id` is a
+codec's id in streams, `parameters` what its `core_parameters` gives. `threads` is 0 for all cores that the process may
+use. All calls that code release the GIL.
+
+Functions that take addresses check nothing about the memory there. Payloads and lengths are aligned to 8 bytes.
 """
+
+from collections.abc import Sequence
+from typing import Any
 
 from numpy import uint8
 from numpy.typing import NDArray
@@ -10,13 +16,19 @@ from numpy.typing import NDArray
 def capacity(dtype_id: int, elements: int) -> int:
     """Bytes of the longest payload."""
 
+def capacity_terms(dtype_id: int) -> list[tuple[int, int]]:
+    """The capacity as a sum, for shapes that are symbols: pairs of a number of elements and of bytes.
+
+    Every pair stands for its bytes times the number of elements divided by its own, rounded up; the pair with 0
+    elements for its bytes, once.
+    """
+
 def encode(
+    codec_id: int,
+    parameters: Sequence[float],
     dtype_id: int,
     source: NDArray[uint8],
     elements: int,
-    bound_kind: int,
-    bound: float,
-    fast: bool,
     out: NDArray[uint8],
     threads: int,
 ) -> int:
@@ -25,11 +37,45 @@ def encode(
     `source` may be read-only.
     """
 
-def decode(dtype_id: int, payload: NDArray[uint8], elements: int, out: NDArray[uint8], threads: int) -> None:
+def decode(
+    codec_id: int,
+    parameters: Sequence[float],
+    dtype_id: int,
+    payload: NDArray[uint8],
+    elements: int,
+    out: NDArray[uint8],
+    threads: int,
+) -> None:
     """Write the elements' bytes, exactly all of `out`. `payload` may be read-only, and hostile.
 
     Raises:
         arrcomp.errors.CorruptStreamError: the payload is not one of so many elements of this type.
+    """
+
+def encode_at(
+    codec_id: int,
+    parameters: Sequence[float],
+    dtype_id: int,
+    arrays: Sequence[tuple[int, int, int]],
+    lengths: int,
+    threads: int,
+) -> None:
+    """Encode arrays in host memory, each (address, address of `capacity` bytes for its payload, elements).
+
+    The payloads' lengths (uint64) go to the address `lengths`.
+    """
+
+def decode_at(
+    codec_id: int,
+    parameters: Sequence[float],
+    dtype_id: int,
+    arrays: Sequence[tuple[int, int, int, int, int]],
+    threads: int,
+) -> int:
+    """Decode payloads in host memory, each (address, bytes there, address of its length or 0, target, elements).
+
+    A length (uint64) tells how many of the bytes are the payload; with 0 for its address, all are. Returns the index of
+    the first payload that is corrupt, or -1.
     """
 
 def import_dlpack(x: object) -> tuple[NDArray[uint8], str, tuple[int, ...]]:
@@ -44,33 +90,43 @@ def import_dlpack(x: object) -> tuple[NDArray[uint8], str, tuple[int, ...]]:
 def instruction_set() -> str: ...
 def instruction_sets() -> list[str]: ...
 def use_instruction_set(name: str) -> None: ...
+def available_threads() -> int:
+    """Cores that this process may use."""
+
+def xla_handlers() -> dict[str, dict[str, Any]]:
+    """XLA FFI handlers as capsules, by target and platform."""
+
 def cuda_built() -> bool: ...
 def cuda_device_count() -> int: ...
-def cuda_scratch(dtype_id: int, elements: int, device: int) -> int:
-    """Bytes of device memory that `encode_cuda` needs beside its output."""
+def cuda_encode_scratch(dtype_id: int, elements: Sequence[int], device: int) -> int:
+    """Bytes of device memory that `cuda_encode` needs beside its output."""
 
-def encode_cuda(
+def cuda_encode(
+    codec_id: int,
+    parameters: Sequence[float],
     dtype_id: int,
-    source_pointer: int,
-    elements: int,
-    bound_kind: int,
-    bound: float,
-    fast: bool,
-    out_pointer: int,
-    scratch_pointer: int,
+    arrays: Sequence[tuple[int, int, int]],
+    lengths: int,
+    scratch: int,
     stream: int,
     device: int,
 ) -> None:
-    """Enqueue encoding. Afterwards the scratch begins with the payload's length (uint64) and a status (uint32)."""
+    """As `encode_at`, with device memory, enqueued.
 
-def decode_cuda(
+    Scratch memory is aligned to 256 bytes, arrays to their elements.
+    """
+
+def cuda_decode_scratch(arrays: int) -> int:
+    """Bytes of device memory that `cuda_decode` needs for so many arrays."""
+
+def cuda_decode(
+    codec_id: int,
+    parameters: Sequence[float],
     dtype_id: int,
-    payload_pointer: int,
-    payload_nbytes: int,
-    elements: int,
-    out_pointer: int,
-    status_pointer: int,
+    arrays: Sequence[tuple[int, int, int, int, int]],
+    status: int,
+    scratch: int,
     stream: int,
     device: int,
 ) -> None:
-    """Enqueue decoding. Afterwards the status (uint32) is not 0 if the payload is corrupt."""
+    """As `decode_at`, with device memory, enqueued. Afterwards the status (uint32) is not 0 if a payload is corrupt."""

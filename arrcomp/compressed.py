@@ -1,56 +1,51 @@
 """A compressed array."""
 
-import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from . import arrays, device, dtypes, stream
+from . import arrays, dtypes, host, stream
+from .adapter import Bytes
 from .codecs import Codec, codec_from_config, codec_from_id
 from .errors import CorruptStreamError
-
-Payload = NDArray[np.uint8] | device.DevicePayload
+from .payload import Payload
+from .spec import Spec
 
 
 class Compressed:
-    """An array as `compress` leaves it: a payload, and what is needed to read it.
+    """An array as `compress` leaves it: a payload in the array's framework, and what is needed to read it.
 
-    It is not changed after it was made (but one made with `out=` shares that buffer), and pickles. Of a payload on a
-    device, `nbytes`, `ratio`, `to_bytes`, printing and pickling wait for the device; nothing else does.
+    It is not changed after it was made (but one made with `out=` shares that buffer). It pickles, copies, moves with
+    `to`, is saved by `torch.save` (alone or in a `state_dict`), and is a pytree under JAX. `nbytes`, `ratio`,
+    `to_bytes`, `trim`, printing and pickling wait for a device that the payload is on; nothing else does.
     """
 
-    __slots__ = ("_codec", "_dtype", "_home", "_payload", "_shape")
+    __slots__ = ("_payload", "_spec")
 
-    def __init__(
-        self, codec: Codec, dtype: dtypes.DType, shape: tuple[int, ...], payload: Payload, home: arrays.Home
-    ) -> None:
+    def __init__(self, spec: Spec, payload: Payload) -> None:
         """Made by `compress` and `from_bytes`."""
-        self._codec = codec
-        self._dtype = dtype
-        self._shape = shape
+        self._spec = spec
         self._payload = payload
-        self._home = home
 
     @property
     def codec(self) -> Codec:
         """The codec that made it."""
-        return self._codec
+        return self._spec.codec
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of the array."""
-        return self._shape
+        return self._spec.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """NumPy dtype of the array, in native byte order."""
-        return self._dtype.numpy
+        return self._spec.dtype.numpy
 
     @property
     def device(self) -> str:
         """Where the payload is: "cpu", or for instance "cuda:0"."""
-        return "cpu" if isinstance(self._payload, np.ndarray) else f"cuda:{self._payload.memory.index}"
+        return self._payload.home.device
 
     @property
     def nbytes(self) -> int:
@@ -60,7 +55,17 @@ class Compressed:
     @property
     def ratio(self) -> float:
         """Bytes of the array divided by `nbytes`."""
-        return math.prod(self._shape) * self._dtype.itemsize / self.nbytes
+        return self._spec.nbytes / self.nbytes
+
+    @property
+    def spec(self) -> Spec:
+        """Codec, data type and shape: what is known without looking at the payload."""
+        return self._spec
+
+    @property
+    def payload(self) -> Payload:
+        """The payload where it is."""
+        return self._payload
 
     def to_bytes(self) -> bytes:
         """The stream: self-describing, with a checksum, the same on every machine (FORMAT.md)."""
@@ -73,40 +78,62 @@ class Compressed:
         body = payload.data
         return [head, body, stream.checksum(head, body)]
 
-    def host_payload(self) -> NDArray[np.uint8]:
-        """The payload in host memory, one-dimensional."""
-        return self._payload if isinstance(self._payload, np.ndarray) else self._payload.to_host()
+    def host_payload(self) -> Bytes:
+        """The payload in host memory, one-dimensional; a view where it is there."""
+        return self._payload.to_host()
 
-    @property
-    def payload(self) -> Payload:
-        """The payload where it is."""
-        return self._payload
+    def to(self, device: Any) -> "Compressed":
+        """The same on another device; `self` if it is there.
 
-    @property
-    def home(self) -> arrays.Home:
-        """Where `decompress` puts the array if not told otherwise."""
-        return self._home
+        Args:
+            device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array, whose framework counts too.
+                From NumPy to CUDA the payload becomes one of PyTorch, CuPy or JAX, whichever is installed.
 
-    @property
-    def data_type(self) -> dtypes.DType:
-        """The dtype as the format knows it."""
-        return self._dtype
+        Raises:
+            TypeError, ValueError: `device` is none of these.
+            DeviceUnavailableError: the device, or a framework for it, is not there.
+        """
+        home = arrays.home_named(device, self._payload.home)
+        payload = self._payload.moved(arrays.adapter_named(home.framework), home)
+        return self if payload is self._payload else Compressed(self._spec, payload)
 
-    @property
-    def elements(self) -> int:
-        """Elements that the payload codes: a complex value is two."""
-        return self._header.elements
+    def trim(self) -> "Compressed":
+        """The same in memory of its own size. Waits for the device.
+
+        The payload's buffer is as large as the array until its length is known: this gives the rest of the memory back
+        (where `self` is dropped). On the CPU, NumPy's and PyTorch's are trimmed already.
+        """
+        return Compressed(self._spec, self._payload.trim())
+
+    def verify(self) -> None:
+        """Decode the payload and throw the array away; waits. What `compress` made in this process is not doubted.
+
+        Raises:
+            CorruptStreamError: the payload is corrupt.
+        """
+        if not self._payload.trusted:
+            self._payload.adapter.decompress([self._payload], [self._spec], None, 0)
+            self._payload.trusted = True
 
     @property
     def _header(self) -> stream.Header:
-        return stream.Header(self._codec.id, self._dtype, self._shape, self._codec.config())
+        return stream.Header(self.codec.id, self._spec.dtype, self.shape, self.codec.config())
 
     def __repr__(self) -> str:
-        array = f"{self._dtype.name}{list(self._shape)}"
-        return f"<Compressed {array} by {self._codec!r}: {self.nbytes} bytes, ratio {self.ratio:.2f}, on {self.device}>"
+        about = f"<Compressed {self._spec.dtype.name}{list(self.shape)} by {self.codec!r}"
+        try:
+            return f"{about}: {self.nbytes} bytes, ratio {self.ratio:.2f}, on {self.device}>"
+        except (AttributeError, TypeError, ValueError):  # traced by a compiler, batched, or a pytree's placeholders
+            return f"{about}>"
+
+    def __copy__(self) -> "Compressed":
+        return Compressed(self._spec, self._payload)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Compressed":
+        return Compressed(self._spec, self._payload.copy())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self.to_bytes(), self._home)
+        return self._payload.adapter.reduce(self._spec, self._payload)
 
 
 def from_bytes(data: Any) -> Compressed:
@@ -124,20 +151,28 @@ def from_bytes(data: Any) -> Compressed:
         CorruptStreamError: the stream is truncated, altered, or none.
         FormatVersionError, UnknownCodecError: a newer arrcomp wrote it.
     """
-    return _restore(data, arrays.Home())
-
-
-def _restore(data: Any, home: arrays.Home) -> Compressed:
     header, payload = stream.parse(_byte_view(data))
     expected = codec_from_id(header.codec_id)
+    spec = spec_from_config(header.configuration, header.dtype, header.shape)
+    if type(spec.codec) is not expected:
+        raise CorruptStreamError(
+            f"configuration is of codec {spec.codec.name}, the header's codec id of {expected.name}"
+        )
+    return Compressed(spec, Payload(host.ADAPTER, np.frombuffer(payload, np.uint8)))
+
+
+def spec_from_config(configuration: Any, dtype: dtypes.DType, shape: tuple[int, ...]) -> Spec:
+    """What a stream or a pickle says of its payload.
+
+    Raises:
+        CorruptStreamError: the configuration is of no codec for this data type.
+    """
     try:
-        codec = codec_from_config(header.configuration)
-        codec.check_dtype(header.dtype)
+        codec = codec_from_config(configuration)
+        codec.check_dtype(dtype)
     except (TypeError, ValueError) as error:
         raise CorruptStreamError(f"configuration: {error}") from None
-    if type(codec) is not expected:
-        raise CorruptStreamError(f"configuration is of codec {codec.name}, the header's codec id of {expected.name}")
-    return Compressed(codec, header.dtype, header.shape, np.frombuffer(payload, np.uint8), home)
+    return Spec(codec, dtype, shape)
 
 
 def _byte_view(data: Any) -> memoryview:

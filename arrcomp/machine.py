@@ -13,14 +13,14 @@ _VARIABLE = "ARRCOMP_INSTRUCTION_SET"
 
 
 def thread_count(threads: int | None) -> int:
-    """`threads`, checked; None means all cores that this process may use.
+    """`threads`, checked, as the core takes it: 0 for None, which means all cores that this process may use.
 
     Raises:
         TypeError: it is not an integer.
         ValueError: it is below 1.
     """
     if threads is None:
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return 0
     if isinstance(threads, bool):
         raise TypeError(f"threads={threads}: an integer of at least 1, or None for all cores, is allowed")
     try:

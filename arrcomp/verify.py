@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import numpy_bytes
 from .codecs import Codec, ErrorBounded
+from .host import numpy_bytes
 
 _BLOCK = 1 << 18  # values compared at a time
 

@@ -28,17 +28,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arrcomp
-from arrcomp import _core, arrays, device, dtypes
+from arrcomp import _core, arrays, dtypes, host
 from arrcomp.codecs import Codec
 from arrcomp.demo_data import demo_arrays
-from gpu_device import MOST_CALLS, Gpu, driver
+from gpu_device import MOST_CALLS, Gpu, driver, framework
 
 Array = NDArray[Any]
 Call = Callable[[], None]
 
 MEBIBYTE = 1 << 20
 POISON = 0xA5  # what a kernel does not write is seen
-SCRATCH_HEAD = 16  # bytes: the payload's length and a status
 WEIGHTS = "N(0, 0.02) float32"
 CODEC = arrcomp.ErrorBounded(abs=1e-3)  # of the measurements with one case
 
@@ -109,47 +108,49 @@ class Slot:
     """One array on the device, with room for its payload and for what comes back. Calls on one stream share scratch."""
 
     def __init__(self, gpu: Gpu, codec: Codec, array: Array, scratch: Any = None) -> None:
-        self.memory, self.codec = gpu.memory, codec
+        self.memory = memory = gpu.framework
         self.dtype_id, self.elements = dtypes.by_numpy(array.dtype).id, array.size
-        self.source, self.target = gpu.put(array), self.memory.empty(array.nbytes)
-        self.payload = self.memory.empty(_core.capacity(self.dtype_id, self.elements))
-        self.status = self.memory.empty(4)
+        self.codec = (codec.id, codec.core_parameters(), self.dtype_id)
+        self.source, self.target = gpu.put(array), memory.empty(array.nbytes)
+        self.payload = memory.empty(_core.capacity(self.dtype_id, self.elements))
+        self.length, self.status = memory.empty(8), memory.empty(4)
         if scratch is None:
-            scratch = self.memory.empty(_core.cuda_scratch(self.dtype_id, self.elements, self.memory.index))
+            scratch = memory.empty(_core.cuda_encode_scratch(self.dtype_id, [self.elements], memory.index))
         self.scratch = scratch
         self.nbytes = 0  # of the payload, once it is checked
 
     def encode(self) -> None:
         """Enqueue encoding."""
-        kind, bound, fast = self.codec.core_parameters()
-        source, payload, scratch = (self.memory.pointer(buffer) for buffer in (self.source, self.payload, self.scratch))
+        source, payload, length, scratch = self._pointers(self.source, self.payload, self.length, self.scratch)
         end = (self.memory.stream(), self.memory.index)
-        _core.encode_cuda(self.dtype_id, source, self.elements, int(kind), bound, fast, payload, scratch, *end)
+        _core.cuda_encode(*self.codec, [(source, payload, self.elements)], length, scratch, *end)
 
     def decode(self) -> None:
-        """Enqueue decoding of the checked payload."""
-        payload, target, status = (self.memory.pointer(buffer) for buffer in (self.payload, self.target, self.status))
-        end = (self.memory.stream(), self.memory.index)
-        _core.decode_cuda(self.dtype_id, payload, self.nbytes, self.elements, target, status, *end)
+        """Enqueue decoding of what `encode` left, whose length is on the device."""
+        payload, length, target, status = self._pointers(self.payload, self.length, self.target, self.status)
+        array = (payload, self.payload.shape[0], length, target, self.elements)
+        _core.cuda_decode(*self.codec, [array], status, 0, self.memory.stream(), self.memory.index)
 
     def poison(self) -> None:
-        """Fill payload, target and status with what no kernel wrote."""
-        for buffer in (self.payload, self.target, self.status):
+        """Fill payload, length, target and status with what no kernel wrote."""
+        for buffer in (self.payload, self.length, self.target, self.status):
             buffer[:] = POISON
 
     def check_encoded(self, expected: arrcomp.Compressed) -> None:
         """Raise WrongResultError unless the last `encode` left this payload; waits."""
-        head = self.memory.to_host(self.scratch[:SCRATCH_HEAD])
-        length, status = int(head[:8].view(np.uint64)[0]), int(head[8:12].view(np.uint32)[0])
-        if status or length > self.payload.shape[0]:
-            raise WrongResultError(f"payload: status {status}, {length} bytes of {self.payload.shape[0]}")
+        length = int(self.memory.to_host(self.length).view(np.uint64)[0])
+        if length > self.payload.shape[0]:
+            raise WrongResultError(f"payload: {length} bytes of {self.payload.shape[0]}")
         check_equal("payload", self.memory.to_host(self.payload[:length]), expected.host_payload())
 
     def check_decoded(self, expected: arrcomp.Compressed) -> None:
         """Raise WrongResultError unless the last `decode` gave what the CPU's does; waits."""
         if self.memory.to_host(self.status).view(np.uint32)[0]:
             raise WrongResultError("decoding: the status says that the payload is corrupt")
-        check_equal("array", self.memory.to_host(self.target), arrays.numpy_bytes(arrcomp.decompress(expected)))
+        check_equal("array", self.memory.to_host(self.target), host.numpy_bytes(arrcomp.decompress(expected)))
+
+    def _pointers(self, *buffers: Any) -> tuple[int, ...]:
+        return tuple(self.memory.pointer(buffer) for buffer in buffers)
 
     def check(self, array: Array) -> None:
         """Encode and decode `array`, the source's; raise WrongResultError unless all bytes are the CPU's."""
@@ -200,10 +201,9 @@ def measure_sizes(gpu: Gpu, sizes: Sequence[int], rotated: int) -> Iterator[dict
 
 
 def measure_calls(gpu: Gpu) -> dict[str, Any]:
-    """Seconds on the host of public calls for 4 KiB. All but the last only enqueue; that one waits twice."""
-    x = arrays.to_cuda(normal(np.random.default_rng(0), 1024), gpu.memory.index)
+    """Seconds on the host of public calls for 1 KiB. All but the last only enqueue."""
+    x = arrays.to_cuda(normal(np.random.default_rng(0), 256), gpu.framework.index)
     compressed = arrcomp.compress(x, CODEC)
-    _ = compressed.nbytes  # the length is known from here on
 
     def both() -> None:
         arrcomp.decompress(arrcomp.compress(x, CODEC))
@@ -216,6 +216,28 @@ def measure_calls(gpu: Gpu) -> dict[str, Any]:
         "both, waiting": both,
     }
     return {name: gpu.time_on_host(call, count=50) for name, call in calls.items()}
+
+
+def measure_many(gpu: Gpu) -> dict[str, Any]:
+    """Seconds for 1000 arrays of 4 KiB until the device is done: together, and one by one."""
+    rng = np.random.default_rng(0)
+    xs = [arrays.to_cuda(normal(rng, 1024), gpu.framework.index) for _ in range(1000)]
+    small = arrcomp.compress_many(xs, CODEC)
+
+    def waiting(work: Callable[[], Any]) -> Call:
+        def call() -> None:
+            work()
+            gpu.framework.synchronize()
+
+        return call
+
+    calls = {
+        "compress_many": waiting(lambda: arrcomp.compress_many(xs, CODEC)),
+        "compress each": waiting(lambda: [arrcomp.compress(x, CODEC) for x in xs]),
+        "decompress_many": waiting(lambda: arrcomp.decompress_many(small)),
+        "decompress each": waiting(lambda: [arrcomp.decompress(c) for c in small]),
+    }
+    return {name: gpu.time_on_host(call, count=3) for name, call in calls.items()}
 
 
 def measure_graph(gpu: Gpu, nbytes: int) -> dict[str, Any]:
@@ -240,7 +262,7 @@ def measure_graph(gpu: Gpu, nbytes: int) -> dict[str, Any]:
         for _ in range(2):
             check_replay(expected)
             slot.check_decoded(expected)
-        gpu.memory.copy_from_host(arrays.numpy_bytes(second), slot.source)
+        gpu.framework.fill(slot.source, host.numpy_bytes(second))
         check_replay(arrcomp.compress(second, CODEC))
     except WrongResultError as error:
         return {"label": "graph of encode + decode", "wrong": str(error)}
@@ -294,7 +316,10 @@ def measure_all(gpu: Gpu, quick: bool, report: dict[str, Any]) -> None:
         print_line(line, copy)
     report["calls"] = measure_calls(gpu)
     shown = (f"{name} {timing['seconds'] * 1e6:.1f}" for name, timing in report["calls"].items())
-    print(f"\n4 KiB, microseconds of a call on the host: {', '.join(shown)}")
+    print(f"\n1 KiB, microseconds of a call on the host: {', '.join(shown)}")
+    report["many"] = measure_many(gpu)
+    shown = (f"{name} {timing['seconds'] * 1e3:.2f}" for name, timing in report["many"].items())
+    print(f"1000 arrays of 4 KiB, milliseconds: {', '.join(shown)}")
     graph = report["graph"] = measure_graph(gpu, 4 * MEBIBYTE)
     print(f"{graph['label']}: {'WRONG: ' + graph['wrong'] if 'wrong' in graph else 'gives the bytes of the CPU'}")
     measure_copy(gpu, report)
@@ -302,10 +327,10 @@ def measure_all(gpu: Gpu, quick: bool, report: dict[str, Any]) -> None:
 
 def describe(gpu: Gpu) -> dict[str, Any]:
     """The machine."""
-    host = {"host": platform.machine(), "instruction_set": _core.instruction_set()}
+    processor = {"host": platform.machine(), "instruction_set": _core.instruction_set()}
     versions = {"python": platform.python_version(), "arrcomp": arrcomp.__version__}
     machine: dict[str, Any] = gpu.framework.machine()
-    return machine | versions | host | {"nvidia_smi": driver()}
+    return machine | versions | processor | {"nvidia_smi": driver()}
 
 
 def is_wrong(report: dict[str, Any]) -> bool:
@@ -320,14 +345,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="smaller arrays and fewer samples: below 2 minutes")
     parser.add_argument("--device", type=int, default=0, metavar="N", help="number of the CUDA device (default: 0)")
     options = parser.parse_args(arguments)
-    report: dict[str, Any] = {"machine": {}, "copy": [], "cases": [], "sizes": [], "calls": {}, "graph": {}}
+    report: dict[str, Any] = {"machine": {}, "copy": [], "cases": [], "sizes": [], "calls": {}, "many": {}, "graph": {}}
     try:
-        memory = device.memory("", options.device)
+        found = framework(options.device)
     except arrcomp.DeviceUnavailableError as error:
         print(f"No GPU to measure: {error}.", file=sys.stderr)
         return 2
     copied = values_of(WEIGHTS, (256 if options.quick else 512) * MEBIBYTE)
-    gpu = Gpu(memory, copied, samples=10 if options.quick else 20)
+    gpu = Gpu(found, copied, samples=10 if options.quick else 20)
     report["machine"] = describe(gpu)
     print("\n".join(f"{key}: {value}" for key, value in report["machine"].items() if key != "nvidia_smi"))
     print("\n".join(report["machine"]["nvidia_smi"]))

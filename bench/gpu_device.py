@@ -1,4 +1,4 @@
-"""A CUDA device to measure, by PyTorch or CuPy: events, graphs, what the machine is, and the timing of calls."""
+"""A CUDA device to measure, by PyTorch or CuPy: memory, events, graphs, what the machine is, the timing of calls."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from arrcomp import arrays
-from arrcomp.device import Memory
+from arrcomp import DeviceUnavailableError, cuda, host
 
 Array = NDArray[Any]
 Call = Callable[[], None]
@@ -25,13 +24,29 @@ WARM_UP = 3
 
 
 class TorchFramework:
-    """PyTorch's events and graphs."""
+    """PyTorch's memory, events and graphs."""
 
     def __init__(self, index: int) -> None:
         import torch
 
         self.index, self.torch, self.cuda = index, torch, torch.cuda
         torch.cuda.set_device(index)
+
+    def empty(self, nbytes: int) -> Any:
+        return self.torch.empty(nbytes, dtype=self.torch.uint8, device=f"cuda:{self.index}")
+
+    def pointer(self, buffer: Any) -> int:
+        return int(buffer.data_ptr())
+
+    def stream(self) -> int:
+        return int(self.cuda.current_stream(self.index).cuda_stream)
+
+    def fill(self, buffer: Any, data: Array) -> None:
+        buffer.copy_(self.torch.from_numpy(data.copy()))  # torch takes no read-only arrays
+
+    def to_host(self, buffer: Any) -> Array:
+        data: Array = buffer.cpu().numpy()
+        return data
 
     def event(self) -> Any:
         event = self.cuda.Event(enable_timing=True)
@@ -66,13 +81,29 @@ class TorchFramework:
 
 
 class CupyFramework:
-    """CuPy's events and graphs."""
+    """CuPy's memory, events and graphs."""
 
     def __init__(self, index: int) -> None:
         import cupy  # type: ignore[import-not-found,unused-ignore]
 
         self.index, self.cupy, self.cuda = index, cupy, cupy.cuda
         cupy.cuda.Device(index).use()
+
+    def empty(self, nbytes: int) -> Any:
+        return self.cupy.empty(nbytes, dtype=self.cupy.uint8)
+
+    def pointer(self, buffer: Any) -> int:
+        return int(buffer.data.ptr)
+
+    def stream(self) -> int:
+        return int(self.cuda.get_current_stream().ptr)
+
+    def fill(self, buffer: Any, data: Array) -> None:
+        buffer.set(data)
+
+    def to_host(self, buffer: Any) -> Array:
+        data: Array = self.cupy.asnumpy(buffer)
+        return data
 
     def event(self) -> Any:
         event = self.cuda.Event()
@@ -108,7 +139,21 @@ class CupyFramework:
         }
 
 
-FRAMEWORKS: dict[str, Callable[[int], Any]] = {"torch": TorchFramework, "cupy": CupyFramework}
+def framework(index: int) -> Any:
+    """The device by the first framework that can use it.
+
+    Raises:
+        DeviceUnavailableError: there is none, or arrcomp cannot use it.
+    """
+    cuda.check_device(index)
+    for make in (TorchFramework, CupyFramework):
+        try:
+            found = make(index)
+            found.empty(1)
+        except (ImportError, AssertionError, RuntimeError):
+            continue
+        return found
+    raise DeviceUnavailableError(f"cuda:{index}: neither a torch with CUDA nor cupy is installed")
 
 
 def driver() -> list[str]:
@@ -130,16 +175,16 @@ def statistics_of(samples: Sequence[float]) -> dict[str, Any]:
 class Gpu:
     """A device with the memory and events to measure it."""
 
-    def __init__(self, memory: Memory, copied: Array, samples: int) -> None:
-        self.memory, self.framework = memory, FRAMEWORKS[memory.framework](memory.index)
+    def __init__(self, framework: Any, copied: Array, samples: int) -> None:
+        self.framework = framework
         self.samples, self.copy_nbytes, self.lead_copies = samples, copied.nbytes, 1
-        self._from, self._to = self.put(copied), self.memory.empty(copied.nbytes)
+        self._from, self._to = self.put(copied), framework.empty(copied.nbytes)
         self.lead_copies = math.ceil(LEAD_SECONDS / self.time([self.copy])["seconds"])
 
     def put(self, array: Array) -> Any:
         """A copy of the array's bytes on the device."""
-        buffer = self.memory.empty(array.nbytes)
-        self.memory.copy_from_host(arrays.numpy_bytes(array), buffer)
+        buffer = self.framework.empty(array.nbytes)
+        self.framework.fill(buffer, host.numpy_bytes(array))
         return buffer
 
     def copy(self) -> None:

@@ -35,7 +35,7 @@ def markdown(document: Mapping[str, Any], results: Sequence[Result]) -> str:
     """The page.
 
     Args:
-        document: `machine`, `versions`, `date`, `minutes`, `load` and `arrays`, as results.json has them.
+        document: `machine`, `versions`, `date`, `minutes`, `load`, `arrays` and `overhead`, as results.json has them.
         results: all measurements, arrays and settings each in one piece.
     """
     plain = [result for result in results if not _is_variant(result)]
@@ -48,6 +48,7 @@ def markdown(document: Mapping[str, Any], results: Sequence[Result]) -> str:
         "## Lossless: arrcomp, pcodec, zipnn and Zstandard\n\n" + _lossless_summary(plain),
         "## Where a peer is ahead\n\n" + _ahead(plain),
         "## Instruction sets and threads\n\n" + _variants(results),
+        "## What a call costs\n\n" + _overhead(document["overhead"]),
         "## All figures",
         *(_array(name, about, plain) for name, about in document["arrays"].items()),
     ]
@@ -60,6 +61,16 @@ def _conditions(document: Mapping[str, Any]) -> str:
     load = " and ".join(f"{value:.1f}" for value in document["load"])
     lines += [f"- versions: {versions}", f"- date: {document['date']}, in {document['minutes']:.1f} minutes"]
     return "\n".join([*lines, f"- load average over a minute before and after: {load} (this run alone makes about 1)"])
+
+
+def _overhead(microseconds: Mapping[str, Mapping[str, float]]) -> str:
+    """Small arrays in each framework, against its own smallest operation."""
+    rows = [[name, *(f"{value:.1f}" for value in times.values())] for name, times in microseconds.items()]
+    heads = ["<1 KiB of float32, microseconds", *next(iter(microseconds.values()))]
+    return (
+        "Eager calls on the CPU, with the work in them; `python bench/overhead.py` prints this table alone.\n\n"
+        + table(heads, rows)
+    )
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

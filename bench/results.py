@@ -24,8 +24,9 @@ from typing import Any
 import cpuinfo
 from rich.console import Console
 
+import overhead
 import peers
-from arrcomp import machine
+from arrcomp import _core, machine
 from data import GAUSSIAN, MINILM, Subject, standard_subjects
 from measure import Result
 from plot import plot
@@ -49,6 +50,7 @@ def measured(quick: bool) -> dict[str, Any]:
         "versions": {name: _version(name) for name in _VERSIONS},
         "arrays": {subject.name: _about(subject) for subject in subjects},
         "results": [dataclasses.asdict(result) for result in results],
+        "overhead": overhead.measured(),
     }
 
 
@@ -56,7 +58,7 @@ def _machine() -> dict[str, str]:
     processor = cpuinfo.get_cpu_info()
     return {
         "processor": f"{processor.get('brand_raw', 'unknown')} ({platform.machine()})",
-        "cores": str(machine.thread_count(None)),
+        "cores": str(_core.available_threads()),
         "instruction sets": ", ".join(machine.instruction_sets()),
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
     }

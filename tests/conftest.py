@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,7 +13,7 @@ from hypothesis import HealthCheck, settings
 # With --import-mode=importlib, pytest leaves the tests' own modules out of sys.path.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-pytest.register_assert_rewrite("checks")
+pytest.register_assert_rewrite("checks", "frameworks")
 
 import checks
 from arrcomp import _core
@@ -31,6 +32,25 @@ settings.load_profile("repeatable")
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add --device."""
     parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where the arrays lie (default: cpu)")
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Print the conformance matrix: for how many dtypes each place's bytes and values are NumPy's."""
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for report in terminalreporter.stats.get("passed", []):
+        for name, value in report.user_properties:
+            if name == "conformance":
+                place, way, codec = value
+                counts = found.setdefault((place, way), {})
+                counts[codec] = counts.get(codec, 0) + 1
+    codecs = sorted({codec for counts in found.values() for codec in counts}, key=lambda name: (name[0] != "L", name))
+    if not codecs:
+        return
+    terminalreporter.section("dtypes with the same bytes and values everywhere")
+    rows = [["", "", *(f"`{codec}`" for codec in codecs)], ["---"] * (2 + len(codecs))]
+    rows += [[place, way, *(str(counts.get(codec, "")) for codec in codecs)] for (place, way), counts in found.items()]
+    for row in rows:
+        terminalreporter.write_line(f"| {' | '.join(row)} |")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

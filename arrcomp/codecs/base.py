@@ -5,31 +5,13 @@ import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
-from enum import IntEnum
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ..dtypes import DType
 
 SPEEDS = ("default", "fast")
-
-
-class BoundKind(IntEnum):
-    """What the core's number `bound` means."""
-
-    LOSSLESS = 0
-    ABSOLUTE = 1
-    RELATIVE = 2
-    POINTWISE = 3
-
-
-class CoreParameters(NamedTuple):
-    """A codec in the core's terms."""
-
-    bound_kind: BoundKind
-    bound: float
-    fast: bool
 
 
 class Codec(ABC):
@@ -46,8 +28,8 @@ class Codec(ABC):
     dtypes: ClassVar[tuple[str, ...] | None]
 
     @abstractmethod
-    def core_parameters(self) -> CoreParameters:
-        """The parameters as the core takes them."""
+    def core_parameters(self) -> tuple[float, ...]:
+        """The parameters as the core takes them beside the codec's id: numbers, in an order of the codec's own."""
 
     @classmethod
     @abstractmethod
@@ -77,9 +59,13 @@ class Codec(ABC):
                 raise ValueError(f"{key}: codec {cls.name} has no such parameter; allowed are {', '.join(allowed)}")
         return cls(**parameters)
 
+    def takes(self, dtype: DType) -> bool:
+        """Whether the codec takes this data type."""
+        return self.dtypes is None or dtype.name in self.dtypes
+
     def check_dtype(self, dtype: DType) -> None:
         """Raise TypeError unless the codec takes this data type."""
-        if self.dtypes is not None and dtype.name not in self.dtypes:
+        if self.dtypes is not None and not self.takes(dtype):
             allowed = ", ".join(self.dtypes)
             hint = "; compress real and imaginary parts each" if dtype.parts == 2 else "; Lossless takes every dtype"
             raise TypeError(f"dtype {dtype.name}: {type(self).__name__} takes {allowed}{hint}")

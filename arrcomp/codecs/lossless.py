@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .base import BoundKind, Codec, CoreParameters, check_speed
+from .base import Codec, check_speed
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -34,8 +34,8 @@ class Lossless(Codec):
     def __post_init__(self) -> None:
         check_speed(self.speed)
 
-    def core_parameters(self) -> CoreParameters:
-        return CoreParameters(BoundKind.LOSSLESS, 0.0, self.speed == "fast")
+    def core_parameters(self) -> tuple[float, ...]:
+        return (float(self.speed == "fast"),)
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

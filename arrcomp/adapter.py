@@ -1,0 +1,120 @@
+"""What a framework's adapter does: the contract of `arrcomp.torch`, `arrcomp.jax` and `arrcomp.cupy`."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dtypes import DType
+from .spec import Spec
+
+if TYPE_CHECKING:
+    from .payload import Payload
+
+Bytes = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where an array lives.
+
+    Attributes:
+        framework: "numpy", "torch", "jax" or "cupy".
+        kind: "cpu" or "cuda".
+        index: number of the device.
+    """
+
+    framework: str = "numpy"
+    kind: str = "cpu"
+    index: int = 0
+
+    @property
+    def device(self) -> str:
+        """The device's name, for instance "cpu" or "cuda:0"."""
+        return "cpu" if self.kind == "cpu" and self.index == 0 else f"{self.kind}:{self.index}"
+
+
+class Adapter(Protocol):
+    """A framework's arrays. Where several arrays are given, they are on one device, of one dtype, with one codec.
+
+    A buffer is a one-dimensional uint8 array of the framework. The module of an adapter has it as `ADAPTER`, and a
+    function `has_cuda()` that says whether the framework can use a CUDA device here.
+    """
+
+    name: str
+
+    def home(self, x: Any) -> Home:
+        """Where an array or a buffer lives.
+
+        Raises:
+            TypeError: it has no data.
+            DeviceUnavailableError: it is on a device that is neither the CPU nor CUDA.
+        """
+
+    def group(self, x: Any) -> Hashable:
+        """What arrays, or buffers, that are given to one call must have in common: mostly their device."""
+
+    def look(self, x: Any) -> tuple[DType, tuple[int, ...]]:
+        """Data type and shape of an array.
+
+        Raises:
+            TypeError: it has no data (sparse, meta), or its dtype is not supported.
+        """
+
+    def compress(
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> "list[Payload]":
+        """Payloads of arrays.
+
+        Args:
+            xs: the arrays.
+            specs: of each.
+            out: the caller's buffers, to be checked (`Raises` of `arrcomp.compress`); None allocates.
+            threads: on the CPU; 0 for all cores.
+        """
+
+    def decompress(
+        self, payloads: "Sequence[Payload]", specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Any]:
+        """Arrays of payloads that this adapter holds, on the payloads' device.
+
+        Args:
+            payloads: the payloads.
+            specs: of each array.
+            out: the caller's arrays, to be checked (`Raises` of `arrcomp.decompress`), filled and returned; None
+                allocates.
+            threads: on the CPU; 0 for all cores.
+        """
+
+    def read_length(self, length: Any) -> int:
+        """The number in a payload's length; waits for the device."""
+
+    def to_host(self, buffer: Any) -> Bytes:
+        """The bytes of a buffer; waits for the device. A view where the buffer is in host memory."""
+
+    def from_host(self, data: Bytes, home: Home) -> Any:
+        """A buffer with these bytes on a device of this framework. A view where that is host memory."""
+
+    def from_dlpack(self, x: Any) -> Any:
+        """The framework's array on the memory of another producer's, which is on a CUDA device.
+
+        The producer is told the stream on which this framework goes on: what it has enqueued comes first.
+        """
+
+    def move(self, buffer: Any, home: Home) -> Any:
+        """A buffer of this framework copied to another of its devices."""
+
+    def copy(self, buffer: Any) -> Any:
+        """A copy of a buffer, or of a payload's length, of its own size."""
+
+    def put(self, x: NDArray[Any], index: int) -> Any:
+        """A NumPy array copied to a CUDA device of this framework.
+
+        Raises:
+            TypeError: the framework has no such dtype.
+        """
+
+    def reduce(self, spec: Spec, payload: "Payload") -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """How a `Compressed` is pickled: a function and its arguments, as `object.__reduce__` gives them."""

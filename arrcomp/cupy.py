@@ -1,0 +1,285 @@
+"""CuPy: arrays in and out on the current stream, in memory of CuPy's pool. Needs CuPy 13.2 or newer.
+
+All work is enqueued on the current stream of the array's device, as CuPy's own functions do it, so that pipelines on
+several streams overlap. Nothing waits, except for what needs a number or bytes on the host, and for the verdict on a
+payload that this process did not make. A `Compressed` that is used on another stream than the one it was made on needs
+an event between the two, as every CuPy array does.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
+import numpy as np
+
+from . import cuda, dtypes, host
+from .adapter import Bytes, Home
+from .codecs import Codec
+from .compress import checked_codec, compress_with
+from .compress import decompress as decompress_any
+from .compressed import Compressed, from_bytes
+from .errors import CorruptStreamError
+from .payload import Payload
+from .spec import Spec
+
+_ALIGNMENT = 256  # of payloads that share an allocation
+
+
+def compress(x: Any, codec: Codec | None = None, *, out: Any = None) -> Compressed:
+    """Compress a CuPy array where it is, without waiting for anything.
+
+    Args:
+        x: a `cupy.ndarray` of any shape and layout. It is not changed.
+        codec: what to keep; None for `Lossless()`.
+        out: memory for the result: a contiguous uint8 `cupy.ndarray` of at least `max_compressed_size(x)` bytes on the
+            device of `x`. The result views it. None allocates from CuPy's pool.
+
+    Returns:
+        The compressed array. Its payload is ready when the current stream has come so far.
+
+    Raises:
+        TypeError: `x` or `out` is not such an array, or the codec does not take the dtype.
+        ValueError: `out` is too small, not contiguous, not aligned to 8 bytes, or overlaps `x`.
+        DeviceUnavailableError: this build has no CUDA.
+    """
+    if not isinstance(x, cupy.ndarray):
+        raise TypeError(f"x is a {type(x).__name__}; a cupy.ndarray is allowed (arrcomp.compress takes every array)")
+    return compress_with(ADAPTER, x, checked_codec(codec), out, 0)
+
+
+def decompress(c: Compressed, *, out: Any = None) -> Any:
+    """The array that was compressed, as a `cupy.ndarray`.
+
+    Args:
+        c: a compressed array. Where its payload is not in CuPy's memory, it is taken or copied to the current device.
+        out: a C-contiguous `cupy.ndarray` of the same shape and dtype, to be filled and returned. None allocates from
+            CuPy's pool.
+
+    Returns:
+        The array, ready when the current stream has come so far.
+
+    Raises:
+        CorruptStreamError: the payload, which this process did not make, is corrupt.
+        TypeError: `c` or `out` is of a wrong type or dtype, or CuPy has no such dtype.
+        ValueError: `out` has another shape, is not contiguous, not aligned, or overlaps the payload.
+        DeviceUnavailableError: the device is not there, or this build has no CUDA.
+    """
+    if out is not None:
+        _check_array(out)
+        return decompress_any(c, out=out)
+    if not isinstance(c, Compressed) or c.payload.adapter is ADAPTER:
+        return decompress_any(c)
+    here = c.payload.home
+    index = here.index if here.kind == "cuda" else _current_device()
+    payload = c.payload.moved(ADAPTER, Home("cupy", "cuda", index))
+    return decompress_any(Compressed(c.spec, payload))
+
+
+def has_cuda() -> bool:
+    """Whether CuPy can use a CUDA device."""
+    try:
+        return bool(cupy.cuda.is_available())
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return False
+
+
+class _Memory:
+    """CuPy's pool and current stream, on the device that is the current one."""
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def empty(self, nbytes: int) -> Any:
+        return cupy.empty(nbytes, cupy.uint8)
+
+    def pointer(self, buffer: Any) -> int:
+        address: int = buffer.data.ptr
+        return address
+
+    def stream(self) -> int:
+        handle: int = cupy.cuda.get_current_stream().ptr
+        return handle
+
+
+class CupyAdapter:
+    """CuPy's arrays."""
+
+    name = "cupy"
+
+    def home(self, x: Any) -> Home:
+        return Home("cupy", "cuda", x.device.id)
+
+    def group(self, x: Any) -> Hashable:
+        index: int = x.device.id
+        return index
+
+    def look(self, x: Any) -> tuple[dtypes.DType, tuple[int, ...]]:
+        dtype = dtypes.by_numpy(x.dtype)
+        _check_dtype(dtype)
+        if not x.dtype.isnative:
+            raise TypeError(f"dtype {x.dtype.str}: CuPy computes in native byte order, which alone is allowed")
+        return dtype, x.shape
+
+    def compress(
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Payload]:
+        memory = _memory(xs[0].device.id)
+        with cupy.cuda.Device(memory.index):
+            sources = [_contiguous(x, spec.dtype) for x, spec in zip(xs, specs, strict=True)]
+            if out is None:
+                buffers = _allocate([spec.capacity for spec in specs])
+            else:
+                buffers = [_checked_buffer(*row) for row in zip(out, sources, specs, strict=True)]
+            lengths = cupy.empty(len(xs), cupy.uint64)
+            cuda.encode(memory, sources, buffers, lengths, specs)
+        return [Payload(self, buffer, lengths[i : i + 1], trusted=True) for i, buffer in enumerate(buffers)]
+
+    def decompress(
+        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Any]:
+        memory = _memory(payloads[0].buffer.device.id)
+        with cupy.cuda.Device(memory.index):
+            if out is None:
+                _check_dtype(specs[0].dtype)
+                arrays = [cupy.empty(spec.shape, spec.dtype.numpy) for spec in specs]
+            else:
+                arrays = list(out)
+                for row in zip(arrays, payloads, specs, strict=True):
+                    self._check_target(*row)
+            buffers = [_aligned(payload.buffer, 8) for payload in payloads]
+            status = cuda.decode(memory, buffers, [payload.length for payload in payloads], arrays, specs)
+            if not all(payload.trusted for payload in payloads) and cupy.asnumpy(status).any():
+                raise CorruptStreamError("payload: not one of this data type and number of elements")
+        return arrays
+
+    def read_length(self, length: Any) -> int:
+        return int(self.to_host(length)[0])
+
+    def to_host(self, buffer: Any) -> Bytes:
+        with cupy.cuda.Device(buffer.device.id):
+            data: Bytes = cupy.asnumpy(buffer)
+        return data
+
+    def from_host(self, data: Bytes, home: Home) -> Any:
+        cuda.check_device(home.index)
+        with cupy.cuda.Device(home.index):
+            return cupy.asarray(data)
+
+    def from_dlpack(self, x: Any) -> Any:
+        # CuPy tells the producer its current stream on the producer's device, and asks for a versioned capsule if it
+        # knows these.
+        try:
+            return cupy.from_dlpack(x)
+        except NotImplementedError as error:
+            raise TypeError(f"x: CuPy {cupy.__version__} has no arrays of its data type ({error})") from None
+
+    def move(self, buffer: Any, home: Home) -> Any:
+        cuda.check_device(home.index)
+        with cupy.cuda.Device(buffer.device.id):
+            source = cupy.cuda.get_current_stream()
+            written = source.record(cupy.cuda.Event(disable_timing=True))
+        with cupy.cuda.Device(home.index):
+            target = cupy.cuda.get_current_stream()
+            target.wait_event(written)
+            twin = buffer.copy()
+            read = target.record(cupy.cuda.Event(disable_timing=True))
+        with cupy.cuda.Device(buffer.device.id):
+            source.wait_event(read)  # so that the pool does not give the buffer away too early
+        return twin
+
+    def copy(self, buffer: Any) -> Any:
+        with cupy.cuda.Device(buffer.device.id):
+            return buffer.copy()
+
+    def put(self, x: Any, index: int) -> Any:
+        dtype = dtypes.by_numpy(x.dtype)
+        _check_dtype(dtype)
+        data = self.from_host(host.numpy_bytes(x), Home("cupy", "cuda", index))
+        return data.view(dtype.numpy).reshape(x.shape)
+
+    def reduce(self, spec: Spec, payload: Payload) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return restore, (Compressed(spec, payload).to_bytes(),)
+
+    def _check_target(self, out: Any, payload: Payload, spec: Spec) -> None:
+        _check_array(out)
+        host.check_matches(self.look(out)[0], out.shape, spec)
+        if not out.flags.c_contiguous:
+            raise ValueError("out is not C-contiguous; an array in C order is allowed")
+        _check_alignment(out, _element_nbytes(spec.dtype))
+        buffer = payload.buffer
+        host.check_apart(out.data.ptr, out.nbytes, buffer.data.ptr, buffer.nbytes, host.OVERLAP)
+
+
+ADAPTER = CupyAdapter()
+
+
+def restore(stream: bytes) -> Compressed:
+    """A pickled `Compressed`, on the current device."""
+    c = from_bytes(stream)
+    return Compressed(c.spec, c.payload.moved(ADAPTER, Home("cupy", "cuda", _current_device())))
+
+
+def _current_device() -> int:
+    cuda.check_device(0)  # CuPy's own error would not say what to do
+    index: int = cupy.cuda.Device().id
+    return index
+
+
+def _memory(index: int) -> _Memory:
+    cuda.check_device(index)
+    return _Memory(index)
+
+
+def _check_array(out: Any) -> None:
+    if not isinstance(out, cupy.ndarray):
+        raise TypeError(f"out is a {type(out).__name__}; a cupy.ndarray is allowed")
+
+
+def _check_dtype(dtype: dtypes.DType) -> None:
+    """Raise TypeError unless CuPy has arrays of this data type: NumPy's own, and from version 14 on bfloat16."""
+    has_bfloat16 = int(cupy.__version__.partition(".")[0]) >= 14
+    if dtype.numpy.isbuiltin != 1 and not (dtype.name == "bfloat16" and has_bfloat16):
+        raise TypeError(f"dtype {dtype.name}: CuPy {cupy.__version__} has no such arrays; like=numpy.empty(0) works")
+
+
+def _element_nbytes(dtype: dtypes.DType) -> int:
+    return dtype.itemsize // dtype.parts
+
+
+def _contiguous(x: Any, dtype: dtypes.DType) -> Any:
+    """The elements in C order, aligned: `x` itself where it is so."""
+    if x.data.ptr % _element_nbytes(dtype) == 0:
+        return cupy.ascontiguousarray(x)
+    return x[..., None].view(cupy.uint8).copy()  # byte by byte: a kernel of CuPy's may not read misaligned elements
+
+
+def _aligned(buffer: Any, nbytes: int) -> Any:
+    return buffer if buffer.data.ptr % nbytes == 0 else buffer.copy()
+
+
+def _allocate(sizes: Sequence[int]) -> list[Any]:
+    """Buffers of so many bytes, all in one allocation."""
+    starts = np.cumsum([0] + [-(-size // _ALIGNMENT) * _ALIGNMENT for size in sizes]).tolist()
+    memory = cupy.empty(starts[-1], cupy.uint8)
+    return [memory[start : start + size] for start, size in zip(starts, sizes, strict=False)]
+
+
+def _checked_buffer(out: Any, source: Any, spec: Spec) -> Any:
+    """The caller's buffer for a payload."""
+    _check_array(out)
+    if out.device.id != source.device.id:
+        raise TypeError(f"out is on cuda:{out.device.id}; a uint8 array on the device of x is allowed")
+    if out.dtype != cupy.uint8:
+        raise TypeError(f"out has dtype {out.dtype}; uint8 is allowed")
+    if not out.flags.c_contiguous:
+        raise ValueError("out is not C-contiguous; an array in C order is allowed")
+    _check_alignment(out, 8)
+    host.check_capacity(out.size, spec)
+    message = "out overlaps x; separate memory is allowed"
+    host.check_apart(out.data.ptr, out.nbytes, source.data.ptr, source.nbytes, message)
+    return out.reshape(-1)
+
+
+def _check_alignment(out: Any, nbytes: int) -> None:
+    if out.data.ptr % nbytes:
+        raise ValueError(f"out begins at address {out.data.ptr:#x}; a multiple of {nbytes} bytes is allowed")

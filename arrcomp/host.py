@@ -1,0 +1,218 @@
+"""Host memory: NumPy's arrays, and bytes that other adapters share with it."""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _core, dtypes
+from .adapter import Bytes, Home
+from .errors import CorruptStreamError
+from .payload import Payload
+from .spec import Spec
+
+_HOME = Home()
+
+
+def numpy_bytes(x: Any) -> Bytes:
+    """The bytes of a NumPy array in C order and native byte order; a view where the array is so already."""
+    x = np.asarray(x)
+    if not x.dtype.isnative:
+        x = x.astype(x.dtype.newbyteorder("="))
+    return np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+
+
+def empty(spec: Spec) -> tuple[Any, Bytes]:
+    """A new NumPy array, and its bytes."""
+    array = np.empty(spec.shape, spec.dtype.numpy)
+    return array, array.reshape(-1).view(np.uint8)
+
+
+def address(data: Any) -> int:
+    """Where a NumPy array begins."""
+    start: int = data.__array_interface__["data"][0]
+    return start
+
+
+def check_capacity(given: int, spec: Spec) -> None:
+    """Raise ValueError unless a buffer of so many bytes holds every payload."""
+    if given < spec.capacity:
+        raise ValueError(f"out has {given} bytes; at least {spec.capacity} (max_compressed_size) are allowed")
+
+
+def check_matches(dtype: dtypes.DType, shape: tuple[int, ...], spec: Spec) -> None:
+    """Raise unless an array to be filled has the dtype and shape of the one that was compressed."""
+    if dtype != spec.dtype:
+        raise TypeError(f"out has dtype {dtype.name}; {spec.dtype.name} is allowed")
+    if shape != spec.shape:
+        raise ValueError(f"out has shape {shape}; {spec.shape} is allowed")
+
+
+def check_apart(first: int, first_nbytes: int, second: int, second_nbytes: int, message: str) -> None:
+    """Raise ValueError if two pieces of memory, by address, overlap."""
+    if first_nbytes and second_nbytes and first < second + second_nbytes and second < first + first_nbytes:
+        raise ValueError(message)
+
+
+def writable_bytes(out: Any) -> Bytes:
+    """The caller's buffer of bytes in host memory.
+
+    Args:
+        out: a uint8 NumPy array, a bytearray, a memoryview, or another library's array in host memory that NumPy can
+            view.
+
+    Raises:
+        TypeError: it is none of these.
+        ValueError: it is read-only or not contiguous.
+    """
+    if isinstance(out, (bytes, bytearray, memoryview)):
+        array = np.frombuffer(out, np.uint8)
+    elif isinstance(out, np.ndarray):
+        array = out
+    else:
+        array = np.asarray(out) if hasattr(out, "__array__") and hasattr(out, "__dlpack__") else np.empty(0)
+        if array.flags.owndata:
+            raise TypeError(f"out is no array in host memory but a {type(out).__name__}; a uint8 array is allowed")
+    if array.dtype != np.uint8:
+        raise TypeError(f"out has dtype {array.dtype}; uint8 is allowed")
+    _check_fillable(array)
+    return array.reshape(-1)
+
+
+def _check_fillable(array: Any) -> None:
+    obstacle = ""
+    if not array.flags.c_contiguous:
+        obstacle = "is not C-contiguous"
+    elif not array.dtype.isnative:
+        obstacle = f"has dtype {array.dtype.str}"
+    elif not array.flags.writeable:
+        obstacle = "is read-only"
+    if obstacle:
+        raise ValueError(f"out {obstacle}; a writable array in C order and native byte order is allowed")
+
+
+class NumpyAdapter:
+    """NumPy's arrays."""
+
+    name = "numpy"
+
+    def home(self, x: Any) -> Home:
+        return _HOME
+
+    def group(self, x: Any) -> Hashable:
+        return None
+
+    def look(self, x: Any) -> tuple[dtypes.DType, tuple[int, ...]]:
+        return dtypes.by_numpy(x.dtype), x.shape
+
+    def compress(
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Payload]:
+        sources = [numpy_bytes(x) for x in xs]
+        capacities = [spec.capacity for spec in specs]
+        if out is None:
+            buffers = [np.empty(capacity, np.uint8) for capacity in capacities]
+        else:
+            buffers = [writable_bytes(buffer) for buffer in out]
+            for source, buffer, spec in zip(sources, buffers, specs, strict=True):
+                check_capacity(buffer.size, spec)
+                check_apart_arrays(source, buffer, "out overlaps x; separate memory is allowed")
+        lengths = _encode(sources, buffers, specs, threads)
+        if out is None:
+            for buffer, length in zip(buffers, lengths, strict=True):
+                buffer.resize(length, refcheck=False)  # gives the rest back without a copy
+        else:
+            buffers = [buffer[:length] for buffer, length in zip(buffers, lengths, strict=True)]
+        return [Payload(self, buffer, trusted=True) for buffer in buffers]
+
+    def decompress(
+        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Any]:
+        pairs = [empty(spec) for spec in specs] if out is None else list(map(_target, out, specs))
+        targets = [target for _, target in pairs]
+        if out is not None:
+            for payload, target in zip(payloads, targets, strict=True):
+                check_apart_arrays(payload.buffer, target, OVERLAP)
+        decode(payloads, targets, specs, threads)
+        return [array for array, _ in pairs]
+
+    def read_length(self, length: Any) -> int:
+        return int(length.view(np.uint64)[0])
+
+    def to_host(self, buffer: Any) -> Bytes:
+        data: Bytes = buffer
+        return data
+
+    def from_host(self, data: Bytes, home: Home) -> Any:
+        return data
+
+    def from_dlpack(self, x: Any) -> Any:
+        raise AssertionError("NumPy has no arrays on CUDA devices")
+
+    def put(self, x: Any, index: int) -> Any:
+        raise AssertionError("NumPy has no arrays on CUDA devices")
+
+    def move(self, buffer: Any, home: Home) -> Any:
+        return buffer
+
+    def copy(self, buffer: Any) -> Any:
+        return buffer.copy()
+
+    def reduce(self, spec: Spec, payload: Payload) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        from .compressed import Compressed, from_bytes
+
+        return from_bytes, (Compressed(spec, payload).to_bytes(),)
+
+
+OVERLAP = "out overlaps the compressed array; separate memory is allowed"
+ADAPTER = NumpyAdapter()
+
+
+def check_apart_arrays(first: Bytes, second: Bytes, message: str) -> None:
+    """Raise ValueError if two NumPy arrays overlap."""
+    check_apart(address(first), first.nbytes, address(second), second.nbytes, message)
+
+
+def decode(payloads: Sequence[Payload], targets: Sequence[Bytes], specs: Sequence[Spec], threads: int) -> None:
+    """Decode payloads in host memory, of any adapter, into bytes of arrays.
+
+    Raises:
+        CorruptStreamError: a payload is corrupt.
+    """
+    codec, dtype = specs[0].codec, specs[0].dtype
+    parameters = codec.core_parameters()
+    if len(specs) == 1:
+        data, elements = payloads[0].to_host(), specs[0].elements
+        _core.decode(codec.id, parameters, dtype.id, data, elements, targets[0], threads)
+        return
+    # The core reads words of 4 bytes: a payload that stands elsewhere is moved.
+    hosts = [payload.to_host() for payload in payloads]
+    hosts = [data if address(data) % 8 == 0 else data.copy() for data in hosts]
+    arrays = [
+        (address(data), data.size, 0, address(target), spec.elements)
+        for data, target, spec in zip(hosts, targets, specs, strict=True)
+    ]
+    corrupt = _core.decode_at(codec.id, parameters, dtype.id, arrays, threads)
+    if corrupt >= 0:
+        raise CorruptStreamError(f"payload {corrupt}: not one of this data type and number of elements")
+
+
+def _encode(sources: Sequence[Bytes], buffers: Sequence[Bytes], specs: Sequence[Spec], threads: int) -> Sequence[int]:
+    codec, dtype = specs[0].codec, specs[0].dtype
+    parameters = codec.core_parameters()
+    if len(specs) == 1:
+        elements = specs[0].elements
+        return [_core.encode(codec.id, parameters, dtype.id, sources[0], elements, buffers[0], threads)]
+    lengths = np.empty(len(specs), np.uint64)
+    elements_of_each = (spec.elements for spec in specs)
+    arrays = list(zip(map(address, sources), map(address, buffers), elements_of_each, strict=True))
+    _core.encode_at(codec.id, parameters, dtype.id, arrays, address(lengths), threads)
+    return [int(length) for length in lengths]
+
+
+def _target(out: Any, spec: Spec) -> tuple[Any, Bytes]:
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is a {type(out).__name__}; a NumPy, PyTorch or CuPy array is allowed, or like= instead")
+    check_matches(dtypes.by_numpy(out.dtype), out.shape, spec)
+    _check_fillable(out)
+    return out, out.reshape(-1).view(np.uint8)

@@ -1,0 +1,9 @@
+"""Compression inside JAX programs: `compress`, `decompress` and `roundtrip` for `jax.jit` and its relatives.
+
+Importing this registers the core's calls with XLA, and `Compressed` as a pytree.
+"""
+
+from . import tree as _tree  # noqa: F401  registers Compressed
+from .functions import compress, decompress, roundtrip
+
+__all__ = ["compress", "decompress", "roundtrip"]

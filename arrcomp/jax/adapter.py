@@ -1,0 +1,250 @@
+"""JAX's arrays: what the package asks of them (`arrcomp.adapter.Adapter`), outside and inside of traced functions."""
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import cuda, dtypes, host
+from ..adapter import Adapter, Bytes, Home
+from ..codecs import Codec
+from ..compressed import Compressed, from_bytes
+from ..errors import CorruptStreamError, DeviceUnavailableError
+from ..payload import Payload
+from ..spec import Spec
+from . import ops
+
+_CONFIG: Any = jax.config
+_LATER = "return the Compressed from the traced function and ask outside of it"
+
+
+def is_traced(x: Any) -> bool:
+    """Whether a value stands for one that is computed later, inside `jax.jit` and the like."""
+    return isinstance(x, jax.core.Tracer)
+
+
+def check_concrete(x: Any, context: str) -> None:
+    """Raise JAX's error for a traced value where a concrete one is needed."""
+    if is_traced(x):
+        raise jax.errors.ConcretizationTypeError(x, f"{context}: {_LATER}.")
+
+
+def length_of(nbytes: int) -> Bytes:
+    """A payload's length as JAX can hold it without jax_enable_x64: uint32[2], a little-endian uint64."""
+    return np.array([nbytes], "<u8").view(np.uint32)
+
+
+def has_cuda() -> bool:
+    """Whether JAX has CUDA devices."""
+    try:
+        return len(jax.local_devices(backend="cuda")) > 0
+    except RuntimeError:
+        return False
+
+
+def single_device(x: Any) -> jax.Device:
+    """The device of an array that is not traced.
+
+    Raises:
+        TypeError: there are several.
+        DeviceUnavailableError: it is neither the CPU nor CUDA.
+    """
+    devices = x.devices()
+    if len(devices) != 1:
+        raise TypeError(
+            f"x is spread over {len(devices)} devices; an array on one is allowed: call arrcomp.jax inside of "
+            "jax.shard_map, where each device has its own part, or compress each of x.addressable_shards"
+        )
+    (device,) = devices
+    cuda.platform(device.platform)
+    return device
+
+
+class SharedLength(NamedTuple):
+    """A payload's length among those of all that were made with it: to cut each out would be work for the device.
+
+    Attributes:
+        all: uint32[payloads, 2].
+        place: which of them.
+    """
+
+    all: jax.Array
+    place: int
+
+
+def own_length(length: Any) -> Any:
+    """A payload's length as an array of its own; what is one is handed back."""
+    return ops.row(length.all, length.place) if isinstance(length, SharedLength) else length
+
+
+class JaxAdapter:
+    """JAX's arrays. Those inside of traced functions have a dtype and a shape, but neither a home nor bytes."""
+
+    name = "jax"
+
+    def home(self, x: Any) -> Home:
+        if isinstance(x, np.ndarray):  # a pytree's leaf, as jax.device_get leaves it
+            return host.ADAPTER.home(x)
+        check_concrete(x, "The device of a traced value is not known")
+        device = single_device(x)
+        return Home("jax", cuda.platform(device.platform), device.id)
+
+    def group(self, x: Any) -> Hashable:
+        return None if is_traced(x) else self.home(x)
+
+    def look(self, x: Any) -> tuple[dtypes.DType, tuple[int, ...]]:
+        return _supported(x.dtype, _CONFIG.jax_enable_x64), x.shape
+
+    def compress(
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Payload]:
+        if out is not None:
+            raise TypeError("out is given; JAX's arrays cannot be written to, None is allowed")
+        check_hashable(specs[0].codec)
+        for x in xs:
+            if not is_traced(x):
+                single_device(x)
+        buffers, lengths = ops.encode(list(xs), tuple(specs), threads)
+        return [Payload(self, buffer, _part(lengths, i), trusted=True) for i, buffer in enumerate(buffers)]
+
+    def decompress(
+        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Any]:
+        if out is not None:
+            raise TypeError("out is given; JAX's arrays cannot be written to, like= is allowed instead")
+        _supported(specs[0].dtype.numpy, _CONFIG.jax_enable_x64)
+        _check_not_batched(payloads)
+        if self._better_on_host(payloads):
+            return self._decode_on_host(payloads, specs, threads)
+        arrays, status = ops.decode([p.buffer for p in payloads], _lengths(payloads), tuple(specs), threads)
+        if not is_traced(status) and not all(p.trusted for p in payloads) and int(status) != 0:
+            raise CorruptStreamError("payload: not one of this data type and number of elements")
+        restored: list[Any] = arrays
+        return restored
+
+    def read_length(self, length: Any) -> int:
+        if isinstance(length, SharedLength):
+            return int(np.asarray(length.all)[length.place].view("<u8")[0])
+        check_concrete(length, "The size of a payload is not known before the program runs")
+        return int(np.asarray(length).view("<u8")[0])
+
+    def to_host(self, buffer: Any) -> Bytes:
+        check_concrete(buffer, "The bytes of a payload are not there before the program runs")
+        return np.asarray(buffer)
+
+    def from_host(self, data: Bytes, home: Home) -> Any:
+        return jax.device_put(data, _device(home))
+
+    def from_dlpack(self, x: Any) -> Any:
+        return jax.dlpack.from_dlpack(x)
+
+    def put(self, x: NDArray[Any], index: int) -> Any:
+        _supported(x.dtype, _CONFIG.jax_enable_x64)
+        return jax.device_put(x, _device(Home("jax", "cuda", index)))
+
+    def move(self, buffer: Any, home: Home) -> Any:
+        return jax.device_put(own_length(buffer), _device(home))
+
+    def copy(self, buffer: Any) -> Any:
+        return jax.numpy.array(own_length(buffer), copy=True)
+
+    def reduce(self, spec: Spec, payload: Payload) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return restore, (Compressed(spec, payload).to_bytes(),)
+
+    def _better_on_host(self, payloads: Sequence[Payload]) -> bool:
+        # Each size of a buffer would be a program of its own to compile; and the host's decoder says what is corrupt.
+        if all(p.trusted and p.length is not None for p in payloads):
+            return False
+        return not any(map(is_traced, _leaves(payloads))) and self.home(payloads[0].buffer).kind == "cpu"
+
+    def _decode_on_host(self, payloads: Sequence[Payload], specs: Sequence[Spec], threads: int) -> list[Any]:
+        pairs = [host.empty(spec) for spec in specs]
+        host.decode(payloads, [data for _, data in pairs], specs, threads)
+        device = single_device(payloads[0].buffer)
+        return [jax.device_put(array, device) for array, _ in pairs]
+
+
+ADAPTER: Adapter = JaxAdapter()
+
+
+def restore(stream: bytes) -> Compressed:
+    """A pickled `Compressed`, on JAX's default device."""
+    c = from_bytes(stream)
+    home = ADAPTER.home(jax.device_put(np.zeros(0, np.uint8)))
+    return Compressed(c.spec, c.payload.moved(ADAPTER, home))
+
+
+def check_hashable(codec: Codec) -> None:
+    """Raise TypeError unless the codec can be a static argument of a compiled function."""
+    try:
+        hash(codec)
+    except TypeError as error:
+        raise TypeError(f"codec={codec!r} is not hashable ({error}); parameters as tuples are allowed") from None
+
+
+@functools.cache
+def _supported(dtype: Any, x64: bool) -> dtypes.DType:
+    if jax.numpy.issubdtype(dtype, jax.dtypes.extended):
+        raise TypeError(f"dtype {dtype}: random keys are no numbers; jax.random.key_data(x) is allowed")
+    known = dtypes.by_numpy(dtype)
+    if known.name.startswith("float6_"):
+        raise TypeError(f"dtype {known.name}: JAX has no such arrays; like=numpy.empty(0) works")
+    if not x64 and known.itemsize // known.parts == 8:
+        raise TypeError(f"dtype {known.name}: JAX has such arrays only with jax_enable_x64; like=numpy.empty(0) works")
+    return known
+
+
+def _check_not_batched(payloads: Sequence[Payload]) -> None:
+    for payload in payloads:
+        if np.ndim(payload.buffer) != 1:
+            raise ValueError(
+                f"a batch of compressed arrays, of shape {tuple(payload.buffer.shape[:-1])}, as jax.vmap makes it: "
+                "jax.vmap(arrcomp.jax.decompress) decompresses it"
+            )
+
+
+def _part(lengths: jax.Array, index: int) -> Any:
+    if lengths.ndim == 1:
+        return lengths
+    return lengths[index] if is_traced(lengths) else SharedLength(lengths, index)
+
+
+def _lengths(payloads: Sequence[Payload]) -> list[Any]:
+    """The payloads' lengths as few arrays: a single one if the payloads are all that were made together, in order."""
+    given = [length_of(p.buffer.shape[0]) if p.length is None else p.length for p in payloads]
+    return [given[0].all] if _are_all(given) else [own_length(length) for length in given]
+
+
+def _are_all(lengths: list[Any]) -> bool:
+    first = lengths[0]
+    if not isinstance(first, SharedLength) or first.all.shape[0] != len(lengths):
+        return False
+    return all(
+        isinstance(length, SharedLength) and length.all is first.all and length.place == i
+        for i, length in enumerate(lengths)
+    )
+
+
+def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
+    """The children of what JAX knows as a pytree's node, and what makes one like it of others; None for all else."""
+    children, structure = jax.tree_util.tree_flatten(x, is_leaf=lambda node: node is not x)
+    if isinstance(x, Compressed) or jax.tree_util.treedef_is_leaf(structure):
+        return None
+    return children, lambda others: jax.tree_util.tree_unflatten(structure, others)
+
+
+def _leaves(payloads: Sequence[Payload]) -> list[Any]:
+    return [leaf for payload in payloads for leaf in (payload.buffer, payload.length)]
+
+
+def _device(home: Home) -> jax.Device:
+    try:
+        for device in jax.local_devices(backend=home.kind):
+            if device.id == home.index:
+                return device
+    except RuntimeError:  # JAX has no devices of this kind
+        pass
+    raise DeviceUnavailableError(f"{home.device}: JAX has no such device here")

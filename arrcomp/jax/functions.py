@@ -1,0 +1,120 @@
+"""Compression inside and outside of JAX's transformations."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from .. import arrays
+from ..codecs import Codec
+from ..compress import checked_codec, compress_with, spec_of
+from ..compressed import Compressed
+from ..machine import thread_count
+from ..payload import Payload
+from . import ops
+from .adapter import ADAPTER, check_hashable, is_traced, length_of, single_device
+
+
+def compress(x: jax.Array, codec: Codec | None = None, *, threads: int | None = None) -> Compressed:
+    """Compress an array; usable inside `jax.jit`, `jax.vmap`, `jax.grad`, `jax.shard_map` and `jax.lax.scan`.
+
+    The result is a pytree: its leaves are a buffer, uint8[at least the longest payload], and the payload's length,
+    uint32[2] (a little-endian uint64); codec, dtype and shape are static. Its bytes are those of every framework.
+
+    Under `jax.vmap` each item is compressed for itself, and the leaves get the batch's dimension. Gradients stop here,
+    as at any conversion to integers; `roundtrip` lets them pass. An array that is sharded over devices is compressed
+    where it lies inside `jax.shard_map`; under `jax.jit` alone XLA gathers it first.
+
+    Args:
+        x: an array of any shape, and a dtype that the codec takes.
+        codec: what to keep; None for `Lossless()`. Static: another one compiles anew.
+        threads: how many to use on the CPU; None for all cores that the process may use.
+
+    Returns:
+        The compressed array, on the device of `x`. Nothing waits.
+
+    Raises:
+        TypeError: `x` is not one of JAX's arrays, is spread over several devices, or has a dtype that the codec does
+            not take; or `codec` is not one, or not hashable.
+        DeviceUnavailableError: `x` is on a device that is neither the CPU nor CUDA.
+
+    >>> import jax, arrcomp.jax
+    >>> squeeze = jax.jit(lambda x: arrcomp.jax.compress(x, arrcomp.ErrorBounded(abs=1e-3)))
+    >>> c = squeeze(jax.numpy.linspace(0, 1, 10_000))
+    >>> c.shape, c.ratio > 2
+    ((10000,), True)
+    """
+    codec = checked_codec(codec)
+    return compress_with(ADAPTER, _checked_array(x), codec, None, thread_count(threads))
+
+
+def decompress(c: Compressed, *, threads: int | None = None) -> jax.Array:
+    """The array that was compressed; usable wherever `compress` is.
+
+    Args:
+        c: a compressed array, of any framework; one without batch dimensions: what `jax.vmap` of `compress` made, goes
+            to `jax.vmap(decompress)`.
+        threads: how many to use on the CPU; None for all cores that the process may use.
+
+    Returns:
+        An array of the same shape and dtype, on the payload's device, or on JAX's default one if the payload is
+        another framework's.
+
+    Raises:
+        CorruptStreamError: the payload is corrupt, and was not made in this process. (The leaves that a compiled
+            program gets are not doubted: a corrupt one is an error of XLA on the CPU, an array of anything on CUDA.)
+        TypeError: `c` is not a `Compressed`, or JAX has no such dtype (64-bit types need jax_enable_x64).
+        ValueError: `c` is a batch.
+    """
+    if not isinstance(c, Compressed):
+        raise TypeError(f"c is a {arrays.type_name(c)}; a Compressed is allowed")
+    array: jax.Array
+    (array,) = ADAPTER.decompress([_payload_of_jax(c)], [c.spec], None, thread_count(threads))
+    return array
+
+
+def roundtrip(x: jax.Array, codec: Codec | None = None) -> jax.Array:
+    """What comes back of an array when it is compressed: `decompress(compress(x))`, with a straight-through gradient.
+
+    The gradient passes unchanged, as if nothing had been lost. Compiled into a program it needs no second array: it
+    works in place where `x` is not used any more, or is donated (`jax.jit(..., donate_argnums=...)`).
+
+    Args:
+        x: an array of any shape, and a dtype that the codec takes.
+        codec: what to keep; None for `Lossless()`. Static: another one compiles anew.
+
+    Returns:
+        An array of the same shape and dtype, on the device of `x`.
+
+    Raises:
+        TypeError, DeviceUnavailableError: as `compress`.
+
+    >>> import jax, arrcomp.jax
+    >>> coarse = lambda x: arrcomp.jax.roundtrip(x, arrcomp.ErrorBounded(abs=0.25)).sum()
+    >>> jax.grad(coarse)(jax.numpy.ones(3)).tolist()
+    [1.0, 1.0, 1.0]
+    """
+    codec = checked_codec(codec)
+    check_hashable(codec)
+    spec_of(ADAPTER, _checked_array(x), codec)
+    if not is_traced(x):
+        single_device(x)
+    result: jax.Array = ops.roundtrip(x, codec)
+    return result
+
+
+def _payload_of_jax(c: Compressed) -> Payload:
+    if c.payload.adapter is ADAPTER:
+        return c.payload
+    probe = jax.device_put(np.zeros(0, np.uint8))
+    if not is_traced(probe):
+        return c.payload.moved(ADAPTER, ADAPTER.home(probe))
+    c.verify()  # a compiled program has no exceptions
+    data = c.payload.to_host()
+    return Payload(ADAPTER, data, length_of(data.size), trusted=True)
+
+
+def _checked_array(x: Any) -> jax.Array:
+    if not isinstance(x, jax.Array):
+        raise TypeError(f"x is a {arrays.type_name(x)}; one of JAX's arrays is allowed, as jax.numpy.asarray(x)")
+    return x

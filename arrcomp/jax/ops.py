@@ -1,0 +1,157 @@
+"""The core as JAX operations: compiled into the program like any other, without calls back to Python.
+
+Batched by `jax.vmap` into one call of the core for all items, and by the caller for several arrays.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .. import _core, dtypes
+from ..codecs import Codec
+from ..spec import Spec
+
+_ALIGNMENT = 8  # of a payload in a batch of them, where they stand one after the other
+_NIBBLES = ("int4", "uint4", "float4_e2m1fn")  # XLA puts two of them into a byte; a stream, as NumPy, one
+
+_struct: Any = jax.ShapeDtypeStruct
+_lax: Any = lax  # parts of which are not in every version
+
+for _target, _platforms in _core.xla_handlers().items():
+    for _platform, _handler in _platforms.items():
+        jax.ffi.register_ffi_target(_target, _handler, platform=_platform)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def encode(xs: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0) -> tuple[list[jax.Array], jax.Array]:
+    """Payloads of arrays. No gradient passes.
+
+    Args:
+        xs: the arrays.
+        specs: of each; all have one codec and one dtype.
+        threads: on the CPU; 0 for all cores.
+
+    Returns:
+        For each array a buffer, uint8[spec.capacity], at whose start the payload is; and the payloads' lengths,
+        uint32[arrays, 2], or of a single one uint32[2]: each pair is a little-endian uint64.
+    """
+    operands = _varying_alike([_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)])
+    buffers = [_struct((spec.capacity,), jnp.uint8) for spec in specs]
+    lengths = _struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
+    *made, length = _call("arrcomp_encode", operands, [*buffers, lengths], specs, threads)
+    return made, length
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def decode(
+    buffers: Sequence[jax.Array], lengths: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0
+) -> tuple[list[jax.Array], jax.Array]:
+    """Arrays of payloads.
+
+    Args:
+        buffers: uint8 of any size, at whose start the payloads are.
+        lengths: of the payloads in order, each for one or for several of them, as `encode` gives them.
+        specs: of each array; all have one codec and one dtype.
+        threads: on the CPU; 0 for all cores.
+
+    Returns:
+        The arrays, and a status, uint32[]: 0, or 1 if a payload is corrupt and the arrays hold anything. (On the CPU
+        the call fails instead.) Under `jax.vmap` the first status stands for all.
+    """
+    operands = _varying_alike([*map(_padded, buffers), *lengths])
+    arrays = [_struct(spec.shape, _storage(spec.dtype)) for spec in specs]
+    *made, status = _call("arrcomp_decode", operands, [*arrays, _struct((), jnp.uint32)], specs, threads)
+    return [_restored(array, spec.dtype) for array, spec in zip(made, specs, strict=True)], status
+
+
+@jax.jit
+def row(x: jax.Array, index: int) -> jax.Array:
+    """`x[index]`, by one program for every index."""
+    part: jax.Array = lax.dynamic_index_in_dim(x, index, keepdims=False)
+    return part
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
+def _straight_through(x: jax.Array, codec: Codec) -> jax.Array:
+    spec = Spec(codec, dtypes.by_numpy(x.dtype), x.shape)
+    operand = _stored(x, spec.dtype)
+    (made,) = _call("arrcomp_roundtrip", [operand], [_struct(operand.shape, operand.dtype)], (spec,), 0, {0: 0})
+    return _restored(made, spec.dtype)
+
+
+_straight_through.defvjp(
+    lambda x, codec: (_straight_through(x, codec), None), lambda codec, residuals, gradient: (gradient,)
+)
+
+# What comes back of an array when it is compressed with a codec that takes its dtype. Gradients pass unchanged.
+roundtrip = jax.jit(_straight_through, static_argnums=1)
+
+
+def _call(
+    target: str,
+    operands: list[jax.Array],
+    results: list[Any],
+    specs: tuple[Spec, ...],
+    threads: int,
+    aliases: dict[int, int] | None = None,
+) -> list[jax.Array]:
+    call = jax.ffi.ffi_call(target, results, vmap_method="broadcast_all", input_output_aliases=aliases)
+    made = call(
+        *operands,
+        codec_id=specs[0].codec.id,
+        parameters=np.array(specs[0].codec.core_parameters(), np.float64),
+        dtype_id=specs[0].dtype.id,
+        counts=np.array([spec.elements for spec in specs], np.int64),
+        threads=threads,
+    )
+    return [_vary(result, _varying_axes(operands)) for result in made]
+
+
+def _padded(buffer: jax.Array) -> jax.Array:
+    missing = -buffer.shape[0] % _ALIGNMENT
+    return jnp.pad(buffer, (0, missing)) if missing else buffer
+
+
+def _storage(dtype: dtypes.DType) -> Any:
+    """The dtype as which XLA hands over an array with one value to a byte at least."""
+    return np.uint8 if dtype.name in _NIBBLES else dtype.numpy
+
+
+def _stored(x: jax.Array, dtype: dtypes.DType) -> jax.Array:
+    return lax.bitcast_convert_type(x, jnp.uint4).astype(jnp.uint8) if dtype.name in _NIBBLES else x
+
+
+def _restored(x: jax.Array, dtype: dtypes.DType) -> jax.Array:
+    return lax.bitcast_convert_type(x.astype(jnp.uint4), dtype.numpy) if dtype.name in _NIBBLES else x
+
+
+# Inside shard_map, JAX tracks over which axes of the mesh a value varies: calls want operands that agree in it, and do
+# not say it of their results.
+
+
+def _varying_axes(xs: Sequence[jax.Array]) -> frozenset[Any]:
+    return frozenset().union(*map(_axes_of, xs))
+
+
+def _axes_of(x: jax.Array) -> frozenset[Any]:
+    kind: Any = jax.typeof(x)
+    axes: frozenset[Any] = kind.mat.varying if hasattr(kind, "mat") else getattr(kind, "vma", frozenset())
+    return axes
+
+
+def _vary(x: jax.Array, axes: frozenset[Any]) -> jax.Array:
+    missing = tuple(axes - _axes_of(x))
+    if not missing:
+        return x
+    varying: jax.Array = _lax.pcast(x, missing, to="varying") if hasattr(lax, "pcast") else _lax.pvary(x, missing)
+    return varying
+
+
+def _varying_alike(xs: list[jax.Array]) -> list[jax.Array]:
+    axes = _varying_axes(xs)
+    return [_vary(x, axes) for x in xs]

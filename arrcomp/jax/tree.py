@@ -1,0 +1,39 @@
+"""`Compressed` as a pytree: payload and length are its leaves, codec, dtype and shape are static."""
+
+from typing import Any
+
+import jax
+import numpy as np
+
+from ..compressed import Compressed
+from ..payload import Payload
+from ..spec import Spec
+from .adapter import ADAPTER, length_of, own_length
+
+_KEYS = (jax.tree_util.GetAttrKey("buffer"), jax.tree_util.GetAttrKey("length"))
+
+
+def _flatten(c: Compressed) -> tuple[tuple[Any, Any], Spec]:
+    payload = c.payload
+    # What comes out of the leaves is not doubted again: a compiled program has no exceptions.
+    c.verify()
+    if payload.adapter is not ADAPTER:
+        data = payload.to_host()
+        return (data, length_of(data.size)), c.spec
+    buffer, length = payload.buffer, own_length(payload.length)
+    if length is None and isinstance(buffer, (jax.Array, np.ndarray)):
+        length = length_of(buffer.size)
+    return (buffer, length), c.spec
+
+
+def _flatten_with_keys(c: Compressed) -> tuple[tuple[tuple[Any, Any], tuple[Any, Any]], Spec]:
+    (buffer, length), spec = _flatten(c)
+    return ((_KEYS[0], buffer), (_KEYS[1], length)), spec
+
+
+def _unflatten(spec: Spec, leaves: Any) -> Compressed:
+    buffer, length = leaves  # of any type: JAX and its users put placeholders there
+    return Compressed(spec, Payload(ADAPTER, buffer, length, trusted=True))
+
+
+jax.tree_util.register_pytree_with_keys(Compressed, _flatten_with_keys, _unflatten, _flatten)

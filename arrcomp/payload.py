@@ -1,0 +1,86 @@
+"""A payload in the memory of the framework that made it."""
+
+from typing import Any
+
+import numpy as np
+
+from .adapter import Adapter, Bytes, Home
+
+
+class Payload:
+    """The coded bytes of an array, on the device where they were made.
+
+    Attributes:
+        adapter: of the framework that holds the buffer.
+        buffer: the framework's one-dimensional uint8 array; the payload is at its start.
+        length: None where it is all of the buffer; else the framework's array of 8 bytes that hold the number of bytes
+            as a little-endian unsigned integer. It is where the buffer is, and nothing waits for it until asked.
+        trusted: whether this process made it, so that the decoder need not be waited for to learn that it is corrupt.
+    """
+
+    __slots__ = ("_nbytes", "adapter", "buffer", "length", "trusted")
+
+    def __init__(self, adapter: Adapter, buffer: Any, length: Any = None, *, trusted: bool = False) -> None:
+        self.adapter = adapter
+        self.buffer = buffer
+        self.length = length
+        self.trusted = trusted
+        self._nbytes: int | None = None
+
+    @property
+    def home(self) -> Home:
+        """Where it is."""
+        return self.adapter.home(self.buffer)
+
+    @property
+    def nbytes(self) -> int:
+        """Length in bytes; waits for the device the first time.
+
+        Raises:
+            ValueError: this is a batch of payloads, as a function under `jax.vmap` returns it.
+        """
+        if self._nbytes is None:
+            self._check_single()
+            self._nbytes = self.buffer.shape[0] if self.length is None else self.adapter.read_length(self.length)
+        return self._nbytes
+
+    def to_host(self) -> Bytes:
+        """The payload in host memory, one-dimensional; waits for the device. A view where it is there."""
+        return self.adapter.to_host(self.trimmed_view())
+
+    def trimmed_view(self) -> Any:
+        """The buffer without what follows the payload; waits for the device."""
+        return self.buffer[: self.nbytes]
+
+    def trim(self) -> "Payload":
+        """The payload in memory of its own size; waits for the device."""
+        if self.length is None:
+            return self
+        return Payload(self.adapter, self.adapter.copy(self.trimmed_view()), trusted=self.trusted)
+
+    def copy(self) -> "Payload":
+        """The same payload in memory of its own."""
+        length = None if self.length is None else self.adapter.copy(self.length)
+        return Payload(self.adapter, self.adapter.copy(self.buffer), length, trusted=self.trusted)
+
+    def moved(self, adapter: Adapter, home: Home) -> "Payload":
+        """The same payload where `home` says; copied only where it is elsewhere.
+
+        Within a framework nothing waits; between frameworks the length is asked for.
+        """
+        here = self.home
+        if here == home:
+            return self
+        if here.framework == home.framework:
+            length = None if self.length is None else adapter.move(self.length, home)
+            return Payload(adapter, adapter.move(self.buffer, home), length, trusted=self.trusted)
+        if (here.kind, here.index) == (home.kind, home.index) and home.kind == "cuda":
+            return Payload(adapter, adapter.from_dlpack(self.trimmed_view()), trusted=self.trusted)
+        return Payload(adapter, adapter.from_host(self.to_host(), home), trusted=self.trusted)
+
+    def _check_single(self) -> None:
+        if np.ndim(self.buffer) != 1:
+            raise ValueError(
+                f"a batch of compressed arrays, of shape {tuple(self.buffer.shape[:-1])}, as jax.vmap makes it: use it "
+                "under jax.vmap, or take one out with jax.tree.map(lambda leaf: leaf[i], ...)"
+            )

@@ -1,0 +1,225 @@
+"""Frameworks, devices and ways to call, as the conformance matrix goes through them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrcomp
+from arrcomp import Codec, Compressed
+from checks import Array, numpy_dtype
+
+EAGER, COMPILED, MANY = "eager", "compiled", "many"
+
+
+class OnlyDLPack:
+    """An array of some library that nobody knows: nothing but the two methods of the protocol."""
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()  # type: ignore[no-any-return]
+
+
+class Place:
+    """A framework on a device: NumPy, the base of the others.
+
+    Attributes:
+        name: as tests and tables show it.
+        ways: of calling the codec there.
+    """
+
+    name = "NumPy"
+    device = "cpu"
+    ways: tuple[str, ...] = (EAGER, MANY)
+
+    def check(self) -> None:
+        """Skip the test where the framework or the device is missing."""
+
+    def context(self) -> contextlib.AbstractContextManager[Any]:
+        """What the framework needs around the test."""
+        return contextlib.nullcontext()
+
+    def put(self, array: Array) -> Any:
+        """The framework's array; skips the test where it has no such dtype."""
+        return array
+
+    def get(self, x: Any) -> Array:
+        """The array back in NumPy."""
+        assert isinstance(x, np.ndarray)
+        return x
+
+    def describe(self, x: Any) -> tuple[Any, ...]:
+        """What must be kept: type, dtype, shape and device."""
+        return type(x), x.dtype, tuple(x.shape)
+
+    def functions(self, way: str, codec: Codec) -> tuple[Callable[[Any], Compressed], Callable[[Compressed], Any]]:
+        """How to compress and to decompress."""
+        if way == MANY:  # beside two others, of which one has another size
+            return (
+                lambda x: arrcomp.compress_many([self.put(np.zeros(5, np.float32)), {"x": x}, x[:1]], codec)[1]["x"],
+                lambda c: arrcomp.decompress_many((c, [c]))[1][0],
+            )
+        if way == COMPILED:
+            return self.compiled(codec)
+        return (lambda x: arrcomp.compress(x, codec)), arrcomp.decompress
+
+    def compiled(self, codec: Codec) -> tuple[Callable[[Any], Compressed], Callable[[Compressed], Any]]:
+        """How to do so with the framework's compiler."""
+        raise AssertionError(f"{self.name} has no compiler")
+
+
+class DLPack(Place):
+    """Some library's arrays in host memory; NumPy's come back."""
+
+    name = "DLPack"
+    ways = (EAGER,)
+
+    def put(self, array: Array) -> Any:
+        try:
+            array.__dlpack__()
+        except (BufferError, TypeError, RuntimeError) as error:
+            pytest.skip(f"NumPy exports no {array.dtype}: {error}")
+        return OnlyDLPack(array)
+
+    def describe(self, x: Any) -> tuple[Any, ...]:
+        return ()
+
+
+class Torch(Place):
+    """PyTorch's tensors."""
+
+    name = "PyTorch"
+    ways = (EAGER, COMPILED, MANY)
+
+    def check(self) -> None:
+        self.torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+        if self.torch is None:
+            pytest.skip("PyTorch is not installed")
+        if self.device == "cuda":
+            _need_cuda(self.torch.cuda.is_available(), "PyTorch")
+
+    def put(self, array: Array) -> Any:
+        torch = self.torch
+        dtype = None if array.dtype.name in ("int4", "uint4") else getattr(torch, array.dtype.name, None)
+        if dtype is None:
+            pytest.skip(f"PyTorch has no {array.dtype}")
+        raw = torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy())
+        return raw.to(self.device).view(dtype).reshape(array.shape)
+
+    def get(self, x: Any) -> Array:
+        raw: Array = x.cpu().contiguous().reshape(-1).view(self.torch.uint8).numpy()
+        return raw.view(numpy_dtype(str(x.dtype).removeprefix("torch."))).reshape(tuple(x.shape))
+
+    def describe(self, x: Any) -> tuple[Any, ...]:
+        return type(x), x.dtype, tuple(x.shape), x.device
+
+    def compiled(self, codec: Codec) -> tuple[Callable[[Any], Compressed], Callable[[Compressed], Any]]:
+        import arrcomp.torch
+
+        self.torch.compiler.reset()
+        compress = self.torch.compile(
+            lambda x: arrcomp.torch.compress(x, codec), fullgraph=True, dynamic=False, backend="aot_eager"
+        )
+        decompress = self.torch.compile(arrcomp.torch.decompress, fullgraph=True, dynamic=False, backend="aot_eager")
+        return compress, decompress
+
+
+class TorchCuda(Torch):
+    """PyTorch's tensors on a GPU."""
+
+    device = "cuda"
+
+
+class Jax(Place):
+    """JAX's arrays."""
+
+    name = "JAX"
+    ways = (EAGER, COMPILED, MANY)
+
+    def check(self) -> None:
+        self.jax = importlib.import_module("jax") if importlib.util.find_spec("jax") else None
+        if self.jax is None:
+            pytest.skip("JAX is not installed")
+        try:
+            self.place = self.jax.devices(self.device)[0]
+        except RuntimeError as error:
+            pytest.skip(f"JAX: {error}")
+        if self.device == "cuda":
+            _need_cuda(True, "JAX")
+
+    def context(self) -> contextlib.AbstractContextManager[Any]:
+        home = self.jax if hasattr(self.jax, "enable_x64") else importlib.import_module("jax.experimental")
+        context: contextlib.AbstractContextManager[Any] = home.enable_x64(True)
+        return context
+
+    def put(self, array: Array) -> Any:
+        try:
+            return self.jax.device_put(array, self.place)
+        except (RuntimeError, TypeError, ValueError) as error:
+            pytest.skip(f"JAX has no {array.dtype}: {error}")
+
+    def get(self, x: Any) -> Array:
+        return np.asarray(x)
+
+    def describe(self, x: Any) -> tuple[Any, ...]:
+        return isinstance(x, self.jax.Array), x.dtype, x.shape, x.devices()
+
+    def compiled(self, codec: Codec) -> tuple[Callable[[Any], Compressed], Callable[[Compressed], Any]]:
+        import arrcomp.jax
+
+        return self.jax.jit(lambda x: arrcomp.jax.compress(x, codec)), self.jax.jit(arrcomp.jax.decompress)
+
+
+class JaxCuda(Jax):
+    """JAX's arrays on a GPU."""
+
+    device = "cuda"
+
+
+class Cupy(Place):
+    """CuPy's arrays."""
+
+    name = "CuPy"
+    device = "cuda"
+
+    def check(self) -> None:
+        self.cupy = importlib.import_module("cupy") if importlib.util.find_spec("cupy") else None
+        if self.cupy is None:
+            pytest.skip("CuPy is not installed")
+        _need_cuda(self.cupy.cuda.is_available(), "CuPy")
+
+    def put(self, array: Array) -> Any:
+        try:
+            return self.cupy.asarray(array)
+        except (TypeError, ValueError) as error:
+            pytest.skip(f"CuPy has no {array.dtype}: {error}")
+
+    def get(self, x: Any) -> Array:
+        found: Array = self.cupy.asnumpy(x)
+        return found
+
+    def describe(self, x: Any) -> tuple[Any, ...]:
+        return type(x), x.dtype, x.shape, x.device
+
+
+PLACES: tuple[Place, ...] = (Place(), Torch(), Jax(), DLPack(), TorchCuda(), JaxCuda(), Cupy())
+
+
+def _need_cuda(framework_has_it: bool, framework: str) -> None:
+    from arrcomp import _core
+
+    if _core.cuda_device_count() == 0:
+        pytest.skip("arrcomp finds no CUDA device")
+    if not framework_has_it:
+        pytest.skip(f"{framework} finds no CUDA device")

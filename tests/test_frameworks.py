@@ -1,0 +1,46 @@
+"""The conformance matrix: every codec on every dtype, framework, device and way to call writes NumPy's bytes.
+
+The table of what agrees is printed at the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+import arrcomp
+import checks
+from checks import DTYPES, FLOATS
+from frameworks import PLACES, Place
+from test_conformance import CODECS, mixture
+
+SHAPE = (37, 161)  # two chunks, the second not full
+CASES = [
+    pytest.param(place, way, codec, dtype, id=f"{place.name}-{place.device}-{way}-{codec!r}-{dtype}")
+    for place in PLACES
+    for way in place.ways
+    for codec in CODECS
+    for dtype in DTYPES
+    if isinstance(codec, arrcomp.Lossless) or dtype in FLOATS
+]
+
+
+@pytest.mark.parametrize(("place", "way", "codec", "dtype"), CASES)
+@pytest.mark.filterwarnings("ignore:.*different byte:UserWarning")
+def test_the_same_everywhere(
+    place: Place, way: str, codec: arrcomp.Codec, dtype: str, record_property: Callable[[str, object], None]
+) -> None:
+    place.check()
+    array = mixture(dtype, 20_000)[-SHAPE[0] * SHAPE[1] :].reshape(SHAPE)
+    expected = arrcomp.compress(array, codec)
+    compress, decompress = place.functions(way, codec)
+    with place.context():
+        x = place.put(array)
+        c = compress(x)
+        y = decompress(c)
+        assert c.device.partition(":")[0] == place.device
+        assert c.to_bytes() == expected.to_bytes()
+        assert place.describe(y) == place.describe(x)
+        checks.check_same_bits(place.get(y), arrcomp.decompress(expected))
+    record_property("conformance", (f"{place.name}, {'CPU' if place.device == 'cpu' else 'CUDA'}", way, repr(codec)))
