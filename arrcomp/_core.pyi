@@ -85,6 +85,8 @@ def import_dlpack(x: object) -> tuple[NDArray[uint8], str, tuple[int, ...]]:
 
     Raises:
         TypeError: the format has no such data type.
+        BufferError: it is not in host memory, or of a newer major version of DLPack.
+        The producer's own exceptions come through.
     """
 
 def instruction_set() -> str: ...

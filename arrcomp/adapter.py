@@ -91,11 +91,17 @@ class Adapter(Protocol):
     def read_length(self, length: Any) -> int:
         """The number in a payload's length; waits for the device."""
 
+    def head(self, buffer: Any, nbytes: int) -> Any:
+        """The first bytes of a buffer: a view."""
+
     def to_host(self, buffer: Any) -> Bytes:
         """The bytes of a buffer; waits for the device. A view where the buffer is in host memory."""
 
-    def from_host(self, data: Bytes, home: Home) -> Any:
-        """A buffer with these bytes on a device of this framework. A view where that is host memory."""
+    def from_host(self, data: Bytes, home: Home) -> tuple[Any, Any]:
+        """A buffer with these bytes on a device of this framework, and as `Payload.length` how many they are.
+
+        A view where that is host memory.
+        """
 
     def from_dlpack(self, x: Any) -> Any:
         """The framework's array on the memory of another producer's, which is on a CUDA device.

@@ -3,10 +3,8 @@
 A framework's adapter is imported only once an array, or a `Compressed` made from one, says which.
 """
 
-import importlib
-import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +15,9 @@ from .adapter import Adapter, Home
 from .errors import DeviceUnavailableError
 
 _CLASSES = {"torch": "Tensor", "jax": "Array", "cupy": "ndarray"}
-_MODULES = {"torch": "arrcomp.torch.adapter", "jax": "arrcomp.jax.adapter", "cupy": "arrcomp.cupy"}
 _GPU_FRAMEWORKS = ("torch", "cupy", "jax")  # asked in this order where the array's own framework has no GPU arrays
 _DLPACK_DEVICES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged
+_MANAGED = 13
 _ALLOWED = "a NumPy, PyTorch, JAX or CuPy array, or an object with __dlpack__ and __dlpack_device__, is allowed"
 
 _adapters: dict[str, Adapter] = {"numpy": host.ADAPTER}
@@ -48,15 +46,29 @@ def adapter_named(framework: str) -> Adapter:
     if adapter is not None:
         return adapter
     try:
-        module = importlib.import_module(_MODULES[framework])
+        found: Adapter = _module(framework).ADAPTER
     except ImportError as error:
         raise ImportError(
             f"the array is to be one of {framework}, which cannot be imported ({error}): install {framework}, "
             "or pass like= with an array of another framework"
         ) from None
-    found: Adapter = module.ADAPTER
     _adapters[framework] = found
     return found
+
+
+def _module(framework: str) -> Any:
+    # Statements, which compilers can trace.
+    if framework == "torch":
+        from .torch import adapter as torch_adapter
+
+        return torch_adapter
+    if framework == "jax":
+        from .jax import adapter as jax_adapter
+
+        return jax_adapter
+    from . import cupy as cupy_adapter
+
+    return cupy_adapter
 
 
 def framework_of(x: Any) -> str:
@@ -142,18 +154,19 @@ def home_named(device: Any, here: Home) -> Home:
     return Home(gpu_adapter(index).name, "cuda", index)
 
 
-def gpu_adapter(index: int) -> Adapter:
-    """The adapter for arrays on a CUDA device that come from no framework in particular.
+def gpu_adapter(index: int, frameworks: Sequence[str] = _GPU_FRAMEWORKS) -> Adapter:
+    """The adapter for arrays on a CUDA device that come from no framework in particular: the first that can be used.
 
     Raises:
         DeviceUnavailableError: there is no such device, or no framework for it.
     """
     cuda.check_device(index)
-    for framework in _GPU_FRAMEWORKS:
-        if importlib.util.find_spec(framework) is None:
+    for framework in frameworks:
+        try:
+            usable = _module(framework).has_cuda()
+        except ImportError:
             continue
-        module = importlib.import_module(_MODULES[framework])
-        if module.has_cuda():
+        if usable:
             return adapter_named(framework)
     raise DeviceUnavailableError(
         f"cuda:{index}: device memory comes from PyTorch, CuPy or JAX; install torch, cupy or jax with CUDA"
@@ -169,9 +182,8 @@ def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | No
     """The children of what JAX knows as a pytree's node, and what makes one like it of others; None for all else."""
     if "jax" not in sys.modules:
         return None
-    import arrcomp.jax.adapter as jax_adapter
-
-    return jax_adapter.pytree_children(x)
+    found: tuple[list[Any], Callable[[list[Any]], Any]] | None = _module("jax").pytree_children(x)
+    return found
 
 
 def _adopted(x: Any) -> tuple[Adapter, Any]:
@@ -181,6 +193,7 @@ def _adopted(x: Any) -> tuple[Adapter, Any]:
         data, name, shape = _core.import_dlpack(x)
         return host.ADAPTER, data.view(dtypes.by_name(name).numpy).reshape(shape)
     if kind == "cuda":
-        adapter = gpu_adapter(int(index))
+        # PyTorch does not take managed memory.
+        adapter = gpu_adapter(int(index), ("cupy", "jax") if number == _MANAGED else _GPU_FRAMEWORKS)
         return adapter, adapter.from_dlpack(x)
     raise DeviceUnavailableError(f"x is on DLPack device type {int(number)}; arrays on the CPU or on CUDA are allowed")

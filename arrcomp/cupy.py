@@ -155,15 +155,16 @@ class CupyAdapter:
     def read_length(self, length: Any) -> int:
         return int(self.to_host(length)[0])
 
+    def head(self, buffer: Any, nbytes: int) -> Any:
+        return buffer[:nbytes]
+
     def to_host(self, buffer: Any) -> Bytes:
         with cupy.cuda.Device(buffer.device.id):
             data: Bytes = cupy.asnumpy(buffer)
         return data
 
-    def from_host(self, data: Bytes, home: Home) -> Any:
-        cuda.check_device(home.index)
-        with cupy.cuda.Device(home.index):
-            return cupy.asarray(data)
+    def from_host(self, data: Bytes, home: Home) -> tuple[Any, Any]:
+        return _uploaded(data, home.index), None
 
     def from_dlpack(self, x: Any) -> Any:
         # CuPy tells the producer its current stream on the producer's device, and asks for a versioned capsule if it
@@ -194,7 +195,7 @@ class CupyAdapter:
     def put(self, x: Any, index: int) -> Any:
         dtype = dtypes.by_numpy(x.dtype)
         _check_dtype(dtype)
-        data = self.from_host(host.numpy_bytes(x), Home("cupy", "cuda", index))
+        data = _uploaded(host.numpy_bytes(x), index)
         return data.view(dtype.numpy).reshape(x.shape)
 
     def reduce(self, spec: Spec, payload: Payload) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -223,6 +224,12 @@ def _current_device() -> int:
     cuda.check_device(0)  # CuPy's own error would not say what to do
     index: int = cupy.cuda.Device().id
     return index
+
+
+def _uploaded(data: Bytes, index: int) -> Any:
+    cuda.check_device(index)
+    with cupy.cuda.Device(index):
+        return cupy.asarray(data)
 
 
 def _memory(index: int) -> _Memory:

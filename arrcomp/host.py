@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from . import _core, dtypes
 from .adapter import Bytes, Home
@@ -65,18 +66,23 @@ def writable_bytes(out: Any) -> Bytes:
         TypeError: it is none of these.
         ValueError: it is read-only or not contiguous.
     """
-    if isinstance(out, (bytes, bytearray, memoryview)):
-        array = np.frombuffer(out, np.uint8)
-    elif isinstance(out, np.ndarray):
-        array = out
-    else:
-        array = np.asarray(out) if hasattr(out, "__array__") and hasattr(out, "__dlpack__") else np.empty(0)
-        if array.flags.owndata:
-            raise TypeError(f"out is no array in host memory but a {type(out).__name__}; a uint8 array is allowed")
+    array = _viewed(out)
     if array.dtype != np.uint8:
         raise TypeError(f"out has dtype {array.dtype}; uint8 is allowed")
     _check_fillable(array)
     return array.reshape(-1)
+
+
+def _viewed(out: Any) -> NDArray[Any]:
+    if isinstance(out, (bytes, bytearray, memoryview)):
+        return np.frombuffer(out, np.uint8)
+    if isinstance(out, np.ndarray):
+        return out
+    if hasattr(out, "__array__") and hasattr(out, "__dlpack__"):
+        array = np.asarray(out)
+        if not array.flags.owndata:
+            return array
+    raise TypeError(f"out is no array in host memory but a {type(out).__name__}; a uint8 array is allowed")
 
 
 def _check_fillable(array: Any) -> None:
@@ -139,12 +145,15 @@ class NumpyAdapter:
     def read_length(self, length: Any) -> int:
         return int(length.view(np.uint64)[0])
 
+    def head(self, buffer: Any, nbytes: int) -> Any:
+        return buffer[:nbytes]
+
     def to_host(self, buffer: Any) -> Bytes:
         data: Bytes = buffer
         return data
 
-    def from_host(self, data: Bytes, home: Home) -> Any:
-        return data
+    def from_host(self, data: Bytes, home: Home) -> tuple[Any, Any]:
+        return data, None
 
     def from_dlpack(self, x: Any) -> Any:
         raise AssertionError("NumPy has no arrays on CUDA devices")

@@ -56,7 +56,7 @@ def compress_many(
         spec.codec.check_dtype(dtype)
         adopted.append((adapter, x))
         specs.append(spec)
-        batches.setdefault((adapter.name, adapter.group(x), spec.codec, dtype), []).append(i)
+        batches.setdefault((adapter.name, adapter.group(x), spec.codec, dtype.id), []).append(i)
     results: list[Any] = [None] * len(leaves)
     for members in batches.values():
         adapter = adopted[members[0]][0]
@@ -87,7 +87,7 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None) 
     batches: dict[Hashable, list[int]] = {}
     for i, (c, payload) in enumerate(zip(leaves, payloads, strict=True)):
         adapter = payload.adapter
-        batches.setdefault((adapter.name, adapter.group(payload.buffer), c.codec, c.spec.dtype), []).append(i)
+        batches.setdefault((adapter.name, adapter.group(payload.buffer), c.codec, c.spec.dtype.id), []).append(i)
     results: list[Any] = [None] * len(leaves)
     for members in batches.values():
         adapter = payloads[members[0]].adapter
@@ -129,6 +129,8 @@ def _children(node: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
 
 
 def _like_mapping(node: Mapping[Any, Any], children: list[Any]) -> Any:
+    if type(node) is dict:
+        return dict(zip(node, children, strict=True))
     try:
         twin = copy.copy(node)  # of its type, with what else it carries, as a state_dict its versions
         for key, child in zip(node, children, strict=True):

@@ -46,11 +46,13 @@ class Payload:
 
     def to_host(self) -> Bytes:
         """The payload in host memory, one-dimensional; waits for the device. A view where it is there."""
+        if self.home.kind == "cpu":
+            return self.adapter.to_host(self.buffer)[: self.nbytes]
         return self.adapter.to_host(self.trimmed_view())
 
     def trimmed_view(self) -> Any:
         """The buffer without what follows the payload; waits for the device."""
-        return self.buffer[: self.nbytes]
+        return self.adapter.head(self.buffer, self.nbytes)
 
     def trim(self) -> "Payload":
         """The payload in memory of its own size; waits for the device."""
@@ -76,7 +78,7 @@ class Payload:
             return Payload(adapter, adapter.move(self.buffer, home), length, trusted=self.trusted)
         if (here.kind, here.index) == (home.kind, home.index) and home.kind == "cuda":
             return Payload(adapter, adapter.from_dlpack(self.trimmed_view()), trusted=self.trusted)
-        return Payload(adapter, adapter.from_host(self.to_host(), home), trusted=self.trusted)
+        return Payload(adapter, *adapter.from_host(self.to_host(), home), trusted=self.trusted)
 
     def _check_single(self) -> None:
         if np.ndim(self.buffer) != 1:

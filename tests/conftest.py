@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 pytest.register_assert_rewrite("checks", "frameworks")
 
 import checks
+import frameworks
 from arrcomp import _core
 
 settings.register_profile(
@@ -35,22 +36,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the conformance matrix: for how many dtypes each place's bytes and values are NumPy's."""
-    found: dict[tuple[str, str], dict[str, int]] = {}
-    for report in terminalreporter.stats.get("passed", []):
-        for name, value in report.user_properties:
-            if name == "conformance":
-                place, way, codec = value
-                counts = found.setdefault((place, way), {})
-                counts[codec] = counts.get(codec, 0) + 1
-    codecs = sorted({codec for counts in found.values() for codec in counts}, key=lambda name: (name[0] != "L", name))
-    if not codecs:
-        return
-    terminalreporter.section("dtypes with the same bytes and values everywhere")
-    rows = [["", "", *(f"`{codec}`" for codec in codecs)], ["---"] * (2 + len(codecs))]
-    rows += [[place, way, *(str(counts.get(codec, "")) for codec in codecs)] for (place, way), counts in found.items()]
-    for row in rows:
-        terminalreporter.write_line(f"| {' | '.join(row)} |")
+    """Print the conformance matrix."""
+    reports = terminalreporter.stats.get("passed", [])
+    passed = [value for report in reports for name, value in report.user_properties if name == "conformance"]
+    if passed:
+        terminalreporter.section("dtypes whose bytes and values are the same everywhere")
+        for line in frameworks.table(passed):
+            terminalreporter.write_line(line)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import importlib.util
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import arrcomp
 from arrcomp import Codec, Compressed
 from checks import Array, numpy_dtype
 
-EAGER, COMPILED, MANY = "eager", "compiled", "many"
+EAGER, COMPILED, MANY = "eager", "compiled", "compress_many"
 
 
 class OnlyDLPack:
@@ -42,6 +43,11 @@ class Place:
     name = "NumPy"
     device = "cpu"
     ways: tuple[str, ...] = (EAGER, MANY)
+
+    @property
+    def title(self) -> str:
+        """The row's heading in the table."""
+        return f"{self.name}, {'CPU' if self.device == 'cpu' else 'CUDA'}"
 
     def check(self) -> None:
         """Skip the test where the framework or the device is missing."""
@@ -214,6 +220,32 @@ class Cupy(Place):
 
 
 PLACES: tuple[Place, ...] = (Place(), Torch(), Jax(), DLPack(), TorchCuda(), JaxCuda(), Cupy())
+
+
+def table(passed: Sequence[tuple[str, str, str, str, str]]) -> list[str]:
+    """The conformance matrix in Markdown: for how many dtypes all settings of a codec agree with NumPy.
+
+    Args:
+        passed: title of the place, way, name of the codec's class, its settings, and dtype of every test that passed.
+    """
+    settings: dict[str, set[str]] = {}
+    found: dict[tuple[str, str, str], Counter[str]] = {}
+    for title, way, codec, setting, dtype in passed:
+        settings.setdefault(codec, set()).add(setting)
+        found.setdefault((title, way, codec), Counter())[dtype] += 1
+
+    def cell(title: str, way: str, codec: str) -> str:
+        counts = found.get((title, way, codec), Counter())
+        return str(sum(count == len(settings[codec]) for count in counts.values()))
+
+    rows = [["", "", *(f"`{codec}`" for codec in settings)], ["---"] * (2 + len(settings))]
+    rows += [
+        [place.title, way, *(cell(place.title, way, codec) for codec in settings)]
+        for place in PLACES
+        for way in place.ways
+        if any((place.title, way, codec) in found for codec in settings)
+    ]
+    return [f"| {' | '.join(row)} |" for row in rows]
 
 
 def _need_cuda(framework_has_it: bool, framework: str) -> None:

@@ -19,11 +19,6 @@ from arrcomp import DeviceUnavailableError, ErrorBounded, Lossless
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(0, 1, (6, 50)).astype(np.float32)
-TORCH_DTYPES = (
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
-    "float64", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-)  # fmt: skip
 JAX_DTYPES = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "bfloat16", "float32", "complex64",
     "float8_e4m3fn", "float8_e5m2", "float8_e4m3b11fnuz", "int4", "uint4",
@@ -283,138 +278,12 @@ def test_a_compressed_array_describes_itself() -> None:
     assert c.ratio == pytest.approx(X.nbytes / c.nbytes)
 
 
-# Other producers of DLPack
-
-
-@pytest.mark.parametrize("name", ["float32", "int64", "complex64", "bool"])
-def test_an_unknown_producer_comes_back_as_numpy(name: str) -> None:
-    x = sample(name)
-    y = arrcomp.decompress(arrcomp.compress(OnlyDLPack(x)))
-    assert isinstance(y, np.ndarray)
-    checks.check_same_bits(y, x)
-
-
-def test_an_unknown_producer_may_be_strided() -> None:
-    y = arrcomp.decompress(arrcomp.compress(OnlyDLPack(X.T[::2])))
-    np.testing.assert_array_equal(y, X.T[::2])
-
-
-def test_like_an_unknown_producer_is_numpy() -> None:
-    assert isinstance(arrcomp.decompress(arrcomp.compress(X), like=OnlyDLPack(X)), np.ndarray)
-
-
-def test_other_devices_are_refused() -> None:
-    with pytest.raises(DeviceUnavailableError, match="device type 8"):
-        arrcomp.compress(OnDevice(8))
-
-
-# PyTorch
-
-
-@pytest.fixture
-def torch() -> Any:
-    return pytest.importorskip("torch")
-
-
-def torch_tensor(torch: Any, x: NDArray[Any]) -> Any:
-    raw = torch.from_numpy(x.reshape(-1).view(np.uint8).copy())
-    return raw.view(getattr(torch, x.dtype.name)).reshape(x.shape)
-
-
-def torch_bytes(torch: Any, tensor: Any) -> bytes:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()  # type: ignore[no-any-return]
-
-
-@pytest.mark.parametrize("name", TORCH_DTYPES)
-def test_torch_tensors_come_back_as_such(torch: Any, name: str) -> None:
-    x = sample(name)
-    tensor = torch_tensor(torch, x)
-    c = arrcomp.compress(tensor)
-    y = arrcomp.decompress(c)
-    assert c.dtype == x.dtype
-    assert c.to_bytes() == arrcomp.compress(x).to_bytes()
-    assert isinstance(y, torch.Tensor)
-    assert (y.dtype, y.shape, y.device) == (tensor.dtype, tensor.shape, tensor.device)
-    assert torch_bytes(torch, y) == x.tobytes()
-
-
-def test_torch_layouts_come_back(torch: Any) -> None:
-    base = torch.arange(120.0).reshape(4, 30)
-    for tensor in (base.T, base[:, ::2], base[1:2].expand(5, 30), base[:0], torch.tensor(2.5), base.flip(0)):
-        y = arrcomp.decompress(arrcomp.compress(tensor))
-        assert y.shape == tensor.shape
-        assert torch.equal(y, tensor)
-
-
-def test_torch_parameters_lose_their_gradient_only(torch: Any) -> None:
-    parameter = torch.nn.Parameter(torch.randn(5, 7))
-    y = arrcomp.decompress(arrcomp.compress(parameter))
-    assert not y.requires_grad
-    assert torch.equal(y, parameter)
-
-
-def test_lazily_conjugated_and_negated_tensors_are_resolved(torch: Any) -> None:
-    z = torch.randn(20, dtype=torch.complex64)
-    for tensor in (z.conj(), z.conj().imag, z.imag, z.conj().reshape(4, 5).mT):
-        assert torch.equal(arrcomp.decompress(arrcomp.compress(tensor)), tensor.resolve_conj().resolve_neg())
-
-
-@pytest.mark.filterwarnings("ignore:Sparse", "ignore:ComplexHalf")
-def test_tensors_without_plain_data_are_refused(torch: Any) -> None:
-    with pytest.raises(TypeError, match=r"layout torch\.sparse_coo"):
-        arrcomp.compress(torch.eye(3).to_sparse())
-    with pytest.raises(TypeError, match="meta tensor"):
-        arrcomp.compress(torch.empty(3, device="meta"))
-    with pytest.raises(TypeError, match="dtype complex32"):
-        arrcomp.compress(torch.empty(3, dtype=torch.complex32))
-
-
-def test_like_moves_between_frameworks(torch: Any) -> None:
-    y = arrcomp.decompress(arrcomp.compress(X), like=torch.empty(0, dtype=torch.int8))
-    assert isinstance(y, torch.Tensor)
-    np.testing.assert_array_equal(y.numpy(), X)
-    assert isinstance(arrcomp.decompress(arrcomp.compress(y), like=X), np.ndarray)
-
-
-def test_streams_forget_the_framework(torch: Any) -> None:
-    assert isinstance(round_trip(torch.ones(3)), np.ndarray)
-    c = pickle.loads(pickle.dumps(arrcomp.compress(torch.ones(3))))  # noqa: S301
-    assert isinstance(arrcomp.decompress(c), torch.Tensor)
-
-
-def test_torch_out_is_filled(torch: Any) -> None:
-    c = arrcomp.compress(X)
-    out = torch.empty(X.shape)
-    assert arrcomp.decompress(c, out=out) is out
-    np.testing.assert_array_equal(out.numpy(), X)
-    for wrong, message in (
-        (torch.empty(50, 6).T, "not C-contiguous"),
-        (torch.empty(X.shape, requires_grad=True), "requires grad"),
-        (torch.empty(6, 5), "shape"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            arrcomp.decompress(c, out=wrong)
-    with pytest.raises(TypeError, match="dtype float64"):
-        arrcomp.decompress(c, out=torch.empty(X.shape, dtype=torch.float64))
-
-
-def test_torch_memory_holds_the_result(torch: Any) -> None:
-    out = torch.empty(arrcomp.max_compressed_size(X), dtype=torch.uint8)
-    assert arrcomp.compress(X, out=out).to_bytes() == arrcomp.compress(X).to_bytes()
-
-
-def test_dtypes_that_torch_lacks_are_refused(torch: Any) -> None:
-    for name in ("int4", "float8_e3m4"):
-        c = arrcomp.compress(sample(name))
-        with pytest.raises(TypeError, match=f"dtype {name}: PyTorch has no such tensors"):
-            arrcomp.decompress(c, like=torch.empty(0))
-
-
 # JAX
 
 
 @pytest.fixture
 def jax() -> Any:
+    pytest.importorskip("jax.experimental")
     return pytest.importorskip("jax")
 
 
@@ -430,17 +299,12 @@ def test_jax_arrays_come_back_as_such(jax: Any, name: str) -> None:
     checks.check_same_bits(np.asarray(y), x)
 
 
-def test_traced_arrays_are_refused(jax: Any) -> None:
-    with pytest.raises(TypeError, match="traced by JAX"):
-        jax.jit(lambda x: arrcomp.compress(x))(jax.numpy.ones(3))
-
-
 def test_jax_never_narrows_silently(jax: Any) -> None:
     like = jax.numpy.ones(1)
     c = arrcomp.compress(X.astype(np.float64))
     with pytest.raises(TypeError, match="dtype float64: JAX has such arrays only with jax_enable_x64"):
         arrcomp.decompress(c, like=like)
-    with jax.enable_x64(True):
+    with (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64(True):
         assert arrcomp.decompress(c, like=like).dtype == np.float64
 
 

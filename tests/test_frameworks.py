@@ -43,4 +43,4 @@ def test_the_same_everywhere(
         assert c.to_bytes() == expected.to_bytes()
         assert place.describe(y) == place.describe(x)
         checks.check_same_bits(place.get(y), arrcomp.decompress(expected))
-    record_property("conformance", (f"{place.name}, {'CPU' if place.device == 'cpu' else 'CUDA'}", way, repr(codec)))
+    record_property("conformance", (place.title, way, type(codec).__name__, repr(codec), dtype))

@@ -320,3 +320,12 @@ def test_corrupt_leaves_become_an_array() -> None:
     corrupt = jax.tree_util.tree_map(lambda leaf: leaf.at[0].add(1), c)
     with pytest.raises((ValueError, jax.errors.JaxRuntimeError), match="corrupt"):
         jax.jit(arrcomp.jax.decompress)(corrupt).block_until_ready()
+
+
+def test_payloads_from_outside_compile_few_programs() -> None:
+    sizes = {ops.rounded_nbytes(nbytes) for nbytes in range(1 << 10, 1 << 14, 7)}
+    assert len(sizes) <= 4 * 16 + 1
+    for nbytes in (0, 1, 16, 1000, 4097, 10**9 + 1):
+        rounded = ops.rounded_nbytes(nbytes)
+        assert nbytes <= rounded <= max(nbytes * 1.07, nbytes + 8)
+        assert rounded % 8 == 0

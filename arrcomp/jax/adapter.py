@@ -131,12 +131,23 @@ class JaxAdapter:
         check_concrete(length, "The size of a payload is not known before the program runs")
         return int(np.asarray(length).view("<u8")[0])
 
+    def head(self, buffer: Any, nbytes: int) -> Any:
+        if isinstance(buffer, np.ndarray) or self.home(buffer).kind == "cuda":
+            return buffer[:nbytes]
+        # Through host memory: slicing would compile a program for every length.
+        return jax.device_put(self.to_host(buffer)[:nbytes], single_device(buffer))
+
     def to_host(self, buffer: Any) -> Bytes:
         check_concrete(buffer, "The bytes of a payload are not there before the program runs")
         return np.asarray(buffer)
 
-    def from_host(self, data: Bytes, home: Home) -> Any:
-        return jax.device_put(data, _device(home))
+    def from_host(self, data: Bytes, home: Home) -> tuple[Any, Any]:
+        device = _device(home)
+        if home.kind == "cpu":
+            return jax.device_put(data, device), None
+        buffer = np.zeros(ops.rounded_nbytes(data.size), np.uint8)
+        buffer[: data.size] = data
+        return jax.device_put(buffer, device), jax.device_put(length_of(data.size), device)
 
     def from_dlpack(self, x: Any) -> Any:
         return jax.dlpack.from_dlpack(x)

@@ -27,6 +27,12 @@ for _target, _platforms in _core.xla_handlers().items():
         jax.ffi.register_ffi_target(_target, _handler, platform=_platform)
 
 
+def rounded_nbytes(nbytes: int) -> int:
+    """A size of at least `nbytes`, one of 16 to a power of two: programs are compiled for each size of a buffer."""
+    step = max(1 << max(nbytes.bit_length() - 5, 0), _ALIGNMENT)
+    return -(-nbytes // step) * step
+
+
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def encode(xs: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0) -> tuple[list[jax.Array], jax.Array]:
     """Payloads of arrays. No gradient passes.

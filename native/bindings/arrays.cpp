@@ -78,24 +78,26 @@ Tensor consume(nb::handle x) {
 }
 
 // Names of DLPack 1.1's type codes; those of the first seven go with a number of bits.
-constexpr const char* type_codes[] = {"int",
-                                      "uint",
-                                      "float",
-                                      "opaque",
-                                      "bfloat",
-                                      "complex",
-                                      "bool",
-                                      "float8_e3m4",
-                                      "float8_e4m3",
-                                      "float8_e4m3b11fnuz",
-                                      "float8_e4m3fn",
-                                      "float8_e4m3fnuz",
-                                      "float8_e5m2",
-                                      "float8_e5m2fnuz",
-                                      "float8_e8m0fnu",
-                                      "float6_e2m3fn",
-                                      "float6_e3m2fn",
-                                      "float4_e2m1fn"};
+constexpr const char* type_codes[] = {
+    "int",
+    "uint",
+    "float",
+    "opaque",
+    "bfloat",
+    "complex",
+    "bool",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float4_e2m1fn",
+};
 
 std::string name_of(nb::dlpack::dtype dtype) {
   const std::string bits = std::to_string(dtype.bits);

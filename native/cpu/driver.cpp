@@ -81,6 +81,19 @@ uint64_t length_of(const Decoding& array) {
   return length;
 }
 
+// Threads to use for so many elements; 0 asks for as many as there are cores.
+int threads_for(uint64_t elements, int threads) {
+  if (elements < 2 * least_elements) return 1;  // small arrays cannot wait for the system's answer
+  return threads == 0 ? available_threads() : threads;
+}
+
+template <class Arrays>
+uint64_t elements_of(const Arrays& arrays) {
+  uint64_t elements = 0;
+  for (const auto& array : arrays) elements += array.count;
+  return elements;
+}
+
 // Calls work(i, threads) for each of `arrays`: first for those that several threads share, one by one, then for all
 // others, which the threads take one at a time.
 template <class Arrays, class Work>
@@ -121,7 +134,7 @@ int available_threads() {
 
 void encode(const Element& element, const Settings& settings, std::span<const Encoding> arrays, uint64_t* lengths,
             int threads) {
-  threads = threads == 0 ? available_threads() : threads;
+  threads = threads_for(elements_of(arrays), threads);
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
     const Encoding& array = arrays[i];
     const uint64_t length =
@@ -131,7 +144,7 @@ void encode(const Element& element, const Settings& settings, std::span<const En
 }
 
 size_t decode(const Element& element, std::span<const Decoding> arrays, int threads) {
-  threads = threads == 0 ? available_threads() : threads;
+  threads = threads_for(elements_of(arrays), threads);
   std::atomic<size_t> corrupt{arrays.size()};
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
     const Decoding& array = arrays[i];

@@ -1,0 +1,216 @@
+"""PyTorch's tensors, for the rest of the package.
+
+Everything goes through the operators of `arrcomp.torch.ops`, so that `torch.compile`, `torch.export` and PyTorch's
+modes see it; while one of them traces, what needs a tensor's data is left out here.
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils import dlpack
+
+from .. import arrays, cuda, dtypes, host
+from ..adapter import Bytes, Home
+from ..errors import DeviceUnavailableError
+from ..payload import Payload
+from ..spec import Spec
+from . import ops, pickling
+from .tensors import dtype_of, places, type_named
+
+_CPU = Home("torch")
+
+
+class TorchAdapter:
+    """PyTorch's tensors."""
+
+    name = "torch"
+
+    def home(self, x: Tensor) -> Home:
+        device = x.device
+        return _CPU if device.type == "cpu" else Home("torch", cuda.platform(device.type), device.index or 0)
+
+    def group(self, x: Tensor) -> Hashable:
+        return x.device
+
+    def look(self, x: Tensor) -> tuple[dtypes.DType, tuple[int, ...]]:
+        _check_dense("x", x)
+        return dtype_of(x), tuple(x.shape)
+
+    def compress(
+        self, xs: Sequence[Tensor], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Payload]:
+        xs = [_plain(x) for x in xs]
+        codec = specs[0].codec
+        coding = (codec.id, codec.core_parameters(), threads)
+        if out is not None:
+            buffers = [_bytes_to_fill(buffer, x) for buffer, x in zip(out, xs, strict=True)]
+            lengths = ops.encode_out(xs, buffers, *coding)
+            if _is_at_hand(lengths):
+                ends = lengths.tolist()
+                return self._payloads([buffer[:end] for buffer, end in zip(buffers, ends, strict=True)])
+            return self._payloads(buffers, lengths)
+        if all(map(_is_at_hand, xs)):
+            return self._payloads(ops.encode_trimmed(xs, *coding))
+        payloads, lengths = ops.encode(xs, *coding)
+        return self._payloads([payloads] if len(xs) == 1 else payloads.split_with_sizes(places(xs)), lengths)
+
+    def _payloads(self, buffers: Sequence[Tensor], lengths: Tensor | None = None) -> list[Payload]:
+        if lengths is None:
+            return [Payload(self, buffer, trusted=True) for buffer in buffers]
+        single = [lengths] if len(buffers) == 1 else lengths.chunk(len(buffers))
+        return [Payload(self, buffer, length, trusted=True) for buffer, length in zip(buffers, single, strict=True)]
+
+    def decompress(
+        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Tensor]:
+        codec, dtype = specs[0].codec, type_named(specs[0].dtype.name)
+        buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
+        coding = (codec.id, codec.core_parameters())
+        trusted = all(payload.trusted for payload in payloads)
+        if out is not None:
+            for target, spec in zip(out, specs, strict=True):
+                _check_target(target, spec)
+        elif _is_eager(buffers[0]):
+            out = [torch.empty(spec.shape, dtype=dtype, device=buffers[0].device) for spec in specs]
+        if out is not None:
+            ops.decode_out(buffers, lengths, out, *coding, trusted, threads)
+            return list(out)
+        sizes, dimensions = [size for spec in specs for size in spec.shape], [len(spec.shape) for spec in specs]
+        made: list[Tensor] = ops.decode(buffers, lengths, sizes, dimensions, *coding, dtype, trusted, threads)
+        return made
+
+    def read_length(self, length: Tensor) -> int:
+        return int(length.item())
+
+    def head(self, buffer: Tensor, nbytes: int) -> Tensor:
+        return buffer[:nbytes]
+
+    def to_host(self, buffer: Tensor) -> Bytes:
+        data: Bytes = buffer.detach().cpu().numpy()
+        return data
+
+    def from_host(self, data: Bytes, home: Home) -> tuple[Tensor, Tensor | None]:
+        return _view(data) if home.kind == "cpu" else _view(data).to(_device(home)), None
+
+    def from_dlpack(self, x: Any) -> Tensor:
+        tensor: Tensor = dlpack.from_dlpack(x)
+        return tensor
+
+    def move(self, buffer: Tensor, home: Home) -> Tensor:
+        return buffer.to(_device(home))
+
+    def copy(self, buffer: Tensor) -> Tensor:
+        return buffer.clone()
+
+    def put(self, x: Any, index: int) -> Tensor:
+        row = dtypes.by_numpy(x.dtype)
+        tensor = torch.empty(x.shape, dtype=type_named(row.name), device=_device(Home("torch", "cuda", index)))
+        if x.size:
+            tensor.view(-1).view(torch.uint8).copy_(_view(host.numpy_bytes(x)))
+        return tensor
+
+    def reduce(self, spec: Spec, payload: Payload) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        buffer = payload.trimmed_view()
+        if buffer.untyped_storage().nbytes() != buffer.numel():
+            buffer = buffer.clone()  # or all of the memory that it is in would be saved
+        return pickling.rebuild, (buffer, spec.codec.config(), spec.dtype.name, tuple(spec.shape))
+
+
+ADAPTER = TorchAdapter()
+
+
+def has_cuda() -> bool:
+    """Whether PyTorch can use a CUDA device here."""
+    return torch.cuda.is_available()
+
+
+def check_layout(name: str, x: Tensor) -> None:
+    """Raise TypeError unless a tensor is dense."""
+    if x.layout is not torch.strided:
+        raise TypeError(f"{name} has layout {x.layout}; a dense tensor is allowed, for instance {name}.to_dense()")
+    if x.is_nested:
+        raise TypeError(f"{name} is a nested tensor; a dense one is allowed, for instance of {name}.unbind()")
+
+
+def _check_dense(name: str, x: Tensor) -> None:
+    """Raise unless a tensor has plain data on a device that the core knows."""
+    check_layout(name, x)
+    if not (x.is_cpu or x.is_cuda):
+        cuda.platform(x.device.type)
+
+
+def _device(home: Home) -> str:
+    if home.kind == "cuda":
+        cuda.check_device(home.index)
+        if not has_cuda():
+            raise DeviceUnavailableError(f"{home.device}: PyTorch finds no CUDA device; was it built with CUDA?")
+    return home.device
+
+
+def _is_eager(x: Tensor) -> bool:
+    """Whether the tensor has data now: not while a compiler traces, nor in a wrapper as FakeTensor."""
+    return type(x) is Tensor and not torch.compiler.is_compiling()
+
+
+def _is_at_hand(x: Tensor) -> bool:
+    """Whether the tensor's data is in host memory now."""
+    return _is_eager(x) and x.is_cpu
+
+
+def _plain(x: Tensor) -> Tensor:
+    """The tensor without its gradient, and without its subclass if the data is where a tensor's is."""
+    if x.requires_grad:
+        x = x.detach()
+    if type(x) is Tensor or torch.compiler.is_compiling():
+        return x
+    inherited = type(x).__torch_dispatch__ is Tensor.__torch_dispatch__
+    return x.as_subclass(Tensor) if inherited else x
+
+
+def _bytes_to_fill(out: Any, x: Tensor) -> Tensor:
+    """The caller's buffer for the payload of x."""
+    if not isinstance(out, Tensor):
+        if not x.is_cpu:
+            raise TypeError(f"out is a {arrays.type_name(out)}; a uint8 array on the device of x is allowed")
+        return torch.from_numpy(host.writable_bytes(out))
+    if out.device != x.device:
+        raise TypeError(f"out is on {out.device}; a uint8 array on the device of x is allowed")
+    if out.dtype != torch.uint8:
+        raise TypeError(f"out has dtype {str(out.dtype).removeprefix('torch.')}; uint8 is allowed")
+    _check_fillable(out)
+    return out.view(-1)
+
+
+def _check_target(out: Any, spec: Spec) -> None:
+    if not isinstance(out, Tensor):
+        raise TypeError(f"out is a {arrays.type_name(out)}; a torch.Tensor is allowed")
+    _check_dense("out", out)
+    host.check_matches(dtype_of(out), tuple(out.shape), spec)
+    _check_fillable(out)
+
+
+def _check_fillable(out: Tensor) -> None:
+    obstacle = ""
+    if out.requires_grad:
+        obstacle = "requires grad (detach it)"
+    elif not torch.compiler.is_compiling() and (out.is_conj() or out.is_neg()):  # compilers cannot follow these two
+        obstacle = "is lazily conjugated or negated"
+    elif not out.is_contiguous():
+        obstacle = "is not C-contiguous"
+    if obstacle:
+        raise ValueError(f"out {obstacle}; a writable array in C order and native byte order is allowed")
+
+
+class _Shown:
+    """Memory of a NumPy array, shown as writable: PyTorch warns of other arrays, and nobody writes to a payload."""
+
+    def __init__(self, data: Bytes) -> None:
+        self._data = data  # lives as long as a view of it
+        self.__array_interface__ = data.__array_interface__ | {"data": (host.address(data), False)}
+
+
+def _view(data: Bytes) -> Tensor:
+    return torch.from_numpy(data if data.flags.writeable else np.asarray(_Shown(data)))

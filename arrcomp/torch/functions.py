@@ -1,0 +1,113 @@
+"""`arrcomp.torch`: compression of tensors, in eager mode and inside `torch.compile` and `torch.export`."""
+
+from typing import Any
+
+from torch import Tensor
+
+from .. import arrays
+from ..adapter import Home
+from ..codecs import Codec
+from ..compress import checked_codec, compress_with
+from ..compressed import Compressed
+from ..machine import thread_count
+from . import ops
+from .adapter import ADAPTER, check_layout
+from .tensors import dtype_of
+
+
+def compress(x: Tensor, codec: Codec | None = None, *, out: Any = None, threads: int | None = None) -> Compressed:
+    """Compress a tensor where it is.
+
+    As `arrcomp.compress`, and usable inside `torch.compile(fullgraph=True)`: the result may leave the compiled
+    function, and enter another. Gradients stop here. In compiled code, and on CUDA, the payload keeps the memory that
+    the longest one takes, until `Compressed.trim`.
+
+    Args:
+        x: a dense tensor on the CPU or on CUDA, of any shape and strides, and a dtype that the codec takes.
+        codec: what to keep; None for `Lossless()`.
+        out: memory for the result: a contiguous uint8 tensor of at least `arrcomp.max_compressed_size(x)` bytes on the
+            device of `x` (on the CPU also a NumPy array, bytearray or memoryview).
+        threads: how many to use on the CPU; None for all cores that the process may use.
+
+    Raises:
+        TypeError, ValueError, DeviceUnavailableError: as `arrcomp.compress`.
+
+    >>> import torch, arrcomp.torch
+    >>> x = torch.linspace(0, 1, 10_000)
+    >>> c = arrcomp.torch.compress(x, arrcomp.ErrorBounded(abs=1e-3))
+    >>> bool((arrcomp.torch.decompress(c) - x).abs().max() <= 1e-3)
+    True
+    """
+    _check_tensor("x", x, "arrcomp.compress takes every array")
+    return compress_with(ADAPTER, x, checked_codec(codec), out, thread_count(threads))
+
+
+def decompress(c: Compressed, *, out: Tensor | None = None, threads: int | None = None) -> Tensor:
+    """The array that was compressed, as a tensor.
+
+    Usable inside `torch.compile(fullgraph=True)`. On CUDA nothing waits for the device, unless the payload was read
+    from outside this process and may be corrupt.
+
+    Args:
+        c: a compressed array of any framework.
+        out: a contiguous tensor of the same shape and dtype, to be filled and returned.
+        threads: how many to use on the CPU; None for all cores that the process may use.
+
+    Returns:
+        `out`, or a new contiguous tensor on the device of the payload.
+
+    Raises:
+        CorruptStreamError: the payload is corrupt. (`out` may have been written to.)
+        TypeError, ValueError, DeviceUnavailableError: as `arrcomp.decompress`.
+    """
+    if not isinstance(c, Compressed):
+        raise TypeError(f"c is a {type(c).__name__}; a Compressed is allowed (of a stream's bytes: from_bytes)")
+    threads = thread_count(threads)
+    payload = c.payload
+    if out is not None:
+        _check_tensor("out", out, "arrcomp.decompress fills other arrays")
+        payload = payload.moved(ADAPTER, ADAPTER.home(out))
+    elif payload.adapter is not ADAPTER:
+        here = payload.home
+        payload = payload.moved(ADAPTER, Home("torch", here.kind, here.index))
+    (array,) = ADAPTER.decompress([payload], [c.spec], None if out is None else [out], threads)
+    return array
+
+
+def roundtrip(x: Tensor, codec: Codec | None = None, *, threads: int | None = None) -> Tensor:
+    """What comes back of a tensor that is compressed and decompressed.
+
+    The gradient passes unchanged, as if nothing had been lost (a straight-through estimator: Y. Bengio, N. Leonard,
+    A. Courville, arXiv:1308.3432). The derivative is one in forward mode too, and under the transforms of `torch.func`
+    (inside compiled code those do not reach it, but for `vmap`). Under `vmap` every item is compressed by itself, one
+    after the other. Autocast leaves the dtype as it is. Tensors of integers have no gradient, as elsewhere.
+
+    Args:
+        x: a dense tensor on the CPU or on CUDA, of a dtype that the codec takes; on the meta device, shapes go through.
+        codec: what to keep; None for `Lossless()`.
+        threads: how many to use on the CPU; None for all cores that the process may use.
+
+    Returns:
+        A new contiguous tensor of the shape, dtype and device of `x`.
+
+    Raises:
+        TypeError, ValueError, DeviceUnavailableError: as `arrcomp.compress`.
+
+    >>> import torch, arrcomp.torch
+    >>> x = torch.randn(100, requires_grad=True)
+    >>> y = arrcomp.torch.roundtrip(x, arrcomp.ErrorBounded(abs=0.1))
+    >>> y.sum().backward()
+    >>> bool((y - x).abs().max() <= 0.1), bool((x.grad == 1).all())
+    (True, True)
+    """
+    _check_tensor("x", x, "arrcomp.decompress(arrcomp.compress(x)) takes every array")
+    check_layout("x", x)
+    codec = checked_codec(codec)
+    codec.check_dtype(dtype_of(x))
+    y: Tensor = ops.differentiable_roundtrip(x, codec.id, codec.core_parameters(), thread_count(threads))
+    return y
+
+
+def _check_tensor(name: str, x: Any, hint: str) -> None:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} is a {arrays.type_name(x)}; a torch.Tensor is allowed ({hint})")

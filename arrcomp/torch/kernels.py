@@ -1,0 +1,234 @@
+"""What the operators do: pointers of tensors for the core, on the CPU and on CUDA.
+
+All arrays of one call have one dtype and are on one device. On CUDA the work is enqueued on PyTorch's current stream;
+memory comes from PyTorch's allocator, which gives it back in the order of that stream.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .. import _core, cuda, host
+from ..errors import CorruptStreamError
+from .tensors import capacity, dtype_of, places
+
+
+def encode(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0) -> tuple[Tensor, Tensor]:
+    """Payloads one after the other, uint8[sum(places(xs))], and their lengths, int64[len(xs)]."""
+    _check_together("xs", xs)
+    sizes = places(xs)
+    payloads = _room(sum(sizes), xs[0].device)
+    out = [payloads] if len(xs) == 1 else payloads.split_with_sizes(sizes)
+    return payloads, _encode(xs, out, codec, parameters, threads)
+
+
+def encode_trimmed(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0) -> list[Tensor]:
+    """Payloads of tensors on the CPU, each in memory of its size.
+
+    The memory is NumPy's, which shrinks where it is: PyTorch would copy, which takes as long as encoding does.
+    """
+    _check_together("xs", xs)
+    dtype = dtype_of(xs[0])
+    sources = [x.contiguous() for x in xs]
+    elements = [x.numel() * dtype.parts for x in sources]
+    memory = [np.empty(_core.capacity(dtype.id, n), np.uint8) for n in elements]
+    lengths = np.empty(len(xs), np.int64)
+    arrays = [(x.data_ptr(), _start(room), n) for x, room, n in zip(sources, memory, elements)]  # noqa: B905
+    _core.encode_at(codec, parameters, dtype.id, arrays, _start(lengths), threads)
+    for array, length in zip(memory, lengths.tolist()):  # noqa: B905
+        array.resize(length, refcheck=False)
+    return [torch.from_numpy(array) for array in memory]
+
+
+def encode_out(
+    xs: Sequence[Tensor], out: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0
+) -> Tensor:
+    """Put payloads at the starts of uint8 tensors, and return their lengths, int64[len(xs)]."""
+    _check_together("xs", xs)
+    if len(xs) != len(out):
+        raise ValueError(f"out has {len(out)} tensors; {len(xs)} are allowed")
+    for x, buffer in zip(xs, out):  # noqa: B905 - here and below, strict=True takes longer than the check above
+        _check_room(buffer, x)
+    aligned = [_aligned(buffer) for buffer in out]
+    lengths = _encode(xs, aligned, codec, parameters, threads)
+    for buffer, written in zip(out, aligned):  # noqa: B905
+        if written is not buffer:
+            buffer.copy_(written)
+    return lengths
+
+
+def decode(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    sizes: Sequence[int],
+    dimensions: Sequence[int],
+    codec: int,
+    parameters: Sequence[float],
+    dtype: torch.dtype,
+    trusted: bool = False,
+    threads: int = 0,
+) -> list[Tensor]:
+    """Arrays of payloads, new and of these shapes."""
+    device = payloads[0].device
+    arrays = [torch.empty(shape, dtype=dtype, device=device) for shape in shapes(sizes, dimensions)]
+    _decode(payloads, lengths, arrays, codec, parameters, trusted, threads)
+    return arrays
+
+
+def decode_out(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    out: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    trusted: bool = False,
+    threads: int = 0,
+) -> None:
+    """Fill contiguous tensors with the arrays of payloads."""
+    _check_together("out", out)
+    for payload, target in zip(payloads, out, strict=True):
+        if not target.is_contiguous():
+            raise ValueError("out is not C-contiguous; a writable array in C order and native byte order is allowed")
+        host.check_apart(payload.data_ptr(), payload.numel(), target.data_ptr(), target.nbytes, host.OVERLAP)
+    _decode(payloads, lengths, out, codec, parameters, trusted, threads)
+
+
+def roundtrip(x: Tensor, codec: int, parameters: Sequence[float], threads: int = 0) -> Tensor:
+    """What comes back of an array, in a new tensor."""
+    payload = _room(capacity(x), x.device)
+    length = _encode([x], [payload], codec, parameters, threads)
+    result = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    _decode([payload], [length], [result], codec, parameters, True, threads)
+    return result
+
+
+def shapes(sizes: Sequence[int], dimensions: Sequence[int]) -> list[Sequence[int]]:
+    """Shapes from the sizes of all of them one after the other, and the number of sizes in each."""
+    if sum(dimensions) != len(sizes):
+        raise ValueError(f"dimensions={dimensions}: their sum {len(sizes)}, the number of sizes, is allowed")
+    ends = [sum(dimensions[: i + 1]) for i in range(len(dimensions))]
+    return [sizes[end - count : end] for end, count in zip(ends, dimensions, strict=True)]
+
+
+def _encode(
+    xs: Sequence[Tensor], out: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int
+) -> Tensor:
+    dtype, device = dtype_of(xs[0]), xs[0].device
+    sources = [x.contiguous() for x in xs]
+    parts = dtype.parts
+    arrays = [(x.data_ptr(), buffer.data_ptr(), x.numel() * parts) for x, buffer in zip(sources, out)]  # noqa: B905
+    lengths = torch.empty(len(xs), dtype=torch.int64, device=device)
+    if lengths.is_cpu:
+        _core.encode_at(codec, parameters, dtype.id, arrays, lengths.data_ptr(), threads)
+        return lengths
+    index, stream = _cuda_place(device)
+    scratch = _room(_core.cuda_encode_scratch(dtype.id, [n for _, _, n in arrays], index), device)
+    _core.cuda_encode(codec, parameters, dtype.id, arrays, lengths.data_ptr(), scratch.data_ptr(), stream, index)
+    return lengths
+
+
+def _decode(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    targets: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    trusted: bool,
+    threads: int,
+) -> None:
+    dtype, device = dtype_of(targets[0]), targets[0].device
+    buffers = [_aligned(payload) for payload in payloads]
+    arrays = [
+        (buffer.data_ptr(), buffer.numel(), _address(length, device), x.data_ptr(), x.numel() * dtype.parts)
+        for buffer, length, x in zip(buffers, lengths, targets, strict=True)
+    ]
+    for payload in payloads:
+        _check_bytes("payloads", payload, targets[0])
+    if targets[0].is_cpu:
+        corrupt = _core.decode_at(codec, parameters, dtype.id, arrays, threads)
+        if corrupt >= 0:
+            which = "payload" if len(arrays) == 1 else f"payload {corrupt}"
+            raise CorruptStreamError(f"{which}: not one of this data type and number of elements")
+        return
+    index, stream = _cuda_place(device)
+    status = torch.empty(1, dtype=torch.int32, device=device)
+    scratch = _room(_core.cuda_decode_scratch(len(arrays)), device)
+    _core.cuda_decode(codec, parameters, dtype.id, arrays, status.data_ptr(), scratch.data_ptr(), stream, index)
+    if not trusted and status.item():
+        raise CorruptStreamError("payload: not one of this data type and number of elements")
+
+
+def _cuda_place(device: torch.device) -> tuple[int, int]:
+    """Number of a CUDA device, and PyTorch's current stream there."""
+    index = device.index
+    cuda.check_device(index)
+    return index, torch.cuda.current_stream(index).cuda_stream
+
+
+def _start(array: NDArray[Any]) -> int:
+    """Address of a NumPy array; NumPy's own ways to tell it take longer."""
+    return torch.from_numpy(array).data_ptr()
+
+
+def _room(nbytes: int, device: torch.device) -> Tensor:
+    """Memory for payloads.
+
+    On the CPU it is zero, so that a payload's buffer has the same bytes every time; it is NumPy's, which gets that from
+    the operating system without touching it, and asks for huge pages.
+    """
+    if device.type == "cpu":
+        return torch.from_numpy(np.zeros(nbytes, np.uint8))
+    return torch.empty(nbytes, dtype=torch.uint8, device=device)
+
+
+def _aligned(payload: Tensor) -> Tensor:
+    """The payload where the core reads and writes words; it stays where it is unless somebody cut it out of another."""
+    return payload if payload.data_ptr() % 8 == 0 else payload.clone()
+
+
+def _check_together(name: str, xs: Sequence[Tensor]) -> None:
+    if not xs:
+        raise ValueError(f"{name} is empty; at least one tensor is allowed")
+    if len(xs) == 1:
+        return
+    first = xs[0]
+    for x in xs:
+        if (x.dtype, x.device) != (first.dtype, first.device):
+            raise ValueError(
+                f"{name} has {x.dtype} on {x.device} beside {first.dtype} on {first.device}; one of each is allowed"
+            )
+
+
+def _check_room(out: Tensor, x: Tensor) -> None:
+    """Raise unless the caller's memory can take the payload of x."""
+    _check_bytes("out", out, x)
+    dtype = dtype_of(x)
+    given, needed = out.numel(), _core.capacity(dtype.id, x.numel() * dtype.parts)
+    if given < needed:
+        raise ValueError(f"out has {given} bytes; at least {needed} (max_compressed_size) are allowed")
+    host.check_apart(out.data_ptr(), given, x.data_ptr(), x.nbytes, "out overlaps x; separate memory is allowed")
+
+
+def _check_bytes(name: str, buffer: Tensor, x: Tensor) -> None:
+    if buffer.dtype is torch.uint8 and buffer.device == x.device and buffer.is_contiguous():
+        return
+    if buffer.dtype != torch.uint8:
+        raise TypeError(f"{name} has dtype {str(buffer.dtype).removeprefix('torch.')}; uint8 is allowed")
+    if buffer.device != x.device:
+        raise TypeError(f"{name} is on {buffer.device}; a uint8 tensor on {x.device} is allowed")
+    raise ValueError(f"{name} is not C-contiguous; a tensor in C order is allowed")
+
+
+def _address(length: Tensor | None, device: torch.device) -> int:
+    """Where a payload's length is; 0 if it has none."""
+    if length is None:
+        return 0
+    if length.dtype != torch.int64 or length.numel() != 1 or length.device != device:
+        raise TypeError(
+            f"lengths has {length.dtype}{list(length.shape)} on {length.device}; int64[1] on {device} is allowed"
+        )
+    return length.data_ptr()

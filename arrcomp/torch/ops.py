@@ -1,0 +1,184 @@
+"""The core as PyTorch operators: `torch.ops.arrcomp.encode`, `decode`, what fills given tensors, and `roundtrip`.
+
+`codec` and `parameters` are a codec's id and its `core_parameters()`; `threads` is 0 for all cores of the CPU. All
+tensors of one call have one dtype and are on one device. The shapes of all results but `encode_trimmed`'s follow from
+the arguments alone.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from . import kernels
+from .tensors import places
+
+_CODEC = "int codec, float[] parameters"
+_BOTH = ("CPU", "CUDA")
+
+# PyTorch leaves these without types.
+_library: Any = torch.library
+_unpack_dual: Any = forward_ad.unpack_dual
+
+
+def _fake_encode(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0) -> Any:
+    return _bytes(sum(places(xs)), xs[0]), _lengths(xs)
+
+
+def _fake_encode_trimmed(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0) -> Any:
+    context = _library.get_ctx()
+    return [_bytes(context.new_dynamic_size(), x) for x in xs]
+
+
+def _fake_encode_out(
+    xs: Sequence[Tensor], out: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0
+) -> Any:
+    return _lengths(xs)
+
+
+def _fake_decode(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    sizes: Sequence[int],
+    dimensions: Sequence[int],
+    codec: int,
+    parameters: Sequence[float],
+    dtype: torch.dtype,
+    trusted: bool = False,
+    threads: int = 0,
+) -> Any:
+    return [payloads[0].new_empty(shape, dtype=dtype) for shape in kernels.shapes(sizes, dimensions)]
+
+
+def _fake_decode_out(*arguments: Any) -> None:
+    return None
+
+
+def _fake_roundtrip(x: Tensor, codec: int, parameters: Sequence[float], threads: int = 0) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+def _bytes(size: Any, x: Tensor) -> Tensor:
+    return x.new_empty((size,), dtype=torch.uint8)
+
+
+def _lengths(xs: Sequence[Tensor]) -> Tensor:
+    return xs[0].new_empty((len(xs),), dtype=torch.int64)
+
+
+_LIBRARY = _library.Library("arrcomp", "DEF")
+
+
+def _define(
+    schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], devices: tuple[str, ...] = _BOTH
+) -> Callable[..., Any]:
+    """A new operator, with implementations for real tensors and for those without data."""
+    name = schema.partition("(")[0]
+    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    for device in devices:
+        _LIBRARY.impl(name, kernel, device)
+    _library.register_fake(f"arrcomp::{name}", fake, lib=_LIBRARY)
+    made: Callable[..., Any] = getattr(torch.ops.arrcomp, name).default
+    return made
+
+
+# The payloads one after the other (`tensors.places`), and their lengths, int64[number of tensors].
+encode = _define(f"encode(Tensor[] xs, {_CODEC}, int threads=0) -> (Tensor, Tensor)", kernels.encode, _fake_encode)
+
+# The payloads, each in memory of its size; on the CPU alone, as CUDA would have to be waited for.
+encode_trimmed = _define(
+    f"encode_trimmed(Tensor[] xs, {_CODEC}, int threads=0) -> Tensor[]",
+    kernels.encode_trimmed,
+    _fake_encode_trimmed,
+    ("CPU",),
+)
+
+# The lengths; the payloads are at the starts of `out`.
+encode_out = _define(
+    f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODEC}, int threads=0) -> Tensor",
+    kernels.encode_out,
+    _fake_encode_out,
+)
+
+# The arrays. A payload's length is int64[1]; None where it is all of its tensor. `sizes` are those of all shapes, one
+# after the other, `dimensions` how many each shape has. On CUDA it waits for payloads that are not `trusted`.
+decode = _define(
+    f"decode(Tensor[] payloads, Tensor?[] lengths, SymInt[] sizes, int[] dimensions, {_CODEC}, ScalarType dtype, "
+    "bool trusted=False, int threads=0) -> Tensor[]",
+    kernels.decode,
+    _fake_decode,
+)
+decode_out = _define(
+    f"decode_out(Tensor[] payloads, Tensor?[] lengths, Tensor(a!)[] out, {_CODEC}, bool trusted=False, "
+    "int threads=0) -> ()",
+    kernels.decode_out,
+    _fake_decode_out,
+)
+
+# What comes back of x.
+roundtrip = _define(f"roundtrip(Tensor x, {_CODEC}, int threads=0) -> Tensor", kernels.roundtrip, _fake_roundtrip)
+
+
+def _straight_through(context: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
+    return gradient, None, None, None
+
+
+def _roundtrip_batched(
+    info: Any, dimensions: tuple[Any, ...], x: Tensor, codec: int, parameters: Sequence[float], threads: int = 0
+) -> tuple[Tensor, int]:
+    x = x.movedim(dimensions[0], 0)
+    if info.batch_size == 0:
+        return x.clone(), 0
+    # One by one: what is kept of an array may depend on all of its values (ErrorBounded's rel).
+    return torch.stack([roundtrip(item, codec, parameters, threads) for item in x]), 0
+
+
+_library.register_autograd("arrcomp::roundtrip", _straight_through, lib=_LIBRARY)
+_library.register_vmap("arrcomp::roundtrip", _roundtrip_batched, lib=_LIBRARY)
+
+
+class _StraightThrough(torch.autograd.Function):
+    """`roundtrip` with the derivatives that operators of `torch.library` cannot have: `torch.func`'s, forward mode."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, codec: int, threads: int, *parameters: float) -> Tensor:
+        y: Tensor = roundtrip(x, codec, parameters, threads)
+        return y
+
+    @staticmethod
+    def setup_context(context: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        context.constants = len(inputs) - 1
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return gradient, *[None] * context.constants
+
+    @staticmethod
+    def jvp(context: Any, tangent: Tensor, *constants: None) -> Tensor:
+        return tangent
+
+
+_apply: Any = _StraightThrough.apply
+
+
+def differentiable_roundtrip(x: Tensor, codec: int, parameters: Sequence[float], threads: int) -> Tensor:
+    """`roundtrip`, whose derivative is one, in all modes of differentiation."""
+    if _needs_function(x):
+        made: Tensor = _apply(x, codec, threads, *parameters)
+        return made
+    y: Tensor = roundtrip(x, codec, parameters, threads)
+    return y
+
+
+# Without this function of PyTorch's own, all of eager mode takes the class, which takes longer.
+_in_transform: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+
+
+def _needs_function(x: Tensor) -> bool:
+    if torch.compiler.is_compiling():  # compilers do not follow the class
+        return False
+    return _in_transform() or _unpack_dual(x).tangent is not None

@@ -1,0 +1,65 @@
+"""Several compressions at once: a pipeline of arrays, each compressed and decompressed on a stream of its own.
+
+Small arrays do not fill a GPU. On one stream they wait for each other; on several, what one leaves idle another uses.
+Nothing in the pipeline waits on the host: the whole of it is enqueued before the device is half done.
+
+    python examples/cupy_streams.py
+"""
+
+import sys
+from typing import Any
+
+import arrcomp
+
+ARRAYS = 64
+ELEMENTS = 1 << 18
+CODEC = arrcomp.ErrorBounded(abs=1e-3)
+
+
+def enqueue(arrays: list[Any], streams: list[Any]) -> list[Any]:
+    """Compress and decompress every array, in turn on each of the streams."""
+    results = []
+    for i, x in enumerate(arrays):
+        with streams[i % len(streams)]:
+            results.append(arrcomp.decompress(arrcomp.compress(x, CODEC)))
+    return results
+
+
+def milliseconds(cupy: Any, arrays: list[Any], streams: list[Any]) -> float:
+    """Time on the device from the first stream's start to the last one's end, by events."""
+    main = cupy.cuda.get_current_stream()
+    start = main.record()
+    for stream in streams:
+        stream.wait_event(start)
+    results = enqueue(arrays, streams)
+    for stream in streams:
+        main.wait_event(stream.record())
+    end = main.record()
+    end.synchronize()
+    del results
+    return float(cupy.cuda.get_elapsed_time(start, end))
+
+
+def main() -> None:
+    """Print the throughput with one stream and with several."""
+    try:
+        import cupy
+
+        arrcomp.cuda.check_device(0)
+    except (ImportError, arrcomp.DeviceUnavailableError) as error:
+        sys.exit(f"cupy_streams.py needs CuPy, a GPU and an arrcomp built with CUDA: {error}")
+
+    arrays = [cupy.random.standard_normal(ELEMENTS, dtype=cupy.float32) for _ in range(ARRAYS)]
+    gigabytes = sum(x.nbytes for x in arrays) / 1e9
+    for count in (1, 2, 4, 8):
+        streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
+        milliseconds(cupy, arrays, streams)  # fills CuPy's pool, and loads the kernels
+        best = min(milliseconds(cupy, arrays, streams) for _ in range(10))
+        print(f"{count} streams: {best:.2f} ms, {gigabytes / best * 1e3:.1f} GB/s of input there and back")
+    results = enqueue(arrays, [cupy.cuda.Stream.null])
+    worst = max(float(abs(x - y).max()) for x, y in zip(arrays, results, strict=True))
+    print(f"largest error: {worst:.2e}, allowed: {CODEC.abs:.0e}")
+
+
+if __name__ == "__main__":
+    main()
