@@ -1,26 +1,9 @@
-"""CUDA: what the adapters of all frameworks share. Work is enqueued on the framework's stream; nothing waits."""
+"""CUDA: what the adapters of all frameworks share: names of devices, and whether the core can work on one."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from . import _core
 from .errors import DeviceUnavailableError
-from .spec import Spec
-
-
-class Memory(Protocol):
-    """A framework's memory and current stream on one device; buffers are its one-dimensional uint8 arrays."""
-
-    index: int
-
-    def empty(self, nbytes: int) -> Any:
-        """A new buffer, from the framework's allocator on the current stream."""
-
-    def pointer(self, buffer: Any) -> int:
-        """Address of an array."""
-
-    def stream(self) -> int:
-        """Handle of the current stream."""
 
 
 def parse_device(device: Any) -> tuple[str, int]:
@@ -71,57 +54,3 @@ def check_device(index: int) -> None:
     count = _core.cuda_device_count()
     if not 0 <= index < count:
         raise DeviceUnavailableError(f"cuda:{index}: {count} CUDA devices are available (is a driver installed?)")
-
-
-def encode(memory: Memory, sources: Sequence[Any], buffers: Sequence[Any], lengths: Any, specs: Sequence[Spec]) -> None:
-    """Enqueue encoding of contiguous arrays into buffers; their lengths go to `lengths`, 8 bytes each."""
-    codec, dtype = specs[0].codec, specs[0].dtype
-    elements = [spec.elements for spec in specs]
-    scratch = memory.empty(_core.cuda_encode_scratch(dtype.id, elements, memory.index))
-    arrays = list(zip(map(memory.pointer, sources), map(memory.pointer, buffers), elements, strict=True))
-    _core.cuda_encode(
-        codec.id,
-        codec.core_parameters(),
-        dtype.id,
-        arrays,
-        memory.pointer(lengths),
-        memory.pointer(scratch),
-        memory.stream(),
-        memory.index,
-    )
-
-
-def decode(
-    memory: Memory, buffers: Sequence[Any], lengths: Sequence[Any], targets: Sequence[Any], specs: Sequence[Spec]
-) -> Any:
-    """Enqueue decoding into contiguous arrays.
-
-    Args:
-        memory: of the device.
-        buffers: with the payloads at their starts.
-        lengths: of each payload, on the device; None where it is all of its buffer.
-        targets: the arrays.
-        specs: of each.
-
-    Returns:
-        A buffer of 4 bytes: all zero, once the work is done, unless a payload is corrupt.
-    """
-    codec, dtype = specs[0].codec, specs[0].dtype
-    status = memory.empty(4)
-    scratch = memory.empty(_core.cuda_decode_scratch(len(specs)))
-    address: Callable[[Any], int] = lambda length: 0 if length is None else memory.pointer(length)  # noqa: E731
-    arrays = [
-        (memory.pointer(buffer), buffer.shape[0], address(length), memory.pointer(target), spec.elements)
-        for buffer, length, target, spec in zip(buffers, lengths, targets, specs, strict=True)
-    ]
-    _core.cuda_decode(
-        codec.id,
-        codec.core_parameters(),
-        dtype.id,
-        arrays,
-        memory.pointer(status),
-        memory.pointer(scratch),
-        memory.stream(),
-        memory.index,
-    )
-    return status

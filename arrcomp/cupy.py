@@ -12,7 +12,7 @@ from typing import Any
 import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
 import numpy as np
 
-from . import cuda, dtypes, host
+from . import _core, cuda, dtypes, host
 from .adapter import Bytes, Home
 from .codecs import Codec
 from .compress import checked_codec, compress_with
@@ -83,24 +83,6 @@ def has_cuda() -> bool:
         return False
 
 
-class _Memory:
-    """CuPy's pool and current stream, on the device that is the current one."""
-
-    def __init__(self, index: int) -> None:
-        self.index = index
-
-    def empty(self, nbytes: int) -> Any:
-        return cupy.empty(nbytes, cupy.uint8)
-
-    def pointer(self, buffer: Any) -> int:
-        address: int = buffer.data.ptr
-        return address
-
-    def stream(self) -> int:
-        handle: int = cupy.cuda.get_current_stream().ptr
-        return handle
-
-
 class CupyAdapter:
     """CuPy's arrays."""
 
@@ -123,22 +105,20 @@ class CupyAdapter:
     def compress(
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Payload]:
-        memory = _memory(xs[0].device.id)
-        with cupy.cuda.Device(memory.index):
+        with _device(xs[0].device.id):
             sources = [_contiguous(x, spec.dtype) for x, spec in zip(xs, specs, strict=True)]
             if out is None:
                 buffers = _allocate([spec.capacity for spec in specs])
             else:
                 buffers = [_checked_buffer(*row) for row in zip(out, sources, specs, strict=True)]
             lengths = cupy.empty(len(xs), cupy.uint64)
-            cuda.encode(memory, sources, buffers, lengths, specs)
+            _encode(sources, buffers, lengths, specs)
         return [Payload(self, buffer, lengths[i : i + 1], trusted=True) for i, buffer in enumerate(buffers)]
 
     def decompress(
         self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
-        memory = _memory(payloads[0].buffer.device.id)
-        with cupy.cuda.Device(memory.index):
+        with _device(payloads[0].buffer.device.id):
             if out is None:
                 _check_dtype(specs[0].dtype)
                 arrays = [cupy.empty(spec.shape, spec.dtype.numpy) for spec in specs]
@@ -147,7 +127,7 @@ class CupyAdapter:
                 for row in zip(arrays, payloads, specs, strict=True):
                     self._check_target(*row)
             buffers = [_aligned(payload.buffer, 8) for payload in payloads]
-            status = cuda.decode(memory, buffers, [payload.length for payload in payloads], arrays, specs)
+            status = _decode(buffers, [payload.length for payload in payloads], arrays, specs)
             if not all(payload.trusted for payload in payloads) and cupy.asnumpy(status).any():
                 raise CorruptStreamError("payload: not one of this data type and number of elements")
         return arrays
@@ -232,9 +212,47 @@ def _uploaded(data: Bytes, index: int) -> Any:
         return cupy.asarray(data)
 
 
-def _memory(index: int) -> _Memory:
+def _device(index: int) -> Any:
+    """A device that the core can work on, to be the current one in a block."""
     cuda.check_device(index)
-    return _Memory(index)
+    return cupy.cuda.Device(index)
+
+
+def _encode(sources: Sequence[Any], buffers: Sequence[Any], lengths: Any, specs: Sequence[Spec]) -> None:
+    """Enqueue encoding of contiguous arrays into buffers, and of the payloads' lengths into uint64[arrays]."""
+    codec, dtype = specs[0].codec, specs[0].dtype
+    elements = [spec.elements for spec in specs]
+    scratch = cupy.empty(_core.cuda_encode_scratch(dtype.id, elements, lengths.device.id), cupy.uint8)
+    arrays = list(zip(map(_address, sources), map(_address, buffers), elements, strict=True))
+    addresses = (_address(lengths), _address(scratch))
+    _core.cuda_encode(codec.id, codec.core_parameters(), dtype.id, arrays, *addresses, *_stream_and_device(lengths))
+
+
+def _decode(buffers: Sequence[Any], lengths: Sequence[Any], targets: Sequence[Any], specs: Sequence[Spec]) -> Any:
+    """Enqueue decoding into contiguous arrays; gives the status, uint32[1]: 0, unless a payload is corrupt.
+
+    A length is None where the payload is all of its buffer.
+    """
+    codec, dtype = specs[0].codec, specs[0].dtype
+    status = cupy.empty(1, np.uint32)
+    scratch = cupy.empty(_core.cuda_decode_scratch(len(specs)), cupy.uint8)
+    arrays = [
+        (_address(buffer), buffer.size, 0 if length is None else _address(length), _address(target), spec.elements)
+        for buffer, length, target, spec in zip(buffers, lengths, targets, specs, strict=True)
+    ]
+    addresses = (_address(status), _address(scratch))
+    _core.cuda_decode(codec.id, codec.core_parameters(), dtype.id, arrays, *addresses, *_stream_and_device(status))
+    return status
+
+
+def _address(array: Any) -> int:
+    address: int = array.data.ptr
+    return address
+
+
+def _stream_and_device(array: Any) -> tuple[int, int]:
+    """Handle of the current stream, on the device of an array, which is the current one."""
+    return cupy.cuda.get_current_stream().ptr, array.device.id
 
 
 def _check_array(out: Any) -> None:

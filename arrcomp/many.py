@@ -125,6 +125,8 @@ def _children(node: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
         return list(node), lambda children: type(node)(*children)
     if type(node) in (list, tuple):
         return list(node), type(node)
+    if node is None or isinstance(node, (int, float, complex, str, bytes)):
+        return None
     return arrays.pytree_children(node)
 
 

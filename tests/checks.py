@@ -10,7 +10,6 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-import pytest
 import xxhash
 from numpy.typing import NDArray
 
@@ -38,9 +37,13 @@ def bits_of(array: Array) -> Array:
 
 
 class Host:
-    """Arrays stay in NumPy."""
+    """Where arrays lie: in NumPy.
 
-    name = "cpu"
+    Attributes:
+        device: "cpu" or "cuda".
+    """
+
+    device = "cpu"
 
     def put(self, array: Array) -> Any:
         """The array where the codec shall find it."""
@@ -51,54 +54,12 @@ class Host:
         return np.asarray(array)
 
 
-class TorchCuda(Host):
-    """Arrays are moved to the GPU by PyTorch; a dtype that it lacks skips the test."""
-
-    name = "cuda"
-
-    def __init__(self, torch: Any) -> None:
-        self.torch = torch
-
-    def put(self, array: Array) -> Any:
-        """The array as a tensor on the GPU."""
-        dtype = getattr(self.torch, str(array.dtype), None)
-        if dtype is None:
-            pytest.skip(f"torch has no {array.dtype}")
-        if array.size == 0:  # whose bytes torch does not view as another dtype
-            return self.torch.empty(array.shape, dtype=dtype, device="cuda")
-        raw = np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy()
-        return self.torch.from_numpy(raw).cuda().view(dtype).reshape(array.shape)
-
-    def get(self, array: Any) -> Array:
-        """The tensor's array."""
-        assert array.is_cuda, "a CUDA array was compressed, and a host array came back"
-        dtype = numpy_dtype(str(array.dtype).removeprefix("torch."))
-        raw: Array = array.cpu().reshape(-1).view(self.torch.uint8).numpy()
-        return raw.view(dtype).reshape(tuple(array.shape))
-
-
-class CupyCuda(Host):
-    """Arrays are moved to the GPU by CuPy; a dtype that it lacks skips the test."""
-
-    name = "cuda"
-
-    def __init__(self, cupy: Any) -> None:
-        self.cupy = cupy
-
-    def put(self, array: Array) -> Any:
-        """The array on the GPU."""
-        try:
-            return self.cupy.asarray(array)
-        except (TypeError, ValueError) as error:
-            pytest.skip(f"cupy: {error}")
-
-    def get(self, array: Any) -> Array:
-        """The array back in NumPy."""
-        found: Array = self.cupy.asnumpy(array)
-        return found
-
-
 HOST = Host()
+
+
+def sample(name: str) -> Array:
+    """Small values of any dtype, three rows."""
+    return np.random.default_rng(7).integers(0, 2, (3, 40)).astype(numpy_dtype(name))
 
 
 @contextlib.contextmanager

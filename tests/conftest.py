@@ -65,19 +65,4 @@ def device(request: pytest.FixtureRequest) -> checks.Host:
         return checks.HOST
     if _core.cuda_device_count() == 0:
         pytest.skip("arrcomp finds no CUDA device")
-    return _cuda_device()
-
-
-def _cuda_device() -> checks.Host:
-    try:
-        import torch
-
-        if torch.cuda.is_available():
-            return checks.TorchCuda(torch)
-    except ImportError:
-        pass
-    try:
-        import cupy  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        pytest.skip("neither a torch with CUDA nor cupy is installed")
-    return checks.CupyCuda(cupy)
+    return frameworks.on_gpu()

@@ -14,25 +14,13 @@ import pytest
 
 import arrcomp
 from arrcomp import Codec, Compressed
-from checks import Array, numpy_dtype
+from capsules import OnlyDLPack
+from checks import Array, Host, numpy_dtype
 
 EAGER, COMPILED, MANY = "eager", "compiled", "compress_many"
 
 
-class OnlyDLPack:
-    """An array of some library that nobody knows: nothing but the two methods of the protocol."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()  # type: ignore[no-any-return]
-
-
-class Place:
+class Place(Host):
     """A framework on a device: NumPy, the base of the others.
 
     Attributes:
@@ -41,7 +29,6 @@ class Place:
     """
 
     name = "NumPy"
-    device = "cpu"
     ways: tuple[str, ...] = (EAGER, MANY)
 
     @property
@@ -60,10 +47,10 @@ class Place:
         """The framework's array; skips the test where it has no such dtype."""
         return array
 
-    def get(self, x: Any) -> Array:
+    def get(self, array: Any) -> Array:
         """The array back in NumPy."""
-        assert isinstance(x, np.ndarray)
-        return x
+        assert isinstance(array, np.ndarray)
+        return array
 
     def describe(self, x: Any) -> tuple[Any, ...]:
         """What must be kept: type, dtype, shape and device."""
@@ -123,7 +110,8 @@ class Torch(Place):
         raw = torch.from_numpy(np.ascontiguousarray(array).reshape(-1).view(np.uint8).copy())
         return raw.to(self.device).view(dtype).reshape(array.shape)
 
-    def get(self, x: Any) -> Array:
+    def get(self, array: Any) -> Array:
+        x = array
         raw: Array = x.cpu().contiguous().reshape(-1).view(self.torch.uint8).numpy()
         return raw.view(numpy_dtype(str(x.dtype).removeprefix("torch."))).reshape(tuple(x.shape))
 
@@ -175,8 +163,8 @@ class Jax(Place):
         except (RuntimeError, TypeError, ValueError) as error:
             pytest.skip(f"JAX has no {array.dtype}: {error}")
 
-    def get(self, x: Any) -> Array:
-        return np.asarray(x)
+    def get(self, array: Any) -> Array:
+        return np.asarray(array)
 
     def describe(self, x: Any) -> tuple[Any, ...]:
         return isinstance(x, self.jax.Array), x.dtype, x.shape, x.devices()
@@ -211,8 +199,8 @@ class Cupy(Place):
         except (TypeError, ValueError) as error:
             pytest.skip(f"CuPy has no {array.dtype}: {error}")
 
-    def get(self, x: Any) -> Array:
-        found: Array = self.cupy.asnumpy(x)
+    def get(self, array: Any) -> Array:
+        found: Array = self.cupy.asnumpy(array)
         return found
 
     def describe(self, x: Any) -> tuple[Any, ...]:
@@ -220,6 +208,17 @@ class Cupy(Place):
 
 
 PLACES: tuple[Place, ...] = (Place(), Torch(), Jax(), DLPack(), TorchCuda(), JaxCuda(), Cupy())
+
+
+def on_gpu() -> Place:
+    """The first framework that has a GPU; skips the test where none has."""
+    for place in (TorchCuda(), Cupy()):
+        try:
+            place.check()
+        except pytest.skip.Exception:
+            continue
+        return place
+    pytest.skip("neither a torch with CUDA nor cupy is installed")
 
 
 def table(passed: Sequence[tuple[str, str, str, str, str]]) -> list[str]:

@@ -9,12 +9,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import arrcomp
 import checks
 from arrcomp import DeviceUnavailableError, _core
-from capsules import CPU, CUDA_HOST, READ_ONLY, Producer
+from capsules import CPU, CUDA_HOST, READ_ONLY, OnlyDLPack, Producer
+from checks import sample
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(0, 1, (6, 50)).astype(np.float32)
@@ -24,24 +24,6 @@ AGES: dict[str, dict[str, Any]] = {
     "without keywords": {"keywords": ()},
     "with max_version alone": {"keywords": ("max_version",)},
 }
-
-
-def sample(name: str) -> NDArray[Any]:
-    """Small values of any dtype, three rows."""
-    return RNG.integers(0, 2, (3, 40)).astype(getattr(ml_dtypes, name, name))
-
-
-class OnlyDLPack:
-    """An array of some library that nobody knows."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array
-
-    def __dlpack__(self, **options: Any) -> Any:
-        return self._array.__dlpack__(**options)
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("name", ["float32", "int64", "complex64", "bool"])

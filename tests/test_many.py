@@ -157,7 +157,7 @@ def test_bad_arguments_are_refused() -> None:
 def test_the_results_are_moved(device: checks.Host) -> None:
     xs = [normal(30), normal(3000)]
     small = arrcomp.compress_many([device.put(x) for x in xs], CODEC)
-    assert all(c.device.startswith(device.name) for c in small)
+    assert all(c.device.startswith(device.device) for c in small)
     for y, x in zip(arrcomp.decompress_many(small, like=np.empty(0)), xs, strict=True):
         assert isinstance(y, np.ndarray)
         checks.check_bound(x, y, CODEC)

@@ -9,7 +9,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 import arrcomp
 import checks
 from arrcomp import CorruptStreamError, DeviceUnavailableError, ErrorBounded, Lossless, _core
+from checks import sample
 
 torch = pytest.importorskip("torch")
 
@@ -35,11 +35,6 @@ TORCH_DTYPES = (
 
 def round_trip(x: Any, **options: Any) -> Any:
     return arrcomp.decompress(arrcomp.from_bytes(arrcomp.compress(x).to_bytes()), **options)
-
-
-def sample(name: str) -> NDArray[Any]:
-    """Small values of any dtype, three rows."""
-    return RNG.integers(0, 2, (3, 40)).astype(getattr(ml_dtypes, name, name))
 
 
 def torch_tensor(x: NDArray[Any]) -> Any:
