@@ -252,6 +252,11 @@ def _stream_of(handle: int, device: int) -> Stream:
     return known[0]
 
 
+def cuda_decode_scratch(arrays: int) -> int:
+    """`_core.cuda_decode_scratch`: nothing for a single array, as there."""
+    return DECODE_SCRATCH if arrays > 1 else 0
+
+
 def _check_memory(address: int, nbytes: int, device: int) -> None:
     inside = any(
         owner == device and block.ctypes.data <= address and address + nbytes <= block.ctypes.data + block.size
@@ -288,7 +293,8 @@ def cuda_decode(
     codec_id: int, parameters: Any, dtype_id: int, arrays: Any, status: int, scratch: int, stream: int, device: int
 ) -> None:
     """`_core.cuda_decode` on the double's memory and streams."""
-    _check_memory(scratch, DECODE_SCRATCH, device)
+    nbytes = cuda_decode_scratch(len(arrays))
+    _check_memory(scratch, nbytes, device)
     _check_memory(status, 4, device)
     for payload, limit, _, target, elements in arrays:
         _check_memory(payload, limit, device)
@@ -297,7 +303,7 @@ def cuda_decode(
         assert target % _element_nbytes(dtype_id) == 0
 
     def work() -> None:
-        ctypes.memset(scratch, 0x5A, DECODE_SCRATCH)
+        ctypes.memset(scratch, 0x5A, nbytes)
         corrupt = _core.decode_at(codec_id, parameters, dtype_id, arrays, 1)
         ctypes.c_uint32.from_address(status).value = corrupt >= 0
 
@@ -332,7 +338,7 @@ def installed() -> Iterator[Any]:
         patch.setattr(_core, "cuda_built", lambda: True)
         patch.setattr(_core, "cuda_device_count", lambda: DEVICES)
         patch.setattr(_core, "cuda_encode_scratch", lambda dtype_id, elements, device: ENCODE_SCRATCH)
-        patch.setattr(_core, "cuda_decode_scratch", lambda arrays: DECODE_SCRATCH)
+        patch.setattr(_core, "cuda_decode_scratch", cuda_decode_scratch)
         patch.setattr(_core, "cuda_encode", cuda_encode)
         patch.setattr(_core, "cuda_decode", cuda_decode)
         yield module
