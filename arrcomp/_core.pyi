@@ -13,14 +13,14 @@ from typing import Any
 from numpy import uint8
 from numpy.typing import NDArray
 
-def capacity(dtype_id: int, elements: int) -> int:
-    """Bytes of the longest payload."""
+def capacity(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
+    """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
 
-def capacity_terms(dtype_id: int) -> list[tuple[int, int]]:
-    """The capacity as a sum, for shapes that are symbols: pairs of a number of elements and of bytes.
+def capacity_terms(codec_id: int, parameters: Sequence[float], dtype_id: int) -> list[tuple[int, int, int, int]]:
+    """The capacity as a sum, for numbers of elements that are symbols; empty where it is no such sum.
 
-    Every pair stands for its bytes times the number of elements divided by its own, rounded up; the pair with 0
-    elements for its bytes, once.
+    (inner, multiplier, outer, nbytes) stands for nbytes * ceil(ceil(elements / inner) * multiplier / outer), and with 0
+    for `inner` for nbytes.
     """
 
 def encode(
@@ -30,6 +30,7 @@ def encode(
     source: NDArray[uint8],
     elements: int,
     out: NDArray[uint8],
+    seed: int,
     threads: int,
 ) -> int:
     """Write a payload at the start of `out`, which has at least `capacity` bytes, and return its length.
@@ -58,11 +59,13 @@ def encode_at(
     dtype_id: int,
     arrays: Sequence[tuple[int, int, int]],
     lengths: int,
+    seed: int,
+    seed_at: int,
     threads: int,
 ) -> None:
     """Encode arrays in host memory, each (address, address of `capacity` bytes for its payload, elements).
 
-    The payloads' lengths (uint64) go to the address `lengths`.
+    The payloads' lengths (uint64) go to the address `lengths`. If `seed_at` is not 0, the seed is the uint64 there.
     """
 
 def decode_at(
@@ -100,7 +103,9 @@ def xla_handlers() -> dict[str, dict[str, Any]]:
 
 def cuda_built() -> bool: ...
 def cuda_device_count() -> int: ...
-def cuda_encode_scratch(dtype_id: int, elements: Sequence[int], device: int) -> int:
+def cuda_encode_scratch(
+    codec_id: int, parameters: Sequence[float], dtype_id: int, elements: Sequence[int], device: int
+) -> int:
     """Bytes of device memory that `cuda_encode` needs beside its output."""
 
 def cuda_encode(
@@ -109,6 +114,8 @@ def cuda_encode(
     dtype_id: int,
     arrays: Sequence[tuple[int, int, int]],
     lengths: int,
+    seed: int,
+    seed_at: int,
     scratch: int,
     stream: int,
     device: int,

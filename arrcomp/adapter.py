@@ -64,15 +64,19 @@ class Adapter(Protocol):
         """
 
     def compress(
-        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> "list[Payload]":
         """Payloads of arrays.
+
+        Those of a fixed-rate codec have no length: they are all of their buffers, of `Spec.capacity` bytes.
 
         Args:
             xs: the arrays.
             specs: of each.
             out: the caller's buffers, to be checked (`Raises` of `arrcomp.compress`); None allocates.
             threads: on the CPU; 0 for all cores.
+            seed: of random numbers, for all arrays: an integer from 0 to 2^64 - 1, or the framework's integer array of
+                no dimensions on their device, to be checked, which nothing waits for; None where the codec needs none.
         """
 
     def decompress(

@@ -5,6 +5,7 @@ newer format; 130 interrupted.
 """
 
 import contextlib
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -61,6 +62,10 @@ def compress_command(
     relative: Annotated[float | None, typer.Option("--rel", metavar="R", help="Bound: R times the range.")] = None,
     pointwise: Annotated[float | None, typer.Option(metavar="P", help="Bound: P times each |x|.")] = None,
     speed: Annotated[str | None, typer.Option(metavar="default|fast", help="A better ratio, or faster.")] = None,
+    others: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the codec, as bits=4.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="For codecs that round at random.")] = None,
     threads: Threads = None,
     device: Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
     check: Annotated[bool, typer.Option(help="Decompress and compare before the file is written.")] = True,
@@ -72,14 +77,15 @@ def compress_command(
     Arrays of a dtype that the codec does not take, as integers by error-bounded, are kept losslessly.
     """
     with _one_line_errors():
-        chosen = _codec(codec, {"abs": absolute, "rel": relative, "pointwise": pointwise, "speed": speed})
+        named = {"abs": absolute, "rel": relative, "pointwise": pointwise, "speed": speed}
+        chosen = _codec(codec, named | _parameters(others or []))
         cuda = _cuda_index(device)
         content = files.read_arrays(source)
         _check_output(source, output, content.arrays)
 
         def work(name: str, array: NDArray[Any]) -> Measurement:
             suited = chosen if _takes(chosen, array) else Lossless()
-            encoded = measure.encode(name, array, suited, threads=threads, cuda=cuda)
+            encoded = measure.encode(name, array, suited, threads=threads, cuda=cuda, seed=seed)
             return measure.check(array, encoded, threads=threads) if check else encoded
 
         rows = _each("compressing", content.arrays, work, lambda array: array.nbytes)
@@ -188,6 +194,20 @@ def _each(title: str, items: Mapping[K, V], work: Callable[[K, V], T], nbytes: C
             results.append(work(name, item))
             progress.update(task, advance=nbytes(item), done=number)
     return results
+
+
+def _parameters(settings: Sequence[str]) -> dict[str, Any]:
+    """Parameters of NAME=VALUE; a value that is JSON (a number, true, false) is taken as such, another as text."""
+    parameters: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not (name and equals):
+            raise ValueError(f"--set {setting}: NAME=VALUE is allowed, for instance bits=4")
+        try:
+            parameters[name] = json.loads(text)
+        except json.JSONDecodeError:
+            parameters[name] = text
+    return parameters
 
 
 def _codec(name: str, options: Mapping[str, Any]) -> Codec:

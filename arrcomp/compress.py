@@ -3,7 +3,9 @@
 import operator
 from typing import Any
 
-from . import _core, arrays, dtypes
+import numpy as np
+
+from . import arrays, dtypes
 from .adapter import Adapter
 from .codecs import Codec, Lossless
 from .compressed import Compressed
@@ -11,7 +13,9 @@ from .machine import thread_count
 from .spec import Spec
 
 
-def compress(x: Any, codec: Codec | None = None, *, out: Any = None, threads: int | None = None) -> Compressed:
+def compress(
+    x: Any, codec: Codec | None = None, *, out: Any = None, threads: int | None = None, seed: Any = None
+) -> Compressed:
     """Compress an array where it is.
 
     Args:
@@ -23,14 +27,17 @@ def compress(x: Any, codec: Codec | None = None, *, out: Any = None, threads: in
             JAX, whose arrays cannot be written to.)
         threads: how many to use on the CPU; None for all cores that the process may use. The result does not depend
             on it.
+        seed: for codecs that round at random (others ignore it): an integer from 0 to 2^64 - 1, or an integer array
+            without dimensions of the framework of `x` on its device, which is read when the work is done. Equal seeds
+            give equal bytes, on every device and with any number of threads.
 
     Returns:
         The compressed array. On CUDA the work is enqueued on the framework's current stream, and not waited for.
 
     Raises:
         TypeError: `x` is not an array, has no data (sparse, meta), or a dtype that the codec does not take;
-            or `codec`, `out` or `threads` is of a wrong type.
-        ValueError: `out` is too small, read-only or not contiguous, or `threads` is below 1.
+            or `codec`, `out`, `threads` or `seed` is of a wrong type, or the codec needs a seed.
+        ValueError: `out` is too small, read-only or not contiguous, `threads` is below 1, or `seed` out of its range.
         DeviceUnavailableError: `x` is on a device that this build or this machine does not have.
 
     >>> import numpy, arrcomp
@@ -42,14 +49,39 @@ def compress(x: Any, codec: Codec | None = None, *, out: Any = None, threads: in
     codec = checked_codec(codec)
     threads = thread_count(threads)
     adapter, x = arrays.adapter_of(x)
-    return compress_with(adapter, x, codec, out, threads)
+    return compress_with(adapter, x, codec, out, threads, checked_seed(codec, seed))
 
 
-def compress_with(adapter: Adapter, x: Any, codec: Codec, out: Any, threads: int) -> Compressed:
-    """`compress` of an array whose adapter is known."""
+def compress_with(adapter: Adapter, x: Any, codec: Codec, out: Any, threads: int, seed: Any) -> Compressed:
+    """`compress` of an array whose adapter is known, with arguments that are checked."""
     spec = spec_of(adapter, x, codec)
-    (payload,) = adapter.compress([x], [spec], None if out is None else [out], threads)
+    (payload,) = adapter.compress([x], [spec], None if out is None else [out], threads, seed)
     return Compressed(spec, payload)
+
+
+def checked_seed(codec: Codec, seed: Any) -> Any:
+    """The seed; None where the codec needs none.
+
+    Raises:
+        TypeError: the codec needs one, and it is None or neither an integer nor an array without dimensions.
+        ValueError: it is not from 0 to 2^64 - 1.
+    """
+    if not codec.needs_seed:
+        return None
+    # First: compilers that have a symbol for the number follow this alone.
+    if type(seed) is int and 0 <= seed < 1 << 64:
+        return seed
+    if getattr(seed, "shape", None) == () and not isinstance(seed, np.generic):
+        return seed
+    try:
+        number = None if seed is None or isinstance(seed, (bool, np.bool_)) else operator.index(seed)
+    except TypeError:
+        number = None
+    if number is None:
+        raise TypeError(f"seed={seed!r}: {codec!r} rounds at random and takes an integer, or an array of one")
+    if not 0 <= number < 1 << 64:
+        raise ValueError(f"seed={number}: 0 to 2^64 - 1 is allowed")
+    return number
 
 
 def checked_codec(codec: Any) -> Codec:
@@ -133,4 +165,4 @@ def max_compressed_size(x: Any, dtype: Any = None) -> int:
         if size < 0:
             raise ValueError(f"shape {x}: sizes of 0 and above are allowed")
         elements *= size
-    return _core.capacity(row.id, elements)
+    return Spec(Lossless(), row, (elements // row.parts,)).capacity

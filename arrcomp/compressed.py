@@ -158,7 +158,21 @@ def from_bytes(data: Any) -> Compressed:
         raise CorruptStreamError(
             f"configuration is of codec {spec.codec.name}, the header's codec id of {expected.name}"
         )
+    check_payload_nbytes(spec, payload.nbytes)
     return Compressed(spec, Payload(host.ADAPTER, np.frombuffer(payload, np.uint8)))
+
+
+def check_payload_nbytes(spec: Spec, nbytes: int) -> None:
+    """Raise CorruptStreamError where a payload cannot be of this array: memory for the array may be allocated after."""
+    if spec.codec.fixed_rate:
+        if nbytes != spec.capacity:
+            raise CorruptStreamError(f"payload length is {nbytes} bytes; shape {spec.shape} takes {spec.capacity}")
+        return
+    needed = stream.minimum_payload_nbytes(spec.elements)
+    if nbytes < needed:
+        raise CorruptStreamError(
+            f"payload length is {nbytes} bytes; shape {spec.shape} takes {needed} at the very least"
+        )
 
 
 def spec_from_config(configuration: Any, dtype: dtypes.DType, shape: tuple[int, ...]) -> Spec:

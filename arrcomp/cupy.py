@@ -15,7 +15,7 @@ import numpy as np
 from . import _core, cuda, dtypes, host
 from .adapter import Bytes, Home
 from .codecs import Codec
-from .compress import checked_codec, compress_with
+from .compress import checked_codec, checked_seed, compress_with
 from .compress import decompress as decompress_any
 from .compressed import Compressed, from_bytes
 from .errors import CorruptStreamError
@@ -25,7 +25,7 @@ from .spec import Spec
 _ALIGNMENT = 256  # of payloads that share an allocation
 
 
-def compress(x: Any, codec: Codec | None = None, *, out: Any = None) -> Compressed:
+def compress(x: Any, codec: Codec | None = None, *, out: Any = None, seed: Any = None) -> Compressed:
     """Compress a CuPy array where it is, without waiting for anything.
 
     Args:
@@ -33,18 +33,22 @@ def compress(x: Any, codec: Codec | None = None, *, out: Any = None) -> Compress
         codec: what to keep; None for `Lossless()`.
         out: memory for the result: a contiguous uint8 `cupy.ndarray` of at least `max_compressed_size(x)` bytes on the
             device of `x`. The result views it. None allocates from CuPy's pool.
+        seed: of a codec that draws random numbers; others ignore it. An integer from 0 to 2^64 - 1, or an integer
+            `cupy.ndarray` of no dimensions on the device of `x`, whose value is read when the current stream comes to
+            it (without its sign, as 64 bits).
 
     Returns:
         The compressed array. Its payload is ready when the current stream has come so far.
 
     Raises:
-        TypeError: `x` or `out` is not such an array, or the codec does not take the dtype.
+        TypeError: `x`, `out` or `seed` is not such an array, the codec does not take the dtype, or it needs a seed.
         ValueError: `out` is too small, not contiguous, not aligned to 8 bytes, or overlaps `x`.
         DeviceUnavailableError: this build has no CUDA.
     """
     if not isinstance(x, cupy.ndarray):
         raise TypeError(f"x is a {type(x).__name__}; a cupy.ndarray is allowed (arrcomp.compress takes every array)")
-    return compress_with(ADAPTER, x, checked_codec(codec), out, 0)
+    codec = checked_codec(codec)
+    return compress_with(ADAPTER, x, codec, out, 0, checked_seed(codec, seed))
 
 
 def decompress(c: Compressed, *, out: Any = None) -> Any:
@@ -103,7 +107,7 @@ class CupyAdapter:
         return dtype, x.shape
 
     def compress(
-        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:
         with _device(xs[0].device.id):
             sources = [_contiguous(x, spec.dtype) for x, spec in zip(xs, specs, strict=True)]
@@ -112,7 +116,10 @@ class CupyAdapter:
             else:
                 buffers = [_checked_buffer(*row) for row in zip(out, sources, specs, strict=True)]
             lengths = cupy.empty(len(xs), cupy.uint64)
-            _encode(sources, buffers, lengths, specs)
+            _encode(sources, buffers, lengths, specs, seed)
+        if specs[0].codec.fixed_rate:
+            whole = [buffer[: spec.capacity] for buffer, spec in zip(buffers, specs, strict=True)]
+            return [Payload(self, buffer, trusted=True) for buffer in whole]
         return [Payload(self, buffer, lengths[i : i + 1], trusted=True) for i, buffer in enumerate(buffers)]
 
     def decompress(
@@ -218,14 +225,32 @@ def _device(index: int) -> Any:
     return cupy.cuda.Device(index)
 
 
-def _encode(sources: Sequence[Any], buffers: Sequence[Any], lengths: Any, specs: Sequence[Spec]) -> None:
+def _encode(sources: Sequence[Any], buffers: Sequence[Any], lengths: Any, specs: Sequence[Spec], seed: Any) -> None:
     """Enqueue encoding of contiguous arrays into buffers, and of the payloads' lengths into uint64[arrays]."""
-    codec, dtype = specs[0].codec, specs[0].dtype
+    codec, dtype, parameters = specs[0].codec, specs[0].dtype, specs[0].codec.core_parameters()
     elements = [spec.elements for spec in specs]
-    scratch = cupy.empty(_core.cuda_encode_scratch(dtype.id, elements, lengths.device.id), cupy.uint8)
+    on_device = _seed_on_device(seed, lengths.device.id)
+    random = (seed or 0, 0) if on_device is None else (0, _address(on_device))
+    scratch_bytes = _core.cuda_encode_scratch(codec.id, parameters, dtype.id, elements, lengths.device.id)
+    scratch = cupy.empty(scratch_bytes, cupy.uint8)
     arrays = list(zip(map(_address, sources), map(_address, buffers), elements, strict=True))
-    addresses = (_address(lengths), _address(scratch))
-    _core.cuda_encode(codec.id, codec.core_parameters(), dtype.id, arrays, *addresses, *_stream_and_device(lengths))
+    results = (_address(lengths), *random, _address(scratch))
+    _core.cuda_encode(codec.id, parameters, dtype.id, arrays, *results, *_stream_and_device(lengths))
+
+
+def _seed_on_device(seed: Any, index: int) -> Any:
+    """An array's seed as uint64 on the device; None for one that is a number, or none."""
+    if seed is None or isinstance(seed, int):
+        return None
+    if not isinstance(seed, cupy.ndarray):
+        raise TypeError(f"seed is a {type(seed).__name__}; an integer, or a cupy.ndarray of one, is allowed")
+    if seed.dtype.kind not in "iu" or seed.shape != ():
+        raise TypeError(f"seed is an array {seed.dtype}{list(seed.shape)}; an integer of no dimensions is allowed")
+    if seed.device.id != index:
+        raise TypeError(
+            f"seed is on cuda:{seed.device.id}; an integer, or an array on cuda:{index} as x is, is allowed"
+        )
+    return seed.astype(cupy.uint64)
 
 
 def _decode(buffers: Sequence[Any], lengths: Sequence[Any], targets: Sequence[Any], specs: Sequence[Spec]) -> Any:

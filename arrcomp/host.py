@@ -112,7 +112,7 @@ class NumpyAdapter:
         return dtypes.by_numpy(x.dtype), x.shape
 
     def compress(
-        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:
         sources = [numpy_bytes(x) for x in xs]
         capacities = [spec.capacity for spec in specs]
@@ -123,7 +123,7 @@ class NumpyAdapter:
             for source, buffer, spec in zip(sources, buffers, specs, strict=True):
                 check_capacity(buffer.size, spec)
                 check_apart_arrays(source, buffer, "out overlaps x; separate memory is allowed")
-        lengths = _encode(sources, buffers, specs, threads)
+        lengths = _encode(sources, buffers, specs, seed_number(seed), threads)
         if out is None:
             for buffer, length in zip(buffers, lengths, strict=True):
                 buffer.resize(length, refcheck=False)  # gives the rest back without a copy
@@ -206,16 +206,31 @@ def decode(payloads: Sequence[Payload], targets: Sequence[Bytes], specs: Sequenc
         raise CorruptStreamError(f"payload {corrupt}: not one of this data type and number of elements")
 
 
-def _encode(sources: Sequence[Bytes], buffers: Sequence[Bytes], specs: Sequence[Spec], threads: int) -> Sequence[int]:
+def seed_number(seed: Any) -> int:
+    """A seed as the core takes it: an integer, or what is in an array of one, as 64 bits without sign; 0 for None.
+
+    Raises:
+        TypeError: the array is not of integers.
+    """
+    if seed is None or isinstance(seed, int):
+        return seed or 0
+    if np.asarray(seed).dtype.kind not in "iu":
+        raise TypeError(f"seed is an array of {np.asarray(seed).dtype}; an integer, or an array of one, is allowed")
+    return int(seed) % (1 << 64)
+
+
+def _encode(
+    sources: Sequence[Bytes], buffers: Sequence[Bytes], specs: Sequence[Spec], seed: int, threads: int
+) -> Sequence[int]:
     codec, dtype = specs[0].codec, specs[0].dtype
     parameters = codec.core_parameters()
     if len(specs) == 1:
         elements = specs[0].elements
-        return [_core.encode(codec.id, parameters, dtype.id, sources[0], elements, buffers[0], threads)]
+        return [_core.encode(codec.id, parameters, dtype.id, sources[0], elements, buffers[0], seed, threads)]
     lengths = np.empty(len(specs), np.uint64)
     elements_of_each = (spec.elements for spec in specs)
     arrays = list(zip(map(address, sources), map(address, buffers), elements_of_each, strict=True))
-    _core.encode_at(codec.id, parameters, dtype.id, arrays, address(lengths), threads)
+    _core.encode_at(codec.id, parameters, dtype.id, arrays, address(lengths), seed, 0, threads)
     return [int(length) for length in lengths]
 
 

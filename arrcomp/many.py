@@ -7,14 +7,19 @@ from typing import Any
 from . import arrays
 from .adapter import Adapter
 from .codecs import Codec
-from .compress import checked_codec
+from .compress import checked_codec, checked_seed
 from .compressed import Compressed
 from .machine import thread_count
 from .spec import Spec
 
 
 def compress_many(
-    tree: Any, codec: Codec | None = None, *, otherwise: Codec | None = None, threads: int | None = None
+    tree: Any,
+    codec: Codec | None = None,
+    *,
+    otherwise: Codec | None = None,
+    threads: int | None = None,
+    seed: Any = None,
 ) -> Any:
     """Compress all arrays of a structure, those of one dtype on one device in one go.
 
@@ -25,6 +30,8 @@ def compress_many(
         otherwise: the codec for arrays whose dtype `codec` does not take, for instance integers in a `state_dict`; None
             for `Lossless()`.
         threads: how many to use on the CPU; None for all cores that the process may use.
+        seed: as of `compress`, one for all arrays: elements of the same index in different arrays get the same random
+            number. Where they must be independent, compress each with a seed of its own.
 
     Returns:
         The structure with a `Compressed` for every array, each the same as `compress` makes of it. On a CUDA device
@@ -33,7 +40,7 @@ def compress_many(
 
     Raises:
         TypeError: `otherwise` does not take an array's dtype either; else as `compress`.
-        DeviceUnavailableError: as `compress`.
+        ValueError, DeviceUnavailableError: as `compress`.
 
     >>> import numpy, arrcomp
     >>> weights = {"w": numpy.ones((30, 40), numpy.float32), "step": 7}
@@ -57,10 +64,12 @@ def compress_many(
         adopted.append((adapter, x))
         specs.append(spec)
         batches.setdefault((adapter.name, adapter.group(x), spec.codec, dtype.id), []).append(i)
+    seeds = [checked_seed(specs[members[0]].codec, seed) for members in batches.values()]
     results: list[Any] = [None] * len(leaves)
-    for members in batches.values():
+    for members, own_seed in zip(batches.values(), seeds, strict=True):
         adapter = adopted[members[0]][0]
-        payloads = adapter.compress([adopted[i][1] for i in members], [specs[i] for i in members], None, threads)
+        xs, own_specs = [adopted[i][1] for i in members], [specs[i] for i in members]
+        payloads = adapter.compress(xs, own_specs, None, threads, own_seed)
         for i, payload in zip(members, payloads, strict=True):
             results[i] = Compressed(specs[i], payload)
     return rebuild(results)

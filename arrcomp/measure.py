@@ -36,7 +36,13 @@ class Measurement:
 
 
 def encode(
-    name: str, x: NDArray[Any], codec: Codec, *, threads: int | None = None, cuda: int | None = None
+    name: str,
+    x: NDArray[Any],
+    codec: Codec,
+    *,
+    threads: int | None = None,
+    cuda: int | None = None,
+    seed: int | None = None,
 ) -> Measurement:
     """Compress an array.
 
@@ -46,6 +52,7 @@ def encode(
         codec: how to compress it.
         threads: on the CPU; None for all cores.
         cuda: number of the device to compress on; None for the CPU.
+        seed: for codecs that round at random.
 
     Raises:
         TypeError: the dtype is not supported; the message names the array.
@@ -54,7 +61,7 @@ def encode(
     source = x if cuda is None else to_cuda(x, cuda)
     start = time.perf_counter()
     try:
-        compressed = compress(source, codec, threads=threads)
+        compressed = compress(source, codec, threads=threads, seed=seed)
     except TypeError as error:
         raise TypeError(f"array {name!r}: {error}") from None
     _ = compressed.nbytes  # waits for the device

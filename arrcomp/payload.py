@@ -56,7 +56,7 @@ class Payload:
 
     def trim(self) -> "Payload":
         """The payload in memory of its own size; waits for the device."""
-        if self.length is None:
+        if self.length is None and self.home.kind == "cpu":
             return self
         return Payload(self.adapter, self.adapter.copy(self.trimmed_view()), trusted=self.trusted)
 

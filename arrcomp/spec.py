@@ -34,5 +34,5 @@ class Spec:
 
     @property
     def capacity(self) -> int:
-        """Bytes of the longest payload."""
-        return _core.capacity(self.dtype.id, self.elements)
+        """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
+        return _core.capacity(self.codec.id, self.codec.core_parameters(), self.dtype.id, self.elements)

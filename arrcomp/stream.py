@@ -87,8 +87,7 @@ def parse(data: memoryview) -> tuple[Header, memoryview]:
         data: a complete stream, one-dimensional unsigned bytes.
 
     Returns:
-        The header and a view of the payload. The payload is long enough for the shape that the header claims (what is
-        inside it is checked by the decoder), so that memory for the array may be allocated.
+        The header and a view of the payload. Whether that is long enough for the shape is left to who knows the codec.
 
     Raises:
         FormatVersionError: a newer major format version wrote it.
@@ -118,7 +117,7 @@ def parse(data: memoryview) -> tuple[Header, memoryview]:
     if any(data[configuration_end:payload_start]):
         raise CorruptStreamError("padding after the configuration is not zero")
     header = Header(codec_id, dtype, shape, _configuration(data[configuration_start:configuration_end]))
-    _check_shape(header, payload_nbytes)
+    _check_shape(header)
     return header, data[payload_start : payload_start + payload_nbytes]
 
 
@@ -146,20 +145,18 @@ def _configuration(text: memoryview) -> dict[str, Any]:
     return configuration
 
 
-def _check_shape(header: Header, payload_nbytes: int) -> None:
+def _check_shape(header: Header) -> None:
     # A dimension of 0 must not hide others that no array can have.
     span = math.prod(max(size, 1) for size in header.shape) * header.dtype.itemsize
     if math.prod(header.shape) >= MAX_VALUES or span >= 1 << 63:
         raise CorruptStreamError(f"shape {header.shape} of {header.dtype.name} is larger than any array")
-    needed = minimum_payload_nbytes(header.elements)
-    if payload_nbytes < needed:
-        raise CorruptStreamError(
-            f"payload length is {payload_nbytes} bytes; shape {header.shape} takes {needed} at the very least"
-        )
 
 
 def minimum_payload_nbytes(elements: int) -> int:
-    """The shortest payload that can code so many elements: every chunk takes 4 bytes, every group a directory entry."""
+    """The shortest payload in groups (FORMAT.md, section 3) of so many elements.
+
+    Every chunk takes 4 bytes, every group an entry of the directory.
+    """
     chunks = -(-elements // _CHUNK)
     groups = -(-chunks // _CHUNKS_PER_GROUP)
     return 16 + 4 * groups + 4 * chunks

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from .codecs import Codec, ErrorBounded
+from .codecs import QSGD, Codec, ErrorBounded
 from .host import numpy_bytes
 
 _BLOCK = 1 << 18  # values compared at a time
@@ -41,7 +42,8 @@ def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Com
         original: what was compressed.
         restored: what `decompress` made of it.
         codec: how it was compressed: `ErrorBounded` promises its bound for finite values and the same bits for others,
-            every other codec the same bits.
+            `QSGD` half the distance of two levels (all of it with stochastic rounding) or NaN for buckets that are not
+            finite, every other codec the same bits.
     """
     native = original.dtype if original.dtype.isnative else original.dtype.newbyteorder("=")
     if original.shape != restored.shape or native != restored.dtype:
@@ -49,6 +51,8 @@ def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Com
     x, y = original.reshape(-1), restored.reshape(-1)
     if isinstance(codec, ErrorBounded):
         return _compare_bounded(x, y, codec)
+    if isinstance(codec, QSGD):
+        return _compare_buckets(x, y, codec)
     violations = sum(int(_bits_differ(a, b).sum()) for a, b in _blocks(x, y))
     return Comparison(violations, math.inf if violations else 0.0, 0.0)
 
@@ -72,13 +76,51 @@ def _compare_bounded(x: NDArray[Any], y: NDArray[Any], codec: ErrorBounded) -> C
     return Comparison(violations, largest, bound)
 
 
+def _compare_buckets(x: NDArray[Any], y: NDArray[Any], codec: QSGD) -> Comparison:
+    size = codec.bucket_size
+    kept = x.size - x.size % size if codec.skip_incomplete else x.size
+    violations = int(_bits_differ(x[kept:], y[kept:]).sum())
+    largest = allowed = 0.0
+    step = max(_BLOCK // size, 1) * size
+    for start in range(0, kept, step):
+        a, b = x[start : min(start + step, kept)], y[start : min(start + step, kept)]
+        error, limit = _bucket_errors(a, b, codec)
+        violations += int((~(error <= limit)).sum())
+        largest = max(largest, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
+        allowed = max(allowed, float(limit.max(initial=0.0)))
+    return Comparison(violations, largest, allowed)
+
+
+def _bucket_errors(a: NDArray[Any], b: NDArray[Any], codec: QSGD) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Each value's error (0 where a bucket with NaN or infinity came back NaN) and what is allowed in its bucket."""
+    rows = -(-a.size // codec.bucket_size)
+    padding = rows * codec.bucket_size - a.size  # by repeating the last value, which changes no limit but the l2 norm
+    with np.errstate(all="ignore"):
+        wide = np.pad(a.astype(np.float64), (0, padding), mode="edge").reshape(rows, -1)
+        back = np.pad(b.astype(np.float64), (0, padding), mode="edge").reshape(rows, -1)
+        broken = ~np.isfinite(wide).all(axis=1, keepdims=True)
+        error = np.where(broken, np.where(np.isnan(back), 0.0, np.inf), np.abs(wide - back))
+        magnitude = np.abs(wide).max(axis=1, keepdims=True)
+        if codec.norm == "minmax":
+            unit = np.ptp(wide, axis=1, keepdims=True) / (2**codec.bits - 1)
+        else:
+            squares = np.sqrt(np.square(wide / np.where(magnitude > 0, magnitude, 1)).sum(axis=1, keepdims=True))
+            norm = magnitude * squares if codec.norm == "l2" else magnitude
+            unit = norm / (2 ** (codec.bits - 1) - 1) if codec.bits > 1 else 2 * norm
+        share = 0.5 if codec.rounding == "nearest" else 1.0
+        spacing: Any = ml_dtypes.finfo(a.dtype)  # type: ignore[no-untyped-call]
+        rounding = 2.0 * float(spacing.eps) * magnitude + 1e-5 * unit + 2.0**-148
+        limit = np.broadcast_to(np.where(broken, 0.0, share * unit + rounding), error.shape)
+    return error.reshape(-1)[: a.size], limit.reshape(-1)[: a.size]
+
+
 def _blocks(x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     for start in range(0, x.size, _BLOCK):
         yield x[start : start + _BLOCK], y[start : start + _BLOCK]
 
 
 def _bits_differ(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
-    differ: NDArray[np.bool_] = (numpy_bytes(a) != numpy_bytes(b)).reshape(a.size, -1).any(axis=1)
+    differ: NDArray[np.bool_] = (numpy_bytes(a) != numpy_bytes(b)).reshape(a.size, a.itemsize).any(axis=1)
     return differ
 
 

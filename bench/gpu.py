@@ -37,6 +37,7 @@ Array = NDArray[Any]
 Call = Callable[[], None]
 
 MEBIBYTE = 1 << 20
+SEED = 7
 POISON = 0xA5  # what a kernel does not write is seen
 WEIGHTS = "N(0, 0.02) float32"
 CODEC = arrcomp.ErrorBounded(abs=1e-3)  # of the measurements with one case
@@ -80,6 +81,9 @@ CASES: tuple[tuple[str, Codec], ...] = (
     *((WEIGHTS, arrcomp.ErrorBounded(abs=bound, speed="fast")) for bound in BOUNDS),
     (WEIGHTS, arrcomp.ErrorBounded(rel=1e-3)),
     (WEIGHTS, arrcomp.Lossless()),
+    *((WEIGHTS, arrcomp.QSGD(bits=bits)) for bits in (8, 4, 2)),
+    (WEIGHTS, arrcomp.QSGD(bits=4, norm="l2", rounding="stochastic")),
+    (WEIGHTS, arrcomp.QSGD(bits=4, bucket_size=1 << 20)),
     ("N(0, 0.02) bfloat16", arrcomp.Lossless()),
     ("N(0, 0.02) float16", arrcomp.Lossless()),
     ("N(0, 0.02) float64", arrcomp.ErrorBounded(abs=1e-6)),
@@ -108,14 +112,15 @@ class Slot:
     """One array on the device, with room for its payload and for what comes back. Calls on one stream share scratch."""
 
     def __init__(self, gpu: Gpu, codec: Codec, array: Array, scratch: Any = None) -> None:
-        self.memory = memory = gpu.framework
+        self.memory, self.asked = gpu.framework, codec
+        memory = self.memory
         self.dtype_id, self.elements = dtypes.by_numpy(array.dtype).id, array.size
-        self.codec = (codec.id, codec.core_parameters(), self.dtype_id)
+        self.codec = coding = (codec.id, codec.core_parameters(), self.dtype_id)
         self.source, self.target = gpu.put(array), memory.empty(array.nbytes)
-        self.payload = memory.empty(_core.capacity(self.dtype_id, self.elements))
+        self.payload = memory.empty(_core.capacity(*coding, self.elements))
         self.length, self.status = memory.empty(8), memory.empty(4)
         if scratch is None:
-            scratch = memory.empty(_core.cuda_encode_scratch(self.dtype_id, [self.elements], memory.index))
+            scratch = memory.empty(_core.cuda_encode_scratch(*coding, [self.elements], memory.index))
         self.scratch = scratch
         self.nbytes = 0  # of the payload, once it is checked
 
@@ -123,7 +128,7 @@ class Slot:
         """Enqueue encoding."""
         source, payload, length, scratch = self._pointers(self.source, self.payload, self.length, self.scratch)
         end = (self.memory.stream(), self.memory.index)
-        _core.cuda_encode(*self.codec, [(source, payload, self.elements)], length, scratch, *end)
+        _core.cuda_encode(*self.codec, [(source, payload, self.elements)], length, SEED, 0, scratch, *end)
 
     def decode(self) -> None:
         """Enqueue decoding of what `encode` left, whose length is on the device."""
@@ -154,7 +159,7 @@ class Slot:
 
     def check(self, array: Array) -> None:
         """Encode and decode `array`, the source's; raise WrongResultError unless all bytes are the CPU's."""
-        expected = arrcomp.compress(array, self.codec)
+        expected = arrcomp.compress(array, self.asked, seed=SEED)
         self.poison()
         self.encode()
         self.check_encoded(expected)

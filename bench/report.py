@@ -35,7 +35,8 @@ def markdown(document: Mapping[str, Any], results: Sequence[Result]) -> str:
     """The page.
 
     Args:
-        document: `machine`, `versions`, `date`, `minutes`, `load`, `arrays` and `overhead`, as results.json has them.
+        document: `machine`, `versions`, `date`, `minutes`, `load`, `arrays`, `overhead` and `quantizers`, as
+            results.json has them.
         results: all measurements, arrays and settings each in one piece.
     """
     plain = [result for result in results if not _is_variant(result)]
@@ -48,6 +49,7 @@ def markdown(document: Mapping[str, Any], results: Sequence[Result]) -> str:
         "## Lossless: arrcomp, pcodec, zipnn and Zstandard\n\n" + _lossless_summary(plain),
         "## Where a peer is ahead\n\n" + _ahead(plain),
         "## Instruction sets and threads\n\n" + _variants(results),
+        "## Quantizers\n\n" + _quantizers(document["quantizers"]),
         "## What a call costs\n\n" + _overhead(document["overhead"]),
         "## All figures",
         *(_array(name, about, plain) for name, about in document["arrays"].items()),
@@ -61,6 +63,17 @@ def _conditions(document: Mapping[str, Any]) -> str:
     load = " and ".join(f"{value:.1f}" for value in document["load"])
     lines += [f"- versions: {versions}", f"- date: {document['date']}, in {document['minutes']:.1f} minutes"]
     return "\n".join([*lines, f"- load average over a minute before and after: {load} (this run alone makes about 1)"])
+
+
+def _quantizers(found: Mapping[str, Mapping[str, float]]) -> str:
+    """Fixed rates: bits, relative error and speed."""
+    rows = [[name, *(f"{value:.3g}" for value in figures.values())] for name, figures in found.items()]
+    heads = ["bits a value", "relative error", "encode", "decode", "encode x copy", "decode x copy"]
+    return (
+        "8.4 million values of N(0, 0.02) in float32, one thread, buckets of 512 values where nothing else is said; "
+        "`python bench/quantizers.py` prints this table alone, and says what the peers do.\n\n"
+        + table(["<quantizer", *heads], rows)
+    )
 
 
 def _overhead(microseconds: Mapping[str, Mapping[str, float]]) -> str:

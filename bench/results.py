@@ -26,6 +26,7 @@ from rich.console import Console
 
 import overhead
 import peers
+import quantizers
 from arrcomp import _core, machine
 from data import GAUSSIAN, MINILM, Subject, standard_subjects
 from measure import Result
@@ -51,6 +52,7 @@ def measured(quick: bool) -> dict[str, Any]:
         "arrays": {subject.name: _about(subject) for subject in subjects},
         "results": [dataclasses.asdict(result) for result in results],
         "overhead": overhead.measured(),
+        "quantizers": quantizers.measured(),
     }
 
 

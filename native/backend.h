@@ -4,15 +4,14 @@
 #include <cstddef>
 #include <span>
 
-#include "stream/plan.h"
-#include "stream/settings.h"
+#include "stream/codec.h"
 
 namespace arrcomp {
 
 // An array to encode, in the back end's memory space.
 struct Encoding {
   const void* source;  // `count` elements; any alignment on the CPU, the element's on CUDA
-  uint8_t* payload;    // capacity(element, count) bytes, aligned to 8
+  uint8_t* payload;    // capacity(codec, element, count) bytes, aligned to 8
   uint64_t count;      // elements
 };
 
@@ -29,12 +28,12 @@ namespace cpu {
 
 // Encodes all arrays, with at most `threads` threads (0: as many as there are cores for this process). The payloads'
 // lengths go to `lengths`. Throws std::bad_alloc.
-void encode(const Element& element, const Settings& settings, std::span<const Encoding> arrays, uint64_t* lengths,
-            int threads);
+void encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+            const Seed& seed, int threads);
 
 // Decodes all arrays. The index of the first whose payload is corrupt (its target then holds anything), or their
 // number. Throws std::bad_alloc.
-size_t decode(const Element& element, std::span<const Decoding> arrays, int threads);
+size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads);
 
 // Cores that this process may use.
 int available_threads();
@@ -60,19 +59,20 @@ int device_count();
 const char* last_error();
 
 // Bytes of device memory that encode needs as scratch on this device, for arrays of so many elements.
-Status encode_scratch_bytes(const Element& element, std::span<const uint64_t> counts, int device, uint64_t& bytes);
+Status encode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts, int device,
+                            uint64_t& bytes);
 
 // As cpu::encode, with device memory everywhere (`scratch` aligned to 256), enqueued on `stream` (a cudaStream_t)
 // without waiting. The spans are read before this returns. Safe to capture in a graph.
-Status encode(const Element& element, const Settings& settings, std::span<const Encoding> arrays, uint64_t* lengths,
-              void* scratch, void* stream, int device);
+Status encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+              const Seed& seed, void* scratch, void* stream, int device);
 
 // Bytes of device memory that decode needs as scratch for so many arrays.
 uint64_t decode_scratch_bytes(size_t arrays);
 
 // As cpu::decode, enqueued; *status (device memory) is set to 0, or to 1 where a payload is corrupt.
-Status decode(const Element& element, std::span<const Decoding> arrays, uint32_t* status, void* scratch, void* stream,
-              int device);
+Status decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, uint32_t* status,
+              void* scratch, void* stream, int device);
 
 }  // namespace cuda
 }  // namespace arrcomp

@@ -172,6 +172,12 @@ class ndarray:  # noqa: N801
         """The same memory as another dtype."""
         return ndarray(self.elements.view(dtype), self.mem)
 
+    def astype(self, dtype: Any) -> ndarray:
+        """A copy as another dtype on the current device, enqueued."""
+        twin = empty(self.shape, dtype)
+        _enqueue_copy(self.elements, twin.elements)
+        return twin
+
     def __getitem__(self, index: Any) -> ndarray:
         return ndarray(self.elements[index, ...] if isinstance(index, int) else self.elements[index], self.mem)
 
@@ -240,7 +246,7 @@ def get_current_stream() -> Stream:
 
 
 def _enqueue_copy(source: Any, target: Any) -> None:
-    get_current_stream().enqueue(lambda: np.copyto(target, source))
+    get_current_stream().enqueue(lambda: np.copyto(target, source, casting="unsafe"))
 
 
 # The core's functions
@@ -272,19 +278,30 @@ def _element_nbytes(dtype_id: int) -> int:
 
 
 def cuda_encode(
-    codec_id: int, parameters: Any, dtype_id: int, arrays: Any, lengths: int, scratch: int, stream: int, device: int
+    codec_id: int,
+    parameters: Any,
+    dtype_id: int,
+    arrays: Any,
+    lengths: int,
+    seed: int,
+    seed_at: int,
+    scratch: int,
+    stream: int,
+    device: int,
 ) -> None:
     """`_core.cuda_encode` on the double's memory and streams."""
     _check_memory(scratch, ENCODE_SCRATCH, device)
     _check_memory(lengths, 8 * len(arrays), device)
+    _check_memory(seed_at, 8 if seed_at else 0, device)
+    assert seed_at % 8 == 0
     for source, payload, elements in arrays:
-        _check_memory(payload, _core.capacity(dtype_id, elements), device)
+        _check_memory(payload, _core.capacity(codec_id, parameters, dtype_id, elements), device)
         assert payload % 8 == 0
         assert source % _element_nbytes(dtype_id) == 0
 
     def work() -> None:
         ctypes.memset(scratch, 0x5A, ENCODE_SCRATCH)
-        _core.encode_at(codec_id, parameters, dtype_id, arrays, lengths, 1)
+        _core.encode_at(codec_id, parameters, dtype_id, arrays, lengths, seed, seed_at, 1)
 
     _stream_of(stream, device).enqueue(work)
 
@@ -337,7 +354,7 @@ def installed() -> Iterator[Any]:
         patch.setitem(sys.modules, "cupy", module)
         patch.setattr(_core, "cuda_built", lambda: True)
         patch.setattr(_core, "cuda_device_count", lambda: DEVICES)
-        patch.setattr(_core, "cuda_encode_scratch", lambda dtype_id, elements, device: ENCODE_SCRATCH)
+        patch.setattr(_core, "cuda_encode_scratch", lambda *arguments: ENCODE_SCRATCH)
         patch.setattr(_core, "cuda_decode_scratch", cuda_decode_scratch)
         patch.setattr(_core, "cuda_encode", cuda_encode)
         patch.setattr(_core, "cuda_decode", cuda_decode)

@@ -20,6 +20,11 @@ from checks import Array, Host, numpy_dtype
 EAGER, COMPILED, MANY = "eager", "compiled", "compress_many"
 
 
+def seed_of(codec: Codec) -> int | None:
+    """The seed that all tests of the matrix give to a codec."""
+    return 7 if codec.needs_seed else None
+
+
 class Place(Host):
     """A framework on a device: NumPy, the base of the others.
 
@@ -60,12 +65,14 @@ class Place(Host):
         """How to compress and to decompress."""
         if way == MANY:  # beside two others, of which one has another size
             return (
-                lambda x: arrcomp.compress_many([self.put(np.zeros(5, np.float32)), {"x": x}, x[:1]], codec)[1]["x"],
+                lambda x: arrcomp.compress_many(
+                    [self.put(np.zeros(5, np.float32)), {"x": x}, x[:1]], codec, seed=seed_of(codec)
+                )[1]["x"],
                 lambda c: arrcomp.decompress_many((c, [c]))[1][0],
             )
         if way == COMPILED:
             return self.compiled(codec)
-        return (lambda x: arrcomp.compress(x, codec)), arrcomp.decompress
+        return (lambda x: arrcomp.compress(x, codec, seed=seed_of(codec))), arrcomp.decompress
 
     def compiled(self, codec: Codec) -> tuple[Callable[[Any], Compressed], Callable[[Compressed], Any]]:
         """How to do so with the framework's compiler."""
@@ -123,7 +130,10 @@ class Torch(Place):
 
         self.torch.compiler.reset()
         compress = self.torch.compile(
-            lambda x: arrcomp.torch.compress(x, codec), fullgraph=True, dynamic=False, backend="aot_eager"
+            lambda x: arrcomp.torch.compress(x, codec, seed=seed_of(codec)),
+            fullgraph=True,
+            dynamic=False,
+            backend="aot_eager",
         )
         decompress = self.torch.compile(arrcomp.torch.decompress, fullgraph=True, dynamic=False, backend="aot_eager")
         return compress, decompress
@@ -172,7 +182,8 @@ class Jax(Place):
     def compiled(self, codec: Codec) -> tuple[Callable[[Any], Compressed], Callable[[Compressed], Any]]:
         import arrcomp.jax
 
-        return self.jax.jit(lambda x: arrcomp.jax.compress(x, codec)), self.jax.jit(arrcomp.jax.decompress)
+        compress = self.jax.jit(lambda x: arrcomp.jax.compress(x, codec, seed=seed_of(codec)))
+        return compress, self.jax.jit(arrcomp.jax.decompress)
 
 
 class JaxCuda(Jax):

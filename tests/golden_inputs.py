@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arrcomp
+import checks
 
 Array = NDArray[Any]
 
@@ -103,6 +104,19 @@ GOLDEN: dict[str, Golden] = {
     "lossless_bool_mask": Golden(lambda: random_words(9000, 13) % np.uint64(5) == 0, arrcomp.Lossless()),
     "lossless_int8_groups_of_two": Golden(_groups_of_two, arrcomp.Lossless()),
     "lossless_uint8_empty": Golden(lambda: np.zeros((3, 0, 2), np.uint8), arrcomp.Lossless()),
+    "qsgd_float32_weights": Golden(lambda: weights(9000, 17), arrcomp.QSGD()),
+    "qsgd_float32_specials": Golden(_specials, arrcomp.QSGD(bits=5, bucket_size=100, norm="linf")),
+    "qsgd_bfloat16_gradients": Golden(
+        lambda: (weights(4500, 18) * np.float32(2.0**-120)).astype(ml_dtypes.bfloat16),
+        arrcomp.QSGD(bits=3, bucket_size=1000, rounding="stochastic", skip_incomplete=True),
+    ),
+    "qsgd_float16_signs": Golden(
+        lambda: weights(4321, 19).astype(np.float16), arrcomp.QSGD(bits=1, norm="linf", rounding="stochastic")
+    ),
+    "qsgd_float64_field": Golden(
+        lambda: smooth_integers(60 * 71).astype(np.float64).reshape(60, 71) * 2.0**-18,
+        arrcomp.QSGD(bits=8, bucket_size=17, norm="l2"),
+    ),
 }
 
 
@@ -119,7 +133,7 @@ def write() -> list[str]:
             path.unlink()
     lines = []
     for name, (make, codec) in GOLDEN.items():
-        stream = arrcomp.compress(make(), codec).to_bytes()
+        stream = checks.stream_of(make(), codec)
         path_of(name).write_bytes(stream)
         lines.append(f"{len(stream):6d} bytes  {name}")
     return lines

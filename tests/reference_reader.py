@@ -1,7 +1,8 @@
 """An independent reader of streams, written from native/FORMAT.md alone; clear rather than fast.
 
-`read_stream` gives the array, `describe` what the writer chose for each chunk. Both raise `ValueError` where section 5
-of the format speaks of corruption. Section numbers in this file are those of FORMAT.md.
+`read_stream` gives the array, `describe` what the writer chose for each chunk of a payload in groups. Both raise
+`ValueError` where section 6 of the format speaks of corruption. Section numbers here and in the parts that this reader
+imports are those of FORMAT.md.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import math
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
-import ml_dtypes
 import numpy as np
-import xxhash
 from numpy.typing import NDArray
 
+from reference_buckets import read_buckets
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
+from reference_stream import BUCKETS, Cursor, Element, read_header
 
 Array = NDArray[Any]
 
@@ -27,58 +28,6 @@ CARRYING_ROWS = 8
 TRANSFORMS = ("quantized", "integer", "exponent")
 CODERS = ("none", "packed", "entropy")
 MASKS = ("none", "blocks", "values")
-CODECS = {1: "lossless", 2: "error-bounded"}
-
-
-class Element(NamedTuple):
-    """A data type of section 2: a value of `dtype` is `parts` elements of `bits`."""
-
-    dtype: np.dtype[Any]
-    bits: int
-    parts: int
-    exponent: int
-    mantissa: int
-
-    @property
-    def unsigned(self) -> np.dtype[np.unsignedinteger[Any]]:
-        """The unsigned integer that holds an element's bits."""
-        return np.dtype(f"<u{self.bits // 8}")
-
-    @property
-    def quantizable(self) -> bool:
-        """Whether chunks may be quantized (3.4)."""
-        return self.exponent > 0 and self.bits >= 16
-
-    @property
-    def real(self) -> type[np.floating[Any]]:
-        """The arithmetic type of quantized chunks (3.4)."""
-        return np.float64 if self.bits == 64 else np.float32
-
-    @property
-    def word_bits(self) -> int:
-        """Bits of a word, W' (3.2)."""
-        return 64 if self.bits == 64 else 32
-
-
-# fmt: off
-NAMES = (
-    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz",
-    "float8_e4m3", "float8_e3m4", "float8_e8m0fnu", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "int4", "uint4",
-)
-EXPONENT_AND_MANTISSA = (
-    (5, 10), (8, 7), (8, 23), (11, 52), (8, 23), (11, 52), (4, 3), (5, 2), (4, 3), (5, 2), (4, 3), (4, 3), (3, 4),
-)
-# fmt: on
-
-
-def element_of(identifier: int) -> Element:
-    """The data type with this id."""
-    name = NAMES[identifier - 1]
-    dtype, parts = np.dtype(getattr(ml_dtypes, name, name)), 2 if name.startswith("complex") else 1
-    exponent, mantissa = EXPONENT_AND_MANTISSA[identifier - 10] if 10 <= identifier <= 22 else (0, 0)
-    return Element(dtype, 8 * dtype.itemsize // parts, parts, exponent, mantissa)
 
 
 @dataclass(frozen=True)
@@ -112,33 +61,6 @@ class Side:
     low: Array
     positions: Array
     values: Array
-
-
-class Cursor:
-    """Takes bytes from the front of `data`; none may be missing."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.position = 0
-
-    def take(self, nbytes: int) -> bytes:
-        """The next `nbytes` bytes."""
-        end = self.position + nbytes
-        if nbytes < 0 or end > len(self.data):
-            raise ValueError(f"{nbytes} bytes wanted at {self.position} of {len(self.data)}")
-        self.position = end
-        return self.data[end - nbytes : end]
-
-    def numbers(self, dtype: str, count: int, align: int = 1) -> Array:
-        """`count` numbers, passing over the padding after them up to a multiple of `align` bytes."""
-        found = np.frombuffer(self.take(np.dtype(dtype).itemsize * count), dtype)
-        self.take(-found.nbytes % align)
-        return found
-
-    def finish(self) -> None:
-        """Nothing may be left."""
-        if self.position != len(self.data):
-            raise ValueError(f"{len(self.data) - self.position} bytes left over")
 
 
 def read_bits(cursor: Cursor, widths: Sequence[int]) -> Array:
@@ -183,7 +105,7 @@ def read_exceptions(cursor: Cursor, count: int, elements: int, bits: int) -> tup
 
 
 def check_choices(chunk: Chunk, element: Element, bound: float, word_bits: int) -> None:
-    """Section 5, as far as the first four bytes of a chunk tell."""
+    """Section 6, as far as the first four bytes of a chunk tell."""
     if chunk.transform == "quantized" and not (element.quantizable and bound):
         raise ValueError(f"a quantized chunk of {element.dtype} with bound {bound}")
     if chunk.transform == "exponent" and (element.exponent == 0 or chunk.base is None):
@@ -348,43 +270,22 @@ def read_payload(data: bytes, n: int, element: Element) -> list[tuple[Chunk, Arr
     return found
 
 
-def read_header(data: bytes) -> tuple[Element, tuple[int, ...], bytes]:
-    """Element type, shape and payload of a stream (1)."""
-    cursor = Cursor(data)
-    magic, major, _minor, codec, dtype, dimensions, reserved, c, reserved2, p = struct.unpack(
-        "<4sBBBBBBHIQ", cursor.take(24)
-    )
-    if magic != b"ARRC" or reserved or reserved2 or not 1 <= dtype <= 28 or dimensions > 64:
-        raise ValueError(f"magic {magic!r}, reserved bytes, data type {dtype} or {dimensions} dimensions")
-    if major > 0 or codec not in CODECS:
-        raise ValueError(f"format {major}, codec {codec}: newer than this reader")
-    shape = tuple(cursor.numbers("<u8", dimensions).tolist())
-    if math.prod(shape) >= 1 << 60:
-        raise ValueError(f"shape {shape} is too large")
-    cursor.take(c)
-    if any(cursor.take(-c % 8)):
-        raise ValueError("padding is not zero")
-    payload = cursor.take(p)
-    checksum = int(cursor.numbers("<u8", 1)[0])
-    cursor.finish()
-    if checksum != xxhash.xxh3_64_intdigest(data[:-8]):
-        raise ValueError("the checksum is wrong")
-    return element_of(dtype), shape, payload
-
-
 def read_stream(data: bytes) -> Array:
     """The array of a stream.
 
     Raises:
         ValueError: the stream is corrupt, or newer than this reader.
     """
-    element, shape, payload = read_header(data)
-    chunks = read_payload(payload, math.prod(shape) * element.parts, element)
+    stream = read_header(data)
+    element = stream.element
+    if stream.codec == BUCKETS:
+        return read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
+    chunks = read_payload(stream.payload, stream.elements, element)
     bits = np.concatenate([np.zeros(0, element.unsigned), *(bits for _, bits in chunks)])
-    return bits.view(element.dtype).reshape(shape)
+    return bits.view(element.dtype).reshape(stream.shape)
 
 
 def describe(data: bytes) -> list[Chunk]:
-    """What the writer chose for each chunk of a stream; raises as `read_stream`."""
-    element, shape, payload = read_header(data)
-    return [chunk for chunk, _ in read_payload(payload, math.prod(shape) * element.parts, element)]
+    """What the writer chose for each chunk of a stream of codec 1 or 2; raises as `read_stream`."""
+    stream = read_header(data)
+    return [chunk for chunk, _ in read_payload(stream.payload, stream.elements, stream.element)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 import arrcomp
 import checks
 import reference_reader
-from arrcomp import CorruptStreamError, ErrorBounded, FormatVersionError, Lossless, UnknownCodecError
+from arrcomp import QSGD, CorruptStreamError, ErrorBounded, FormatVersionError, Lossless, UnknownCodecError
 from checks import Array
 
 SHAPE_OFFSET = 24
@@ -43,6 +44,10 @@ def _smooth() -> Array:
     return np.cumsum(np.random.default_rng(3).normal(0, 1, 1200))
 
 
+def _buckets_and_tail() -> Array:
+    return _weights(600).astype(checks.numpy_dtype("bfloat16"))
+
+
 SMALL: dict[str, Callable[[], bytes]] = {
     "entropy, shift, exceptions": lambda: checks.stream_of(_specials(), ErrorBounded(abs=1e-5)),
     "packed": lambda: checks.stream_of(_weights(700), ErrorBounded(abs=1e-3, speed="fast")),
@@ -56,6 +61,10 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "many chunks": lambda: checks.stream_of(np.zeros(20 * 4096, np.uint8), Lossless()),
     "empty": lambda: checks.stream_of(np.zeros((2, 0), np.float16), Lossless()),
     "bool": lambda: checks.stream_of(np.arange(600) % 5 == 0, Lossless()),
+    "buckets": lambda: checks.stream_of(_weights(700), QSGD()),
+    "buckets, norm, tail": lambda: checks.stream_of(_buckets_and_tail(), QSGD(bits=3, norm="l2", skip_incomplete=True)),
+    "buckets, float16": lambda: checks.stream_of(_weights(300).astype(np.float16), QSGD(bits=8, bucket_size=16)),
+    "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
 }
 
 
@@ -128,7 +137,7 @@ def test_altered_payloads_never_crash(small: bytes) -> None:
 def test_altered_payloads_are_read_as_the_format_says(small: bytes) -> None:
     start, end = checks.payload_span(small)
     rng = np.random.default_rng(5)
-    for _ in range(60):
+    for _ in range(60 if start < end else 0):
         body = bytearray(small[:end])
         for position in rng.integers(start, end, rng.integers(1, 3)):
             body[position] ^= int(rng.integers(1, 256))
@@ -231,8 +240,9 @@ def test_hostile_header_fields_are_refused(offset: int, layout: str, values: lis
     ],
     ids=str,
 )
-def test_hostile_shapes_are_refused(shape: tuple[int, ...]) -> None:
-    small = SMALL["packed"]()
+@pytest.mark.parametrize("name", ["packed", "buckets"])
+def test_hostile_shapes_are_refused(name: str, shape: tuple[int, ...]) -> None:
+    small = SMALL[name]()
     start, end = checks.payload_span(small)
     head = bytearray(small[:SHAPE_OFFSET])
     head[8] = len(shape)
@@ -271,7 +281,7 @@ def test_impossible_group_and_entry_sizes_are_refused(offset: int, values: list[
 
 def test_unknown_codecs_have_their_own_error() -> None:
     small = SMALL["packed"]()
-    for codec in (0, 3, 255):
+    for codec in (0, 4, 255):
         body = bytearray(small[: -checks.CHECKSUM_NBYTES])
         body[6] = codec
         with pytest.raises(UnknownCodecError):
@@ -306,9 +316,61 @@ def test_newer_minor_versions_are_tried() -> None:
     ],
 )
 def test_other_configurations_are_refused(text: bytes) -> None:
-    small = SMALL["packed"]()
-    start, end = checks.payload_span(small)
-    head = bytearray(small[: SHAPE_OFFSET + 8])
+    assert_refused(reconfigured(SMALL["packed"](), text))
+
+
+def reconfigured(stream: bytes, text: bytes) -> bytes:
+    """The stream of one dimension with another configuration."""
+    start, end = checks.payload_span(stream)
+    head = bytearray(stream[: SHAPE_OFFSET + 8])
     struct.pack_into("<H", head, 10, len(text))
-    body = bytes(head) + text + bytes(-(len(head) + len(text)) % 8) + small[start:end]
-    assert_refused(checks.seal(body))
+    return checks.seal(bytes(head) + text + bytes(-(len(head) + len(text)) % 8) + stream[start:end])
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"codec": "lossless"},
+        {"bits": 0},
+        {"bits": 3},
+        {"bits": 9},
+        {"bits": 4.0},
+        {"bits": True},
+        {"bits": "4"},
+        {"bits": None},
+        {"bucket_size": 15},
+        {"bucket_size": 100},
+        {"bucket_size": 512.5},
+        {"bucket_size": 2**40 + 1},
+        {"bucket_size": 2**64},
+        {"bucket_size": -(2**70)},
+        {"norm": "l2"},
+        {"norm": "L3"},
+        {"norm": 0},
+        {"rounding": "up"},
+        {"skip_incomplete": True},
+        {"skip_incomplete": 0},
+        {"seed": 7},
+    ],
+    ids=str,
+)
+def test_other_settings_of_buckets_are_refused(parameters: dict[str, Any]) -> None:
+    stream = reconfigured(SMALL["buckets"](), json.dumps({"codec": "qsgd"} | parameters).encode())
+    assert_refused(stream)
+    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
+        reference_reader.read_stream(stream)
+
+
+def test_settings_of_buckets_that_are_missing_have_their_defaults() -> None:
+    small = SMALL["buckets"]()
+    stream = reconfigured(small, b'{"codec":"qsgd"}')
+    checks.check_same_bits(checks.array_of(stream), checks.array_of(small))
+    checks.check_reference(stream, checks.array_of(small))
+
+
+def test_buckets_of_other_dtypes_are_refused() -> None:
+    small = SMALL["buckets"]()
+    for dtype in (1, 6, 7, 14, 16, 28):
+        body = bytearray(small[: -checks.CHECKSUM_NBYTES])
+        body[7] = dtype
+        assert_refused(checks.seal(body))

@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 import arrcomp
 import checks
 import fake_cupy
-from arrcomp import CorruptStreamError, DeviceUnavailableError, ErrorBounded, Lossless, _core
+from arrcomp import QSGD, CorruptStreamError, DeviceUnavailableError, ErrorBounded, Lossless, _core
 from capsules import CUDA, CUDA_MANAGED, READ_ONLY, Producer
 
 RNG = np.random.default_rng(11)
 X = RNG.normal(0, 1, (300, 40)).astype(np.float32)
 CODEC = ErrorBounded(rel=1e-3)
+RANDOM = QSGD(rounding="stochastic")
 EXAMPLE = Path(__file__).parents[1] / "examples" / "cupy_streams.py"
 
 
@@ -76,7 +77,7 @@ class Calls:
         return calls
 
 
-ARRAYS, STREAM, DEVICE = 3, 6, 7  # places of arguments
+ARRAYS, SEED, STREAM, DEVICE = 3, 5, -2, -1  # places of arguments
 
 
 @pytest.fixture
@@ -118,7 +119,7 @@ def test_arrays_come_back_as_such(cupy: Any, name: str) -> None:
     checks.check_same_bits(cupy.asnumpy(y), x)
 
 
-@pytest.mark.parametrize("codec", [Lossless(), CODEC, ErrorBounded(abs=1e-2, speed="fast")])
+@pytest.mark.parametrize("codec", [Lossless(), CODEC, ErrorBounded(abs=1e-2, speed="fast"), QSGD(bits=3)])
 @pytest.mark.parametrize("shape", [(), (1,), (0,), (2, 0, 3), (4096,), (70, 1001)])
 def test_the_stream_is_that_of_every_device(cupy: Any, codec: arrcomp.Codec, shape: tuple[int, ...]) -> None:
     x = RNG.normal(size=shape).astype(np.float32).reshape(shape)
@@ -385,6 +386,64 @@ def test_memory_that_overlaps_is_refused(cupy: Any) -> None:
     c = arrcomp.compress(cupy.asarray(X.reshape(-1)), out=memory)
     with pytest.raises(ValueError, match="out overlaps the compressed array"):
         arrcomp.decompress(c, out=x)
+
+
+# Random rounding and fixed rates
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32", "uint32", "int64", "uint64"])
+def test_seeds_are_numbers_or_arrays(cupy: Any, calls: Calls, dtype: str) -> None:
+    import arrcomp.cupy as ours
+
+    x = cupy.asarray(X)
+    expected = arrcomp.compress(X, RANDOM, seed=5).to_bytes()
+    assert ours.compress(x, RANDOM, seed=5).to_bytes() == expected
+    assert calls.encode[-1][SEED : SEED + 2] == (5, 0)
+    seed = cupy.asarray(np.array(5, dtype))
+    for c in (ours.compress(x, RANDOM, seed=seed), arrcomp.compress_many([x], RANDOM, seed=seed)[0]):
+        assert c.to_bytes() == expected
+    if dtype.startswith("int"):
+        minus = cupy.asarray(np.array(-5, dtype))
+        assert ours.compress(x, RANDOM, seed=minus).to_bytes() == arrcomp.compress(X, RANDOM, seed=2**64 - 5).to_bytes()
+
+
+def test_fixed_rates_and_their_seeds_never_wait(double: Any) -> None:
+    x, seed = double.asarray(X), double.asarray(np.array(3))
+    waits = double.Stream.waits
+    made = [
+        arrcomp.compress(x, RANDOM, seed=seed),
+        arrcomp.compress(x, RANDOM, seed=4, out=double.empty(10**6, np.uint8)),
+        *arrcomp.compress_many([x, x[:3]], RANDOM, seed=seed),
+    ]
+    for c in made:
+        assert c.payload.length is None
+        assert c.payload.buffer.size == c.payload.nbytes == c.spec.capacity
+        assert c.ratio > 1
+        assert c.trim().nbytes == c.nbytes
+        arrcomp.decompress(c)
+    assert double.Stream.waits == waits
+
+
+@pytest.mark.parametrize(
+    ("seed", "message"),
+    [
+        (lambda cupy: cupy.asarray(np.array(1.5)), r"seed is an array float64\[\]; an integer"),
+        (lambda cupy: cupy.asarray(np.array(True)), r"seed is an array bool\[\]; an integer"),
+        (lambda cupy: np.array(3), r"seed is a ndarray; an integer, or a cupy\.ndarray"),
+        (lambda cupy: 1.5, r"seed=1\.5"),
+        (lambda cupy: None, "seed=None"),
+    ],
+)
+def test_what_is_no_seed_is_refused(cupy: Any, seed: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        arrcomp.compress(cupy.asarray(X), RANDOM, seed=seed(cupy))
+
+
+def test_a_seed_elsewhere_is_refused(cupy: Any) -> None:
+    with other_device(cupy):
+        seed = cupy.asarray(np.array(3))
+    with pytest.raises(TypeError, match="seed is on cuda:1; an integer, or an array on cuda:0"):
+        arrcomp.compress(cupy.asarray(X), RANDOM, seed=seed)
 
 
 # Payloads from elsewhere

@@ -12,7 +12,8 @@ import pytest
 TESTS = Path(__file__).resolve().parent / "native"
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
-CPU_SOURCES = ["codecs/rans_tables.cpp", "cpu/driver.cpp", "cpu/select.cpp", "cpu/plain.cpp"]
+CPU_SOURCES = ["codecs/rans_tables.cpp", "cpu/buckets.cpp", "cpu/driver.cpp", "cpu/select.cpp", "cpu/plain.cpp"]
+PROGRAMS = ["emulated_kernels", "emulated_buckets"]
 
 # Device code reads the same bytes as integers of several widths.
 KERNEL_FLAGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fno-strict-aliasing"]
@@ -49,9 +50,10 @@ def cpu_objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.mark.parametrize("build", BUILDS)
-def test_kernels_agree_with_the_cpu(build: str, cpu_objects: list[Path], tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_agree_with_the_cpu(name: str, build: str, cpu_objects: list[Path], tmp_path: Path) -> None:
     flags, orders = BUILDS[build]
-    program = tmp_path / "emulated_kernels"
-    source = TESTS / "emulated_kernels.cpp"
+    program = tmp_path / name
+    source = TESTS / f"{name}.cpp"
     run([*compiler(), *FLAGS, *KERNEL_FLAGS, *flags, source, *cpu_objects, "-pthread", "-o", program])
     run([program, str(orders)])

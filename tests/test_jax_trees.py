@@ -169,6 +169,10 @@ REFUSED: dict[str, tuple[tuple[str, list[Any], list[Any]], dict[str, Any]]] = {
     "array 0 has 40 bytes, not 44": (ENCODE, {"counts": np.array([11], np.int64)}),
     "array 0 has 40 bytes, not 36": (DECODE, {"counts": np.array([9], np.int64)}),
     "array 0 has XLA's element type": (ENCODE, {"dtype_id": 10}),
+    "dtype_id=3: not one that codec_id=2 takes": (
+        ENCODE,
+        {"codec_id": 2, "parameters": np.array([1.0, 1.0, 0.0]), "dtype_id": 3},
+    ),
     "1 operands, not 2": (ENCODE, {"counts": np.array([10, 10], np.int64)}),
     "bytes for a payload": (("arrcomp_encode", [FLOATS], [jax.ShapeDtypeStruct((50,), np.uint8), LENGTH]), {}),
     "2 results, not 3": (("arrcomp_decode", [BYTES, BYTES, PAIR], [ARRAY, STATUS]), {"counts": np.array([10, 10])}),

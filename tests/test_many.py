@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import arrcomp
 import checks
-from arrcomp import ErrorBounded, Lossless, _core
+from arrcomp import QSGD, ErrorBounded, Lossless, _core
 
 RNG = np.random.default_rng(11)
 CODEC = ErrorBounded(abs=1e-3)
@@ -122,6 +122,22 @@ def test_other_dtypes_take_the_other_codec() -> None:
     assert codecs == [Lossless(speed="fast"), CODEC, Lossless(speed="fast")]
     with pytest.raises(TypeError, match="dtype int64: ErrorBounded takes float16"):
         arrcomp.compress_many(tree, CODEC, otherwise=CODEC)
+
+
+def test_one_seed_is_for_all_arrays_that_need_one() -> None:
+    codec = QSGD(rounding="stochastic")
+    tree: dict[str, Any] = {"weight": normal(50, 70), "half": normal(300).astype(np.float16), "step": np.arange(3)}
+    small = arrcomp.compress_many(tree, codec, seed=5)
+    for key, x in tree.items():
+        alone = arrcomp.compress(x, codec if x.dtype.kind == "f" else Lossless(), seed=5)
+        assert small[key].to_bytes() == alone.to_bytes()
+    assert small["weight"].to_bytes() != arrcomp.compress_many(tree, codec, seed=6)["weight"].to_bytes()
+    with pytest.raises(TypeError, match="seed=None"):
+        arrcomp.compress_many(tree, codec)
+    with pytest.raises(ValueError, match="seed=-1"):
+        arrcomp.compress_many(tree, codec, seed=-1)
+    integers = arrcomp.compress_many([np.arange(3)], codec)  # no array takes the codec
+    assert integers[0].codec == Lossless()
 
 
 def test_one_corrupt_payload_is_found() -> None:

@@ -261,7 +261,7 @@ def test_several_tensors_take_one_call(spy: Spy) -> None:
     adapter = arrcomp.torch.functions.ADAPTER
     specs = [arrcomp.compress(x, BOUNDED).spec for x in xs]
     spy.calls.clear()
-    payloads = adapter.compress(xs, specs, None, 0)
+    payloads = adapter.compress(xs, specs, None, 0, None)
     arrays = adapter.decompress(payloads, specs, None, 0)
     assert [len(call) for call in spy.calls] == [3, 3]
     for x, payload, y in zip(xs, payloads, arrays, strict=True):
@@ -279,8 +279,9 @@ def test_payloads_have_memory_of_their_size() -> None:
 
 def test_what_follows_a_payload_is_zero() -> None:
     x = torch.randn(30_000)
-    payloads, lengths = ops.encode([x, x[:10]], BOUNDED.id, BOUNDED.core_parameters())
-    first, second = payloads.split(kernels.places([x, x[:10]]))
+    coding = (BOUNDED.id, BOUNDED.core_parameters())
+    payloads, lengths = ops.encode([x, x[:10]], *coding)
+    first, second = payloads.split(kernels.places([x, x[:10]], *coding))
     for room, length in zip((first, second), lengths.tolist(), strict=True):
         assert 0 < length < room.numel()
         assert not room[length:].any()

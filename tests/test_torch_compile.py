@@ -62,7 +62,7 @@ _BYTES, _LENGTHS = ops.encode([_X], *CODING)
 _TRIMMED = arrcomp.compress(_X, BOUNDED).payload.buffer
 OPERATORS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "encode": (ops.encode, ([_X], *CODING)),
-    "encode, strided": (ops.encode, ([_X.T[::2]], *CODING, 1)),
+    "encode, strided": (ops.encode, ([_X.T[::2]], *CODING, 0, None, 1)),
     "encode, several": (ops.encode, ([_X, _X[:0], _X[:5]], *CODING)),
     "encode_trimmed": (ops.encode_trimmed, ([_X, _X.T], *CODING)),
     "encode_out": (ops.encode_out, ([_X], [torch.zeros(20_000, dtype=torch.uint8)], *CODING)),
@@ -74,7 +74,7 @@ OPERATORS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "decode_out": (ops.decode_out, ([_BYTES], [_LENGTHS], [torch.zeros(64, 32)], *CODING)),
     "roundtrip": (ops.roundtrip, (_X, *CODING)),
     "roundtrip, with a gradient": (ops.roundtrip, (_X.clone().requires_grad_(), *CODING)),
-    "roundtrip, strided": (ops.roundtrip, (_X.T, *CODING, 1)),
+    "roundtrip, strided": (ops.roundtrip, (_X.T, *CODING, 0, None, 1)),
     "roundtrip, complex": (ops.roundtrip, (torch.complex(_X, _X), Lossless.id, [0.0])),
     "roundtrip, integers": (ops.roundtrip, (torch.arange(50), Lossless.id, [0.0])),
 }
@@ -90,7 +90,10 @@ def test_operators_are_what_their_schemas_say(name: str) -> None:
 @pytest.mark.parametrize("elements", [0, 1, 4096, 4097, 2_000_000])
 def test_symbolic_sizes_are_the_real_ones(dtype: str, elements: int) -> None:
     x = torch.zeros(elements, dtype=getattr(torch, dtype))
-    assert tensors.places([x]) == [arrcomp.max_compressed_size(x)]
+    coding, needed = tensors.coding_of(Lossless()), arrcomp.max_compressed_size(x)
+    assert tensors.places([x], *coding) == [needed]
+    elements *= 1 + x.is_complex()
+    assert sum(tensors._term(elements, *term) for term in tensors._capacity_terms(*coding, dtype)) == needed
 
 
 # torch.compile

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import arrcomp
-from arrcomp import CorruptStreamError, ErrorBounded, Lossless, _core
+from arrcomp import QSGD, CorruptStreamError, ErrorBounded, Lossless, _core
 
 torch = pytest.importorskip("torch")
 
@@ -19,6 +19,7 @@ from arrcomp.torch import ops
 
 BOUNDED = ErrorBounded(abs=1e-2)
 RELATIVE = ErrorBounded(rel=1e-2)  # reads the array twice
+RANDOM = QSGD(rounding="stochastic")
 CODING = (BOUNDED.id, BOUNDED.core_parameters())
 
 
@@ -46,7 +47,7 @@ def allocations() -> int:
     return int(torch.cuda.memory_stats()["allocation.all.allocated"])
 
 
-@pytest.mark.parametrize("codec", [Lossless(), BOUNDED, RELATIVE, ErrorBounded(pointwise=1e-2)], ids=repr)
+@pytest.mark.parametrize("codec", [Lossless(), BOUNDED, RELATIVE, ErrorBounded(pointwise=1e-2), QSGD()], ids=repr)
 @pytest.mark.parametrize("elements", [0, 1, 5000, 3_000_000])
 def test_the_gpu_writes_the_cpu_s_bytes(codec: arrcomp.Codec, elements: int) -> None:
     x = tensor(elements)
@@ -72,7 +73,7 @@ def test_other_layouts_come_back() -> None:
 def test_nothing_waits() -> None:
     xs = [tensor(100, 100), tensor(5)]
     with torch.no_grad():
-        for codec in (Lossless(), BOUNDED, RELATIVE):
+        for codec in (Lossless(), BOUNDED, RELATIVE, QSGD()):
             arrcomp.torch.decompress(arrcomp.torch.compress(xs[0], codec))
             arrcomp.torch.roundtrip(xs[0], codec)
             arrcomp.decompress_many(arrcomp.compress_many(xs, codec))
@@ -146,6 +147,49 @@ def test_graphs_capture_everything(codec: arrcomp.Codec) -> None:
         assert arrcomp.Compressed(c.spec, c.payload.copy()).to_bytes() == expected.to_bytes()
         assert torch.equal(y, arrcomp.decompress(expected))
         assert torch.equal(z, y)
+
+
+@pytest.mark.parametrize("elements", [0, 1, 5000, 3_000_000])
+def test_a_seed_gives_the_cpu_s_bytes(elements: int) -> None:
+    x = tensor(elements)
+    host = arrcomp.torch.compress(x.cpu(), RANDOM, seed=5)
+    for seed in (5, torch.tensor(5, device="cuda"), torch.tensor([5], dtype=torch.int32, device="cuda")):
+        c = arrcomp.torch.compress(x, RANDOM, seed=seed)
+        assert c.to_bytes() == host.to_bytes()
+        assert torch.equal(arrcomp.torch.roundtrip(x, RANDOM, seed=seed), arrcomp.torch.decompress(c))
+    with pytest.raises(TypeError, match="seed is on cpu; an integer, or a tensor on cuda:0"):
+        arrcomp.torch.compress(x, RANDOM, seed=torch.tensor(5))
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+def test_fixed_rates_never_wait() -> None:
+    xs, seed = [tensor(100, 100), tensor(5)], torch.tensor(5, device="cuda")
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        made = [arrcomp.torch.compress(xs[0], RANDOM, seed=seed), *arrcomp.compress_many(xs, RANDOM, seed=seed)]
+        for c in made:
+            assert c.payload.length is None
+            assert c.payload.buffer.numel() == c.payload.nbytes == c.spec.capacity
+            assert c.ratio > 0
+            c.trim()
+            arrcomp.torch.decompress(c)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_each_replay_of_a_graph_has_another_seed() -> None:
+    x, seed = tensor(200, 100), torch.tensor(0, device="cuda")
+    arrcomp.torch.roundtrip(x, RANDOM, seed=seed)  # what is made once is made
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        c = arrcomp.torch.compress(x, RANDOM, seed=seed)
+        y = arrcomp.torch.roundtrip(x, RANDOM, seed=seed)
+        seed += 1
+    for number in range(3):
+        graph.replay()
+        expected = arrcomp.compress(x, RANDOM, seed=number)
+        assert arrcomp.Compressed(c.spec, c.payload.copy()).to_bytes() == expected.to_bytes()
+        assert torch.equal(y, arrcomp.decompress(expected))
 
 
 def test_work_goes_to_the_current_stream() -> None:

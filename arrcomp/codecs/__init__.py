@@ -3,6 +3,7 @@
 from .base import Codec
 from .error_bounded import ErrorBounded
 from .lossless import Lossless
+from .qsgd import QSGD
 from .registry import codec_from_config, codec_from_id, codecs
 
-__all__ = ["Codec", "ErrorBounded", "Lossless", "codec_from_config", "codec_from_id", "codecs"]
+__all__ = ["QSGD", "Codec", "ErrorBounded", "Lossless", "codec_from_config", "codec_from_id", "codecs"]

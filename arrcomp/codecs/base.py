@@ -3,7 +3,7 @@
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar
 
@@ -21,11 +21,18 @@ class Codec(ABC):
         name: what configurations and the command line call it.
         id: the number that stands for it in a stream.
         dtypes: names of the data types it takes; None for all of the format.
+        fixed_rate: whether the payload's length follows from dtype and shape alone.
     """
 
     name: ClassVar[str]
     id: ClassVar[int]
     dtypes: ClassVar[tuple[str, ...] | None]
+    fixed_rate: ClassVar[bool] = False
+
+    @property
+    def needs_seed(self) -> bool:
+        """Whether it rounds at random, so that `compress` takes a seed."""
+        return False
 
     @abstractmethod
     def core_parameters(self) -> tuple[float, ...]:
@@ -96,9 +103,10 @@ def checked_real(name: str, value: Any, allowed: str) -> float:
     return number
 
 
-def check_speed(speed: Any) -> None:
-    """Raise unless `speed` is one of SPEEDS."""
-    if not isinstance(speed, str):
-        raise TypeError(f"speed={speed!r} is a {type(speed).__name__}; 'default' or 'fast' is allowed")
-    if speed not in SPEEDS:
-        raise ValueError(f"speed={speed!r}: 'default' or 'fast' is allowed")
+def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
+    """Raise unless `value` is one of these."""
+    shown = " or ".join(map(repr, allowed))
+    if not isinstance(value, str):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; {shown} is allowed")
+    if value not in allowed:
+        raise ValueError(f"{name}={value!r}: {shown} is allowed")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .base import Codec, check_speed, checked_real
+from .base import SPEEDS, Codec, check_choice, checked_real
 
 _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
 
@@ -62,7 +62,7 @@ class ErrorBounded(Codec):
             if name == "pointwise" and number >= 1:
                 raise ValueError(f"{name}={value!r}: {allowed} is allowed")
             object.__setattr__(self, name, number)
-        check_speed(self.speed)
+        check_choice("speed", self.speed, SPEEDS)
 
     def core_parameters(self) -> tuple[float, ...]:
         for name, kind in _BOUNDS.items():

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .base import Codec, check_speed
+from .base import SPEEDS, Codec, check_choice
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -32,7 +32,7 @@ class Lossless(Codec):
     speed: Literal["default", "fast"] = "default"
 
     def __post_init__(self) -> None:
-        check_speed(self.speed)
+        check_choice("speed", self.speed, SPEEDS)
 
     def core_parameters(self) -> tuple[float, ...]:
         return (float(self.speed == "fast"),)

@@ -7,15 +7,16 @@ from ..errors import UnknownCodecError
 from .base import Codec
 from .error_bounded import ErrorBounded
 from .lossless import Lossless
+from .qsgd import QSGD
 
-_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded)
+_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD)
 
 
 def codecs() -> dict[str, type[Codec]]:
     """All codecs by name.
 
     >>> list(codecs())
-    ['lossless', 'error-bounded']
+    ['lossless', 'error-bounded', 'qsgd']
     """
     return {codec.name: codec for codec in _CODECS}
 

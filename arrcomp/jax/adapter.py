@@ -32,9 +32,9 @@ def check_concrete(x: Any, context: str) -> None:
         raise jax.errors.ConcretizationTypeError(x, f"{context}: {_LATER}.")
 
 
-def length_of(nbytes: int) -> Bytes:
-    """A payload's length as JAX can hold it without jax_enable_x64: uint32[2], a little-endian uint64."""
-    return np.array([nbytes], "<u8").view(np.uint32)
+def uint64_pair(number: int) -> Any:
+    """A length or a seed as JAX can hold it without jax_enable_x64: uint32[2], a little-endian uint64."""
+    return np.array([number], "<u8").view(np.uint32)
 
 
 def has_cuda() -> bool:
@@ -61,6 +61,27 @@ def single_device(x: Any) -> jax.Device:
     (device,) = devices
     cuda.platform(device.platform)
     return device
+
+
+def seed_operand(seed: Any) -> Any:
+    """A seed as `ops.encode` takes it.
+
+    Args:
+        seed: None, an integer from 0 to 2^64 - 1, or an array of JAX or NumPy.
+
+    Raises:
+        TypeError: it is another array than an integer without dimensions.
+    """
+    if seed is None or isinstance(seed, int):
+        return None if seed is None else uint64_pair(seed)
+    if not isinstance(seed, (jax.Array, np.ndarray)):
+        raise TypeError(f"seed is a {type(seed).__name__}; an integer, or one of JAX's arrays, is allowed")
+    if jax.numpy.issubdtype(seed.dtype, jax.numpy.integer) and seed.ndim == 0:
+        return seed if isinstance(seed, jax.Array) else uint64_pair(int(seed) % (1 << 64))
+    raise TypeError(
+        f"seed is an array {seed.dtype}{list(seed.shape)}; an integer without dimensions is allowed (of a random key: "
+        "jax.random.bits(key))"
+    )
 
 
 class SharedLength(NamedTuple):
@@ -99,7 +120,7 @@ class JaxAdapter:
         return _supported(x.dtype, _CONFIG.jax_enable_x64), x.shape
 
     def compress(
-        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:
         if out is not None:
             raise TypeError("out is given; JAX's arrays cannot be written to, None is allowed")
@@ -107,7 +128,9 @@ class JaxAdapter:
         for x in xs:
             if not is_traced(x):
                 single_device(x)
-        buffers, lengths = ops.encode(list(xs), tuple(specs), threads)
+        buffers, lengths = ops.encode(list(xs), tuple(specs), threads, seed_operand(seed))
+        if specs[0].codec.fixed_rate:
+            return [Payload(self, buffer, trusted=True) for buffer in buffers]
         return [Payload(self, buffer, _part(lengths, i), trusted=True) for i, buffer in enumerate(buffers)]
 
     def decompress(
@@ -117,9 +140,11 @@ class JaxAdapter:
             raise TypeError("out is given; JAX's arrays cannot be written to, like= is allowed instead")
         _supported(specs[0].dtype.numpy, _CONFIG.jax_enable_x64)
         _check_not_batched(payloads)
-        if self._better_on_host(payloads):
+        whole = specs[0].codec.fixed_rate and all(p.trusted and p.length is None for p in payloads)
+        if not whole and self._better_on_host(payloads):
             return self._decode_on_host(payloads, specs, threads)
-        arrays, status = ops.decode([p.buffer for p in payloads], _lengths(payloads), tuple(specs), threads)
+        lengths = [] if whole else _lengths(payloads)
+        arrays, status = ops.decode([p.buffer for p in payloads], lengths, tuple(specs), threads)
         if not is_traced(status) and not all(p.trusted for p in payloads) and int(status) != 0:
             raise CorruptStreamError("payload: not one of this data type and number of elements")
         restored: list[Any] = arrays
@@ -147,7 +172,7 @@ class JaxAdapter:
             return jax.device_put(data, device), None
         buffer = np.zeros(ops.rounded_nbytes(data.size), np.uint8)
         buffer[: data.size] = data
-        return jax.device_put(buffer, device), jax.device_put(length_of(data.size), device)
+        return jax.device_put(buffer, device), jax.device_put(uint64_pair(data.size), device)
 
     def from_dlpack(self, x: Any) -> Any:
         return jax.dlpack.from_dlpack(x)
@@ -225,7 +250,7 @@ def _part(lengths: jax.Array, index: int) -> Any:
 
 def _lengths(payloads: Sequence[Payload]) -> list[Any]:
     """The payloads' lengths as few arrays: a single one if the payloads are all that were made together, in order."""
-    given = [length_of(p.buffer.shape[0]) if p.length is None else p.length for p in payloads]
+    given = [uint64_pair(p.buffer.shape[0]) if p.length is None else p.length for p in payloads]
     return [given[0].all] if _are_all(given) else [own_length(length) for length in given]
 
 

@@ -7,21 +7,23 @@ import numpy as np
 
 from .. import arrays
 from ..codecs import Codec
-from ..compress import checked_codec, compress_with, spec_of
+from ..compress import checked_codec, checked_seed, compress_with, spec_of
 from ..compressed import Compressed
 from ..machine import thread_count
 from ..payload import Payload
 from . import ops
-from .adapter import ADAPTER, check_hashable, is_traced, length_of, single_device
+from .adapter import ADAPTER, check_hashable, is_traced, seed_operand, single_device, uint64_pair
 
 
-def compress(x: jax.Array, codec: Codec | None = None, *, threads: int | None = None) -> Compressed:
+def compress(x: jax.Array, codec: Codec | None = None, *, threads: int | None = None, seed: Any = None) -> Compressed:
     """Compress an array; usable inside `jax.jit`, `jax.vmap`, `jax.grad`, `jax.shard_map` and `jax.lax.scan`.
 
     The result is a pytree: its leaves are a buffer, uint8[at least the longest payload], and the payload's length,
-    uint32[2] (a little-endian uint64); codec, dtype and shape are static. Its bytes are those of every framework.
+    uint32[2] (a little-endian uint64); codec, dtype and shape are static. Its bytes are those of every framework. The
+    payload of a fixed-rate codec is all of its buffer, which is then the only leaf.
 
-    Under `jax.vmap` each item is compressed for itself, and the leaves get the batch's dimension. Gradients stop here,
+    Under `jax.vmap` each item is compressed for itself, and the leaves get the batch's dimension; a batch of seeds
+    gives each item its own, else all have the same. Gradients stop here,
     as at any conversion to integers; `roundtrip` lets them pass. An array that is sharded over devices is compressed
     where it lies inside `jax.shard_map`; under `jax.jit` alone XLA gathers it first.
 
@@ -29,13 +31,18 @@ def compress(x: jax.Array, codec: Codec | None = None, *, threads: int | None = 
         x: an array of any shape, and a dtype that the codec takes.
         codec: what to keep; None for `Lossless()`. Static: another one compiles anew.
         threads: how many to use on the CPU; None for all cores that the process may use.
+        seed: of a codec that draws random numbers; others ignore it. An integer from 0 to 2^64 - 1, or one of JAX's
+            arrays of one integer without dimensions, traced or not, whose value is read when the program runs (without
+            its sign, as 64 bits): neither traces or compiles anew. Integers that are arguments of a jitted function
+            become 32-bit ones there, unless they are NumPy's or JAX's.
 
     Returns:
         The compressed array, on the device of `x`. Nothing waits.
 
     Raises:
         TypeError: `x` is not one of JAX's arrays, is spread over several devices, or has a dtype that the codec does
-            not take; or `codec` is not one, or not hashable.
+            not take; or `codec` is not one, or not hashable; or it needs a seed, and `seed` is none.
+        ValueError: `seed` is negative or too large.
         DeviceUnavailableError: `x` is on a device that is neither the CPU nor CUDA.
 
     >>> import jax, arrcomp.jax
@@ -45,7 +52,7 @@ def compress(x: jax.Array, codec: Codec | None = None, *, threads: int | None = 
     ((10000,), True)
     """
     codec = checked_codec(codec)
-    return compress_with(ADAPTER, _checked_array(x), codec, None, thread_count(threads))
+    return compress_with(ADAPTER, _checked_array(x), codec, None, thread_count(threads), checked_seed(codec, seed))
 
 
 def decompress(c: Compressed, *, threads: int | None = None) -> jax.Array:
@@ -73,7 +80,7 @@ def decompress(c: Compressed, *, threads: int | None = None) -> jax.Array:
     return array
 
 
-def roundtrip(x: jax.Array, codec: Codec | None = None) -> jax.Array:
+def roundtrip(x: jax.Array, codec: Codec | None = None, *, seed: Any = None) -> jax.Array:
     """What comes back of an array when it is compressed: `decompress(compress(x))`, with a straight-through gradient.
 
     The gradient passes unchanged, as if nothing had been lost. Compiled into a program it needs no second array: it
@@ -82,12 +89,13 @@ def roundtrip(x: jax.Array, codec: Codec | None = None) -> jax.Array:
     Args:
         x: an array of any shape, and a dtype that the codec takes.
         codec: what to keep; None for `Lossless()`. Static: another one compiles anew.
+        seed: as of `compress`.
 
     Returns:
         An array of the same shape and dtype, on the device of `x`.
 
     Raises:
-        TypeError, DeviceUnavailableError: as `compress`.
+        TypeError, ValueError, DeviceUnavailableError: as `compress`.
 
     >>> import jax, arrcomp.jax
     >>> coarse = lambda x: arrcomp.jax.roundtrip(x, arrcomp.ErrorBounded(abs=0.25)).sum()
@@ -99,7 +107,7 @@ def roundtrip(x: jax.Array, codec: Codec | None = None) -> jax.Array:
     spec_of(ADAPTER, _checked_array(x), codec)
     if not is_traced(x):
         single_device(x)
-    result: jax.Array = ops.roundtrip(x, codec)
+    result: jax.Array = ops.roundtrip(x, seed_operand(checked_seed(codec, seed)), codec)
     return result
 
 
@@ -111,7 +119,7 @@ def _payload_of_jax(c: Compressed) -> Payload:
         return c.payload.moved(ADAPTER, ADAPTER.home(probe))
     c.verify()  # a compiled program has no exceptions
     data = c.payload.to_host()
-    return Payload(ADAPTER, data, length_of(data.size), trusted=True)
+    return Payload(ADAPTER, data, uint64_pair(data.size), trusted=True)
 
 
 def _checked_array(x: Any) -> jax.Array:

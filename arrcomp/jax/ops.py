@@ -34,19 +34,24 @@ def rounded_nbytes(nbytes: int) -> int:
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
-def encode(xs: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0) -> tuple[list[jax.Array], jax.Array]:
+def encode(
+    xs: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0, seed: Any = None
+) -> tuple[list[jax.Array], jax.Array]:
     """Payloads of arrays. No gradient passes.
 
     Args:
         xs: the arrays.
         specs: of each; all have one codec and one dtype.
         threads: on the CPU; 0 for all cores.
+        seed: for all arrays: an array of one integer, or uint32[2], a little-endian uint64; None where the codec needs
+            none.
 
     Returns:
         For each array a buffer, uint8[spec.capacity], at whose start the payload is; and the payloads' lengths,
         uint32[arrays, 2], or of a single one uint32[2]: each pair is a little-endian uint64.
     """
-    operands = _varying_alike([_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)])
+    stored = [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
+    operands = _varying_alike([*stored, *_seed_operand(seed)])
     buffers = [_struct((spec.capacity,), jnp.uint8) for spec in specs]
     lengths = _struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
     *made, length = _call("arrcomp_encode", operands, [*buffers, lengths], specs, threads)
@@ -61,7 +66,8 @@ def decode(
 
     Args:
         buffers: uint8 of any size, at whose start the payloads are.
-        lengths: of the payloads in order, each for one or for several of them, as `encode` gives them.
+        lengths: of the payloads in order, each for one or for several of them, as `encode` gives them; none where they
+            are all of their buffers, which only those of a fixed-rate codec can be.
         specs: of each array; all have one codec and one dtype.
         threads: on the CPU; 0 for all cores.
 
@@ -82,20 +88,23 @@ def row(x: jax.Array, index: int) -> jax.Array:
     return part
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def _straight_through(x: jax.Array, codec: Codec) -> jax.Array:
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _straight_through(x: jax.Array, seed: Any, codec: Codec) -> jax.Array:
     spec = Spec(codec, dtypes.by_numpy(x.dtype), x.shape)
-    operand = _stored(x, spec.dtype)
-    (made,) = _call("arrcomp_roundtrip", [operand], [_struct(operand.shape, operand.dtype)], (spec,), 0, {0: 0})
+    stored = _stored(x, spec.dtype)
+    operands = _varying_alike([stored, *_seed_operand(seed)])
+    (made,) = _call("arrcomp_roundtrip", operands, [_struct(stored.shape, stored.dtype)], (spec,), 0, {0: 0})
     return _restored(made, spec.dtype)
 
 
 _straight_through.defvjp(
-    lambda x, codec: (_straight_through(x, codec), None), lambda codec, residuals, gradient: (gradient,)
+    lambda x, seed, codec: (_straight_through(x, seed, codec), None),
+    lambda codec, residuals, gradient: (gradient, None),
 )
 
-# What comes back of an array when it is compressed with a codec that takes its dtype. Gradients pass unchanged.
-roundtrip = jax.jit(_straight_through, static_argnums=1)
+# What comes back of an array when it is compressed with a codec that takes its dtype. Gradients pass unchanged. The
+# seed is as `encode` takes it.
+roundtrip = jax.jit(_straight_through, static_argnums=2)
 
 
 def _call(
@@ -116,6 +125,21 @@ def _call(
         threads=threads,
     )
     return [_vary(result, _varying_axes(operands)) for result in made]
+
+
+def _seed_operand(seed: Any) -> list[jax.Array]:
+    """A seed as calls take it, uint32[2]: so the 64-bit types that JAX may lack are not needed."""
+    if seed is None or seed.ndim == 1:
+        return [] if seed is None else [jnp.asarray(seed)]
+    if seed.dtype.itemsize == 8:
+        return [lax.bitcast_convert_type(seed, jnp.uint32)]
+    if jnp.issubdtype(seed.dtype, jnp.unsignedinteger):
+        low = seed.astype(jnp.uint32)
+        words = [low, jnp.zeros((), jnp.uint32)]
+    else:
+        signed = seed.astype(jnp.int32)
+        words = [lax.bitcast_convert_type(part, jnp.uint32) for part in (signed, signed >> 31)]
+    return [jnp.stack(_varying_alike(words))]
 
 
 def _padded(buffer: jax.Array) -> jax.Array:

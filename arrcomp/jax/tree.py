@@ -1,4 +1,7 @@
-"""`Compressed` as a pytree: payload and length are its leaves, codec, dtype and shape are static."""
+"""`Compressed` as a pytree: payload and length are its leaves, codec, dtype and shape are static.
+
+The payload of a fixed-rate codec is the only leaf.
+"""
 
 from typing import Any
 
@@ -8,7 +11,7 @@ import numpy as np
 from ..compressed import Compressed
 from ..payload import Payload
 from ..spec import Spec
-from .adapter import ADAPTER, length_of, own_length
+from .adapter import ADAPTER, own_length, uint64_pair
 
 _KEYS = (jax.tree_util.GetAttrKey("buffer"), jax.tree_util.GetAttrKey("length"))
 
@@ -17,13 +20,22 @@ def _flatten(c: Compressed) -> tuple[tuple[Any, Any], Spec]:
     payload = c.payload
     # What comes out of the leaves is not doubted again: a compiled program has no exceptions.
     c.verify()
+    if c.codec.fixed_rate:
+        return (_whole(payload), None), c.spec
     if payload.adapter is not ADAPTER:
         data = payload.to_host()
-        return (data, length_of(data.size)), c.spec
+        return (data, uint64_pair(data.size)), c.spec
     buffer, length = payload.buffer, own_length(payload.length)
     if length is None and isinstance(buffer, (jax.Array, np.ndarray)):
-        length = length_of(buffer.size)
+        length = uint64_pair(buffer.size)
     return (buffer, length), c.spec
+
+
+def _whole(payload: Payload) -> Any:
+    """The buffer of a payload that is all of it."""
+    if payload.adapter is not ADAPTER:
+        return payload.to_host()
+    return payload.buffer if payload.length is None else payload.trimmed_view()
 
 
 def _flatten_with_keys(c: Compressed) -> tuple[tuple[tuple[Any, Any], tuple[Any, Any]], Spec]:

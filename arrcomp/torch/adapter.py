@@ -18,9 +18,10 @@ from ..errors import DeviceUnavailableError
 from ..payload import Payload
 from ..spec import Spec
 from . import ops, pickling
-from .tensors import dtype_of, places, type_named
+from .tensors import capacity, coding_of, dtype_of, places, type_named
 
 _CPU = Home("torch")
+_INTEGERS = [getattr(torch, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 
 
 class TorchAdapter:
@@ -40,14 +41,16 @@ class TorchAdapter:
         return dtype_of(x), tuple(x.shape)
 
     def compress(
-        self, xs: Sequence[Tensor], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self, xs: Sequence[Tensor], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:
         xs = [_plain(x) for x in xs]
-        codec = specs[0].codec
-        coding = (codec.id, codec.core_parameters(), threads)
+        is_fixed, codec = specs[0].codec.fixed_rate, coding_of(specs[0].codec)
+        coding = (*codec, *seed_arguments(seed, xs[0]), threads)
         if out is not None:
             buffers = [_bytes_to_fill(buffer, x) for buffer, x in zip(out, xs, strict=True)]
             lengths = ops.encode_out(xs, buffers, *coding)
+            if is_fixed:
+                return self._payloads(_cut(buffers, xs, *codec))
             if _is_at_hand(lengths):
                 ends = lengths.tolist()
                 return self._payloads([buffer[:end] for buffer, end in zip(buffers, ends, strict=True)])
@@ -55,7 +58,10 @@ class TorchAdapter:
         if all(map(_is_at_hand, xs)):
             return self._payloads(ops.encode_trimmed(xs, *coding))
         payloads, lengths = ops.encode(xs, *coding)
-        return self._payloads([payloads] if len(xs) == 1 else payloads.split_with_sizes(places(xs)), lengths)
+        buffers = [payloads] if len(xs) == 1 else payloads.split_with_sizes(places(xs, *codec))
+        if is_fixed:
+            return self._payloads(_cut(buffers, xs, *codec))
+        return self._payloads(buffers, lengths)
 
     def _payloads(self, buffers: Sequence[Tensor], lengths: Tensor | None = None) -> list[Payload]:
         if lengths is None:
@@ -66,9 +72,8 @@ class TorchAdapter:
     def decompress(
         self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Tensor]:
-        codec, dtype = specs[0].codec, type_named(specs[0].dtype.name)
+        coding, dtype = coding_of(specs[0].codec), type_named(specs[0].dtype.name)
         buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
-        coding = (codec.id, codec.core_parameters())
         trusted = all(payload.trusted for payload in payloads)
         if out is not None:
             for target, spec in zip(out, specs, strict=True):
@@ -133,6 +138,34 @@ def check_layout(name: str, x: Tensor) -> None:
         raise TypeError(f"{name} has layout {x.layout}; a dense tensor is allowed, for instance {name}.to_dense()")
     if x.is_nested:
         raise TypeError(f"{name} is a nested tensor; a dense one is allowed, for instance of {name}.unbind()")
+
+
+def seed_arguments(seed: Any, x: Tensor) -> tuple[int, Tensor | None]:
+    """A seed as the operators take it: `seed` and `seed_at`.
+
+    Args:
+        seed: None, an integer from 0 to 2^64 - 1, or a tensor of one integer.
+        x: the tensor to compress.
+
+    Raises:
+        TypeError: it is none of these, or not on the device of x.
+    """
+    if seed is None:
+        return 0, None
+    if isinstance(seed, int):
+        return (seed if seed < 1 << 63 else seed - (1 << 64)), None
+    if not isinstance(seed, Tensor):
+        raise TypeError(f"seed is a {arrays.type_name(seed)}; an integer, or a torch.Tensor of one, is allowed")
+    if seed.dtype not in _INTEGERS or seed.dim() > 1 or seed.numel() != 1:
+        raise TypeError(f"seed is a tensor {seed.dtype}{list(seed.shape)}; int64[], or another integer, is allowed")
+    if seed.device != x.device:
+        raise TypeError(f"seed is on {seed.device}; an integer, or a tensor on {x.device} as x is, is allowed")
+    return 0, seed.view(torch.int64) if seed.dtype == torch.uint64 else seed.to(torch.int64)
+
+
+def _cut(buffers: Sequence[Tensor], xs: Sequence[Tensor], codec: int, parameters: Sequence[float]) -> list[Tensor]:
+    """Payloads of a fixed-rate codec out of buffers that may be larger."""
+    return [buffer[: capacity(x, codec, parameters)] for buffer, x in zip(buffers, xs, strict=True)]
 
 
 def _check_dense(name: str, x: Tensor) -> None:

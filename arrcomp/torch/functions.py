@@ -7,20 +7,22 @@ from torch import Tensor
 from .. import arrays
 from ..adapter import Home
 from ..codecs import Codec
-from ..compress import checked_codec, compress_with
+from ..compress import checked_codec, checked_seed, compress_with
 from ..compressed import Compressed
 from ..machine import thread_count
 from . import ops
-from .adapter import ADAPTER, check_layout
-from .tensors import dtype_of
+from .adapter import ADAPTER, check_layout, seed_arguments
+from .tensors import coding_of, dtype_of
 
 
-def compress(x: Tensor, codec: Codec | None = None, *, out: Any = None, threads: int | None = None) -> Compressed:
+def compress(
+    x: Tensor, codec: Codec | None = None, *, out: Any = None, threads: int | None = None, seed: Any = None
+) -> Compressed:
     """Compress a tensor where it is.
 
     As `arrcomp.compress`, and usable inside `torch.compile(fullgraph=True)`: the result may leave the compiled
     function, and enter another. Gradients stop here. In compiled code, and on CUDA, the payload keeps the memory that
-    the longest one takes, until `Compressed.trim`.
+    the longest one takes, until `Compressed.trim`; those of fixed-rate codecs all have one length.
 
     Args:
         x: a dense tensor on the CPU or on CUDA, of any shape and strides, and a dtype that the codec takes.
@@ -28,6 +30,9 @@ def compress(x: Tensor, codec: Codec | None = None, *, out: Any = None, threads:
         out: memory for the result: a contiguous uint8 tensor of at least `arrcomp.max_compressed_size(x)` bytes on the
             device of `x` (on the CPU also a NumPy array, bytearray or memoryview).
         threads: how many to use on the CPU; None for all cores that the process may use.
+        seed: of a codec that draws random numbers; others ignore it. An integer from 0 to 2^64 - 1: in compiled code
+            another one does not compile anew. Or a tensor of one integer on the device of `x`, whose value is read
+            when the device comes to it (without its sign, as 64 bits): so each replay of a CUDA graph can have another.
 
     Raises:
         TypeError, ValueError, DeviceUnavailableError: as `arrcomp.compress`.
@@ -39,7 +44,8 @@ def compress(x: Tensor, codec: Codec | None = None, *, out: Any = None, threads:
     True
     """
     _check_tensor("x", x, "arrcomp.compress takes every array")
-    return compress_with(ADAPTER, x, checked_codec(codec), out, thread_count(threads))
+    codec = checked_codec(codec)
+    return compress_with(ADAPTER, x, codec, out, thread_count(threads), _checked_seed(codec, seed))
 
 
 def decompress(c: Compressed, *, out: Tensor | None = None, threads: int | None = None) -> Tensor:
@@ -74,18 +80,20 @@ def decompress(c: Compressed, *, out: Tensor | None = None, threads: int | None 
     return array
 
 
-def roundtrip(x: Tensor, codec: Codec | None = None, *, threads: int | None = None) -> Tensor:
+def roundtrip(x: Tensor, codec: Codec | None = None, *, threads: int | None = None, seed: Any = None) -> Tensor:
     """What comes back of a tensor that is compressed and decompressed.
 
     The gradient passes unchanged, as if nothing had been lost (a straight-through estimator: Y. Bengio, N. Leonard,
     A. Courville, arXiv:1308.3432). The derivative is one in forward mode too, and under the transforms of `torch.func`
     (inside compiled code those do not reach it, but for `vmap`). Under `vmap` every item is compressed by itself, one
-    after the other. Autocast leaves the dtype as it is. Tensors of integers have no gradient, as elsewhere.
+    after the other, and all with the same seed, unless `seed` is a batch of them. Autocast leaves the dtype as it is.
+    Tensors of integers have no gradient, as elsewhere.
 
     Args:
         x: a dense tensor on the CPU or on CUDA, of a dtype that the codec takes; on the meta device, shapes go through.
         codec: what to keep; None for `Lossless()`.
         threads: how many to use on the CPU; None for all cores that the process may use.
+        seed: as of `compress`.
 
     Returns:
         A new contiguous tensor of the shape, dtype and device of `x`.
@@ -104,8 +112,16 @@ def roundtrip(x: Tensor, codec: Codec | None = None, *, threads: int | None = No
     check_layout("x", x)
     codec = checked_codec(codec)
     codec.check_dtype(dtype_of(x))
-    y: Tensor = ops.differentiable_roundtrip(x, codec.id, codec.core_parameters(), thread_count(threads))
+    seeds = seed_arguments(_checked_seed(codec, seed), x)
+    y: Tensor = ops.differentiable_roundtrip(x, *coding_of(codec), *seeds, thread_count(threads))
     return y
+
+
+def _checked_seed(codec: Codec, seed: Any) -> Any:
+    # Compilers compile anew for every number that is turned into an index; tensors are looked at by the adapter.
+    if codec.needs_seed and (isinstance(seed, Tensor) or (type(seed) is int and 0 <= seed < 1 << 64)):
+        return seed
+    return checked_seed(codec, seed)
 
 
 def _check_tensor(name: str, x: Any, hint: str) -> None:

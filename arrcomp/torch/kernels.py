@@ -16,17 +16,33 @@ from .. import _core, cuda, host
 from ..errors import CorruptStreamError
 from .tensors import capacity, dtype_of, places
 
+_MAX_SEED = (1 << 64) - 1  # operators have signed integers: the seeds from 2^63 on come as negative ones
 
-def encode(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0) -> tuple[Tensor, Tensor]:
-    """Payloads one after the other, uint8[sum(places(xs))], and their lengths, int64[len(xs)]."""
+
+def encode(
+    xs: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Payloads one after the other, uint8[sum(places(xs, codec, parameters))], and their lengths, int64[len(xs)]."""
     _check_together("xs", xs)
-    sizes = places(xs)
+    sizes = places(xs, codec, parameters)
     payloads = _room(sum(sizes), xs[0].device)
     out = [payloads] if len(xs) == 1 else payloads.split_with_sizes(sizes)
-    return payloads, _encode(xs, out, codec, parameters, threads)
+    return payloads, _encode(xs, out, codec, parameters, seed, seed_at, threads)
 
 
-def encode_trimmed(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0) -> list[Tensor]:
+def encode_trimmed(
+    xs: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+) -> list[Tensor]:
     """Payloads of tensors on the CPU, each in memory of its size.
 
     The memory is NumPy's, which shrinks where it is: PyTorch would copy, which takes as long as encoding does.
@@ -35,26 +51,33 @@ def encode_trimmed(xs: Sequence[Tensor], codec: int, parameters: Sequence[float]
     dtype = dtype_of(xs[0])
     sources = [x.contiguous() for x in xs]
     elements = [x.numel() * dtype.parts for x in sources]
-    memory = [np.empty(_core.capacity(dtype.id, n), np.uint8) for n in elements]
+    memory = [np.empty(_core.capacity(codec, parameters, dtype.id, n), np.uint8) for n in elements]
     lengths = np.empty(len(xs), np.int64)
     arrays = [(x.data_ptr(), _start(room), n) for x, room, n in zip(sources, memory, elements)]  # noqa: B905
-    _core.encode_at(codec, parameters, dtype.id, arrays, _start(lengths), threads)
+    random = _random(seed, seed_at, xs[0].device)
+    _core.encode_at(codec, parameters, dtype.id, arrays, _start(lengths), *random, threads)
     for array, length in zip(memory, lengths.tolist()):  # noqa: B905
         array.resize(length, refcheck=False)
     return [torch.from_numpy(array) for array in memory]
 
 
 def encode_out(
-    xs: Sequence[Tensor], out: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0
+    xs: Sequence[Tensor],
+    out: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
 ) -> Tensor:
     """Put payloads at the starts of uint8 tensors, and return their lengths, int64[len(xs)]."""
     _check_together("xs", xs)
     if len(xs) != len(out):
         raise ValueError(f"out has {len(out)} tensors; {len(xs)} are allowed")
     for x, buffer in zip(xs, out):  # noqa: B905 - here and below, strict=True takes longer than the check above
-        _check_room(buffer, x)
+        _check_room(buffer, x, codec, parameters)
     aligned = [_aligned(buffer) for buffer in out]
-    lengths = _encode(xs, aligned, codec, parameters, threads)
+    lengths = _encode(xs, aligned, codec, parameters, seed, seed_at, threads)
     for buffer, written in zip(out, aligned):  # noqa: B905
         if written is not buffer:
             buffer.copy_(written)
@@ -97,10 +120,17 @@ def decode_out(
     _decode(payloads, lengths, out, codec, parameters, trusted, threads)
 
 
-def roundtrip(x: Tensor, codec: int, parameters: Sequence[float], threads: int = 0) -> Tensor:
+def roundtrip(
+    x: Tensor,
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+) -> Tensor:
     """What comes back of an array, in a new tensor."""
-    payload = _room(capacity(x), x.device)
-    length = _encode([x], [payload], codec, parameters, threads)
+    payload = _room(capacity(x, codec, parameters), x.device)
+    length = _encode([x], [payload], codec, parameters, seed, seed_at, threads)
     result = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     _decode([payload], [length], [result], codec, parameters, True, threads)
     return result
@@ -115,20 +145,39 @@ def shapes(sizes: Sequence[int], dimensions: Sequence[int]) -> list[Sequence[int
 
 
 def _encode(
-    xs: Sequence[Tensor], out: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int
+    xs: Sequence[Tensor],
+    out: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int,
+    seed_at: Tensor | None,
+    threads: int,
 ) -> Tensor:
     dtype, device = dtype_of(xs[0]), xs[0].device
     sources = [x.contiguous() for x in xs]
     parts = dtype.parts
     arrays = [(x.data_ptr(), buffer.data_ptr(), x.numel() * parts) for x, buffer in zip(sources, out)]  # noqa: B905
     lengths = torch.empty(len(xs), dtype=torch.int64, device=device)
+    random = _random(seed, seed_at, device)
     if lengths.is_cpu:
-        _core.encode_at(codec, parameters, dtype.id, arrays, lengths.data_ptr(), threads)
+        _core.encode_at(codec, parameters, dtype.id, arrays, lengths.data_ptr(), *random, threads)
         return lengths
     index, stream = _cuda_place(device)
-    scratch = _room(_core.cuda_encode_scratch(dtype.id, [n for _, _, n in arrays], index), device)
-    _core.cuda_encode(codec, parameters, dtype.id, arrays, lengths.data_ptr(), scratch.data_ptr(), stream, index)
+    scratch = _room(_core.cuda_encode_scratch(codec, parameters, dtype.id, [n for _, _, n in arrays], index), device)
+    results = (lengths.data_ptr(), *random, scratch.data_ptr())
+    _core.cuda_encode(codec, parameters, dtype.id, arrays, *results, stream, index)
     return lengths
+
+
+def _random(seed: int, seed_at: Tensor | None, device: torch.device) -> tuple[int, int]:
+    """The seed and the address of the one that counts instead, or 0, as the core takes them."""
+    if seed_at is None:
+        return seed & _MAX_SEED, 0
+    if seed_at.dtype != torch.int64 or seed_at.numel() != 1 or seed_at.device != device:
+        raise TypeError(
+            f"seed_at has {seed_at.dtype}{list(seed_at.shape)} on {seed_at.device}; int64[] on {device} is allowed"
+        )
+    return 0, seed_at.data_ptr()
 
 
 def _decode(
@@ -203,11 +252,10 @@ def _check_together(name: str, xs: Sequence[Tensor]) -> None:
             )
 
 
-def _check_room(out: Tensor, x: Tensor) -> None:
+def _check_room(out: Tensor, x: Tensor, codec: int, parameters: Sequence[float]) -> None:
     """Raise unless the caller's memory can take the payload of x."""
     _check_bytes("out", out, x)
-    dtype = dtype_of(x)
-    given, needed = out.numel(), _core.capacity(dtype.id, x.numel() * dtype.parts)
+    given, needed = out.numel(), capacity(x, codec, parameters)
     if given < needed:
         raise ValueError(f"out has {given} bytes; at least {needed} (max_compressed_size) are allowed")
     host.check_apart(out.data_ptr(), given, x.data_ptr(), x.nbytes, "out overlaps x; separate memory is allowed")

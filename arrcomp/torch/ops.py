@@ -1,8 +1,9 @@
 """The core as PyTorch operators: `torch.ops.arrcomp.encode`, `decode`, what fills given tensors, and `roundtrip`.
 
-`codec` and `parameters` are a codec's id and its `core_parameters()`; `threads` is 0 for all cores of the CPU. All
-tensors of one call have one dtype and are on one device. The shapes of all results but `encode_trimmed`'s follow from
-the arguments alone.
+`codec` and `parameters` are a codec's id and its `core_parameters()`; `threads` is 0 for all cores of the CPU. `seed`
+is that of random numbers, 64 bits read without a sign; `seed_at`, int64[] on the tensors' device, counts instead where
+it is given, and is read when the device comes to it. All tensors of one call have one dtype and are on one device. The
+shapes of all results but `encode_trimmed`'s follow from the arguments alone.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from . import kernels
 from .tensors import places
 
 _CODEC = "int codec, float[] parameters"
+_CODING = f"{_CODEC}, SymInt seed=0, Tensor? seed_at=None, int threads=0"
 _BOTH = ("CPU", "CUDA")
 
 # PyTorch leaves these without types.
@@ -23,18 +25,16 @@ _library: Any = torch.library
 _unpack_dual: Any = forward_ad.unpack_dual
 
 
-def _fake_encode(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0) -> Any:
-    return _bytes(sum(places(xs)), xs[0]), _lengths(xs)
+def _fake_encode(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], *rest: Any, **options: Any) -> Any:
+    return _bytes(sum(places(xs, codec, parameters)), xs[0]), _lengths(xs)
 
 
-def _fake_encode_trimmed(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0) -> Any:
+def _fake_encode_trimmed(xs: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
     context = _library.get_ctx()
     return [_bytes(context.new_dynamic_size(), x) for x in xs]
 
 
-def _fake_encode_out(
-    xs: Sequence[Tensor], out: Sequence[Tensor], codec: int, parameters: Sequence[float], threads: int = 0
-) -> Any:
+def _fake_encode_out(xs: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
     return _lengths(xs)
 
 
@@ -56,7 +56,7 @@ def _fake_decode_out(*arguments: Any) -> None:
     return None
 
 
-def _fake_roundtrip(x: Tensor, codec: int, parameters: Sequence[float], threads: int = 0) -> Tensor:
+def _fake_roundtrip(x: Tensor, *rest: Any, **options: Any) -> Tensor:
     return x.new_empty(x.shape)
 
 
@@ -85,11 +85,11 @@ def _define(
 
 
 # The payloads one after the other (`tensors.places`), and their lengths, int64[number of tensors].
-encode = _define(f"encode(Tensor[] xs, {_CODEC}, int threads=0) -> (Tensor, Tensor)", kernels.encode, _fake_encode)
+encode = _define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", kernels.encode, _fake_encode)
 
 # The payloads, each in memory of its size; on the CPU alone, as CUDA would have to be waited for.
 encode_trimmed = _define(
-    f"encode_trimmed(Tensor[] xs, {_CODEC}, int threads=0) -> Tensor[]",
+    f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]",
     kernels.encode_trimmed,
     _fake_encode_trimmed,
     ("CPU",),
@@ -97,7 +97,7 @@ encode_trimmed = _define(
 
 # The lengths; the payloads are at the starts of `out`.
 encode_out = _define(
-    f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODEC}, int threads=0) -> Tensor",
+    f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor",
     kernels.encode_out,
     _fake_encode_out,
 )
@@ -118,21 +118,34 @@ decode_out = _define(
 )
 
 # What comes back of x.
-roundtrip = _define(f"roundtrip(Tensor x, {_CODEC}, int threads=0) -> Tensor", kernels.roundtrip, _fake_roundtrip)
+roundtrip = _define(f"roundtrip(Tensor x, {_CODING}) -> Tensor", kernels.roundtrip, _fake_roundtrip)
 
 
-def _straight_through(context: Any, gradient: Tensor) -> tuple[Tensor, None, None, None]:
-    return gradient, None, None, None
+def _straight_through(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    return gradient, None, None, None, None, None
 
 
 def _roundtrip_batched(
-    info: Any, dimensions: tuple[Any, ...], x: Tensor, codec: int, parameters: Sequence[float], threads: int = 0
+    info: Any,
+    dimensions: tuple[Any, ...],
+    x: Tensor,
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
 ) -> tuple[Tensor, int]:
-    x = x.movedim(dimensions[0], 0)
-    if info.batch_size == 0:
-        return x.clone(), 0
-    # One by one: what is kept of an array may depend on all of its values (ErrorBounded's rel).
-    return torch.stack([roundtrip(item, codec, parameters, threads) for item in x]), 0
+    size = info.batch_size
+    items = x.expand(size, *x.shape) if dimensions[0] is None else x.movedim(dimensions[0], 0)
+    if size == 0:
+        return items.clone(), 0
+    dimension = dimensions[4] if len(dimensions) > 4 else None  # of seed_at
+    seeds = [seed_at] * size if seed_at is None or dimension is None else seed_at.unbind(dimension)
+    # One by one: what is kept of an array may depend on all of its values (ErrorBounded's rel), or on its own seed.
+    made = [
+        roundtrip(item, codec, parameters, seed, own_seed, threads) for item, own_seed in zip(items, seeds, strict=True)
+    ]
+    return torch.stack(made), 0
 
 
 _library.register_autograd("arrcomp::roundtrip", _straight_through, lib=_LIBRARY)
@@ -145,8 +158,8 @@ class _StraightThrough(torch.autograd.Function):
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, codec: int, threads: int, *parameters: float) -> Tensor:
-        y: Tensor = roundtrip(x, codec, parameters, threads)
+    def forward(x: Tensor, codec: int, seed: int, seed_at: Tensor | None, threads: int, *parameters: float) -> Tensor:
+        y: Tensor = roundtrip(x, codec, parameters, seed, seed_at, threads)
         return y
 
     @staticmethod
@@ -165,12 +178,14 @@ class _StraightThrough(torch.autograd.Function):
 _apply: Any = _StraightThrough.apply
 
 
-def differentiable_roundtrip(x: Tensor, codec: int, parameters: Sequence[float], threads: int) -> Tensor:
+def differentiable_roundtrip(
+    x: Tensor, codec: int, parameters: Sequence[float], seed: int, seed_at: Tensor | None, threads: int
+) -> Tensor:
     """`roundtrip`, whose derivative is one, in all modes of differentiation."""
     if _needs_function(x):
-        made: Tensor = _apply(x, codec, threads, *parameters)
+        made: Tensor = _apply(x, codec, seed, seed_at, threads, *parameters)
         return made
-    y: Tensor = roundtrip(x, codec, parameters, threads)
+    y: Tensor = roundtrip(x, codec, parameters, seed, seed_at, threads)
     return y
 
 

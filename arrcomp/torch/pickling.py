@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import dtypes, stream
-from ..compressed import Compressed, from_bytes, spec_from_config
+from ..compressed import Compressed, check_payload_nbytes, from_bytes, spec_from_config
 from ..errors import CorruptStreamError
 from ..payload import Payload
 
@@ -32,9 +32,7 @@ def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[in
     if not payload.is_contiguous():
         raise CorruptStreamError("payload is not contiguous")
     spec = spec_from_config(config, _row(dtype), _shape(shape))
-    nbytes, needed = payload.numel(), stream.minimum_payload_nbytes(spec.elements)
-    if nbytes < needed:
-        raise CorruptStreamError(f"payload length is {nbytes} bytes; shape {shape} takes {needed} at the very least")
+    check_payload_nbytes(spec, payload.numel())
     return Compressed(spec, Payload(ADAPTER, payload))
 
 

@@ -1,11 +1,13 @@
 """What a tensor is to the format: its data type, and how large its payload can get."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import _core, dtypes
+from ..codecs import Codec
 
 ALIGNMENT = 256  # of payloads that share an allocation
 _SUB_BYTE = ("int4", "uint4")  # PyTorch names them, but has no tensors with one value to a byte
@@ -16,7 +18,14 @@ _ROWS = {
     if row is not None and row.name not in _SUB_BYTE and isinstance(kind := getattr(torch, row.name, None), torch.dtype)
 }
 _TYPES = {row.name: kind for kind, row in _ROWS.items()}
-_CAPACITY_TERMS = {kind: tuple(_core.capacity_terms(row.id)) for kind, row in _ROWS.items()}
+
+
+def coding_of(codec: Codec) -> tuple[int, tuple[float, ...]]:
+    """A codec's id and parameters as the operators take them: numbers, also where a compiler has symbols for them."""
+    parameters = codec.core_parameters()
+    if not torch.compiler.is_compiling():
+        return codec.id, parameters
+    return _number(codec.id), tuple([_number(parameter) for parameter in parameters])
 
 
 def dtype_of(x: Tensor) -> dtypes.DType:
@@ -44,21 +53,60 @@ def type_named(name: str) -> torch.dtype:
     return kind
 
 
-def places(xs: Sequence[Tensor]) -> list[int]:
+def places(xs: Sequence[Tensor], codec: int, parameters: Sequence[float]) -> list[int]:
     """Bytes set apart for the payload of each tensor where they stand one after the other.
 
     Sizes of tensors may be symbols, which go through to the result.
     """
     if len(xs) == 1:
-        return [capacity(xs[0])]
-    return [-(-capacity(x) // ALIGNMENT) * ALIGNMENT for x in xs]
+        return [capacity(xs[0], codec, parameters)]
+    return [_ceil_div(capacity(x, codec, parameters), ALIGNMENT) * ALIGNMENT for x in xs]
 
 
-def capacity(x: Tensor) -> int:
-    """Bytes of the longest payload of a tensor, whose sizes may be symbols."""
-    elements = x.numel() * dtype_of(x).parts
-    terms = _CAPACITY_TERMS[x.dtype]
-    return sum(nbytes * -(-elements // divisor) if divisor else nbytes for divisor, nbytes in terms)
+def capacity(x: Tensor, codec: int, parameters: Sequence[float]) -> int:
+    """Bytes of the longest payload of a tensor, whose sizes may be symbols.
+
+    Symbols become numbers where the codec's capacity is not a sum of terms.
+    """
+    row = dtype_of(x)
+    elements = x.numel() * row.parts
+    if not torch.compiler.is_compiling() and type(elements) is int:
+        return _core.capacity(codec, parameters, row.id, elements)
+    terms = _capacity_terms(codec, tuple(parameters), row.name)
+    if not terms:
+        return _capacity(codec, tuple(parameters), row.name, _number(elements))
+    return sum(_term(elements, *term) for term in terms)
+
+
+def _term(elements: int, inner: int, multiplier: int, outer: int, nbytes: int) -> int:
+    return nbytes * _ceil_div(_ceil_div(elements, inner) * multiplier, outer) if inner else nbytes
+
+
+def _ceil_div(number: int, divisor: int) -> int:
+    return -(-number // divisor)
+
+
+def _number(symbol: Any) -> Any:
+    """The number behind a compiler's symbol, which it will not take for another one."""
+    from torch.fx.experimental.symbolic_shapes import guard_scalar
+
+    return guard_scalar(symbol)
+
+
+# Compilers cannot follow the core: they call these two while they trace, with numbers.
+
+
+def _capacity_terms(codec: int, parameters: tuple[float, ...], dtype: str) -> tuple[tuple[int, int, int, int], ...]:
+    return tuple(_core.capacity_terms(codec, parameters, dtypes.by_name(dtype).id))
+
+
+def _capacity(codec: int, parameters: tuple[float, ...], dtype: str, elements: int) -> int:
+    return _core.capacity(codec, parameters, dtypes.by_name(dtype).id, elements)
+
+
+for _function in (_capacity_terms, _capacity):
+    # As torch.compiler.assume_constant_result does it, which would import the compiler here: two seconds.
+    vars(_function)["_dynamo_marked_constant"] = True
 
 
 def _no_tensors(name: str) -> str:

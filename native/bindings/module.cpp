@@ -46,11 +46,11 @@ void check_size(const char* name, uint64_t given, uint64_t expected) {
 
 using Parameters = std::vector<double>;
 
-Settings checked_settings(int codec_id, const Parameters& parameters) {
-  Settings settings;
-  if (settings_of(codec_id, parameters, settings)) return settings;
+Codec checked_codec(int codec_id, const Parameters& parameters, const Element& element) {
+  Codec codec;
+  if (codec_of(codec_id, parameters, codec) && takes(codec, element)) return codec;
   throw nb::value_error(
-      ("codec_id=" + std::to_string(codec_id) + ": unknown, or these are not its parameters").c_str());
+      ("codec_id=" + std::to_string(codec_id) + ": unknown, or these are not its parameters or data type").c_str());
 }
 
 template <class T>
@@ -58,53 +58,56 @@ T* pointer(uint64_t address) {
   return reinterpret_cast<T*>(address);
 }
 
-uint64_t capacity_of(int dtype_id, int64_t elements) { return capacity(element_of(dtype_id), checked_count(elements)); }
+uint64_t capacity_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
+  const Element& element = element_of(dtype_id);
+  return capacity(checked_codec(codec_id, parameters, element), element, checked_count(elements));
+}
 
-nb::list capacity_terms_of(int dtype_id) {
-  const CapacityTerms all = capacity_terms(element_of(dtype_id));
+nb::list capacity_terms_of(int codec_id, const Parameters& parameters, int dtype_id) {
+  const Element& element = element_of(dtype_id);
   nb::list list;
-  list.append(nb::make_tuple(0, all.constant));
-  for (const CapacityTerm& term : all.terms) list.append(nb::make_tuple(term.elements, term.bytes));
+  for (const CapacityTerm& term : capacity_terms(checked_codec(codec_id, parameters, element), element))
+    list.append(nb::make_tuple(term.inner, term.multiplier, term.outer, term.bytes));
   return list;
 }
 
 uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes source, int64_t elements,
-                WritableBytes out, int threads) {
+                WritableBytes out, uint64_t seed, int threads) {
   const Element& element = element_of(dtype_id);
-  const Settings settings = checked_settings(codec_id, parameters);
+  const Codec codec = checked_codec(codec_id, parameters, element);
   const Encoding array{source.data(), out.data(), checked_count(elements)};
   check_size("source", source.nbytes(), array.count * (element.width / 8));
-  if (out.nbytes() < capacity(element, array.count))
-    throw nb::value_error(("out has " + std::to_string(out.nbytes()) + " bytes, at least " +
-                           std::to_string(capacity(element, array.count)) + " are needed")
-                              .c_str());
+  if (const uint64_t needed = capacity(codec, element, array.count); out.nbytes() < needed)
+    throw nb::value_error(
+        ("out has " + std::to_string(out.nbytes()) + " bytes, at least " + std::to_string(needed) + " are needed")
+            .c_str());
   uint64_t length = 0;
   nb::gil_scoped_release release;
-  cpu::encode(element, settings, {&array, 1}, &length, threads);
+  cpu::encode(codec, element, {&array, 1}, &length, {seed, nullptr}, threads);
   return length;
 }
 
 // Decoding reads words of 4 bytes: a payload that stands elsewhere is moved.
-bool decode_aligned(const Element& element, Decoding array, int threads) {
+bool decode_aligned(const Codec& codec, const Element& element, Decoding array, int threads) {
   std::unique_ptr<uint64_t[]> copy;
   if (reinterpret_cast<uintptr_t>(array.payload) % 8 != 0) {
     copy = std::make_unique_for_overwrite<uint64_t[]>(array.limit / 8 + 1);
     memcpy(copy.get(), array.payload, array.limit);
     array.payload = reinterpret_cast<const uint8_t*>(copy.get());
   }
-  return cpu::decode(element, {&array, 1}, threads) == 1;
+  return cpu::decode(codec, element, {&array, 1}, threads) == 1;
 }
 
 void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
             WritableBytes out, int threads) {
   const Element& element = element_of(dtype_id);
-  checked_settings(codec_id, parameters);
+  const Codec codec = checked_codec(codec_id, parameters, element);
   const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
   check_size("out", out.nbytes(), array.count * (element.width / 8));
   bool ok;
   {
     nb::gil_scoped_release release;
-    ok = decode_aligned(element, array, threads);
+    ok = decode_aligned(codec, element, array, threads);
   }
   if (!ok) raise_corrupt();
 }
@@ -132,20 +135,20 @@ std::vector<Decoding> decodings_of(const DecodingTuples& tuples) {
 }
 
 void encode_at(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& tuples, uint64_t lengths,
-               int threads) {
-  const Settings settings = checked_settings(codec_id, parameters);
+               uint64_t seed, uint64_t seed_at, int threads) {
   const Element& element = element_of(dtype_id);
+  const Codec codec = checked_codec(codec_id, parameters, element);
   const std::vector<Encoding> arrays = encodings_of(tuples);
   nb::gil_scoped_release release;
-  cpu::encode(element, settings, arrays, pointer<uint64_t>(lengths), threads);
+  cpu::encode(codec, element, arrays, pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, threads);
 }
 
 int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& tuples, int threads) {
-  checked_settings(codec_id, parameters);
   const Element& element = element_of(dtype_id);
+  const Codec codec = checked_codec(codec_id, parameters, element);
   const std::vector<Decoding> arrays = decodings_of(tuples);
   nb::gil_scoped_release release;
-  const size_t corrupt = cpu::decode(element, arrays, threads);
+  const size_t corrupt = cpu::decode(codec, element, arrays, threads);
   return corrupt == arrays.size() ? -1 : static_cast<int64_t>(corrupt);
 }
 
@@ -167,39 +170,44 @@ void check(cuda::Status status) {
   throw std::runtime_error(cuda::last_error());
 }
 
-uint64_t cuda_encode_scratch(int dtype_id, const std::vector<int64_t>& elements, int device) {
+uint64_t cuda_encode_scratch(int codec_id, const Parameters& parameters, int dtype_id,
+                             const std::vector<int64_t>& elements, int device) {
+  const Element& element = element_of(dtype_id);
+  const Codec codec = checked_codec(codec_id, parameters, element);
   std::vector<uint64_t> counts;
   for (const int64_t count : elements) counts.push_back(checked_count(count));
   uint64_t bytes = 0;
-  check(cuda::encode_scratch_bytes(element_of(dtype_id), counts, device, bytes));
+  check(cuda::encode_scratch_bytes(codec, element, counts, device, bytes));
   return bytes;
 }
 
 void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& arrays,
-                 uint64_t lengths, uint64_t scratch, uint64_t stream, int device) {
-  check(cuda::encode(element_of(dtype_id), checked_settings(codec_id, parameters), encodings_of(arrays),
-                     pointer<uint64_t>(lengths), pointer<void>(scratch), pointer<void>(stream), device));
+                 uint64_t lengths, uint64_t seed, uint64_t seed_at, uint64_t scratch, uint64_t stream, int device) {
+  const Element& element = element_of(dtype_id);
+  check(cuda::encode(checked_codec(codec_id, parameters, element), element, encodings_of(arrays),
+                     pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, pointer<void>(scratch),
+                     pointer<void>(stream), device));
 }
 
 void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& arrays,
                  uint64_t status, uint64_t scratch, uint64_t stream, int device) {
-  checked_settings(codec_id, parameters);
-  check(cuda::decode(element_of(dtype_id), decodings_of(arrays), pointer<uint32_t>(status), pointer<void>(scratch),
-                     pointer<void>(stream), device));
+  const Element& element = element_of(dtype_id);
+  check(cuda::decode(checked_codec(codec_id, parameters, element), element, decodings_of(arrays),
+                     pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
 }  // namespace
 
 NB_MODULE(_core, m) {
   using nb::arg;
-  m.def("capacity", &capacity_of, arg("dtype_id"), arg("elements"));
-  m.def("capacity_terms", &capacity_terms_of, arg("dtype_id"));
+  m.def("capacity", &capacity_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
+  m.def("capacity_terms", &capacity_terms_of, arg("codec_id"), arg("parameters"), arg("dtype_id"));
   m.def("encode", &encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("source"), arg("elements"),
-        arg("out").noconvert(), arg("threads"));
+        arg("out").noconvert(), arg("seed"), arg("threads"));
   m.def("decode", &decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"), arg("elements"),
         arg("out").noconvert(), arg("threads"));
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
-        arg("threads"));
+        arg("seed"), arg("seed_at"), arg("threads"));
   m.def("decode_at", &decode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("threads"));
   m.def("import_dlpack", &import_dlpack, arg("x"));
   m.def("instruction_set", &cpu::instruction_set);
@@ -209,9 +217,10 @@ NB_MODULE(_core, m) {
   m.def("xla_handlers", &xla_handlers);
   m.def("cuda_built", &cuda::is_built);
   m.def("cuda_device_count", &cuda::device_count);
-  m.def("cuda_encode_scratch", &cuda_encode_scratch, arg("dtype_id"), arg("elements"), arg("device"));
+  m.def("cuda_encode_scratch", &cuda_encode_scratch, arg("codec_id"), arg("parameters"), arg("dtype_id"),
+        arg("elements"), arg("device"));
   m.def("cuda_encode", &cuda_encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
-        arg("scratch"), arg("stream"), arg("device"));
+        arg("seed"), arg("seed_at"), arg("scratch"), arg("stream"), arg("device"));
   m.def("cuda_decode_scratch", &cuda::decode_scratch_bytes, arg("arrays"));
   m.def("cuda_decode", &cuda_decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("status"),
         arg("scratch"), arg("stream"), arg("device"));

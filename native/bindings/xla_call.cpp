@@ -43,12 +43,13 @@ XlaCall XlaCall::of(int64_t codec_id, ffi::Span<const double> parameters, int64_
   if (counts.size() == 0) refuse("counts is empty: an element count for each array");
   for (const int64_t count : counts)
     if (count < 0 || count >= most_elements) refuse("counts: " + std::to_string(count) + ": 0 to 2^60 - 1");
-  Settings settings;
+  Codec codec;
   const std::span<const double> numbers(parameters.begin(), parameters.size());
-  if (codec_id < 0 || codec_id > 255 || !settings_of(static_cast<int>(codec_id), numbers, settings))
+  if (codec_id < 0 || codec_id > 255 || !codec_of(static_cast<int>(codec_id), numbers, codec))
     refuse("codec_id=" + std::to_string(codec_id) + ": no codec with these parameters");
-  return {
-      elements[dtype_id], xla_types[dtype_id], settings, {counts.begin(), counts.size()}, static_cast<int>(threads)};
+  if (!takes(codec, elements[dtype_id]))
+    refuse("dtype_id=" + std::to_string(dtype_id) + ": not one that codec_id=" + std::to_string(codec_id) + " takes");
+  return {codec, elements[dtype_id], xla_types[dtype_id], {counts.begin(), counts.size()}, static_cast<int>(threads)};
 }
 
 Items items_of(const std::string& name, ffi::AnyBuffer buffer, DataType type, uint64_t batch) {

@@ -17,9 +17,9 @@ struct CallError {
 
 // The attributes. An array's elements are counted as in a payload: a complex value is two.
 struct XlaCall {
+  Codec codec;
   Element element;
-  xla::ffi::DataType type;  // of the arrays
-  Settings settings;
+  xla::ffi::DataType type;          // of the arrays
   std::span<const int64_t> counts;  // elements of each array, without batch dimensions
   int threads;                      // on the host; 0 for all cores
 
@@ -29,7 +29,7 @@ struct XlaCall {
   size_t arrays() const { return counts.size(); }
   uint64_t count(size_t array) const { return static_cast<uint64_t>(counts[array]); }
   uint64_t array_bytes(size_t array) const { return count(array) * (element.width / 8); }
-  uint64_t capacity(size_t array) const { return arrcomp::capacity(element, count(array)); }
+  uint64_t capacity(size_t array) const { return arrcomp::capacity(codec, element, count(array)); }
 };
 
 // A buffer of `batch` items of the same size, one after the other.

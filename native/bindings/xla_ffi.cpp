@@ -4,14 +4,16 @@
 // Attributes of all calls: codec_id and dtype_id (FORMAT.md), parameters (float64[], Codec.core_parameters()), counts
 // (int64[N], elements of each array without batch dimensions; a complex value is two), threads (on the host; 0: all).
 //
-// arrcomp_encode     operands: the arrays. Results: for each a payload, uint8[batch, at least its capacity], and lengths,
-//                    uint32[batch, N, 2]: each pair is a little-endian uint64, as XLA's 64-bit types may be switched off.
+// arrcomp_encode     operands: the arrays, and if the codec needs them the seeds of a batch's items, uint32[batch, 2].
+//                    Results: for each a payload, uint8[batch, at least its capacity], and lengths, uint32[batch, N, 2].
+//                    Each pair is a little-endian uint64, as XLA's 64-bit types may be switched off.
 // arrcomp_decode     operands: the payloads, uint8[batch, any number], and their lengths in one array as above or in
-//                    several, uint32[batch, any number, 2], in order. Results: the arrays and a status, uint32[batch],
-//                    whose first word is 0, or 1 if a payload is corrupt. On the host, corruption is an error of the
-//                    call (DATA_LOSS) as well; on a device nothing waits to learn of it.
-// arrcomp_roundtrip  operand and result: one array, and what comes back of it. They may be the same memory: the operand
-//                    is wholly encoded before the result is written.
+//                    several, uint32[batch, any number, 2], in order; of a fixed-rate codec they may be left out.
+//                    Results: the arrays and a status, uint32[batch], whose first word is 0, or 1 if a payload is
+//                    corrupt. On the host, corruption is an error of the call (DATA_LOSS) as well; on a device nothing
+//                    waits to learn of it.
+// arrcomp_roundtrip  operands: one array, and seeds as above. Result: what comes back of the array. The two may be the
+//                    same memory: the operand is wholly encoded before the result is written.
 #include "bindings/xla_ffi.h"
 
 #include <cstring>
@@ -46,18 +48,35 @@ Items payload_items(size_t array, ffi::AnyBuffer buffer, uint64_t batch) {
   return items;
 }
 
+// Raises unless the operands are the arrays, and maybe seeds: whether they are there.
+bool check_operands(const XlaCall& call, const Arguments& arguments) {
+  if (arguments.size() == call.arrays() + 1) return true;
+  check_number("operands", arguments.size(), call.arrays());
+  return false;
+}
+
+// The seeds of a batch's items; null where there are none.
+const uint64_t* seeds_of(const XlaCall& call, const Arguments& arguments, uint64_t batch) {
+  if (!check_operands(call, arguments) || batch == 0) return nullptr;
+  const Items seeds = items_of("seed", operand(arguments, call.arrays()), DataType::U32, batch);
+  check_number("bytes for a seed", seeds.bytes, sizeof(uint64_t));
+  return reinterpret_cast<const uint64_t*>(seeds.data);
+}
+
 struct EncodeWork {
   std::vector<Encoding> arrays;
   uint64_t* lengths;
+  const uint64_t* seeds;
 };
 
 EncodeWork encode_work(const XlaCall& call, const Arguments& arguments, const Results& results) {
   const size_t n = call.arrays();
-  check_number("operands", arguments.size(), n);
+  check_operands(call, arguments);
   check_number("results", results.size(), n + 1);
   const ffi::AnyBuffer lengths = result(results, n);
   const uint64_t batch = batch_of("lengths", lengths, DataType::U32, 2 * n);
-  EncodeWork work{std::vector<Encoding>(batch * n), static_cast<uint64_t*>(lengths.untyped_data())};
+  EncodeWork work{std::vector<Encoding>(batch * n), static_cast<uint64_t*>(lengths.untyped_data()),
+                  seeds_of(call, arguments, batch)};
   for (size_t i = 0; i < n; ++i) {
     const Items sources = array_items(call, i, operand(arguments, i), batch);
     const Items payloads = payload_items(i, result(results, i), batch);
@@ -93,16 +112,18 @@ DecodeWork decode_work(const XlaCall& call, const Arguments& arguments, const Re
   const size_t n = call.arrays();
   if (arguments.size() < n) check_number("operands", arguments.size(), n + 1);
   check_number("results", results.size(), n + 1);
+  const bool all_of_it = call.codec.is_bucketed() && arguments.size() == n;
   const ffi::AnyBuffer status = result(results, n);
   const uint64_t batch = batch_of("status", status, DataType::U32, 1);
   DecodeWork work{std::vector<Decoding>(batch * n), static_cast<uint32_t*>(status.untyped_data()), batch};
   for (size_t i = 0; i < n; ++i) {
     const Items payloads = payload_items(i, operand(arguments, i), batch);
     const Items targets = array_items(call, i, result(results, i), batch);
+    if (all_of_it && batch > 0) check_number("bytes of a payload", payloads.bytes, call.capacity(i));
     for (uint64_t b = 0; b < batch; ++b)
       work.arrays[b * n + i] = {payloads[b], payloads.bytes, nullptr, targets[b], call.count(i)};
   }
-  set_lengths(work.arrays, n, batch, arguments);
+  if (!all_of_it) set_lengths(work.arrays, n, batch, arguments);
   return work;
 }
 
@@ -127,14 +148,16 @@ RoundtripWork roundtrip_work(const XlaCall& call, const Items& source, const Ite
 
 struct RoundtripBuffers {
   uint64_t batch;
+  const uint64_t* seeds;
   Items source;
   Items target;
 
   RoundtripBuffers(const XlaCall& call, const Arguments& arguments, const Results& results) {
-    check_number("operands", arguments.size(), 1);
-    check_number("results", results.size(), 1);
     check_number("counts", call.arrays(), 1);
+    check_operands(call, arguments);
+    check_number("results", results.size(), 1);
     batch = array_batch(call, operand(arguments, 0));
+    seeds = seeds_of(call, arguments, batch);
     source = array_items(call, 0, operand(arguments, 0), batch);
     target = array_items(call, 0, result(results, 0), batch);
   }
@@ -142,14 +165,23 @@ struct RoundtripBuffers {
 
 // On the host.
 
+void encode_on_host(const XlaCall& call, std::span<const Encoding> arrays, uint64_t* lengths, const uint64_t* seeds) {
+  const size_t n = call.arrays();
+  for (size_t first = 0, end = 0; first < arrays.size(); first = end) {
+    const Seed seed{seeds == nullptr ? 0 : seeds[first / n], nullptr};
+    for (end = first + n; end < arrays.size() && (seeds == nullptr || seeds[end / n] == seed.value);) end += n;
+    cpu::encode(call.codec, call.element, arrays.subspan(first, end - first), lengths + first, seed, call.threads);
+  }
+}
+
 void decode_on_host(const XlaCall& call, const std::vector<Decoding>& arrays) {
-  if (cpu::decode(call.element, arrays, call.threads) < arrays.size())
+  if (cpu::decode(call.codec, call.element, arrays, call.threads) < arrays.size())
     throw CallError{ffi::ErrorCode::kDataLoss, corrupt_message};
 }
 
 void host_encode(const XlaCall& call, const Arguments& arguments, const Results& results) {
   const EncodeWork work = encode_work(call, arguments, results);
-  cpu::encode(call.element, call.settings, work.arrays, work.lengths, call.threads);
+  encode_on_host(call, work.arrays, work.lengths, work.seeds);
 }
 
 void host_decode(const XlaCall& call, const Arguments& arguments, const Results& results) {
@@ -164,7 +196,7 @@ void host_roundtrip(const XlaCall& call, const Arguments& arguments, const Resul
   std::vector<uint64_t> lengths(buffers.batch);
   const RoundtripWork work =
       roundtrip_work(call, buffers.source, buffers.target, buffers.batch, payloads.get(), lengths.data());
-  cpu::encode(call.element, call.settings, work.encodings, lengths.data(), call.threads);
+  encode_on_host(call, work.encodings, lengths.data(), buffers.seeds);
   decode_on_host(call, work.decodings);
 }
 
@@ -191,22 +223,30 @@ void check(cuda::Status status) {
   throw CallError{code, std::string("arrcomp: ") + cuda::last_error()};
 }
 
-void encode_on_device(const XlaCall& call, const std::vector<Encoding>& arrays, uint64_t* lengths, Device& device) {
+// Each item of a batch with seeds is a launch of its own, as nobody knows here whether their seeds are the same.
+void encode_on_device(const XlaCall& call, std::span<const Encoding> arrays, uint64_t* lengths, const uint64_t* seeds,
+                      Device& device) {
+  const size_t n = call.arrays(), at_once = seeds == nullptr ? arrays.size() : n;
   std::vector<uint64_t> counts;
-  for (const Encoding& array : arrays) counts.push_back(array.count);
+  for (const Encoding& array : arrays.first(at_once)) counts.push_back(array.count);
   uint64_t bytes = 0;
-  check(cuda::encode_scratch_bytes(call.element, counts, device.index, bytes));
-  check(cuda::encode(call.element, call.settings, arrays, lengths, device.scratch(bytes), device.stream, device.index));
+  check(cuda::encode_scratch_bytes(call.codec, call.element, counts, device.index, bytes));
+  uint8_t* const scratch = device.scratch(bytes);
+  for (size_t first = 0; first < arrays.size(); first += at_once) {
+    const Seed seed{0, seeds == nullptr ? nullptr : seeds + first / n};
+    check(cuda::encode(call.codec, call.element, arrays.subspan(first, at_once), lengths + first, seed, scratch,
+                       device.stream, device.index));
+  }
 }
 
 void decode_on_device(const XlaCall& call, const std::vector<Decoding>& arrays, uint32_t* status, Device& device) {
   uint8_t* const scratch = device.scratch(cuda::decode_scratch_bytes(arrays.size()));
-  check(cuda::decode(call.element, arrays, status, scratch, device.stream, device.index));
+  check(cuda::decode(call.codec, call.element, arrays, status, scratch, device.stream, device.index));
 }
 
 void device_encode(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
   const EncodeWork work = encode_work(call, arguments, results);
-  if (!work.arrays.empty()) encode_on_device(call, work.arrays, work.lengths, device);
+  if (!work.arrays.empty()) encode_on_device(call, work.arrays, work.lengths, work.seeds, device);
 }
 
 void device_decode(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
@@ -222,7 +262,7 @@ void device_roundtrip(const XlaCall& call, const Arguments& arguments, const Res
   auto* const lengths = reinterpret_cast<uint64_t*>(payloads + payload_bytes);
   auto* const status = reinterpret_cast<uint32_t*>(lengths + buffers.batch);
   const RoundtripWork work = roundtrip_work(call, buffers.source, buffers.target, buffers.batch, payloads, lengths);
-  encode_on_device(call, work.encodings, lengths, device);
+  encode_on_device(call, work.encodings, lengths, buffers.seeds, device);
   decode_on_device(call, work.decodings, status, device);
 }
 

@@ -31,6 +31,17 @@ ARRCOMP_INLINE double number_of_key(Scalar key) {
   }
 }
 
+// The smallest and the largest lane, of numbers.
+template <class Real>
+ARRCOMP_INLINE double smallest_of(Real x) {
+  using Word = decltype(as_bits(x));
+  return number_of_key(~max_all(order_keys(x) ^ splat<Word>(~typename Word::scalar{0})));
+}
+template <class Real>
+ARRCOMP_INLINE double largest_of(Real x) {
+  return number_of_key(max_all(order_keys(x)));
+}
+
 // Widens range = {smallest, largest} by the finite values among elements [first, first + count).
 template <class T>
 ARRCOMP_PART void widen_range(const void* array, uint64_t first, uint64_t count, double range[2]) {
@@ -44,9 +55,7 @@ ARRCOMP_PART void widen_range(const void* array, uint64_t first, uint64_t count,
     smallest = select(finite, min(x, smallest), smallest);
     largest = select(finite, max(x, largest), largest);
   }
-  using Word = decltype(as_bits(limit));
-  const double low = number_of_key(~max_all(order_keys(smallest) ^ splat<Word>(~typename Word::scalar{0})));
-  const double high = number_of_key(max_all(order_keys(largest)));
+  const double low = smallest_of(smallest), high = largest_of(largest);
   if (low < range[0]) range[0] = low;
   if (high > range[1]) range[1] = high;
 }

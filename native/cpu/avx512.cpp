@@ -2,5 +2,5 @@
 #include "cpu/machine.inc"
 
 namespace arrcomp {
-const Machine avx512_machine{"avx512", avx512::scratch_bytes, avx512::range_of, avx512::encode, avx512::decode};
+const Machine avx512_machine = avx512::machine_named("avx512");
 }

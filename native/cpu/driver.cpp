@@ -10,6 +10,7 @@
 #endif
 
 #include "backend.h"
+#include "cpu/buckets.h"
 #include "cpu/driver.h"
 #include "cpu/select.h"
 #include "cpu/threads.h"
@@ -122,6 +123,18 @@ void for_each_array(const Element& element, const Arrays& arrays, int threads, W
   if (failure) std::rethrow_exception(failure);
 }
 
+// False where the payload is corrupt.
+bool decode_any(const Codec& codec, const Element& element, const Decoding& array, int threads) {
+  const uint64_t length = length_of(array);
+  if (length > array.limit) return false;
+  if (!codec.is_bucketed())
+    return decode_array(make_plan(element, array.count), array.payload, length, array.target, threads);
+  const BucketPlan plan = make_bucket_plan(codec.qsgd, element, array.count);
+  if (length != plan.length) return false;
+  decode_buckets(codec.qsgd, plan, array.payload, array.target, threads);
+  return true;
+}
+
 }  // namespace
 
 int available_threads() {
@@ -132,26 +145,30 @@ int available_threads() {
   return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
 }
 
-void encode(const Element& element, const Settings& settings, std::span<const Encoding> arrays, uint64_t* lengths,
-            int threads) {
+void encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+            const Seed& seed, int threads) {
   threads = threads_for(elements_of(arrays), threads);
+  uint64_t key = seed.value;
+  if (seed.at != nullptr) memcpy(&key, seed.at, sizeof key);
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
-    const Encoding& array = arrays[i];
-    const uint64_t length =
-        encode_array(make_plan(element, array.count), settings, array.source, array.payload, its_threads);
+    const auto& [source, payload, count] = arrays[i];
+    uint64_t length;
+    if (codec.is_bucketed()) {
+      const BucketPlan plan = make_bucket_plan(codec.qsgd, element, count);
+      encode_buckets(codec.qsgd, plan, source, payload, key, its_threads);
+      length = plan.length;
+    } else {
+      length = encode_array(make_plan(element, count), codec.settings, source, payload, its_threads);
+    }
     memcpy(lengths + i, &length, sizeof length);
   });
 }
 
-size_t decode(const Element& element, std::span<const Decoding> arrays, int threads) {
+size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads) {
   threads = threads_for(elements_of(arrays), threads);
   std::atomic<size_t> corrupt{arrays.size()};
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
-    const Decoding& array = arrays[i];
-    const uint64_t length = length_of(array);
-    if (length <= array.limit &&
-        decode_array(make_plan(element, array.count), array.payload, length, array.target, its_threads))
-      return;
+    if (decode_any(codec, element, arrays[i], its_threads)) return;
     size_t first = corrupt;
     while (i < first && !corrupt.compare_exchange_weak(first, i)) {
     }

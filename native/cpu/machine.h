@@ -1,8 +1,8 @@
 // What each instruction set of the CPU offers the driver: the codecs, compiled for it (machine.inc).
 #pragma once
 #include "codecs/rans_tables.h"
-#include "stream/plan.h"
-#include "stream/settings.h"
+#include "stream/bucket_statistics.h"
+#include "stream/codec.h"
 
 namespace arrcomp {
 
@@ -24,6 +24,16 @@ struct DecodeJob {
   const Tables& tables;
 };
 
+// Bucketed payloads.
+struct BucketJob {
+  const BucketPlan& plan;
+  const QsgdSettings& settings;
+  const void* source;
+  uint8_t* payload;
+  void* target;
+  uint64_t seed;
+};
+
 struct Machine {
   const char* name;
 
@@ -40,6 +50,16 @@ struct Machine {
 
   // Decodes groups [begin, end); false where one is corrupt.
   bool (*decode_groups)(const DecodeJob& job, uint64_t begin, uint64_t end);
+
+  // Statistics of the elements [first, first + count), at most a piece of a bucket.
+  BucketStatistics (*bucket_statistics)(const BucketJob& job, uint64_t first, uint64_t count);
+
+  // Writes the numbers of a bucket.
+  void (*store_bucket)(const BucketJob& job, uint64_t bucket, const BucketStatistics& statistics);
+
+  // Encodes, or decodes, chunks [begin, end).
+  void (*encode_bucket_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
+  void (*decode_bucket_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
 };
 
 extern const Machine plain_machine;

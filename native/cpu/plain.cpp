@@ -2,5 +2,5 @@
 #include "cpu/machine.inc"
 
 namespace arrcomp {
-const Machine plain_machine{"plain", plain::scratch_bytes, plain::range_of, plain::encode, plain::decode};
+const Machine plain_machine = plain::machine_named("plain");
 }

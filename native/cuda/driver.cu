@@ -1,4 +1,5 @@
-// Launches: what is enqueued for a call, the layout of the scratch memory, and the tables on each device.
+// Launches of codecs that code groups: what is enqueued for a call, the layout of the scratch memory, and the tables on
+// each device. Bucketed codecs are handed on.
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -7,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "cuda/buckets.h"
+#include "cuda/call.h"
 #include "cuda/launch.h"
-#include "cuda/set_up.cuh"
+#include "cuda/lists.cuh"
 
 namespace arrcomp::cuda {
 namespace {
@@ -18,31 +21,6 @@ constexpr uint64_t most_groups = ~0u - (1u << 20);  // a ticket has 32 bits, and
 __device__ Tables device_tables;
 
 thread_local std::string failure;
-
-Status fail(Status status, const char* what, cudaError_t error) {
-  failure = std::string(what) + ": " + cudaGetErrorString(error);
-  cudaGetLastError();  // the error is reported: it does not stay for the next caller
-  return status;
-}
-
-// The caller's device is the current one again at the end of a call.
-class DeviceGuard {
- public:
-  explicit DeviceGuard(int device) {
-    error_ = cudaGetDevice(&before_);
-    device_ = device == current_device ? before_ : device;
-    if (error_ == cudaSuccess && device_ != before_) error_ = cudaSetDevice(device_);
-  }
-  ~DeviceGuard() {
-    if (error_ == cudaSuccess && device_ != before_) cudaSetDevice(before_);
-  }
-  int device() const { return device_; }
-  cudaError_t error() const { return error_; }
-
- private:
-  int before_ = 0, device_ = 0;
-  cudaError_t error_;
-};
 
 // Copies the tables to the current device, once. They are in place when this returns, whatever stream uses them.
 cudaError_t load_tables(int device, const Tables*& on_device) {
@@ -68,19 +46,6 @@ cudaError_t load_tables(int device, const Tables*& on_device) {
   cudaThreadExchangeStreamCaptureMode(&mode);
   loaded[static_cast<size_t>(device)] = error == cudaSuccess;
   return error;
-}
-
-const Kernels& kernels_of_element(const Element& element) {
-  switch (element.width) {
-    case 8: return bits8_kernels;
-    case 16: return element.exponent_bits == 8 ? bfloat16_kernels : float16_kernels;
-    case 32: return float32_kernels;
-    default: return float64_kernels;
-  }
-}
-
-int blocks_for(uint64_t groups, int most) {
-  return static_cast<int>(std::min<uint64_t>(ceil_div(groups, warps_per_block), static_cast<uint64_t>(most)));
 }
 
 // Blocks of the encoder that the device holds at a time: asked once for each device, as small arrays cannot wait.
@@ -115,76 +80,44 @@ uint64_t encoder_memory_bytes(const Kernels& kernels, int blocks) {
   return static_cast<uint64_t>(blocks) * warps_per_block * kernels.memory_bytes;
 }
 
-// Calls launch(batch) for all arrays, in batches of at most `most`.
-template <uint64_t most, class Array, class Launch>
-void for_each_batch(const Element& element, std::span<const Array> arrays, Launch launch) {
-  uint64_t groups = 0;
-  Batch<Array, most> batch;
-  for (batch.first = 0; batch.first < arrays.size(); batch.first += most) {
-    batch.count = std::min<uint64_t>(most, arrays.size() - batch.first);
-    for (uint64_t i = 0; i < batch.count; ++i) {
-      const Array& array = arrays[batch.first + i];
-      batch.items[i] = {array, groups};
-      groups += make_plan(element, array.count).groups;
-    }
-    launch(batch);
-  }
+Status check(const DeviceGuard& guard) {
+  if (guard.error() == cudaSuccess) return Status::ok;
+  return fail(Status::unavailable, "no such CUDA device", guard.error());
 }
 
-template <class Array>
-uint64_t groups_of_all(const Element& element, std::span<const Array> arrays) {
-  uint64_t groups = 0;
-  for (const Array& array : arrays) groups += make_plan(element, array.count).groups;
-  return groups;
-}
-
-// What stands in the way of a call; ok where nothing does.
-Status check(const DeviceGuard& guard, uint64_t groups) {
-  if (guard.error() != cudaSuccess) return fail(Status::unavailable, "no such CUDA device", guard.error());
+Status check(uint64_t groups) {
   if (groups <= most_groups) return Status::ok;
   failure = "the arrays of a call have " + std::to_string(groups) + " groups; at most " + std::to_string(most_groups) +
             " are allowed";
   return Status::failed;
 }
 
-}  // namespace
-
-bool is_built() { return true; }
-
-int device_count() {
-  int count = 0;
-  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
-  cudaGetLastError();  // no driver, or no device: none to count
-  return 0;
+void launch_set_up(const EncodeArguments& arguments, std::span<const Encoding> arrays, uint64_t* lengths,
+                   cudaStream_t stream) {
+  constexpr uint64_t entries_of_thread = 16, most_set_up_blocks = 1024;
+  const uint64_t wanted = ceil_div(arguments.groups, set_up_threads * entries_of_thread);
+  const auto blocks = static_cast<unsigned>(std::clamp<uint64_t>(wanted, 1, most_set_up_blocks));
+  const auto launch = [&]<uint64_t n>(const Batch<Encoding, n>& batch) {
+    set_up_encoding<n><<<blocks, set_up_threads, 0, stream>>>(batch, arguments, lengths);
+  };
+  const GroupCut cut{arguments.element};
+  if (arrays.size() == 1) {  // few arguments
+    for_each_batch<1>(cut, arrays, launch);
+  } else {
+    for_each_batch<most_in_batch<Encoding>>(cut, arrays, launch);
+  }
 }
 
-const char* last_error() { return failure.c_str(); }
-
-Status encode_scratch_bytes(const Element& element, std::span<const uint64_t> counts, int device, uint64_t& bytes) {
-  const DeviceGuard guard(device);
-  uint64_t groups = 0;
-  for (const uint64_t count : counts) groups += make_plan(element, count).groups;
-  if (const Status status = check(guard, groups); status != Status::ok) return status;
-  const Kernels& kernels = kernels_of_element(element);
-  int blocks = 0;
-  const cudaError_t error = most_encode_blocks(kernels, guard.device(), blocks);
-  if (error != cudaSuccess) return fail(Status::failed, "asking for the device's properties", error);
-  bytes = ScratchLayout(counts.size(), groups, encoder_memory_bytes(kernels, blocks_for(groups, blocks))).end;
-  return Status::ok;
-}
-
-Status encode(const Element& element, const Settings& settings, std::span<const Encoding> arrays, uint64_t* lengths,
-              void* scratch, void* stream_handle, int device) {
-  const DeviceGuard guard(device);
-  const uint64_t groups = groups_of_all(element, arrays);
-  if (const Status status = check(guard, groups); status != Status::ok) return status;
-  const auto stream = static_cast<cudaStream_t>(stream_handle);
+Status encode_groups(const Settings& settings, const Element& element, std::span<const Encoding> arrays,
+                     uint64_t* lengths, void* scratch, cudaStream_t stream, int device) {
+  const uint64_t groups = units_of_all(GroupCut{element}, arrays);
+  if (const Status status = check(groups); status != Status::ok) return status;
   const Kernels& kernels = kernels_of_element(element);
   int most = 0;
-  cudaError_t error = most_encode_blocks(kernels, guard.device(), most);
+  cudaError_t error = most_encode_blocks(kernels, device, most);
   if (error != cudaSuccess) return fail(Status::failed, "asking for the device's properties", error);
   const Tables* tables = nullptr;
-  error = load_tables(guard.device(), tables);
+  error = load_tables(device, tables);
   if (error != cudaSuccess) return fail(Status::failed, "copying tables to the device", error);
   const int blocks = blocks_for(groups, most);
   const ScratchLayout layout(arrays.size(), groups, encoder_memory_bytes(kernels, blocks));
@@ -199,50 +132,86 @@ Status encode(const Element& element, const Settings& settings, std::span<const 
                                   element,
                                   settings,
                                   settings.rounded_bits(element)};
-  const uint64_t entries_of_thread = 16;
-  const auto set_up_blocks = static_cast<unsigned>(
-      std::min<uint64_t>(std::max<uint64_t>(ceil_div(groups, set_up_threads * entries_of_thread), 1), 1024));
-  const auto set_up = [&]<uint64_t n>(const Batch<Encoding, n>& batch) {
-    set_up_encoding<n><<<set_up_blocks, set_up_threads, 0, stream>>>(batch, arguments, lengths);
-  };
-  if (arrays.size() == 1) {  // few arguments
-    for_each_batch<1>(element, arrays, set_up);
-  } else {
-    for_each_batch<most_in_batch<Encoding>>(element, arrays, set_up);
-  }
+  launch_set_up(arguments, arrays, lengths, stream);
   if (blocks > 0 && settings.kind == BoundKind::relative) kernels.widen_range(arguments, blocks, stream);
   if (blocks > 0) kernels.encode(arguments, blocks, stream);
-  error = cudaPeekAtLastError();
-  return error == cudaSuccess ? Status::ok : fail(Status::failed, "launching the encoder", error);
+  return launched("launching the encoder");
 }
 
-uint64_t decode_scratch_bytes(size_t arrays) { return arrays > 1 ? arrays * sizeof(DecodeArray) : 0; }
-
-Status decode(const Element& element, std::span<const Decoding> arrays, uint32_t* status, void* scratch,
-              void* stream_handle, int device) {
-  const DeviceGuard guard(device);
-  const uint64_t groups = groups_of_all(element, arrays);
-  if (const Status found = check(guard, groups); found != Status::ok) return found;
-  const auto stream = static_cast<cudaStream_t>(stream_handle);
-  const Tables* tables = nullptr;
-  cudaError_t error = load_tables(guard.device(), tables);
+Status decode_groups(const Element& element, std::span<const Decoding> arrays, uint32_t* status, void* scratch,
+                     cudaStream_t stream, int device) {
+  DecodeArguments arguments{{}, status, nullptr};
+  cudaError_t error = load_tables(device, arguments.tables);
   if (error != cudaSuccess) return fail(Status::failed, "copying tables to the device", error);
-  auto* const table = static_cast<DecodeArray*>(scratch);
-  DecodeArguments arguments{table, {}, arrays.size(), groups, status, tables};
-  if (arrays.size() > 1) {
-    for_each_batch<most_in_batch<Decoding>>(element, arrays, [&]<uint64_t n>(const Batch<Decoding, n>& batch) {
-      set_up_decoding<n><<<1, set_up_threads, 0, stream>>>(batch, element, table, status);
-    });
-  } else {
-    error = cudaMemsetAsync(status, 0, sizeof *status, stream);
-    if (error != cudaSuccess) return fail(Status::failed, "setting the status", error);
-    if (arrays.empty()) return Status::ok;
-    arguments.single = device_array(element, arrays[0], 0);
+  error = list_to_decode(GroupCut{element}, arrays, status, scratch, stream, arguments.arrays);
+  if (error != cudaSuccess) return fail(Status::failed, "listing the arrays", error);
+  const int blocks = std::max(blocks_for(arguments.arrays.units, most_blocks), 1);
+  kernels_of_element(element).decode(arguments, blocks, stream);
+  return launched("launching the decoder");
+}
+
+}  // namespace
+
+Status fail(Status status, const char* what, cudaError_t error) {
+  failure = std::string(what) + ": " + cudaGetErrorString(error);
+  cudaGetLastError();  // the error is reported: it does not stay for the next caller
+  return status;
+}
+
+bool is_built() { return true; }
+
+int device_count() {
+  int count = 0;
+  if (cudaGetDeviceCount(&count) == cudaSuccess) return count;
+  cudaGetLastError();  // no driver, or no device: none to count
+  return 0;
+}
+
+const char* last_error() { return failure.c_str(); }
+
+Status encode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts, int device,
+                            uint64_t& bytes) {
+  const DeviceGuard guard(device);
+  if (const Status status = check(guard); status != Status::ok) return status;
+  if (codec.is_bucketed()) {
+    bytes = bucket_scratch_bytes(codec.qsgd, element, counts);
+    return Status::ok;
   }
-  constexpr int most_blocks = 1 << 20;
-  kernels_of_element(element).decode(arguments, std::max(blocks_for(groups, most_blocks), 1), stream);
-  error = cudaPeekAtLastError();
-  return error == cudaSuccess ? Status::ok : fail(Status::failed, "launching the decoder", error);
+  uint64_t groups = 0;
+  for (const uint64_t count : counts) groups += make_plan(element, count).groups;
+  if (const Status status = check(groups); status != Status::ok) return status;
+  const Kernels& kernels = kernels_of_element(element);
+  int blocks = 0;
+  const cudaError_t error = most_encode_blocks(kernels, guard.device(), blocks);
+  if (error != cudaSuccess) return fail(Status::failed, "asking for the device's properties", error);
+  bytes = ScratchLayout(counts.size(), groups, encoder_memory_bytes(kernels, blocks_for(groups, blocks))).end;
+  return Status::ok;
+}
+
+Status encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+              const Seed& seed, void* scratch, void* stream_handle, int device) {
+  const DeviceGuard guard(device);
+  if (const Status status = check(guard); status != Status::ok) return status;
+  const auto stream = static_cast<cudaStream_t>(stream_handle);
+  if (codec.is_bucketed()) return encode_buckets(codec.qsgd, element, arrays, lengths, seed, scratch, stream);
+  return encode_groups(codec.settings, element, arrays, lengths, scratch, stream, guard.device());
+}
+
+uint64_t decode_scratch_bytes(size_t arrays) {
+  return arrays > 1 ? arrays * std::max(sizeof(DecodeArray), sizeof(BucketDecodeArray)) : 0;
+}
+
+Status decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, uint32_t* status,
+              void* scratch, void* stream_handle, int device) {
+  const DeviceGuard guard(device);
+  if (const Status found = check(guard); found != Status::ok) return found;
+  const auto stream = static_cast<cudaStream_t>(stream_handle);
+  if (arrays.empty()) {
+    const cudaError_t error = cudaMemsetAsync(status, 0, sizeof *status, stream);
+    return error == cudaSuccess ? Status::ok : fail(Status::failed, "setting the status", error);
+  }
+  if (codec.is_bucketed()) return decode_buckets(codec.qsgd, element, arrays, status, scratch, stream);
+  return decode_groups(element, arrays, status, scratch, stream, guard.device());
 }
 
 }  // namespace arrcomp::cuda

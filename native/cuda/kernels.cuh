@@ -7,14 +7,12 @@
 #include "cuda/arguments.h"
 #include "cuda/head.h"
 #include "cuda/place.cuh"
+#include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
 
 template <class T>
 using MemoryOf = EncoderMemory<typename T::Word::scalar>;
-
-ARRCOMP_INLINE uint64_t warp_of_grid() { return (uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes_per_row; }
-ARRCOMP_INLINE uint64_t warps_of_grid() { return uint64_t{gridDim.x} * warps_per_block; }
 
 // The next number, the same in all lanes.
 ARRCOMP_INLINE uint32_t take_ticket(uint32_t* tickets) {
@@ -35,7 +33,7 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const Turn& turn, const 
   const EncodeArray& array = a.arrays[turn.array];
   const Plan& plan = array.plan;
   const uint64_t g = turn.group;
-  const uint64_t begin = place(a.entries + array.first_group, g, size);
+  const uint64_t begin = place(a.entries + array.first_unit, g, size);
   encoder.copy_to(array.payload + plan.groups_offset() + begin);
   if (leader()) {
     if (g == 0) write_head(array, a.settings);
@@ -51,9 +49,9 @@ __global__ void __launch_bounds__(threads_per_block, least_blocks)
   Turn& turn = turns[threadIdx.x / lanes_per_row];
   auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp_of_grid()];
   for (uint32_t ticket = take_ticket(a.tickets); ticket < a.groups; ticket = take_ticket(a.tickets)) {
-    const auto index = static_cast<uint32_t>(array_of_group(a.arrays, a.count, ticket));
+    const auto index = static_cast<uint32_t>(array_of_unit(a.arrays, a.count, ticket));
     const EncodeArray& array = a.arrays[index];
-    const uint32_t g = ticket - static_cast<uint32_t>(array.first_group);
+    const uint32_t g = ticket - static_cast<uint32_t>(array.first_unit);
     if (leader())
       turn = {index, g, {a.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings.fast, a.tables}};
     sync();
@@ -73,7 +71,7 @@ struct PayloadView {
 
   // False where this cannot be a payload of the array.
   ARRCOMP_SHARED bool open(const DecodeArray& array) {
-    length = array.length == nullptr ? array.limit : *array.length;
+    length = array.payload_length();
     const uint64_t least = array.plan.groups_offset();
     if (length > array.limit || length < least || (array.plan.groups == 0 && length > least)) return false;
     PayloadHead head;
@@ -105,13 +103,14 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, least_blocks)
     decode_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
-  const DecodeArray* const arrays = a.count == 1 ? &a.single : a.arrays;
+  const DecodeArray* const arrays = a.arrays.begin();
+  const uint64_t count = a.arrays.count, groups = a.arrays.units;
   bool ok = true;
-  for (uint64_t i = warp_of_grid(); i < a.count; i += warps_of_grid())  // arrays without groups have a payload too
+  for (uint64_t i = warp_of_grid(); i < count; i += warps_of_grid())  // arrays without groups have a payload too
     if (arrays[i].plan.groups == 0) ok = PayloadView().open(arrays[i]) && ok;
-  for (uint64_t group = warp_of_grid(); ok && group < a.groups; group += warps_of_grid()) {
-    const DecodeArray& array = arrays[array_of_group(arrays, a.count, group)];
-    ok = decode_group<T>(array, group - array.first_group, a.tables, waiting[threadIdx.x / lanes_per_row]);
+  for (uint64_t group = warp_of_grid(); ok && group < groups; group += warps_of_grid()) {
+    const DecodeArray& array = arrays[array_of_unit(arrays, count, group)];
+    ok = decode_group<T>(array, group - array.first_unit, a.tables, waiting[threadIdx.x / lanes_per_row]);
   }
   if (!ok && leader()) atomicOr(a.status, 1u);
 }
@@ -131,14 +130,14 @@ __global__ void __launch_bounds__(threads_per_block, least_blocks)
     double range[2] = {most, -most};
     EncodeArray* array = nullptr;
     for (uint64_t group = warp_of_grid(); group < a.groups; group += warps_of_grid()) {
-      EncodeArray* const next = a.arrays + array_of_group(a.arrays, a.count, group);
+      EncodeArray* const next = a.arrays + array_of_unit(a.arrays, a.count, group);
       if (array != nullptr && next != array) {
         publish_range(*array, range);
         range[0] = most;
         range[1] = -most;
       }
       array = next;
-      const uint64_t g = group - array->first_group;
+      const uint64_t g = group - array->first_unit;
       widen_range<T>(array->source, g * array->plan.group_size(), array->plan.group_count(g), range);
     }
     if (array != nullptr) publish_range(*array, range);

@@ -1,10 +1,21 @@
-// What each element type's .cu file offers the driver.
+// What each element type's .cu file offers the drivers.
 #pragma once
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
 #include "cuda/arguments.h"
+#include "cuda/bucket_arguments.h"
 
 namespace arrcomp::cuda {
+
+// Of bucketed codecs; all null where they do not take the element.
+struct BucketKernels {
+  void (*look_at_pieces)(const BucketEncodeArguments& arguments, int blocks, cudaStream_t stream);
+  void (*store_numbers)(const BucketEncodeArguments& arguments, int blocks, cudaStream_t stream);
+  void (*encode)(const BucketEncodeArguments& arguments, int blocks, cudaStream_t stream);
+  void (*decode)(const BucketDecodeArguments& arguments, int blocks, cudaStream_t stream);
+};
 
 struct Kernels {
   uint64_t memory_bytes;  // of one warp that encodes
@@ -12,8 +23,25 @@ struct Kernels {
   void (*widen_range)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
   void (*encode)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
   void (*decode)(const DecodeArguments& arguments, int blocks, cudaStream_t stream);
+  BucketKernels buckets;
 };
 
 extern const Kernels bits8_kernels, float16_kernels, bfloat16_kernels, float32_kernels, float64_kernels;
+
+inline const Kernels& kernels_of_element(const Element& element) {
+  switch (element.width) {
+    case 8: return bits8_kernels;
+    case 16: return element.exponent_bits == 8 ? bfloat16_kernels : float16_kernels;
+    case 32: return float32_kernels;
+    default: return float64_kernels;
+  }
+}
+
+inline int blocks_for(uint64_t units, int most) {
+  return static_cast<int>(std::min<uint64_t>(ceil_div(units, warps_per_block), static_cast<uint64_t>(most)));
+}
+
+// Of kernels whose blocks need not all be resident.
+constexpr int most_blocks = 1 << 20;
 
 }  // namespace arrcomp::cuda

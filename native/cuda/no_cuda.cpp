@@ -8,11 +8,15 @@ int device_count() { return 0; }
 const char* last_error() {
   return "this build of arrcomp has no CUDA kernels: install it where a CUDA compiler is found (ARRCOMP_CUDA=ON)";
 }
-Status encode_scratch_bytes(const Element&, std::span<const uint64_t>, int, uint64_t&) { return Status::unavailable; }
-Status encode(const Element&, const Settings&, std::span<const Encoding>, uint64_t*, void*, void*, int) {
+Status encode_scratch_bytes(const Codec&, const Element&, std::span<const uint64_t>, int, uint64_t&) {
+  return Status::unavailable;
+}
+Status encode(const Codec&, const Element&, std::span<const Encoding>, uint64_t*, const Seed&, void*, void*, int) {
   return Status::unavailable;
 }
 uint64_t decode_scratch_bytes(size_t) { return 0; }
-Status decode(const Element&, std::span<const Decoding>, uint32_t*, void*, void*, int) { return Status::unavailable; }
+Status decode(const Codec&, const Element&, std::span<const Decoding>, uint32_t*, void*, void*, int) {
+  return Status::unavailable;
+}
 
 }  // namespace arrcomp::cuda

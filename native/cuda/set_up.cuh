@@ -1,6 +1,8 @@
 // The arrays of a call travel to the device as arguments of kernels, which write them into the scratch memory: nothing
 // waits for a copy, no memory of the host must outlive the call, and a graph keeps all it needs.
 #pragma once
+#include "cuda/bucket_arguments.h"
+#include "cuda/cuts.h"
 #include "cuda/head.h"
 
 namespace arrcomp::cuda {
@@ -16,7 +18,7 @@ constexpr int set_up_threads = 256;
 template <class Array>
 struct BatchItem {
   Array array;
-  uint64_t first_group;
+  uint64_t first_unit;
 };
 
 template <class Array>
@@ -29,13 +31,20 @@ struct Batch {
   BatchItem<Array> items[most];
 };
 
-ARRCOMP_SHARED EncodeArray device_array(const Element& element, const BatchItem<Encoding>& item, uint64_t* length) {
-  return {
-      make_plan(element, item.array.count), item.array.source, item.array.payload, length, item.first_group, {0, 0}};
+ARRCOMP_SHARED EncodeArray device_array(const GroupCut& cut, const Encoding& array, uint64_t first_unit,
+                                        uint64_t* length) {
+  return {cut.plan(array.count), array.source, array.payload, length, first_unit, {0, 0}};
 }
 
-ARRCOMP_SHARED DecodeArray device_array(const Element& element, const Decoding& array, uint64_t first_group) {
-  return {make_plan(element, array.count), array.payload, array.limit, array.length, array.target, first_group};
+ARRCOMP_SHARED BucketEncodeArray device_array(const BucketCut& cut, const Encoding& array, uint64_t first_unit,
+                                              uint64_t* length) {
+  return {cut.plan(array.count), array.source, array.payload, length, first_unit};
+}
+
+template <class Cut>
+ARRCOMP_SHARED DecodeArrayOf<typename Cut::Plan> device_array(const Cut& cut, const Decoding& array,
+                                                              uint64_t first_unit) {
+  return {cut.plan(array.count), array.payload, array.limit, array.length, array.target, first_unit};
 }
 
 // An array without groups is encoded by its head alone.
@@ -51,7 +60,8 @@ __global__ void set_up_encoding(const __grid_constant__ Batch<Encoding, most> ba
   const uint64_t thread = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const uint64_t threads = uint64_t{gridDim.x} * blockDim.x;
   for (uint64_t i = thread; i < batch.count; i += threads) {
-    const EncodeArray array = device_array(a.element, batch.items[i], lengths + batch.first + i);
+    const auto& [encoding, first_unit] = batch.items[i];
+    const EncodeArray array = device_array(GroupCut{a.element}, encoding, first_unit, lengths + batch.first + i);
     a.arrays[batch.first + i] = array;
     if (array.plan.groups == 0) finish_empty(array, a.settings);
   }
@@ -60,13 +70,25 @@ __global__ void set_up_encoding(const __grid_constant__ Batch<Encoding, most> ba
   for (uint64_t group = thread; group < a.groups; group += threads) a.entries[group] = 0;
 }
 
-// As set_up_encoding, by one block.
+// As set_up_encoding, for bucketed codecs, by one block.
 template <uint64_t most>
-__global__ void set_up_decoding(const __grid_constant__ Batch<Decoding, most> batch, Element element,
-                                DecodeArray* arrays, uint32_t* status) {
+__global__ void set_up_bucket_encoding(const __grid_constant__ Batch<Encoding, most> batch, BucketCut cut,
+                                       BucketEncodeArray* arrays, uint64_t* lengths) {
+  for (uint64_t i = threadIdx.x; i < batch.count; i += blockDim.x) {
+    const auto& [encoding, first_unit] = batch.items[i];
+    arrays[batch.first + i] = device_array(cut, encoding, first_unit, lengths + batch.first + i);
+  }
+}
+
+// As set_up_encoding, by one block.
+template <class Cut, uint64_t most>
+__global__ void set_up_decoding(const __grid_constant__ Batch<Decoding, most> batch, Cut cut,
+                                DecodeArrayOf<typename Cut::Plan>* arrays, uint32_t* status) {
   if (batch.first == 0 && threadIdx.x == 0) *status = 0;
-  for (uint64_t i = threadIdx.x; i < batch.count; i += blockDim.x)
-    arrays[batch.first + i] = device_array(element, batch.items[i].array, batch.items[i].first_group);
+  for (uint64_t i = threadIdx.x; i < batch.count; i += blockDim.x) {
+    const auto& [decoding, first_unit] = batch.items[i];
+    arrays[batch.first + i] = device_array(cut, decoding, first_unit);
+  }
 }
 
 }  // namespace arrcomp::cuda

@@ -52,31 +52,4 @@ ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count) {
   return {element, count, chunks, entry, ceil_div(count, uint64_t{chunks} * chunk_size)};
 }
 
-// The longest payload, a multiple of 8, as a sum of `bytes` for every `elements` begun: no branches, so that the symbolic shapes of
-// compilers can follow it too.
-struct CapacityTerm {
-  uint64_t elements, bytes;
-};
-
-struct CapacityTerms {
-  uint64_t constant;
-  CapacityTerm terms[2];
-};
-
-constexpr CapacityTerms capacity_terms(const Element& element) {
-  // Of a chunk: its header and widths, what packing rows of less than 32 bits rounds up, and, as if every chunk were a
-  // group, the coder's states and an entry of the directory with its padding.
-  const uint64_t rounding = element.width == 8 ? 32 : 0;
-  const uint64_t chunk = round_up(4 + widths_bytes(rows_per_chunk) + rounding + states_bytes + 8, 8);
-  return {payload_head_bytes, {{lanes_per_row, uint64_t{element.width} * lanes_per_row / 8}, {chunk_size, chunk}}};
-}
-
-// No payload of so many elements is larger.
-constexpr uint64_t capacity(const Element& element, uint64_t count) {
-  const CapacityTerms all = capacity_terms(element);
-  uint64_t bytes = all.constant;
-  for (const CapacityTerm& term : all.terms) bytes += ceil_div(count, term.elements) * term.bytes;
-  return bytes;
-}
-
 }  // namespace arrcomp

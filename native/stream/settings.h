@@ -1,7 +1,6 @@
 // What the encoder is asked for, and what follows from it for a chunk. Shared by host and device.
 #pragma once
 #include <cstring>
-#include <span>
 
 #include "inline.h"
 #include "stream/element.h"
@@ -18,21 +17,6 @@ struct Settings {
   // Mantissa bits that are rounded off before lossless coding.
   inline int rounded_bits(const Element& element) const;
 };
-
-// A codec in the core's terms: its id in streams, and the numbers that its Python class gives (core_parameters). False
-// where these are not of any codec.
-inline bool settings_of(int codec_id, std::span<const double> parameters, Settings& settings) {
-  const auto is_flag = [](double x) { return x == 0 || x == 1; };
-  if (codec_id == 1 && parameters.size() == 1 && is_flag(parameters[0])) {
-    settings = {BoundKind::lossless, 0.0, parameters[0] != 0};
-    return true;
-  }
-  if (codec_id != 2 || parameters.size() != 3 || !is_flag(parameters[2])) return false;
-  const double kind = parameters[0], bound = parameters[1];
-  if (!(kind == 1 || kind == 2 || kind == 3) || !(bound > 0 && bound <= 1.7976931348623157e308)) return false;
-  settings = {static_cast<BoundKind>(static_cast<int>(kind)), bound, parameters[2] != 0};
-  return true;
-}
 
 // The largest float at or below a positive finite x (or the largest finite one).
 ARRCOMP_SHARED float round_down(double x) {

@@ -1,0 +1,98 @@
+"""Quantization in buckets."""
+
+import operator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from .base import Codec, check_choice
+
+_NORMS = ("minmax", "l2", "linf")
+_ROUNDINGS = ("nearest", "stochastic")
+_LEAST_BUCKET, _MOST_BUCKET = 16, 1 << 40
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class QSGD(Codec):
+    """Keep each value as one of 2^bits levels of its bucket.
+
+    The array, in C order, is cut into buckets of `bucket_size` values, of which the last may be shorter. With
+    ``norm="minmax"`` a bucket's levels lie at equal distances from its smallest to its largest value::
+
+        unit = (max - min) / (2^bits - 1);  level = floor((x - min) / unit + r);  y = min + unit * level
+
+    With ``"l2"`` or ``"linf"`` they lie at equal distances on both sides of 0, from -norm to norm: 2^bits - 1 of them,
+    as one is 0; with one bit the two are -norm and norm. r is 1/2 for ``rounding="nearest"``, so that |x - y| is at
+    most half the distance of two levels, but for the rounding of the arithmetic and of y. For ``"stochastic"`` r is
+    uniform in [0, 1) and y is unbiased: its mean over the seeds is x. Random numbers follow from the seed (an argument
+    of `compress`) and the value's index alone.
+
+    With "minmax", buckets of equal values come back exactly. A bucket with a NaN or an infinity comes back all NaN.
+    With "l2" the sum of squares is rounded to 6 digits.
+
+    The rate is fixed: the payload's size follows from the shape. For each bucket it has unit and minimum, or the unit
+    alone, in float32 (float64 for float64 arrays), and `bits` bits for each value.
+
+    Reference: D. Alistarh et al., "QSGD", arXiv:1610.02132, sections 3.1 and 4; buckets between their minima and
+    maxima: I. Markov et al., "CGX", arXiv:2111.08617, section 3.
+
+    Takes float16, bfloat16, float32 and float64, of any shape.
+
+    Args:
+        bits: for each value, 1 to 8.
+        bucket_size: values in a bucket, at least 16.
+        norm: what the levels lie between: "minmax", "l2" or "linf".
+        rounding: "nearest" or "stochastic".
+        skip_incomplete: keep the values of a last, shorter bucket as they are.
+
+    Raises:
+        TypeError, ValueError: an argument is not allowed.
+
+    >>> QSGD(bits=4)
+    QSGD()
+    >>> QSGD(bits=2, norm="l2", rounding="stochastic")
+    QSGD(bits=2, norm='l2', rounding='stochastic')
+    """
+
+    name: ClassVar[str] = "qsgd"
+    id: ClassVar[int] = 3
+    dtypes: ClassVar[tuple[str, ...] | None] = ("float16", "bfloat16", "float32", "float64")
+    fixed_rate: ClassVar[bool] = True
+
+    bits: int = 4
+    bucket_size: int = 512
+    norm: Literal["minmax", "l2", "linf"] = "minmax"
+    rounding: Literal["nearest", "stochastic"] = "nearest"
+    skip_incomplete: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", _checked_integer("bits", self.bits, 1, 8))
+        size = _checked_integer("bucket_size", self.bucket_size, _LEAST_BUCKET, _MOST_BUCKET)
+        object.__setattr__(self, "bucket_size", size)
+        check_choice("norm", self.norm, _NORMS)
+        check_choice("rounding", self.rounding, _ROUNDINGS)
+        if not isinstance(self.skip_incomplete, bool):
+            raise TypeError(f"skip_incomplete={self.skip_incomplete!r}: True or False is allowed")
+
+    @property
+    def needs_seed(self) -> bool:
+        return self.rounding == "stochastic"
+
+    def core_parameters(self) -> tuple[float, ...]:
+        norm = float(_NORMS.index(self.norm))
+        return (float(self.bits), float(self.bucket_size), norm, float(self.needs_seed), float(self.skip_incomplete))
+
+    @classmethod
+    def examples(cls) -> tuple[Codec, ...]:
+        return (cls(bits=8), cls(bits=4), cls(bits=2))
+
+
+def _checked_integer(name: str, value: Any, least: int, most: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; an integer is allowed")
+    if not least <= number <= most:
+        raise ValueError(f"{name}={number}: {least} to {most} is allowed")
+    return number

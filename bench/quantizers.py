@@ -1,0 +1,115 @@
+"""Quantizers of fixed rate: relative error and speed, beside what people use now, on one thread.
+
+`python bench/quantizers.py` prints the table; results.py puts it into RESULTS.md. Speeds are in GB/s of the float32
+array, medians; "x copy" as in RESULTS.md. Buckets have 512 values. PyTorch's `quantize_per_channel` gets a row for each
+bucket, with scales and zero points found by `aminmax`, which counts; NumPy's is the formula in float32.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import arrcomp
+from measure import median_seconds
+
+Call = Callable[[], Any]
+
+VALUES = 1 << 23
+BUCKET = 512
+
+
+def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
+    """Name, quantization into memory allocated once, and what gives the values back."""
+    for codec in (
+        *(arrcomp.QSGD(bits=bits) for bits in (8, 4, 2, 1)),
+        arrcomp.QSGD(bits=4, norm="l2"),
+        arrcomp.QSGD(bits=4, bucket_size=100),
+        arrcomp.QSGD(bits=8, rounding="stochastic"),
+        arrcomp.QSGD(bits=4, rounding="stochastic"),
+    ):
+        room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
+
+        def encode(codec: arrcomp.Codec = codec, room: Any = room) -> arrcomp.Compressed:
+            return arrcomp.compress(x, codec, out=room, threads=1, seed=1)
+
+        def decode(encode: Call = encode, out: Any = out, made: list[Any] = []) -> Any:  # noqa: B006 - kept on purpose
+            made or made.append(encode())
+            return arrcomp.decompress(made[0], out=out, threads=1)
+
+        yield f"arrcomp {codec!r}", encode, decode
+
+
+def numpy_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
+    """The formula with NumPy, 8 bits."""
+    rows = x.reshape(-1, BUCKET)
+
+    def encode() -> Any:
+        low, high = rows.min(axis=1, keepdims=True), rows.max(axis=1, keepdims=True)
+        unit = (high - low) / np.float32(255)
+        return np.rint((rows - low) / unit).astype(np.uint8), unit, low
+
+    codes, unit, low = encode()
+    yield "NumPy, 8 bits", encode, lambda: codes * unit + low
+
+
+def torch_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
+    """PyTorch's own quantized tensors, 8 bits."""
+    if not importlib.util.find_spec("torch"):
+        return
+    import torch
+
+    torch.set_num_threads(1)
+    rows = torch.from_numpy(x).reshape(-1, BUCKET)
+
+    def encode() -> Any:
+        low, high = torch.aminmax(rows, dim=1)
+        unit = (high - low) / 255
+        zero = torch.round(-low / unit)
+        return torch.quantize_per_channel(rows, unit, zero, 0, torch.quint8)
+
+    quantized = encode()
+    yield "torch.quantize_per_channel", encode, quantized.dequantize
+
+
+def measured() -> dict[str, dict[str, float]]:
+    """Figures of each quantizer on N(0, 0.02)."""
+    x = np.random.default_rng(0).normal(0, 0.02, VALUES).astype(np.float32)
+    target = x.copy()
+    found: dict[str, dict[str, float]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch says that it will move its quantization elsewhere
+        for calls in (arrcomp_calls, numpy_calls, torch_calls):
+            for name, encode, decode in calls(x):
+                copy = x.nbytes / median_seconds(lambda: np.copyto(target, x))
+                made, back = encode(), np.asarray(decode()).reshape(-1)
+                bits = made.nbytes * 8 / x.size if isinstance(made, arrcomp.Compressed) else 8 + 64 / BUCKET
+                found[name] = {
+                    "bits": bits,
+                    "error": float(np.linalg.norm(back - x) / np.linalg.norm(x)),
+                    "encode": x.nbytes / median_seconds(encode) / 1e9,
+                    "decode": x.nbytes / median_seconds(decode) / 1e9,
+                }
+                found[name] |= {f"{half} x copy": found[name][half] * 1e9 / copy for half in ("encode", "decode")}
+    return found
+
+
+def main() -> int:
+    """Measure and print."""
+    found = measured()
+    table = Table("quantizer", *next(iter(found.values())))
+    for name, figures in found.items():
+        table.add_row(name, *(f"{value:.3g}" for value in figures.values()))
+    Console(width=140).print(table)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

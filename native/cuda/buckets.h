@@ -1,0 +1,17 @@
+// Calls of the CUDA back end for bucketed codecs, on the current device. As backend.h says of its functions.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "backend.h"
+
+namespace arrcomp::cuda {
+
+uint64_t bucket_scratch_bytes(const QsgdSettings& settings, const Element& element, std::span<const uint64_t> counts);
+
+Status encode_buckets(const QsgdSettings& settings, const Element& element, std::span<const Encoding> arrays,
+                      uint64_t* lengths, const Seed& seed, void* scratch, cudaStream_t stream);
+
+Status decode_buckets(const QsgdSettings& settings, const Element& element, std::span<const Decoding> arrays,
+                      uint32_t* status, void* scratch, cudaStream_t stream);
+
+}  // namespace arrcomp::cuda

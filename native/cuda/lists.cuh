@@ -1,0 +1,43 @@
+// Hands the arrays of a call to the device.
+#pragma once
+#include <algorithm>
+
+#include "cuda/set_up.cuh"
+
+namespace arrcomp::cuda {
+
+// Calls launch(batch) for all arrays, in batches of at most `most`.
+template <uint64_t most, class Cut, class Array, class Launch>
+void for_each_batch(const Cut& cut, std::span<const Array> arrays, Launch launch) {
+  uint64_t units = 0;
+  Batch<Array, most> batch;
+  for (batch.first = 0; batch.first < arrays.size(); batch.first += most) {
+    batch.count = std::min<uint64_t>(most, arrays.size() - batch.first);
+    for (uint64_t i = 0; i < batch.count; ++i) {
+      const Array& array = arrays[batch.first + i];
+      batch.items[i] = {array, units};
+      units += cut.units(cut.plan(array.count));
+    }
+    launch(batch);
+  }
+}
+
+// Enqueues what sets up the decoding of `arrays`, one or more: their list, and the status.
+template <class Cut>
+cudaError_t list_to_decode(const Cut& cut, std::span<const Decoding> arrays, uint32_t* status, void* scratch,
+                           cudaStream_t stream, ArrayList<DecodeArrayOf<typename Cut::Plan>>& list) {
+  using Array = DecodeArrayOf<typename Cut::Plan>;
+  constexpr uint64_t most = most_in_batch<Decoding>;
+  auto* const table = static_cast<Array*>(scratch);
+  list = {table, {}, arrays.size(), units_of_all(cut, arrays)};
+  if (arrays.size() == 1) {
+    list.single = device_array(cut, arrays[0], 0);
+    return cudaMemsetAsync(status, 0, sizeof *status, stream);
+  }
+  for_each_batch<most>(cut, arrays, [&](const Batch<Decoding, most>& batch) {
+    set_up_decoding<Cut, most><<<1, set_up_threads, 0, stream>>>(batch, cut, table, status);
+  });
+  return cudaPeekAtLastError();
+}
+
+}  // namespace arrcomp::cuda

@@ -1,0 +1,11 @@
+// Which warp of a launch this is.
+#pragma once
+#include "cuda/arguments.h"
+#include "lanes/lanes.h"
+
+namespace arrcomp::cuda {
+
+ARRCOMP_INLINE uint64_t warp_of_grid() { return (uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes_per_row; }
+ARRCOMP_INLINE uint64_t warps_of_grid() { return uint64_t{gridDim.x} * warps_per_block; }
+
+}  // namespace arrcomp::cuda

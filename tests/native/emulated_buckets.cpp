@@ -1,0 +1,375 @@
+// Runs the CUDA kernels of bucketed codecs on emulated warps and compares them with the CPU: the same payloads, bit for
+// bit the same elements back, whatever the order in which a warp's lanes run. Prints what differs and a summary; exits
+// with 0 if nothing does.
+// clang-format off
+#include "emulated_inputs.h"  // before what it emulates CUDA for
+// clang-format on
+#include "cpu/buckets.h"
+#include "cuda/bucket_kernels.cuh"
+#include "cuda/set_up.cuh"
+
+namespace {
+
+// ---- inputs
+
+struct DType {
+  const char* name;
+  int id;
+};
+
+constexpr DType dtypes[] = {{"float16", 10}, {"bfloat16", 11}, {"float32", 12}, {"float64", 13}};
+constexpr uint64_t bucket_sizes[] = {16, 100, 512, 4096, 5000};
+
+// Pieces of a bucket that differ in size by many orders of magnitude.
+constexpr Pattern scales{"scales", [](uint64_t i, Random& r) {
+                           return std::ldexp(r.bell(), static_cast<int>(i * 7 / 5000 % 9) * 20 - 100);
+                         }};
+constexpr Pattern any_bits{"random bits", nullptr};
+
+struct Source {
+  const char* name;
+  const Pattern& pattern;
+  enum class Exponents { as_they_are, of_numbers, of_subnormals } exponents;
+
+  Bytes elements(const Element& element, uint64_t count) const {
+    Bytes all = elements_of(element, count, pattern);
+    if (exponents == Exponents::as_they_are) return all;
+    const size_t bytes = element.width / 8;
+    const uint64_t field = ((uint64_t{1} << element.exponent_bits) - 1) << element.mantissa_bits;
+    for (size_t at = 0; at < all.size(); at += bytes) {
+      uint64_t bits = 0;
+      memcpy(&bits, all.data() + at, bytes);
+      if (exponents == Exponents::of_subnormals) bits &= ~field;
+      if ((bits & field) == field) bits ^= uint64_t{1} << element.mantissa_bits;
+      memcpy(all.data() + at, &bits, bytes);
+    }
+    return all;
+  }
+};
+
+const Source sources[] = {
+    {"weights", patterns[0], Source::Exponents::as_they_are},
+    {"activations", patterns[1], Source::Exponents::as_they_are},
+    {"sparse", patterns[2], Source::Exponents::as_they_are},
+    {"offset", patterns[5], Source::Exponents::as_they_are},
+    {"constant", patterns[6], Source::Exponents::as_they_are},
+    {"zeros", patterns[7], Source::Exponents::as_they_are},
+    {"specials", patterns[9], Source::Exponents::as_they_are},
+    {"scales", scales, Source::Exponents::of_numbers},
+    {"random bits", any_bits, Source::Exponents::as_they_are},
+    {"numbers of all sizes", any_bits, Source::Exponents::of_numbers},
+    {"subnormal numbers", any_bits, Source::Exponents::of_subnormals},
+};
+
+struct Input {
+  DType dtype;
+  const Source& source;
+  QsgdSettings settings;
+  uint64_t count;
+
+  const Element& element() const { return elements[dtype.id]; }
+  BucketPlan plan() const { return make_bucket_plan(settings, element(), count); }
+};
+
+// Calls visit(T{}) with the float type of the element.
+template <class Visitor>
+void visit_float(const Element& element, Visitor visit) {
+  cuda::visit_element(element, [&](auto type) {
+    if constexpr (decltype(type)::quantizes) visit(type);
+  });
+}
+
+// A 64-bit number that is aligned to 4 alone.
+class LooseNumber {
+ public:
+  explicit LooseNumber(uint64_t value) { memcpy(words_ + 1, &value, sizeof value); }
+  const uint64_t* address() const { return reinterpret_cast<const uint64_t*>(words_ + 1); }
+
+ private:
+  alignas(8) uint32_t words_[3] = {};
+};
+
+// ---- the kernels as the driver launches them
+
+constexpr size_t most_arrays = 16;  // in a call
+
+// Where the arrays of a call are: one alone is part of the list, several are set up by a kernel.
+template <class Array>
+struct Table {
+  std::vector<Array> arrays{most_arrays};
+  cuda::ArrayList<Array> list;
+};
+
+// One array of a call, its elements or its payload.
+struct Array {
+  uint64_t count;
+  Bytes bytes;
+  uint64_t missing = 0;  // bytes of the payload that its length tells of, but that are not there
+};
+
+struct Run {
+  Element element;
+  QsgdSettings settings;
+  Order order;
+  uint64_t seed;  // of the random numbers, and of the order
+
+  cuda::BucketCut cut() const { return {element, settings}; }
+  template <class Kernel>
+  void launch(uint64_t units, Kernel kernel) const {
+    ::launch(units, order, seed, kernel);
+  }
+};
+
+// Each array's payload.
+std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
+  std::vector<Bytes> payloads;
+  cuda::Batch<Encoding, most_arrays> batch{0, arrays.size(), {}};
+  uint64_t units = 0;
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const BucketPlan plan = run.cut().plan(arrays[i].count);
+    payloads.emplace_back(plan.length, untouched);
+    batch.items[i] = {{arrays[i].bytes.data(), payloads[i].data(), plan.count}, units};
+    units += run.cut().units(plan);
+  }
+  std::vector<uint64_t> lengths(arrays.size(), untouched);
+  Table<cuda::BucketEncodeArray> table;
+  table.list = {table.arrays.data(), {}, arrays.size(), units};
+  if (arrays.size() == 1) {
+    table.list.single = cuda::device_array(run.cut(), batch.items[0].array, 0, lengths.data());
+  } else {
+    run.launch(1, [&] { cuda::set_up_bucket_encoding(batch, run.cut(), table.arrays.data(), lengths.data()); });
+  }
+  std::vector<cuda::ChunkStatistics> statistics(run.settings.bucket_size > piece_size ? units : 0);
+  const LooseNumber seed(run.seed);
+  const Seed by_value{run.seed, nullptr}, in_memory{0, seed.address()};
+  const cuda::BucketEncodeArguments a{table.list, statistics.data(), run.settings,
+                                      run.seed % 2 == 0 ? by_value : in_memory};
+  visit_float(run.element, [&](auto type) {
+    using T = decltype(type);
+    if (run.settings.bucket_size > piece_size) {
+      run.launch(units, [&] { cuda::bucket_statistics_kernel<T>(a); });
+      run.launch(units, [&] { cuda::bucket_numbers_kernel<T>(a); });
+    }
+    run.launch(units, [&] { cuda::encode_buckets_kernel<T>(a); });
+  });
+  for (size_t i = 0; i < payloads.size(); ++i)
+    if (lengths[i] != payloads[i].size()) payloads[i].clear();
+  return payloads;
+}
+
+struct Decoded {
+  bool is_corrupt;
+  std::vector<Bytes> targets;
+};
+
+// Each payload's elements. Every second payload comes with its length and with more memory than it takes.
+Decoded decode(std::vector<Array> payloads, const Run& run) {
+  std::vector<Bytes> targets;
+  std::vector<LooseNumber> lengths;
+  for (const Array& payload : payloads) lengths.emplace_back(payload.bytes.size() + payload.missing);
+  cuda::Batch<Decoding, most_arrays> batch{0, payloads.size(), {}};
+  uint64_t units = 0;
+  for (size_t i = 0; i < payloads.size(); ++i) {
+    auto& [count, bytes, missing] = payloads[i];
+    const bool has_length = (run.seed + i) % 2 == 0;
+    if (has_length && missing == 0) bytes.resize(bytes.size() + 40, untouched);
+    targets.emplace_back(count * run.element.width / 8, untouched);
+    const uint64_t* const length = has_length ? lengths[i].address() : nullptr;
+    batch.items[i] = {{bytes.data(), bytes.size(), length, targets[i].data(), count}, units};
+    units += run.cut().units(run.cut().plan(count));
+  }
+  uint32_t status = payloads.size() == 1 ? 0 : 7;
+  Table<cuda::BucketDecodeArray> table;
+  table.list = {table.arrays.data(), {}, payloads.size(), units};
+  if (payloads.size() == 1) {
+    table.list.single = cuda::device_array(run.cut(), batch.items[0].array, 0);
+  } else {
+    run.launch(1, [&] { cuda::set_up_decoding(batch, run.cut(), table.arrays.data(), &status); });
+  }
+  const cuda::BucketDecodeArguments a{table.list, &status, run.settings};
+  visit_float(run.element,
+              [&](auto type) { run.launch(units, [&] { cuda::decode_buckets_kernel<decltype(type)>(a); }); });
+  return {status != 0, targets};
+}
+
+Bytes encode_on_cpu(const Input& input, const Bytes& source, uint64_t seed) {
+  const BucketPlan plan = input.plan();
+  Bytes payload(plan.length, untouched);
+  cpu::encode_buckets(input.settings, plan, source.data(), payload.data(), seed, 1);
+  return payload;
+}
+
+Bytes decode_on_cpu(const Input& input, const Bytes& payload) {
+  Bytes target(input.count * input.element().width / 8, untouched);
+  cpu::decode_buckets(input.settings, input.plan(), payload.data(), target.data(), 1);
+  return target;
+}
+
+// ---- what is compared
+
+class Comparison {
+ public:
+  explicit Comparison(int orders_each) : orders_each_(orders_each) {}
+
+  // The same payload and the same elements as the CPU, in some or all orders of the lanes.
+  void check(const Input& input) {
+    const Bytes source = input.source.elements(input.element(), input.count);
+    for (int i = 0; i < orders_each_; ++i) {
+      const Run run = next_run(input);
+      const Bytes payload = encode_on_cpu(input, source, run.seed);
+      expect(input, "payload", encode({{input.count, source}}, run)[0], payload);
+      expect_elements({input}, decode({{input.count, payload}}, run), {{input.count, payload}});
+    }
+  }
+
+  // Several arrays of a call, with the same settings: each has the payload and the elements that it has alone.
+  void check_together(const std::vector<Input>& inputs) {
+    const Run run = next_run(inputs[0]);
+    std::vector<Array> arrays, payloads;
+    for (const Input& input : inputs) {
+      const Bytes source = input.source.elements(input.element(), input.count);
+      arrays.push_back({input.count, source});
+      payloads.push_back({input.count, encode_on_cpu(input, source, run.seed)});
+    }
+    const std::vector<Bytes> encoded = encode(arrays, run);
+    for (size_t i = 0; i < inputs.size(); ++i) expect(inputs[i], "payload of several", encoded[i], payloads[i].bytes);
+    expect_elements(inputs, decode(payloads, run), payloads);
+    for (const size_t altered : {size_t{0}, inputs.size() / 2}) {
+      std::vector<Array> with_longer = payloads;
+      with_longer[altered].bytes.resize(payloads[altered].bytes.size() + 8);
+      expect_corrupt(inputs[altered], "one of several payloads, longer", decode(with_longer, run));
+    }
+  }
+
+  // Any bytes of the right length have elements; those of another length are corrupt.
+  void check_lengths(const Input& input) {
+    Bytes payload(input.plan().length);
+    Random random(input.count);
+    for (uint8_t& byte : payload) byte = static_cast<uint8_t>(random.word());
+    for (int i = 0; i < 2; ++i) {  // with and without a number that tells the length
+      const Run run = next_run(input);
+      expect_elements({input}, decode({{input.count, payload}}, run), {{input.count, payload}});
+      const Bytes longer(payload.size() + 8), shorter(payload.begin(), payload.end() - 8);
+      expect_corrupt(input, "longer payload", decode({{input.count, longer}}, run));
+      expect_corrupt(input, "shorter payload", decode({{input.count, shorter}}, run));
+      expect_corrupt(input, "cut payload", decode({{input.count, shorter, 8}}, run));
+      expect_corrupt(input, "payload of no elements, longer", decode({{0, longer}}, run));
+    }
+  }
+
+  // Prints a summary; false where anything differed.
+  bool finish() const {
+    std::printf("%d runs, %d differences\n", runs_, differences_);
+    return differences_ == 0;
+  }
+
+ private:
+  Run next_run(const Input& input) {
+    const auto seed = static_cast<uint64_t>(runs_) * 0x9e3779b97f4a7c15u;  // even and odd ones
+    return {input.element(), input.settings, orders[runs_++ % std::size(orders)], seed};
+  }
+
+  void expect(const Input& input, const char* what, const Bytes& got, const Bytes& wanted) {
+    if (got != wanted) report(input, what, difference(got, wanted));
+  }
+
+  void expect_elements(const std::vector<Input>& inputs, const Decoded& decoded, const std::vector<Array>& payloads) {
+    if (decoded.is_corrupt) report(inputs[0], "payload", "is found corrupt");
+    for (size_t i = 0; i < inputs.size(); ++i)
+      expect(inputs[i], "elements", decoded.targets[i], decode_on_cpu(inputs[i], payloads[i].bytes));
+  }
+
+  void expect_corrupt(const Input& input, const char* what, const Decoded& decoded) {
+    if (!decoded.is_corrupt) report(input, what, "is not found corrupt");
+  }
+
+  void report(const Input& input, const char* what, const std::string& finding) {
+    ++differences_;
+    const char* const norms[] = {"min-max", "L2", "Linf"};
+    const QsgdSettings& s = input.settings;
+    std::printf("%s %s, %d bits, %s%s, buckets of %llu%s, %llu elements, run %d: %s: %s\n", input.dtype.name,
+                input.source.name, s.bits, norms[static_cast<int>(s.norm)], s.stochastic ? " stochastic" : "",
+                static_cast<unsigned long long>(s.bucket_size), s.skip_incomplete ? " complete" : "",
+                static_cast<unsigned long long>(input.count), runs_, what, finding.c_str());
+  }
+
+  int orders_each_, runs_ = 0, differences_ = 0;
+};
+
+// ---- the inputs' product
+
+// Sources and settings take turns.
+class Turns {
+ public:
+  const Source& source() { return sources[source_++ % std::size(sources)]; }
+  QsgdSettings settings(uint64_t bucket_size, bool skip_incomplete) {
+    constexpr int bits[] = {1, 3, 4, 8};
+    const unsigned turn = settings_++;
+    return {bits[turn % 4], bucket_size, static_cast<Norm>(turn / 4 % 3), turn / 12 % 2 == 1, skip_incomplete};
+  }
+
+ private:
+  unsigned source_ = 0, settings_ = 0;
+};
+
+void check_settings(Comparison& comparison, const DType& dtype, Turns& turns) {
+  for (const uint64_t size : bucket_sizes)
+    for (const int bits : {1, 3, 4, 8})
+      for (const Norm norm : {Norm::minmax, Norm::l2, Norm::linf})
+        for (const bool stochastic : {false, true})
+          comparison.check(
+              {dtype, turns.source(), {bits, size, norm, stochastic, bits == 3}, size > 4096 ? 9001u : 1500u});
+}
+
+void check_sources(Comparison& comparison, const DType& dtype) {
+  for (const Source& source : sources)
+    for (const Norm norm : {Norm::minmax, Norm::l2, Norm::linf})
+      for (const uint64_t size : {100, 5000})
+        comparison.check({dtype, source, {norm == Norm::l2 ? 1 : 4, size, norm, norm == Norm::linf, false}, 5333});
+}
+
+void check_sizes(Comparison& comparison, const DType& dtype, Turns& turns) {
+  for (const uint64_t count : {0, 1, 31, 4097, 3 * chunk_size + 1000})
+    for (const uint64_t size : bucket_sizes)
+      for (const bool skip_incomplete : {false, true})
+        comparison.check({dtype, turns.source(), turns.settings(size, skip_incomplete), count});
+}
+
+// Arrays of all sizes in one call, empty ones among them: the first, the last, and several in a row.
+void check_together(Comparison& comparison, const DType& dtype, Turns& turns) {
+  constexpr uint64_t counts[] = {0, 5, 0, 0, 9000, 33, 4096, 10001, 0};
+  for (const uint64_t size : bucket_sizes) {
+    for (const bool skip_incomplete : {false, true}) {
+      const QsgdSettings settings = turns.settings(size, skip_incomplete);
+      std::vector<Input> inputs;
+      for (const uint64_t count : counts) inputs.push_back({dtype, turns.source(), settings, count});
+      comparison.check_together(inputs);
+    }
+  }
+}
+
+// Elements that are stored as they are in several units, and buckets of more pieces than a warp has lanes.
+void check_large_buckets(Comparison& comparison, const DType& dtype) {
+  comparison.check({dtype, sources[0], {4, 3 * chunk_size, Norm::l2, true, true}, 6 * chunk_size - 1});
+  comparison.check({dtype, sources[8], {4, uint64_t{1} << 40, Norm::minmax, true, true}, 2 * chunk_size + 70});
+  comparison.check({dtype, sources[7], {3, 34 * chunk_size + 9, Norm::l2, false, false}, 70 * chunk_size});
+}
+
+}  // namespace
+
+// The argument: how many of the three orders each input is run in.
+int main(int, char** arguments) {
+  Comparison comparison(arguments[1] ? std::atoi(arguments[1]) : 1);
+  Turns turns;
+  for (const DType& dtype : dtypes) {
+    check_settings(comparison, dtype, turns);
+    check_sources(comparison, dtype);
+    check_sizes(comparison, dtype, turns);
+    check_together(comparison, dtype, turns);
+    for (const uint64_t size : bucket_sizes)
+      comparison.check_lengths({dtype, sources[0], turns.settings(size, size == 100), 5333});
+  }
+  check_large_buckets(comparison, dtypes[2]);
+  check_large_buckets(comparison, dtypes[3]);
+  return comparison.finish() ? 0 : 1;
+}

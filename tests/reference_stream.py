@@ -1,0 +1,143 @@
+"""The independent reader's part for the stream and the data types: sections 1 and 2 of native/FORMAT.md."""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd"}
+BUCKETS = 3
+
+
+class Element(NamedTuple):
+    """A data type of section 2: a value of `dtype` is `parts` elements of `bits`."""
+
+    dtype: np.dtype[Any]
+    bits: int
+    parts: int
+    exponent: int
+    mantissa: int
+
+    @property
+    def unsigned(self) -> np.dtype[np.unsignedinteger[Any]]:
+        """The unsigned integer that holds an element's bits."""
+        return np.dtype(f"<u{self.bits // 8}")
+
+    @property
+    def quantizable(self) -> bool:
+        """Whether chunks may be quantized (3.4)."""
+        return self.exponent > 0 and self.bits >= 16
+
+    @property
+    def real(self) -> type[np.floating[Any]]:
+        """The arithmetic type of quantized chunks (3.4)."""
+        return np.float64 if self.bits == 64 else np.float32
+
+    @property
+    def word_bits(self) -> int:
+        """Bits of a word, W' (3.2)."""
+        return 64 if self.bits == 64 else 32
+
+
+# fmt: off
+NAMES = (
+    "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz",
+    "float8_e4m3", "float8_e3m4", "float8_e8m0fnu", "float4_e2m1fn", "float6_e2m3fn", "float6_e3m2fn", "int4", "uint4",
+)
+EXPONENT_AND_MANTISSA = (
+    (5, 10), (8, 7), (8, 23), (11, 52), (8, 23), (11, 52), (4, 3), (5, 2), (4, 3), (5, 2), (4, 3), (4, 3), (3, 4),
+)
+# fmt: on
+
+
+def element_of(identifier: int) -> Element:
+    """The data type with this id."""
+    name = NAMES[identifier - 1]
+    dtype, parts = np.dtype(getattr(ml_dtypes, name, name)), 2 if name.startswith("complex") else 1
+    exponent, mantissa = EXPONENT_AND_MANTISSA[identifier - 10] if 10 <= identifier <= 22 else (0, 0)
+    return Element(dtype, 8 * dtype.itemsize // parts, parts, exponent, mantissa)
+
+
+class Cursor:
+    """Takes bytes from the front of `data`; none may be missing."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.position = 0
+
+    def take(self, nbytes: int) -> bytes:
+        """The next `nbytes` bytes."""
+        end = self.position + nbytes
+        if nbytes < 0 or end > len(self.data):
+            raise ValueError(f"{nbytes} bytes wanted at {self.position} of {len(self.data)}")
+        self.position = end
+        return self.data[end - nbytes : end]
+
+    def numbers(self, dtype: str, count: int, align: int = 1) -> Array:
+        """`count` numbers, passing over the padding after them up to a multiple of `align` bytes."""
+        found = np.frombuffer(self.take(np.dtype(dtype).itemsize * count), dtype)
+        self.take(-found.nbytes % align)
+        return found
+
+    def finish(self) -> None:
+        """Nothing may be left."""
+        if self.position != len(self.data):
+            raise ValueError(f"{len(self.data) - self.position} bytes left over")
+
+
+class Stream(NamedTuple):
+    """A stream taken apart (1)."""
+
+    codec: int
+    element: Element
+    shape: tuple[int, ...]
+    configuration: dict[str, Any]
+    payload: bytes
+
+    @property
+    def elements(self) -> int:
+        """Elements that the payload codes (2)."""
+        return math.prod(self.shape) * self.element.parts
+
+
+def read_configuration(text: bytes, codec: int) -> dict[str, Any]:
+    """The configuration, which names the codec (1)."""
+    found = json.loads(text.decode())
+    if not isinstance(found, dict) or found.get("codec") != CODECS[codec]:
+        raise ValueError(f"configuration {found!r} of codec {codec}")
+    return found
+
+
+def read_header(data: bytes) -> Stream:
+    """The parts of a stream (1)."""
+    cursor = Cursor(data)
+    magic, major, _minor, codec, dtype, dimensions, reserved, c, reserved2, p = struct.unpack(
+        "<4sBBBBBBHIQ", cursor.take(24)
+    )
+    if magic != b"ARRC" or reserved or reserved2 or not 1 <= dtype <= 28 or dimensions > 64:
+        raise ValueError(f"magic {magic!r}, reserved bytes, data type {dtype} or {dimensions} dimensions")
+    if major > 0 or codec not in CODECS:
+        raise ValueError(f"format {major}, codec {codec}: newer than this reader")
+    shape = tuple(cursor.numbers("<u8", dimensions).tolist())
+    if math.prod(shape) >= 1 << 60:
+        raise ValueError(f"shape {shape} is too large")
+    configuration = read_configuration(cursor.take(c), codec)
+    if any(cursor.take(-c % 8)):
+        raise ValueError("padding is not zero")
+    payload = cursor.take(p)
+    checksum = int(cursor.numbers("<u8", 1)[0])
+    cursor.finish()
+    if checksum != xxhash.xxh3_64_intdigest(data[:-8]):
+        raise ValueError("the checksum is wrong")
+    return Stream(codec, element_of(dtype), shape, configuration, payload)
