@@ -63,6 +63,9 @@ class Adapter(Protocol):
             TypeError: it has no data (sparse, meta), or its dtype is not supported.
         """
 
+    def is_finite(self, x: Any) -> bool:
+        """Whether all values of an array are numbers, and finite; waits for the device."""
+
     def compress(
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> "list[Payload]":

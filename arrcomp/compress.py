@@ -14,7 +14,13 @@ from .spec import Spec
 
 
 def compress(
-    x: Any, codec: Codec | None = None, *, out: Any = None, threads: int | None = None, seed: Any = None
+    x: Any,
+    codec: Codec | None = None,
+    *,
+    out: Any = None,
+    threads: int | None = None,
+    seed: Any = None,
+    check_finite: bool = False,
 ) -> Compressed:
     """Compress an array where it is.
 
@@ -30,6 +36,8 @@ def compress(
         seed: for codecs that round at random (others ignore it): an integer from 0 to 2^64 - 1, or an integer array
             without dimensions of the framework of `x` on its device, which is read when the work is done. Equal seeds
             give equal bytes, on every device and with any number of threads.
+        check_finite: raise if a value is NaN or infinite, instead of what the codec does with it. Reads the array once
+            more, and waits for the device.
 
     Returns:
         The compressed array. On CUDA the work is enqueued on the framework's current stream, and not waited for.
@@ -37,7 +45,8 @@ def compress(
     Raises:
         TypeError: `x` is not an array, has no data (sparse, meta), or a dtype that the codec does not take;
             or `codec`, `out`, `threads` or `seed` is of a wrong type, or the codec needs a seed.
-        ValueError: `out` is too small, read-only or not contiguous, `threads` is below 1, or `seed` out of its range.
+        ValueError: `out` is too small, read-only or not contiguous, `threads` is below 1, `seed` out of its range, or
+            with `check_finite` a value is not finite.
         DeviceUnavailableError: `x` is on a device that this build or this machine does not have.
 
     >>> import numpy, arrcomp
@@ -49,6 +58,10 @@ def compress(
     codec = checked_codec(codec)
     threads = thread_count(threads)
     adapter, x = arrays.adapter_of(x)
+    if check_finite:
+        adapter.look(x)
+        if not adapter.is_finite(x):
+            raise ValueError("x has NaN or infinite values; check_finite=False leaves them to the codec")
     return compress_with(adapter, x, codec, out, threads, checked_seed(codec, seed))
 
 

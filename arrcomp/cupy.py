@@ -106,6 +106,10 @@ class CupyAdapter:
             raise TypeError(f"dtype {x.dtype.str}: CuPy computes in native byte order, which alone is allowed")
         return dtype, x.shape
 
+    def is_finite(self, x: Any) -> bool:
+        with _device(x.device.id):
+            return bool(cupy.isfinite(x).all())
+
     def compress(
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:

@@ -111,6 +111,9 @@ class NumpyAdapter:
     def look(self, x: Any) -> tuple[dtypes.DType, tuple[int, ...]]:
         return dtypes.by_numpy(x.dtype), x.shape
 
+    def is_finite(self, x: Any) -> bool:
+        return bool(np.isfinite(x).all())
+
     def compress(
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:

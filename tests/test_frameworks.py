@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import arrcomp
@@ -45,3 +46,16 @@ def test_the_same_everywhere(
         assert place.describe(y) == place.describe(x)
         checks.check_same_bits(place.get(y), arrcomp.decompress(expected))
     record_property("conformance", (place.title, way, type(codec).__name__, repr(codec), dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2", "complex64", "int32"])
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.title)
+def test_values_that_are_not_finite_are_found(place: Place, dtype: str) -> None:
+    place.check()
+    array = mixture(dtype, 20_000)[:6000].copy()  # without the random bits at its end
+    arrcomp.compress(place.put(array), check_finite=True)
+    if dtype != "int32":
+        array[777] = np.nan
+        with pytest.raises(ValueError, match="check_finite=False"):
+            arrcomp.compress(place.put(array), check_finite=True)
+        arrcomp.compress(place.put(array))

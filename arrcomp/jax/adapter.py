@@ -119,6 +119,9 @@ class JaxAdapter:
     def look(self, x: Any) -> tuple[dtypes.DType, tuple[int, ...]]:
         return _supported(x.dtype, _CONFIG.jax_enable_x64), x.shape
 
+    def is_finite(self, x: Any) -> bool:
+        return bool(jax.numpy.isfinite(x).all())
+
     def compress(
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:

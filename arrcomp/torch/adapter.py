@@ -40,6 +40,10 @@ class TorchAdapter:
         _check_dense("x", x)
         return dtype_of(x), tuple(x.shape)
 
+    def is_finite(self, x: Tensor) -> bool:
+        # PyTorch does not look at numbers of 8 bits itself.
+        return bool((x.float() if x.itemsize == 1 else x).isfinite().all())
+
     def compress(
         self, xs: Sequence[Tensor], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:

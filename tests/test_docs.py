@@ -1,0 +1,62 @@
+"""The examples in docstrings and in the README run, and give what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrcomp
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+MODULES = ["arrcomp", *(module.name for module in pkgutil.walk_packages(arrcomp.__path__, "arrcomp."))]
+X = np.random.default_rng(0).normal(0, 0.02, (40, 50)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
+def test_the_examples_of_docstrings(name: str) -> None:
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        pytest.skip(str(error))
+    assert doctest.testmod(module).failed == 0
+
+
+class Model:
+    """What the README calls a model."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its arrays."""
+        return {"weight": X, "steps": np.arange(3)}
+
+
+def framework_of(block: str) -> str:
+    found = re.search(r"^import arrcomp\.(\w+)", block, re.MULTILINE)
+    return found[1] if found else "numpy"
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # by inductor's own imports
+@pytest.mark.parametrize("block", BLOCKS, ids=framework_of)
+def test_the_examples_of_the_readme(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = framework_of(block)
+    names: dict[str, Any] = {"x": X, "other": X[:1], "array": np.empty_like(X), "model": Model(), "step": 3}
+    names["codec"] = arrcomp.ErrorBounded(abs=1e-3)
+    if framework != "numpy":
+        module = names[framework] = pytest.importorskip(framework)
+        if framework == "cupy" and not module.is_available():
+            pytest.skip("CuPy finds no CUDA device")
+        names["x"] = (module.from_numpy if framework == "torch" else getattr(module, "numpy", module).asarray)(X)
+    monkeypatch.chdir(tmp_path)
+    # What a block's own function makes is what comes after it in the README.
+    names["c"] = arrcomp.compress(names["x"], names["codec"])
+    exec(block, names)  # noqa: S102
+    if callable(names["step"]):
+        doubled = np.asarray(names["step"](names["x"]))
+        assert np.all(np.abs(doubled - 2 * X) <= 2.001e-3)
