@@ -35,8 +35,8 @@ def markdown(document: Mapping[str, Any], results: Sequence[Result]) -> str:
     """The page.
 
     Args:
-        document: `machine`, `versions`, `date`, `minutes`, `load`, `arrays`, `overhead` and `quantizers`, as
-            results.json has them.
+        document: `machine`, `versions`, `date`, `minutes`, `load`, `arrays`, `aside`, `overhead` and
+            `quantizers`, as results.json has them.
         results: all measurements, arrays and settings each in one piece.
     """
     plain = [result for result in results if not _is_variant(result)]
@@ -49,8 +49,8 @@ def markdown(document: Mapping[str, Any], results: Sequence[Result]) -> str:
         "## Lossless: arrcomp, pcodec, zipnn and Zstandard\n\n" + _lossless_summary(plain),
         "## Where a peer is ahead\n\n" + _ahead(plain),
         "## Instruction sets and threads\n\n" + _variants(results),
-        "## Quantizers\n\n" + _quantizers(document["quantizers"]),
-        "## What a call costs\n\n" + _overhead(document["overhead"]),
+        "## Quantizers\n\n" + _quantizers(document["quantizers"], _aside(document["aside"])),
+        "## What a call costs\n\n" + _overhead(document["overhead"], _aside(document["aside"])),
         "## All figures",
         *(_array(name, about, plain) for name, about in document["arrays"].items()),
     ]
@@ -65,24 +65,29 @@ def _conditions(document: Mapping[str, Any]) -> str:
     return "\n".join([*lines, f"- load average over a minute before and after: {load} (this run alone makes about 1)"])
 
 
-def _quantizers(found: Mapping[str, Mapping[str, float]]) -> str:
+def _aside(conditions: Mapping[str, Any]) -> str:
+    """When a section of its own was measured, and how fast the machine was then."""
+    return f"Measured on {conditions['date']}, while a copy of 34 MB ran at {conditions['copy']:.1f} GB/s."
+
+
+def _quantizers(found: Mapping[str, Mapping[str, float]], conditions: str) -> str:
     """Fixed rates: bits, relative error and speed."""
     rows = [[name, *(f"{value:.3g}" for value in figures.values())] for name, figures in found.items()]
     heads = ["bits a value", "relative error", "encode", "decode", "encode x copy", "decode x copy"]
     return (
         "8.4 million values of N(0, 0.02) in float32, one thread, buckets of 512 values where nothing else is said; "
-        "`python bench/quantizers.py` prints this table alone, and says what the peers do.\n\n"
+        f"`python bench/quantizers.py` prints this table alone, and says what the peers do. {conditions}\n\n"
         + table(["<quantizer", *heads], rows)
     )
 
 
-def _overhead(microseconds: Mapping[str, Mapping[str, float]]) -> str:
+def _overhead(microseconds: Mapping[str, Mapping[str, float]], conditions: str) -> str:
     """Small arrays in each framework, against its own smallest operation."""
     rows = [[name, *(f"{value:.1f}" for value in times.values())] for name, times in microseconds.items()]
     heads = ["<1 KiB of float32, microseconds", *next(iter(microseconds.values()))]
     return (
-        "Eager calls on the CPU, with the work in them; `python bench/overhead.py` prints this table alone.\n\n"
-        + table(heads, rows)
+        "Eager calls on the CPU, with the work in them; `python bench/overhead.py` prints this table alone. "
+        f"{conditions}\n\n" + table(heads, rows)
     )
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import cpuinfo
+import numpy as np
 from rich.console import Console
 
 import overhead
@@ -29,7 +30,7 @@ import peers
 import quantizers
 from arrcomp import _core, machine
 from data import GAUSSIAN, MINILM, Subject, standard_subjects
-from measure import Result
+from measure import Result, median_seconds
 from plot import plot
 from report import markdown
 from run import run, tasks
@@ -51,6 +52,18 @@ def measured(quick: bool) -> dict[str, Any]:
         "versions": {name: _version(name) for name in _VERSIONS},
         "arrays": {subject.name: _about(subject) for subject in subjects},
         "results": [dataclasses.asdict(result) for result in results],
+    } | measured_aside()
+
+
+def measured_aside() -> dict[str, Any]:
+    """What a call costs, and the quantizers, with the speed of a copy in the same minute."""
+    copied = np.ones(1 << 23, np.float32)
+    target = copied.copy()
+    return {
+        "aside": {
+            "date": datetime.now(UTC).date().isoformat(),
+            "copy": copied.nbytes / median_seconds(lambda: np.copyto(target, copied)) / 1e9,
+        },
         "overhead": overhead.measured(),
         "quantizers": quantizers.measured(),
     }
@@ -94,11 +107,16 @@ def main() -> int:
     """Parse the command line, measure, write the three files."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a few small arrays")
+    parser.add_argument(
+        "--aside", action="store_true", help="measure calls and quantizers alone, keep the other figures"
+    )
     parser.add_argument("--redraw", action="store_true", help="measure nothing: read results.json again")
     parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER", help="for the files")
     options = parser.parse_args()
     path = options.output / "results.json"
-    if not options.redraw:
+    if options.aside:
+        path.write_text(json.dumps(json.loads(path.read_text()) | measured_aside(), indent=1) + "\n")
+    elif not options.redraw:
         path.write_text(json.dumps(measured(options.quick), indent=1) + "\n")
     document = json.loads(path.read_text())
     results = [Result(**fields) for fields in document["results"]]

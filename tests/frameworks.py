@@ -248,12 +248,13 @@ def table(passed: Sequence[tuple[str, str, str, str, str]]) -> list[str]:
         counts = found.get((title, way, codec), Counter())
         return str(sum(count == len(settings[codec]) for count in counts.values()))
 
-    rows = [["", "", *(f"`{codec}`" for codec in settings)], ["---"] * (2 + len(settings))]
+    codecs = [kind.__name__ for kind in arrcomp.codecs().values() if kind.__name__ in settings]
+    rows = [["", "", *(f"`{codec}`" for codec in codecs)], ["---"] * (2 + len(codecs))]
     rows += [
-        [place.title, way, *(cell(place.title, way, codec) for codec in settings)]
+        [place.title, way, *(cell(place.title, way, codec) for codec in codecs)]
         for place in PLACES
         for way in place.ways
-        if any((place.title, way, codec) in found for codec in settings)
+        if any((place.title, way, codec) in found for codec in codecs)
     ]
     return [f"| {' | '.join(row)} |" for row in rows]
 

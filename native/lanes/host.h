@@ -68,7 +68,7 @@ ARRCOMP_INLINE void store(uint8_t* p, U32 x) {
 template <class T>
 ARRCOMP_INLINE auto load_first(const T* p, int n) {
   T all[32];
-  for (int l = 0; l < 32; l++) all[l] = p[l < n ? l : n - 1];
+  for (int l = 0; l < 32; l++) __builtin_memcpy(all + l, p + (l < n ? l : n - 1), sizeof(T));  // at any address
   return load(all);
 }
 

@@ -19,11 +19,17 @@ constexpr u32r lane_bits = {1, 2, 4, 8};
 
 // --- memory and tables
 
-ARRCOMP_INLINE u32r load_widened(const uint16_t* p) { return u32r{p[0], p[1], p[2], p[3]}; }
-ARRCOMP_INLINE u32r load_widened(const uint8_t* p) { return u32r{p[0], p[1], p[2], p[3]}; }
+template <class T>
+ARRCOMP_INLINE u32r load_widened(const T* p) {
+  T x[4];
+  __builtin_memcpy(x, p, sizeof x);  // at any address
+  return u32r{x[0], x[1], x[2], x[3]};
+}
 template <class T>
 ARRCOMP_INLINE void store_narrowed(T* p, u32r x) {
-  for (int l = 0; l < 4; l++) p[l] = (T)x[l];
+  T narrowed[4];
+  for (int l = 0; l < 4; l++) narrowed[l] = (T)x[l];
+  __builtin_memcpy(p, narrowed, sizeof narrowed);
 }
 
 template <class T>
