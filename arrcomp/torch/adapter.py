@@ -49,7 +49,8 @@ class TorchAdapter:
     ) -> list[Payload]:
         xs = [_plain(x) for x in xs]
         is_fixed, codec = specs[0].codec.fixed_rate, coding_of(specs[0].codec)
-        coding = (*codec, *seed_arguments(seed, xs[0]), threads)
+        # The operators' defaults, where they do: arguments cost time.
+        coding = (*codec, *seed_arguments(seed, xs[0]), threads) if seed is not None or threads else codec
         if out is not None:
             buffers = [_bytes_to_fill(buffer, x) for buffer, x in zip(out, xs, strict=True)]
             lengths = ops.encode_out(xs, buffers, *coding)
