@@ -80,7 +80,7 @@ def framework_of(x: Any) -> str:
     name = framework_of_known(x)
     if name is not None:
         return name
-    if hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"):
+    if _is_producer(x):
         return "dlpack"
     raise TypeError(f"a {type_name(x)} is no array; {_ALLOWED}")
 
@@ -93,7 +93,7 @@ def type_name(x: Any) -> str:
 
 def is_array(x: Any) -> bool:
     """Whether `compress` would take it for an array."""
-    return framework_of_known(x) is not None or (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__"))
+    return framework_of_known(x) is not None or _is_producer(x)
 
 
 def framework_of_known(x: Any) -> str | None:
@@ -176,6 +176,10 @@ def gpu_adapter(index: int, frameworks: Sequence[str] = _GPU_FRAMEWORKS) -> Adap
 def to_cuda(x: NDArray[Any], index: int) -> Any:
     """A NumPy array copied to a CUDA device, as an array of whichever framework is installed."""
     return gpu_adapter(index).put(x, index)
+
+
+def _is_producer(x: Any) -> bool:
+    return hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")
 
 
 def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
