@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -12,6 +13,7 @@ import numpy as np
 from ..dtypes import DType
 
 SPEEDS = ("default", "fast")
+ROUNDINGS = ("nearest", "stochastic")
 
 
 class Codec(ABC):
@@ -110,3 +112,27 @@ def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
         raise TypeError(f"{name}={value!r} is a {type(value).__name__}; {shown} is allowed")
     if value not in allowed:
         raise ValueError(f"{name}={value!r}: {shown} is allowed")
+
+
+def checked_integer(name: str, value: Any, least: int, most: int) -> int:
+    """`value` as an integer.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is below `least` or above `most`.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; an integer is allowed")
+    if not least <= number <= most:
+        raise ValueError(f"{name}={number}: {least} to {most} is allowed")
+    return number
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise TypeError unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name}={value!r}: True or False is allowed")

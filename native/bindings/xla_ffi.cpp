@@ -112,7 +112,7 @@ DecodeWork decode_work(const XlaCall& call, const Arguments& arguments, const Re
   const size_t n = call.arrays();
   if (arguments.size() < n) check_number("operands", arguments.size(), n + 1);
   check_number("results", results.size(), n + 1);
-  const bool all_of_it = call.codec.is_bucketed() && arguments.size() == n;
+  const bool all_of_it = has_fixed_rate(call.codec, call.element) && arguments.size() == n;
   const ffi::AnyBuffer status = result(results, n);
   const uint64_t batch = batch_of("status", status, DataType::U32, 1);
   DecodeWork work{std::vector<Decoding>(batch * n), static_cast<uint32_t*>(status.untyped_data()), batch};

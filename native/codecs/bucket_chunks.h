@@ -1,7 +1,7 @@
-// Chunks of bucketed payloads on lanes: elements to codes and back, whatever parts of buckets lie in a chunk. FORMAT.md,
-// section 5.
+// Chunks of bucketed payloads on lanes: elements to codes and back, whatever parts of buckets lie in a chunk. Codecs are
+// what bucket_coder.h says. FORMAT.md, section 5.
 #pragma once
-#include "codecs/qsgd.h"
+#include "codecs/bucket_coder.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
@@ -13,15 +13,18 @@ class BucketRows {
   ARRCOMP_METHOD BucketRows(uint64_t first_element, uint64_t bucket_size, int buckets)
       : size_(bucket_size), end_(bucket_size - first_element % bucket_size), bucket_(0), last_(buckets - 1) {}
 
-  // For the row that begins at `place` in the chunk: number(bucket, i) of each lane's bucket as values[i].
-  template <class Real, int numbers, class Number>
-  ARRCOMP_METHOD void row(uint64_t place, Real (&values)[numbers], Number number) {
+  // For the row that begins at `place` in the chunk: what values_of(bucket, array) gives for each lane's bucket.
+  template <class Real, int n, class ValuesOf>
+  ARRCOMP_METHOD void row(uint64_t place, Real (&values)[n], ValuesOf values_of) {
+    typename Real::scalar of_bucket[n];
     while (place >= end_) next();
-    for (int i = 0; i < numbers; ++i) values[i] = splat<Real>(number(bucket_, i));
+    values_of(bucket_, of_bucket);
+    for (int i = 0; i < n; ++i) values[i] = splat<Real>(of_bucket[i]);
     while (end_ < place + lanes_per_row && bucket_ < last_) {
       const Mask later = mask(~low_mask(static_cast<int>(end_ - place)));
       next();
-      for (int i = 0; i < numbers; ++i) values[i] = select(later, splat<Real>(number(bucket_, i)), values[i]);
+      values_of(bucket_, of_bucket);
+      for (int i = 0; i < n; ++i) values[i] = select(later, splat<Real>(of_bucket[i]), values[i]);
     }
   }
 
@@ -35,56 +38,64 @@ class BucketRows {
   int bucket_, last_;
 };
 
-// What encoding and decoding know of the whole array.
-struct BucketContext {
-  BucketPlan plan;
-  QsgdSettings settings;
-};
-
 // Memory that encoding a chunk needs, one for each thread or warp.
-template <class Scalar>
+template <class Coder>
 struct BucketMemory {
-  BucketScale<Scalar> scales[most_buckets_in_chunk];
+  typename Coder::Scalar scales[most_buckets_in_chunk][Coder::encode_values];
 };
 
-template <class T>
+// Of the payload of an array: where its parts are and what it is made with.
+template <class Coder>
+struct BucketContext {
+  const BucketPlan& plan;
+  const typename Coder::Settings& settings;
+
+  ARRCOMP_METHOD Coder coder(const uint8_t* payload) const { return Coder(settings, plan.element, payload); }
+};
+
+// Writes the numbers of a bucket.
+template <class Coder>
+ARRCOMP_PART void store_bucket(const BucketContext<Coder>& context, const BucketStatistics& statistics,
+                               const void* source, uint8_t* payload, uint64_t seed, uint64_t bucket) {
+  const BucketPlan& plan = context.plan;
+  const uint64_t first = bucket * plan.bucket_size, left = plan.quantized - first;
+  const BucketValues values{source, first, left < plan.bucket_size ? left : plan.bucket_size, seed};
+  const Coder coder = context.coder(payload);
+  const auto numbers = coder.numbers_of(statistics, values);
+  if (leader()) coder.store(payload + plan.bucket_offset(bucket), numbers);
+}
+
+template <class Coder>
 class BucketChunk {
+  using T = typename Coder::Type;
   using Real = typename T::Real;
-  using Word = typename T::Word;
   using Scalar = typename Real::scalar;
-  using Numbers = BucketNumbers<Scalar>;
+  using Numbers = typename Coder::Numbers;
 
  public:
-  ARRCOMP_METHOD BucketChunk(const BucketContext& context, uint64_t chunk)
-      : context_(context),
-        coder_(context.settings),
+  ARRCOMP_METHOD BucketChunk(const BucketContext<Coder>& context, uint64_t chunk, const uint8_t* payload)
+      : plan_(context.plan),
+        settings_(context.settings),
+        coder_(context.coder(payload)),
         first_(chunk * chunk_size),
-        count_(context.plan.quantized - first_ < chunk_size ? context.plan.quantized - first_ : chunk_size),
+        count_(plan_.quantized - first_ < chunk_size ? plan_.quantized - first_ : chunk_size),
         rows_(static_cast<int>((count_ + lanes_per_row - 1) / lanes_per_row)),
-        bucket_(first_ / context.settings.bucket_size),
-        buckets_(static_cast<int>((first_ + count_ - 1) / context.settings.bucket_size - bucket_) + 1) {}
+        bucket_(first_ / plan_.bucket_size),
+        buckets_(static_cast<int>((first_ + count_ - 1) / plan_.bucket_size - bucket_) + 1) {}
 
   // Writes the chunk's codes, and the numbers of buckets that begin in it. Those of buckets larger than a piece are in
   // the payload already.
-  ARRCOMP_METHOD void encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Scalar>& memory) const {
-    sync();
-    bool prescaled = false;
-    for (int b = 0; b < buckets_; ++b) {
-      const auto scale = coder_.scale_of(numbers_of(source, payload, bucket_ + static_cast<uint64_t>(b)));
-      prescaled = prescaled || scale.prescale != 1;
-      if (leader()) memory.scales[b] = scale;
-    }
-    sync();
-    BucketRows buckets(first_, context_.settings.bucket_size, buckets_);
+  ARRCOMP_METHOD void encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
+    const bool simple = prepare(source, payload, seed, memory);
+    BucketRows buckets(first_, plan_.bucket_size, buckets_);
     BitWriter writer(payload + codes_at());
     for (int r = 0; r < rows_; r += 4) {
       const int rows = rows_ - r < 4 ? rows_ - r : 4;
-      if (context_.settings.stochastic) {
+      if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
-        for (int j = 0; j < rows; ++j)
-          encode_row(source, r + j, memory, prescaled, centered(random.word[j], Real{}), buckets, writer);
+        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, random.word[j], buckets, writer);
       } else {
-        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, prescaled, splat<Real>(0), buckets, writer);
+        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer);
       }
     }
     writer.finish();
@@ -92,92 +103,76 @@ class BucketChunk {
 
   ARRCOMP_METHOD void decode(const uint8_t* payload, void* target) const {
     const uint8_t* const codes = payload + codes_at();
-    BitReader reader(codes, codes + code_bytes(count_, context_.settings.bits));
-    BucketRows buckets(first_, context_.settings.bucket_size, buckets_);
-    const auto number = [&](int bucket, int i) ARRCOMP_LAMBDA {
-      const Numbers numbers = load_numbers(payload, bucket_ + static_cast<uint64_t>(bucket));
-      const bool halved = coder_.is_halved(numbers.unit);
-      if (i == 2) return Scalar(halved ? 2 : 1);
-      return (i == 0 ? numbers.unit : numbers.low) * Scalar(halved ? 0.5 : 1);
+    BitReader reader(codes, codes + code_bytes(count_, plan_.code_bits));
+    BucketRows buckets(first_, plan_.bucket_size, buckets_);
+    const auto decoded = [&](int bucket, Scalar(&values)[Coder::decode_values]) ARRCOMP_LAMBDA {
+      coder_.decoded_of(coder_.load(payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(bucket))), values);
     };
     for (int r = 0; r < rows_; ++r) {
       const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
-      Real numbers[3];
-      buckets.row(place, numbers, number);
-      const U32 code = reader.get(context_.settings.bits, U32{});
-      const Real limit = splat<Real>(T::largest);
-      const Real y = coder_.decode(code, numbers[0], numbers[1], numbers[2]);
-      const Real limited = min(max(y, splat<Real>(0) - limit), limit);
-      const Word bits = select(le(abs(limited), limit), T::narrow(limited), splat<Word>(quiet_nan()));
-      store_elements<T>(target, first_ + place, lanes_of(r), bits);
+      Real values[Coder::decode_values];
+      buckets.row(place, values, decoded);
+      const U32 code = reader.get(static_cast<int>(plan_.code_bits), U32{});
+      store_elements<T>(target, first_ + place, lanes_of(r), coder_.decode(code, values));
     }
   }
 
  private:
-  ARRCOMP_METHOD void encode_row(const void* source, int row, const BucketMemory<Scalar>& memory, bool prescaled,
-                                 Real dither, BucketRows& buckets, BitWriter& writer) const {
+  // What encoding takes of each bucket; whether all of them are simple.
+  ARRCOMP_METHOD bool prepare(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
+    sync();
+    bool simple = true;
+    for (int b = 0; b < buckets_; ++b) {
+      Scalar scale[Coder::encode_values];
+      simple = coder_.scale_of(numbers_of(source, payload, seed, bucket_ + static_cast<uint64_t>(b)), scale) && simple;
+      if (leader()) memcpy(memory.scales[b], scale, sizeof scale);
+    }
+    sync();
+    return simple;
+  }
+
+  template <class Random>
+  ARRCOMP_METHOD void encode_row(const void* source, int row, const BucketMemory<Coder>& memory, bool simple,
+                                 Random random, BucketRows& buckets, BitWriter& writer) const {
     const int n = lanes_of(row);
     const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
     // The next chunk, which its statistics read first.
     const auto* ahead = reinterpret_cast<const uint8_t*>(element_pointer<T>(source, first_ + place + chunk_size));
     for (int line = 0; line < lanes_per_row * T::width / 8; line += 64) prefetch(ahead + line);
-    Real scale[3];
-    buckets.row(place, scale, [&](int bucket, int i) ARRCOMP_LAMBDA {
-      const BucketScale<Scalar>& s = memory.scales[bucket];
-      return i == 0 ? s.low : i == 1 ? s.inverse : s.prescale;
+    Real scale[Coder::encode_values];
+    buckets.row(place, scale, [&](int bucket, Scalar(&values)[Coder::encode_values]) ARRCOMP_LAMBDA {
+      memcpy(values, memory.scales[bucket], sizeof values);
     });
-    Real x = T::widen(load_elements<T>(source, first_ + place, n));
-    if (prescaled) x = x * scale[2];
-    const U32 code = coder_.encode((x - scale[0]) * scale[1], splat<Real>(coder_.offset()) + dither);
-    writer.put(n == lanes_per_row ? code : select(mask(low_mask(n)), code, splat<U32>(0)), context_.settings.bits);
+    const U32 code = coder_.encode(load_elements<T>(source, first_ + place, n), scale, simple, random);
+    writer.put(n == lanes_per_row ? code : select(mask(low_mask(n)), code, splat<U32>(0)),
+               static_cast<int>(plan_.code_bits));
   }
 
-  ARRCOMP_METHOD uint64_t codes_at() const {
-    return context_.plan.codes_offset + first_ / 8 * static_cast<uint64_t>(context_.settings.bits);
-  }
+  ARRCOMP_METHOD uint64_t codes_at() const { return plan_.codes_offset + first_ / 8 * plan_.code_bits; }
   ARRCOMP_METHOD int lanes_of(int row) const {
     const uint64_t left = count_ - static_cast<uint64_t>(row) * lanes_per_row;
     return left < lanes_per_row ? static_cast<int>(left) : lanes_per_row;
   }
-  ARRCOMP_METHOD typename Word::scalar quiet_nan() const {
-    const int mantissa = context_.plan.element.mantissa_bits, exponent = context_.plan.element.exponent_bits;
-    return static_cast<typename Word::scalar>(((uint64_t{2} << exponent) - 1) << (mantissa - 1));
-  }
-  ARRCOMP_METHOD uint64_t numbers_at(uint64_t bucket) const {
-    return bucket * static_cast<uint64_t>(context_.settings.numbers()) * sizeof(Scalar);
-  }
-  ARRCOMP_METHOD Numbers load_numbers(const uint8_t* payload, uint64_t bucket) const {
-    return Qsgd<T>::load_numbers(payload + numbers_at(bucket), context_.settings.numbers());
-  }
 
-  ARRCOMP_METHOD Numbers numbers_of(const void* source, uint8_t* payload, uint64_t bucket) const {
-    const uint64_t size = context_.settings.bucket_size, begin = bucket * size;
-    if (size > piece_size) return load_numbers(payload, bucket);
-    const uint64_t count = context_.plan.quantized - begin < size ? context_.plan.quantized - begin : size;
-    const Numbers numbers = coder_.numbers_of(
-        statistics_of<T>(context_.plan.element, source, begin, count, context_.settings.norm == Norm::l2));
-    if (begin >= first_ && leader())
-      Qsgd<T>::store_numbers(payload + numbers_at(bucket), numbers, context_.settings.numbers());
+  ARRCOMP_METHOD Numbers numbers_of(const void* source, uint8_t* payload, uint64_t seed, uint64_t bucket) const {
+    if (plan_.bucket_bytes == 0) return {};
+    const uint64_t size = plan_.bucket_size, begin = bucket * size;
+    uint8_t* const at = payload + plan_.bucket_offset(bucket);
+    if (size > piece_size) return coder_.load(at);
+    const uint64_t count = plan_.quantized - begin < size ? plan_.quantized - begin : size;
+    const auto statistics = statistics_of<T>(plan_.element, source, begin, count, settings_.moments());
+    const Numbers numbers = coder_.numbers_of(statistics, {source, begin, count, seed});
+    if (begin >= first_ && leader()) coder_.store(at, numbers);
     return numbers;
   }
 
-  const BucketContext& context_;
-  Qsgd<T> coder_;
+  const BucketPlan& plan_;
+  const typename Coder::Settings& settings_;
+  Coder coder_;
   uint64_t first_, count_;  // elements
   int rows_;
   uint64_t bucket_;  // the first
   int buckets_;
 };
-
-// A bucket larger than a piece, from the statistics of its pieces: writes its numbers.
-template <class T>
-ARRCOMP_PART void store_bucket(const BucketContext& context, const BucketStatistics& statistics, uint8_t* payload,
-                               uint64_t bucket) {
-  using Scalar = typename T::Real::scalar;
-  const int numbers = context.settings.numbers();
-  const Qsgd<T> coder(context.settings);
-  Qsgd<T>::store_numbers(payload + bucket * static_cast<uint64_t>(numbers) * sizeof(Scalar),
-                         coder.numbers_of(statistics), numbers);
-}
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

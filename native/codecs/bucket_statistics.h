@@ -22,7 +22,7 @@ ARRCOMP_INLINE double fixed_point_sum(F64 x) {
 // Of the elements [first, first + count), at least one and at most a piece.
 template <class T>
 ARRCOMP_PART BucketStatistics statistics_of(Element element, const void* array, uint64_t first, uint64_t count,
-                                            bool with_squares) {
+                                            Moments moments) {
   using Real = typename T::Real;
   using Word = typename T::Word;
   using Scalar = typename Real::scalar;
@@ -45,8 +45,8 @@ ARRCOMP_PART BucketStatistics statistics_of(Element element, const void* array, 
   if (!s.finite) return s;
   s.low = smallest_of(low);
   s.high = largest_of(high);
-  const double largest = s.high < -s.low ? -s.low : s.high;
-  if (!with_squares || largest <= 0) return s;
+  const double largest = s.largest_magnitude();
+  if (moments != sum_of_squares || largest <= 0) return s;
   s.exponent = ilogb(largest) + 1;
   const int half = s.exponent / 2;
   const Real down = splat<Real>(static_cast<Scalar>(power_of_two(-half)));

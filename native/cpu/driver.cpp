@@ -127,11 +127,12 @@ void for_each_array(const Element& element, const Arrays& arrays, int threads, W
 bool decode_any(const Codec& codec, const Element& element, const Decoding& array, int threads) {
   const uint64_t length = length_of(array);
   if (length > array.limit) return false;
-  if (!codec.is_bucketed())
+  BucketLayout layout;
+  if (!bucket_layout(codec, element, layout))
     return decode_array(make_plan(element, array.count), array.payload, length, array.target, threads);
-  const BucketPlan plan = make_bucket_plan(codec.qsgd, element, array.count);
+  const BucketPlan plan = make_bucket_plan(layout, element, array.count);
   if (length != plan.length) return false;
-  decode_buckets(codec.qsgd, plan, array.payload, array.target, threads);
+  decode_buckets(codec, plan, array.payload, array.target, threads);
   return true;
 }
 
@@ -153,12 +154,13 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
     const auto& [source, payload, count] = arrays[i];
     uint64_t length;
-    if (codec.is_bucketed()) {
-      const BucketPlan plan = make_bucket_plan(codec.qsgd, element, count);
-      encode_buckets(codec.qsgd, plan, source, payload, key, its_threads);
+    if (BucketLayout layout; bucket_layout(codec, element, layout)) {
+      const BucketPlan plan = make_bucket_plan(layout, element, count);
+      encode_buckets(codec, plan, source, payload, key, its_threads);
       length = plan.length;
     } else {
-      length = encode_array(make_plan(element, count), codec.settings, source, payload, its_threads);
+      const auto& settings = std::get<Settings>(codec.settings);
+      length = encode_array(make_plan(element, count), settings, source, payload, its_threads);
     }
     memcpy(lengths + i, &length, sizeof length);
   });

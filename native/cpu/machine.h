@@ -1,4 +1,4 @@
-// What each instruction set of the CPU offers the driver: the codecs, compiled for it (machine.inc).
+// What each instruction set of the CPU offers the driver: the codecs, compiled for it (machine.inc, buckets.inc).
 #pragma once
 #include "codecs/rans_tables.h"
 #include "stream/bucket_statistics.h"
@@ -24,14 +24,27 @@ struct DecodeJob {
   const Tables& tables;
 };
 
-// Bucketed payloads.
+// A bucketed payload.
 struct BucketJob {
+  const Codec& codec;
   const BucketPlan& plan;
-  const QsgdSettings& settings;
   const void* source;
   uint8_t* payload;
   void* target;
   uint64_t seed;
+};
+
+struct BucketMachine {
+  // Statistics of the elements [first, first + count), at most a piece of a bucket.
+  BucketStatistics (*statistics)(const BucketJob& job, uint64_t first, uint64_t count);
+
+  // Writes what is stored once for the array, or the numbers of a bucket.
+  void (*store_array)(const BucketJob& job, const BucketStatistics& statistics);
+  void (*store_bucket)(const BucketJob& job, uint64_t bucket, const BucketStatistics& statistics);
+
+  // Encodes, or decodes, chunks [begin, end).
+  void (*encode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
+  void (*decode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
 };
 
 struct Machine {
@@ -51,21 +64,14 @@ struct Machine {
   // Decodes groups [begin, end); false where one is corrupt.
   bool (*decode_groups)(const DecodeJob& job, uint64_t begin, uint64_t end);
 
-  // Statistics of the elements [first, first + count), at most a piece of a bucket.
-  BucketStatistics (*bucket_statistics)(const BucketJob& job, uint64_t first, uint64_t count);
-
-  // Writes the numbers of a bucket.
-  void (*store_bucket)(const BucketJob& job, uint64_t bucket, const BucketStatistics& statistics);
-
-  // Encodes, or decodes, chunks [begin, end).
-  void (*encode_bucket_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
-  void (*decode_bucket_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
+  const BucketMachine& buckets;
 };
 
 extern const Machine plain_machine;
+extern const BucketMachine plain_bucket_machine;
 #ifdef ARRCOMP_X86
-extern const Machine avx2_machine;
-extern const Machine avx512_machine;
+extern const Machine avx2_machine, avx512_machine;
+extern const BucketMachine avx2_bucket_machine, avx512_bucket_machine;
 #endif
 
 }  // namespace arrcomp

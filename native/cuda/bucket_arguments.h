@@ -21,17 +21,37 @@ struct ChunkStatistics {
   BucketStatistics later_piece, first_piece;  // of a bucket
 };
 
-struct BucketEncodeArguments {
+// What is looked at before encoding, where it is more than a warp sees of a chunk: buckets, or, with `of_array`, each
+// array as one.
+struct PieceWork {
   ArrayList<BucketEncodeArray> arrays;
-  ChunkStatistics* statistics;  // one a unit, where buckets are larger than a piece
-  QsgdSettings settings;
+  ChunkStatistics* statistics;  // one a unit
+  bool of_array;
+};
+
+struct BucketEncodeWork {
+  ArrayList<BucketEncodeArray> arrays;
   Seed seed;
 };
 
-struct BucketDecodeArguments {
+struct BucketDecodeWork {
   ArrayList<BucketDecodeArray> arrays;
   uint32_t* status;
-  QsgdSettings settings;
+};
+
+// With what a codec is asked for.
+template <class Work, class Settings>
+struct BucketArguments {
+  Work work;
+  Settings settings;
+};
+
+// With the random numbers' seed as well.
+template <class Settings>
+struct NumbersArguments {
+  PieceWork work;
+  Seed seed;
+  Settings settings;
 };
 
 }  // namespace arrcomp::cuda

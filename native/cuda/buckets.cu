@@ -1,8 +1,10 @@
 // Launches of bucketed codecs. Where everything stands in a payload is known before: no array waits for another.
+#include "cuda/bucket_launches.h"
 #include "cuda/buckets.h"
 #include "cuda/call.h"
 #include "cuda/launch.h"
 #include "cuda/lists.cuh"
+#include "cuda/pieces.h"
 
 namespace arrcomp::cuda {
 namespace {
@@ -11,9 +13,13 @@ namespace {
 struct ScratchLayout {
   uint64_t statistics, end;  // the list of the arrays is at the beginning
 
-  ScratchLayout(const QsgdSettings& settings, uint64_t count, uint64_t units) {
+  ScratchLayout(const BucketLayout& layout, uint64_t count, uint64_t units) {
     statistics = count > 1 ? round_up(count * sizeof(BucketEncodeArray), 256) : 0;
-    end = statistics + (settings.bucket_size > piece_size ? units * sizeof(ChunkStatistics) : 0);
+    end = statistics + (has_large_buckets(layout) || layout.array_bytes > 0 ? units * sizeof(ChunkStatistics) : 0);
+  }
+
+  static bool has_large_buckets(const BucketLayout& layout) {
+    return layout.bucket_bytes > 0 && (layout.bucket_size == 0 || layout.bucket_size > piece_size);
   }
 };
 
@@ -32,40 +38,50 @@ ArrayList<BucketEncodeArray> list_to_encode(const BucketCut& cut, std::span<cons
   return list;
 }
 
-}  // namespace
-
-uint64_t bucket_scratch_bytes(const QsgdSettings& settings, const Element& element, std::span<const uint64_t> counts) {
-  const BucketCut cut{element, settings};
-  uint64_t units = 0;
-  for (const uint64_t count : counts) units += cut.units(cut.plan(count));
-  return ScratchLayout(settings, counts.size(), units).end;
+// Looks at what is more than a warp sees of a chunk, and stores what follows from it.
+void store_numbers(const Codec& codec, const Element& element, const PieceWork& work, uint64_t most_elements,
+                   const Seed& seed, int blocks, cudaStream_t stream) {
+  const BucketLaunches& launches = launches_of(codec, element);
+  look_at_pieces(element, work, moments_of(codec), blocks, stream);
+  if (most_elements > pieces_per_run * piece_size) join_runs(work, blocks, stream);
+  launches.store_numbers(codec, work, seed, blocks, stream);
 }
 
-Status encode_buckets(const QsgdSettings& settings, const Element& element, std::span<const Encoding> arrays,
-                      uint64_t* lengths, const Seed& seed, void* scratch, cudaStream_t stream) {
+}  // namespace
+
+uint64_t bucket_scratch_bytes(const BucketLayout& layout, const Element& element, std::span<const uint64_t> counts) {
+  const BucketCut cut{element, layout};
+  uint64_t units = 0;
+  for (const uint64_t count : counts) units += cut.units(cut.plan(count));
+  return ScratchLayout(layout, counts.size(), units).end;
+}
+
+Status encode_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
+                      std::span<const Encoding> arrays, uint64_t* lengths, const Seed& seed, void* scratch,
+                      cudaStream_t stream) {
   if (arrays.empty()) return Status::ok;
-  const auto list = list_to_encode({element, settings}, arrays, lengths, scratch, stream);
-  const ScratchLayout layout(settings, list.count, list.units);
-  auto* const statistics = reinterpret_cast<ChunkStatistics*>(static_cast<uint8_t*>(scratch) + layout.statistics);
-  const BucketEncodeArguments arguments{list, statistics, settings, seed};
-  const BucketKernels& kernels = kernels_of_element(element).buckets;
+  const auto list = list_to_encode({element, layout}, arrays, lengths, scratch, stream);
+  const ScratchLayout places(layout, list.count, list.units);
+  auto* const statistics = reinterpret_cast<ChunkStatistics*>(static_cast<uint8_t*>(scratch) + places.statistics);
   const int blocks = blocks_for(list.units, most_blocks);
-  if (settings.bucket_size > piece_size) {
-    kernels.look_at_pieces(arguments, blocks, stream);
-    kernels.store_numbers(arguments, blocks, stream);
+  uint64_t most_elements = 0;
+  for (const Encoding& array : arrays) most_elements = std::max(most_elements, array.count);
+  if (layout.array_bytes > 0)
+    store_numbers(codec, element, {list, statistics, true}, most_elements, seed, blocks, stream);
+  if (ScratchLayout::has_large_buckets(layout)) {
+    if (layout.bucket_size > 0) most_elements = std::min(most_elements, layout.bucket_size);
+    store_numbers(codec, element, {list, statistics, false}, most_elements, seed, blocks, stream);
   }
-  kernels.encode(arguments, blocks, stream);
+  launches_of(codec, element).encode(codec, {list, seed}, blocks, stream);
   return launched("launching the encoder");
 }
 
-Status decode_buckets(const QsgdSettings& settings, const Element& element, std::span<const Decoding> arrays,
-                      uint32_t* status, void* scratch, cudaStream_t stream) {
-  BucketDecodeArguments arguments{{}, status, settings};
-  const cudaError_t error =
-      list_to_decode(BucketCut{element, settings}, arrays, status, scratch, stream, arguments.arrays);
+Status decode_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
+                      std::span<const Decoding> arrays, uint32_t* status, void* scratch, cudaStream_t stream) {
+  BucketDecodeWork work{{}, status};
+  const cudaError_t error = list_to_decode(BucketCut{element, layout}, arrays, status, scratch, stream, work.arrays);
   if (error != cudaSuccess) return fail(Status::failed, "listing the arrays", error);
-  const int blocks = blocks_for(arguments.arrays.units, most_blocks);
-  kernels_of_element(element).buckets.decode(arguments, blocks, stream);
+  launches_of(codec, element).decode(codec, work, blocks_for(work.arrays.units, most_blocks), stream);
   return launched("launching the decoder");
 }
 

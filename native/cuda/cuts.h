@@ -18,9 +18,9 @@ struct GroupCut {
 struct BucketCut {
   using Plan = BucketPlan;
   Element element;
-  QsgdSettings settings;
+  BucketLayout layout;
 
-  ARRCOMP_SHARED Plan plan(uint64_t count) const { return make_bucket_plan(settings, element, count); }
+  ARRCOMP_SHARED Plan plan(uint64_t count) const { return make_bucket_plan(layout, element, count); }
   ARRCOMP_SHARED static uint64_t units(const Plan& plan) {
     const uint64_t units = plan.chunks() + ceil_div(plan.count - plan.quantized, chunk_size);
     return units > 0 ? units : 1;

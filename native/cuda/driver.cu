@@ -173,8 +173,8 @@ Status encode_scratch_bytes(const Codec& codec, const Element& element, std::spa
                             uint64_t& bytes) {
   const DeviceGuard guard(device);
   if (const Status status = check(guard); status != Status::ok) return status;
-  if (codec.is_bucketed()) {
-    bytes = bucket_scratch_bytes(codec.qsgd, element, counts);
+  if (BucketLayout layout; bucket_layout(codec, element, layout)) {
+    bytes = bucket_scratch_bytes(layout, element, counts);
     return Status::ok;
   }
   uint64_t groups = 0;
@@ -193,8 +193,9 @@ Status encode(const Codec& codec, const Element& element, std::span<const Encodi
   const DeviceGuard guard(device);
   if (const Status status = check(guard); status != Status::ok) return status;
   const auto stream = static_cast<cudaStream_t>(stream_handle);
-  if (codec.is_bucketed()) return encode_buckets(codec.qsgd, element, arrays, lengths, seed, scratch, stream);
-  return encode_groups(codec.settings, element, arrays, lengths, scratch, stream, guard.device());
+  if (BucketLayout layout; bucket_layout(codec, element, layout))
+    return encode_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream);
+  return encode_groups(std::get<Settings>(codec.settings), element, arrays, lengths, scratch, stream, guard.device());
 }
 
 uint64_t decode_scratch_bytes(size_t arrays) {
@@ -210,7 +211,8 @@ Status decode(const Codec& codec, const Element& element, std::span<const Decodi
     const cudaError_t error = cudaMemsetAsync(status, 0, sizeof *status, stream);
     return error == cudaSuccess ? Status::ok : fail(Status::failed, "setting the status", error);
   }
-  if (codec.is_bucketed()) return decode_buckets(codec.qsgd, element, arrays, status, scratch, stream);
+  if (BucketLayout layout; bucket_layout(codec, element, layout))
+    return decode_buckets(codec, layout, element, arrays, status, scratch, stream);
   return decode_groups(element, arrays, status, scratch, stream, guard.device());
 }
 

@@ -5,17 +5,8 @@
 #include <algorithm>
 
 #include "cuda/arguments.h"
-#include "cuda/bucket_arguments.h"
 
 namespace arrcomp::cuda {
-
-// Of bucketed codecs; all null where they do not take the element.
-struct BucketKernels {
-  void (*look_at_pieces)(const BucketEncodeArguments& arguments, int blocks, cudaStream_t stream);
-  void (*store_numbers)(const BucketEncodeArguments& arguments, int blocks, cudaStream_t stream);
-  void (*encode)(const BucketEncodeArguments& arguments, int blocks, cudaStream_t stream);
-  void (*decode)(const BucketDecodeArguments& arguments, int blocks, cudaStream_t stream);
-};
 
 struct Kernels {
   uint64_t memory_bytes;  // of one warp that encodes
@@ -23,7 +14,6 @@ struct Kernels {
   void (*widen_range)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
   void (*encode)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
   void (*decode)(const DecodeArguments& arguments, int blocks, cudaStream_t stream);
-  BucketKernels buckets;
 };
 
 extern const Kernels bits8_kernels, float16_kernels, bfloat16_kernels, float32_kernels, float64_kernels;

@@ -1,6 +1,5 @@
 // How the kernels are launched. Included by one .cu file for each element type.
 #pragma once
-#include "cuda/bucket_kernels.cuh"
 #include "cuda/kernels.cuh"
 #include "cuda/launch.h"
 
@@ -12,29 +11,8 @@ cudaError_t resident_blocks(int& blocks) {
 }
 
 template <class T>
-constexpr BucketKernels bucket_kernels_of() {
-  if constexpr (!T::quantizes) {
-    return {};
-  } else {
-    return {[](const BucketEncodeArguments& a, int blocks, cudaStream_t stream) {
-              bucket_statistics_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-            },
-            [](const BucketEncodeArguments& a, int blocks, cudaStream_t stream) {
-              bucket_numbers_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-            },
-            [](const BucketEncodeArguments& a, int blocks, cudaStream_t stream) {
-              encode_buckets_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-            },
-            [](const BucketDecodeArguments& a, int blocks, cudaStream_t stream) {
-              decode_buckets_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-            }};
-  }
-}
-
-template <class T>
 constexpr Kernels kernels_of() {
-  return {sizeof(MemoryOf<T>),
-          resident_blocks<T>,
+  return {sizeof(MemoryOf<T>), resident_blocks<T>,
           [](const EncodeArguments& a, int blocks, cudaStream_t stream) {
             range_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
           },
@@ -43,8 +21,7 @@ constexpr Kernels kernels_of() {
           },
           [](const DecodeArguments& a, int blocks, cudaStream_t stream) {
             decode_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-          },
-          bucket_kernels_of<T>()};
+          }};
 }
 
 }  // namespace arrcomp::cuda

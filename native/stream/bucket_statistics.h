@@ -1,4 +1,5 @@
-// What is found out about a bucket, from pieces of at most a chunk; the pieces are put together in their order.
+// What is found out about a bucket, from pieces of at most a chunk. Pieces are put together in order, in runs of 1024;
+// then the runs are, in order.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -28,6 +29,8 @@ struct BucketStatistics {
     return {most, -most, 0, -1100, true};
   }
 
+  ARRCOMP_SHARED double largest_magnitude() const { return high < -low ? -low : high; }
+
   ARRCOMP_SHARED void add(const BucketStatistics& next) {
     low = next.low < low ? next.low : low;
     high = high < next.high ? next.high : high;
@@ -38,9 +41,8 @@ struct BucketStatistics {
     exponent = larger;
   }
 
-  ARRCOMP_SHARED double norm(Norm kind) const {
-    const double largest = high < -low ? -low : high;
-    if (kind == Norm::linf || largest <= 0) return largest;
+  ARRCOMP_SHARED double l2_norm() const {
+    if (largest_magnitude() <= 0) return 0;
     // Two factors, as 2^exponent alone may not be a number.
     const double root = sqrt(squares);
     const int half = exponent / 2;
@@ -49,8 +51,9 @@ struct BucketStatistics {
   }
 };
 
-// Elements of the pieces that buckets are looked at in.
+// Elements of the pieces that buckets are looked at in, and pieces of a run.
 constexpr uint64_t piece_size = chunk_size;
+constexpr uint64_t pieces_per_run = 1024;
 
 ARRCOMP_SHARED constexpr uint64_t pieces_of_bucket(uint64_t bucket_size) { return ceil_div(bucket_size, piece_size); }
 

@@ -5,50 +5,59 @@
 
 namespace arrcomp {
 
-enum class Norm : int { minmax = 0, l2 = 1, linf = 2 };
+// What a codec asks for of a bucket's values beside the smallest and the largest and whether all are finite: a sum of
+// these.
+enum Moments : int { no_moments = 0, sum_of_squares = 1 };
 
-struct QsgdSettings {
-  int bits;
-  uint64_t bucket_size;
-  Norm norm;
-  bool stochastic;
-  bool skip_incomplete;
-
-  // Numbers that are stored for a bucket: unit and least value, or unit alone.
-  ARRCOMP_SHARED constexpr int numbers() const { return norm == Norm::minmax ? 2 : 1; }
-  ARRCOMP_SHARED constexpr uint32_t largest_code() const {
-    return norm == Norm::minmax || bits == 1 ? (1u << bits) - 1 : (1u << bits) - 2;
-  }
+// What a codec's settings say of its payloads.
+struct BucketLayout {
+  uint64_t bucket_size;   // elements; 0: all of an array are one bucket
+  uint32_t bucket_bytes;  // stored for each bucket
+  uint32_t array_bytes;   // stored once, in front of the buckets'; a multiple of 8
+  uint32_t code_bits;     // of each element
+  bool skip_incomplete;   // a last, shorter bucket is stored as it is
 };
 
-// Numbers of buckets are in the arithmetic type: float64 for 64-bit elements, else float32.
-ARRCOMP_SHARED constexpr uint64_t number_bytes(const Element& element) { return element.width == 64 ? 8 : 4; }
+// Bytes of a number in the arithmetic type: float64 for 64-bit elements, else float32.
+ARRCOMP_SHARED constexpr uint32_t number_bytes(const Element& element) { return element.width == 64 ? 8 : 4; }
 
 struct BucketPlan {
   Element element;
-  uint64_t count;      // elements
-  uint64_t quantized;  // of them; the others are stored as they are
+  uint32_t bucket_bytes;  // stored for each bucket
+  uint32_t code_bits;
+  uint64_t count;        // elements
+  uint64_t quantized;    // of them; the others are stored as they are
+  uint64_t bucket_size;  // elements, at least 1
   uint64_t buckets;
-  uint64_t codes_offset;  // of the codes in the payload
-  uint64_t tail_offset;   // of the elements that are not quantized
-  uint64_t length;        // of the payload
+  uint64_t buckets_offset;  // of what is stored for the buckets, in the payload; in front of it is what is stored once
+  uint64_t codes_offset;
+  uint64_t tail_offset;  // of the elements that are not quantized
+  uint64_t length;       // of the payload
 
   ARRCOMP_SHARED constexpr uint64_t chunks() const { return ceil_div(quantized, chunk_size); }
+  ARRCOMP_SHARED constexpr uint64_t bucket_offset(uint64_t bucket) const {
+    return buckets_offset + bucket * bucket_bytes;
+  }
+  ARRCOMP_SHARED constexpr uint64_t buckets_end() const { return bucket_offset(buckets); }
+  ARRCOMP_SHARED constexpr uint64_t tail_bytes() const { return (count - quantized) * (element.width / 8); }
 };
 
 // Bytes of the codes of `quantized` elements.
-ARRCOMP_SHARED constexpr uint64_t code_bytes(uint64_t quantized, int bits) {
-  return ceil_div(ceil_div(quantized, lanes_per_row) * static_cast<uint64_t>(bits), 16) * 64;
+ARRCOMP_SHARED constexpr uint64_t code_bytes(uint64_t quantized, uint32_t bits) {
+  return ceil_div(ceil_div(quantized, lanes_per_row) * bits, 16) * 64;
 }
 
-ARRCOMP_SHARED constexpr BucketPlan make_bucket_plan(const QsgdSettings& settings, Element element, uint64_t count) {
-  const uint64_t quantized = settings.skip_incomplete ? count - count % settings.bucket_size : count;
-  const uint64_t buckets = ceil_div(quantized, settings.bucket_size);
-  const uint64_t numbers = buckets * static_cast<uint64_t>(settings.numbers()) * number_bytes(element);
-  const uint64_t codes = round_up(numbers, 8);
-  const uint64_t tail = codes + code_bytes(quantized, settings.bits);
-  const uint64_t end = round_up(tail + (count - quantized) * (element.width / 8), 8);
-  return {element, count, quantized, buckets, codes, tail, end};
+ARRCOMP_SHARED constexpr BucketPlan make_bucket_plan(const BucketLayout& layout, const Element& element,
+                                                     uint64_t count) {
+  BucketPlan plan{element, layout.bucket_bytes, layout.code_bits, count, count, layout.bucket_size, 0, 0, 0, 0, 0};
+  if (layout.bucket_size == 0) plan.bucket_size = count > 0 ? count : 1;
+  if (layout.skip_incomplete) plan.quantized -= count % plan.bucket_size;
+  plan.buckets = ceil_div(plan.quantized, plan.bucket_size);
+  plan.buckets_offset = layout.array_bytes;
+  plan.codes_offset = round_up(plan.buckets_end(), 8);
+  plan.tail_offset = plan.codes_offset + code_bytes(plan.quantized, plan.code_bits);
+  plan.length = round_up(plan.tail_offset + plan.tail_bytes(), 8);
+  return plan;
 }
 
 }  // namespace arrcomp

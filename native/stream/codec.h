@@ -1,9 +1,10 @@
 // All codecs as the back ends know them: what is asked for, and how large payloads get.
 #pragma once
 #include <span>
+#include <variant>
 #include <vector>
 
-#include "stream/buckets.h"
+#include "stream/qsgd.h"
 #include "stream/settings.h"
 
 namespace arrcomp {
@@ -11,12 +12,13 @@ namespace arrcomp {
 // Ids of codecs in streams.
 enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3 };
 
+// What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
+// (section 3).
+using AnySettings = std::variant<Settings, QsgdSettings>;
+
 struct Codec {
   CodecId id;
-  Settings settings;  // lossless, error_bounded
-  QsgdSettings qsgd;
-
-  bool is_bucketed() const { return id == CodecId::qsgd; }
+  AnySettings settings;
 };
 
 // Random numbers follow from a seed and an element's index. The seed is `value`, or where `at` is not null the number
@@ -27,28 +29,18 @@ struct Seed {
 };
 
 // A codec from its id and the numbers that its Python class gives (core_parameters). False where these are not of any
-// codec, or where it does not take this element.
-inline bool codec_of(int id, std::span<const double> p, Codec& codec) {
-  const auto is_flag = [](double x) { return x == 0 || x == 1; };
-  const auto is_integer = [](double x, double least, double most) {
-    return x >= least && x <= most && x == static_cast<double>(static_cast<int64_t>(x));
+// codec.
+inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
+  const auto read = [&]<class S>(bool (*reader)(std::span<const double>, S&)) {
+    S settings{};
+    const bool ok = reader(parameters, settings);
+    codec = {static_cast<CodecId>(id), settings};
+    return ok;
   };
-  codec = {static_cast<CodecId>(id), {BoundKind::lossless, 0.0, false}, {}};
-  switch (codec.id) {
-    case CodecId::lossless:
-      if (p.size() != 1 || !is_flag(p[0])) return false;
-      codec.settings.fast = p[0] != 0;
-      return true;
-    case CodecId::error_bounded:
-      if (p.size() != 3 || !is_integer(p[0], 1, 3) || !(p[1] > 0 && p[1] <= 1.7976931348623157e308)) return false;
-      codec.settings = {static_cast<BoundKind>(static_cast<int>(p[0])), p[1], p[2] != 0};
-      return is_flag(p[2]);
-    case CodecId::qsgd:
-      if (p.size() != 5 || !is_integer(p[0], 1, 8) || !is_integer(p[1], 16, 0x1p40) || !is_integer(p[2], 0, 2))
-        return false;
-      codec.qsgd = {static_cast<int>(p[0]), static_cast<uint64_t>(p[1]), static_cast<Norm>(static_cast<int>(p[2])),
-                    p[3] != 0, p[4] != 0};
-      return is_flag(p[3]) && is_flag(p[4]);
+  switch (static_cast<CodecId>(id)) {
+    case CodecId::lossless: return read(Settings::read_lossless);
+    case CodecId::error_bounded: return read(Settings::read_bounded);
+    case CodecId::qsgd: return read(QsgdSettings::read);
   }
   return false;
 }
@@ -56,6 +48,32 @@ inline bool codec_of(int id, std::span<const double> p, Codec& codec) {
 // Whether the codec takes elements of this type.
 constexpr bool takes(const Codec& codec, const Element& element) {
   return codec.id == CodecId::lossless || element.is_quantizable;
+}
+
+// How the codec lays out buckets. False for codecs of groups.
+inline bool bucket_layout(const Codec& codec, const Element& element, BucketLayout& layout) {
+  const auto visitor = [&](const auto& settings) {
+    constexpr bool has_buckets = requires { settings.layout(element); };
+    if constexpr (has_buckets) layout = settings.layout(element);
+    return has_buckets;
+  };
+  return std::visit(visitor, codec.settings);
+}
+
+// What the codec asks for of buckets.
+inline Moments moments_of(const Codec& codec) {
+  return std::visit(
+      [](const auto& settings) {
+        if constexpr (requires { settings.moments(); }) return settings.moments();
+        return no_moments;
+      },
+      codec.settings);
+}
+
+// Whether the length of payloads follows from the number of elements.
+inline bool has_fixed_rate(const Codec& codec, const Element& element) {
+  BucketLayout layout;
+  return bucket_layout(codec, element, layout);
 }
 
 // A part of the longest payload: `bytes` for every `outer` begun of the rows (every `inner` elements begun) times
@@ -68,14 +86,18 @@ struct CapacityTerm {
   }
 };
 
+inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout) {
+  if (layout.skip_incomplete) return {};
+  constexpr uint64_t any_array = uint64_t{1} << 60;
+  const uint64_t bucket_size = layout.bucket_size > 0 ? layout.bucket_size : any_array;
+  return {{0, 0, 0, layout.array_bytes},
+          {bucket_size, layout.bucket_bytes, 8, 8},
+          {lanes_per_row, layout.code_bits, 16, 64}};
+}
+
 // The parts of the longest payload, a multiple of 8 in all; none where it is no such sum.
 inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Element& element) {
-  if (codec.is_bucketed()) {
-    const QsgdSettings& s = codec.qsgd;
-    if (s.skip_incomplete) return {};
-    const uint64_t numbers = static_cast<uint64_t>(s.numbers()) * number_bytes(element);
-    return {{s.bucket_size, numbers, 8, 8}, {lanes_per_row, static_cast<uint64_t>(s.bits), 16, 64}};
-  }
+  if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout);
   // Of a chunk: its header and widths, what packing rows of less than 32 bits rounds up, and, as if every chunk were a
   // group, the coder's states and an entry of the directory with its padding.
   const uint64_t rounding = element.width == 8 ? 32 : 0;
@@ -85,9 +107,10 @@ inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Elemen
           {chunk_size, 1, 1, chunk}};
 }
 
-// No payload of so many elements is longer; those of bucketed codecs have this length.
+// No payload of so many elements is longer; those of fixed rate have this length.
 inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t count) {
-  if (codec.is_bucketed()) return make_bucket_plan(codec.qsgd, element, count).length;
+  if (BucketLayout layout; bucket_layout(codec, element, layout))
+    return make_bucket_plan(layout, element, count).length;
   uint64_t bytes = 0;
   for (const CapacityTerm& term : capacity_terms(codec, element)) bytes += term.of(count);
   return bytes;

@@ -4,6 +4,7 @@
 
 #include "inline.h"
 #include "stream/element.h"
+#include "stream/parameters.h"
 
 namespace arrcomp {
 
@@ -13,6 +14,19 @@ struct Settings {
   BoundKind kind;
   double bound;  // as the user gave it
   bool fast;     // packing instead of entropy coding
+
+  static bool read_lossless(std::span<const double> p, Settings& s) {
+    if (p.size() != 1 || !is_flag(p[0])) return false;
+    s = {BoundKind::lossless, 0.0, p[0] != 0};
+    return true;
+  }
+
+  static bool read_bounded(std::span<const double> p, Settings& s) {
+    if (p.size() != 3 || !is_integer(p[0], 1, 3) || !(p[1] > 0 && p[1] <= 1.7976931348623157e308) || !is_flag(p[2]))
+      return false;
+    s = {static_cast<BoundKind>(static_cast<int>(p[0])), p[1], p[2] != 0};
+    return true;
+  }
 
   // Mantissa bits that are rounded off before lossless coding.
   inline int rounded_bits(const Element& element) const;

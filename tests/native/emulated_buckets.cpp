@@ -6,6 +6,7 @@
 // clang-format on
 #include "cpu/buckets.h"
 #include "cuda/bucket_kernels.cuh"
+#include "cuda/piece_kernels.cuh"
 #include "cuda/set_up.cuh"
 
 namespace {
@@ -18,8 +19,6 @@ struct DType {
 };
 
 constexpr DType dtypes[] = {{"float16", 10}, {"bfloat16", 11}, {"float32", 12}, {"float64", 13}};
-constexpr uint64_t bucket_sizes[] = {16, 100, 512, 4096, 5000};
-
 // Pieces of a bucket that differ in size by many orders of magnitude.
 constexpr Pattern scales{"scales", [](uint64_t i, Random& r) {
                            return std::ldexp(r.bell(), static_cast<int>(i * 7 / 5000 % 9) * 20 - 100);
@@ -61,22 +60,45 @@ const Source sources[] = {
     {"subnormal numbers", any_bits, Source::Exponents::of_subnormals},
 };
 
+BucketLayout layout_of(const Codec& codec, const Element& element) {
+  BucketLayout layout;
+  bucket_layout(codec, element, layout);
+  return layout;
+}
+
+// A codec and how it is called in reports.
+struct NamedCodec {
+  std::string name;
+  Codec codec;
+};
+
 struct Input {
   DType dtype;
   const Source& source;
-  QsgdSettings settings;
+  NamedCodec codec;
   uint64_t count;
 
   const Element& element() const { return elements[dtype.id]; }
-  BucketPlan plan() const { return make_bucket_plan(settings, element(), count); }
+  BucketLayout layout() const { return layout_of(codec.codec, element()); }
+  BucketPlan plan() const { return make_bucket_plan(layout(), element(), count); }
 };
 
-// Calls visit(T{}) with the float type of the element.
+// Calls visit(settings, Type<Coder>{}) with what the kernels of the codec and the elements are made of.
+template <class Coder>
+struct Type {
+  using type = Coder;
+};
+
 template <class Visitor>
-void visit_float(const Element& element, Visitor visit) {
-  cuda::visit_element(element, [&](auto type) {
-    if constexpr (decltype(type)::quantizes) visit(type);
-  });
+void visit_coder(const Codec& codec, const Element& element, Visitor visit) {
+  const auto visit_settings = [&]<class Settings>(const Settings& settings) {
+    if constexpr (requires { settings.layout(element); }) {
+      cuda::visit_element(element, [&]<class T>(T) {
+        if constexpr (T::quantizes) visit(settings, Type<typename cuda::CoderOf<Settings, T>::type>{});
+      });
+    }
+  };
+  std::visit(visit_settings, codec.settings);
 }
 
 // A 64-bit number that is aligned to 4 alone.
@@ -109,11 +131,11 @@ struct Array {
 
 struct Run {
   Element element;
-  QsgdSettings settings;
+  Codec codec;
   Order order;
   uint64_t seed;  // of the random numbers, and of the order
 
-  cuda::BucketCut cut() const { return {element, settings}; }
+  cuda::BucketCut cut() const { return {element, layout_of(codec, element)}; }
   template <class Kernel>
   void launch(uint64_t units, Kernel kernel) const {
     ::launch(units, order, seed, kernel);
@@ -139,18 +161,21 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
   } else {
     run.launch(1, [&] { cuda::set_up_bucket_encoding(batch, run.cut(), table.arrays.data(), lengths.data()); });
   }
-  std::vector<cuda::ChunkStatistics> statistics(run.settings.bucket_size > piece_size ? units : 0);
-  const LooseNumber seed(run.seed);
-  const Seed by_value{run.seed, nullptr}, in_memory{0, seed.address()};
-  const cuda::BucketEncodeArguments a{table.list, statistics.data(), run.settings,
-                                      run.seed % 2 == 0 ? by_value : in_memory};
-  visit_float(run.element, [&](auto type) {
-    using T = decltype(type);
-    if (run.settings.bucket_size > piece_size) {
-      run.launch(units, [&] { cuda::bucket_statistics_kernel<T>(a); });
-      run.launch(units, [&] { cuda::bucket_numbers_kernel<T>(a); });
-    }
-    run.launch(units, [&] { cuda::encode_buckets_kernel<T>(a); });
+  std::vector<cuda::ChunkStatistics> statistics(units);
+  const LooseNumber seed_in_memory(run.seed);
+  const Seed by_value{run.seed, nullptr}, in_memory{0, seed_in_memory.address()};
+  const Seed& seed = run.seed % 2 == 0 ? by_value : in_memory;
+  visit_coder(run.codec, run.element, [&]<class Settings, class Coder>(const Settings& settings, Type<Coder>) {
+    const auto store_numbers = [&](bool of_array) {
+      const cuda::PieceWork work{table.list, statistics.data(), of_array};
+      run.launch(units, [&] { cuda::piece_statistics_kernel<typename Coder::Type>(work, settings.moments()); });
+      run.launch(units, [&] { cuda::join_runs_kernel(work); });
+      run.launch(units, [&] { cuda::bucket_numbers_kernel<Coder>({work, seed, settings}); });
+    };
+    const BucketLayout layout = run.cut().layout;
+    if (layout.array_bytes > 0) store_numbers(true);
+    if (layout.bucket_size == 0 || layout.bucket_size > piece_size) store_numbers(false);
+    run.launch(units, [&] { cuda::encode_buckets_kernel<Coder>({{table.list, seed}, settings}); });
   });
   for (size_t i = 0; i < payloads.size(); ++i)
     if (lengths[i] != payloads[i].size()) payloads[i].clear();
@@ -186,22 +211,22 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
   } else {
     run.launch(1, [&] { cuda::set_up_decoding(batch, run.cut(), table.arrays.data(), &status); });
   }
-  const cuda::BucketDecodeArguments a{table.list, &status, run.settings};
-  visit_float(run.element,
-              [&](auto type) { run.launch(units, [&] { cuda::decode_buckets_kernel<decltype(type)>(a); }); });
+  visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
+    run.launch(units, [&] { cuda::decode_buckets_kernel<Coder>({{table.list, &status}, settings}); });
+  });
   return {status != 0, targets};
 }
 
 Bytes encode_on_cpu(const Input& input, const Bytes& source, uint64_t seed) {
   const BucketPlan plan = input.plan();
   Bytes payload(plan.length, untouched);
-  cpu::encode_buckets(input.settings, plan, source.data(), payload.data(), seed, 1);
+  cpu::encode_buckets(input.codec.codec, plan, source.data(), payload.data(), seed, 1);
   return payload;
 }
 
 Bytes decode_on_cpu(const Input& input, const Bytes& payload) {
   Bytes target(input.count * input.element().width / 8, untouched);
-  cpu::decode_buckets(input.settings, input.plan(), payload.data(), target.data(), 1);
+  cpu::decode_buckets(input.codec.codec, input.plan(), payload.data(), target.data(), 1);
   return target;
 }
 
@@ -266,7 +291,7 @@ class Comparison {
  private:
   Run next_run(const Input& input) {
     const auto seed = static_cast<uint64_t>(runs_) * 0x9e3779b97f4a7c15u;  // even and odd ones
-    return {input.element(), input.settings, orders[runs_++ % std::size(orders)], seed};
+    return {input.element(), input.codec.codec, orders[runs_++ % std::size(orders)], seed};
   }
 
   void expect(const Input& input, const char* what, const Bytes& got, const Bytes& wanted) {
@@ -285,91 +310,126 @@ class Comparison {
 
   void report(const Input& input, const char* what, const std::string& finding) {
     ++differences_;
-    const char* const norms[] = {"min-max", "L2", "Linf"};
-    const QsgdSettings& s = input.settings;
-    std::printf("%s %s, %d bits, %s%s, buckets of %llu%s, %llu elements, run %d: %s: %s\n", input.dtype.name,
-                input.source.name, s.bits, norms[static_cast<int>(s.norm)], s.stochastic ? " stochastic" : "",
-                static_cast<unsigned long long>(s.bucket_size), s.skip_incomplete ? " complete" : "",
-                static_cast<unsigned long long>(input.count), runs_, what, finding.c_str());
+    std::printf("%s %s, %s, %llu elements, run %d: %s: %s\n", input.dtype.name, input.source.name,
+                input.codec.name.c_str(), static_cast<unsigned long long>(input.count), runs_, what, finding.c_str());
   }
 
   int orders_each_, runs_ = 0, differences_ = 0;
 };
 
-// ---- the inputs' product
+// ---- the codecs
 
-// Sources and settings take turns.
-class Turns {
- public:
-  const Source& source() { return sources[source_++ % std::size(sources)]; }
-  QsgdSettings settings(uint64_t bucket_size, bool skip_incomplete) {
-    constexpr int bits[] = {1, 3, 4, 8};
-    const unsigned turn = settings_++;
-    return {bits[turn % 4], bucket_size, static_cast<Norm>(turn / 4 % 3), turn / 12 % 2 == 1, skip_incomplete};
-  }
+NamedCodec named(const QsgdSettings& s) {
+  const char* const norms[] = {"min-max", "L2", "Linf"};
+  std::string name = "QSGD " + std::to_string(s.bits) + " bits, " + norms[static_cast<int>(s.norm)];
+  name += (s.stochastic ? " stochastic, buckets of " : ", buckets of ") + std::to_string(s.bucket_size);
+  return {name + (s.skip_incomplete ? " complete" : ""), {CodecId::qsgd, s}};
+}
 
- private:
-  unsigned source_ = 0, settings_ = 0;
-};
+constexpr uint64_t bucket_sizes[] = {16, 100, 512, 4096, 5000};
 
-void check_settings(Comparison& comparison, const DType& dtype, Turns& turns) {
+void add_qsgd(std::vector<NamedCodec>& codecs) {
   for (const uint64_t size : bucket_sizes)
     for (const int bits : {1, 3, 4, 8})
       for (const Norm norm : {Norm::minmax, Norm::l2, Norm::linf})
         for (const bool stochastic : {false, true})
-          comparison.check(
-              {dtype, turns.source(), {bits, size, norm, stochastic, bits == 3}, size > 4096 ? 9001u : 1500u});
+          codecs.push_back(named(QsgdSettings{bits, size, norm, stochastic, bits == 3}));
 }
 
-void check_sources(Comparison& comparison, const DType& dtype) {
-  for (const Source& source : sources)
-    for (const Norm norm : {Norm::minmax, Norm::l2, Norm::linf})
-      for (const uint64_t size : {100, 5000})
-        comparison.check({dtype, source, {norm == Norm::l2 ? 1 : 4, size, norm, norm == Norm::linf, false}, 5333});
+// All that are looked at.
+std::vector<NamedCodec> all_codecs() {
+  std::vector<NamedCodec> codecs;
+  add_qsgd(codecs);
+  return codecs;
 }
+
+// ---- the inputs' product
+
+// Sources and codecs take turns.
+class Turns {
+ public:
+  explicit Turns(std::vector<NamedCodec> codecs) : codecs_(std::move(codecs)) {}
+  const std::vector<NamedCodec>& codecs() const { return codecs_; }
+  const Source& source() { return sources[source_++ % std::size(sources)]; }
+  const NamedCodec& codec() { return codecs_[codec_++ * 7 % codecs_.size()]; }
+
+ private:
+  std::vector<NamedCodec> codecs_;
+  size_t source_ = 0, codec_ = 0;
+};
+
+bool takes(const NamedCodec& codec, const DType& dtype) { return arrcomp::takes(codec.codec, elements[dtype.id]); }
+
+void check_settings(Comparison& comparison, const DType& dtype, Turns& turns) {
+  for (const NamedCodec& codec : turns.codecs()) {
+    if (!takes(codec, dtype)) continue;
+    const uint64_t size = layout_of(codec.codec, elements[dtype.id]).bucket_size;
+    comparison.check({dtype, turns.source(), codec, size == 0 || size > 4096 ? 9001u : 1500u});
+  }
+}
+
+// Every source with some codecs of each kind.
+void check_sources(Comparison& comparison, const DType& dtype, const Turns& turns) {
+  constexpr size_t every = 11;
+  for (const Source& source : sources)
+    for (size_t i = 0; i < turns.codecs().size(); i += every)
+      if (takes(turns.codecs()[i], dtype)) comparison.check({dtype, source, turns.codecs()[i], 5333});
+}
+
+constexpr int turns_of_each = 10;
 
 void check_sizes(Comparison& comparison, const DType& dtype, Turns& turns) {
   for (const uint64_t count : {0, 1, 31, 4097, 3 * chunk_size + 1000})
-    for (const uint64_t size : bucket_sizes)
-      for (const bool skip_incomplete : {false, true})
-        comparison.check({dtype, turns.source(), turns.settings(size, skip_incomplete), count});
+    for (int i = 0; i < turns_of_each; ++i)
+      if (const NamedCodec& codec = turns.codec(); takes(codec, dtype))
+        comparison.check({dtype, turns.source(), codec, count});
 }
 
 // Arrays of all sizes in one call, empty ones among them: the first, the last, and several in a row.
 void check_together(Comparison& comparison, const DType& dtype, Turns& turns) {
   constexpr uint64_t counts[] = {0, 5, 0, 0, 9000, 33, 4096, 10001, 0};
-  for (const uint64_t size : bucket_sizes) {
-    for (const bool skip_incomplete : {false, true}) {
-      const QsgdSettings settings = turns.settings(size, skip_incomplete);
-      std::vector<Input> inputs;
-      for (const uint64_t count : counts) inputs.push_back({dtype, turns.source(), settings, count});
-      comparison.check_together(inputs);
-    }
+  for (int i = 0; i < turns_of_each; ++i) {
+    const NamedCodec& codec = turns.codec();
+    if (!takes(codec, dtype)) continue;
+    std::vector<Input> inputs;
+    for (const uint64_t count : counts) inputs.push_back({dtype, turns.source(), codec, count});
+    comparison.check_together(inputs);
   }
 }
 
-// Elements that are stored as they are in several units, and buckets of more pieces than a warp has lanes.
+// Elements that are stored as they are in several units, and buckets of more pieces than a warp has lanes, or a run.
 void check_large_buckets(Comparison& comparison, const DType& dtype) {
-  comparison.check({dtype, sources[0], {4, 3 * chunk_size, Norm::l2, true, true}, 6 * chunk_size - 1});
-  comparison.check({dtype, sources[8], {4, uint64_t{1} << 40, Norm::minmax, true, true}, 2 * chunk_size + 70});
-  comparison.check({dtype, sources[7], {3, 34 * chunk_size + 9, Norm::l2, false, false}, 70 * chunk_size});
+  const auto check = [&](size_t source, const QsgdSettings& settings, uint64_t count) {
+    comparison.check({dtype, sources[source], named(settings), count});
+  };
+  check(0, {4, 3 * chunk_size, Norm::l2, true, true}, 6 * chunk_size - 1);
+  check(8, {4, uint64_t{1} << 40, Norm::minmax, true, true}, 2 * chunk_size + 70);
+  check(7, {3, 34 * chunk_size + 9, Norm::l2, false, false}, 70 * chunk_size);
+}
+
+void check_runs(Comparison& comparison) {
+  const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false};
+  comparison.check({dtypes[0], sources[7], named(settings), settings.bucket_size + 2000});
 }
 
 }  // namespace
 
 // The argument: how many of the three orders each input is run in.
 int main(int, char** arguments) {
-  Comparison comparison(arguments[1] ? std::atoi(arguments[1]) : 1);
-  Turns turns;
+  const int orders_each = arguments[1] ? std::atoi(arguments[1]) : 1;
+  Comparison comparison(orders_each);
+  Turns turns(all_codecs());
   for (const DType& dtype : dtypes) {
     check_settings(comparison, dtype, turns);
-    check_sources(comparison, dtype);
+    check_sources(comparison, dtype, turns);
     check_sizes(comparison, dtype, turns);
     check_together(comparison, dtype, turns);
-    for (const uint64_t size : bucket_sizes)
-      comparison.check_lengths({dtype, sources[0], turns.settings(size, size == 100), 5333});
+    for (int i = 0; i < turns_of_each; ++i)
+      if (const NamedCodec& codec = turns.codec(); takes(codec, dtype))
+        comparison.check_lengths({dtype, sources[0], codec, 5333});
   }
   check_large_buckets(comparison, dtypes[2]);
   check_large_buckets(comparison, dtypes[3]);
+  if (orders_each > 1) check_runs(comparison);  // too many elements for a sanitized build
   return comparison.finish() ? 0 : 1;
 }

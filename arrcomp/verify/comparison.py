@@ -1,0 +1,51 @@
+"""How an array came back, and what comparing it takes."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..host import numpy_bytes
+
+BLOCK = 1 << 18  # values compared at a time
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How an array came back.
+
+    Attributes:
+        violations: number of values that break the promise.
+        largest_error: the largest |x - y| over finite x; infinite if a value that must come back bit for bit did not.
+        allowed_error: the bound in the same terms; 0 for lossless codecs, NaN for a bound relative to each value.
+    """
+
+    violations: int
+    largest_error: float
+    allowed_error: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether every value keeps the promise."""
+        return self.violations == 0
+
+
+def blocks(x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """Both arrays, block by block."""
+    for start in range(0, x.size, BLOCK):
+        yield x[start : start + BLOCK], y[start : start + BLOCK]
+
+
+def bits_differ(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which elements have other bits."""
+    differ: NDArray[np.bool_] = (numpy_bytes(a) != numpy_bytes(b)).reshape(a.size, a.itemsize).any(axis=1)
+    return differ
+
+
+def compare_bits(x: NDArray[Any], y: NDArray[Any]) -> Comparison:
+    """Every bit must be the same."""
+    violations = sum(int(bits_differ(a, b).sum()) for a, b in blocks(x, y))
+    return Comparison(violations, math.inf if violations else 0.0, 0.0)

@@ -1,0 +1,4 @@
+// All codecs of buckets.
+#pragma once
+#include "codecs/bucket_chunks.h"
+#include "codecs/qsgd.h"

@@ -1,0 +1,103 @@
+// What a codec of buckets is on lanes, and what such codecs share. FORMAT.md, section 5.
+//
+// A codec is a class template over the element type, which the chunks (bucket_chunks.h) are made of:
+//
+//   Type, Scalar                 the element type and the scalars of its arithmetic type
+//   Settings                     its parameters (stream/), with layout(element), of which bucket_bytes is 0 if nothing is
+//                                stored for buckets, and moments()
+//   Numbers                      what is stored for a bucket
+//   encode_values, decode_values how many scalars encoding, or decoding, an element takes of its bucket (at least 1)
+//   store_array(settings, payload, statistics)  static, only where array_bytes is not 0: writes what is stored once for
+//                                the array at the payload's beginning, from the statistics of the array
+//   Coder(settings, element, payload)  `payload`: from where what is stored once can be read
+//   numbers_of(statistics, values)     of a bucket
+//   store(at, numbers) load(at)
+//   scale_of(numbers, scale)     what encoding takes; false where it takes the slower way, `simple` is then false for
+//                                all of the chunk
+//   decoded_of(numbers, decoded) what decoding takes
+//   is_stochastic()              whether encoding takes random words
+//   encode(bits, scale, simple, random) -> U32     codes of elements; `random` is Nearest or random words
+//   decode(code, decoded) -> Word                  bits of elements
+#pragma once
+#include <cstring>
+
+#include "codecs/bucket_statistics.h"
+#include "codecs/packing.h"
+#include "codecs/philox.h"
+#include "codecs/value_range.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+// The codec that has these settings, of elements of type T: specialized with each codec.
+template <class Settings, class T>
+struct CoderOf;
+
+// Instead of random words.
+struct Nearest {};
+
+// A bucket's values: elements [first, first + count) of the array.
+struct BucketValues {
+  const void* array;
+  uint64_t first, count;
+  uint64_t seed;
+};
+
+template <class Scalar>
+struct ScalarLimits;
+template <>
+struct ScalarLimits<float> {
+  static constexpr float largest = 0x1.fffffep127f, smallest_normal = 0x1p-126f, smallest = 0x1p-149f;
+  ARRCOMP_METHOD static float nan() { return __builtin_nanf(""); }
+};
+template <>
+struct ScalarLimits<double> {
+  static constexpr double largest = 0x1.fffffffffffffp1023, smallest_normal = 0x1p-1022, smallest = 0x1p-1074;
+  ARRCOMP_METHOD static double nan() { return __builtin_nan(""); }
+};
+
+// x in the arithmetic type, at most its largest number.
+template <class Scalar>
+ARRCOMP_INLINE Scalar limited(double x) {
+  constexpr Scalar largest = ScalarLimits<Scalar>::largest;
+  return x <= static_cast<double>(largest) ? static_cast<Scalar>(x) : largest;
+}
+
+template <class Number>
+ARRCOMP_INLINE void store_numbers(uint8_t* at, const Number* numbers, uint32_t count) {
+  memcpy(__builtin_assume_aligned(at, sizeof(Number)), numbers, count * sizeof(Number));
+}
+
+template <class Number>
+ARRCOMP_INLINE void load_numbers(const uint8_t* at, Number* numbers, uint32_t count) {
+  memcpy(numbers, __builtin_assume_aligned(at, sizeof(Number)), count * sizeof(Number));
+}
+
+// The nearest integer, ties to even, of numbers from 0 to 2^31 - 1.
+ARRCOMP_INLINE U32 nearest_integer(F32 v) { return to_int(v); }
+ARRCOMP_INLINE U32 nearest_integer(F64 v) { return lo(as_bits(v + splat<F64>(0x1p52))); }
+
+// Of integers from -2^31 to 2^31 - 1.
+ARRCOMP_INLINE F32 real_of(U32 x, F32) { return to_float(x); }
+ARRCOMP_INLINE F64 real_of(U32 x, F64) {
+  const U32 biased = x ^ splat<U32>(0x80000000u);
+  return as_double(join(biased, splat<U32>(0x43300000u))) - splat<F64>(0x1p52 + 0x1p31);
+}
+
+// The quiet NaN of an element type, with sign 0 and no other mantissa bit than the highest.
+template <class T>
+ARRCOMP_INLINE typename T::Word quiet_nan(const Element& element) {
+  using Scalar = typename T::Word::scalar;
+  const uint64_t bits = ((uint64_t{2} << element.exponent_bits) - 1) << (element.mantissa_bits - 1);
+  return splat<typename T::Word>(static_cast<Scalar>(bits));
+}
+
+// Results as elements: at most the largest finite number of the type, rounded; NaN is the quiet one.
+template <class T>
+ARRCOMP_INLINE typename T::Word element_of(const Element& element, typename T::Real y) {
+  using Real = typename T::Real;
+  const Real limit = splat<Real>(T::largest);
+  const Real inside = min(max(y, splat<Real>(0) - limit), limit);
+  return select(le(abs(inside), limit), T::narrow(inside), quiet_nan<T>(element));
+}
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

@@ -1,0 +1,31 @@
+// How the kernels of a bucketed codec are launched. Included by one .cu file for each.
+#pragma once
+#include "cuda/bucket_kernels.cuh"
+#include "cuda/bucket_launches.h"
+
+namespace arrcomp::cuda {
+
+template <class Coder>
+constexpr BucketLaunches launches_of_type() {
+  using Settings = typename Coder::Settings;
+  return {[](const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
+            bucket_numbers_kernel<Coder>
+                <<<blocks, threads_per_block, 0, stream>>>({work, seed, std::get<Settings>(codec.settings)});
+          },
+          [](const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream) {
+            encode_buckets_kernel<Coder>
+                <<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+          },
+          [](const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream) {
+            decode_buckets_kernel<Coder>
+                <<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+          }};
+}
+
+template <template <class> class Coder>
+constexpr BucketLaunchesOfTypes launches_of_codec() {
+  return {launches_of_type<Coder<Float16>>(), launches_of_type<Coder<BFloat16>>(), launches_of_type<Coder<Float32>>(),
+          launches_of_type<Coder<Float64>>()};
+}
+
+}  // namespace arrcomp::cuda

@@ -1,0 +1,33 @@
+// What each bucketed codec's .cu file offers the driver.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include "cuda/bucket_arguments.h"
+#include "stream/codec.h"
+
+namespace arrcomp::cuda {
+
+// Of one type of elements.
+struct BucketLaunches {
+  void (*store_numbers)(const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream);
+  void (*encode)(const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream);
+  void (*decode)(const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream);
+};
+
+// Of all types that these codecs take.
+struct BucketLaunchesOfTypes {
+  BucketLaunches float16, bfloat16, float32, float64;
+};
+
+extern const BucketLaunchesOfTypes qsgd_launches;
+
+inline const BucketLaunchesOfTypes& launches_of(const Codec&) { return qsgd_launches; }
+
+inline const BucketLaunches& launches_of(const Codec& codec, const Element& element) {
+  const BucketLaunchesOfTypes& types = launches_of(codec);
+  if (element.width == 64) return types.float64;
+  if (element.width == 32) return types.float32;
+  return element.exponent_bits == 8 ? types.bfloat16 : types.float16;
+}
+
+}  // namespace arrcomp::cuda
