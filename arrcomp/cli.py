@@ -84,7 +84,7 @@ def compress_command(
         _check_output(source, output, content.arrays)
 
         def work(name: str, array: NDArray[Any]) -> Measurement:
-            suited = chosen if _takes(chosen, array) else Lossless()
+            suited = chosen if chosen.takes_numpy(array.dtype) else Lossless()
             encoded = measure.encode(name, array, suited, threads=threads, cuda=cuda, seed=seed)
             return measure.check(array, encoded, threads=threads) if check else encoded
 
@@ -166,12 +166,12 @@ def demo(threads: Threads = None) -> None:
             for name, array in arrays.items()
             for kind in codecs().values()
             for codec in kind.examples()
-            if _takes(codec, array)
+            if codec.takes_numpy(array.dtype)
         }
 
         def work(job: tuple[str, Codec], array: NDArray[Any]) -> Measurement:
             name, codec = job
-            return measure.check(array, measure.encode(name, array, codec, threads=threads), threads=threads)
+            return measure.check(array, measure.encode(name, array, codec, threads=threads, seed=0), threads=threads)
 
         rows = _each("compressing", jobs, work, lambda array: array.nbytes)
         tables.print_table(tables.measurements_table(rows, summary=False))
@@ -226,10 +226,6 @@ def _cuda_index(device: str) -> int | None:
     if kind != "cuda" or (":" in device and not (index.isascii() and index.isdigit())):
         raise ValueError(f"--device {device}: cpu, cuda or cuda:N is allowed")
     return int(index or 0)
-
-
-def _takes(codec: Codec, array: NDArray[Any]) -> bool:
-    return codec.dtypes is None or array.dtype.name in codec.dtypes
 
 
 def _check_output(source: Path, output: Path, arrays: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..dtypes import DType
+from ..dtypes import DType, by_numpy
 
 SPEEDS = ("default", "fast")
 ROUNDINGS = ("nearest", "stochastic")
@@ -71,6 +71,13 @@ class Codec(ABC):
     def takes(self, dtype: DType) -> bool:
         """Whether the codec takes this data type."""
         return self.dtypes is None or dtype.name in self.dtypes
+
+    def takes_numpy(self, dtype: Any) -> bool:
+        """Whether the codec takes this NumPy dtype."""
+        try:
+            return self.takes(by_numpy(dtype))
+        except TypeError:  # the format has no such type
+            return False
 
     def check_dtype(self, dtype: DType) -> None:
         """Raise TypeError unless the codec takes this data type."""
