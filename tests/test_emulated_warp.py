@@ -12,10 +12,8 @@ import pytest
 TESTS = Path(__file__).resolve().parent / "native"
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
-CPU_SOURCES = [
-    "codecs/rans_tables.cpp",
-    *(f"cpu/{name}.cpp" for name in ("buckets", "driver", "select", "plain", "plain_buckets")),
-]
+CPU_PARTS = ("buckets", "driver", "select", "plain", "plain_buckets")
+CPU_SOURCES = ["codecs/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in CPU_PARTS)]
 PROGRAMS = ["emulated_kernels", "emulated_buckets"]
 
 # Device code reads the same bytes as integers of several widths.
