@@ -20,7 +20,7 @@ except ImportError as missing:
 
 from numpy.typing import NDArray
 
-from . import files, measure, tables
+from . import dtypes, files, measure, tables
 from .codecs import Codec, Lossless, codec_from_config, codecs
 from .compressed import Compressed
 from .errors import ArrcompError, CorruptStreamError, FormatVersionError, UnknownCodecError
@@ -229,7 +229,7 @@ def _cuda_index(device: str) -> int | None:
 
 
 def _takes(codec: Codec, array: NDArray[Any]) -> bool:
-    return codec.dtypes is None or array.dtype.name in codec.dtypes
+    return codec.takes(dtypes.by_numpy(array.dtype))
 
 
 def _check_output(source: Path, output: Path, arrays: Mapping[str, Any]) -> None:

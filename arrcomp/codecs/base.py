@@ -2,6 +2,7 @@
 
 import math
 import numbers
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -100,6 +101,24 @@ def checked_real(name: str, value: Any, allowed: str) -> float:
         number = math.inf
     if not (math.isfinite(number) and number > 0):
         raise ValueError(f"{name}={value!r}: {allowed} is allowed")
+    return number
+
+
+def checked_integer(name: str, value: Any, least: int, most: int) -> int:
+    """`value` as an integer from `least` to `most`.
+
+    Raises:
+        TypeError: it is no integer.
+        ValueError: it is smaller or larger.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, bool):
+        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; an integer is allowed")
+    if not least <= number <= most:
+        raise ValueError(f"{name}={number}: {least} to {most} is allowed")
     return number
 
 

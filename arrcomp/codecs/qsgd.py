@@ -1,10 +1,9 @@
 """Quantization in buckets."""
 
-import operator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from .base import Codec, check_choice
+from .base import Codec, check_choice, checked_integer
 
 _NORMS = ("minmax", "l2", "linf")
 _ROUNDINGS = ("nearest", "stochastic")
@@ -65,8 +64,8 @@ class QSGD(Codec):
     skip_incomplete: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", _checked_integer("bits", self.bits, 1, 8))
-        size = _checked_integer("bucket_size", self.bucket_size, _LEAST_BUCKET, _MOST_BUCKET)
+        object.__setattr__(self, "bits", checked_integer("bits", self.bits, 1, 8))
+        size = checked_integer("bucket_size", self.bucket_size, _LEAST_BUCKET, _MOST_BUCKET)
         object.__setattr__(self, "bucket_size", size)
         check_choice("norm", self.norm, _NORMS)
         check_choice("rounding", self.rounding, _ROUNDINGS)
@@ -84,15 +83,3 @@ class QSGD(Codec):
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:
         return (cls(bits=8), cls(bits=4), cls(bits=2))
-
-
-def _checked_integer(name: str, value: Any, least: int, most: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; an integer is allowed")
-    if not least <= number <= most:
-        raise ValueError(f"{name}={number}: {least} to {most} is allowed")
-    return number

@@ -3,18 +3,20 @@
 #include <span>
 #include <vector>
 
+#include "stream/base_delta.h"
 #include "stream/buckets.h"
 #include "stream/settings.h"
 
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3 };
+enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, base_delta = 7 };
 
 struct Codec {
   CodecId id;
   Settings settings;  // lossless, error_bounded
   QsgdSettings qsgd;
+  BaseDeltaSettings base_delta = {};
 
   bool is_bucketed() const { return id == CodecId::qsgd; }
 };
@@ -33,7 +35,7 @@ inline bool codec_of(int id, std::span<const double> p, Codec& codec) {
   const auto is_integer = [](double x, double least, double most) {
     return x >= least && x <= most && x == static_cast<double>(static_cast<int64_t>(x));
   };
-  codec = {static_cast<CodecId>(id), {BoundKind::lossless, 0.0, false}, {}};
+  codec = {static_cast<CodecId>(id), {BoundKind::lossless, 0.0, false}, {}, {}};
   switch (codec.id) {
     case CodecId::lossless:
       if (p.size() != 1 || !is_flag(p[0])) return false;
@@ -49,12 +51,14 @@ inline bool codec_of(int id, std::span<const double> p, Codec& codec) {
       codec.qsgd = {static_cast<int>(p[0]), static_cast<uint64_t>(p[1]), static_cast<Norm>(static_cast<int>(p[2])),
                     p[3] != 0, p[4] != 0};
       return is_flag(p[3]) && is_flag(p[4]);
+    case CodecId::base_delta: return BaseDeltaSettings::read(p, codec.base_delta);
   }
   return false;
 }
 
 // Whether the codec takes elements of this type.
 constexpr bool takes(const Codec& codec, const Element& element) {
+  if (codec.id == CodecId::base_delta) return codec.base_delta.takes(element);
   return codec.id == CodecId::lossless || element.is_quantizable;
 }
 
