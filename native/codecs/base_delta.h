@@ -94,7 +94,9 @@ class LineCoder {
   }
   ARRCOMP_METHOD Mask fits(Word distance) const { return ge(splat<Word>(deltas_), distance); }
   ARRCOMP_METHOD Word delta(Word distance) const { return (distance ^ splat<Word>(half_)) & splat<Word>(deltas_); }
-  ARRCOMP_METHOD Word selector(Scalar candidate) const { return splat<Word>(static_cast<Scalar>(candidate << delta_bits_)); }
+  ARRCOMP_METHOD Word selector(Scalar candidate) const {
+    return splat<Word>(static_cast<Scalar>(candidate << delta_bits_));
+  }
 
   int selector_bits_, delta_bits_;
   Scalar words_, deltas_, half_;

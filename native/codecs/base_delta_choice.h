@@ -50,9 +50,7 @@ class LineChooser {
     return static_cast<Scalar>(~max_all(x ^ splat<Word>(static_cast<Scalar>(~Scalar{0}))));
   }
   // The base whose deltas reach from the key `first` on.
-  ARRCOMP_METHOD Scalar base_above(Scalar first, int width) const {
-    return ((first + half_of(width)) ^ bias_) & ones_;
-  }
+  ARRCOMP_METHOD Scalar base_above(Scalar first, int width) const { return ((first + half_of(width)) ^ bias_) & ones_; }
   ARRCOMP_METHOD static Scalar half_of(int width) { return static_cast<Scalar>(Scalar{1} << width >> 1); }
   ARRCOMP_METHOD int allowed(int width) const {  // the narrowest that is, or 64
     const uint64_t wider = width < 64 ? limits_.widths >> width : 0;

@@ -2,22 +2,10 @@
 // section 10.
 #pragma once
 #include "codecs/base_delta_choice.h"
+#include "codecs/base_delta_memory.h"
 #include "codecs/drop_bits.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
-
-// The memory that encoding a group needs, one for each thread or warp.
-template <class Scalar>
-struct BaseDeltaMemory {
-  static constexpr uint32_t overrun = 4 * lanes_per_row;  // vector stores may pass the end
-  static constexpr uint32_t most_bytes = max_chunks_per_group * raw_chunk_bytes(rows_per_chunk, sizeof(Scalar) * 8);
-
-  Scalar values[chunk_size + overrun];  // a chunk's words
-  Scalar bases[most_bases * lines_per_chunk];
-  uint32_t coded[rows_per_chunk];  // by row: lanes that are coded
-  uint8_t tags[lines_per_chunk];
-  alignas(16) uint8_t bytes[most_bytes + overrun];  // of the group
-};
 
 // What encoding knows of the whole array.
 struct BaseDeltaContext {
@@ -314,7 +302,7 @@ class BaseDeltaEncoder {
   uint64_t first_;
   int count_, rows_;
   WordForm form_;
-  int nonzero_;             // words that are not 0
+  int nonzero_;  // words that are not 0
   bool has_masks_;
   uint64_t live_, masked_;  // lines: with words that are not 0; of these, without their zeros
   int coded_rows_;

@@ -180,8 +180,7 @@ uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, 
                       int threads) {
   const Settings& settings = codec.settings;
   const BaseDeltaSettings* const base_delta = codec.id == CodecId::base_delta ? &codec.base_delta : nullptr;
-  EncodeJob job{plan,     source,     0.0, settings.rounded_bits(plan.element), settings.fast,
-                tables(), base_delta, seed};
+  EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings.fast, tables(), base_delta, seed};
   std::vector<uint32_t> sizes(plan.groups);
   set_target(job, settings, threads);
   const PayloadHead head = PayloadHead::of(plan, job.bound);

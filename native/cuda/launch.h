@@ -23,6 +23,8 @@ struct Kernels {
   void (*widen_range)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
   void (*encode)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
   void (*decode)(const DecodeArguments& arguments, int blocks, cudaStream_t stream);
+  void (*encode_base_delta)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
+  void (*decode_base_delta)(const DecodeArguments& arguments, int blocks, cudaStream_t stream);
   BucketKernels buckets;
 };
 
