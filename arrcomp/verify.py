@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from .codecs import QSGD, Codec, ErrorBounded
+from .codecs import QSGD, BaseDelta, Codec, ErrorBounded
 from .host import numpy_bytes
 
 _BLOCK = 1 << 18  # values compared at a time
@@ -22,7 +22,8 @@ class Comparison:
     Attributes:
         violations: number of values that break the promise.
         largest_error: the largest |x - y| over finite x; infinite if a value that must come back bit for bit did not.
-        allowed_error: the bound in the same terms; 0 for lossless codecs, NaN for a bound relative to each value.
+        allowed_error: the bound in the same terms; 0 for lossless codecs, NaN for a bound that depends on each
+            value.
     """
 
     violations: int
@@ -43,7 +44,7 @@ def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Com
         restored: what `decompress` made of it.
         codec: how it was compressed: `ErrorBounded` promises its bound for finite values and the same bits for others,
             `QSGD` half the distance of two levels (all of it with stochastic rounding) or NaN for buckets that are not
-            finite, every other codec the same bits.
+            finite, `BaseDelta` that no more than its `drop_bits` are lost, every other codec the same bits.
     """
     native = original.dtype if original.dtype.isnative else original.dtype.newbyteorder("=")
     if original.shape != restored.shape or native != restored.dtype:
@@ -53,6 +54,8 @@ def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Com
         return _compare_bounded(x, y, codec)
     if isinstance(codec, QSGD):
         return _compare_buckets(x, y, codec)
+    if isinstance(codec, BaseDelta) and codec.drop_bits > 0:
+        return _compare_places(_parts(x), _parts(y), codec)
     violations = sum(int(_bits_differ(a, b).sum()) for a, b in _blocks(x, y))
     return Comparison(violations, math.inf if violations else 0.0, 0.0)
 
@@ -112,6 +115,44 @@ def _bucket_errors(a: NDArray[Any], b: NDArray[Any], codec: QSGD) -> tuple[NDArr
         rounding = 2.0 * float(spacing.eps) * magnitude + 1e-5 * unit + 2.0**-148
         limit = np.broadcast_to(np.where(broken, 0.0, share * unit + rounding), error.shape)
     return error.reshape(-1)[: a.size], limit.reshape(-1)[: a.size]
+
+
+def _compare_places(x: NDArray[Any], y: NDArray[Any], codec: BaseDelta) -> Comparison:
+    violations, largest = 0, 0.0
+    for a, b in _blocks(x, y):
+        with np.errstate(invalid="ignore"):
+            wide, back = a.astype(np.float64), b.astype(np.float64)
+        lost = ~np.isfinite(wide) & ~((wide == back) | (np.isnan(wide) & np.isnan(back)))
+        lost |= np.signbit(wide) != np.signbit(back)
+        finite = np.isfinite(wide)
+        error, _ = _distance(wide[finite], back[finite])  # exact, as the two are near each other
+        violations += int(lost.sum()) + int((~_within_places(wide[finite], back[finite], error, codec, a.dtype)).sum())
+        largest = max(
+            largest, math.inf if lost.any() else 0.0, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0))
+        )
+    return Comparison(violations, largest, math.nan)
+
+
+def _within_places(
+    x: NDArray[np.float64], y: NDArray[np.float64], error: NDArray[np.float64], codec: BaseDelta, dtype: np.dtype[Any]
+) -> NDArray[np.bool_]:
+    """Whether each finite value came back within its last kept place, or half of it where it is rounded to nearest."""
+    limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    kept = int(limits.nmant) - codec.drop_bits
+    exponent = np.maximum(np.frexp(x)[1] - 1, int(limits.minexp))
+    place = np.ldexp(1.0, exponent - kept)
+    within: NDArray[np.bool_] = error < place
+    if codec.rounding == "nearest":
+        largest = math.ldexp(2.0 - math.ldexp(1.0, -kept), int(limits.maxexp) - 1)
+        within &= (error <= place / 2) | (np.abs(x) > largest)
+    elif codec.rounding == "truncate":
+        within &= np.abs(y) <= np.abs(x)
+    return within
+
+
+def _parts(x: NDArray[Any]) -> NDArray[Any]:
+    """Real and imaginary parts one after the other, of a contiguous array."""
+    return np.ascontiguousarray(x).view(x.real.dtype) if x.dtype.kind == "c" else x
 
 
 def _blocks(x: NDArray[Any], y: NDArray[Any]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:

@@ -16,23 +16,23 @@ _MOST_WIDTH = 64
 class BaseDelta(Codec):
     """Keep the bit patterns of lines of 64 words as small differences from a few base words.
 
-    Guarantee: with ``drop_bits=0`` what comes back equals the array bit for bit. Else, for every finite x and the y that
-    comes back, with u the place value of the lowest mantissa bit that is kept in x (subnormal numbers too)::
+    Guarantee: with ``drop_bits=0`` what comes back equals the array bit for bit. Else, for every finite x and the y
+    that comes back, with u the place value of the lowest mantissa bit that is kept in x (subnormal numbers too)::
 
         rounding="nearest"      |x - y| <= u / 2, ties to even
         rounding="stochastic"   |x - y| < u, and y is unbiased: its mean over the seeds is x
         rounding="truncate"     |x - y| < u, |y| <= |x|
 
-    NaNs stay NaNs, infinities infinities, and zeros keep their signs. A finite number that would be rounded to infinity
-    becomes the largest finite number with so few bits instead: then |x - y| < u. Random numbers follow from the seed (an
-    argument of `compress`) and the element's index alone; in float64 they have 32 bits.
+    NaNs stay NaNs, infinities infinities, and signs what they are. A finite number that would be rounded to infinity
+    becomes the largest finite number with so few bits instead: then |x - y| < u. Random numbers follow from the seed
+    (an argument of `compress`) and the element's index alone; they have 32 bits.
 
     Method: base-delta-immediate coding (G. Pekhimenko et al., "Base-Delta-Immediate Compression", PACT 2012, sections 3
     and 4) of lines of 64 words of the element's width. Low bits that are 0 in a whole chunk of 4096 words are left out;
     so are zeros, by a mask of one bit a word where that pays. Each line then takes the smallest of: raw words; deltas
-    from zero; deltas from a base (all words equal: none); and, with some bits a word that say which, deltas from zero or
-    a base, from two bases, or from zero or two bases. Deltas are signed, and packed without rounding their widths up.
-    Where nothing pays, a chunk is stored raw, with 4 bytes more.
+    from zero; deltas from a base (none where all words are equal); and, with one or two bits a word that say which,
+    deltas from zero or a base, from two bases, or from zero or two bases. Deltas are signed, and packed without
+    rounding their widths up. Where nothing pays, a chunk is stored raw, with 4 bytes more.
 
     Takes every data type of the format, of any shape; with `drop_bits`, float16, bfloat16, float32, float64, complex64
     and complex128.
@@ -50,7 +50,7 @@ class BaseDelta(Codec):
     >>> import numpy, arrcomp
     >>> x = numpy.arange(1_000_000, 1_100_000)
     >>> round(arrcomp.compress(x, BaseDelta()).ratio, 1)
-    9.0
+    8.9
     >>> BaseDelta(delta_bits=(8, 16, 24), drop_bits=12)
     BaseDelta(delta_bits=(8, 16, 24), drop_bits=12)
     """
@@ -89,15 +89,24 @@ class BaseDelta(Codec):
             return
         if dtype.name not in _MANTISSA_BITS:
             raise TypeError(
-                f"dtype {dtype.name}: BaseDelta drops bits of {', '.join(_MANTISSA_BITS)}; drop_bits=0 takes every dtype"
+                f"dtype {dtype.name}: BaseDelta drops bits of {', '.join(_MANTISSA_BITS)}; "
+                "drop_bits=0 takes every dtype"
             )
         most = _MANTISSA_BITS[dtype.name]
         raise ValueError(f"drop_bits={self.drop_bits}: {dtype.name} has {most} mantissa bits; 0 to {most} is allowed")
 
     def core_parameters(self) -> tuple[float, ...]:
-        widths = (1 << _MOST_WIDTH) - 1 if self.delta_bits is None else sum(1 << width % 64 for width in self.delta_bits)
+        widths = (
+            (1 << _MOST_WIDTH) - 1 if self.delta_bits is None else sum(1 << width % 64 for width in self.delta_bits)
+        )
         low, high = widths & 0xFFFFFFFF, widths >> 32
-        return (float(self.bases), float(self.drop_bits), float(_ROUNDINGS.index(self.rounding)), float(low), float(high))
+        return (
+            float(self.bases),
+            float(self.drop_bits),
+            float(_ROUNDINGS.index(self.rounding)),
+            float(low),
+            float(high),
+        )
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:
