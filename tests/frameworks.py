@@ -238,17 +238,18 @@ def table(passed: Sequence[tuple[str, str, str, str, str]]) -> list[str]:
     Args:
         passed: title of the place, way, name of the codec's class, its settings, and dtype of every test that passed.
     """
-    settings: dict[str, set[str]] = {}
+    settings: dict[tuple[str, str], set[str]] = {}  # that a codec has for a dtype
     found: dict[tuple[str, str, str], Counter[str]] = {}
     for title, way, codec, setting, dtype in passed:
-        settings.setdefault(codec, set()).add(setting)
+        settings.setdefault((codec, dtype), set()).add(setting)
         found.setdefault((title, way, codec), Counter())[dtype] += 1
 
     def cell(title: str, way: str, codec: str) -> str:
         counts = found.get((title, way, codec), Counter())
-        return str(sum(count == len(settings[codec]) for count in counts.values()))
+        return str(sum(count == len(settings[codec, dtype]) for dtype, count in counts.items()))
 
-    codecs = [kind.__name__ for kind in arrcomp.codecs().values() if kind.__name__ in settings]
+    measured = {codec for codec, _ in settings}
+    codecs = [kind.__name__ for kind in arrcomp.codecs().values() if kind.__name__ in measured]
     rows = [["", "", *(f"`{codec}`" for codec in codecs)], ["---"] * (2 + len(codecs))]
     rows += [
         [place.title, way, *(cell(place.title, way, codec) for codec in codecs)]

@@ -76,6 +76,17 @@ def _groups_of_two() -> NDArray[np.int8]:
     return values
 
 
+def _clusters() -> NDArray[np.int64]:
+    """Integers near 0, near two large numbers, and anywhere, in stretches."""
+    words = random_words(9000, 22)
+    centres = np.array([0, 10**12, -(10**15)])[(words >> np.uint64(32)) % np.uint64(3)]
+    near = centres + (words % np.uint64(100)).astype(np.int64)
+    stretch = np.arange(9000) // 1000
+    return np.select(
+        [stretch < 5, stretch < 6, stretch < 8], [near, 0 * near, np.abs(centres[:1]) + 0 * near], words.view(np.int64)
+    )
+
+
 GOLDEN: dict[str, Golden] = {
     "error_bounded_float32_weights": Golden(lambda: weights(9000, 1), arrcomp.ErrorBounded(abs=1e-3)),
     "error_bounded_float32_fast": Golden(lambda: weights(6000, 2), arrcomp.ErrorBounded(abs=1e-3, speed="fast")),
@@ -112,6 +123,14 @@ GOLDEN: dict[str, Golden] = {
     ),
     "qsgd_float16_signs": Golden(
         lambda: weights(4321, 19).astype(np.float16), arrcomp.QSGD(bits=1, norm="linf", rounding="stochastic")
+    ),
+    "base_delta_float32_dropped": Golden(
+        lambda: weights(5000, 20), arrcomp.BaseDelta(drop_bits=15, rounding="stochastic")
+    ),
+    "base_delta_int64_clusters": Golden(_clusters, arrcomp.BaseDelta(bases=2)),
+    "base_delta_float16_activations": Golden(
+        lambda: np.maximum(weights(5000, 21) * np.float32(32), np.float32(0)).astype(np.float16),
+        arrcomp.BaseDelta(delta_bits=(4, 8, 11)),
     ),
     "qsgd_float64_field": Golden(
         lambda: smooth_integers(60 * 71).astype(np.float64).reshape(60, 71) * 2.0**-18,

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from reference_base_delta import LineChunk, read_line_group
 from reference_buckets import read_buckets
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
-from reference_stream import BUCKETS, Cursor, Element, read_header
+from reference_stream import BUCKETS, LINES, Cursor, Element, read_header
 
 Array = NDArray[Any]
 
@@ -252,8 +253,8 @@ def group_size(n: int) -> int:
     return 1 if n < 1 << 20 else 2 if n < 1 << 24 else 4
 
 
-def read_payload(data: bytes, n: int, element: Element) -> list[tuple[Chunk, Array]]:
-    """All chunks of a payload and their elements' bits (3)."""
+def read_groups(data: bytes, n: int, element: Element) -> Iterator[tuple[bytes, list[int], float]]:
+    """The bytes of each group, the sizes of its chunks, and the payload's bound (3)."""
     cursor = Cursor(data)
     bound, chunks_per_group, entry = struct.unpack("<dII", cursor.take(16))
     if bound and not (element.quantizable and float(np.finfo(element.real).tiny) <= bound < math.inf):
@@ -263,10 +264,26 @@ def read_payload(data: bytes, n: int, element: Element) -> list[tuple[Chunk, Arr
     ends = cursor.numbers(f"<u{entry}", -(-n // (CHUNK * chunks_per_group)), align=8).tolist()
     sizes = [min(CHUNK, n - start) for start in range(0, n, CHUNK)]
     groups = [sizes[start : start + chunks_per_group] for start in range(0, len(sizes), chunks_per_group)]
-    found = list[tuple[Chunk, Array]]()
     for group, start, end in zip(groups, [0, *ends], ends, strict=False):
-        found += read_group(cursor.take(4 * (end - start)), group, element, bound)
+        yield cursor.take(4 * (end - start)), group, bound
     cursor.finish()
+
+
+def read_payload(data: bytes, n: int, element: Element) -> list[tuple[Chunk, Array]]:
+    """All chunks of a payload of codec 1 or 2 and their elements' bits (3)."""
+    found = list[tuple[Chunk, Array]]()
+    for group, sizes, bound in read_groups(data, n, element):
+        found += read_group(group, sizes, element, bound)
+    return found
+
+
+def read_line_payload(data: bytes, n: int, element: Element) -> list[tuple[LineChunk, Array]]:
+    """All chunks of a payload of codec 7 and their elements' bits (10)."""
+    if Cursor(data).numbers("<f8", 1)[0] != 0:
+        raise ValueError("lines have no bound")
+    found = list[tuple[LineChunk, Array]]()
+    for group, sizes, _ in read_groups(data, n, element):
+        found += read_line_group(group, sizes, element, read_bits)
     return found
 
 
@@ -280,7 +297,8 @@ def read_stream(data: bytes) -> Array:
     element = stream.element
     if stream.codec == BUCKETS:
         return read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
-    chunks = read_payload(stream.payload, stream.elements, element)
+    read = read_line_payload if stream.codec == LINES else read_payload
+    chunks = read(stream.payload, stream.elements, element)
     bits = np.concatenate([np.zeros(0, element.unsigned), *(bits for _, bits in chunks)])
     return bits.view(element.dtype).reshape(stream.shape)
 
@@ -289,3 +307,9 @@ def describe(data: bytes) -> list[Chunk]:
     """What the writer chose for each chunk of a stream of codec 1 or 2; raises as `read_stream`."""
     stream = read_header(data)
     return [chunk for chunk, _ in read_payload(stream.payload, stream.elements, stream.element)]
+
+
+def describe_lines(data: bytes) -> list[LineChunk]:
+    """What the writer chose for each chunk of a stream of codec 7; raises as `read_stream`."""
+    stream = read_header(data)
+    return [chunk for chunk, _ in read_line_payload(stream.payload, stream.elements, stream.element)]

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd"}
+CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd", 7: "base-delta"}
 BUCKETS = 3
+LINES = 7
 
 
 class Element(NamedTuple):

@@ -15,15 +15,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import arrcomp
-from arrcomp import QSGD, ErrorBounded, Lossless, UnknownCodecError
+from arrcomp import QSGD, BaseDelta, ErrorBounded, Lossless, UnknownCodecError
 
 BOUNDS = ("abs", "rel", "pointwise")
 EXAMPLES = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
 EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True))
+EXAMPLES.append(BaseDelta(bases=2, delta_bits=(8, 16, 24), drop_bits=3, rounding="stochastic"))
 
 
 def test_the_registry_lists_every_codec_once() -> None:
-    assert arrcomp.codecs() == {"lossless": Lossless, "error-bounded": ErrorBounded, "qsgd": QSGD}
+    kinds = {"lossless": Lossless, "error-bounded": ErrorBounded, "qsgd": QSGD, "base-delta": BaseDelta}
+    assert arrcomp.codecs() == kinds
     assert len({kind.id for kind in arrcomp.codecs().values()}) == len(arrcomp.codecs())
 
 
@@ -39,7 +41,7 @@ def test_codecs_are_values(codec: arrcomp.Codec) -> None:
     assert twin == codec
     assert hash(twin) == hash(codec)
     assert pickle.loads(pickle.dumps(codec)) == codec  # noqa: S301
-    assert eval(repr(codec), {"ErrorBounded": ErrorBounded, "Lossless": Lossless, "QSGD": QSGD}) == codec  # noqa: S307
+    assert eval(repr(codec), {kind.__name__: kind for kind in arrcomp.codecs().values()}) == codec  # noqa: S307
     with pytest.raises(dataclasses.FrozenInstanceError):
         codec.speed = "fast"  # type: ignore[attr-defined]
 
@@ -114,6 +116,7 @@ def test_bounds_are_given_by_name() -> None:
         ({"codec": "error-bounded", "abs": "x"}, TypeError, "abs='x'"),
         ({"codec": "qsgd", "bits": 9}, ValueError, "^bits=9: 1 to 8 is allowed"),
         ({"codec": "qsgd", "seed": 1}, ValueError, "seed: codec qsgd has no such parameter; allowed are bits"),
+        ({"codec": "base-delta", "bases": 3}, ValueError, "^bases=3: 1 to 2 is allowed"),
         ({"codec": "error-bounded", "abs": 1, "id": 1}, ValueError, "id: codec error-bounded has no such parameter"),
         ([("codec", "lossless")], TypeError, "config is a list"),
         ("lossless", TypeError, "config is a str"),

@@ -7,6 +7,7 @@ import pytest
 
 import arrcomp
 import checks
+from arrcomp import dtypes
 from checks import DTYPES, Array, numpy_dtype
 
 CODECS: list[arrcomp.Codec] = [
@@ -20,12 +21,15 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.QSGD(bits=8, bucket_size=100, norm="l2"),
     arrcomp.QSGD(bits=3, norm="linf", rounding="stochastic", skip_incomplete=True),
     arrcomp.QSGD(bits=1, bucket_size=5000, rounding="stochastic"),
+    arrcomp.BaseDelta(),
+    arrcomp.BaseDelta(bases=2, delta_bits=(4, 8, 16, 24)),
+    arrcomp.BaseDelta(drop_bits=5, rounding="stochastic"),
 ]
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")
     for codec in CODECS
     for dtype in DTYPES
-    if codec.dtypes is None or dtype in codec.dtypes
+    if codec.takes(dtypes.by_name(dtype))
 ]
 
 

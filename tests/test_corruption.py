@@ -13,7 +13,7 @@ import pytest
 import arrcomp
 import checks
 import reference_reader
-from arrcomp import QSGD, CorruptStreamError, ErrorBounded, FormatVersionError, Lossless, UnknownCodecError
+from arrcomp import QSGD, BaseDelta, CorruptStreamError, ErrorBounded, FormatVersionError, Lossless, UnknownCodecError
 from checks import Array
 
 SHAPE_OFFSET = 24
@@ -48,6 +48,18 @@ def _buckets_and_tail() -> Array:
     return _weights(600).astype(checks.numpy_dtype("bfloat16"))
 
 
+def _clusters() -> Array:
+    rng = np.random.default_rng(8)
+    centres = np.array([0, 10**6, -(10**9), 7])[rng.integers(0, 4, 800) * (np.arange(800) > 200)]
+    return (centres + rng.integers(-5, 5, 800) * (np.arange(800) < 600)).astype(np.int32)
+
+
+def _bytes_and_zeros() -> Array:
+    array = np.zeros(4096 + 600, np.uint8)
+    array[4096:] = np.random.default_rng(9).integers(0, 256, 600)
+    return array
+
+
 SMALL: dict[str, Callable[[], bytes]] = {
     "entropy, shift, exceptions": lambda: checks.stream_of(_specials(), ErrorBounded(abs=1e-5)),
     "packed": lambda: checks.stream_of(_weights(700), ErrorBounded(abs=1e-3, speed="fast")),
@@ -64,6 +76,13 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "buckets": lambda: checks.stream_of(_weights(700), QSGD()),
     "buckets, norm, tail": lambda: checks.stream_of(_buckets_and_tail(), QSGD(bits=3, norm="l2", skip_incomplete=True)),
     "buckets, float16": lambda: checks.stream_of(_weights(300).astype(np.float16), QSGD(bits=8, bucket_size=16)),
+    "lines": lambda: checks.stream_of(_weights(500), BaseDelta(bases=2)),
+    "lines, masks, float64": lambda: checks.stream_of(_sparse(np.float64)[:1000], BaseDelta()),
+    "lines, masks, int16": lambda: checks.stream_of(_sparse(np.int16)[:777], BaseDelta(bases=2)),
+    "lines, all modes": lambda: checks.stream_of(_clusters(), BaseDelta(bases=2)),
+    "lines, raw and zero": lambda: checks.stream_of(_bytes_and_zeros(), BaseDelta()),
+    "lines, dropped bits": lambda: checks.stream_of(_weights(300), BaseDelta(drop_bits=9)),
+    "lines, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), BaseDelta()),
     "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
 }
 

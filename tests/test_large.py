@@ -9,7 +9,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import ErrorBounded, Lossless
+from arrcomp import BaseDelta, ErrorBounded, Lossless
 from checks import Array
 
 COUNT = 2**31 + 4096 * 5 + 77
@@ -50,4 +50,13 @@ def test_more_than_2_31_elements_within_a_bound(device: checks.Host) -> None:
     block = (np.random.default_rng(1).integers(-8, 9, BLOCK, dtype=np.int8)).astype(np.float16)
     array = repeated(block)
     compressed = arrcomp.compress(device.put(array), ErrorBounded(abs=0.25))
+    assert_same(device.get(arrcomp.decompress(compressed)), array)
+
+
+@pytest.mark.slow
+def test_more_than_2_31_elements_in_lines(device: checks.Host) -> None:
+    block = np.random.default_rng(2).integers(-8, 8, BLOCK, dtype=np.int8)
+    array = repeated(block)
+    compressed = arrcomp.compress(device.put(array), BaseDelta())
+    assert compressed.nbytes < 0.6 * COUNT
     assert_same(device.get(arrcomp.decompress(compressed)), array)

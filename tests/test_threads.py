@@ -15,10 +15,10 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import ErrorBounded, Lossless
+from arrcomp import BaseDelta, ErrorBounded, Lossless
 from checks import Array
 
-CODECS: list[arrcomp.Codec] = [Lossless(), ErrorBounded(abs=1e-3), ErrorBounded(rel=1e-3, speed="fast")]
+CODECS: list[arrcomp.Codec] = [Lossless(), ErrorBounded(abs=1e-3), ErrorBounded(rel=1e-3, speed="fast"), BaseDelta()]
 
 
 def array_of_size(count: int, seed: int = 0) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..codecs import ErrorBounded
-from .comparison import Comparison, bits_differ, blocks
+from .comparison import Comparison, bits_differ, blocks, distance
 
 
 def compare_bounded(x: NDArray[Any], y: NDArray[Any], codec: ErrorBounded) -> Comparison:
@@ -21,7 +21,7 @@ def compare_bounded(x: NDArray[Any], y: NDArray[Any], codec: ErrorBounded) -> Co
         finite = np.isfinite(a)
         lost = int((bits_differ(a, b) & ~finite).sum())
         wide = a[finite].astype(np.float64)
-        error, residue = _distance(wide, b[finite].astype(np.float64))
+        error, residue = distance(wide, b[finite].astype(np.float64))
         with np.errstate(all="ignore"):
             allowed = bound if codec.pointwise is None else codec.pointwise * np.abs(wide)
         within = (error < allowed) | ((error == allowed) & (residue <= 0))
@@ -36,12 +36,3 @@ def _finite_range(x: NDArray[Any]) -> float:
         finite = block[np.isfinite(block)].astype(np.float64)
         low, high = float(finite.min(initial=low)), float(finite.max(initial=high))
     return high - low if high >= low else 0.0
-
-
-def _distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """|a - b| exactly, as a float64 and what rounding took from it (D. Knuth, TAOCP 2, section 4.2.2, TwoSum)."""
-    with np.errstate(all="ignore"):
-        total = a - b
-        part = total - a
-        residue = (a - (total - part)) + (-b - part)
-        return np.abs(total), np.where(total < 0, -residue, residue)

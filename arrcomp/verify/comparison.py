@@ -20,7 +20,8 @@ class Comparison:
     Attributes:
         violations: number of values that break the promise.
         largest_error: the largest |x - y| over finite x; infinite if a value that must come back bit for bit did not.
-        allowed_error: the bound in the same terms; 0 for lossless codecs, NaN for a bound relative to each value.
+        allowed_error: the bound in the same terms; 0 for lossless codecs, NaN for a bound that depends on each
+            value.
     """
 
     violations: int
@@ -49,3 +50,12 @@ def compare_bits(x: NDArray[Any], y: NDArray[Any]) -> Comparison:
     """Every bit must be the same."""
     violations = sum(int(bits_differ(a, b).sum()) for a, b in blocks(x, y))
     return Comparison(violations, math.inf if violations else 0.0, 0.0)
+
+
+def distance(a: NDArray[np.float64], b: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """|a - b| exactly, as a float64 and what rounding took from it (D. Knuth, TAOCP 2, section 4.2.2, TwoSum)."""
+    with np.errstate(all="ignore"):
+        total = a - b
+        part = total - a
+        residue = (a - (total - part)) + (-b - part)
+        return np.abs(total), np.where(total < 0, -residue, residue)

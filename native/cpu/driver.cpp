@@ -129,7 +129,7 @@ bool decode_any(const Codec& codec, const Element& element, const Decoding& arra
   if (length > array.limit) return false;
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout))
-    return decode_array(make_plan(element, array.count), array.payload, length, array.target, threads);
+    return decode_array(make_plan(element, array.count), codec, array.payload, length, array.target, threads);
   const BucketPlan plan = make_bucket_plan(layout, element, array.count);
   if (length != plan.length) return false;
   decode_buckets(codec, plan, array.payload, array.target, threads);
@@ -159,8 +159,7 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
       encode_buckets(codec, plan, source, payload, key, its_threads);
       length = plan.length;
     } else {
-      const auto& settings = std::get<Settings>(codec.settings);
-      length = encode_array(make_plan(element, count), settings, source, payload, its_threads);
+      length = encode_array(make_plan(element, count), codec, source, payload, key, its_threads);
     }
     memcpy(lengths + i, &length, sizeof length);
   });
@@ -178,8 +177,11 @@ size_t decode(const Codec& codec, const Element& element, std::span<const Decodi
   return corrupt;
 }
 
-uint64_t encode_array(const Plan& plan, const Settings& settings, const void* source, uint8_t* payload, int threads) {
-  EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings.fast, tables()};
+uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
+                      int threads) {
+  const Settings settings = head_settings(codec);
+  EncodeJob job{plan,          source,   0.0,
+                settings.rounded_bits(plan.element), settings.fast, tables(), base_delta_of(codec), seed};
   std::vector<uint32_t> sizes(plan.groups);
   set_target(job, settings, threads);
   const PayloadHead head = PayloadHead::of(plan, job.bound);
@@ -196,11 +198,13 @@ uint64_t encode_array(const Plan& plan, const Settings& settings, const void* so
   return offset + total;
 }
 
-bool decode_array(const Plan& plan, const uint8_t* payload, uint64_t length, void* target, int threads) {
+bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length, void* target,
+                  int threads) {
   if (length < payload_head_bytes) return false;
   PayloadHead head;
   memcpy(&head, payload, sizeof head);
-  if (!head.fits(plan)) return false;
+  const bool is_base_delta = base_delta_of(codec) != nullptr;
+  if (!head.fits(plan) || (is_base_delta && head.bound != 0)) return false;
   if (plan.groups == 0) return length == payload_head_bytes;
   const uint64_t offset = plan.groups_offset();
   if (length < offset) return false;
@@ -212,7 +216,7 @@ bool decode_array(const Plan& plan, const uint8_t* payload, uint64_t length, voi
     before = ends[g];
   }
   if (before != length - offset) return false;
-  const DecodeJob job{plan, payload + offset, ends.data(), target, head.bound, tables()};
+  const DecodeJob job{plan, payload + offset, ends.data(), target, head.bound, tables(), is_base_delta};
   const Shares shares = group_shares(plan, threads);
   const Machine& machine = cpu::machine();
   std::atomic<bool> ok{true};

@@ -13,6 +13,8 @@ struct EncodeJob {
   int rounded_bits;  // of the mantissa
   bool fast;
   const Tables& tables;
+  const BaseDeltaSettings* base_delta;  // null: the other codecs in groups
+  uint64_t seed;
 };
 
 struct DecodeJob {
@@ -22,6 +24,7 @@ struct DecodeJob {
   void* target;
   double bound;
   const Tables& tables;
+  bool is_base_delta;
 };
 
 // A bucketed payload.

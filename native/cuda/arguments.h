@@ -54,6 +54,8 @@ struct EncodeArguments {
   Element element;
   Settings settings;
   int rounded_bits;  // of the mantissa
+  BaseDeltaSettings base_delta;
+  Seed seed;
 };
 
 struct DecodeArguments {

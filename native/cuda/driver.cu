@@ -108,8 +108,10 @@ void launch_set_up(const EncodeArguments& arguments, std::span<const Encoding> a
   }
 }
 
-Status encode_groups(const Settings& settings, const Element& element, std::span<const Encoding> arrays,
-                     uint64_t* lengths, void* scratch, cudaStream_t stream, int device) {
+Status encode_groups(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+                     const Seed& seed, void* scratch, cudaStream_t stream, int device) {
+  const Settings settings = head_settings(codec);
+  const BaseDeltaSettings* const base_delta = base_delta_of(codec);
   const uint64_t groups = units_of_all(GroupCut{element}, arrays);
   if (const Status status = check(groups); status != Status::ok) return status;
   const Kernels& kernels = kernels_of_element(element);
@@ -131,22 +133,27 @@ Status encode_groups(const Settings& settings, const Element& element, std::span
                                   tables,
                                   element,
                                   settings,
-                                  settings.rounded_bits(element)};
+                                  settings.rounded_bits(element),
+                                  base_delta != nullptr ? *base_delta : BaseDeltaSettings{},
+                                  seed};
   launch_set_up(arguments, arrays, lengths, stream);
   if (blocks > 0 && settings.kind == BoundKind::relative) kernels.widen_range(arguments, blocks, stream);
-  if (blocks > 0) kernels.encode(arguments, blocks, stream);
+  const auto encode = base_delta != nullptr ? kernels.encode_base_delta : kernels.encode;
+  if (blocks > 0) encode(arguments, blocks, stream);
   return launched("launching the encoder");
 }
 
-Status decode_groups(const Element& element, std::span<const Decoding> arrays, uint32_t* status, void* scratch,
-                     cudaStream_t stream, int device) {
+Status decode_groups(const Codec& codec, const Element& element, std::span<const Decoding> arrays, uint32_t* status,
+                     void* scratch, cudaStream_t stream, int device) {
   DecodeArguments arguments{{}, status, nullptr};
   cudaError_t error = load_tables(device, arguments.tables);
   if (error != cudaSuccess) return fail(Status::failed, "copying tables to the device", error);
   error = list_to_decode(GroupCut{element}, arrays, status, scratch, stream, arguments.arrays);
   if (error != cudaSuccess) return fail(Status::failed, "listing the arrays", error);
   const int blocks = std::max(blocks_for(arguments.arrays.units, most_blocks), 1);
-  kernels_of_element(element).decode(arguments, blocks, stream);
+  const Kernels& kernels = kernels_of_element(element);
+  const auto decode = base_delta_of(codec) != nullptr ? kernels.decode_base_delta : kernels.decode;
+  decode(arguments, blocks, stream);
   return launched("launching the decoder");
 }
 
@@ -195,7 +202,7 @@ Status encode(const Codec& codec, const Element& element, std::span<const Encodi
   const auto stream = static_cast<cudaStream_t>(stream_handle);
   if (BucketLayout layout; bucket_layout(codec, element, layout))
     return encode_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream);
-  return encode_groups(std::get<Settings>(codec.settings), element, arrays, lengths, scratch, stream, guard.device());
+  return encode_groups(codec, element, arrays, lengths, seed, scratch, stream, guard.device());
 }
 
 uint64_t decode_scratch_bytes(size_t arrays) {
@@ -213,7 +220,7 @@ Status decode(const Codec& codec, const Element& element, std::span<const Decodi
   }
   if (BucketLayout layout; bucket_layout(codec, element, layout))
     return decode_buckets(codec, layout, element, arrays, status, scratch, stream);
-  return decode_groups(element, arrays, status, scratch, stream, guard.device());
+  return decode_groups(codec, element, arrays, status, scratch, stream, guard.device());
 }
 
 }  // namespace arrcomp::cuda

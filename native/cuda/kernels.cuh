@@ -3,6 +3,7 @@
 #define ARRCOMP_MACHINE cuda
 #include "codecs/group_decoder.h"
 #include "codecs/group_encoder.h"
+#include "codecs/group_memory.h"
 #include "codecs/value_range.h"
 #include "cuda/arguments.h"
 #include "cuda/head.h"
@@ -12,7 +13,7 @@
 namespace arrcomp::cuda {
 
 template <class T>
-using MemoryOf = EncoderMemory<typename T::Word::scalar>;
+using MemoryOf = GroupMemory<typename T::Word::scalar>;
 
 // The next number, the same in all lanes.
 ARRCOMP_INLINE uint32_t take_ticket(uint32_t* tickets) {
@@ -27,12 +28,11 @@ struct Turn {
   EncodeContext context;
 };
 
-// Where a group stands, once it is encoded; and all of its payload that is not in the groups.
+// Where group g of an array stands, once it is encoded; and all of its payload that is not in the groups.
 template <class Encoder>
-ARRCOMP_INLINE void put_group(const EncodeArguments& a, const Turn& turn, const Encoder& encoder, uint32_t size) {
-  const EncodeArray& array = a.arrays[turn.array];
+ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array, uint64_t g, const Encoder& encoder,
+                              uint32_t size) {
   const Plan& plan = array.plan;
-  const uint64_t g = turn.group;
   const uint64_t begin = place(a.entries + array.first_unit, g, size);
   encoder.copy_to(array.payload + plan.groups_offset() + begin);
   if (leader()) {
@@ -56,10 +56,11 @@ __global__ void __launch_bounds__(threads_per_block, least_blocks)
       turn = {index, g, {a.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings.fast, a.tables}};
     sync();
     // From the group's first element on: what is 0 takes no register.
-    GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()), memory);
+    GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()),
+                            memory.entropy);
     const uint32_t size = encoder.encode(0, static_cast<uint32_t>(array.plan.group_count(g)));
     sync();
-    put_group(a, turn, encoder, size);
+    put_group(a, a.arrays[turn.array], turn.group, encoder, size);
     sync();
   }
 }
@@ -69,15 +70,32 @@ struct PayloadView {
   uint64_t length = 0;
   double bound = 0;
 
-  // False where this cannot be a payload of the array.
-  ARRCOMP_SHARED bool open(const DecodeArray& array) {
+  // False where this cannot be a payload of the array, from a codec that quantizes or not.
+  ARRCOMP_SHARED bool open(const DecodeArray& array, bool may_quantize) {
     length = array.payload_length();
     const uint64_t least = array.plan.groups_offset();
     if (length > array.limit || length < least || (array.plan.groups == 0 && length > least)) return false;
     PayloadHead head;
     memcpy(&head, array.payload, sizeof head);
     bound = head.bound;
-    return head.fits(array.plan);
+    return head.fits(array.plan) && (may_quantize || bound == 0);
+  }
+};
+
+// Where a group's bytes are.
+struct GroupView {
+  const uint8_t* begin;
+  const uint8_t* end;
+
+  // False where the directory does not tell.
+  ARRCOMP_SHARED bool open(const DecodeArray& array, uint64_t g, uint64_t length) {
+    const Plan& plan = array.plan;
+    const uint64_t bytes = length - plan.groups_offset();
+    const uint64_t first = g > 0 ? directory_entry(plan, array.payload, g - 1) : 0;
+    const uint64_t last = directory_entry(plan, array.payload, g);
+    begin = array.payload + plan.groups_offset() + first;
+    end = array.payload + plan.groups_offset() + last;
+    return first <= last && last <= bytes && (g + 1 < plan.groups || last == bytes);
   }
 };
 
@@ -85,34 +103,38 @@ template <class T>
 ARRCOMP_INLINE bool decode_group(const DecodeArray& array, uint64_t g, const Tables* tables,
                                  typename T::Word::scalar* waiting) {
   PayloadView payload;
-  if (!payload.open(array)) return false;
+  GroupView group;
+  if (!payload.open(array, true) || !group.open(array, g, payload.length)) return false;
   const Plan& plan = array.plan;
-  const uint64_t bytes = payload.length - plan.groups_offset();
-  const uint64_t begin = g > 0 ? directory_entry(plan, array.payload, g - 1) : 0;
-  const uint64_t end = directory_entry(plan, array.payload, g);
-  if (begin > end || end > bytes || (g + 1 == plan.groups && end != bytes)) return false;
   const DecodeContext context{plan.element, payload.bound, tables->decode};
-  const uint8_t* const groups = array.payload + plan.groups_offset();
   GroupDecoder<T> decoders[1];
-  decoders[0].open(context, groups + begin, groups + end, array.target, g * plan.group_size(),
+  decoders[0].open(context, group.begin, group.end, array.target, g * plan.group_size(),
                    static_cast<uint32_t>(plan.group_count(g)), waiting);
   return decode_groups<T, 1>(decoders);
+}
+
+// Calls decode(array, group) for the groups of this warp, and sets the status where one is corrupt.
+template <class Decode>
+ARRCOMP_INLINE void decode_all(const DecodeArguments& a, bool may_quantize, Decode decode) {
+  const DecodeArray* const arrays = a.arrays.begin();
+  const uint64_t count = a.arrays.count, groups = a.arrays.units;
+  bool ok = true;
+  for (uint64_t i = warp_of_grid(); i < count; i += warps_of_grid())  // arrays without groups have a payload too
+    if (arrays[i].plan.groups == 0) ok = PayloadView().open(arrays[i], may_quantize) && ok;
+  for (uint64_t group = warp_of_grid(); ok && group < groups; group += warps_of_grid()) {
+    const DecodeArray& array = arrays[array_of_unit(arrays, count, group)];
+    ok = decode(array, group - array.first_unit);
+  }
+  if (!ok && leader()) atomicOr(a.status, 1u);
 }
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, least_blocks)
     decode_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
-  const DecodeArray* const arrays = a.arrays.begin();
-  const uint64_t count = a.arrays.count, groups = a.arrays.units;
-  bool ok = true;
-  for (uint64_t i = warp_of_grid(); i < count; i += warps_of_grid())  // arrays without groups have a payload too
-    if (arrays[i].plan.groups == 0) ok = PayloadView().open(arrays[i]) && ok;
-  for (uint64_t group = warp_of_grid(); ok && group < groups; group += warps_of_grid()) {
-    const DecodeArray& array = arrays[array_of_unit(arrays, count, group)];
-    ok = decode_group<T>(array, group - array.first_unit, a.tables, waiting[threadIdx.x / lanes_per_row]);
-  }
-  if (!ok && leader()) atomicOr(a.status, 1u);
+  decode_all(a, true, [&](const DecodeArray& array, uint64_t g) {
+    return decode_group<T>(array, g, a.tables, waiting[threadIdx.x / lanes_per_row]);
+  });
 }
 
 // Keys of the largest value and, inverted, of the smallest: both grow from 0. The order of the atomics does not show.

@@ -14,6 +14,8 @@ struct Kernels {
   void (*widen_range)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
   void (*encode)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
   void (*decode)(const DecodeArguments& arguments, int blocks, cudaStream_t stream);
+  void (*encode_base_delta)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
+  void (*decode_base_delta)(const DecodeArguments& arguments, int blocks, cudaStream_t stream);
 };
 
 extern const Kernels bits8_kernels, float16_kernels, bfloat16_kernels, float32_kernels, float64_kernels;

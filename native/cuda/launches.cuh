@@ -1,5 +1,6 @@
 // How the kernels are launched. Included by one .cu file for each element type.
 #pragma once
+#include "cuda/base_delta_kernels.cuh"
 #include "cuda/kernels.cuh"
 #include "cuda/launch.h"
 
@@ -21,6 +22,12 @@ constexpr Kernels kernels_of() {
           },
           [](const DecodeArguments& a, int blocks, cudaStream_t stream) {
             decode_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
+          },
+          [](const EncodeArguments& a, int blocks, cudaStream_t stream) {
+            encode_base_delta_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
+          },
+          [](const DecodeArguments& a, int blocks, cudaStream_t stream) {
+            decode_base_delta_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
           }};
 }
 

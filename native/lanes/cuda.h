@@ -157,6 +157,7 @@ ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
 ARRCOMP_INLINE U32 bit_length(U32 x) { return {32u - (uint32_t)__clz((int)x.v)}; }
+ARRCOMP_INLINE int bit_length(uint32_t x) { return 32 - __clz((int)x); }
 ARRCOMP_INLINE U32 lo(U64 x) { return {(uint32_t)x.v}; }
 ARRCOMP_INLINE U32 hi(U64 x) { return {(uint32_t)(x.v >> 32)}; }
 ARRCOMP_INLINE U64 join(U32 lo, U32 hi) { return {(uint64_t)hi.v << 32 | lo.v}; }

@@ -7,6 +7,11 @@ ARRCOMP_INLINE U32 bit_length(U64 x) {
   return bit_length(select(small, lo(x), upper)) + select(small, splat<U32>(0), splat<U32>(32));
 }
 
+ARRCOMP_INLINE int bit_length(uint64_t x) {
+  const auto upper = (uint32_t)(x >> 32);
+  return upper == 0 ? bit_length((uint32_t)x) : 32 + bit_length(upper);
+}
+
 ARRCOMP_INLINE uint32_t min_all(U32 x) { return ~max_all(x ^ splat<U32>(~0u)); }
 
 ARRCOMP_INLINE uint64_t or_all(U64 x) { return (uint64_t)or_all(hi(x)) << 32 | or_all(lo(x)); }

@@ -4,17 +4,18 @@
 #include <variant>
 #include <vector>
 
+#include "stream/base_delta.h"
 #include "stream/qsgd.h"
 #include "stream/settings.h"
 
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3 };
+enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, base_delta = 7 };
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings>;
+using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings>;
 
 struct Codec {
   CodecId id;
@@ -41,12 +42,25 @@ inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
     case CodecId::lossless: return read(Settings::read_lossless);
     case CodecId::error_bounded: return read(Settings::read_bounded);
     case CodecId::qsgd: return read(QsgdSettings::read);
+    case CodecId::base_delta: return read(BaseDeltaSettings::read);
   }
   return false;
 }
 
+// Null for other codecs.
+inline const BaseDeltaSettings* base_delta_of(const Codec& codec) {
+  return std::get_if<BaseDeltaSettings>(&codec.settings);
+}
+
+// Of codecs of groups: what the head of payloads follows from. BaseDelta has nothing in it.
+inline Settings head_settings(const Codec& codec) {
+  const auto* settings = std::get_if<Settings>(&codec.settings);
+  return settings != nullptr ? *settings : Settings{BoundKind::lossless, 0.0, false};
+}
+
 // Whether the codec takes elements of this type.
-constexpr bool takes(const Codec& codec, const Element& element) {
+inline bool takes(const Codec& codec, const Element& element) {
+  if (const auto* base_delta = base_delta_of(codec)) return base_delta->takes(element);
   return codec.id == CodecId::lossless || element.is_quantizable;
 }
 

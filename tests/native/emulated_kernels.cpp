@@ -5,7 +5,7 @@
 #include "emulated_inputs.h"  // before what it emulates CUDA for
 // clang-format on
 #include "cpu/driver.h"
-#include "cuda/kernels.cuh"
+#include "cuda/base_delta_kernels.cuh"
 #include "cuda/set_up.cuh"
 
 namespace {
@@ -15,7 +15,7 @@ namespace {
 // Memory for the encoders of all warps, with anything in it.
 uint8_t* encoder_memory() {
   constexpr size_t warps = most_blocks * cuda::warps_per_block;
-  static Bytes memory(warps * sizeof(EncoderMemory<uint64_t>));
+  static Bytes memory(warps * sizeof(GroupMemory<uint64_t>));
   std::fill(memory.begin(), memory.end(), untouched);
   return memory.data();
 }
@@ -26,31 +26,40 @@ struct Array {
   Bytes bytes;
 };
 
-constexpr size_t most_arrays = 16;  // in a call
+constexpr size_t most_arrays = 16;            // in a call
+constexpr uint64_t key = 0x0123456789abcdef;  // of random numbers
+
+bool is_base_delta(const Codec& codec) { return base_delta_of(codec) != nullptr; }
+
+int drop_bits_of(const Codec& codec) { return is_base_delta(codec) ? base_delta_of(codec)->drop_bits : 0; }
 
 // Each array's payload.
-std::vector<Bytes> encode(const std::vector<Array>& sources, const Settings& settings, Order order, uint64_t seed) {
+std::vector<Bytes> encode(const std::vector<Array>& sources, const Codec& codec, Order order, uint64_t seed) {
+  const Settings settings = head_settings(codec);
   const Element element = sources[0].plan.element;
   std::vector<Bytes> payloads;
   cuda::Batch<Encoding, most_arrays> batch{0, sources.size(), {}};
   uint64_t groups = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     const Plan& plan = sources[i].plan;
-    payloads.emplace_back(capacity({CodecId::lossless, settings, {}}, element, plan.count), untouched);
+    payloads.emplace_back(capacity(codec, element, plan.count), untouched);
     batch.items[i] = {{sources[i].bytes.data(), payloads[i].data(), plan.count}, groups};
     groups += plan.groups;
   }
   std::vector<cuda::EncodeArray> arrays(sources.size());
   std::vector<uint64_t> entries(groups, seed), lengths(sources.size());
   uint32_t tickets = 7;
+  const Seed its_key = seed % 2 == 0 ? Seed{key, nullptr} : Seed{0, &key};
   const cuda::EncodeArguments a{arrays.data(),    sources.size(), groups,  &tickets, entries.data(),
-                                encoder_memory(), &tables(),      element, settings, settings.rounded_bits(element)};
+                                encoder_memory(), &tables(),      element, settings, settings.rounded_bits(element),
+                                is_base_delta(codec) ? *base_delta_of(codec) : BaseDeltaSettings{}, its_key};
   launch(groups, order, seed, [&] { cuda::set_up_encoding(batch, a, lengths.data()); });
   for (size_t i = 0; i < sources.size(); ++i) arrays[i].plan = sources[i].plan;
   cuda::visit_element(element, [&](auto type) {
     using T = decltype(type);
     if (settings.kind == BoundKind::relative) launch(groups, order, seed, [&] { cuda::range_kernel<T>(a); });
-    launch(groups, order, seed, [&] { cuda::encode_kernel<T>(a); });
+    launch(groups, order, seed,
+           [&] { is_base_delta(codec) ? cuda::encode_base_delta_kernel<T>(a) : cuda::encode_kernel<T>(a); });
   });
   for (size_t i = 0; i < payloads.size(); ++i) payloads[i].resize(std::min<uint64_t>(lengths[i], payloads[i].size()));
   return payloads;
@@ -58,7 +67,7 @@ std::vector<Bytes> encode(const std::vector<Array>& sources, const Settings& set
 
 // Each payload's elements; none where one is found corrupt. Every second payload comes with its length and with more
 // memory than it takes, as encoding leaves it.
-std::vector<Bytes> decode(std::vector<Array> payloads, Order order, uint64_t seed) {
+std::vector<Bytes> decode(const Codec& codec, std::vector<Array> payloads, Order order, uint64_t seed) {
   const Element element = payloads[0].plan.element;
   std::vector<Bytes> targets;
   std::vector<uint64_t> lengths(payloads.size());
@@ -80,21 +89,24 @@ std::vector<Bytes> decode(std::vector<Array> payloads, Order order, uint64_t see
                    [&] { cuda::set_up_decoding(batch, cuda::GroupCut{element}, arrays.data(), &status); });
   for (size_t i = 0; i < payloads.size(); ++i) arrays[i].plan = payloads[i].plan;
   const cuda::DecodeArguments a{{arrays.data(), arrays[0], arrays.size(), groups}, &status, &tables()};
-  cuda::visit_element(element,
-                      [&](auto type) { launch(groups, order, seed, [&] { cuda::decode_kernel<decltype(type)>(a); }); });
+  cuda::visit_element(element, [&](auto type) {
+    using T = decltype(type);
+    launch(groups, order, seed,
+           [&] { is_base_delta(codec) ? cuda::decode_base_delta_kernel<T>(a) : cuda::decode_kernel<T>(a); });
+  });
   if (status != 0) targets.assign(targets.size(), Bytes());
   return targets;
 }
 
-Bytes encode_on_cpu(const Plan& plan, const Settings& settings, const Bytes& source) {
-  Bytes payload(capacity({CodecId::lossless, settings, {}}, plan.element, plan.count));
-  payload.resize(cpu::encode_array(plan, settings, source.data(), payload.data(), 1));
+Bytes encode_on_cpu(const Plan& plan, const Codec& codec, const Bytes& source) {
+  Bytes payload(capacity(codec, plan.element, plan.count));
+  payload.resize(cpu::encode_array(plan, codec, source.data(), payload.data(), key, 1));
   return payload;
 }
 
-Bytes decode_on_cpu(const Plan& plan, const Bytes& payload) {
+Bytes decode_on_cpu(const Plan& plan, const Codec& codec, const Bytes& payload) {
   Bytes target(plan.count * plan.element.width / 8, untouched);
-  return cpu::decode_array(plan, payload.data(), payload.size(), target.data(), 1) ? target : Bytes();
+  return cpu::decode_array(plan, codec, payload.data(), payload.size(), target.data(), 1) ? target : Bytes();
 }
 
 // ---- what is compared
@@ -105,7 +117,8 @@ constexpr const char* mode_names[] = {
     "zigzag",    "plain map", "no base",  "base",    "difference", "shift",   "drop",    "exceptions",
 };
 
-uint32_t modes_of(const Plan& plan, const Bytes& payload) {
+uint32_t modes_of(const Plan& plan, const Codec& codec, const Bytes& payload) {
+  if (is_base_delta(codec)) return 0;
   uint32_t modes = 0;
   for (uint64_t g = 0; g < plan.groups; ++g) {
     const uint64_t begin = g > 0 ? directory_entry(plan, payload.data(), g - 1) : 0;
@@ -123,7 +136,7 @@ struct Input {
   const char* dtype;
   Element element;
   const Pattern& pattern;
-  Settings settings;
+  Codec codec;
   uint64_t count;
   uint32_t chunks_per_group = 1, directory_entry_bytes = 4;
 
@@ -142,14 +155,15 @@ class Comparison {
   void check(const Input& input) {
     const Plan plan = input.plan();
     const Bytes source = elements_of(input.element, input.count, input.pattern);
-    const Bytes payload = encode_on_cpu(plan, input.settings, source);
-    const Bytes elements = decode_on_cpu(plan, payload);
-    modes_ |= modes_of(plan, payload);
-    if (input.settings.kind == BoundKind::lossless) expect(input, "elements on the CPU", elements, source);
+    const Bytes payload = encode_on_cpu(plan, input.codec, source);
+    const Bytes elements = decode_on_cpu(plan, input.codec, payload);
+    modes_ |= modes_of(plan, input.codec, payload);
+    if (head_settings(input.codec).kind == BoundKind::lossless && drop_bits_of(input.codec) == 0)
+      expect(input, "elements on the CPU", elements, source);
     for (int i = 0; i < orders_each_; ++i) {
       const Order order = next_order();
-      expect(input, "payload", encode({{plan, source}}, input.settings, order, runs_)[0], payload);
-      expect(input, "elements", decode({{plan, payload}}, order, runs_)[0], elements);
+      expect(input, "payload", encode({{plan, source}}, input.codec, order, runs_)[0], payload);
+      expect(input, "elements", decode(input.codec, {{plan, payload}}, order, runs_)[0], elements);
     }
   }
 
@@ -167,27 +181,28 @@ class Comparison {
       case 2: payload[random.below(payload.size())] ^= static_cast<uint8_t>(1u << random.below(8)); break;
       default: payload[std::min(begin + random.below(32), payload.size() - 1)] = static_cast<uint8_t>(random.word());
     }
-    expect(input, "elements of an altered payload", decode({{plan, payload}}, next_order(), runs_)[0],
-           decode_on_cpu(plan, payload));
+    expect(input, "elements of an altered payload", decode(input.codec, {{plan, payload}}, next_order(), runs_)[0],
+           decode_on_cpu(plan, input.codec, payload));
   }
 
   // Several arrays of a call: each has the payload and the elements that it has alone.
   void check_together(const std::vector<Input>& inputs) {
+    const Codec& codec = inputs[0].codec;
     std::vector<Array> sources, payloads;
     for (const Input& input : inputs) {
       const Bytes source = elements_of(input.element, input.count, input.pattern);
       sources.push_back({input.plan(), source});
-      payloads.push_back({input.plan(), encode_on_cpu(input.plan(), input.settings, source)});
+      payloads.push_back({input.plan(), encode_on_cpu(input.plan(), codec, source)});
     }
     const Order order = next_order();
-    const std::vector<Bytes> encoded = encode(sources, inputs[0].settings, order, runs_);
-    const std::vector<Bytes> decoded = decode(payloads, order, runs_);
+    const std::vector<Bytes> encoded = encode(sources, codec, order, runs_);
+    const std::vector<Bytes> decoded = decode(codec, payloads, order, runs_);
     for (size_t i = 0; i < inputs.size(); ++i) {
       expect(inputs[i], "payload of several", encoded[i], payloads[i].bytes);
-      expect(inputs[i], "elements of several", decoded[i], decode_on_cpu(payloads[i].plan, payloads[i].bytes));
+      expect(inputs[i], "elements of several", decoded[i], decode_on_cpu(payloads[i].plan, codec, payloads[i].bytes));
     }
     payloads[inputs.size() / 2].bytes.pop_back();
-    expect(inputs[0], "elements of several, one of them altered", decode(payloads, order, runs_)[0], Bytes());
+    expect(inputs[0], "elements of several, one of them altered", decode(codec, payloads, order, runs_)[0], Bytes());
   }
 
   void expect(const char* what, bool holds) {
@@ -212,10 +227,13 @@ class Comparison {
     if (got == wanted) return;
     ++differences_;
     const char* const kinds[] = {"lossless", "absolute", "relative", "pointwise"};
+    const Settings settings = head_settings(input.codec);
+    const char* const kind = is_base_delta(input.codec) ? "base-delta" : kinds[static_cast<int>(settings.kind)];
+    const double number = is_base_delta(input.codec) ? drop_bits_of(input.codec) : settings.bound;
     std::printf("%s %s, %s %g%s, %llu elements in groups of %u chunks, run %d: %s: %s\n", input.dtype,
-                input.pattern.name, kinds[static_cast<int>(input.settings.kind)], input.settings.bound,
-                input.settings.fast ? " fast" : "", static_cast<unsigned long long>(input.count),
-                input.chunks_per_group, runs_, what, difference(got, wanted).c_str());
+                input.pattern.name, kind, number, settings.fast ? " fast" : "",
+                static_cast<unsigned long long>(input.count), input.chunks_per_group, runs_, what,
+                difference(got, wanted).c_str());
   }
 
   int orders_each_, runs_ = 0, differences_ = 0;
@@ -232,58 +250,86 @@ struct DType {
 constexpr DType dtypes[] = {{"int8", 2},   {"float8_e5m2", 17}, {"int16", 4}, {"float16", 10}, {"bfloat16", 11},
                             {"uint32", 7}, {"float32", 12},     {"int64", 8}, {"float64", 13}};
 
-constexpr Settings lossless{BoundKind::lossless, 0, false};
-constexpr Settings settings[] = {
+Codec bounded(BoundKind kind, double bound, bool fast = false) {
+  return {kind == BoundKind::lossless ? CodecId::lossless : CodecId::error_bounded, Settings{kind, bound, fast}};
+}
+
+Codec base_delta(int bases, uint64_t widths = ~uint64_t{0}, int drop_bits = 0,
+                 DropRounding rounding = DropRounding::nearest) {
+  return {CodecId::base_delta, BaseDeltaSettings{bases, widths | 1, drop_bits, rounding}};
+}
+
+const Codec lossless = bounded(BoundKind::lossless, 0);
+const Codec codecs[] = {
     lossless,
-    {BoundKind::lossless, 0, true},
-    {BoundKind::absolute, 1e-3, false},
-    {BoundKind::absolute, 1e-3, true},
-    {BoundKind::absolute, 1e-6, false},
-    {BoundKind::relative, 1e-4, false},
-    {BoundKind::pointwise, 1e-2, false},
+    bounded(BoundKind::lossless, 0, true),
+    bounded(BoundKind::absolute, 1e-3),
+    bounded(BoundKind::absolute, 1e-3, true),
+    bounded(BoundKind::absolute, 1e-6),
+    bounded(BoundKind::relative, 1e-4),
+    bounded(BoundKind::pointwise, 1e-2),
+    base_delta(1),
+    base_delta(2),
+    base_delta(2, 1 << 5 | 1 << 8 | 1 << 16 | 1 << 24),
+    base_delta(1, ~uint64_t{0}, 7),
+    base_delta(2, ~uint64_t{0}, 4, DropRounding::stochastic),
+    base_delta(1, ~uint64_t{0}, 40, DropRounding::stochastic),
+    base_delta(1, ~uint64_t{0}, 6, DropRounding::truncate),
 };
+
+// The codec, or where it does not take the element another one.
+Codec or_else(const Codec& codec, const Codec& other, const Element& element) {
+  return takes(codec, element) ? codec : other;
+}
 
 void check_modes(Comparison& comparison, const DType& dtype) {
   const Element& element = elements[dtype.id];
   for (const Pattern& pattern : patterns)
-    for (const Settings& s : settings)
-      if (s.kind == BoundKind::lossless || element.is_quantizable)
-        comparison.check({dtype.name, element, pattern, s, chunk_size + 100});
+    for (const Codec& codec : codecs)
+      if (takes(codec, element)) comparison.check({dtype.name, element, pattern, codec, chunk_size + 100});
 }
 
 void check_sizes(Comparison& comparison, const DType& dtype) {
-  const Settings bounded{elements[dtype.id].is_quantizable ? BoundKind::relative : BoundKind::lossless, 1e-3, false};
-  for (const uint64_t count : {0, 1, 31, 33, 4095, 4096, 4097, 3 * chunk_size + 1000})
-    comparison.check({dtype.name, elements[dtype.id], patterns[0], bounded, count});
+  const Element& element = elements[dtype.id];
+  const Codec relative = or_else(bounded(BoundKind::relative, 1e-3), lossless, element);
+  const Codec random = or_else(base_delta(2, ~uint64_t{0}, 3, DropRounding::stochastic), base_delta(2), element);
+  for (const uint64_t count : {0, 1, 31, 33, 4095, 4096, 4097, 3 * chunk_size + 1000}) {
+    comparison.check({dtype.name, element, patterns[0], relative, count});
+    comparison.check({dtype.name, element, patterns[0], random, count});
+  }
 }
 
 // Groups of several chunks, and wide directory entries.
 void check_groups(Comparison& comparison, const DType& dtype) {
-  const Settings bounded{elements[dtype.id].is_quantizable ? BoundKind::absolute : BoundKind::lossless, 1e-4, false};
+  const Element& element = elements[dtype.id];
+  const Codec absolute = or_else(bounded(BoundKind::absolute, 1e-4), lossless, element);
   for (const Pattern& pattern : patterns) {
-    comparison.check({dtype.name, elements[dtype.id], pattern, bounded, 3 * chunk_size + 77, 2, 8});
-    comparison.check({dtype.name, elements[dtype.id], pattern, lossless, 5 * chunk_size, 4});
+    comparison.check({dtype.name, element, pattern, absolute, 3 * chunk_size + 77, 2, 8});
+    comparison.check({dtype.name, element, pattern, lossless, 5 * chunk_size, 4});
+    comparison.check({dtype.name, element, pattern, base_delta(2), 5 * chunk_size + 77, 4, 8});
   }
 }
 
 void check_altered(Comparison& comparison, const DType& dtype) {
   Random random(static_cast<uint64_t>(dtype.id));
-  const Settings bounded{elements[dtype.id].is_quantizable ? BoundKind::absolute : BoundKind::lossless, 1e-4, false};
-  for (const Pattern& pattern : patterns) {
-    const Input input{dtype.name, elements[dtype.id], pattern, bounded, 2 * chunk_size + 900, 2};
-    const Bytes payload = encode_on_cpu(input.plan(), bounded, elements_of(input.element, input.count, pattern));
-    for (int i = 0; i < 20; ++i) comparison.check_altered(input, payload, random);
-  }
+  const Element& element = elements[dtype.id];
+  const Codec absolute = or_else(bounded(BoundKind::absolute, 1e-4), lossless, element);
+  for (const Pattern& pattern : patterns)
+    for (const Codec& codec : {absolute, base_delta(2)}) {
+      const Input input{dtype.name, element, pattern, codec, 2 * chunk_size + 900, 2};
+      const Bytes payload = encode_on_cpu(input.plan(), codec, elements_of(element, input.count, pattern));
+      for (int i = 0; i < 20; ++i) comparison.check_altered(input, payload, random);
+    }
 }
 
 // Arrays of all sizes in one call, empty ones among them: the first, the last, and several in a row.
 void check_together(Comparison& comparison, const DType& dtype) {
   constexpr uint64_t counts[] = {0, 5, 0, 0, 9000, 33, 4096, 1, 0};
-  for (const Settings& s : settings) {
-    if (s.kind != BoundKind::lossless && !elements[dtype.id].is_quantizable) continue;
+  for (const Codec& codec : codecs) {
+    if (!takes(codec, elements[dtype.id])) continue;
     std::vector<Input> inputs;
     for (size_t i = 0; i < std::size(counts); ++i)
-      inputs.push_back({dtype.name, elements[dtype.id], patterns[i], s, counts[i], i == 4 ? 2u : 1u});
+      inputs.push_back({dtype.name, elements[dtype.id], patterns[i], codec, counts[i], i == 4 ? 2u : 1u});
     comparison.check_together(inputs);
   }
 }

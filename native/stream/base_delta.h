@@ -1,0 +1,54 @@
+// What the base-delta codec is asked for, and the numbers of its format (FORMAT.md, section 10).
+#pragma once
+#include <span>
+
+#include "stream/plan.h"
+
+namespace arrcomp {
+
+constexpr int rows_per_line = 2;
+constexpr int lines_per_chunk = rows_per_chunk / rows_per_line;
+constexpr int most_bases = 2;  // of a line, besides zero
+constexpr int line_chunk_head_bytes = 4;
+
+enum class LineChunk : uint8_t { raw = 0, lines = 1, zero = 2 };
+
+// How a line is coded, by the number in its tag: from zero, from a base, from zero or a base, from two bases, from zero
+// or two bases. The numbers are chosen so that each property is one operation.
+constexpr int raw_line = 7;
+constexpr int largest_line_mode = 4;
+ARRCOMP_SHARED constexpr bool line_has_zero(int mode) { return mode % 2 == 0; }
+ARRCOMP_SHARED constexpr int line_bases(int mode) { return (mode + 1) / 2; }
+ARRCOMP_SHARED constexpr int line_selector_bits(int mode) { return mode / 2; }
+
+// A tag has 5 bits for the deltas' width: of 64-bit elements in steps of 2.
+ARRCOMP_SHARED constexpr int width_step(int element_width) { return element_width == 64 ? 2 : 1; }
+
+enum class DropRounding : int { nearest = 0, stochastic = 1, truncate = 2 };
+
+struct BaseDeltaSettings {
+  int bases;        // at most, of a line
+  uint64_t widths;  // bit d: deltas may have d bits
+  int drop_bits;    // of the mantissa
+  DropRounding rounding;
+
+  bool takes(const Element& element) const {
+    return drop_bits == 0 || (element.is_quantizable && drop_bits <= element.mantissa_bits);
+  }
+
+  // From the numbers that the Python class gives: bases, dropped bits, rounding, and the widths' mask in two halves.
+  // False where these are not allowed.
+  static bool read(std::span<const double> p, BaseDeltaSettings& settings) {
+    constexpr double limits[][2] = {{1, most_bases}, {0, 52}, {0, 2}, {0, 0xffffffff}, {0, 0xffffffff}};
+    if (p.size() != 5) return false;
+    for (int i = 0; i < 5; ++i) {
+      if (!(p[i] >= limits[i][0] && p[i] <= limits[i][1])) return false;
+      if (p[i] != static_cast<double>(static_cast<int64_t>(p[i]))) return false;
+    }
+    settings = {static_cast<int>(p[0]), static_cast<uint64_t>(p[4]) << 32 | static_cast<uint64_t>(p[3]) | 1,
+                static_cast<int>(p[1]), static_cast<DropRounding>(static_cast<int>(p[2]))};
+    return true;
+  }
+};
+
+}  // namespace arrcomp
