@@ -21,6 +21,7 @@ from arrcomp import BaseDelta
 from arrcomp.verify import compare
 from checks import DTYPES, FLOATS, Array, bits_of, numpy_dtype
 from test_conformance import mixture
+from test_corruption import resized
 from test_lossless import SHAPES, narrow, patchworks, random_bits, special_floats
 from test_qsgd import philox
 
@@ -379,6 +380,29 @@ def test_dropping_bits_makes_streams_smaller() -> None:
     sizes = [arrcomp.compress(array, BaseDelta(drop_bits=drop)).nbytes for drop in (0, 8, 16, 20)]
     for (before, after), bits in zip(itertools.pairwise(sizes), (8, 8, 4), strict=True):
         assert before - after > 0.95 * bits * array.size / 8
+
+
+# --- what other writers may choose
+
+
+@pytest.mark.parametrize(
+    ("chunk", "expected"),
+    [
+        pytest.param(bytes([1 | 8, 0, 0, 0]) + bytes(16), 0, id="no line is live"),
+        pytest.param(bytes([1, 3, 0, 0, 1 << 5, 0, 0, 0, 7, 0, 0, 0xFF]), 56 - 2**27, id="high bits of a base"),
+        pytest.param(bytes([1, 0, 0, 0, 4 << 5, 0, 0, 0, 5, 0, 0, 0, 9, 0, 0, 0]) + b"\xff" * 64, 9, id="selector 3"),
+        pytest.param(bytes([1 | 4, 0, 0, 0, 7 << 5, 0, 0, 0]) + b"\1\0\0\0" * 64, -(2**31), id="signs of integers"),
+    ],
+)
+def test_legal_chunks_of_other_writers_are_read(chunk: bytes, expected: int) -> None:
+    zeros = checks.stream_of(np.zeros(64, np.int32), BaseDelta())
+    start, _ = checks.payload_span(zeros)
+    payload = bytearray(zeros[start : start + HEAD]) + chunk
+    payload[16:20] = (len(chunk) // 4).to_bytes(4, "little")
+    stream = resized(zeros, bytes(payload))
+    decoded = checks.array_of(stream)
+    checks.check_reference(stream, decoded)
+    assert set(decoded.tolist()) == {expected}
 
 
 # --- what is refused

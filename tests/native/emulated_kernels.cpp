@@ -268,7 +268,6 @@ const Codec codecs[] = {
     bounded(BoundKind::absolute, 1e-6),
     bounded(BoundKind::relative, 1e-4),
     bounded(BoundKind::pointwise, 1e-2),
-    base_delta(1),
     base_delta(2),
     base_delta(2, 1 << 5 | 1 << 8 | 1 << 16 | 1 << 24),
     base_delta(1, ~uint64_t{0}, 7),
