@@ -1,9 +1,10 @@
 """The codecs: what is kept, and with which parameters."""
 
 from .base import Codec
+from .codebook import Codebook
 from .error_bounded import ErrorBounded
 from .lossless import Lossless
 from .qsgd import QSGD
 from .registry import codec_from_config, codec_from_id, codecs
 
-__all__ = ["QSGD", "Codec", "ErrorBounded", "Lossless", "codec_from_config", "codec_from_id", "codecs"]
+__all__ = ["QSGD", "Codebook", "Codec", "ErrorBounded", "Lossless", "codec_from_config", "codec_from_id", "codecs"]

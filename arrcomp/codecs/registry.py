@@ -5,18 +5,19 @@ from typing import Any
 
 from ..errors import UnknownCodecError
 from .base import Codec
+from .codebook import Codebook
 from .error_bounded import ErrorBounded
 from .lossless import Lossless
 from .qsgd import QSGD
 
-_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD)
+_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, Codebook)
 
 
 def codecs() -> dict[str, type[Codec]]:
     """All codecs by name.
 
     >>> list(codecs())
-    ['lossless', 'error-bounded', 'qsgd']
+    ['lossless', 'error-bounded', 'qsgd', 'codebook']
     """
     return {codec.name: codec for codec in _CODECS}
 

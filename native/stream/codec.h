@@ -4,17 +4,18 @@
 #include <variant>
 #include <vector>
 
+#include "stream/codebook.h"
 #include "stream/qsgd.h"
 #include "stream/settings.h"
 
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3 };
+enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, codebook = 8 };
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings>;
+using AnySettings = std::variant<Settings, QsgdSettings, CodebookSettings>;
 
 struct Codec {
   CodecId id;
@@ -41,6 +42,7 @@ inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
     case CodecId::lossless: return read(Settings::read_lossless);
     case CodecId::error_bounded: return read(Settings::read_bounded);
     case CodecId::qsgd: return read(QsgdSettings::read);
+    case CodecId::codebook: return read(CodebookSettings::read);
   }
   return false;
 }
