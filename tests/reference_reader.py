@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from reference_buckets import read_buckets
+from reference_codebook import read_codebook
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
-from reference_stream import BUCKETS, Cursor, Element, read_header
+from reference_stream import BUCKETS, CODEBOOK, Cursor, Element, read_header
 
 Array = NDArray[Any]
 
@@ -278,6 +279,8 @@ def read_stream(data: bytes) -> Array:
     """
     stream = read_header(data)
     element = stream.element
+    if stream.codec == CODEBOOK:
+        return read_codebook(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
     if stream.codec == BUCKETS:
         return read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
     chunks = read_payload(stream.payload, stream.elements, element)

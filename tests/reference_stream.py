@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd"}
+CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd", 8: "codebook"}
 BUCKETS = 3
+CODEBOOK = 8
 
 
 class Element(NamedTuple):

@@ -20,6 +20,10 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.QSGD(bits=8, bucket_size=100, norm="l2"),
     arrcomp.QSGD(bits=3, norm="linf", rounding="stochastic", skip_incomplete=True),
     arrcomp.QSGD(bits=1, bucket_size=5000, rounding="stochastic"),
+    arrcomp.Codebook.nf4(),
+    arrcomp.Codebook.dynamic8(),
+    arrcomp.Codebook([-0.05, 0.0, 0.02, 0.1], [-0.1, -0.02, 0.0, 0.05, 0.2], scaling=None, bucket_size=100),
+    arrcomp.Codebook([0.0], [-0.5, 0.5], scaling="tensor"),
 ]
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")

@@ -15,7 +15,6 @@ _SCALINGS = ("absmax", "tensor")
 _LEAST_BUCKET, _MOST_BUCKET = 16, 1 << 40
 _MOST_LEVELS = 256
 _MOST_SUPPORT = 1 << 14  # distinct samples that the fit tells apart
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, repr=False)
@@ -257,12 +256,15 @@ def _numbers(name: str, values: Any) -> tuple[float, ...]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable) or np.ndim(values) != 1:
         raise TypeError(f"{name} is a {type(values).__name__}; a list of numbers is allowed")
     array = np.asarray(values)
-    if array.dtype.kind not in "iuf" and array.size > 0:
-        raise TypeError(f"{name} holds {array.dtype}; numbers are allowed")
-    for value in array:
-        if not abs(float(value)) <= _LARGEST:
-            raise ValueError(f"{name} has {value}; finite numbers of float32's range are allowed")
-    return tuple(shortest(float(value)) + 0.0 for value in array)  # + 0.0: there is one zero
+    flags = [value for value in values if isinstance(value, (bool, np.bool_))]
+    if flags or (array.dtype.kind not in "iuf" and array.size > 0):
+        raise TypeError(f"{name} holds {flags[0] if flags else array.dtype}; numbers are allowed")
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32)
+    if not np.isfinite(single).all():
+        wrong = array[~np.isfinite(single)][0]
+        raise ValueError(f"{name} has {wrong}; finite numbers of float32's range are allowed")
+    return tuple(float(str(number)) + 0.0 for number in single)  # + 0.0: there is one zero
 
 
 def _reals(name: str, values: Any) -> NDArray[np.float64]:

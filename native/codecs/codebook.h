@@ -37,12 +37,22 @@ class Codebook {
 
   ARRCOMP_METHOD Numbers numbers_of(const BucketStatistics& s, const BucketValues&) const {
     if (!s.finite) return {Limits::nan()};
-    return {is_scaled_ ? limited<Scalar>(s.largest_magnitude()) : Scalar(1)};
+    return {is_scaled_ ? static_cast<Scalar>(s.largest_magnitude()) : Scalar(1)};
+  }
+
+  // The scales of 32 buckets, from their largest magnitudes, infinity or NaN where a value is not finite.
+  ARRCOMP_METHOD Real numbers_of(Real largest) const {
+    const Mask finite = le(largest, splat<Real>(Limits::largest));
+    return select(finite, is_scaled_ ? largest : splat<Real>(1), splat<Real>(Limits::nan()));
   }
 
   ARRCOMP_METHOD void store(uint8_t* at, const Numbers& n) const {
     if (is_scaled_) return store_numbers(at, &n.scale, 1);
     *at = n.scale == 1 ? 0 : 1;
+  }
+  ARRCOMP_METHOD void store(uint8_t* at, const Real& scales, int n) const {
+    if (is_scaled_) return store_row(reinterpret_cast<Scalar*>(at), scales, n);
+    store_row(at, select(le(scales, splat<Real>(1)), splat<U32>(0), splat<U32>(1)), n);
   }
 
   ARRCOMP_METHOD Numbers load(const uint8_t* at) const {
@@ -52,12 +62,19 @@ class Codebook {
   }
 
   // Simple where the prescale is 1.
+  ARRCOMP_METHOD bool scale_of(const Real& scales, Real (&values)[encode_values]) const {
+    const Real zero = splat<Real>(0), one = splat<Real>(1);
+    const Mask is_zero = le(scales, zero), is_huge = lt(splat<Real>(Limits::largest / 4), scales);
+    const Mask is_tiny = lt(scales, splat<Real>(Limits::smallest_normal)) & ~is_zero;
+    values[prescale] = select(is_tiny, splat<Real>(Scalar(0x1p64)), select(is_huge, splat<Real>(Scalar(0.25)), one));
+    values[inverse] = select(is_zero, zero, one / (scales * values[prescale]));
+    return !any(is_tiny | is_huge);
+  }
   ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&values)[encode_values]) const {
-    values[prescale] = 1;
-    if (n.scale < Limits::smallest_normal) values[prescale] = Scalar(0x1p64);
-    if (n.scale > Limits::largest / 4) values[prescale] = Scalar(0.25);
-    values[inverse] = n.scale == 0 ? Scalar(0) : 1 / (n.scale * values[prescale]);
-    return values[prescale] == 1;
+    Real rows[encode_values];
+    const bool simple = scale_of(splat<Real>(n.scale), rows);
+    for (int i = 0; i < encode_values; ++i) values[i] = number_from(as_bits(rows[i]));
+    return simple;
   }
 
   // Never at random: levels may lie anywhere.

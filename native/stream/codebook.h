@@ -39,7 +39,7 @@ struct CodebookSettings {
     return {scaling == Scaling::tensor ? 0 : bucket_size, stored, 0, static_cast<uint32_t>(bits), false};
   }
 
-  ARRCOMP_SHARED constexpr Moments moments() const { return no_moments; }
+  ARRCOMP_SHARED constexpr Moments moments() const { return largest_magnitude; }
 
  private:
   static uint32_t bits_of(double x) { return std::bit_cast<uint32_t>(static_cast<float>(x)); }
