@@ -2,8 +2,8 @@
 
 `python bench/quantizers.py` prints the table; results.py puts it into RESULTS.md. Speeds are in GB/s of the float32
 array, medians; "x copy" as in RESULTS.md. Buckets have 512 values. PyTorch's `quantize_per_channel` gets a row for each
-bucket, with scales and zero points found by `aminmax`, which counts; NumPy's is the formula in float32. bitsandbytes (on
-the CPU) and torchao are measured where they are installed; torchao's NF4 keeps its scales in 8 bits.
+bucket, with scales and zero points found by `aminmax`, which counts; NumPy's is the formula in float32. bitsandbytes
+(on the CPU) and torchao are measured where they are installed; torchao's NF4 keeps its scales in 8 bits.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ def torchao_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
     if not importlib.util.find_spec("torchao"):
         return
     import torch
-    from torchao.quantization.quantize_.workflows.nf4.nf4_tensor import NF4Tensor
+    from torchao.quantization import to_nf4
 
     torch.set_num_threads(1)
     values = torch.from_numpy(x).reshape(-1, BUCKET)
-    made = NF4Tensor.from_tensor(values, 64, 256)
-    yield "torchao NF4, 64", lambda: NF4Tensor.from_tensor(values, 64, 256), made.get_original_weight
+    made = to_nf4(values, 64, 256)
+    yield "torchao NF4, 64", lambda: to_nf4(values, 64, 256), made.get_original_weight
 
 
 # Bits of a value with its share of the scales; of others with 8 bits and two numbers a bucket.

@@ -102,7 +102,8 @@ def layout_of(tables: Tables, n: int, itemsize: int) -> Layout:
     buckets = -(-n // size)
     numbers_end = buckets * np.dtype(number).itemsize
     codes_at = numbers_end + -numbers_end % 8
-    return Layout(size, buckets, number, codes_at, codes_at + 64 * -(-(-(-n // 32)) * tables.bits // 16))
+    rows = -(-n // 32)
+    return Layout(size, buckets, number, codes_at, codes_at + 64 * -(-rows * tables.bits // 16))
 
 
 def read_codebook(payload: bytes, n: int, dtype: np.dtype[Any], configuration: Mapping[str, Any]) -> Array:

@@ -144,7 +144,9 @@ def test_the_named_tables_are_the_published_ones() -> None:
     nf4 = Codebook.nf4()
     assert (nf4.bits, nf4.bucket_size, nf4.scaling) == (4, 64, "absmax")
     assert np.all(np.diff(nf4.levels) > 0)
-    assert nf4.levels[0] == -1 and nf4.levels[7] == 0 and nf4.levels[15] == 1
+    assert nf4.levels[0] == -1
+    assert nf4.levels[7] == 0
+    assert nf4.levels[15] == 1
     dynamic = Codebook.dynamic8()
     assert (dynamic.bits, dynamic.bucket_size, len(dynamic.levels)) == (8, 256, 256)
     # As published code makes them: for each decade the middles of equal parts.
@@ -283,10 +285,12 @@ def test_verify_sees_a_wrong_level() -> None:
 
 def test_tables_may_be_lists_and_arrays_and_are_float32() -> None:
     codec = Codebook((0.1, 0.5), (0, 1, 2))
-    assert codec.borders == (0.1, 0.5) and codec.levels == (0.0, 1.0, 2.0)
+    assert codec.borders == (0.1, 0.5)
+    assert codec.levels == (0.0, 1.0, 2.0)
     for kind in (list, np.array, lambda numbers: np.array(numbers, np.float32)):
         twin = Codebook(kind([0.1, 0.5]), kind([0, 1, 2]))
-        assert twin == codec and hash(twin) == hash(codec)
+        assert twin == codec
+        assert hash(twin) == hash(codec)
     assert Codebook([0.1 + 1e-12, 0.5], [-0.0, 1, 2]) == codec
     assert codec.core_parameters() is codec.core_parameters()
 
@@ -296,16 +300,18 @@ def test_codebooks_are_values(codec: Codebook) -> None:
     assert arrcomp.codec_from_config(json.loads(json.dumps(codec.config()))) == codec
     assert eval(repr(codec), {"Codebook": Codebook}) == codec  # noqa: S307
     again = pickle.loads(pickle.dumps(codec))  # noqa: S301
-    assert again == codec and hash(again) == hash(codec)
+    assert again == codec
+    assert hash(again) == hash(codec)
     other = dataclasses.replace(codec, bucket_size=777)
-    assert other != codec and other.core_parameters() != codec.core_parameters()
+    assert other != codec
+    assert other.core_parameters() != codec.core_parameters()
 
 
 def test_configurations_name_published_tables() -> None:
     assert Codebook.nf4().config() == {"codec": "codebook", "scaling": "absmax", "bucket_size": 64, "table": "nf4"}
     assert arrcomp.codec_from_config({"codec": "codebook", "table": "dynamic8"}).config()["table"] == "dynamic8"
     for config in ({"table": "nf5"}, {"table": "nf4", "levels": [1, 2]}, {"levels": [1, 2]}, {"bucket_size": 64}):
-        with pytest.raises(ValueError, match="table|levels|borders"):
+        with pytest.raises(ValueError, match=r"table|levels|borders"):
             arrcomp.codec_from_config({"codec": "codebook", **config})
 
 
@@ -392,7 +398,8 @@ def test_scaled_fits_beat_the_published_table() -> None:
 
 def test_fits_of_few_different_samples_are_exact() -> None:
     codec = Codebook.fit([3, 1, 1, 2], bits=4)
-    assert codec.levels == (1.0, 2.0, 3.0) and codec.borders == (1.5, 2.5)
+    assert codec.levels == (1.0, 2.0, 3.0)
+    assert codec.borders == (1.5, 2.5)
     assert Codebook.fit([1, 2, 9], bits=1, weights=[1, 1, 0]).levels == (1.0, 2.0)
 
 
@@ -426,17 +433,17 @@ def test_the_steps_of_a_function_are_the_best_of_all() -> None:
     def function(x: Array) -> Array:
         return np.sin(3 * x)
 
-    codec = Codebook.fit_function(function, 2, (-2, 2), lambda x: 1 + x * x, points=12)
+    codec = Codebook.fit_function(function, 2, (-2, 2), lambda x: 1 + x * x, points=200)
     edges = [-2.0, *codec.borders, 2.0]
     x = np.linspace(-2, 2, 200_001)
     y = np.array(codec.levels)[np.searchsorted(codec.borders, x)]
     error = float(((1 + x * x) * (function(x) - y) ** 2).sum())
     rng = np.random.default_rng(0)
-    for _ in range(300):  # no other borders on so coarse a grid are much better
-        borders = np.sort(rng.choice(np.linspace(-2, 2, 13)[1:-1], 3, replace=False))
+    for _ in range(300):  # no others are better, but for the grid's sake
+        borders = np.sort(rng.uniform(-2, 2, 3))
         index = np.searchsorted(borders, x)
         means = np.bincount(index, (1 + x * x) * function(x)) / np.bincount(index, 1 + x * x)
-        assert error < 1.1 * float(((1 + x * x) * (function(x) - means[index]) ** 2).sum())
+        assert error < 1.01 * float(((1 + x * x) * (function(x) - means[index]) ** 2).sum())
     assert edges == sorted(edges)
 
 
@@ -447,7 +454,8 @@ def test_the_steps_of_gelu_are_as_good_as_known(bits: int, known: float) -> None
     y = np.array(codec.levels)[np.searchsorted(codec.borders, x)]
     density = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
     assert np.sum(density * (gelu_slope(x) - y) ** 2) * (x[1] - x[0]) <= known
-    assert codec.scaling is None and codec.bits == bits
+    assert codec.scaling is None
+    assert codec.bits == bits
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Codebooks: any table of intervals and levels."""
 
-from collections.abc import Callable, Iterable, Mapping
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -63,8 +64,8 @@ class Codebook(Codec):
     dtypes: ClassVar[tuple[str, ...] | None] = ("float16", "bfloat16", "float32", "float64")
     fixed_rate: ClassVar[bool] = True
 
-    borders: tuple[float, ...]
-    levels: tuple[float, ...]
+    borders: Sequence[float]
+    levels: Sequence[float]
     scaling: Literal["absmax", "tensor"] | None = field(default=None, kw_only=True)
     bucket_size: int = field(default=64, kw_only=True)
 
@@ -73,8 +74,10 @@ class Codebook(Codec):
         if not 2 <= len(levels) <= _MOST_LEVELS:
             raise ValueError(f"levels has {len(levels)} numbers; 2 to {_MOST_LEVELS} are allowed")
         if len(borders) != len(levels) - 1:
-            raise ValueError(f"borders has {len(borders)} numbers; {len(levels) - 1}, one fewer than levels, is allowed")
-        for lower, upper in zip(borders[:-1], borders[1:], strict=True):
+            raise ValueError(
+                f"borders has {len(borders)} numbers; {len(levels) - 1}, one fewer than levels, is allowed"
+            )
+        for lower, upper in itertools.pairwise(borders):
             if not lower < upper:
                 raise ValueError(f"borders has {lower} before {upper} (in float32); ascending ones are allowed")
         if self.scaling is not None:
@@ -104,7 +107,7 @@ class Codebook(Codec):
 
     @classmethod
     def dynamic8(cls, bucket_size: int = 256) -> "Codebook":
-        """The signed dynamic 8-bit map (arXiv:2110.02861, section 2): 256 levels over seven decades, scaled in buckets."""
+        """The signed dynamic 8-bit map (arXiv:2110.02861, section 2): 256 levels in seven decades, for buckets."""
         return cls(*TABLES["dynamic8"], scaling="absmax", bucket_size=bucket_size)
 
     @classmethod
@@ -127,7 +130,8 @@ class Codebook(Codec):
             samples: finite numbers of any shape, not all equal, cut into buckets as an array would be.
             bits: for each value, 1 to 8. There are fewer than 2^bits levels if there are fewer different samples.
             weights: of the samples' squared errors: finite numbers of the samples' shape, none below 0; None: all 1.
-            scaling, bucket_size: those of the codebook.
+            scaling: that of the codebook. With one, the errors are those of the samples as they are, not as scaled.
+            bucket_size: that of the codebook.
 
         Raises:
             TypeError, ValueError: an argument is not allowed.
@@ -195,7 +199,7 @@ class Codebook(Codec):
         y = _sampled("function", function)(x)
         cuts = codebook_fit.cuts_in_order(y, w, levels)
         means = codebook_fit.means_of_runs(y, w, cuts)
-        return cls(edges[cuts], means, bucket_size=bucket_size)
+        return cls(edges[cuts].tolist(), means.tolist(), bucket_size=bucket_size)
 
     def core_parameters(self) -> tuple[float, ...]:
         parameters: tuple[float, ...] = self.__dict__["_parameters"]
@@ -203,7 +207,7 @@ class Codebook(Codec):
 
     def config(self) -> dict[str, Any]:
         found = super().config()
-        table = NAMES.get((self.borders, self.levels))
+        table = self._table()
         if table is not None:
             del found["borders"], found["levels"]
             found["table"] = table
@@ -234,12 +238,15 @@ class Codebook(Codec):
         return type(self).from_config, (self.config(),)
 
     def __repr__(self) -> str:
-        table = NAMES.get((self.borders, self.levels))
+        table = self._table()
         rest = {"scaling": (self.scaling, None), "bucket_size": (self.bucket_size, 64)}
         shown = [f"{name}={value!r}" for name, (value, default) in rest.items() if value != default]
         if table is not None and self.scaling == "absmax":
             return f"Codebook.{table}(bucket_size={self.bucket_size})"
         return f"Codebook({', '.join([repr(self.borders), repr(self.levels), *shown])})"
+
+    def _table(self) -> str | None:
+        return NAMES.get((tuple(self.borders), tuple(self.levels)))
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:
@@ -253,7 +260,7 @@ def _numbers(name: str, values: Any) -> tuple[float, ...]:
         TypeError: it is no such thing.
         ValueError: a number is not finite in float32.
     """
-    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable) or np.ndim(values) != 1:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or np.ndim(values) != 1:
         raise TypeError(f"{name} is a {type(values).__name__}; a list of numbers is allowed")
     array = np.asarray(values)
     flags = [value for value in values if isinstance(value, (bool, np.bool_))]

@@ -25,7 +25,8 @@ class _Sums:
     def gain(self, begin: NDArray[np.intp], end: NDArray[np.intp]) -> Array:
         """Of runs [begin, end); 0 of those whose weight is lost beside that of the points before."""
         moment, weight = self.moments[end] - self.moments[begin], self.weights[end] - self.weights[begin]
-        return np.divide(moment * moment, weight, out=np.zeros(moment.shape), where=weight > 0)
+        found: Array = np.divide(moment * moment, weight, out=np.zeros(moment.shape), where=weight > 0)
+        return found
 
 
 def cuts_of_sorted(values: Array, weights: Array, runs: int) -> NDArray[np.intp]:
@@ -111,8 +112,9 @@ def means_of_runs(values: Array, weights: Array, cuts: NDArray[np.intp]) -> Arra
     """The weighted mean of each run."""
     starts = np.concatenate([[0], cuts])
     offset = values.mean()  # so that runs of equal values come back as they are, but for one rounding
-    means: Array = np.add.reduceat((values - offset) * weights, starts) / np.add.reduceat(weights, starts)
-    return means + offset
+    moments, totals = np.add.reduceat((values - offset) * weights, starts), np.add.reduceat(weights, starts)
+    means: Array = offset + moments / totals
+    return means
 
 
 def support_of(values: Array, weights: Array, most: int) -> tuple[Array, Array]:

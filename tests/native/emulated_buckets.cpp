@@ -330,8 +330,7 @@ constexpr const char* scaling_names[] = {"unscaled", "scaled", "scaled as a whol
 
 NamedCodec named(const CodebookSettings& s) {
   const std::string name = "codebook of " + std::to_string(s.bits) + " bits, " +
-                           scaling_names[static_cast<int>(s.scaling)] + ", buckets of " +
-                           std::to_string(s.bucket_size);
+                           scaling_names[static_cast<int>(s.scaling)] + ", buckets of " + std::to_string(s.bucket_size);
   return {name, {CodecId::codebook, s}};
 }
 

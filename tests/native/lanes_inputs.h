@@ -60,8 +60,9 @@ inline Inputs allocate_inputs() {
   return in;
 }
 inline void release_inputs(const Inputs& in) {
-  for (void* p : std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.long_table, in.wide_x, in.wide_y, in.f,
-                                              in.g, in.d, in.e, in.half_words, in.short_table, in.bytes}) {
+  for (void* p :
+       std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.long_table, in.wide_x, in.wide_y,
+                                    in.f, in.g, in.d, in.e, in.half_words, in.short_table, in.bytes}) {
     release(p);
   }
 }
