@@ -396,7 +396,6 @@ def test_buckets_of_other_dtypes_are_refused() -> None:
         {"table": "nf4"},
         {"table": 4},
         {"scaling": "absmax"},
-        {"scaling": "tensor"},
         {"scaling": "linf"},
         {"scaling": 0},
         {"bucket_size": 15},
