@@ -10,7 +10,7 @@ True
 """
 
 from . import machine
-from .codecs import QSGD, BaseDelta, Codec, ErrorBounded, Lossless, codec_from_config, codecs
+from .codecs import QSGD, BaseDelta, Codebook, Codec, ErrorBounded, Lossless, codec_from_config, codecs
 from .compress import compress, decompress, max_compressed_size
 from .compressed import Compressed, from_bytes
 from .errors import (
@@ -28,6 +28,7 @@ __all__ = [
     "QSGD",
     "ArrcompError",
     "BaseDelta",
+    "Codebook",
     "Codec",
     "Compressed",
     "CorruptStreamError",

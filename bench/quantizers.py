@@ -2,7 +2,8 @@
 
 `python bench/quantizers.py` prints the table; results.py puts it into RESULTS.md. Speeds are in GB/s of the float32
 array, medians; "x copy" as in RESULTS.md. Buckets have 512 values. PyTorch's `quantize_per_channel` gets a row for each
-bucket, with scales and zero points found by `aminmax`, which counts; NumPy's is the formula in float32.
+bucket, with scales and zero points found by `aminmax`, which counts; NumPy's is the formula in float32. bitsandbytes
+(on the CPU) and torchao are measured where they are installed; torchao's NF4 keeps its scales in 8 bits.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
         arrcomp.QSGD(bits=4, bucket_size=100),
         arrcomp.QSGD(bits=8, rounding="stochastic"),
         arrcomp.QSGD(bits=4, rounding="stochastic"),
+        arrcomp.Codebook.nf4(),
+        arrcomp.Codebook.dynamic8(),
     ):
         room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
 
@@ -79,6 +82,50 @@ def torch_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
     yield "torch.quantize_per_channel", encode, quantized.dequantize
 
 
+def bitsandbytes_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
+    """The codebooks of bitsandbytes."""
+    if not importlib.util.find_spec("bitsandbytes"):
+        return
+    import torch
+    from bitsandbytes import functional
+
+    torch.set_num_threads(1)
+    values = torch.from_numpy(x)
+    codes, state = functional.quantize_blockwise(values, blocksize=256)
+    yield (
+        "bitsandbytes dynamic 8 bits, 256",
+        lambda: functional.quantize_blockwise(values, blocksize=256),
+        lambda: functional.dequantize_blockwise(codes, state),
+    )
+    small, small_state = functional.quantize_4bit(values, blocksize=64, quant_type="nf4")
+    yield (
+        "bitsandbytes NF4, 64",
+        lambda: functional.quantize_4bit(values, blocksize=64, quant_type="nf4"),
+        lambda: functional.dequantize_4bit(small, small_state),
+    )
+
+
+def torchao_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
+    """The NF4 tensor of torchao."""
+    if not importlib.util.find_spec("torchao"):
+        return
+    import torch
+    from torchao.quantization import to_nf4
+
+    torch.set_num_threads(1)
+    values = torch.from_numpy(x).reshape(-1, BUCKET)
+    made = to_nf4(values, 64, 256)
+    yield "torchao NF4, 64", lambda: to_nf4(values, 64, 256), made.get_original_weight
+
+
+# Bits of a value with its share of the scales; of others with 8 bits and two numbers a bucket.
+PEER_BITS = {
+    "bitsandbytes dynamic 8 bits, 256": 8 + 32 / 256,
+    "bitsandbytes NF4, 64": 4 + 32 / 64,
+    "torchao NF4, 64": 4 + 8 / 64 + 32 / (64 * 256),
+}
+
+
 def measured() -> dict[str, dict[str, float]]:
     """Figures of each quantizer on N(0, 0.02)."""
     x = np.random.default_rng(0).normal(0, 0.02, VALUES).astype(np.float32)
@@ -86,11 +133,13 @@ def measured() -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch says that it will move its quantization elsewhere
-        for calls in (arrcomp_calls, numpy_calls, torch_calls):
+        for calls in (arrcomp_calls, numpy_calls, torch_calls, bitsandbytes_calls, torchao_calls):
             for name, encode, decode in calls(x):
                 copy = x.nbytes / median_seconds(lambda: np.copyto(target, x))
                 made, back = encode(), np.asarray(decode()).reshape(-1)
-                bits = made.nbytes * 8 / x.size if isinstance(made, arrcomp.Compressed) else 8 + 64 / BUCKET
+                bits = PEER_BITS.get(name, 8 + 64 / BUCKET)
+                if isinstance(made, arrcomp.Compressed):
+                    bits = made.nbytes * 8 / x.size
                 found[name] = {
                     "bits": bits,
                     "error": float(np.linalg.norm(back - x) / np.linalg.norm(x)),

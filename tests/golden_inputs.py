@@ -132,6 +132,18 @@ GOLDEN: dict[str, Golden] = {
         lambda: np.maximum(weights(5000, 21) * np.float32(32), np.float32(0)).astype(np.float16),
         arrcomp.BaseDelta(delta_bits=(4, 8, 11)),
     ),
+    "codebook_float32_nf4": Golden(lambda: weights(9000, 20), arrcomp.Codebook.nf4()),
+    "codebook_bfloat16_dynamic": Golden(
+        lambda: weights(5000, 21).astype(ml_dtypes.bfloat16), arrcomp.Codebook.dynamic8(bucket_size=300)
+    ),
+    "codebook_float32_specials": Golden(
+        _specials,
+        arrcomp.Codebook([-0.02, -0.005, 0.0, 0.01], [-0.03, -0.01, 0.002, 0.004, 0.025], bucket_size=100),
+    ),
+    "codebook_float64_steps": Golden(
+        lambda: smooth_integers(40 * 71).astype(np.float64).reshape(40, 71) * 2.0**-18,
+        arrcomp.Codebook([0.25, 0.75], [0.5, 0.0, 1.0], scaling="tensor"),
+    ),
     "qsgd_float64_field": Golden(
         lambda: smooth_integers(60 * 71).astype(np.float64).reshape(60, 71) * 2.0**-18,
         arrcomp.QSGD(bits=8, bucket_size=17, norm="l2"),

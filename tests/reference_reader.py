@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from reference_base_delta import LineChunk, read_line_group
 from reference_buckets import read_buckets
+from reference_codebook import read_codebook
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
-from reference_stream import BUCKETS, LINES, Cursor, Element, read_header
+from reference_stream import BUCKETS, CODEBOOK, LINES, Cursor, Element, read_header
 
 Array = NDArray[Any]
 
@@ -295,6 +296,8 @@ def read_stream(data: bytes) -> Array:
     """
     stream = read_header(data)
     element = stream.element
+    if stream.codec == CODEBOOK:
+        return read_codebook(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
     if stream.codec == BUCKETS:
         return read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
     read = read_line_payload if stream.codec == LINES else read_payload

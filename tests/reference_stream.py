@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd", 7: "base-delta"}
+CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd", 7: "base-delta", 8: "codebook"}
 BUCKETS = 3
 LINES = 7
+CODEBOOK = 8
 
 
 class Element(NamedTuple):

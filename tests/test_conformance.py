@@ -24,6 +24,10 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.BaseDelta(),
     arrcomp.BaseDelta(bases=2, delta_bits=(4, 8, 16, 24)),
     arrcomp.BaseDelta(drop_bits=5, rounding="stochastic"),
+    arrcomp.Codebook.nf4(),
+    arrcomp.Codebook.dynamic8(),
+    arrcomp.Codebook([-0.05, 0.0, 0.02, 0.1], [-0.1, -0.02, 0.0, 0.05, 0.2], scaling=None, bucket_size=100),
+    arrcomp.Codebook([0.0], [-0.5, 0.5], scaling="tensor"),
 ]
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")

@@ -13,7 +13,16 @@ import pytest
 import arrcomp
 import checks
 import reference_reader
-from arrcomp import QSGD, BaseDelta, CorruptStreamError, ErrorBounded, FormatVersionError, Lossless, UnknownCodecError
+from arrcomp import (
+    QSGD,
+    BaseDelta,
+    Codebook,
+    CorruptStreamError,
+    ErrorBounded,
+    FormatVersionError,
+    Lossless,
+    UnknownCodecError,
+)
 from checks import Array
 
 SHAPE_OFFSET = 24
@@ -83,6 +92,8 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "lines, raw and zero": lambda: checks.stream_of(_bytes_and_zeros(), BaseDelta()),
     "lines, dropped bits": lambda: checks.stream_of(_weights(300), BaseDelta(drop_bits=9)),
     "lines, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), BaseDelta()),
+    "codebook": lambda: checks.stream_of(_weights(700), Codebook([-0.01, 0.01], [-0.02, 0.0, 0.02], bucket_size=100)),
+    "codebook, scaled": lambda: checks.stream_of(_weights(300).astype(np.float16), Codebook.nf4()),
     "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
 }
 
@@ -393,3 +404,46 @@ def test_buckets_of_other_dtypes_are_refused() -> None:
         body = bytearray(small[: -checks.CHECKSUM_NBYTES])
         body[7] = dtype
         assert_refused(checks.seal(body))
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"codec": "qsgd"},
+        {"levels": [0, 1]},
+        {"levels": [0, 1, 2, 3, 4]},
+        {"levels": [0, 1, "2"]},
+        {"levels": [0, 1, True]},
+        {"levels": [0, 1, None]},
+        {"levels": [0, 1, 1e39]},
+        {"levels": 3},
+        {"levels": None},
+        {"borders": [0.01, -0.01]},
+        {"borders": [0.01, 0.01]},
+        {"borders": {}},
+        {"table": "nf4"},
+        {"table": 4},
+        {"scaling": "absmax"},
+        {"scaling": "linf"},
+        {"scaling": 0},
+        {"bucket_size": 15},
+        {"bucket_size": 64},
+        {"bucket_size": 100.0},
+        {"bits": 2},
+    ],
+    ids=str,
+)
+def test_other_settings_of_codebooks_are_refused(parameters: dict[str, Any]) -> None:
+    small = SMALL["codebook"]()
+    config = arrcomp.from_bytes(small).codec.config()
+    stream = reconfigured(small, json.dumps(config | parameters).encode())
+    assert_refused(stream)
+    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
+        reference_reader.read_stream(stream)
+
+
+def test_settings_of_codebooks_that_are_missing_have_their_defaults() -> None:
+    small = checks.stream_of(_weights(700), Codebook([0.0], [-0.02, 0.02]))
+    stream = reconfigured(small, b'{"codec":"codebook","borders":[0],"levels":[-0.02,0.02],"scaling":null}')
+    checks.check_same_bits(checks.array_of(stream), checks.array_of(small))
+    checks.check_reference(stream, checks.array_of(small))

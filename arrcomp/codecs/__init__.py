@@ -2,9 +2,20 @@
 
 from .base import Codec
 from .base_delta import BaseDelta
+from .codebook import Codebook
 from .error_bounded import ErrorBounded
 from .lossless import Lossless
 from .qsgd import QSGD
 from .registry import codec_from_config, codec_from_id, codecs
 
-__all__ = ["QSGD", "BaseDelta", "Codec", "ErrorBounded", "Lossless", "codec_from_config", "codec_from_id", "codecs"]
+__all__ = [
+    "QSGD",
+    "BaseDelta",
+    "Codebook",
+    "Codec",
+    "ErrorBounded",
+    "Lossless",
+    "codec_from_config",
+    "codec_from_id",
+    "codecs",
+]

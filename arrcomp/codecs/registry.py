@@ -6,18 +6,19 @@ from typing import Any
 from ..errors import UnknownCodecError
 from .base import Codec
 from .base_delta import BaseDelta
+from .codebook import Codebook
 from .error_bounded import ErrorBounded
 from .lossless import Lossless
 from .qsgd import QSGD
 
-_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, BaseDelta)
+_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, BaseDelta, Codebook)
 
 
 def codecs() -> dict[str, type[Codec]]:
     """All codecs by name.
 
     >>> list(codecs())
-    ['lossless', 'error-bounded', 'qsgd', 'base-delta']
+    ['lossless', 'error-bounded', 'qsgd', 'base-delta', 'codebook']
     """
     return {codec.name: codec for codec in _CODECS}
 

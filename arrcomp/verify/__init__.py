@@ -6,9 +6,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..codecs import QSGD, BaseDelta, Codec, ErrorBounded
+from ..codecs import QSGD, BaseDelta, Codebook, Codec, ErrorBounded
 from .bounded import compare_bounded
 from .buckets import compare_buckets
+from .codebook import compare_codebook
 from .comparison import Comparison, compare_bits
 from .places import compare_places
 
@@ -19,6 +20,7 @@ _COMPARISONS: dict[type[Codec], Callable[[NDArray[Any], NDArray[Any], Any], Comp
     ErrorBounded: compare_bounded,
     QSGD: compare_buckets,
     BaseDelta: compare_places,
+    Codebook: compare_codebook,
 }
 
 
@@ -28,9 +30,8 @@ def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Com
     Args:
         original: what was compressed.
         restored: what `decompress` made of it.
-        codec: how it was compressed: `ErrorBounded` promises its bound for finite values and the same bits for others,
-            `QSGD` half the distance of two levels (all of it with stochastic rounding) or NaN for buckets that are not
-            finite, `BaseDelta` that no more than its `drop_bits` are lost, every other codec the same bits.
+        codec: how it was compressed. What a codec promises is said in the module that compares it; every other codec
+            promises the same bits.
     """
     native = original.dtype if original.dtype.isnative else original.dtype.newbyteorder("=")
     if original.shape != restored.shape or native != restored.dtype:

@@ -1,4 +1,5 @@
 // All codecs of buckets.
 #pragma once
 #include "codecs/bucket_chunks.h"
+#include "codecs/codebook.h"
 #include "codecs/qsgd.h"

@@ -6,6 +6,7 @@
 //   Settings                     its parameters (stream/), with layout(element), of which bucket_bytes is 0 if nothing is
 //                                stored for buckets, and moments()
 //   Numbers                      what is stored for a bucket
+//   looks_up                     there only if lanes look up tables in the settings, which are then of 32-bit words
 //   encode_values, decode_values how many scalars encoding, or decoding, an element takes of its bucket (at least 1)
 //   store_array(settings, payload, statistics)  static, only where array_bytes is not 0: writes what is stored once for
 //                                the array at the payload's beginning, from the statistics of the array

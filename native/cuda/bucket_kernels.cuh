@@ -40,6 +40,24 @@ ARRCOMP_INLINE void finish_payload(const BucketEncodeArray& array) {
   *array.length = plan.length;
 }
 
+// The settings where the codec shall find them: those that lanes look up tables in are copied to shared memory, as
+// arguments are slow to read where lanes ask for different places.
+template <class Coder>
+ARRCOMP_INLINE const typename Coder::Settings& settings_at_hand(const typename Coder::Settings& arguments) {
+  if constexpr (requires { Coder::looks_up; }) {
+    using Settings = typename Coder::Settings;
+    __shared__ Settings settings;
+    const auto* const from = reinterpret_cast<const uint8_t*>(&arguments);
+    auto* const to = reinterpret_cast<uint8_t*>(&settings);
+    for (unsigned at = 4 * threadIdx.x; at < sizeof(Settings); at += 4 * blockDim.x)
+      memcpy(__builtin_assume_aligned(to + at, 4), __builtin_assume_aligned(from + at, 4), 4);
+    __syncthreads();
+    return settings;
+  } else {
+    return arguments;
+  }
+}
+
 ARRCOMP_INLINE uint64_t read_seed(const Seed& seed) { return seed.at == nullptr ? seed.value : read_number(seed.at); }
 
 // Writes the numbers of the bucket that begins in each chunk, or those of each array.
@@ -71,11 +89,12 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
     encode_buckets_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ BucketMemory<Coder> memories[warps_per_block];
   BucketMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];
+  const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
   const uint64_t seed = read_seed(a.work.seed);
   for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
     const BucketPlan& plan = array.plan;
     if (unit < plan.chunks()) {
-      const BucketContext<Coder> context{plan, a.settings};
+      const BucketContext<Coder> context{plan, settings};
       BucketChunk<Coder>(context, unit, array.payload).encode(array.source, array.payload, seed, memory);
     } else {
       const TailPart part(plan, unit);
@@ -89,6 +108,7 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
     decode_buckets_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
+  const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
   bool ok = true;
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     const BucketPlan& plan = array.plan;
@@ -96,7 +116,7 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
     if (length > array.limit || length != plan.length) {
       ok = false;
     } else if (unit < plan.chunks()) {
-      const BucketContext<Coder> context{plan, a.settings};
+      const BucketContext<Coder> context{plan, settings};
       BucketChunk<Coder>(context, unit, array.payload).decode(array.payload, array.target);
     } else {
       const TailPart part(plan, unit);

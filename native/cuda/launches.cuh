@@ -13,7 +13,8 @@ cudaError_t resident_blocks(int& blocks) {
 
 template <class T>
 constexpr Kernels kernels_of() {
-  return {sizeof(MemoryOf<T>), resident_blocks<T>,
+  return {sizeof(MemoryOf<T>),
+          resident_blocks<T>,
           [](const EncodeArguments& a, int blocks, cudaStream_t stream) {
             range_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
           },

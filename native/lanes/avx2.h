@@ -80,6 +80,19 @@ ARRCOMP_INLINE u32r gather(const uint16_t* t, u32r i) {
   return (u32r)_mm256_i32gather_epi32((const int*)t, (__m256i)i, 2) & 0xffff;
 }
 
+// t[i mod n]: permutations of a register see the low bits of an index alone, and blending sees the sign bit.
+template <int n>
+ARRCOMP_INLINE u32r lookup(const uint32_t* t, u32r i) {
+  if constexpr (n == 8) {
+    return (u32r)_mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i*)t), (__m256i)i);
+  } else if constexpr (n > 32) {
+    return gather(t, i & (n - 1));
+  } else {
+    const __m256 lower = (__m256)lookup<n / 2>(t, i), upper = (__m256)lookup<n / 2>(t + n / 2, i);
+    return (u32r)_mm256_blendv_ps(lower, upper, (__m256)(i << (n == 16 ? 28 : 27)));
+  }
+}
+
 ARRCOMP_INLINE u32r compressed(u32r x, uint32_t m) {
   return (u32r)_mm256_permutevar8x32_epi32((__m256i)x, compress_order(m));
 }
@@ -151,6 +164,8 @@ ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
 // --- floats
 
 ARRCOMP_INLINE u32r to_int(f32r f) { return (u32r)_mm256_cvtps_epi32((__m256)f); }
+ARRCOMP_INLINE f64r to_double_lower(f32r f) { return (f64r)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)f)); }
+ARRCOMP_INLINE f64r to_double_upper(f32r f) { return (f64r)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)f, 1)); }
 ARRCOMP_INLINE f32r from_half(u32r h) { return (f32r)_mm256_cvtph_ps(narrow(h)); }
 ARRCOMP_INLINE u32r to_half(f32r f) {
   return (u32r)_mm256_cvtepu16_epi32(_mm256_cvtps_ph((__m256)f, _MM_FROUND_TO_NEAREST_INT));

@@ -46,6 +46,20 @@ ARRCOMP_INLINE u32r gather(const uint16_t* t, u32r i) {
   return (u32r)_mm512_i32gather_epi32((__m512i)i, t, 2) & 0xffff;
 }
 
+// t[i mod n]: permutations of one register, or two, see the low bits of an index alone.
+template <int n>
+ARRCOMP_INLINE u32r lookup(const uint32_t* t, u32r i) {
+  const __m512i first = _mm512_loadu_si512(t);
+  if constexpr (n == 16) {
+    return (u32r)_mm512_permutexvar_epi32((__m512i)i, first);
+  } else if constexpr (n == 32) {
+    return (u32r)_mm512_permutex2var_epi32(first, (__m512i)i, _mm512_loadu_si512(t + 16));
+  } else {
+    const __mmask16 upper = _mm512_test_epi32_mask((__m512i)i, _mm512_set1_epi32(n / 2));
+    return (u32r)_mm512_mask_blend_epi32(upper, (__m512i)lookup<n / 2>(t, i), (__m512i)lookup<n / 2>(t + n / 2, i));
+  }
+}
+
 ARRCOMP_INLINE u32r compressed(u32r x, uint32_t m) {
   return (u32r)_mm512_maskz_compress_epi32((__mmask16)m, (__m512i)x);
 }
@@ -103,6 +117,8 @@ ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
 // --- floats
 
 ARRCOMP_INLINE u32r to_int(f32r f) { return (u32r)_mm512_cvtps_epi32((__m512)f); }
+ARRCOMP_INLINE f64r to_double_lower(f32r f) { return (f64r)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)f)); }
+ARRCOMP_INLINE f64r to_double_upper(f32r f) { return (f64r)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)f, 1)); }
 ARRCOMP_INLINE f32r from_half(u32r h) { return (f32r)_mm512_cvtph_ps(_mm512_cvtepi32_epi16((__m512i)h)); }
 ARRCOMP_INLINE u32r to_half(f32r f) {
   return (u32r)_mm512_cvtepu16_epi32(_mm512_cvtps_ph((__m512)f, _MM_FROUND_TO_NEAREST_INT));

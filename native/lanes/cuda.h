@@ -92,6 +92,10 @@ struct Table64 {
 };
 ARRCOMP_INLINE Table64 table(const uint32_t* entries) { return {entries}; }
 ARRCOMP_INLINE U32 lookup(Table64 t, U32 i) { return {t.entries[i.v]}; }
+template <int n>
+ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 i) {
+  return {t[i.v & (n - 1)]};
+}
 
 template <class T>
 ARRCOMP_INLINE T* compress(T* p, Lanes<T> x, Mask m) {
@@ -167,6 +171,8 @@ ARRCOMP_INLINE U64 join(U32 lo, U32 hi) { return {(uint64_t)hi.v << 32 | lo.v}; 
 ARRCOMP_INLINE F32 operator+(F32 x, F32 y) { return {__fadd_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F32 operator-(F32 x, F32 y) { return {__fsub_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { return {__fmul_rn(x.v, y.v)}; }
+ARRCOMP_INLINE F32 operator/(F32 x, F32 y) { return {__fdiv_rn(x.v, y.v)}; }
+ARRCOMP_INLINE F64 operator/(F64 x, F64 y) { return {__ddiv_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F64 operator+(F64 x, F64 y) { return {__dadd_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F64 operator-(F64 x, F64 y) { return {__dsub_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { return {__dmul_rn(x.v, y.v)}; }
@@ -194,6 +200,7 @@ ARRCOMP_INLINE F64 as_double(U64 x) { return {__longlong_as_double((long long)x.
 ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(0x7fffffff)); }
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~(uint64_t)0 >> 1)); }
 ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
+ARRCOMP_INLINE F64 to_double(F32 f) { return {(double)f.v}; }
 ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }
 #ifdef __CUDACC__
 // As instructions: the header of CUDA's half type would slow the compilation of every file.

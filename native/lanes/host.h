@@ -125,10 +125,16 @@ ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) {
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { ARRCOMP_EACH(U32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { ARRCOMP_EACH(F64, x.v[i] * y.v[i]); }
+ARRCOMP_INLINE F32 operator/(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] / y.v[i]); }
+ARRCOMP_INLINE F64 operator/(F64 x, F64 y) { ARRCOMP_EACH(F64, x.v[i] / y.v[i]); }
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { ARRCOMP_EACH(U32, mulhi(x.v[i], y.v[i])); }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { ARRCOMP_EACH(U32, x.v[i] >> n.v[i]); }
 ARRCOMP_INLINE U32 gather(const uint32_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 ARRCOMP_INLINE U32 gather(const uint16_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
+template <int n>
+ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 x) {
+  ARRCOMP_EACH(U32, lookup<n>(t, x.v[i]));
+}
 
 ARRCOMP_INLINE int bit_length(uint32_t x) { return x == 0 ? 0 : 32 - __builtin_clz(x); }
 
@@ -142,6 +148,9 @@ ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(~0u >> 1
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~uint64_t(0) >> 1)); }
 ARRCOMP_INLINE U32 to_int(F32 f) { ARRCOMP_EACH(U32, to_int(f.v[i])); }
 ARRCOMP_INLINE F32 to_float(U32 x) { ARRCOMP_EACH(F32, __builtin_convertvector((i32r)x.v[i], f32r)); }
+ARRCOMP_INLINE F64 to_double(F32 f) {
+  ARRCOMP_EACH(F64, i % 2 ? to_double_upper(f.v[i / 2]) : to_double_lower(f.v[i / 2]));
+}
 ARRCOMP_INLINE F32 from_half(U32 x) { ARRCOMP_EACH(F32, from_half(x.v[i])); }
 ARRCOMP_INLINE U32 to_half(F32 f) { ARRCOMP_EACH(U32, to_half(f.v[i])); }
 

@@ -39,19 +39,22 @@
 //               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2
 //                                      bytes past t[i]
 //               table(const uint32_t[64]) -> Table64, which may refer to its argument;  lookup(t, i) with i below 64
+//               lookup<n>(const uint32_t* t, i)    t[i mod n], n = 16, 32, 64, 128 or 256; faster than `gather`, the
+//                                      more so the smaller n is
 //   U64         lo(x) hi(x) -> U32, join(lo, hi) -> U64,  bit_length(x) -> U32
 //   words       append(uint16_t* p, x, m)              appends the low 16 bits of m's lanes, ascending; returns the new
 //                                      end (writes up to 32 words from p on)
 //               take(const uint16_t* p, U32& x, m)     moves p down by count(m); from there on the lanes of m,
 //                                      ascending, take a word w each: x = (x << 16) | w; returns the new p (reads up
 //                                      to 32 words from the new p on)
-//   F32, F64    + - *  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
+//   F32, F64    + - * /  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
 //               min(x, y) = y < x ? y : x     max(x, y) = x < y ? y : x
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
 //   F32         to_int(f) -> U32       nearest even int32; unspecified (but no trap) outside of int32
 //               to_float(u)            of an int32, rounded to nearest even
 //               from_half(u) -> F32    exact, of float16 bits (NaN to some NaN)
 //               to_half(f) -> U32      float16 bits, rounded to nearest even (NaN to some NaN)
+//               to_double(f) -> F64    exact (NaN to some NaN)
 //   warp        sync()  leader()       true in one lane only, for uniform stores
 //               copy_bytes(to, from, n)     all even, the two apart
 //               prefetch(p)            p is read soon, or may be no address at all

@@ -13,6 +13,7 @@ typedef int32_t i32r __attribute__((vector_size(register_bytes)));
 typedef uint64_t u64r __attribute__((vector_size(register_bytes)));
 typedef int64_t i64r __attribute__((vector_size(register_bytes)));
 typedef float f32r __attribute__((vector_size(register_bytes)));
+typedef float f32half __attribute__((vector_size(register_bytes / 2)));
 typedef double f64r __attribute__((vector_size(register_bytes)));
 
 constexpr u32r lane_bits = {1, 2, 4, 8};
@@ -35,6 +36,11 @@ ARRCOMP_INLINE void store_narrowed(T* p, u32r x) {
 template <class T>
 ARRCOMP_INLINE u32r gather(const T* t, u32r i) {
   return u32r{t[i[0]], t[i[1]], t[i[2]], t[i[3]]};
+}
+
+template <int n>
+ARRCOMP_INLINE u32r lookup(const uint32_t* t, u32r i) {
+  return gather(t, i & (n - 1));
 }
 
 template <class T, class R>
@@ -112,6 +118,9 @@ ARRCOMP_INLINE u32r to_int(f32r f) {
   f32r in_range = (f32r)((u32r)rounded & (u32r)(size < 0x4f000000u));
   return (u32r) __builtin_convertvector(in_range, i32r);
 }
+
+ARRCOMP_INLINE f64r to_double_lower(f32r f) { return __builtin_convertvector((f32half{f[0], f[1]}), f64r); }
+ARRCOMP_INLINE f64r to_double_upper(f32r f) { return __builtin_convertvector((f32half{f[2], f[3]}), f64r); }
 
 ARRCOMP_INLINE f32r from_half(u32r h) {
   u32r size = h & 0x7fff, moved = size << 13;

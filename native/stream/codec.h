@@ -5,17 +5,18 @@
 #include <vector>
 
 #include "stream/base_delta.h"
+#include "stream/codebook.h"
 #include "stream/qsgd.h"
 #include "stream/settings.h"
 
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, base_delta = 7 };
+enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, base_delta = 7, codebook = 8 };
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings>;
+using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings>;
 
 struct Codec {
   CodecId id;
@@ -43,6 +44,7 @@ inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
     case CodecId::error_bounded: return read(Settings::read_bounded);
     case CodecId::qsgd: return read(QsgdSettings::read);
     case CodecId::base_delta: return read(BaseDeltaSettings::read);
+    case CodecId::codebook: return read(CodebookSettings::read);
   }
   return false;
 }

@@ -326,6 +326,27 @@ NamedCodec named(const QsgdSettings& s) {
   return {name + (s.skip_incomplete ? " complete" : ""), {CodecId::qsgd, s}};
 }
 
+constexpr const char* scaling_names[] = {"unscaled", "scaled", "scaled as a whole"};
+
+NamedCodec named(const CodebookSettings& s) {
+  const std::string name = "codebook of " + std::to_string(s.bits) + " bits, " +
+                           scaling_names[static_cast<int>(s.scaling)] + ", buckets of " + std::to_string(s.bucket_size);
+  return {name, {CodecId::codebook, s}};
+}
+
+// Levels in any order, and borders closer together near 0.
+CodebookSettings codebook(Scaling scaling, uint64_t bucket_size, int levels) {
+  std::vector<double> parameters{static_cast<double>(scaling), static_cast<double>(bucket_size)};
+  for (int i = 1; i < levels; ++i) {
+    const double place = 2.0 * i / levels - 1;
+    parameters.push_back(place * place * place);
+  }
+  for (int i = 0; i < levels; ++i) parameters.push_back(std::ldexp(i * 7919 % 509 - 250, -8));
+  CodebookSettings settings{};
+  if (!CodebookSettings::read(parameters, settings)) std::abort();
+  return settings;
+}
+
 constexpr uint64_t bucket_sizes[] = {16, 100, 512, 4096, 5000};
 
 void add_qsgd(std::vector<NamedCodec>& codecs) {
@@ -336,10 +357,20 @@ void add_qsgd(std::vector<NamedCodec>& codecs) {
           codecs.push_back(named(QsgdSettings{bits, size, norm, stochastic, bits == 3}));
 }
 
+void add_codebooks(std::vector<NamedCodec>& codecs) {
+  int levels = 2;
+  for (const uint64_t size : bucket_sizes)
+    for (const Scaling scaling : {Scaling::none, Scaling::absmax, Scaling::tensor}) {
+      codecs.push_back(named(codebook(scaling, size, levels)));
+      levels = levels < 200 ? levels + levels / 2 : 256;
+    }
+}
+
 // All that are looked at.
 std::vector<NamedCodec> all_codecs() {
   std::vector<NamedCodec> codecs;
   add_qsgd(codecs);
+  add_codebooks(codecs);
   return codecs;
 }
 

@@ -50,9 +50,18 @@ std::vector<Bytes> encode(const std::vector<Array>& sources, const Codec& codec,
   std::vector<uint64_t> entries(groups, seed), lengths(sources.size());
   uint32_t tickets = 7;
   const Seed its_key = seed % 2 == 0 ? Seed{key, nullptr} : Seed{0, &key};
-  const cuda::EncodeArguments a{arrays.data(),    sources.size(), groups,  &tickets, entries.data(),
-                                encoder_memory(), &tables(),      element, settings, settings.rounded_bits(element),
-                                is_base_delta(codec) ? *base_delta_of(codec) : BaseDeltaSettings{}, its_key};
+  const cuda::EncodeArguments a{arrays.data(),
+                                sources.size(),
+                                groups,
+                                &tickets,
+                                entries.data(),
+                                encoder_memory(),
+                                &tables(),
+                                element,
+                                settings,
+                                settings.rounded_bits(element),
+                                is_base_delta(codec) ? *base_delta_of(codec) : BaseDeltaSettings{},
+                                its_key};
   launch(groups, order, seed, [&] { cuda::set_up_encoding(batch, a, lengths.data()); });
   for (size_t i = 0; i < sources.size(); ++i) arrays[i].plan = sources[i].plan;
   cuda::visit_element(element, [&](auto type) {

@@ -98,7 +98,7 @@ class Fiber {
 // The order in which the lanes of a warp run between two collectives. Shuffled: another one each time.
 enum class Order { ascending, descending, shuffled };
 
-enum class Collective : uint8_t { ballot, shuffle, reduction, barrier, end };
+enum class Collective : uint8_t { ballot, shuffle, reduction, barrier, block_barrier, end };
 
 class Block {
  public:
@@ -116,6 +116,7 @@ class Block {
     running_ = warps;
     for (int w = 0; w < warps; ++w) {
       warps_[w].is_running = true;
+      warps_[w].is_waiting = false;
       warps_[w].phase = 0;
       for (Fiber& fiber : warps_[w].fibers) fiber.enter_at(body);
       choose_order(warps_[w]);
@@ -146,7 +147,9 @@ class Block {
     Collective collectives[lanes];
     unsigned phase;
     int arrived, first, stride;
-    bool is_running;
+    bool is_running, is_waiting;  // for the other warps of the block
+
+    bool is_ready() const { return is_running && !is_waiting; }
   };
 
   static void body();
@@ -171,15 +174,23 @@ class Block {
     if (!std::all_of(warp.collectives, warp.collectives + lanes,
                      [&](Collective c) { return c == warp.collectives[0]; }))
       fail("lanes of a warp come to different collectives");
+    warp.is_waiting = warp.collectives[0] == Collective::block_barrier;
     if (warp.collectives[0] == Collective::end) {
       warp.is_running = false;
       --running_;
     }
     ++warp.phase;
     choose_order(warp);
-    if (running_ == 0 || (warp.is_running && random(4) != 0)) return;
+    release_if_all_wait();
+    if (running_ == 0 || (warp.is_ready() && random(4) != 0)) return;
     do warp_ = static_cast<int>(random(static_cast<uint64_t>(warps_in_block_)));
-    while (!warps_[warp_].is_running);
+    while (!warps_[warp_].is_ready());
+  }
+
+  void release_if_all_wait() {
+    const auto is_ready = [](const Warp& warp) { return warp.is_ready(); };
+    if (std::any_of(warps_, warps_ + warps_in_block_, is_ready)) return;
+    for (Warp& warp : warps_) warp.is_waiting = false;
   }
 
   // The fiber of the lane whose turn it is.
@@ -253,6 +264,7 @@ inline unsigned __ballot_sync(unsigned, bool set) {
 }
 inline bool __any_sync(unsigned lanes, bool set) { return __ballot_sync(lanes, set) != 0; }
 inline void __syncwarp() { emulated::block().meet(emulated::Collective::barrier, 0); }
+inline void __syncthreads() { emulated::block().meet(emulated::Collective::block_barrier, 0); }
 template <class T>
 T __shfl_sync(unsigned, T value, int lane) {
   return emulated::read_lane(value, lane);
@@ -305,9 +317,11 @@ inline unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>(
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fsub_rn(float x, float y) { return x - y; }
 inline float __fmul_rn(float x, float y) { return x * y; }
+inline float __fdiv_rn(float x, float y) { return x / y; }
 inline double __dadd_rn(double x, double y) { return x + y; }
 inline double __dsub_rn(double x, double y) { return x - y; }
 inline double __dmul_rn(double x, double y) { return x * y; }
+inline double __ddiv_rn(double x, double y) { return x / y; }
 inline unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
 inline float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
 inline long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }

@@ -15,7 +15,7 @@ constexpr unsigned char untouched = 0xa5;
 // Each array is an allocation of its own, exactly as long as an operation may read, so that sanitizers see any further
 // read.
 struct Inputs {
-  uint32_t *x, *y, *index, *shifts, *table;
+  uint32_t *x, *y, *index, *shifts, *table, *long_table;
   uint64_t *wide_x, *wide_y;
   float *f, *g;
   double *d, *e;
@@ -50,6 +50,7 @@ inline Inputs allocate_inputs() {
   Inputs in{};
   for (auto p : {&in.x, &in.y, &in.index, &in.shifts}) *p = allocate<uint32_t>(32);
   in.table = allocate<uint32_t>(64);
+  in.long_table = allocate<uint32_t>(256);
   for (auto p : {&in.wide_x, &in.wide_y}) *p = allocate<uint64_t>(32);
   for (auto p : {&in.f, &in.g}) *p = allocate<float>(32);
   for (auto p : {&in.d, &in.e}) *p = allocate<double>(32);
@@ -59,8 +60,9 @@ inline Inputs allocate_inputs() {
   return in;
 }
 inline void release_inputs(const Inputs& in) {
-  for (void* p : std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.wide_x, in.wide_y, in.f,
-                                              in.g, in.d, in.e, in.half_words, in.short_table, in.bytes}) {
+  for (void* p :
+       std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.long_table, in.wide_x, in.wide_y,
+                                    in.f, in.g, in.d, in.e, in.half_words, in.short_table, in.bytes}) {
     release(p);
   }
 }
@@ -83,6 +85,7 @@ class Generator {
       in.bytes[l] = (uint8_t)next();
     }
     for (int i = 0; i < 64; i++) in.table[i] = (uint32_t)next();
+    for (int i = 0; i < 256; i++) in.long_table[i] = (uint32_t)next();
     for (int i = 0; i < 65; i++) in.short_table[i] = (uint16_t)next();
     in.mask_word = mask(round);
     in.other_word = mask((int)(next() % 64));

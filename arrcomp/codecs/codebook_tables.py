@@ -1,0 +1,45 @@
+"""Published codebooks, by name. FORMAT.md, section 5.6, has the same definitions."""
+
+import numpy as np
+
+# T. Dettmers et al., "QLoRA", arXiv:2305.14314, appendix E: means of neighbouring quantiles of the normal distribution,
+# on each side of 0, over the largest.
+_NF4 = (
+    *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
+    *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
+    *(0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224),
+    *(0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+)
+
+
+def _dynamic8() -> tuple[float, ...]:
+    """T. Dettmers et al., "8-bit optimizers via block-wise quantization", arXiv:2110.02861, section 2.1.
+
+    Each decade from 10^-7 to 1 has twice as many numbers as the one below it, in the middles of equal parts.
+    """
+    sizes = [
+        ((2 << i) + 9 * (2 * k + 1)) / ((2 << i) * 10 ** (7 - i))  # (0.1 + 0.9 (k + 1/2) / 2^i) 10^(i - 6)
+        for i in range(7)
+        for k in range(1 << i)
+    ]
+    return (*(-size for size in reversed(sizes)), 0.0, *sizes, 1.0)
+
+
+def shortest(number: float) -> float:
+    """The number with the fewest decimal digits that is the same one in float32."""
+    return float(str(np.float32(number)))
+
+
+def midpoints(levels: tuple[float, ...]) -> tuple[float, ...]:
+    """The borders between ascending levels where each value gets the nearest one, as float32 numbers."""
+    wide = np.array(levels, np.float32).astype(np.float64)
+    return tuple(map(shortest, (wide[1:] + wide[:-1]) / 2))
+
+
+def _table(levels: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    short = tuple(map(shortest, levels))
+    return midpoints(short), short
+
+
+TABLES = {"nf4": _table(_NF4), "dynamic8": _table(_dynamic8())}  # borders and levels
+NAMES = {tables: name for name, tables in TABLES.items()}

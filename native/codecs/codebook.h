@@ -1,0 +1,142 @@
+// Codebooks on lanes: a value becomes the index of the interval that it lies in, and comes back as that interval's level
+// (block-wise with NF4: T. Dettmers et al., arXiv:2305.14314; dynamic 8 bits: arXiv:2110.02861). FORMAT.md, section
+// 5.6.
+#pragma once
+#include "codecs/bucket_coder.h"
+#include "stream/codebook.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+ARRCOMP_INLINE F32 real_of(F32 x, F32) { return x; }
+ARRCOMP_INLINE F64 real_of(F32 x, F64) { return to_double(x); }
+
+template <class T>
+class Codebook {
+  using Real = typename T::Real;
+  using Word = typename T::Word;
+
+ public:
+  using Type = T;
+  using Scalar = typename Real::scalar;
+  using Settings = CodebookSettings;
+  static constexpr bool looks_up = true;
+
+  struct Numbers {
+    Scalar scale;  // NaN where a value is not finite, 1 without scaling
+  };
+
+  // Encoding: what is looked up is x * prescale * inverse. The prescale is 1, or a power of two where the inverse would
+  // not be normal.
+  enum : int { inverse, prescale, encode_values };
+  enum : int { scale, decode_values };
+
+  ARRCOMP_METHOD Codebook(const CodebookSettings& settings, const Element& element, const uint8_t*)
+      : settings_(settings), element_(element), bits_(settings.bits), is_scaled_(settings.scaling != Scaling::none) {}
+
+  ARRCOMP_METHOD bool is_stochastic() const { return false; }
+
+  ARRCOMP_METHOD Numbers numbers_of(const BucketStatistics& s, const BucketValues&) const {
+    if (!s.finite) return {Limits::nan()};
+    return {is_scaled_ ? static_cast<Scalar>(s.largest_magnitude()) : Scalar(1)};
+  }
+
+  // The scales of 32 buckets, from their largest magnitudes, infinity or NaN where a value is not finite.
+  ARRCOMP_METHOD Real numbers_of(Real largest) const {
+    const Mask finite = le(largest, splat<Real>(Limits::largest));
+    return select(finite, is_scaled_ ? largest : splat<Real>(1), splat<Real>(Limits::nan()));
+  }
+
+  ARRCOMP_METHOD void store(uint8_t* at, const Numbers& n) const {
+    if (is_scaled_) return store_numbers(at, &n.scale, 1);
+    *at = n.scale == 1 ? 0 : 1;
+  }
+  ARRCOMP_METHOD void store(uint8_t* at, const Real& scales, int n) const {
+    if (is_scaled_) return store_row(reinterpret_cast<Scalar*>(at), scales, n);
+    store_row(at, select(le(scales, splat<Real>(1)), splat<U32>(0), splat<U32>(1)), n);
+  }
+
+  ARRCOMP_METHOD Numbers load(const uint8_t* at) const {
+    Numbers n{*at == 0 ? Scalar(1) : Limits::nan()};
+    if (is_scaled_) load_numbers(at, &n.scale, 1);
+    return n;
+  }
+
+  // Simple where the prescale is 1.
+  ARRCOMP_METHOD bool scale_of(const Real& scales, Real (&values)[encode_values]) const {
+    const Real zero = splat<Real>(0), one = splat<Real>(1);
+    const Mask is_zero = le(scales, zero), is_huge = lt(splat<Real>(Limits::largest / 4), scales);
+    const Mask is_tiny = lt(scales, splat<Real>(Limits::smallest_normal)) & ~is_zero;
+    values[prescale] = select(is_tiny, splat<Real>(Scalar(0x1p64)), select(is_huge, splat<Real>(Scalar(0.25)), one));
+    values[inverse] = select(is_zero, zero, one / (scales * values[prescale]));
+    return !any(is_tiny | is_huge);
+  }
+  ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&values)[encode_values]) const {
+    Real rows[encode_values];
+    const bool simple = scale_of(splat<Real>(n.scale), rows);
+    for (int i = 0; i < encode_values; ++i) values[i] = number_from(as_bits(rows[i]));
+    return simple;
+  }
+
+  // Never at random: levels may lie anywhere.
+  template <class Random>
+  ARRCOMP_METHOD U32 encode(Word bits, const Real (&values)[encode_values], bool simple, Random) const {
+    Real x = T::widen(bits);
+    if (!simple) x = x * values[prescale];
+    return borders_below(x * values[inverse]);
+  }
+
+  ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&values)[decode_values]) const { values[scale] = n.scale; }
+
+  ARRCOMP_METHOD Word decode(U32 code, const Real (&values)[decode_values]) const {
+    return element_of<T>(element_, real_of(level_of(code), Real{}) * values[scale]);
+  }
+
+ private:
+  using Limits = ScalarLimits<Scalar>;
+
+  // The number of borders below v, which is below none if it is NaN: from row to row of the tree.
+  ARRCOMP_METHOD U32 borders_below(Real v) const {
+    const int rows = bits_;
+    U32 node = child<0>(splat<U32>(1), v);
+    if (rows > 1) node = child<1>(node, v);
+    if (rows > 2) node = child<2>(node, v);
+    if (rows > 3) node = child<3>(node, v);
+    if (rows > 4) node = child<4>(node, v);
+    if (rows > 5) node = child<5>(node, v);
+    if (rows > 6) node = child<6>(node, v);
+    if (rows > 7) node = child<7>(node, v);
+    return node - splat<U32>(1u << rows);
+  }
+
+  // The right one of the two where the node's border is below v.
+  template <int row>
+  ARRCOMP_METHOD U32 child(U32 node, Real v) const {
+    constexpr int nodes = 1 << row, first = nodes < 16 ? 0 : nodes, size = nodes < 16 ? 16 : nodes;
+    const F32 border = row == 0 ? as_float(splat<U32>(settings_.tree[1])) : entry<size>(settings_.tree + first, node);
+    const U32 left = node + node;
+    return select(lt(real_of(border, Real{}), v), left + splat<U32>(1), left);
+  }
+
+  ARRCOMP_METHOD F32 level_of(U32 code) const {
+    if (bits_ <= 4) return entry<16>(settings_.levels, code);
+    if (bits_ <= 6) return entry<64>(settings_.levels, code);
+    return entry<256>(settings_.levels, code);
+  }
+
+  template <int size>
+  ARRCOMP_METHOD static F32 entry(const uint32_t* table, U32 i) {
+    return as_float(lookup<size>(table, i));
+  }
+
+  const CodebookSettings& settings_;
+  Element element_;
+  int bits_;
+  bool is_scaled_;
+};
+
+template <class T>
+struct CoderOf<CodebookSettings, T> {
+  using type = Codebook<T>;
+};
+
+}  // namespace arrcomp::ARRCOMP_MACHINE
