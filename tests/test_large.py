@@ -9,7 +9,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import BaseDelta, ErrorBounded, Lossless
+from arrcomp import BaseDelta, Codebook, ErrorBounded, Lossless
 from checks import Array
 
 COUNT = 2**31 + 4096 * 5 + 77
@@ -59,4 +59,14 @@ def test_more_than_2_31_elements_in_lines(device: checks.Host) -> None:
     array = repeated(block)
     compressed = arrcomp.compress(device.put(array), BaseDelta())
     assert compressed.nbytes < 0.6 * COUNT
+    assert_same(device.get(arrcomp.decompress(compressed)), array)
+
+
+@pytest.mark.slow
+def test_more_than_2_31_elements_of_a_codebook(device: checks.Host) -> None:
+    block = np.random.default_rng(3).integers(0, 16, BLOCK, dtype=np.int8).astype(np.float16)
+    array = repeated(block)
+    codec = Codebook(np.arange(40).tolist(), np.arange(41).tolist(), bucket_size=4096)
+    compressed = arrcomp.compress(device.put(array), codec)
+    assert compressed.nbytes < 0.76 * COUNT
     assert_same(device.get(arrcomp.decompress(compressed)), array)
