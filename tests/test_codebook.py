@@ -351,8 +351,7 @@ def test_wrong_parameters_are_named(arguments: dict[str, Any], error: type[Excep
 
 
 def test_midpoints_of_neighbouring_numbers_still_ascend() -> None:
-    levels = [float(np.nextafter(np.float32(1), np.float32(2)) * k + (1 - k)) for k in range(6)]
-    x = np.array(levels, np.float32)
+    x = np.float32(1) + np.arange(6, dtype=np.float32) * np.float32(2**-23)
     codec = Codebook.fit(x, 3)
     np.testing.assert_array_equal(np.array(codec.levels, np.float32), x)
     np.testing.assert_array_equal(checks.array_of(checks.stream_of(x, codec)), x)
