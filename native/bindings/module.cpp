@@ -11,6 +11,7 @@
 #include "backend.h"
 #include "bindings/arrays.h"
 #include "bindings/xla_ffi.h"
+#include "floating_point.h"
 
 namespace nb = nanobind;
 
@@ -47,6 +48,7 @@ void check_size(const char* name, uint64_t given, uint64_t expected) {
 using Parameters = std::vector<double>;
 
 Codec checked_codec(int codec_id, const Parameters& parameters, const Element& element) {
+  const DefaultFloatingPoint environment;  // parameters may become subnormal numbers
   Codec codec;
   if (codec_of(codec_id, parameters, codec) && takes(codec, element)) return codec;
   throw nb::value_error(

@@ -1,5 +1,7 @@
 #include "bindings/xla_call.h"
 
+#include "floating_point.h"
+
 namespace arrcomp {
 namespace {
 
@@ -43,6 +45,7 @@ XlaCall XlaCall::of(int64_t codec_id, ffi::Span<const double> parameters, int64_
   if (counts.size() == 0) refuse("counts is empty: an element count for each array");
   for (const int64_t count : counts)
     if (count < 0 || count >= most_elements) refuse("counts: " + std::to_string(count) + ": 0 to 2^60 - 1");
+  const DefaultFloatingPoint environment;  // parameters may become subnormal numbers
   Codec codec;
   const std::span<const double> numbers(parameters.begin(), parameters.size());
   if (codec_id < 0 || codec_id > 255 || !codec_of(static_cast<int>(codec_id), numbers, codec))

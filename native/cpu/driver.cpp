@@ -14,6 +14,7 @@
 #include "cpu/driver.h"
 #include "cpu/select.h"
 #include "cpu/threads.h"
+#include "floating_point.h"
 #include "stream/payload.h"
 
 namespace arrcomp::cpu {
@@ -148,6 +149,7 @@ int available_threads() {
 
 void encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
             const Seed& seed, int threads) {
+  const DefaultFloatingPoint environment;
   threads = threads_for(elements_of(arrays), threads);
   uint64_t key = seed.value;
   if (seed.at != nullptr) memcpy(&key, seed.at, sizeof key);
@@ -166,6 +168,7 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
 }
 
 size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads) {
+  const DefaultFloatingPoint environment;
   threads = threads_for(elements_of(arrays), threads);
   std::atomic<size_t> corrupt{arrays.size()};
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
