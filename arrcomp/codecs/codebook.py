@@ -136,8 +136,8 @@ class Codebook(Codec):
         Raises:
             TypeError, ValueError: an argument is not allowed.
 
-        >>> Codebook.fit([0, 0, 1, 4, 5, 5], bits=1).borders
-        (2.5,)
+        >>> Codebook.fit([0, 1, 4, 4, 5, 5], bits=1)
+        Codebook((2.5,), (0.5, 4.5))
         """
         levels = 1 << checked_integer("bits", bits, 1, 8)
         x = _reals("samples", samples)
