@@ -7,7 +7,7 @@ namespace arrcomp {
 
 // What a codec asks for of a bucket's values beside the smallest and the largest and whether all are finite: a sum of
 // these.
-enum Moments : int { no_moments = 0, sum_of_squares = 1 };
+enum Moments : int { no_moments = 0, sum_of_squares = 1, sum_of_logarithms = 2 };
 
 // What a codec's settings say of its payloads.
 struct BucketLayout {

@@ -5,16 +5,17 @@
 #include <vector>
 
 #include "stream/qsgd.h"
+#include "stream/s2fp8.h"
 #include "stream/settings.h"
 
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3 };
+enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, s2fp8 = 6 };
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings>;
+using AnySettings = std::variant<Settings, QsgdSettings, S2fp8Settings>;
 
 struct Codec {
   CodecId id;
@@ -32,15 +33,14 @@ struct Seed {
 // codec.
 inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
   const auto read = [&]<class S>(bool (*reader)(std::span<const double>, S&)) {
-    S settings{};
-    const bool ok = reader(parameters, settings);
-    codec = {static_cast<CodecId>(id), settings};
-    return ok;
+    codec.id = static_cast<CodecId>(id);
+    return reader(parameters, codec.settings.emplace<S>());
   };
   switch (static_cast<CodecId>(id)) {
     case CodecId::lossless: return read(Settings::read_lossless);
     case CodecId::error_bounded: return read(Settings::read_bounded);
     case CodecId::qsgd: return read(QsgdSettings::read);
+    case CodecId::s2fp8: return read(S2fp8Settings::read);
   }
   return false;
 }
