@@ -13,7 +13,7 @@ import pytest
 import arrcomp
 import checks
 import reference_reader
-from arrcomp import QSGD, CorruptStreamError, ErrorBounded, FormatVersionError, Lossless, UnknownCodecError
+from arrcomp import QSGD, S2FP8, CorruptStreamError, ErrorBounded, FormatVersionError, Lossless, UnknownCodecError
 from checks import Array
 
 SHAPE_OFFSET = 24
@@ -65,6 +65,8 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "buckets, norm, tail": lambda: checks.stream_of(_buckets_and_tail(), QSGD(bits=3, norm="l2", skip_incomplete=True)),
     "buckets, float16": lambda: checks.stream_of(_weights(300).astype(np.float16), QSGD(bits=8, bucket_size=16)),
     "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
+    "squeezed": lambda: checks.stream_of(_specials(), S2FP8(bucket_size=100)),
+    "squeezed, one bucket": lambda: checks.stream_of(_weights(300).astype(np.float16), S2FP8()),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import ErrorBounded, Lossless
+from arrcomp import S2FP8, ErrorBounded, Lossless
 from checks import Array
 
 COUNT = 2**31 + 4096 * 5 + 77
@@ -51,3 +51,15 @@ def test_more_than_2_31_elements_within_a_bound(device: checks.Host) -> None:
     array = repeated(block)
     compressed = arrcomp.compress(device.put(array), ErrorBounded(abs=0.25))
     assert_same(device.get(arrcomp.decompress(compressed)), array)
+
+
+@pytest.mark.slow
+def test_more_than_2_31_elements_squeezed(device: checks.Host) -> None:
+    # Powers of two, a third of them 1 and the others 1/2: of the squeezed format's numbers all but the largest are near.
+    block = np.where(np.random.default_rng(2).integers(0, 3, BLOCK, dtype=np.int8) == 0, 1, 0.5).astype(np.float16)
+    array = np.resize(block, COUNT)
+    decoded = device.get(arrcomp.decompress(arrcomp.compress(device.put(array), S2FP8())))
+    assert decoded.shape == array.shape
+    for start in range(0, COUNT, BLOCK):
+        part = slice(start, start + BLOCK)
+        assert np.allclose(decoded[part], array[part], rtol=0.01), f"differs after element {start}"

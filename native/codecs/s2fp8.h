@@ -26,8 +26,8 @@ class S2fp8 {
     Scalar alpha, largest;  // NaN where a value is not finite
   };
 
-  // Encoding: y = 2^(15 + alpha (log2 |x| - whole - part)); from `vanishing` on, logarithms of y below the least number
-  // are rounded up to it. Decoding: |x| = largest (2^(half (log2 |y| - 15)))^2.
+  // Encoding: y = 2^(15 + alpha (log2 |x| - whole - part)); to nearest, 0 where the logarithm of y is below `vanishing`,
+  // else at least the least number of e5m2. Decoding: |x| = largest (2^(half (log2 |y| - 15)))^2.
   enum : int { alpha, whole, part, vanishing, encode_values };
   enum : int { half, largest, decode_values };
 
@@ -75,11 +75,10 @@ class S2fp8 {
     const Real x = T::widen(bits), magnitude = abs(x);
     const Logarithm<Real> logarithm = simple ? logarithm_of(magnitude) : logarithm_of_any(magnitude);
     const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);
-    Real t = rounded_up(distance * scale[alpha] + splat<Real>(top), scale[vanishing], random);
+    Real t = distance * scale[alpha] + splat<Real>(top);
     if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(nothing), t);
-    const Real y = power_of(max(splat<Real>(nothing), t));  // NaN becomes nothing: the order of max's arguments tells
     const Word negative = bits << (Type::word_bits - Type::width) & splat<Word>(sign);
-    return cast_.encode(real_of_bits(as_bits(y) | negative), random);
+    return rounded(t, scale[vanishing], negative, random);
   }
 
   ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
@@ -88,12 +87,13 @@ class S2fp8 {
   }
 
   ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values]) const {
-    const Real y = cast_.decode(code);
-    // Half of the distance, so that its power is a normal number and the product has no other rounding than its own.
-    const Real distance = (logarithm_of_code(abs(y)) - splat<Real>(top)) * decoded[half];
-    const Real root = power_of(min(splat<Real>(0), max(splat<Real>(least_power), distance)));
-    const Real magnitude = select(le(abs(y), splat<Real>(0)), splat<Real>(0), decoded[largest] * root * root);
-    return element_of<T>(element_, real_of_bits(as_bits(magnitude) | (as_bits(y) & splat<Word>(sign))));
+    const Real y = squeezed(min(code & splat<U32>(0x7f), splat<U32>(S2fp8Settings::spec.first_special() - 1)));
+    // Half of the distance, so that its power is a normal number. NaN becomes the least.
+    const Real distance = max(splat<Real>(least_power), (logarithm_of_code(y) - splat<Real>(top)) * decoded[half]);
+    const Real root = select(le(y, splat<Real>(0)), y, power_of(min(splat<Real>(0), distance)));
+    const Real magnitude = decoded[largest] * root * root;
+    const Word negative = from_highest(code << 24, Word{}) & splat<Word>(sign);
+    return element_of<T>(element_, real_of_bits(as_bits(magnitude) | negative));
   }
 
  private:
@@ -113,12 +113,23 @@ class S2fp8 {
     memcpy(parts + 1, &of_part, sizeof parts[1]);
   }
 
-  // What lies below the least number becomes it where it is nearer to x than 0 is, which is when its own value is at
-  // most 2 x.
-  ARRCOMP_METHOD static Real rounded_up(Real t, Real vanishing_at, Nearest) {
-    return select(le(vanishing_at, t), max(t, splat<Real>(least)), t);
+  // The code of 2^t. What lies below the least number becomes it where that comes back nearer to x than 0 is, so where
+  // it comes back as at most 2 x. NaN becomes 0.
+  ARRCOMP_METHOD U32 rounded(Real t, Real vanishing_at, Word negative, Nearest) const {
+    const Real y = power_of(max(splat<Real>(least), t));
+    const Word magnitude = select(le(vanishing_at, t), as_bits(y), splat<Word>(0));
+    return cast_.encode(real_of_bits(magnitude | negative), Nearest{});
   }
-  ARRCOMP_METHOD static Real rounded_up(Real t, Real, U32) { return t; }
+  ARRCOMP_METHOD U32 rounded(Real t, Real, Word negative, U32 random) const {
+    const Real y = power_of(max(splat<Real>(nothing), t));
+    return cast_.encode(real_of_bits(as_bits(y) | negative), random);
+  }
+
+  // The number of a code, exactly: codes are the upper halves of float16 ones.
+  ARRCOMP_METHOD Real squeezed(U32 code) const {
+    if constexpr (sizeof(Scalar) == 4) return from_half(code << 8);
+    return cast_.decode(code);
+  }
 
   // log2 of a number that has two bits of mantissa; of 0 something.
   ARRCOMP_METHOD static Real logarithm_of_code(Real y) {

@@ -326,6 +326,11 @@ NamedCodec named(const QsgdSettings& s) {
   return {name + (s.skip_incomplete ? " complete" : ""), {CodecId::qsgd, s}};
 }
 
+NamedCodec named(const S2fp8Settings& s) {
+  const std::string rounding = s.stochastic ? "S2FP8 stochastic, buckets of " : "S2FP8, buckets of ";
+  return {rounding + std::to_string(s.bucket_size), {CodecId::s2fp8, s}};
+}
+
 constexpr uint64_t bucket_sizes[] = {16, 100, 512, 4096, 5000};
 
 void add_qsgd(std::vector<NamedCodec>& codecs) {
@@ -336,10 +341,16 @@ void add_qsgd(std::vector<NamedCodec>& codecs) {
           codecs.push_back(named(QsgdSettings{bits, size, norm, stochastic, bits == 3}));
 }
 
+void add_s2fp8(std::vector<NamedCodec>& codecs) {
+  for (const uint64_t size : {0, 16, 100, 4096, 5000})
+    for (const bool stochastic : {false, true}) codecs.push_back(named(S2fp8Settings{size, stochastic}));
+}
+
 // All that are looked at.
 std::vector<NamedCodec> all_codecs() {
   std::vector<NamedCodec> codecs;
   add_qsgd(codecs);
+  add_s2fp8(codecs);
   return codecs;
 }
 
