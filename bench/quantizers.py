@@ -34,6 +34,9 @@ def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
         arrcomp.QSGD(bits=4, bucket_size=100),
         arrcomp.QSGD(bits=8, rounding="stochastic"),
         arrcomp.QSGD(bits=4, rounding="stochastic"),
+        arrcomp.S2FP8(),
+        arrcomp.S2FP8(bucket_size=512),
+        arrcomp.S2FP8(rounding="stochastic"),
     ):
         room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
 

@@ -13,8 +13,8 @@ from reference_buckets import QUANTIZED, read_codes
 
 Array = NDArray[Any]
 
-TOP = 15
-MANTISSAS = [float.fromhex(text) for text in ("0x0p0", "0x1.49a784p-2", "0x1.2b8034p-1", "0x1.9d5dap-1")]
+TOP = 30
+LOGARITHMS = [float.fromhex(text) for text in ("0x1.6e09bp+0", "-0x1.3bfccep-1", "0x1.8eb6eep-3")]
 POWERS = [float.fromhex(t) for t in ("0x1p0", "0x1.62e12cp-1", "0x1.ec0378p-3", "0x1.c9fc46p-5", "0x1.3a02ccp-7")]
 
 
@@ -38,26 +38,27 @@ def polynomial(x: Array, coefficients: list[float]) -> Array:
 
 
 def power(t: Array) -> Array:
-    """power(t) of section 5.4."""
+    """The function `power` of section 5.4."""
     n = np.rint(t)
     return np.ldexp(polynomial(t - n, POWERS), n.astype(np.int64)).astype(t.dtype)
 
 
 def logarithms(codes: Array, real: Any) -> Array:
-    """l of section 5.4; anything for codes 0."""
+    """The numbers l of section 5.4; anything for codes 0."""
     code = np.minimum(codes & 127, 123).astype(np.int64)
     exponent, mantissa = code >> 2, code & 3
     for subnormal, (e, k) in {1: (-1, 0), 2: (0, 0), 3: (0, 2)}.items():
         exponent[code == subnormal], mantissa[code == subnormal] = e, k
-    found: Array = (exponent - TOP).astype(real) + np.array(MANTISSAS, real)[mantissa]
+    f = (mantissa / 4).astype(real)
+    found: Array = (exponent - TOP).astype(real) + f * polynomial(f, LOGARITHMS)
     return found
 
 
 def values_of(codes: Array, alpha: Array, largest: Array) -> Array:
-    """y of each code, not yet rounded to the elements' dtype, with its bucket's numbers."""
+    """What each code stands for, not yet rounded to the elements' dtype, with its bucket's numbers."""
     real = alpha.dtype.type
     with np.errstate(all="ignore"):
-        u = (logarithms(codes, real) - real(TOP)) * (real(0.5) / alpha)
+        u = logarithms(codes, real) * (real(0.5) / alpha)
         least = real(-1000 if real is np.float64 else -125)
         u = np.minimum(np.where(u >= least, u, least), real(0))
         r = np.where(codes & 127, power(u), real(0))
@@ -83,7 +84,8 @@ def read_squeezed(payload: bytes, n: int, dtype: np.dtype[Any], configuration: M
     size = bucket_size_of(configuration) or max(n, 1)
     numbers_nbytes = -(-n // size) * 2 * (8 if dtype.itemsize == 8 else 4)
     codes_at = numbers_nbytes + -numbers_nbytes % 8
-    if len(payload) != codes_at + 64 * -(-(-(-n // 32)) * 8 // 16):
+    rows = -(-n // 32)
+    if len(payload) != codes_at + 64 * -(-rows // 2):
         raise ValueError(f"a payload of {len(payload)} bytes")
     numbers = np.frombuffer(payload[:numbers_nbytes], "<f8" if dtype.itemsize == 8 else "<f4").reshape(-1, 2)
     each = numbers[np.arange(n) // size]

@@ -18,14 +18,14 @@ class S2FP8(Codec):
         alpha = 15 / (m - mu);  beta = -alpha mu;  y = sign(x) 2^beta |x|^alpha
 
     They come back as sign(y) (2^-beta |y|)^(1/alpha). So no scale of loss or gradients needs to be found, and the
-    relative error is about that of e5m2 divided by alpha (4 to 6 for weights and gradients). What is stored for a
-    bucket, which is the whole array where `bucket_size` is None, is alpha and, in place of beta, the largest |x|, both in
-    float32 (float64 for float64 arrays).
+    relative error is about that of e5m2 divided by alpha (3 to 5 for normal and Laplace distributions). What is stored
+    for a bucket, which is the whole array where `bucket_size` is None, is alpha and, in place of beta, the largest |x|,
+    both in float32 (float64 for float64 arrays).
 
     Guarantee: zeros keep their bits, the largest magnitude comes back exactly (so do values that all have the same),
     no finite value comes back larger than that, NaN or infinite. A bucket with a NaN or an infinity comes back all
-    NaN. With ``rounding="nearest"`` a value below half of the least magnitude of the squeezed format becomes 0, one
-    above it that magnitude, whichever is nearer: the paper's formula makes 0 of more of them, at a larger error. With
+    NaN. With ``rounding="nearest"`` values below the least magnitude of the squeezed format become that or 0, whichever
+    is nearer to x; the paper's formula takes what is nearer to y, at an error up to 1.8 times as large. With
     ``"stochastic"`` y, not x, is unbiased: its mean over the seeds is the squeezed value.
 
     Method: logarithms and powers by polynomials, so that every device has the same bits; what y is off is below 1e-5 of

@@ -72,8 +72,10 @@ def _compare_rows(x: Array, y: Array, numbers: _Numbers, dtype: Any, codec: S2FP
     limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     with np.errstate(all="ignore"):
         least, most = _neighbours(np.abs(x), numbers, 0.5 if codec.rounding == "nearest" else 1.0)
+        # What is smaller by more than the arithmetic's powers of two comes back as if it were not.
+        most = np.maximum(most, np.exp2(numbers.top - (2000 if dtype.itemsize == 8 else 250)))
         rounding = 2 * float(limits.eps) * np.abs(y) + 2 * float(limits.smallest_subnormal)
-        rounding += np.where(numbers.alpha > 1e4, 1e-5, 1e-6) * np.abs(x)  # of the logarithms
+        rounding += 1e-5 * np.abs(x) + 1e-5 * np.abs(y)  # of the logarithms and powers
         inside = (np.abs(y) >= least - rounding) & (np.abs(y) <= most + rounding) & (np.signbit(x) == np.signbit(y))
         kept = np.where(x == 0, (y == 0) & (np.signbit(x) == np.signbit(y)), inside)
         right = np.where(numbers.finite, kept, np.isnan(y))
@@ -93,6 +95,7 @@ def _neighbours(magnitudes: Array, numbers: _Numbers, share: float) -> tuple[Arr
         found: Array = np.exp2((_logarithms(np.maximum(value, 0)) - _TOP) / numbers.alpha + numbers.top)
         return found
 
-    # Nearest in the values, not in the squeezed ones, where there is 0 below.
+    # Below the least number it is that or 0.
+    least = np.where(place < _LEAST, 0, squeezed - step)
     most = np.where(place < _LEAST, np.maximum(squeezed + step, 2.0**_LEAST), squeezed + step)
-    return widened(squeezed - step), np.minimum(widened(most), np.exp2(numbers.top))
+    return widened(least), np.minimum(widened(most), np.exp2(numbers.top))

@@ -1,6 +1,6 @@
 // Logarithms and powers to base 2 on lanes: multiplications and additions alone, so that every machine has the same
-// bits. The polynomials are the best ones in the largest error, found by Lawson's algorithm in float64 with the value at
-// 0 held, their coefficients rounded to float32. FORMAT.md, section 5.4.
+// bits. The polynomials have the smallest largest error (by Lawson's algorithm, the value at 0 held); their
+// coefficients are rounded to float32. FORMAT.md, section 5.4.
 #pragma once
 #include "inline.h"
 #include "lanes/lanes.h"
@@ -47,8 +47,8 @@ struct Logarithm {
   Real whole, part;
 };
 
-// Of normal numbers above 0, within 4e-7; exact where x is a power of two. Of 0 and subnormal numbers it is at most that
-// of the least normal one.
+// Of normal numbers above 0, within 4e-7; exact where x is a power of two. Of 0 and subnormal numbers it is at most
+// that of the least normal one.
 template <class Real>
 ARRCOMP_INLINE Logarithm<Real> logarithm_of(Real x) {
   using Layout = RealLayout<Real>;

@@ -26,7 +26,7 @@ class S2fp8 {
     Scalar alpha, largest;  // NaN where a value is not finite
   };
 
-  // Encoding: y = 2^(15 + alpha (log2 |x| - whole - part)); to nearest, 0 where the logarithm of y is below `vanishing`,
+  // Encoding: y = 2^(15 + alpha (log2 |x| - whole - part)); to nearest, 0 where its logarithm is below `vanishing`,
   // else at least the least number of e5m2. Decoding: |x| = largest (2^(half (log2 |y| - 15)))^2.
   enum : int { alpha, whole, part, vanishing, encode_values };
   enum : int { half, largest, decode_values };
@@ -76,7 +76,7 @@ class S2fp8 {
     const Logarithm<Real> logarithm = simple ? logarithm_of(magnitude) : logarithm_of_any(magnitude);
     const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);
     Real t = distance * scale[alpha] + splat<Real>(top);
-    if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(nothing), t);
+    if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(-__builtin_inff()), t);
     const Word negative = bits << (Type::word_bits - Type::width) & splat<Word>(sign);
     return rounded(t, scale[vanishing], negative, random);
   }
@@ -89,8 +89,9 @@ class S2fp8 {
   ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values]) const {
     const Real y = squeezed(min(code & splat<U32>(0x7f), splat<U32>(S2fp8Settings::spec.first_special() - 1)));
     // Half of the distance, so that its power is a normal number. NaN becomes the least.
-    const Real distance = max(splat<Real>(least_power), (logarithm_of_code(y) - splat<Real>(top)) * decoded[half]);
-    const Real root = select(le(y, splat<Real>(0)), y, power_of(min(splat<Real>(0), distance)));
+    const Real distance = max(splat<Real>(least_power), distance_of(y) * decoded[half]);
+    // All but 0 is at least 2^-16.
+    const Real root = min(power_of(min(splat<Real>(0), distance)), y * splat<Real>(0x1p64f));
     const Real magnitude = decoded[largest] * root * root;
     const Word negative = from_highest(code << 24, Word{}) & splat<Word>(sign);
     return element_of<T>(element_, real_of_bits(as_bits(magnitude) | negative));
@@ -131,14 +132,14 @@ class S2fp8 {
     return cast_.decode(code);
   }
 
-  // log2 of a number that has two bits of mantissa; of 0 something.
-  ARRCOMP_METHOD static Real logarithm_of_code(Real y) {
-    const Word bits = as_bits(y), bit = splat<Word>(Layout::least_normal >> 2);
-    const Mask quarter = ne(bits & bit, splat<Word>(0)), half = ne(bits & (bit << 1), splat<Word>(0));
-    const Real below = select(quarter, splat<Real>(0x1.49a784p-2f), splat<Real>(0));         // 5/4
-    const Real above = select(quarter, splat<Real>(0x1.9d5dap-1f), splat<Real>(0x1.2b8034p-1f));  // 7/4, 3/2
-    const Word exponent = sar(bits - splat<Word>(Layout::one), Layout::mantissa_bits);
-    return real_of_integer(exponent) + select(half, above, below);
+  // log2 of y / 2^15, where y has two bits of mantissa; of 0 something. The polynomial goes through log2 of 1, 5/4, 3/2
+  // and 7/4.
+  ARRCOMP_METHOD static Real distance_of(Real y) {
+    constexpr float coefficients[] = {0x1.6e09bp+0f, -0x1.3bfccep-1f, 0x1.8eb6eep-3f};
+    constexpr typename Layout::Bits of_largest = Layout::one + (typename Layout::Bits{top} << Layout::mantissa_bits);
+    const Word bits = as_bits(y), exponent = sar(bits - splat<Word>(of_largest), Layout::mantissa_bits);
+    const Real f = real_of_bits((bits & splat<Word>(Layout::mantissa)) | splat<Word>(Layout::one)) - splat<Real>(1);
+    return real_of_integer(exponent) + f * polynomial(f, coefficients);
   }
 
   S2fp8Settings settings_;

@@ -20,11 +20,11 @@ ARRCOMP_SHARED double power_of_two(int e) {
 
 struct BucketStatistics {
   double low, high;
-  double squares;  // sum of (x / 2^exponent)^2
+  double squares;     // sum of (x / 2^exponent)^2
   double logarithms;  // sum of log2 |x| of the values that are not 0
   uint64_t nonzeros;  // their number, with the sum of logarithms
-  int exponent;    // 2^exponent is above every |x|
-  bool finite;     // all values are
+  int exponent;       // 2^exponent is above every |x|
+  bool finite;        // all values are
 
   ARRCOMP_SHARED static BucketStatistics none() {
     constexpr double most = 0x1.fffffffffffffp1023;
