@@ -29,12 +29,12 @@ def bucket_size_of(configuration: Mapping[str, Any]) -> int | None:
 
 
 def polynomial(x: Array, coefficients: list[float]) -> Array:
-    """The sum of coefficients[i] x^i, by Horner's rule in the type of x."""
-    real = x.dtype.type
-    found = np.full_like(x, coefficients[-1])
-    for coefficient in coefficients[-2::-1]:
-        found = found * x + real(coefficient)
-    return found
+    """The sum of coefficients[i] x^i in the type of x, in pairs."""
+    terms = [np.full_like(x, coefficient) for coefficient in coefficients]
+    while len(terms) > 1:
+        pairs = [low + x * high for low, high in zip(terms[::2], terms[1::2], strict=False)]
+        terms, x = pairs + terms[len(pairs) * 2 :], x * x
+    return terms[0]
 
 
 def power(t: Array) -> Array:

@@ -159,7 +159,7 @@ def test_what_squeezes_to_less_than_the_least_goes_where_it_is_nearer(octaves: f
     # A few smaller values than the squeezed format reaches to, among many that it is fitted to.
     x = (3.0 * np.exp2(-np.linspace(0, octaves, 100_001))).astype(dtype)
     x[::10] = x[-1] * np.linspace(0.3, 1.5, 10_001)
-    x[5::10] = x[-1] * np.exp2(np.linspace(-octaves / 3, 0, 10_000))
+    x[5::10] = x[-1] * np.exp2(np.linspace(-octaves, 0, 10_000))
     found = written(checks.stream_of(x, S2FP8()), S2FP8())
     least = float(found.decoded[found.codes == 1][0])
     assert np.all(x[found.codes == 0] <= least / 2 * (1 + 1e-5))

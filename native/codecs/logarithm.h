@@ -32,13 +32,27 @@ ARRCOMP_INLINE F64 real_of_integer(U64 x) {
   return as_double(as_bits(rounder) + x) - rounder;
 }
 
-// coefficients[0] + x coefficients[1] + x^2 coefficients[2] ...
+// terms[0] + x terms[1] + x^2 terms[2] ... in pairs, then in pairs of pairs (G. Estrin, 1960): half as many operations
+// wait for each other as one after the other.
+template <class Real, int n>
+ARRCOMP_INLINE Real sum_of_powers(Real x, const Real (&terms)[n]) {
+  if constexpr (n == 1) {
+    return terms[0];
+  } else {
+    Real pairs[(n + 1) / 2];
+    ARRCOMP_UNROLL
+    for (int i = 0; i < n / 2; ++i) pairs[i] = terms[2 * i] + x * terms[2 * i + 1];
+    if constexpr (n % 2 == 1) pairs[n / 2] = terms[n - 1];
+    return sum_of_powers(x * x, pairs);
+  }
+}
+
 template <class Real, int n>
 ARRCOMP_INLINE Real polynomial(Real x, const float (&coefficients)[n]) {
-  Real sum = splat<Real>(coefficients[n - 1]);
+  Real terms[n];
   ARRCOMP_UNROLL
-  for (int i = n - 2; i >= 0; --i) sum = sum * x + splat<Real>(coefficients[i]);
-  return sum;
+  for (int i = 0; i < n; ++i) terms[i] = splat<Real>(coefficients[i]);
+  return sum_of_powers(x, terms);
 }
 
 // log2 x = whole + part, with an integer and at most about 1/2.

@@ -32,7 +32,7 @@ class S2fp8 {
   enum : int { half, largest, decode_values };
 
   ARRCOMP_METHOD S2fp8(const S2fp8Settings& settings, const Element& element, const uint8_t*)
-      : settings_(settings), element_(element), cast_(S2fp8Settings::spec) {}
+      : settings_(settings), element_(element), cast_(S2fp8Settings::spec()) {}
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.stochastic; }
 
@@ -87,7 +87,7 @@ class S2fp8 {
   }
 
   ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values]) const {
-    const Real y = squeezed(min(code & splat<U32>(0x7f), splat<U32>(S2fp8Settings::spec.first_special() - 1)));
+    const Real y = squeezed(min(code & splat<U32>(0x7f), splat<U32>(S2fp8Settings::spec().first_special() - 1)));
     // Half of the distance, so that its power is a normal number. NaN becomes the least.
     const Real distance = max(splat<Real>(least_power), distance_of(y) * decoded[half]);
     // All but 0 is at least 2^-16.

@@ -11,7 +11,7 @@ struct S2fp8Settings {
   bool stochastic;
 
   // What the squeezed numbers are stored as: e5m2.
-  static constexpr FloatSpec spec{5, 2, 15, Specials::ieee, true};
+  ARRCOMP_SHARED static constexpr FloatSpec spec() { return {5, 2, 15, Specials::ieee, true}; }
 
   static bool read(std::span<const double> p, S2fp8Settings& s) {
     if (p.size() != 2 || !(p[0] == 0 || is_integer(p[0], 16, 0x1p40)) || !is_flag(p[1])) return false;
@@ -23,7 +23,7 @@ struct S2fp8Settings {
 
   // Of a bucket, alpha and its largest magnitude.
   BucketLayout layout(const Element& element) const {
-    return {bucket_size, 2 * number_bytes(element), 0, spec.code_bits(), false};
+    return {bucket_size, 2 * number_bytes(element), 0, spec().code_bits(), false};
   }
 };
 
