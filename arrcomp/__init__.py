@@ -10,7 +10,7 @@ True
 """
 
 from . import machine
-from .codecs import QSGD, BaseDelta, Codebook, Codec, ErrorBounded, Lossless, codec_from_config, codecs
+from .codecs import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded, Lossless, codec_from_config, codecs
 from .compress import compress, decompress, max_compressed_size
 from .compressed import Compressed, from_bytes
 from .errors import (
@@ -26,6 +26,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "QSGD",
+    "S2FP8",
     "ArrcompError",
     "BaseDelta",
     "Codebook",

@@ -37,6 +37,9 @@ def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
         arrcomp.QSGD(bits=4, rounding="stochastic"),
         arrcomp.Codebook.nf4(),
         arrcomp.Codebook.dynamic8(),
+        arrcomp.S2FP8(),
+        arrcomp.S2FP8(bucket_size=512),
+        arrcomp.S2FP8(rounding="stochastic"),
     ):
         room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
 

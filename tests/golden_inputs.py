@@ -148,6 +148,15 @@ GOLDEN: dict[str, Golden] = {
         lambda: smooth_integers(60 * 71).astype(np.float64).reshape(60, 71) * 2.0**-18,
         arrcomp.QSGD(bits=8, bucket_size=17, norm="l2"),
     ),
+    "s2fp8_float32_weights": Golden(lambda: weights(9000, 20), arrcomp.S2FP8()),
+    "s2fp8_float32_specials": Golden(_specials, arrcomp.S2FP8(bucket_size=100)),
+    "s2fp8_float64_gradients": Golden(
+        lambda: _sparse(5000, 21, 3).astype(np.float64) * 2.0**-900,
+        arrcomp.S2FP8(bucket_size=1000, rounding="stochastic"),
+    ),
+    "s2fp8_bfloat16_gradients": Golden(
+        lambda: (_sparse(4500, 22, 10) * np.float32(2.0**-120)).astype(ml_dtypes.bfloat16), arrcomp.S2FP8()
+    ),
 }
 
 

@@ -20,7 +20,8 @@ from reference_base_delta import LineChunk, read_line_group
 from reference_buckets import read_buckets
 from reference_codebook import read_codebook
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
-from reference_stream import BUCKETS, CODEBOOK, LINES, Cursor, Element, read_header
+from reference_s2fp8 import read_squeezed
+from reference_stream import BUCKETS, CODEBOOK, LINES, SQUEEZED, Cursor, Element, read_header
 
 Array = NDArray[Any]
 
@@ -302,6 +303,9 @@ def read_stream(data: bytes) -> Array:
         return read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
     read = read_line_payload if stream.codec == LINES else read_payload
     chunks = read(stream.payload, stream.elements, element)
+    if stream.codec == SQUEEZED:
+        return read_squeezed(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
+    chunks = read_payload(stream.payload, stream.elements, element)
     bits = np.concatenate([np.zeros(0, element.unsigned), *(bits for _, bits in chunks)])
     return bits.view(element.dtype).reshape(stream.shape)
 

@@ -28,6 +28,8 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.Codebook.dynamic8(),
     arrcomp.Codebook([-0.05, 0.0, 0.02, 0.1], [-0.1, -0.02, 0.0, 0.05, 0.2], scaling=None, bucket_size=100),
     arrcomp.Codebook([0.0], [-0.5, 0.5], scaling="tensor"),
+    arrcomp.S2FP8(),
+    arrcomp.S2FP8(bucket_size=100, rounding="stochastic"),
 ]
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")

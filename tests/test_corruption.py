@@ -15,6 +15,7 @@ import checks
 import reference_reader
 from arrcomp import (
     QSGD,
+    S2FP8,
     BaseDelta,
     Codebook,
     CorruptStreamError,
@@ -95,6 +96,8 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "codebook": lambda: checks.stream_of(_weights(700), Codebook([-0.01, 0.01], [-0.02, 0.0, 0.02], bucket_size=100)),
     "codebook, scaled": lambda: checks.stream_of(_weights(300).astype(np.float16), Codebook.nf4()),
     "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
+    "squeezed": lambda: checks.stream_of(_specials(), S2FP8(bucket_size=100)),
+    "squeezed, one bucket": lambda: checks.stream_of(_weights(300).astype(np.float16), S2FP8()),
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import BaseDelta, ErrorBounded, Lossless
+from arrcomp import S2FP8, BaseDelta, ErrorBounded, Lossless
 from checks import Array
 
 COUNT = 2**31 + 4096 * 5 + 77
@@ -60,3 +60,15 @@ def test_more_than_2_31_elements_in_lines(device: checks.Host) -> None:
     compressed = arrcomp.compress(device.put(array), BaseDelta())
     assert compressed.nbytes < 0.6 * COUNT
     assert_same(device.get(arrcomp.decompress(compressed)), array)
+
+
+def test_more_than_2_31_elements_squeezed(device: checks.Host) -> None:
+    block = np.where(np.random.default_rng(2).integers(0, 3, BLOCK, dtype=np.int8) == 0, 1, 0.5).astype(np.float16)
+    array = np.empty(COUNT, np.float16)
+    for start in range(0, COUNT, BLOCK):
+        array[start : start + BLOCK] = block[: COUNT - start]
+    decoded = device.get(arrcomp.decompress(arrcomp.compress(device.put(array), S2FP8())))
+    assert decoded.shape == array.shape
+    for start in range(0, COUNT, BLOCK):
+        part = slice(start, start + BLOCK)
+        assert np.allclose(decoded[part], array[part], rtol=0.01), f"differs after element {start}"

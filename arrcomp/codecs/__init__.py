@@ -7,9 +7,11 @@ from .error_bounded import ErrorBounded
 from .lossless import Lossless
 from .qsgd import QSGD
 from .registry import codec_from_config, codec_from_id, codecs
+from .s2fp8 import S2FP8
 
 __all__ = [
     "QSGD",
+    "S2FP8",
     "BaseDelta",
     "Codebook",
     "Codec",

@@ -3,3 +3,4 @@
 #include "codecs/bucket_chunks.h"
 #include "codecs/codebook.h"
 #include "codecs/qsgd.h"
+#include "codecs/s2fp8.h"

@@ -20,13 +20,15 @@ ARRCOMP_SHARED double power_of_two(int e) {
 
 struct BucketStatistics {
   double low, high;
-  double squares;  // sum of (x / 2^exponent)^2
-  int exponent;    // 2^exponent is above every |x|
-  bool finite;     // all values are
+  double squares;     // sum of (x / 2^exponent)^2
+  double logarithms;  // sum of log2 |x| of the values that are not 0
+  uint64_t nonzeros;  // their number, with the sum of logarithms
+  int exponent;       // 2^exponent is above every |x|
+  bool finite;        // all values are
 
   ARRCOMP_SHARED static BucketStatistics none() {
     constexpr double most = 0x1.fffffffffffffp1023;
-    return {most, -most, 0, -1100, true};
+    return {most, -most, 0, 0, 0, -1100, true};
   }
 
   ARRCOMP_SHARED double largest_magnitude() const { return high < -low ? -low : high; }
@@ -39,6 +41,8 @@ struct BucketStatistics {
     const double a = power_of_two(2 * (exponent - larger)), b = power_of_two(2 * (next.exponent - larger));
     squares = squares * a + next.squares * b;
     exponent = larger;
+    logarithms += next.logarithms;
+    nonzeros += next.nonzeros;
   }
 
   ARRCOMP_SHARED double l2_norm() const {

@@ -7,7 +7,7 @@ namespace arrcomp {
 
 // What a codec asks for of a bucket's values beside whether all are finite: the smallest and the largest, with these
 // added; or with `largest_magnitude` that alone, of the finite ones.
-enum Moments : int { no_moments = 0, sum_of_squares = 1, largest_magnitude = 1 << 8 };
+enum Moments : int { no_moments = 0, sum_of_squares = 1, sum_of_logarithms = 2, largest_magnitude = 1 << 8 };
 
 // What a codec's settings say of its payloads.
 struct BucketLayout {

@@ -7,16 +7,17 @@
 #include "stream/base_delta.h"
 #include "stream/codebook.h"
 #include "stream/qsgd.h"
+#include "stream/s2fp8.h"
 #include "stream/settings.h"
 
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, base_delta = 7, codebook = 8 };
+enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, s2fp8 = 6, base_delta = 7, codebook = 8 };
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings>;
+using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings, S2fp8Settings>;
 
 struct Codec {
   CodecId id;
@@ -34,10 +35,8 @@ struct Seed {
 // codec.
 inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
   const auto read = [&]<class S>(bool (*reader)(std::span<const double>, S&)) {
-    S settings{};
-    const bool ok = reader(parameters, settings);
-    codec = {static_cast<CodecId>(id), settings};
-    return ok;
+    codec.id = static_cast<CodecId>(id);
+    return reader(parameters, codec.settings.emplace<S>());
   };
   switch (static_cast<CodecId>(id)) {
     case CodecId::lossless: return read(Settings::read_lossless);
@@ -45,6 +44,7 @@ inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
     case CodecId::qsgd: return read(QsgdSettings::read);
     case CodecId::base_delta: return read(BaseDeltaSettings::read);
     case CodecId::codebook: return read(CodebookSettings::read);
+    case CodecId::s2fp8: return read(S2fp8Settings::read);
   }
   return false;
 }

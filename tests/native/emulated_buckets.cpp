@@ -335,6 +335,7 @@ NamedCodec named(const CodebookSettings& s) {
 }
 
 // Levels in any order, and borders closer together near 0.
+
 CodebookSettings codebook(Scaling scaling, uint64_t bucket_size, int levels) {
   std::vector<double> parameters{static_cast<double>(scaling), static_cast<double>(bucket_size)};
   for (int i = 1; i < levels; ++i) {
@@ -366,11 +367,22 @@ void add_codebooks(std::vector<NamedCodec>& codecs) {
     }
 }
 
+NamedCodec named(const S2fp8Settings& s) {
+  const std::string rounding = s.stochastic ? "S2FP8 stochastic, buckets of " : "S2FP8, buckets of ";
+  return {rounding + std::to_string(s.bucket_size), {CodecId::s2fp8, s}};
+}
+
+void add_s2fp8(std::vector<NamedCodec>& codecs) {
+  for (const uint64_t size : {0, 16, 100, 4096, 5000})
+    for (const bool stochastic : {false, true}) codecs.push_back(named(S2fp8Settings{size, stochastic}));
+}
+
 // All that are looked at.
 std::vector<NamedCodec> all_codecs() {
   std::vector<NamedCodec> codecs;
   add_qsgd(codecs);
   add_codebooks(codecs);
+  add_s2fp8(codecs);
   return codecs;
 }
 
