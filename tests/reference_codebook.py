@@ -59,7 +59,9 @@ def tables_of(configuration: Mapping[str, Any]) -> Tables:
         if found.table not in ("nf4", "dynamic8") or {"borders", "levels"} & set(parameters):
             raise ValueError(f"parameters {sorted(parameters)}, table {found.table}")
         levels = np.array(NF4 if found.table == "nf4" else dynamic8()).astype(np.float32)
-        borders = ((levels[1:].astype(np.float64) + levels[:-1]) / 2).astype(np.float32)
+        middles = (levels[1:].astype(np.float64) + levels[:-1]) / 2
+        borders = middles.astype(np.float32)
+        borders[borders > middles] = np.nextafter(borders, np.float32(-np.inf))[borders > middles]
     else:
         borders, levels = _floats(found.borders), _floats(found.levels)
     allowed = (

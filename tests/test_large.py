@@ -9,7 +9,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import S2FP8, BaseDelta, ErrorBounded, Lossless
+from arrcomp import S2FP8, BaseDelta, Codebook, ErrorBounded, Lossless
 from checks import Array
 
 COUNT = 2**31 + 4096 * 5 + 77
@@ -72,3 +72,13 @@ def test_more_than_2_31_elements_squeezed(device: checks.Host) -> None:
     for start in range(0, COUNT, BLOCK):
         part = slice(start, start + BLOCK)
         assert np.allclose(decoded[part], array[part], rtol=0.01), f"differs after element {start}"
+
+
+@pytest.mark.slow
+def test_more_than_2_31_elements_of_a_codebook(device: checks.Host) -> None:
+    block = np.random.default_rng(3).integers(0, 16, BLOCK, dtype=np.int8).astype(np.float16)
+    array = repeated(block)
+    codec = Codebook(np.arange(40).tolist(), np.arange(41).tolist(), bucket_size=4096)
+    compressed = arrcomp.compress(device.put(array), codec)
+    assert compressed.nbytes < 0.76 * COUNT
+    assert_same(device.get(arrcomp.decompress(compressed)), array)

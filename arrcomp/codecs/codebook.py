@@ -156,8 +156,9 @@ class Codebook(Codec):
         points, w = codebook_fit.support_of(unit, w, _MOST_SUPPORT)
         cuts = codebook_fit.cuts_of_sorted(points, w, min(levels, points.size))
         means = sorted({shortest(mean) for mean in codebook_fit.means_of_runs(points, w, cuts)})
-        borders = midpoints(tuple(means))
-        return cls(borders, means, scaling=scaling, bucket_size=bucket_size)
+        if len(means) < 2:
+            raise ValueError("samples are all equal in float32; different ones are allowed")
+        return cls(midpoints(tuple(means)), means, scaling=scaling, bucket_size=bucket_size)
 
     @classmethod
     def fit_function(

@@ -1,5 +1,7 @@
 """Published codebooks, by name. FORMAT.md, section 5.6, has the same definitions."""
 
+from typing import Any
+
 import numpy as np
 
 # T. Dettmers et al., "QLoRA", arXiv:2305.14314, appendix E: means of neighbouring quantiles of the normal distribution,
@@ -25,15 +27,22 @@ def _dynamic8() -> tuple[float, ...]:
     return (*(-size for size in reversed(sizes)), 0.0, *sizes, 1.0)
 
 
-def shortest(number: float) -> float:
+def shortest(number: Any) -> float:
     """The number with the fewest decimal digits that is the same one in float32."""
     return float(str(np.float32(number)))
 
 
 def midpoints(levels: tuple[float, ...]) -> tuple[float, ...]:
-    """The borders between ascending levels where each value gets the nearest one, as float32 numbers."""
+    """The borders between ascending levels with which each float32 value gets the nearest one.
+
+    They are rounded down to float32: no such value lies between a border and the midpoint that it stands for, and
+    borders differ as levels do.
+    """
     wide = np.array(levels, np.float32).astype(np.float64)
-    return tuple(map(shortest, (wide[1:] + wide[:-1]) / 2))
+    middles = (wide[1:] + wide[:-1]) / 2
+    rounded = middles.astype(np.float32)
+    borders = np.where(rounded > middles, np.nextafter(rounded, np.float32(-np.inf)), rounded)
+    return tuple(map(shortest, borders))
 
 
 def _table(levels: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
