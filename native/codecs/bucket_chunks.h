@@ -41,7 +41,7 @@ class BucketRows {
 // Memory that encoding a chunk needs, one for each thread or warp.
 template <class Coder>
 struct BucketMemory {
-  typename Coder::Scalar scales[most_buckets_in_chunk][Coder::encode_values];
+  typename Coder::Scalar scales[Coder::encode_values][most_buckets_in_chunk];
 };
 
 // Of the payload of an array: where its parts are and what it is made with.
@@ -71,6 +71,7 @@ class BucketChunk {
   using Real = typename T::Real;
   using Scalar = typename Real::scalar;
   using Numbers = typename Coder::Numbers;
+  static constexpr bool takes_magnitudes = requires(const Coder& coder, Real largest) { coder.numbers_of(largest); };
 
  public:
   ARRCOMP_METHOD BucketChunk(const BucketContext<Coder>& context, uint64_t chunk, const uint8_t* payload)
@@ -121,14 +122,71 @@ class BucketChunk {
   // What encoding takes of each bucket; whether all of them are simple.
   ARRCOMP_METHOD bool prepare(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
     sync();
+    if constexpr (takes_magnitudes) {
+      if (plan_.bucket_bytes > 0 && plan_.bucket_size <= piece_size) return prepare_rows(source, payload, memory);
+    }
     bool simple = true;
     for (int b = 0; b < buckets_; ++b) {
       Scalar scale[Coder::encode_values];
       simple = coder_.scale_of(numbers_of(source, payload, seed, bucket_ + static_cast<uint64_t>(b)), scale) && simple;
-      if (leader()) memcpy(memory.scales[b], scale, sizeof scale);
+      if (leader())
+        for (int i = 0; i < Coder::encode_values; ++i) memory.scales[i][b] = scale[i];
     }
     sync();
     return simple;
+  }
+
+  // The same where all follows from the largest magnitudes: with a lane for each bucket.
+  ARRCOMP_METHOD bool prepare_rows(const void* source, uint8_t* payload, BucketMemory<Coder>& memory) const {
+    find_magnitudes(source, memory.scales[0]);
+    sync();
+    // A bucket that began in the chunk before is that chunk's to store.
+    const int earlier = bucket_ * plan_.bucket_size < first_ ? 1 : 0;
+    bool simple = earlier == 0 || prepare_row(0, 1, nullptr, memory);
+    for (int b = earlier; b < buckets_; b += lanes_per_row) {
+      const int n = buckets_ - b < lanes_per_row ? buckets_ - b : lanes_per_row;
+      uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
+      simple = prepare_row(b, n, at, memory) && simple;
+    }
+    sync();
+    return simple;
+  }
+
+  // Of the n buckets from b on, whose numbers are stored at `at` if it is not null.
+  ARRCOMP_METHOD bool prepare_row(int b, int n, uint8_t* at, BucketMemory<Coder>& memory) const {
+    const Scalar* const magnitudes = memory.scales[0] + b;
+    Real scale[Coder::encode_values];
+    const auto numbers = coder_.numbers_of(n == lanes_per_row ? load(magnitudes) : load_first(magnitudes, n));
+    if (at != nullptr) coder_.store(at, numbers, n);
+    const bool simple = coder_.scale_of(numbers, scale);
+    for (int i = 0; i < Coder::encode_values; ++i) store_row(memory.scales[i] + b, scale[i], n);
+    return simple;
+  }
+
+  // Of each bucket.
+  ARRCOMP_METHOD void find_magnitudes(const void* source, Scalar* magnitudes) const {
+    const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
+    if (plan_.bucket_size * halves == lanes_per_row) {
+      for (int r = 0; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
+      return;
+    }
+    for (int b = 0; b < buckets_; ++b) {
+      const uint64_t begin = (bucket_ + static_cast<uint64_t>(b)) * plan_.bucket_size, left = plan_.quantized - begin;
+      const auto found = magnitude_of<T>(source, begin, left < plan_.bucket_size ? left : plan_.bucket_size);
+      if (leader()) magnitudes[b] = found;
+    }
+  }
+
+  // Of the one or two buckets in a row.
+  ARRCOMP_METHOD void find_magnitudes_in(const void* source, int row, int buckets, Scalar* magnitudes) const {
+    const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
+    const Real x = abs(T::widen(load_elements<T>(source, first_ + place, lanes_of(row))));
+    const Mask second = mask(0xffff0000u);
+    const Scalar found = number_from(as_bits(buckets == 2 ? select(second, splat<Real>(0), x) : x));
+    const Scalar next = buckets == 2 ? number_from(as_bits(select(second, x, splat<Real>(0)))) : Scalar(0);
+    if (!leader()) return;
+    magnitudes[0] = found;
+    if (buckets == 2) magnitudes[1] = next;
   }
 
   template <class Random>
@@ -141,7 +199,7 @@ class BucketChunk {
     for (int line = 0; line < lanes_per_row * T::width / 8; line += 64) prefetch(ahead + line);
     Real scale[Coder::encode_values];
     buckets.row(place, scale, [&](int bucket, Scalar(&values)[Coder::encode_values]) ARRCOMP_LAMBDA {
-      memcpy(values, memory.scales[bucket], sizeof values);
+      for (int i = 0; i < Coder::encode_values; ++i) values[i] = memory.scales[i][bucket];
     });
     const U32 code = coder_.encode(load_elements<T>(source, first_ + place, n), scale, simple, random);
     writer.put(n == lanes_per_row ? code : select(mask(low_mask(n)), code, splat<U32>(0)),

@@ -1,5 +1,8 @@
 // Statistics of a bucket's values on lanes. Sums are of integers: their order does not show.
 #pragma once
+#include <cstring>
+#include <type_traits>
+
 #include "codecs/packing.h"
 #include "codecs/transform.h"
 #include "codecs/value_range.h"
@@ -19,10 +22,56 @@ ARRCOMP_INLINE double fixed_point_sum(F64 x) {
   return static_cast<double>(sum_all(fixed)) * 0x1p-40;
 }
 
+// The largest magnitude of lanes as the bits of a number: a NaN is larger than infinity, and that than numbers.
+template <class Word>
+ARRCOMP_INLINE auto number_from(Word largest_bits) {
+  using Scalar = std::conditional_t<sizeof(typename Word::scalar) == 8, double, float>;
+  const auto bits = max_all(largest_bits);
+  Scalar number;
+  memcpy(&number, &bits, sizeof number);
+  return number;
+}
+
+// The largest magnitude of the elements [first, first + count): infinity or NaN where one of them is not finite.
+template <class T>
+ARRCOMP_METHOD typename T::Real::scalar magnitude_of(const void* array, uint64_t first, uint64_t count) {
+  decltype(as_bits(typename T::Real{})) largest = as_bits(splat<typename T::Real>(0));
+  for (uint64_t i = 0; i < count; i += lanes_per_row) {
+    const int n = count - i < lanes_per_row ? static_cast<int>(count - i) : lanes_per_row;
+    largest = max(largest, as_bits(abs(T::widen(load_elements<T>(array, first + i, n)))));
+  }
+  return number_from(largest);
+}
+
+// The same of the finite ones alone.
+template <class T>
+ARRCOMP_PART typename T::Real::scalar finite_magnitude_of(const void* array, uint64_t first, uint64_t count) {
+  using Real = typename T::Real;
+  decltype(as_bits(Real{})) largest = as_bits(splat<Real>(0));
+  for (uint64_t i = 0; i < count; i += lanes_per_row) {
+    const int n = count - i < lanes_per_row ? static_cast<int>(count - i) : lanes_per_row;
+    const Real x = abs(T::widen(load_elements<T>(array, first + i, n)));
+    largest = max(largest, as_bits(select(le(x, largest_number(Real{})), x, splat<Real>(0))));
+  }
+  return number_from(largest);
+}
+
+template <class T>
+ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const void* array, uint64_t first, uint64_t count) {
+  BucketStatistics s = BucketStatistics::none();
+  auto largest = magnitude_of<T>(array, first, count);
+  s.finite = static_cast<double>(largest) <= 0x1.fffffffffffffp1023;
+  if (!s.finite) largest = finite_magnitude_of<T>(array, first, count);
+  s.high = static_cast<double>(largest);
+  s.low = -s.high;
+  return s;
+}
+
 // Of the elements [first, first + count), at least one and at most a piece.
 template <class T>
 ARRCOMP_PART BucketStatistics statistics_of(Element element, const void* array, uint64_t first, uint64_t count,
                                             Moments moments) {
+  if (moments == largest_magnitude) return magnitude_statistics_of<T>(array, first, count);
   using Real = typename T::Real;
   using Word = typename T::Word;
   using Scalar = typename Real::scalar;

@@ -86,14 +86,19 @@ ARRCOMP_INLINE typename T::Word load_elements(const void* array, uint64_t first,
   return n == lanes_per_row ? load(p) : load_first(p, n);
 }
 
+// The first n lanes of a row.
+template <class Stored, class Row>
+ARRCOMP_INLINE void store_row(Stored* p, Row row, int n) {
+  if (n == lanes_per_row) {
+    store(p, row);
+  } else {
+    store_first(p, row, n);
+  }
+}
+
 template <class T>
 ARRCOMP_INLINE void store_elements(void* array, uint64_t first, int n, typename T::Word bits) {
-  auto* p = const_cast<typename T::storage*>(element_pointer<T>(array, first));
-  if (n == lanes_per_row) {
-    store(p, bits);
-  } else {
-    store_first(p, bits, n);
-  }
+  store_row(const_cast<typename T::storage*>(element_pointer<T>(array, first)), bits, n);
 }
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

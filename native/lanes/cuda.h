@@ -166,6 +166,8 @@ ARRCOMP_INLINE U64 join(U32 lo, U32 hi) { return {(uint64_t)hi.v << 32 | lo.v}; 
 ARRCOMP_INLINE F32 operator+(F32 x, F32 y) { return {__fadd_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F32 operator-(F32 x, F32 y) { return {__fsub_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { return {__fmul_rn(x.v, y.v)}; }
+ARRCOMP_INLINE F32 operator/(F32 x, F32 y) { return {__fdiv_rn(x.v, y.v)}; }
+ARRCOMP_INLINE F64 operator/(F64 x, F64 y) { return {__ddiv_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F64 operator+(F64 x, F64 y) { return {__dadd_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F64 operator-(F64 x, F64 y) { return {__dsub_rn(x.v, y.v)}; }
 ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { return {__dmul_rn(x.v, y.v)}; }

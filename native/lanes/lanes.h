@@ -45,7 +45,7 @@
 //               take(const uint16_t* p, U32& x, m)     moves p down by count(m); from there on the lanes of m,
 //                                      ascending, take a word w each: x = (x << 16) | w; returns the new p (reads up
 //                                      to 32 words from the new p on)
-//   F32, F64    + - *  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
+//   F32, F64    + - * /  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
 //               min(x, y) = y < x ? y : x     max(x, y) = x < y ? y : x
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
 //   F32         to_int(f) -> U32       nearest even int32; unspecified (but no trap) outside of int32

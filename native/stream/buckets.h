@@ -5,9 +5,9 @@
 
 namespace arrcomp {
 
-// What a codec asks for of a bucket's values beside the smallest and the largest and whether all are finite: a sum of
-// these.
-enum Moments : int { no_moments = 0, sum_of_squares = 1 };
+// What a codec asks for of a bucket's values beside whether all are finite: the smallest and the largest, with these
+// added; or with `largest_magnitude` that alone, of the finite ones.
+enum Moments : int { no_moments = 0, sum_of_squares = 1, largest_magnitude = 1 << 8 };
 
 // What a codec's settings say of its payloads.
 struct BucketLayout {

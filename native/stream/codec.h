@@ -4,17 +4,18 @@
 #include <variant>
 #include <vector>
 
+#include "stream/float_format.h"
 #include "stream/qsgd.h"
 #include "stream/settings.h"
 
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3 };
+enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, float_format = 5 };
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings>;
+using AnySettings = std::variant<Settings, QsgdSettings, FloatFormatSettings>;
 
 struct Codec {
   CodecId id;
@@ -41,13 +42,18 @@ inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
     case CodecId::lossless: return read(Settings::read_lossless);
     case CodecId::error_bounded: return read(Settings::read_bounded);
     case CodecId::qsgd: return read(QsgdSettings::read);
+    case CodecId::float_format: return read(FloatFormatSettings::read);
   }
   return false;
 }
 
 // Whether the codec takes elements of this type.
-constexpr bool takes(const Codec& codec, const Element& element) {
-  return codec.id == CodecId::lossless || element.is_quantizable;
+inline bool takes(const Codec& codec, const Element& element) {
+  const auto visitor = [&](const auto& settings) {
+    if constexpr (requires { settings.takes(element); }) return settings.takes(element);
+    return codec.id == CodecId::lossless || element.is_quantizable;
+  };
+  return std::visit(visitor, codec.settings);
 }
 
 // How the codec lays out buckets. False for codecs of groups.
