@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd"}
-BUCKETS = 3
+CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd", 5: "float-format"}
 
 
 class Element(NamedTuple):

@@ -6,17 +6,18 @@ from typing import Any
 from ..errors import UnknownCodecError
 from .base import Codec
 from .error_bounded import ErrorBounded
+from .float_format import FloatFormat
 from .lossless import Lossless
 from .qsgd import QSGD
 
-_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD)
+_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, FloatFormat)
 
 
 def codecs() -> dict[str, type[Codec]]:
     """All codecs by name.
 
     >>> list(codecs())
-    ['lossless', 'error-bounded', 'qsgd']
+    ['lossless', 'error-bounded', 'qsgd', 'float-format']
     """
     return {codec.name: codec for codec in _CODECS}
 
