@@ -34,6 +34,9 @@ def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
         arrcomp.QSGD(bits=4, bucket_size=100),
         arrcomp.QSGD(bits=8, rounding="stochastic"),
         arrcomp.QSGD(bits=4, rounding="stochastic"),
+        *(arrcomp.FloatFormat(name) for name in ("bf16", "fp8_e4m3", "mxfp8", "mxfp4", "nvfp4")),
+        arrcomp.FloatFormat("fp8_e4m3", scaling="bucket"),
+        arrcomp.FloatFormat("mxfp4", rounding="stochastic"),
     ):
         room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
 

@@ -117,6 +117,14 @@ GOLDEN: dict[str, Golden] = {
         lambda: smooth_integers(60 * 71).astype(np.float64).reshape(60, 71) * 2.0**-18,
         arrcomp.QSGD(bits=8, bucket_size=17, norm="l2"),
     ),
+    "float_format_float32_specials": Golden(_specials, arrcomp.FloatFormat("fp8_e4m3", overflow="infinity")),
+    "float_format_float32_mxfp8": Golden(_specials, arrcomp.FloatFormat("mxfp8", rounding="stochastic")),
+    "float_format_float64_tensor": Golden(
+        lambda: smooth_integers(4300).astype(np.float64) - 1e5, arrcomp.FloatFormat("e4m6", scaling="tensor")
+    ),
+    "float_format_bfloat16_nvfp4": Golden(
+        lambda: weights(9000, 20).astype(ml_dtypes.bfloat16), arrcomp.FloatFormat("nvfp4")
+    ),
 }
 
 

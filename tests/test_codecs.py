@@ -15,15 +15,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import arrcomp
-from arrcomp import QSGD, ErrorBounded, Lossless, UnknownCodecError
+from arrcomp import QSGD, ErrorBounded, FloatFormat, Lossless, UnknownCodecError
 
 BOUNDS = ("abs", "rel", "pointwise")
 EXAMPLES = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
+EXAMPLES.append(FloatFormat("e3m4", scaling="bucket", bucket_size=100, rounding="stochastic"))
+EXAMPLES.append(FloatFormat("mxfp6", scale_rule="ceil"))
+EXAMPLES.append(FloatFormat("fp16", overflow="infinity"))
 EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True))
 
 
 def test_the_registry_lists_every_codec_once() -> None:
-    assert arrcomp.codecs() == {"lossless": Lossless, "error-bounded": ErrorBounded, "qsgd": QSGD}
+    assert list(arrcomp.codecs().values()) == [Lossless, ErrorBounded, QSGD, FloatFormat]
+    assert all(kind.name == name for name, kind in arrcomp.codecs().items())
     assert len({kind.id for kind in arrcomp.codecs().values()}) == len(arrcomp.codecs())
 
 
@@ -39,7 +43,7 @@ def test_codecs_are_values(codec: arrcomp.Codec) -> None:
     assert twin == codec
     assert hash(twin) == hash(codec)
     assert pickle.loads(pickle.dumps(codec)) == codec  # noqa: S301
-    assert eval(repr(codec), {"ErrorBounded": ErrorBounded, "Lossless": Lossless, "QSGD": QSGD}) == codec  # noqa: S307
+    assert eval(repr(codec), vars(arrcomp)) == codec  # noqa: S307
     with pytest.raises(dataclasses.FrozenInstanceError):
         codec.speed = "fast"  # type: ignore[attr-defined]
 
@@ -113,6 +117,8 @@ def test_bounds_are_given_by_name() -> None:
         ({"codec": "lossless", "abs": 1}, ValueError, "abs: codec lossless has no such parameter; allowed are speed"),
         ({"codec": "error-bounded", "abs": "x"}, TypeError, "abs='x'"),
         ({"codec": "qsgd", "bits": 9}, ValueError, "^bits=9: 1 to 8 is allowed"),
+        ({"codec": "float-format", "format": "fp7"}, ValueError, "^format='fp7'"),
+        ({"codec": "float-format"}, TypeError, "format"),
         ({"codec": "qsgd", "seed": 1}, ValueError, "seed: codec qsgd has no such parameter; allowed are bits"),
         ({"codec": "error-bounded", "abs": 1, "id": 1}, ValueError, "id: codec error-bounded has no such parameter"),
         ([("codec", "lossless")], TypeError, "config is a list"),
@@ -131,7 +137,7 @@ def test_a_codec_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "bool", "uint8", "float8_e4m3fn", "int4"])
-@pytest.mark.parametrize("codec", [ErrorBounded(abs=1), QSGD()], ids=repr)
+@pytest.mark.parametrize("codec", [ErrorBounded(abs=1), QSGD(), FloatFormat("bf16")], ids=repr)
 def test_codecs_for_floats_name_the_dtypes_they_take(codec: arrcomp.Codec, dtype: str) -> None:
     import ml_dtypes
 
@@ -142,7 +148,7 @@ def test_codecs_for_floats_name_the_dtypes_they_take(codec: arrcomp.Codec, dtype
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_complex_arrays_are_for_lossless_alone(dtype: Any) -> None:
-    for codec in (ErrorBounded(abs=1), QSGD()):
+    for codec in (ErrorBounded(abs=1), QSGD(), FloatFormat("bf16")):
         with pytest.raises(TypeError, match="real and imaginary parts"):
             arrcomp.compress(np.zeros(3, dtype), codec)
     arrcomp.compress(np.zeros(3, dtype))

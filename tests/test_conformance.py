@@ -20,6 +20,13 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.QSGD(bits=8, bucket_size=100, norm="l2"),
     arrcomp.QSGD(bits=3, norm="linf", rounding="stochastic", skip_incomplete=True),
     arrcomp.QSGD(bits=1, bucket_size=5000, rounding="stochastic"),
+    arrcomp.FloatFormat("fp8_e4m3"),
+    arrcomp.FloatFormat("e4m6", rounding="stochastic", overflow="infinity"),
+    arrcomp.FloatFormat("fp8_e5m2", scaling="tensor"),
+    arrcomp.FloatFormat("fp6_e2m3", scaling="bucket", bucket_size=100),
+    arrcomp.FloatFormat("mxfp8"),
+    arrcomp.FloatFormat("mxint8", scale_rule="ceil", rounding="stochastic"),
+    arrcomp.FloatFormat("nvfp4"),
 ]
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")

@@ -13,7 +13,15 @@ import pytest
 import arrcomp
 import checks
 import reference_reader
-from arrcomp import QSGD, CorruptStreamError, ErrorBounded, FormatVersionError, Lossless, UnknownCodecError
+from arrcomp import (
+    QSGD,
+    CorruptStreamError,
+    ErrorBounded,
+    FloatFormat,
+    FormatVersionError,
+    Lossless,
+    UnknownCodecError,
+)
 from checks import Array
 
 SHAPE_OFFSET = 24
@@ -65,6 +73,11 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "buckets, norm, tail": lambda: checks.stream_of(_buckets_and_tail(), QSGD(bits=3, norm="l2", skip_incomplete=True)),
     "buckets, float16": lambda: checks.stream_of(_weights(300).astype(np.float16), QSGD(bits=8, bucket_size=16)),
     "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
+    "small floats": lambda: checks.stream_of(_weights(100), FloatFormat("fp8_e4m3")),
+    "small floats, scaled": lambda: checks.stream_of(_weights(100), FloatFormat("fp8_e5m2", scaling="bucket")),
+    "small floats, blocks": lambda: checks.stream_of(_weights(300).astype(np.float16), FloatFormat("mxfp4")),
+    "small floats, two levels": lambda: checks.stream_of(_weights(100), FloatFormat("nvfp4")),
+    "small floats, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), FloatFormat("nvfp4")),
 }
 
 
@@ -356,6 +369,38 @@ def reconfigured(stream: bytes, text: bytes) -> bytes:
 )
 def test_other_settings_of_buckets_are_refused(parameters: dict[str, Any]) -> None:
     stream = reconfigured(SMALL["buckets"](), json.dumps({"codec": "qsgd"} | parameters).encode())
+    assert_refused(stream)
+    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
+        reference_reader.read_stream(stream)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"codec": "qsgd"},
+        {},
+        {"format": None},
+        {"format": 8},
+        {"format": "fp7"},
+        {"format": "e5m3"},
+        {"format": "mxfp8"},
+        {"format": "fp4_e2m1"},
+        {"format": "fp8_e5m2", "scaling": "tensor"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 99},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 15},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 2**64},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": "512"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "overflow": "infinity"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "scale_rule": "floor"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "rounding": 1},
+        {"format": "fp8_e5m2", "scaling": "bucket", "seed": 1},
+        {"format": "fp8_e5m2"},
+    ],
+    ids=str,
+)
+def test_other_settings_of_small_floats_are_refused(parameters: dict[str, Any]) -> None:
+    small = SMALL["small floats, scaled"]()
+    stream = reconfigured(small, json.dumps({"codec": "float-format"} | parameters).encode())
     assert_refused(stream)
     with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
         reference_reader.read_stream(stream)

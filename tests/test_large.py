@@ -9,7 +9,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import ErrorBounded, Lossless
+from arrcomp import ErrorBounded, FloatFormat, Lossless
 from checks import Array
 
 COUNT = 2**31 + 4096 * 5 + 77
@@ -50,4 +50,18 @@ def test_more_than_2_31_elements_within_a_bound(device: checks.Host) -> None:
     block = (np.random.default_rng(1).integers(-8, 9, BLOCK, dtype=np.int8)).astype(np.float16)
     array = repeated(block)
     compressed = arrcomp.compress(device.put(array), ErrorBounded(abs=0.25))
+    assert_same(device.get(arrcomp.decompress(compressed)), array)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("codec", [FloatFormat("fp8_e5m2"), FloatFormat("nvfp4")], ids=repr)
+def test_more_than_2_31_elements_as_small_floats(codec: FloatFormat, device: checks.Host) -> None:
+    block = (np.random.default_rng(1).integers(-3, 4, BLOCK, dtype=np.int8)).astype(np.float16)
+    block[::16] = 6  # the largest number: every scale is 1
+    array = repeated(block)
+    array[16:32] = 0
+    array[array > 6] = 6
+    if codec.numbers.block_size:
+        array[:16] = 6 * 448  # and that of the array
+    compressed = arrcomp.compress(device.put(array), codec)
     assert_same(device.get(arrcomp.decompress(compressed)), array)

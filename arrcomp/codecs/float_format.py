@@ -78,36 +78,37 @@ class FloatFormat(Codec):
 
     Formats, of 1 + X + Y bits (sign, X of the exponent, Y of the mantissa):
 
-    - "fp8_e4m3" (OCP: no infinities, largest number 448), "fp8_e5m2", "fp16", "bf16", "fp32", and any "eXmY" with X from
-      2 to 8, Y at least 1 and at most 16 bits in all, which has infinities and NaN as IEEE 754's formats do;
+    - "fp8_e4m3" (OCP: no infinities, largest number 448), "fp8_e5m2", "fp16", "bf16", "fp32", and any "eXmY" with X
+      from 2 to 8, Y at least 1 and at most 16 bits in all, which has infinities and NaN as IEEE 754's formats do;
     - "fp8_e4m3fnuz", "fp8_e5m2fnuz", "fp8_e4m3b11fnuz", without infinities and without a negative zero;
     - "fp6_e3m2", "fp6_e2m3", "fp4_e2m1", which have numbers alone, and so need scaling;
-    - blocks of 32 values with a power of two as their scale, in one byte (OCP Microscaling): "mxfp8_e4m3" (or "mxfp8"),
-      "mxfp8_e5m2", "mxfp6_e2m3" (or "mxfp6"), "mxfp6_e3m2", "mxfp4" (e2m1), "mxint8" (multiples of 1/64);
+    - blocks of 32 values with a power of two as their scale, in one byte (OCP Microscaling): "mxfp8_e4m3" (or
+      "mxfp8"), "mxfp8_e5m2", "mxfp6_e2m3" (or "mxfp6"), "mxfp6_e3m2", "mxfp4" (e2m1), "mxint8" (multiples of 1/64);
     - blocks of 16 values with an e4m3 scale, and one scale for the array: "nvfp4" (e2m1).
 
-    Without a scale every value is rounded to the format. ``scaling="tensor"`` divides by amax / largest first: amax is the
-    array's largest |x|, `largest` the format's largest number; ``"bucket"`` does so in buckets of `bucket_size` values.
-    The scales are float32, or float64 for float64 arrays. A block's power of two is 2^(floor(log2 amax) - e), with
-    ``scale_rule="floor"``, where 2^e is the largest number's power of two, so that values near amax may saturate; with
-    "ceil" it is the smallest with which none does. Of "nvfp4" the array's scale is amax / (448 * 6), of the type of the
-    scales above, and a block's the e4m3 number nearest to its amax / 6, divided by the array's scale.
+    Without a scale every value is rounded to the format. ``scaling="tensor"`` divides by amax / largest first: amax is
+    the array's largest |x|, `largest` the format's largest number; ``"bucket"`` does so in buckets of `bucket_size`
+    values. The scales are float32, or float64 for float64 arrays. A block's power of two is 2^(floor(log2 amax) - e)
+    with ``scale_rule="floor"``, where 2^e is the largest number's power of two, so that values near amax may saturate;
+    with "ceil" it is the smallest with which none does. (These powers end at 2^-127 and 2^127, so that larger values
+    of float64 arrays saturate.) Of "nvfp4" the array's scale is amax / (448 * 6), of its finite values, and a block's
+    the e4m3 number nearest to its amax / 6, divided by the array's scale.
 
-    ``rounding="nearest"`` rounds ties to even, once: the codes are those of ml_dtypes' and PyTorch's casts, but for their
-    rounding of float64 by way of float32. With ``"stochastic"`` a value becomes one of its two neighbours and its mean
-    over the seeds (an argument of `compress`) is x, unless it saturates. Random numbers follow from the seed and the
-    value's index alone.
+    ``rounding="nearest"`` rounds ties to even, once: the codes are those of ml_dtypes' and PyTorch's casts, but for
+    their rounding of float64 by way of float32. With ``"stochastic"`` a value becomes one of its two neighbours and its
+    mean over the seeds (an argument of `compress`) is x, unless it saturates. Random numbers follow from the seed and
+    the value's index alone.
 
     Finite values beyond the format's largest number become it, or with ``overflow="infinity"`` what IEEE 754 says:
-    infinite, and NaN in formats without infinities. So do values that the array's data type does not hold on the way back.
-    NaN stays NaN and infinities stay infinite, or NaN in formats without them. With a scale, a bucket or block with a NaN
-    or an infinity comes back all NaN. Zeros stay zeros.
+    infinite, and NaN in formats without infinities. So do values that the array's data type does not hold on the way
+    back. NaN stays NaN and infinities stay infinite, or become NaN in formats without them: never a number. With a
+    scale, a bucket or block with a NaN or an infinity comes back all NaN. Zeros stay zeros.
 
     The rate is fixed: the payload's size follows from the shape.
 
     Reference: OCP 8-bit Floating Point Specification (OFP8) 1.0, sections 4 and 5; OCP Microscaling Formats (MX)
-    Specification 1.0, sections 5 and 6; "fnuz": B. Noune et al., arXiv:2206.02915; stochastic rounding: S. Gupta et al.,
-    arXiv:1502.02551, section 3.
+    Specification 1.0, sections 5 and 6; "fnuz": B. Noune et al., arXiv:2206.02915; stochastic rounding: S. Gupta et
+    al., arXiv:1502.02551, section 3.
 
     Takes float16, bfloat16, float32 and float64, of any shape; "fp32" takes float32 and float64.
 
@@ -125,8 +126,8 @@ class FloatFormat(Codec):
 
     >>> FloatFormat("fp8_e4m3")
     FloatFormat(format='fp8_e4m3')
-    >>> FloatFormat("mxfp8", rounding="stochastic").config()
-    {'codec': 'float-format', 'format': 'mxfp8_e4m3', 'scale_rule': 'floor', 'rounding': 'stochastic', 'overflow': 'saturate'}
+    >>> FloatFormat("mxfp8", rounding="stochastic")
+    FloatFormat(format='mxfp8_e4m3', scale_rule='floor', rounding='stochastic')
     """
 
     name: ClassVar[str] = "float-format"
@@ -197,7 +198,9 @@ class FloatFormat(Codec):
         for name in ("scaling", "bucket_size"):
             if (value := getattr(self, name)) is not None:
                 size = self.numbers.block_size
-                raise ValueError(f"{name}={value!r}: format={self.format!r} has scales of its own, for blocks of {size}")
+                raise ValueError(
+                    f"{name}={value!r}: format={self.format!r} has scales of its own, for blocks of {size}"
+                )
         if self.overflow != "saturate":
             raise ValueError(f"overflow={self.overflow!r}: format={self.format!r} has scales; 'saturate' is allowed")
         if self.format == "nvfp4":

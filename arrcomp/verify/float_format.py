@@ -13,18 +13,21 @@ Floats = NDArray[np.float64]
 
 
 def compare_formats(x: NDArray[Any], y: NDArray[Any], codec: FloatFormat) -> Comparison:
-    """Values are within the distance of two numbers of the format (half of it without random rounding), at their scale."""
+    """Values are within the distance of two numbers at their scale, or half of it without random rounding."""
     size = codec.numbers.block_size or codec.bucket_size or max(x.size, 1)
     scaled = codec.scaling is not None or codec.numbers.block_size > 0
     step = max(BLOCK // size, 1) * size if scaled else BLOCK
     largest = _largest_of(x)
     violations, worst, allowed = 0, 0.0, 0.0
     for start in range(0, x.size, step):
-        a, b = x[start : start + step].astype(np.float64), y[start : start + step].astype(np.float64)
         with np.errstate(all="ignore"):
+            a, b = x[start : start + step].astype(np.float64), y[start : start + step].astype(np.float64)
             scale = _scales(a, size, largest, codec) if scaled else np.ones(a.size)
             error, limit = _errors(a, b, scale, codec)
-            limit += _rounding(x.dtype) * np.abs(a) + _least(x.dtype)
+            limit += np.where(np.isfinite(a), _rounding(x.dtype) * np.abs(a) + _least(x.dtype), 0.0)
+            if codec.overflow == "infinity":
+                most = min(codec.numbers.largest, _most(x.dtype))
+                error = np.where(np.isfinite(a) & ~np.isfinite(b) & (np.abs(a) + limit >= most), 0.0, error)
         violations += int((~(error <= limit)).sum())
         worst = max(worst, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
         allowed = max(allowed, float(np.nan_to_num(limit, posinf=0).max(initial=0.0)))
@@ -35,7 +38,8 @@ def _largest_of(x: NDArray[Any]) -> float:
     """The largest finite magnitude."""
     found = 0.0
     for start in range(0, x.size, BLOCK):
-        part = np.abs(x[start : start + BLOCK].astype(np.float64))
+        with np.errstate(invalid="ignore"):  # signalling NaN
+            part = np.abs(x[start : start + BLOCK].astype(np.float64))
         found = max(found, float(part[np.isfinite(part)].max(initial=0.0)))
     return found
 
@@ -46,6 +50,10 @@ def _rounding(dtype: np.dtype[Any]) -> float:
 
 def _least(dtype: np.dtype[Any]) -> float:
     return 4 * float(ml_dtypes.finfo(dtype).smallest_subnormal)  # type: ignore[no-untyped-call]
+
+
+def _most(dtype: np.dtype[Any]) -> float:
+    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
 
 
 def _scales(a: Floats, size: int, largest: float, codec: FloatFormat) -> Floats:
@@ -72,7 +80,8 @@ def _errors(a: Floats, b: Floats, scale: Floats, codec: FloatFormat) -> tuple[Fl
     """Each value's error (0 where it came back NaN or infinite as it should) and what is allowed."""
     numbers = codec.numbers
     magnitude = np.abs(a)
-    exponent = np.maximum(np.frexp(np.minimum(magnitude / np.where(scale > 0, scale, 1), numbers.largest))[1] - 1, 1 - numbers.bias)
+    scaled = np.minimum(magnitude / np.where(scale > 0, scale, 1), numbers.largest)
+    exponent = np.maximum(np.frexp(scaled)[1] - 1, 1 - numbers.bias)
     spacing = np.ldexp(scale, exponent - numbers.mantissa_bits)
     beyond = np.maximum(magnitude - numbers.largest * scale, 0.0)
     limit = (0.5 if codec.rounding == "nearest" else 1.0) * spacing + beyond
@@ -81,8 +90,6 @@ def _errors(a: Floats, b: Floats, scale: Floats, codec: FloatFormat) -> tuple[Fl
     special = ~np.isfinite(a) | np.isnan(scale)
     lost = np.isnan(b) if not numbers.has_infinity or codec.scaling or numbers.block_size else _same_special(a, b)
     error = np.where(special, np.where(lost, 0.0, np.inf), np.abs(a - b))
-    if codec.overflow == "infinity":
-        error = np.where(~special & (beyond > 0) & ~np.isfinite(b), 0.0, error)
     return error, np.where(special, 0.0, limit)
 
 

@@ -33,10 +33,8 @@ struct Seed {
 // codec.
 inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
   const auto read = [&]<class S>(bool (*reader)(std::span<const double>, S&)) {
-    S settings{};
-    const bool ok = reader(parameters, settings);
-    codec = {static_cast<CodecId>(id), settings};
-    return ok;
+    codec.id = static_cast<CodecId>(id);
+    return reader(parameters, codec.settings.emplace<S>());
   };
   switch (static_cast<CodecId>(id)) {
     case CodecId::lossless: return read(Settings::read_lossless);
