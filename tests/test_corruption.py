@@ -399,7 +399,7 @@ def test_other_settings_of_buckets_are_refused(parameters: dict[str, Any]) -> No
     ids=str,
 )
 def test_other_settings_of_small_floats_are_refused(parameters: dict[str, Any]) -> None:
-    small = SMALL["small floats, scaled"]()
+    small = checks.stream_of(_weights(1100), FloatFormat("fp8_e5m2", scaling="bucket"))
     stream = reconfigured(small, json.dumps({"codec": "float-format"} | parameters).encode())
     assert_refused(stream)
     with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
