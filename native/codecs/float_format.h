@@ -63,7 +63,7 @@ class FloatFormat {
     if (settings_.scale != ScaleKind::two_level) return of_powers(finite);
     const Mask is_zero = le(finite, splat<Real>(0));
     const Real ratio = select(is_zero, finite, finite / splat<Real>(array_scale_) / most);
-    const FloatCast<Real> small(SmallScale::spec);
+    const FloatCast<Real> small(SmallScale::spec());
     const U32 code = small.encode(ratio, Nearest{});
     return {small.decode(code) * splat<Real>(array_scale_), code};
   }
@@ -160,7 +160,7 @@ class FloatFormat {
     return as_double(join(splat<U32>(0), (code + splat<U32>(1023 - PowerScale::bias)) << 20));
   }
 
-  // Of results that are no finite numbers of the element type. What was finite before stays so, if the format saturates.
+  // Of results that are no finite numbers of the element type. What was finite before stays so where codes saturate.
   ARRCOMP_METHOD Word outside(Real value, Real y) const {
     const Real zero = splat<Real>(0), limit = splat<Real>(T::largest), infinite = splat<Real>(__builtin_inff());
     const Mask kept = settings_.spec.saturates ? lt(abs(value), infinite) : mask(0);

@@ -25,13 +25,14 @@ struct PowerScale {
 
 // OCP's e4m3 numbers that are not negative, and NaN.
 struct SmallScale {
-  static constexpr FloatSpec spec{4, 3, 7, Specials::one_nan, true};
   static constexpr double largest = 448;
+
+  ARRCOMP_SHARED static constexpr FloatSpec spec() { return {4, 3, 7, Specials::one_nan, true}; }
 
   // The sign, which writers leave 0, does not count.
   ARRCOMP_SHARED static double value(uint32_t code) {
     const uint32_t magnitude = code & 0x7f;
-    if (magnitude == spec.first_special()) return number_of_bits(uint64_t{0x7ff8} << 48);
+    if (magnitude == spec().first_special()) return number_of_bits(uint64_t{0x7ff8} << 48);
     if (magnitude < 8) return magnitude * 0x1p-9;
     return number_of_bits((uint64_t{magnitude} << 49) + (uint64_t{1023 - 7} << 52));
   }
