@@ -10,7 +10,18 @@ True
 """
 
 from . import machine
-from .codecs import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded, Lossless, codec_from_config, codecs
+from .codecs import (
+    QSGD,
+    S2FP8,
+    BaseDelta,
+    Codebook,
+    Codec,
+    ErrorBounded,
+    FloatFormat,
+    Lossless,
+    codec_from_config,
+    codecs,
+)
 from .compress import compress, decompress, max_compressed_size
 from .compressed import Compressed, from_bytes
 from .errors import (
@@ -35,6 +46,7 @@ __all__ = [
     "CorruptStreamError",
     "DeviceUnavailableError",
     "ErrorBounded",
+    "FloatFormat",
     "FormatVersionError",
     "Lossless",
     "UnknownCodecError",

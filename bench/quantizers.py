@@ -40,6 +40,9 @@ def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
         arrcomp.S2FP8(),
         arrcomp.S2FP8(bucket_size=512),
         arrcomp.S2FP8(rounding="stochastic"),
+        *(arrcomp.FloatFormat(name) for name in ("bf16", "fp8_e4m3", "mxfp8", "mxfp4", "nvfp4")),
+        arrcomp.FloatFormat("fp8_e4m3", scaling="bucket"),
+        arrcomp.FloatFormat("mxfp4", rounding="stochastic"),
     ):
         room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
 

@@ -157,6 +157,14 @@ GOLDEN: dict[str, Golden] = {
     "s2fp8_bfloat16_gradients": Golden(
         lambda: (_sparse(4500, 22, 10) * np.float32(2.0**-120)).astype(ml_dtypes.bfloat16), arrcomp.S2FP8()
     ),
+    "float_format_float32_specials": Golden(_specials, arrcomp.FloatFormat("fp8_e4m3", overflow="infinity")),
+    "float_format_float32_mxfp8": Golden(_specials, arrcomp.FloatFormat("mxfp8", rounding="stochastic")),
+    "float_format_float64_tensor": Golden(
+        lambda: smooth_integers(4300).astype(np.float64) - 1e5, arrcomp.FloatFormat("e4m6", scaling="tensor")
+    ),
+    "float_format_bfloat16_nvfp4": Golden(
+        lambda: weights(9000, 20).astype(ml_dtypes.bfloat16), arrcomp.FloatFormat("nvfp4")
+    ),
 }
 
 

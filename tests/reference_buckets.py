@@ -84,7 +84,8 @@ def read_codes(data: bytes, count: int, bits: int) -> Array:
         words = np.vstack([words, last.astype("<u4")])
     sequences = np.unpackbits(np.ascontiguousarray(words.T).view(np.uint8), axis=1, bitorder="little")
     digits = sequences[:, : rows * bits].reshape(LANES, rows, bits)
-    codes: Array = np.packbits(digits, axis=2, bitorder="little")[:, :, 0].T.reshape(-1)
+    parts = np.packbits(digits, axis=2, bitorder="little").astype(np.uint32)
+    codes: Array = sum(parts[:, :, k] << np.uint32(8 * k) for k in range(parts.shape[2])).T.reshape(-1)  # type: ignore[union-attr]
     return codes[:count]
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from reference_base_delta import LineChunk, read_line_group
 from reference_buckets import read_buckets
 from reference_codebook import read_codebook
+from reference_float_format import read_float_format
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
 from reference_s2fp8 import read_squeezed
 from reference_stream import BUCKETS, CODEBOOK, LINES, SQUEEZED, Cursor, Element, read_header
@@ -27,6 +28,9 @@ Array = NDArray[Any]
 
 CHUNK = 4096
 CARRYING_ROWS = 8
+
+# What reads the payloads of codecs whose payload is section 5's.
+OF_BUCKETS = {3: read_buckets, 5: read_float_format}
 
 TRANSFORMS = ("quantized", "integer", "exponent")
 CODERS = ("none", "packed", "entropy")
@@ -305,6 +309,9 @@ def read_stream(data: bytes) -> Array:
     chunks = read(stream.payload, stream.elements, element)
     if stream.codec == SQUEEZED:
         return read_squeezed(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
+    if stream.codec in OF_BUCKETS:
+        read = OF_BUCKETS[stream.codec]
+        return read(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
     chunks = read_payload(stream.payload, stream.elements, element)
     bits = np.concatenate([np.zeros(0, element.unsigned), *(bits for _, bits in chunks)])
     return bits.view(element.dtype).reshape(stream.shape)

@@ -15,19 +15,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import arrcomp
-from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, ErrorBounded, Lossless, UnknownCodecError
+from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, ErrorBounded, FloatFormat, Lossless, UnknownCodecError
 
 BOUNDS = ("abs", "rel", "pointwise")
 EXAMPLES = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
 EXAMPLES.append(S2FP8(bucket_size=100, rounding="stochastic"))
+EXAMPLES.append(FloatFormat("e3m4", scaling="bucket", bucket_size=100, rounding="stochastic"))
+EXAMPLES.append(FloatFormat("mxfp6", scale_rule="ceil"))
+EXAMPLES.append(FloatFormat("fp16", overflow="infinity"))
 EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True))
 EXAMPLES.append(BaseDelta(bases=2, delta_bits=(8, 16, 24), drop_bits=3, rounding="stochastic"))
 
-REALS_ONLY: list[arrcomp.Codec] = [ErrorBounded(abs=1), QSGD(), S2FP8(), Codebook.nf4()]
+REALS_ONLY: list[arrcomp.Codec] = [ErrorBounded(abs=1), QSGD(), FloatFormat("bf16"), S2FP8(), Codebook.nf4()]
 
 
 def test_the_registry_lists_every_codec_once() -> None:
-    kinds = [Lossless, ErrorBounded, QSGD, S2FP8, BaseDelta, Codebook]
+    kinds = [Lossless, ErrorBounded, QSGD, FloatFormat, S2FP8, BaseDelta, Codebook]
     assert list(arrcomp.codecs().values()) == kinds
     assert list(arrcomp.codecs()) == [kind.name for kind in kinds]
     assert len({kind.id for kind in arrcomp.codecs().values()}) == len(arrcomp.codecs())
@@ -120,6 +123,8 @@ def test_bounds_are_given_by_name() -> None:
         ({"codec": "error-bounded", "abs": "x"}, TypeError, "abs='x'"),
         ({"codec": "s2fp8", "bucket_size": 8}, ValueError, "^bucket_size=8: 16 to 1099511627776 is allowed"),
         ({"codec": "qsgd", "bits": 9}, ValueError, "^bits=9: 1 to 8 is allowed"),
+        ({"codec": "float-format", "format": "fp7"}, ValueError, "^format='fp7'"),
+        ({"codec": "float-format"}, TypeError, "format"),
         ({"codec": "qsgd", "seed": 1}, ValueError, "seed: codec qsgd has no such parameter; allowed are bits"),
         ({"codec": "base-delta", "bases": 3}, ValueError, "^bases=3: 1 to 2 is allowed"),
         ({"codec": "error-bounded", "abs": 1, "id": 1}, ValueError, "id: codec error-bounded has no such parameter"),

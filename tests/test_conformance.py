@@ -30,6 +30,13 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.Codebook([0.0], [-0.5, 0.5], scaling="tensor"),
     arrcomp.S2FP8(),
     arrcomp.S2FP8(bucket_size=100, rounding="stochastic"),
+    arrcomp.FloatFormat("fp8_e4m3"),
+    arrcomp.FloatFormat("e4m6", rounding="stochastic", overflow="infinity"),
+    arrcomp.FloatFormat("fp8_e5m2", scaling="tensor"),
+    arrcomp.FloatFormat("fp6_e2m3", scaling="bucket", bucket_size=100),
+    arrcomp.FloatFormat("mxfp8"),
+    arrcomp.FloatFormat("mxint8", scale_rule="ceil", rounding="stochastic"),
+    arrcomp.FloatFormat("nvfp4"),
 ]
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")

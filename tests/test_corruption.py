@@ -20,6 +20,7 @@ from arrcomp import (
     Codebook,
     CorruptStreamError,
     ErrorBounded,
+    FloatFormat,
     FormatVersionError,
     Lossless,
     UnknownCodecError,
@@ -98,6 +99,11 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
     "squeezed": lambda: checks.stream_of(_specials(), S2FP8(bucket_size=100)),
     "squeezed, one bucket": lambda: checks.stream_of(_weights(300).astype(np.float16), S2FP8()),
+    "small floats": lambda: checks.stream_of(_weights(100), FloatFormat("fp8_e4m3")),
+    "small floats, scaled": lambda: checks.stream_of(_weights(100), FloatFormat("fp8_e5m2", scaling="bucket")),
+    "small floats, blocks": lambda: checks.stream_of(_weights(300).astype(np.float16), FloatFormat("mxfp4")),
+    "small floats, two levels": lambda: checks.stream_of(_weights(100), FloatFormat("nvfp4")),
+    "small floats, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), FloatFormat("nvfp4")),
 }
 
 
@@ -389,6 +395,38 @@ def reconfigured(stream: bytes, text: bytes) -> bytes:
 )
 def test_other_settings_of_buckets_are_refused(parameters: dict[str, Any]) -> None:
     stream = reconfigured(SMALL["buckets"](), json.dumps({"codec": "qsgd"} | parameters).encode())
+    assert_refused(stream)
+    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
+        reference_reader.read_stream(stream)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"codec": "qsgd"},
+        {},
+        {"format": None},
+        {"format": 8},
+        {"format": "fp7"},
+        {"format": "e5m3"},
+        {"format": "mxfp8"},
+        {"format": "fp4_e2m1"},
+        {"format": "fp8_e5m2", "scaling": "tensor"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 99},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 15},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 2**64},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": "512"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "overflow": "infinity"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "scale_rule": "floor"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "rounding": 1},
+        {"format": "fp8_e5m2", "scaling": "bucket", "seed": 1},
+        {"format": "fp8_e5m2"},
+    ],
+    ids=str,
+)
+def test_other_settings_of_small_floats_are_refused(parameters: dict[str, Any]) -> None:
+    small = checks.stream_of(_weights(1100), FloatFormat("fp8_e5m2", scaling="bucket"))
+    stream = reconfigured(small, json.dumps({"codec": "float-format"} | parameters).encode())
     assert_refused(stream)
     with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
         reference_reader.read_stream(stream)

@@ -4,6 +4,7 @@ from .base import Codec
 from .base_delta import BaseDelta
 from .codebook import Codebook
 from .error_bounded import ErrorBounded
+from .float_format import FloatFormat
 from .lossless import Lossless
 from .qsgd import QSGD
 from .registry import codec_from_config, codec_from_id, codecs
@@ -16,6 +17,7 @@ __all__ = [
     "Codebook",
     "Codec",
     "ErrorBounded",
+    "FloatFormat",
     "Lossless",
     "codec_from_config",
     "codec_from_id",

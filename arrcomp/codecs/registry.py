@@ -8,18 +8,19 @@ from .base import Codec
 from .base_delta import BaseDelta
 from .codebook import Codebook
 from .error_bounded import ErrorBounded
+from .float_format import FloatFormat
 from .lossless import Lossless
 from .qsgd import QSGD
 from .s2fp8 import S2FP8
 
-_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, S2FP8, BaseDelta, Codebook)
+_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, FloatFormat, S2FP8, BaseDelta, Codebook)
 
 
 def codecs() -> dict[str, type[Codec]]:
     """All codecs by name.
 
     >>> list(codecs())
-    ['lossless', 'error-bounded', 'qsgd', 's2fp8', 'base-delta', 'codebook']
+    ['lossless', 'error-bounded', 'qsgd', 'float-format', 's2fp8', 'base-delta', 'codebook']
     """
     return {codec.name: codec for codec in _CODECS}
 

@@ -6,11 +6,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..codecs import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded
+from ..codecs import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded, FloatFormat
 from .bounded import compare_bounded
 from .buckets import compare_buckets
 from .codebook import compare_codebook
 from .comparison import Comparison, compare_bits
+from .float_format import compare_formats
 from .places import compare_places
 from .squeezed import compare_squeezed
 
@@ -23,6 +24,7 @@ _COMPARISONS: dict[type[Codec], Callable[[NDArray[Any], NDArray[Any], Any], Comp
     BaseDelta: compare_places,
     Codebook: compare_codebook,
     S2FP8: compare_squeezed,
+    FloatFormat: compare_formats,
 }
 
 
@@ -32,8 +34,6 @@ def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Com
     Args:
         original: what was compressed.
         restored: what `decompress` made of it.
-        codec: how it was compressed. What a codec promises is said in the module that compares it; every other codec
-            promises the same bits.
         codec: how it was compressed. What a codec promises is said in the module that compares it; every other codec
             promises the same bits.
     """

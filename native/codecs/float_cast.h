@@ -49,11 +49,18 @@ class FloatCast {
   // Random words add uniform fractions of the distance between two neighbours, in place of a half.
   template <class Random>
   ARRCOMP_METHOD U32 encode(Real y, Random random) const {
-    const Word bits = as_bits(y), magnitude = bits & splat<Word>(infinity | (infinity - 1));
-    const U32 code = with_sign(lowest(rounded(min(magnitude, splat<Word>(limit_)), random)), highest(bits));
+    const Word magnitude = as_bits(abs(y));
+    const U32 code = encode_magnitude(y, y, random);
     const Mask special = ge(magnitude, splat<Word>(infinity));
     if (!any(special)) return code;
-    return select(special, special_code(eq(magnitude, splat<Word>(infinity)), highest(bits)), code);
+    return select(special, special_code(eq(magnitude, splat<Word>(infinity)), highest(as_bits(y))), code);
+  }
+
+  // With the signs of other numbers. NaN and infinities are like numbers that are too large.
+  template <class Random>
+  ARRCOMP_METHOD U32 encode_magnitude(Real y, Real signs, Random random) const {
+    const Word limited = min(as_bits(abs(y)), splat<Word>(limit_));
+    return with_sign(lowest(rounded(limited, random)), highest(as_bits(signs)));
   }
 
   // Exact. NaN is some NaN.
@@ -125,6 +132,7 @@ class FloatCast {
     if (spec_.specials == Specials::none || spec_.specials == Specials::integer) return value;
     const Mask special = spec_.specials == Specials::unsigned_zero ? eq(code, splat<U32>(spec_.sign_code()))
                                                                    : ge(magnitude, splat<U32>(spec_.first_special()));
+    if (!any(special)) return value;
     // Infinity has no mantissa bits. What would be -0 has none either.
     const Bits bits = spec_.specials == Specials::unsigned_zero ? infinity | (infinity - 1) : infinity;
     return select(special, moved | splat<Word>(bits), value);

@@ -6,6 +6,7 @@
 
 #include "stream/base_delta.h"
 #include "stream/codebook.h"
+#include "stream/float_format.h"
 #include "stream/qsgd.h"
 #include "stream/s2fp8.h"
 #include "stream/settings.h"
@@ -13,11 +14,20 @@
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, s2fp8 = 6, base_delta = 7, codebook = 8 };
+enum class CodecId : int {
+  lossless = 1,
+  error_bounded = 2,
+  qsgd = 3,
+  float_format = 5,
+  s2fp8 = 6,
+  base_delta = 7,
+  codebook = 8
+};
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings, S2fp8Settings>;
+using AnySettings =
+    std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings, S2fp8Settings, FloatFormatSettings>;
 
 struct Codec {
   CodecId id;
@@ -45,6 +55,7 @@ inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
     case CodecId::base_delta: return read(BaseDeltaSettings::read);
     case CodecId::codebook: return read(CodebookSettings::read);
     case CodecId::s2fp8: return read(S2fp8Settings::read);
+    case CodecId::float_format: return read(FloatFormatSettings::read);
   }
   return false;
 }
@@ -64,6 +75,11 @@ inline Settings head_settings(const Codec& codec) {
 inline bool takes(const Codec& codec, const Element& element) {
   if (const auto* base_delta = base_delta_of(codec)) return base_delta->takes(element);
   return codec.id == CodecId::lossless || element.is_quantizable;
+  const auto visitor = [&](const auto& settings) {
+    if constexpr (requires { settings.takes(element); }) return settings.takes(element);
+    return codec.id == CodecId::lossless || element.is_quantizable;
+  };
+  return std::visit(visitor, codec.settings);
 }
 
 // How the codec lays out buckets. False for codecs of groups.

@@ -1,6 +1,7 @@
 // Small number formats: sign, exponent and mantissa, or an integer. FORMAT.md, section 5.3.
 #pragma once
 #include <cstdint>
+#include <cstring>
 
 #include "inline.h"
 
@@ -49,6 +50,12 @@ struct FloatSpec {
     const double steps = static_cast<double>(uint32_t{1} << mantissa_bits);
     const auto mantissa = static_cast<double>((first_special() - 1) & ((uint32_t{1} << mantissa_bits) - 1));
     return 1 + mantissa / steps;
+  }
+  ARRCOMP_SHARED double largest() const {
+    double power;
+    const uint64_t bits = static_cast<uint64_t>(1023 + largest_exponent()) << 52;
+    memcpy(&power, &bits, sizeof power);
+    return largest_significand() * power;
   }
 };
 

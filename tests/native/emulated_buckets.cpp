@@ -377,12 +377,48 @@ void add_s2fp8(std::vector<NamedCodec>& codecs) {
     for (const bool stochastic : {false, true}) codecs.push_back(named(S2fp8Settings{size, stochastic}));
 }
 
+NamedCodec named(const FloatFormatSettings& s) {
+  const char* const scales[] = {"no scale", "numbers", "powers (floor)", "powers (ceil)", "two levels"};
+  const FloatSpec& spec = s.spec;
+  std::string name = "e" + std::to_string(spec.exponent_bits) + "m" + std::to_string(spec.mantissa_bits) + ", bias " +
+                     std::to_string(spec.bias) + ", specials " + std::to_string(static_cast<int>(spec.specials));
+  name += std::string(", ") + scales[static_cast<int>(s.scale)] + ", buckets of " + std::to_string(s.bucket_size);
+  return {name + (s.stochastic ? " stochastic" : "") + (spec.saturates ? "" : " infinity"), {CodecId::float_format, s}};
+}
+
+constexpr FloatSpec float_specs[] = {
+    {4, 3, 7, Specials::one_nan, true}, {5, 2, 15, Specials::ieee, true},         {8, 7, 127, Specials::ieee, true},
+    {2, 1, 1, Specials::none, true},    {4, 3, 8, Specials::unsigned_zero, true}, {3, 2, 3, Specials::none, true},
+    {8, 23, 127, Specials::ieee, true}, {7, 6, 63, Specials::ieee, true},
+};
+
+void add_float_formats(std::vector<NamedCodec>& codecs) {
+  for (const bool stochastic : {false, true}) {
+    for (const FloatSpec& spec : float_specs) {
+      for (const uint64_t size : bucket_sizes)
+        codecs.push_back(named(FloatFormatSettings{spec, ScaleKind::number, size, stochastic}));
+      codecs.push_back(named(FloatFormatSettings{spec, ScaleKind::number, 0, stochastic}));
+      for (const ScaleKind kind : {ScaleKind::floor, ScaleKind::ceil})
+        codecs.push_back(named(FloatFormatSettings{spec, kind, 32, stochastic}));
+      codecs.push_back(named(FloatFormatSettings{spec, ScaleKind::two_level, 16, stochastic}));
+      FloatSpec infinite = spec;
+      infinite.saturates = false;
+      if (spec.specials == Specials::none) continue;
+      codecs.push_back(named(FloatFormatSettings{spec, ScaleKind::none, 0, stochastic}));
+      codecs.push_back(named(FloatFormatSettings{infinite, ScaleKind::none, 0, stochastic}));
+    }
+    const FloatSpec integer{1, 6, 1, Specials::integer, true};
+    codecs.push_back(named(FloatFormatSettings{integer, ScaleKind::floor, 32, stochastic}));
+  }
+}
+
 // All that are looked at.
 std::vector<NamedCodec> all_codecs() {
   std::vector<NamedCodec> codecs;
   add_qsgd(codecs);
   add_codebooks(codecs);
   add_s2fp8(codecs);
+  add_float_formats(codecs);
   return codecs;
 }
 
