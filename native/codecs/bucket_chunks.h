@@ -13,6 +13,12 @@ class BucketRows {
   ARRCOMP_METHOD BucketRows(uint64_t first_element, uint64_t bucket_size, int buckets)
       : size_(bucket_size), end_(bucket_size - first_element % bucket_size), bucket_(0), last_(buckets - 1) {}
 
+  // Whether the `count` elements from `place` on are in one bucket.
+  ARRCOMP_METHOD bool in_one(uint64_t place, uint64_t count) {
+    while (place >= end_) next();
+    return place + count <= end_;
+  }
+
   // For the row that begins at `place` in the chunk: what values_of(bucket, array) gives for each lane's bucket.
   template <class Real, int n, class ValuesOf>
   ARRCOMP_METHOD void row(uint64_t place, Real (&values)[n], ValuesOf values_of) {

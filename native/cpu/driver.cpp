@@ -75,19 +75,6 @@ uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int 
   return total;
 }
 
-uint64_t length_of(const Decoding& array) {
-  if (array.length == nullptr) return array.limit;
-  uint64_t length;
-  memcpy(&length, array.length, sizeof length);
-  return length;
-}
-
-// Threads to use for so many elements; 0 asks for as many as there are cores.
-int threads_for(uint64_t elements, int threads) {
-  if (elements < 2 * least_elements) return 1;  // small arrays cannot wait for the system's answer
-  return threads == 0 ? available_threads() : threads;
-}
-
 template <class Arrays>
 uint64_t elements_of(const Arrays& arrays) {
   uint64_t elements = 0;
@@ -138,6 +125,11 @@ bool decode_any(const Codec& codec, const Element& element, const Decoding& arra
 
 }  // namespace
 
+int threads_for(uint64_t elements, int threads) {
+  if (elements < 2 * least_elements) return 1;  // small arrays cannot wait for the system's answer
+  return threads == 0 ? available_threads() : threads;
+}
+
 int available_threads() {
 #ifdef __linux__
   cpu_set_t cores;
@@ -149,8 +141,7 @@ int available_threads() {
 void encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
             const Seed& seed, int threads) {
   threads = threads_for(elements_of(arrays), threads);
-  uint64_t key = seed.value;
-  if (seed.at != nullptr) memcpy(&key, seed.at, sizeof key);
+  const uint64_t key = number_of(seed);
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
     const auto& [source, payload, count] = arrays[i];
     uint64_t length;
