@@ -80,11 +80,6 @@ uint64_t encoder_memory_bytes(const Kernels& kernels, int blocks) {
   return static_cast<uint64_t>(blocks) * warps_per_block * kernels.memory_bytes;
 }
 
-Status check(const DeviceGuard& guard) {
-  if (guard.error() == cudaSuccess) return Status::ok;
-  return fail(Status::unavailable, "no such CUDA device", guard.error());
-}
-
 Status check(uint64_t groups) {
   if (groups <= most_groups) return Status::ok;
   failure = "the arrays of a call have " + std::to_string(groups) + " groups; at most " + std::to_string(most_groups) +
