@@ -35,9 +35,9 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
 // number. Throws std::bad_alloc.
 size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads);
 
-// Adds the elements of a sum to `target`, an array that the sum begins with. The index of the first term whose payload is
-// corrupt (the target is then as it was), or their number.
-size_t accumulate(const Sum& sum, void* target, int threads);
+// Puts the elements of a sum that begins with the array `start` to `target`, which may be `start` (any alignment). The
+// index of the first term whose payload is corrupt (nothing is then written), or their number.
+size_t accumulate(const Sum& sum, const void* start, void* target, int threads);
 
 // Encodes a sum: what encode writes of an array with its elements, for `codec`. As accumulate tells of corrupt payloads
 // (nothing is then written). `payload` and `length` are as of encode. Throws std::bad_alloc.
@@ -86,8 +86,8 @@ Status decode(const Codec& codec, const Element& element, std::span<const Decodi
 // Bytes of device memory that accumulate needs as scratch for so many terms.
 uint64_t accumulate_scratch_bytes(size_t terms);
 
-// As cpu::accumulate, enqueued; `status` is as of decode.
-Status accumulate(const Sum& sum, void* target, uint32_t* status, void* scratch, void* stream, int device);
+// As cpu::accumulate, enqueued; `status` is as of decode. The arrays are aligned to their elements.
+Status accumulate(const Sum& sum, const void* start, void* target, uint32_t* status, void* scratch, void* stream, int device);
 
 // Bytes of device memory that encode_sum needs as scratch.
 Status encode_sum_scratch_bytes(const Codec& terms_codec, const Codec& codec, const Element& element, size_t terms,

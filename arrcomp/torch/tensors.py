@@ -34,9 +34,18 @@ def dtype_of(x: Tensor) -> dtypes.DType:
     Raises:
         TypeError: the format, or this package, has no such type.
     """
-    row = _ROWS.get(x.dtype)
+    return row_of(x.dtype)
+
+
+def row_of(dtype: torch.dtype) -> dtypes.DType:
+    """The data type of tensors of a dtype.
+
+    Raises:
+        TypeError: the format, or this package, has no such type.
+    """
+    row = _ROWS.get(dtype)
     if row is None:
-        row = dtypes.by_name(str(x.dtype).removeprefix("torch."))
+        row = dtypes.by_name(str(dtype).removeprefix("torch."))
         raise TypeError(_no_tensors(row.name))
     return row
 
@@ -69,7 +78,11 @@ def capacity(x: Tensor, codec: int, parameters: Sequence[float]) -> int:
     Symbols become numbers where the codec's capacity is not a sum of terms.
     """
     row = dtype_of(x)
-    elements = x.numel() * row.parts
+    return capacity_of(x.numel() * row.parts, row, codec, parameters)
+
+
+def capacity_of(elements: int, row: dtypes.DType, codec: int, parameters: Sequence[float]) -> int:
+    """As `capacity`, of so many elements."""
     if not torch.compiler.is_compiling() and type(elements) is int:
         return _core.capacity(codec, parameters, row.id, elements)
     terms = _capacity_terms(codec, tuple(parameters), row.name)

@@ -186,7 +186,7 @@ int64_t accumulate_at(const CodecPair& codec, int dtype_id, const SummandTuples&
                       uint64_t target, int threads) {
   const CheckedSum given(codec, dtype_id, terms, elements);
   nb::gil_scoped_release release;
-  return given.index(cpu::accumulate(given.sum(), pointer<void>(target), threads));
+  return given.index(cpu::accumulate(given.sum(), pointer<const void>(target), pointer<void>(target), threads));
 }
 
 int64_t encode_sum_at(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
@@ -246,8 +246,8 @@ void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const
 void cuda_accumulate(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
                      uint64_t target, uint64_t status, uint64_t scratch, uint64_t stream, int device) {
   const CheckedSum given(codec, dtype_id, terms, elements);
-  check(cuda::accumulate(given.sum(), pointer<void>(target), pointer<uint32_t>(status), pointer<void>(scratch),
-                         pointer<void>(stream), device));
+  check(cuda::accumulate(given.sum(), pointer<const void>(target), pointer<void>(target), pointer<uint32_t>(status),
+                         pointer<void>(scratch), pointer<void>(stream), device));
 }
 
 uint64_t cuda_encode_sum_scratch(const CodecPair& codec, int dtype_id, size_t terms, int64_t elements,

@@ -26,11 +26,11 @@ BucketPlan plan_of(const Sum& sum) {
 
 }  // namespace
 
-size_t accumulate(const Sum& sum, void* target, int threads) {
+size_t accumulate(const Sum& sum, const void* start, void* target, int threads) {
   const BucketPlan plan = plan_of(sum);
   const size_t corrupt = first_corrupt(sum, plan);
   if (corrupt == sum.terms.size())
-    sum_buckets({sum.codec, plan, sum.terms, target}, target, threads_for(sum.count, threads));
+    sum_buckets({sum.codec, plan, sum.terms, start}, target, threads_for(sum.count, threads));
   return corrupt;
 }
 

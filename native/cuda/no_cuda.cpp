@@ -19,7 +19,7 @@ Status decode(const Codec&, const Element&, std::span<const Decoding>, uint32_t*
   return Status::unavailable;
 }
 uint64_t accumulate_scratch_bytes(size_t) { return 0; }
-Status accumulate(const Sum&, void*, uint32_t*, void*, void*, int) { return Status::unavailable; }
+Status accumulate(const Sum&, const void*, void*, uint32_t*, void*, void*, int) { return Status::unavailable; }
 Status encode_sum_scratch_bytes(const Codec&, const Codec&, const Element&, size_t, uint64_t, int, uint64_t&) {
   return Status::unavailable;
 }

@@ -79,12 +79,13 @@ Status encode_fused(const Sum& sum, const Codec& codec, uint8_t* payload, uint64
 
 uint64_t accumulate_scratch_bytes(size_t terms) { return terms_bytes(terms); }
 
-Status accumulate(const Sum& sum, void* target, uint32_t* status, void* scratch, void* stream_handle, int device) {
+Status accumulate(const Sum& sum, const void* start, void* target, uint32_t* status, void* scratch, void* stream_handle,
+                  int device) {
   const DeviceGuard guard(device);
   if (const Status found = check(guard); found != Status::ok) return found;
   const auto stream = static_cast<cudaStream_t>(stream_handle);
   if (const Status found = clear(status, stream); found != Status::ok) return found;
-  return add(sum, target, target, status, scratch, stream);
+  return add(sum, start, target, status, scratch, stream);
 }
 
 Status encode_sum_scratch_bytes(const Codec& terms_codec, const Codec& codec, const Element& element, size_t terms,
