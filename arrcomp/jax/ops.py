@@ -94,7 +94,7 @@ def accumulate(
         spec: of all of these arrays.
         threads: on the CPU; 0 for all cores.
     """
-    operands = _varying_alike([_stored(into, spec.dtype), *map(_padded, buffers)])
+    operands = _varying_alike([_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)])
     results = [_struct(spec.shape, _storage(spec.dtype))]
     extra = {"weights": np.array(weights, np.float64)}
     (made,) = _call("arrcomp_accumulate", operands, results, (spec,), threads, {0: 0}, extra)

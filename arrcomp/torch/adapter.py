@@ -18,7 +18,7 @@ from ..errors import DeviceUnavailableError
 from ..payload import Payload
 from ..spec import Spec
 from . import ops, pickling
-from .tensors import capacity, capacity_of, coding_of, dtype_of, places, type_named
+from .tensors import capacity, capacity_of, coding_of, constants, dtype_of, places, type_named
 
 _CPU = Home("torch")
 _INTEGERS = [getattr(torch, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -95,7 +95,7 @@ class TorchAdapter:
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Tensor:
         _check_target(into, spec, "into")
         coding = coding_of(spec.codec)
-        ops.accumulate(into, [payload.buffer], [payload.length], [weight], *coding, payload.trusted, threads)
+        ops.accumulate(into, [payload.buffer], [payload.length], constants([weight]), *coding, payload.trusted, threads)
         target: Tensor = into
         return target
 
@@ -111,6 +111,7 @@ class TorchAdapter:
     ) -> Payload:
         buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
         codec, trusted = coding_of(result.codec), all(payload.trusted for payload in payloads)
+        weights = constants(weights)
         dtype = type_named(spec.dtype.name)
         about = (spec.elements, dtype, *coding_of(spec.codec), *codec, *seed_arguments(seed, buffers[0]))
         if out is None:

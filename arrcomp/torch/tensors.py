@@ -28,6 +28,11 @@ def coding_of(codec: Codec) -> tuple[int, tuple[float, ...]]:
     return _number(codec.id), tuple([_number(parameter) for parameter in parameters])
 
 
+def constants(numbers: Sequence[float]) -> list[float]:
+    """Numbers as the operators take them: also where a compiler has symbols for them."""
+    return [_number(number) for number in numbers] if torch.compiler.is_compiling() else list(numbers)
+
+
 def dtype_of(x: Tensor) -> dtypes.DType:
     """The data type of a tensor.
 
