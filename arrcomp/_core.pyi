@@ -158,8 +158,8 @@ def cuda_encode(
     Scratch memory is aligned to 256 bytes, arrays to their elements.
     """
 
-def cuda_decode_scratch(arrays: int) -> int:
-    """Bytes of device memory that `cuda_decode` needs for so many arrays."""
+def cuda_decode_scratch(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: Sequence[int]) -> int:
+    """Bytes of device memory that `cuda_decode` needs beside its output."""
 
 def cuda_decode(
     codec_id: int,

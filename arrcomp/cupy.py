@@ -294,7 +294,9 @@ def _decode(buffers: Sequence[Any], lengths: Sequence[Any], targets: Sequence[An
     """
     codec, dtype = specs[0].codec, specs[0].dtype
     status = cupy.empty(1, np.uint32)
-    scratch = cupy.empty(_core.cuda_decode_scratch(len(specs)), cupy.uint8)
+    elements = [spec.elements for spec in specs]
+    scratch_bytes = _core.cuda_decode_scratch(codec.id, codec.core_parameters(), dtype.id, elements)
+    scratch = cupy.empty(scratch_bytes, cupy.uint8)
     arrays = [
         (_address(buffer), buffer.size, 0 if length is None else _address(length), _address(target), spec.elements)
         for buffer, length, target, spec in zip(buffers, lengths, targets, specs, strict=True)

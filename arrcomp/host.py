@@ -261,9 +261,7 @@ def encode_sum(
     result_coding = (result.codec.id, result.codec.core_parameters())
     places = (address(room), address(length), seed_number(seed), 0)
     terms = _terms(with_memory, weights)
-    _raise_corrupt(
-        _core.encode_sum_at(coding, spec.dtype.id, terms, spec.elements, result_coding, *places, threads)
-    )
+    _raise_corrupt(_core.encode_sum_at(coding, spec.dtype.id, terms, spec.elements, result_coding, *places, threads))
     if room is not buffer:
         buffer[: int(length[0])] = room[: int(length[0])]
     return int(length[0])

@@ -55,9 +55,7 @@ def accumulate(c: Compressed, into: Any, weight: float = 1.0, *, threads: int | 
     return accumulate_with(adapter, c, c.payload.moved(adapter, adapter.home(into)), into, weight, threads)
 
 
-def accumulate_with(
-    adapter: Adapter, c: Compressed, payload: Payload, into: Any, weight: float, threads: int
-) -> Any:
+def accumulate_with(adapter: Adapter, c: Compressed, payload: Payload, into: Any, weight: float, threads: int) -> Any:
     """`accumulate` of a payload that is where `into` is, with an adapter that is known."""
     (checked,) = checked_weights([weight], 1, c.spec.dtype, "weight")
     return adapter.accumulate(payload, c.spec, checked, into, threads)

@@ -76,8 +76,8 @@ Status encode_scratch_bytes(const Codec& codec, const Element& element, std::spa
 Status encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
               const Seed& seed, void* scratch, void* stream, int device);
 
-// Bytes of device memory that decode needs as scratch for so many arrays.
-uint64_t decode_scratch_bytes(size_t arrays);
+// Bytes of device memory that decode needs as scratch for arrays of so many elements.
+uint64_t decode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts);
 
 // As cpu::decode, enqueued; *status (device memory) is set to 0, or to 1 where a payload is corrupt.
 Status decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, uint32_t* status,
@@ -87,7 +87,8 @@ Status decode(const Codec& codec, const Element& element, std::span<const Decodi
 uint64_t accumulate_scratch_bytes(size_t terms);
 
 // As cpu::accumulate, enqueued; `status` is as of decode. The arrays are aligned to their elements.
-Status accumulate(const Sum& sum, const void* start, void* target, uint32_t* status, void* scratch, void* stream, int device);
+Status accumulate(const Sum& sum, const void* start, void* target, uint32_t* status, void* scratch, void* stream,
+                  int device);
 
 // Bytes of device memory that encode_sum needs as scratch.
 Status encode_sum_scratch_bytes(const Codec& terms_codec, const Codec& codec, const Element& element, size_t terms,

@@ -258,9 +258,9 @@ def _stream_of(handle: int, device: int) -> Stream:
     return known[0]
 
 
-def cuda_decode_scratch(arrays: int) -> int:
+def cuda_decode_scratch(codec_id: int, parameters: Any, dtype_id: int, elements: Any) -> int:
     """`_core.cuda_decode_scratch`: nothing for a single array, as there."""
-    return DECODE_SCRATCH if arrays > 1 else 0
+    return DECODE_SCRATCH if len(elements) > 1 else 0
 
 
 def _check_memory(address: int, nbytes: int, device: int) -> None:
@@ -310,7 +310,7 @@ def cuda_decode(
     codec_id: int, parameters: Any, dtype_id: int, arrays: Any, status: int, scratch: int, stream: int, device: int
 ) -> None:
     """`_core.cuda_decode` on the double's memory and streams."""
-    nbytes = cuda_decode_scratch(len(arrays))
+    nbytes = cuda_decode_scratch(codec_id, parameters, dtype_id, arrays)
     _check_memory(scratch, nbytes, device)
     _check_memory(status, 4, device)
     for payload, limit, _, target, elements in arrays:
@@ -340,7 +340,15 @@ def _check_terms(terms: Any, device: int) -> None:
 
 
 def cuda_accumulate(
-    codec: Any, dtype_id: int, terms: Any, elements: int, target: int, status: int, scratch: int, stream: int, device: int
+    codec: Any,
+    dtype_id: int,
+    terms: Any,
+    elements: int,
+    target: int,
+    status: int,
+    scratch: int,
+    stream: int,
+    device: int,
 ) -> None:
     """`_core.cuda_accumulate` on the double's memory and streams."""
     nbytes = cuda_accumulate_scratch(len(terms))

@@ -113,6 +113,9 @@ GOLDEN: dict[str, Golden] = {
     "qsgd_float16_signs": Golden(
         lambda: weights(4321, 19).astype(np.float16), arrcomp.QSGD(bits=1, norm="linf", rounding="stochastic")
     ),
+    "qsgd_float32_entropy": Golden(
+        lambda: weights(9000, 20), arrcomp.QSGD(bits=3, norm="l2", skip_incomplete=True, coding="entropy")
+    ),
     "qsgd_float64_field": Golden(
         lambda: smooth_integers(60 * 71).astype(np.float64).reshape(60, 71) * 2.0**-18,
         arrcomp.QSGD(bits=8, bucket_size=17, norm="l2"),

@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from reference_buckets import read_buckets
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
-from reference_stream import BUCKETS, Cursor, Element, read_header
+from reference_stream import BUCKETS, Cursor, Element, element_of, read_header
+
+UINT8 = 3  # its id
 
 Array = NDArray[Any]
 
@@ -270,6 +272,12 @@ def read_payload(data: bytes, n: int, element: Element) -> list[tuple[Chunk, Arr
     return found
 
 
+def read_bytes(data: bytes, n: int) -> Array:
+    """The n elements of dtype uint8 of a payload (5: codes that are entropy coded)."""
+    chunks = read_payload(data, n, element_of(UINT8))
+    return np.concatenate([np.zeros(0, np.uint8), *(bits for _, bits in chunks)])
+
+
 def read_stream(data: bytes) -> Array:
     """The array of a stream.
 
@@ -279,7 +287,8 @@ def read_stream(data: bytes) -> Array:
     stream = read_header(data)
     element = stream.element
     if stream.codec == BUCKETS:
-        return read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
+        array = read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration, read_bytes)
+        return array.reshape(stream.shape)
     chunks = read_payload(stream.payload, stream.elements, element)
     bits = np.concatenate([np.zeros(0, element.unsigned), *(bits for _, bits in chunks)])
     return bits.view(element.dtype).reshape(stream.shape)

@@ -20,6 +20,7 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.QSGD(bits=8, bucket_size=100, norm="l2"),
     arrcomp.QSGD(bits=3, norm="linf", rounding="stochastic", skip_incomplete=True),
     arrcomp.QSGD(bits=1, bucket_size=5000, rounding="stochastic"),
+    arrcomp.QSGD(bits=4, norm="l2", rounding="stochastic", coding="entropy"),
 ]
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")

@@ -64,6 +64,7 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "buckets": lambda: checks.stream_of(_weights(700), QSGD()),
     "buckets, norm, tail": lambda: checks.stream_of(_buckets_and_tail(), QSGD(bits=3, norm="l2", skip_incomplete=True)),
     "buckets, float16": lambda: checks.stream_of(_weights(300).astype(np.float16), QSGD(bits=8, bucket_size=16)),
+    "buckets, entropy": lambda: checks.stream_of(_buckets_and_tail(), QSGD(skip_incomplete=True, coding="entropy")),
     "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
 }
 

@@ -14,7 +14,7 @@ NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
 CPU_SOURCES = [
     "codecs/rans_tables.cpp",
-    *(f"cpu/{name}.cpp" for name in ("buckets", "driver", "select", "plain", "plain_buckets")),
+    *(f"cpu/{name}.cpp" for name in ("buckets", "coded_buckets", "driver", "select", "plain", "plain_buckets")),
 ]
 PROGRAMS = ["emulated_kernels", "emulated_buckets"]
 

@@ -274,7 +274,11 @@ def _whole(payloads: Sequence[Payload], spec: Spec) -> list[Any]:
     for number, payload in enumerate(payloads):
         size = payload.buffer.shape[0]
         told = payload.length is not None and not payload.trusted
-        if size < spec.capacity or (size > spec.capacity and payload.length is None) or (told and payload.nbytes != spec.capacity):
+        if (
+            size < spec.capacity
+            or (size > spec.capacity and payload.length is None)
+            or (told and payload.nbytes != spec.capacity)
+        ):
             raise CorruptStreamError(f"payload {number}: not one of this data type and number of elements")
         buffers.append(payload.buffer if size == spec.capacity else payload.buffer[: spec.capacity])
     return buffers

@@ -138,9 +138,7 @@ def compress_sum(
     codec = parts[0].codec if codec is None else checked_codec(codec)
     if parts[0].payload.adapter is not ADAPTER:
         raise TypeError("compressed is of another framework; arrcomp.compress_sum takes those")
-    return compress_sum_with(
-        ADAPTER, parts, codec, weights, out, thread_count(threads), _checked_seed(codec, seed)
-    )
+    return compress_sum_with(ADAPTER, parts, codec, weights, out, thread_count(threads), _checked_seed(codec, seed))
 
 
 def roundtrip(x: Tensor, codec: Codec | None = None, *, threads: int | None = None, seed: Any = None) -> Tensor:

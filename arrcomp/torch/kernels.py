@@ -299,7 +299,8 @@ def _decode(
         return
     index, stream = _cuda_place(device)
     status = torch.empty(1, dtype=torch.int32, device=device)
-    scratch = _room(_core.cuda_decode_scratch(len(arrays)), device)
+    elements = [x.numel() * dtype.parts for x in targets]
+    scratch = _room(_core.cuda_decode_scratch(codec, parameters, dtype.id, elements), device)
     _core.cuda_decode(codec, parameters, dtype.id, arrays, status.data_ptr(), scratch.data_ptr(), stream, index)
     _raise_if(status, trusted)
 

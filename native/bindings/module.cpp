@@ -217,15 +217,25 @@ void check(cuda::Status status) {
   throw std::runtime_error(cuda::last_error());
 }
 
+std::vector<uint64_t> checked_counts(const std::vector<int64_t>& elements) {
+  std::vector<uint64_t> counts;
+  for (const int64_t count : elements) counts.push_back(checked_count(count));
+  return counts;
+}
+
 uint64_t cuda_encode_scratch(int codec_id, const Parameters& parameters, int dtype_id,
                              const std::vector<int64_t>& elements, int device) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  std::vector<uint64_t> counts;
-  for (const int64_t count : elements) counts.push_back(checked_count(count));
   uint64_t bytes = 0;
-  check(cuda::encode_scratch_bytes(codec, element, counts, device, bytes));
+  check(cuda::encode_scratch_bytes(codec, element, checked_counts(elements), device, bytes));
   return bytes;
+}
+
+uint64_t cuda_decode_scratch(int codec_id, const Parameters& parameters, int dtype_id,
+                             const std::vector<int64_t>& elements) {
+  const Element& element = element_of(dtype_id);
+  return cuda::decode_scratch_bytes(checked_codec(codec_id, parameters, element), element, checked_counts(elements));
 }
 
 void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& arrays,
@@ -265,9 +275,8 @@ void cuda_encode_sum(const CodecPair& codec, int dtype_id, const SummandTuples& 
                      uint64_t status, uint64_t scratch, uint64_t stream, int device) {
   const CheckedSum given(codec, dtype_id, terms, elements);
   check(cuda::encode_sum(given.sum(), checked_codec(result.first, result.second, given.element),
-                         pointer<uint8_t>(payload), pointer<uint64_t>(length),
-                         {seed, pointer<const uint64_t>(seed_at)}, pointer<uint32_t>(status), pointer<void>(scratch),
-                         pointer<void>(stream), device));
+                         pointer<uint8_t>(payload), pointer<uint64_t>(length), {seed, pointer<const uint64_t>(seed_at)},
+                         pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
 }  // namespace
@@ -299,7 +308,8 @@ NB_MODULE(_core, m) {
         arg("elements"), arg("device"));
   m.def("cuda_encode", &cuda_encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
         arg("seed"), arg("seed_at"), arg("scratch"), arg("stream"), arg("device"));
-  m.def("cuda_decode_scratch", &cuda::decode_scratch_bytes, arg("arrays"));
+  m.def("cuda_decode_scratch", &cuda_decode_scratch, arg("codec_id"), arg("parameters"), arg("dtype_id"),
+        arg("elements"));
   m.def("cuda_decode", &cuda_decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("status"),
         arg("scratch"), arg("stream"), arg("device"));
   m.def("cuda_accumulate_scratch", &cuda::accumulate_scratch_bytes, arg("terms"));

@@ -202,7 +202,9 @@ void encode_on_device(const XlaCall& call, std::span<const Encoding> arrays, uin
 }
 
 void decode_on_device(const XlaCall& call, const std::vector<Decoding>& arrays, uint32_t* status, Device& device) {
-  uint8_t* const scratch = device.scratch(cuda::decode_scratch_bytes(arrays.size()));
+  std::vector<uint64_t> counts;
+  for (const Decoding& array : arrays) counts.push_back(array.count);
+  uint8_t* const scratch = device.scratch(cuda::decode_scratch_bytes(call.codec, call.element, counts));
   check(cuda::decode(call.codec, call.element, arrays, status, scratch, device.stream, device.index));
 }
 

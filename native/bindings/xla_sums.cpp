@@ -100,8 +100,9 @@ void check_sound(size_t corrupt, const Sum& sum) {
   if (corrupt < sum.terms.size()) throw CallError{ffi::ErrorCode::kDataLoss, corrupt_message};
 }
 
-ffi::Error accumulate_on_host(Arguments arguments, Results results, int64_t codec_id, ffi::Span<const double> parameters,
-                              int64_t dtype_id, ffi::Span<const int64_t> counts, int64_t threads, Weights weights) {
+ffi::Error accumulate_on_host(Arguments arguments, Results results, int64_t codec_id,
+                              ffi::Span<const double> parameters, int64_t dtype_id, ffi::Span<const int64_t> counts,
+                              int64_t threads, Weights weights) {
   return guarded([&] {
     const XlaCall call = XlaCall::of(codec_id, parameters, dtype_id, counts, threads);
     const AccumulateWork work(call, arguments, results, weights);
@@ -128,9 +129,10 @@ ffi::Error accumulate_on_device(cudaStream_t stream, int32_t index, ffi::Scratch
   });
 }
 
-ffi::Error encode_sum_on_host(Arguments arguments, Results results, int64_t codec_id, ffi::Span<const double> parameters,
-                              int64_t dtype_id, ffi::Span<const int64_t> counts, int64_t threads, Weights weights,
-                              int64_t result_codec_id, ffi::Span<const double> result_parameters) {
+ffi::Error encode_sum_on_host(Arguments arguments, Results results, int64_t codec_id,
+                              ffi::Span<const double> parameters, int64_t dtype_id, ffi::Span<const int64_t> counts,
+                              int64_t threads, Weights weights, int64_t result_codec_id,
+                              ffi::Span<const double> result_parameters) {
   return guarded([&] {
     const XlaCall call = XlaCall::of(codec_id, parameters, dtype_id, counts, threads);
     const XlaCall sum_call = XlaCall::of(result_codec_id, result_parameters, dtype_id, counts, threads);

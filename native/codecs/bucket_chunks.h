@@ -99,9 +99,10 @@ class BucketChunk {
       const int rows = rows_ - r < 4 ? rows_ - r : 4;
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
-        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, random.word[j], buckets, writer);
+        for (int j = 0; j < rows; ++j)
+          encode_row(source, r + j, memory, simple, random.word[j], buckets, writer, payload);
       } else {
-        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer);
+        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer, payload);
       }
     }
     writer.finish();
@@ -118,7 +119,8 @@ class BucketChunk {
       const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
       Real values[Coder::decode_values];
       buckets.row(place, values, decoded);
-      const U32 code = reader.get(static_cast<int>(plan_.code_bits), U32{});
+      const U32 code = plan_.byte_codes ? load_elements<Bits8>(codes, place, lanes_of(r))
+                                        : reader.get(static_cast<int>(plan_.code_bits), U32{});
       store_elements<T>(target, first_ + place, lanes_of(r), coder_.decode(code, values));
     }
   }
@@ -139,7 +141,7 @@ class BucketChunk {
 
   template <class Random>
   ARRCOMP_METHOD void encode_row(const void* source, int row, const BucketMemory<Coder>& memory, bool simple,
-                                 Random random, BucketRows& buckets, BitWriter& writer) const {
+                                 Random random, BucketRows& buckets, BitWriter& writer, uint8_t* payload) const {
     const int n = lanes_of(row);
     const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
     // The next chunk, which its statistics read first.
@@ -150,6 +152,7 @@ class BucketChunk {
       memcpy(values, memory.scales[bucket], sizeof values);
     });
     const U32 code = coder_.encode(load_elements<T>(source, first_ + place, n), scale, simple, random);
+    if (plan_.byte_codes) return store_elements<Bits8>(payload + codes_at(), place, n, code);
     writer.put(n == lanes_per_row ? code : select(mask(low_mask(n)), code, splat<U32>(0)),
                static_cast<int>(plan_.code_bits));
   }

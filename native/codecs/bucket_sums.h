@@ -93,8 +93,7 @@ class BucketSum {
     }
     ARRCOMP_UNROLL for (int r = 0; r < n; ++r) {
       const uint64_t at = i + static_cast<uint64_t>(r) * lanes_per_row;
-      store_elements<T>(target, at - first, lanes_before(at, end),
-                        rounded_sum<T>(context_.plan.element, sums[r]));
+      store_elements<T>(target, at - first, lanes_before(at, end), rounded_sum<T>(context_.plan.element, sums[r]));
     }
   }
 
@@ -112,8 +111,8 @@ class BucketSum {
     });
     BitReader reader = packed_rows(payload + plan.codes_offset, code_bytes(plan.quantized, plan.code_bits),
                                    i / lanes_per_row, plan.code_bits);
-    ARRCOMP_UNROLL for (int r = 0; r < n; ++r)
-      y[r] = T::widen(coder.decode(reader.get(static_cast<int>(plan.code_bits), U32{}), values));
+    ARRCOMP_UNROLL for (int r = 0; r < n; ++r) y[r] =
+        T::widen(coder.decode(reader.get(static_cast<int>(plan.code_bits), U32{}), values));
   }
 
   BucketContext<Coder> context_;

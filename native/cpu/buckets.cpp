@@ -70,11 +70,11 @@ void store_numbers(const BucketJob& job, int threads) {
 template <class EncodeChunks, class PutTail>
 void write_payload(const BucketPlan& plan, uint8_t* payload, int threads, EncodeChunks encode_chunks,
                    PutTail put_tail) {
-  memset(payload + plan.buckets_end(), 0, plan.codes_offset - plan.buckets_end());
+  memset(payload + plan.buckets_end(), 0, plan.buckets_padded() - plan.buckets_end());
   share_chunks(plan.chunks(), threads, encode_chunks);
   const uint64_t tail_end = plan.tail_offset + plan.tail_bytes();
   put_tail(payload + plan.tail_offset);
-  memset(payload + tail_end, 0, plan.length - tail_end);
+  memset(payload + tail_end, 0, plan.tail_padded() - tail_end);
 }
 
 }  // namespace
@@ -85,8 +85,7 @@ void encode_buckets(const Codec& codec, const BucketPlan& plan, const void* sour
   memset(payload, 0, plan.buckets_offset);
   store_numbers(job, threads);
   write_payload(
-      plan, payload, threads,
-      [&](uint64_t begin, uint64_t end) { machine().buckets.encode_chunks(job, begin, end); },
+      plan, payload, threads, [&](uint64_t begin, uint64_t end) { machine().buckets.encode_chunks(job, begin, end); },
       [&](uint8_t* to) {
         const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
         memcpy(to, static_cast<const uint8_t*>(source) + tail_at, plan.tail_bytes());
@@ -106,9 +105,8 @@ void encode_sum_by_chunks(const SumJob& sum, const Codec& codec, const BucketPla
       machine().buckets.encode_chunks({codec, plan, array, payload, nullptr, seed}, chunk, chunk + 1);
     }
   };
-  write_payload(plan, payload, threads, encode_chunks, [&](uint8_t* to) {
-    machine().buckets.sum(sum, plan.quantized, plan.count - plan.quantized, to);
-  });
+  write_payload(plan, payload, threads, encode_chunks,
+                [&](uint8_t* to) { machine().buckets.sum(sum, plan.quantized, plan.count - plan.quantized, to); });
 }
 
 void sum_buckets(const SumJob& sum, void* target, int threads) {

@@ -11,6 +11,7 @@
 
 #include "backend.h"
 #include "cpu/buckets.h"
+#include "cpu/coded_buckets.h"
 #include "cpu/driver.h"
 #include "cpu/select.h"
 #include "cpu/threads.h"
@@ -118,6 +119,7 @@ bool decode_any(const Codec& codec, const Element& element, const Decoding& arra
   if (!bucket_layout(codec, element, layout))
     return decode_array(make_plan(element, array.count), array.payload, length, array.target, threads);
   const BucketPlan plan = make_bucket_plan(layout, element, array.count);
+  if (layout.byte_codes) return decode_coded_buckets(codec, plan, array.payload, length, array.target, threads);
   if (length != plan.length) return false;
   decode_buckets(codec, plan, array.payload, array.target, threads);
   return true;
@@ -147,8 +149,12 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
     uint64_t length;
     if (BucketLayout layout; bucket_layout(codec, element, layout)) {
       const BucketPlan plan = make_bucket_plan(layout, element, count);
-      encode_buckets(codec, plan, source, payload, key, its_threads);
-      length = plan.length;
+      if (layout.byte_codes) {
+        length = encode_coded_buckets(codec, plan, source, payload, key, its_threads);
+      } else {
+        encode_buckets(codec, plan, source, payload, key, its_threads);
+        length = plan.length;
+      }
     } else {
       const auto& settings = std::get<Settings>(codec.settings);
       length = encode_array(make_plan(element, count), settings, source, payload, its_threads);

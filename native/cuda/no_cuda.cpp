@@ -14,7 +14,7 @@ Status encode_scratch_bytes(const Codec&, const Element&, std::span<const uint64
 Status encode(const Codec&, const Element&, std::span<const Encoding>, uint64_t*, const Seed&, void*, void*, int) {
   return Status::unavailable;
 }
-uint64_t decode_scratch_bytes(size_t) { return 0; }
+uint64_t decode_scratch_bytes(const Codec&, const Element&, std::span<const uint64_t>) { return 0; }
 Status decode(const Codec&, const Element&, std::span<const Decoding>, uint32_t*, void*, void*, int) {
   return Status::unavailable;
 }

@@ -114,8 +114,8 @@ Status encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t
   const Status added = add(sum, nullptr, array, status, base, stream);
   if (added != Status::ok) return added;
   const Encoding encoding{array, payload, sum.count};
-  return encode(codec, sum.element, {&encoding, 1}, length, seed, array + round_up(sum.count * (sum.element.width / 8), 256),
-                stream, device);
+  return encode(codec, sum.element, {&encoding, 1}, length, seed,
+                array + round_up(sum.count * (sum.element.width / 8), 256), stream, device);
 }
 
 }  // namespace arrcomp::cuda

@@ -29,8 +29,8 @@ inline bool has_sums(const Codec& codec, const Element& element) { return has_fi
 
 // Whether a sum can be encoded chunk by chunk: no bucket reaches into another chunk, and the tail begins with a row.
 constexpr bool fits_chunks(const BucketLayout& layout) {
-  return layout.array_bytes == 0 && layout.bucket_size > 0 && layout.bucket_size % lanes_per_row == 0 &&
-         chunk_size % layout.bucket_size == 0;
+  return !layout.byte_codes && layout.array_bytes == 0 && layout.bucket_size > 0 &&
+         layout.bucket_size % lanes_per_row == 0 && chunk_size % layout.bucket_size == 0;
 }
 
 }  // namespace arrcomp

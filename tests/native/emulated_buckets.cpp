@@ -405,6 +405,7 @@ NamedCodec named(const QsgdSettings& s) {
   const char* const norms[] = {"min-max", "L2", "Linf"};
   std::string name = "QSGD " + std::to_string(s.bits) + " bits, " + norms[static_cast<int>(s.norm)];
   name += (s.stochastic ? " stochastic, buckets of " : ", buckets of ") + std::to_string(s.bucket_size);
+  if (s.entropy) name += ", bytes";
   return {name + (s.skip_incomplete ? " complete" : ""), {CodecId::qsgd, s}};
 }
 
@@ -415,7 +416,7 @@ void add_qsgd(std::vector<NamedCodec>& codecs) {
     for (const int bits : {1, 3, 4, 8})
       for (const Norm norm : {Norm::minmax, Norm::l2, Norm::linf})
         for (const bool stochastic : {false, true})
-          codecs.push_back(named(QsgdSettings{bits, size, norm, stochastic, bits == 3}));
+          codecs.push_back(named(QsgdSettings{bits, size, norm, stochastic, bits == 3, bits == 3 || size == 100}));
 }
 
 // All that are looked at.
@@ -487,7 +488,7 @@ void check_sums(Comparison& comparison, const DType& dtype, Turns& turns) {
     if (!takes(result, dtype) || !has_sums(result.codec, element) || !fits_chunks(layout_of(result.codec, element)))
       continue;
     const NamedCodec* codec = &turns.codec();
-    while (codec->codec.settings.index() != result.codec.settings.index() || !takes(*codec, dtype))
+    while (codec->codec.settings.index() != result.codec.settings.index() || !has_sums(codec->codec, element))
       codec = &turns.codec();
     comparison.check_sum({dtype, turns.source(), *codec, number % 3 == 0 ? 9001u : 700u}, result, 1 + number % 5);
     ++number;
@@ -499,13 +500,13 @@ void check_large_buckets(Comparison& comparison, const DType& dtype) {
   const auto check = [&](size_t source, const QsgdSettings& settings, uint64_t count) {
     comparison.check({dtype, sources[source], named(settings), count});
   };
-  check(0, {4, 3 * chunk_size, Norm::l2, true, true}, 6 * chunk_size - 1);
-  check(8, {4, uint64_t{1} << 40, Norm::minmax, true, true}, 2 * chunk_size + 70);
-  check(7, {3, 34 * chunk_size + 9, Norm::l2, false, false}, 70 * chunk_size);
+  check(0, {4, 3 * chunk_size, Norm::l2, true, true, false}, 6 * chunk_size - 1);
+  check(8, {4, uint64_t{1} << 40, Norm::minmax, true, true, true}, 2 * chunk_size + 70);
+  check(7, {3, 34 * chunk_size + 9, Norm::l2, false, false, false}, 70 * chunk_size);
 }
 
 void check_runs(Comparison& comparison) {
-  const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false};
+  const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false, false};
   comparison.check({dtypes[0], sources[7], named(settings), settings.bucket_size + 2000});
 }
 
