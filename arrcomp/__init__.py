@@ -32,6 +32,7 @@ from .errors import (
     UnknownCodecError,
 )
 from .many import compress_many, decompress_many
+from .sums import accumulate, compress_sum
 
 __version__ = "0.1.0"
 
@@ -50,10 +51,12 @@ __all__ = [
     "FormatVersionError",
     "Lossless",
     "UnknownCodecError",
+    "accumulate",
     "codec_from_config",
     "codecs",
     "compress",
     "compress_many",
+    "compress_sum",
     "decompress",
     "decompress_many",
     "from_bytes",

@@ -144,6 +144,9 @@ GOLDEN: dict[str, Golden] = {
         lambda: smooth_integers(40 * 71).astype(np.float64).reshape(40, 71) * 2.0**-18,
         arrcomp.Codebook([0.25, 0.75], [0.5, 0.0, 1.0], scaling="tensor"),
     ),
+    "qsgd_float32_entropy": Golden(
+        lambda: weights(9000, 20), arrcomp.QSGD(bits=3, norm="l2", skip_incomplete=True, coding="entropy")
+    ),
     "qsgd_float64_field": Golden(
         lambda: smooth_integers(60 * 71).astype(np.float64).reshape(60, 71) * 2.0**-18,
         arrcomp.QSGD(bits=8, bucket_size=17, norm="l2"),

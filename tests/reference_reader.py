@@ -11,6 +11,7 @@ import math
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,15 +23,14 @@ from reference_codebook import read_codebook
 from reference_float_format import read_float_format
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
 from reference_s2fp8 import read_squeezed
-from reference_stream import BUCKETS, CODEBOOK, LINES, SQUEEZED, Cursor, Element, read_header
+from reference_stream import LINES, Cursor, Element, element_of, read_header
+
+UINT8 = 3  # its id
 
 Array = NDArray[Any]
 
 CHUNK = 4096
 CARRYING_ROWS = 8
-
-# What reads the payloads of codecs whose payload is section 5's.
-OF_BUCKETS = {3: read_buckets, 5: read_float_format}
 
 TRANSFORMS = ("quantized", "integer", "exponent")
 CODERS = ("none", "packed", "entropy")
@@ -293,6 +293,21 @@ def read_line_payload(data: bytes, n: int, element: Element) -> list[tuple[LineC
     return found
 
 
+def read_bytes(data: bytes, n: int) -> Array:
+    """The n elements of dtype uint8 of a payload (5: codes that are entropy coded)."""
+    chunks = read_payload(data, n, element_of(UINT8))
+    return np.concatenate([np.zeros(0, np.uint8), *(bits for _, bits in chunks)])
+
+
+# What reads the payloads of section 5, by the codec's id.
+OF_BUCKETS = {
+    3: partial(read_buckets, read_bytes=read_bytes),
+    5: read_float_format,
+    6: read_squeezed,
+    8: read_codebook,
+}
+
+
 def read_stream(data: bytes) -> Array:
     """The array of a stream.
 
@@ -301,18 +316,11 @@ def read_stream(data: bytes) -> Array:
     """
     stream = read_header(data)
     element = stream.element
-    if stream.codec == CODEBOOK:
-        return read_codebook(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
-    if stream.codec == BUCKETS:
-        return read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
-    read = read_line_payload if stream.codec == LINES else read_payload
-    chunks = read(stream.payload, stream.elements, element)
-    if stream.codec == SQUEEZED:
-        return read_squeezed(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
     if stream.codec in OF_BUCKETS:
         read = OF_BUCKETS[stream.codec]
         return read(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
-    chunks = read_payload(stream.payload, stream.elements, element)
+    read_groups = read_line_payload if stream.codec == LINES else read_payload
+    chunks = read_groups(stream.payload, stream.elements, element)
     bits = np.concatenate([np.zeros(0, element.unsigned), *(bits for _, bits in chunks)])
     return bits.view(element.dtype).reshape(stream.shape)
 

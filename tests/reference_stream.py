@@ -15,10 +15,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd", 5: "float-format", 6: "s2fp8", 7: "base-delta", 8: "codebook"}
-BUCKETS = 3
 LINES = 7
-CODEBOOK = 8
-BUCKETS, SQUEEZED = 3, 6
 
 
 class Element(NamedTuple):

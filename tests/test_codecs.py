@@ -23,7 +23,7 @@ EXAMPLES.append(S2FP8(bucket_size=100, rounding="stochastic"))
 EXAMPLES.append(FloatFormat("e3m4", scaling="bucket", bucket_size=100, rounding="stochastic"))
 EXAMPLES.append(FloatFormat("mxfp6", scale_rule="ceil"))
 EXAMPLES.append(FloatFormat("fp16", overflow="infinity"))
-EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True))
+EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True, coding="entropy"))
 EXAMPLES.append(BaseDelta(bases=2, delta_bits=(8, 16, 24), drop_bits=3, rounding="stochastic"))
 
 REALS_ONLY: list[arrcomp.Codec] = [ErrorBounded(abs=1), QSGD(), FloatFormat("bf16"), S2FP8(), Codebook.nf4()]

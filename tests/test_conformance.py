@@ -21,6 +21,7 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.QSGD(bits=8, bucket_size=100, norm="l2"),
     arrcomp.QSGD(bits=3, norm="linf", rounding="stochastic", skip_incomplete=True),
     arrcomp.QSGD(bits=1, bucket_size=5000, rounding="stochastic"),
+    arrcomp.QSGD(bits=4, norm="l2", rounding="stochastic", coding="entropy"),
     arrcomp.BaseDelta(),
     arrcomp.BaseDelta(bases=2, delta_bits=(4, 8, 16, 24)),
     arrcomp.BaseDelta(drop_bits=5, rounding="stochastic"),

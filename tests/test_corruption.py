@@ -96,6 +96,7 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "lines, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), BaseDelta()),
     "codebook": lambda: checks.stream_of(_weights(700), Codebook([-0.01, 0.01], [-0.02, 0.0, 0.02], bucket_size=100)),
     "codebook, scaled": lambda: checks.stream_of(_weights(300).astype(np.float16), Codebook.nf4()),
+    "buckets, entropy": lambda: checks.stream_of(_buckets_and_tail(), QSGD(skip_incomplete=True, coding="entropy")),
     "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
     "squeezed": lambda: checks.stream_of(_specials(), S2FP8(bucket_size=100)),
     "squeezed, one bucket": lambda: checks.stream_of(_weights(300).astype(np.float16), S2FP8()),

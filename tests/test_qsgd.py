@@ -358,6 +358,8 @@ def test_errors_are_those_of_the_definition(kind: str, dtype: str) -> None:
         ({"norm": 2}, TypeError, "^norm=2 .*'minmax'"),
         ({"rounding": "up"}, ValueError, "^rounding='up': 'nearest' or 'stochastic'"),
         ({"skip_incomplete": 1}, TypeError, "^skip_incomplete=1: True or False"),
+        ({"coding": "elias"}, ValueError, "^coding='elias': 'packed' or 'entropy'"),
+        ({"coding": None}, TypeError, "^coding=None .*'packed'"),
     ],
 )
 def test_wrong_parameters_are_named(arguments: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -23,13 +23,16 @@ class Codec(ABC):
         name: what configurations and the command line call it.
         id: the number that stands for it in a stream.
         dtypes: names of the data types it takes; None for all of the format.
-        fixed_rate: whether the payload's length follows from dtype and shape alone.
     """
 
     name: ClassVar[str]
     id: ClassVar[int]
     dtypes: ClassVar[tuple[str, ...] | None]
-    fixed_rate: ClassVar[bool] = False
+
+    @property
+    def fixed_rate(self) -> bool:
+        """Whether the payload's length follows from dtype and shape alone."""
+        return False
 
     @property
     def needs_seed(self) -> bool:

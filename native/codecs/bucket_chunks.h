@@ -13,6 +13,12 @@ class BucketRows {
   ARRCOMP_METHOD BucketRows(uint64_t first_element, uint64_t bucket_size, int buckets)
       : size_(bucket_size), end_(bucket_size - first_element % bucket_size), bucket_(0), last_(buckets - 1) {}
 
+  // Whether the `count` elements from `place` on are in one bucket.
+  ARRCOMP_METHOD bool in_one(uint64_t place, uint64_t count) {
+    while (place >= end_) next();
+    return place + count <= end_;
+  }
+
   // For the row that begins at `place` in the chunk: what values_of(bucket, array) gives for each lane's bucket.
   template <class Real, int n, class ValuesOf>
   ARRCOMP_METHOD void row(uint64_t place, Real (&values)[n], ValuesOf values_of) {
@@ -94,9 +100,10 @@ class BucketChunk {
       const int rows = rows_ - r < 4 ? rows_ - r : 4;
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
-        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, random.word[j], buckets, writer);
+        for (int j = 0; j < rows; ++j)
+          encode_row(source, r + j, memory, simple, random.word[j], buckets, writer, payload);
       } else {
-        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer);
+        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer, payload);
       }
     }
     writer.finish();
@@ -113,7 +120,8 @@ class BucketChunk {
       const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
       Real values[Coder::decode_values];
       buckets.row(place, values, decoded);
-      const U32 code = reader.get(static_cast<int>(plan_.code_bits), U32{});
+      const U32 code = plan_.byte_codes ? load_elements<Bits8>(codes, place, lanes_of(r))
+                                        : reader.get(static_cast<int>(plan_.code_bits), U32{});
       store_elements<T>(target, first_ + place, lanes_of(r), coder_.decode(code, values));
     }
   }
@@ -191,7 +199,7 @@ class BucketChunk {
 
   template <class Random>
   ARRCOMP_METHOD void encode_row(const void* source, int row, const BucketMemory<Coder>& memory, bool simple,
-                                 Random random, BucketRows& buckets, BitWriter& writer) const {
+                                 Random random, BucketRows& buckets, BitWriter& writer, uint8_t* payload) const {
     const int n = lanes_of(row);
     const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
     // The next chunk, which its statistics read first.
@@ -202,6 +210,7 @@ class BucketChunk {
       for (int i = 0; i < Coder::encode_values; ++i) values[i] = memory.scales[i][bucket];
     });
     const U32 code = coder_.encode(load_elements<T>(source, first_ + place, n), scale, simple, random);
+    if (plan_.byte_codes) return store_elements<Bits8>(payload + codes_at(), place, n, code);
     writer.put(n == lanes_per_row ? code : select(mask(low_mask(n)), code, splat<U32>(0)),
                static_cast<int>(plan_.code_bits));
   }

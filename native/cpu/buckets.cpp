@@ -65,19 +65,56 @@ void store_numbers(const BucketJob& job, int threads) {
     machine().buckets.store_bucket(job, bucket, buckets.of(bucket));
 }
 
+// Writes a payload but the numbers that are there already: encode_chunks(begin, end) writes chunks, put_tail(to) the
+// elements that are stored as they are.
+template <class EncodeChunks, class PutTail>
+void write_payload(const BucketPlan& plan, uint8_t* payload, int threads, EncodeChunks encode_chunks,
+                   PutTail put_tail) {
+  memset(payload + plan.buckets_end(), 0, plan.buckets_padded() - plan.buckets_end());
+  share_chunks(plan.chunks(), threads, encode_chunks);
+  const uint64_t tail_end = plan.tail_offset + plan.tail_bytes();
+  put_tail(payload + plan.tail_offset);
+  memset(payload + tail_end, 0, plan.tail_padded() - tail_end);
+}
+
 }  // namespace
 
 void encode_buckets(const Codec& codec, const BucketPlan& plan, const void* source, uint8_t* payload, uint64_t seed,
                     int threads) {
   const BucketJob job{codec, plan, source, payload, nullptr, seed};
   memset(payload, 0, plan.buckets_offset);
-  memset(payload + plan.buckets_end(), 0, plan.codes_offset - plan.buckets_end());
   store_numbers(job, threads);
-  share_chunks(plan.chunks(), threads,
-               [&](uint64_t begin, uint64_t end) { machine().buckets.encode_chunks(job, begin, end); });
-  const uint64_t tail_at = plan.quantized * (plan.element.width / 8), tail_end = plan.tail_offset + plan.tail_bytes();
-  memcpy(payload + plan.tail_offset, static_cast<const uint8_t*>(source) + tail_at, plan.tail_bytes());
-  memset(payload + tail_end, 0, plan.length - tail_end);
+  write_payload(
+      plan, payload, threads, [&](uint64_t begin, uint64_t end) { machine().buckets.encode_chunks(job, begin, end); },
+      [&](uint8_t* to) {
+        const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
+        memcpy(to, static_cast<const uint8_t*>(source) + tail_at, plan.tail_bytes());
+      });
+}
+
+void encode_sum_by_chunks(const SumJob& sum, const Codec& codec, const BucketPlan& plan, uint8_t* payload,
+                          uint64_t seed, int threads) {
+  const auto encode_chunks = [&](uint64_t begin, uint64_t end) {
+    alignas(64) uint8_t window[chunk_size * sizeof(double)];  // the elements of a chunk
+    for (uint64_t chunk = begin; chunk < end; ++chunk) {
+      const uint64_t first = chunk * chunk_size;
+      machine().buckets.sum(sum, first, std::min<uint64_t>(plan.quantized - first, chunk_size), window);
+      // Where an array would begin that had its elements there.
+      const auto* const array =
+          reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(window) - first * (plan.element.width / 8));
+      machine().buckets.encode_chunks({codec, plan, array, payload, nullptr, seed}, chunk, chunk + 1);
+    }
+  };
+  write_payload(plan, payload, threads, encode_chunks,
+                [&](uint8_t* to) { machine().buckets.sum(sum, plan.quantized, plan.count - plan.quantized, to); });
+}
+
+void sum_buckets(const SumJob& sum, void* target, int threads) {
+  const uint64_t item = sum.plan.element.width / 8;
+  share_chunks(ceil_div(sum.plan.count, chunk_size), threads, [&](uint64_t begin, uint64_t end) {
+    const uint64_t first = begin * chunk_size, last = std::min(end * chunk_size, sum.plan.count);
+    machine().buckets.sum(sum, first, last - first, static_cast<uint8_t*>(target) + first * item);
+  });
 }
 
 void decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, void* target, int threads) {

@@ -2,7 +2,7 @@
 #pragma once
 #include "codecs/rans_tables.h"
 #include "stream/bucket_statistics.h"
-#include "stream/codec.h"
+#include "stream/sums.h"
 
 namespace arrcomp {
 
@@ -37,6 +37,14 @@ struct BucketJob {
   uint64_t seed;
 };
 
+// A sum of bucketed payloads.
+struct SumJob {
+  const Codec& codec;
+  const BucketPlan& plan;
+  std::span<const Summand> terms;
+  const void* start;  // an array that the sum begins with, or null
+};
+
 struct BucketMachine {
   // Statistics of the elements [first, first + count), at most a piece of a bucket.
   BucketStatistics (*statistics)(const BucketJob& job, uint64_t first, uint64_t count);
@@ -48,6 +56,9 @@ struct BucketMachine {
   // Encodes, or decodes, chunks [begin, end).
   void (*encode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
   void (*decode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
+
+  // Puts elements [first, first + count) of a sum to `target`. `first` is a multiple of 32.
+  void (*sum)(const SumJob& job, uint64_t first, uint64_t count, void* target);
 };
 
 struct Machine {

@@ -35,8 +35,8 @@ ARRCOMP_INLINE void finish_payload(const BucketEncodeArray& array) {
     for (uint64_t b = begin; b < end; ++b) array.payload[b] = 0;
   };
   if (plan.quantized == 0) clear(0, plan.buckets_offset);
-  clear(plan.buckets_end(), plan.codes_offset);
-  clear(plan.tail_offset + plan.tail_bytes(), plan.length);
+  clear(plan.buckets_end(), plan.buckets_padded());
+  clear(plan.tail_offset + plan.tail_bytes(), plan.tail_padded());
   *array.length = plan.length;
 }
 

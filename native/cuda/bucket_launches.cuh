@@ -2,6 +2,7 @@
 #pragma once
 #include "cuda/bucket_kernels.cuh"
 #include "cuda/bucket_launches.h"
+#include "cuda/bucket_sums.cuh"
 
 namespace arrcomp::cuda {
 
@@ -19,6 +20,14 @@ constexpr BucketLaunches launches_of_type() {
           [](const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream) {
             decode_buckets_kernel<Coder>
                 <<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+          },
+          [](const Codec& codec, const SumWork& work, int blocks, cudaStream_t stream) {
+            sum_buckets_kernel<Coder>
+                <<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+          },
+          [](const Codec& codec, const Codec& result, const SumEncodeWork& work, int blocks, cudaStream_t stream) {
+            encode_sum_kernel<Coder><<<blocks, threads_per_block, 0, stream>>>(
+                {work, std::get<Settings>(codec.settings), std::get<Settings>(result.settings)});
           }};
 }
 

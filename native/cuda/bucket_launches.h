@@ -12,6 +12,10 @@ struct BucketLaunches {
   void (*store_numbers)(const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream);
   void (*encode)(const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream);
   void (*decode)(const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream);
+  void (*sum)(const Codec& codec, const SumWork& work, int blocks, cudaStream_t stream);
+  // `codec` and `result`, that of the terms and that of the sum, have the same type of settings.
+  void (*encode_sum)(const Codec& codec, const Codec& result, const SumEncodeWork& work, int blocks,
+                     cudaStream_t stream);
 };
 
 // Of all types that these codecs take.

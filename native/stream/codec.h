@@ -105,8 +105,12 @@ inline Moments moments_of(const Codec& codec) {
 // Whether the length of payloads follows from the number of elements.
 inline bool has_fixed_rate(const Codec& codec, const Element& element) {
   BucketLayout layout;
-  return bucket_layout(codec, element, layout);
+  return bucket_layout(codec, element, layout) && !layout.byte_codes;
 }
+
+// How codes are entropy coded: as an array of this data type, by this codec.
+constexpr Element code_element = integer_element(8, false);
+inline Codec code_codec() { return {CodecId::lossless, Settings{BoundKind::lossless, 0.0, false}}; }
 
 // A part of the longest payload: `bytes` for every `outer` begun of the rows (every `inner` elements begun) times
 // `multiplier`. No branches, so that the symbolic shapes of compilers can follow the sum.
@@ -118,18 +122,8 @@ struct CapacityTerm {
   }
 };
 
-inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout) {
-  if (layout.skip_incomplete) return {};
-  constexpr uint64_t any_array = uint64_t{1} << 60;
-  const uint64_t bucket_size = layout.bucket_size > 0 ? layout.bucket_size : any_array;
-  return {{0, 0, 0, layout.array_bytes},
-          {bucket_size, layout.bucket_bytes, 8, 8},
-          {lanes_per_row, layout.code_bits, 16, 64}};
-}
-
-// The parts of the longest payload, a multiple of 8 in all; none where it is no such sum.
-inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Element& element) {
-  if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout);
+// Of a payload in groups.
+inline std::vector<CapacityTerm> capacity_terms(const Element& element) {
   // Of a chunk: its header and widths, what packing rows of less than 32 bits rounds up, and, as if every chunk were a
   // group, the coder's states and an entry of the directory with its padding.
   const uint64_t rounding = element.width == 8 ? 32 : 0;
@@ -139,13 +133,37 @@ inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Elemen
           {chunk_size, 1, 1, chunk}};
 }
 
+inline uint64_t capacity_of_groups(const Element& element, uint64_t count) {
+  uint64_t bytes = 0;
+  for (const CapacityTerm& term : capacity_terms(element)) bytes += term.of(count);
+  return bytes;
+}
+
+inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout) {
+  if (layout.skip_incomplete) return {};
+  constexpr uint64_t any_array = uint64_t{1} << 60;
+  const uint64_t bucket_size = layout.bucket_size > 0 ? layout.bucket_size : any_array;
+  std::vector<CapacityTerm> terms{{0, 0, 0, layout.array_bytes}, {bucket_size, layout.bucket_bytes, 8, 8}};
+  if (!layout.byte_codes) {
+    terms.push_back({lanes_per_row, layout.code_bits, 16, 64});
+    return terms;
+  }
+  for (const CapacityTerm& term : capacity_terms(code_element)) terms.push_back(term);
+  return terms;
+}
+
+// The parts of the longest payload, a multiple of 8 in all; none where it is no such sum.
+inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Element& element) {
+  if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout);
+  return capacity_terms(element);
+}
+
 // No payload of so many elements is longer; those of fixed rate have this length.
 inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t count) {
-  if (BucketLayout layout; bucket_layout(codec, element, layout))
-    return make_bucket_plan(layout, element, count).length;
-  uint64_t bytes = 0;
-  for (const CapacityTerm& term : capacity_terms(codec, element)) bytes += term.of(count);
-  return bytes;
+  BucketLayout layout;
+  if (!bucket_layout(codec, element, layout)) return capacity_of_groups(element, count);
+  const BucketPlan plan = make_bucket_plan(layout, element, count);
+  return layout.byte_codes ? plan.codes_offset + capacity_of_groups(code_element, plan.quantized) : plan.length;
 }
 
 }  // namespace arrcomp

@@ -6,6 +6,7 @@
 // clang-format on
 #include "cpu/buckets.h"
 #include "cuda/bucket_kernels.cuh"
+#include "cuda/bucket_sums.cuh"
 #include "cuda/piece_kernels.cuh"
 #include "cuda/set_up.cuh"
 
@@ -217,6 +218,54 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
   return {status != 0, targets};
 }
 
+// A sum's result, and whether a term was found corrupt.
+struct Added {
+  bool is_corrupt;
+  Bytes bytes;
+};
+
+cuda::SumWork sum_work(const Input& input, const std::vector<Summand>& terms, uint64_t units, uint32_t& status) {
+  return {input.plan(), {terms.data(), terms[0], terms.size(), units}, nullptr, nullptr, &status};
+}
+
+// An array, if it is not empty, and payloads.
+Added add(const Input& input, const std::vector<Summand>& terms, Bytes start, const Run& run) {
+  uint32_t status = 0;
+  Added added{false, start};
+  added.bytes.resize(input.count * input.element().width / 8, untouched);
+  const uint64_t units = ceil_div(input.count, uint64_t{chunk_size});
+  cuda::SumWork work = sum_work(input, terms, units, status);
+  work.target = added.bytes.data();
+  work.start = start.empty() ? nullptr : work.target;
+  visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
+    run.launch(units, [&] { cuda::sum_buckets_kernel<Coder>({work, settings}); });
+  });
+  added.is_corrupt = status != 0;
+  return added;
+}
+
+// The payload of a sum, with a codec whose layout fits_chunks.
+Added encode_sum(const Input& input, const std::vector<Summand>& terms, const Codec& result, const Run& run) {
+  uint32_t status = 0;
+  const cuda::BucketCut cut{input.element(), layout_of(result, input.element())};
+  const BucketPlan plan = cut.plan(input.count);
+  Added added{false, Bytes(plan.length, untouched)};
+  uint64_t length = untouched;
+  Bytes windows(most_blocks * cuda::warps_per_block * chunk_size * sizeof(double), untouched);
+  const uint64_t units = cut.units(plan);
+  const cuda::SumEncodeWork work{sum_work(input, terms, units, status),
+                                 {plan, nullptr, added.bytes.data(), &length, 0},
+                                 {run.seed, nullptr},
+                                 windows.data()};
+  visit_coder(result, run.element, [&]<class Settings, class Coder>(const Settings& settings, Type<Coder>) {
+    const auto& of_terms = std::get<Settings>(run.codec.settings);
+    run.launch(units, [&] { cuda::encode_sum_kernel<Coder>({work, of_terms, settings}); });
+  });
+  added.is_corrupt = status != 0;
+  if (length != plan.length) added.bytes.clear();
+  return added;
+}
+
 Bytes encode_on_cpu(const Input& input, const Bytes& source, uint64_t seed) {
   const BucketPlan plan = input.plan();
   Bytes payload(plan.length, untouched);
@@ -282,6 +331,39 @@ class Comparison {
     }
   }
 
+  // Sums of `number` payloads, added to an array and encoded with a codec whose settings have the same type.
+  void check_sum(const Input& input, const NamedCodec& result, size_t number) {
+    const Run run = next_run(input);
+    std::vector<Bytes> payloads;
+    std::vector<Summand> terms;
+    for (size_t t = 0; t < number; ++t) {
+      const Source& source = t == 0 ? input.source : sources[t % 4];
+      payloads.push_back(encode_on_cpu(input, source.elements(input.element(), input.count), run.seed + t));
+    }
+    std::vector<LooseNumber> lengths(number, LooseNumber(payloads[0].size()));
+    for (size_t t = 0; t < number; ++t)
+      terms.push_back({payloads[t].data(), payloads[t].size(), t % 2 == 0 ? nullptr : lengths[t].address(),
+                       t == 1 ? -1.5 : 1.0 / static_cast<double>(t + 1)});
+    const BucketPlan plan = input.plan();
+    const SumJob job{input.codec.codec, plan, terms, nullptr};
+    Bytes total(input.count * input.element().width / 8);
+    cpu::sum_buckets(job, total.data(), 1);
+    expect(input, "sum", add(input, terms, {}, run).bytes, total);
+    const Input of_result{input.dtype, input.source, result, input.count};
+    const Added encoded = encode_sum(input, terms, result.codec, run);
+    expect(input, "payload of a sum", encoded.bytes, encode_on_cpu(of_result, total, run.seed));
+    if (encoded.is_corrupt) report(input, "sum", "is found corrupt");
+    Bytes start = sources[1].elements(input.element(), input.count), more = start;
+    const SumJob accumulation{input.codec.codec, plan, terms, more.data()};
+    cpu::sum_buckets(accumulation, more.data(), 1);
+    expect(input, "sum with an array", add(input, terms, start, run).bytes, more);
+    terms.back().limit -= 8;
+    const Added cut = add(input, terms, start, run);
+    if (!cut.is_corrupt || !encode_sum(input, terms, result.codec, run).is_corrupt)
+      report(input, "sum with a cut payload", "is not found corrupt");
+    expect(input, "array that a cut payload is added to", cut.bytes, start);
+  }
+
   // Prints a summary; false where anything differed.
   bool finish() const {
     std::printf("%d runs, %d differences\n", runs_, differences_);
@@ -323,6 +405,7 @@ NamedCodec named(const QsgdSettings& s) {
   const char* const norms[] = {"min-max", "L2", "Linf"};
   std::string name = "QSGD " + std::to_string(s.bits) + " bits, " + norms[static_cast<int>(s.norm)];
   name += (s.stochastic ? " stochastic, buckets of " : ", buckets of ") + std::to_string(s.bucket_size);
+  if (s.entropy) name += ", bytes";
   return {name + (s.skip_incomplete ? " complete" : ""), {CodecId::qsgd, s}};
 }
 
@@ -355,7 +438,7 @@ void add_qsgd(std::vector<NamedCodec>& codecs) {
     for (const int bits : {1, 3, 4, 8})
       for (const Norm norm : {Norm::minmax, Norm::l2, Norm::linf})
         for (const bool stochastic : {false, true})
-          codecs.push_back(named(QsgdSettings{bits, size, norm, stochastic, bits == 3}));
+          codecs.push_back(named(QsgdSettings{bits, size, norm, stochastic, bits == 3, bits == 3 || size == 100}));
 }
 
 void add_codebooks(std::vector<NamedCodec>& codecs) {
@@ -476,18 +559,33 @@ void check_together(Comparison& comparison, const DType& dtype, Turns& turns) {
   }
 }
 
+// Each codec whose buckets fit chunks as a sum's, of payloads of codecs with the same type of settings.
+void check_sums(Comparison& comparison, const DType& dtype, Turns& turns) {
+  const Element& element = elements[dtype.id];
+  size_t number = 0;
+  for (const NamedCodec& result : turns.codecs()) {
+    if (!takes(result, dtype) || !has_sums(result.codec, element) || !fits_chunks(layout_of(result.codec, element)))
+      continue;
+    const NamedCodec* codec = &turns.codec();
+    while (codec->codec.settings.index() != result.codec.settings.index() || !has_sums(codec->codec, element))
+      codec = &turns.codec();
+    comparison.check_sum({dtype, turns.source(), *codec, number % 3 == 0 ? 9001u : 700u}, result, 1 + number % 5);
+    ++number;
+  }
+}
+
 // Elements that are stored as they are in several units, and buckets of more pieces than a warp has lanes, or a run.
 void check_large_buckets(Comparison& comparison, const DType& dtype) {
   const auto check = [&](size_t source, const QsgdSettings& settings, uint64_t count) {
     comparison.check({dtype, sources[source], named(settings), count});
   };
-  check(0, {4, 3 * chunk_size, Norm::l2, true, true}, 6 * chunk_size - 1);
-  check(8, {4, uint64_t{1} << 40, Norm::minmax, true, true}, 2 * chunk_size + 70);
-  check(7, {3, 34 * chunk_size + 9, Norm::l2, false, false}, 70 * chunk_size);
+  check(0, {4, 3 * chunk_size, Norm::l2, true, true, false}, 6 * chunk_size - 1);
+  check(8, {4, uint64_t{1} << 40, Norm::minmax, true, true, true}, 2 * chunk_size + 70);
+  check(7, {3, 34 * chunk_size + 9, Norm::l2, false, false, false}, 70 * chunk_size);
 }
 
 void check_runs(Comparison& comparison) {
-  const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false};
+  const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false, false};
   comparison.check({dtypes[0], sources[7], named(settings), settings.bucket_size + 2000});
 }
 
@@ -503,6 +601,7 @@ int main(int, char** arguments) {
     check_sources(comparison, dtype, turns);
     check_sizes(comparison, dtype, turns);
     check_together(comparison, dtype, turns);
+    check_sums(comparison, dtype, turns);
     for (int i = 0; i < turns_of_each; ++i)
       if (const NamedCodec& codec = turns.codec(); takes(codec, dtype))
         comparison.check_lengths({dtype, sources[0], codec, 5333});
