@@ -5,5 +5,6 @@ from .error_bounded import ErrorBounded
 from .lossless import Lossless
 from .qsgd import QSGD
 from .registry import codec_from_config, codec_from_id, codecs
+from .smaq import SmaQ
 
-__all__ = ["QSGD", "Codec", "ErrorBounded", "Lossless", "codec_from_config", "codec_from_id", "codecs"]
+__all__ = ["QSGD", "Codec", "ErrorBounded", "Lossless", "SmaQ", "codec_from_config", "codec_from_id", "codecs"]

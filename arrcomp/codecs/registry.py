@@ -8,15 +8,16 @@ from .base import Codec
 from .error_bounded import ErrorBounded
 from .lossless import Lossless
 from .qsgd import QSGD
+from .smaq import SmaQ
 
-_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD)
+_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, SmaQ)
 
 
 def codecs() -> dict[str, type[Codec]]:
     """All codecs by name.
 
     >>> list(codecs())
-    ['lossless', 'error-bounded', 'qsgd']
+    ['lossless', 'error-bounded', 'qsgd', 'smaq']
     """
     return {codec.name: codec for codec in _CODECS}
 

@@ -2,3 +2,4 @@
 #pragma once
 #include "codecs/bucket_chunks.h"
 #include "codecs/qsgd.h"
+#include "codecs/smaq.h"

@@ -1,6 +1,7 @@
 #include "cpu/buckets.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -65,27 +66,69 @@ void store_numbers(const BucketJob& job, int threads) {
     machine().buckets.store_bucket(job, bucket, buckets.of(bucket));
 }
 
+// Encodes all chunks; returns how many extra words these have.
+uint64_t encode_all_chunks(const BucketJob& job, int threads) {
+  const BucketPlan& plan = job.plan;
+  const Shares shares = Shares::of(plan.chunks(), threads, least_chunks);
+  std::vector<uint64_t> words(static_cast<size_t>(shares.workers));
+  uint32_t* const extras = extra_words(plan, job.payload);
+  // Each worker writes where its extra words stand if all chunks before have as many as can be; then the gaps are closed.
+  const auto place = [&](int worker) { return extras + shares.begin(worker) * plan.chunk_extras(); };
+  run(shares.workers, [&](int worker) {
+    words[static_cast<size_t>(worker)] =
+        machine().buckets.encode_chunks(job, shares.begin(worker), shares.end(worker), place(worker));
+  });
+  if (!plan.has_extras) return 0;
+  uint64_t total = words[0];
+  for (int worker = 1; worker < shares.workers; ++worker) {
+    const uint64_t own = words[static_cast<size_t>(worker)];
+    memmove(extras + total, place(worker), own * sizeof(uint32_t));
+    uint64_t* const ends = extras_directory(plan, job.payload);
+    for (uint64_t chunk = shares.begin(worker); chunk < shares.end(worker); ++chunk) ends[chunk] += total;
+    total += own;
+  }
+  return total;
+}
+
+// Whether the directory's entries do not decrease and end where the payload does.
+bool is_directory_right(const BucketPlan& plan, const uint8_t* payload, uint64_t length) {
+  const uint64_t* const ends = extras_directory(plan, payload);
+  uint64_t before = 0;
+  for (uint64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
+    if (ends[chunk] < before) return false;
+    before = ends[chunk];
+  }
+  const uint64_t bytes = length - plan.length;
+  return bytes % sizeof(uint32_t) == 0 && before == bytes / sizeof(uint32_t);
+}
+
 }  // namespace
 
-void encode_buckets(const Codec& codec, const BucketPlan& plan, const void* source, uint8_t* payload, uint64_t seed,
-                    int threads) {
+uint64_t encode_buckets(const Codec& codec, const BucketPlan& plan, const void* source, uint8_t* payload, uint64_t seed,
+                        int threads) {
   const BucketJob job{codec, plan, source, payload, nullptr, seed};
   memset(payload, 0, plan.buckets_offset);
   memset(payload + plan.buckets_end(), 0, plan.codes_offset - plan.buckets_end());
   store_numbers(job, threads);
-  share_chunks(plan.chunks(), threads,
-               [&](uint64_t begin, uint64_t end) { machine().buckets.encode_chunks(job, begin, end); });
+  const uint64_t extras = encode_all_chunks(job, threads);
   const uint64_t tail_at = plan.quantized * (plan.element.width / 8), tail_end = plan.tail_offset + plan.tail_bytes();
   memcpy(payload + plan.tail_offset, static_cast<const uint8_t*>(source) + tail_at, plan.tail_bytes());
-  memset(payload + tail_end, 0, plan.length - tail_end);
+  memset(payload + tail_end, 0, plan.directory_offset - tail_end);
+  return plan.length + extras * sizeof(uint32_t);
 }
 
-void decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, void* target, int threads) {
+bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, uint64_t length, void* target,
+                    int threads) {
+  if (length < plan.length || (!plan.has_extras && length > plan.length)) return false;
+  if (plan.has_extras && !is_directory_right(plan, payload, length)) return false;
   const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), target, 0};
-  share_chunks(plan.chunks(), threads,
-               [&](uint64_t begin, uint64_t end) { machine().buckets.decode_chunks(job, begin, end); });
+  std::atomic<bool> ok{true};
+  share_chunks(plan.chunks(), threads, [&](uint64_t begin, uint64_t end) {
+    if (!machine().buckets.decode_chunks(job, begin, end)) ok = false;
+  });
   const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
   memcpy(static_cast<uint8_t*>(target) + tail_at, payload + plan.tail_offset, plan.tail_bytes());
+  return ok;
 }
 
 }  // namespace arrcomp::cpu

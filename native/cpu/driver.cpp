@@ -131,9 +131,7 @@ bool decode_any(const Codec& codec, const Element& element, const Decoding& arra
   if (!bucket_layout(codec, element, layout))
     return decode_array(make_plan(element, array.count), array.payload, length, array.target, threads);
   const BucketPlan plan = make_bucket_plan(layout, element, array.count);
-  if (length != plan.length) return false;
-  decode_buckets(codec, plan, array.payload, array.target, threads);
-  return true;
+  return decode_buckets(codec, plan, array.payload, length, array.target, threads);
 }
 
 }  // namespace
@@ -156,8 +154,7 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
     uint64_t length;
     if (BucketLayout layout; bucket_layout(codec, element, layout)) {
       const BucketPlan plan = make_bucket_plan(layout, element, count);
-      encode_buckets(codec, plan, source, payload, key, its_threads);
-      length = plan.length;
+      length = encode_buckets(codec, plan, source, payload, key, its_threads);
     } else {
       const auto& settings = std::get<Settings>(codec.settings);
       length = encode_array(make_plan(element, count), settings, source, payload, its_threads);

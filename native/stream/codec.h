@@ -6,15 +6,16 @@
 
 #include "stream/qsgd.h"
 #include "stream/settings.h"
+#include "stream/smaq.h"
 
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3 };
+enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, smaq = 4 };
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings>;
+using AnySettings = std::variant<Settings, QsgdSettings, SmaqSettings>;
 
 struct Codec {
   CodecId id;
@@ -41,6 +42,7 @@ inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
     case CodecId::lossless: return read(Settings::read_lossless);
     case CodecId::error_bounded: return read(Settings::read_bounded);
     case CodecId::qsgd: return read(QsgdSettings::read);
+    case CodecId::smaq: return read(SmaqSettings::read);
   }
   return false;
 }
@@ -73,7 +75,7 @@ inline Moments moments_of(const Codec& codec) {
 // Whether the length of payloads follows from the number of elements.
 inline bool has_fixed_rate(const Codec& codec, const Element& element) {
   BucketLayout layout;
-  return bucket_layout(codec, element, layout);
+  return bucket_layout(codec, element, layout) && !layout.has_extras;
 }
 
 // A part of the longest payload: `bytes` for every `outer` begun of the rows (every `inner` elements begun) times
@@ -86,18 +88,25 @@ struct CapacityTerm {
   }
 };
 
-inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout) {
-  if (layout.skip_incomplete) return {};
+inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout, const Element& element) {
+  if (layout.skip_incomplete || layout.min_count > lanes_per_row) return {};
   constexpr uint64_t any_array = uint64_t{1} << 60;
   const uint64_t bucket_size = layout.bucket_size > 0 ? layout.bucket_size : any_array;
-  return {{0, 0, 0, layout.array_bytes},
-          {bucket_size, layout.bucket_bytes, 8, 8},
-          {lanes_per_row, layout.code_bits, 16, 64}};
+  std::vector<CapacityTerm> terms{{0, 0, 0, layout.array_bytes},
+                                  {bucket_size, layout.bucket_bytes, 8, 8},
+                                  {lanes_per_row, layout.code_bits, 16, 64}};
+  if (layout.has_extras) {
+    terms.push_back({chunk_size, 1, 1, sizeof(uint64_t)});
+    terms.push_back({lanes_per_row, layout.extra_bits, 2, 8});
+  }
+  // Elements that are stored as they are because they are few.
+  if (layout.min_count > 0) terms.push_back({any_array, layout.min_count * (element.width / 8), 8, 8});
+  return terms;
 }
 
 // The parts of the longest payload, a multiple of 8 in all; none where it is no such sum.
 inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Element& element) {
-  if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout);
+  if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout, element);
   // Of a chunk: its header and widths, what packing rows of less than 32 bits rounds up, and, as if every chunk were a
   // group, the coder's states and an entry of the directory with its padding.
   const uint64_t rounding = element.width == 8 ? 32 : 0;
@@ -107,13 +116,29 @@ inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Elemen
           {chunk_size, 1, 1, chunk}};
 }
 
+// Of a bucketed payload.
+inline uint64_t longest_length(const BucketPlan& plan) {
+  return plan.length + round_up(ceil_div(plan.quantized, lanes_per_row) * plan.extra_bits * 4, 8);
+}
+
 // No payload of so many elements is longer; those of fixed rate have this length.
 inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t count) {
+  const std::vector<CapacityTerm> terms = capacity_terms(codec, element);
+  BucketLayout layout;
+  if (bucket_layout(codec, element, layout) && (terms.empty() || !layout.has_extras))
+    return longest_length(make_bucket_plan(layout, element, count));
+  uint64_t bytes = 0;
+  for (const CapacityTerm& term : terms) bytes += term.of(count);
+  return bytes;
+}
+
+// No payload of so many elements is shorter.
+inline uint64_t least_length(const Codec& codec, const Element& element, uint64_t count) {
   if (BucketLayout layout; bucket_layout(codec, element, layout))
     return make_bucket_plan(layout, element, count).length;
-  uint64_t bytes = 0;
-  for (const CapacityTerm& term : capacity_terms(codec, element)) bytes += term.of(count);
-  return bytes;
+  // Every chunk takes 4 bytes, every group an entry of the directory.
+  const uint64_t chunks = ceil_div(count, chunk_size), groups = ceil_div(chunks, max_chunks_per_group);
+  return payload_head_bytes + 4 * groups + 4 * chunks;
 }
 
 }  // namespace arrcomp
