@@ -10,7 +10,7 @@ True
 """
 
 from . import machine
-from .codecs import QSGD, Codec, ErrorBounded, Lossless, codec_from_config, codecs
+from .codecs import QSGD, Codec, ErrorBounded, Lossless, SmaQ, codec_from_config, codecs
 from .compress import compress, decompress, max_compressed_size
 from .compressed import Compressed, from_bytes
 from .errors import (
@@ -34,6 +34,7 @@ __all__ = [
     "ErrorBounded",
     "FormatVersionError",
     "Lossless",
+    "SmaQ",
     "UnknownCodecError",
     "codec_from_config",
     "codecs",

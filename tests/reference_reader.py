@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from reference_buckets import read_buckets
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
-from reference_stream import BUCKETS, Cursor, Element, read_header
+from reference_smaq import read_smaq
+from reference_stream import BUCKETS, SMAQ, Cursor, Element, read_header
 
 Array = NDArray[Any]
 
@@ -280,6 +281,8 @@ def read_stream(data: bytes) -> Array:
     element = stream.element
     if stream.codec == BUCKETS:
         return read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
+    if stream.codec == SMAQ:
+        return read_smaq(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
     chunks = read_payload(stream.payload, stream.elements, element)
     bits = np.concatenate([np.zeros(0, element.unsigned), *(bits for _, bits in chunks)])
     return bits.view(element.dtype).reshape(stream.shape)

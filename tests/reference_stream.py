@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd"}
-BUCKETS = 3
+CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd", 4: "smaq"}
+BUCKETS, SMAQ = 3, 4
 
 
 class Element(NamedTuple):

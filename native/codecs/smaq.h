@@ -35,8 +35,13 @@ class Smaq {
       : settings_(settings),
         element_(element),
         main_threshold_(static_cast<Scalar>(settings.main_threshold)),
-        main_steps_((1u << (settings.main_bits - 2)) - 1),
-        outlier_steps_((1u << (settings.outlier_bits - 2)) - 1) {}
+        main_steps_(steps_of(settings.main_bits)),
+        outlier_steps_(steps_of(settings.outlier_bits)),
+        steps_per_score_(main_steps_ / main_threshold_),
+        main_step_(main_threshold_ / main_steps_),
+        share_of_outer_(1 / outlier_steps_) {}
+
+  static constexpr int most_extra_bits = 9;
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.rounding == Rounding::stochastic; }
 
@@ -71,12 +76,12 @@ class Smaq {
     return {numbers[0], numbers[1], numbers[2]};
   }
 
-  // Simple where nothing is scaled.
+  // Simple where all values are finite and nothing is scaled.
   ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&scale)[encode_values]) const {
     scale[centre] = n.mean;
     scale[inverse] = 0;
     scale[outer] = 0;
-    if (!(n.std > 0)) return true;
+    if (!(n.std > 0)) return n.std <= 0;
     const bool huge = is_huge(n);
     const Scalar down = huge ? eighth : Scalar(1);
     const bool tiny = n.std * down < Limits::smallest_normal;
@@ -84,43 +89,38 @@ class Smaq {
     const Scalar beyond = n.threshold - main_threshold_;
     scale[centre] = n.mean * down;
     scale[inverse] = (tiny ? Scalar(-1) : Scalar(1)) / wanted;
-    scale[outer] = beyond > 0 ? static_cast<Scalar>(outlier_steps_) / beyond : Scalar(0);
+    scale[outer] = beyond > 0 ? outlier_steps_ / beyond : Scalar(0);
     if (huge) scale[outer] = -scale[outer];
     return !huge && !tiny;
   }
 
   template <class Random>
   ARRCOMP_METHOD U32 encode(Word bits, const Real (&scale)[encode_values], bool simple, Random random) const {
-    const Real x = T::widen(bits), zero = splat<Real>(0);
+    const Real x = T::widen(bits);
     const Real score = simple ? (x - scale[centre]) * scale[inverse] : scaled_score(x, scale);
     const Real distance = abs(score), main_threshold = splat<Real>(main_threshold_);
     const Mask outlier = lt(main_threshold, distance);
     const Real outer_steps = (distance - main_threshold) * (simple ? scale[outer] : abs(scale[outer]));
-    const Real steps = select(outlier, outer_steps, distance * splat<Real>(steps_per_score()));
-    const Real most = select(outlier, splat<Real>(static_cast<Scalar>(outlier_steps_)),
-                             splat<Real>(static_cast<Scalar>(main_steps_)));
-    const U32 magnitude = rounded(steps, most, random);
-    const U32 sign = select(lt(score, zero), splat<U32>(sign_flag), splat<U32>(0));
-    const U32 flag = select(outlier, splat<U32>(outlier_flag), splat<U32>(0));
-    const U32 code = magnitude << flags | sign | flag;
-    return with_zeros(code, lt(zero, abs(scale[inverse])) & le(abs(x), zero));
+    const U32 magnitude = rounded(outlier, distance * splat<Real>(steps_per_score_), outer_steps, random);
+    const U32 code = magnitude << flags | select(outlier, splat<U32>(outlier_flag), splat<U32>(0));
+    // The mean itself has no sign: its negative stands for exact zeros.
+    const U32 with_side = code | (sign_bit(score) & min(code, splat<U32>(1))) << 1;
+    return settings_.preserve_zeros ? with_zeros(with_side, bits, scale[inverse]) : with_side;
   }
 
   ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
     const bool huge = is_huge(n);
     decoded[unit] = n.std * (huge ? eighth : Scalar(1));
     decoded[middle] = n.mean * (huge ? eighth : Scalar(1));
-    decoded[outer_step] = (n.threshold - main_threshold_) * (1 / static_cast<Scalar>(outlier_steps_));
+    decoded[outer_step] = (n.threshold - main_threshold_) * share_of_outer_;
     decoded[factor] = huge ? 1 / eighth : Scalar(1);
   }
 
   ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values]) const {
     const Real zero = splat<Real>(0), steps = real_of(code >> flags, Real{});
-    const Real main = steps * splat<Real>(main_threshold_ / static_cast<Scalar>(main_steps_));
     const Real beyond = steps * decoded[outer_step] + splat<Real>(main_threshold_);
-    const Real distance = select(has_extra(code), beyond, main);
-    const Mask negative = ne(code & splat<U32>(sign_flag), splat<U32>(0));
-    const Real score = select(negative, zero - distance, distance);
+    const Real distance = select(has_extra(code), beyond, steps * splat<Real>(main_step_));
+    const Real score = with_sign(distance, code << 30);
     Real y = (decoded[unit] * score + decoded[middle]) * decoded[factor];
     if (settings_.all_positive) y = max(y, zero);
     if (settings_.preserve_zeros) y = select(eq(code, splat<U32>(sign_flag)), zero, y);
@@ -158,33 +158,46 @@ class Smaq {
     const Real zero = splat<Real>(0), one = splat<Real>(1);
     const Real down = select(lt(scale[outer], zero), splat<Real>(eighth), one);
     const Real up_by = select(lt(scale[inverse], zero), splat<Real>(up), one);
-    return (x * down - scale[centre]) * up_by * abs(scale[inverse]);
+    const Real score = (x * down - scale[centre]) * up_by * abs(scale[inverse]);
+    const Real most = splat<Real>(Limits::largest), inside = min(max(score, zero - most), most);
+    return select(le(abs(inside), most), inside, zero);
   }
 
-  ARRCOMP_METHOD Scalar steps_per_score() const { return static_cast<Scalar>(main_steps_) / main_threshold_; }
-
-  // NaN becomes 0: the order of max's arguments tells.
-  ARRCOMP_METHOD static Real clamped(Real steps, Real most) { return min(max(splat<Real>(0), steps), most); }
-  ARRCOMP_METHOD U32 rounded(Real steps, Real most, U32 random) const {
-    return nearest_integer(clamped(steps + centered(random, Real{}), most));
+  // Of steps up to the main threshold, or of those beyond it.
+  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, U32 random) const {
+    const Real most = select(outlier, splat<Real>(outlier_steps_), splat<Real>(main_steps_));
+    const Real dithered = select(outlier, outer, main) + centered(random, Real{});
+    return nearest_integer(min(max(dithered, splat<Real>(0)), most));
   }
-  ARRCOMP_METHOD U32 rounded(Real steps, Real most, Nearest) const {
-    const Real inside = clamped(steps, most);
-    const U32 nearest = nearest_integer(inside);
+  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, Nearest) const {
+    // Main steps are no more than there can be, but for a rounding error.
+    const Real steps = select(outlier, min(outer, splat<Real>(outlier_steps_)), main);
+    const U32 nearest = nearest_integer(steps);
     if (settings_.rounding == Rounding::nearest) return nearest;
-    return nearest - select(lt(inside, real_of(nearest, Real{})), splat<U32>(1), splat<U32>(0));
+    return nearest - select(lt(steps, real_of(nearest, Real{})), splat<U32>(1), splat<U32>(0));
   }
 
-  // Below the mean by nothing is what no other code says: it stands for exact zeros.
-  ARRCOMP_METHOD U32 with_zeros(U32 code, Mask zeros) const {
-    const U32 others = select(eq(code, splat<U32>(sign_flag)), splat<U32>(0), code);
-    return settings_.preserve_zeros ? select(zeros, splat<U32>(sign_flag), others) : others;
+  // In a constant bucket zeros are the mean.
+  ARRCOMP_METHOD static U32 with_zeros(U32 code, Word bits, Real inverses) {
+    const Mask zeros = eq(bits << (8 * sizeof(typename Word::scalar) - T::width + 1), splat<Word>(0));
+    if (!any(zeros)) return code;
+    return select(zeros & lt(splat<Real>(0), abs(inverses)), splat<U32>(sign_flag), code);
+  }
+
+  ARRCOMP_METHOD static Scalar steps_of(int bits) { return static_cast<Scalar>((1u << (bits - 2)) - 1); }
+
+  ARRCOMP_METHOD static U32 sign_bit(F32 x) { return as_bits(x) >> 31; }
+  ARRCOMP_METHOD static U32 sign_bit(F64 x) { return hi(as_bits(x)) >> 31; }
+  // The sign changes where the highest bit of `sign` is set.
+  ARRCOMP_METHOD static F32 with_sign(F32 x, U32 sign) { return as_float(as_bits(x) ^ (sign & splat<U32>(1u << 31))); }
+  ARRCOMP_METHOD static F64 with_sign(F64 x, U32 sign) {
+    return as_double(as_bits(x) ^ join(splat<U32>(0), sign & splat<U32>(1u << 31)));
   }
 
   SmaqSettings settings_;
   Element element_;
-  Scalar main_threshold_;
-  uint32_t main_steps_, outlier_steps_;
+  Scalar main_threshold_, main_steps_, outlier_steps_;
+  Scalar steps_per_score_, main_step_, share_of_outer_;
 };
 
 template <class T>

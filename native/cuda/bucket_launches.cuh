@@ -6,6 +6,23 @@
 namespace arrcomp::cuda {
 
 template <class Coder>
+constexpr auto encode_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return encode_extras_kernel<Coder>;
+  } else {
+    return encode_buckets_kernel<Coder>;
+  }
+}
+template <class Coder>
+constexpr auto decode_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return decode_extras_kernel<Coder>;
+  } else {
+    return decode_buckets_kernel<Coder>;
+  }
+}
+
+template <class Coder>
 constexpr BucketLaunches launches_of_type() {
   using Settings = typename Coder::Settings;
   return {[](const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
@@ -13,12 +30,12 @@ constexpr BucketLaunches launches_of_type() {
                 <<<blocks, threads_per_block, 0, stream>>>({work, seed, std::get<Settings>(codec.settings)});
           },
           [](const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream) {
-            encode_buckets_kernel<Coder>
-                <<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+            encode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>(
+                {work, std::get<Settings>(codec.settings)});
           },
           [](const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream) {
-            decode_buckets_kernel<Coder>
-                <<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+            decode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>(
+                {work, std::get<Settings>(codec.settings)});
           }};
 }
 

@@ -19,9 +19,14 @@ struct BucketLaunchesOfTypes {
   BucketLaunches float16, bfloat16, float32, float64;
 };
 
-extern const BucketLaunchesOfTypes qsgd_launches;
+extern const BucketLaunchesOfTypes qsgd_launches, smaq_launches;
 
-inline const BucketLaunchesOfTypes& launches_of(const Codec&) { return qsgd_launches; }
+inline const BucketLaunchesOfTypes& launches_of(const Codec& codec) {
+  switch (codec.id) {
+    case CodecId::smaq: return smaq_launches;
+    default: return qsgd_launches;
+  }
+}
 
 inline const BucketLaunches& launches_of(const Codec& codec, const Element& element) {
   const BucketLaunchesOfTypes& types = launches_of(codec);
