@@ -15,15 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import arrcomp
-from arrcomp import QSGD, ErrorBounded, Lossless, UnknownCodecError
+from arrcomp import QSGD, ErrorBounded, Lossless, SmaQ, UnknownCodecError
 
 BOUNDS = ("abs", "rel", "pointwise")
 EXAMPLES = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
 EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True))
+EXAMPLES.append(SmaQ(4, 9, block_size=None, statistics="given", mean=1, std=2, rounding="truncate", min_size=0))
 
 
 def test_the_registry_lists_every_codec_once() -> None:
-    assert arrcomp.codecs() == {"lossless": Lossless, "error-bounded": ErrorBounded, "qsgd": QSGD}
+    assert arrcomp.codecs() == {"lossless": Lossless, "error-bounded": ErrorBounded, "qsgd": QSGD, "smaq": SmaQ}
     assert len({kind.id for kind in arrcomp.codecs().values()}) == len(arrcomp.codecs())
 
 
@@ -39,7 +40,7 @@ def test_codecs_are_values(codec: arrcomp.Codec) -> None:
     assert twin == codec
     assert hash(twin) == hash(codec)
     assert pickle.loads(pickle.dumps(codec)) == codec  # noqa: S301
-    assert eval(repr(codec), {"ErrorBounded": ErrorBounded, "Lossless": Lossless, "QSGD": QSGD}) == codec  # noqa: S307
+    assert eval(repr(codec), {kind.__name__: kind for kind in arrcomp.codecs().values()}) == codec  # noqa: S307
     with pytest.raises(dataclasses.FrozenInstanceError):
         codec.speed = "fast"  # type: ignore[attr-defined]
 
@@ -131,7 +132,7 @@ def test_a_codec_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "bool", "uint8", "float8_e4m3fn", "int4"])
-@pytest.mark.parametrize("codec", [ErrorBounded(abs=1), QSGD()], ids=repr)
+@pytest.mark.parametrize("codec", [ErrorBounded(abs=1), QSGD(), SmaQ(rounding="nearest")], ids=repr)
 def test_codecs_for_floats_name_the_dtypes_they_take(codec: arrcomp.Codec, dtype: str) -> None:
     import ml_dtypes
 
@@ -142,7 +143,7 @@ def test_codecs_for_floats_name_the_dtypes_they_take(codec: arrcomp.Codec, dtype
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_complex_arrays_are_for_lossless_alone(dtype: Any) -> None:
-    for codec in (ErrorBounded(abs=1), QSGD()):
+    for codec in (ErrorBounded(abs=1), QSGD(), SmaQ(rounding="nearest")):
         with pytest.raises(TypeError, match="real and imaginary parts"):
             arrcomp.compress(np.zeros(3, dtype), codec)
     arrcomp.compress(np.zeros(3, dtype))

@@ -16,18 +16,18 @@ _LEAST_BLOCK, _MOST_SIZE = 32, 1 << 40
 class SmaQ(Codec):
     """Keep each value by its distance from the mean: short codes near it, longer ones for outliers.
 
-    The array, in C order, is cut into blocks of `block_size` values, of which the last may be shorter. In a block with
-    this mean and standard deviation, z = (x - mean) / std. Values with |z| <= `main_threshold` take `main_bits`: one bit
-    says so, one is the sign, the others |z| in 2^(main_bits - 2) - 1 equal steps from 0 to the threshold. All others
+    The array, in C order, is cut into blocks of `block_size` values, of which the last may be shorter. In a block of
+    this mean and standard deviation, z = (x - mean) / std. Values with |z| <= `main_threshold` take `main_bits`: one
+    bit says so, one is the sign, the others |z| in 2^(main_bits - 2) - 1 equal steps from 0 to the threshold. The rest
     take `outlier_bits`: as many steps, 2^(outlier_bits - 2) - 1, from there to the outlier threshold. With
     ``overflow="extend"`` that is the largest |z| of the block, which is stored with it; with ``"clamp"`` it is
     `outlier_threshold`, and what lies beyond comes back as that.
 
     Guarantee: |x - y| is at most half a step with ``rounding="nearest"``, a whole one with ``"stochastic"`` and
-    ``"truncate"`` (towards the mean), but for the rounding of the arithmetic and of y; with "clamp" for values within the
-    outlier threshold. With "stochastic" y is unbiased within the thresholds: its mean over the seeds is x. Blocks of
-    equal values come back exactly, and so do zeros (as 0.0, with ``preserve_zeros=True``: a code that is free anyway, so
-    that it costs nothing). A block with a NaN or an infinity comes back all NaN. A standard deviation that is too small
+    ``"truncate"`` (towards the mean), but for the rounding of the arithmetic and of y; with "clamp" for values within
+    the outlier threshold. With "stochastic" y is unbiased within the thresholds: its mean over the seeds is x. Blocks of
+    equal values come back exactly, and so do zeros (as 0.0, with ``preserve_zeros=True``: a code that is free anyway,
+    so that it costs nothing). A block with a NaN or an infinity comes back all NaN. A standard deviation that is too small
     for the arithmetic, or that is more than 2^100 times smaller than the block, is taken as the least that will do.
 
     Defaults, by relative L2 error (bits a value, all included), with statistics of blocks of 1024 and rounding to
@@ -44,8 +44,8 @@ class SmaQ(Codec):
     `min_size` elements are stored as they are.
 
     Statistics, in float32 or float64 whatever the array's type: ``"exact"`` of all values; ``"sampled"`` of
-    `num_samples` values of the block drawn at random, with repetition, or exact where these are all the same, or all there
-    are (the block is read all the same, as its range is asked for: the estimate saves no time); ``"range"`` takes the
+    `num_samples` values of the block drawn at random, with repetition, or exact where these are all the same, or are
+    all of it (the block is read all the same, as its range is asked for: the estimate saves no time); ``"range"`` takes the
     range divided by the one that is expected of as many normal values; ``"given"`` takes `mean` and `std`, for instance
     of a batch normalization.
 
@@ -163,9 +163,8 @@ class SmaQ(Codec):
         if self.statistics != "given":
             for name in ("mean", "std"):
                 if getattr(self, name) is not None:
-                    raise ValueError(
-                        f"{name}={getattr(self, name)!r} with statistics={self.statistics!r}: it is allowed with 'given'"
-                    )
+                    shown = f"{name}={getattr(self, name)!r} with statistics={self.statistics!r}"
+                    raise ValueError(f"{shown}: it is allowed with 'given'")
             return
         for name in ("mean", "std"):
             if getattr(self, name) is None:

@@ -6,10 +6,11 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..codecs import QSGD, Codec, ErrorBounded
+from ..codecs import QSGD, Codec, ErrorBounded, SmaQ
 from .bounded import compare_bounded
 from .buckets import compare_buckets
 from .comparison import Comparison, compare_bits
+from .standard_scores import compare_smaq
 
 __all__ = ["Comparison", "compare"]
 
@@ -17,6 +18,7 @@ __all__ = ["Comparison", "compare"]
 _COMPARISONS: dict[type[Codec], Callable[[NDArray[Any], NDArray[Any], Any], Comparison]] = {
     ErrorBounded: compare_bounded,
     QSGD: compare_buckets,
+    SmaQ: compare_smaq,
 }
 
 
@@ -28,7 +30,7 @@ def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Com
         restored: what `decompress` made of it.
         codec: how it was compressed: `ErrorBounded` promises its bound for finite values and the same bits for others,
             `QSGD` half the distance of two levels (all of it with stochastic rounding) or NaN for buckets that are not
-            finite, every other codec the same bits.
+            finite, `SmaQ` the distance of two codes in the same way, every other codec the same bits.
     """
     native = original.dtype if original.dtype.isnative else original.dtype.newbyteorder("=")
     if original.shape != restored.shape or native != restored.dtype:

@@ -131,7 +131,8 @@ class BucketChunk {
       const int rows = rows_ - r < 4 ? rows_ - r : 4;
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
-        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, random.word[j], buckets, writer, extras);
+        for (int j = 0; j < rows; ++j)
+          encode_row(source, r + j, memory, simple, random.word[j], buckets, writer, extras);
       } else {
         for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer, extras);
       }

@@ -88,9 +88,7 @@ class ExtraReader {
   }
 
   // Whether these were all words, and enough of them.
-  ARRCOMP_METHOD bool is_at_end() const {
-    return left_ + static_cast<int64_t>(have_ / lanes_per_row) * bits_ == 0;
-  }
+  ARRCOMP_METHOD bool is_at_end() const { return left_ + static_cast<int64_t>(have_ / lanes_per_row) * bits_ == 0; }
 
  private:
   ARRCOMP_METHOD void move_to_front() {
@@ -107,8 +105,7 @@ class ExtraReader {
   ARRCOMP_METHOD U32 read() {
     U32 row = splat<U32>(0);
     if (left_ >= bits_) {
-      for (int bit = 0; bit < bits_; ++bit, ++in_)
-        row = row | select(mask(*in_), splat<U32>(1u << bit), splat<U32>(0));
+      for (int bit = 0; bit < bits_; ++bit, ++in_) row = row | select(mask(*in_), splat<U32>(1u << bit), splat<U32>(0));
     }
     left_ -= bits_;
     return row;

@@ -144,8 +144,7 @@ class Smaq {
       return {exact.mean, extent / expected_range(values.count) * 2};
     }
     if (settings_.statistics == Statistics::exact || values.count <= settings_.num_samples) return exact;
-    const MeanAndDeviation sampled = mean_and_deviation_of_samples<T>(values, settings_.num_samples, exact);
-    return sampled.deviation > 0 ? sampled : exact;
+    return mean_and_deviation_of_samples<T>(values, settings_.num_samples, exact);
   }
 
   // Whether sums and products might overflow.

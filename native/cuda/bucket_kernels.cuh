@@ -101,8 +101,7 @@ __global__ void __launch_bounds__(threads_per_block, least_extras_blocks)
   const uint32_t warp = threadIdx.x / lanes_per_row;
   const uint64_t seed = read_seed(a.work.seed);
   const BucketEncodeArray* const arrays = a.work.arrays.begin();
-  for (uint64_t ticket = take_unit(a.work.tickets); ticket < a.work.arrays.units;
-       ticket = take_unit(a.work.tickets)) {
+  for (uint64_t ticket = take_unit(a.work.tickets); ticket < a.work.arrays.units; ticket = take_unit(a.work.tickets)) {
     const BucketEncodeArray& array = arrays[array_of_unit(arrays, a.work.arrays.count, ticket)];
     const uint64_t unit = ticket - array.first_unit;
     if (unit < array.plan.chunks()) {
@@ -159,6 +158,5 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
   });
   if (!ok && leader()) atomicOr(a.work.status, 1u);
 }
-
 
 }  // namespace arrcomp::cuda

@@ -25,18 +25,17 @@ constexpr auto decode_kernel_of() {
 template <class Coder>
 constexpr BucketLaunches launches_of_type() {
   using Settings = typename Coder::Settings;
-  return {[](const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
-            bucket_numbers_kernel<Coder>
-                <<<blocks, threads_per_block, 0, stream>>>({work, seed, std::get<Settings>(codec.settings)});
-          },
-          [](const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream) {
-            encode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>(
-                {work, std::get<Settings>(codec.settings)});
-          },
-          [](const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream) {
-            decode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>(
-                {work, std::get<Settings>(codec.settings)});
-          }};
+  return {
+      [](const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
+        bucket_numbers_kernel<Coder>
+            <<<blocks, threads_per_block, 0, stream>>>({work, seed, std::get<Settings>(codec.settings)});
+      },
+      [](const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream) {
+        encode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+      },
+      [](const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream) {
+        decode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+      }};
 }
 
 template <template <class> class Coder>

@@ -55,8 +55,9 @@ ARRCOMP_INLINE bool decode_chunk(const BucketContext<Coder>& context, const Buck
   const uint64_t begin = chunk > 0 ? ends[chunk - 1] : 0, end = ends[chunk], bytes = length - plan.length;
   if (begin > end || end > bytes / sizeof(uint32_t)) return false;
   if (chunk + 1 == plan.chunks() && end * sizeof(uint32_t) != bytes) return false;
-  const bool ok = BucketChunk<Coder>(context, chunk, array.payload)
-                      .decode(array.payload, array.target, extra_words(plan, array.payload) + begin, end - begin, memory);
+  const bool ok =
+      BucketChunk<Coder>(context, chunk, array.payload)
+          .decode(array.payload, array.target, extra_words(plan, array.payload) + begin, end - begin, memory);
   sync();
   return ok;
 }

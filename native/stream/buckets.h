@@ -11,11 +11,11 @@ enum Moments : int { no_moments = 0, sum_of_squares = 1, mean_and_deviation = 2 
 
 // What a codec's settings say of its payloads.
 struct BucketLayout {
-  uint64_t bucket_size;   // elements; 0: all of an array are one bucket
-  uint32_t bucket_bytes;  // stored for each bucket
-  uint32_t array_bytes;   // stored once, in front of the buckets'; a multiple of 8
-  uint32_t code_bits;     // of each element
-  bool skip_incomplete;   // a last, shorter bucket is stored as it is
+  uint64_t bucket_size;     // elements; 0: all of an array are one bucket
+  uint32_t bucket_bytes;    // stored for each bucket
+  uint32_t array_bytes;     // stored once, in front of the buckets'; a multiple of 8
+  uint32_t code_bits;       // of each element
+  bool skip_incomplete;     // a last, shorter bucket is stored as it is
   uint64_t min_count = 0;   // arrays of fewer elements are stored as they are
   bool has_extras = false;  // some elements have more bits, which stand at the payload's end
   uint32_t extra_bits = 0;  // so many
@@ -72,8 +72,8 @@ ARRCOMP_SHARED constexpr uint64_t code_bytes(uint64_t quantized, uint32_t bits) 
 
 ARRCOMP_SHARED constexpr BucketPlan make_bucket_plan(const BucketLayout& layout, const Element& element,
                                                      uint64_t count) {
-  BucketPlan plan{element, layout.bucket_bytes, layout.code_bits,  count,            count, layout.bucket_size, 0, 0, 0,
-                  0,       0,                   layout.has_extras, layout.extra_bits, 0};
+  BucketPlan plan{element, layout.bucket_bytes, layout.code_bits,  count, count, layout.bucket_size, 0, 0, 0, 0,
+                  0,       layout.has_extras,   layout.extra_bits, 0};
   if (layout.bucket_size == 0) plan.bucket_size = count > 0 ? count : 1;
   if (layout.skip_incomplete) plan.quantized -= count % plan.bucket_size;
   if (count < layout.min_count) plan.quantized = 0;

@@ -377,8 +377,8 @@ NamedCodec named(const SmaqSettings& s) {
 }
 
 SmaqSettings smaq(int main_bits, int outlier_bits, uint64_t block_size) {
-  return {main_bits, outlier_bits, 1, 2.5, true, Statistics::exact, 0.01, 0.02, 16, block_size, Rounding::stochastic,
-          true,      false,        8};
+  return {main_bits,  outlier_bits,         1,    2.5,   true, Statistics::exact, 0.01, 0.02, 16,
+          block_size, Rounding::stochastic, true, false, 8};
 }
 
 void add_smaq(std::vector<NamedCodec>& codecs) {
