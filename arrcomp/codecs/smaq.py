@@ -25,10 +25,10 @@ class SmaQ(Codec):
 
     Guarantee: |x - y| is at most half a step with ``rounding="nearest"``, a whole one with ``"stochastic"`` and
     ``"truncate"`` (towards the mean), but for the rounding of the arithmetic and of y; with "clamp" for values within
-    the outlier threshold. With "stochastic" y is unbiased within the thresholds: its mean over the seeds is x. Blocks of
-    equal values come back exactly, and so do zeros (as 0.0, with ``preserve_zeros=True``: a code that is free anyway,
-    so that it costs nothing). A block with a NaN or an infinity comes back all NaN. A standard deviation that is too small
-    for the arithmetic, or that is more than 2^100 times smaller than the block, is taken as the least that will do.
+    the outlier threshold. With "stochastic" y is unbiased within the thresholds: its mean over the seeds is x. Blocks
+    of equal values come back exactly, and so do zeros (as 0.0, with ``preserve_zeros=True``, by a code that is free
+    anyway: it costs nothing). A block with a NaN or an infinity comes back all NaN. A standard deviation that is too
+    small for the arithmetic, or more than 2^100 times smaller than the block, is taken as the least that will do.
 
     Defaults, by relative L2 error (bits a value, all included), with statistics of blocks of 1024 and rounding to
     nearest::
@@ -45,9 +45,9 @@ class SmaQ(Codec):
 
     Statistics, in float32 or float64 whatever the array's type: ``"exact"`` of all values; ``"sampled"`` of
     `num_samples` values of the block drawn at random, with repetition, or exact where these are all the same, or are
-    all of it (the block is read all the same, as its range is asked for: the estimate saves no time); ``"range"`` takes the
-    range divided by the one that is expected of as many normal values; ``"given"`` takes `mean` and `std`, for instance
-    of a batch normalization.
+    all of it (the block is read all the same, as its range is asked for: the estimate saves no time); ``"range"`` takes
+    the range divided by the one that is expected of as many normal values, and the exact mean; ``"given"`` takes `mean`
+    and `std`, for instance of a batch normalization.
 
     Reference: the published SmaQ ("Smart Quantization") for thresholds and code lengths; expected ranges: L. H. C.
     Tippett, "On the extreme individuals and the range of samples taken from a normal population", Biometrika 17 (1925).

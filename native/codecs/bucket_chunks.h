@@ -136,7 +136,9 @@ class BucketChunk {
       } else {
         for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer, extras);
       }
-      if constexpr (HasExtras<Coder>) extras.flush();
+      if constexpr (HasExtras<Coder>) {
+        if ((r + 4) % rows_between_flushes == 0) extras.flush();
+      }
     }
     writer.finish();
   }

@@ -5,10 +5,11 @@
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
-constexpr int rows_between_flushes = 4;
+// All of a chunk's; but four where many warps share a memory.
+constexpr int rows_between_flushes = rows_at_once > 1 ? rows_per_chunk : 4;
 
-// What waits for its row to be full, or is waited for: what up to four rows of elements bring or take, a row that is not
-// full, and what compress and expand touch behind it.
+// What waits for its row to be full, or is waited for: what the rows of elements between two flushes bring or take, a row
+// that is not full, and what compress and expand touch behind it.
 struct ExtraBuffer {
   static constexpr int ahead = rows_between_flushes * lanes_per_row;
   uint32_t values[ahead + 4 * lanes_per_row];
@@ -23,7 +24,7 @@ class ExtraWriter {
   ARRCOMP_METHOD ExtraWriter(ExtraBuffer& buffer, uint32_t* out, uint32_t bits)
       : values_(buffer.values), begin_(out), out_(out), waiting_(0), bits_(static_cast<int>(bits)) {}
 
-  // The extra bits of the lanes of m. After at most four rows comes a flush.
+  // The extra bits of the lanes of m. After rows_between_flushes rows at the latest comes a flush.
   ARRCOMP_METHOD void put(U32 extra, Mask m) {
     waiting_ = static_cast<int>(compress(values_ + waiting_, extra, m) - values_);
   }
@@ -69,18 +70,19 @@ class ExtraReader {
         have_(0),
         bits_(static_cast<int>(bits)) {}
 
-  // Comes before at most four rows.
+  // Comes before every rows_between_flushes rows.
   ARRCOMP_METHOD void fill() {
     if (have_ >= ExtraBuffer::ahead) return;
     sync();
     move_to_front();
-    for (; have_ < ExtraBuffer::ahead; have_ += lanes_per_row) store(values_ + have_, read());
+    for (; have_ < ExtraBuffer::ahead && left_ > 0; have_ += lanes_per_row) store(values_ + have_, read());
     sync();
   }
 
-  // The next extra bits for the lanes of m, 0 in the others.
+  // The next extra bits for the lanes of m, 0 in the others. Anything where they have run out.
   ARRCOMP_METHOD U32 get(Mask m) {
     U32 extra = splat<U32>(0);
+    if (bits_ == 0) return extra;
     const uint32_t* const next = expand(at_, extra, m);
     have_ -= static_cast<int>(next - at_);
     at_ = next;
@@ -88,7 +90,7 @@ class ExtraReader {
   }
 
   // Whether these were all words, and enough of them.
-  ARRCOMP_METHOD bool is_at_end() const { return left_ + static_cast<int64_t>(have_ / lanes_per_row) * bits_ == 0; }
+  ARRCOMP_METHOD bool is_at_end() const { return left_ == 0 && have_ >= 0 && have_ < lanes_per_row; }
 
  private:
   ARRCOMP_METHOD void move_to_front() {
@@ -101,7 +103,7 @@ class ExtraReader {
     at_ = values_;
   }
 
-  // The next row; 0 behind the last one, which is counted all the same.
+  // The next row; words that are no whole row are one too many.
   ARRCOMP_METHOD U32 read() {
     U32 row = splat<U32>(0);
     if (left_ >= bits_) {
