@@ -19,6 +19,7 @@ from .codecs import (
     ErrorBounded,
     FloatFormat,
     Lossless,
+    SmaQ,
     codec_from_config,
     codecs,
 )
@@ -50,6 +51,7 @@ __all__ = [
     "FloatFormat",
     "FormatVersionError",
     "Lossless",
+    "SmaQ",
     "UnknownCodecError",
     "accumulate",
     "codec_from_config",

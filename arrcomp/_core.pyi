@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 def capacity(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
     """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
 
+def least_length(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
+    """Bytes that no payload has fewer than."""
+
 def capacity_terms(codec_id: int, parameters: Sequence[float], dtype_id: int) -> list[tuple[int, int, int, int]]:
     """The capacity as a sum, for numbers of elements that are symbols; empty where it is no such sum.
 

@@ -168,6 +168,19 @@ GOLDEN: dict[str, Golden] = {
     "float_format_bfloat16_nvfp4": Golden(
         lambda: weights(9000, 20).astype(ml_dtypes.bfloat16), arrcomp.FloatFormat("nvfp4")
     ),
+    "smaq_float32_weights": Golden(lambda: weights(9000, 20), arrcomp.SmaQ()),
+    "smaq_float16_activations": Golden(
+        lambda: np.maximum(weights(5000, 21) * np.float32(32), np.float32(0)).astype(np.float16),
+        arrcomp.SmaQ(4, 9, block_size=None, statistics="sampled", num_samples=100, all_positive=True),
+    ),
+    "smaq_float64_clamped": Golden(
+        lambda: weights(4500, 22).astype(np.float64) * 2.0**-1040,
+        arrcomp.SmaQ(8, 8, overflow="clamp", block_size=100, statistics="range", rounding="truncate"),
+    ),
+    "smaq_float32_specials": Golden(
+        _specials,
+        arrcomp.SmaQ(3, 7, block_size=64, statistics="given", mean=0.01, std=0.02, rounding="nearest"),
+    ),
 }
 
 

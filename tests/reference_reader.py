@@ -23,6 +23,7 @@ from reference_codebook import read_codebook
 from reference_float_format import read_float_format
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
 from reference_s2fp8 import read_squeezed
+from reference_smaq import read_smaq
 from reference_stream import LINES, Cursor, Element, element_of, read_header
 
 UINT8 = 3  # its id
@@ -302,6 +303,7 @@ def read_bytes(data: bytes, n: int) -> Array:
 # What reads the payloads of section 5, by the codec's id.
 OF_BUCKETS = {
     3: partial(read_buckets, read_bytes=read_bytes),
+    4: read_smaq,
     5: read_float_format,
     6: read_squeezed,
     8: read_codebook,

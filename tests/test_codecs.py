@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import arrcomp
-from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, ErrorBounded, FloatFormat, Lossless, UnknownCodecError
+from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, ErrorBounded, FloatFormat, Lossless, SmaQ, UnknownCodecError
 
 BOUNDS = ("abs", "rel", "pointwise")
 EXAMPLES = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
@@ -24,13 +24,21 @@ EXAMPLES.append(FloatFormat("e3m4", scaling="bucket", bucket_size=100, rounding=
 EXAMPLES.append(FloatFormat("mxfp6", scale_rule="ceil"))
 EXAMPLES.append(FloatFormat("fp16", overflow="infinity"))
 EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True, coding="entropy"))
+EXAMPLES.append(SmaQ(4, 9, block_size=None, statistics="given", mean=1, std=2, rounding="truncate", min_size=0))
 EXAMPLES.append(BaseDelta(bases=2, delta_bits=(8, 16, 24), drop_bits=3, rounding="stochastic"))
 
-REALS_ONLY: list[arrcomp.Codec] = [ErrorBounded(abs=1), QSGD(), FloatFormat("bf16"), S2FP8(), Codebook.nf4()]
+REALS_ONLY: list[arrcomp.Codec] = [
+    ErrorBounded(abs=1),
+    QSGD(),
+    SmaQ(rounding="nearest"),
+    FloatFormat("bf16"),
+    S2FP8(),
+    Codebook.nf4(),
+]
 
 
 def test_the_registry_lists_every_codec_once() -> None:
-    kinds = [Lossless, ErrorBounded, QSGD, FloatFormat, S2FP8, BaseDelta, Codebook]
+    kinds = [Lossless, ErrorBounded, QSGD, SmaQ, FloatFormat, S2FP8, BaseDelta, Codebook]
     assert list(arrcomp.codecs().values()) == kinds
     assert list(arrcomp.codecs()) == [kind.name for kind in kinds]
     assert len({kind.id for kind in arrcomp.codecs().values()}) == len(arrcomp.codecs())

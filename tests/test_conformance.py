@@ -38,6 +38,10 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.FloatFormat("mxfp8"),
     arrcomp.FloatFormat("mxint8", scale_rule="ceil", rounding="stochastic"),
     arrcomp.FloatFormat("nvfp4"),
+    arrcomp.SmaQ(),
+    arrcomp.SmaQ(3, 12, block_size=None, statistics="sampled"),
+    arrcomp.SmaQ(8, 9, block_size=100, overflow="clamp", rounding="truncate", preserve_zeros=False),
+    arrcomp.SmaQ(5, 5, block_size=5000, rounding="nearest", statistics="range", all_positive=True),
 ]
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")

@@ -23,6 +23,7 @@ from arrcomp import (
     FloatFormat,
     FormatVersionError,
     Lossless,
+    SmaQ,
     UnknownCodecError,
 )
 from checks import Array
@@ -105,6 +106,10 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "small floats, blocks": lambda: checks.stream_of(_weights(300).astype(np.float16), FloatFormat("mxfp4")),
     "small floats, two levels": lambda: checks.stream_of(_weights(100), FloatFormat("nvfp4")),
     "small floats, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), FloatFormat("nvfp4")),
+    "extra words": lambda: checks.stream_of(_weights(700), SmaQ()),
+    "extra words, float16": lambda: checks.stream_of(_weights(300).astype(np.float16), SmaQ(3, 12, block_size=32)),
+    "extra words, none": lambda: checks.stream_of(_weights(7), SmaQ()),
+    "extra words, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float64), SmaQ()),
 }
 
 
@@ -239,6 +244,34 @@ def test_other_directories_are_noticed() -> None:
         assert_refused(checks.seal(body))
 
 
+def _with_directory(ends: list[int]) -> bytes:
+    small = checks.stream_of(_weights(4 * 4096), SmaQ(block_size=None, min_size=0))
+    _, end = checks.payload_span(small)
+    body = bytearray(small[:end])
+    struct.pack_into("<4Q", body, _directory_at(small), *ends)
+    return checks.seal(body)
+
+
+def _directory_at(stream: bytes) -> int:
+    start, _ = checks.payload_span(stream)
+    return start + 16 + 4 * 4096 * 6 // 8  # one block's three numbers, with their padding, and the codes
+
+
+def test_other_directories_of_extra_words_are_noticed() -> None:
+    small = checks.stream_of(_weights(4 * 4096), SmaQ(block_size=None, min_size=0))
+    ends = list(struct.unpack_from("<4Q", small, _directory_at(small)))
+    _, end = checks.payload_span(small)
+    assert _directory_at(small) + 32 + 4 * ends[-1] == end
+    checks.check_same_bits(checks.array_of(_with_directory(ends)), checks.array_of(small))
+    others = [ends[::-1], [0] * 4, [2**64 - 1] * 4, [0, 0, 0, ends[3]], [ends[3]] * 4, [*ends[:3], ends[3] + 1]]
+    others += [[*ends[:3], ends[3] - 1], [ends[0] - 2, *ends[1:]], [ends[0] + 1, *ends[1:]], [2**62, *ends[1:]]]
+    others += [[ends[0], 2**63, *ends[2:]], [ends[1], ends[0], *ends[2:]]]
+    for other in others:
+        altered = _with_directory(other)
+        assert_refused(altered)
+        assert outcome(altered, threads=3) is None
+
+
 @pytest.mark.parametrize(
     ("offset", "layout", "values"),
     [
@@ -280,7 +313,7 @@ def test_hostile_header_fields_are_refused(offset: int, layout: str, values: lis
     ],
     ids=str,
 )
-@pytest.mark.parametrize("name", ["packed", "buckets"])
+@pytest.mark.parametrize("name", ["packed", "buckets", "extra words"])
 def test_hostile_shapes_are_refused(name: str, shape: tuple[int, ...]) -> None:
     small = SMALL[name]()
     start, end = checks.payload_span(small)
@@ -321,7 +354,7 @@ def test_impossible_group_and_entry_sizes_are_refused(offset: int, values: list[
 
 def test_unknown_codecs_have_their_own_error() -> None:
     small = SMALL["packed"]()
-    for codec in (0, 4, 255):
+    for codec in (0, 250, 255):
         body = bytearray(small[: -checks.CHECKSUM_NBYTES])
         body[6] = codec
         with pytest.raises(UnknownCodecError):

@@ -9,6 +9,7 @@ from .lossless import Lossless
 from .qsgd import QSGD
 from .registry import codec_from_config, codec_from_id, codecs
 from .s2fp8 import S2FP8
+from .smaq import SmaQ
 
 __all__ = [
     "QSGD",
@@ -19,6 +20,7 @@ __all__ = [
     "ErrorBounded",
     "FloatFormat",
     "Lossless",
+    "SmaQ",
     "codec_from_config",
     "codec_from_id",
     "codecs",

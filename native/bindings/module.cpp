@@ -64,6 +64,11 @@ uint64_t capacity_of(int codec_id, const Parameters& parameters, int dtype_id, i
   return capacity(checked_codec(codec_id, parameters, element), element, checked_count(elements));
 }
 
+uint64_t least_length_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
+  const Element& element = element_of(dtype_id);
+  return least_length(checked_codec(codec_id, parameters, element), element, checked_count(elements));
+}
+
 nb::list capacity_terms_of(int codec_id, const Parameters& parameters, int dtype_id) {
   const Element& element = element_of(dtype_id);
   nb::list list;
@@ -284,6 +289,7 @@ void cuda_encode_sum(const CodecPair& codec, int dtype_id, const SummandTuples& 
 NB_MODULE(_core, m) {
   using nb::arg;
   m.def("capacity", &capacity_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
+  m.def("least_length", &least_length_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("capacity_terms", &capacity_terms_of, arg("codec_id"), arg("parameters"), arg("dtype_id"));
   m.def("encode", &encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("source"), arg("elements"),
         arg("out").noconvert(), arg("seed"), arg("threads"));

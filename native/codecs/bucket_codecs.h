@@ -5,3 +5,4 @@
 #include "codecs/float_format.h"
 #include "codecs/qsgd.h"
 #include "codecs/s2fp8.h"
+#include "codecs/smaq.h"

@@ -128,6 +128,48 @@ ARRCOMP_PART void add_logarithms(const void* array, uint64_t first, uint64_t cou
   s.nonzeros = logarithms.nonzeros();
 }
 
+// The same of numbers from -128 to 128.
+ARRCOMP_INLINE double signed_fixed_point_sum(F32 x) {
+  const U32 biased = to_int(x * splat<F32>(0x1p23f)) + splat<U32>(1u << 30);
+  return static_cast<double>(sum_all(join(biased, splat<U32>(0)))) * 0x1p-23 - lanes_per_row * 128;
+}
+ARRCOMP_INLINE double signed_fixed_point_sum(F64 x) {
+  const U64 biased = as_bits(x * splat<F64>(0x1p40) + splat<F64>(0x1.8p52)) & splat<U64>((uint64_t{1} << 52) - 1);
+  return static_cast<double>(sum_all(biased)) * 0x1p-40 - lanes_per_row * 2048.0;
+}
+
+// Mean and squared deviations of elements whose range is known, from sums about the middle of the range: however far
+// from 0 they lie, nothing cancels.
+template <class T>
+ARRCOMP_PART void add_mean_and_deviation(const void* array, uint64_t first, uint64_t count, BucketStatistics& s) {
+  using Real = typename T::Real;
+  using Scalar = typename Real::scalar;
+  const auto n = static_cast<double>(count);
+  const auto middle = static_cast<Scalar>(s.low / 2 + s.high / 2);
+  const auto centre = static_cast<double>(middle);
+  const double radius = s.high - centre < centre - s.low ? centre - s.low : s.high - centre;
+  s.count = n;
+  const double largest = s.largest_magnitude();
+  if (largest <= 0) return;
+  s.exponent = ilogb(largest) + 1;
+  s.mean = times_power_of_two(centre, -s.exponent);
+  if (radius <= 0) return;
+  const int exponent = ilogb(radius) + 1, half = exponent / 2;
+  const Real down = splat<Real>(static_cast<Scalar>(power_of_two(-half)));
+  const Real rest = splat<Real>(static_cast<Scalar>(power_of_two(half - exponent)));
+  Real sum = splat<Real>(0), squares = splat<Real>(0);
+  for (uint64_t i = 0; i < count; i += lanes_per_row) {
+    const int lanes = count - i < lanes_per_row ? static_cast<int>(count - i) : lanes_per_row;
+    const Real x = (T::widen(load_elements<T>(array, first + i, lanes)) - splat<Real>(middle)) * down * rest;
+    const Real term = lanes == lanes_per_row ? x : select(mask(low_mask(lanes)), x, splat<Real>(0));
+    sum = sum + term;
+    squares = squares + term * term;
+  }
+  const double total = signed_fixed_point_sum(sum), about_mean = fixed_point_sum(squares) - total * (total / n);
+  s.mean = s.mean + total / n * power_of_two(exponent - s.exponent);
+  s.squares = (about_mean > 0 ? about_mean : 0) * power_of_two(2 * (exponent - s.exponent));
+}
+
 // Of the elements [first, first + count), at least one and at most a piece.
 template <class T>
 ARRCOMP_PART BucketStatistics statistics_of(Element element, const void* array, uint64_t first, uint64_t count,
@@ -155,6 +197,7 @@ ARRCOMP_PART BucketStatistics statistics_of(Element element, const void* array, 
   if (!s.finite) return s;
   s.low = smallest_of(low);
   s.high = largest_of(high);
+  if (moments == mean_and_deviation) add_mean_and_deviation<T>(array, first, count, s);
   const double largest = s.largest_magnitude();
   if (moments == sum_of_logarithms && largest > 0) add_logarithms<T>(array, first, count, s);
   if (moments != sum_of_squares || largest <= 0) return s;

@@ -4,12 +4,13 @@
 
 namespace arrcomp::cpu {
 
-// Encodes to `payload` (aligned to 8), whose length the plan tells.
-void encode_buckets(const Codec& codec, const BucketPlan& plan, const void* source, uint8_t* payload, uint64_t seed,
-                    int threads);
+// Encodes to `payload` (aligned to 8, longest_length(plan) bytes); returns its length.
+uint64_t encode_buckets(const Codec& codec, const BucketPlan& plan, const void* source, uint8_t* payload, uint64_t seed,
+                        int threads);
 
-// Decodes a payload (aligned to 8) of the plan's length.
-void decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, void* target, int threads);
+// Decodes the `length` bytes at `payload` (aligned to 8); false where they are corrupt.
+bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, uint64_t length, void* target,
+                    int threads);
 
 // Puts the elements of a sum to `target`, where its start may be.
 void sum_buckets(const SumJob& sum, void* target, int threads);

@@ -26,8 +26,7 @@ bool decode_coded_buckets(const Codec& codec, const BucketPlan& plan, const uint
   if (!decode_array(make_plan(code_element, plan.quantized), code_codec(), payload + plan.codes_offset,
                     length - plan.codes_offset, bytes.get() + plan.codes_offset, threads))
     return false;
-  decode_buckets(codec, plan, bytes.get(), target, threads);
-  return true;
+  return decode_buckets(codec, plan, bytes.get(), plan.length, target, threads);
 }
 
 }  // namespace arrcomp::cpu

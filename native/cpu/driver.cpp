@@ -120,9 +120,7 @@ bool decode_any(const Codec& codec, const Element& element, const Decoding& arra
     return decode_array(make_plan(element, array.count), codec, array.payload, length, array.target, threads);
   const BucketPlan plan = make_bucket_plan(layout, element, array.count);
   if (layout.byte_codes) return decode_coded_buckets(codec, plan, array.payload, length, array.target, threads);
-  if (length != plan.length) return false;
-  decode_buckets(codec, plan, array.payload, array.target, threads);
-  return true;
+  return decode_buckets(codec, plan, array.payload, length, array.target, threads);
 }
 
 }  // namespace
@@ -149,12 +147,8 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
     uint64_t length;
     if (BucketLayout layout; bucket_layout(codec, element, layout)) {
       const BucketPlan plan = make_bucket_plan(layout, element, count);
-      if (layout.byte_codes) {
-        length = encode_coded_buckets(codec, plan, source, payload, key, its_threads);
-      } else {
-        encode_buckets(codec, plan, source, payload, key, its_threads);
-        length = plan.length;
-      }
+      length = layout.byte_codes ? encode_coded_buckets(codec, plan, source, payload, key, its_threads)
+                                 : encode_buckets(codec, plan, source, payload, key, its_threads);
     } else {
       length = encode_array(make_plan(element, count), codec, source, payload, key, its_threads);
     }

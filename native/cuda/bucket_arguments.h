@@ -33,6 +33,8 @@ struct PieceWork {
 struct BucketEncodeWork {
   ArrayList<BucketEncodeArray> arrays;
   Seed seed;
+  uint64_t* tickets;  // a counter; this and the entries are for codecs with extra words, else null
+  uint64_t* entries;  // for placing: one a unit
 };
 
 struct BucketDecodeWork {

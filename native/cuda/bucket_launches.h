@@ -23,10 +23,12 @@ struct BucketLaunchesOfTypes {
   BucketLaunches float16, bfloat16, float32, float64;
 };
 
-extern const BucketLaunchesOfTypes qsgd_launches, float_format_launches, s2fp8_launches, codebook_launches;
+extern const BucketLaunchesOfTypes qsgd_launches, smaq_launches, float_format_launches, s2fp8_launches,
+    codebook_launches;
 
 inline const BucketLaunchesOfTypes& launches_of(const Codec& codec) {
   switch (codec.id) {
+    case CodecId::smaq: return smaq_launches;
     case CodecId::float_format: return float_format_launches;
     case CodecId::s2fp8: return s2fp8_launches;
     case CodecId::codebook: return codebook_launches;

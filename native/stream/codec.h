@@ -10,6 +10,7 @@
 #include "stream/qsgd.h"
 #include "stream/s2fp8.h"
 #include "stream/settings.h"
+#include "stream/smaq.h"
 
 namespace arrcomp {
 
@@ -18,6 +19,7 @@ enum class CodecId : int {
   lossless = 1,
   error_bounded = 2,
   qsgd = 3,
+  smaq = 4,
   float_format = 5,
   s2fp8 = 6,
   base_delta = 7,
@@ -26,8 +28,8 @@ enum class CodecId : int {
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings =
-    std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings, S2fp8Settings, FloatFormatSettings>;
+using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings, S2fp8Settings,
+                                 FloatFormatSettings, SmaqSettings>;
 
 struct Codec {
   CodecId id;
@@ -56,6 +58,7 @@ inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
     case CodecId::codebook: return read(CodebookSettings::read);
     case CodecId::s2fp8: return read(S2fp8Settings::read);
     case CodecId::float_format: return read(FloatFormatSettings::read);
+    case CodecId::smaq: return read(SmaqSettings::read);
   }
   return false;
 }
@@ -105,7 +108,7 @@ inline Moments moments_of(const Codec& codec) {
 // Whether the length of payloads follows from the number of elements.
 inline bool has_fixed_rate(const Codec& codec, const Element& element) {
   BucketLayout layout;
-  return bucket_layout(codec, element, layout) && !layout.byte_codes;
+  return bucket_layout(codec, element, layout) && !layout.byte_codes && !layout.has_extras;
 }
 
 // How codes are entropy coded: as an array of this data type, by this codec.
@@ -139,31 +142,60 @@ inline uint64_t capacity_of_groups(const Element& element, uint64_t count) {
   return bytes;
 }
 
-inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout) {
-  if (layout.skip_incomplete) return {};
+inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout, const Element& element) {
+  if (layout.skip_incomplete || layout.min_count > lanes_per_row) return {};
   constexpr uint64_t any_array = uint64_t{1} << 60;
   const uint64_t bucket_size = layout.bucket_size > 0 ? layout.bucket_size : any_array;
   std::vector<CapacityTerm> terms{{0, 0, 0, layout.array_bytes}, {bucket_size, layout.bucket_bytes, 8, 8}};
-  if (!layout.byte_codes) {
-    terms.push_back({lanes_per_row, layout.code_bits, 16, 64});
+  if (layout.byte_codes) {
+    for (const CapacityTerm& term : capacity_terms(code_element)) terms.push_back(term);
     return terms;
   }
-  for (const CapacityTerm& term : capacity_terms(code_element)) terms.push_back(term);
+  terms.push_back({lanes_per_row, layout.code_bits, 16, 64});
+  if (layout.has_extras) {
+    terms.push_back({chunk_size, 1, 1, sizeof(uint64_t)});
+    terms.push_back({lanes_per_row, layout.extra_bits, 2, 8});
+  }
+  // Elements that are stored as they are because they are few.
+  if (layout.min_count > 0) terms.push_back({any_array, layout.min_count * (element.width / 8), 8, 8});
   return terms;
 }
 
 // The parts of the longest payload, a multiple of 8 in all; none where it is no such sum.
 inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Element& element) {
-  if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout);
+  if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout, element);
   return capacity_terms(element);
+}
+
+// Of a bucketed payload.
+inline uint64_t longest_length(const BucketPlan& plan) {
+  if (plan.byte_codes) return plan.codes_offset + capacity_of_groups(code_element, plan.quantized);
+  return plan.length + round_up(ceil_div(plan.quantized, lanes_per_row) * plan.extra_bits * 4, 8);
 }
 
 // No payload of so many elements is longer; those of fixed rate have this length.
 inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t count) {
+  const std::vector<CapacityTerm> terms = capacity_terms(codec, element);
   BucketLayout layout;
-  if (!bucket_layout(codec, element, layout)) return capacity_of_groups(element, count);
+  if (bucket_layout(codec, element, layout) && (terms.empty() || !layout.has_extras))
+    return longest_length(make_bucket_plan(layout, element, count));
+  uint64_t bytes = 0;
+  for (const CapacityTerm& term : terms) bytes += term.of(count);
+  return bytes;
+}
+
+// No payload in groups is shorter: every chunk takes 4 bytes, every group an entry of the directory.
+inline uint64_t least_length_of_groups(uint64_t count) {
+  const uint64_t chunks = ceil_div(count, chunk_size), groups = ceil_div(chunks, max_chunks_per_group);
+  return payload_head_bytes + 4 * groups + 4 * chunks;
+}
+
+// No payload of so many elements is shorter.
+inline uint64_t least_length(const Codec& codec, const Element& element, uint64_t count) {
+  BucketLayout layout;
+  if (!bucket_layout(codec, element, layout)) return least_length_of_groups(count);
   const BucketPlan plan = make_bucket_plan(layout, element, count);
-  return layout.byte_codes ? plan.codes_offset + capacity_of_groups(code_element, plan.quantized) : plan.length;
+  return plan.byte_codes ? plan.codes_offset + least_length_of_groups(plan.quantized) : plan.length;
 }
 
 }  // namespace arrcomp

@@ -150,7 +150,7 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
   uint64_t units = 0;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const BucketPlan plan = run.cut().plan(arrays[i].count);
-    payloads.emplace_back(plan.length, untouched);
+    payloads.emplace_back(longest_length(plan), untouched);
     batch.items[i] = {{arrays[i].bytes.data(), payloads[i].data(), plan.count}, units};
     units += run.cut().units(plan);
   }
@@ -176,10 +176,16 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
     const BucketLayout layout = run.cut().layout;
     if (layout.array_bytes > 0) store_numbers(true);
     if (layout.bucket_size == 0 || layout.bucket_size > piece_size) store_numbers(false);
-    run.launch(units, [&] { cuda::encode_buckets_kernel<Coder>({{table.list, seed}, settings}); });
+    uint64_t ticket = 0;
+    std::vector<uint64_t> entries(units);
+    const cuda::BucketEncodeWork work{table.list, seed, &ticket, entries.data()};
+    if constexpr (cuda::HasExtras<Coder>) {
+      run.launch(units, [&] { cuda::encode_extras_kernel<Coder>({work, settings}); });
+    } else {
+      run.launch(units, [&] { cuda::encode_buckets_kernel<Coder>({work, settings}); });
+    }
   });
-  for (size_t i = 0; i < payloads.size(); ++i)
-    if (lengths[i] != payloads[i].size()) payloads[i].clear();
+  for (size_t i = 0; i < payloads.size(); ++i) payloads[i].resize(lengths[i] <= payloads[i].size() ? lengths[i] : 0);
   return payloads;
 }
 
@@ -213,7 +219,11 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
     run.launch(1, [&] { cuda::set_up_decoding(batch, run.cut(), table.arrays.data(), &status); });
   }
   visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
-    run.launch(units, [&] { cuda::decode_buckets_kernel<Coder>({{table.list, &status}, settings}); });
+    if constexpr (cuda::HasExtras<Coder>) {
+      run.launch(units, [&] { cuda::decode_extras_kernel<Coder>({{table.list, &status}, settings}); });
+    } else {
+      run.launch(units, [&] { cuda::decode_buckets_kernel<Coder>({{table.list, &status}, settings}); });
+    }
   });
   return {status != 0, targets};
 }
@@ -238,7 +248,8 @@ Added add(const Input& input, const std::vector<Summand>& terms, Bytes start, co
   work.target = added.bytes.data();
   work.start = start.empty() ? nullptr : work.target;
   visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
-    run.launch(units, [&] { cuda::sum_buckets_kernel<Coder>({work, settings}); });
+    if constexpr (!cuda::HasExtras<Coder>)
+      run.launch(units, [&] { cuda::sum_buckets_kernel<Coder>({work, settings}); });
   });
   added.is_corrupt = status != 0;
   return added;
@@ -259,7 +270,8 @@ Added encode_sum(const Input& input, const std::vector<Summand>& terms, const Co
                                  windows.data()};
   visit_coder(result, run.element, [&]<class Settings, class Coder>(const Settings& settings, Type<Coder>) {
     const auto& of_terms = std::get<Settings>(run.codec.settings);
-    run.launch(units, [&] { cuda::encode_sum_kernel<Coder>({work, of_terms, settings}); });
+    if constexpr (!cuda::HasExtras<Coder>)
+      run.launch(units, [&] { cuda::encode_sum_kernel<Coder>({work, of_terms, settings}); });
   });
   added.is_corrupt = status != 0;
   if (length != plan.length) added.bytes.clear();
@@ -268,15 +280,21 @@ Added encode_sum(const Input& input, const std::vector<Summand>& terms, const Co
 
 Bytes encode_on_cpu(const Input& input, const Bytes& source, uint64_t seed) {
   const BucketPlan plan = input.plan();
-  Bytes payload(plan.length, untouched);
-  cpu::encode_buckets(input.codec.codec, plan, source.data(), payload.data(), seed, 1);
+  Bytes payload(longest_length(plan), untouched);
+  payload.resize(cpu::encode_buckets(input.codec.codec, plan, source.data(), payload.data(), seed, 1));
   return payload;
 }
 
 Bytes decode_on_cpu(const Input& input, const Bytes& payload) {
   Bytes target(input.count * input.element().width / 8, untouched);
-  cpu::decode_buckets(input.codec.codec, input.plan(), payload.data(), target.data(), 1);
+  cpu::decode_buckets(input.codec.codec, input.plan(), payload.data(), payload.size(), target.data(), 1);
   return target;
+}
+
+bool is_corrupt_on_cpu(const Input& input, const Bytes& payload) {
+  Bytes target(input.count * input.element().width / 8);
+  const BucketPlan plan = input.plan();
+  return !cpu::decode_buckets(input.codec.codec, plan, payload.data(), payload.size(), target.data(), 1);
 }
 
 // ---- what is compared
@@ -362,6 +380,22 @@ class Comparison {
     if (!cut.is_corrupt || !encode_sum(input, terms, result.codec, run).is_corrupt)
       report(input, "sum with a cut payload", "is not found corrupt");
     expect(input, "array that a cut payload is added to", cut.bytes, start);
+  }
+
+  // The CPU and the kernels find the same altered payloads corrupt, and the same elements in the others.
+  void check_altered(const Input& input) {
+    const Bytes whole = encode_on_cpu(input, input.source.elements(input.element(), input.count), 1);
+    Random random(input.count);
+    for (int i = 0; i < 12; ++i) {
+      const Run run = next_run(input);
+      Bytes payload = whole;
+      const size_t from = i % 2 == 0 ? 0 : input.plan().directory_offset;
+      payload[from + random.below(payload.size() - from)] ^= static_cast<uint8_t>(1u << random.below(8));
+      if (i % 4 == 3) payload.resize(payload.size() - 4);
+      const Decoded decoded = decode({{input.count, payload}}, run);
+      if (decoded.is_corrupt != is_corrupt_on_cpu(input, payload)) report(input, "altered payload", "is judged apart");
+      if (!decoded.is_corrupt) expect(input, "altered elements", decoded.targets[0], decode_on_cpu(input, payload));
+    }
   }
 
   // Prints a summary; false where anything differed.
@@ -495,6 +529,42 @@ void add_float_formats(std::vector<NamedCodec>& codecs) {
   }
 }
 
+NamedCodec named(const SmaqSettings& s) {
+  const char* const statistics[] = {"exact", "sampled", "range", "given"};
+  const char* const roundings[] = {"nearest", "stochastic", "truncating"};
+  std::string name = "SmaQ " + std::to_string(s.main_bits) + "/" + std::to_string(s.outlier_bits) + " bits, ";
+  name += std::string(statistics[static_cast<int>(s.statistics)]) + ", " + roundings[static_cast<int>(s.rounding)];
+  return {name + ", blocks of " + std::to_string(s.block_size), {CodecId::smaq, s}};
+}
+
+SmaqSettings smaq(int main_bits, int outlier_bits, uint64_t block_size) {
+  return {main_bits,  outlier_bits,         1,    2.5,   true, Statistics::exact, 0.01, 0.02, 16,
+          block_size, Rounding::stochastic, true, false, 8};
+}
+
+void add_smaq(std::vector<NamedCodec>& codecs) {
+  for (const uint64_t size : {0, 32, 1024, 4096, 5000}) {
+    SmaqSettings s = smaq(6, 8, size);
+    codecs.push_back(named(s));
+    s.rounding = Rounding::nearest;
+    s.statistics = Statistics::range;
+    s.all_positive = true;
+    codecs.push_back(named(s));
+    s = smaq(3, 12, size);
+    s.statistics = Statistics::sampled;
+    s.num_samples = 40;
+    codecs.push_back(named(s));
+    s = smaq(8, 9, size);
+    s.rounding = Rounding::truncate;
+    s.statistics = Statistics::given;
+    s.extends = s.preserve_zeros = false;
+    codecs.push_back(named(s));
+    s = smaq(5, 5, size);
+    s.min_size = 5000;
+    codecs.push_back(named(s));
+  }
+}
+
 // All that are looked at.
 std::vector<NamedCodec> all_codecs() {
   std::vector<NamedCodec> codecs;
@@ -502,6 +572,7 @@ std::vector<NamedCodec> all_codecs() {
   add_codebooks(codecs);
   add_s2fp8(codecs);
   add_float_formats(codecs);
+  add_smaq(codecs);
   return codecs;
 }
 
@@ -574,19 +645,31 @@ void check_sums(Comparison& comparison, const DType& dtype, Turns& turns) {
   }
 }
 
+void check_corruption(Comparison& comparison, const DType& dtype, const NamedCodec& codec) {
+  if (!takes(codec, dtype)) return;
+  const Input input{dtype, sources[0], codec, 5333};
+  if (input.layout().has_extras) {
+    comparison.check_altered(input);
+  } else {
+    comparison.check_lengths(input);
+  }
+}
+
 // Elements that are stored as they are in several units, and buckets of more pieces than a warp has lanes, or a run.
 void check_large_buckets(Comparison& comparison, const DType& dtype) {
-  const auto check = [&](size_t source, const QsgdSettings& settings, uint64_t count) {
+  const auto check = [&](size_t source, const auto& settings, uint64_t count) {
     comparison.check({dtype, sources[source], named(settings), count});
   };
-  check(0, {4, 3 * chunk_size, Norm::l2, true, true, false}, 6 * chunk_size - 1);
-  check(8, {4, uint64_t{1} << 40, Norm::minmax, true, true, true}, 2 * chunk_size + 70);
-  check(7, {3, 34 * chunk_size + 9, Norm::l2, false, false, false}, 70 * chunk_size);
+  check(0, QsgdSettings{4, 3 * chunk_size, Norm::l2, true, true, false}, 6 * chunk_size - 1);
+  check(8, QsgdSettings{4, uint64_t{1} << 40, Norm::minmax, true, true, true}, 2 * chunk_size + 70);
+  check(7, QsgdSettings{3, 34 * chunk_size + 9, Norm::l2, false, false, false}, 70 * chunk_size);
+  check(7, smaq(4, 7, 34 * chunk_size + 9), 70 * chunk_size);
 }
 
 void check_runs(Comparison& comparison) {
   const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false, false};
   comparison.check({dtypes[0], sources[7], named(settings), settings.bucket_size + 2000});
+  comparison.check({dtypes[0], sources[7], named(smaq(6, 8, settings.bucket_size)), settings.bucket_size + 2000});
 }
 
 }  // namespace
@@ -602,9 +685,7 @@ int main(int, char** arguments) {
     check_sizes(comparison, dtype, turns);
     check_together(comparison, dtype, turns);
     check_sums(comparison, dtype, turns);
-    for (int i = 0; i < turns_of_each; ++i)
-      if (const NamedCodec& codec = turns.codec(); takes(codec, dtype))
-        comparison.check_lengths({dtype, sources[0], codec, 5333});
+    for (int i = 0; i < turns_of_each; ++i) check_corruption(comparison, dtype, turns.codec());
   }
   check_large_buckets(comparison, dtypes[2]);
   check_large_buckets(comparison, dtypes[3]);
