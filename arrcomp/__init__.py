@@ -10,7 +10,19 @@ True
 """
 
 from . import machine
-from .codecs import QSGD, BaseDelta, Codebook, Codec, ErrorBounded, Lossless, codec_from_config, codecs
+from .codecs import (
+    QSGD,
+    S2FP8,
+    BaseDelta,
+    Codebook,
+    Codec,
+    ErrorBounded,
+    FloatFormat,
+    Lossless,
+    SmaQ,
+    codec_from_config,
+    codecs,
+)
 from .compress import compress, decompress, max_compressed_size
 from .compressed import Compressed, from_bytes
 from .errors import (
@@ -21,11 +33,13 @@ from .errors import (
     UnknownCodecError,
 )
 from .many import compress_many, decompress_many
+from .sums import accumulate, compress_sum
 
 __version__ = "0.1.0"
 
 __all__ = [
     "QSGD",
+    "S2FP8",
     "ArrcompError",
     "BaseDelta",
     "Codebook",
@@ -34,13 +48,17 @@ __all__ = [
     "CorruptStreamError",
     "DeviceUnavailableError",
     "ErrorBounded",
+    "FloatFormat",
     "FormatVersionError",
     "Lossless",
+    "SmaQ",
     "UnknownCodecError",
+    "accumulate",
     "codec_from_config",
     "codecs",
     "compress",
     "compress_many",
+    "compress_sum",
     "decompress",
     "decompress_many",
     "from_bytes",

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 def capacity(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
     """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
 
+def least_length(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
+    """Bytes that no payload has fewer than."""
+
 def capacity_terms(codec_id: int, parameters: Sequence[float], dtype_id: int) -> list[tuple[int, int, int, int]]:
     """The capacity as a sum, for numbers of elements that are symbols; empty where it is no such sum.
 
@@ -81,6 +84,39 @@ def decode_at(
     the first payload that is corrupt, or -1.
     """
 
+def accumulate_at(
+    codec: tuple[int, Sequence[float]],
+    dtype_id: int,
+    terms: Sequence[tuple[int, int, int, float]],
+    elements: int,
+    target: int,
+    threads: int,
+) -> int:
+    """Add payloads to an array of `elements` in host memory, each (address, bytes there, address of its length, weight).
+
+    A codec is its id and parameters. The address of a length is as of `decode_at`, and so is what is returned.
+
+    Raises:
+        ValueError: payloads of the codec cannot be added.
+    """
+
+def encode_sum_at(
+    codec: tuple[int, Sequence[float]],
+    dtype_id: int,
+    terms: Sequence[tuple[int, int, int, float]],
+    elements: int,
+    result: tuple[int, Sequence[float]],
+    payload: int,
+    length: int,
+    seed: int,
+    seed_at: int,
+    threads: int,
+) -> int:
+    """Encode the sum of payloads (terms and what is returned are as of `accumulate_at`) with the codec `result`.
+
+    The payload goes to an address with its capacity, its length and the seed are as of `encode_at`.
+    """
+
 def import_dlpack(x: object) -> tuple[NDArray[uint8], str, tuple[int, ...]]:
     """Bytes, dtype name and shape of an array in host memory.
 
@@ -125,8 +161,8 @@ def cuda_encode(
     Scratch memory is aligned to 256 bytes, arrays to their elements.
     """
 
-def cuda_decode_scratch(arrays: int) -> int:
-    """Bytes of device memory that `cuda_decode` needs for so many arrays."""
+def cuda_decode_scratch(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: Sequence[int]) -> int:
+    """Bytes of device memory that `cuda_decode` needs beside its output."""
 
 def cuda_decode(
     codec_id: int,
@@ -139,3 +175,46 @@ def cuda_decode(
     device: int,
 ) -> None:
     """As `decode_at`, with device memory, enqueued. Afterwards the status (uint32) is not 0 if a payload is corrupt."""
+
+def cuda_accumulate_scratch(terms: int) -> int:
+    """Bytes of device memory that `cuda_accumulate` needs for so many terms."""
+
+def cuda_accumulate(
+    codec: tuple[int, Sequence[float]],
+    dtype_id: int,
+    terms: Sequence[tuple[int, int, int, float]],
+    elements: int,
+    target: int,
+    status: int,
+    scratch: int,
+    stream: int,
+    device: int,
+) -> None:
+    """As `accumulate_at`, with device memory, enqueued. The status is as of `cuda_decode`."""
+
+def cuda_encode_sum_scratch(
+    codec: tuple[int, Sequence[float]],
+    dtype_id: int,
+    terms: int,
+    elements: int,
+    result: tuple[int, Sequence[float]],
+    device: int,
+) -> int:
+    """Bytes of device memory that `cuda_encode_sum` needs beside its output."""
+
+def cuda_encode_sum(
+    codec: tuple[int, Sequence[float]],
+    dtype_id: int,
+    terms: Sequence[tuple[int, int, int, float]],
+    elements: int,
+    result: tuple[int, Sequence[float]],
+    payload: int,
+    length: int,
+    seed: int,
+    seed_at: int,
+    status: int,
+    scratch: int,
+    stream: int,
+    device: int,
+) -> None:
+    """As `encode_sum_at`, with device memory, enqueued. The status is as of `cuda_decode`."""

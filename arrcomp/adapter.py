@@ -95,6 +95,42 @@ class Adapter(Protocol):
             threads: on the CPU; 0 for all cores.
         """
 
+    def accumulate(self, payload: "Payload", spec: Spec, weight: float, into: Any, threads: int) -> Any:
+        """A payload's array, times `weight`, added to an array that is where the payload is.
+
+        Args:
+            payload: of a codec of fixed rate.
+            spec: of its array.
+            weight: finite in the arithmetic type.
+            into: the caller's array, to be checked (`Raises` of `arrcomp.accumulate`).
+            threads: on the CPU; 0 for all cores.
+
+        Returns:
+            `into`, or a new array where the framework's cannot be written to.
+        """
+
+    def compress_sum(
+        self,
+        payloads: "Sequence[Payload]",
+        spec: Spec,
+        weights: Sequence[float],
+        result: Spec,
+        out: Any,
+        threads: int,
+        seed: Any,
+    ) -> "Payload":
+        """The payload of a weighted sum of payloads' arrays.
+
+        Args:
+            payloads: one at least, of a codec of fixed rate.
+            spec: of the array of each.
+            weights: for each, finite in the arithmetic type.
+            result: of the sum, of the same dtype and shape.
+            out: the caller's buffer, as of `compress`.
+            threads: on the CPU; 0 for all cores.
+            seed: as of `compress`, for `result`'s codec.
+        """
+
     def read_length(self, length: Any) -> int:
         """The number in a payload's length; waits for the device."""
 

@@ -168,7 +168,7 @@ def check_payload_nbytes(spec: Spec, nbytes: int) -> None:
         if nbytes != spec.capacity:
             raise CorruptStreamError(f"payload length is {nbytes} bytes; shape {spec.shape} takes {spec.capacity}")
         return
-    needed = stream.minimum_payload_nbytes(spec.elements)
+    needed = spec.least_payload_nbytes
     if nbytes < needed:
         raise CorruptStreamError(
             f"payload length is {nbytes} bytes; shape {spec.shape} takes {needed} at the very least"

@@ -139,9 +139,39 @@ class CupyAdapter:
                     self._check_target(*row)
             buffers = [_aligned(payload.buffer, 8) for payload in payloads]
             status = _decode(buffers, [payload.length for payload in payloads], arrays, specs)
-            if not all(payload.trusted for payload in payloads) and cupy.asnumpy(status).any():
-                raise CorruptStreamError("payload: not one of this data type and number of elements")
+            _check_sound(status, payloads)
         return arrays
+
+    def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
+        self._check_target(into, payload, spec, "into")
+        with _device(into.device.id):
+            buffer = _aligned(payload.buffer, 8)
+            status = _accumulate(buffer, payload.length, into, spec, weight)
+            _check_sound(status, [payload])
+        return into
+
+    def compress_sum(
+        self,
+        payloads: Sequence[Payload],
+        spec: Spec,
+        weights: Sequence[float],
+        result: Spec,
+        out: Any,
+        threads: int,
+        seed: Any,
+    ) -> Payload:
+        first = payloads[0].buffer
+        with _device(first.device.id):
+            buffer = _allocate([result.capacity])[0] if out is None else _checked_buffer(out, first, result)
+            for payload in payloads:
+                given = payload.buffer
+                host.check_apart(buffer.data.ptr, buffer.nbytes, given.data.ptr, given.nbytes, host.OVERLAP)
+            length = cupy.empty(1, cupy.uint64)
+            status = _encode_sum(payloads, weights, spec, buffer, length, result, seed)
+            _check_sound(status, payloads)
+        if result.codec.fixed_rate:
+            return Payload(self, buffer[: result.capacity], trusted=True)
+        return Payload(self, buffer, length, trusted=True)
 
     def read_length(self, length: Any) -> int:
         return int(self.to_host(length)[0])
@@ -192,14 +222,14 @@ class CupyAdapter:
     def reduce(self, spec: Spec, payload: Payload) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         return restore, (Compressed(spec, payload).to_bytes(),)
 
-    def _check_target(self, out: Any, payload: Payload, spec: Spec) -> None:
-        _check_array(out)
-        host.check_matches(self.look(out)[0], out.shape, spec)
+    def _check_target(self, out: Any, payload: Payload, spec: Spec, name: str = "out") -> None:
+        _check_array(out, name)
+        host.check_matches(self.look(out)[0], out.shape, spec, name)
         if not out.flags.c_contiguous:
-            raise ValueError("out is not C-contiguous; an array in C order is allowed")
-        _check_alignment(out, _element_nbytes(spec.dtype))
-        buffer = payload.buffer
-        host.check_apart(out.data.ptr, out.nbytes, buffer.data.ptr, buffer.nbytes, host.OVERLAP)
+            raise ValueError(f"{name} is not C-contiguous; an array in C order is allowed")
+        _check_alignment(out, _element_nbytes(spec.dtype), name)
+        buffer, message = payload.buffer, host.OVERLAP.replace("out", name)
+        host.check_apart(out.data.ptr, out.nbytes, buffer.data.ptr, buffer.nbytes, message)
 
 
 ADAPTER = CupyAdapter()
@@ -264,13 +294,59 @@ def _decode(buffers: Sequence[Any], lengths: Sequence[Any], targets: Sequence[An
     """
     codec, dtype = specs[0].codec, specs[0].dtype
     status = cupy.empty(1, np.uint32)
-    scratch = cupy.empty(_core.cuda_decode_scratch(len(specs)), cupy.uint8)
+    elements = [spec.elements for spec in specs]
+    scratch_bytes = _core.cuda_decode_scratch(codec.id, codec.core_parameters(), dtype.id, elements)
+    scratch = cupy.empty(scratch_bytes, cupy.uint8)
     arrays = [
         (_address(buffer), buffer.size, 0 if length is None else _address(length), _address(target), spec.elements)
         for buffer, length, target, spec in zip(buffers, lengths, targets, specs, strict=True)
     ]
     addresses = (_address(status), _address(scratch))
     _core.cuda_decode(codec.id, codec.core_parameters(), dtype.id, arrays, *addresses, *_stream_and_device(status))
+    return status
+
+
+def _check_sound(status: Any, payloads: Sequence[Payload]) -> None:
+    """Wait for the verdict on payloads that this process did not make."""
+    if not all(payload.trusted for payload in payloads) and cupy.asnumpy(status).any():
+        raise CorruptStreamError("payload: not one of this data type and number of elements")
+
+
+def _term(buffer: Any, length: Any, weight: float) -> tuple[int, int, int, float]:
+    return _address(buffer), buffer.size, 0 if length is None else _address(length), weight
+
+
+def _coding(spec: Spec) -> tuple[int, tuple[float, ...]]:
+    return spec.codec.id, spec.codec.core_parameters()
+
+
+def _accumulate(buffer: Any, length: Any, into: Any, spec: Spec, weight: float) -> Any:
+    """Enqueue adding a payload's array to a contiguous array; gives the status, as `_decode`."""
+    status = cupy.empty(1, np.uint32)
+    scratch = cupy.empty(_core.cuda_accumulate_scratch(1), cupy.uint8)
+    addresses = (_address(into), _address(status), _address(scratch))
+    terms = [_term(buffer, length, weight)]
+    _core.cuda_accumulate(_coding(spec), spec.dtype.id, terms, spec.elements, *addresses, *_stream_and_device(status))
+    return status
+
+
+def _encode_sum(
+    payloads: Sequence[Payload], weights: Sequence[float], spec: Spec, buffer: Any, length: Any, result: Spec, seed: Any
+) -> Any:
+    """Enqueue encoding the sum of payloads' arrays into a buffer, and its length; gives the status, as `_decode`."""
+    buffers = [_aligned(payload.buffer, 8) for payload in payloads]
+    terms = [
+        _term(data, payload.length, weight) for data, payload, weight in zip(buffers, payloads, weights, strict=True)
+    ]
+    about = (_coding(spec), spec.dtype.id)
+    index = length.device.id
+    on_device = _seed_on_device(seed, index)
+    random = (seed or 0, 0) if on_device is None else (0, _address(on_device))
+    status = cupy.empty(1, np.uint32)
+    scratch_bytes = _core.cuda_encode_sum_scratch(*about, len(terms), spec.elements, _coding(result), index)
+    scratch = cupy.empty(scratch_bytes, cupy.uint8)
+    addresses = (_address(buffer), _address(length), *random, _address(status), _address(scratch))
+    _core.cuda_encode_sum(*about, terms, spec.elements, _coding(result), *addresses, *_stream_and_device(status))
     return status
 
 
@@ -284,9 +360,9 @@ def _stream_and_device(array: Any) -> tuple[int, int]:
     return cupy.cuda.get_current_stream().ptr, array.device.id
 
 
-def _check_array(out: Any) -> None:
+def _check_array(out: Any, name: str = "out") -> None:
     if not isinstance(out, cupy.ndarray):
-        raise TypeError(f"out is a {type(out).__name__}; a cupy.ndarray is allowed")
+        raise TypeError(f"{name} is a {type(out).__name__}; a cupy.ndarray is allowed")
 
 
 def _check_dtype(dtype: dtypes.DType) -> None:
@@ -334,6 +410,6 @@ def _checked_buffer(out: Any, source: Any, spec: Spec) -> Any:
     return out.reshape(-1)
 
 
-def _check_alignment(out: Any, nbytes: int) -> None:
+def _check_alignment(out: Any, nbytes: int, name: str = "out") -> None:
     if out.data.ptr % nbytes:
-        raise ValueError(f"out begins at address {out.data.ptr:#x}; a multiple of {nbytes} bytes is allowed")
+        raise ValueError(f"{name} begins at address {out.data.ptr:#x}; a multiple of {nbytes} bytes is allowed")

@@ -41,12 +41,12 @@ def check_capacity(given: int, spec: Spec) -> None:
         raise ValueError(f"out has {given} bytes; at least {spec.capacity} (max_compressed_size) are allowed")
 
 
-def check_matches(dtype: dtypes.DType, shape: tuple[int, ...], spec: Spec) -> None:
+def check_matches(dtype: dtypes.DType, shape: tuple[int, ...], spec: Spec, name: str = "out") -> None:
     """Raise unless an array to be filled has the dtype and shape of the one that was compressed."""
     if dtype != spec.dtype:
-        raise TypeError(f"out has dtype {dtype.name}; {spec.dtype.name} is allowed")
+        raise TypeError(f"{name} has dtype {dtype.name}; {spec.dtype.name} is allowed")
     if shape != spec.shape:
-        raise ValueError(f"out has shape {shape}; {spec.shape} is allowed")
+        raise ValueError(f"{name} has shape {shape}; {spec.shape} is allowed")
 
 
 def check_apart(first: int, first_nbytes: int, second: int, second_nbytes: int, message: str) -> None:
@@ -85,7 +85,7 @@ def _viewed(out: Any) -> NDArray[Any]:
     raise TypeError(f"out is no array in host memory but a {type(out).__name__}; a uint8 array is allowed")
 
 
-def _check_fillable(array: Any) -> None:
+def _check_fillable(array: Any, name: str = "out") -> None:
     obstacle = ""
     if not array.flags.c_contiguous:
         obstacle = "is not C-contiguous"
@@ -94,7 +94,7 @@ def _check_fillable(array: Any) -> None:
     elif not array.flags.writeable:
         obstacle = "is read-only"
     if obstacle:
-        raise ValueError(f"out {obstacle}; a writable array in C order and native byte order is allowed")
+        raise ValueError(f"{name} {obstacle}; a writable array in C order and native byte order is allowed")
 
 
 class NumpyAdapter:
@@ -129,7 +129,7 @@ class NumpyAdapter:
         lengths = _encode(sources, buffers, specs, seed_number(seed), threads)
         if out is None:
             for buffer, length in zip(buffers, lengths, strict=True):
-                buffer.resize(length, refcheck=False)  # gives the rest back without a copy
+                _shrunk(buffer, length)
         else:
             buffers = [buffer[:length] for buffer, length in zip(buffers, lengths, strict=True)]
         return [Payload(self, buffer, trusted=True) for buffer in buffers]
@@ -144,6 +144,29 @@ class NumpyAdapter:
                 check_apart_arrays(payload.buffer, target, OVERLAP)
         decode(payloads, targets, specs, threads)
         return [array for array, _ in pairs]
+
+    def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
+        _, target = _target(into, spec, "into")
+        check_apart_arrays(payload.buffer, target, OVERLAP.replace("out", "into"))
+        add(payload, spec, weight, target, threads)
+        return into
+
+    def compress_sum(
+        self,
+        payloads: Sequence[Payload],
+        spec: Spec,
+        weights: Sequence[float],
+        result: Spec,
+        out: Any,
+        threads: int,
+        seed: Any,
+    ) -> Payload:
+        buffer = np.empty(result.capacity, np.uint8) if out is None else writable_bytes(out)
+        check_capacity(buffer.size, result)
+        for payload in payloads:
+            check_apart_arrays(payload.buffer, buffer, OVERLAP)
+        length = encode_sum(payloads, spec, weights, result, buffer, threads, seed)
+        return Payload(self, buffer[:length] if out is not None else _shrunk(buffer, length), trusted=True)
 
     def read_length(self, length: Any) -> int:
         return int(length.view(np.uint64)[0])
@@ -197,16 +220,71 @@ def decode(payloads: Sequence[Payload], targets: Sequence[Bytes], specs: Sequenc
         data, elements = payloads[0].to_host(), specs[0].elements
         _core.decode(codec.id, parameters, dtype.id, data, elements, targets[0], threads)
         return
-    # The core reads words of 4 bytes: a payload that stands elsewhere is moved.
-    hosts = [payload.to_host() for payload in payloads]
-    hosts = [data if address(data) % 8 == 0 else data.copy() for data in hosts]
+    hosts = _aligned(payloads)
     arrays = [
         (address(data), data.size, 0, address(target), spec.elements)
         for data, target, spec in zip(hosts, targets, specs, strict=True)
     ]
-    corrupt = _core.decode_at(codec.id, parameters, dtype.id, arrays, threads)
-    if corrupt >= 0:
-        raise CorruptStreamError(f"payload {corrupt}: not one of this data type and number of elements")
+    _raise_corrupt(_core.decode_at(codec.id, parameters, dtype.id, arrays, threads))
+
+
+def add(payload: Payload, spec: Spec, weight: float, target: Bytes, threads: int) -> None:
+    """Add the array of a payload in host memory, of any adapter, to an array's bytes.
+
+    Raises:
+        CorruptStreamError: the payload is corrupt.
+    """
+    with_memory = _aligned([payload])
+    terms = _terms(with_memory, [weight])
+    coding = (spec.codec.id, spec.codec.core_parameters())
+    _raise_corrupt(_core.accumulate_at(coding, spec.dtype.id, terms, spec.elements, address(target), threads))
+
+
+def encode_sum(
+    payloads: Sequence[Payload],
+    spec: Spec,
+    weights: Sequence[float],
+    result: Spec,
+    buffer: Bytes,
+    threads: int,
+    seed: Any,
+) -> int:
+    """Put the payload of a sum of payloads in host memory at the start of a buffer, and give its length.
+
+    Raises:
+        CorruptStreamError: one of the payloads is corrupt.
+    """
+    with_memory = _aligned(payloads)
+    room = buffer if address(buffer) % 8 == 0 else np.empty(result.capacity, np.uint8)
+    length = np.empty(1, np.uint64)
+    coding = (spec.codec.id, spec.codec.core_parameters())
+    result_coding = (result.codec.id, result.codec.core_parameters())
+    places = (address(room), address(length), seed_number(seed), 0)
+    terms = _terms(with_memory, weights)
+    _raise_corrupt(_core.encode_sum_at(coding, spec.dtype.id, terms, spec.elements, result_coding, *places, threads))
+    if room is not buffer:
+        buffer[: int(length[0])] = room[: int(length[0])]
+    return int(length[0])
+
+
+def _aligned(payloads: Sequence[Payload]) -> list[Bytes]:
+    """Payloads in host memory where the core can read them: it reads words of 4 bytes."""
+    hosts = [payload.to_host() for payload in payloads]
+    return [data if address(data) % 8 == 0 else data.copy() for data in hosts]
+
+
+def _terms(payloads: Sequence[Bytes], weights: Sequence[float]) -> list[tuple[int, int, int, float]]:
+    return [(address(data), data.size, 0, weight) for data, weight in zip(payloads, weights, strict=True)]
+
+
+def _raise_corrupt(index: int) -> None:
+    if index >= 0:
+        raise CorruptStreamError(f"payload {index}: not one of this data type and number of elements")
+
+
+def _shrunk(buffer: Bytes, nbytes: int) -> Bytes:
+    buffer.resize(nbytes, refcheck=False)  # gives the rest back without a copy
+    return buffer
 
 
 def seed_number(seed: Any) -> int:
@@ -237,9 +315,10 @@ def _encode(
     return [int(length) for length in lengths]
 
 
-def _target(out: Any, spec: Spec) -> tuple[Any, Bytes]:
+def _target(out: Any, spec: Spec, name: str = "out") -> tuple[Any, Bytes]:
     if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is a {type(out).__name__}; a NumPy, PyTorch or CuPy array is allowed, or like= instead")
-    check_matches(dtypes.by_numpy(out.dtype), out.shape, spec)
-    _check_fillable(out)
+        hint = ", or like= instead" if name == "out" else ""
+        raise TypeError(f"{name} is a {type(out).__name__}; a NumPy, PyTorch or CuPy array is allowed{hint}")
+    check_matches(dtypes.by_numpy(out.dtype), out.shape, spec, name)
+    _check_fillable(out, name)
     return out, out.reshape(-1).view(np.uint8)

@@ -36,3 +36,8 @@ class Spec:
     def capacity(self) -> int:
         """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
         return _core.capacity(self.codec.id, self.codec.core_parameters(), self.dtype.id, self.elements)
+
+    @property
+    def least_payload_nbytes(self) -> int:
+        """Bytes that no payload has fewer than."""
+        return _core.least_length(self.codec.id, self.codec.core_parameters(), self.dtype.id, self.elements)

@@ -22,8 +22,6 @@ MAX_VALUES = 1 << 60  # the product of a shape stays below this
 # magic, major, minor, codec, dtype, dimensions, zero, configuration's length, zero, payload's length
 _FIXED = struct.Struct("<4s6BHIQ")
 _CHECKSUM_NBYTES = 8
-_CHUNK = 4096  # elements
-_CHUNKS_PER_GROUP = 4  # at most
 
 
 @dataclass(frozen=True)
@@ -150,13 +148,3 @@ def _check_shape(header: Header) -> None:
     span = math.prod(max(size, 1) for size in header.shape) * header.dtype.itemsize
     if math.prod(header.shape) >= MAX_VALUES or span >= 1 << 63:
         raise CorruptStreamError(f"shape {header.shape} of {header.dtype.name} is larger than any array")
-
-
-def minimum_payload_nbytes(elements: int) -> int:
-    """The shortest payload in groups (FORMAT.md, section 3) of so many elements.
-
-    Every chunk takes 4 bytes, every group an entry of the directory.
-    """
-    chunks = -(-elements // _CHUNK)
-    groups = -(-chunks // _CHUNKS_PER_GROUP)
-    return 16 + 4 * groups + 4 * chunks

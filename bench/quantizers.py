@@ -1,4 +1,4 @@
-"""Quantizers of fixed rate: relative error and speed, beside what people use now, on one thread.
+"""Quantizers: relative error and speed, beside what people use now, on one thread.
 
 `python bench/quantizers.py` prints the table; results.py puts it into RESULTS.md. Speeds are in GB/s of the float32
 array, medians; "x copy" as in RESULTS.md. Buckets have 512 values. PyTorch's `quantize_per_channel` gets a row for each
@@ -37,6 +37,14 @@ def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
         arrcomp.QSGD(bits=4, rounding="stochastic"),
         arrcomp.Codebook.nf4(),
         arrcomp.Codebook.dynamic8(),
+        arrcomp.S2FP8(),
+        arrcomp.S2FP8(bucket_size=512),
+        arrcomp.S2FP8(rounding="stochastic"),
+        *(arrcomp.FloatFormat(name) for name in ("bf16", "fp8_e4m3", "mxfp8", "mxfp4", "nvfp4")),
+        arrcomp.FloatFormat("fp8_e4m3", scaling="bucket"),
+        arrcomp.FloatFormat("mxfp4", rounding="stochastic"),
+        arrcomp.SmaQ(rounding="nearest"),
+        arrcomp.SmaQ(),
     ):
         room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <span>
 
-#include "stream/codec.h"
+#include "stream/sums.h"
 
 namespace arrcomp {
 
@@ -34,6 +34,15 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
 // Decodes all arrays. The index of the first whose payload is corrupt (its target then holds anything), or their
 // number. Throws std::bad_alloc.
 size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads);
+
+// Puts the elements of a sum that begins with the array `start` to `target`, which may be `start` (any alignment). The
+// index of the first term whose payload is corrupt (nothing is then written), or their number.
+size_t accumulate(const Sum& sum, const void* start, void* target, int threads);
+
+// Encodes a sum: what encode writes of an array with its elements, for `codec`. As accumulate tells of corrupt payloads
+// (nothing is then written). `payload` and `length` are as of encode. Throws std::bad_alloc.
+size_t encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t* length, const Seed& seed,
+                  int threads);
 
 // Cores that this process may use.
 int available_threads();
@@ -67,12 +76,27 @@ Status encode_scratch_bytes(const Codec& codec, const Element& element, std::spa
 Status encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
               const Seed& seed, void* scratch, void* stream, int device);
 
-// Bytes of device memory that decode needs as scratch for so many arrays.
-uint64_t decode_scratch_bytes(size_t arrays);
+// Bytes of device memory that decode needs as scratch for arrays of so many elements.
+uint64_t decode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts);
 
 // As cpu::decode, enqueued; *status (device memory) is set to 0, or to 1 where a payload is corrupt.
 Status decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, uint32_t* status,
               void* scratch, void* stream, int device);
+
+// Bytes of device memory that accumulate needs as scratch for so many terms.
+uint64_t accumulate_scratch_bytes(size_t terms);
+
+// As cpu::accumulate, enqueued; `status` is as of decode. The arrays are aligned to their elements.
+Status accumulate(const Sum& sum, const void* start, void* target, uint32_t* status, void* scratch, void* stream,
+                  int device);
+
+// Bytes of device memory that encode_sum needs as scratch.
+Status encode_sum_scratch_bytes(const Codec& terms_codec, const Codec& codec, const Element& element, size_t terms,
+                                uint64_t count, int device, uint64_t& bytes);
+
+// As cpu::encode_sum, enqueued; `status` is as of decode.
+Status encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t* length, const Seed& seed,
+                  uint32_t* status, void* scratch, void* stream, int device);
 
 }  // namespace cuda
 }  // namespace arrcomp

@@ -258,9 +258,9 @@ def _stream_of(handle: int, device: int) -> Stream:
     return known[0]
 
 
-def cuda_decode_scratch(arrays: int) -> int:
+def cuda_decode_scratch(codec_id: int, parameters: Any, dtype_id: int, elements: Any) -> int:
     """`_core.cuda_decode_scratch`: nothing for a single array, as there."""
-    return DECODE_SCRATCH if arrays > 1 else 0
+    return DECODE_SCRATCH if len(elements) > 1 else 0
 
 
 def _check_memory(address: int, nbytes: int, device: int) -> None:
@@ -310,7 +310,7 @@ def cuda_decode(
     codec_id: int, parameters: Any, dtype_id: int, arrays: Any, status: int, scratch: int, stream: int, device: int
 ) -> None:
     """`_core.cuda_decode` on the double's memory and streams."""
-    nbytes = cuda_decode_scratch(len(arrays))
+    nbytes = cuda_decode_scratch(codec_id, parameters, dtype_id, arrays)
     _check_memory(scratch, nbytes, device)
     _check_memory(status, 4, device)
     for payload, limit, _, target, elements in arrays:
@@ -322,6 +322,78 @@ def cuda_decode(
     def work() -> None:
         ctypes.memset(scratch, 0x5A, nbytes)
         corrupt = _core.decode_at(codec_id, parameters, dtype_id, arrays, 1)
+        ctypes.c_uint32.from_address(status).value = corrupt >= 0
+
+    _stream_of(stream, device).enqueue(work)
+
+
+def cuda_accumulate_scratch(terms: int) -> int:
+    """`_core.cuda_accumulate_scratch`: nothing for a single term, as there."""
+    return DECODE_SCRATCH if terms > 1 else 0
+
+
+def _check_terms(terms: Any, device: int) -> None:
+    for payload, limit, length, _ in terms:
+        _check_memory(payload, limit, device)
+        _check_memory(length, 8 if length else 0, device)
+        assert payload % 8 == 0
+
+
+def cuda_accumulate(
+    codec: Any,
+    dtype_id: int,
+    terms: Any,
+    elements: int,
+    target: int,
+    status: int,
+    scratch: int,
+    stream: int,
+    device: int,
+) -> None:
+    """`_core.cuda_accumulate` on the double's memory and streams."""
+    nbytes = cuda_accumulate_scratch(len(terms))
+    _check_memory(scratch, nbytes, device)
+    _check_memory(status, 4, device)
+    _check_memory(target, elements * _element_nbytes(dtype_id), device)
+    _check_terms(terms, device)
+    assert target % _element_nbytes(dtype_id) == 0
+
+    def work() -> None:
+        ctypes.memset(scratch, 0x5A, nbytes)
+        corrupt = _core.accumulate_at(codec, dtype_id, terms, elements, target, 1)
+        ctypes.c_uint32.from_address(status).value = corrupt >= 0
+
+    _stream_of(stream, device).enqueue(work)
+
+
+def cuda_encode_sum(
+    codec: Any,
+    dtype_id: int,
+    terms: Any,
+    elements: int,
+    result: Any,
+    payload: int,
+    length: int,
+    seed: int,
+    seed_at: int,
+    status: int,
+    scratch: int,
+    stream: int,
+    device: int,
+) -> None:
+    """`_core.cuda_encode_sum` on the double's memory and streams."""
+    _check_memory(scratch, ENCODE_SCRATCH, device)
+    _check_memory(status, 4, device)
+    _check_memory(length, 8, device)
+    _check_memory(seed_at, 8 if seed_at else 0, device)
+    _check_memory(payload, _core.capacity(*result, dtype_id, elements), device)
+    _check_terms(terms, device)
+    assert payload % 8 == 0
+
+    def work() -> None:
+        ctypes.memset(scratch, 0x5A, ENCODE_SCRATCH)
+        places = (payload, length, seed, seed_at)
+        corrupt = _core.encode_sum_at(codec, dtype_id, terms, elements, result, *places, 1)
         ctypes.c_uint32.from_address(status).value = corrupt >= 0
 
     _stream_of(stream, device).enqueue(work)
@@ -358,6 +430,10 @@ def installed() -> Iterator[Any]:
         patch.setattr(_core, "cuda_decode_scratch", cuda_decode_scratch)
         patch.setattr(_core, "cuda_encode", cuda_encode)
         patch.setattr(_core, "cuda_decode", cuda_decode)
+        patch.setattr(_core, "cuda_accumulate_scratch", cuda_accumulate_scratch)
+        patch.setattr(_core, "cuda_accumulate", cuda_accumulate)
+        patch.setattr(_core, "cuda_encode_sum_scratch", lambda *arguments: ENCODE_SCRATCH)
+        patch.setattr(_core, "cuda_encode_sum", cuda_encode_sum)
         yield module
         _forget_adapter()
 

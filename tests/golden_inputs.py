@@ -144,9 +144,42 @@ GOLDEN: dict[str, Golden] = {
         lambda: smooth_integers(40 * 71).astype(np.float64).reshape(40, 71) * 2.0**-18,
         arrcomp.Codebook([0.25, 0.75], [0.5, 0.0, 1.0], scaling="tensor"),
     ),
+    "qsgd_float32_entropy": Golden(
+        lambda: weights(9000, 20), arrcomp.QSGD(bits=3, norm="l2", skip_incomplete=True, coding="entropy")
+    ),
     "qsgd_float64_field": Golden(
         lambda: smooth_integers(60 * 71).astype(np.float64).reshape(60, 71) * 2.0**-18,
         arrcomp.QSGD(bits=8, bucket_size=17, norm="l2"),
+    ),
+    "s2fp8_float32_weights": Golden(lambda: weights(9000, 20), arrcomp.S2FP8()),
+    "s2fp8_float32_specials": Golden(_specials, arrcomp.S2FP8(bucket_size=100)),
+    "s2fp8_float64_gradients": Golden(
+        lambda: _sparse(5000, 21, 3).astype(np.float64) * 2.0**-900,
+        arrcomp.S2FP8(bucket_size=1000, rounding="stochastic"),
+    ),
+    "s2fp8_bfloat16_gradients": Golden(
+        lambda: (_sparse(4500, 22, 10) * np.float32(2.0**-120)).astype(ml_dtypes.bfloat16), arrcomp.S2FP8()
+    ),
+    "float_format_float32_specials": Golden(_specials, arrcomp.FloatFormat("fp8_e4m3", overflow="infinity")),
+    "float_format_float32_mxfp8": Golden(_specials, arrcomp.FloatFormat("mxfp8", rounding="stochastic")),
+    "float_format_float64_tensor": Golden(
+        lambda: smooth_integers(4300).astype(np.float64) - 1e5, arrcomp.FloatFormat("e4m6", scaling="tensor")
+    ),
+    "float_format_bfloat16_nvfp4": Golden(
+        lambda: weights(9000, 20).astype(ml_dtypes.bfloat16), arrcomp.FloatFormat("nvfp4")
+    ),
+    "smaq_float32_weights": Golden(lambda: weights(9000, 20), arrcomp.SmaQ()),
+    "smaq_float16_activations": Golden(
+        lambda: np.maximum(weights(5000, 21) * np.float32(32), np.float32(0)).astype(np.float16),
+        arrcomp.SmaQ(4, 9, block_size=None, statistics="sampled", num_samples=100, all_positive=True),
+    ),
+    "smaq_float64_clamped": Golden(
+        lambda: weights(4500, 22).astype(np.float64) * 2.0**-1040,
+        arrcomp.SmaQ(8, 8, overflow="clamp", block_size=100, statistics="range", rounding="truncate"),
+    ),
+    "smaq_float32_specials": Golden(
+        _specials,
+        arrcomp.SmaQ(3, 7, block_size=64, statistics="given", mean=0.01, std=0.02, rounding="nearest"),
     ),
 }
 

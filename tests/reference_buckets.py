@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -24,6 +24,7 @@ class Settings(NamedTuple):
     norm: str = "minmax"
     skip_incomplete: bool = False
     rounding: str = "nearest"
+    coding: str = "packed"
 
 
 def settings_of(configuration: Mapping[str, Any]) -> Settings:
@@ -40,6 +41,7 @@ def settings_of(configuration: Mapping[str, Any]) -> Settings:
         and found.norm in NORMS
         and type(found.skip_incomplete) is bool
         and found.rounding in ("nearest", "stochastic")
+        and found.coding in ("packed", "entropy")
     )
     if not allowed:
         raise ValueError(f"parameters {found}")
@@ -64,6 +66,10 @@ def layout_of(settings: Settings, n: int, itemsize: int) -> Layout:
     buckets = -(-quantized // settings.bucket_size)
     columns = 2 if settings.norm == "minmax" else 1
     codes_at = _up_to_8(buckets * columns * (8 if itemsize == 8 else 4))
+    if settings.coding == "entropy":  # the tail is in front of the codes, whose end is not known here
+        tail_at = codes_at
+        tail_end = tail_at + (n - quantized) * itemsize
+        return Layout(buckets, columns, quantized, _up_to_8(tail_end), tail_at, tail_end, _up_to_8(tail_end))
     rows = -(-quantized // LANES)
     tail_at = codes_at + 64 * -(-rows * settings.bits // 16)
     tail_end = tail_at + (n - quantized) * itemsize
@@ -84,7 +90,8 @@ def read_codes(data: bytes, count: int, bits: int) -> Array:
         words = np.vstack([words, last.astype("<u4")])
     sequences = np.unpackbits(np.ascontiguousarray(words.T).view(np.uint8), axis=1, bitorder="little")
     digits = sequences[:, : rows * bits].reshape(LANES, rows, bits)
-    codes: Array = np.packbits(digits, axis=2, bitorder="little")[:, :, 0].T.reshape(-1)
+    parts = np.packbits(digits, axis=2, bitorder="little").astype(np.uint32)
+    codes: Array = sum(parts[:, :, k] << np.uint32(8 * k) for k in range(parts.shape[2])).T.reshape(-1)  # type: ignore[union-attr]
     return codes[:count]
 
 
@@ -109,7 +116,13 @@ def values_of(codes: Array, numbers: Array, settings: Settings, dtype: np.dtype[
     return found
 
 
-def read_buckets(payload: bytes, n: int, dtype: np.dtype[Any], configuration: Mapping[str, Any]) -> Array:
+def read_buckets(
+    payload: bytes,
+    n: int,
+    dtype: np.dtype[Any],
+    configuration: Mapping[str, Any],
+    read_bytes: Callable[[bytes, int], Array],
+) -> Array:
     """The elements of a payload.
 
     Args:
@@ -117,6 +130,7 @@ def read_buckets(payload: bytes, n: int, dtype: np.dtype[Any], configuration: Ma
         n: how many elements it codes.
         dtype: their type.
         configuration: the stream's.
+        read_bytes: reads so many elements of dtype uint8 from a payload of section 3.
 
     Raises:
         ValueError: it is corrupt (section 6).
@@ -125,10 +139,14 @@ def read_buckets(payload: bytes, n: int, dtype: np.dtype[Any], configuration: Ma
         raise ValueError(f"codec 3 with {dtype}")
     settings = settings_of(configuration)
     layout = layout_of(settings, n, dtype.itemsize)
-    if len(payload) != layout.nbytes:
+    is_coded = settings.coding == "entropy"
+    if len(payload) < layout.nbytes if is_coded else len(payload) != layout.nbytes:
         raise ValueError(f"a payload of {len(payload)} bytes, {layout.nbytes} are right")
     numbers = np.frombuffer(payload, "<f8" if dtype.itemsize == 8 else "<f4", layout.buckets * layout.columns)
-    codes = read_codes(payload[layout.codes_at : layout.tail_at], layout.quantized, settings.bits)
+    if is_coded:
+        codes = read_bytes(payload[layout.codes_at :], layout.quantized)
+    else:
+        codes = read_codes(payload[layout.codes_at : layout.tail_at], layout.quantized, settings.bits)
     y = values_of(codes, numbers.reshape(layout.buckets, layout.columns), settings, dtype)
     with np.errstate(all="ignore"):
         elements: Array = y.astype(dtype)

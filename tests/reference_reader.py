@@ -11,6 +11,7 @@ import math
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,13 @@ from numpy.typing import NDArray
 from reference_base_delta import LineChunk, read_line_group
 from reference_buckets import read_buckets
 from reference_codebook import read_codebook
+from reference_float_format import read_float_format
 from reference_rans import LANES, TABLES, WordStack, decode_row, finish_states, table
-from reference_stream import BUCKETS, CODEBOOK, LINES, Cursor, Element, read_header
+from reference_s2fp8 import read_squeezed
+from reference_smaq import read_smaq
+from reference_stream import LINES, Cursor, Element, element_of, read_header
+
+UINT8 = 3  # its id
 
 Array = NDArray[Any]
 
@@ -288,6 +294,22 @@ def read_line_payload(data: bytes, n: int, element: Element) -> list[tuple[LineC
     return found
 
 
+def read_bytes(data: bytes, n: int) -> Array:
+    """The n elements of dtype uint8 of a payload (5: codes that are entropy coded)."""
+    chunks = read_payload(data, n, element_of(UINT8))
+    return np.concatenate([np.zeros(0, np.uint8), *(bits for _, bits in chunks)])
+
+
+# What reads the payloads of section 5, by the codec's id.
+OF_BUCKETS = {
+    3: partial(read_buckets, read_bytes=read_bytes),
+    4: read_smaq,
+    5: read_float_format,
+    6: read_squeezed,
+    8: read_codebook,
+}
+
+
 def read_stream(data: bytes) -> Array:
     """The array of a stream.
 
@@ -296,12 +318,11 @@ def read_stream(data: bytes) -> Array:
     """
     stream = read_header(data)
     element = stream.element
-    if stream.codec == CODEBOOK:
-        return read_codebook(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
-    if stream.codec == BUCKETS:
-        return read_buckets(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
-    read = read_line_payload if stream.codec == LINES else read_payload
-    chunks = read(stream.payload, stream.elements, element)
+    if stream.codec in OF_BUCKETS:
+        read = OF_BUCKETS[stream.codec]
+        return read(stream.payload, stream.elements, element.dtype, stream.configuration).reshape(stream.shape)
+    read_groups = read_line_payload if stream.codec == LINES else read_payload
+    chunks = read_groups(stream.payload, stream.elements, element)
     bits = np.concatenate([np.zeros(0, element.unsigned), *(bits for _, bits in chunks)])
     return bits.view(element.dtype).reshape(stream.shape)
 

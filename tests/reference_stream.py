@@ -14,10 +14,17 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-CODECS = {1: "lossless", 2: "error-bounded", 3: "qsgd", 7: "base-delta", 8: "codebook"}
-BUCKETS = 3
+CODECS = {
+    1: "lossless",
+    2: "error-bounded",
+    3: "qsgd",
+    4: "smaq",
+    5: "float-format",
+    6: "s2fp8",
+    7: "base-delta",
+    8: "codebook",
+}
 LINES = 7
-CODEBOOK = 8
 
 
 class Element(NamedTuple):

@@ -15,16 +15,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import arrcomp
-from arrcomp import QSGD, BaseDelta, Codebook, ErrorBounded, Lossless, UnknownCodecError
+from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, ErrorBounded, FloatFormat, Lossless, SmaQ, UnknownCodecError
 
 BOUNDS = ("abs", "rel", "pointwise")
 EXAMPLES = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
-EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True))
+EXAMPLES.append(S2FP8(bucket_size=100, rounding="stochastic"))
+EXAMPLES.append(FloatFormat("e3m4", scaling="bucket", bucket_size=100, rounding="stochastic"))
+EXAMPLES.append(FloatFormat("mxfp6", scale_rule="ceil"))
+EXAMPLES.append(FloatFormat("fp16", overflow="infinity"))
+EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True, coding="entropy"))
+EXAMPLES.append(SmaQ(4, 9, block_size=None, statistics="given", mean=1, std=2, rounding="truncate", min_size=0))
 EXAMPLES.append(BaseDelta(bases=2, delta_bits=(8, 16, 24), drop_bits=3, rounding="stochastic"))
+
+REALS_ONLY: list[arrcomp.Codec] = [
+    ErrorBounded(abs=1),
+    QSGD(),
+    SmaQ(rounding="nearest"),
+    FloatFormat("bf16"),
+    S2FP8(),
+    Codebook.nf4(),
+]
 
 
 def test_the_registry_lists_every_codec_once() -> None:
-    kinds = [Lossless, ErrorBounded, QSGD, BaseDelta, Codebook]
+    kinds = [Lossless, ErrorBounded, QSGD, SmaQ, FloatFormat, S2FP8, BaseDelta, Codebook]
     assert list(arrcomp.codecs().values()) == kinds
     assert list(arrcomp.codecs()) == [kind.name for kind in kinds]
     assert len({kind.id for kind in arrcomp.codecs().values()}) == len(arrcomp.codecs())
@@ -115,7 +129,10 @@ def test_bounds_are_given_by_name() -> None:
         ({"codec": "zip"}, UnknownCodecError, "'zip' is unknown; this package has lossless"),
         ({"codec": "lossless", "abs": 1}, ValueError, "abs: codec lossless has no such parameter; allowed are speed"),
         ({"codec": "error-bounded", "abs": "x"}, TypeError, "abs='x'"),
+        ({"codec": "s2fp8", "bucket_size": 8}, ValueError, "^bucket_size=8: 16 to 1099511627776 is allowed"),
         ({"codec": "qsgd", "bits": 9}, ValueError, "^bits=9: 1 to 8 is allowed"),
+        ({"codec": "float-format", "format": "fp7"}, ValueError, "^format='fp7'"),
+        ({"codec": "float-format"}, TypeError, "format"),
         ({"codec": "qsgd", "seed": 1}, ValueError, "seed: codec qsgd has no such parameter; allowed are bits"),
         ({"codec": "base-delta", "bases": 3}, ValueError, "^bases=3: 1 to 2 is allowed"),
         ({"codec": "error-bounded", "abs": 1, "id": 1}, ValueError, "id: codec error-bounded has no such parameter"),
@@ -135,7 +152,7 @@ def test_a_codec_that_is_none_is_refused() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "bool", "uint8", "float8_e4m3fn", "int4"])
-@pytest.mark.parametrize("codec", [ErrorBounded(abs=1), QSGD(), Codebook.nf4()], ids=repr)
+@pytest.mark.parametrize("codec", REALS_ONLY, ids=repr)
 def test_codecs_for_floats_name_the_dtypes_they_take(codec: arrcomp.Codec, dtype: str) -> None:
     import ml_dtypes
 
@@ -146,7 +163,7 @@ def test_codecs_for_floats_name_the_dtypes_they_take(codec: arrcomp.Codec, dtype
 
 @pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
 def test_complex_arrays_are_for_lossless_alone(dtype: Any) -> None:
-    for codec in (ErrorBounded(abs=1), QSGD(), Codebook.nf4()):
+    for codec in REALS_ONLY:
         with pytest.raises(TypeError, match="real and imaginary parts"):
             arrcomp.compress(np.zeros(3, dtype), codec)
     arrcomp.compress(np.zeros(3, dtype))

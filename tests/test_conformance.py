@@ -21,6 +21,7 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.QSGD(bits=8, bucket_size=100, norm="l2"),
     arrcomp.QSGD(bits=3, norm="linf", rounding="stochastic", skip_incomplete=True),
     arrcomp.QSGD(bits=1, bucket_size=5000, rounding="stochastic"),
+    arrcomp.QSGD(bits=4, norm="l2", rounding="stochastic", coding="entropy"),
     arrcomp.BaseDelta(),
     arrcomp.BaseDelta(bases=2, delta_bits=(4, 8, 16, 24)),
     arrcomp.BaseDelta(drop_bits=5, rounding="stochastic"),
@@ -28,6 +29,19 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.Codebook.dynamic8(),
     arrcomp.Codebook([-0.05, 0.0, 0.02, 0.1], [-0.1, -0.02, 0.0, 0.05, 0.2], scaling=None, bucket_size=100),
     arrcomp.Codebook([0.0], [-0.5, 0.5], scaling="tensor"),
+    arrcomp.S2FP8(),
+    arrcomp.S2FP8(bucket_size=100, rounding="stochastic"),
+    arrcomp.FloatFormat("fp8_e4m3"),
+    arrcomp.FloatFormat("e4m6", rounding="stochastic", overflow="infinity"),
+    arrcomp.FloatFormat("fp8_e5m2", scaling="tensor"),
+    arrcomp.FloatFormat("fp6_e2m3", scaling="bucket", bucket_size=100),
+    arrcomp.FloatFormat("mxfp8"),
+    arrcomp.FloatFormat("mxint8", scale_rule="ceil", rounding="stochastic"),
+    arrcomp.FloatFormat("nvfp4"),
+    arrcomp.SmaQ(),
+    arrcomp.SmaQ(3, 12, block_size=None, statistics="sampled"),
+    arrcomp.SmaQ(8, 9, block_size=100, overflow="clamp", rounding="truncate", preserve_zeros=False),
+    arrcomp.SmaQ(5, 5, block_size=5000, rounding="nearest", statistics="range", all_positive=True),
 ]
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")

@@ -15,12 +15,15 @@ import checks
 import reference_reader
 from arrcomp import (
     QSGD,
+    S2FP8,
     BaseDelta,
     Codebook,
     CorruptStreamError,
     ErrorBounded,
+    FloatFormat,
     FormatVersionError,
     Lossless,
+    SmaQ,
     UnknownCodecError,
 )
 from checks import Array
@@ -94,7 +97,19 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "lines, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), BaseDelta()),
     "codebook": lambda: checks.stream_of(_weights(700), Codebook([-0.01, 0.01], [-0.02, 0.0, 0.02], bucket_size=100)),
     "codebook, scaled": lambda: checks.stream_of(_weights(300).astype(np.float16), Codebook.nf4()),
+    "buckets, entropy": lambda: checks.stream_of(_buckets_and_tail(), QSGD(skip_incomplete=True, coding="entropy")),
     "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
+    "squeezed": lambda: checks.stream_of(_specials(), S2FP8(bucket_size=100)),
+    "squeezed, one bucket": lambda: checks.stream_of(_weights(300).astype(np.float16), S2FP8()),
+    "small floats": lambda: checks.stream_of(_weights(100), FloatFormat("fp8_e4m3")),
+    "small floats, scaled": lambda: checks.stream_of(_weights(100), FloatFormat("fp8_e5m2", scaling="bucket")),
+    "small floats, blocks": lambda: checks.stream_of(_weights(300).astype(np.float16), FloatFormat("mxfp4")),
+    "small floats, two levels": lambda: checks.stream_of(_weights(100), FloatFormat("nvfp4")),
+    "small floats, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), FloatFormat("nvfp4")),
+    "extra words": lambda: checks.stream_of(_weights(700), SmaQ()),
+    "extra words, float16": lambda: checks.stream_of(_weights(300).astype(np.float16), SmaQ(3, 12, block_size=32)),
+    "extra words, none": lambda: checks.stream_of(_weights(7), SmaQ()),
+    "extra words, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float64), SmaQ()),
 }
 
 
@@ -229,6 +244,34 @@ def test_other_directories_are_noticed() -> None:
         assert_refused(checks.seal(body))
 
 
+def _with_directory(ends: list[int]) -> bytes:
+    small = checks.stream_of(_weights(4 * 4096), SmaQ(block_size=None, min_size=0))
+    _, end = checks.payload_span(small)
+    body = bytearray(small[:end])
+    struct.pack_into("<4Q", body, _directory_at(small), *ends)
+    return checks.seal(body)
+
+
+def _directory_at(stream: bytes) -> int:
+    start, _ = checks.payload_span(stream)
+    return start + 16 + 4 * 4096 * 6 // 8  # one block's three numbers, with their padding, and the codes
+
+
+def test_other_directories_of_extra_words_are_noticed() -> None:
+    small = checks.stream_of(_weights(4 * 4096), SmaQ(block_size=None, min_size=0))
+    ends = list(struct.unpack_from("<4Q", small, _directory_at(small)))
+    _, end = checks.payload_span(small)
+    assert _directory_at(small) + 32 + 4 * ends[-1] == end
+    checks.check_same_bits(checks.array_of(_with_directory(ends)), checks.array_of(small))
+    others = [ends[::-1], [0] * 4, [2**64 - 1] * 4, [0, 0, 0, ends[3]], [ends[3]] * 4, [*ends[:3], ends[3] + 1]]
+    others += [[*ends[:3], ends[3] - 1], [ends[0] - 2, *ends[1:]], [ends[0] + 1, *ends[1:]], [2**62, *ends[1:]]]
+    others += [[ends[0], 2**63, *ends[2:]], [ends[1], ends[0], *ends[2:]]]
+    for other in others:
+        altered = _with_directory(other)
+        assert_refused(altered)
+        assert outcome(altered, threads=3) is None
+
+
 @pytest.mark.parametrize(
     ("offset", "layout", "values"),
     [
@@ -270,7 +313,7 @@ def test_hostile_header_fields_are_refused(offset: int, layout: str, values: lis
     ],
     ids=str,
 )
-@pytest.mark.parametrize("name", ["packed", "buckets"])
+@pytest.mark.parametrize("name", ["packed", "buckets", "extra words"])
 def test_hostile_shapes_are_refused(name: str, shape: tuple[int, ...]) -> None:
     small = SMALL[name]()
     start, end = checks.payload_span(small)
@@ -311,7 +354,7 @@ def test_impossible_group_and_entry_sizes_are_refused(offset: int, values: list[
 
 def test_unknown_codecs_have_their_own_error() -> None:
     small = SMALL["packed"]()
-    for codec in (0, 4, 255):
+    for codec in (0, 250, 255):
         body = bytearray(small[: -checks.CHECKSUM_NBYTES])
         body[6] = codec
         with pytest.raises(UnknownCodecError):
@@ -386,6 +429,38 @@ def reconfigured(stream: bytes, text: bytes) -> bytes:
 )
 def test_other_settings_of_buckets_are_refused(parameters: dict[str, Any]) -> None:
     stream = reconfigured(SMALL["buckets"](), json.dumps({"codec": "qsgd"} | parameters).encode())
+    assert_refused(stream)
+    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
+        reference_reader.read_stream(stream)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"codec": "qsgd"},
+        {},
+        {"format": None},
+        {"format": 8},
+        {"format": "fp7"},
+        {"format": "e5m3"},
+        {"format": "mxfp8"},
+        {"format": "fp4_e2m1"},
+        {"format": "fp8_e5m2", "scaling": "tensor"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 99},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 15},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 2**64},
+        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": "512"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "overflow": "infinity"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "scale_rule": "floor"},
+        {"format": "fp8_e5m2", "scaling": "bucket", "rounding": 1},
+        {"format": "fp8_e5m2", "scaling": "bucket", "seed": 1},
+        {"format": "fp8_e5m2"},
+    ],
+    ids=str,
+)
+def test_other_settings_of_small_floats_are_refused(parameters: dict[str, Any]) -> None:
+    small = checks.stream_of(_weights(1100), FloatFormat("fp8_e5m2", scaling="bucket"))
+    stream = reconfigured(small, json.dumps({"codec": "float-format"} | parameters).encode())
     assert_refused(stream)
     with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
         reference_reader.read_stream(stream)

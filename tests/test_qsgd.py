@@ -14,12 +14,12 @@ import checks
 import reference_buckets
 from arrcomp import QSGD, _core
 from checks import FLOATS, Array, numpy_dtype
+from reference_philox import philox, random_words
 
 NORMS: tuple[Any, ...] = ("minmax", "l2", "linf")
 ROUNDINGS: tuple[Any, ...] = ("nearest", "stochastic")
 BUCKET_SIZES = (16, 17, 100, 512, 4096, 5000, 20_000)
 COUNT = 3 * 4096 + 5
-MASK = np.uint64(0xFFFFFFFF)
 
 
 def real_of(dtype: np.dtype[Any]) -> Any:
@@ -217,18 +217,6 @@ def test_an_incomplete_bucket_is_kept_where_it_is_skipped(dtype: str) -> None:
         checks.check_same_bits(checks.array_of(checks.check_codec(array[-99:], codec)), array[-99:])
 
 
-def philox(counter: list[Array], key: tuple[int, int]) -> list[Array]:
-    """Philox4x32-10 (J. K. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011, section 3.3)."""
-    words, (key0, key1) = [np.asarray(word, np.uint64) for word in counter], key
-    for _ in range(10):
-        left, right = words[0] * np.uint64(0xD2511F53), words[2] * np.uint64(0xCD9E8D57)
-        high_left, high_right = left >> np.uint64(32), right >> np.uint64(32)
-        mixed = high_right ^ words[1] ^ np.uint64(key0), high_left ^ words[3] ^ np.uint64(key1)
-        words = [mixed[0], right & MASK, mixed[1], left & MASK]
-        key0, key1 = (key0 + 0x9E3779B9) % 2**32, (key1 + 0xBB67AE85) % 2**32
-    return words
-
-
 @pytest.mark.parametrize(
     ("fill", "expected"),
     [(0, "6627e8d5 e169c58d bc57ac4c 9b00dbd8"), (0xFFFFFFFF, "408f276d 41c83b0e a20bc7c6 6d5451fd")],
@@ -239,10 +227,7 @@ def test_philox_gives_the_known_answers(fill: int, expected: str) -> None:
 
 def dither(count: int, seed: int, real: Any) -> Array:
     """The dither of each element (FORMAT.md, section 5)."""
-    i = np.arange(count, dtype=np.uint64)
-    counter = np.uint64(32) * (i // np.uint64(128)) + i % np.uint64(32)
-    words = philox([counter, counter >> np.uint64(32), counter * 0, counter * 0], (seed % 2**32, seed >> 32))
-    word = np.choose((i // np.uint64(32) % np.uint64(4)).astype(np.intp), words)
+    word = random_words(count, seed)
     bits = 32 if real == np.float64 else 24
     centred: Array = ((word >> np.uint64(32 - bits)).astype(np.float64) + 0.5) * 2.0**-bits - 0.5
     return centred.astype(real)
@@ -373,6 +358,8 @@ def test_errors_are_those_of_the_definition(kind: str, dtype: str) -> None:
         ({"norm": 2}, TypeError, "^norm=2 .*'minmax'"),
         ({"rounding": "up"}, ValueError, "^rounding='up': 'nearest' or 'stochastic'"),
         ({"skip_incomplete": 1}, TypeError, "^skip_incomplete=1: True or False"),
+        ({"coding": "elias"}, ValueError, "^coding='elias': 'packed' or 'entropy'"),
+        ({"coding": None}, TypeError, "^coding=None .*'packed'"),
     ],
 )
 def test_wrong_parameters_are_named(arguments: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -23,13 +23,16 @@ class Codec(ABC):
         name: what configurations and the command line call it.
         id: the number that stands for it in a stream.
         dtypes: names of the data types it takes; None for all of the format.
-        fixed_rate: whether the payload's length follows from dtype and shape alone.
     """
 
     name: ClassVar[str]
     id: ClassVar[int]
     dtypes: ClassVar[tuple[str, ...] | None]
-    fixed_rate: ClassVar[bool] = False
+
+    @property
+    def fixed_rate(self) -> bool:
+        """Whether the payload's length follows from dtype and shape alone."""
+        return False
 
     @property
     def needs_seed(self) -> bool:
@@ -101,13 +104,26 @@ def checked_real(name: str, value: Any, allowed: str) -> float:
         TypeError: it is not a real number.
         ValueError: it is not finite or not above 0.
     """
+    number = checked_number(name, value, allowed)
+    if not number > 0:
+        raise ValueError(f"{name}={value!r}: {allowed} is allowed")
+    return number
+
+
+def checked_number(name: str, value: Any, allowed: str) -> float:
+    """`value` as a finite float.
+
+    Raises:
+        TypeError: it is not a real number.
+        ValueError: it is not finite.
+    """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name}={value!r} is a {type(value).__name__}; {allowed} is allowed")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
-    if not (math.isfinite(number) and number > 0):
+    if not math.isfinite(number):
         raise ValueError(f"{name}={value!r}: {allowed} is allowed")
     return number
 

@@ -1,11 +1,12 @@
 """Quantization in buckets."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from .base import ROUNDINGS, Codec, check_choice, check_flag, checked_integer
 
 _NORMS = ("minmax", "l2", "linf")
+_CODINGS = ("packed", "entropy")
 _LEAST_BUCKET, _MOST_BUCKET = 16, 1 << 40
 
 
@@ -27,8 +28,10 @@ class QSGD(Codec):
     With "minmax", buckets of equal values come back exactly. A bucket with a NaN or an infinity comes back all NaN.
     With "l2" the sum of squares is rounded to 6 digits.
 
-    The rate is fixed: the payload's size follows from the shape. For each bucket it has unit and minimum, or the unit
-    alone, in float32 (float64 for float64 arrays), and `bits` bits for each value.
+    For each bucket the payload has unit and minimum, or the unit alone, in float32 (float64 for float64 arrays). Levels
+    take `bits` bits each with ``coding="packed"``: the rate is fixed, the payload's size follows from the shape. With
+    "entropy" they are coded by interleaved rANS (J. Duda, arXiv:1311.2540) with static tables, in place of the paper's
+    Elias codes: few levels are as likely as others, so that they take fewer bits, and how many depends on the values.
 
     Reference: D. Alistarh et al., "QSGD", arXiv:1610.02132, sections 3.1 and 4; buckets between their minima and
     maxima: I. Markov et al., "CGX", arXiv:2111.08617, section 3.
@@ -41,6 +44,7 @@ class QSGD(Codec):
         norm: what the levels lie between: "minmax", "l2" or "linf".
         rounding: "nearest" or "stochastic".
         skip_incomplete: keep the values of a last, shorter bucket as they are.
+        coding: how the levels are stored: "packed" or "entropy".
 
     Raises:
         TypeError, ValueError: an argument is not allowed.
@@ -54,13 +58,13 @@ class QSGD(Codec):
     name: ClassVar[str] = "qsgd"
     id: ClassVar[int] = 3
     dtypes: ClassVar[tuple[str, ...] | None] = ("float16", "bfloat16", "float32", "float64")
-    fixed_rate: ClassVar[bool] = True
 
     bits: int = 4
     bucket_size: int = 512
     norm: Literal["minmax", "l2", "linf"] = "minmax"
     rounding: Literal["nearest", "stochastic"] = "nearest"
     skip_incomplete: bool = False
+    coding: Literal["packed", "entropy"] = "packed"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", checked_integer("bits", self.bits, 1, 8))
@@ -69,14 +73,25 @@ class QSGD(Codec):
         check_choice("norm", self.norm, _NORMS)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_flag("skip_incomplete", self.skip_incomplete)
+        check_choice("coding", self.coding, _CODINGS)
 
     @property
     def needs_seed(self) -> bool:
         return self.rounding == "stochastic"
 
+    @property
+    def fixed_rate(self) -> bool:
+        return self.coding == "packed"
+
+    def config(self) -> dict[str, Any]:
+        config = super().config()
+        if self.coding == "packed":
+            del config["coding"]  # as streams had it before there was a choice
+        return config
+
     def core_parameters(self) -> tuple[float, ...]:
-        norm = float(_NORMS.index(self.norm))
-        return (float(self.bits), float(self.bucket_size), norm, float(self.needs_seed), float(self.skip_incomplete))
+        flags = (float(self.needs_seed), float(self.skip_incomplete), float(self.coding == "entropy"))
+        return (float(self.bits), float(self.bucket_size), float(_NORMS.index(self.norm)), *flags)
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

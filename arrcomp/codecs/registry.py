@@ -8,17 +8,20 @@ from .base import Codec
 from .base_delta import BaseDelta
 from .codebook import Codebook
 from .error_bounded import ErrorBounded
+from .float_format import FloatFormat
 from .lossless import Lossless
 from .qsgd import QSGD
+from .s2fp8 import S2FP8
+from .smaq import SmaQ
 
-_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, BaseDelta, Codebook)
+_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, SmaQ, FloatFormat, S2FP8, BaseDelta, Codebook)
 
 
 def codecs() -> dict[str, type[Codec]]:
     """All codecs by name.
 
     >>> list(codecs())
-    ['lossless', 'error-bounded', 'qsgd', 'base-delta', 'codebook']
+    ['lossless', 'error-bounded', 'qsgd', 'smaq', 'float-format', 's2fp8', 'base-delta', 'codebook']
     """
     return {codec.name: codec for codec in _CODECS}
 

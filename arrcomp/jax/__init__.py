@@ -4,6 +4,6 @@ Importing this registers the core's calls with XLA, and `Compressed` as a pytree
 """
 
 from . import tree as _tree  # noqa: F401  registers Compressed
-from .functions import compress, decompress, roundtrip
+from .functions import accumulate, compress, compress_sum, decompress, roundtrip
 
-__all__ = ["compress", "decompress", "roundtrip"]
+__all__ = ["accumulate", "compress", "compress_sum", "decompress", "roundtrip"]

@@ -153,6 +153,29 @@ class JaxAdapter:
         restored: list[Any] = arrays
         return restored
 
+    def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
+        host.check_matches(*self.look(into), spec, "into")
+        _check_not_batched([payload])
+        return ops.accumulate(into, _whole([payload], spec), (weight,), spec, threads)
+
+    def compress_sum(
+        self,
+        payloads: Sequence[Payload],
+        spec: Spec,
+        weights: Sequence[float],
+        result: Spec,
+        out: Any,
+        threads: int,
+        seed: Any,
+    ) -> Payload:
+        if out is not None:
+            raise TypeError("out is given; JAX's arrays cannot be written to, None is allowed")
+        check_hashable(result.codec)
+        _check_not_batched(payloads)
+        buffers = _whole(payloads, spec)
+        buffer, length = ops.encode_sum(buffers, tuple(weights), spec, result, threads, seed_operand(seed))
+        return Payload(self, buffer, None if result.codec.fixed_rate else length, trusted=True)
+
     def read_length(self, length: Any) -> int:
         if isinstance(length, SharedLength):
             return int(np.asarray(length.all)[length.place].view("<u8")[0])
@@ -243,6 +266,22 @@ def _check_not_batched(payloads: Sequence[Payload]) -> None:
                 f"a batch of compressed arrays, of shape {tuple(payload.buffer.shape[:-1])}, as jax.vmap makes it: "
                 "jax.vmap(arrcomp.jax.decompress) decompresses it"
             )
+
+
+def _whole(payloads: Sequence[Payload], spec: Spec) -> list[Any]:
+    """The bytes of a fixed-rate codec's payloads and nothing else."""
+    buffers = []
+    for number, payload in enumerate(payloads):
+        size = payload.buffer.shape[0]
+        told = payload.length is not None and not payload.trusted
+        if (
+            size < spec.capacity
+            or (size > spec.capacity and payload.length is None)
+            or (told and payload.nbytes != spec.capacity)
+        ):
+            raise CorruptStreamError(f"payload {number}: not one of this data type and number of elements")
+        buffers.append(payload.buffer if size == spec.capacity else payload.buffer[: spec.capacity])
+    return buffers
 
 
 def _part(lengths: jax.Array, index: int) -> Any:

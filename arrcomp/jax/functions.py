@@ -1,5 +1,6 @@
 """Compression inside and outside of JAX's transformations."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ from ..compress import checked_codec, checked_seed, compress_with, spec_of
 from ..compressed import Compressed
 from ..machine import thread_count
 from ..payload import Payload
+from ..sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
 from . import ops
 from .adapter import ADAPTER, check_hashable, is_traced, seed_operand, single_device, uint64_pair
 
@@ -78,6 +80,57 @@ def decompress(c: Compressed, *, threads: int | None = None) -> jax.Array:
     array: jax.Array
     (array,) = ADAPTER.decompress([_payload_of_jax(c)], [c.spec], None, thread_count(threads))
     return array
+
+
+def accumulate(c: Compressed, into: jax.Array, weight: float = 1.0, *, threads: int | None = None) -> jax.Array:
+    """``into + weight * decompress(c)`` in one pass; usable wherever `compress` is.
+
+    As `arrcomp.accumulate`; the memory of `into` is used again where it is not needed any more, or is donated.
+
+    Args:
+        c: a compressed array of any framework, of a codec of fixed rate.
+        into: one of JAX's arrays of the same shape and dtype.
+        weight: a finite number. Static: another one compiles anew.
+        threads: how many to use on the CPU; None for all cores that the process may use.
+
+    Returns:
+        A new array. No gradient passes through `c`, nor to `into`.
+
+    Raises:
+        CorruptStreamError, TypeError, ValueError: as `arrcomp.accumulate`.
+    """
+    threads = thread_count(threads)
+    checked_summand("c", c)
+    result: jax.Array = accumulate_with(ADAPTER, c, _payload_of_jax(c), _checked_array(into), weight, threads)
+    return result
+
+
+def compress_sum(
+    compressed: Sequence[Compressed],
+    codec: Codec | None = None,
+    *,
+    weights: Sequence[float] | None = None,
+    threads: int | None = None,
+    seed: Any = None,
+) -> Compressed:
+    """Compress the (weighted) sum of compressed arrays in one pass; usable wherever `compress` is.
+
+    As `arrcomp.compress_sum`.
+
+    Args:
+        compressed: compressed arrays of one dtype, shape and codec, whose rate is fixed; one at least.
+        codec: of the result; None for the one of `compressed`. Static, as the weights.
+        weights: a finite number for each; None for ones.
+        threads: how many to use on the CPU; None for all cores that the process may use.
+        seed: of the result's codec, as of `compress`.
+
+    Raises:
+        CorruptStreamError, TypeError, ValueError: as `arrcomp.compress_sum`.
+    """
+    parts = checked_summands(compressed)
+    parts = [Compressed(c.spec, _payload_of_jax(c)) for c in parts]
+    codec = parts[0].codec if codec is None else checked_codec(codec)
+    return compress_sum_with(ADAPTER, parts, codec, weights, None, thread_count(threads), checked_seed(codec, seed))
 
 
 def roundtrip(x: jax.Array, codec: Codec | None = None, *, seed: Any = None) -> jax.Array:

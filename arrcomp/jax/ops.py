@@ -81,6 +81,56 @@ def decode(
     return [_restored(array, spec.dtype) for array, spec in zip(made, specs, strict=True)], status
 
 
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+def accumulate(
+    into: jax.Array, buffers: Sequence[jax.Array], weights: tuple[float, ...], spec: Spec, threads: int = 0
+) -> jax.Array:
+    """An array with the arrays of payloads added, times their weights.
+
+    Args:
+        into: the array, whose memory is used where it is not needed any more.
+        buffers: the payloads, uint8[spec.capacity] each, of a codec of fixed rate.
+        weights: for each.
+        spec: of all of these arrays.
+        threads: on the CPU; 0 for all cores.
+    """
+    operands = _varying_alike([_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)])
+    results = [_struct(spec.shape, _storage(spec.dtype))]
+    extra = {"weights": np.array(weights, np.float64)}
+    (made,) = _call("arrcomp_accumulate", operands, results, (spec,), threads, {0: 0}, extra)
+    return _restored(made, spec.dtype)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
+def encode_sum(
+    buffers: Sequence[jax.Array],
+    weights: tuple[float, ...],
+    spec: Spec,
+    result: Spec,
+    threads: int = 0,
+    seed: Any = None,
+) -> tuple[jax.Array, jax.Array]:
+    """The payload of a sum of payloads' arrays, as `encode` gives it.
+
+    Args:
+        buffers: the payloads, uint8[spec.capacity] each, of a codec of fixed rate.
+        weights: for each.
+        spec: of each array.
+        result: of the sum.
+        threads: on the CPU; 0 for all cores.
+        seed: as of `encode`, for the codec of `result`.
+    """
+    operands = _varying_alike([*map(_padded, buffers), *_seed_operand(seed)])
+    results = [_struct((result.capacity,), jnp.uint8), _struct((2,), jnp.uint32)]
+    extra = {
+        "weights": np.array(weights, np.float64),
+        "result_codec_id": result.codec.id,
+        "result_parameters": np.array(result.codec.core_parameters(), np.float64),
+    }
+    made, length = _call("arrcomp_encode_sum", operands, results, (spec,), threads, None, extra)
+    return made, length
+
+
 @jax.jit
 def row(x: jax.Array, index: int) -> jax.Array:
     """`x[index]`, by one program for every index."""
@@ -114,6 +164,7 @@ def _call(
     specs: tuple[Spec, ...],
     threads: int,
     aliases: dict[int, int] | None = None,
+    attributes: dict[str, Any] | None = None,
 ) -> list[jax.Array]:
     call = jax.ffi.ffi_call(target, results, vmap_method="broadcast_all", input_output_aliases=aliases)
     made = call(
@@ -123,6 +174,7 @@ def _call(
         dtype_id=specs[0].dtype.id,
         counts=np.array([spec.elements for spec in specs], np.int64),
         threads=threads,
+        **(attributes or {}),
     )
     return [_vary(result, _varying_axes(operands)) for result in made]
 

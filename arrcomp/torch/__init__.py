@@ -4,6 +4,6 @@ The operators are `torch.ops.arrcomp.*`. Importing this module also lets `torch.
 arrays.
 """
 
-from .functions import compress, decompress, roundtrip
+from .functions import accumulate, compress, compress_sum, decompress, roundtrip
 
-__all__ = ["compress", "decompress", "roundtrip"]
+__all__ = ["accumulate", "compress", "compress_sum", "decompress", "roundtrip"]

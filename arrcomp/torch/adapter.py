@@ -18,7 +18,7 @@ from ..errors import DeviceUnavailableError
 from ..payload import Payload
 from ..spec import Spec
 from . import ops, pickling
-from .tensors import capacity, coding_of, dtype_of, places, type_named
+from .tensors import capacity, capacity_of, coding_of, constants, dtype_of, places, type_named
 
 _CPU = Home("torch")
 _INTEGERS = [getattr(torch, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -91,6 +91,39 @@ class TorchAdapter:
         sizes, dimensions = [size for spec in specs for size in spec.shape], [len(spec.shape) for spec in specs]
         made: list[Tensor] = ops.decode(buffers, lengths, sizes, dimensions, *coding, dtype, trusted, threads)
         return made
+
+    def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Tensor:
+        _check_target(into, spec, "into")
+        coding = coding_of(spec.codec)
+        ops.accumulate(into, [payload.buffer], [payload.length], constants([weight]), *coding, payload.trusted, threads)
+        target: Tensor = into
+        return target
+
+    def compress_sum(
+        self,
+        payloads: Sequence[Payload],
+        spec: Spec,
+        weights: Sequence[float],
+        result: Spec,
+        out: Any,
+        threads: int,
+        seed: Any,
+    ) -> Payload:
+        buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
+        codec, trusted = coding_of(result.codec), all(payload.trusted for payload in payloads)
+        weights = constants(weights)
+        dtype = type_named(spec.dtype.name)
+        about = (spec.elements, dtype, *coding_of(spec.codec), *codec, *seed_arguments(seed, buffers[0]))
+        if out is None:
+            buffer, length = ops.encode_sum(buffers, lengths, weights, *about, trusted, threads)
+        else:
+            buffer = _bytes_to_fill(out, buffers[0])
+            length = ops.encode_sum_out(buffers, lengths, weights, buffer, *about, trusted, threads)
+        if result.codec.fixed_rate:
+            return Payload(self, buffer[: capacity_of(spec.elements, spec.dtype, *codec)], trusted=True)
+        if _is_at_hand(length):
+            return Payload(self, buffer[: int(length)], trusted=True)
+        return Payload(self, buffer, length, trusted=True)
 
     def read_length(self, length: Tensor) -> int:
         return int(length.item())
@@ -222,15 +255,15 @@ def _bytes_to_fill(out: Any, x: Tensor) -> Tensor:
     return out.view(-1)
 
 
-def _check_target(out: Any, spec: Spec) -> None:
+def _check_target(out: Any, spec: Spec, name: str = "out") -> None:
     if not isinstance(out, Tensor):
-        raise TypeError(f"out is a {arrays.type_name(out)}; a torch.Tensor is allowed")
-    _check_dense("out", out)
-    host.check_matches(dtype_of(out), tuple(out.shape), spec)
-    _check_fillable(out)
+        raise TypeError(f"{name} is a {arrays.type_name(out)}; a torch.Tensor is allowed")
+    _check_dense(name, out)
+    host.check_matches(dtype_of(out), tuple(out.shape), spec, name)
+    _check_fillable(out, name)
 
 
-def _check_fillable(out: Tensor) -> None:
+def _check_fillable(out: Tensor, name: str = "out") -> None:
     obstacle = ""
     if out.requires_grad:
         obstacle = "requires grad (detach it)"
@@ -239,7 +272,7 @@ def _check_fillable(out: Tensor) -> None:
     elif not out.is_contiguous():
         obstacle = "is not C-contiguous"
     if obstacle:
-        raise ValueError(f"out {obstacle}; a writable array in C order and native byte order is allowed")
+        raise ValueError(f"{name} {obstacle}; a writable array in C order and native byte order is allowed")
 
 
 class _Shown:

@@ -1,5 +1,6 @@
 """`arrcomp.torch`: compression of tensors, in eager mode and inside `torch.compile` and `torch.export`."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
@@ -10,6 +11,7 @@ from ..codecs import Codec
 from ..compress import checked_codec, checked_seed, compress_with
 from ..compressed import Compressed
 from ..machine import thread_count
+from ..sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
 from . import ops
 from .adapter import ADAPTER, check_layout, seed_arguments
 from .tensors import coding_of, dtype_of
@@ -78,6 +80,65 @@ def decompress(c: Compressed, *, out: Tensor | None = None, threads: int | None 
         payload = payload.moved(ADAPTER, Home("torch", here.kind, here.index))
     (array,) = ADAPTER.decompress([payload], [c.spec], None if out is None else [out], threads)
     return array
+
+
+def accumulate(c: Compressed, into: Tensor, weight: float = 1.0, *, threads: int | None = None) -> Tensor:
+    """Add a compressed array to a tensor: ``into += weight * decompress(c)``, in one pass.
+
+    As `arrcomp.accumulate`, and usable inside `torch.compile(fullgraph=True)`. On CUDA nothing waits for the device,
+    unless the payload was read from outside this process. Nothing is recorded for gradients.
+
+    Args:
+        c: a compressed array, of a codec of fixed rate.
+        into: a contiguous tensor of the same shape and dtype that requires no gradient, which is changed.
+        weight: a finite number.
+        threads: how many to use on the CPU; None for all cores that the process may use.
+
+    Returns:
+        `into`.
+
+    Raises:
+        CorruptStreamError, TypeError, ValueError, DeviceUnavailableError: as `arrcomp.accumulate`.
+    """
+    _check_tensor("into", into, "arrcomp.accumulate takes every array")
+    threads = thread_count(threads)
+    checked_summand("c", c)
+    payload = c.payload
+    if payload.adapter is not ADAPTER or payload.buffer.device != into.device:
+        payload = payload.moved(ADAPTER, ADAPTER.home(into))
+    result: Tensor = accumulate_with(ADAPTER, c, payload, into, weight, threads)
+    return result
+
+
+def compress_sum(
+    compressed: Sequence[Compressed],
+    codec: Codec | None = None,
+    *,
+    weights: Sequence[float] | None = None,
+    out: Any = None,
+    threads: int | None = None,
+    seed: Any = None,
+) -> Compressed:
+    """Compress the (weighted) sum of compressed tensors, without decompressing them to memory first.
+
+    As `arrcomp.compress_sum`, and usable inside `torch.compile(fullgraph=True)`.
+
+    Args:
+        compressed: compressed tensors of one device, dtype, shape and codec, whose rate is fixed; one at least.
+        codec: of the result; None for the one of `compressed`.
+        weights: a finite number for each; None for ones.
+        out: memory for the result, as of `compress`.
+        threads: how many to use on the CPU; None for all cores that the process may use.
+        seed: of the result's codec, as of `compress`.
+
+    Raises:
+        CorruptStreamError, TypeError, ValueError, DeviceUnavailableError: as `arrcomp.compress_sum`.
+    """
+    parts = checked_summands(compressed)
+    codec = parts[0].codec if codec is None else checked_codec(codec)
+    if parts[0].payload.adapter is not ADAPTER:
+        raise TypeError("compressed is of another framework; arrcomp.compress_sum takes those")
+    return compress_sum_with(ADAPTER, parts, codec, weights, out, thread_count(threads), _checked_seed(codec, seed))
 
 
 def roundtrip(x: Tensor, codec: Codec | None = None, *, threads: int | None = None, seed: Any = None) -> Tensor:

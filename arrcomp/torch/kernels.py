@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .. import _core, cuda, host
 from ..errors import CorruptStreamError
-from .tensors import capacity, dtype_of, places
+from .tensors import capacity, capacity_of, dtype_of, places, row_of
 
 _MAX_SEED = (1 << 64) - 1  # operators have signed integers: the seeds from 2^63 on come as negative ones
 
@@ -136,6 +136,103 @@ def roundtrip(
     return result
 
 
+def accumulate(
+    into: Tensor,
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    weights: Sequence[float],
+    codec: int,
+    parameters: Sequence[float],
+    trusted: bool = False,
+    threads: int = 0,
+) -> None:
+    """Add the arrays of payloads, times their weights, to a contiguous tensor."""
+    dtype = dtype_of(into)
+    if not into.is_contiguous():
+        raise ValueError("into is not C-contiguous; a writable array in C order and native byte order is allowed")
+    for payload in payloads:
+        message = "into overlaps the compressed array; separate memory is allowed"
+        host.check_apart(payload.data_ptr(), payload.numel(), into.data_ptr(), into.nbytes, message)
+    buffers, terms = _terms(payloads, lengths, weights, into)
+    place = (terms, into.numel() * dtype.parts, into.data_ptr())
+    coding = (codec, parameters)
+    if into.is_cpu:
+        _raise_corrupt(_core.accumulate_at(coding, dtype.id, *place, threads), len(terms))
+        return
+    index, stream = _cuda_place(into.device)
+    status = torch.empty(1, dtype=torch.int32, device=into.device)
+    scratch = _room(_core.cuda_accumulate_scratch(len(terms)), into.device)
+    _core.cuda_accumulate(coding, dtype.id, *place, status.data_ptr(), scratch.data_ptr(), stream, index)
+    _raise_if(status, trusted)
+
+
+def encode_sum(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    weights: Sequence[float],
+    elements: int,
+    dtype: torch.dtype,
+    terms_codec: int,
+    terms_parameters: Sequence[float],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    trusted: bool = False,
+    threads: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """The payload of a sum of payloads' arrays, in memory of the longest one, and its length, int64[1]."""
+    out = _room(capacity_of(elements, row_of(dtype), codec, parameters), payloads[0].device)
+    length = encode_sum_out(
+        payloads, lengths, weights, out, elements, dtype, terms_codec, terms_parameters, codec, parameters,
+        seed, seed_at, trusted, threads,
+    )  # fmt: skip
+    return out, length
+
+
+def encode_sum_out(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    weights: Sequence[float],
+    out: Tensor,
+    elements: int,
+    dtype: torch.dtype,
+    terms_codec: int,
+    terms_parameters: Sequence[float],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    trusted: bool = False,
+    threads: int = 0,
+) -> Tensor:
+    """Put the payload of a sum of payloads' arrays at the start of a uint8 tensor, and return its length, int64[1]."""
+    row, device = row_of(dtype), out.device
+    _check_bytes("out", out, payloads[0])
+    needed = capacity_of(elements, row, codec, parameters)
+    if out.numel() < needed:
+        raise ValueError(f"out has {out.numel()} bytes; at least {needed} (max_compressed_size) are allowed")
+    for payload in payloads:
+        host.check_apart(payload.data_ptr(), payload.numel(), out.data_ptr(), out.numel(), host.OVERLAP)
+    buffers, terms = _terms(payloads, lengths, weights, out)
+    room = _aligned(out)
+    length = torch.empty(1, dtype=torch.int64, device=device)
+    coding, result = (terms_codec, terms_parameters), (codec, parameters)
+    places = (room.data_ptr(), length.data_ptr(), *_random(seed, seed_at, device))
+    if out.is_cpu:
+        _raise_corrupt(_core.encode_sum_at(coding, row.id, terms, elements, result, *places, threads), len(terms))
+    else:
+        index, stream = _cuda_place(device)
+        status = torch.empty(1, dtype=torch.int32, device=device)
+        scratch = _room(_core.cuda_encode_sum_scratch(coding, row.id, len(terms), elements, result, index), device)
+        device_places = (*places, status.data_ptr(), scratch.data_ptr(), stream, index)
+        _core.cuda_encode_sum(coding, row.id, terms, elements, result, *device_places)
+        _raise_if(status, trusted)
+    if room is not out:
+        out.copy_(room)
+    return length
+
+
 def shapes(sizes: Sequence[int], dimensions: Sequence[int]) -> list[Sequence[int]]:
     """Shapes from the sizes of all of them one after the other, and the number of sizes in each."""
     if sum(dimensions) != len(sizes):
@@ -198,15 +295,40 @@ def _decode(
     for payload in payloads:
         _check_bytes("payloads", payload, targets[0])
     if targets[0].is_cpu:
-        corrupt = _core.decode_at(codec, parameters, dtype.id, arrays, threads)
-        if corrupt >= 0:
-            which = "payload" if len(arrays) == 1 else f"payload {corrupt}"
-            raise CorruptStreamError(f"{which}: not one of this data type and number of elements")
+        _raise_corrupt(_core.decode_at(codec, parameters, dtype.id, arrays, threads), len(arrays))
         return
     index, stream = _cuda_place(device)
     status = torch.empty(1, dtype=torch.int32, device=device)
-    scratch = _room(_core.cuda_decode_scratch(len(arrays)), device)
+    elements = [x.numel() * dtype.parts for x in targets]
+    scratch = _room(_core.cuda_decode_scratch(codec, parameters, dtype.id, elements), device)
     _core.cuda_decode(codec, parameters, dtype.id, arrays, status.data_ptr(), scratch.data_ptr(), stream, index)
+    _raise_if(status, trusted)
+
+
+def _terms(
+    payloads: Sequence[Tensor], lengths: Sequence[Tensor | None], weights: Sequence[float], x: Tensor
+) -> tuple[list[Tensor], list[tuple[int, int, int, float]]]:
+    """Payloads as the core takes them to be added, and the tensors that hold them meanwhile; x is where they must be."""
+    if not payloads:
+        raise ValueError("payloads is empty; at least one tensor is allowed")
+    for payload in payloads:
+        _check_bytes("payloads", payload, x)
+    buffers = [_aligned(payload) for payload in payloads]
+    terms = [
+        (buffer.data_ptr(), buffer.numel(), _address(length, x.device), weight)
+        for buffer, length, weight in zip(buffers, lengths, weights, strict=True)
+    ]
+    return buffers, terms
+
+
+def _raise_corrupt(index: int, payloads: int = 1) -> None:
+    if index >= 0:
+        which = "payload" if payloads == 1 else f"payload {index}"
+        raise CorruptStreamError(f"{which}: not one of this data type and number of elements")
+
+
+def _raise_if(status: Tensor, trusted: bool) -> None:
+    """Wait for the verdict on payloads that this process did not make."""
     if not trusted and status.item():
         raise CorruptStreamError("payload: not one of this data type and number of elements")
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import kernels
-from .tensors import places
+from .tensors import capacity_of, places, row_of
 
 _CODEC = "int codec, float[] parameters"
 _CODING = f"{_CODEC}, SymInt seed=0, Tensor? seed_at=None, int threads=0"
@@ -54,6 +54,31 @@ def _fake_decode(
 
 def _fake_decode_out(*arguments: Any) -> None:
     return None
+
+
+def _fake_accumulate(*arguments: Any, **options: Any) -> None:
+    return None
+
+
+def _fake_encode_sum(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    weights: Sequence[float],
+    elements: int,
+    dtype: torch.dtype,
+    terms_codec: int,
+    terms_parameters: Sequence[float],
+    codec: int,
+    parameters: Sequence[float],
+    *rest: Any,
+    **options: Any,
+) -> Any:
+    size = capacity_of(elements, row_of(dtype), codec, parameters)
+    return _bytes(size, payloads[0]), _lengths(payloads[:1])
+
+
+def _fake_encode_sum_out(payloads: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
+    return _lengths(payloads[:1])
 
 
 def _fake_roundtrip(x: Tensor, *rest: Any, **options: Any) -> Tensor:
@@ -115,6 +140,29 @@ decode_out = _define(
     "int threads=0) -> ()",
     kernels.decode_out,
     _fake_decode_out,
+)
+
+# Adds payloads' arrays, times their weights, to `into`; lengths and `trusted` are as of `decode`.
+accumulate = _define(
+    f"accumulate(Tensor(a!) into, Tensor[] payloads, Tensor?[] lengths, float[] weights, {_CODEC}, "
+    "bool trusted=False, int threads=0) -> ()",
+    kernels.accumulate,
+    _fake_accumulate,
+)
+
+# The payload of the sum of payloads' arrays, of `elements` elements each, in memory of the longest one (or at the start
+# of `out`), and its length, int64[1].
+_SUM = "SymInt elements, ScalarType dtype, int terms_codec, float[] terms_parameters"
+_SUM_CODING = f"{_SUM}, {_CODEC}, SymInt seed=0, Tensor? seed_at=None, bool trusted=False, int threads=0"
+encode_sum = _define(
+    f"encode_sum(Tensor[] payloads, Tensor?[] lengths, float[] weights, {_SUM_CODING}) -> (Tensor, Tensor)",
+    kernels.encode_sum,
+    _fake_encode_sum,
+)
+encode_sum_out = _define(
+    f"encode_sum_out(Tensor[] payloads, Tensor?[] lengths, float[] weights, Tensor(a!) out, {_SUM_CODING}) -> Tensor",
+    kernels.encode_sum_out,
+    _fake_encode_sum_out,
 )
 
 # What comes back of x.

@@ -28,15 +28,29 @@ def coding_of(codec: Codec) -> tuple[int, tuple[float, ...]]:
     return _number(codec.id), tuple([_number(parameter) for parameter in parameters])
 
 
+def constants(numbers: Sequence[float]) -> list[float]:
+    """Numbers as the operators take them: also where a compiler has symbols for them."""
+    return [_number(number) for number in numbers] if torch.compiler.is_compiling() else list(numbers)
+
+
 def dtype_of(x: Tensor) -> dtypes.DType:
     """The data type of a tensor.
 
     Raises:
         TypeError: the format, or this package, has no such type.
     """
-    row = _ROWS.get(x.dtype)
+    return row_of(x.dtype)
+
+
+def row_of(dtype: torch.dtype) -> dtypes.DType:
+    """The data type of tensors of a dtype.
+
+    Raises:
+        TypeError: the format, or this package, has no such type.
+    """
+    row = _ROWS.get(dtype)
     if row is None:
-        row = dtypes.by_name(str(x.dtype).removeprefix("torch."))
+        row = dtypes.by_name(str(dtype).removeprefix("torch."))
         raise TypeError(_no_tensors(row.name))
     return row
 
@@ -69,7 +83,11 @@ def capacity(x: Tensor, codec: int, parameters: Sequence[float]) -> int:
     Symbols become numbers where the codec's capacity is not a sum of terms.
     """
     row = dtype_of(x)
-    elements = x.numel() * row.parts
+    return capacity_of(x.numel() * row.parts, row, codec, parameters)
+
+
+def capacity_of(elements: int, row: dtypes.DType, codec: int, parameters: Sequence[float]) -> int:
+    """As `capacity`, of so many elements."""
     if not torch.compiler.is_compiling() and type(elements) is int:
         return _core.capacity(codec, parameters, row.id, elements)
     terms = _capacity_terms(codec, tuple(parameters), row.name)

@@ -6,12 +6,15 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from ..codecs import QSGD, BaseDelta, Codebook, Codec, ErrorBounded
+from ..codecs import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded, FloatFormat, SmaQ
 from .bounded import compare_bounded
 from .buckets import compare_buckets
 from .codebook import compare_codebook
 from .comparison import Comparison, compare_bits
+from .float_format import compare_formats
 from .places import compare_places
+from .squeezed import compare_squeezed
+from .standard_scores import compare_smaq
 
 __all__ = ["Comparison", "compare"]
 
@@ -21,6 +24,9 @@ _COMPARISONS: dict[type[Codec], Callable[[NDArray[Any], NDArray[Any], Any], Comp
     QSGD: compare_buckets,
     BaseDelta: compare_places,
     Codebook: compare_codebook,
+    S2FP8: compare_squeezed,
+    FloatFormat: compare_formats,
+    SmaQ: compare_smaq,
 }
 
 

@@ -1,4 +1,5 @@
 // The Python module arrcomp._core: checks of arguments, nothing else. Its contract is arrcomp/_core.pyi.
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -63,6 +64,11 @@ T* pointer(uint64_t address) {
 uint64_t capacity_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
   const Element& element = element_of(dtype_id);
   return capacity(checked_codec(codec_id, parameters, element), element, checked_count(elements));
+}
+
+uint64_t least_length_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
+  const Element& element = element_of(dtype_id);
+  return least_length(checked_codec(codec_id, parameters, element), element, checked_count(elements));
 }
 
 nb::list capacity_terms_of(int codec_id, const Parameters& parameters, int dtype_id) {
@@ -154,6 +160,52 @@ int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, cons
   return corrupt == arrays.size() ? -1 : static_cast<int64_t>(corrupt);
 }
 
+// By address: payload, its bytes, its length or 0; and the weight.
+using SummandTuples = std::vector<std::tuple<uint64_t, uint64_t, uint64_t, double>>;
+// A codec's id and its parameters.
+using CodecPair = std::pair<int, Parameters>;
+
+// A sum as Python gives it, checked.
+struct CheckedSum {
+  Element element;
+  Codec codec;
+  std::vector<Summand> terms;
+  uint64_t count;
+
+  CheckedSum(const CodecPair& given, int dtype_id, const SummandTuples& tuples, int64_t elements)
+      : element(element_of(dtype_id)),
+        codec(checked_codec(given.first, given.second, element)),
+        count(checked_count(elements)) {
+    if (!has_sums(codec, element))
+      throw nb::value_error(("codec_id=" + std::to_string(given.first) + ": its payloads cannot be added").c_str());
+    if (tuples.empty()) throw nb::value_error("terms is empty: at least one is allowed");
+    for (const auto& [payload, limit, length, weight] : tuples)
+      terms.push_back({pointer<const uint8_t>(payload), limit, pointer<const uint64_t>(length), weight});
+  }
+
+  Sum sum() const { return {codec, element, terms, count}; }
+
+  // As the calls tell of corrupt payloads.
+  int64_t index(size_t corrupt) const { return corrupt == terms.size() ? -1 : static_cast<int64_t>(corrupt); }
+};
+
+int64_t accumulate_at(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
+                      uint64_t target, int threads) {
+  const CheckedSum given(codec, dtype_id, terms, elements);
+  nb::gil_scoped_release release;
+  return given.index(cpu::accumulate(given.sum(), pointer<const void>(target), pointer<void>(target), threads));
+}
+
+int64_t encode_sum_at(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
+                      const CodecPair& result, uint64_t payload, uint64_t length, uint64_t seed, uint64_t seed_at,
+                      int threads) {
+  const CheckedSum given(codec, dtype_id, terms, elements);
+  const Codec result_codec = checked_codec(result.first, result.second, given.element);
+  nb::gil_scoped_release release;
+  return given.index(cpu::encode_sum(given.sum(), result_codec, pointer<uint8_t>(payload), pointer<uint64_t>(length),
+                                     {seed, pointer<const uint64_t>(seed_at)}, threads));
+}
+
 nb::list instruction_sets() {
   nb::list names;
   for (const char* const* name = cpu::instruction_sets(); *name; ++name) names.append(*name);
@@ -172,15 +224,25 @@ void check(cuda::Status status) {
   throw std::runtime_error(cuda::last_error());
 }
 
+std::vector<uint64_t> checked_counts(const std::vector<int64_t>& elements) {
+  std::vector<uint64_t> counts;
+  for (const int64_t count : elements) counts.push_back(checked_count(count));
+  return counts;
+}
+
 uint64_t cuda_encode_scratch(int codec_id, const Parameters& parameters, int dtype_id,
                              const std::vector<int64_t>& elements, int device) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  std::vector<uint64_t> counts;
-  for (const int64_t count : elements) counts.push_back(checked_count(count));
   uint64_t bytes = 0;
-  check(cuda::encode_scratch_bytes(codec, element, counts, device, bytes));
+  check(cuda::encode_scratch_bytes(codec, element, checked_counts(elements), device, bytes));
   return bytes;
+}
+
+uint64_t cuda_decode_scratch(int codec_id, const Parameters& parameters, int dtype_id,
+                             const std::vector<int64_t>& elements) {
+  const Element& element = element_of(dtype_id);
+  return cuda::decode_scratch_bytes(checked_codec(codec_id, parameters, element), element, checked_counts(elements));
 }
 
 void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& arrays,
@@ -198,11 +260,38 @@ void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const
                      pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
+void cuda_accumulate(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
+                     uint64_t target, uint64_t status, uint64_t scratch, uint64_t stream, int device) {
+  const CheckedSum given(codec, dtype_id, terms, elements);
+  check(cuda::accumulate(given.sum(), pointer<const void>(target), pointer<void>(target), pointer<uint32_t>(status),
+                         pointer<void>(scratch), pointer<void>(stream), device));
+}
+
+uint64_t cuda_encode_sum_scratch(const CodecPair& codec, int dtype_id, size_t terms, int64_t elements,
+                                 const CodecPair& result, int device) {
+  const Element& element = element_of(dtype_id);
+  uint64_t bytes = 0;
+  check(cuda::encode_sum_scratch_bytes(checked_codec(codec.first, codec.second, element),
+                                       checked_codec(result.first, result.second, element), element, terms,
+                                       checked_count(elements), device, bytes));
+  return bytes;
+}
+
+void cuda_encode_sum(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
+                     const CodecPair& result, uint64_t payload, uint64_t length, uint64_t seed, uint64_t seed_at,
+                     uint64_t status, uint64_t scratch, uint64_t stream, int device) {
+  const CheckedSum given(codec, dtype_id, terms, elements);
+  check(cuda::encode_sum(given.sum(), checked_codec(result.first, result.second, given.element),
+                         pointer<uint8_t>(payload), pointer<uint64_t>(length), {seed, pointer<const uint64_t>(seed_at)},
+                         pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
   using nb::arg;
   m.def("capacity", &capacity_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
+  m.def("least_length", &least_length_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("capacity_terms", &capacity_terms_of, arg("codec_id"), arg("parameters"), arg("dtype_id"));
   m.def("encode", &encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("source"), arg("elements"),
         arg("out").noconvert(), arg("seed"), arg("threads"));
@@ -211,6 +300,10 @@ NB_MODULE(_core, m) {
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
         arg("seed"), arg("seed_at"), arg("threads"));
   m.def("decode_at", &decode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("threads"));
+  m.def("accumulate_at", &accumulate_at, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"), arg("target"),
+        arg("threads"));
+  m.def("encode_sum_at", &encode_sum_at, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"), arg("result"),
+        arg("payload"), arg("length"), arg("seed"), arg("seed_at"), arg("threads"));
   m.def("import_dlpack", &import_dlpack, arg("x"));
   m.def("instruction_set", &cpu::instruction_set);
   m.def("instruction_sets", &instruction_sets);
@@ -223,9 +316,18 @@ NB_MODULE(_core, m) {
         arg("elements"), arg("device"));
   m.def("cuda_encode", &cuda_encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
         arg("seed"), arg("seed_at"), arg("scratch"), arg("stream"), arg("device"));
-  m.def("cuda_decode_scratch", &cuda::decode_scratch_bytes, arg("arrays"));
+  m.def("cuda_decode_scratch", &cuda_decode_scratch, arg("codec_id"), arg("parameters"), arg("dtype_id"),
+        arg("elements"));
   m.def("cuda_decode", &cuda_decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("status"),
         arg("scratch"), arg("stream"), arg("device"));
+  m.def("cuda_accumulate_scratch", &cuda::accumulate_scratch_bytes, arg("terms"));
+  m.def("cuda_accumulate", &cuda_accumulate, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"),
+        arg("target"), arg("status"), arg("scratch"), arg("stream"), arg("device"));
+  m.def("cuda_encode_sum_scratch", &cuda_encode_sum_scratch, arg("codec"), arg("dtype_id"), arg("terms"),
+        arg("elements"), arg("result"), arg("device"));
+  m.def("cuda_encode_sum", &cuda_encode_sum, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"),
+        arg("result"), arg("payload"), arg("length"), arg("seed"), arg("seed_at"), arg("status"), arg("scratch"),
+        arg("stream"), arg("device"));
 }
 
 }  // namespace arrcomp

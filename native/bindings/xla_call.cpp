@@ -72,6 +72,18 @@ Items array_items(const XlaCall& call, size_t array, ffi::AnyBuffer buffer, uint
   return items;
 }
 
+Items payload_items(size_t array, ffi::AnyBuffer buffer, uint64_t batch) {
+  const Items items = items_of("payload " + std::to_string(array), buffer, DataType::U8, batch);
+  if (batch > 1) check_number("bytes beyond a multiple of 8 in a batch's payload", items.bytes % 8, 0);
+  return items;
+}
+
+const uint64_t* seed_items(ffi::AnyBuffer buffer, uint64_t batch) {
+  const Items seeds = items_of("seed", buffer, DataType::U32, batch);
+  check_number("bytes for a seed", seeds.bytes, sizeof(uint64_t));
+  return reinterpret_cast<const uint64_t*>(seeds.data);
+}
+
 uint64_t batch_of(const std::string& name, ffi::AnyBuffer buffer, DataType type, uint64_t per_item) {
   check_type(name, buffer, type);
   const uint64_t values = buffer.element_count();
@@ -87,6 +99,21 @@ uint64_t array_batch(const XlaCall& call, ffi::AnyBuffer buffer) {
 
 void check_number(const char* what, size_t given, size_t expected) {
   if (given != expected) refuse(std::to_string(given) + " " + what + ", not " + std::to_string(expected));
+}
+
+uint8_t* Device::scratch(uint64_t bytes) {
+  // XLA promises no more than 16 bytes of alignment.
+  const std::optional<void*> memory = allocator.Allocate(bytes + device_alignment, 16);
+  if (!memory) throw CallError{ffi::ErrorCode::kResourceExhausted, "arrcomp: no scratch memory on the device"};
+  return reinterpret_cast<uint8_t*>(round_up(reinterpret_cast<uintptr_t>(*memory), device_alignment));
+}
+
+void check(cuda::Status status) {
+  if (status == cuda::Status::ok) return;
+  const auto code = status == cuda::Status::failed ? ffi::ErrorCode::kInternal
+                    : cuda::is_built()             ? ffi::ErrorCode::kUnavailable
+                                                   : ffi::ErrorCode::kUnimplemented;
+  throw CallError{code, std::string("arrcomp: ") + cuda::last_error()};
 }
 
 }  // namespace arrcomp

@@ -1,5 +1,8 @@
 // What XLA hands to a custom call, checked against the call's attributes before any work.
 #pragma once
+#include <exception>
+#include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -7,7 +10,14 @@
 #include "backend.h"
 #include "xla/ffi/api/ffi.h"
 
+typedef struct CUstream_st* cudaStream_t;  // CUDA's own declaration, without its headers
+
 namespace arrcomp {
+
+using Arguments = xla::ffi::RemainingArgs;
+using Results = xla::ffi::RemainingRets;
+
+constexpr uint64_t device_alignment = 256;
 
 // Thrown where a call cannot be carried out; XLA gets it as its own error, as no exception may pass through XLA.
 struct CallError {
@@ -46,6 +56,12 @@ Items items_of(const std::string& name, xla::ffi::AnyBuffer buffer, xla::ffi::Da
 // As items_of, of the call's array `array`, which must have its size.
 Items array_items(const XlaCall& call, size_t array, xla::ffi::AnyBuffer buffer, uint64_t batch);
 
+// The payloads of one array. Between the items of a batch there is no room to align what comes next.
+Items payload_items(size_t array, xla::ffi::AnyBuffer buffer, uint64_t batch);
+
+// The seeds of a batch's items.
+const uint64_t* seed_items(xla::ffi::AnyBuffer buffer, uint64_t batch);
+
 // How many items of `per_item` elements of this type a buffer has.
 uint64_t batch_of(const std::string& name, xla::ffi::AnyBuffer buffer, xla::ffi::DataType type, uint64_t per_item);
 
@@ -53,5 +69,61 @@ uint64_t batch_of(const std::string& name, xla::ffi::AnyBuffer buffer, xla::ffi:
 uint64_t array_batch(const XlaCall& call, xla::ffi::AnyBuffer buffer);
 
 void check_number(const char* what, size_t given, size_t expected);
+
+inline xla::ffi::AnyBuffer operand(const Arguments& arguments, size_t index) {
+  return *arguments.get<xla::ffi::AnyBuffer>(index);
+}
+
+inline xla::ffi::AnyBuffer result(const Results& results, size_t index) {
+  return **results.get<xla::ffi::AnyBuffer>(index);
+}
+
+// On CUDA devices: work is enqueued on XLA's stream, with scratch memory of XLA's pool, which reuses it in the stream's
+// order.
+struct Device {
+  cudaStream_t stream;
+  int32_t index;
+  xla::ffi::ScratchAllocator allocator;
+
+  uint8_t* scratch(uint64_t bytes);
+};
+
+void check(cuda::Status status);
+
+// What the work throws, as XLA's errors.
+template <class Work>
+xla::ffi::Error guarded(const Work& work) {
+  using xla::ffi::ErrorCode;
+  try {
+    work();
+    return xla::ffi::Error::Success();
+  } catch (const CallError& error) {
+    return {error.code, error.message};
+  } catch (const std::bad_alloc&) {
+    return {ErrorCode::kResourceExhausted, "arrcomp: no memory on the host"};
+  } catch (const std::exception& error) {
+    return {ErrorCode::kInternal, std::string("arrcomp: ") + error.what()};
+  }
+}
+
+// The arguments of a call's function: the device's if it runs on one, the operands, the results, the attributes.
+inline auto device_binding() {
+  return xla::ffi::Ffi::Bind()
+      .Ctx<xla::ffi::PlatformStream<cudaStream_t>>()
+      .Ctx<xla::ffi::DeviceOrdinal>()
+      .Ctx<xla::ffi::ScratchAllocator>();
+}
+
+template <class Binding>
+auto with_operands_and_attributes(Binding&& binding) {
+  return std::forward<Binding>(binding)
+      .RemainingArgs()
+      .RemainingRets()
+      .template Attr<int64_t>("codec_id")
+      .template Attr<xla::ffi::Span<const double>>("parameters")
+      .template Attr<int64_t>("dtype_id")
+      .template Attr<xla::ffi::Span<const int64_t>>("counts")
+      .template Attr<int64_t>("threads");
+}
 
 }  // namespace arrcomp

@@ -14,15 +14,14 @@
 //                    waits to learn of it.
 // arrcomp_roundtrip  operands: one array, and seeds as above. Result: what comes back of the array. The two may be the
 //                    same memory: the operand is wholly encoded before the result is written.
+//
+// Sums of arrays are in xla_sums.cpp.
 #include "bindings/xla_ffi.h"
 
 #include <cstring>
 #include <memory>
-#include <new>
 
 #include "bindings/xla_call.h"
-
-typedef struct CUstream_st* cudaStream_t;  // CUDA's own declaration, without its headers
 
 namespace nb = nanobind;
 
@@ -30,23 +29,9 @@ namespace arrcomp {
 namespace {
 
 namespace ffi = xla::ffi;
-using Arguments = ffi::RemainingArgs;
-using Results = ffi::RemainingRets;
 using ffi::DataType;
 
-constexpr uint64_t device_alignment = 256;
 constexpr const char* corrupt_message = "arrcomp: payload: not one of this data type and number of elements (corrupt)";
-
-ffi::AnyBuffer operand(const Arguments& arguments, size_t index) { return *arguments.get<ffi::AnyBuffer>(index); }
-
-ffi::AnyBuffer result(const Results& results, size_t index) { return **results.get<ffi::AnyBuffer>(index); }
-
-// The payloads of one array. Between the items of a batch there is no room to align what comes next.
-Items payload_items(size_t array, ffi::AnyBuffer buffer, uint64_t batch) {
-  const Items items = items_of("payload " + std::to_string(array), buffer, DataType::U8, batch);
-  if (batch > 1) check_number("bytes beyond a multiple of 8 in a batch's payload", items.bytes % 8, 0);
-  return items;
-}
 
 // Raises unless the operands are the arrays, and maybe seeds: whether they are there.
 bool check_operands(const XlaCall& call, const Arguments& arguments) {
@@ -58,9 +43,7 @@ bool check_operands(const XlaCall& call, const Arguments& arguments) {
 // The seeds of a batch's items; null where there are none.
 const uint64_t* seeds_of(const XlaCall& call, const Arguments& arguments, uint64_t batch) {
   if (!check_operands(call, arguments) || batch == 0) return nullptr;
-  const Items seeds = items_of("seed", operand(arguments, call.arrays()), DataType::U32, batch);
-  check_number("bytes for a seed", seeds.bytes, sizeof(uint64_t));
-  return reinterpret_cast<const uint64_t*>(seeds.data);
+  return seed_items(operand(arguments, call.arrays()), batch);
 }
 
 struct EncodeWork {
@@ -202,27 +185,6 @@ void host_roundtrip(const XlaCall& call, const Arguments& arguments, const Resul
 
 // On CUDA devices: enqueued on XLA's stream, with scratch memory of XLA's pool, which reuses it in the stream's order.
 
-struct Device {
-  cudaStream_t stream;
-  int32_t index;
-  ffi::ScratchAllocator allocator;
-
-  uint8_t* scratch(uint64_t bytes) {
-    // XLA promises no more than 16 bytes of alignment.
-    const std::optional<void*> memory = allocator.Allocate(bytes + device_alignment, 16);
-    if (!memory) throw CallError{ffi::ErrorCode::kResourceExhausted, "arrcomp: no scratch memory on the device"};
-    return reinterpret_cast<uint8_t*>(round_up(reinterpret_cast<uintptr_t>(*memory), device_alignment));
-  }
-};
-
-void check(cuda::Status status) {
-  if (status == cuda::Status::ok) return;
-  const auto code = status == cuda::Status::failed ? ffi::ErrorCode::kInternal
-                    : cuda::is_built()             ? ffi::ErrorCode::kUnavailable
-                                                   : ffi::ErrorCode::kUnimplemented;
-  throw CallError{code, std::string("arrcomp: ") + cuda::last_error()};
-}
-
 // Each item of a batch with seeds is a launch of its own, as nobody knows here whether their seeds are the same.
 void encode_on_device(const XlaCall& call, std::span<const Encoding> arrays, uint64_t* lengths, const uint64_t* seeds,
                       Device& device) {
@@ -240,7 +202,9 @@ void encode_on_device(const XlaCall& call, std::span<const Encoding> arrays, uin
 }
 
 void decode_on_device(const XlaCall& call, const std::vector<Decoding>& arrays, uint32_t* status, Device& device) {
-  uint8_t* const scratch = device.scratch(cuda::decode_scratch_bytes(arrays.size()));
+  std::vector<uint64_t> counts;
+  for (const Decoding& array : arrays) counts.push_back(array.count);
+  uint8_t* const scratch = device.scratch(cuda::decode_scratch_bytes(call.codec, call.element, counts));
   check(cuda::decode(call.codec, call.element, arrays, status, scratch, device.stream, device.index));
 }
 
@@ -271,20 +235,6 @@ void device_roundtrip(const XlaCall& call, const Arguments& arguments, const Res
 using HostCall = void (*)(const XlaCall&, const Arguments&, const Results&);
 using DeviceCall = void (*)(const XlaCall&, const Arguments&, const Results&, Device&);
 
-template <class Work>
-ffi::Error guarded(const Work& work) {
-  try {
-    work();
-    return ffi::Error::Success();
-  } catch (const CallError& error) {
-    return {error.code, error.message};
-  } catch (const std::bad_alloc&) {
-    return {ffi::ErrorCode::kResourceExhausted, "arrcomp: no memory on the host"};
-  } catch (const std::exception& error) {
-    return {ffi::ErrorCode::kInternal, std::string("arrcomp: ") + error.what()};
-  }
-}
-
 template <HostCall call>
 ffi::Error on_host(Arguments arguments, Results results, int64_t codec_id, ffi::Span<const double> parameters,
                    int64_t dtype_id, ffi::Span<const int64_t> counts, int64_t threads) {
@@ -301,18 +251,6 @@ ffi::Error on_device(cudaStream_t stream, int32_t index, ffi::ScratchAllocator a
   });
 }
 
-template <class Binding>
-auto with_operands_and_attributes(Binding&& binding) {
-  return std::forward<Binding>(binding)
-      .RemainingArgs()
-      .RemainingRets()
-      .template Attr<int64_t>("codec_id")
-      .template Attr<ffi::Span<const double>>("parameters")
-      .template Attr<int64_t>("dtype_id")
-      .template Attr<ffi::Span<const int64_t>>("counts")
-      .template Attr<int64_t>("threads");
-}
-
 template <HostCall call>
 XLA_FFI_Error* host_handler(XLA_FFI_CallFrame* frame) {
   static const auto handler = with_operands_and_attributes(ffi::Ffi::Bind()).To(on_host<call>);
@@ -321,28 +259,25 @@ XLA_FFI_Error* host_handler(XLA_FFI_CallFrame* frame) {
 
 template <DeviceCall call>
 XLA_FFI_Error* device_handler(XLA_FFI_CallFrame* frame) {
-  static const auto handler = with_operands_and_attributes(ffi::Ffi::Bind()
-                                                               .Ctx<ffi::PlatformStream<cudaStream_t>>()
-                                                               .Ctx<ffi::DeviceOrdinal>()
-                                                               .Ctx<ffi::ScratchAllocator>())
-                                  .To(on_device<call>);
+  static const auto handler = with_operands_and_attributes(device_binding()).To(on_device<call>);
   return handler->Call(frame);
 }
 
-nb::dict target(XLA_FFI_Handler* host, XLA_FFI_Handler* device) {
+}  // namespace
+
+nb::dict xla_target(XLA_FFI_Handler* host, XLA_FFI_Handler* device) {
   nb::dict platforms;
   platforms["cpu"] = nb::capsule(reinterpret_cast<void*>(host));
   platforms["CUDA"] = nb::capsule(reinterpret_cast<void*>(device));
   return platforms;
 }
 
-}  // namespace
-
 nb::dict xla_handlers() {
   nb::dict handlers;
-  handlers["arrcomp_encode"] = target(host_handler<host_encode>, device_handler<device_encode>);
-  handlers["arrcomp_decode"] = target(host_handler<host_decode>, device_handler<device_decode>);
-  handlers["arrcomp_roundtrip"] = target(host_handler<host_roundtrip>, device_handler<device_roundtrip>);
+  handlers["arrcomp_encode"] = xla_target(host_handler<host_encode>, device_handler<device_encode>);
+  handlers["arrcomp_decode"] = xla_target(host_handler<host_decode>, device_handler<device_decode>);
+  handlers["arrcomp_roundtrip"] = xla_target(host_handler<host_roundtrip>, device_handler<device_roundtrip>);
+  add_sum_handlers(handlers);
   return handlers;
 }
 

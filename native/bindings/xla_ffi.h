@@ -2,9 +2,17 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include "xla/ffi/api/c_api.h"
+
 namespace arrcomp {
 
 // {target's name: {platform's name: capsule of an XLA_FFI_Handler}}; the calls are described in xla_ffi.cpp.
 nanobind::dict xla_handlers();
+
+// {platform's name: capsule} of a target.
+nanobind::dict xla_target(XLA_FFI_Handler* host, XLA_FFI_Handler* device);
+
+// Adds the targets of xla_sums.cpp.
+void add_sum_handlers(nanobind::dict& handlers);
 
 }  // namespace arrcomp

@@ -2,6 +2,7 @@
 // what bucket_coder.h says. FORMAT.md, section 5.
 #pragma once
 #include "codecs/bucket_coder.h"
+#include "codecs/extras.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
@@ -12,6 +13,12 @@ class BucketRows {
  public:
   ARRCOMP_METHOD BucketRows(uint64_t first_element, uint64_t bucket_size, int buckets)
       : size_(bucket_size), end_(bucket_size - first_element % bucket_size), bucket_(0), last_(buckets - 1) {}
+
+  // Whether the `count` elements from `place` on are in one bucket.
+  ARRCOMP_METHOD bool in_one(uint64_t place, uint64_t count) {
+    while (place >= end_) next();
+    return place + count <= end_;
+  }
 
   // For the row that begins at `place` in the chunk: what values_of(bucket, array) gives for each lane's bucket.
   template <class Real, int n, class ValuesOf>
@@ -43,6 +50,14 @@ template <class Coder>
 struct BucketMemory {
   typename Coder::Scalar scales[Coder::encode_values][most_buckets_in_chunk];
 };
+template <HasExtras Coder>
+struct BucketMemory<Coder> {
+  typename Coder::Scalar scales[most_buckets_in_chunk][Coder::encode_values];
+  ExtraBuffer extras;
+};
+
+// In place of an ExtraWriter or an ExtraReader, for codecs that have none.
+struct NoExtras {};
 
 // Of the payload of an array: where its parts are and what it is made with.
 template <class Coder>
@@ -87,6 +102,35 @@ class BucketChunk {
   // Writes the chunk's codes, and the numbers of buckets that begin in it. Those of buckets larger than a piece are in
   // the payload already.
   ARRCOMP_METHOD void encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
+    NoExtras none;
+    encode_rows(source, payload, seed, memory, none);
+  }
+
+  // The same with the chunk's extra words to `out`, which has room for them (plan.chunk_extras()); returns their number.
+  ARRCOMP_METHOD uint32_t encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
+                                 uint32_t* out) const {
+    ExtraWriter extras(memory.extras, out, plan_.extra_bits);
+    encode_rows(source, payload, seed, memory, extras);
+    return extras.finish();
+  }
+
+  ARRCOMP_METHOD void decode(const uint8_t* payload, void* target) const {
+    NoExtras none;
+    decode_rows(payload, target, none);
+  }
+
+  // The same with the chunk's extra words; false where these are too many or too few.
+  ARRCOMP_METHOD bool decode(const uint8_t* payload, void* target, const uint32_t* words, uint64_t count,
+                             ExtraBuffer& memory) const {
+    ExtraReader extras(memory, words, count, plan_.extra_bits);
+    decode_rows(payload, target, extras);
+    return extras.is_at_end();
+  }
+
+ private:
+  template <class Extras>
+  ARRCOMP_METHOD void encode_rows(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
+                                  Extras& extras) const {
     const bool simple = prepare(source, payload, seed, memory);
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
     BitWriter writer(payload + codes_at());
@@ -94,15 +138,21 @@ class BucketChunk {
       const int rows = rows_ - r < 4 ? rows_ - r : 4;
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
-        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, random.word[j], buckets, writer);
+        for (int j = 0; j < rows; ++j)
+          encode_row(source, r + j, memory, simple, random.word[j], buckets, writer, payload, extras);
       } else {
-        for (int j = 0; j < rows; ++j) encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer);
+        for (int j = 0; j < rows; ++j)
+          encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer, payload, extras);
+      }
+      if constexpr (HasExtras<Coder>) {
+        if ((r + 4) % rows_between_flushes == 0) extras.flush();
       }
     }
     writer.finish();
   }
 
-  ARRCOMP_METHOD void decode(const uint8_t* payload, void* target) const {
+  template <class Extras>
+  ARRCOMP_METHOD void decode_rows(const uint8_t* payload, void* target, Extras& extras) const {
     const uint8_t* const codes = payload + codes_at();
     BitReader reader(codes, codes + code_bytes(count_, plan_.code_bits));
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
@@ -113,12 +163,16 @@ class BucketChunk {
       const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
       Real values[Coder::decode_values];
       buckets.row(place, values, decoded);
-      const U32 code = reader.get(static_cast<int>(plan_.code_bits), U32{});
+      U32 code = plan_.byte_codes ? load_elements<Bits8>(codes, place, lanes_of(r))
+                                  : reader.get(static_cast<int>(plan_.code_bits), U32{});
+      if constexpr (HasExtras<Coder>) {
+        if (r % rows_between_flushes == 0) extras.fill();
+        code = code | extras.get(Coder::has_extra(code) & exist(lanes_of(r))) << static_cast<int>(plan_.code_bits);
+      }
       store_elements<T>(target, first_ + place, lanes_of(r), coder_.decode(code, values));
     }
   }
 
- private:
   // What encoding takes of each bucket; whether all of them are simple.
   ARRCOMP_METHOD bool prepare(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
     sync();
@@ -189,9 +243,10 @@ class BucketChunk {
     if (buckets == 2) magnitudes[1] = next;
   }
 
-  template <class Random>
+  template <class Random, class Extras>
   ARRCOMP_METHOD void encode_row(const void* source, int row, const BucketMemory<Coder>& memory, bool simple,
-                                 Random random, BucketRows& buckets, BitWriter& writer) const {
+                                 Random random, BucketRows& buckets, BitWriter& writer, uint8_t* payload,
+                                 Extras& extras) const {
     const int n = lanes_of(row);
     const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
     // The next chunk, which its statistics read first.
@@ -201,10 +256,16 @@ class BucketChunk {
     buckets.row(place, scale, [&](int bucket, Scalar(&values)[Coder::encode_values]) ARRCOMP_LAMBDA {
       for (int i = 0; i < Coder::encode_values; ++i) values[i] = memory.scales[i][bucket];
     });
-    const U32 code = coder_.encode(load_elements<T>(source, first_ + place, n), scale, simple, random);
-    writer.put(n == lanes_per_row ? code : select(mask(low_mask(n)), code, splat<U32>(0)),
-               static_cast<int>(plan_.code_bits));
+    U32 code = coder_.encode(load_elements<T>(source, first_ + place, n), scale, simple, random);
+    if constexpr (HasExtras<Coder>) {
+      extras.put(code >> static_cast<int>(plan_.code_bits), Coder::has_extra(code) & exist(n));
+      code = code & splat<U32>(low_mask(static_cast<int>(plan_.code_bits)));
+    }
+    if (plan_.byte_codes) return store_elements<Bits8>(payload + codes_at(), place, n, code);
+    writer.put(n == lanes_per_row ? code : select(exist(n), code, splat<U32>(0)), static_cast<int>(plan_.code_bits));
   }
+
+  ARRCOMP_METHOD static Mask exist(int lanes) { return mask(low_mask(lanes)); }
 
   ARRCOMP_METHOD uint64_t codes_at() const { return plan_.codes_offset + first_ / 8 * plan_.code_bits; }
   ARRCOMP_METHOD int lanes_of(int row) const {

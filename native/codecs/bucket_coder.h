@@ -13,6 +13,8 @@
 //   Coder(settings, element, payload)  `payload`: from where what is stored once can be read
 //   numbers_of(statistics, values)     of a bucket
 //   store(at, numbers) load(at)
+//   numbers_of(largest) -> row, store(at, row, n), scale_of(row, scale)  the same of up to 32 buckets at once; only where
+//                                all follows from their largest magnitudes (not finite ones where a value is not finite)
 //   scale_of(numbers, scale)     what encoding takes; false where it takes the slower way, `simple` is then false for
 //                                all of the chunk
 //   decoded_of(numbers, decoded) what decoding takes

@@ -32,9 +32,10 @@ ARRCOMP_INLINE U32 low_half(Word x) {
 }
 
 // The mean of the sample, found from 32-bit distances to the first value (and useless where these overflow: the costs
-// then say so).
+// then say so). With `quarters`, rounded down after so many quarters were added, else towards the first value: of the two
+// values beside a mean between them the upper one suits zigzag, which puts -1 before 1.
 template <class Word>
-ARRCOMP_PART uint64_t sample_mean(const typename Word::scalar* values, int rows) {
+ARRCOMP_PART uint64_t sample_mean(const typename Word::scalar* values, int rows, int quarters) {
   const Word first = splat<Word>(values[0]);
   U32 high = splat<U32>(0), low = splat<U32>(0);
   uint32_t samples = 0;
@@ -44,7 +45,9 @@ ARRCOMP_PART uint64_t sample_mean(const typename Word::scalar* values, int rows)
     low = low + (distance & splat<U32>(0xffff));
   }
   const int64_t total = int64_t{static_cast<int32_t>(sum(high))} * 65536 + sum(low);
-  return static_cast<uint64_t>(values[0]) + static_cast<uint64_t>(total / samples);
+  const int64_t count = samples, more = total + count * quarters / 4;
+  const int64_t distance = quarters == 0 ? total / count : more >= 0 ? more / count : -((count - 1 - more) / count);
+  return static_cast<uint64_t>(values[0]) + static_cast<uint64_t>(distance);
 }
 
 template <class Word>
@@ -71,7 +74,8 @@ ARRCOMP_PART PredictionCosts prediction_costs(const typename Word::scalar* value
 // How the values of a chunk (`bits` of each word count) become words: as they are, from their mean, or as differences.
 template <class Word>
 ARRCOMP_PART void choose_prediction(ChunkHead& head, const typename Word::scalar* values, int rows, int bits) {
-  const uint64_t mean = sample_mean<Word>(values, rows);
+  // Bytes may have so few values that one more or less matters.
+  const uint64_t mean = sample_mean<Word>(values, rows, bits == 8 ? 3 : 0);
   const PredictionCosts costs = prediction_costs<Word>(values, rows, bits, mean);
   const uint32_t worth =
       static_cast<uint32_t>(2 * ((rows + sample_stride(rows) - 1) / sample_stride(rows)));  // 1/16 bit a value

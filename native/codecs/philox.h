@@ -13,9 +13,10 @@ struct RandomWords {
 
 ARRCOMP_INLINE U32 lane_numbers() { return prefix_sum(splat<U32>(1)) - splat<U32>(1); }
 
-// Of counters {low, high, 0, 0}.
-ARRCOMP_INLINE RandomWords philox(uint64_t key, U32 low, U32 high) {
-  U32 x0 = low, x1 = high, x2 = splat<U32>(0), x3 = splat<U32>(0);
+// Of counters {low, high, then those of `rest`}.
+ARRCOMP_INLINE RandomWords philox(uint64_t key, U32 low, U32 high, uint64_t rest = 0) {
+  U32 x0 = low, x1 = high;
+  U32 x2 = splat<U32>(static_cast<uint32_t>(rest)), x3 = splat<U32>(static_cast<uint32_t>(rest >> 32));
   auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   const U32 m0 = splat<U32>(0xd2511f53u), m1 = splat<U32>(0xcd9e8d57u);
   for (int round = 0; round < 10; ++round) {

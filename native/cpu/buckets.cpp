@@ -1,6 +1,7 @@
 #include "cpu/buckets.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -65,27 +66,104 @@ void store_numbers(const BucketJob& job, int threads) {
     machine().buckets.store_bucket(job, bucket, buckets.of(bucket));
 }
 
-}  // namespace
-
-void encode_buckets(const Codec& codec, const BucketPlan& plan, const void* source, uint8_t* payload, uint64_t seed,
-                    int threads) {
-  const BucketJob job{codec, plan, source, payload, nullptr, seed};
-  memset(payload, 0, plan.buckets_offset);
-  memset(payload + plan.buckets_end(), 0, plan.codes_offset - plan.buckets_end());
-  store_numbers(job, threads);
-  share_chunks(plan.chunks(), threads,
-               [&](uint64_t begin, uint64_t end) { machine().buckets.encode_chunks(job, begin, end); });
-  const uint64_t tail_at = plan.quantized * (plan.element.width / 8), tail_end = plan.tail_offset + plan.tail_bytes();
-  memcpy(payload + plan.tail_offset, static_cast<const uint8_t*>(source) + tail_at, plan.tail_bytes());
-  memset(payload + tail_end, 0, plan.length - tail_end);
+// Encodes all chunks; returns how many extra words these have.
+uint64_t encode_all_chunks(const BucketJob& job, int threads) {
+  const BucketPlan& plan = job.plan;
+  const Shares shares = Shares::of(plan.chunks(), threads, least_chunks);
+  std::vector<uint64_t> words(static_cast<size_t>(shares.workers));
+  uint32_t* const extras = extra_words(plan, job.payload);
+  // Each worker writes where its extra words stand if all chunks before have as many as can be; then the gaps are closed.
+  const auto place = [&](int worker) { return extras + shares.begin(worker) * plan.chunk_extras(); };
+  run(shares.workers, [&](int worker) {
+    words[static_cast<size_t>(worker)] =
+        machine().buckets.encode_chunks(job, shares.begin(worker), shares.end(worker), place(worker));
+  });
+  if (!plan.has_extras) return 0;
+  uint64_t total = words[0];
+  for (int worker = 1; worker < shares.workers; ++worker) {
+    const uint64_t own = words[static_cast<size_t>(worker)];
+    memmove(extras + total, place(worker), own * sizeof(uint32_t));
+    uint64_t* const ends = extras_directory(plan, job.payload);
+    for (uint64_t chunk = shares.begin(worker); chunk < shares.end(worker); ++chunk) ends[chunk] += total;
+    total += own;
+  }
+  return total;
 }
 
-void decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, void* target, int threads) {
+// Whether the directory's entries do not decrease and end where the payload does.
+bool is_directory_right(const BucketPlan& plan, const uint8_t* payload, uint64_t length) {
+  const uint64_t* const ends = extras_directory(plan, payload);
+  uint64_t before = 0;
+  for (uint64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
+    if (ends[chunk] < before) return false;
+    before = ends[chunk];
+  }
+  const uint64_t bytes = length - plan.length;
+  return bytes % sizeof(uint32_t) == 0 && before == bytes / sizeof(uint32_t);
+}
+
+// Writes what is between a payload's other parts: put_tail(to) the elements that are stored as they are, and zeros.
+template <class PutTail>
+void write_rest(const BucketPlan& plan, uint8_t* payload, PutTail put_tail) {
+  memset(payload + plan.buckets_end(), 0, plan.buckets_padded() - plan.buckets_end());
+  const uint64_t tail_end = plan.tail_offset + plan.tail_bytes();
+  put_tail(payload + plan.tail_offset);
+  memset(payload + tail_end, 0, plan.tail_padded() - tail_end);
+}
+
+}  // namespace
+
+uint64_t encode_buckets(const Codec& codec, const BucketPlan& plan, const void* source, uint8_t* payload, uint64_t seed,
+                        int threads) {
+  const BucketJob job{codec, plan, source, payload, nullptr, seed};
+  memset(payload, 0, plan.buckets_offset);
+  store_numbers(job, threads);
+  const uint64_t extras = encode_all_chunks(job, threads);
+  write_rest(plan, payload, [&](uint8_t* to) {
+    const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
+    memcpy(to, static_cast<const uint8_t*>(source) + tail_at, plan.tail_bytes());
+  });
+  return plan.length + extras * sizeof(uint32_t);
+}
+
+void encode_sum_by_chunks(const SumJob& sum, const Codec& codec, const BucketPlan& plan, uint8_t* payload,
+                          uint64_t seed, int threads) {
+  const auto encode_chunks = [&](uint64_t begin, uint64_t end) {
+    alignas(64) uint8_t window[chunk_size * sizeof(double)];  // the elements of a chunk
+    for (uint64_t chunk = begin; chunk < end; ++chunk) {
+      const uint64_t first = chunk * chunk_size;
+      machine().buckets.sum(sum, first, std::min<uint64_t>(plan.quantized - first, chunk_size), window);
+      // Where an array would begin that had its elements there.
+      const auto* const array =
+          reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(window) - first * (plan.element.width / 8));
+      machine().buckets.encode_chunks({codec, plan, array, payload, nullptr, seed}, chunk, chunk + 1, nullptr);
+    }
+  };
+  share_chunks(plan.chunks(), threads, encode_chunks);
+  write_rest(plan, payload,
+             [&](uint8_t* to) { machine().buckets.sum(sum, plan.quantized, plan.count - plan.quantized, to); });
+}
+
+void sum_buckets(const SumJob& sum, void* target, int threads) {
+  const uint64_t item = sum.plan.element.width / 8;
+  share_chunks(ceil_div(sum.plan.count, chunk_size), threads, [&](uint64_t begin, uint64_t end) {
+    const uint64_t first = begin * chunk_size, last = std::min(end * chunk_size, sum.plan.count);
+    machine().buckets.sum(sum, first, last - first, static_cast<uint8_t*>(target) + first * item);
+  });
+}
+
+bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, uint64_t length, void* target,
+                    int threads) {
+  if (length < plan.length || (!plan.has_extras && length > plan.length)) return false;
+  if (plan.has_extras && !is_directory_right(plan, payload, length)) return false;
   const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), target, 0};
-  share_chunks(plan.chunks(), threads,
-               [&](uint64_t begin, uint64_t end) { machine().buckets.decode_chunks(job, begin, end); });
+  std::atomic<bool> ok{true};
+  share_chunks(plan.chunks(), threads, [&](uint64_t begin, uint64_t end) {
+    if (!machine().buckets.decode_chunks(job, begin, end)) ok = false;
+  });
   const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
   memcpy(static_cast<uint8_t*>(target) + tail_at, payload + plan.tail_offset, plan.tail_bytes());
+  return ok;
 }
 
 }  // namespace arrcomp::cpu

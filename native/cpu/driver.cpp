@@ -11,6 +11,7 @@
 
 #include "backend.h"
 #include "cpu/buckets.h"
+#include "cpu/coded_buckets.h"
 #include "cpu/driver.h"
 #include "cpu/select.h"
 #include "cpu/threads.h"
@@ -76,19 +77,6 @@ uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int 
   return total;
 }
 
-uint64_t length_of(const Decoding& array) {
-  if (array.length == nullptr) return array.limit;
-  uint64_t length;
-  memcpy(&length, array.length, sizeof length);
-  return length;
-}
-
-// Threads to use for so many elements; 0 asks for as many as there are cores.
-int threads_for(uint64_t elements, int threads) {
-  if (elements < 2 * least_elements) return 1;  // small arrays cannot wait for the system's answer
-  return threads == 0 ? available_threads() : threads;
-}
-
 template <class Arrays>
 uint64_t elements_of(const Arrays& arrays) {
   uint64_t elements = 0;
@@ -132,12 +120,16 @@ bool decode_any(const Codec& codec, const Element& element, const Decoding& arra
   if (!bucket_layout(codec, element, layout))
     return decode_array(make_plan(element, array.count), codec, array.payload, length, array.target, threads);
   const BucketPlan plan = make_bucket_plan(layout, element, array.count);
-  if (length != plan.length) return false;
-  decode_buckets(codec, plan, array.payload, array.target, threads);
-  return true;
+  if (layout.byte_codes) return decode_coded_buckets(codec, plan, array.payload, length, array.target, threads);
+  return decode_buckets(codec, plan, array.payload, length, array.target, threads);
 }
 
 }  // namespace
+
+int threads_for(uint64_t elements, int threads) {
+  if (elements < 2 * least_elements) return 1;  // small arrays cannot wait for the system's answer
+  return threads == 0 ? available_threads() : threads;
+}
 
 int available_threads() {
 #ifdef __linux__
@@ -151,15 +143,14 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
             const Seed& seed, int threads) {
   const DefaultFloatingPoint environment;
   threads = threads_for(elements_of(arrays), threads);
-  uint64_t key = seed.value;
-  if (seed.at != nullptr) memcpy(&key, seed.at, sizeof key);
+  const uint64_t key = number_of(seed);
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
     const auto& [source, payload, count] = arrays[i];
     uint64_t length;
     if (BucketLayout layout; bucket_layout(codec, element, layout)) {
       const BucketPlan plan = make_bucket_plan(layout, element, count);
-      encode_buckets(codec, plan, source, payload, key, its_threads);
-      length = plan.length;
+      length = layout.byte_codes ? encode_coded_buckets(codec, plan, source, payload, key, its_threads)
+                                 : encode_buckets(codec, plan, source, payload, key, its_threads);
     } else {
       length = encode_array(make_plan(element, count), codec, source, payload, key, its_threads);
     }

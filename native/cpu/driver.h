@@ -1,8 +1,28 @@
 // One array on the CPU, cut by a plan of the caller's into groups.
 #pragma once
-#include "stream/codec.h"
+#include <cstring>
+
+#include "backend.h"
 
 namespace arrcomp::cpu {
+
+// Threads to use for so many elements; 0 asks for as many as there are cores.
+int threads_for(uint64_t elements, int threads);
+
+// The length of a payload, a Decoding's or a Summand's.
+template <class Payload>
+uint64_t length_of(const Payload& payload) {
+  if (payload.length == nullptr) return payload.limit;
+  uint64_t length;
+  memcpy(&length, payload.length, sizeof length);
+  return length;
+}
+
+inline uint64_t number_of(const Seed& seed) {
+  uint64_t number = seed.value;
+  if (seed.at != nullptr) memcpy(&number, seed.at, sizeof number);
+  return number;
+}
 
 // Encodes to `payload` (capacity(plan.element, plan.count) bytes, aligned to 8); returns the payload's length.
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,

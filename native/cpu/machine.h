@@ -2,7 +2,7 @@
 #pragma once
 #include "codecs/rans_tables.h"
 #include "stream/bucket_statistics.h"
-#include "stream/codec.h"
+#include "stream/sums.h"
 
 namespace arrcomp {
 
@@ -37,6 +37,14 @@ struct BucketJob {
   uint64_t seed;
 };
 
+// A sum of bucketed payloads.
+struct SumJob {
+  const Codec& codec;
+  const BucketPlan& plan;
+  std::span<const Summand> terms;
+  const void* start;  // an array that the sum begins with, or null
+};
+
 struct BucketMachine {
   // Statistics of the elements [first, first + count), at most a piece of a bucket.
   BucketStatistics (*statistics)(const BucketJob& job, uint64_t first, uint64_t count);
@@ -45,9 +53,15 @@ struct BucketMachine {
   void (*store_array)(const BucketJob& job, const BucketStatistics& statistics);
   void (*store_bucket)(const BucketJob& job, uint64_t bucket, const BucketStatistics& statistics);
 
-  // Encodes, or decodes, chunks [begin, end).
-  void (*encode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
-  void (*decode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
+  // Encodes chunks [begin, end). Where the codec has extra words these go to `extras`, one chunk's after the other's, and
+  // their ends, counted from there, into the directory. Returns how many they are.
+  uint64_t (*encode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end, uint32_t* extras);
+
+  // Decodes chunks [begin, end); false where one is corrupt. The directory's entries are in order and end in the payload.
+  bool (*decode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
+
+  // Puts elements [first, first + count) of a sum to `target`. `first` is a multiple of 32.
+  void (*sum)(const SumJob& job, uint64_t first, uint64_t count, void* target);
 };
 
 struct Machine {

@@ -2,6 +2,7 @@
 #pragma once
 #include "cuda/arguments.h"
 #include "stream/bucket_statistics.h"
+#include "stream/sums.h"
 
 namespace arrcomp::cuda {
 
@@ -32,11 +33,30 @@ struct PieceWork {
 struct BucketEncodeWork {
   ArrayList<BucketEncodeArray> arrays;
   Seed seed;
+  uint64_t* tickets;  // a counter; this and the entries are for codecs with extra words, else null
+  uint64_t* entries;  // for placing: one a unit
 };
 
 struct BucketDecodeWork {
   ArrayList<BucketDecodeArray> arrays;
   uint32_t* status;
+};
+
+// Payloads to add. The sum begins with the array `start` where that is not null.
+struct SumWork {
+  BucketPlan plan;
+  ArrayList<Summand> terms;
+  const void* start;
+  void* target;
+  uint32_t* status;
+};
+
+// Payloads whose sum is encoded, chunk by chunk: each warp has room for a chunk's elements in `windows`.
+struct SumEncodeWork {
+  SumWork sum;
+  BucketEncodeArray result;
+  Seed seed;
+  uint8_t* windows;
 };
 
 // With what a codec is asked for.
@@ -52,6 +72,13 @@ struct NumbersArguments {
   PieceWork work;
   Seed seed;
   Settings settings;
+};
+
+// With what the terms' codec and the result's are asked for.
+template <class Settings>
+struct SumEncodeArguments {
+  SumEncodeWork work;
+  Settings of_terms, of_result;
 };
 
 }  // namespace arrcomp::cuda

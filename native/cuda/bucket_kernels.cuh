@@ -4,6 +4,7 @@
 #include "codecs/bucket_codecs.h"
 #include "cuda/bucket_arguments.h"
 #include "cuda/cuts.h"
+#include "cuda/extras.cuh"
 #include "cuda/pieces.cuh"
 #include "cuda/warps.cuh"
 
@@ -35,9 +36,16 @@ ARRCOMP_INLINE void finish_payload(const BucketEncodeArray& array) {
     for (uint64_t b = begin; b < end; ++b) array.payload[b] = 0;
   };
   if (plan.quantized == 0) clear(0, plan.buckets_offset);
-  clear(plan.buckets_end(), plan.codes_offset);
-  clear(plan.tail_offset + plan.tail_bytes(), plan.length);
-  *array.length = plan.length;
+  clear(plan.buckets_end(), plan.buckets_padded());
+  clear(plan.tail_offset + plan.tail_bytes(), plan.tail_padded());
+  if (!plan.has_extras || plan.quantized == 0) *array.length = plan.length;
+}
+
+template <class T>
+ARRCOMP_INLINE void copy_tail(const BucketEncodeArray& array, uint64_t unit) {
+  const TailPart part(array.plan, unit);
+  copy_elements<T>(array.source, array.plan.quantized + part.first, array.payload + array.plan.tail_offset, part.first,
+                   part.count);
 }
 
 // The settings where the codec shall find them: those that lanes look up tables in are copied to shared memory, as
@@ -97,12 +105,39 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
       const BucketContext<Coder> context{plan, settings};
       BucketChunk<Coder>(context, unit, array.payload).encode(array.source, array.payload, seed, memory);
     } else {
-      const TailPart part(plan, unit);
-      copy_elements<typename Coder::Type>(array.source, plan.quantized + part.first, array.payload + plan.tail_offset,
-                                          part.first, part.count);
+      copy_tail<typename Coder::Type>(array, unit);
     }
     if (unit == 0 && leader()) finish_payload(array);
   });
+}
+
+// The same for codecs with extra words. Units are taken in order, so that no warp waits for one that does not run.
+template <HasExtras Coder>
+__global__ void __launch_bounds__(threads_per_block, least_extras_blocks)
+    encode_extras_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
+  __shared__ BucketMemory<Coder> memories[warps_per_block];
+  __shared__ ExtrasMemory<Coder> extras[warps_per_block];
+  const uint32_t warp = threadIdx.x / lanes_per_row;
+  const uint64_t seed = read_seed(a.work.seed);
+  const BucketEncodeArray* const arrays = a.work.arrays.begin();
+  for (uint64_t ticket = take_unit(a.work.tickets); ticket < a.work.arrays.units; ticket = take_unit(a.work.tickets)) {
+    const BucketEncodeArray& array = arrays[array_of_unit(arrays, a.work.arrays.count, ticket)];
+    const uint64_t unit = ticket - array.first_unit;
+    if (unit < array.plan.chunks()) {
+      const BucketContext<Coder> context{array.plan, a.settings};
+      encode_chunk(context, array, unit, seed, a.work.entries, memories[warp], extras[warp]);
+    } else {
+      copy_tail<typename Coder::Type>(array, unit);
+    }
+    if (unit == 0 && leader()) finish_payload(array);
+  }
+}
+
+template <class Coder>
+ARRCOMP_INLINE void copy_tail_back(const BucketDecodeArray& array, uint64_t unit) {
+  const TailPart part(array.plan, unit);
+  copy_elements<typename Coder::Type>(array.payload + array.plan.tail_offset, part.first, array.target,
+                                      array.plan.quantized + part.first, part.count);
 }
 
 template <class Coder>
@@ -119,9 +154,26 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
       const BucketContext<Coder> context{plan, settings};
       BucketChunk<Coder>(context, unit, array.payload).decode(array.payload, array.target);
     } else {
-      const TailPart part(plan, unit);
-      copy_elements<typename Coder::Type>(array.payload + plan.tail_offset, part.first, array.target,
-                                          plan.quantized + part.first, part.count);
+      copy_tail_back<Coder>(array, unit);
+    }
+  });
+  if (!ok && leader()) atomicOr(a.work.status, 1u);
+}
+
+template <HasExtras Coder>
+__global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
+    decode_extras_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
+  __shared__ ExtraBuffer buffers[warps_per_block];
+  bool ok = true;
+  for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
+    const uint64_t length = array.payload_length(), least = array.plan.length;
+    if (length > array.limit || length < least || (length > least && array.plan.quantized == 0)) {
+      ok = false;
+    } else if (unit < array.plan.chunks()) {
+      const BucketContext<Coder> context{array.plan, a.settings};
+      ok = decode_chunk(context, array, unit, length, buffers[threadIdx.x / lanes_per_row]) && ok;
+    } else {
+      copy_tail_back<Coder>(array, unit);
     }
   });
   if (!ok && leader()) atomicOr(a.work.status, 1u);

@@ -2,24 +2,67 @@
 #pragma once
 #include "cuda/bucket_kernels.cuh"
 #include "cuda/bucket_launches.h"
+#include "cuda/bucket_sums.cuh"
 
 namespace arrcomp::cuda {
 
 template <class Coder>
+constexpr auto encode_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return encode_extras_kernel<Coder>;
+  } else {
+    return encode_buckets_kernel<Coder>;
+  }
+}
+template <class Coder>
+constexpr auto decode_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return decode_extras_kernel<Coder>;
+  } else {
+    return decode_buckets_kernel<Coder>;
+  }
+}
+
+// Null where the length of payloads is not known before: they have no sums.
+template <class Coder>
+constexpr auto launch_sum_of() -> decltype(BucketLaunches::sum) {
+  using Settings = typename Coder::Settings;
+  if constexpr (HasExtras<Coder>) {
+    return nullptr;
+  } else {
+    return [](const Codec& codec, const SumWork& work, int blocks, cudaStream_t stream) {
+      sum_buckets_kernel<Coder><<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+    };
+  }
+}
+template <class Coder>
+constexpr auto launch_encode_sum_of() -> decltype(BucketLaunches::encode_sum) {
+  using Settings = typename Coder::Settings;
+  if constexpr (HasExtras<Coder>) {
+    return nullptr;
+  } else {
+    return [](const Codec& codec, const Codec& result, const SumEncodeWork& work, int blocks, cudaStream_t stream) {
+      encode_sum_kernel<Coder><<<blocks, threads_per_block, 0, stream>>>(
+          {work, std::get<Settings>(codec.settings), std::get<Settings>(result.settings)});
+    };
+  }
+}
+
+template <class Coder>
 constexpr BucketLaunches launches_of_type() {
   using Settings = typename Coder::Settings;
-  return {[](const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
-            bucket_numbers_kernel<Coder>
-                <<<blocks, threads_per_block, 0, stream>>>({work, seed, std::get<Settings>(codec.settings)});
-          },
-          [](const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream) {
-            encode_buckets_kernel<Coder>
-                <<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
-          },
-          [](const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream) {
-            decode_buckets_kernel<Coder>
-                <<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
-          }};
+  return {
+      [](const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
+        bucket_numbers_kernel<Coder>
+            <<<blocks, threads_per_block, 0, stream>>>({work, seed, std::get<Settings>(codec.settings)});
+      },
+      [](const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream) {
+        encode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+      },
+      [](const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream) {
+        decode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+      },
+      launch_sum_of<Coder>(), launch_encode_sum_of<Coder>()};
 }
 
 template <template <class> class Coder>

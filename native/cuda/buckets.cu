@@ -11,11 +11,14 @@ namespace {
 
 // One array travels as an argument of the kernels, and needs no list.
 struct ScratchLayout {
-  uint64_t statistics, end;  // the list of the arrays is at the beginning
+  uint64_t statistics, tickets, entries, end;  // the list of the arrays is at the beginning
 
   ScratchLayout(const BucketLayout& layout, uint64_t count, uint64_t units) {
     statistics = count > 1 ? round_up(count * sizeof(BucketEncodeArray), 256) : 0;
-    end = statistics + (has_large_buckets(layout) || layout.array_bytes > 0 ? units * sizeof(ChunkStatistics) : 0);
+    const bool takes_statistics = has_large_buckets(layout) || layout.array_bytes > 0;
+    tickets = statistics + round_up(takes_statistics ? units * sizeof(ChunkStatistics) : 0, 256);
+    entries = tickets + (layout.has_extras ? 256 : 0);
+    end = entries + (layout.has_extras ? units * sizeof(uint64_t) : 0);
   }
 
   static bool has_large_buckets(const BucketLayout& layout) {
@@ -72,7 +75,15 @@ Status encode_buckets(const Codec& codec, const BucketLayout& layout, const Elem
     if (layout.bucket_size > 0) most_elements = std::min(most_elements, layout.bucket_size);
     store_numbers(codec, element, {list, statistics, false}, most_elements, seed, blocks, stream);
   }
-  launches_of(codec, element).encode(codec, {list, seed}, blocks, stream);
+  BucketEncodeWork work{list, seed, nullptr, nullptr};
+  if (layout.has_extras) {
+    auto* const base = static_cast<uint8_t*>(scratch);
+    const cudaError_t error = cudaMemsetAsync(base + places.tickets, 0, places.end - places.tickets, stream);
+    if (error != cudaSuccess) return fail(Status::failed, "setting up the placing of extra words", error);
+    work.tickets = reinterpret_cast<uint64_t*>(base + places.tickets);
+    work.entries = reinterpret_cast<uint64_t*>(base + places.entries);
+  }
+  launches_of(codec, element).encode(codec, work, blocks, stream);
   return launched("launching the encoder");
 }
 

@@ -34,4 +34,9 @@ class DeviceGuard {
   cudaError_t error_;
 };
 
+inline Status check(const DeviceGuard& guard) {
+  if (guard.error() == cudaSuccess) return Status::ok;
+  return fail(Status::unavailable, "no such CUDA device", guard.error());
+}
+
 }  // namespace arrcomp::cuda

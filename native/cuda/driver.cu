@@ -10,6 +10,7 @@
 
 #include "cuda/buckets.h"
 #include "cuda/call.h"
+#include "cuda/coded_buckets.h"
 #include "cuda/launch.h"
 #include "cuda/lists.cuh"
 
@@ -78,11 +79,6 @@ struct ScratchLayout {
 
 uint64_t encoder_memory_bytes(const Kernels& kernels, int blocks) {
   return static_cast<uint64_t>(blocks) * warps_per_block * kernels.memory_bytes;
-}
-
-Status check(const DeviceGuard& guard) {
-  if (guard.error() == cudaSuccess) return Status::ok;
-  return fail(Status::unavailable, "no such CUDA device", guard.error());
 }
 
 Status check(uint64_t groups) {
@@ -181,6 +177,7 @@ Status encode_scratch_bytes(const Codec& codec, const Element& element, std::spa
   const DeviceGuard guard(device);
   if (const Status status = check(guard); status != Status::ok) return status;
   if (BucketLayout layout; bucket_layout(codec, element, layout)) {
+    if (layout.byte_codes) return coded_encode_scratch_bytes(layout, element, counts, guard.device(), bytes);
     bytes = bucket_scratch_bytes(layout, element, counts);
     return Status::ok;
   }
@@ -200,13 +197,18 @@ Status encode(const Codec& codec, const Element& element, std::span<const Encodi
   const DeviceGuard guard(device);
   if (const Status status = check(guard); status != Status::ok) return status;
   const auto stream = static_cast<cudaStream_t>(stream_handle);
-  if (BucketLayout layout; bucket_layout(codec, element, layout))
+  if (BucketLayout layout; bucket_layout(codec, element, layout)) {
+    if (layout.byte_codes)
+      return encode_coded_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream, guard.device());
     return encode_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream);
+  }
   return encode_groups(codec, element, arrays, lengths, seed, scratch, stream, guard.device());
 }
 
-uint64_t decode_scratch_bytes(size_t arrays) {
-  return arrays > 1 ? arrays * std::max(sizeof(DecodeArray), sizeof(BucketDecodeArray)) : 0;
+uint64_t decode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts) {
+  if (BucketLayout layout; bucket_layout(codec, element, layout) && layout.byte_codes)
+    return coded_decode_scratch_bytes(layout, element, counts);
+  return counts.size() > 1 ? counts.size() * std::max(sizeof(DecodeArray), sizeof(BucketDecodeArray)) : 0;
 }
 
 Status decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, uint32_t* status,
@@ -218,8 +220,11 @@ Status decode(const Codec& codec, const Element& element, std::span<const Decodi
     const cudaError_t error = cudaMemsetAsync(status, 0, sizeof *status, stream);
     return error == cudaSuccess ? Status::ok : fail(Status::failed, "setting the status", error);
   }
-  if (BucketLayout layout; bucket_layout(codec, element, layout))
+  if (BucketLayout layout; bucket_layout(codec, element, layout)) {
+    if (layout.byte_codes)
+      return decode_coded_buckets(codec, layout, element, arrays, status, scratch, stream, guard.device());
     return decode_buckets(codec, layout, element, arrays, status, scratch, stream);
+  }
   return decode_groups(codec, element, arrays, status, scratch, stream, guard.device());
 }
 

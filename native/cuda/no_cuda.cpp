@@ -14,8 +14,16 @@ Status encode_scratch_bytes(const Codec&, const Element&, std::span<const uint64
 Status encode(const Codec&, const Element&, std::span<const Encoding>, uint64_t*, const Seed&, void*, void*, int) {
   return Status::unavailable;
 }
-uint64_t decode_scratch_bytes(size_t) { return 0; }
+uint64_t decode_scratch_bytes(const Codec&, const Element&, std::span<const uint64_t>) { return 0; }
 Status decode(const Codec&, const Element&, std::span<const Decoding>, uint32_t*, void*, void*, int) {
+  return Status::unavailable;
+}
+uint64_t accumulate_scratch_bytes(size_t) { return 0; }
+Status accumulate(const Sum&, const void*, void*, uint32_t*, void*, void*, int) { return Status::unavailable; }
+Status encode_sum_scratch_bytes(const Codec&, const Codec&, const Element&, size_t, uint64_t, int, uint64_t&) {
+  return Status::unavailable;
+}
+Status encode_sum(const Sum&, const Codec&, uint8_t*, uint64_t*, const Seed&, uint32_t*, void*, void*, int) {
   return Status::unavailable;
 }
 

@@ -4,6 +4,7 @@
 #include "cuda/bucket_arguments.h"
 #include "cuda/cuts.h"
 #include "cuda/head.h"
+#include "stream/sums.h"
 
 namespace arrcomp::cuda {
 
@@ -89,6 +90,12 @@ __global__ void set_up_decoding(const __grid_constant__ Batch<Decoding, most> ba
     const auto& [decoding, first_unit] = batch.items[i];
     arrays[batch.first + i] = device_array(cut, decoding, first_unit);
   }
+}
+
+// Writes the terms of a sum, by one block.
+template <uint64_t most>
+__global__ void set_up_terms(const __grid_constant__ Batch<Summand, most> batch, Summand* terms) {
+  for (uint64_t i = threadIdx.x; i < batch.count; i += blockDim.x) terms[batch.first + i] = batch.items[i].array;
 }
 
 }  // namespace arrcomp::cuda

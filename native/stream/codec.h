@@ -6,17 +6,30 @@
 
 #include "stream/base_delta.h"
 #include "stream/codebook.h"
+#include "stream/float_format.h"
 #include "stream/qsgd.h"
+#include "stream/s2fp8.h"
 #include "stream/settings.h"
+#include "stream/smaq.h"
 
 namespace arrcomp {
 
 // Ids of codecs in streams.
-enum class CodecId : int { lossless = 1, error_bounded = 2, qsgd = 3, base_delta = 7, codebook = 8 };
+enum class CodecId : int {
+  lossless = 1,
+  error_bounded = 2,
+  qsgd = 3,
+  smaq = 4,
+  float_format = 5,
+  s2fp8 = 6,
+  base_delta = 7,
+  codebook = 8
+};
 
 // What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
 // (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings>;
+using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings, S2fp8Settings,
+                                 FloatFormatSettings, SmaqSettings>;
 
 struct Codec {
   CodecId id;
@@ -34,10 +47,8 @@ struct Seed {
 // codec.
 inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
   const auto read = [&]<class S>(bool (*reader)(std::span<const double>, S&)) {
-    S settings{};
-    const bool ok = reader(parameters, settings);
-    codec = {static_cast<CodecId>(id), settings};
-    return ok;
+    codec.id = static_cast<CodecId>(id);
+    return reader(parameters, codec.settings.emplace<S>());
   };
   switch (static_cast<CodecId>(id)) {
     case CodecId::lossless: return read(Settings::read_lossless);
@@ -45,6 +56,9 @@ inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
     case CodecId::qsgd: return read(QsgdSettings::read);
     case CodecId::base_delta: return read(BaseDeltaSettings::read);
     case CodecId::codebook: return read(CodebookSettings::read);
+    case CodecId::s2fp8: return read(S2fp8Settings::read);
+    case CodecId::float_format: return read(FloatFormatSettings::read);
+    case CodecId::smaq: return read(SmaqSettings::read);
   }
   return false;
 }
@@ -64,6 +78,11 @@ inline Settings head_settings(const Codec& codec) {
 inline bool takes(const Codec& codec, const Element& element) {
   if (const auto* base_delta = base_delta_of(codec)) return base_delta->takes(element);
   return codec.id == CodecId::lossless || element.is_quantizable;
+  const auto visitor = [&](const auto& settings) {
+    if constexpr (requires { settings.takes(element); }) return settings.takes(element);
+    return codec.id == CodecId::lossless || element.is_quantizable;
+  };
+  return std::visit(visitor, codec.settings);
 }
 
 // How the codec lays out buckets. False for codecs of groups.
@@ -89,8 +108,12 @@ inline Moments moments_of(const Codec& codec) {
 // Whether the length of payloads follows from the number of elements.
 inline bool has_fixed_rate(const Codec& codec, const Element& element) {
   BucketLayout layout;
-  return bucket_layout(codec, element, layout);
+  return bucket_layout(codec, element, layout) && !layout.byte_codes && !layout.has_extras;
 }
+
+// How codes are entropy coded: as an array of this data type, by this codec.
+constexpr Element code_element = integer_element(8, false);
+inline Codec code_codec() { return {CodecId::lossless, Settings{BoundKind::lossless, 0.0, false}}; }
 
 // A part of the longest payload: `bytes` for every `outer` begun of the rows (every `inner` elements begun) times
 // `multiplier`. No branches, so that the symbolic shapes of compilers can follow the sum.
@@ -102,18 +125,8 @@ struct CapacityTerm {
   }
 };
 
-inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout) {
-  if (layout.skip_incomplete) return {};
-  constexpr uint64_t any_array = uint64_t{1} << 60;
-  const uint64_t bucket_size = layout.bucket_size > 0 ? layout.bucket_size : any_array;
-  return {{0, 0, 0, layout.array_bytes},
-          {bucket_size, layout.bucket_bytes, 8, 8},
-          {lanes_per_row, layout.code_bits, 16, 64}};
-}
-
-// The parts of the longest payload, a multiple of 8 in all; none where it is no such sum.
-inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Element& element) {
-  if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout);
+// Of a payload in groups.
+inline std::vector<CapacityTerm> capacity_terms(const Element& element) {
   // Of a chunk: its header and widths, what packing rows of less than 32 bits rounds up, and, as if every chunk were a
   // group, the coder's states and an entry of the directory with its padding.
   const uint64_t rounding = element.width == 8 ? 32 : 0;
@@ -123,13 +136,66 @@ inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Elemen
           {chunk_size, 1, 1, chunk}};
 }
 
+inline uint64_t capacity_of_groups(const Element& element, uint64_t count) {
+  uint64_t bytes = 0;
+  for (const CapacityTerm& term : capacity_terms(element)) bytes += term.of(count);
+  return bytes;
+}
+
+inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout, const Element& element) {
+  if (layout.skip_incomplete || layout.min_count > lanes_per_row) return {};
+  constexpr uint64_t any_array = uint64_t{1} << 60;
+  const uint64_t bucket_size = layout.bucket_size > 0 ? layout.bucket_size : any_array;
+  std::vector<CapacityTerm> terms{{0, 0, 0, layout.array_bytes}, {bucket_size, layout.bucket_bytes, 8, 8}};
+  if (layout.byte_codes) {
+    for (const CapacityTerm& term : capacity_terms(code_element)) terms.push_back(term);
+    return terms;
+  }
+  terms.push_back({lanes_per_row, layout.code_bits, 16, 64});
+  if (layout.has_extras) {
+    terms.push_back({chunk_size, 1, 1, sizeof(uint64_t)});
+    terms.push_back({lanes_per_row, layout.extra_bits, 2, 8});
+  }
+  // Elements that are stored as they are because they are few.
+  if (layout.min_count > 0) terms.push_back({any_array, layout.min_count * (element.width / 8), 8, 8});
+  return terms;
+}
+
+// The parts of the longest payload, a multiple of 8 in all; none where it is no such sum.
+inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Element& element) {
+  if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout, element);
+  return capacity_terms(element);
+}
+
+// Of a bucketed payload.
+inline uint64_t longest_length(const BucketPlan& plan) {
+  if (plan.byte_codes) return plan.codes_offset + capacity_of_groups(code_element, plan.quantized);
+  return plan.length + round_up(ceil_div(plan.quantized, lanes_per_row) * plan.extra_bits * 4, 8);
+}
+
 // No payload of so many elements is longer; those of fixed rate have this length.
 inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t count) {
-  if (BucketLayout layout; bucket_layout(codec, element, layout))
-    return make_bucket_plan(layout, element, count).length;
+  const std::vector<CapacityTerm> terms = capacity_terms(codec, element);
+  BucketLayout layout;
+  if (bucket_layout(codec, element, layout) && (terms.empty() || !layout.has_extras))
+    return longest_length(make_bucket_plan(layout, element, count));
   uint64_t bytes = 0;
-  for (const CapacityTerm& term : capacity_terms(codec, element)) bytes += term.of(count);
+  for (const CapacityTerm& term : terms) bytes += term.of(count);
   return bytes;
+}
+
+// No payload in groups is shorter: every chunk takes 4 bytes, every group an entry of the directory.
+inline uint64_t least_length_of_groups(uint64_t count) {
+  const uint64_t chunks = ceil_div(count, chunk_size), groups = ceil_div(chunks, max_chunks_per_group);
+  return payload_head_bytes + 4 * groups + 4 * chunks;
+}
+
+// No payload of so many elements is shorter.
+inline uint64_t least_length(const Codec& codec, const Element& element, uint64_t count) {
+  BucketLayout layout;
+  if (!bucket_layout(codec, element, layout)) return least_length_of_groups(count);
+  const BucketPlan plan = make_bucket_plan(layout, element, count);
+  return plan.byte_codes ? plan.codes_offset + least_length_of_groups(plan.quantized) : plan.length;
 }
 
 }  // namespace arrcomp

@@ -13,13 +13,18 @@ struct QsgdSettings {
   Norm norm;
   bool stochastic;
   bool skip_incomplete;
+  bool entropy;  // codes are entropy coded
 
   static bool read(std::span<const double> p, QsgdSettings& s) {
-    if (p.size() != 5 || !is_integer(p[0], 1, 8) || !is_integer(p[1], 16, 0x1p40) || !is_integer(p[2], 0, 2) ||
-        !is_flag(p[3]) || !is_flag(p[4]))
+    if (p.size() != 6 || !is_integer(p[0], 1, 8) || !is_integer(p[1], 16, 0x1p40) || !is_integer(p[2], 0, 2) ||
+        !is_flag(p[3]) || !is_flag(p[4]) || !is_flag(p[5]))
       return false;
-    s = {static_cast<int>(p[0]), static_cast<uint64_t>(p[1]), static_cast<Norm>(static_cast<int>(p[2])), p[3] != 0,
-         p[4] != 0};
+    s = {static_cast<int>(p[0]),
+         static_cast<uint64_t>(p[1]),
+         static_cast<Norm>(static_cast<int>(p[2])),
+         p[3] != 0,
+         p[4] != 0,
+         p[5] != 0};
     return true;
   }
 
@@ -32,7 +37,8 @@ struct QsgdSettings {
   ARRCOMP_SHARED constexpr Moments moments() const { return norm == Norm::l2 ? sum_of_squares : no_moments; }
 
   BucketLayout layout(const Element& element) const {
-    return {bucket_size, numbers() * number_bytes(element), 0, static_cast<uint32_t>(bits), skip_incomplete};
+    const uint32_t code_bits = entropy ? 8 : static_cast<uint32_t>(bits);
+    return {bucket_size, numbers() * number_bytes(element), 0, code_bits, skip_incomplete, entropy};
   }
 };
 

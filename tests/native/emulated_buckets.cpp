@@ -6,6 +6,7 @@
 // clang-format on
 #include "cpu/buckets.h"
 #include "cuda/bucket_kernels.cuh"
+#include "cuda/bucket_sums.cuh"
 #include "cuda/piece_kernels.cuh"
 #include "cuda/set_up.cuh"
 
@@ -149,7 +150,7 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
   uint64_t units = 0;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const BucketPlan plan = run.cut().plan(arrays[i].count);
-    payloads.emplace_back(plan.length, untouched);
+    payloads.emplace_back(longest_length(plan), untouched);
     batch.items[i] = {{arrays[i].bytes.data(), payloads[i].data(), plan.count}, units};
     units += run.cut().units(plan);
   }
@@ -175,10 +176,16 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
     const BucketLayout layout = run.cut().layout;
     if (layout.array_bytes > 0) store_numbers(true);
     if (layout.bucket_size == 0 || layout.bucket_size > piece_size) store_numbers(false);
-    run.launch(units, [&] { cuda::encode_buckets_kernel<Coder>({{table.list, seed}, settings}); });
+    uint64_t ticket = 0;
+    std::vector<uint64_t> entries(units);
+    const cuda::BucketEncodeWork work{table.list, seed, &ticket, entries.data()};
+    if constexpr (cuda::HasExtras<Coder>) {
+      run.launch(units, [&] { cuda::encode_extras_kernel<Coder>({work, settings}); });
+    } else {
+      run.launch(units, [&] { cuda::encode_buckets_kernel<Coder>({work, settings}); });
+    }
   });
-  for (size_t i = 0; i < payloads.size(); ++i)
-    if (lengths[i] != payloads[i].size()) payloads[i].clear();
+  for (size_t i = 0; i < payloads.size(); ++i) payloads[i].resize(lengths[i] <= payloads[i].size() ? lengths[i] : 0);
   return payloads;
 }
 
@@ -212,22 +219,82 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
     run.launch(1, [&] { cuda::set_up_decoding(batch, run.cut(), table.arrays.data(), &status); });
   }
   visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
-    run.launch(units, [&] { cuda::decode_buckets_kernel<Coder>({{table.list, &status}, settings}); });
+    if constexpr (cuda::HasExtras<Coder>) {
+      run.launch(units, [&] { cuda::decode_extras_kernel<Coder>({{table.list, &status}, settings}); });
+    } else {
+      run.launch(units, [&] { cuda::decode_buckets_kernel<Coder>({{table.list, &status}, settings}); });
+    }
   });
   return {status != 0, targets};
 }
 
+// A sum's result, and whether a term was found corrupt.
+struct Added {
+  bool is_corrupt;
+  Bytes bytes;
+};
+
+cuda::SumWork sum_work(const Input& input, const std::vector<Summand>& terms, uint64_t units, uint32_t& status) {
+  return {input.plan(), {terms.data(), terms[0], terms.size(), units}, nullptr, nullptr, &status};
+}
+
+// An array, if it is not empty, and payloads.
+Added add(const Input& input, const std::vector<Summand>& terms, Bytes start, const Run& run) {
+  uint32_t status = 0;
+  Added added{false, start};
+  added.bytes.resize(input.count * input.element().width / 8, untouched);
+  const uint64_t units = ceil_div(input.count, uint64_t{chunk_size});
+  cuda::SumWork work = sum_work(input, terms, units, status);
+  work.target = added.bytes.data();
+  work.start = start.empty() ? nullptr : work.target;
+  visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
+    if constexpr (!cuda::HasExtras<Coder>)
+      run.launch(units, [&] { cuda::sum_buckets_kernel<Coder>({work, settings}); });
+  });
+  added.is_corrupt = status != 0;
+  return added;
+}
+
+// The payload of a sum, with a codec whose layout fits_chunks.
+Added encode_sum(const Input& input, const std::vector<Summand>& terms, const Codec& result, const Run& run) {
+  uint32_t status = 0;
+  const cuda::BucketCut cut{input.element(), layout_of(result, input.element())};
+  const BucketPlan plan = cut.plan(input.count);
+  Added added{false, Bytes(plan.length, untouched)};
+  uint64_t length = untouched;
+  Bytes windows(most_blocks * cuda::warps_per_block * chunk_size * sizeof(double), untouched);
+  const uint64_t units = cut.units(plan);
+  const cuda::SumEncodeWork work{sum_work(input, terms, units, status),
+                                 {plan, nullptr, added.bytes.data(), &length, 0},
+                                 {run.seed, nullptr},
+                                 windows.data()};
+  visit_coder(result, run.element, [&]<class Settings, class Coder>(const Settings& settings, Type<Coder>) {
+    const auto& of_terms = std::get<Settings>(run.codec.settings);
+    if constexpr (!cuda::HasExtras<Coder>)
+      run.launch(units, [&] { cuda::encode_sum_kernel<Coder>({work, of_terms, settings}); });
+  });
+  added.is_corrupt = status != 0;
+  if (length != plan.length) added.bytes.clear();
+  return added;
+}
+
 Bytes encode_on_cpu(const Input& input, const Bytes& source, uint64_t seed) {
   const BucketPlan plan = input.plan();
-  Bytes payload(plan.length, untouched);
-  cpu::encode_buckets(input.codec.codec, plan, source.data(), payload.data(), seed, 1);
+  Bytes payload(longest_length(plan), untouched);
+  payload.resize(cpu::encode_buckets(input.codec.codec, plan, source.data(), payload.data(), seed, 1));
   return payload;
 }
 
 Bytes decode_on_cpu(const Input& input, const Bytes& payload) {
   Bytes target(input.count * input.element().width / 8, untouched);
-  cpu::decode_buckets(input.codec.codec, input.plan(), payload.data(), target.data(), 1);
+  cpu::decode_buckets(input.codec.codec, input.plan(), payload.data(), payload.size(), target.data(), 1);
   return target;
+}
+
+bool is_corrupt_on_cpu(const Input& input, const Bytes& payload) {
+  Bytes target(input.count * input.element().width / 8);
+  const BucketPlan plan = input.plan();
+  return !cpu::decode_buckets(input.codec.codec, plan, payload.data(), payload.size(), target.data(), 1);
 }
 
 // ---- what is compared
@@ -282,6 +349,55 @@ class Comparison {
     }
   }
 
+  // Sums of `number` payloads, added to an array and encoded with a codec whose settings have the same type.
+  void check_sum(const Input& input, const NamedCodec& result, size_t number) {
+    const Run run = next_run(input);
+    std::vector<Bytes> payloads;
+    std::vector<Summand> terms;
+    for (size_t t = 0; t < number; ++t) {
+      const Source& source = t == 0 ? input.source : sources[t % 4];
+      payloads.push_back(encode_on_cpu(input, source.elements(input.element(), input.count), run.seed + t));
+    }
+    std::vector<LooseNumber> lengths(number, LooseNumber(payloads[0].size()));
+    for (size_t t = 0; t < number; ++t)
+      terms.push_back({payloads[t].data(), payloads[t].size(), t % 2 == 0 ? nullptr : lengths[t].address(),
+                       t == 1 ? -1.5 : 1.0 / static_cast<double>(t + 1)});
+    const BucketPlan plan = input.plan();
+    const SumJob job{input.codec.codec, plan, terms, nullptr};
+    Bytes total(input.count * input.element().width / 8);
+    cpu::sum_buckets(job, total.data(), 1);
+    expect(input, "sum", add(input, terms, {}, run).bytes, total);
+    const Input of_result{input.dtype, input.source, result, input.count};
+    const Added encoded = encode_sum(input, terms, result.codec, run);
+    expect(input, "payload of a sum", encoded.bytes, encode_on_cpu(of_result, total, run.seed));
+    if (encoded.is_corrupt) report(input, "sum", "is found corrupt");
+    Bytes start = sources[1].elements(input.element(), input.count), more = start;
+    const SumJob accumulation{input.codec.codec, plan, terms, more.data()};
+    cpu::sum_buckets(accumulation, more.data(), 1);
+    expect(input, "sum with an array", add(input, terms, start, run).bytes, more);
+    terms.back().limit -= 8;
+    const Added cut = add(input, terms, start, run);
+    if (!cut.is_corrupt || !encode_sum(input, terms, result.codec, run).is_corrupt)
+      report(input, "sum with a cut payload", "is not found corrupt");
+    expect(input, "array that a cut payload is added to", cut.bytes, start);
+  }
+
+  // The CPU and the kernels find the same altered payloads corrupt, and the same elements in the others.
+  void check_altered(const Input& input) {
+    const Bytes whole = encode_on_cpu(input, input.source.elements(input.element(), input.count), 1);
+    Random random(input.count);
+    for (int i = 0; i < 12; ++i) {
+      const Run run = next_run(input);
+      Bytes payload = whole;
+      const size_t from = i % 2 == 0 ? 0 : input.plan().directory_offset;
+      payload[from + random.below(payload.size() - from)] ^= static_cast<uint8_t>(1u << random.below(8));
+      if (i % 4 == 3) payload.resize(payload.size() - 4);
+      const Decoded decoded = decode({{input.count, payload}}, run);
+      if (decoded.is_corrupt != is_corrupt_on_cpu(input, payload)) report(input, "altered payload", "is judged apart");
+      if (!decoded.is_corrupt) expect(input, "altered elements", decoded.targets[0], decode_on_cpu(input, payload));
+    }
+  }
+
   // Prints a summary; false where anything differed.
   bool finish() const {
     std::printf("%d runs, %d differences\n", runs_, differences_);
@@ -323,6 +439,7 @@ NamedCodec named(const QsgdSettings& s) {
   const char* const norms[] = {"min-max", "L2", "Linf"};
   std::string name = "QSGD " + std::to_string(s.bits) + " bits, " + norms[static_cast<int>(s.norm)];
   name += (s.stochastic ? " stochastic, buckets of " : ", buckets of ") + std::to_string(s.bucket_size);
+  if (s.entropy) name += ", bytes";
   return {name + (s.skip_incomplete ? " complete" : ""), {CodecId::qsgd, s}};
 }
 
@@ -335,6 +452,7 @@ NamedCodec named(const CodebookSettings& s) {
 }
 
 // Levels in any order, and borders closer together near 0.
+
 CodebookSettings codebook(Scaling scaling, uint64_t bucket_size, int levels) {
   std::vector<double> parameters{static_cast<double>(scaling), static_cast<double>(bucket_size)};
   for (int i = 1; i < levels; ++i) {
@@ -354,7 +472,7 @@ void add_qsgd(std::vector<NamedCodec>& codecs) {
     for (const int bits : {1, 3, 4, 8})
       for (const Norm norm : {Norm::minmax, Norm::l2, Norm::linf})
         for (const bool stochastic : {false, true})
-          codecs.push_back(named(QsgdSettings{bits, size, norm, stochastic, bits == 3}));
+          codecs.push_back(named(QsgdSettings{bits, size, norm, stochastic, bits == 3, bits == 3 || size == 100}));
 }
 
 void add_codebooks(std::vector<NamedCodec>& codecs) {
@@ -366,11 +484,95 @@ void add_codebooks(std::vector<NamedCodec>& codecs) {
     }
 }
 
+NamedCodec named(const S2fp8Settings& s) {
+  const std::string rounding = s.stochastic ? "S2FP8 stochastic, buckets of " : "S2FP8, buckets of ";
+  return {rounding + std::to_string(s.bucket_size), {CodecId::s2fp8, s}};
+}
+
+void add_s2fp8(std::vector<NamedCodec>& codecs) {
+  for (const uint64_t size : {0, 16, 100, 4096, 5000})
+    for (const bool stochastic : {false, true}) codecs.push_back(named(S2fp8Settings{size, stochastic}));
+}
+
+NamedCodec named(const FloatFormatSettings& s) {
+  const char* const scales[] = {"no scale", "numbers", "powers (floor)", "powers (ceil)", "two levels"};
+  const FloatSpec& spec = s.spec;
+  std::string name = "e" + std::to_string(spec.exponent_bits) + "m" + std::to_string(spec.mantissa_bits) + ", bias " +
+                     std::to_string(spec.bias) + ", specials " + std::to_string(static_cast<int>(spec.specials));
+  name += std::string(", ") + scales[static_cast<int>(s.scale)] + ", buckets of " + std::to_string(s.bucket_size);
+  return {name + (s.stochastic ? " stochastic" : "") + (spec.saturates ? "" : " infinity"), {CodecId::float_format, s}};
+}
+
+constexpr FloatSpec float_specs[] = {
+    {4, 3, 7, Specials::one_nan, true}, {5, 2, 15, Specials::ieee, true},         {8, 7, 127, Specials::ieee, true},
+    {2, 1, 1, Specials::none, true},    {4, 3, 8, Specials::unsigned_zero, true}, {3, 2, 3, Specials::none, true},
+    {8, 23, 127, Specials::ieee, true}, {7, 6, 63, Specials::ieee, true},
+};
+
+void add_float_formats(std::vector<NamedCodec>& codecs) {
+  for (const bool stochastic : {false, true}) {
+    for (const FloatSpec& spec : float_specs) {
+      for (const uint64_t size : bucket_sizes)
+        codecs.push_back(named(FloatFormatSettings{spec, ScaleKind::number, size, stochastic}));
+      codecs.push_back(named(FloatFormatSettings{spec, ScaleKind::number, 0, stochastic}));
+      for (const ScaleKind kind : {ScaleKind::floor, ScaleKind::ceil})
+        codecs.push_back(named(FloatFormatSettings{spec, kind, 32, stochastic}));
+      codecs.push_back(named(FloatFormatSettings{spec, ScaleKind::two_level, 16, stochastic}));
+      FloatSpec infinite = spec;
+      infinite.saturates = false;
+      if (spec.specials == Specials::none) continue;
+      codecs.push_back(named(FloatFormatSettings{spec, ScaleKind::none, 0, stochastic}));
+      codecs.push_back(named(FloatFormatSettings{infinite, ScaleKind::none, 0, stochastic}));
+    }
+    const FloatSpec integer{1, 6, 1, Specials::integer, true};
+    codecs.push_back(named(FloatFormatSettings{integer, ScaleKind::floor, 32, stochastic}));
+  }
+}
+
+NamedCodec named(const SmaqSettings& s) {
+  const char* const statistics[] = {"exact", "sampled", "range", "given"};
+  const char* const roundings[] = {"nearest", "stochastic", "truncating"};
+  std::string name = "SmaQ " + std::to_string(s.main_bits) + "/" + std::to_string(s.outlier_bits) + " bits, ";
+  name += std::string(statistics[static_cast<int>(s.statistics)]) + ", " + roundings[static_cast<int>(s.rounding)];
+  return {name + ", blocks of " + std::to_string(s.block_size), {CodecId::smaq, s}};
+}
+
+SmaqSettings smaq(int main_bits, int outlier_bits, uint64_t block_size) {
+  return {main_bits,  outlier_bits,         1,    2.5,   true, Statistics::exact, 0.01, 0.02, 16,
+          block_size, Rounding::stochastic, true, false, 8};
+}
+
+void add_smaq(std::vector<NamedCodec>& codecs) {
+  for (const uint64_t size : {0, 32, 1024, 4096, 5000}) {
+    SmaqSettings s = smaq(6, 8, size);
+    codecs.push_back(named(s));
+    s.rounding = Rounding::nearest;
+    s.statistics = Statistics::range;
+    s.all_positive = true;
+    codecs.push_back(named(s));
+    s = smaq(3, 12, size);
+    s.statistics = Statistics::sampled;
+    s.num_samples = 40;
+    codecs.push_back(named(s));
+    s = smaq(8, 9, size);
+    s.rounding = Rounding::truncate;
+    s.statistics = Statistics::given;
+    s.extends = s.preserve_zeros = false;
+    codecs.push_back(named(s));
+    s = smaq(5, 5, size);
+    s.min_size = 5000;
+    codecs.push_back(named(s));
+  }
+}
+
 // All that are looked at.
 std::vector<NamedCodec> all_codecs() {
   std::vector<NamedCodec> codecs;
   add_qsgd(codecs);
   add_codebooks(codecs);
+  add_s2fp8(codecs);
+  add_float_formats(codecs);
+  add_smaq(codecs);
   return codecs;
 }
 
@@ -428,19 +630,46 @@ void check_together(Comparison& comparison, const DType& dtype, Turns& turns) {
   }
 }
 
+// Each codec whose buckets fit chunks as a sum's, of payloads of codecs with the same type of settings.
+void check_sums(Comparison& comparison, const DType& dtype, Turns& turns) {
+  const Element& element = elements[dtype.id];
+  size_t number = 0;
+  for (const NamedCodec& result : turns.codecs()) {
+    if (!takes(result, dtype) || !has_sums(result.codec, element) || !fits_chunks(layout_of(result.codec, element)))
+      continue;
+    const NamedCodec* codec = &turns.codec();
+    while (codec->codec.settings.index() != result.codec.settings.index() || !has_sums(codec->codec, element))
+      codec = &turns.codec();
+    comparison.check_sum({dtype, turns.source(), *codec, number % 3 == 0 ? 9001u : 700u}, result, 1 + number % 5);
+    ++number;
+  }
+}
+
+void check_corruption(Comparison& comparison, const DType& dtype, const NamedCodec& codec) {
+  if (!takes(codec, dtype)) return;
+  const Input input{dtype, sources[0], codec, 5333};
+  if (input.layout().has_extras) {
+    comparison.check_altered(input);
+  } else {
+    comparison.check_lengths(input);
+  }
+}
+
 // Elements that are stored as they are in several units, and buckets of more pieces than a warp has lanes, or a run.
 void check_large_buckets(Comparison& comparison, const DType& dtype) {
-  const auto check = [&](size_t source, const QsgdSettings& settings, uint64_t count) {
+  const auto check = [&](size_t source, const auto& settings, uint64_t count) {
     comparison.check({dtype, sources[source], named(settings), count});
   };
-  check(0, {4, 3 * chunk_size, Norm::l2, true, true}, 6 * chunk_size - 1);
-  check(8, {4, uint64_t{1} << 40, Norm::minmax, true, true}, 2 * chunk_size + 70);
-  check(7, {3, 34 * chunk_size + 9, Norm::l2, false, false}, 70 * chunk_size);
+  check(0, QsgdSettings{4, 3 * chunk_size, Norm::l2, true, true, false}, 6 * chunk_size - 1);
+  check(8, QsgdSettings{4, uint64_t{1} << 40, Norm::minmax, true, true, true}, 2 * chunk_size + 70);
+  check(7, QsgdSettings{3, 34 * chunk_size + 9, Norm::l2, false, false, false}, 70 * chunk_size);
+  check(7, smaq(4, 7, 34 * chunk_size + 9), 70 * chunk_size);
 }
 
 void check_runs(Comparison& comparison) {
-  const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false};
+  const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false, false};
   comparison.check({dtypes[0], sources[7], named(settings), settings.bucket_size + 2000});
+  comparison.check({dtypes[0], sources[7], named(smaq(6, 8, settings.bucket_size)), settings.bucket_size + 2000});
 }
 
 }  // namespace
@@ -455,9 +684,8 @@ int main(int, char** arguments) {
     check_sources(comparison, dtype, turns);
     check_sizes(comparison, dtype, turns);
     check_together(comparison, dtype, turns);
-    for (int i = 0; i < turns_of_each; ++i)
-      if (const NamedCodec& codec = turns.codec(); takes(codec, dtype))
-        comparison.check_lengths({dtype, sources[0], codec, 5333});
+    check_sums(comparison, dtype, turns);
+    for (int i = 0; i < turns_of_each; ++i) check_corruption(comparison, dtype, turns.codec());
   }
   check_large_buckets(comparison, dtypes[2]);
   check_large_buckets(comparison, dtypes[3]);

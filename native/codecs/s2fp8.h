@@ -1,0 +1,155 @@
+// S2FP8 on lanes: buckets of magnitudes, shifted and squeezed in their logarithms so that the mean becomes 2^0 and the
+// largest 2^15, then stored as e5m2 (L. Cambier et al., "Shifted and Squeezed 8-bit Floating Point Format for
+// Low-Precision Training of Deep Neural Networks", arXiv:2001.05674, section 3). FORMAT.md, section 5.4.
+#pragma once
+#include "codecs/bucket_coder.h"
+#include "codecs/float_cast.h"
+#include "codecs/logarithm.h"
+#include "stream/s2fp8.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+template <class T>
+class S2fp8 {
+  using Real = typename T::Real;
+  using Word = typename T::Word;
+  using Layout = RealLayout<Real>;
+
+ public:
+  using Type = T;
+  using Scalar = typename Real::scalar;
+  using Settings = S2fp8Settings;
+
+  // The largest magnitude in place of the paper's beta, which is 15 - alpha log2(largest): distances to it are exact
+  // where beta would have lost them, and it comes back as it was.
+  struct Numbers {
+    Scalar alpha, largest;  // NaN where a value is not finite
+  };
+
+  // Encoding: y = 2^(15 + alpha (log2 |x| - whole - part)); to nearest, 0 where its logarithm is below `vanishing`,
+  // else at least the least number of e5m2. Decoding: |x| = largest (2^(half (log2 |y| - 15)))^2.
+  enum : int { alpha, whole, part, vanishing, encode_values };
+  enum : int { half, largest, decode_values };
+
+  ARRCOMP_METHOD S2fp8(const S2fp8Settings& settings, const Element& element, const uint8_t*)
+      : settings_(settings), element_(element), cast_(S2fp8Settings::spec()) {}
+
+  ARRCOMP_METHOD bool is_stochastic() const { return settings_.stochastic; }
+
+  ARRCOMP_METHOD Numbers numbers_of(const BucketStatistics& s, const BucketValues&) const {
+    if (!s.finite) return {Limits::nan(), Limits::nan()};
+    const auto most = static_cast<Scalar>(s.largest_magnitude());
+    if (!(most > 0)) return {1, 0};
+    Scalar logarithm[2];
+    parts_of_logarithm(most, logarithm);
+    const double of_largest = static_cast<double>(logarithm[0]) + static_cast<double>(logarithm[1]);
+    const double spread = of_largest - s.logarithms / static_cast<double>(s.nonzeros);
+    return {static_cast<Scalar>(top / (spread < least_spread ? least_spread : spread)), most};
+  }
+
+  ARRCOMP_METHOD void store(uint8_t* at, const Numbers& n) const {
+    const Scalar numbers[2] = {n.alpha, n.largest};
+    store_numbers(at, numbers, 2);
+  }
+
+  ARRCOMP_METHOD Numbers load(const uint8_t* at) const {
+    Scalar numbers[2];
+    load_numbers(at, numbers, 2);
+    return {numbers[0], numbers[1]};
+  }
+
+  // Simple where 0 and subnormal numbers become 0, whatever their logarithms.
+  ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&scale)[encode_values]) const {
+    Scalar logarithm[2];
+    parts_of_logarithm(n.largest, logarithm);
+    scale[alpha] = n.alpha;
+    scale[whole] = logarithm[0];
+    scale[part] = logarithm[1];
+    scale[vanishing] = Scalar(least) - n.alpha;
+    const Scalar least_normal = Scalar(1) - static_cast<Scalar>(Layout::one >> Layout::mantissa_bits);
+    return !((least_normal - logarithm[0] + 1) * n.alpha >= scale[vanishing] - Scalar(60));
+  }
+
+  template <class Random>
+  ARRCOMP_METHOD U32 encode(Word bits, const Real (&scale)[encode_values], bool simple, Random random) const {
+    const Real x = T::widen(bits), magnitude = abs(x);
+    const Logarithm<Real> logarithm = simple ? logarithm_of(magnitude) : logarithm_of_any(magnitude);
+    const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);
+    Real t = distance * scale[alpha] + splat<Real>(top);
+    if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(-__builtin_inff()), t);
+    const Word negative = bits << (Type::word_bits - Type::width) & splat<Word>(sign);
+    return rounded(t, scale[vanishing], negative, random);
+  }
+
+  ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
+    decoded[half] = Scalar(0.5) / n.alpha;
+    decoded[largest] = n.largest;
+  }
+
+  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values]) const {
+    const Real y = squeezed(min(code & splat<U32>(0x7f), splat<U32>(S2fp8Settings::spec().first_special() - 1)));
+    // Half of the distance, so that its power is a normal number. NaN becomes the least.
+    const Real distance = max(splat<Real>(least_power), distance_of(y) * decoded[half]);
+    // All but 0 is at least 2^-16.
+    const Real root = min(power_of(min(splat<Real>(0), distance)), y * splat<Real>(0x1p64f));
+    const Real magnitude = decoded[largest] * root * root;
+    const Word negative = from_highest(code << 24, Word{}) & splat<Word>(sign);
+    return element_of<T>(element_, real_of_bits(as_bits(magnitude) | negative));
+  }
+
+ private:
+  using Limits = ScalarLimits<Scalar>;
+
+  static constexpr int top = 15;        // log2 of what the largest becomes
+  static constexpr int least = -16;     // log2 of the least number of e5m2
+  static constexpr int nothing = -100;  // log2 of what is rounded to 0, even at random
+  static constexpr double least_spread = 0x1p-20;
+  static constexpr int least_power = sizeof(Scalar) == 8 ? -1000 : -125;
+  static constexpr typename Layout::Bits sign = typename Layout::Bits{1} << (sizeof(Scalar) * 8 - 1);
+
+  ARRCOMP_METHOD static void parts_of_logarithm(Scalar x, Scalar (&parts)[2]) {
+    const Logarithm<Real> logarithm = logarithm_of_any(splat<Real>(x));
+    const auto of_whole = or_all(as_bits(logarithm.whole)), of_part = or_all(as_bits(logarithm.part));
+    memcpy(parts, &of_whole, sizeof parts[0]);
+    memcpy(parts + 1, &of_part, sizeof parts[1]);
+  }
+
+  // The code of 2^t. What lies below the least number becomes it where that comes back nearer to x than 0 is, so where
+  // it comes back as at most 2 x. NaN becomes 0.
+  ARRCOMP_METHOD U32 rounded(Real t, Real vanishing_at, Word negative, Nearest) const {
+    const Real y = power_of(max(splat<Real>(least), t));
+    const Word magnitude = select(le(vanishing_at, t), as_bits(y), splat<Word>(0));
+    return cast_.encode(real_of_bits(magnitude | negative), Nearest{});
+  }
+  ARRCOMP_METHOD U32 rounded(Real t, Real, Word negative, U32 random) const {
+    const Real y = power_of(max(splat<Real>(nothing), t));
+    return cast_.encode(real_of_bits(as_bits(y) | negative), random);
+  }
+
+  // The number of a code, exactly: codes are the upper halves of float16 ones.
+  ARRCOMP_METHOD Real squeezed(U32 code) const {
+    if constexpr (sizeof(Scalar) == 4) return from_half(code << 8);
+    return cast_.decode(code);
+  }
+
+  // log2 of y / 2^15, where y has two bits of mantissa; of 0 something. The polynomial goes through log2 of 1, 5/4, 3/2
+  // and 7/4.
+  ARRCOMP_METHOD static Real distance_of(Real y) {
+    constexpr float coefficients[] = {0x1.6e09bp+0f, -0x1.3bfccep-1f, 0x1.8eb6eep-3f};
+    constexpr typename Layout::Bits of_largest = Layout::one + (typename Layout::Bits{top} << Layout::mantissa_bits);
+    const Word bits = as_bits(y), exponent = sar(bits - splat<Word>(of_largest), Layout::mantissa_bits);
+    const Real f = real_of_bits((bits & splat<Word>(Layout::mantissa)) | splat<Word>(Layout::one)) - splat<Real>(1);
+    return real_of_integer(exponent) + f * polynomial(f, coefficients);
+  }
+
+  S2fp8Settings settings_;
+  Element element_;
+  FloatCast<Real> cast_;
+};
+
+template <class T>
+struct CoderOf<S2fp8Settings, T> {
+  using type = S2fp8<T>;
+};
+
+}  // namespace arrcomp::ARRCOMP_MACHINE

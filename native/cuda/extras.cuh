@@ -1,0 +1,65 @@
+// Where the extra words of a chunk go is known once those of all chunks before it are counted: found in the same launch,
+// as groups are placed. Until then they wait in shared memory.
+#pragma once
+#define ARRCOMP_MACHINE cuda
+#include "codecs/bucket_chunks.h"
+#include "cuda/bucket_arguments.h"
+#include "cuda/place.cuh"
+
+namespace arrcomp::cuda {
+
+constexpr int least_extras_blocks = 5;  // on a processor: leaves a thread 96 registers
+
+// Of a warp that encodes.
+template <HasExtras Coder>
+struct ExtrasMemory {
+  uint32_t words[rows_per_chunk * Coder::most_extra_bits];
+};
+
+// The next unit that nobody has taken, the same in all lanes.
+ARRCOMP_INLINE uint64_t take_unit(uint64_t* tickets) {
+  uint64_t ticket = 0;
+  if (leader()) ticket = atomicAdd(reinterpret_cast<unsigned long long*>(tickets), 1ull);
+  return or_all(U64{ticket});
+}
+
+// Places the `count` words of a chunk, which all lanes see.
+ARRCOMP_INLINE void put_extras(const BucketEncodeArray& array, uint64_t* entries, uint64_t chunk, const uint32_t* words,
+                               uint32_t count) {
+  const BucketPlan& plan = array.plan;
+  const uint64_t begin = place(entries + array.first_unit, chunk, count), end = begin + count;
+  uint32_t* const out = extra_words(plan, array.payload) + begin;
+  for (uint32_t i = static_cast<uint32_t>(lane()); i < count; i += lanes_per_row) out[i] = words[i];
+  if (!leader()) return;
+  extras_directory(plan, array.payload)[chunk] = end;
+  if (chunk + 1 == plan.chunks()) *array.length = plan.length + end * sizeof(uint32_t);
+}
+
+// Encodes a chunk and its extra words.
+template <HasExtras Coder>
+ARRCOMP_INLINE void encode_chunk(const BucketContext<Coder>& context, const BucketEncodeArray& array, uint64_t chunk,
+                                 uint64_t seed, uint64_t* entries, BucketMemory<Coder>& memory,
+                                 ExtrasMemory<Coder>& extras) {
+  const BucketChunk<Coder> coded(context, chunk, array.payload);
+  const uint32_t count = coded.encode(array.source, array.payload, seed, memory, extras.words);
+  put_extras(array, entries, chunk, extras.words, count);
+  sync();
+}
+
+// Decodes a chunk of a payload of this length; false where it is corrupt.
+template <HasExtras Coder>
+ARRCOMP_INLINE bool decode_chunk(const BucketContext<Coder>& context, const BucketDecodeArray& array, uint64_t chunk,
+                                 uint64_t length, ExtraBuffer& memory) {
+  const BucketPlan& plan = array.plan;
+  const uint64_t* const ends = extras_directory(plan, array.payload);
+  const uint64_t begin = chunk > 0 ? ends[chunk - 1] : 0, end = ends[chunk], bytes = length - plan.length;
+  if (begin > end || end > bytes / sizeof(uint32_t)) return false;
+  if (chunk + 1 == plan.chunks() && end * sizeof(uint32_t) != bytes) return false;
+  const bool ok =
+      BucketChunk<Coder>(context, chunk, array.payload)
+          .decode(array.payload, array.target, extra_words(plan, array.payload) + begin, end - begin, memory);
+  sync();
+  return ok;
+}
+
+}  // namespace arrcomp::cuda

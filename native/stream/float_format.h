@@ -1,0 +1,69 @@
+// The parameters of FloatFormat.
+#pragma once
+#include "stream/buckets.h"
+#include "stream/float_spec.h"
+#include "stream/parameters.h"
+
+namespace arrcomp {
+
+// What the elements of a bucket are divided by.
+enum class ScaleKind : int {
+  none = 0,      // they are not
+  number = 1,    // a number of the arithmetic type
+  floor = 2,     // a power of two in a byte (E8M0): the one for the largest magnitude's own power of two
+  ceil = 3,      // the least one with which nothing is too large
+  two_level = 4  // an e4m3 number in a byte, times a number for the array
+};
+
+struct FloatFormatSettings {
+  FloatSpec spec;
+  ScaleKind scale;
+  uint64_t bucket_size;  // 0: the array is the bucket
+  bool stochastic;
+
+  static bool read(std::span<const double> p, FloatFormatSettings& s) {
+    if (p.size() != 8 || !is_integer(p[0], 1, 8) || !is_integer(p[1], 1, 23) || !is_integer(p[2], 1, 127) ||
+        !is_integer(p[3], 0, 4) || !is_flag(p[4]) || !is_integer(p[5], 0, 4) || !is_integer(p[6], 0, 0x1p40) ||
+        !is_flag(p[7]))
+      return false;
+    const auto integer = [](double x) { return static_cast<int>(x); };
+    s.spec = {integer(p[0]), integer(p[1]), integer(p[2]), static_cast<Specials>(integer(p[3])), p[4] != 0};
+    s.scale = static_cast<ScaleKind>(integer(p[5]));
+    s.bucket_size = static_cast<uint64_t>(p[6]);
+    s.stochastic = p[7] != 0;
+    return s.has_valid_spec() && s.has_valid_buckets();
+  }
+
+  ARRCOMP_SHARED constexpr bool is_scaled() const { return scale != ScaleKind::none; }
+  ARRCOMP_SHARED static constexpr Moments moments() { return largest_magnitude; }
+
+  BucketLayout layout(const Element& element) const {
+    const uint32_t of_bucket = scale == ScaleKind::number ? number_bytes(element) : 1;
+    const uint32_t of_array = scale == ScaleKind::two_level ? 8 : 0;
+    return {bucket_size, is_scaled() ? of_bucket : 0, of_array, spec.code_bits(), false};
+  }
+
+  // Numbers with more exponent bits or mantissa bits than these stand for nothing that they hold.
+  bool takes(const Element& element) const {
+    return element.is_quantizable && (spec.code_bits() <= 16 || element.width >= 32);
+  }
+
+ private:
+  // What the arithmetic types hold: exponents from -126 to 127.
+  constexpr bool has_valid_spec() const {
+    const auto& [x, y, bias, specials, saturates] = spec;
+    if (specials == Specials::integer) return x == 1 && y == 6 && bias == 1;
+    if (x == 8) return specials == Specials::ieee && bias == 127 && (y <= 7 || y == 23);
+    return x >= 2 && x + y <= 15 && bias < 127;
+  }
+
+  constexpr bool has_valid_buckets() const {
+    const bool has_nan = spec.nan_code() > 0;
+    if (scale == ScaleKind::none) return has_nan && bucket_size == 0;
+    if (!spec.saturates) return false;
+    if (scale == ScaleKind::number) return bucket_size == 0 || bucket_size >= 16;
+    return bucket_size == (scale == ScaleKind::two_level ? 16u : 32u);
+  }
+};
+
+}  // namespace arrcomp
