@@ -26,9 +26,8 @@ class S2fp8 {
     Scalar alpha, largest;  // NaN where a value is not finite
   };
 
-  // Encoding: y = 2^(15 + alpha (log2 |x| - whole - part)); to nearest, 0 where its logarithm is below `vanishing`,
-  // else at least the least number of e5m2. Decoding: |x| = largest (2^(half (log2 |y| - 15)))^2.
-  enum : int { alpha, whole, part, vanishing, encode_values };
+  // Encoding: y = 2^(15 + alpha (log2 |x| - whole - part)). Decoding: |x| = largest (2^(half (log2 |y| - 15)))^2.
+  enum : int { alpha, whole, part, encode_values };
   enum : int { half, largest, decode_values };
 
   ARRCOMP_METHOD S2fp8(const S2fp8Settings& settings, const Element& element, const uint8_t*)
@@ -65,9 +64,8 @@ class S2fp8 {
     scale[alpha] = n.alpha;
     scale[whole] = logarithm[0];
     scale[part] = logarithm[1];
-    scale[vanishing] = Scalar(least) - n.alpha;
     const Scalar least_normal = Scalar(1) - static_cast<Scalar>(Layout::one >> Layout::mantissa_bits);
-    return !((least_normal - logarithm[0] + 1) * n.alpha >= scale[vanishing] - Scalar(60));
+    return !((least_normal - logarithm[0] + 1) * n.alpha >= Scalar(least - 60) - n.alpha);
   }
 
   template <class Random>
@@ -78,7 +76,7 @@ class S2fp8 {
     Real t = distance * scale[alpha] + splat<Real>(top);
     if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(-__builtin_inff()), t);
     const Word negative = bits << (Type::word_bits - Type::width) & splat<Word>(sign);
-    return rounded(t, scale[vanishing], negative, random);
+    return rounded(t, scale[alpha], negative, random);
   }
 
   ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
@@ -116,9 +114,9 @@ class S2fp8 {
 
   // The code of 2^t. What lies below the least number becomes it where that comes back nearer to x than 0 is, so where
   // it comes back as at most 2 x. NaN becomes 0.
-  ARRCOMP_METHOD U32 rounded(Real t, Real vanishing_at, Word negative, Nearest) const {
+  ARRCOMP_METHOD U32 rounded(Real t, Real squeeze, Word negative, Nearest) const {
     const Real y = power_of(max(splat<Real>(least), t));
-    const Word magnitude = select(le(vanishing_at, t), as_bits(y), splat<Word>(0));
+    const Word magnitude = select(le(splat<Real>(least) - squeeze, t), as_bits(y), splat<Word>(0));
     return cast_.encode(real_of_bits(magnitude | negative), Nearest{});
   }
   ARRCOMP_METHOD U32 rounded(Real t, Real, Word negative, U32 random) const {

@@ -92,8 +92,13 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
   });
 }
 
+// Numbers of 64 bits take more registers: a thread then has 96.
 template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
+constexpr int least_encoding_blocks =
+    sizeof(typename Coder::Scalar) == 8 ? least_bucket_blocks - 1 : least_bucket_blocks;
+
+template <class Coder>
+__global__ void __launch_bounds__(threads_per_block, least_encoding_blocks<Coder>)
     encode_buckets_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ BucketMemory<Coder> memories[warps_per_block];
   BucketMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];
