@@ -9,7 +9,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import ErrorBounded, Lossless
+from arrcomp import ErrorBounded, Lossless, SmaQ
 from checks import Array
 
 COUNT = 2**31 + 4096 * 5 + 77
@@ -51,3 +51,13 @@ def test_more_than_2_31_elements_within_a_bound(device: checks.Host) -> None:
     array = repeated(block)
     compressed = arrcomp.compress(device.put(array), ErrorBounded(abs=0.25))
     assert_same(device.get(arrcomp.decompress(compressed)), array)
+
+
+@pytest.mark.slow
+def test_more_than_2_31_elements_in_blocks_with_outliers(device: checks.Host) -> None:
+    block = (np.random.default_rng(2).integers(-8, 9, BLOCK, dtype=np.int8)).astype(np.float16)
+    array = repeated(block)
+    compressed = arrcomp.compress(device.put(array), SmaQ(rounding="nearest", preserve_zeros=False))
+    assert compressed.nbytes < COUNT
+    decoded = device.get(arrcomp.decompress(compressed))
+    assert_same(np.rint(decoded, out=decoded), array)  # steps are smaller than 1
