@@ -9,7 +9,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import S2FP8, BaseDelta, Codebook, ErrorBounded, FloatFormat, Lossless
+from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded, FloatFormat, Lossless, SmaQ
 from checks import Array
 
 COUNT = 2**31 + 4096 * 5 + 77
@@ -63,34 +63,36 @@ def test_more_than_2_31_elements_in_lines(device: checks.Host) -> None:
 
 
 @pytest.mark.slow
-def test_more_than_2_31_elements_squeezed(device: checks.Host) -> None:
+@pytest.mark.parametrize(
+    "codec",
+    [
+        QSGD(),
+        QSGD(coding="entropy"),
+        SmaQ(rounding="nearest"),
+        FloatFormat("fp8_e5m2"),
+        FloatFormat("fp8_e4m3", scaling="tensor"),
+        FloatFormat("nvfp4"),
+        S2FP8(bucket_size=512),
+        Codebook.nf4(),
+    ],
+    ids=repr,
+)
+def test_more_than_2_31_elements_quantized(codec: Codec, device: checks.Host) -> None:
+    block = np.random.default_rng(2).normal(0, 1, BLOCK).astype(np.float16)
+    whole = COUNT - 4096  # elements in buckets that are those of the block
+    decoded = device.get(arrcomp.decompress(arrcomp.compress(device.put(repeated(block)), codec)))
+    assert decoded.shape == (COUNT,)
+    assert_same(decoded[:whole], repeated(arrcomp.decompress(arrcomp.compress(block, codec)))[:whole])
+    assert np.abs(decoded[whole:] - repeated(block)[whole:]).max() < 0.5
+
+
+@pytest.mark.slow
+def test_more_than_2_31_elements_with_statistics_of_all(device: checks.Host) -> None:
     block = np.where(np.random.default_rng(2).integers(0, 3, BLOCK, dtype=np.int8) == 0, 1, 0.5).astype(np.float16)
     array = repeated(block)
-    decoded = device.get(arrcomp.decompress(arrcomp.compress(device.put(array), S2FP8())))
-    assert decoded.shape == array.shape
-    for start in range(0, COUNT, BLOCK):
-        part = slice(start, start + BLOCK)
-        assert np.allclose(decoded[part], array[part], rtol=0.01), f"differs after element {start}"
-
-
-@pytest.mark.slow
-def test_more_than_2_31_elements_of_a_codebook(device: checks.Host) -> None:
-    block = np.random.default_rng(3).integers(0, 16, BLOCK, dtype=np.int8).astype(np.float16)
-    array = repeated(block)
-    codec = Codebook(np.arange(40).tolist(), np.arange(41).tolist(), bucket_size=4096)
-    compressed = arrcomp.compress(device.put(array), codec)
-    assert compressed.nbytes < 0.76 * COUNT
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("codec", [FloatFormat("fp8_e5m2"), FloatFormat("nvfp4")], ids=repr)
-def test_more_than_2_31_elements_as_small_floats(codec: FloatFormat, device: checks.Host) -> None:
-    block = (np.random.default_rng(1).integers(-3, 4, BLOCK, dtype=np.int8)).astype(np.float16)
-    block[::16] = 6  # the largest number: every scale is 1
-    array = repeated(block)
-    array[16:32] = 0
-    array[array > 6] = 6
-    if codec.numbers.block_size:
-        array[:16] = 6 * 448  # and that of the array
-    compressed = arrcomp.compress(device.put(array), codec)
-    assert_same(device.get(arrcomp.decompress(compressed)), array)
+    for codec in (S2FP8(), SmaQ(block_size=None, rounding="nearest")):
+        decoded = device.get(arrcomp.decompress(arrcomp.compress(device.put(array), codec)))
+        assert decoded.shape == array.shape
+        for start in range(0, COUNT, BLOCK):
+            part = slice(start, start + BLOCK)
+            assert np.allclose(decoded[part], array[part], rtol=0.02), f"differs after element {start}"

@@ -1,4 +1,4 @@
-"""Codecs that need a seed and whose payloads' lengths vary: PyTorch, eager and compiled, and JAX, jitted and batched."""
+"""Codecs that need a seed and whose payloads' lengths vary: PyTorch, eager and compiled; JAX, jitted and batched."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -114,6 +115,7 @@ def test_statistics_are_those_of_the_definition(dtype: str, statistics: Any) -> 
                 start += block.size
 
 
+@functools.cache
 def expected_range(count: int) -> float:
     """Of normal values, by numerical integration in float64 (Tippett, 1925)."""
     x = np.linspace(-12, 12, 20_001)
@@ -164,7 +166,7 @@ def test_samples_that_are_all_zero_are_not_believed() -> None:
     found = np.concatenate([written(checks.stream_of(array, codec, seed=s), codec).each[::1024, 1] for s in range(20)])
     fallen_back = np.isin(found, of_all)
     assert 0.35 < fallen_back.mean() < 0.55  # 0.95^16 = 0.44 of the draws see zeros alone
-    assert found.min() > 0.02
+    assert found.min() > 1e-5
 
 
 def within(array: Array, decoded: Array, parts: Parts, codec: SmaQ) -> None:

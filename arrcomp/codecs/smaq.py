@@ -142,7 +142,7 @@ class SmaQ(Codec):
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:
-        return (cls(), cls(4, 6), cls(rounding="nearest"))
+        return (cls(rounding="nearest"), cls(4, 6, rounding="nearest"))
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)

@@ -40,6 +40,7 @@ class ExtraWriter {
 
   // Returns the words that were written in all.
   ARRCOMP_METHOD uint32_t finish() {
+    flush();
     sync();
     if (waiting_ > 0) write(select(mask(low_mask(waiting_)), load(values_), splat<U32>(0)));
     sync();
