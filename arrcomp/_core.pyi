@@ -92,7 +92,7 @@ def accumulate_at(
     target: int,
     threads: int,
 ) -> int:
-    """Add payloads to an array of `elements` in host memory, each (address, bytes there, address of its length, weight).
+    """Add payloads in host memory, each (address, bytes there, address of its length, weight), to an array.
 
     A codec is its id and parameters. The address of a length is as of `decode_at`, and so is what is returned.
 

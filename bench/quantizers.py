@@ -33,6 +33,7 @@ def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
         *(arrcomp.QSGD(bits=bits) for bits in (8, 4, 2, 1)),
         arrcomp.QSGD(bits=4, norm="l2"),
         arrcomp.QSGD(bits=4, bucket_size=100),
+        arrcomp.QSGD(bits=4, coding="entropy"),
         arrcomp.QSGD(bits=8, rounding="stochastic"),
         arrcomp.QSGD(bits=4, rounding="stochastic"),
         arrcomp.Codebook.nf4(),

@@ -46,6 +46,8 @@ def from_outside(c: Compressed, nbytes: int) -> Compressed:
 
 
 class TestTorch:
+    """PyTorch, eager and compiled."""
+
     @pytest.fixture
     def torch(self) -> Any:
         return pytest.importorskip("torch")
@@ -123,6 +125,8 @@ class TestTorch:
 
 
 class TestJax:
+    """JAX, outside and inside of its transformations."""
+
     @pytest.fixture
     def jax(self) -> Any:
         return pytest.importorskip("jax")
@@ -178,6 +182,8 @@ class TestJax:
 
 
 class TestCupy:
+    """CuPy's double."""
+
     @pytest.fixture
     def cupy(self) -> Iterator[Any]:
         with fake_cupy.installed() as module:

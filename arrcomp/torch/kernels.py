@@ -153,7 +153,7 @@ def accumulate(
     for payload in payloads:
         message = "into overlaps the compressed array; separate memory is allowed"
         host.check_apart(payload.data_ptr(), payload.numel(), into.data_ptr(), into.nbytes, message)
-    buffers, terms = _terms(payloads, lengths, weights, into)
+    _alive, terms = _terms(payloads, lengths, weights, into)
     place = (terms, into.numel() * dtype.parts, into.data_ptr())
     coding = (codec, parameters)
     if into.is_cpu:
@@ -214,7 +214,7 @@ def encode_sum_out(
         raise ValueError(f"out has {out.numel()} bytes; at least {needed} (max_compressed_size) are allowed")
     for payload in payloads:
         host.check_apart(payload.data_ptr(), payload.numel(), out.data_ptr(), out.numel(), host.OVERLAP)
-    buffers, terms = _terms(payloads, lengths, weights, out)
+    _alive, terms = _terms(payloads, lengths, weights, out)
     room = _aligned(out)
     length = torch.empty(1, dtype=torch.int64, device=device)
     coding, result = (terms_codec, terms_parameters), (codec, parameters)
@@ -308,7 +308,7 @@ def _decode(
 def _terms(
     payloads: Sequence[Tensor], lengths: Sequence[Tensor | None], weights: Sequence[float], x: Tensor
 ) -> tuple[list[Tensor], list[tuple[int, int, int, float]]]:
-    """Payloads as the core takes them to be added, and the tensors that hold them meanwhile; x is where they must be."""
+    """The tensors that hold payloads while they are added, and what the core is told; x is where they must be."""
     if not payloads:
         raise ValueError("payloads is empty; at least one tensor is allowed")
     for payload in payloads:

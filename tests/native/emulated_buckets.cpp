@@ -7,6 +7,7 @@
 #include "cpu/buckets.h"
 #include "cuda/bucket_kernels.cuh"
 #include "cuda/bucket_sums.cuh"
+#include "cuda/coded_buckets.cuh"
 #include "cuda/piece_kernels.cuh"
 #include "cuda/set_up.cuh"
 
@@ -398,6 +399,37 @@ class Comparison {
     }
   }
 
+  // What is in front of entropy-coded codes is copied to payloads and back, and lengths are told without and with it.
+  void check_fronts() {
+    constexpr uint64_t sizes[] = {0, 8, 4096, 80}, codes = 24;
+    std::vector<Bytes> sources, targets;
+    cuda::Batch<cuda::Front, most_arrays> fronts{0, std::size(sizes), {}};
+    cuda::Batch<cuda::CodedPayload, most_arrays> payloads{0, std::size(sizes), {}};
+    std::vector<uint64_t> lengths(std::size(sizes), codes);
+    for (size_t i = 0; i < std::size(sizes); ++i) {
+      sources.push_back(sources_of_front(sizes[i], i));
+      targets.emplace_back(sizes[i] + 8, untouched);
+      fronts.items[i].array = {sources[i].data(), targets[i].data(), sizes[i]};
+    }
+    ::launch(20, orders[2], 1, [&] { cuda::finish_coded_encoding(fronts, lengths.data()); });
+    for (size_t i = 0; i < std::size(sizes); ++i) {
+      expect_front("front of a payload", targets[i], sources[i], lengths[i], sizes[i] + codes);
+      targets[i].assign(sizes[i] + 8, untouched);
+      // One whose length is told, one that is cut in its front, one whose length is more than is there.
+      const uint64_t limit = i == 1 ? sizes[i] - 8 : sizes[i] + codes - (i == 3 ? 8 : 0);
+      payloads.items[i].array = {
+          {sources[i].data(), targets[i].data(), sizes[i]}, limit, i == 1 ? nullptr : lengths.data() + i};
+    }
+    std::vector<uint64_t> left(std::size(sizes), 7);
+    ::launch(20, orders[1], 2, [&] { cuda::set_up_coded_decoding(payloads, left.data()); });
+    for (size_t i = 0; i < std::size(sizes); ++i) {
+      const bool is_cut = i == 1, is_wrong = i % 2 == 1;
+      const Bytes expected = is_cut ? Bytes(sizes[i] + 8, untouched) : sources[i];
+      expect_front("front to decode", targets[i], expected, left[i], is_wrong ? ~uint64_t{0} : codes);
+    }
+    ++runs_;
+  }
+
   // Prints a summary; false where anything differed.
   bool finish() const {
     std::printf("%d runs, %d differences\n", runs_, differences_);
@@ -408,6 +440,20 @@ class Comparison {
   Run next_run(const Input& input) {
     const auto seed = static_cast<uint64_t>(runs_) * 0x9e3779b97f4a7c15u;  // even and odd ones
     return {input.element(), input.codec.codec, orders[runs_++ % std::size(orders)], seed};
+  }
+
+  // A front, and 8 bytes behind it that are not copied.
+  static Bytes sources_of_front(uint64_t size, uint64_t seed) {
+    Random random(seed);
+    Bytes bytes(size + 8, untouched);
+    for (uint64_t i = 0; i < size; ++i) bytes[i] = static_cast<uint8_t>(random.word());
+    return bytes;
+  }
+
+  void expect_front(const char* what, const Bytes& got, const Bytes& wanted, uint64_t length, uint64_t wanted_length) {
+    if (got == wanted && length == wanted_length) return;
+    ++differences_;
+    std::printf("%s of %zu bytes: length %llu\n", what, wanted.size() - 8, static_cast<unsigned long long>(length));
   }
 
   void expect(const Input& input, const char* what, const Bytes& got, const Bytes& wanted) {
@@ -687,6 +733,7 @@ int main(int, char** arguments) {
     check_sums(comparison, dtype, turns);
     for (int i = 0; i < turns_of_each; ++i) check_corruption(comparison, dtype, turns.codec());
   }
+  comparison.check_fronts();
   check_large_buckets(comparison, dtypes[2]);
   check_large_buckets(comparison, dtypes[3]);
   if (orders_each > 1) check_runs(comparison);  // too many elements for a sanitized build
