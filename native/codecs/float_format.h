@@ -42,8 +42,8 @@ class FloatFormat {
                                          const BucketStatistics& s) {
     const Real most = splat<Real>(static_cast<Scalar>(SmallScale::largest * settings.spec.largest()));
     const Real largest = splat<Real>(static_cast<Scalar>(s.largest_magnitude()));
-    const Scalar numbers[1] = {first_of(ratio_of(largest, most))};
-    if (leader()) store_numbers(payload, numbers, 1);
+    const Scalar numbers[8 / sizeof(Scalar)] = {first_of(ratio_of(largest, most))};  // float32: and zeros
+    if (leader()) store_numbers(payload, numbers, 8 / sizeof(Scalar));
   }
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.stochastic; }
