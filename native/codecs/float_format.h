@@ -108,7 +108,8 @@ class FloatFormat {
     const Real x = T::widen(bits);
     if (!settings_.is_scaled()) return cast_.encode(x, random);
     const Real scaled = (simple ? x : x * values[prescale]) * values[inverse];
-    return cast_.encode_magnitude(scaled, x, random);
+    // The sign of the bits: widening may change that of NaN.
+    return cast_.encode_magnitude(scaled, real_from(bits << (T::word_bits - T::width)), random);
   }
 
   ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const { decoded[scale] = n.scale; }
