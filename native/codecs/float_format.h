@@ -57,9 +57,11 @@ class FloatFormat {
 
   // From the largest magnitudes of buckets, infinity or NaN where a value is not finite.
   ARRCOMP_METHOD NumberRow numbers_of(Real largest) const {
-    const Real finite = select(le(largest, splat<Real>(Limits::largest)), largest, splat<Real>(Limits::nan()));
-    const Real most = splat<Real>(static_cast<Scalar>(settings_.spec.largest()));
-    if (settings_.scale == ScaleKind::number) return {ratio_of(finite, most), splat<U32>(0)};
+    const Real most = splat<Real>(static_cast<Scalar>(settings_.spec.largest())), nan = splat<Real>(Limits::nan());
+    const Mask is_finite = le(largest, splat<Real>(Limits::largest));
+    const Real finite = select(is_finite, largest, nan);
+    // Machines differ in which NaN a quotient is.
+    if (settings_.scale == ScaleKind::number) return {select(is_finite, ratio_of(finite, most), nan), splat<U32>(0)};
     if (settings_.scale != ScaleKind::two_level) return of_powers(finite);
     const Mask is_zero = le(finite, splat<Real>(0));
     const Real ratio = select(is_zero, finite, finite / splat<Real>(array_scale_) / most);
