@@ -228,6 +228,11 @@ def test_what_is_not_finite_makes_its_bucket_nan_and_no_other(dtype: str, codec:
     expected = checks.array_of(checks.stream_of(clean, codec))
     expected[broken] = np.nan
     checks.check_same_bits(checks.array_of(checks.check_codec(array, codec)), expected)
+    stream = checks.stream_of(array, codec)
+    scales = scales_of(stream, codec, 1000, real_of(array.dtype))
+    np.testing.assert_array_equal(np.isnan(scales), broken)
+    assert not np.signbit(scales[broken]).any()
+    check_codes(array, codec, expected_codes(array, codec, scales))
     array[:] = np.nan
     assert np.isnan(checks.array_of(checks.check_codec(array, codec)).astype(np.float32)).all()
 

@@ -9,7 +9,7 @@
 //   looks_up                     there only if lanes look up tables in the settings, which are then of 32-bit words
 //   encode_values, decode_values how many scalars encoding, or decoding, an element takes of its bucket (at least 1)
 //   store_array(settings, payload, statistics)  static, only where array_bytes is not 0: writes what is stored once for
-//                                the array at the payload's beginning, from the statistics of the array
+//                                the array at the payload's beginning, from the statistics of the array, by leader()
 //   Coder(settings, element, payload)  `payload`: from where what is stored once can be read
 //   numbers_of(statistics, values)     of a bucket
 //   store(at, numbers) load(at)

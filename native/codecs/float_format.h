@@ -42,8 +42,8 @@ class FloatFormat {
                                          const BucketStatistics& s) {
     const Real most = splat<Real>(static_cast<Scalar>(SmallScale::largest * settings.spec.largest()));
     const Real largest = splat<Real>(static_cast<Scalar>(s.largest_magnitude()));
-    const Scalar numbers[1] = {first_of(ratio_of(largest, most))};
-    if (leader()) store_numbers(payload, numbers, 1);
+    const Scalar numbers[8 / sizeof(Scalar)] = {first_of(ratio_of(largest, most))};  // float32: and zeros
+    if (leader()) store_numbers(payload, numbers, 8 / sizeof(Scalar));
   }
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.stochastic; }
@@ -57,9 +57,11 @@ class FloatFormat {
 
   // From the largest magnitudes of buckets, infinity or NaN where a value is not finite.
   ARRCOMP_METHOD NumberRow numbers_of(Real largest) const {
-    const Real finite = select(le(largest, splat<Real>(Limits::largest)), largest, splat<Real>(Limits::nan()));
-    const Real most = splat<Real>(static_cast<Scalar>(settings_.spec.largest()));
-    if (settings_.scale == ScaleKind::number) return {ratio_of(finite, most), splat<U32>(0)};
+    const Real most = splat<Real>(static_cast<Scalar>(settings_.spec.largest())), nan = splat<Real>(Limits::nan());
+    const Mask is_finite = le(largest, splat<Real>(Limits::largest));
+    const Real finite = select(is_finite, largest, nan);
+    // Machines differ in which NaN a quotient is.
+    if (settings_.scale == ScaleKind::number) return {select(is_finite, ratio_of(finite, most), nan), splat<U32>(0)};
     if (settings_.scale != ScaleKind::two_level) return of_powers(finite);
     const Mask is_zero = le(finite, splat<Real>(0));
     const Real ratio = select(is_zero, finite, finite / splat<Real>(array_scale_) / most);
@@ -108,7 +110,8 @@ class FloatFormat {
     const Real x = T::widen(bits);
     if (!settings_.is_scaled()) return cast_.encode(x, random);
     const Real scaled = (simple ? x : x * values[prescale]) * values[inverse];
-    return cast_.encode_magnitude(scaled, x, random);
+    // The sign of the bits: widening may change that of NaN.
+    return cast_.encode_magnitude(scaled, real_from(bits << (T::word_bits - T::width)), random);
   }
 
   ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const { decoded[scale] = n.scale; }

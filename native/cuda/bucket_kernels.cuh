@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
       const BucketContext<Coder> context{array.plan, a.settings};
       store_bucket(context, all, array.source, array.payload, seed, piece.first / array.plan.bucket_size);
     } else if constexpr (requires { Coder::store_array(a.settings, array.payload, all); }) {
-      if (leader()) Coder::store_array(a.settings, array.payload, all);
+      Coder::store_array(a.settings, array.payload, all);
     }
   });
 }

@@ -555,6 +555,8 @@ constexpr FloatSpec float_specs[] = {
     {8, 23, 127, Specials::ieee, true}, {7, 6, 63, Specials::ieee, true},
 };
 
+constexpr FloatFormatSettings nvfp4{{2, 1, 1, Specials::none, true}, ScaleKind::two_level, 16, false};
+
 void add_float_formats(std::vector<NamedCodec>& codecs) {
   for (const bool stochastic : {false, true}) {
     for (const FloatSpec& spec : float_specs) {
@@ -710,12 +712,15 @@ void check_large_buckets(Comparison& comparison, const DType& dtype) {
   check(8, QsgdSettings{4, uint64_t{1} << 40, Norm::minmax, true, true, true}, 2 * chunk_size + 70);
   check(7, QsgdSettings{3, 34 * chunk_size + 9, Norm::l2, false, false, false}, 70 * chunk_size);
   check(7, smaq(4, 7, 34 * chunk_size + 9), 70 * chunk_size);
+  check(7, FloatFormatSettings{float_specs[0], ScaleKind::number, 0, true}, 70 * chunk_size);
+  check(8, nvfp4, 70 * chunk_size + 33);
 }
 
 void check_runs(Comparison& comparison) {
   const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false, false};
   comparison.check({dtypes[0], sources[7], named(settings), settings.bucket_size + 2000});
   comparison.check({dtypes[0], sources[7], named(smaq(6, 8, settings.bucket_size)), settings.bucket_size + 2000});
+  comparison.check({dtypes[0], sources[7], named(nvfp4), settings.bucket_size + 2000});
 }
 
 }  // namespace
