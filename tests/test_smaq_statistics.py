@@ -12,6 +12,7 @@ import pytest
 
 import checks
 from arrcomp import SmaQ, _core
+from arrcomp.verify import compare
 from checks import FLOATS, Array, numpy_dtype
 from test_qsgd import normal, philox
 from test_smaq import BLOCK_SIZES, blocks_of, written
@@ -135,3 +136,21 @@ def test_the_core_refuses_what_the_class_refuses() -> None:
     for index, value in ((0, 2), (1, 5), (2, 0), (3, 1), (4, 2), (5, 4), (7, 0), (8, 1), (9, 31), (10, 3), (13, -1)):
         with pytest.raises(ValueError, match="codec_id=4"):
             _core.capacity(4, (*good[:index], value, *good[index + 1 :]), 12, 10)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_promise_is_checked(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    relu = np.maximum(rng.normal(0, 1, 9000), 0)
+    for values in (rng.normal(3, 1, 9001), rng.standard_t(3, 5001), relu, np.ones(5000), np.append(relu, np.nan)):
+        array = values.astype(numpy_dtype(dtype))
+        for statistics, rounding in itertools.product(
+            ("exact", "sampled", "range", "given"), ("nearest", "stochastic")
+        ):
+            given: dict[str, Any] = {"mean": 0.5, "std": 1} if statistics == "given" else {}
+            chosen: dict[str, Any] = {"statistics": statistics, "rounding": rounding} | given
+            for codec in (SmaQ(**chosen), SmaQ(overflow="clamp", block_size=100, all_positive=True, **chosen)):
+                decoded = checks.array_of(checks.stream_of(array, codec))
+                assert compare(array, decoded, codec).holds, codec
+                decoded[5] += numpy_dtype(dtype).type(60)
+                assert not compare(array, decoded, codec).holds, codec

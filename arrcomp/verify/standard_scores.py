@@ -47,12 +47,12 @@ def _block_errors(a: Doubles, b: Doubles, codec: SmaQ) -> tuple[Doubles, Doubles
     broken = ~np.isfinite(a).all(axis=1, keepdims=True)
     error = np.where(broken, np.where(np.isnan(b), 0.0, np.inf), np.abs(a - b))
     extent = np.where(broken, 0.0, np.ptp(a, axis=1, keepdims=True))
-    limit = _limits(a, extent, codec)
+    limit = np.where(extent > 0, _limits(a, extent, codec), 0.0)
     if codec.all_positive:
-        limit = np.maximum(limit, -a)
+        limit = np.fmax(limit, -a)  # of which NaN is none
     if codec.preserve_zeros:
         limit = np.where(a == 0, 0.0, limit)
-    return error, np.where(extent > 0, limit, 0.0)
+    return error, limit
 
 
 def _limits(a: Doubles, extent: Doubles, codec: SmaQ) -> Doubles:
