@@ -24,7 +24,8 @@ def compare_smaq(x: NDArray[Any], y: NDArray[Any], codec: SmaQ) -> Comparison:
     for a, b in _blocks(x, y, x.size if codec.block_size is None else codec.block_size):
         with np.errstate(all="ignore"):
             error, limit = _block_errors(a, b, codec)
-            rounding = 2.0 * float(spacing.eps) * np.abs(a) + 2.0 * float(spacing.smallest_subnormal)
+            magnitude = np.fmax(np.abs(a), np.abs(b))
+            rounding = 2.0 * float(spacing.eps) * magnitude + 2.0 * float(spacing.smallest_subnormal)
         violations += int((~(error <= limit + np.where(limit > 0, rounding, 0))).sum())
         largest = max(largest, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
         allowed = max(allowed, float(limit.max(initial=0.0)))
