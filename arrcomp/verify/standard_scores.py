@@ -24,7 +24,8 @@ def compare_smaq(x: NDArray[Any], y: NDArray[Any], codec: SmaQ) -> Comparison:
     for a, b in _blocks(x, y, x.size if codec.block_size is None else codec.block_size):
         with np.errstate(all="ignore"):
             error, limit = _block_errors(a, b, codec)
-            rounding = 2.0 * float(spacing.eps) * np.abs(a) + 2.0 * float(spacing.smallest_subnormal)
+            magnitude = np.fmax(np.abs(a), np.abs(b))
+            rounding = 2.0 * float(spacing.eps) * magnitude + 2.0 * float(spacing.smallest_subnormal)
         violations += int((~(error <= limit + np.where(limit > 0, rounding, 0))).sum())
         largest = max(largest, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
         allowed = max(allowed, float(limit.max(initial=0.0)))
@@ -47,12 +48,12 @@ def _block_errors(a: Doubles, b: Doubles, codec: SmaQ) -> tuple[Doubles, Doubles
     broken = ~np.isfinite(a).all(axis=1, keepdims=True)
     error = np.where(broken, np.where(np.isnan(b), 0.0, np.inf), np.abs(a - b))
     extent = np.where(broken, 0.0, np.ptp(a, axis=1, keepdims=True))
-    limit = _limits(a, extent, codec)
+    limit = np.where(extent > 0, _limits(a, extent, codec), 0.0)
     if codec.all_positive:
-        limit = np.maximum(limit, -a)
+        limit = np.fmax(limit, -a)  # of which NaN is none
     if codec.preserve_zeros:
         limit = np.where(a == 0, 0.0, limit)
-    return error, np.where(extent > 0, limit, 0.0)
+    return error, limit
 
 
 def _limits(a: Doubles, extent: Doubles, codec: SmaQ) -> Doubles:

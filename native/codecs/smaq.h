@@ -133,7 +133,7 @@ class Smaq {
   static constexpr int flags = 2;
   static constexpr Scalar eighth = Scalar(0.125), up = Scalar(0x1p64);
 
-  // Between the largest numbers of the arithmetic type, and from the smallest above 0 on.
+  // Between the largest numbers of the arithmetic type.
   ARRCOMP_METHOD static Scalar limited_number(double x) { return x < 0 ? -limited<Scalar>(-x) : limited<Scalar>(x); }
 
   ARRCOMP_METHOD MeanAndDeviation mean_and_deviation_of(const BucketStatistics& s, const BucketValues& values) const {
