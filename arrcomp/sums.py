@@ -25,7 +25,7 @@ def accumulate(c: Compressed, into: Any, weight: float = 1.0, *, threads: int | 
     from the formula's, which rounds the product as well. A NaN becomes the quiet one.
 
     Args:
-        c: a compressed array, of a codec of fixed rate.
+        c: a compressed array, of a codec with `has_sums`: QSGD with packed levels.
         into: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype, which is changed; or
             one of JAX's, which is not.
         weight: a finite number (in float32 as well, for other arrays than float64).
@@ -36,7 +36,7 @@ def accumulate(c: Compressed, into: Any, weight: float = 1.0, *, threads: int | 
 
     Raises:
         CorruptStreamError: the payload is corrupt.
-        TypeError: `c`, `into`, `weight` or `threads` is of a wrong type or dtype, or the codec's rate is not fixed.
+        TypeError: `c`, `into`, `weight` or `threads` is of a wrong type or dtype, or the codec has no sums.
         ValueError: `into` has another shape, is read-only or not contiguous; `weight` is not finite; `threads` is
             below 1.
         ImportError, DeviceUnavailableError: the framework or the device is not there.
@@ -78,8 +78,8 @@ def compress_sum(
     values; otherwise the array of the sum is in memory for a while.
 
     Args:
-        compressed: compressed arrays of one framework, device, dtype, shape and codec, whose rate is fixed; one at
-            least.
+        compressed: compressed arrays of one framework, device, dtype, shape and codec, one with `has_sums`; one
+            at least.
         codec: of the result; None for the one of `compressed`.
         weights: a finite number (in float32 as well, for other arrays than float64) for each; None for ones.
         out: memory for the result, as of `compress`.
@@ -91,7 +91,7 @@ def compress_sum(
 
     Raises:
         CorruptStreamError: a payload is corrupt.
-        TypeError: an argument is of a wrong type; the codec of `compressed` has no fixed rate, or `codec` does not take
+        TypeError: an argument is of a wrong type; the codec of `compressed` has no sums, or `codec` does not take
             their dtype; or it needs a seed.
         ValueError: `compressed` is empty, or its arrays differ in something; there is not one finite weight for each;
             `out` is too small, read-only or not contiguous; `threads` is below 1, or `seed` out of its range.
@@ -126,8 +126,8 @@ def checked_summand(name: str, c: Any) -> None:
     """Raise TypeError unless this is a compressed array that can be added."""
     if not isinstance(c, Compressed):
         raise TypeError(f"{name} is a {arrays.type_name(c)}; a Compressed is allowed")
-    if not c.codec.fixed_rate:
-        raise TypeError(f"{name} is of {c.codec!r}; codecs of fixed rate, as QSGD(), are allowed (else decompress it)")
+    if not c.codec.has_sums:
+        raise TypeError(f"{name} is of {c.codec!r}; QSGD of fixed rate is allowed (decompress others)")
 
 
 def checked_summands(compressed: Any) -> list[Compressed]:

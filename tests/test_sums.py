@@ -199,7 +199,7 @@ def test_wrong_arguments_are_named() -> None:
         (c, {}, TypeError, "compressed is a .*Compressed; a list"),
         ([], {}, ValueError, "compressed is empty"),
         ([c, x], {}, TypeError, r"compressed\[1\] is a numpy.ndarray; a Compressed"),
-        ([arrcomp.compress(x)], {}, TypeError, r"compressed\[0\] is of Lossless\(\); codecs of fixed rate"),
+        ([arrcomp.compress(x)], {}, TypeError, r"compressed\[0\] is of Lossless\(\); QSGD of fixed rate"),
         ([c], {"weights": 1.0}, TypeError, "weights is a float"),
         ([c], {"weights": [1, 2]}, ValueError, "weights has 2 numbers; 1,"),
         ([c], {"weights": ["1"]}, TypeError, "weights: '1' is a str"),

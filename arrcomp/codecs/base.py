@@ -35,6 +35,11 @@ class Codec(ABC):
         return False
 
     @property
+    def has_sums(self) -> bool:
+        """Whether `accumulate` and `compress_sum` take its compressed arrays."""
+        return False
+
+    @property
     def needs_seed(self) -> bool:
         """Whether it rounds at random, so that `compress` takes a seed."""
         return False

@@ -83,6 +83,10 @@ class QSGD(Codec):
     def fixed_rate(self) -> bool:
         return self.coding == "packed"
 
+    @property
+    def has_sums(self) -> bool:
+        return self.fixed_rate
+
     def config(self) -> dict[str, Any]:
         config = super().config()
         if self.coding == "packed":

@@ -176,7 +176,7 @@ struct CheckedSum {
       : element(element_of(dtype_id)),
         codec(checked_codec(given.first, given.second, element)),
         count(checked_count(elements)) {
-    if (!has_sums(codec, element))
+    if (!has_sums(codec))
       throw nb::value_error(("codec_id=" + std::to_string(given.first) + ": its payloads cannot be added").c_str());
     if (tuples.empty()) throw nb::value_error("terms is empty: at least one is allowed");
     for (const auto& [payload, limit, length, weight] : tuples)

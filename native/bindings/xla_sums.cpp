@@ -28,7 +28,7 @@ class BatchTerms {
       : call_(call), number_(weights.size()), terms_(batch * number_) {
     check_number("counts", call.arrays(), 1);
     if (number_ == 0) check_number("weights", 0, 1);
-    if (!has_sums(call.codec, call.element))
+    if (!has_sums(call.codec))
       throw CallError{ffi::ErrorCode::kInvalidArgument, "arrcomp: payloads of this codec cannot be added"};
     for (size_t t = 0; t < number_; ++t) {
       const Items payloads = payload_items(t, operand(arguments, first + t), batch);

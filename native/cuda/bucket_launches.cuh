@@ -23,11 +23,11 @@ constexpr auto decode_kernel_of() {
   }
 }
 
-// Null where the length of payloads is not known before: they have no sums.
+// Null for codecs that have no sums.
 template <class Coder>
 constexpr auto launch_sum_of() -> decltype(BucketLaunches::sum) {
   using Settings = typename Coder::Settings;
-  if constexpr (HasExtras<Coder>) {
+  if constexpr (!HasSums<Settings>) {
     return nullptr;
   } else {
     return [](const Codec& codec, const SumWork& work, int blocks, cudaStream_t stream) {
@@ -38,7 +38,7 @@ constexpr auto launch_sum_of() -> decltype(BucketLaunches::sum) {
 template <class Coder>
 constexpr auto launch_encode_sum_of() -> decltype(BucketLaunches::encode_sum) {
   using Settings = typename Coder::Settings;
-  if constexpr (HasExtras<Coder>) {
+  if constexpr (!HasSums<Settings>) {
     return nullptr;
   } else {
     return [](const Codec& codec, const Codec& result, const SumEncodeWork& work, int blocks, cudaStream_t stream) {

@@ -36,6 +36,9 @@ struct QsgdSettings {
 
   ARRCOMP_SHARED constexpr Moments moments() const { return norm == Norm::l2 ? sum_of_squares : no_moments; }
 
+  // Entropy-coded rows cannot be read at random.
+  bool has_sums() const { return !entropy; }
+
   BucketLayout layout(const Element& element) const {
     const uint32_t code_bits = entropy ? 8 : static_cast<uint32_t>(bits);
     return {bucket_size, numbers() * number_bytes(element), 0, code_bits, skip_incomplete, entropy};

@@ -24,8 +24,18 @@ struct Sum {
   uint64_t count;                  // elements
 };
 
-// Whether payloads of the codec can be added without decoding them to memory: those whose rows can be read at random.
-inline bool has_sums(const Codec& codec, const Element& element) { return has_fixed_rate(codec, element); }
+// Codecs whose payloads can be added without decoding them to memory: where rows can be read at random they need no more
+// than a `has_sums`, but each adds much code, and QSGD's are what an all-reduce adds.
+template <class Settings>
+concept HasSums = requires(const Settings& settings) { settings.has_sums(); };
+
+inline bool has_sums(const Codec& codec) {
+  const auto visitor = []<class Settings>(const Settings& settings) {
+    if constexpr (HasSums<Settings>) return settings.has_sums();
+    return false;
+  };
+  return std::visit(visitor, codec.settings);
+}
 
 // Whether a sum can be encoded chunk by chunk: no bucket reaches into another chunk, and the tail begins with a row.
 constexpr bool fits_chunks(const BucketLayout& layout) {

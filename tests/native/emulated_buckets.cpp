@@ -249,7 +249,7 @@ Added add(const Input& input, const std::vector<Summand>& terms, Bytes start, co
   work.target = added.bytes.data();
   work.start = start.empty() ? nullptr : work.target;
   visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
-    if constexpr (!cuda::HasExtras<Coder>)
+    if constexpr (HasSums<typename Coder::Settings>)
       run.launch(units, [&] { cuda::sum_buckets_kernel<Coder>({work, settings}); });
   });
   added.is_corrupt = status != 0;
@@ -271,7 +271,7 @@ Added encode_sum(const Input& input, const std::vector<Summand>& terms, const Co
                                  windows.data()};
   visit_coder(result, run.element, [&]<class Settings, class Coder>(const Settings& settings, Type<Coder>) {
     const auto& of_terms = std::get<Settings>(run.codec.settings);
-    if constexpr (!cuda::HasExtras<Coder>)
+    if constexpr (HasSums<Settings>)
       run.launch(units, [&] { cuda::encode_sum_kernel<Coder>({work, of_terms, settings}); });
   });
   added.is_corrupt = status != 0;
@@ -683,10 +683,10 @@ void check_sums(Comparison& comparison, const DType& dtype, Turns& turns) {
   const Element& element = elements[dtype.id];
   size_t number = 0;
   for (const NamedCodec& result : turns.codecs()) {
-    if (!takes(result, dtype) || !has_sums(result.codec, element) || !fits_chunks(layout_of(result.codec, element)))
+    if (!takes(result, dtype) || !has_sums(result.codec) || !fits_chunks(layout_of(result.codec, element)))
       continue;
     const NamedCodec* codec = &turns.codec();
-    while (codec->codec.settings.index() != result.codec.settings.index() || !has_sums(codec->codec, element))
+    while (codec->codec.settings.index() != result.codec.settings.index() || !has_sums(codec->codec))
       codec = &turns.codec();
     comparison.check_sum({dtype, turns.source(), *codec, number % 3 == 0 ? 9001u : 700u}, result, 1 + number % 5);
     ++number;
