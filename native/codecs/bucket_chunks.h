@@ -52,7 +52,7 @@ struct BucketMemory {
 };
 template <HasExtras Coder>
 struct BucketMemory<Coder> {
-  typename Coder::Scalar scales[most_buckets_in_chunk][Coder::encode_values];
+  typename Coder::Scalar scales[Coder::encode_values][most_buckets_in_chunk];
   ExtraBuffer extras;
 };
 
