@@ -43,7 +43,8 @@ function(arrcomp_add_machines name)
   endforeach()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # 32 lanes of compiler vectors are long code: these passes would take most of minutes, and find nothing.
-    set_source_files_properties(native/cpu/plain_buckets.cpp PROPERTIES COMPILE_OPTIONS "${plain};-O2;-fno-gcse")
+    set_source_files_properties(native/cpu/plain_buckets.cpp PROPERTIES
+      COMPILE_OPTIONS "${plain};$<$<CONFIG:Release>:-O2>;-fno-gcse")
   endif()
   list(JOIN machines ", " machines)
   set(ARRCOMP_MACHINES "${machines}" PARENT_SCOPE)

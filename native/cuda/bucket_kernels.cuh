@@ -94,11 +94,11 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
 
 // Numbers of 64 bits take more registers: a thread then has 96.
 template <class Coder>
-constexpr int least_encoding_blocks =
+constexpr int least_coding_blocks =
     sizeof(typename Coder::Scalar) == 8 ? least_bucket_blocks - 1 : least_bucket_blocks;
 
 template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, least_encoding_blocks<Coder>)
+__global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
     encode_buckets_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ BucketMemory<Coder> memories[warps_per_block];
   BucketMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];
@@ -146,7 +146,7 @@ ARRCOMP_INLINE void copy_tail_back(const BucketDecodeArray& array, uint64_t unit
 }
 
 template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
+__global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
     decode_buckets_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
   const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
   bool ok = true;
@@ -166,7 +166,7 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
 }
 
 template <HasExtras Coder>
-__global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
+__global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
     decode_extras_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
   __shared__ ExtraBuffer buffers[warps_per_block];
   bool ok = true;
