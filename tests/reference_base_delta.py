@@ -1,4 +1,4 @@
-"""The independent reader's part for base-delta lines: section 10 of native/FORMAT.md."""
+"""The independent reader's part for base-delta lines: section 6 of native/FORMAT.md."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RAW_LINE = 7
 
 
 class Line(NamedTuple):
-    """A line's tag taken apart (10.3)."""
+    """A line's tag taken apart (6.3)."""
 
     mode: int
     width: int
@@ -37,7 +37,7 @@ class Line(NamedTuple):
 
 
 class LineChunk(NamedTuple):
-    """What the writer chose for one chunk (10.1)."""
+    """What the writer chose for one chunk (6.1)."""
 
     kind: str
     sign_last: bool
@@ -48,7 +48,7 @@ class LineChunk(NamedTuple):
 
 
 def read_line(tag: int, rows: int, element: Element, bits: int) -> Line:
-    """A line from its tag (10.3)."""
+    """A line from its tag (6.3)."""
     mode, width = tag >> 5, (tag & 31) * (2 if element.bits == 64 else 1)
     if mode == RAW_LINE and width == 0:
         return Line(mode, bits, rows)
@@ -61,7 +61,7 @@ def read_line(tag: int, rows: int, element: Element, bits: int) -> Line:
 
 
 def read_masks(cursor: Cursor, rows: int) -> tuple[int, int, Array]:
-    """The live and the masked lines, and which of the chunk's places are coded (10.1)."""
+    """The live and the masked lines, and which of the chunk's places are coded (6.1)."""
     live, masked = (int(word) for word in cursor.numbers("<u8", 2))
     lines = -(-rows // 2)
     if live >> lines or masked & ~live:
@@ -79,7 +79,7 @@ def read_masks(cursor: Cursor, rows: int) -> tuple[int, int, Array]:
 
 
 def decode_line(packed: Array, line: Line, bases: Array) -> Array:
-    """The words of a line (10.3), modulo 2^64."""
+    """The words of a line (6.3), modulo 2^64."""
     if line.mode == RAW_LINE:
         return packed
     zero = np.zeros(1 if line.mode in (0, 2, 4) else 0, np.uint64)
@@ -95,7 +95,7 @@ def decode_line(packed: Array, line: Line, bases: Array) -> Array:
 
 
 def from_words(x: Array, shift: int, sign_last: bool, element: Element) -> Array:
-    """Words to the elements' bits (10.2)."""
+    """Words to the elements' bits (6.2)."""
     bits = element.bits - shift
     x = x & np.uint64((1 << bits) - 1)
     if sign_last:
@@ -106,7 +106,7 @@ def from_words(x: Array, shift: int, sign_last: bool, element: Element) -> Array
 def read_lines(
     cursor: Cursor, rows: int, words: int, element: Element, bits: int, read_bits: ReadBits
 ) -> tuple[list[Line], Array]:
-    """The lines of a chunk with so many rows of coded words, and the words (10.3)."""
+    """The lines of a chunk with so many rows of coded words, and the words (6.3)."""
     sizes = [min(2, rows - row) for row in range(0, rows, 2)]
     tags = cursor.numbers("u1", len(sizes), align=4)
     lines = [read_line(int(tag), size, element, bits) for tag, size in zip(tags, sizes, strict=True)]
@@ -120,7 +120,7 @@ def read_lines(
 
 
 def read_chunk(cursor: Cursor, elements: int, element: Element, read_bits: ReadBits) -> tuple[LineChunk, Array]:
-    """A chunk and its elements' bits (10.1)."""
+    """A chunk and its elements' bits (6.1)."""
     flags, shift, *reserved = cursor.take(4)
     rows = -(-elements // LANES)
     if (

@@ -28,7 +28,7 @@ class Settings(NamedTuple):
 
 
 def settings_of(configuration: Mapping[str, Any]) -> Settings:
-    """The parameters in a configuration; raises ValueError where section 6 speaks of corruption."""
+    """The parameters in a configuration; raises ValueError where section 7 speaks of corruption."""
     parameters = {key: value for key, value in configuration.items() if key != "codec"}
     if not set(parameters) <= set(Settings._fields):
         raise ValueError(f"parameters {sorted(parameters)}")
@@ -133,7 +133,7 @@ def read_buckets(
         read_bytes: reads so many elements of dtype uint8 from a payload of section 3.
 
     Raises:
-        ValueError: it is corrupt (section 6).
+        ValueError: it is corrupt (section 7).
     """
     if dtype.name not in QUANTIZED:
         raise ValueError(f"codec 3 with {dtype}")

@@ -50,7 +50,7 @@ class Tables(NamedTuple):
 
 
 def tables_of(configuration: Mapping[str, Any]) -> Tables:
-    """The parameters in a configuration; raises ValueError where section 6 speaks of corruption."""
+    """The parameters in a configuration; raises ValueError where section 7 speaks of corruption."""
     parameters = {key: value for key, value in configuration.items() if key != "codec"}
     if not set(parameters) <= set(Settings._fields):
         raise ValueError(f"parameters {sorted(parameters)}")
@@ -118,7 +118,7 @@ def read_codebook(payload: bytes, n: int, dtype: np.dtype[Any], configuration: M
         configuration: the stream's.
 
     Raises:
-        ValueError: it is corrupt (section 6).
+        ValueError: it is corrupt (section 7).
     """
     if dtype.name not in QUANTIZED:
         raise ValueError(f"codec 8 with {dtype}")

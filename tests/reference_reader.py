@@ -1,7 +1,7 @@
 """An independent reader of streams, written from native/FORMAT.md alone; clear rather than fast.
 
 `read_stream` gives the array, `describe` what the writer chose for each chunk of a payload in groups. Both raise
-`ValueError` where section 6 of the format speaks of corruption. Section numbers here and in the parts that this reader
+`ValueError` where section 7 of the format speaks of corruption. Section numbers here and in the parts that this reader
 imports are those of FORMAT.md.
 """
 

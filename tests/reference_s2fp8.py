@@ -19,7 +19,7 @@ POWERS = [float.fromhex(t) for t in ("0x1p0", "0x1.62e12cp-1", "0x1.ec0378p-3", 
 
 
 def bucket_size_of(configuration: Mapping[str, Any]) -> int | None:
-    """Values in a bucket, None for all; raises ValueError where section 6 speaks of corruption."""
+    """Values in a bucket, None for all; raises ValueError where section 7 speaks of corruption."""
     parameters = {key: value for key, value in configuration.items() if key != "codec"}
     size, rounding = parameters.pop("bucket_size", None), parameters.pop("rounding", "nearest")
     allowed = size is None or (type(size) is int and 16 <= size <= 1 << 40)
@@ -77,7 +77,7 @@ def read_squeezed(payload: bytes, n: int, dtype: np.dtype[Any], configuration: M
         configuration: the stream's.
 
     Raises:
-        ValueError: it is corrupt (section 6).
+        ValueError: it is corrupt (section 7).
     """
     if dtype.name not in QUANTIZED:
         raise ValueError(f"codec 6 with {dtype}")

@@ -43,7 +43,7 @@ class Settings(NamedTuple):
 
 
 def settings_of(configuration: Mapping[str, Any]) -> Settings:
-    """The parameters in a configuration; raises ValueError where section 6 speaks of corruption."""
+    """The parameters in a configuration; raises ValueError where section 7 speaks of corruption."""
     parameters = {key: value for key, value in configuration.items() if key != "codec"}
     if not set(parameters) <= set(Settings._fields):
         raise ValueError(f"parameters {sorted(parameters)}")
@@ -179,7 +179,7 @@ def read_smaq(payload: bytes, n: int, dtype: np.dtype[Any], configuration: Mappi
         configuration: the stream's.
 
     Raises:
-        ValueError: it is corrupt (section 6).
+        ValueError: it is corrupt (section 7).
     """
     if dtype.name not in QUANTIZED:
         raise ValueError(f"codec 4 with {dtype}")

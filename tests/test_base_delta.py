@@ -265,7 +265,7 @@ def rounded_bits(array: Array, codec: BaseDelta, seed: int = checks.SEED) -> Arr
 
 
 def random_numbers(count: int, bits: int, seed: int) -> Array:
-    """The number below 2^bits of each element (FORMAT.md, section 10.4)."""
+    """The number below 2^bits of each element (FORMAT.md, section 6.4)."""
     i = np.arange(count, dtype=np.uint64)
     counter = np.uint64(32) * (i // np.uint64(128)) + i % np.uint64(32)
     words = philox([counter, counter >> np.uint64(32), counter * 0, counter * 0], (seed % 2**32, seed >> 32))

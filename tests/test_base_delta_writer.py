@@ -1,4 +1,4 @@
-"""BaseDelta's choices: every byte of a chunk is predicted by a writer made from FORMAT.md, section 10.4, alone."""
+"""BaseDelta's choices: every byte of a chunk is predicted by a writer made from FORMAT.md, section 6.4, alone."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def choose_masks(rows: list[list[int]], words: Words) -> tuple[int, int, bytes, 
 
 
 def write_chunk(array: Array, codec: BaseDelta) -> bytes:
-    """A chunk's bytes (FORMAT.md, section 10)."""
+    """A chunk's bytes (FORMAT.md, section 6)."""
     name = "bfloat16" if array.dtype == ml_dtypes.bfloat16 else array.dtype.name
     element = element_of(DTYPES.index(name) + 1)
     width = element.bits

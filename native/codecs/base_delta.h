@@ -1,5 +1,5 @@
 // Base-delta-immediate coding of lines of 64 words (G. Pekhimenko et al., "Base-Delta-Immediate Compression", PACT 2012)
-// on lanes: a line's words as signed deltas from one of its bases, and back. FORMAT.md, section 10.
+// on lanes: a line's words as signed deltas from one of its bases, and back. FORMAT.md, section 6.
 #pragma once
 #include "codecs/packing.h"
 #include "codecs/transform.h"

@@ -1,5 +1,5 @@
 // Decodes groups of base-delta chunks. Every read is checked against the group's bounds before anything is decoded.
-// FORMAT.md, section 10.
+// FORMAT.md, section 6.
 #pragma once
 #include "codecs/base_delta.h"
 #include "codecs/chunk_reader.h"

@@ -1,5 +1,5 @@
 // Encodes a group of base-delta chunks: elements to words, zeros out of the way, a code for each line, bits. FORMAT.md,
-// section 10.
+// section 6.
 #pragma once
 #include "codecs/base_delta_choice.h"
 #include "codecs/base_delta_memory.h"

@@ -1,4 +1,4 @@
-// What the base-delta codec is asked for, and the numbers of its format (FORMAT.md, section 10).
+// What the base-delta codec is asked for, and the numbers of its format (FORMAT.md, section 6).
 #pragma once
 #include <span>
 
