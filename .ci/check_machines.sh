@@ -15,6 +15,6 @@ for machine in avx2 avx512; do
       printf 'error: %s defines what other machines may link to:\n%s\n' "$object" "$foreign" >&2
       status=1
     fi
-  done < <(find "$1" -name "$machine.cpp.o")
+  done < <(find "$1" -name "$machine*.cpp.o")
 done
 exit $status
