@@ -42,9 +42,13 @@ function(arrcomp_add_machines name)
     set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${${machine}}")
   endforeach()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # 32 lanes of compiler vectors are long code: these passes would take most of minutes, and find nothing.
-    set_source_files_properties(native/cpu/plain_buckets.cpp PROPERTIES
-      COMPILE_OPTIONS "${plain};$<$<CONFIG:Release>:-O2>;-fno-gcse")
+    # 32 lanes of compiler vectors are long code: these passes would take most of minutes, and find nothing. With the
+    # sanitizers' checks in between every pass would.
+    set(level "$<$<CONFIG:Release>:-O2>")
+    if(ARRCOMP_SANITIZE)
+      set(level -O0)
+    endif()
+    set_source_files_properties(native/cpu/plain_buckets.cpp PROPERTIES COMPILE_OPTIONS "${plain};${level};-fno-gcse")
   endif()
   list(JOIN machines ", " machines)
   set(ARRCOMP_MACHINES "${machines}" PARENT_SCOPE)
