@@ -94,8 +94,7 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
 
 // Numbers of 64 bits take more registers: a thread then has 96.
 template <class Coder>
-constexpr int least_coding_blocks =
-    sizeof(typename Coder::Scalar) == 8 ? least_bucket_blocks - 1 : least_bucket_blocks;
+constexpr int least_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? least_bucket_blocks - 1 : least_bucket_blocks;
 
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)

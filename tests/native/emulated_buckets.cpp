@@ -683,8 +683,7 @@ void check_sums(Comparison& comparison, const DType& dtype, Turns& turns) {
   const Element& element = elements[dtype.id];
   size_t number = 0;
   for (const NamedCodec& result : turns.codecs()) {
-    if (!takes(result, dtype) || !has_sums(result.codec) || !fits_chunks(layout_of(result.codec, element)))
-      continue;
+    if (!takes(result, dtype) || !has_sums(result.codec) || !fits_chunks(layout_of(result.codec, element))) continue;
     const NamedCodec* codec = &turns.codec();
     while (codec->codec.settings.index() != result.codec.settings.index() || !has_sums(codec->codec))
       codec = &turns.codec();
