@@ -94,7 +94,7 @@ def test_more_than_2_31_elements_quantized(codec: Codec, device: checks.Host) ->
 @pytest.mark.slow
 def test_more_than_2_31_elements_with_statistics_of_all(device: checks.Host) -> None:
     block = np.where(np.random.default_rng(2).integers(0, 3, BLOCK, dtype=np.int8) == 0, 1, 0.5).astype(np.float16)
-    array = repeated(block)
+    array = np.resize(block, COUNT)
     for codec in (S2FP8(), SmaQ(block_size=None, rounding="nearest")):
         decoded = device.get(arrcomp.decompress(arrcomp.compress(device.put(array), codec)))
         assert decoded.shape == array.shape
