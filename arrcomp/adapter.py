@@ -99,7 +99,7 @@ class Adapter(Protocol):
         """A payload's array, times `weight`, added to an array that is where the payload is.
 
         Args:
-            payload: of a codec of fixed rate.
+            payload: of a codec that has sums.
             spec: of its array.
             weight: finite in the arithmetic type.
             into: the caller's array, to be checked (`Raises` of `arrcomp.accumulate`).
@@ -122,7 +122,7 @@ class Adapter(Protocol):
         """The payload of a weighted sum of payloads' arrays.
 
         Args:
-            payloads: one at least, of a codec of fixed rate.
+            payloads: one at least, of a codec that has sums.
             spec: of the array of each.
             weights: for each, finite in the arithmetic type.
             result: of the sum, of the same dtype and shape.

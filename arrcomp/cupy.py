@@ -18,7 +18,7 @@ from .codecs import Codec
 from .compress import checked_codec, checked_seed, compress_with
 from .compress import decompress as decompress_any
 from .compressed import Compressed, from_bytes
-from .errors import CorruptStreamError
+from .errors import unfit_payload
 from .payload import Payload
 from .spec import Spec
 
@@ -165,7 +165,7 @@ class CupyAdapter:
             buffer = _allocate([result.capacity])[0] if out is None else _checked_buffer(out, first, result)
             for payload in payloads:
                 given = payload.buffer
-                host.check_apart(buffer.data.ptr, buffer.nbytes, given.data.ptr, given.nbytes, host.OVERLAP)
+                host.check_apart(buffer.data.ptr, buffer.nbytes, given.data.ptr, given.nbytes, host.overlap("out"))
             length = cupy.empty(1, cupy.uint64)
             status = _encode_sum(payloads, weights, spec, buffer, length, result, seed)
             _check_sound(status, payloads)
@@ -228,7 +228,7 @@ class CupyAdapter:
         if not out.flags.c_contiguous:
             raise ValueError(f"{name} is not C-contiguous; an array in C order is allowed")
         _check_alignment(out, _element_nbytes(spec.dtype), name)
-        buffer, message = payload.buffer, host.OVERLAP.replace("out", name)
+        buffer, message = payload.buffer, host.overlap(name)
         host.check_apart(out.data.ptr, out.nbytes, buffer.data.ptr, buffer.nbytes, message)
 
 
@@ -309,7 +309,7 @@ def _decode(buffers: Sequence[Any], lengths: Sequence[Any], targets: Sequence[An
 def _check_sound(status: Any, payloads: Sequence[Payload]) -> None:
     """Wait for the verdict on payloads that this process did not make."""
     if not all(payload.trusted for payload in payloads) and cupy.asnumpy(status).any():
-        raise CorruptStreamError("payload: not one of this data type and number of elements")
+        raise unfit_payload()
 
 
 def _term(buffer: Any, length: Any, weight: float) -> tuple[int, int, int, float]:

@@ -9,6 +9,11 @@ class CorruptStreamError(ArrcompError, ValueError):
     """A stream is truncated, altered, or was never one; the message names the field."""
 
 
+def unfit_payload(which: str = "payload") -> CorruptStreamError:
+    """The error for a payload that no array of its codec, data type and number of elements has."""
+    return CorruptStreamError(f"{which}: not one of this data type and number of elements")
+
+
 class FormatVersionError(ArrcompError, ValueError):
     """A stream is of a newer major format version than this package reads."""
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from . import _core, dtypes
 from .adapter import Bytes, Home
-from .errors import CorruptStreamError
+from .errors import unfit_payload
 from .payload import Payload
 from .spec import Spec
 
@@ -141,13 +141,13 @@ class NumpyAdapter:
         targets = [target for _, target in pairs]
         if out is not None:
             for payload, target in zip(payloads, targets, strict=True):
-                check_apart_arrays(payload.buffer, target, OVERLAP)
+                check_apart_arrays(payload.buffer, target, overlap("out"))
         decode(payloads, targets, specs, threads)
         return [array for array, _ in pairs]
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
         _, target = _target(into, spec, "into")
-        check_apart_arrays(payload.buffer, target, OVERLAP.replace("out", "into"))
+        check_apart_arrays(payload.buffer, target, overlap("into"))
         add(payload, spec, weight, target, threads)
         return into
 
@@ -164,7 +164,7 @@ class NumpyAdapter:
         buffer = np.empty(result.capacity, np.uint8) if out is None else writable_bytes(out)
         check_capacity(buffer.size, result)
         for payload in payloads:
-            check_apart_arrays(payload.buffer, buffer, OVERLAP)
+            check_apart_arrays(payload.buffer, buffer, overlap("out"))
         length = encode_sum(payloads, spec, weights, result, buffer, threads, seed)
         return Payload(self, buffer[:length] if out is not None else _shrunk(buffer, length), trusted=True)
 
@@ -199,8 +199,12 @@ class NumpyAdapter:
         return from_bytes, (Compressed(spec, payload).to_bytes(),)
 
 
-OVERLAP = "out overlaps the compressed array; separate memory is allowed"
 ADAPTER = NumpyAdapter()
+
+
+def overlap(name: str) -> str:
+    """What is wrong where the argument `name` and a compressed array share memory."""
+    return f"{name} overlaps the compressed array; separate memory is allowed"
 
 
 def check_apart_arrays(first: Bytes, second: Bytes, message: str) -> None:
@@ -279,7 +283,7 @@ def _terms(payloads: Sequence[Bytes], weights: Sequence[float]) -> list[tuple[in
 
 def _raise_corrupt(index: int) -> None:
     if index >= 0:
-        raise CorruptStreamError(f"payload {index}: not one of this data type and number of elements")
+        raise unfit_payload(f"payload {index}")
 
 
 def _shrunk(buffer: Bytes, nbytes: int) -> Bytes:

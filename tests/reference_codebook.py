@@ -1,4 +1,4 @@
-"""The independent reader's part for codec 8, codebooks: section 5.6 of native/FORMAT.md, and that page alone."""
+"""The independent reader's part for codec 8, codebooks: section 5.5 of native/FORMAT.md, and that page alone."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def expected_scales(array: Array, codec: Codebook) -> Array:
 
 
 def expected_codes(array: Array, codec: Codebook) -> Array:
-    """The number of borders below each value (FORMAT.md, section 5.6), by NumPy's own search."""
+    """The number of borders below each value (FORMAT.md, section 5.5), by NumPy's own search."""
     real, x = real_of(array.dtype), array.astype(real_of(array.dtype))
     s = expected_scales(array, codec) if codec.scaling else np.ones(array.size, real)
     limits = np.finfo(real)

@@ -11,7 +11,8 @@ import pytest
 
 import checks
 import reference_float_format as reference
-from arrcomp import FloatFormat
+from arrcomp import FloatFormat, _core
+from arrcomp.dtypes import by_numpy
 from arrcomp.verify import compare
 from checks import FLOATS, numpy_dtype
 from small_floats import (
@@ -286,3 +287,10 @@ def test_the_array_scale_of_nvfp4_is_found_by_any_number_of_threads(count: int) 
     assert np.frombuffer(payload, np.float32, 2).tolist() == [expected, 0]
     lost = np.flatnonzero(np.isnan(checks.array_of(streams[0])))
     np.testing.assert_array_equal(lost, np.arange(count // 16 * 16, count))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_the_core_refuses_formats_that_have_more_bits_than_the_elements(dtype: str) -> None:
+    codec = FloatFormat("fp32")
+    with pytest.raises(ValueError, match="codec"):
+        _core.capacity(codec.id, codec.core_parameters(), by_numpy(numpy_dtype(dtype)).id, 8)

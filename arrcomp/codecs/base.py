@@ -14,6 +14,8 @@ from ..dtypes import DType, by_numpy
 
 SPEEDS = ("default", "fast")
 ROUNDINGS = ("nearest", "stochastic")
+TRUNCATING_ROUNDINGS = (*ROUNDINGS, "truncate")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
 class Codec(ABC):
@@ -158,6 +160,15 @@ def checked_integer(name: str, value: Any, least: int, most: int) -> int:
     if not least <= number <= most:
         raise ValueError(f"{name}={number}: {least} to {most} is allowed")
     return number
+
+
+def checked_bucket_size(value: Any) -> int:
+    """`value` as the number of elements of a bucket.
+
+    Raises:
+        TypeError, ValueError: as `checked_integer`.
+    """
+    return checked_integer("bucket_size", value, 16, 1 << 40)
 
 
 def check_flag(name: str, value: Any) -> None:

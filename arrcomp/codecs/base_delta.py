@@ -4,9 +4,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from ..dtypes import DType
-from .base import Codec, check_choice, checked_integer
+from .base import TRUNCATING_ROUNDINGS, Codec, check_choice, checked_integer
 
-_ROUNDINGS = ("nearest", "stochastic", "truncate")
 _MANTISSA_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52, "complex64": 23, "complex128": 52}
 _MOST_BASES = 2
 _MOST_WIDTH = 64
@@ -69,7 +68,7 @@ class BaseDelta(Codec):
         object.__setattr__(self, "delta_bits", _checked_widths(self.delta_bits))
         most = max(_MANTISSA_BITS.values())
         object.__setattr__(self, "drop_bits", checked_integer("drop_bits", self.drop_bits, 0, most))
-        check_choice("rounding", self.rounding, _ROUNDINGS)
+        check_choice("rounding", self.rounding, TRUNCATING_ROUNDINGS)
 
     @property
     def needs_seed(self) -> bool:
@@ -103,7 +102,7 @@ class BaseDelta(Codec):
         return (
             float(self.bases),
             float(self.drop_bits),
-            float(_ROUNDINGS.index(self.rounding)),
+            float(TRUNCATING_ROUNDINGS.index(self.rounding)),
             float(low),
             float(high),
         )

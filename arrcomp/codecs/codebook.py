@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import codebook_fit
-from .base import Codec, check_choice, checked_integer
+from .base import FLOATS, Codec, check_choice, checked_bucket_size, checked_integer
 from .codebook_tables import NAMES, TABLES, midpoints, shortest
 
 _SCALINGS = ("absmax", "tensor")
-_LEAST_BUCKET, _MOST_BUCKET = 16, 1 << 40
 _MOST_LEVELS = 256
 _MOST_SUPPORT = 1 << 14  # distinct samples that the fit tells apart
 
@@ -61,7 +60,7 @@ class Codebook(Codec):
 
     name: ClassVar[str] = "codebook"
     id: ClassVar[int] = 8
-    dtypes: ClassVar[tuple[str, ...] | None] = ("float16", "bfloat16", "float32", "float64")
+    dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
     fixed_rate: ClassVar[bool] = True
 
     borders: Sequence[float]
@@ -82,7 +81,7 @@ class Codebook(Codec):
                 raise ValueError(f"borders has {lower} before {upper} (in float32); ascending ones are allowed")
         if self.scaling is not None:
             check_choice("scaling", self.scaling, _SCALINGS)
-        size = checked_integer("bucket_size", self.bucket_size, _LEAST_BUCKET, _MOST_BUCKET)
+        size = checked_bucket_size(self.bucket_size)
         scaling = 0 if self.scaling is None else 1 + _SCALINGS.index(self.scaling)
         # Calls with small arrays would spend most of their time on these.
         parameters = (float(scaling), float(size), *borders, *levels)

@@ -1,4 +1,4 @@
-"""Published codebooks, by name. FORMAT.md, section 5.6, has the same definitions."""
+"""Published codebooks, by name. FORMAT.md, section 5.5, has the same definitions."""
 
 from typing import Any
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .base import SPEEDS, Codec, check_choice, checked_real
+from .base import FLOATS, SPEEDS, Codec, check_choice, checked_real
 
 _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
 
@@ -44,7 +44,7 @@ class ErrorBounded(Codec):
 
     name: ClassVar[str] = "error-bounded"
     id: ClassVar[int] = 2
-    dtypes: ClassVar[tuple[str, ...] | None] = ("float16", "bfloat16", "float32", "float64")
+    dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
 
     abs: float | None = None
     rel: float | None = None

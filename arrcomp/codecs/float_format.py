@@ -5,14 +5,14 @@ from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from ..dtypes import DType
-from .base import ROUNDINGS, Codec, check_choice, checked_integer
+from .base import FLOATS, ROUNDINGS, Codec, check_choice, checked_bucket_size
 
 _IEEE, _ONE_NAN, _UNSIGNED_ZERO, _NO_SPECIALS, _INTEGER = range(5)
 _UNSCALED, _NUMBER, _FLOOR, _CEIL, _TWO_LEVEL = range(5)
 _OVERFLOWS = ("saturate", "infinity")
 _SCALINGS = ("tensor", "bucket")
 _RULES = ("floor", "ceil")
-_LEAST_BUCKET, _MOST_BUCKET, _USUAL_BUCKET = 16, 1 << 40, 512
+_USUAL_BUCKET = 512
 
 
 class NumberFormat(NamedTuple):
@@ -132,7 +132,7 @@ class FloatFormat(Codec):
 
     name: ClassVar[str] = "float-format"
     id: ClassVar[int] = 5
-    dtypes: ClassVar[tuple[str, ...] | None] = ("float16", "bfloat16", "float32", "float64")
+    dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
     fixed_rate: ClassVar[bool] = True
 
     format: str
@@ -221,7 +221,7 @@ class FloatFormat(Codec):
                 raise ValueError(f"bucket_size={self.bucket_size!r}: scaling='bucket' alone takes it")
             return
         size = _USUAL_BUCKET if self.bucket_size is None else self.bucket_size
-        object.__setattr__(self, "bucket_size", checked_integer("bucket_size", size, _LEAST_BUCKET, _MOST_BUCKET))
+        object.__setattr__(self, "bucket_size", checked_bucket_size(size))
 
     def _check_no_rule(self) -> None:
         if self.scale_rule is not None:

@@ -3,11 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from .base import ROUNDINGS, Codec, check_choice, check_flag, checked_integer
+from .base import FLOATS, ROUNDINGS, Codec, check_choice, check_flag, checked_bucket_size, checked_integer
 
 _NORMS = ("minmax", "l2", "linf")
 _CODINGS = ("packed", "entropy")
-_LEAST_BUCKET, _MOST_BUCKET = 16, 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -57,7 +56,7 @@ class QSGD(Codec):
 
     name: ClassVar[str] = "qsgd"
     id: ClassVar[int] = 3
-    dtypes: ClassVar[tuple[str, ...] | None] = ("float16", "bfloat16", "float32", "float64")
+    dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
 
     bits: int = 4
     bucket_size: int = 512
@@ -68,8 +67,7 @@ class QSGD(Codec):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", checked_integer("bits", self.bits, 1, 8))
-        size = checked_integer("bucket_size", self.bucket_size, _LEAST_BUCKET, _MOST_BUCKET)
-        object.__setattr__(self, "bucket_size", size)
+        object.__setattr__(self, "bucket_size", checked_bucket_size(self.bucket_size))
         check_choice("norm", self.norm, _NORMS)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_flag("skip_incomplete", self.skip_incomplete)

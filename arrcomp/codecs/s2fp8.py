@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .base import ROUNDINGS, Codec, check_choice, checked_integer
-
-_LEAST_BUCKET, _MOST_BUCKET = 16, 1 << 40
+from .base import FLOATS, ROUNDINGS, Codec, check_choice, checked_bucket_size
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -54,7 +52,7 @@ class S2FP8(Codec):
 
     name: ClassVar[str] = "s2fp8"
     id: ClassVar[int] = 6
-    dtypes: ClassVar[tuple[str, ...] | None] = ("float16", "bfloat16", "float32", "float64")
+    dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
     fixed_rate: ClassVar[bool] = True
 
     bucket_size: int | None = None
@@ -62,8 +60,7 @@ class S2FP8(Codec):
 
     def __post_init__(self) -> None:
         if self.bucket_size is not None:
-            size = checked_integer("bucket_size", self.bucket_size, _LEAST_BUCKET, _MOST_BUCKET)
-            object.__setattr__(self, "bucket_size", size)
+            object.__setattr__(self, "bucket_size", checked_bucket_size(self.bucket_size))
         check_choice("rounding", self.rounding, ROUNDINGS)
 
     @property

@@ -3,11 +3,19 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
-from .base import Codec, check_choice, check_flag, checked_integer, checked_number, checked_real
+from .base import (
+    FLOATS,
+    TRUNCATING_ROUNDINGS,
+    Codec,
+    check_choice,
+    check_flag,
+    checked_integer,
+    checked_number,
+    checked_real,
+)
 
 _OVERFLOWS = ("clamp", "extend")
 _STATISTICS = ("exact", "sampled", "range", "given")
-_ROUNDINGS = ("nearest", "stochastic", "truncate")
 _LEAST_THRESHOLD, _MOST_THRESHOLD = 2.0**-10, 2.0**10
 _LEAST_BLOCK, _MOST_SIZE = 32, 1 << 40
 
@@ -81,7 +89,7 @@ class SmaQ(Codec):
 
     name: ClassVar[str] = "smaq"
     id: ClassVar[int] = 4
-    dtypes: ClassVar[tuple[str, ...] | None] = ("float16", "bfloat16", "float32", "float64")
+    dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
 
     main_bits: int = 6
     outlier_bits: int = 8
@@ -109,7 +117,7 @@ class SmaQ(Codec):
         self._set("num_samples", checked_integer("num_samples", self.num_samples, 2, 4096))
         if self.block_size is not None:
             self._set("block_size", checked_integer("block_size", self.block_size, _LEAST_BLOCK, _MOST_SIZE))
-        check_choice("rounding", self.rounding, _ROUNDINGS)
+        check_choice("rounding", self.rounding, TRUNCATING_ROUNDINGS)
         check_flag("preserve_zeros", self.preserve_zeros)
         check_flag("all_positive", self.all_positive)
         self._set("min_size", checked_integer("min_size", self.min_size, 0, _MOST_SIZE))
@@ -134,7 +142,7 @@ class SmaQ(Codec):
             1.0 if self.std is None else self.std,
             float(self.num_samples),
             float(self.block_size or 0),
-            float(_ROUNDINGS.index(self.rounding)),
+            float(TRUNCATING_ROUNDINGS.index(self.rounding)),
             float(self.preserve_zeros),
             float(self.all_positive),
             float(self.min_size),

@@ -12,7 +12,7 @@ from .. import cuda, dtypes, host
 from ..adapter import Adapter, Bytes, Home
 from ..codecs import Codec
 from ..compressed import Compressed, from_bytes
-from ..errors import CorruptStreamError, DeviceUnavailableError
+from ..errors import DeviceUnavailableError, unfit_payload
 from ..payload import Payload
 from ..spec import Spec
 from . import ops
@@ -149,7 +149,7 @@ class JaxAdapter:
         lengths = [] if whole else _lengths(payloads)
         arrays, status = ops.decode([p.buffer for p in payloads], lengths, tuple(specs), threads)
         if not is_traced(status) and not all(p.trusted for p in payloads) and int(status) != 0:
-            raise CorruptStreamError("payload: not one of this data type and number of elements")
+            raise unfit_payload()
         restored: list[Any] = arrays
         return restored
 
@@ -279,7 +279,7 @@ def _whole(payloads: Sequence[Payload], spec: Spec) -> list[Any]:
             or (size > spec.capacity and payload.length is None)
             or (told and payload.nbytes != spec.capacity)
         ):
-            raise CorruptStreamError(f"payload {number}: not one of this data type and number of elements")
+            raise unfit_payload(f"payload {number}")
         buffers.append(payload.buffer if size == spec.capacity else payload.buffer[: spec.capacity])
     return buffers
 

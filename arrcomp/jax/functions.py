@@ -88,7 +88,7 @@ def accumulate(c: Compressed, into: jax.Array, weight: float = 1.0, *, threads: 
     As `arrcomp.accumulate`; the memory of `into` is used again where it is not needed any more, or is donated.
 
     Args:
-        c: a compressed array of any framework, of a codec of fixed rate.
+        c: a compressed array of any framework, of a codec that has sums.
         into: one of JAX's arrays of the same shape and dtype.
         weight: a finite number. Static: another one compiles anew.
         threads: how many to use on the CPU; None for all cores that the process may use.

@@ -89,7 +89,7 @@ def accumulate(
 
     Args:
         into: the array, whose memory is used where it is not needed any more.
-        buffers: the payloads, uint8[spec.capacity] each, of a codec of fixed rate.
+        buffers: the payloads, uint8[spec.capacity] each, of a codec that has sums.
         weights: for each.
         spec: of all of these arrays.
         threads: on the CPU; 0 for all cores.
@@ -113,7 +113,7 @@ def encode_sum(
     """The payload of a sum of payloads' arrays, as `encode` gives it.
 
     Args:
-        buffers: the payloads, uint8[spec.capacity] each, of a codec of fixed rate.
+        buffers: the payloads, uint8[spec.capacity] each, of a codec that has sums.
         weights: for each.
         spec: of each array.
         result: of the sum.

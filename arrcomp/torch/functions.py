@@ -89,7 +89,7 @@ def accumulate(c: Compressed, into: Tensor, weight: float = 1.0, *, threads: int
     unless the payload was read from outside this process. Nothing is recorded for gradients.
 
     Args:
-        c: a compressed array, of a codec of fixed rate.
+        c: a compressed array, of a codec that has sums.
         into: a contiguous tensor of the same shape and dtype that requires no gradient, which is changed.
         weight: a finite number.
         threads: how many to use on the CPU; None for all cores that the process may use.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .. import _core, cuda, host
-from ..errors import CorruptStreamError
+from ..errors import unfit_payload
 from .tensors import capacity, capacity_of, dtype_of, places, row_of
 
 _MAX_SEED = (1 << 64) - 1  # operators have signed integers: the seeds from 2^63 on come as negative ones
@@ -116,7 +116,7 @@ def decode_out(
     for payload, target in zip(payloads, out, strict=True):
         if not target.is_contiguous():
             raise ValueError("out is not C-contiguous; a writable array in C order and native byte order is allowed")
-        host.check_apart(payload.data_ptr(), payload.numel(), target.data_ptr(), target.nbytes, host.OVERLAP)
+        host.check_apart(payload.data_ptr(), payload.numel(), target.data_ptr(), target.nbytes, host.overlap("out"))
     _decode(payloads, lengths, out, codec, parameters, trusted, threads)
 
 
@@ -151,7 +151,7 @@ def accumulate(
     if not into.is_contiguous():
         raise ValueError("into is not C-contiguous; a writable array in C order and native byte order is allowed")
     for payload in payloads:
-        message = "into overlaps the compressed array; separate memory is allowed"
+        message = host.overlap("into")
         host.check_apart(payload.data_ptr(), payload.numel(), into.data_ptr(), into.nbytes, message)
     _alive, terms = _terms(payloads, lengths, weights, into)
     place = (terms, into.numel() * dtype.parts, into.data_ptr())
@@ -213,7 +213,7 @@ def encode_sum_out(
     if out.numel() < needed:
         raise ValueError(f"out has {out.numel()} bytes; at least {needed} (max_compressed_size) are allowed")
     for payload in payloads:
-        host.check_apart(payload.data_ptr(), payload.numel(), out.data_ptr(), out.numel(), host.OVERLAP)
+        host.check_apart(payload.data_ptr(), payload.numel(), out.data_ptr(), out.numel(), host.overlap("out"))
     _alive, terms = _terms(payloads, lengths, weights, out)
     room = _aligned(out)
     length = torch.empty(1, dtype=torch.int64, device=device)
@@ -324,13 +324,13 @@ def _terms(
 def _raise_corrupt(index: int, payloads: int = 1) -> None:
     if index >= 0:
         which = "payload" if payloads == 1 else f"payload {index}"
-        raise CorruptStreamError(f"{which}: not one of this data type and number of elements")
+        raise unfit_payload(which)
 
 
 def _raise_if(status: Tensor, trusted: bool) -> None:
     """Wait for the verdict on payloads that this process did not make."""
     if not trusted and status.item():
-        raise CorruptStreamError("payload: not one of this data type and number of elements")
+        raise unfit_payload()
 
 
 def _cuda_place(device: torch.device) -> tuple[int, int]:
