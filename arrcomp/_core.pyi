@@ -56,6 +56,26 @@ def decode(
         arrcomp.errors.CorruptStreamError: the payload is not one of so many elements of this type.
     """
 
+def decode_part(
+    codec_id: int,
+    parameters: Sequence[float],
+    dtype_id: int,
+    payload: NDArray[uint8],
+    elements: int,
+    first: int,
+    out: NDArray[uint8],
+    threads: int,
+) -> None:
+    """Write the bytes of the elements from `first` on, as many as `out` holds, of a payload of `elements`.
+
+    Only the groups or chunks that have them are decoded (and what tells where these are is read). `payload` may be
+    read-only, and hostile.
+
+    Raises:
+        arrcomp.errors.CorruptStreamError: the payload is found corrupt.
+        ValueError: these elements are not there, or `out` has no whole number of them.
+    """
+
 def encode_at(
     codec_id: int,
     parameters: Sequence[float],

@@ -35,6 +35,11 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
 // number. Throws std::bad_alloc.
 size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads);
 
+// Decodes elements [first, first + count) of an array, of which `target` has room for these alone; false where the payload
+// is found corrupt, of which other groups and chunks are not looked at. Throws std::bad_alloc.
+bool decode_part(const Codec& codec, const Element& element, const Decoding& array, uint64_t first, uint64_t count,
+                 int threads);
+
 // Puts the elements of a sum that begins with the array `start` to `target`, which may be `start` (any alignment). The
 // index of the first term whose payload is corrupt (nothing is then written), or their number.
 size_t accumulate(const Sum& sum, const void* start, void* target, int threads);

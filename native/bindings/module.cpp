@@ -95,15 +95,21 @@ uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes 
   return length;
 }
 
-// Decoding reads words of 4 bytes: a payload that stands elsewhere is moved.
-bool decode_aligned(const Codec& codec, const Element& element, Decoding array, int threads) {
-  std::unique_ptr<uint64_t[]> copy;
-  if (reinterpret_cast<uintptr_t>(array.payload) % 8 != 0) {
-    copy = std::make_unique_for_overwrite<uint64_t[]>(array.limit / 8 + 1);
-    memcpy(copy.get(), array.payload, array.limit);
-    array.payload = reinterpret_cast<const uint8_t*>(copy.get());
+// Calls decode(array), whether it found no corruption. Decoding reads words: a payload that is not aligned is moved.
+template <class Decode>
+void decode_aligned(Decoding array, Decode decode) {
+  bool ok;
+  {
+    nb::gil_scoped_release release;
+    std::unique_ptr<uint64_t[]> copy;
+    if (reinterpret_cast<uintptr_t>(array.payload) % 8 != 0) {
+      copy = std::make_unique_for_overwrite<uint64_t[]>(array.limit / 8 + 1);
+      memcpy(copy.get(), array.payload, array.limit);
+      array.payload = reinterpret_cast<const uint8_t*>(copy.get());
+    }
+    ok = decode(array);
   }
-  return cpu::decode(codec, element, {&array, 1}, threads) == 1;
+  if (!ok) raise_corrupt();
 }
 
 void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
@@ -112,12 +118,24 @@ void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payl
   const Codec codec = checked_codec(codec_id, parameters, element);
   const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
   check_size("out", out.nbytes(), array.count * (element.width / 8));
-  bool ok;
-  {
-    nb::gil_scoped_release release;
-    ok = decode_aligned(codec, element, array, threads);
-  }
-  if (!ok) raise_corrupt();
+  decode_aligned(array,
+                 [&](const Decoding& aligned) { return cpu::decode(codec, element, {&aligned, 1}, threads) == 1; });
+}
+
+void decode_part(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
+                 int64_t first, WritableBytes out, int threads) {
+  const Element& element = element_of(dtype_id);
+  const Codec codec = checked_codec(codec_id, parameters, element);
+  const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
+  const uint64_t item = element.width / 8, count = out.nbytes() / item;
+  check_size("out", out.nbytes(), count * item);
+  if (first < 0 || count > array.count || static_cast<uint64_t>(first) > array.count - count)
+    throw nb::value_error(("first=" + std::to_string(first) + ": " + std::to_string(count) +
+                           " elements from there on are not among " + std::to_string(elements))
+                              .c_str());
+  decode_aligned(array, [&](const Decoding& aligned) {
+    return cpu::decode_part(codec, element, aligned, static_cast<uint64_t>(first), count, threads);
+  });
 }
 
 // By address: source, payload, elements.
@@ -297,6 +315,8 @@ NB_MODULE(_core, m) {
         arg("out").noconvert(), arg("seed"), arg("threads"));
   m.def("decode", &decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"), arg("elements"),
         arg("out").noconvert(), arg("threads"));
+  m.def("decode_part", &decode_part, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
+        arg("elements"), arg("first"), arg("out"), arg("threads"));
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
         arg("seed"), arg("seed_at"), arg("threads"));
   m.def("decode_at", &decode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("threads"));

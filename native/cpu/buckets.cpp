@@ -152,10 +152,13 @@ void sum_buckets(const SumJob& sum, void* target, int threads) {
   });
 }
 
+bool is_length_right(const BucketPlan& plan, const uint8_t* payload, uint64_t length) {
+  return plan.has_extras ? length >= plan.length && is_directory_right(plan, payload, length) : length == plan.length;
+}
+
 bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, uint64_t length, void* target,
                     int threads) {
-  if (length < plan.length || (!plan.has_extras && length > plan.length)) return false;
-  if (plan.has_extras && !is_directory_right(plan, payload, length)) return false;
+  if (!is_length_right(plan, payload, length)) return false;
   const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), target, 0};
   std::atomic<bool> ok{true};
   share_chunks(plan.chunks(), threads, [&](uint64_t begin, uint64_t end) {

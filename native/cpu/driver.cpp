@@ -192,25 +192,31 @@ uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, 
   return offset + total;
 }
 
-bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length, void* target,
-                  int threads) {
+bool Groups::read(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length) {
   if (length < payload_head_bytes) return false;
   PayloadHead head;
   memcpy(&head, payload, sizeof head);
-  const bool is_base_delta = base_delta_of(codec) != nullptr;
-  if (!head.fits(plan) || (is_base_delta && head.bound != 0)) return false;
+  if (!head.fits(plan) || (base_delta_of(codec) != nullptr && head.bound != 0)) return false;
   if (plan.groups == 0) return length == payload_head_bytes;
   const uint64_t offset = plan.groups_offset();
   if (length < offset) return false;
-  std::vector<uint64_t> ends(plan.groups);
+  bytes = payload + offset;
+  bound = head.bound;
+  ends.resize(plan.groups);
   uint64_t before = 0;
   for (uint64_t g = 0; g < plan.groups; ++g) {
     ends[g] = directory_entry(plan, payload, g);
     if (ends[g] < before || ends[g] > length - offset) return false;
     before = ends[g];
   }
-  if (before != length - offset) return false;
-  const DecodeJob job{plan, payload + offset, ends.data(), target, head.bound, tables(), is_base_delta};
+  return before == length - offset;
+}
+
+bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length, void* target,
+                  int threads) {
+  Groups groups{};
+  if (!groups.read(plan, codec, payload, length)) return false;
+  const DecodeJob job = groups.job(plan, codec, target);
   const Shares shares = group_shares(plan, threads);
   const Machine& machine = cpu::machine();
   std::atomic<bool> ok{true};

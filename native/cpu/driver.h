@@ -1,8 +1,10 @@
 // One array on the CPU, cut by a plan of the caller's into groups.
 #pragma once
 #include <cstring>
+#include <vector>
 
 #include "backend.h"
+#include "cpu/machine.h"
 
 namespace arrcomp::cpu {
 
@@ -27,6 +29,20 @@ inline uint64_t number_of(const Seed& seed) {
 // Encodes to `payload` (capacity(plan.element, plan.count) bytes, aligned to 8); returns the payload's length.
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
                       int threads);
+
+// Where the groups of a payload are, and the bound that they were made with.
+struct Groups {
+  const uint8_t* bytes;
+  std::vector<uint64_t> ends;  // of each, from `bytes`
+  double bound;
+
+  // Looks at the `length` bytes at `payload`; false where head or directory are corrupt.
+  bool read(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length);
+
+  DecodeJob job(const Plan& plan, const Codec& codec, void* target) const {
+    return {plan, bytes, ends.data(), target, bound, tables(), base_delta_of(codec) != nullptr};
+  }
+};
 
 // Decodes the `length` bytes at `payload` (aligned to 8); false where they are corrupt.
 bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length, void* target,
