@@ -2,62 +2,33 @@
 // what bucket_coder.h says. FORMAT.md, section 5.
 #pragma once
 #include "codecs/bucket_coder.h"
-#include "codecs/extras.h"
+#include "codecs/bucket_codes.h"
+#include "codecs/bucket_rows.h"
+#include "codecs/decode_table.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
 constexpr int most_buckets_in_chunk = chunk_size / 16 + 2;
 
-// Which bucket each lane of a row is in, row by row. Buckets are counted from the chunk's first on.
-class BucketRows {
- public:
-  ARRCOMP_METHOD BucketRows(uint64_t first_element, uint64_t bucket_size, int buckets)
-      : size_(bucket_size), end_(bucket_size - first_element % bucket_size), bucket_(0), last_(buckets - 1) {}
+// Rows that share random words, and whether they are coded side by side.
+constexpr int rows_of_block = 4;
+constexpr bool codes_blocks = rows_side_by_side == rows_of_block;
 
-  // Whether the `count` elements from `place` on are in one bucket.
-  ARRCOMP_METHOD bool in_one(uint64_t place, uint64_t count) {
-    while (place >= end_) next();
-    return place + count <= end_;
-  }
-
-  // For the row that begins at `place` in the chunk: what values_of(bucket, array) gives for each lane's bucket.
-  template <class Real, int n, class ValuesOf>
-  ARRCOMP_METHOD void row(uint64_t place, Real (&values)[n], ValuesOf values_of) {
-    typename Real::scalar of_bucket[n];
-    while (place >= end_) next();
-    values_of(bucket_, of_bucket);
-    for (int i = 0; i < n; ++i) values[i] = splat<Real>(of_bucket[i]);
-    while (end_ < place + lanes_per_row && bucket_ < last_) {
-      const Mask later = mask(~low_mask(static_cast<int>(end_ - place)));
-      next();
-      values_of(bucket_, of_bucket);
-      for (int i = 0; i < n; ++i) values[i] = select(later, splat<Real>(of_bucket[i]), values[i]);
-    }
-  }
-
- private:
-  ARRCOMP_METHOD void next() {
-    ++bucket_;
-    end_ += size_;
-  }
-
-  uint64_t size_, end_;  // of the bucket, in elements from the chunk's first
-  int bucket_, last_;
+// What encoding takes of each bucket of a chunk.
+template <class Coder>
+struct BucketScales {
+  typename Coder::Scalar scales[Coder::encode_values][most_buckets_in_chunk];
 };
 
 // Memory that encoding a chunk needs, one for each thread or warp.
 template <class Coder>
-struct BucketMemory {
-  typename Coder::Scalar scales[Coder::encode_values][most_buckets_in_chunk];
-};
+struct BucketMemory : BucketScales<Coder> {};
 template <HasExtras Coder>
-struct BucketMemory<Coder> {
-  typename Coder::Scalar scales[Coder::encode_values][most_buckets_in_chunk];
+struct BucketMemory<Coder> : BucketScales<Coder> {
   ExtraBuffer extras;
 };
 
-// In place of an ExtraWriter or an ExtraReader, for codecs that have none.
-struct NoExtras {};
+struct NoTable {};
 
 // Of the payload of an array: where its parts are and what it is made with.
 template <class Coder>
@@ -86,6 +57,7 @@ class BucketChunk {
   using Real = typename T::Real;
   using Scalar = typename Real::scalar;
   using Numbers = typename Coder::Numbers;
+  using Table = std::conditional_t<codes_blocks && Tabulates<Coder>, DecodeTable<Coder>, NoTable>;
   static constexpr bool takes_magnitudes = requires(const Coder& coder, Real largest) { coder.numbers_of(largest); };
 
  public:
@@ -133,44 +105,137 @@ class BucketChunk {
                                   Extras& extras) const {
     const bool simple = prepare(source, payload, seed, memory);
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
-    BitWriter writer(payload + codes_at());
-    for (int r = 0; r < rows_; r += 4) {
-      const int rows = rows_ - r < 4 ? rows_ - r : 4;
+    CodeWriter<Coder, Extras> writer(plan_, payload + codes_at(), extras);
+    const auto scale_of = [&](int bucket, Scalar(&scale)[Coder::encode_values]) ARRCOMP_LAMBDA {
+      for (int i = 0; i < Coder::encode_values; ++i) scale[i] = memory.scales[i][bucket];
+      return simple;
+    };
+    for (int r = 0; r < rows_; r += rows_of_block) {
+      prefetch_block(source, r);
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
-        for (int j = 0; j < rows; ++j)
-          encode_row(source, r + j, memory, simple, random.word[j], buckets, writer, payload, extras);
+        encode_block(source, r, simple, random.word, buckets, scale_of, writer);
       } else {
-        for (int j = 0; j < rows; ++j)
-          encode_row(source, r + j, memory, simple, Nearest{}, buckets, writer, payload, extras);
+        constexpr Nearest nearest[rows_of_block]{};
+        encode_block(source, r, simple, nearest, buckets, scale_of, writer);
       }
       if constexpr (HasExtras<Coder>) {
-        if ((r + 4) % rows_between_flushes == 0) extras.flush();
+        if ((r + rows_of_block) % rows_between_flushes == 0) extras.flush();
       }
     }
     writer.finish();
   }
 
+  // The next chunk, which its statistics read first.
+  ARRCOMP_METHOD void prefetch_block(const void* source, int row) const {
+    const uint64_t next = first_ + static_cast<uint64_t>(row) * lanes_per_row + chunk_size;
+    const auto* ahead = reinterpret_cast<const uint8_t*>(element_pointer<T>(source, next));
+    for (int line = 0; line < rows_of_block * lanes_per_row * T::width / 8; line += 64) prefetch(ahead + line);
+  }
+
+  // Rows [r, r + 4), as many as there are.
+  template <class Random, class ScaleOf, class Writer>
+  ARRCOMP_METHOD void encode_block(const void* source, int r, bool simple, const Random (&random)[rows_of_block],
+                                   BucketRows& buckets, ScaleOf scale_of, Writer& writer) const {
+    if constexpr (codes_blocks) {
+      if (simple && is_whole_block(r)) {
+        if (is_in_one_bucket(r, buckets))
+          return encode_some<rows_of_block, true>(source, r, lanes_per_row, true, random, buckets, scale_of, writer);
+        return encode_some<rows_of_block, false>(source, r, lanes_per_row, true, random, buckets, scale_of, writer);
+      }
+    }
+    const int rows = rows_ - r < rows_of_block ? rows_ - r : rows_of_block;
+    for (int j = 0; j < rows; ++j)
+      encode_some<1, false>(source, r + j, lanes_of(r + j), simple, random + j, buckets, scale_of, writer);
+  }
+
+  // n rows from r on, with so many lanes each.
+  template <int n, bool in_one_bucket, class Random, class ScaleOf, class Writer>
+  ARRCOMP_METHOD void encode_some(const void* source, int r, int lanes, bool simple, const Random* random,
+                                  BucketRows& buckets, ScaleOf scale_of, Writer& writer) const {
+    const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
+    Real scale[Coder::encode_values];
+    if (in_one_bucket) buckets.current(scale, scale_of);
+    U32 code[n];
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      const uint64_t at = place + j * lanes_per_row;
+      if (!in_one_bucket) buckets.row(at, scale, scale_of);
+      code[j] = coder_.encode(load_elements<T>(source, first_ + at, lanes), scale, simple, random[j]);
+    }
+    writer.put(code, place, lanes);
+  }
+
   template <class Extras>
   ARRCOMP_METHOD void decode_rows(const uint8_t* payload, void* target, Extras& extras) const {
-    const uint8_t* const codes = payload + codes_at();
-    BitReader reader(codes, codes + code_bytes(count_, plan_.code_bits));
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
-    const auto decoded = [&](int bucket, Scalar(&values)[Coder::decode_values]) ARRCOMP_LAMBDA {
-      coder_.decoded_of(coder_.load(payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(bucket))), values);
+    CodeReader<Coder, Extras> reader(plan_, payload + codes_at(), count_, extras);
+    Table table;
+    const auto decoded_of = [&](int bucket, Scalar(&values)[Coder::decode_values]) ARRCOMP_LAMBDA {
+      const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(bucket));
+      return coder_.decoded_of(coder_.load(at), values);
     };
-    for (int r = 0; r < rows_; ++r) {
-      const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
-      Real values[Coder::decode_values];
-      buckets.row(place, values, decoded);
-      U32 code = plan_.byte_codes ? load_elements<Bits8>(codes, place, lanes_of(r))
-                                  : reader.get(static_cast<int>(plan_.code_bits), U32{});
+    for (int r = 0; r < rows_; r += rows_of_block) {
       if constexpr (HasExtras<Coder>) {
         if (r % rows_between_flushes == 0) extras.fill();
-        code = code | extras.get(Coder::has_extra(code) & exist(lanes_of(r))) << static_cast<int>(plan_.code_bits);
       }
-      store_elements<T>(target, first_ + place, lanes_of(r), coder_.decode(code, values));
+      decode_block(target, r, buckets, decoded_of, reader, table);
     }
+  }
+
+  // Rows [r, r + 4), as many as there are.
+  template <class DecodedOf, class Reader>
+  ARRCOMP_METHOD void decode_block(void* target, int r, BucketRows& buckets, DecodedOf decoded_of, Reader& reader,
+                                   Table& table) const {
+    if constexpr (codes_blocks) {
+      if (is_whole_block(r)) {
+        if (!is_in_one_bucket(r, buckets))
+          return decode_some<rows_of_block, false>(target, r, lanes_per_row, buckets, decoded_of, reader);
+        if constexpr (Tabulates<Coder>) {
+          if (plan_.bucket_size >= Table::least_elements) return look_up(target, r, buckets, decoded_of, reader, table);
+        }
+        return decode_some<rows_of_block, true>(target, r, lanes_per_row, buckets, decoded_of, reader);
+      }
+    }
+    for (int j = r; j < r + rows_of_block && j < rows_; ++j)
+      decode_some<1, false>(target, j, lanes_of(j), buckets, decoded_of, reader);
+  }
+
+  // Four whole rows that are in one bucket.
+  template <class DecodedOf, class Reader>
+  ARRCOMP_METHOD void look_up(void* target, int r, const BucketRows& buckets, DecodedOf decoded_of, Reader& reader,
+                              Table& table) const {
+    const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
+    Real values[Coder::decode_values];
+    const bool simple = buckets.current(values, decoded_of);
+    table.fill(buckets.number(), coder_, values, simple);
+    U32 code[rows_of_block];
+    reader.get(code, place, lanes_per_row);
+    ARRCOMP_UNROLL for (int j = 0; j < rows_of_block; ++j)
+        store_elements<T>(target, first_ + place + j * lanes_per_row, lanes_per_row, table.element(code[j]));
+  }
+
+  // n rows from r on, with so many lanes each.
+  template <int n, bool in_one_bucket, class DecodedOf, class Reader>
+  ARRCOMP_METHOD void decode_some(void* target, int r, int lanes, BucketRows& buckets, DecodedOf decoded_of,
+                                  Reader& reader) const {
+    const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
+    Real values[Coder::decode_values];
+    bool simple = in_one_bucket && buckets.current(values, decoded_of);
+    U32 code[n];
+    reader.get(code, place, lanes);
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      const uint64_t at = place + j * lanes_per_row;
+      if (!in_one_bucket) simple = buckets.row(at, values, decoded_of);
+      store_elements<T>(target, first_ + at, lanes, coder_.decode(code[j], values, simple));
+    }
+  }
+
+  ARRCOMP_METHOD bool is_whole_block(int r) const {
+    return static_cast<uint64_t>(r + rows_of_block) * lanes_per_row <= count_;
+  }
+
+  ARRCOMP_METHOD static bool is_in_one_bucket(int r, BucketRows& buckets) {
+    return buckets.in_one(static_cast<uint64_t>(r) * lanes_per_row, rows_of_block * lanes_per_row);
   }
 
   // What encoding takes of each bucket; whether all of them are simple.
@@ -235,37 +300,14 @@ class BucketChunk {
   ARRCOMP_METHOD void find_magnitudes_in(const void* source, int row, int buckets, Scalar* magnitudes) const {
     const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
     const Real x = abs(T::widen(load_elements<T>(source, first_ + place, lanes_of(row))));
-    const Mask second = mask(0xffff0000u);
-    const Scalar found = number_from(as_bits(buckets == 2 ? select(second, splat<Real>(0), x) : x));
-    const Scalar next = buckets == 2 ? number_from(as_bits(select(second, x, splat<Real>(0)))) : Scalar(0);
-    if (!leader()) return;
-    magnitudes[0] = found;
-    if (buckets == 2) magnitudes[1] = next;
-  }
-
-  template <class Random, class Extras>
-  ARRCOMP_METHOD void encode_row(const void* source, int row, const BucketMemory<Coder>& memory, bool simple,
-                                 Random random, BucketRows& buckets, BitWriter& writer, uint8_t* payload,
-                                 Extras& extras) const {
-    const int n = lanes_of(row);
-    const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
-    // The next chunk, which its statistics read first.
-    const auto* ahead = reinterpret_cast<const uint8_t*>(element_pointer<T>(source, first_ + place + chunk_size));
-    for (int line = 0; line < lanes_per_row * T::width / 8; line += 64) prefetch(ahead + line);
-    Real scale[Coder::encode_values];
-    buckets.row(place, scale, [&](int bucket, Scalar(&values)[Coder::encode_values]) ARRCOMP_LAMBDA {
-      for (int i = 0; i < Coder::encode_values; ++i) values[i] = memory.scales[i][bucket];
-    });
-    U32 code = coder_.encode(load_elements<T>(source, first_ + place, n), scale, simple, random);
-    if constexpr (HasExtras<Coder>) {
-      extras.put(code >> static_cast<int>(plan_.code_bits), Coder::has_extra(code) & exist(n));
-      code = code & splat<U32>(low_mask(static_cast<int>(plan_.code_bits)));
+    if (buckets == 2) {
+      const auto found = largest_magnitudes_of_halves(x);
+      if (leader()) magnitudes[0] = found.lower, magnitudes[1] = found.upper;
+    } else {
+      const Scalar found = largest_magnitude_of(x);
+      if (leader()) magnitudes[0] = found;
     }
-    if (plan_.byte_codes) return store_elements<Bits8>(payload + codes_at(), place, n, code);
-    writer.put(n == lanes_per_row ? code : select(exist(n), code, splat<U32>(0)), static_cast<int>(plan_.code_bits));
   }
-
-  ARRCOMP_METHOD static Mask exist(int lanes) { return mask(low_mask(lanes)); }
 
   ARRCOMP_METHOD uint64_t codes_at() const { return plan_.codes_offset + first_ / 8 * plan_.code_bits; }
   ARRCOMP_METHOD int lanes_of(int row) const {

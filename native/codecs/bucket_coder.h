@@ -17,10 +17,10 @@
 //                                all follows from their largest magnitudes (not finite ones where a value is not finite)
 //   scale_of(numbers, scale)     what encoding takes; false where it takes the slower way, `simple` is then false for
 //                                all of the chunk
-//   decoded_of(numbers, decoded) what decoding takes
+//   decoded_of(numbers, decoded) what decoding takes; true where it takes the short way, `simple` is then true
 //   is_stochastic()              whether encoding takes random words
 //   encode(bits, scale, simple, random) -> U32     codes of elements; `random` is Nearest or random words
-//   decode(code, decoded) -> Word                  bits of elements
+//   decode(code, decoded, simple) -> Word          bits of elements
 #pragma once
 #include <cstring>
 
@@ -65,6 +65,12 @@ ARRCOMP_INLINE Scalar limited(double x) {
   return x <= static_cast<double>(largest) ? static_cast<Scalar>(x) : largest;
 }
 
+// Not so of NaN.
+template <class Scalar>
+ARRCOMP_INLINE bool is_within(Scalar x, Scalar limit) {
+  return x <= limit && -x <= limit;
+}
+
 template <class Number>
 ARRCOMP_INLINE void store_numbers(uint8_t* at, const Number* numbers, uint32_t count) {
   memcpy(__builtin_assume_aligned(at, sizeof(Number)), numbers, count * sizeof(Number));
@@ -94,10 +100,12 @@ ARRCOMP_INLINE typename T::Word quiet_nan(const Element& element) {
   return splat<typename T::Word>(static_cast<Scalar>(bits));
 }
 
-// Results as elements: at most the largest finite number of the type, rounded; NaN is the quiet one.
+// Results as elements: at most the largest finite number of the type, rounded; NaN is the quiet one. `are_numbers`: they
+// are finite.
 template <class T>
-ARRCOMP_INLINE typename T::Word element_of(const Element& element, typename T::Real y) {
+ARRCOMP_INLINE typename T::Word element_of(const Element& element, typename T::Real y, bool are_numbers = false) {
   using Real = typename T::Real;
+  if (are_numbers && T::width == sizeof(typename Real::scalar) * 8) return T::narrow(y);
   const Real limit = splat<Real>(T::largest);
   const Real inside = min(max(y, splat<Real>(0) - limit), limit);
   return select(le(abs(inside), limit), T::narrow(inside), quiet_nan<T>(element));

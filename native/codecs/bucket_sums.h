@@ -105,14 +105,15 @@ class BucketSum {
     const Coder coder = context_.coder(payload);
     const uint64_t first_bucket = first / plan.bucket_size;
     Real values[Coder::decode_values];
-    buckets.row(i - first, values, [&](int bucket, Scalar(&of_bucket)[Coder::decode_values]) ARRCOMP_LAMBDA {
-      const uint64_t at = plan.bucket_offset(first_bucket + static_cast<uint64_t>(bucket));
-      coder.decoded_of(coder.load(payload + at), of_bucket);
-    });
+    const bool simple =
+        buckets.row(i - first, values, [&](int bucket, Scalar(&of_bucket)[Coder::decode_values]) ARRCOMP_LAMBDA {
+          const uint64_t at = plan.bucket_offset(first_bucket + static_cast<uint64_t>(bucket));
+          return coder.decoded_of(coder.load(payload + at), of_bucket);
+        });
     BitReader reader = packed_rows(payload + plan.codes_offset, code_bytes(plan.quantized, plan.code_bits),
                                    i / lanes_per_row, plan.code_bits);
     ARRCOMP_UNROLL for (int r = 0; r < n; ++r) y[r] =
-        T::widen(coder.decode(reader.get(static_cast<int>(plan.code_bits), U32{}), values));
+        T::widen(coder.decode(reader.get(static_cast<int>(plan.code_bits), U32{}), values, simple));
   }
 
   BucketContext<Coder> context_;

@@ -2,6 +2,7 @@
 // distances. Every machine comes to the same choice; a reader needs none of this.
 #pragma once
 #include "codecs/rans.h"
+#include "codecs/real_layout.h"
 #include "codecs/transform.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
@@ -22,15 +23,6 @@ ARRCOMP_INLINE Word previous_elements(const typename Word::scalar* values, int r
   return shift_in(row > 0 ? load(values + (row - 1) * lanes_per_row) : x, x);
 }
 
-template <class Word>
-ARRCOMP_INLINE U32 low_half(Word x) {
-  if constexpr (sizeof(typename Word::scalar) == 8) {
-    return lo(x);
-  } else {
-    return x;
-  }
-}
-
 // The mean of the sample, found from 32-bit distances to the first value (and useless where these overflow: the costs
 // then say so). With `quarters`, rounded down after so many quarters were added, else towards the first value: of the two
 // values beside a mean between them the upper one suits zigzag, which puts -1 before 1.
@@ -40,7 +32,7 @@ ARRCOMP_PART uint64_t sample_mean(const typename Word::scalar* values, int rows,
   U32 high = splat<U32>(0), low = splat<U32>(0);
   uint32_t samples = 0;
   for (int r = 0; r < rows; r += sample_stride(rows), samples += lanes_per_row) {
-    const U32 distance = low_half(load(values + r * lanes_per_row) - first);
+    const U32 distance = lowest(load(values + r * lanes_per_row) - first);
     high = high + sar(distance, 16);
     low = low + (distance & splat<U32>(0xffff));
   }
@@ -201,7 +193,7 @@ struct FloatSample {
 
 template <class Word>
 ARRCOMP_INLINE U32 exponent_of(Word bits, const Element& element) {
-  return low_half(bits >> element.mantissa_bits & ones<Word>(element.exponent_bits));
+  return lowest(bits >> element.mantissa_bits & ones<Word>(element.exponent_bits));
 }
 
 template <class Word>

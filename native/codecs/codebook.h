@@ -1,6 +1,6 @@
 // Codebooks on lanes: a value becomes the index of the interval that it lies in, and comes back as that interval's level
 // (block-wise with NF4: T. Dettmers et al., arXiv:2305.14314; dynamic 8 bits: arXiv:2110.02861). FORMAT.md, section
-// 5.6.
+// 5.5.
 #pragma once
 #include "codecs/bucket_coder.h"
 #include "stream/codebook.h"
@@ -73,7 +73,7 @@ class Codebook {
   ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&values)[encode_values]) const {
     Real rows[encode_values];
     const bool simple = scale_of(splat<Real>(n.scale), rows);
-    for (int i = 0; i < encode_values; ++i) values[i] = number_from(as_bits(rows[i]));
+    for (int i = 0; i < encode_values; ++i) values[i] = first_of(rows[i]);
     return simple;
   }
 
@@ -85,10 +85,14 @@ class Codebook {
     return borders_below(x * values[inverse]);
   }
 
-  ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&values)[decode_values]) const { values[scale] = n.scale; }
+  // Simple where no level becomes infinite.
+  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&values)[decode_values]) const {
+    values[scale] = n.scale;
+    return is_within(n.scale, Limits::largest / 2 / static_cast<Scalar>(settings_.at_least_largest));
+  }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&values)[decode_values]) const {
-    return element_of<T>(element_, real_of(level_of(code), Real{}) * values[scale]);
+  ARRCOMP_METHOD Word decode(U32 code, const Real (&values)[decode_values], bool simple) const {
+    return element_of<T>(element_, real_of(level_of(code), Real{}) * values[scale], simple);
   }
 
  private:

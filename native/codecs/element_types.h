@@ -3,6 +3,7 @@
 #pragma once
 #include "inline.h"
 #include "lanes/lanes.h"
+#include "stream/constants.h"
 #include "stream/element.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
@@ -84,6 +85,16 @@ template <class T>
 ARRCOMP_INLINE typename T::Word load_elements(const void* array, uint64_t first, int n) {
   const auto* p = element_pointer<T>(array, first);
   return n == lanes_per_row ? load(p) : load_first(p, n);
+}
+
+// Calls visit(bits, n) with each row of the elements [first, first + count), which has n of them.
+template <class T, class Visit>
+ARRCOMP_METHOD void each_row(const void* array, uint64_t first, uint64_t count, Visit visit) {
+  const uint64_t whole = count / lanes_per_row * lanes_per_row;
+  for (uint64_t i = 0; i < whole; i += lanes_per_row)
+    visit(load_elements<T>(array, first + i, lanes_per_row), lanes_per_row);
+  const int left = static_cast<int>(count - whole);
+  if (left > 0) visit(load_elements<T>(array, first + whole, left), left);
 }
 
 // The first n lanes of a row.

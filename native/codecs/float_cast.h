@@ -1,6 +1,7 @@
 // Numbers as codes of small formats and back, on lanes. FORMAT.md, section 5.3.
 #pragma once
 #include "codecs/bucket_coder.h"
+#include "codecs/real_layout.h"
 #include "stream/float_spec.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
@@ -13,26 +14,14 @@ ARRCOMP_INLINE U64 random_fraction(U32 random, int dropped, U64) {
   return fraction >> (64 - dropped);
 }
 
-ARRCOMP_INLINE F32 real_from(U32 bits) { return as_float(bits); }
-ARRCOMP_INLINE F64 real_from(U64 bits) { return as_double(bits); }
-
-// Between codes and the words of the arithmetic type: as its lowest or its highest bits.
-ARRCOMP_INLINE U32 lowest(U32 x) { return x; }
-ARRCOMP_INLINE U32 lowest(U64 x) { return lo(x); }
-ARRCOMP_INLINE U32 highest(U32 x) { return x; }
-ARRCOMP_INLINE U32 highest(U64 x) { return hi(x); }
-ARRCOMP_INLINE U32 from_lowest(U32 x, U32) { return x; }
-ARRCOMP_INLINE U64 from_lowest(U32 x, U64) { return join(x, splat<U32>(0)); }
-ARRCOMP_INLINE U32 from_highest(U32 x, U32) { return x; }
-ARRCOMP_INLINE U64 from_highest(U32 x, U64) { return join(splat<U32>(0), x); }
-
 // Between numbers of the arithmetic type and codes of a format with at most as many exponent and mantissa bits. All
 // that a magnitude becomes follows from its bits: a normal number keeps its upper ones, rounded, with another bias; for
 // a subnormal one the sum with a power of two brings its bits to their places and rounds them.
 template <class Real>
 class FloatCast {
-  using Word = decltype(as_bits(Real{}));
-  using Bits = typename Word::scalar;
+  using Layout = RealLayout<Real>;
+  using Word = typename Layout::Word;
+  using Bits = typename Layout::Bits;
 
  public:
   ARRCOMP_METHOD explicit FloatCast(const FloatSpec& spec)
@@ -71,18 +60,16 @@ class FloatCast {
     const U32 magnitude = integer ? min(code, (sign << 1) - code) : code & (sign - splat<U32>(1));
     const Word number = from_lowest(magnitude, Word{}), moved = number << dropped_;
     const Word offset = splat<Word>(nearest_offset_);
-    const Word subnormal = as_bits(real_from(number + offset) - real_from(offset));
+    const Word subnormal = as_bits(real_of_bits(number + offset) - real_of_bits(offset));
     const Mask is_subnormal = lt(moved, splat<Word>(subnormal_bits()));
     const Word value = select(is_subnormal, subnormal, moved + splat<Word>(rebias_));
     const U32 negative = (code << (31 - spec_.magnitude_bits())) & splat<U32>(0x80000000u);
-    return real_from(with_specials(value, moved, magnitude, code) | from_highest(negative, Word{}));
+    return real_of_bits(with_specials(value, moved, magnitude, code) | from_highest(negative, Word{}));
   }
 
  private:
-  static constexpr int width = sizeof(Bits) * 8;
-  static constexpr int mantissa = width == 64 ? 52 : 23;
-  static constexpr int bias = width == 64 ? 1023 : 127;
-  static constexpr Bits infinity = static_cast<Bits>(2 * bias + 1) << mantissa;
+  static constexpr int mantissa = Layout::mantissa_bits, bias = Layout::bias;
+  static constexpr Bits infinity = Layout::infinity;
 
   // The largest code: what follows on the largest finite number is infinity or NaN, if the format has one.
   ARRCOMP_METHOD static uint32_t largest(const FloatSpec& spec) {
@@ -94,7 +81,7 @@ class FloatCast {
 
   ARRCOMP_METHOD Word subnormal(Word magnitude, Bits offset) const {
     const Word shifted = splat<Word>(offset);
-    return as_bits(real_from(magnitude) + real_from(shifted)) - shifted;
+    return as_bits(real_of_bits(magnitude) + real_of_bits(shifted)) - shifted;
   }
 
   ARRCOMP_METHOD Word rounded(Word magnitude, Nearest) const {

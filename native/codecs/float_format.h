@@ -111,12 +111,15 @@ class FloatFormat {
     if (!settings_.is_scaled()) return cast_.encode(x, random);
     const Real scaled = (simple ? x : x * values[prescale]) * values[inverse];
     // The sign of the bits: widening may change that of NaN.
-    return cast_.encode_magnitude(scaled, real_from(bits << (T::word_bits - T::width)), random);
+    return cast_.encode_magnitude(scaled, real_of_bits(bits << (T::word_bits - T::width)), random);
   }
 
-  ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const { decoded[scale] = n.scale; }
+  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
+    decoded[scale] = n.scale;
+    return true;
+  }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values]) const {
+  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values], bool) const {
     const Real value = cast_.decode(code);
     const Real y = settings_.is_scaled() ? value * decoded[scale] : value;
     const Word bits = T::narrow(y);
@@ -126,9 +129,6 @@ class FloatFormat {
 
  private:
   using Limits = ScalarLimits<Scalar>;
-
-  // Of lanes that are all the same, and not negative.
-  ARRCOMP_METHOD static Scalar first_of(Real lanes) { return number_from(as_bits(lanes)); }
 
   // Where it is subnormal it is rounded up, as then rounding down would lose more than a little.
   ARRCOMP_METHOD static Real ratio_of(Real largest, Real most) {
@@ -140,15 +140,16 @@ class FloatFormat {
   // Powers of two: the largest magnitude's own, divided by the largest number's; with `ceil` the next one where that is
   // not enough.
   ARRCOMP_METHOD NumberRow of_powers(Real largest) const {
-    using Bits = decltype(as_bits(Real{}));
-    constexpr int mantissa = sizeof(Scalar) == 8 ? 52 : 23, bias = sizeof(Scalar) == 8 ? 1023 : 127;
+    using Layout = RealLayout<Real>;
+    using Bits = typename Layout::Word;
     const Bits bits = as_bits(largest);
     const auto most =
-        static_cast<typename Bits::scalar>((settings_.spec.largest_significand() - 1) * (uint64_t{1} << mantissa));
-    const Mask is_above = lt(splat<Bits>(most), bits & ones<Bits>(mantissa));
+        static_cast<typename Layout::Bits>((settings_.spec.largest_significand() - 1) * Layout::least_normal);
+    const Mask is_above = lt(splat<Bits>(most), bits & splat<Bits>(Layout::mantissa));
     const bool ceil = settings_.scale == ScaleKind::ceil;
-    const U32 own = lowest(bits >> mantissa) + select(is_above, splat<U32>(ceil ? 1 : 0), splat<U32>(0));
-    const U32 least = splat<U32>(static_cast<uint32_t>(bias - PowerScale::bias + settings_.spec.largest_exponent()));
+    const U32 own = lowest(bits >> Layout::mantissa_bits) + select(is_above, splat<U32>(ceil ? 1 : 0), splat<U32>(0));
+    const U32 least =
+        splat<U32>(static_cast<uint32_t>(Layout::bias - PowerScale::bias + settings_.spec.largest_exponent()));
     const Mask is_number = le(largest, splat<Real>(Limits::largest));
     const U32 code =
         select(is_number, min(max(own, least) - least, splat<U32>(PowerScale::most)), splat<U32>(PowerScale::nan));
@@ -160,7 +161,7 @@ class FloatFormat {
     return as_float(select(eq(code, splat<U32>(0)), splat<U32>(1u << 22), code << 23));
   }
   ARRCOMP_METHOD static F64 power(U32 code, F64) {
-    return as_double(join(splat<U32>(0), (code + splat<U32>(1023 - PowerScale::bias)) << 20));
+    return as_double(join(splat<U32>(0), (code + splat<U32>(RealLayout<F64>::bias - PowerScale::bias)) << 20));
   }
 
   // Of results that are no finite numbers of the element type. What was finite before stays so where codes saturate.

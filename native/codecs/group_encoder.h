@@ -364,7 +364,7 @@ class GroupEncoder {
     for (int r = own_rows; r < coded_rows_; ++r) {
       const Word u = load(row_of(r));
       if (k > carried_bits) bits.put((u & ones<Word>(k)) >> carried_bits, k - carried_bits);
-      states_ = states_ | (low_half(u) & splat<U32>(3)) << carried_bits * (r - own_rows);
+      states_ = states_ | (lowest(u) & splat<U32>(3)) << carried_bits * (r - own_rows);
     }
     side_ = bits.finish();
   }

@@ -2,28 +2,9 @@
 // bits. The polynomials have the smallest largest error (by Lawson's algorithm, the value at 0 held); their
 // coefficients are rounded to float32. FORMAT.md, section 5.4.
 #pragma once
-#include "inline.h"
-#include "lanes/lanes.h"
+#include "codecs/real_layout.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
-
-ARRCOMP_INLINE F32 real_of_bits(U32 bits) { return as_float(bits); }
-ARRCOMP_INLINE F64 real_of_bits(U64 bits) { return as_double(bits); }
-
-// How the numbers of an arithmetic type are made of bits.
-template <class Real>
-struct RealLayout {
-  using Word = decltype(as_bits(Real{}));
-  using Bits = typename Word::scalar;
-  using Scalar = typename Real::scalar;
-  static constexpr int mantissa_bits = sizeof(Bits) == 8 ? 52 : 23;
-  static constexpr Bits one = static_cast<Bits>(sizeof(Bits) == 8 ? 1023 : 127) << mantissa_bits;
-  static constexpr Bits least_normal = Bits{1} << mantissa_bits;
-  static constexpr Bits mantissa = least_normal - 1;
-  static constexpr Bits half_root = sizeof(Bits) == 8 ? 0x3fe6a09e667f3bcdu : 0x3f3504f3u;  // sqrt(1/2)
-  // The sum of a number and this has the nearest integer in its lowest bits.
-  static constexpr Scalar rounder = static_cast<Scalar>(Bits{3} << (mantissa_bits - 1));
-};
 
 ARRCOMP_INLINE F32 real_of_integer(U32 x) { return to_float(x); }
 // Of integers from -2^51 to 2^51.

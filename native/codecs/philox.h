@@ -14,7 +14,7 @@ struct RandomWords {
 ARRCOMP_INLINE U32 lane_numbers() { return prefix_sum(splat<U32>(1)) - splat<U32>(1); }
 
 // Of counters {low, high, then those of `rest`}.
-ARRCOMP_INLINE RandomWords philox(uint64_t key, U32 low, U32 high, uint64_t rest = 0) {
+ARRCOMP_PART RandomWords philox(uint64_t key, U32 low, U32 high, uint64_t rest = 0) {
   U32 x0 = low, x1 = high;
   U32 x2 = splat<U32>(static_cast<uint32_t>(rest)), x3 = splat<U32>(static_cast<uint32_t>(rest >> 32));
   auto k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
@@ -32,7 +32,7 @@ ARRCOMP_INLINE RandomWords philox(uint64_t key, U32 low, U32 high, uint64_t rest
 }
 
 // Of the elements in four rows: word w of a lane belongs to row 4 * `rows` + w of the array.
-ARRCOMP_INLINE RandomWords random_rows(uint64_t seed, uint64_t rows) {
+ARRCOMP_PART RandomWords random_rows(uint64_t seed, uint64_t rows) {
   const uint64_t counter = rows * lanes_per_row;
   return philox(seed, splat<U32>(static_cast<uint32_t>(counter)) + lane_numbers(),
                 splat<U32>(static_cast<uint32_t>(counter >> 32)));

@@ -81,26 +81,28 @@ class Qsgd {
     return nearest_integer(min(max(splat<Real>(0), scaled), splat<Real>(static_cast<Scalar>(largest_))));
   }
 
-  // Where something would overflow on the way, halves of the numbers, and 2 as `factor`, else 1.
-  ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
+  // Where something would overflow on the way, halves of the numbers, and 2 as `factor`; simple where nothing can.
+  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
     const bool halved = is_halved(n.unit);
     decoded[unit] = n.unit * Scalar(halved ? 0.5 : 1);
     decoded[least] = n.low * Scalar(halved ? 0.5 : 1);
     decoded[factor] = Scalar(halved ? 2 : 1);
+    return !halved && !is_halved(-n.unit) && is_within(n.low, Limits::largest / 2);
   }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values]) const {
-    return element_of<T>(element_, value_of(code, decoded));
+  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values], bool simple) const {
+    const Real y = value_of(code, decoded);
+    return element_of<T>(element_, simple ? y : y * decoded[factor], simple);
   }
 
  private:
   using Limits = ScalarLimits<Scalar>;
 
   ARRCOMP_METHOD Real value_of(U32 code, const Real (&decoded)[decode_values]) const {
-    if (!has_norm_) return (decoded[unit] * real_of(code, Real{}) + decoded[least]) * decoded[factor];
+    if (!has_norm_) return decoded[unit] * real_of(code, Real{}) + decoded[least];
     const bool doubled = settings_.bits == 1;
     const U32 steps = (doubled ? code << 1 : code) - splat<U32>(doubled ? 1 : largest_ / 2);
-    return decoded[unit] * real_of(steps, Real{}) * decoded[factor];
+    return decoded[unit] * real_of(steps, Real{});
   }
 
   // What is added before rounding: where 0 lies among the codes, and random numbers between -1/2 and 1/2.

@@ -19,6 +19,7 @@ class S2fp8 {
   using Type = T;
   using Scalar = typename Real::scalar;
   using Settings = S2fp8Settings;
+  static constexpr bool tabulates = true;
 
   // The largest magnitude in place of the paper's beta, which is 15 - alpha log2(largest): distances to it are exact
   // where beta would have lost them, and it comes back as it was.
@@ -31,7 +32,7 @@ class S2fp8 {
   enum : int { half, largest, decode_values };
 
   ARRCOMP_METHOD S2fp8(const S2fp8Settings& settings, const Element& element, const uint8_t*)
-      : settings_(settings), element_(element), cast_(S2fp8Settings::spec()) {}
+      : settings_(settings), element_(element) {}
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.stochastic; }
 
@@ -64,7 +65,7 @@ class S2fp8 {
     scale[alpha] = n.alpha;
     scale[whole] = logarithm[0];
     scale[part] = logarithm[1];
-    const Scalar least_normal = Scalar(1) - static_cast<Scalar>(Layout::one >> Layout::mantissa_bits);
+    const Scalar least_normal = 1 - Layout::bias;
     return !((least_normal - logarithm[0] + 1) * n.alpha >= Scalar(least - 60) - n.alpha);
   }
 
@@ -75,23 +76,24 @@ class S2fp8 {
     const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);
     Real t = distance * scale[alpha] + splat<Real>(top);
     if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(-__builtin_inff()), t);
-    const Word negative = bits << (Type::word_bits - Type::width) & splat<Word>(sign);
+    const Word negative = bits << (Type::word_bits - Type::width) & splat<Word>(Layout::sign);
     return rounded(t, scale[alpha], negative, random);
   }
 
-  ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
+  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
     decoded[half] = Scalar(0.5) / n.alpha;
     decoded[largest] = n.largest;
+    return true;
   }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values]) const {
+  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values], bool) const {
     const Real y = squeezed(min(code & splat<U32>(0x7f), splat<U32>(S2fp8Settings::spec().first_special() - 1)));
     // Half of the distance, so that its power is a normal number. NaN becomes the least.
     const Real distance = max(splat<Real>(least_power), distance_of(y) * decoded[half]);
     // All but 0 is at least 2^-16.
     const Real root = min(power_of(min(splat<Real>(0), distance)), y * splat<Real>(0x1p64f));
     const Real magnitude = decoded[largest] * root * root;
-    const Word negative = from_highest(code << 24, Word{}) & splat<Word>(sign);
+    const Word negative = from_highest(code << 24, Word{}) & splat<Word>(Layout::sign);
     return element_of<T>(element_, real_of_bits(as_bits(magnitude) | negative));
   }
 
@@ -103,31 +105,32 @@ class S2fp8 {
   static constexpr int nothing = -100;  // log2 of what is rounded to 0, even at random
   static constexpr double least_spread = 0x1p-20;
   static constexpr int least_power = sizeof(Scalar) == 8 ? -1000 : -125;
-  static constexpr typename Layout::Bits sign = typename Layout::Bits{1} << (sizeof(Scalar) * 8 - 1);
 
   ARRCOMP_METHOD static void parts_of_logarithm(Scalar x, Scalar (&parts)[2]) {
     const Logarithm<Real> logarithm = logarithm_of_any(splat<Real>(x));
-    const auto of_whole = or_all(as_bits(logarithm.whole)), of_part = or_all(as_bits(logarithm.part));
-    memcpy(parts, &of_whole, sizeof parts[0]);
-    memcpy(parts + 1, &of_part, sizeof parts[1]);
+    parts[0] = first_of(logarithm.whole);
+    parts[1] = first_of(logarithm.part);
   }
+
+  // Not a member: what follows from the format is then known to the compiler.
+  ARRCOMP_METHOD static FloatCast<Real> cast() { return FloatCast<Real>(S2fp8Settings::spec()); }
 
   // The code of 2^t. What lies below the least number becomes it where that comes back nearer to x than 0 is, so where
   // it comes back as at most 2 x. NaN becomes 0.
   ARRCOMP_METHOD U32 rounded(Real t, Real squeeze, Word negative, Nearest) const {
     const Real y = power_of(max(splat<Real>(least), t));
     const Word magnitude = select(le(splat<Real>(least) - squeeze, t), as_bits(y), splat<Word>(0));
-    return cast_.encode(real_of_bits(magnitude | negative), Nearest{});
+    return cast().encode(real_of_bits(magnitude | negative), Nearest{});
   }
   ARRCOMP_METHOD U32 rounded(Real t, Real, Word negative, U32 random) const {
     const Real y = power_of(max(splat<Real>(nothing), t));
-    return cast_.encode(real_of_bits(as_bits(y) | negative), random);
+    return cast().encode(real_of_bits(as_bits(y) | negative), random);
   }
 
   // The number of a code, exactly: codes are the upper halves of float16 ones.
   ARRCOMP_METHOD Real squeezed(U32 code) const {
     if constexpr (sizeof(Scalar) == 4) return from_half(code << 8);
-    return cast_.decode(code);
+    return cast().decode(code);
   }
 
   // log2 of y / 2^15, where y has two bits of mantissa; of 0 something. The polynomial goes through log2 of 1, 5/4, 3/2
@@ -142,7 +145,6 @@ class S2fp8 {
 
   S2fp8Settings settings_;
   Element element_;
-  FloatCast<Real> cast_;
 };
 
 template <class T>

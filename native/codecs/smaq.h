@@ -26,8 +26,9 @@ class Smaq {
 
   // Encoding: score = (x - centre) * inverse, steps beyond the main threshold = (|score| - main threshold) * outer. Where
   // numbers would not be finite or not normal on the way, `outer` is negative if x and centre are an eighth of what they
-  // were, and `inverse` if the difference is to be multiplied by 2^64 first.
-  enum : int { centre, inverse, outer, encode_values };
+  // were, and `inverse` if the difference is to be multiplied by 2^64 first. Magnitudes up to `zero` have a code of their
+  // own: 0, or NaN where none has.
+  enum : int { centre, inverse, outer, zero, encode_values };
   // Decoding: (unit * score + middle) * factor, with outliers in steps of `outer_step`.
   enum : int { unit, middle, outer_step, factor, decode_values };
 
@@ -81,7 +82,9 @@ class Smaq {
     scale[centre] = n.mean;
     scale[inverse] = 0;
     scale[outer] = 0;
+    scale[zero] = Limits::nan();
     if (!(n.std > 0)) return n.std <= 0;
+    if (settings_.preserve_zeros) scale[zero] = 0;
     const bool huge = is_huge(n);
     const Scalar down = huge ? eighth : Scalar(1);
     const bool tiny = n.std * down < Limits::smallest_normal;
@@ -102,29 +105,34 @@ class Smaq {
     const Mask outlier = lt(main_threshold, distance);
     const Real outer_steps = (distance - main_threshold) * (simple ? scale[outer] : abs(scale[outer]));
     const U32 magnitude = rounded(outlier, distance * splat<Real>(steps_per_score_), outer_steps, random);
-    const U32 code = magnitude << flags | select(outlier, splat<U32>(outlier_flag), splat<U32>(0));
-    // The mean itself has no sign: its negative stands for exact zeros.
-    const U32 with_side = code | (sign_bit(score) & min(code, splat<U32>(1))) << 1;
-    return settings_.preserve_zeros ? with_zeros(with_side, bits, scale[inverse]) : with_side;
+    const U32 side = highest(as_bits(score)) >> 30 & splat<U32>(sign_flag);
+    const U32 steps = magnitude << flags, code = select(outlier, steps | splat<U32>(outlier_flag), steps);
+    // The mean itself has no sign: its negative stands for exact zeros, but in a constant bucket, where they are the mean.
+    const U32 signed_code = select(ne(code, splat<U32>(0)), code | side, code);
+    return select(le(abs(x), scale[zero]), splat<U32>(sign_flag), signed_code);
   }
 
-  ARRCOMP_METHOD void decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
+  // Simple where nothing is scaled, nor becomes infinite.
+  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
     const bool huge = is_huge(n);
     decoded[unit] = n.std * (huge ? eighth : Scalar(1));
     decoded[middle] = n.mean * (huge ? eighth : Scalar(1));
     decoded[outer_step] = (n.threshold - main_threshold_) * share_of_outer_;
     decoded[factor] = huge ? 1 / eighth : Scalar(1);
+    return is_within(n.std * n.threshold, most_unscaled) && is_within(n.std, most_unscaled / main_threshold_) &&
+           is_within(n.threshold, Limits::largest / 2) && !huge;
   }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values]) const {
-    const Real zero = splat<Real>(0), steps = real_of(code >> flags, Real{});
+  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values], bool simple) const {
+    const Real none = splat<Real>(0), steps = real_of(code >> flags, Real{});
     const Real beyond = steps * decoded[outer_step] + splat<Real>(main_threshold_);
     const Real distance = select(has_extra(code), beyond, steps * splat<Real>(main_step_));
     const Real score = with_sign(distance, code << 30);
-    Real y = (decoded[unit] * score + decoded[middle]) * decoded[factor];
-    if (settings_.all_positive) y = max(y, zero);
-    if (settings_.preserve_zeros) y = select(eq(code, splat<U32>(sign_flag)), zero, y);
-    return element_of<T>(element_, y);
+    Real y = decoded[unit] * score + decoded[middle];
+    if (!simple) y = y * decoded[factor];
+    if (settings_.all_positive) y = max(y, none);
+    if (settings_.preserve_zeros) y = select(eq(code, splat<U32>(sign_flag)), none, y);
+    return element_of<T>(element_, y, simple);
   }
 
  private:
@@ -132,6 +140,7 @@ class Smaq {
   static constexpr uint32_t outlier_flag = 1, sign_flag = 2;
   static constexpr int flags = 2;
   static constexpr Scalar eighth = Scalar(0.125), up = Scalar(0x1p64);
+  static constexpr Scalar most_unscaled = Limits::largest * eighth;
 
   // Between the largest numbers of the arithmetic type.
   ARRCOMP_METHOD static Scalar limited_number(double x) { return x < 0 ? -limited<Scalar>(-x) : limited<Scalar>(x); }
@@ -149,17 +158,16 @@ class Smaq {
 
   // Whether sums and products might overflow.
   ARRCOMP_METHOD bool is_huge(const Numbers& n) const {
-    constexpr Scalar most = Limits::largest / 8;
-    return !(n.std * n.threshold <= most && n.mean <= most && -n.mean <= most);
+    return !(n.std * n.threshold <= most_unscaled && is_within(n.mean, most_unscaled));
   }
 
   ARRCOMP_METHOD static Real scaled_score(Real x, const Real (&scale)[encode_values]) {
-    const Real zero = splat<Real>(0), one = splat<Real>(1);
-    const Real down = select(lt(scale[outer], zero), splat<Real>(eighth), one);
-    const Real up_by = select(lt(scale[inverse], zero), splat<Real>(up), one);
+    const Real none = splat<Real>(0), one = splat<Real>(1);
+    const Real down = select(lt(scale[outer], none), splat<Real>(eighth), one);
+    const Real up_by = select(lt(scale[inverse], none), splat<Real>(up), one);
     const Real score = (x * down - scale[centre]) * up_by * abs(scale[inverse]);
-    const Real most = splat<Real>(Limits::largest), inside = min(max(score, zero - most), most);
-    return select(le(abs(inside), most), inside, zero);
+    const Real most = splat<Real>(Limits::largest), inside = min(max(score, none - most), most);
+    return select(le(abs(inside), most), inside, none);
   }
 
   // Of steps up to the main threshold, or of those beyond it.
@@ -176,21 +184,11 @@ class Smaq {
     return nearest - select(lt(steps, real_of(nearest, Real{})), splat<U32>(1), splat<U32>(0));
   }
 
-  // In a constant bucket zeros are the mean.
-  ARRCOMP_METHOD static U32 with_zeros(U32 code, Word bits, Real inverses) {
-    const Mask zeros = eq(bits << (8 * sizeof(typename Word::scalar) - T::width + 1), splat<Word>(0));
-    if (!any(zeros)) return code;
-    return select(zeros & lt(splat<Real>(0), abs(inverses)), splat<U32>(sign_flag), code);
-  }
-
   ARRCOMP_METHOD static Scalar steps_of(int bits) { return static_cast<Scalar>((1u << (bits - 2)) - 1); }
 
-  ARRCOMP_METHOD static U32 sign_bit(F32 x) { return as_bits(x) >> 31; }
-  ARRCOMP_METHOD static U32 sign_bit(F64 x) { return hi(as_bits(x)) >> 31; }
   // The sign changes where the highest bit of `sign` is set.
-  ARRCOMP_METHOD static F32 with_sign(F32 x, U32 sign) { return as_float(as_bits(x) ^ (sign & splat<U32>(1u << 31))); }
-  ARRCOMP_METHOD static F64 with_sign(F64 x, U32 sign) {
-    return as_double(as_bits(x) ^ join(splat<U32>(0), sign & splat<U32>(1u << 31)));
+  ARRCOMP_METHOD static Real with_sign(Real x, U32 sign) {
+    return real_of_bits(as_bits(x) ^ from_highest(sign & splat<U32>(1u << 31), as_bits(x)));
   }
 
   SmaqSettings settings_;

@@ -48,13 +48,12 @@ ARRCOMP_PART void widen_range(const void* array, uint64_t first, uint64_t count,
   using Real = typename T::Real;
   const Real limit = largest_number(Real{});
   Real smallest = limit, largest = splat<Real>(0) - limit;
-  for (uint64_t i = 0; i < count; i += lanes_per_row) {
-    const int n = count - i < lanes_per_row ? static_cast<int>(count - i) : lanes_per_row;
-    const Real x = T::widen(load_elements<T>(array, first + i, n));
+  each_row<T>(array, first, count, [&](typename T::Word bits, int) ARRCOMP_LAMBDA {
+    const Real x = T::widen(bits);
     const Mask finite = le(abs(x), limit);
     smallest = select(finite, min(x, smallest), smallest);
     largest = select(finite, max(x, largest), largest);
-  }
+  });
   const double low = smallest_of(smallest), high = largest_of(largest);
   if (low < range[0]) range[0] = low;
   if (high > range[1]) range[1] = high;

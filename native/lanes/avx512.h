@@ -15,6 +15,7 @@ namespace arrcomp::avx512 {
 
 constexpr int streams = 4;
 constexpr int rows_at_once = 8;
+constexpr int rows_side_by_side = 4;
 constexpr bool wide_lookup = true;
 constexpr int register_bytes = 64;
 typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
@@ -101,7 +102,7 @@ ARRCOMP_INLINE u64r sar(u64r x, int k) { return (u64r)((i64r)x >> k); }
 ARRCOMP_INLINE u32r mulhi(u32r x, u32r y) {
   __m512i even = _mm512_mul_epu32((__m512i)x, (__m512i)y);
   __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)x, 32), _mm512_srli_epi64((__m512i)y, 32));
-  return (u32r)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+  return (u32r)_mm512_mask_shuffle_epi32(odd, 0x5555, even, (_MM_PERM_ENUM)0xf5);  // each upper half in both
 }
 
 template <class Operation>
@@ -179,6 +180,11 @@ namespace arrcomp::avx512 {
 struct Mask {
   uint32_t bits;
 };
+template <class V>
+ARRCOMP_INLINE uint32_t part(Mask m, int i) {
+  return m.bits >> (i * V::width) & ((1u << V::width) - 1);
+}
+
 ARRCOMP_INLINE Mask mask(uint32_t bits) { return {bits}; }
 ARRCOMP_INLINE uint32_t bits(Mask m) { return m.bits; }
 ARRCOMP_INLINE bool any(Mask m) { return m.bits != 0; }
@@ -195,8 +201,9 @@ ARRCOMP_INLINE Mask operator|(Mask a, Mask b) { return {a.bits | b.bits}; }
     }                                                                                                             \
     return {bits};                                                                                                \
   }
-ARRCOMP_COMPARE(eq, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_EQ)
-ARRCOMP_COMPARE(ne, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_NE)
+
+ARRCOMP_COMPARE(eq, U32, _mm512_cmp_epi32_mask, __m512i, _MM_CMPINT_EQ)
+ARRCOMP_COMPARE(ne, U32, _mm512_cmp_epi32_mask, __m512i, _MM_CMPINT_NE)
 ARRCOMP_COMPARE(lt, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_LT)
 ARRCOMP_COMPARE(ge, U32, _mm512_cmp_epu32_mask, __m512i, _MM_CMPINT_NLT)
 ARRCOMP_COMPARE(eq, U64, _mm512_cmp_epu64_mask, __m512i, _MM_CMPINT_EQ)
@@ -223,7 +230,54 @@ ARRCOMP_INLINE f64r blend(uint32_t m, f64r yes, f64r no) {
 }
 template <class T>
 ARRCOMP_INLINE Lanes<T> select(Mask m, Lanes<T> yes, Lanes<T> no) {
-  ARRCOMP_EACH(Lanes<T>, blend(m.bits >> (i * Lanes<T>::width), yes.v[i], no.v[i]));
+  ARRCOMP_EACH(Lanes<T>, blend(part<Lanes<T>>(m, i), yes.v[i], no.v[i]));
+}
+
+// --- rows that are not full: what the instructions' masks leave out is not touched
+
+ARRCOMP_INLINE u32r load_some(const uint32_t* p, __mmask16 m, uint32_t other) {
+  return (u32r)_mm512_mask_loadu_epi32(_mm512_set1_epi32((int)other), m, p);
+}
+ARRCOMP_INLINE u64r load_some(const uint64_t* p, __mmask16 m, uint64_t other) {
+  return (u64r)_mm512_mask_loadu_epi64(_mm512_set1_epi64((long long)other), (__mmask8)m, p);
+}
+ARRCOMP_INLINE f32r load_some(const float* p, __mmask16 m, float other) {
+  return (f32r)_mm512_mask_loadu_ps(_mm512_set1_ps(other), m, p);
+}
+ARRCOMP_INLINE f64r load_some(const double* p, __mmask16 m, double other) {
+  return (f64r)_mm512_mask_loadu_pd(_mm512_set1_pd(other), (__mmask8)m, p);
+}
+ARRCOMP_INLINE u32r load_some(const uint16_t* p, __mmask16 m, uint16_t other) {
+  return (u32r)_mm512_cvtepu16_epi32(_mm256_mask_loadu_epi16(_mm256_set1_epi16((short)other), m, p));
+}
+ARRCOMP_INLINE u32r load_some(const uint8_t* p, __mmask16 m, uint8_t other) {
+  return (u32r)_mm512_cvtepu8_epi32(_mm_mask_loadu_epi8(_mm_set1_epi8((char)other), m, p));
+}
+ARRCOMP_INLINE void store_some(uint32_t* p, __mmask16 m, u32r x) { _mm512_mask_storeu_epi32(p, m, (__m512i)x); }
+ARRCOMP_INLINE void store_some(uint64_t* p, __mmask16 m, u64r x) {
+  _mm512_mask_storeu_epi64(p, (__mmask8)m, (__m512i)x);
+}
+ARRCOMP_INLINE void store_some(float* p, __mmask16 m, f32r x) { _mm512_mask_storeu_ps(p, m, (__m512)x); }
+ARRCOMP_INLINE void store_some(double* p, __mmask16 m, f64r x) { _mm512_mask_storeu_pd(p, (__mmask8)m, (__m512d)x); }
+ARRCOMP_INLINE void store_some(uint16_t* p, __mmask16 m, u32r x) {
+  _mm512_mask_cvtepi32_storeu_epi16(p, m, (__m512i)x);
+}
+ARRCOMP_INLINE void store_some(uint8_t* p, __mmask16 m, u32r x) { _mm512_mask_cvtepi32_storeu_epi8(p, m, (__m512i)x); }
+
+template <class T>
+ARRCOMP_INLINE auto load_first(const T* p, int n) {
+  using V = decltype(load(p));
+  const Mask m = mask((uint32_t)((uint64_t(1) << n) - 1));
+  T last;
+  __builtin_memcpy(&last, p + n - 1, sizeof last);  // at any address
+  ARRCOMP_EACH(V, load_some(p + i * V::width, part<V>(m, i), last));
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_first(T* p, V x, int n) {
+  const Mask m = mask((uint32_t)((uint64_t(1) << n) - 1));
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) store_some(p + i * x.width, part<V>(m, i), x.v[i]);
 }
 
 // --- tables and bit lengths

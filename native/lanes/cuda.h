@@ -7,6 +7,7 @@ namespace arrcomp::cuda {
 
 constexpr int streams = 1;  // other warps hide the latency
 constexpr int rows_at_once = 1;
+constexpr int rows_side_by_side = 1;
 constexpr bool wide_lookup = true;
 constexpr unsigned all_lanes = 0xffffffffu;
 
@@ -260,6 +261,17 @@ ARRCOMP_INLINE uint32_t sum(U32 x) { return __reduce_add_sync(all_lanes, x.v); }
 ARRCOMP_INLINE uint32_t or_all(U32 x) { return __reduce_or_sync(all_lanes, x.v); }
 ARRCOMP_INLINE uint32_t max_all(U32 x) { return __reduce_max_sync(all_lanes, x.v); }
 #endif
+
+// Of lanes 0 to 15 and 16 to 31.
+template <class T>
+struct Halves {
+  T lower, upper;
+};
+ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
+#pragma unroll
+  for (int n = 8; n > 0; n /= 2) x = max(x, U32{__shfl_xor_sync(all_lanes, x.v, n)});
+  return {__shfl_sync(all_lanes, x.v, 0), __shfl_sync(all_lanes, x.v, 16)};
+}
 
 }  // namespace arrcomp::cuda
 

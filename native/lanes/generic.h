@@ -22,4 +22,9 @@ ARRCOMP_INLINE uint64_t max_all(U64 x) {
   return (uint64_t)upper << 32 | max_all(select(largest, lo(x), splat<U32>(0)));
 }
 
+ARRCOMP_INLINE Halves<uint64_t> max_of_halves(U64 x) {
+  const Mask upper = mask(0xffff0000u);
+  return {max_all(select(upper, splat<U64>(0), x)), max_all(select(upper, x, splat<U64>(0)))};
+}
+
 }  // namespace arrcomp::ARRCOMP_MACHINE

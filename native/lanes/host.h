@@ -24,6 +24,12 @@ using U64 = Lanes<uint64_t>;
 using F32 = Lanes<float>;
 using F64 = Lanes<double>;
 
+// Of lanes 0 to 15 and 16 to 31.
+template <class T>
+struct Halves {
+  T lower, upper;
+};
+
 ARRCOMP_INLINE void sync() {}
 ARRCOMP_INLINE bool leader() { return true; }
 ARRCOMP_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
@@ -63,20 +69,6 @@ ARRCOMP_INLINE void store(uint16_t* p, U32 x) {
 ARRCOMP_INLINE void store(uint8_t* p, U32 x) {
 #pragma GCC unroll 16
   for (int i = 0; i < x.registers; i++) store_narrowed(p + i * x.width, x.v[i]);
-}
-
-template <class T>
-ARRCOMP_INLINE auto load_first(const T* p, int n) {
-  T all[32];
-  for (int l = 0; l < 32; l++) __builtin_memcpy(all + l, p + (l < n ? l : n - 1), sizeof(T));  // at any address
-  return load(all);
-}
-
-template <class T, class V>
-ARRCOMP_INLINE void store_first(T* p, V x, int n) {
-  T all[32];
-  store(all, x);
-  __builtin_memcpy(p, all, n * sizeof(T));
 }
 
 // --- arithmetic
@@ -199,6 +191,14 @@ ARRCOMP_INLINE uint32_t or_all(U32 x) {
 }
 ARRCOMP_INLINE uint32_t max_all(U32 x) {
   return reduce(x, [](auto a, auto b) { return a > b ? a : b; });
+}
+ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
+  constexpr int half = U32::registers / 2;
+  const auto larger = [](auto a, auto b) { return a > b ? a : b; };
+  u32r lower = x.v[0], upper = x.v[half];
+#pragma GCC unroll 16
+  for (int i = 1; i < half; i++) lower = larger(lower, x.v[i]), upper = larger(upper, x.v[half + i]);
+  return {fold(lower, larger), fold(upper, larger)};
 }
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

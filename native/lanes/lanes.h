@@ -14,6 +14,7 @@
 //
 //   constants   int streams            how many independent streams to interleave to hide latency
 //               int rows_at_once       rows that a loop keeps in variables: 8, or 1 where registers have no addresses
+//               int rows_side_by_side  rows whose values stay in registers together: 4, or 1
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
 //
 //   types       Mask  U32  U64  F32  F64  Table64        U32::scalar is uint32_t, and so on
@@ -29,6 +30,7 @@
 //               shift_in(before, x)    lane 0 gets lane 31 of `before`, lane l gets lane l - 1 of x
 //               prefix_sum(x)          inclusive, modulo 2^bits;  broadcast_last(x)  lane 31 in all lanes
 //               or_all(x) max_all(x)   over the lanes, uniform
+//               max_of_halves(x) -> Halves{lower, upper}   over lanes 0 to 15 and 16 to 31, uniform
 //               compress(p, x, m)      appends the lanes of m, ascending, at p; returns the new end (writes up to 32
 //                                      words from p on)
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the

@@ -30,6 +30,28 @@ ARRCOMP_INLINE bool any(Mask m) {
   return any_set(all);
 }
 
+// --- rows that are not full
+
+template <class T>
+ARRCOMP_INLINE auto load_first(const T* p, int n) {
+  T all[32];
+  for (int l = 0; l < 32; l++) __builtin_memcpy(all + l, p + (l < n ? l : n - 1), sizeof(T));  // at any address
+  return load(all);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_first(T* p, V x, int n) {
+  T all[32];
+  store(all, x);
+  __builtin_memcpy(p, all, n * sizeof(T));
+}
+
+// The mask's bits of register i.
+template <class V>
+ARRCOMP_INLINE uint32_t part(Mask m, int i) {
+  return m.bits >> (i * V::width) & ((1u << V::width) - 1);
+}
+
 // --- comparisons: the compiler's give all ones or zeros in each lane; those of 64 bits keep their low half
 
 #define ARRCOMP_COMPARE32(V, name, op)                                                       \

@@ -7,6 +7,7 @@ namespace arrcomp::plain {
 
 constexpr int streams = 1;
 constexpr int rows_at_once = 8;
+constexpr int rows_side_by_side = 1;
 constexpr int register_bytes = 16;
 typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
 typedef int32_t i32r __attribute__((vector_size(register_bytes)));

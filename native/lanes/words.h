@@ -2,12 +2,6 @@
 // Included once by each of them, after its Mask, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
-// The mask's bits of register i.
-template <class V>
-ARRCOMP_INLINE uint32_t part(Mask m, int i) {
-  return m.bits >> (i * V::width) & ((1u << V::width) - 1);
-}
-
 template <class T>
 ARRCOMP_INLINE T* compress(T* p, Lanes<T> x, Mask m) {
 #pragma GCC unroll 16
@@ -41,7 +35,7 @@ ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
 }
 
 ARRCOMP_INLINE const uint16_t* take(const uint16_t* p, U32& x, Mask m) {
-  p -= __builtin_popcount(m.bits);
+  p -= count(m);
   const uint16_t* next = p;
 #pragma GCC unroll 16
   for (int i = 0; i < x.registers; i++) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 
+#include "stream/parameters.h"
 #include "stream/plan.h"
 
 namespace arrcomp {
@@ -41,10 +42,8 @@ struct BaseDeltaSettings {
   static bool read(std::span<const double> p, BaseDeltaSettings& settings) {
     constexpr double limits[][2] = {{1, most_bases}, {0, 52}, {0, 2}, {0, 0xffffffff}, {0, 0xffffffff}};
     if (p.size() != 5) return false;
-    for (int i = 0; i < 5; ++i) {
-      if (!(p[i] >= limits[i][0] && p[i] <= limits[i][1])) return false;
-      if (p[i] != static_cast<double>(static_cast<int64_t>(p[i]))) return false;
-    }
+    for (int i = 0; i < 5; ++i)
+      if (!is_integer(p[i], limits[i][0], limits[i][1])) return false;
     settings = {static_cast<int>(p[0]), static_cast<uint64_t>(p[4]) << 32 | static_cast<uint64_t>(p[3]) | 1,
                 static_cast<int>(p[1]), static_cast<DropRounding>(static_cast<int>(p[2]))};
     return true;

@@ -18,6 +18,15 @@ ARRCOMP_SHARED double power_of_two(int e) {
   return x;
 }
 
+// The greatest e with 2^e <= x, of a finite number above 0.
+ARRCOMP_SHARED int exponent_of(double x) {
+  const bool tiny = x < 0x1p-1022;
+  if (tiny) x *= 0x1p64;
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return static_cast<int>(bits >> 52) - (tiny ? 1023 + 64 : 1023);
+}
+
 // x * 2^e. In two steps, as 2^e alone may not be a number.
 ARRCOMP_SHARED double times_power_of_two(double x, int e) {
   const int half = e / 2;

@@ -12,7 +12,7 @@ enum Moments : int {
   sum_of_squares = 1,
   sum_of_logarithms = 2,
   mean_and_deviation = 3,
-  largest_magnitude = 1 << 8
+  largest_magnitude = 4
 };
 
 // What a codec's settings say of its payloads.

@@ -22,7 +22,8 @@ struct CodebookSettings {
   alignas(64) uint32_t tree[most_levels];
   uint64_t bucket_size;
   Scaling scaling;
-  int bits;  // of a code
+  int bits;                // of a code
+  float at_least_largest;  // at least 1, and no level's magnitude is above it
 
   // Scaling, bucket size, borders, levels: of these one more.
   static bool read(std::span<const double> p, CodebookSettings& s) {
@@ -60,6 +61,8 @@ struct CodebookSettings {
     if (!are_finite(given) || !are_finite(borders) || !are_increasing(borders)) return false;
     bits = 1;
     while (size_t{1} << bits < given.size()) ++bits;
+    at_least_largest = 1;
+    for (const double level : given) at_least_largest = std::max(at_least_largest, std::abs(static_cast<float>(level)));
     for (size_t i = 0; i < most_levels; ++i) levels[i] = bits_of(given[std::min(i, given.size() - 1)]);
     tree[0] = 0;
     for (size_t node = 1, depth = 0; node < most_levels; ++node) {

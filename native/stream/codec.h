@@ -76,11 +76,9 @@ inline Settings head_settings(const Codec& codec) {
 
 // Whether the codec takes elements of this type.
 inline bool takes(const Codec& codec, const Element& element) {
-  if (const auto* base_delta = base_delta_of(codec)) return base_delta->takes(element);
-  return codec.id == CodecId::lossless || element.is_quantizable;
   const auto visitor = [&](const auto& settings) {
     if constexpr (requires { settings.takes(element); }) return settings.takes(element);
-    return codec.id == CodecId::lossless || element.is_quantizable;
+    return element.is_quantizable;
   };
   return std::visit(visitor, codec.settings);
 }
@@ -136,10 +134,14 @@ inline std::vector<CapacityTerm> capacity_terms(const Element& element) {
           {chunk_size, 1, 1, chunk}};
 }
 
-inline uint64_t capacity_of_groups(const Element& element, uint64_t count) {
+inline uint64_t sum_of(const std::vector<CapacityTerm>& terms, uint64_t count) {
   uint64_t bytes = 0;
-  for (const CapacityTerm& term : capacity_terms(element)) bytes += term.of(count);
+  for (const CapacityTerm& term : terms) bytes += term.of(count);
   return bytes;
+}
+
+inline uint64_t capacity_of_groups(const Element& element, uint64_t count) {
+  return sum_of(capacity_terms(element), count);
 }
 
 inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout, const Element& element) {
@@ -175,13 +177,12 @@ inline uint64_t longest_length(const BucketPlan& plan) {
 
 // No payload of so many elements is longer; those of fixed rate have this length.
 inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t count) {
-  const std::vector<CapacityTerm> terms = capacity_terms(codec, element);
   BucketLayout layout;
-  if (bucket_layout(codec, element, layout) && (terms.empty() || !layout.has_extras))
-    return longest_length(make_bucket_plan(layout, element, count));
-  uint64_t bytes = 0;
-  for (const CapacityTerm& term : terms) bytes += term.of(count);
-  return bytes;
+  if (!bucket_layout(codec, element, layout)) return capacity_of_groups(element, count);
+  // Compilers' symbolic shapes are the sum of the terms, where there are any.
+  if (layout.has_extras)
+    if (const auto terms = capacity_terms(layout, element); !terms.empty()) return sum_of(terms, count);
+  return longest_length(make_bucket_plan(layout, element, count));
 }
 
 // No payload in groups is shorter: every chunk takes 4 bytes, every group an entry of the directory.

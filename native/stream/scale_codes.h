@@ -33,8 +33,8 @@ struct SmallScale {
   ARRCOMP_SHARED static double value(uint32_t code) {
     const uint32_t magnitude = code & 0x7f;
     if (magnitude == spec().first_special()) return number_of_bits(uint64_t{0x7ff8} << 48);
-    if (magnitude < 8) return magnitude * 0x1p-9;
-    return number_of_bits((uint64_t{magnitude} << 49) + (uint64_t{1023 - 7} << 52));
+    // A float64 with the same bits on top is smaller by this power of two, subnormal or not.
+    return number_of_bits(uint64_t{magnitude} << 49) * 0x1p1016;
   }
 };
 

@@ -28,6 +28,8 @@ struct Settings {
     return true;
   }
 
+  bool takes(const Element& element) const { return kind == BoundKind::lossless || element.is_quantizable; }
+
   // Mantissa bits that are rounded off before lossless coding.
   inline int rounded_bits(const Element& element) const;
 };
