@@ -8,7 +8,7 @@ from . import arrays, dtypes, frame, host, stream
 from .adapter import Bytes
 from .codecs import Codec, codec_from_config, codec_from_id
 from .errors import CorruptStreamError
-from .machine import worker_count
+from .machine import thread_count
 from .payload import Payload
 from .spec import Spec
 
@@ -89,10 +89,10 @@ class Compressed:
 
         Arguments and errors are those of `to_bytes`.
         """
-        workers = worker_count(threads)
+        threads = thread_count(threads)
         level = None if zstd_level is None else frame.checked_level(zstd_level)
         payload = self.host_payload()
-        framed = None if level is None else frame.make_frame(payload, level, workers)
+        framed = None if level is None else frame.make_frame(payload, level, threads)
         head = stream.pack_header(self._header, payload.size, None if framed is None else len(framed))
         body = payload.data if framed is None else framed
         return [head, body, stream.checksum(head, body)]

@@ -8,6 +8,7 @@ from . import host, stream
 from .adapter import Bytes, Home
 from .codecs.base import checked_integer
 from .errors import CorruptStreamError
+from .machine import available_threads
 from .payload import Payload
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
@@ -36,7 +37,7 @@ def checked_level(level: Any) -> int:
     return number
 
 
-def make_frame(payload: Bytes, level: int, workers: int) -> bytes | None:
+def make_frame(payload: Bytes, level: int, threads: int) -> bytes | None:
     """A frame with the payload in it; None where that does not save enough.
 
     Of a long payload samples are tried first. What repeats at a distance is not seen in them, and not looked for.
@@ -44,13 +45,13 @@ def make_frame(payload: Bytes, level: int, workers: int) -> bytes | None:
     Args:
         payload: in host memory, one-dimensional.
         level: Zstandard's, 1 to 22.
-        workers: threads to use at most. The frame does not depend on it.
+        threads: how many to use; 0 for all cores. The frame does not depend on it.
     """
     if payload.size > _TRIAL_NBYTES:
         sample = _sample(payload)
-        if not _pays(_compress(sample, level, workers), sample):
+        if not _pays(_compress(sample, level, threads), sample):
             return None
-    frame = _compress(payload, level, workers)
+    frame = _compress(payload, level, threads)
     return frame if _pays(frame, payload) else None
 
 
@@ -133,9 +134,9 @@ def _sample(payload: Bytes) -> Bytes:
     return np.concatenate([payload[start : start + _PIECE_NBYTES] for start in starts])
 
 
-def _compress(data: Bytes, level: int, workers: int) -> bytes:
+def _compress(data: Bytes, level: int, threads: int) -> bytes:
     # One at least: with none the library would not cut the data into jobs, and the frame would be another one.
-    workers = min(workers, 1 + data.size // _WORKER_NBYTES, _MOST_WORKERS)
+    workers = min(threads or available_threads(), 1 + data.size // _WORKER_NBYTES, _MOST_WORKERS)
     compressor = _import_zstandard().ZstdCompressor(level=level, threads=workers, write_content_size=True)
     frame: bytes = compressor.compress(data)
     return frame

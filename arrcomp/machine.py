@@ -32,15 +32,8 @@ def thread_count(threads: int | None) -> int:
     return count
 
 
-def worker_count(threads: int | None) -> int:
-    """`threads` as a number of workers: for None, as many as there are cores that this process may use.
-
-    Raises:
-        As `thread_count`.
-    """
-    count = thread_count(threads)
-    if count:
-        return count
+def available_threads() -> int:
+    """How many cores this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -28,7 +28,8 @@ class ArrcompCodec(ArrayBytesCodec):  # type: ignore[misc,unused-ignore]
     """Compress each chunk as arrcomp does, losslessly unless told otherwise.
 
     What zarr calls compressors may follow, but seldom pays: `compressors=None` leaves the default one out. Chunks of a
-    few hundred kilobytes and more are best.
+    few hundred kilobytes and more are best. Data types are those that zarr and the codec have: booleans, integers,
+    floats, complex numbers. (bfloat16 is not among zarr's.)
 
     Args:
         codec: how to compress; None for `arrcomp.Lossless()`.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -198,6 +199,13 @@ def test_a_dictionary_names_the_codec() -> None:
         ({"name": "arrcomp", "configuration": {"codec": "error-bounded", "abs": 0.5}}, ErrorBounded(abs=0.5)),
     ):
         assert stored(WEIGHTS, serializer=text).serializer.codec == codec
+
+
+def test_arrays_are_pickled_with_their_codec(tmp_path: Path) -> None:
+    z = stored(WEIGHTS, arrcomp.SmaQ(), tmp_path / "x")
+    twin = pickle.loads(pickle.dumps(z))  # noqa: S301
+    assert twin.serializer == z.serializer == ArrcompCodec(arrcomp.SmaQ(), seed=checks.SEED)
+    checks.check_same_bits(twin[...], z[...])
 
 
 # Format 2
