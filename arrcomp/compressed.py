@@ -163,7 +163,8 @@ def from_bytes(data: Any) -> Compressed:
             and must not change as long as the result is used.
 
     Returns:
-        The compressed array. `decompress` makes a NumPy array of it, unless told otherwise by `like=` or `out=`.
+        The compressed array. `decompress` makes a NumPy array of it, unless told otherwise by `like=` or `out=`. A
+        payload in a Zstandard frame stays there until then: only the frame's header is checked before.
 
     Raises:
         TypeError: `data` is not a contiguous buffer of bytes.
