@@ -32,6 +32,13 @@ def thread_count(threads: int | None) -> int:
     return count
 
 
+def available_threads() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def instruction_set() -> str:
     """The instruction set in use, for instance "avx512"."""
     return _core.instruction_set()

@@ -1,4 +1,4 @@
-"""The stream: header, payload and checksum (FORMAT.md, section 1). The only Python code that reads hostile bytes."""
+"""The stream: header, payload and checksum (FORMAT.md, section 1). The only Python code that parses hostile bytes."""
 
 import json
 import math
@@ -19,8 +19,11 @@ VERSION = f"{MAJOR_VERSION}.{MINOR_VERSION}"
 MAX_DIMENSIONS = 64
 MAX_VALUES = 1 << 60  # the product of a shape stays below this
 
-# magic, major, minor, codec, dtype, dimensions, zero, configuration's length, zero, payload's length
+# magic, major, minor, codec, dtype, dimensions, frame, configuration's length, zero, payload's length
 _FIXED = struct.Struct("<4s6BHIQ")
+_FRAME_LENGTH = struct.Struct("<Q")
+FRAME_LENGTH_NBYTES = _FRAME_LENGTH.size  # what a frame takes in a stream besides itself
+_NO_FRAME, _ZSTANDARD = 0, 1
 _CHECKSUM_NBYTES = 8
 
 
@@ -46,8 +49,28 @@ class Header:
         return math.prod(self.shape) * self.dtype.parts
 
 
-def pack_header(header: Header, payload_nbytes: int) -> bytes:
+@dataclass(frozen=True)
+class Body:
+    """A payload as a stream holds it.
+
+    Attributes:
+        nbytes: length of the payload.
+        data: the payload, or the Zstandard frame that it is in; nothing is checked about either here.
+        framed: which of the two.
+    """
+
+    nbytes: int
+    data: memoryview
+    framed: bool
+
+
+def pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None = None) -> bytes:
     """The bytes of a stream before its payload.
+
+    Args:
+        header: what to say about it.
+        payload_nbytes: length of the payload.
+        frame_nbytes: length of the Zstandard frame that it is in; None where it is in none.
 
     Raises:
         ValueError: the shape or the configuration is larger than the format holds.
@@ -57,12 +80,14 @@ def pack_header(header: Header, payload_nbytes: int) -> bytes:
         raise ValueError(f"shape {header.shape}: at most {MAX_DIMENSIONS} dimensions and below 2^60 values are allowed")
     if len(configuration) > 0xFFFF:
         raise ValueError(f"the codec's configuration takes {len(configuration)} bytes; at most 65535 are allowed")
+    frame = _NO_FRAME if frame_nbytes is None else _ZSTANDARD
     fixed = _FIXED.pack(
-        MAGIC, MAJOR_VERSION, MINOR_VERSION, header.codec_id, header.dtype.id, len(header.shape), 0,
+        MAGIC, MAJOR_VERSION, MINOR_VERSION, header.codec_id, header.dtype.id, len(header.shape), frame,
         len(configuration), 0, payload_nbytes,
     )  # fmt: skip
     packed = fixed + struct.pack(f"<{len(header.shape)}Q", *header.shape) + configuration
-    return packed + bytes(-len(packed) % 8)
+    packed += bytes(-len(packed) % 8)
+    return packed if frame_nbytes is None else packed + _FRAME_LENGTH.pack(frame_nbytes)
 
 
 def checksum(*parts: bytes | memoryview) -> bytes:
@@ -74,18 +99,19 @@ def checksum(*parts: bytes | memoryview) -> bytes:
 
 
 def stream_nbytes(header: Header, payload_nbytes: int) -> int:
-    """Length of the whole stream."""
+    """Length of the whole stream, without a frame."""
     return len(pack_header(header, payload_nbytes)) + payload_nbytes + _CHECKSUM_NBYTES
 
 
-def parse(data: memoryview) -> tuple[Header, memoryview]:
+def parse(data: memoryview) -> tuple[Header, Body]:
     """Take a stream apart, trusting nothing in it.
 
     Args:
         data: a complete stream, one-dimensional unsigned bytes.
 
     Returns:
-        The header and a view of the payload. Whether that is long enough for the shape is left to who knows the codec.
+        The header and the payload. Whether that has a length that suits the shape is left to who knows the codec, and
+        what is in a frame to who knows Zstandard.
 
     Raises:
         FormatVersionError: a newer major format version wrote it.
@@ -96,15 +122,16 @@ def parse(data: memoryview) -> tuple[Header, memoryview]:
     if len(data) < _FIXED.size + _CHECKSUM_NBYTES:
         raise CorruptStreamError(f"header is truncated: the stream has {len(data)} bytes")
     fields = _FIXED.unpack_from(data)
-    _, major, minor, codec_id, dtype_id, dimensions, zero8, configuration_nbytes, zero32, payload_nbytes = fields
+    _, major, minor, codec_id, dtype_id, dimensions, frame, configuration_nbytes, zero32, payload_nbytes = fields
     if major > MAJOR_VERSION:
         raise FormatVersionError(
             f"format version {major}.{minor} is newer than {VERSION}, the newest this package reads: update arrcomp"
         )
-    payload_start = _payload_start(len(data), dimensions, configuration_nbytes, payload_nbytes)
+    header_end = _header_end(len(data), dimensions, configuration_nbytes)
+    body = _body(data, header_end, frame, payload_nbytes)
     if checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
         raise CorruptStreamError("checksum is wrong: the stream was altered")
-    if zero8 or zero32:
+    if zero32:
         raise CorruptStreamError("a reserved field is not zero")
     dtype = dtypes.by_id(dtype_id)
     if dtype is None:
@@ -112,25 +139,42 @@ def parse(data: memoryview) -> tuple[Header, memoryview]:
     shape = struct.unpack_from(f"<{dimensions}Q", data, _FIXED.size)
     configuration_start = _FIXED.size + 8 * dimensions
     configuration_end = configuration_start + configuration_nbytes
-    if any(data[configuration_end:payload_start]):
+    if any(data[configuration_end:header_end]):
         raise CorruptStreamError("padding after the configuration is not zero")
     header = Header(codec_id, dtype, shape, _configuration(data[configuration_start:configuration_end]))
     _check_shape(header)
-    return header, data[payload_start : payload_start + payload_nbytes]
+    return header, body
 
 
-def _payload_start(nbytes: int, dimensions: int, configuration_nbytes: int, payload_nbytes: int) -> int:
-    """Where the payload begins in a stream of `nbytes`, if all lengths fit it exactly."""
+def _header_end(nbytes: int, dimensions: int, configuration_nbytes: int) -> int:
+    """Where the configuration's padding ends in a stream of `nbytes`."""
     if dimensions > MAX_DIMENSIONS:
         raise CorruptStreamError(f"number of dimensions is {dimensions}; at most {MAX_DIMENSIONS} are allowed")
     packed = _FIXED.size + 8 * dimensions + configuration_nbytes
-    start = packed + -packed % 8
-    announced = start + payload_nbytes + _CHECKSUM_NBYTES
+    end = packed + -packed % 8
+    _check_announced(end + _CHECKSUM_NBYTES, nbytes)
+    return end
+
+
+def _body(data: memoryview, start: int, frame: int, payload_nbytes: int) -> Body:
+    """The payload that begins at `start`, if all lengths fit the stream exactly."""
+    stored = payload_nbytes
+    if frame == _ZSTANDARD:
+        _check_announced(start + FRAME_LENGTH_NBYTES + _CHECKSUM_NBYTES, len(data))
+        (stored,) = _FRAME_LENGTH.unpack_from(data, start)
+        start += FRAME_LENGTH_NBYTES
+    elif frame != _NO_FRAME:
+        raise CorruptStreamError(f"frame is {frame}; 0 (none) and 1 (Zstandard) are known")
+    announced = start + stored + _CHECKSUM_NBYTES
+    _check_announced(announced, len(data))
+    if announced < len(data):
+        raise CorruptStreamError(f"{len(data) - announced} bytes follow the checksum")
+    return Body(payload_nbytes, data[start : start + stored], frame == _ZSTANDARD)
+
+
+def _check_announced(announced: int, nbytes: int) -> None:
     if announced > nbytes:
-        raise CorruptStreamError(f"stream is truncated: its header announces {announced} bytes, {nbytes} are there")
-    if announced < nbytes:
-        raise CorruptStreamError(f"{nbytes - announced} bytes follow the checksum")
-    return start
+        raise CorruptStreamError(f"stream is truncated: {nbytes} bytes are there, of {announced} at least")
 
 
 def _configuration(text: memoryview) -> dict[str, Any]:

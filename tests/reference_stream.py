@@ -25,6 +25,7 @@ CODECS = {
     8: "codebook",
 }
 LINES = 7
+ZSTANDARD = 1
 
 
 class Element(NamedTuple):
@@ -128,14 +129,63 @@ def read_configuration(text: bytes, codec: int) -> dict[str, Any]:
     return found
 
 
+def frame_content_size(cursor: Cursor) -> int:
+    """The size of the content that a frame's header announces (RFC 8878, 3.1.1.1); the header is as 1.1 wants it."""
+    magic, descriptor = struct.unpack("<IB", cursor.take(5))
+    if magic != 0xFD2FB528 or descriptor & 8:
+        raise ValueError(f"magic {magic:#x}, descriptor {descriptor:#x}: no Zstandard frame")
+    single_segment, size_flag = descriptor >> 5 & 1, descriptor >> 6
+    window = 0
+    if not single_segment:
+        exponent, mantissa = divmod(cursor.take(1)[0], 8)
+        window = (1 << 10 + exponent) + (1 << 10 + exponent) // 8 * mantissa
+    dictionary = int.from_bytes(cursor.take((0, 1, 2, 4)[descriptor & 3]), "little")
+    if size_flag == 0 and not single_segment:
+        raise ValueError("the frame does not say its content's size")
+    size = int.from_bytes(cursor.take(1 << size_flag), "little") + (256 if size_flag == 1 else 0)
+    if dictionary or max(window, size if single_segment else 0) > 1 << 27:
+        raise ValueError(f"a frame with dictionary {dictionary}, window {window}, size {size}")
+    return size
+
+
+def pass_blocks(cursor: Cursor) -> None:
+    """Pass over a frame's blocks (RFC 8878, 3.1.1.2)."""
+    last = False
+    while not last:
+        header = int.from_bytes(cursor.take(3), "little")
+        last, kind, size = bool(header & 1), header >> 1 & 3, header >> 3
+        cursor.take(1 if kind == 1 else size)
+
+
+def read_frame(frame: bytes, p: int) -> bytes:
+    """The payload of p bytes that is in a frame (1.1)."""
+    import zstandard
+
+    cursor = Cursor(frame)
+    if frame_content_size(cursor) != p or not len(frame) < p <= len(frame) << 15:
+        raise ValueError(f"a frame of {len(frame)} bytes for a payload of {p}")
+    pass_blocks(cursor)
+    cursor.take(4 if frame[4] & 4 else 0)
+    cursor.finish()
+    try:
+        payload = zstandard.ZstdDecompressor().decompressobj().decompress(frame)
+    except zstandard.ZstdError as error:
+        raise ValueError(str(error)) from None
+    if len(payload) != p:
+        raise ValueError(f"{len(payload)} bytes in the frame, not {p}")
+    return payload
+
+
 def read_header(data: bytes) -> Stream:
     """The parts of a stream (1)."""
     cursor = Cursor(data)
-    magic, major, _minor, codec, dtype, dimensions, reserved, c, reserved2, p = struct.unpack(
+    magic, major, _minor, codec, dtype, dimensions, frame, c, reserved, p = struct.unpack(
         "<4sBBBBBBHIQ", cursor.take(24)
     )
-    if magic != b"ARRC" or reserved or reserved2 or not 1 <= dtype <= 28 or dimensions > 64:
-        raise ValueError(f"magic {magic!r}, reserved bytes, data type {dtype} or {dimensions} dimensions")
+    if magic != b"ARRC" or frame > ZSTANDARD or reserved or not 1 <= dtype <= 28 or dimensions > 64:
+        raise ValueError(
+            f"magic {magic!r}, frame {frame}, reserved bytes, data type {dtype} or {dimensions} dimensions"
+        )
     if major > 0 or codec not in CODECS:
         raise ValueError(f"format {major}, codec {codec}: newer than this reader")
     shape = tuple(cursor.numbers("<u8", dimensions).tolist())
@@ -144,9 +194,12 @@ def read_header(data: bytes) -> Stream:
     configuration = read_configuration(cursor.take(c), codec)
     if any(cursor.take(-c % 8)):
         raise ValueError("padding is not zero")
-    payload = cursor.take(p)
+    stored = cursor.take(int(cursor.numbers("<u8", 1)[0]) if frame else p)
     checksum = int(cursor.numbers("<u8", 1)[0])
     cursor.finish()
     if checksum != xxhash.xxh3_64_intdigest(data[:-8]):
         raise ValueError("the checksum is wrong")
-    return Stream(codec, element_of(dtype), shape, configuration, payload)
+    element = element_of(dtype)
+    if frame and p > 2 * math.prod(shape) * element.dtype.itemsize + 1024:
+        raise ValueError(f"a payload of {p} bytes of {shape} {element.dtype}")
+    return Stream(codec, element, shape, configuration, read_frame(stored, p) if frame else stored)

@@ -278,7 +278,7 @@ def test_other_directories_of_extra_words_are_noticed() -> None:
         pytest.param(0, "<4s", [b"\0\0\0\0", b"CRRA", b"ARRD"], id="magic"),
         pytest.param(7, "<B", [0, 29, 255], id="dtype"),
         pytest.param(8, "<B", [0, 2, 64, 65, 255], id="dimensions"),
-        pytest.param(9, "<B", [1, 255], id="reserved byte"),
+        pytest.param(9, "<B", [1, 255], id="frame"),
         pytest.param(10, "<H", [0, 1, 8, 0xFFFF], id="configuration length"),
         pytest.param(12, "<I", [1, 2**32 - 1], id="reserved word"),
         pytest.param(16, "<Q", [0, 1, 4, 2**31, 2**32, 2**62, 2**63, 2**64 - 1, 2**64 - 8], id="payload length"),

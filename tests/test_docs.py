@@ -37,22 +37,24 @@ class Model:
         return {"weight": X, "steps": np.arange(3)}
 
 
-def framework_of(block: str) -> str:
+def module_of(block: str) -> str:
+    """The framework, or the store, whose module of arrcomp a block imports."""
     found = re.search(r"^import arrcomp\.(\w+)", block, re.MULTILINE)
     return found[1] if found else "numpy"
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # by inductor's own imports
-@pytest.mark.parametrize("block", BLOCKS, ids=framework_of)
+@pytest.mark.parametrize("block", BLOCKS, ids=module_of)
 def test_the_examples_of_the_readme(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    framework = framework_of(block)
+    name = module_of(block)
     names: dict[str, Any] = {"x": X, "other": X[:1], "array": np.empty_like(X), "model": Model(), "step": 3}
     names["codec"] = arrcomp.ErrorBounded(abs=1e-3)
-    if framework != "numpy":
-        module = names[framework] = pytest.importorskip(framework)
-        if framework == "cupy" and not module.is_available():
+    if name != "numpy":
+        module = names[name] = pytest.importorskip(name)
+        if name == "cupy" and not module.is_available():
             pytest.skip("CuPy finds no CUDA device")
-        names["x"] = (module.from_numpy if framework == "torch" else getattr(module, "numpy", module).asarray)(X)
+        if name != "zarr":
+            names["x"] = (module.from_numpy if name == "torch" else getattr(module, "numpy", module).asarray)(X)
     monkeypatch.chdir(tmp_path)
     # What a block's own function makes is what comes after it in the README.
     names["c"] = arrcomp.compress(names["x"], names["codec"])

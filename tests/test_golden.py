@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import arrcomp
 import checks
 import golden_inputs
 from golden_inputs import GOLDEN
@@ -11,6 +12,8 @@ from golden_inputs import GOLDEN
 
 def golden_stream(name: str) -> bytes:
     """The stored stream; a missing one fails the test, for only `python tests/write_golden.py` writes them."""
+    if GOLDEN[name].zstd_level is not None:
+        pytest.importorskip("zstandard")
     path = golden_inputs.path_of(name)
     assert path.is_file(), f"{path} is missing: write it by `python tests/write_golden.py` and commit it"
     return path.read_bytes()
@@ -22,12 +25,12 @@ def test_no_stream_is_without_its_input() -> None:
 
 def test_streams_are_small() -> None:
     for name in GOLDEN:
-        assert len(golden_stream(name)) < 40_000, name
+        assert golden_inputs.path_of(name).stat().st_size < 40_000, name
 
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_decodes_to_its_array(name: str, device: checks.Host) -> None:
-    stream, (make, codec) = golden_stream(name), GOLDEN[name]
+    stream, (make, codec, _) = golden_stream(name), GOLDEN[name]
     decoded = checks.array_of(stream, device)
     checks.check_reference(stream, decoded)
     checks.check_promise(make(), decoded, codec)
@@ -35,5 +38,10 @@ def test_decodes_to_its_array(name: str, device: checks.Host) -> None:
 
 @pytest.mark.parametrize("name", GOLDEN)
 def test_is_written_again_byte_for_byte(name: str, device: checks.Host) -> None:
-    stream, (make, codec) = golden_stream(name), GOLDEN[name]
-    assert checks.stream_of(make(), codec, device) == stream
+    stream, (make, codec, zstd_level) = golden_stream(name), GOLDEN[name]
+    written = checks.stream_of(make(), codec, device)
+    if zstd_level is None:
+        assert written == stream
+    else:  # what a frame looks like is up to Zstandard's version; the payload in it is not
+        assert stream[9] == 1
+        assert arrcomp.from_bytes(stream).to_bytes() == written

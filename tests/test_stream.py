@@ -51,7 +51,7 @@ def build(
         "codec": stream[6],
         "dtype": stream[7],
         "dimensions": len(shape),
-        "zero": 0,
+        "frame": 0,
         "configuration_nbytes": len(configuration),
         "zeros": 0,
         "payload_nbytes": len(payload),
@@ -97,7 +97,7 @@ def test_bytes_after_the_checksum_are_refused(stream: bytes) -> None:
     ("fields", "message"),
     [
         ({"magic": b"ARRD"}, "magic is b'ARRD'"),
-        ({"zero": 1}, "reserved field"),
+        ({"frame": 2}, "frame is 2"),
         ({"zeros": 1}, "reserved field"),
         ({"dtype": 0}, "dtype id 0 is unknown"),
         ({"dtype": 29}, "dtype id 29 is unknown"),

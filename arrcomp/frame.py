@@ -1,0 +1,162 @@
+"""A Zstandard frame around a payload (FORMAT.md, section 1.1): on the host alone, and only where it pays."""
+
+from typing import Any
+
+import numpy as np
+
+from . import host, stream
+from .adapter import Bytes, Home
+from .codecs.base import checked_integer
+from .errors import CorruptStreamError
+from .machine import available_threads
+from .payload import Payload
+
+_MAGIC = b"\x28\xb5\x2f\xfd"
+_LEAST_LEVEL, _MOST_LEVEL = 1, 22
+_MOST_WORKERS = 64  # which every build of the library takes
+_WORKER_NBYTES = 1 << 20  # below it a thread would have nothing to do
+
+_MAX_WINDOW_NBYTES = 1 << 27  # what a reader of any frame is willing to keep (RFC 8878 leaves it open)
+_MOST_GROWTH = 1 << 15  # a block takes 4 bytes at least, and stands for 2^17 at most
+
+# To take a payload out of its frame takes about as long as to decode it: a smaller share is not worth that.
+_LEAST_SAVING = 0.05
+_PIECES, _PIECE_NBYTES = 16, 1 << 16
+_TRIAL_NBYTES = 4 * _PIECES * _PIECE_NBYTES  # shorter payloads are not sampled
+
+
+def checked_level(level: Any) -> int:
+    """`zstd_level`, checked.
+
+    Raises:
+        TypeError, ValueError: it is not an integer that Zstandard has a level for.
+        ImportError: zstandard is not installed.
+    """
+    number = checked_integer("zstd_level", level, _LEAST_LEVEL, _MOST_LEVEL)
+    _import_zstandard()
+    return number
+
+
+def make_frame(payload: Bytes, level: int, threads: int) -> bytes | None:
+    """A frame with the payload in it; None where that does not save enough.
+
+    Of a long payload samples are tried first. What repeats at a distance is not seen in them, and not looked for.
+
+    Args:
+        payload: in host memory, one-dimensional.
+        level: Zstandard's, 1 to 22.
+        threads: how many to use; 0 for all cores. The frame does not depend on it.
+    """
+    if payload.size > _TRIAL_NBYTES:
+        sample = _sample(payload)
+        if not _pays(_compress(sample, level, threads), sample):
+            return None
+    frame = _compress(payload, level, threads)
+    return frame if _pays(frame, payload) else None
+
+
+def check_frame(frame: memoryview, payload_nbytes: int) -> None:
+    """Look at a frame's header, and decode nothing.
+
+    Args:
+        frame: what a stream holds.
+        payload_nbytes: length of the payload that shall be in it.
+
+    Raises:
+        CorruptStreamError: it is no Zstandard frame, or none of such a payload.
+        ImportError: zstandard is not installed.
+    """
+    zstandard = _import_zstandard()
+    least = -(-payload_nbytes // _MOST_GROWTH)
+    if not least <= frame.nbytes < payload_nbytes:
+        allowed = f"at least {least} and less than {payload_nbytes} are allowed"
+        raise CorruptStreamError(f"frame has {frame.nbytes} bytes; for its payload {allowed}")
+    if frame[:4] != _MAGIC:
+        raise CorruptStreamError(f"frame begins with {bytes(frame[:4])!r}, which is not Zstandard's magic number")
+    try:
+        about = zstandard.get_frame_parameters(frame)
+    except zstandard.ZstdError as error:
+        raise CorruptStreamError(f"frame: {error}") from None
+    if about.content_size != payload_nbytes:
+        known = about.content_size != zstandard.CONTENTSIZE_UNKNOWN
+        said = f"{about.content_size} bytes" if known else "no length"
+        raise CorruptStreamError(f"frame announces {said}, the header a payload of {payload_nbytes}")
+    if about.window_size > _MAX_WINDOW_NBYTES:
+        raise CorruptStreamError(f"frame has a window of {about.window_size} bytes; {_MAX_WINDOW_NBYTES} are allowed")
+    if about.dict_id:
+        raise CorruptStreamError(f"frame needs the dictionary {about.dict_id}; none is allowed")
+
+
+class FramedPayload(Payload):
+    """A payload in host memory that stays in its frame until somebody looks at it.
+
+    So what a stream holds can be told without memory for its payload, and nothing is allocated before a caller, who can
+    see the shape, asks for the array.
+    """
+
+    __slots__ = ("_frame", "_taken")
+
+    _taken: Bytes | None
+
+    def __init__(self, frame: memoryview, nbytes: int) -> None:
+        """A payload of `nbytes` in a frame that `check_frame` has looked at."""
+        super().__init__(host.ADAPTER, None)
+        self._frame = frame
+        self._nbytes = nbytes
+
+    @property
+    def home(self) -> Home:
+        return Home()
+
+    @property
+    def buffer(self) -> Any:
+        """The payload, taken out of its frame the first time.
+
+        Raises:
+            CorruptStreamError: the frame is corrupt.
+        """
+        if self._taken is None:
+            self._taken = _decompress(self._frame, self.nbytes)
+        return self._taken
+
+    @buffer.setter
+    def buffer(self, taken: Any) -> None:
+        self._taken = taken
+
+
+def _pays(frame: bytes, data: Bytes) -> bool:
+    return stream.FRAME_LENGTH_NBYTES + len(frame) <= data.size * (1 - _LEAST_SAVING)
+
+
+def _sample(payload: Bytes) -> Bytes:
+    """Pieces from all of a payload, one after the other."""
+    starts = [i * (payload.size - _PIECE_NBYTES) // (_PIECES - 1) for i in range(_PIECES)]
+    return np.concatenate([payload[start : start + _PIECE_NBYTES] for start in starts])
+
+
+def _compress(data: Bytes, level: int, threads: int) -> bytes:
+    # One at least: with none the library would not cut the data into jobs, and the frame would be another one.
+    workers = min(threads or available_threads(), 1 + data.size // _WORKER_NBYTES, _MOST_WORKERS)
+    compressor = _import_zstandard().ZstdCompressor(level=level, threads=workers, write_content_size=True)
+    frame: bytes = compressor.compress(data)
+    return frame
+
+
+def _decompress(frame: memoryview, nbytes: int) -> Bytes:
+    zstandard = _import_zstandard()
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_NBYTES)
+    try:
+        payload = decompressor.decompress(frame, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise CorruptStreamError(f"frame: {error}") from None
+    if len(payload) != nbytes:
+        raise CorruptStreamError(f"frame holds {len(payload)} bytes, not {nbytes}")
+    return np.frombuffer(payload, np.uint8)
+
+
+def _import_zstandard() -> Any:
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ImportError(f"Zstandard frames need zstandard ({error}): pip install arrcomp[zstd]") from None
+    return zstandard
