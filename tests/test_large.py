@@ -50,7 +50,12 @@ def test_more_than_2_31_elements_within_a_bound(device: checks.Host) -> None:
     block = (np.random.default_rng(1).integers(-8, 9, BLOCK, dtype=np.int8)).astype(np.float16)
     array = repeated(block)
     compressed = arrcomp.compress(device.put(array), ErrorBounded(abs=0.25))
-    assert_same(device.get(arrcomp.decompress(compressed)), array)
+    assert compressed.nbytes < 0.6 * array.nbytes
+    decoded = device.get(arrcomp.decompress(compressed))
+    assert decoded.shape == array.shape
+    for start in range(0, COUNT, BLOCK):
+        part = slice(start, start + BLOCK)
+        assert np.abs(decoded[part] - array[part]).max() <= 0.25, f"differs after element {start}"
 
 
 @pytest.mark.slow

@@ -22,18 +22,19 @@ concept HasExtras = requires(U32 code) { Coder::has_extra(code); };
 class ExtraWriter {
  public:
   ARRCOMP_METHOD ExtraWriter(ExtraBuffer& buffer, uint32_t* out, uint32_t bits)
-      : values_(buffer.values), end_(buffer.values), begin_(out), out_(out), bits_(static_cast<int>(bits)) {}
+      : values_(buffer.values), begin_(out), out_(out), waiting_(0), bits_(static_cast<int>(bits)) {}
 
   // The extra bits of the lanes of m. After rows_between_flushes rows at the latest comes a flush.
-  ARRCOMP_METHOD void put(U32 extra, Mask m) { end_ = compress(end_, extra, m); }
+  ARRCOMP_METHOD void put(U32 extra, Mask m) {
+    waiting_ = static_cast<int>(compress(values_ + waiting_, extra, m) - values_);
+  }
 
   ARRCOMP_METHOD void flush() {
-    if (waiting() < lanes_per_row) return;
+    if (waiting_ < lanes_per_row) return;
     sync();
     const uint32_t* row = values_;
-    for (; end_ - row >= lanes_per_row; row += lanes_per_row) write(load(row));
+    for (; waiting_ >= lanes_per_row; waiting_ -= lanes_per_row, row += lanes_per_row) write(load(row));
     store(values_, load(row));
-    end_ -= row - values_;
     sync();
   }
 
@@ -41,14 +42,12 @@ class ExtraWriter {
   ARRCOMP_METHOD uint32_t finish() {
     flush();
     sync();
-    if (waiting() > 0) write(select(mask(low_mask(waiting())), load(values_), splat<U32>(0)));
+    if (waiting_ > 0) write(select(mask(low_mask(waiting_)), load(values_), splat<U32>(0)));
     sync();
     return static_cast<uint32_t>(out_ - begin_);
   }
 
  private:
-  ARRCOMP_METHOD int waiting() const { return static_cast<int>(end_ - values_); }
-
   ARRCOMP_METHOD void write(U32 row) {
     for (int bit = 0; bit < bits_; ++bit, ++out_) {
       const uint32_t word = bits(ne(row >> bit & splat<U32>(1), splat<U32>(0)));
@@ -57,20 +56,19 @@ class ExtraWriter {
   }
 
   uint32_t* values_;
-  uint32_t* end_;  // of those that wait
   uint32_t* begin_;
   uint32_t* out_;
-  int bits_;
+  int waiting_, bits_;
 };
 
 class ExtraReader {
  public:
   ARRCOMP_METHOD ExtraReader(ExtraBuffer& buffer, const uint32_t* in, uint64_t words, uint32_t bits)
       : values_(buffer.values),
-        at_(buffer.values),
-        end_(buffer.values),
         in_(in),
         left_(static_cast<int64_t>(words)),
+        at_(0),
+        end_(0),
         bits_(static_cast<int>(bits)) {}
 
   // Comes before every rows_between_flushes rows.
@@ -78,14 +76,14 @@ class ExtraReader {
     if (end_ - at_ >= ExtraBuffer::ahead) return;
     sync();
     move_to_front();
-    for (; end_ - values_ < ExtraBuffer::ahead && left_ > 0; end_ += lanes_per_row) store(end_, read());
+    for (; end_ < ExtraBuffer::ahead && left_ > 0; end_ += lanes_per_row) store(values_ + end_, read());
     sync();
   }
 
   // The next extra bits for the lanes of m, 0 in the others. Anything where they have run out.
   ARRCOMP_METHOD U32 get(Mask m) {
     U32 extra = splat<U32>(0);
-    if (bits_ > 0) at_ = expand(at_, extra, m);
+    if (bits_ > 0) at_ = static_cast<int>(expand(values_ + at_, extra, m) - values_);
     return extra;
   }
 
@@ -94,15 +92,14 @@ class ExtraReader {
 
  private:
   ARRCOMP_METHOD void move_to_front() {
-    const auto have = end_ - at_;
-    for (int i = 0; i < have; i += lanes_per_row) {
-      const U32 some = load(at_ + i);
+    end_ -= at_;
+    for (int i = 0; i < end_; i += lanes_per_row) {
+      const U32 some = load(values_ + at_ + i);
       sync();
       store(values_ + i, some);
       sync();
     }
-    at_ = values_;
-    end_ = values_ + have;
+    at_ = 0;
   }
 
   // The next row; words that are no whole row are one too many.
@@ -116,11 +113,9 @@ class ExtraReader {
   }
 
   uint32_t* values_;
-  const uint32_t* at_;
-  uint32_t* end_;
   const uint32_t* in_;
   int64_t left_;  // words; below 0 where rows were missing
-  int bits_;
+  int at_, end_, bits_;
 };
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

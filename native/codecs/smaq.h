@@ -26,9 +26,8 @@ class Smaq {
 
   // Encoding: score = (x - centre) * inverse, steps beyond the main threshold = (|score| - main threshold) * outer. Where
   // numbers would not be finite or not normal on the way, `outer` is negative if x and centre are an eighth of what they
-  // were, and `inverse` if the difference is to be multiplied by 2^64 first. Magnitudes up to `zero` have a code of their
-  // own: 0, or NaN where none has.
-  enum : int { centre, inverse, outer, zero, encode_values };
+  // were, and `inverse` if the difference is to be multiplied by 2^64 first. It is 0 where there is one value alone.
+  enum : int { centre, inverse, outer, encode_values };
   // Decoding: (unit * score + middle) * factor, with outliers in steps of `outer_step`.
   enum : int { unit, middle, outer_step, factor, decode_values };
 
@@ -82,9 +81,7 @@ class Smaq {
     scale[centre] = n.mean;
     scale[inverse] = 0;
     scale[outer] = 0;
-    scale[zero] = Limits::nan();
     if (!(n.std > 0)) return n.std <= 0;
-    if (settings_.preserve_zeros) scale[zero] = 0;
     const bool huge = is_huge(n);
     const Scalar down = huge ? eighth : Scalar(1);
     const bool tiny = n.std * down < Limits::smallest_normal;
@@ -109,7 +106,7 @@ class Smaq {
     const U32 steps = magnitude << flags, code = select(outlier, steps | splat<U32>(outlier_flag), steps);
     // The mean itself has no sign: its negative stands for exact zeros, but in a constant bucket, where they are the mean.
     const U32 signed_code = select(ne(code, splat<U32>(0)), code | side, code);
-    return select(le(abs(x), scale[zero]), splat<U32>(sign_flag), signed_code);
+    return select(le(abs(x), zero_of(scale[inverse])), splat<U32>(sign_flag), signed_code);
   }
 
   // Simple where nothing is scaled, nor becomes infinite.
@@ -182,6 +179,12 @@ class Smaq {
     const U32 nearest = nearest_integer(steps);
     if (settings_.rounding == Rounding::nearest) return nearest;
     return nearest - select(lt(steps, real_of(nearest, Real{})), splat<U32>(1), splat<U32>(0));
+  }
+
+  // The magnitude that has the code of exact zeros: NaN where none has.
+  ARRCOMP_METHOD Real zero_of(Real inverses) const {
+    const Real none = splat<Real>(0), nan = splat<Real>(Limits::nan());
+    return settings_.preserve_zeros ? select(lt(none, abs(inverses)), none, nan) : nan;
   }
 
   ARRCOMP_METHOD static Scalar steps_of(int bits) { return static_cast<Scalar>((1u << (bits - 2)) - 1); }
