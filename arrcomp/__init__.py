@@ -33,6 +33,7 @@ from .errors import (
     UnknownCodecError,
 )
 from .many import compress_many, decompress_many
+from .rules import Rule, model_rules, rule_from_config
 from .sums import accumulate, compress_sum
 
 __version__ = "0.1.0"
@@ -51,6 +52,7 @@ __all__ = [
     "FloatFormat",
     "FormatVersionError",
     "Lossless",
+    "Rule",
     "SmaQ",
     "UnknownCodecError",
     "accumulate",
@@ -64,4 +66,6 @@ __all__ = [
     "from_bytes",
     "machine",
     "max_compressed_size",
+    "model_rules",
+    "rule_from_config",
 ]
