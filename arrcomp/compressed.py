@@ -151,7 +151,21 @@ def from_bytes(data: Any) -> Compressed:
         CorruptStreamError: the stream is truncated, altered, or none.
         FormatVersionError, UnknownCodecError: a newer arrcomp wrote it.
     """
-    header, payload = stream.parse(_byte_view(data))
+    spec, payload = parse_stream(data)
+    return Compressed(spec, Payload(host.ADAPTER, payload))
+
+
+def parse_stream(data: Any, *, check: bool = True) -> tuple[Spec, Bytes]:
+    """What a stream says of its array, and a view of its payload.
+
+    Args:
+        data: as of `from_bytes`.
+        check: whether to check the checksum; if not, nothing but the header is read.
+
+    Raises:
+        As `from_bytes`.
+    """
+    header, payload = stream.parse(_byte_view(data), check=check)
     expected = codec_from_id(header.codec_id)
     spec = spec_from_config(header.configuration, header.dtype, header.shape)
     if type(spec.codec) is not expected:
@@ -159,7 +173,7 @@ def from_bytes(data: Any) -> Compressed:
             f"configuration is of codec {spec.codec.name}, the header's codec id of {expected.name}"
         )
     check_payload_nbytes(spec, payload.nbytes)
-    return Compressed(spec, Payload(host.ADAPTER, np.frombuffer(payload, np.uint8)))
+    return spec, np.frombuffer(payload, np.uint8)
 
 
 def check_payload_nbytes(spec: Spec, nbytes: int) -> None:

@@ -78,11 +78,12 @@ def stream_nbytes(header: Header, payload_nbytes: int) -> int:
     return len(pack_header(header, payload_nbytes)) + payload_nbytes + _CHECKSUM_NBYTES
 
 
-def parse(data: memoryview) -> tuple[Header, memoryview]:
+def parse(data: memoryview, *, check: bool = True) -> tuple[Header, memoryview]:
     """Take a stream apart, trusting nothing in it.
 
     Args:
         data: a complete stream, one-dimensional unsigned bytes.
+        check: whether to check its checksum; if not, nothing but the header is read.
 
     Returns:
         The header and a view of the payload. Whether that is long enough for the shape is left to who knows the codec.
@@ -102,7 +103,7 @@ def parse(data: memoryview) -> tuple[Header, memoryview]:
             f"format version {major}.{minor} is newer than {VERSION}, the newest this package reads: update arrcomp"
         )
     payload_start = _payload_start(len(data), dimensions, configuration_nbytes, payload_nbytes)
-    if checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
+    if check and checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
         raise CorruptStreamError("checksum is wrong: the stream was altered")
     if zero8 or zero32:
         raise CorruptStreamError("a reserved field is not zero")

@@ -1,0 +1,64 @@
+"""Files of arrays that are not compressed: .npy, .npz and .safetensors."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..host import numpy_bytes
+from . import container, numpy_files
+from .content import ARRAY_SUFFIXES, ONLY_NAME, Content, Lazy, Look, check_suffix
+
+
+def read_arrays(path: Path) -> Content[NDArray[Any]]:
+    """Open a .npy, .npz or .safetensors file.
+
+    Raises:
+        ValueError: the suffix is another one, or the file is not what its suffix says, or compressed already.
+        OSError: it cannot be read.
+        ImportError: safetensors is not installed.
+    """
+    suffix = check_suffix(path, ARRAY_SUFFIXES)
+    if suffix == ".npy":
+        return Content({ONLY_NAME: numpy_files.read_npy(path)})
+    if suffix == ".npz":
+        return Content(numpy_files.open_npz(path))
+    opened = container.Container(path, ValueError)
+    if opened.metadata.get("format") == "arrcomp":
+        raise ValueError(f"{path} holds compressed arrays already; `arrcomp decompress` reads it")
+    return Content(Lazy(opened.entries, opened.array), opened.metadata)
+
+
+def write_arrays(path: Path, content: Content[NDArray[Any]]) -> None:
+    """Write a .npy (of one array), .npz or .safetensors file, array by array.
+
+    Raises:
+        ValueError: the suffix is another one, or several arrays are to go into a .npy file.
+        TypeError: this kind of file has no such dtype.
+        OSError: it cannot be written.
+        ImportError: safetensors is not installed.
+    """
+    suffix = check_suffix(path, ARRAY_SUFFIXES)
+    arrays = content.arrays
+    if suffix == ".safetensors":
+        _write_safetensors(path, content)
+    elif suffix == ".npz":
+        numpy_files.write_npz(path, arrays)
+    else:
+        if len(arrays) != 1:
+            raise ValueError(f"{path}: a .npy file holds one array, not {len(arrays)}; .npz is allowed")
+        numpy_files.write_npy(path, next(iter(arrays.values())))
+
+
+def _write_safetensors(path: Path, content: Content[NDArray[Any]]) -> None:
+    entries = container.entries_of_arrays(path, {name: _look(content.arrays, name) for name in content.arrays})
+    with container.writing(path, entries, content.metadata) as writer:
+        for name, entry in entries.items():
+            writer.add(name, entry.kind, entry.shape, [numpy_bytes(content.arrays[name])])
+
+
+def _look(arrays: Mapping[str, NDArray[Any]], name: str) -> Look:
+    if isinstance(arrays, Lazy):
+        return arrays.look(name)
+    return arrays[name].dtype, arrays[name].shape
