@@ -14,6 +14,7 @@ from ..files import ARRAY_SUFFIXES
 from .compress import compress
 from .decompress import decompress
 from .demo import codecs, demo
+from .diff import diff
 from .info import info
 from .verify import verify
 
@@ -26,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (compress, decompress, info, verify, codecs, demo):
+for command in (compress, decompress, info, verify, diff, codecs, demo):
     app.command()(command)
 
 

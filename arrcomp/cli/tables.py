@@ -27,7 +27,7 @@ def print_table(table: Table) -> None:
 def measurements_table(rows: Sequence[Measurement], *, summary: bool = True, short: bool = True) -> Table:
     """Ratio, largest error and speed of each array; with `summary` of all together, and if `short` of few of them."""
     figures = _figures(rows)
-    table = _table(_DESCRIPTION, list(figures))
+    table = new_table(_DESCRIPTION, list(figures))
     hidden = max(len(rows) - _MAX_ROWS, 0) if summary and short else 0
     order = sorted(range(len(rows)), key=lambda number: -rows[number].spec.nbytes)
     for row in (rows[number] for number in sorted(order[: len(rows) - hidden])):
@@ -56,14 +56,15 @@ def measurements_document(rows: Sequence[Measurement]) -> dict[str, Any]:
 
 def codecs_table() -> Table:
     """All codecs, with what they promise and take."""
-    table = _table(["codec", "promise", "dtypes", "example"], [])
+    table = new_table(["codec", "promise", "dtypes", "example"], [])
     for name, codec in codecs().items():
         promise = (codec.__doc__ or "").partition("\n")[0]
         table.add_row(name, promise, ", ".join(codec.dtypes or ("all",)), Text(repr(codec.examples()[0])))
     return table
 
 
-def _table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
+def new_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
+    """A table with these columns of text, and of numbers."""
     table = Table()
     for title in texts:
         table.add_column(title, overflow="fold")

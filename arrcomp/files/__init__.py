@@ -7,7 +7,7 @@ is kept there as JSON under "source_metadata".
 Arrays are read and written one by one. A file that is written is complete, or as it was before.
 """
 
-from .arrays import read_arrays, write_arrays
+from .arrays import read_any, read_arrays, write_arrays
 from .content import ARRAY_SUFFIXES, COMPRESSED_SUFFIXES, Content, Lazy
 from .models import load_file, save_file
 from .opened import CompressedFile, open_file
@@ -20,6 +20,7 @@ __all__ = [
     "Lazy",
     "load_file",
     "open_file",
+    "read_any",
     "read_arrays",
     "save_file",
     "write_arrays",

@@ -1,4 +1,4 @@
-"""Files of arrays that are not compressed: .npy, .npz and .safetensors."""
+"""Files of arrays: .npy, .npz and .safetensors."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 
 from ..host import numpy_bytes
 from . import container, numpy_files
+from .container import Container
 from .content import ARRAY_SUFFIXES, ONLY_NAME, Content, Lazy, Look, check_suffix
+from .opened import open_file
 
 
 def read_arrays(path: Path) -> Content[NDArray[Any]]:
@@ -24,8 +26,8 @@ def read_arrays(path: Path) -> Content[NDArray[Any]]:
         return Content({ONLY_NAME: numpy_files.read_npy(path)})
     if suffix == ".npz":
         return Content(numpy_files.open_npz(path))
-    opened = container.Container(path, ValueError)
-    if opened.metadata.get("format") == "arrcomp":
+    opened = Container(path, ValueError)
+    if _is_compressed(opened):
         raise ValueError(f"{path} holds compressed arrays already; `arrcomp decompress` reads it")
     return Content(Lazy(opened.entries, opened.array), opened.metadata)
 
@@ -62,3 +64,20 @@ def _look(arrays: Mapping[str, NDArray[Any]], name: str) -> Look:
     if isinstance(arrays, Lazy):
         return arrays.look(name)
     return arrays[name].dtype, arrays[name].shape
+
+
+def read_any(path: Path) -> Content[NDArray[Any]]:
+    """Open a file of arrays, or of compressed ones, which are decompressed when they are asked for.
+
+    Raises:
+        As `read_arrays` and `open_file`.
+    """
+    check_suffix(path, (*ARRAY_SUFFIXES, ".arrcomp"))
+    if path.suffix == ".arrcomp" or (path.suffix == ".safetensors" and _is_compressed(Container(path, ValueError))):
+        file = open_file(path)
+        return Content(file, file.metadata)
+    return read_arrays(path)
+
+
+def _is_compressed(opened: Container) -> bool:
+    return opened.metadata.get("format") == "arrcomp"
