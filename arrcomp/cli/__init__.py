@@ -16,6 +16,7 @@ from .decompress import decompress
 from .demo import codecs, demo
 from .diff import diff
 from .info import info
+from .plot import plot
 from .verify import verify
 
 app = typer.Typer(
@@ -27,7 +28,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-for command in (compress, decompress, info, verify, diff, codecs, demo):
+for command in (compress, decompress, info, verify, diff, plot, codecs, demo):
     app.command()(command)
 
 

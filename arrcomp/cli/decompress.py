@@ -29,7 +29,5 @@ def decompress(
                 done(array.nbytes)
                 return array
 
-            specs = {name: file.spec(name) for name in file}
-            looks = {name: (spec.dtype.numpy, spec.shape) for name, spec in specs.items()}
-            files.write_arrays(output, Content(Lazy(file, restored, looks.__getitem__), file.metadata))
+            files.write_arrays(output, Content(Lazy(file, restored, file.look), file.metadata))
         show([rows[name] for name in file], as_json)

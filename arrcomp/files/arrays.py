@@ -1,6 +1,5 @@
 """Files of arrays: .npy, .npz and .safetensors."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from ..host import numpy_bytes
 from . import container, numpy_files
 from .container import Container
-from .content import ARRAY_SUFFIXES, ONLY_NAME, Content, Lazy, Look, check_suffix
+from .content import ARRAY_SUFFIXES, ONLY_NAME, Content, Lazy, check_suffix
 from .opened import open_file
 
 
@@ -54,16 +53,10 @@ def write_arrays(path: Path, content: Content[NDArray[Any]]) -> None:
 
 
 def _write_safetensors(path: Path, content: Content[NDArray[Any]]) -> None:
-    entries = container.entries_of_arrays(path, {name: _look(content.arrays, name) for name in content.arrays})
+    entries = container.entries_of_arrays(path, {name: content.look(name) for name in content.arrays})
     with container.writing(path, entries, content.metadata) as writer:
         for name, entry in entries.items():
             writer.add(name, entry.kind, entry.shape, [numpy_bytes(content.arrays[name])])
-
-
-def _look(arrays: Mapping[str, NDArray[Any]], name: str) -> Look:
-    if isinstance(arrays, Lazy):
-        return arrays.look(name)
-    return arrays[name].dtype, arrays[name].shape
 
 
 def read_any(path: Path) -> Content[NDArray[Any]]:
@@ -75,7 +68,7 @@ def read_any(path: Path) -> Content[NDArray[Any]]:
     check_suffix(path, (*ARRAY_SUFFIXES, ".arrcomp"))
     if path.suffix == ".arrcomp" or (path.suffix == ".safetensors" and _is_compressed(Container(path, ValueError))):
         file = open_file(path)
-        return Content(file, file.metadata)
+        return Content(Lazy(file, file.__getitem__, file.look), file.metadata)
     return read_arrays(path)
 
 

@@ -22,19 +22,6 @@ T = TypeVar("T")
 Look = tuple[np.dtype[Any], tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class Content(Generic[T]):
-    """What a file holds.
-
-    Attributes:
-        arrays: by name; each is read when it is asked for.
-        metadata: of a .safetensors file, else empty.
-    """
-
-    arrays: Mapping[str, T]
-    metadata: Mapping[str, str] = field(default_factory=dict)
-
-
 class Lazy(Mapping[str, T]):
     """Items that are made when they are asked for, and not kept."""
 
@@ -66,6 +53,26 @@ class Lazy(Mapping[str, T]):
 
     def __len__(self) -> int:
         return len(self._names)
+
+
+@dataclass(frozen=True)
+class Content(Generic[T]):
+    """What a file holds.
+
+    Attributes:
+        arrays: by name; each is read when it is asked for.
+        metadata: of a .safetensors file, else empty.
+    """
+
+    arrays: Mapping[str, T]
+    metadata: Mapping[str, str] = field(default_factory=dict)
+
+    def look(self, name: str) -> Look:
+        """Dtype and shape of an array; only where they are not known before it is read for that."""
+        if isinstance(self.arrays, Lazy):
+            return self.arrays.look(name)
+        item: Any = self.arrays[name]
+        return item.dtype, item.shape
 
 
 def check_suffix(path: Path, allowed: tuple[str, ...]) -> str:

@@ -14,7 +14,7 @@ from ..errors import CorruptStreamError, FormatVersionError
 from ..machine import thread_count
 from ..spec import Spec
 from .container import Container
-from .content import COMPRESSED_SUFFIXES, ONLY_NAME, check_suffix, is_stray, naming
+from .content import COMPRESSED_SUFFIXES, ONLY_NAME, Look, check_suffix, is_stray, naming
 from .mapped import MappedFile
 from .parts import Slice
 
@@ -78,6 +78,11 @@ class CompressedFile(Mapping[str, Any]):
             CorruptStreamError, FormatVersionError, UnknownCodecError: that is damaged, or of a newer arrcomp.
         """
         return self._parsed(name)[0]
+
+    def look(self, name: str) -> Look:
+        """NumPy dtype and shape of an array, as of `spec`."""
+        spec = self.spec(name)
+        return spec.dtype.numpy, spec.shape
 
     def nbytes(self, name: str) -> int:
         """Length in bytes of an array's stream."""
