@@ -426,6 +426,25 @@ def test_parts_of_every_dtype(tmp_path: Path, name: str) -> None:
         checks.check_same_bits(np.asarray(part[39, 299]), np.asarray(x[39, 299]))
 
 
+@settings(max_examples=200)
+@given(data=st.data())
+def test_parts_of_damaged_payloads_are_wrong_at_worst(tmp_path: Path, data: st.DataObject) -> None:
+    codec = data.draw(st.sampled_from([codec for kind in arrcomp.codecs().values() for codec in kind.examples()]))
+    path = tmp_path / "x.arrcomp"
+    save_file({"x": np.linspace(-1, 1, 9000, dtype=np.float32).reshape(90, 100)}, path, codec, seed=1)
+    content = bytearray(path.read_bytes())
+    start, end = checks.payload_span(bytes(content))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(start, end - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    with open_file(path) as file:
+        part = file.slice("arr_0")
+        try:
+            assert part[40:60].shape == (20, 100)
+        except arrcomp.CorruptStreamError as error:
+            assert "array 'arr_0'" in str(error)  # noqa: PT017 - or none is raised
+
+
 # Memory
 
 _STREAMED = """
