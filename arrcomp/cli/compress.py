@@ -10,7 +10,8 @@ from .. import dtypes, files, measure
 from ..codecs import Lossless
 from ..compressed import Compressed
 from ..files import Content, Lazy
-from ..measure import Measurement
+from ..files.content import naming
+from ..measure import Array, Measurement
 from ..rules import Rule, codec_for
 from .choice import chosen_rules, codec_named, parameters
 from .common import Json, Output, Threads, check_distinct, one_line_errors, require, show
@@ -71,11 +72,14 @@ class _Job:
         self.rows: list[Measurement] = []
         self._rules, self._seed, self._threads, self._cuda, self._check = rules, seed, threads, cuda, check
 
-    def compressed(self, name: str, content: Content[measure.Array]) -> Compressed:
+    def compressed(self, name: str, content: Content[Array]) -> Compressed:
         """An array, compressed, and checked if wanted."""
         array = content.arrays[name]
-        codec = codec_for(self._rules, name, dtypes.by_numpy(array.dtype), array.shape)
-        compressed, row = measure.encode(name, array, codec, threads=self._threads, cuda=self._cuda, seed=self._seed)
+        with naming(None, name):
+            codec = codec_for(self._rules, name, dtypes.by_numpy(array.dtype), array.shape)
+            compressed, row = measure.encode(
+                name, array, codec, threads=self._threads, cuda=self._cuda, seed=self._seed
+            )
         if self._check:
             row = measure.check(array, compressed, row, threads=self._threads)
             require([row])

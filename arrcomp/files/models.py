@@ -69,8 +69,9 @@ def save_file(
         checked_seed(rule.codec, seed)
 
     def compressed(name: str) -> Compressed:
+        item = tensors[name]
         with naming(None, name):
-            return _compressed(name, tensors[name], rules, count, seed)
+            return _compressed(name, item, rules, count, seed)
 
     with progress_bar("compressing", len(names), progress) as done:
         if suffix == ".arrcomp":
