@@ -9,9 +9,7 @@ from typing import Any
 from .codecs import Codec, Lossless, codec_from_config
 from .codecs.base import checked_integer
 from .dtypes import DType, by_name
-
-_MOST = (1 << 63) - 1
-_MOST_DIMENSIONS = 64
+from .stream import MAX_DIMENSIONS, MAX_VALUES
 
 # Small parts of models that an error does most harm to, and that a name tells of where their shape does not: norms,
 # biases and scales of several dimensions, embeddings of positions and segments.
@@ -59,7 +57,7 @@ class Rule:
             object.__setattr__(self, "dtypes", _checked_texts("dtypes", self.dtypes))
             for name in self.dtypes:
                 by_name(name)
-        for name, most in (("size", _MOST), ("ndim", _MOST_DIMENSIONS)):
+        for name, most in (("size", MAX_VALUES), ("ndim", MAX_DIMENSIONS)):
             least = checked_integer(f"min_{name}", getattr(self, f"min_{name}"), 0, most)
             if getattr(self, f"max_{name}") is not None:
                 checked_integer(f"max_{name}", getattr(self, f"max_{name}"), least, most)
@@ -67,8 +65,8 @@ class Rule:
     def fits(self, name: str, dtype: DType, shape: tuple[int, ...]) -> bool:
         """Whether the rule is for this array and its codec takes it."""
         return (
-            self.min_size <= math.prod(shape) <= (_MOST if self.max_size is None else self.max_size)
-            and self.min_ndim <= len(shape) <= (_MOST_DIMENSIONS if self.max_ndim is None else self.max_ndim)
+            self.min_size <= math.prod(shape) <= (MAX_VALUES if self.max_size is None else self.max_size)
+            and self.min_ndim <= len(shape) <= (MAX_DIMENSIONS if self.max_ndim is None else self.max_ndim)
             and (self.dtypes is None or dtype.name in self.dtypes)
             and any(fnmatchcase(name, pattern) for pattern in self.names)
             and self.codec.takes(dtype)

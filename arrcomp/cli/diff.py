@@ -13,9 +13,8 @@ from ..codecs.base import checked_number
 from ..difference import Difference, Tolerance, difference, together
 from ..progress import progress
 from .common import FAILED, Json, one_line_errors, print_json
-from .tables import finite, new_table, print_table
+from .tables import MAX_ROWS, finite, new_table, print_table
 
-_MAX_ROWS = 40
 _FIGURES = {
     "largest_error": "largest error",
     "relative_to_range": "by range",
@@ -74,14 +73,14 @@ def _table(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]]) -> T
     """The arrays that differ in anything, the worst if there are many, and all together."""
     table = new_table(["array", "note"], ["values", "not the same", *_FIGURES.values()])
     changed = [name for name, pair in pairs.items() if not pair.same or pair.squared_error > 0 or pair.obstacle]
-    worst = sorted(changed, key=lambda name: (pairs[name].same, -pairs[name].relative_error))[:_MAX_ROWS]
+    worst = sorted(changed, key=lambda name: (pairs[name].same, -pairs[name].relative_error))[:MAX_ROWS]
     for name in (name for name in changed if name in set(worst)):
         pair = pairs[name]
         table.add_row(Text(name), pair.obstacle, *_cells(pair), style=None if pair.same else "red")
     for path, names in alone.items():
-        for name in names[:_MAX_ROWS]:
+        for name in names[:MAX_ROWS]:
             table.add_row(Text(name), Text(f"only in {path}"), *[""] * (2 + len(_FIGURES)), style="red")
-        if len(names) > _MAX_ROWS:
+        if len(names) > MAX_ROWS:
             table.add_row("...", Text(f"{len(names)} arrays are only in {path}"), *[""] * (2 + len(_FIGURES)))
     table.add_section()
     hidden = f", {len(changed) - len(worst)} of them not shown" if len(changed) > len(worst) else ""

@@ -11,7 +11,7 @@ from rich.text import Text
 from ..codecs import Codec, codecs
 from ..measure import Measurement
 
-_MAX_ROWS = 40  # of the largest arrays; the others are counted in the last row alone
+MAX_ROWS = 40  # of the largest arrays; the others are counted in the last row alone
 _DESCRIPTION = ["array", "dtype", "shape", "codec"]
 _PLAIN_WIDTH = 180  # of output that is no terminal
 
@@ -28,7 +28,7 @@ def measurements_table(rows: Sequence[Measurement], *, summary: bool = True, sho
     """Ratio, largest error and speed of each array; with `summary` of all together, and if `short` of few of them."""
     figures = _figures(rows)
     table = new_table(_DESCRIPTION, list(figures))
-    hidden = max(len(rows) - _MAX_ROWS, 0) if summary and short else 0
+    hidden = max(len(rows) - MAX_ROWS, 0) if summary and short else 0
     order = sorted(range(len(rows)), key=lambda number: -rows[number].spec.nbytes)
     for row in (rows[number] for number in sorted(order[: len(rows) - hidden])):
         table.add_row(*_describe(row), *_figures([row]).values(), style=_style(row))

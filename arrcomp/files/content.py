@@ -68,7 +68,7 @@ class Content(Generic[T]):
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def look(self, name: str) -> Look:
-        """Dtype and shape of an array; only where they are not known before it is read for that."""
+        """Dtype and shape of an array, which is read for that only where they are not known before."""
         if isinstance(self.arrays, Lazy):
             return self.arrays.look(name)
         item: Any = self.arrays[name]

@@ -67,6 +67,8 @@ def save_file(
     names, described = _checked_names(tensors), _described(metadata)
     for rule in rules:
         checked_seed(rule.codec, seed)
+    if suffix == ".arrcomp":
+        _check_single(path, names, metadata)
 
     def compressed(name: str) -> Compressed:
         item = tensors[name]
@@ -75,7 +77,6 @@ def save_file(
 
     with progress_bar("compressing", len(names), progress) as done:
         if suffix == ".arrcomp":
-            _check_single(path, names, metadata)
             _write_stream(path, compressed(names[0]))
             return
         with container.writing(path, container.entries_of_bytes(names), described) as writer:
