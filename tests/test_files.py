@@ -105,6 +105,17 @@ def test_arrays_are_made_one_by_one_and_once(tmp_path: Path, suffix: str) -> Non
     )
 
 
+def test_dtypes_that_a_file_cannot_hold_are_refused_before_an_array_is_made(tmp_path: Path) -> None:
+    def fail(name: str) -> NDArray[Any]:
+        raise AssertionError(name)
+
+    looks = {"a": (np.dtype(np.float32), (3,)), "b": (np.dtype(ml_dtypes.float4_e2m1fn), (3,))}
+    for suffix in (".npz", ".safetensors"):
+        with pytest.raises(TypeError, match="files have no dtype float4_e2m1fn"):
+            write_arrays(tmp_path / f"x{suffix}", Content(Lazy(looks, fail, looks.__getitem__)))
+    assert not list(tmp_path.iterdir())
+
+
 def test_looking_for_a_name_makes_no_array() -> None:
     def fail(name: str) -> NDArray[Any]:
         raise AssertionError(name)

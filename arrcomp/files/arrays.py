@@ -45,7 +45,7 @@ def write_arrays(path: Path, content: Content[NDArray[Any]]) -> None:
     if suffix == ".safetensors":
         _write_safetensors(path, content)
     elif suffix == ".npz":
-        numpy_files.write_npz(path, arrays)
+        numpy_files.write_npz(path, content)
     else:
         if len(arrays) != 1:
             raise ValueError(f"{path}: a .npy file holds one array, not {len(arrays)}; .npz is allowed")

@@ -1,6 +1,5 @@
 """NumPy's files: .npy and .npz."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from .content import Lazy, is_stray
+from .content import Content, Lazy, is_stray
 from .replacing import replacing
 
 
@@ -32,8 +31,9 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
         TypeError: it has no such dtype.
         OSError: it cannot be written.
     """
+    _check_dtype(path, array.dtype)
     with replacing(path) as temporary, temporary.open("wb") as file:
-        _write(file, path, array)
+        np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def open_npz(path: Path) -> Lazy[NDArray[Any]]:
@@ -64,7 +64,7 @@ def open_npz(path: Path) -> Lazy[NDArray[Any]]:
     return Lazy([member.removesuffix(".npy") for member in members], load)
 
 
-def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
+def write_npz(path: Path, content: Content[NDArray[Any]]) -> None:
     """Write a .npz file, array by array.
 
     Raises:
@@ -74,16 +74,16 @@ def write_npz(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """
     import zipfile
 
-    for name in arrays:
+    for name in content.arrays:
+        _check_dtype(path, content.look(name)[0])
         if is_stray(name):
             raise ValueError(f"{path}: array {name!r} would be a file outside of its folder; .safetensors is allowed")
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
-        for name in arrays:
+        for name in content.arrays:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                _write(member, path, arrays[name])
+                np.lib.format.write_array(member, content.arrays[name], allow_pickle=False)
 
 
-def _write(file: Any, path: Path, array: NDArray[Any]) -> None:
-    if hasattr(ml_dtypes, array.dtype.name):
-        raise TypeError(f"{path}: {path.suffix} files have no dtype {array.dtype.name}; .safetensors is allowed")
-    np.lib.format.write_array(file, array, allow_pickle=False)
+def _check_dtype(path: Path, dtype: np.dtype[Any]) -> None:
+    if hasattr(ml_dtypes, dtype.name):
+        raise TypeError(f"{path}: {path.suffix} files have no dtype {dtype.name}; .safetensors is allowed")
