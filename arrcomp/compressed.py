@@ -172,7 +172,12 @@ def from_bytes(data: Any) -> Compressed:
         FormatVersionError, UnknownCodecError: a newer arrcomp wrote it.
         ImportError: its payload is in a Zstandard frame, and zstandard is not installed.
     """
-    header, body = stream.parse(_byte_view(data))
+    return parse_stream(data)
+
+
+def parse_stream(data: Any, *, check: bool = True) -> Compressed:
+    """`from_bytes`; without `check` the checksum is not looked at, so that nothing but headers is read."""
+    header, body = stream.parse(_byte_view(data), check=check)
     expected = codec_from_id(header.codec_id)
     spec = spec_from_config(header.configuration, header.dtype, header.shape)
     if type(spec.codec) is not expected:

@@ -1,7 +1,7 @@
 """Compress an array, look at what comes back, and time both: what the command line's tables show."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,10 @@ from .arrays import to_cuda
 from .codecs import Codec
 from .compress import compress, decompress
 from .compressed import Compressed, from_bytes
+from .spec import Spec
 from .verify import Comparison, compare
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -20,16 +23,16 @@ class Measurement:
 
     Attributes:
         name: of the array.
-        compressed: the result, in host memory.
-        source_nbytes: bytes of the array.
+        spec: its codec, dtype and shape.
+        nbytes: bytes of its stream.
         encode_seconds: time taken to compress it where it was, on the CPU or on the device.
         decode_seconds: time taken to decompress it into NumPy.
         comparison: how it came back.
     """
 
     name: str
-    compressed: Compressed
-    source_nbytes: int
+    spec: Spec
+    nbytes: int
     encode_seconds: float | None = None
     decode_seconds: float | None = None
     comparison: Comparison | None = None
@@ -37,56 +40,52 @@ class Measurement:
 
 def encode(
     name: str,
-    x: NDArray[Any],
+    x: Array,
     codec: Codec,
     *,
     threads: int | None = None,
     cuda: int | None = None,
     seed: int | None = None,
-) -> Measurement:
+) -> tuple[Compressed, Measurement]:
     """Compress an array.
 
     Args:
-        name: of the array, for messages.
+        name: of the array.
         x: any NumPy array.
         codec: how to compress it.
         threads: on the CPU; None for all cores.
         cuda: number of the device to compress on; None for the CPU.
         seed: for codecs that round at random.
 
+    Returns:
+        The compressed array, in host memory, and what it took.
+
     Raises:
-        TypeError: the dtype is not supported; the message names the array.
+        TypeError: the dtype is not supported, or a seed is needed.
         DeviceUnavailableError: there is no such device.
     """
     source = x if cuda is None else to_cuda(x, cuda)
     start = time.perf_counter()
-    try:
-        compressed = compress(source, codec, threads=threads, seed=seed)
-    except TypeError as error:
-        raise TypeError(f"array {name!r}: {error}") from None
-    _ = compressed.nbytes  # waits for the device
+    compressed = compress(source, codec, threads=threads, seed=seed)
+    nbytes = compressed.nbytes  # waits for the device
     seconds = time.perf_counter() - start
     if cuda is not None:
         compressed = from_bytes(compressed.to_bytes())  # frees the device's memory for the next array
-    return Measurement(name, compressed, x.nbytes, seconds)
+    return compressed, Measurement(name, compressed.spec, nbytes, seconds)
 
 
-def decode(name: str, compressed: Compressed, *, threads: int | None = None) -> tuple[NDArray[Any], Measurement]:
+def decode(name: str, compressed: Compressed, *, threads: int | None = None) -> tuple[Array, Measurement]:
     """Decompress an array into NumPy."""
     start = time.perf_counter()
-    restored: NDArray[Any] = decompress(compressed, like=np.empty(0), threads=threads)
+    restored: Array = decompress(compressed, like=np.empty(0), threads=threads)
     seconds = time.perf_counter() - start
-    return restored, Measurement(name, compressed, restored.nbytes, decode_seconds=seconds)
+    return restored, Measurement(name, compressed.spec, compressed.nbytes, decode_seconds=seconds)
 
 
-def check(original: NDArray[Any], measurement: Measurement, *, threads: int | None = None) -> Measurement:
+def check(
+    original: Array, compressed: Compressed, measurement: Measurement, *, threads: int | None = None
+) -> Measurement:
     """The measurement with what decompressing takes and gives."""
-    restored, decoded = decode(measurement.name, measurement.compressed, threads=threads)
-    return Measurement(
-        measurement.name,
-        measurement.compressed,
-        measurement.source_nbytes,
-        measurement.encode_seconds,
-        decoded.decode_seconds,
-        compare(original, restored, measurement.compressed.codec),
-    )
+    restored, decoded = decode(measurement.name, compressed, threads=threads)
+    comparison = compare(original, restored, compressed.codec)
+    return replace(measurement, decode_seconds=decoded.decode_seconds, comparison=comparison)

@@ -103,11 +103,12 @@ def stream_nbytes(header: Header, payload_nbytes: int) -> int:
     return len(pack_header(header, payload_nbytes)) + payload_nbytes + _CHECKSUM_NBYTES
 
 
-def parse(data: memoryview) -> tuple[Header, Body]:
+def parse(data: memoryview, *, check: bool = True) -> tuple[Header, Body]:
     """Take a stream apart, trusting nothing in it.
 
     Args:
         data: a complete stream, one-dimensional unsigned bytes.
+        check: whether to check its checksum; if not, nothing but the header, and a frame's length, is read.
 
     Returns:
         The header and the payload. Whether that has a length that suits the shape is left to who knows the codec, and
@@ -129,7 +130,7 @@ def parse(data: memoryview) -> tuple[Header, Body]:
         )
     header_end = _header_end(len(data), dimensions, configuration_nbytes)
     body = _body(data, header_end, frame, payload_nbytes)
-    if checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
+    if check and checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
         raise CorruptStreamError("checksum is wrong: the stream was altered")
     if zero32:
         raise CorruptStreamError("a reserved field is not zero")
