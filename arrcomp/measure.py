@@ -24,15 +24,17 @@ class Measurement:
     Attributes:
         name: of the array.
         spec: its codec, dtype and shape.
-        nbytes: bytes of its stream.
-        encode_seconds: time taken to compress it where it was, on the CPU or on the device.
-        decode_seconds: time taken to decompress it into NumPy.
+        nbytes: bytes of its stream, as a file has it.
+        framed: whether its payload is in a Zstandard frame there.
+        encode_seconds: time taken to compress it where it was, on the CPU or on the device, and to make its frame.
+        decode_seconds: time taken to decompress it into NumPy, out of its frame.
         comparison: how it came back.
     """
 
     name: str
     spec: Spec
     nbytes: int
+    framed: bool = False
     encode_seconds: float | None = None
     decode_seconds: float | None = None
     comparison: Comparison | None = None
@@ -46,6 +48,7 @@ def encode(
     threads: int | None = None,
     cuda: int | None = None,
     seed: int | None = None,
+    zstd_level: int | None = None,
 ) -> tuple[Compressed, Measurement]:
     """Compress an array.
 
@@ -56,9 +59,10 @@ def encode(
         threads: on the CPU; None for all cores.
         cuda: number of the device to compress on; None for the CPU.
         seed: for codecs that round at random.
+        zstd_level: as of `Compressed.to_bytes`.
 
     Returns:
-        The compressed array, in host memory, and what it took.
+        The compressed array, in host memory and in its frame if it got one, and what it took.
 
     Raises:
         TypeError: the dtype is not supported, or a seed is needed.
@@ -68,24 +72,28 @@ def encode(
     start = time.perf_counter()
     compressed = compress(source, codec, threads=threads, seed=seed)
     nbytes = compressed.nbytes  # waits for the device
+    if zstd_level is not None:
+        stream = compressed.to_bytes(zstd_level=zstd_level, threads=threads)
+        compressed, nbytes = from_bytes(stream), len(stream)
     seconds = time.perf_counter() - start
-    if cuda is not None:
+    if cuda is not None and zstd_level is None:
         compressed = from_bytes(compressed.to_bytes())  # frees the device's memory for the next array
-    return compressed, Measurement(name, compressed.spec, nbytes, seconds)
+    framed = compressed.payload.frame is not None
+    return compressed, Measurement(name, compressed.spec, nbytes, framed, seconds)
 
 
-def decode(name: str, compressed: Compressed, *, threads: int | None = None) -> tuple[Array, Measurement]:
-    """Decompress an array into NumPy."""
+def decode(
+    compressed: Compressed, measurement: Measurement, *, threads: int | None = None
+) -> tuple[Array, Measurement]:
+    """Decompress an array into NumPy; beside it the measurement with what that took."""
     start = time.perf_counter()
     restored: Array = decompress(compressed, like=np.empty(0), threads=threads)
-    seconds = time.perf_counter() - start
-    return restored, Measurement(name, compressed.spec, compressed.nbytes, decode_seconds=seconds)
+    return restored, replace(measurement, decode_seconds=time.perf_counter() - start)
 
 
 def check(
     original: Array, compressed: Compressed, measurement: Measurement, *, threads: int | None = None
 ) -> Measurement:
     """The measurement with what decompressing takes and gives."""
-    restored, decoded = decode(measurement.name, compressed, threads=threads)
-    comparison = compare(original, restored, compressed.codec)
-    return replace(measurement, decode_seconds=decoded.decode_seconds, comparison=comparison)
+    restored, decoded = decode(compressed, measurement, threads=threads)
+    return replace(decoded, comparison=compare(original, restored, compressed.codec))

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
+from ..compressed import Compressed
 from ..errors import ArrcompError, CorruptStreamError, FormatVersionError, UnknownCodecError
+from ..files import CompressedFile
 from ..measure import Measurement
 from . import tables
 
@@ -49,6 +51,12 @@ def check_distinct(source: Path, output: Path) -> None:
     """Raise ValueError if two paths are of the same file."""
     if output.exists() and source.exists() and output.samefile(source):
         raise ValueError(f"{output}: IN and OUT are the same file")
+
+
+def stored(file: CompressedFile, name: str, *, check: bool = True) -> tuple[Compressed, Measurement]:
+    """An array as a file has it, with what that takes; `check` as of `CompressedFile.compressed`."""
+    compressed = file.compressed(name, check=check)
+    return compressed, Measurement(name, compressed.spec, file.nbytes(name), compressed.payload.frame is not None)
 
 
 def show(rows: Sequence[Measurement], as_json: bool, *, short: bool = True) -> None:

@@ -1,6 +1,6 @@
 """The command `arrcomp compress`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +11,7 @@ from ..codecs import Lossless
 from ..compressed import Compressed
 from ..files import Content, Lazy
 from ..files.content import naming
+from ..frame import checked_level
 from ..measure import Array, Measurement
 from ..rules import Rule, codec_for
 from .choice import chosen_rules, codec_named, parameters
@@ -41,6 +42,12 @@ def compress(
         typer.Option(metavar="FILE", help="JSON list of rules, as `Rule.config()` gives them; they follow --rule."),
     ] = None,
     seed: Annotated[int | None, typer.Option(metavar="N", help="For codecs that round at random.")] = None,
+    zstd: Annotated[
+        int | None,
+        typer.Option(
+            metavar="LEVEL", help="Zstandard frames of level 1 to 22 around payloads that they make 5 % smaller."
+        ),
+    ] = None,
     threads: Threads = None,
     device: Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
     check: Annotated[bool, typer.Option(help="Decompress and compare before the file is written.")] = True,
@@ -55,7 +62,13 @@ def compress(
     with one_line_errors():
         named = {"abs": absolute, "rel": relative, "pointwise": pointwise, "speed": speed}
         rest = codec_named(codec, named | parameters(others or [], "--set"))
-        job = _Job(chosen_rules(rule or [], rules, rest), seed, threads, _cuda_index(device), check)
+        options = {
+            "seed": seed,
+            "threads": threads,
+            "cuda": _cuda_index(device),
+            "zstd_level": checked_level(zstd, "--zstd"),
+        }
+        job = _Job(chosen_rules(rule or [], rules, rest), options, check)
         content = files.read_arrays(source)
         _check_output(source, output, len(content.arrays))
         results = Lazy(content.arrays, lambda name: job.compressed(name, content))
@@ -66,22 +79,19 @@ def compress(
 class _Job:
     """What is done to each array, and what came of it."""
 
-    def __init__(
-        self, rules: Sequence[Rule], seed: int | None, threads: int | None, cuda: int | None, check: bool
-    ) -> None:
+    def __init__(self, rules: Sequence[Rule], options: Mapping[str, int | None], check: bool) -> None:
+        """Made of the rules, of options of `measure.encode`, and of whether to compare what comes back."""
         self.rows: list[Measurement] = []
-        self._rules, self._seed, self._threads, self._cuda, self._check = rules, seed, threads, cuda, check
+        self._rules, self._options, self._check = rules, options, check
 
     def compressed(self, name: str, content: Content[Array]) -> Compressed:
         """An array, compressed, and checked if wanted."""
         array = content.arrays[name]
         with naming(None, name):
             codec = codec_for(self._rules, name, dtypes.by_numpy(array.dtype), array.shape)
-            compressed, row = measure.encode(
-                name, array, codec, threads=self._threads, cuda=self._cuda, seed=self._seed
-            )
+            compressed, row = measure.encode(name, array, codec, **self._options)
         if self._check:
-            row = measure.check(array, compressed, row, threads=self._threads)
+            row = measure.check(array, compressed, row, threads=self._options["threads"])
             require([row])
         self.rows.append(row)
         return compressed

@@ -9,7 +9,7 @@ from .. import files, measure
 from ..files import Content, Lazy
 from ..measure import Array, Measurement
 from ..progress import progress
-from .common import Json, Output, Threads, check_distinct, one_line_errors, show
+from .common import Json, Output, Threads, check_distinct, one_line_errors, show, stored
 
 
 def decompress(
@@ -25,7 +25,7 @@ def decompress(
         with progress("decompressing", len(file), True) as done:
 
             def restored(name: str) -> Array:
-                array, rows[name] = measure.decode(name, file.compressed(name), threads=threads)
+                array, rows[name] = measure.decode(*stored(file, name), threads=threads)
                 done(array.nbytes)
                 return array
 

@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from .. import files
-from ..measure import Measurement
 from ..progress import progress
-from .common import Json, one_line_errors, show
+from .common import Json, one_line_errors, show, stored
 
 
 def info(
@@ -16,12 +15,12 @@ def info(
     check: Annotated[bool, typer.Option(help="Check the checksums too, which reads all of the file.")] = True,
     as_json: Json = False,
 ) -> None:
-    """List the arrays of a compressed file."""
+    """List the arrays of a compressed file: what each is, how it is coded, and what it takes in the file."""
     with one_line_errors(), files.open_file(source) as file:
         rows = []
         with progress("reading", len(file), True) as done:
             for name in file:
-                spec = file.compressed(name).spec if check else file.spec(name)
-                rows.append(Measurement(name, spec, file.nbytes(name)))
-                done(spec.nbytes)
+                _, row = stored(file, name, check=check)
+                rows.append(row)
+                done(row.spec.nbytes)
         show(rows, as_json, short=False)

@@ -12,7 +12,7 @@ from ..codecs import Codec, codecs
 from ..measure import Measurement
 
 MAX_ROWS = 40  # of the largest arrays; the others are counted in the last row alone
-_DESCRIPTION = ["array", "dtype", "shape", "codec"]
+_FRAME = "zstd"  # the one kind that there is
 _PLAIN_WIDTH = 180  # of output that is no terminal
 
 
@@ -25,17 +25,22 @@ def print_table(table: Table) -> None:
 
 
 def measurements_table(rows: Sequence[Measurement], *, summary: bool = True, short: bool = True) -> Table:
-    """Ratio, largest error and speed of each array; with `summary` of all together, and if `short` of few of them."""
+    """Ratio, largest error and speed of each array; with `summary` of all together, and if `short` of few of them.
+
+    There is a column for frames where an array is in one.
+    """
     figures = _figures(rows)
-    table = new_table(_DESCRIPTION, list(figures))
+    framed = any(row.framed for row in rows)
+    titles = ["array", "dtype", "shape", "codec", *(["frame"] if framed else [])]
+    table = new_table(titles, list(figures))
     hidden = max(len(rows) - MAX_ROWS, 0) if summary and short else 0
     order = sorted(range(len(rows)), key=lambda number: -rows[number].spec.nbytes)
     for row in (rows[number] for number in sorted(order[: len(rows) - hidden])):
-        table.add_row(*_describe(row), *_figures([row]).values(), style=_style(row))
+        table.add_row(*_describe(row, framed), *_figures([row]).values(), style=_style(row))
     if summary and len(rows) > 1:
         note = f" ({hidden} smaller ones not shown)" if hidden else ""
         table.add_section()
-        table.add_row(f"{len(rows)} arrays{note}", "", "", "", *figures.values())
+        table.add_row(f"{len(rows)} arrays{note}", *[""] * (len(titles) - 1), *figures.values())
     return table
 
 
@@ -47,6 +52,7 @@ def measurements_document(rows: Sequence[Measurement]) -> dict[str, Any]:
             "dtype": row.spec.dtype.name,
             "shape": list(row.spec.shape),
             "codec": row.spec.codec.config(),
+            "frame": _FRAME if row.framed else None,
         }
         | _numbers([row])
         for row in rows
@@ -73,10 +79,13 @@ def new_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
     return table
 
 
-def _describe(row: Measurement) -> tuple[Text, ...]:
+def _describe(row: Measurement, framed: bool) -> list[Text]:
+    """What an array is; with `framed` a column tells whether it is in a frame."""
     # Text, as names may hold what Rich takes for markup.
     shape = " x ".join(map(str, row.spec.shape)) or "scalar"
-    return Text(row.name), Text(row.spec.dtype.name), Text(shape), Text(_codec(row.spec.codec))
+    texts = [row.name, row.spec.dtype.name, shape, _codec(row.spec.codec)]
+    frame = [_FRAME if row.framed else ""] if framed else []
+    return [Text(text) for text in texts + frame]
 
 
 def _codec(codec: Codec) -> str:

@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from .. import files, measure
-from ..measure import Measurement
 from ..progress import progress
-from .common import Json, Threads, VerificationError, one_line_errors, require, show
+from .common import Json, Threads, VerificationError, one_line_errors, require, show, stored
 
 
 def verify(
@@ -26,8 +25,8 @@ def verify(
         rows = []
         with progress("verifying", len(file), True) as done:
             for name in file:
-                row = Measurement(name, file.spec(name), file.nbytes(name))
-                rows.append(measure.check(original[name], file.compressed(name), row, threads=threads))
+                compressed_array, row = stored(file, name)
+                rows.append(measure.check(original[name], compressed_array, row, threads=threads))
                 done(row.spec.nbytes)
         show(rows, as_json)
         require(rows)

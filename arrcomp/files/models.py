@@ -9,6 +9,7 @@ from .. import arrays, stream
 from ..codecs import Codec
 from ..compress import checked_seed, compress_with
 from ..compressed import Compressed
+from ..frame import checked_level
 from ..machine import thread_count
 from ..progress import progress as progress_bar
 from ..rules import Rule, checked_rules, codec_for
@@ -26,6 +27,7 @@ def save_file(
     codec: Codec | Sequence[Rule] | None = None,
     *,
     metadata: Mapping[str, str] | None = None,
+    zstd_level: int | None = None,
     threads: int | None = None,
     seed: Any = None,
     progress: bool = False,
@@ -37,12 +39,14 @@ def save_file(
     takes the place of one that is there when it is complete.
 
     Args:
-        tensors: by name, arrays of any framework on any device, or `Compressed`, which are written as they are: a
+        tensors: by name, arrays of any framework on any device, or `Compressed`, which are not coded again: a
             `state_dict`, or any mapping.
         path: of a .safetensors file, or of a .arrcomp file for a single array (which has no name there).
         codec: a codec; or rules, of which the first decides that is for an array and takes its dtype, as `model_rules`
             gives them; None for none. What none of them is for is kept losslessly.
         metadata: texts by name, to be kept with the arrays (not in a .arrcomp file).
+        zstd_level: as of `Compressed.to_bytes`, for each payload; None for no new frames: a `Compressed` that came in
+            one, as from a file, stays in it.
         threads: how many to use on the CPU; None for all cores that the process may use.
         seed: as of `compress`, one for all arrays.
         progress: whether to show a progress bar, where standard error is a terminal or a notebook.
@@ -51,9 +55,9 @@ def save_file(
         TypeError: an argument is of a wrong type; something is not an array, or of no dtype of the format; a codec
             needs a seed.
         ValueError: the suffix is another one; there are several arrays for a .arrcomp file; a name is no text in UTF-8,
-            "__metadata__", or a path that leads out of its folder.
+            "__metadata__", or a path that leads out of its folder; `zstd_level` or `threads` is out of its range.
         OSError: the file cannot be written.
-        ImportError: `progress` needs rich.
+        ImportError: `progress` needs rich, or `zstd_level` zstandard.
 
     >>> import numpy, os, tempfile, arrcomp
     >>> weights = {"w": numpy.ones((300, 400), numpy.float32), "step": numpy.array(7)}
@@ -62,7 +66,7 @@ def save_file(
     >>> int(arrcomp.load_file(path)["step"]), os.path.getsize(path) < 2000
     (7, True)
     """
-    path, rules, count = Path(path), checked_rules(codec), thread_count(threads)
+    path, rules, count, level = Path(path), checked_rules(codec), thread_count(threads), checked_level(zstd_level)
     suffix = check_suffix(path, COMPRESSED_SUFFIXES)
     names, described = _checked_names(tensors), _described(metadata)
     for rule in rules:
@@ -77,11 +81,11 @@ def save_file(
 
     with progress_bar("compressing", len(names), progress) as done:
         if suffix == ".arrcomp":
-            _write_stream(path, compressed(names[0]))
+            _write_stream(path, _parts(names[0], compressed(names[0]), level, threads))
             return
         with container.writing(path, container.entries_of_bytes(names), described) as writer:
             for name in names:
-                done(_write_tensor(writer, name, compressed(name)))
+                done(_write_tensor(writer, name, compressed(name), level, threads))
 
 
 def load_file(
@@ -141,15 +145,22 @@ def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed:
     return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed))
 
 
-def _write_tensor(writer: container.Writer, name: str, c: Compressed) -> int:
+def _parts(name: str, c: Compressed, level: int | None, threads: int | None) -> list[bytes | memoryview]:
+    """The stream to be written, in pieces."""
+    with naming(None, name):
+        return c.stored_parts() if level is None else c.parts(zstd_level=level, threads=threads)
+
+
+def _write_tensor(writer: container.Writer, name: str, c: Compressed, level: int | None, threads: int | None) -> int:
     """Write a stream as the next tensor; gives the array's number of bytes."""
-    writer.add(name, "U8", (c.nbytes,), c.parts())
+    parts = _parts(name, c, level, threads)
+    writer.add(name, "U8", (sum(map(len, parts)),), parts)
     return c.spec.nbytes
 
 
-def _write_stream(path: Path, c: Compressed) -> None:
+def _write_stream(path: Path, parts: Sequence[bytes | memoryview]) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
-        file.writelines(c.parts())
+        file.writelines(parts)
 
 
 def _check_single(path: Path, names: Sequence[str], metadata: Mapping[str, str] | None) -> None:

@@ -78,7 +78,7 @@ class CompressedFile(Mapping[str, Any]):
         Raises:
             CorruptStreamError, FormatVersionError, UnknownCodecError: that is damaged, or of a newer arrcomp.
         """
-        return self._parsed(name, check=False).spec
+        return self.compressed(name, check=False).spec
 
     def look(self, name: str) -> Look:
         """NumPy dtype and shape of an array, as of `spec`."""
@@ -86,16 +86,23 @@ class CompressedFile(Mapping[str, Any]):
         return spec.dtype.numpy, spec.shape
 
     def nbytes(self, name: str) -> int:
-        """Length in bytes of an array's stream."""
+        """Length in bytes of an array's stream in the file, with its frame where it has one."""
         return self._stream(name).size
 
-    def compressed(self, name: str) -> Compressed:
-        """An array as it is in the file, mapped into memory and not decompressed. Its checksum is checked.
+    def compressed(self, name: str, *, check: bool = True) -> Compressed:
+        """An array as it is in the file, mapped into memory and not decompressed.
+
+        Args:
+            name: of the array.
+            check: whether to check the checksum; if not, nothing but the headers of stream and frame is read now, and
+                of a damaged array the values may be wrong.
 
         Raises:
             CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or of a newer arrcomp.
         """
-        return self._parsed(name, check=True)
+        data = self._stream(name)
+        with naming(self.path, name):
+            return parse_stream(data, check=check)
 
     def load(self, name: str, *, like: Any = None, device: Any = None, threads: int | None = None) -> Any:
         """An array, decompressed where it is wanted: to a device it travels compressed.
@@ -134,7 +141,7 @@ class CompressedFile(Mapping[str, Any]):
             TypeError, ValueError: `threads` is no integer, or below 1.
         """
         count = thread_count(threads)
-        return Slice(self.path, name, self._parsed(name, check=False), count)
+        return Slice(self.path, name, self.compressed(name, check=False), count)
 
     def close(self) -> None:
         """Let the file go; what was asked for stays."""
@@ -144,11 +151,6 @@ class CompressedFile(Mapping[str, Any]):
         reader = self._readers[name]
         with naming(self.path, name):
             return reader()
-
-    def _parsed(self, name: str, *, check: bool) -> Compressed:
-        data = self._stream(name)
-        with naming(self.path, name):
-            return parse_stream(data, check=check)
 
     def __getitem__(self, name: str) -> Any:
         return self.load_at(name, host.ADAPTER, Home(), 0)
