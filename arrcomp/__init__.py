@@ -32,7 +32,9 @@ from .errors import (
     FormatVersionError,
     UnknownCodecError,
 )
+from .files import CompressedFile, load_file, open_file, save_file
 from .many import compress_many, decompress_many
+from .rules import Rule, model_rules, rule_from_config
 from .sums import accumulate, compress_sum
 
 __version__ = "0.1.0"
@@ -45,12 +47,14 @@ __all__ = [
     "Codebook",
     "Codec",
     "Compressed",
+    "CompressedFile",
     "CorruptStreamError",
     "DeviceUnavailableError",
     "ErrorBounded",
     "FloatFormat",
     "FormatVersionError",
     "Lossless",
+    "Rule",
     "SmaQ",
     "UnknownCodecError",
     "accumulate",
@@ -62,6 +66,11 @@ __all__ = [
     "decompress",
     "decompress_many",
     "from_bytes",
+    "load_file",
     "machine",
     "max_compressed_size",
+    "model_rules",
+    "open_file",
+    "rule_from_config",
+    "save_file",
 ]

@@ -53,6 +53,13 @@ class Adapter(Protocol):
             DeviceUnavailableError: it is on a device that is neither the CPU nor CUDA.
         """
 
+    def default_home(self) -> Home:
+        """Where the framework puts new arrays.
+
+        Raises:
+            DeviceUnavailableError: the framework has none but on CUDA, and there is no such device.
+        """
+
     def group(self, x: Any) -> Hashable:
         """What arrays, or buffers, that are given to one call must have in common: mostly their device."""
 

@@ -15,6 +15,7 @@ from .adapter import Adapter, Home
 from .errors import DeviceUnavailableError
 
 _CLASSES = {"torch": "Tensor", "jax": "Array", "cupy": "ndarray"}
+FRAMEWORKS = ("numpy", *_CLASSES)
 _GPU_FRAMEWORKS = ("torch", "cupy", "jax")  # asked in this order where the array's own framework has no GPU arrays
 _DLPACK_DEVICES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged
 _MANAGED = 13
@@ -130,6 +131,35 @@ def place_to_fill(out: Any) -> tuple[Adapter, Home]:
     if framework_of(out) in ("jax", "dlpack"):
         raise TypeError(f"out is a {type_name(out)}; a NumPy, PyTorch or CuPy array is allowed, or like= instead")
     return place_of(out)
+
+
+def place_wanted(like: Any, device: Any) -> tuple[Adapter, Home]:
+    """Adapter and home for arrays that come from no framework, as those of a file.
+
+    Args:
+        like: an array, or a framework's name, "numpy", "torch", "jax" or "cupy", for where it puts new arrays; None for
+            NumPy, or on CUDA for whichever framework is installed.
+        device: as of `home_named`; None for the one of `like`.
+
+    Raises:
+        TypeError: `like` or `device` is of a wrong type.
+        ValueError: `like` or `device` is another name.
+        ImportError: the framework is not installed.
+        DeviceUnavailableError: the device, or a framework for it, is not there.
+    """
+    if like is None:
+        like = "numpy"
+    if not isinstance(like, str):
+        adapter, home = place_of(like)
+    elif like in FRAMEWORKS:
+        adapter = adapter_named(like)
+        home = adapter.default_home() if device is None else Home(like)
+    else:
+        raise ValueError(f"like={like!r}: an array, or a name of {', '.join(FRAMEWORKS)}, is allowed")
+    if device is None:
+        return adapter, home
+    home = home_named(device, home)
+    return adapter_named(home.framework), home
 
 
 def home_named(device: Any, here: Home) -> Home:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from . import arrays, dtypes
-from .adapter import Adapter
+from .adapter import Adapter, Home
 from .codecs import Codec, Lossless
 from .compressed import Compressed
 from .machine import thread_count
@@ -144,12 +144,19 @@ def decompress(c: Compressed, *, like: Any = None, out: Any = None, threads: int
     if like is not None and out is not None:
         raise ValueError("like and out are both given; one of them is allowed")
     threads = thread_count(threads)
-    payload = c.payload
     if like is not None:
-        payload = payload.moved(*arrays.place_of(like))
-    elif out is not None:
+        return decompress_at(c, *arrays.place_of(like), threads)
+    payload = c.payload
+    if out is not None:
         payload = payload.moved(*arrays.place_to_fill(out))
     (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads)
+    return array
+
+
+def decompress_at(c: Compressed, adapter: Adapter, home: Home, threads: int) -> Any:
+    """`decompress` into an adapter's framework, at one of its homes."""
+    payload = c.payload.moved(adapter, home)
+    (array,) = payload.adapter.decompress([payload], [c.spec], None, threads)
     return array
 
 

@@ -90,12 +90,18 @@ class Compressed:
         Arguments and errors are those of `to_bytes`.
         """
         threads = thread_count(threads)
-        level = None if zstd_level is None else frame.checked_level(zstd_level)
+        level = frame.checked_level(zstd_level)
         payload = self.host_payload()
         framed = None if level is None else frame.make_frame(payload, level, threads)
-        head = stream.pack_header(self._header, payload.size, None if framed is None else len(framed))
-        body = payload.data if framed is None else framed
-        return [head, body, stream.checksum(head, body)]
+        data = payload.data if framed is None else memoryview(framed)
+        return stream.pack(self._header, stream.Body(payload.size, data, framed is not None))
+
+    def stored_parts(self) -> list[bytes | memoryview]:
+        """The stream in pieces, with the payload in the Zstandard frame that it came in, if it came in one."""
+        framed = self._payload.frame
+        if framed is None:
+            return self.parts()
+        return stream.pack(self._header, stream.Body(self._payload.nbytes, framed, True))
 
     def host_payload(self) -> Bytes:
         """The payload in host memory, one-dimensional; a view where it is there."""
@@ -172,7 +178,12 @@ def from_bytes(data: Any) -> Compressed:
         FormatVersionError, UnknownCodecError: a newer arrcomp wrote it.
         ImportError: its payload is in a Zstandard frame, and zstandard is not installed.
     """
-    header, body = stream.parse(_byte_view(data))
+    return parse_stream(data)
+
+
+def parse_stream(data: Any, *, check: bool = True) -> Compressed:
+    """`from_bytes`; without `check` the checksum is not looked at, so that nothing but headers is read."""
+    header, body = stream.parse(_byte_view(data), check=check)
     expected = codec_from_id(header.codec_id)
     spec = spec_from_config(header.configuration, header.dtype, header.shape)
     if type(spec.codec) is not expected:

@@ -74,9 +74,8 @@ def decompress(c: Compressed, *, out: Any = None) -> Any:
     if not isinstance(c, Compressed) or c.payload.adapter is ADAPTER:
         return decompress_any(c)
     here = c.payload.home
-    index = here.index if here.kind == "cuda" else _current_device()
-    payload = c.payload.moved(ADAPTER, Home("cupy", "cuda", index))
-    return decompress_any(Compressed(c.spec, payload))
+    home = Home("cupy", "cuda", here.index) if here.kind == "cuda" else ADAPTER.default_home()
+    return decompress_any(Compressed(c.spec, c.payload.moved(ADAPTER, home)))
 
 
 def has_cuda() -> bool:
@@ -94,6 +93,10 @@ class CupyAdapter:
 
     def home(self, x: Any) -> Home:
         return Home("cupy", "cuda", x.device.id)
+
+    def default_home(self) -> Home:
+        cuda.check_device(0)  # CuPy's own error would not say what to do
+        return Home("cupy", "cuda", cupy.cuda.Device().id)
 
     def group(self, x: Any) -> Hashable:
         index: int = x.device.id
@@ -238,13 +241,7 @@ ADAPTER = CupyAdapter()
 def restore(stream: bytes) -> Compressed:
     """A pickled `Compressed`, on the current device."""
     c = from_bytes(stream)
-    return Compressed(c.spec, c.payload.moved(ADAPTER, Home("cupy", "cuda", _current_device())))
-
-
-def _current_device() -> int:
-    cuda.check_device(0)  # CuPy's own error would not say what to do
-    index: int = cupy.cuda.Device().id
-    return index
+    return Compressed(c.spec, c.payload.moved(ADAPTER, ADAPTER.default_home()))
 
 
 def _uploaded(data: Bytes, index: int) -> Any:

@@ -25,14 +25,16 @@ _PIECES, _PIECE_NBYTES = 16, 1 << 16
 _TRIAL_NBYTES = 4 * _PIECES * _PIECE_NBYTES  # shorter payloads are not sampled
 
 
-def checked_level(level: Any) -> int:
-    """`zstd_level`, checked.
+def checked_level(level: Any, name: str = "zstd_level") -> int | None:
+    """The argument `name`, checked; None, which means no frame, stays None.
 
     Raises:
         TypeError, ValueError: it is not an integer that Zstandard has a level for.
         ImportError: zstandard is not installed.
     """
-    number = checked_integer("zstd_level", level, _LEAST_LEVEL, _MOST_LEVEL)
+    if level is None:
+        return None
+    number = checked_integer(name, level, _LEAST_LEVEL, _MOST_LEVEL)
     _import_zstandard()
     return number
 
@@ -107,6 +109,10 @@ class FramedPayload(Payload):
     @property
     def home(self) -> Home:
         return Home()
+
+    @property
+    def frame(self) -> memoryview:
+        return self._frame
 
     @property
     def buffer(self) -> Any:

@@ -108,6 +108,9 @@ class NumpyAdapter:
     def group(self, x: Any) -> Hashable:
         return None
 
+    def default_home(self) -> Home:
+        return _HOME
+
     def look(self, x: Any) -> tuple[dtypes.DType, tuple[int, ...]]:
         return dtypes.by_numpy(x.dtype), x.shape
 
@@ -230,6 +233,23 @@ def decode(payloads: Sequence[Payload], targets: Sequence[Bytes], specs: Sequenc
         for data, target, spec in zip(hosts, targets, specs, strict=True)
     ]
     _raise_corrupt(_core.decode_at(codec.id, parameters, dtype.id, arrays, threads))
+
+
+def decode_part(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...], threads: int) -> NDArray[Any]:
+    """Values `first`, `first + 1`, ... of the flat array of a payload: as many as `shape` holds, in that shape.
+
+    A payload in a Zstandard frame is taken out of it whole, the first time.
+
+    Raises:
+        CorruptStreamError: what was read of the payload is corrupt.
+    """
+    array: NDArray[Any]
+    array, target = empty(Spec(spec.codec, spec.dtype, shape))
+    if target.size:
+        start = first * spec.dtype.parts
+        coding = (spec.codec.id, spec.codec.core_parameters(), spec.dtype.id)
+        _core.decode_part(*coding, payload.to_host(), spec.elements, start, target, threads)
+    return array
 
 
 def add(payload: Payload, spec: Spec, weight: float, target: Bytes, threads: int) -> None:

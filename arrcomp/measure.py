@@ -1,7 +1,7 @@
 """Compress an array, look at what comes back, and time both: what the command line's tables show."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,10 @@ from .arrays import to_cuda
 from .codecs import Codec
 from .compress import compress, decompress
 from .compressed import Compressed, from_bytes
+from .spec import Spec
 from .verify import Comparison, compare
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -20,16 +23,18 @@ class Measurement:
 
     Attributes:
         name: of the array.
-        compressed: the result, in host memory.
-        source_nbytes: bytes of the array.
-        encode_seconds: time taken to compress it where it was, on the CPU or on the device.
-        decode_seconds: time taken to decompress it into NumPy.
+        spec: its codec, dtype and shape.
+        nbytes: bytes of its stream, as a file has it.
+        framed: whether its payload is in a Zstandard frame there.
+        encode_seconds: time taken to compress it where it was, on the CPU or on the device, and to make its frame.
+        decode_seconds: time taken to decompress it into NumPy, out of its frame.
         comparison: how it came back.
     """
 
     name: str
-    compressed: Compressed
-    source_nbytes: int
+    spec: Spec
+    nbytes: int
+    framed: bool = False
     encode_seconds: float | None = None
     decode_seconds: float | None = None
     comparison: Comparison | None = None
@@ -37,56 +42,58 @@ class Measurement:
 
 def encode(
     name: str,
-    x: NDArray[Any],
+    x: Array,
     codec: Codec,
     *,
     threads: int | None = None,
     cuda: int | None = None,
     seed: int | None = None,
-) -> Measurement:
+    zstd_level: int | None = None,
+) -> tuple[Compressed, Measurement]:
     """Compress an array.
 
     Args:
-        name: of the array, for messages.
+        name: of the array.
         x: any NumPy array.
         codec: how to compress it.
         threads: on the CPU; None for all cores.
         cuda: number of the device to compress on; None for the CPU.
         seed: for codecs that round at random.
+        zstd_level: as of `Compressed.to_bytes`.
+
+    Returns:
+        The compressed array, in host memory and in its frame if it got one, and what it took.
 
     Raises:
-        TypeError: the dtype is not supported; the message names the array.
+        TypeError: the dtype is not supported, or a seed is needed.
         DeviceUnavailableError: there is no such device.
     """
     source = x if cuda is None else to_cuda(x, cuda)
     start = time.perf_counter()
-    try:
-        compressed = compress(source, codec, threads=threads, seed=seed)
-    except TypeError as error:
-        raise TypeError(f"array {name!r}: {error}") from None
-    _ = compressed.nbytes  # waits for the device
+    compressed = compress(source, codec, threads=threads, seed=seed)
+    nbytes = compressed.nbytes  # waits for the device
+    if zstd_level is not None:
+        stream = compressed.to_bytes(zstd_level=zstd_level, threads=threads)
+        compressed, nbytes = from_bytes(stream), len(stream)
     seconds = time.perf_counter() - start
-    if cuda is not None:
+    if cuda is not None and zstd_level is None:
         compressed = from_bytes(compressed.to_bytes())  # frees the device's memory for the next array
-    return Measurement(name, compressed, x.nbytes, seconds)
+    framed = compressed.payload.frame is not None
+    return compressed, Measurement(name, compressed.spec, nbytes, framed, seconds)
 
 
-def decode(name: str, compressed: Compressed, *, threads: int | None = None) -> tuple[NDArray[Any], Measurement]:
-    """Decompress an array into NumPy."""
+def decode(
+    compressed: Compressed, measurement: Measurement, *, threads: int | None = None
+) -> tuple[Array, Measurement]:
+    """Decompress an array into NumPy; beside it the measurement with what that took."""
     start = time.perf_counter()
-    restored: NDArray[Any] = decompress(compressed, like=np.empty(0), threads=threads)
-    seconds = time.perf_counter() - start
-    return restored, Measurement(name, compressed, restored.nbytes, decode_seconds=seconds)
+    restored: Array = decompress(compressed, like=np.empty(0), threads=threads)
+    return restored, replace(measurement, decode_seconds=time.perf_counter() - start)
 
 
-def check(original: NDArray[Any], measurement: Measurement, *, threads: int | None = None) -> Measurement:
+def check(
+    original: Array, compressed: Compressed, measurement: Measurement, *, threads: int | None = None
+) -> Measurement:
     """The measurement with what decompressing takes and gives."""
-    restored, decoded = decode(measurement.name, measurement.compressed, threads=threads)
-    return Measurement(
-        measurement.name,
-        measurement.compressed,
-        measurement.source_nbytes,
-        measurement.encode_seconds,
-        decoded.decode_seconds,
-        compare(original, restored, measurement.compressed.codec),
-    )
+    restored, decoded = decode(compressed, measurement, threads=threads)
+    return replace(decoded, comparison=compare(original, restored, compressed.codec))

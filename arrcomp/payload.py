@@ -33,6 +33,11 @@ class Payload:
         return self.adapter.home(self.buffer)
 
     @property
+    def frame(self) -> memoryview | None:
+        """The Zstandard frame in host memory that it came in; None where it came in none."""
+        return None
+
+    @property
     def nbytes(self) -> int:
         """Length in bytes; waits for the device the first time.
 

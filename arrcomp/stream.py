@@ -64,17 +64,23 @@ class Body:
     framed: bool
 
 
-def pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None = None) -> bytes:
-    """The bytes of a stream before its payload.
-
-    Args:
-        header: what to say about it.
-        payload_nbytes: length of the payload.
-        frame_nbytes: length of the Zstandard frame that it is in; None where it is in none.
+def pack(header: Header, body: Body) -> list[bytes | memoryview]:
+    """A stream, in pieces to be written one after the other.
 
     Raises:
         ValueError: the shape or the configuration is larger than the format holds.
     """
+    head = _pack_header(header, body.nbytes, body.data.nbytes if body.framed else None)
+    return [head, body.data, checksum(head, body.data)]
+
+
+def stream_nbytes(header: Header, payload_nbytes: int) -> int:
+    """Length of the whole stream, without a frame."""
+    return len(_pack_header(header, payload_nbytes)) + payload_nbytes + _CHECKSUM_NBYTES
+
+
+def _pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None = None) -> bytes:
+    """The bytes of a stream before its payload, or before the frame of that length that it is in."""
     configuration = json.dumps(header.configuration, sort_keys=True, separators=(",", ":")).encode()
     if len(header.shape) > MAX_DIMENSIONS or math.prod(header.shape) >= MAX_VALUES:
         raise ValueError(f"shape {header.shape}: at most {MAX_DIMENSIONS} dimensions and below 2^60 values are allowed")
@@ -98,16 +104,12 @@ def checksum(*parts: bytes | memoryview) -> bytes:
     return state.intdigest().to_bytes(_CHECKSUM_NBYTES, "little")
 
 
-def stream_nbytes(header: Header, payload_nbytes: int) -> int:
-    """Length of the whole stream, without a frame."""
-    return len(pack_header(header, payload_nbytes)) + payload_nbytes + _CHECKSUM_NBYTES
-
-
-def parse(data: memoryview) -> tuple[Header, Body]:
+def parse(data: memoryview, *, check: bool = True) -> tuple[Header, Body]:
     """Take a stream apart, trusting nothing in it.
 
     Args:
         data: a complete stream, one-dimensional unsigned bytes.
+        check: whether to check its checksum; if not, nothing but the header, and a frame's length, is read.
 
     Returns:
         The header and the payload. Whether that has a length that suits the shape is left to who knows the codec, and
@@ -129,7 +131,7 @@ def parse(data: memoryview) -> tuple[Header, Body]:
         )
     header_end = _header_end(len(data), dimensions, configuration_nbytes)
     body = _body(data, header_end, frame, payload_nbytes)
-    if checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
+    if check and checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
         raise CorruptStreamError("checksum is wrong: the stream was altered")
     if zero32:
         raise CorruptStreamError("a reserved field is not zero")

@@ -12,23 +12,20 @@ import argparse
 import dataclasses
 import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-import cpuinfo
 import numpy as np
 from rich.console import Console
 
 import overhead
 import peers
 import quantizers
-from arrcomp import _core, machine
+from conditions import machine_found, version
 from data import GAUSSIAN, MINILM, Subject, standard_subjects
 from measure import Result, median_seconds
 from plot import plot
@@ -48,8 +45,8 @@ def measured(quick: bool) -> dict[str, Any]:
         "date": datetime.now(UTC).date().isoformat(),
         "minutes": (time.monotonic() - start) / 60,
         "load": [load, os.getloadavg()[0]],
-        "machine": _machine(),
-        "versions": {name: _version(name) for name in _VERSIONS},
+        "machine": machine_found(),
+        "versions": {name: version(name) for name in _VERSIONS},
         "arrays": {subject.name: _about(subject) for subject in subjects},
         "results": [dataclasses.asdict(result) for result in results],
     } | measured_aside()
@@ -67,23 +64,6 @@ def measured_aside() -> dict[str, Any]:
         "overhead": overhead.measured(),
         "quantizers": quantizers.measured(),
     }
-
-
-def _machine() -> dict[str, str]:
-    processor = cpuinfo.get_cpu_info()
-    return {
-        "processor": f"{processor.get('brand_raw', 'unknown')} ({platform.machine()})",
-        "cores": str(_core.available_threads()),
-        "instruction sets": ", ".join(machine.instruction_sets()),
-        "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
-    }
-
-
-def _version(package: str) -> str:
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "missing"
 
 
 def _about(subject: Subject) -> str:

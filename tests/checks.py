@@ -24,6 +24,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 DTYPES = reference_stream.NAMES
 SEED = 7
 CHECKSUM_NBYTES = 8
+FRAME_AT = 9  # in a stream's header
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:
@@ -62,6 +63,12 @@ HOST = Host()
 def sample(name: str) -> Array:
     """Small values of any dtype, three rows."""
     return np.random.default_rng(7).integers(0, 2, (3, 40)).astype(numpy_dtype(name))
+
+
+def gradients(count: int, seed: int = 0) -> Array:
+    """Values in float32 of which one in twenty is not zero: the codes of quantizers repeat."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(0, 1e-3, count) * (rng.random(count) < 0.05)).astype(np.float32)
 
 
 @contextlib.contextmanager
@@ -183,6 +190,11 @@ def payload_span(stream: bytes) -> tuple[int, int]:
     start = 24 + 8 * dimensions + configuration
     start += -start % 8
     return start, len(stream) - CHECKSUM_NBYTES
+
+
+def is_framed(stream: bytes) -> bool:
+    """Whether a stream's payload is in a Zstandard frame."""
+    return stream[FRAME_AT] == 1
 
 
 def seal(body: bytes | bytearray) -> bytes:

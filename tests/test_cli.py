@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -23,7 +24,7 @@ safetensors_numpy = pytest.importorskip("safetensors.numpy")
 from typer.testing import CliRunner
 
 from arrcomp import cli, demo_data, verify
-from arrcomp.files import read_arrays, read_compressed
+from arrcomp.files import read_arrays
 
 RNG = np.random.default_rng(11)
 WEIGHTS = RNG.normal(0, 0.02, (64, 100)).astype(np.float32)
@@ -93,7 +94,7 @@ def test_a_model_comes_back_with_its_names_dtypes_and_metadata() -> None:
     safetensors_numpy.save_file(model, "m.safetensors", metadata={"format": "pt"})
     table = run("compress", "m.safetensors", "-o", "c.safetensors", "--codec", "error-bounded", "--abs", "1e-3")
     assert "4 arrays" in table
-    codecs = {name: c.codec for name, c in read_compressed(Path("c.safetensors")).arrays.items()}
+    codecs = codecs_of("c.safetensors")
     bounded = arrcomp.ErrorBounded(abs=1e-3)
     assert codecs["embedding"] == codecs["layer.weight"] == bounded
     assert codecs["steps"] == codecs["layer.scale"] == arrcomp.Lossless()
@@ -156,6 +157,13 @@ def test_verify_fails_where_the_promise_is_broken() -> None:
         ("compress x.npy -o x.arrcomp --codec error-bounded --abs nan", "abs=nan: a finite number above 0"),
         ("compress x.npy -o x.arrcomp --codec error-bounded --pointwise 1", "below 1"),
         ("compress x.npy -o x.arrcomp --speed faster", "speed='faster'"),
+        ("compress x.npy -o x.arrcomp --set bits", "--set bits: NAME=VALUE"),
+        ("compress x.npy -o x.arrcomp --rule lossless", "--rule lossless: PATTERN=CODEC"),
+        ("compress x.npy -o x.arrcomp --rule *=", r"--rule \*=: PATTERN=CODEC"),
+        ("compress x.npy -o x.arrcomp --rule *=zip", r"--rule \*=zip: codec zip: codec 'zip' is unknown"),
+        ("compress x.npy -o x.arrcomp --rule *=qsgd:bits", r"--rule \*=qsgd:bits: bits: NAME=VALUE"),
+        ("compress x.npy -o x.arrcomp --rule *=qsgd:bits=9", r"--rule \*=qsgd:bits=9: codec qsgd: bits=9"),
+        ("compress x.npy -o x.arrcomp --rules no.json", "No such file"),
         ("compress x.npy -o x.arrcomp --threads 0", "threads=0"),
         ("compress x.npy -o x.arrcomp --device tpu", "--device tpu: cpu, cuda or cuda:N"),
         ("compress x.npy -o x.arrcomp --device cuda:", "--device cuda:: cpu, cuda or cuda:N"),
@@ -202,6 +210,148 @@ def test_what_breaks_its_bound_is_not_written(folder: Path, monkeypatch: pytest.
     monkeypatch.setattr("arrcomp.measure.compare", broken)
     assert "3 values break the promise" in run("compress", "x.npy", "-o", "x.arrcomp", code=1)
     assert not Path("x.arrcomp").exists()
+
+
+def codecs_of(path: str) -> dict[str, arrcomp.Codec]:
+    with arrcomp.open_file(path) as file:
+        return {name: file.spec(name).codec for name in file}
+
+
+def test_rules_pick_the_codecs_of_a_model() -> None:
+    model = dict.fromkeys(("a.norm", "a.weight", "b.weight", "c", "d"), WEIGHTS)
+    safetensors_numpy.save_file(model | {"e": np.arange(3)}, "m.safetensors")
+    d = arrcomp.Rule(arrcomp.QSGD(bits=4), "d").config()
+    Path("rules.json").write_text(json.dumps([{"codec": "s2fp8", "names": "*.weight"}, d]))
+    rules = ["--rule", "*norm*=lossless:speed=fast", "--rule", "b.*=error-bounded:abs=1e-2,speed=fast"]
+    rest = ["--rules", "rules.json", "--codec", "error-bounded", "--abs", "1e-3"]
+    table = run("compress", "m.safetensors", "-o", "c.safetensors", *rules, *rest)
+    assert codecs_of("c.safetensors") == {
+        "a.norm": arrcomp.Lossless(speed="fast"),
+        "a.weight": arrcomp.S2FP8(),
+        "b.weight": arrcomp.ErrorBounded(abs=1e-2, speed="fast"),
+        "c": arrcomp.ErrorBounded(abs=1e-3),
+        "d": arrcomp.QSGD(bits=4),
+        "e": arrcomp.Lossless(),
+    }
+    for word in ("qsgd bits=4", "s2fp8", "lossless speed=fast", "6 arrays"):
+        assert word in table
+
+
+@pytest.mark.parametrize(
+    "rules", ["{", "{}", '[{"codec": "zip"}]', '[{"codec": "lossless"}, {"codec": "lossless", "x": 1}]']
+)
+def test_wrong_files_of_rules_are_told_in_one_line(rules: str) -> None:
+    Path("rules.json").write_text(rules)
+    message = run("compress", "x.npy", "-o", "x.arrcomp", "--rules", "rules.json", code=2)
+    assert "--rules rules.json" in message
+
+
+def test_tables_come_as_json() -> None:
+    safetensors_numpy.save_file({"w": WEIGHTS, "n": np.arange(3)}, "m.safetensors")
+    bounded = ["--codec", "error-bounded", "--abs", "1e-3"]
+    documents = [
+        json.loads(run(*command, "--json"))
+        for command in (
+            ["compress", "m.safetensors", "-o", "c.safetensors", *bounded],
+            ["info", "c.safetensors"],
+            ["verify", "m.safetensors", "c.safetensors"],
+            ["decompress", "c.safetensors", "-o", "b.safetensors"],
+        )
+    ]
+    for document in documents:
+        rows = {row["name"]: row for row in document["arrays"]}
+        assert rows["w"]["codec"] == arrcomp.ErrorBounded(abs=1e-3).config()
+        assert (rows["w"]["dtype"], rows["w"]["shape"], rows["w"]["bytes"]) == ("float32", [64, 100], 25600)
+        assert document["total"]["bytes"] == 25600 + 24
+        assert document["total"]["compressed"] == sum(row["compressed"] for row in rows.values())
+    compressed, info, verified, decompressed = ({row["name"]: row for row in d["arrays"]}["w"] for d in documents)
+    assert compressed["largest_error"] == verified["largest_error"] <= 1e-3
+    assert compressed["violations"] == 0
+    assert compressed["encode_seconds"] > 0
+    assert decompressed["decode_seconds"] > 0
+    assert "largest_error" not in info
+
+
+def test_info_reads_no_payload_unless_it_is_to_check() -> None:
+    run("compress", "x.npy", "-o", "x.arrcomp")
+    data = bytearray(Path("x.arrcomp").read_bytes())
+    data[len(data) // 2] ^= 1
+    Path("x.arrcomp").write_bytes(data)
+    assert "25,600" in run("info", "--no-check", "x.arrcomp")
+    assert "checksum" in run("info", "x.arrcomp", code=3)
+
+
+def diff(*arguments: str, code: int) -> str:
+    result = CliRunner().invoke(cli.app, ["diff", *arguments])
+    assert result.exit_code == code, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def test_diff_compares_files_compressed_or_not() -> None:
+    run("compress", "x.npy", "-o", "l.arrcomp")
+    run("compress", "x.npy", "-o", "b.arrcomp", "--codec", "error-bounded", "--abs", "1e-3")
+    np.savez("x.npz", arr_0=WEIGHTS)
+    run("compress", "x.npz", "-o", "b.safetensors", "--codec", "error-bounded", "--abs", "1e-3")
+    assert "equal" in diff("x.npy", "l.arrcomp", code=0)
+    diff("x.npy", "x.npz", code=0)
+    diff("b.arrcomp", "b.safetensors", code=0)
+    table = diff("x.npy", "b.arrcomp", code=1)
+    for word in ("arr_0", "relative L2", "PSNR", "6,400"):
+        assert word in table
+    diff("x.npy", "b.arrcomp", "--abs", "1e-3", code=0)
+    diff("x.npy", "b.arrcomp", "--abs", "1e-4", code=1)
+    diff("x.npy", "b.arrcomp", "--abs", "1e-4", "--rel", "0.5", code=0)
+
+
+def test_diff_tells_names_that_only_one_file_has() -> None:
+    np.savez("a.npz", both=WEIGHTS, one=WEIGHTS)
+    np.savez("b.npz", both=WEIGHTS, two=WEIGHTS, three=WEIGHTS)
+    assert re.search(r"three +│ only in b\.npz", diff("a.npz", "b.npz", code=1))
+    document = json.loads(diff("a.npz", "b.npz", "--abs", "9", "--json", code=1))
+    assert document["same"] is False
+    assert document["only_in"] == {"a.npz": ["one"], "b.npz": ["two", "three"]}
+    assert document["arrays"][0]["name"] == "both"
+    assert document["arrays"][0]["psnr"] is None
+    assert document["total"]["differing"] == 0
+
+
+def test_diff_of_many_arrays_shows_the_worst() -> None:
+    arrays = {f"a{i}": np.full(10, i, np.float32) for i in range(1, 101)}
+    np.savez("a.npz", **arrays)  # type: ignore[arg-type]
+    np.savez("b.npz", **{name: x + np.float32(x[0] == 50) * 50 + 1 for name, x in arrays.items()})  # type: ignore[arg-type]
+    table = diff("a.npz", "b.npz", code=1)
+    assert "100 are not equal, 60 of them not shown" in table
+    assert "a50 " in table
+    assert "a99 " not in table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        ("x.npy missing.npy", "No such file", 2),
+        ("x.npy x.txt", "suffix '.txt'; allowed are .npy, .npz, .safetensors, .arrcomp", 2),
+        ("x.npy x.npy --abs -1", "--abs -1.0: a finite number of at least 0", 2),
+        ("x.npy x.npy --rel nan", "--rel=nan", 2),
+        ("x.npy bad.arrcomp", "checksum", 3),
+    ],
+)
+def test_diff_tells_trouble_in_one_line(arguments: str, message: str, code: int) -> None:
+    stream = bytearray(arrcomp.compress(WEIGHTS).to_bytes())
+    stream[-1] ^= 1
+    Path("bad.arrcomp").write_bytes(stream)
+    assert message in run("diff", *arguments.split(), code=code)
+
+
+def test_hostile_names_become_no_files(folder: Path) -> None:
+    stream = np.frombuffer(arrcomp.compress(WEIGHTS).to_bytes(), np.uint8)
+    mark = {"format": "arrcomp", "version": "0.1"}
+    for name in ("../../evil", "/evil", "a/../../evil", "evil\0"):
+        safetensors_numpy.save_file({name: stream}, "h.safetensors", metadata=mark)
+        before = sorted(folder.rglob("*"))
+        for output in ("y.npy", "y.npz", "y.safetensors"):
+            assert "is a path out of its folder" in run("decompress", "h.safetensors", "-o", output, code=3)
+        assert sorted(folder.rglob("*")) == before
 
 
 def test_codecs_are_listed() -> None:

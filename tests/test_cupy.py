@@ -551,6 +551,18 @@ def test_numpy_goes_to_the_framework_that_has_a_gpu(double: Any) -> None:
         np.testing.assert_array_equal(double.asnumpy(x), X)
 
 
+@pytest.mark.parametrize("place", [{"like": "cupy"}, {"like": "cupy", "device": "cuda:1"}, {"device": "cuda"}], ids=str)
+def test_arrays_of_a_file_travel_compressed(double: Any, calls: Calls, place: dict[str, Any], tmp_path: Path) -> None:
+    arrcomp.save_file({"x": double.asarray(X)}, tmp_path / "x.arrcomp", CODEC)
+    loaded, sizes = counted(double, lambda: arrcomp.load_file(tmp_path / "x.arrcomp", **place)["arr_0"])
+    index = 1 if place.get("device") == "cuda:1" else 0
+    assert (type(loaded), loaded.device.id, calls.decode[-1][DEVICE]) == (double.ndarray, index, index)
+    payload = arrcomp.compress(X, CODEC).payload.nbytes
+    assert sorted(sizes)[-2:] == [payload, X.nbytes]
+    with double.cuda.Device(index):
+        checks.check_bound(X, double.asnumpy(loaded), CODEC)
+
+
 def test_a_device_that_is_not_there_is_named(double: Any) -> None:
     with pytest.raises(DeviceUnavailableError, match="cuda:7: 2 CUDA devices are available"):
         arrcomp.compress(X).to("cuda:7")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import weakref
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,10 +16,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import arrcomp
 import checks
-from arrcomp import CorruptStreamError, FormatVersionError
-from arrcomp.files import Content, read_arrays, read_compressed, replacing, write_arrays, write_compressed
+from arrcomp import CorruptStreamError
+from arrcomp.files import Content, Lazy, read_arrays, write_arrays
+from arrcomp.files.replacing import replacing
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
 
@@ -37,10 +38,6 @@ def check_same_arrays(actual: Mapping[str, NDArray[Any]], expected: Mapping[str,
     assert set(actual) == set(expected)
     for name, array in expected.items():
         checks.check_same_bits(np.asarray(actual[name]), array)
-
-
-def compressed(arrays: Mapping[str, NDArray[Any]]) -> Content[arrcomp.Compressed]:
-    return Content({name: arrcomp.compress(array) for name, array in arrays.items()})
 
 
 # Arrays
@@ -90,12 +87,70 @@ def test_safetensors_files_of_the_library_are_read(tmp_path: Path) -> None:
     assert (tmp_path / "x.safetensors").read_bytes() == (tmp_path / "y.safetensors").read_bytes()
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".safetensors"])
+def test_arrays_are_made_one_by_one_and_once(tmp_path: Path, suffix: str) -> None:
+    made: dict[str, weakref.ref[Any]] = {}
+
+    def make(name: str) -> NDArray[Any]:
+        assert name not in made
+        assert all(reference() is None for reference in made.values())
+        array = np.full(int(name), int(name), np.float32)
+        made[name] = weakref.ref(array)
+        return array
+
+    arrays = Lazy(["3", "1", "2"], make, lambda name: (np.dtype(np.float32), (int(name),)))
+    write_arrays(tmp_path / f"x{suffix}", Content(arrays))
+    check_same_arrays(
+        read_arrays(tmp_path / f"x{suffix}").arrays, {str(i): np.full(i, i, np.float32) for i in (1, 2, 3)}
+    )
+
+
+def test_dtypes_that_a_file_cannot_hold_are_refused_before_an_array_is_made(tmp_path: Path) -> None:
+    def fail(name: str) -> NDArray[Any]:
+        raise AssertionError(name)
+
+    looks = {"a": (np.dtype(np.float32), (3,)), "b": (np.dtype(ml_dtypes.float4_e2m1fn), (3,))}
+    for suffix in (".npz", ".safetensors"):
+        with pytest.raises(TypeError, match="files have no dtype float4_e2m1fn"):
+            write_arrays(tmp_path / f"x{suffix}", Content(Lazy(looks, fail, looks.__getitem__)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_looking_for_a_name_makes_no_array() -> None:
+    def fail(name: str) -> NDArray[Any]:
+        raise AssertionError(name)
+
+    arrays = Lazy(["a"], fail)
+    assert "a" in arrays
+    assert "b" not in arrays
+    with pytest.raises(KeyError):
+        arrays["b"]
+
+
+def test_torch_reads_what_is_written(tmp_path: Path) -> None:
+    safetensors_torch = pytest.importorskip("safetensors.torch")
+    path = tmp_path / "x.safetensors"
+    arrays = {
+        "odd": sample("uint8", (3,)),
+        "w": sample("float32"),
+        "b": sample("float16", (5,)),
+        "d": sample("float64"),
+    }
+    write_arrays(path, Content(arrays))
+    check_same_arrays({name: tensor.numpy() for name, tensor in safetensors_torch.load_file(path).items()}, arrays)
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a\\..\\x", "x\0"])
+def test_names_of_files_in_an_archive_stay_in_its_folder(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="outside of its folder"):
+        write_arrays(tmp_path / "x.npz", Content({name: np.zeros(3)}))
+    assert not list(tmp_path.iterdir())
+
+
 def test_empty_files_of_arrays_come_back(tmp_path: Path) -> None:
     for suffix in (".npz", ".safetensors"):
         write_arrays(tmp_path / f"x{suffix}", Content({}))
         assert not read_arrays(tmp_path / f"x{suffix}").arrays
-    write_compressed(tmp_path / "c.safetensors", Content({}))
-    assert not read_compressed(tmp_path / "c.safetensors").arrays
 
 
 @pytest.mark.parametrize(
@@ -155,95 +210,6 @@ def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
             call(tmp_path / name)
 
 
-# Compressed arrays
-
-
-def test_a_stream_is_a_file(tmp_path: Path) -> None:
-    x = sample("float32")
-    write_compressed(tmp_path / "x.arrcomp", compressed({"x": x}))
-    assert (tmp_path / "x.arrcomp").read_bytes() == arrcomp.compress(x).to_bytes()
-    (c,) = read_compressed(tmp_path / "x.arrcomp").arrays.values()
-    checks.check_same_bits(arrcomp.decompress(c), x)
-
-
-def test_several_streams_are_a_safetensors_file(tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    arrays = {name: sample(name) for name in checks.DTYPES}
-    write_compressed(path, Content(compressed(arrays).arrays, {"format": "pt"}))
-    content = read_compressed(path)
-    check_same_arrays({name: arrcomp.decompress(c) for name, c in content.arrays.items()}, arrays)
-    assert content.metadata == {"format": "pt"}
-    tensors = safetensors_numpy.load_file(path)
-    for name, array in arrays.items():
-        assert tensors[name].dtype == np.uint8
-        assert tensors[name].tobytes() == arrcomp.compress(array).to_bytes()
-
-
-def test_compressed_and_plain_safetensors_are_told_apart(tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    write_compressed(path, compressed({"x": sample("float32")}))
-    with pytest.raises(ValueError, match="compressed arrays already"):
-        read_arrays(path)
-    write_arrays(path, Content({"x": sample("float32")}))
-    with pytest.raises(ValueError, match="no compressed arrays") as caught:
-        read_compressed(path)
-    assert not isinstance(caught.value, CorruptStreamError)
-
-
-def test_one_array_goes_into_an_arrcomp_file(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="holds one array, not 2"):
-        write_compressed(tmp_path / "x.arrcomp", compressed({"a": np.zeros(1), "b": np.zeros(1)}))
-
-
-def test_damage_to_one_stream_names_the_array(tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    write_compressed(path, compressed({"good": sample("float32"), "bad": sample("int16")}))
-    data = bytearray(path.read_bytes())
-    stream = arrcomp.compress(np.asarray(arrcomp.decompress(read_compressed(path).arrays["bad"]))).to_bytes()
-    data[data.index(stream) + len(stream) // 2] ^= 1
-    path.write_bytes(data)
-    content = read_compressed(path)
-    arrcomp.decompress(content.arrays["good"])
-    with pytest.raises(CorruptStreamError, match="array 'bad': checksum"):
-        content.arrays["bad"]
-    path.write_bytes(data[:-1])
-    with pytest.raises(CorruptStreamError, match="no readable"):
-        read_compressed(path)
-
-
-@pytest.mark.parametrize(
-    ("metadata", "error"),
-    [
-        ({"version": "1.0"}, FormatVersionError),
-        ({"version": "12.0"}, FormatVersionError),
-        ({"version": ""}, CorruptStreamError),
-        ({"version": "x.1"}, CorruptStreamError),
-        ({"version": "-1.0"}, CorruptStreamError),
-        ({"version": "²"}, CorruptStreamError),
-        ({}, CorruptStreamError),
-        ({"version": "0.1", "source_metadata": "{"}, CorruptStreamError),
-        ({"version": "0.1", "source_metadata": "[]"}, CorruptStreamError),
-        ({"version": "0.1", "source_metadata": '{"a": 1}'}, CorruptStreamError),
-        ({"version": "0.1", "source_metadata": "[" * 100_000}, CorruptStreamError),
-    ],
-    ids=lambda value: str(value)[:50],
-)
-def test_wrong_metadata_is_refused(tmp_path: Path, metadata: dict[str, str], error: type[Exception]) -> None:
-    path = tmp_path / "x.safetensors"
-    tensor = np.frombuffer(arrcomp.compress(np.zeros(3)).to_bytes(), np.uint8)
-    safetensors_numpy.save_file({"x": tensor}, path, metadata={"format": "arrcomp"} | metadata)
-    with pytest.raises(error):
-        read_compressed(path)
-
-
-def test_tensors_that_are_no_streams_are_corrupt(tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    for tensor in (np.zeros(4, np.float32), np.zeros((4, 4), np.uint8), np.zeros(0, np.uint8)):
-        safetensors_numpy.save_file({"x": tensor}, path, metadata={"format": "arrcomp", "version": "0.1"})
-        with pytest.raises(CorruptStreamError, match="array 'x'"):
-            read_compressed(path).arrays["x"]
-
-
 # Writing
 
 
@@ -264,17 +230,14 @@ def test_an_interrupted_write_leaves_everything_as_it_was(tmp_path: Path, error:
     assert list(tmp_path.iterdir()) == [path]
 
 
-@pytest.mark.parametrize("suffix", [".arrcomp", ".safetensors", ".npy", ".npz"])
+@pytest.mark.parametrize("suffix", [".safetensors", ".npy", ".npz"])
 def test_files_that_fail_halfway_leave_nothing(tmp_path: Path, suffix: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fail)
-    x = {"x": np.zeros(3)}
-    write: Any = write_compressed if suffix == ".arrcomp" else write_arrays
-    content: Any = compressed(x) if suffix == ".arrcomp" else Content(x)
     with pytest.raises(OSError, match="No space left"):
-        write(tmp_path / f"x{suffix}", content)
+        write_arrays(tmp_path / f"x{suffix}", Content({"x": np.zeros(3)}))
     assert not list(tmp_path.iterdir())
 
 

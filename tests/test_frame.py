@@ -22,24 +22,17 @@ import arrcomp
 import checks
 import reference_reader
 from arrcomp import QSGD, CorruptStreamError, ErrorBounded, Lossless, frame
-from checks import Array
+from checks import FRAME_AT, Array, gradients, is_framed
 
 zstandard = pytest.importorskip("zstandard")
 
-FRAME_AT = 9  # in the header (FORMAT.md, section 1)
-PAYLOAD_LENGTH_AT = 16
+PAYLOAD_LENGTH_AT = 16  # in the header (FORMAT.md, section 1)
 # Of a frame's header and blocks (RFC 8878, 3.1.1).
 MAGIC = b"\x28\xb5\x2f\xfd"
 DICTIONARY, RESERVED, SINGLE, SIZE_OF_4, SIZE_OF_8 = 1, 8, 32, 0x80, 0xC0
 WINDOW_27, WINDOW_28 = b"\x88", b"\x90"
 LAST, RLE = 1, 1
 CODECS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
-
-
-def gradients(count: int, seed: int = 0) -> Array:
-    """One value in twenty is not zero."""
-    rng = np.random.default_rng(seed)
-    return (rng.normal(0, 1e-3, count) * (rng.random(count) < 0.05)).astype(np.float32)
 
 
 X = gradients(3000)
@@ -69,10 +62,6 @@ def with_parameters(content: bytes = PAYLOAD, **parameters: Any) -> bytes:
         compression_params=zstandard.ZstdCompressionParameters(**parameters)
     ).compress(content)
     return made
-
-
-def is_framed(stream: bytes) -> bool:
-    return stream[FRAME_AT] == 1
 
 
 def assert_refused(stream: bytes, match: str = ".") -> None:

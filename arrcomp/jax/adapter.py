@@ -113,6 +113,9 @@ class JaxAdapter:
         device = single_device(x)
         return Home("jax", cuda.platform(device.platform), device.id)
 
+    def default_home(self) -> Home:
+        return self.home(jax.device_put(np.zeros(0, np.uint8)))
+
     def group(self, x: Any) -> Hashable:
         return None if is_traced(x) else self.home(x)
 
@@ -235,8 +238,7 @@ ADAPTER: Adapter = JaxAdapter()
 def restore(stream: bytes) -> Compressed:
     """A pickled `Compressed`, on JAX's default device."""
     c = from_bytes(stream)
-    home = ADAPTER.home(jax.device_put(np.zeros(0, np.uint8)))
-    return Compressed(c.spec, c.payload.moved(ADAPTER, home))
+    return Compressed(c.spec, c.payload.moved(ADAPTER, ADAPTER.default_home()))
 
 
 def check_hashable(codec: Codec) -> None:

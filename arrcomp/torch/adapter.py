@@ -33,6 +33,9 @@ class TorchAdapter:
         device = x.device
         return _CPU if device.type == "cpu" else Home("torch", cuda.platform(device.type), device.index or 0)
 
+    def default_home(self) -> Home:
+        return self.home(torch.empty(0))
+
     def group(self, x: Tensor) -> Hashable:
         return x.device
 

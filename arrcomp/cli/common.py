@@ -1,0 +1,88 @@
+"""What commands share: options, errors in one line, exit codes, tables or JSON."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..compressed import Compressed
+from ..errors import ArrcompError, CorruptStreamError, FormatVersionError, UnknownCodecError
+from ..files import CompressedFile
+from ..measure import Measurement
+from . import tables
+
+FAILED = 1
+USAGE = 2
+CORRUPT = 3
+INTERRUPTED = 130
+
+Output = Annotated[
+    Path, typer.Option("-o", "--output", metavar="OUT", help="File to write; the suffix says what kind.")
+]
+Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads on the CPU; all cores if not given.")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of a table; what is no finite number is null there.")
+]
+
+
+class VerificationError(ArrcompError):
+    """What came back breaks the codec's promise."""
+
+
+@contextlib.contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what may go wrong into a line on standard error and an exit code."""
+    try:
+        yield
+    except VerificationError as error:
+        _fail(error, FAILED)
+    except (CorruptStreamError, FormatVersionError, UnknownCodecError) as error:
+        _fail(error, CORRUPT)
+    except (ArrcompError, TypeError, ValueError, OSError, ImportError, MemoryError) as error:
+        _fail(error, USAGE)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def check_distinct(source: Path, output: Path) -> None:
+    """Raise ValueError if two paths are of the same file."""
+    if output.exists() and source.exists() and output.samefile(source):
+        raise ValueError(f"{output}: IN and OUT are the same file")
+
+
+def stored(file: CompressedFile, name: str, *, check: bool = True) -> tuple[Compressed, Measurement]:
+    """An array as a file has it, with what that takes; `check` as of `CompressedFile.compressed`."""
+    compressed = file.compressed(name, check=check)
+    return compressed, Measurement(name, compressed.spec, file.nbytes(name), compressed.payload.frame is not None)
+
+
+def show(rows: Sequence[Measurement], as_json: bool, *, short: bool = True) -> None:
+    """Print measurements; with `short` a table has the largest arrays alone, and all together."""
+    if as_json:
+        print_json(tables.measurements_document(rows))
+    else:
+        tables.print_table(tables.measurements_table(rows, short=short))
+
+
+def print_json(document: Any) -> None:
+    """Write a document to standard output."""
+    typer.echo(json.dumps(document, indent=1, allow_nan=False))
+
+
+def require(rows: Sequence[Measurement]) -> None:
+    """Raise VerificationError unless every array came back as promised."""
+    for row in rows:
+        if row.comparison is not None and not row.comparison.holds:
+            raise VerificationError(
+                f"array {row.name!r}: {row.comparison.violations} values break the promise of {row.spec.codec!r}; "
+                f"largest error {row.comparison.largest_error:.6g}"
+            )
+
+
+def _fail(error: Exception, code: int) -> None:
+    message = " ".join(str(error).split()) or type(error).__name__
+    typer.echo(f"arrcomp: {message}", err=True)
+    raise typer.Exit(code) from None

@@ -1,0 +1,27 @@
+"""Files of arrays (.npy, .npz, .safetensors) and of compressed arrays (.arrcomp, .safetensors).
+
+A .arrcomp file is one stream. Several compressed arrays are a .safetensors file with one uint8 tensor for each, which
+is its complete stream, and the metadata `{"format": "arrcomp", "version": "0.1"}`; metadata of the file they came from
+is kept there as JSON under "source_metadata".
+
+Arrays are read and written one by one. A file that is written is complete, or as it was before.
+"""
+
+from .arrays import read_any, read_arrays, write_arrays
+from .content import ARRAY_SUFFIXES, COMPRESSED_SUFFIXES, Content, Lazy
+from .models import load_file, save_file
+from .opened import CompressedFile, open_file
+
+__all__ = [
+    "ARRAY_SUFFIXES",
+    "COMPRESSED_SUFFIXES",
+    "CompressedFile",
+    "Content",
+    "Lazy",
+    "load_file",
+    "open_file",
+    "read_any",
+    "read_arrays",
+    "save_file",
+    "write_arrays",
+]

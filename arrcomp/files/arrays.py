@@ -1,0 +1,76 @@
+"""Files of arrays: .npy, .npz and .safetensors."""
+
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..host import numpy_bytes
+from . import container, numpy_files
+from .container import Container
+from .content import ARRAY_SUFFIXES, ONLY_NAME, Content, Lazy, check_suffix
+from .opened import open_file
+
+
+def read_arrays(path: Path) -> Content[NDArray[Any]]:
+    """Open a .npy, .npz or .safetensors file.
+
+    Raises:
+        ValueError: the suffix is another one, or the file is not what its suffix says, or compressed already.
+        OSError: it cannot be read.
+        ImportError: safetensors is not installed.
+    """
+    suffix = check_suffix(path, ARRAY_SUFFIXES)
+    if suffix == ".npy":
+        return Content({ONLY_NAME: numpy_files.read_npy(path)})
+    if suffix == ".npz":
+        return Content(numpy_files.open_npz(path))
+    opened = Container(path, ValueError)
+    if _is_compressed(opened):
+        raise ValueError(f"{path} holds compressed arrays already; `arrcomp decompress` reads it")
+    return Content(Lazy(opened.entries, opened.array), opened.metadata)
+
+
+def write_arrays(path: Path, content: Content[NDArray[Any]]) -> None:
+    """Write a .npy (of one array), .npz or .safetensors file, array by array.
+
+    Raises:
+        ValueError: the suffix is another one, or several arrays are to go into a .npy file.
+        TypeError: this kind of file has no such dtype.
+        OSError: it cannot be written.
+        ImportError: safetensors is not installed.
+    """
+    suffix = check_suffix(path, ARRAY_SUFFIXES)
+    arrays = content.arrays
+    if suffix == ".safetensors":
+        _write_safetensors(path, content)
+    elif suffix == ".npz":
+        numpy_files.write_npz(path, content)
+    else:
+        if len(arrays) != 1:
+            raise ValueError(f"{path}: a .npy file holds one array, not {len(arrays)}; .npz is allowed")
+        numpy_files.write_npy(path, next(iter(arrays.values())))
+
+
+def _write_safetensors(path: Path, content: Content[NDArray[Any]]) -> None:
+    entries = container.entries_of_arrays(path, {name: content.look(name) for name in content.arrays})
+    with container.writing(path, entries, content.metadata) as writer:
+        for name, entry in entries.items():
+            writer.add(name, entry.kind, entry.shape, [numpy_bytes(content.arrays[name])])
+
+
+def read_any(path: Path) -> Content[NDArray[Any]]:
+    """Open a file of arrays, or of compressed ones, which are decompressed when they are asked for.
+
+    Raises:
+        As `read_arrays` and `open_file`.
+    """
+    check_suffix(path, (*ARRAY_SUFFIXES, ".arrcomp"))
+    if path.suffix == ".arrcomp" or (path.suffix == ".safetensors" and _is_compressed(Container(path, ValueError))):
+        file = open_file(path)
+        return Content(Lazy(file, file.__getitem__, file.look), file.metadata)
+    return read_arrays(path)
+
+
+def _is_compressed(opened: Container) -> bool:
+    return opened.metadata.get("format") == "arrcomp"
