@@ -52,6 +52,8 @@ def test_the_examples_of_the_readme(block: str, tmp_path: Path, monkeypatch: pyt
         module = names[framework] = pytest.importorskip(framework)
         if framework == "cupy" and not module.is_available():
             pytest.skip("CuPy finds no CUDA device")
+        if framework == "torch":
+            names["model"] = module.nn.Linear(40, 50)
         names["x"] = (module.from_numpy if framework == "torch" else getattr(module, "numpy", module).asarray)(X)
     monkeypatch.chdir(tmp_path)
     # What a block's own function makes is what comes after it in the README.
