@@ -47,6 +47,7 @@ def framework_of(block: str) -> str:
 def test_the_examples_of_the_readme(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     framework = framework_of(block)
     names: dict[str, Any] = {"x": X, "other": X[:1], "array": np.empty_like(X), "model": Model(), "step": 3}
+    names["state"] = {"params": X}
     names["codec"] = arrcomp.ErrorBounded(abs=1e-3)
     if framework != "numpy":
         module = names[framework] = pytest.importorskip(framework)
