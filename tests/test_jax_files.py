@@ -249,3 +249,6 @@ def test_damage_is_found(path: Path) -> None:
         arrcomp.save_file(dict.fromkeys(names, np.ones(3)), path)
         with pytest.raises(ValueError, match="in the place of another one"):
             arrcomp.jax.load(path)
+    arrcomp.save_file({".".join("a" * 1000): np.ones(3)}, path)
+    with pytest.raises(ValueError, match="has over 256 keys"):
+        arrcomp.jax.load(path)

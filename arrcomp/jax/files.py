@@ -19,6 +19,7 @@ from .adapter import check_concrete, is_supported
 
 _SEPARATORS = (".", "/")
 _SEPARATOR = "key_separator"  # in the file's metadata, where it is not the first
+_MOST_KEYS = 256  # of a name that is taken apart: JAX itself fails on trees of a thousand levels
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -90,7 +91,8 @@ def load(path: str | Path, like: Any = None, *, threads: int | None = None) -> A
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
         KeyError: the file does not have an array of `like`.
         TypeError: it is of another dtype; or a leaf of `like` is none of the above.
-        ValueError: it is of another shape; or the suffix is another one.
+        ValueError: it is of another shape; or the suffix is another one; or without `like` there is an array in the
+            place of a dict, or a name of over 256 keys.
         OSError: the file cannot be read.
         ImportError: safetensors is not installed.
     """
@@ -150,6 +152,8 @@ def _nested(file: CompressedFile, separator: str, threads: int | None) -> Any:
     for name in file:
         node: Any = tree
         *outer, last = name.split(separator)
+        if len(outer) >= _MOST_KEYS:
+            raise ValueError(f"{file.path}: array {name[:50]!r}... has over {_MOST_KEYS} keys; like= is allowed")
         for key in outer:
             node = node.setdefault(key, {}) if isinstance(node, dict) else None
         if not isinstance(node, dict) or last in node:
