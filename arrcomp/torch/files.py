@@ -94,7 +94,9 @@ def load(path_or_file: str | Path | IO[bytes], map_location: Any = None) -> Any:
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: a tensor is damaged, or a newer arrcomp wrote it.
-        pickle.UnpicklingError, RuntimeError, EOFError: by PyTorch, the file is damaged or holds what is not allowed.
+        pickle.UnpicklingError: by PyTorch, the file holds what is not allowed.
+        RuntimeError, EOFError, KeyError and others: by PyTorch, which reads the file, what is around the tensors is
+            damaged.
         TypeError: an argument is of a wrong type, or `map_location` is the meta device.
         OSError: the file cannot be read.
         DeviceUnavailableError: the device is not there.
