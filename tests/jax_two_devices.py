@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -79,12 +81,29 @@ def check_sharded(mesh: Mesh) -> None:
             function(x, CODEC)
 
 
+def check_files(mesh: Mesh) -> None:
+    """Arrays that are spread over devices are saved whole, and come back spread as is wanted."""
+    rows, all_of_it = NamedSharding(mesh, PartitionSpec("d")), NamedSharding(mesh, PartitionSpec())
+    tree = {"rows": jax.device_put(X, rows), "second": jax.device_put(X, mesh.devices[1])}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.safetensors"
+        arrcomp.jax.save(tree, path, CODEC)
+        for sharding in (rows, all_of_it, tree["second"].sharding):
+            wanted = {name: jax.ShapeDtypeStruct(X.shape, X.dtype, sharding=sharding) for name in tree}
+            for like in (wanted, {name: jax.device_put(X, sharding) for name in tree}):
+                for x in arrcomp.jax.load(path, like=like).values():
+                    assert x.sharding == sharding
+                    np.testing.assert_array_equal(np.asarray(x), expected(X))
+
+
 def main() -> None:
     """Run all checks."""
     devices = jax.devices()
     assert len(devices) == 2
     check_each_device(devices)
-    check_sharded(Mesh(np.array(devices), ("d",)))
+    mesh = Mesh(np.array(devices), ("d",))
+    check_sharded(mesh)
+    check_files(mesh)
     x = jnp.asarray(X).reshape(2, 2, 3000)
     if hasattr(jax, "pmap"):
         mapped = jax.pmap(lambda part: arrcomp.jax.roundtrip(part, CODEC))(x)

@@ -48,11 +48,14 @@ def module_of(block: str) -> str:
 def test_the_examples_of_the_readme(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = module_of(block)
     names: dict[str, Any] = {"x": X, "other": X[:1], "array": np.empty_like(X), "model": Model(), "step": 3}
+    names["state"] = {"params": X}
     names["codec"] = arrcomp.ErrorBounded(abs=1e-3)
     if name != "numpy":
         module = names[name] = pytest.importorskip(name)
         if name == "cupy" and not module.is_available():
             pytest.skip("CuPy finds no CUDA device")
+        if name == "torch":
+            names["model"] = module.nn.Linear(40, 50)
         if name != "zarr":
             names["x"] = (module.from_numpy if name == "torch" else getattr(module, "numpy", module).asarray)(X)
     monkeypatch.chdir(tmp_path)

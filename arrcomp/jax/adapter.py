@@ -241,6 +241,15 @@ def restore(stream: bytes) -> Compressed:
     return Compressed(c.spec, c.payload.moved(ADAPTER, ADAPTER.default_home()))
 
 
+def is_supported(dtype: Any) -> bool:
+    """Whether JAX, as it is configured, has arrays of a NumPy dtype that the format has."""
+    try:
+        _supported(dtype, _CONFIG.jax_enable_x64)
+    except TypeError:
+        return False
+    return True
+
+
 def check_hashable(codec: Codec) -> None:
     """Raise TypeError unless the codec can be a static argument of a compiled function."""
     try:

@@ -1,12 +1,18 @@
-"""Pickled compressed arrays whose payloads are tensors: what `torch.save`, `torch.load` and `pickle` write and read."""
+"""What `torch.save`, `torch.load` and `pickle` write and read.
+
+A `Compressed` is pickled as its payload, and read back as what it was. A tensor that is to be compressed in a file is
+pickled as its stream, and read back as a tensor: whoever unpickles it need not know.
+"""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import dtypes, stream
+from ..compress import decompress_at
 from ..compressed import Compressed, check_payload_nbytes, from_bytes, spec_from_config
 from ..errors import CorruptStreamError
 from ..payload import Payload
@@ -27,13 +33,69 @@ def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[in
     """
     from .adapter import ADAPTER
 
-    if not (isinstance(payload, Tensor) and payload.dtype == torch.uint8 and payload.dim() == 1):
-        raise CorruptStreamError("payload is no one-dimensional uint8 tensor")
-    if not payload.is_contiguous():
-        raise CorruptStreamError("payload is not contiguous")
+    _check_bytes("payload", payload)
     spec = spec_from_config(config, _row(dtype), _shape(shape))
     check_payload_nbytes(spec, payload.numel())
     return Compressed(spec, Payload(ADAPTER, payload))
+
+
+def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
+    """How a tensor is pickled: a function and its arguments, as `object.__reduce__` gives them.
+
+    Args:
+        c: the compressed tensor; waits for its device.
+        x: a tensor without elements on the device where the tensor is to come back.
+    """
+    return restore, (torch.frombuffer(bytearray().join(c.parts()), dtype=torch.uint8), x)
+
+
+def restore(stream: Tensor, place: Tensor) -> Tensor:
+    """The tensor of a stream, of which nothing is trusted.
+
+    Args:
+        stream: uint8[n], a complete stream.
+        place: a tensor on the device where the result is wanted: what `map_location` says, or where it was.
+
+    Raises:
+        CorruptStreamError, FormatVersionError, UnknownCodecError: the stream is damaged, or of a newer arrcomp.
+        TypeError: PyTorch has no such dtype, or `place` is on the meta device: the shape is in the stream.
+        DeviceUnavailableError: the device is not there.
+    """
+    from .adapter import ADAPTER
+
+    _check_bytes("stream", stream)
+    if not isinstance(place, Tensor):
+        raise CorruptStreamError("place is no tensor")
+    if stream.is_meta or place.is_meta:
+        raise TypeError("map_location is the meta device; another one is allowed, as the shapes are in the streams")
+    home = ADAPTER.home(place)
+    # The checksum is computed on the host: from a device that `map_location` names, the stream comes back for it.
+    tensor: Tensor = decompress_at(from_bytes(ADAPTER.to_host(stream)), ADAPTER, home, 0)
+    return tensor
+
+
+def arranged(base: Tensor, order: Sequence[int], requires_grad: bool) -> Tensor:
+    """A tensor on the memory of another one, which tied tensors share.
+
+    Args:
+        base: a contiguous tensor.
+        order: of its dimensions.
+        requires_grad: whether the tensor does.
+
+    Raises:
+        CorruptStreamError: these do not belong together.
+    """
+    try:
+        return base.permute(tuple(order)).detach().requires_grad_(requires_grad)
+    except (AttributeError, IndexError, RuntimeError, TypeError) as error:
+        raise CorruptStreamError(f"order {order!r}, requires_grad {requires_grad!r}: {error}") from None
+
+
+def _check_bytes(name: str, tensor: Any) -> None:
+    if not (isinstance(tensor, Tensor) and tensor.dtype == torch.uint8 and tensor.dim() == 1):
+        raise CorruptStreamError(f"{name} is no one-dimensional uint8 tensor")
+    if not tensor.is_contiguous():
+        raise CorruptStreamError(f"{name} is not contiguous")
 
 
 def _row(name: Any) -> dtypes.DType:
@@ -54,4 +116,4 @@ def _shape(shape: Any) -> tuple[int, ...]:
 
 
 # What torch.load(weights_only=True) may call.
-torch.serialization.add_safe_globals([rebuild, from_bytes])
+torch.serialization.add_safe_globals([rebuild, from_bytes, restore, arranged])

@@ -1,0 +1,46 @@
+"""The examples of checkpoints run, and lose no more than they say."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def output_of(name: str) -> str:
+    program = [sys.executable, str(EXAMPLES / f"{name}.py")]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    result = subprocess.run(program, env=environment, capture_output=True, text=True, check=False, timeout=500)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def numbers(pattern: str, output: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in re.findall(pattern, output)]
+
+
+def test_a_checkpoint_of_pytorch_is_smaller_and_as_accurate() -> None:
+    pytest.importorskip("torch")
+    output = output_of("torch_checkpoint")
+    plain, lossless, ruled = numbers(r"([\d,]+) bytes", output)
+    assert plain > lossless > 2 * ruled
+    plain, lossless, ruled = numbers(r"accuracy ([\d.]+)", output)
+    assert plain == lossless
+    assert ruled > plain - 0.01
+
+
+def test_a_checkpoint_of_orbax_is_smaller_and_within_its_bound() -> None:
+    pytest.importorskip("jax")
+    if importlib.util.find_spec("orbax") is None:
+        pytest.skip("orbax-checkpoint is not installed")
+    output = output_of("orbax_checkpoint")
+    plain, compressed = numbers(r"([\d,]+) bytes", output)
+    assert plain > 3 * compressed
+    assert numbers(r"largest error (\S+),", output)[0] <= 1e-4
