@@ -15,7 +15,7 @@ from .adapter import Adapter, Home
 from .errors import DeviceUnavailableError
 
 _CLASSES = {"torch": "Tensor", "jax": "Array", "cupy": "ndarray"}
-FRAMEWORKS = ("numpy", *_CLASSES)
+_FRAMEWORKS = ("numpy", *_CLASSES)
 _GPU_FRAMEWORKS = ("torch", "cupy", "jax")  # asked in this order where the array's own framework has no GPU arrays
 _DLPACK_DEVICES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged
 _MANAGED = 13
@@ -149,13 +149,16 @@ def place_wanted(like: Any, device: Any) -> tuple[Adapter, Home]:
     """
     if like is None:
         like = "numpy"
-    if not isinstance(like, str):
-        adapter, home = place_of(like)
-    elif like in FRAMEWORKS:
+    allowed = f"an array, or a name of {', '.join(_FRAMEWORKS)}, is allowed"
+    if isinstance(like, str):
+        if like not in _FRAMEWORKS:
+            raise ValueError(f"like={like!r}: {allowed}")
         adapter = adapter_named(like)
         home = adapter.default_home() if device is None else Home(like)
+    elif is_array(like):
+        adapter, home = place_of(like)
     else:
-        raise ValueError(f"like={like!r}: an array, or a name of {', '.join(FRAMEWORKS)}, is allowed")
+        raise TypeError(f"like is a {type_name(like)}; {allowed}")
     if device is None:
         return adapter, home
     home = home_named(device, home)

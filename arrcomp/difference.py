@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .dtypes import by_numpy
 from .verify.comparison import bits_differ, blocks
 
 Array = NDArray[Any]
@@ -84,7 +85,12 @@ def difference(a: Array, b: Array, tolerance: Tolerance) -> Difference:
 
     Values that are not finite are the same if both are NaN or the same infinity; without a tolerance, as all others, if
     they have the same bits.
+
+    Raises:
+        TypeError: an array is of a dtype that the format has not, as one of texts.
     """
+    for array in (a, b):
+        by_numpy(array.dtype)
     if a.shape != b.shape:
         return Difference(max(a.size, b.size), max(a.size, b.size, 1), obstacle=f"shape {a.shape} and {b.shape}")
     found = _of_values(_flat(a), _flat(b), tolerance)

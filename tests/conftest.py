@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, settings
 # With --import-mode=importlib, pytest leaves the tests' own modules out of sys.path.
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-pytest.register_assert_rewrite("checks", "frameworks")
+pytest.register_assert_rewrite("checks", "frameworks", "small_streams")
 
 import checks
 import frameworks
 from arrcomp import _core
+from cupy_fixtures import calls, cupy, double  # noqa: F401
 
 settings.register_profile(
     "repeatable",

@@ -20,8 +20,8 @@ import reference_reader
 from arrcomp import BaseDelta
 from arrcomp.verify import compare
 from checks import DTYPES, FLOATS, Array, bits_of, numpy_dtype
+from small_streams import resized
 from test_conformance import mixture
-from test_corruption import resized
 from test_lossless import SHAPES, narrow, patchworks, random_bits, special_floats
 from test_qsgd import philox
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import struct
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,145 +10,14 @@ import pytest
 
 import arrcomp
 import checks
-import reference_reader
-from arrcomp import (
-    QSGD,
-    S2FP8,
-    BaseDelta,
-    Codebook,
-    CorruptStreamError,
-    ErrorBounded,
-    FloatFormat,
-    FormatVersionError,
-    Lossless,
-    SmaQ,
-    UnknownCodecError,
-)
-from checks import Array
-
-SHAPE_OFFSET = 24
-
-
-def _weights(count: int) -> Array:
-    return np.random.default_rng(0).normal(0, 0.02, count).astype(np.float32)
-
-
-def _specials() -> Array:
-    array = _weights(700)
-    array[::97] = np.nan
-    return array
-
-
-def _sparse(dtype: Any) -> Array:
-    rng = np.random.default_rng(1)
-    return (100 * rng.normal(0, 1, 2000) * (rng.random(2000) < 0.1)).astype(dtype)
-
-
-def _long_escapes() -> Array:
-    array = np.random.default_rng(2).integers(0, 50, 1500)
-    array[::301] = 1 << 44
-    return array
-
-
-def _smooth() -> Array:
-    return np.cumsum(np.random.default_rng(3).normal(0, 1, 1200))
-
-
-def _buckets_and_tail() -> Array:
-    return _weights(600).astype(checks.numpy_dtype("bfloat16"))
-
-
-def _clusters() -> Array:
-    rng = np.random.default_rng(8)
-    centres = np.array([0, 10**6, -(10**9), 7])[rng.integers(0, 4, 800) * (np.arange(800) > 200)]
-    return (centres + rng.integers(-5, 5, 800) * (np.arange(800) < 600)).astype(np.int32)
-
-
-def _bytes_and_zeros() -> Array:
-    array = np.zeros(4096 + 600, np.uint8)
-    array[4096:] = np.random.default_rng(9).integers(0, 256, 600)
-    return array
-
-
-SMALL: dict[str, Callable[[], bytes]] = {
-    "entropy, shift, exceptions": lambda: checks.stream_of(_specials(), ErrorBounded(abs=1e-5)),
-    "packed": lambda: checks.stream_of(_weights(700), ErrorBounded(abs=1e-3, speed="fast")),
-    "value mask": lambda: checks.stream_of(_sparse(np.float32), ErrorBounded(abs=1e-2)),
-    "predictor, float64": lambda: checks.stream_of(_smooth(), ErrorBounded(abs=1e-3)),
-    "pointwise": lambda: checks.stream_of(_weights(700), ErrorBounded(pointwise=1e-2)),
-    "exponents": lambda: checks.stream_of(_weights(500).astype(checks.numpy_dtype("bfloat16")), Lossless()),
-    "sparse integers": lambda: checks.stream_of(_sparse(np.int16), Lossless()),
-    "long escapes": lambda: checks.stream_of(_long_escapes(), Lossless()),
-    "constant": lambda: checks.stream_of(np.full((3, 50), 7, np.int32), Lossless()),
-    "many chunks": lambda: checks.stream_of(np.zeros(20 * 4096, np.uint8), Lossless()),
-    "empty": lambda: checks.stream_of(np.zeros((2, 0), np.float16), Lossless()),
-    "bool": lambda: checks.stream_of(np.arange(600) % 5 == 0, Lossless()),
-    "buckets": lambda: checks.stream_of(_weights(700), QSGD()),
-    "buckets, norm, tail": lambda: checks.stream_of(_buckets_and_tail(), QSGD(bits=3, norm="l2", skip_incomplete=True)),
-    "buckets, float16": lambda: checks.stream_of(_weights(300).astype(np.float16), QSGD(bits=8, bucket_size=16)),
-    "lines": lambda: checks.stream_of(_weights(500), BaseDelta(bases=2)),
-    "lines, masks, float64": lambda: checks.stream_of(_sparse(np.float64)[:1000], BaseDelta()),
-    "lines, masks, int16": lambda: checks.stream_of(_sparse(np.int16)[:777], BaseDelta(bases=2)),
-    "lines, all modes": lambda: checks.stream_of(_clusters(), BaseDelta(bases=2)),
-    "lines, raw and zero": lambda: checks.stream_of(_bytes_and_zeros(), BaseDelta()),
-    "lines, dropped bits": lambda: checks.stream_of(_weights(300), BaseDelta(drop_bits=9)),
-    "lines, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), BaseDelta()),
-    "codebook": lambda: checks.stream_of(_weights(700), Codebook([-0.01, 0.01], [-0.02, 0.0, 0.02], bucket_size=100)),
-    "codebook, scaled": lambda: checks.stream_of(_weights(300).astype(np.float16), Codebook.nf4()),
-    "buckets, entropy": lambda: checks.stream_of(_buckets_and_tail(), QSGD(skip_incomplete=True, coding="entropy")),
-    "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
-    "squeezed": lambda: checks.stream_of(_specials(), S2FP8(bucket_size=100)),
-    "squeezed, one bucket": lambda: checks.stream_of(_weights(300).astype(np.float16), S2FP8()),
-    "small floats": lambda: checks.stream_of(_weights(100), FloatFormat("fp8_e4m3")),
-    "small floats, scaled": lambda: checks.stream_of(_weights(100), FloatFormat("fp8_e5m2", scaling="bucket")),
-    "small floats, blocks": lambda: checks.stream_of(_weights(300).astype(np.float16), FloatFormat("mxfp4")),
-    "small floats, two levels": lambda: checks.stream_of(_weights(100), FloatFormat("nvfp4")),
-    "small floats, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), FloatFormat("nvfp4")),
-    "extra words": lambda: checks.stream_of(_weights(700), SmaQ()),
-    "extra words, float16": lambda: checks.stream_of(_weights(300).astype(np.float16), SmaQ(3, 12, block_size=32)),
-    "extra words, none": lambda: checks.stream_of(_weights(7), SmaQ()),
-    "extra words, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float64), SmaQ()),
-}
+from arrcomp import FormatVersionError, SmaQ, UnknownCodecError
+from small_streams import SHAPE_OFFSET, SMALL, assert_reader_agrees, assert_refused, outcome, resized, weights
 
 
 @pytest.fixture(params=SMALL)
 def small(request: pytest.FixtureRequest) -> bytes:
     """A small stream."""
     return SMALL[request.param]()
-
-
-def assert_refused(stream: bytes) -> None:
-    """Reading raises CorruptStreamError, or for a newer major version its own error."""
-    with pytest.raises((CorruptStreamError, FormatVersionError)):
-        checks.array_of(stream, threads=1)
-
-
-def outcome(stream: bytes, threads: int = 1) -> Array | None:
-    """The array of a stream, or None if it is refused; nothing else may happen."""
-    try:
-        compressed = arrcomp.from_bytes(stream)
-    except CorruptStreamError:
-        return None
-    try:
-        decoded = np.asarray(arrcomp.decompress(compressed, threads=threads))
-    except CorruptStreamError:
-        return None
-    assert decoded.shape == compressed.shape
-    assert decoded.dtype == compressed.dtype
-    return decoded
-
-
-def assert_reader_agrees(stream: bytes) -> None:
-    """An altered stream is refused where the independent reader refuses it, else both read the same from it."""
-    decoded = outcome(stream)
-    try:
-        expected = reference_reader.read_stream(stream)
-    except ValueError:
-        assert decoded is None, "accepted, though the independent reader finds it corrupt"
-        return
-    assert decoded is not None, "refused, though the independent reader finds nothing wrong"
-    if decoded.dtype != np.float64:  # where the format leaves open what levels above 2^50 mean
-        checks.check_same_bits(decoded, expected)
 
 
 def test_every_altered_byte_is_noticed(small: bytes) -> None:
@@ -200,14 +67,6 @@ def test_random_payloads_never_crash() -> None:
         outcome(checks.seal(garbage))
 
 
-def resized(stream: bytes, payload: bytes) -> bytes:
-    """The stream with another payload, and its header and checksum to match."""
-    start, _ = checks.payload_span(stream)
-    head = bytearray(stream[:start])
-    struct.pack_into("<Q", head, 16, len(payload))
-    return checks.seal(bytes(head) + payload)
-
-
 def test_truncated_payloads_with_a_matching_header_are_noticed(small: bytes) -> None:
     start, end = checks.payload_span(small)
     for length in range(end - start):
@@ -245,7 +104,7 @@ def test_other_directories_are_noticed() -> None:
 
 
 def _with_directory(ends: list[int]) -> bytes:
-    small = checks.stream_of(_weights(4 * 4096), SmaQ(block_size=None, min_size=0))
+    small = checks.stream_of(weights(4 * 4096), SmaQ(block_size=None, min_size=0))
     _, end = checks.payload_span(small)
     body = bytearray(small[:end])
     struct.pack_into("<4Q", body, _directory_at(small), *ends)
@@ -258,7 +117,7 @@ def _directory_at(stream: bytes) -> int:
 
 
 def test_other_directories_of_extra_words_are_noticed() -> None:
-    small = checks.stream_of(_weights(4 * 4096), SmaQ(block_size=None, min_size=0))
+    small = checks.stream_of(weights(4 * 4096), SmaQ(block_size=None, min_size=0))
     ends = list(struct.unpack_from("<4Q", small, _directory_at(small)))
     _, end = checks.payload_span(small)
     assert _directory_at(small) + 32 + 4 * ends[-1] == end
@@ -373,152 +232,3 @@ def test_newer_minor_versions_are_tried() -> None:
     body = bytearray(small[: -checks.CHECKSUM_NBYTES])
     body[5] += 1
     checks.check_same_bits(checks.array_of(checks.seal(body)), checks.array_of(small))
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        b"",
-        b"{}",
-        b"[]",
-        b"null",
-        b'{"codec":"lossless"}',
-        b'{"codec":"error-bounded","abs":-1}',
-        b"\xff\xfe",
-        b"[" * 9000,
-    ],
-)
-def test_other_configurations_are_refused(text: bytes) -> None:
-    assert_refused(reconfigured(SMALL["packed"](), text))
-
-
-def reconfigured(stream: bytes, text: bytes) -> bytes:
-    """The stream of one dimension with another configuration."""
-    start, end = checks.payload_span(stream)
-    head = bytearray(stream[: SHAPE_OFFSET + 8])
-    struct.pack_into("<H", head, 10, len(text))
-    return checks.seal(bytes(head) + text + bytes(-(len(head) + len(text)) % 8) + stream[start:end])
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"codec": "lossless"},
-        {"bits": 0},
-        {"bits": 3},
-        {"bits": 9},
-        {"bits": 4.0},
-        {"bits": True},
-        {"bits": "4"},
-        {"bits": None},
-        {"bucket_size": 15},
-        {"bucket_size": 100},
-        {"bucket_size": 512.5},
-        {"bucket_size": 2**40 + 1},
-        {"bucket_size": 2**64},
-        {"bucket_size": -(2**70)},
-        {"norm": "l2"},
-        {"norm": "L3"},
-        {"norm": 0},
-        {"rounding": "up"},
-        {"skip_incomplete": True},
-        {"skip_incomplete": 0},
-        {"seed": 7},
-    ],
-    ids=str,
-)
-def test_other_settings_of_buckets_are_refused(parameters: dict[str, Any]) -> None:
-    stream = reconfigured(SMALL["buckets"](), json.dumps({"codec": "qsgd"} | parameters).encode())
-    assert_refused(stream)
-    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
-        reference_reader.read_stream(stream)
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"codec": "qsgd"},
-        {},
-        {"format": None},
-        {"format": 8},
-        {"format": "fp7"},
-        {"format": "e5m3"},
-        {"format": "mxfp8"},
-        {"format": "fp4_e2m1"},
-        {"format": "fp8_e5m2", "scaling": "tensor"},
-        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 99},
-        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 15},
-        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": 2**64},
-        {"format": "fp8_e5m2", "scaling": "bucket", "bucket_size": "512"},
-        {"format": "fp8_e5m2", "scaling": "bucket", "overflow": "infinity"},
-        {"format": "fp8_e5m2", "scaling": "bucket", "scale_rule": "floor"},
-        {"format": "fp8_e5m2", "scaling": "bucket", "rounding": 1},
-        {"format": "fp8_e5m2", "scaling": "bucket", "seed": 1},
-        {"format": "fp8_e5m2"},
-    ],
-    ids=str,
-)
-def test_other_settings_of_small_floats_are_refused(parameters: dict[str, Any]) -> None:
-    small = checks.stream_of(_weights(1100), FloatFormat("fp8_e5m2", scaling="bucket"))
-    stream = reconfigured(small, json.dumps({"codec": "float-format"} | parameters).encode())
-    assert_refused(stream)
-    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
-        reference_reader.read_stream(stream)
-
-
-def test_settings_of_buckets_that_are_missing_have_their_defaults() -> None:
-    small = SMALL["buckets"]()
-    stream = reconfigured(small, b'{"codec":"qsgd"}')
-    checks.check_same_bits(checks.array_of(stream), checks.array_of(small))
-    checks.check_reference(stream, checks.array_of(small))
-
-
-def test_buckets_of_other_dtypes_are_refused() -> None:
-    small = SMALL["buckets"]()
-    for dtype in (1, 6, 7, 14, 16, 28):
-        body = bytearray(small[: -checks.CHECKSUM_NBYTES])
-        body[7] = dtype
-        assert_refused(checks.seal(body))
-
-
-@pytest.mark.parametrize(
-    "parameters",
-    [
-        {"codec": "qsgd"},
-        {"levels": [0, 1]},
-        {"levels": [0, 1, 2, 3, 4]},
-        {"levels": [0, 1, "2"]},
-        {"levels": [0, 1, True]},
-        {"levels": [0, 1, None]},
-        {"levels": [0, 1, 1e39]},
-        {"levels": 3},
-        {"levels": None},
-        {"borders": [0.01, -0.01]},
-        {"borders": [0.01, 0.01]},
-        {"borders": {}},
-        {"table": "nf4"},
-        {"table": 4},
-        {"scaling": "absmax"},
-        {"scaling": "linf"},
-        {"scaling": 0},
-        {"bucket_size": 15},
-        {"bucket_size": 64},
-        {"bucket_size": 100.0},
-        {"bits": 2},
-    ],
-    ids=str,
-)
-def test_other_settings_of_codebooks_are_refused(parameters: dict[str, Any]) -> None:
-    small = SMALL["codebook"]()
-    config = arrcomp.from_bytes(small).codec.config()
-    stream = reconfigured(small, json.dumps(config | parameters).encode())
-    assert_refused(stream)
-    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
-        reference_reader.read_stream(stream)
-
-
-def test_settings_of_codebooks_that_are_missing_have_their_defaults() -> None:
-    small = checks.stream_of(_weights(700), Codebook([0.0], [-0.02, 0.02]))
-    stream = reconfigured(small, b'{"codec":"codebook","borders":[0],"levels":[-0.02,0.02],"scaling":null}')
-    checks.check_same_bits(checks.array_of(stream), checks.array_of(small))
-    checks.check_reference(stream, checks.array_of(small))

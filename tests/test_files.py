@@ -14,6 +14,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import checks
@@ -180,6 +182,33 @@ def test_damaged_files_of_arrays_are_bad_input(tmp_path: Path, suffix: str, data
     with pytest.raises(ValueError, match=r"x\.") as caught:
         read_arrays(path)
     assert not isinstance(caught.value, CorruptStreamError)
+
+
+@pytest.mark.parametrize("save", [np.save, np.savez, np.savez_compressed])
+@pytest.mark.filterwarnings("ignore:Reading `.npy`:UserWarning")  # a header that may be Python 2's
+@settings(max_examples=300)
+@given(data=st.data())
+def test_damage_is_bad_input_or_other_values(tmp_path: Path, save: Any, data: st.DataObject) -> None:
+    path = tmp_path / ("x.npy" if save is np.save else "x.npz")
+    save(path, np.arange(3000) % 7)
+    content = bytearray(path.read_bytes())
+    places = st.integers(0, 150) | st.integers(0, len(content) - 1) | st.integers(len(content) - 150, len(content) - 1)
+    for _ in range(data.draw(st.integers(1, 3))):
+        content[data.draw(places)] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    try:
+        dict(read_arrays(path).arrays)
+    except (ValueError, OSError) as error:
+        assert not isinstance(error, CorruptStreamError)  # noqa: PT017 - or none is raised
+
+
+def test_members_of_one_name_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("x.npy", b"")
+        with pytest.warns(UserWarning, match="Duplicate"):
+            archive.writestr("x.npy", b"")
+    with pytest.raises(ValueError, match=r"member 'x\.npy' is there 2 times"):
+        read_arrays(tmp_path / "x.npz")
 
 
 def test_pickles_are_never_loaded(tmp_path: Path) -> None:

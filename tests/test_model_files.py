@@ -288,7 +288,7 @@ def test_what_was_taken_outlives_the_file_and_its_replacement(path: Path) -> Non
     ("arguments", "error", "message"),
     [
         ({"like": "tensorflow"}, ValueError, "like='tensorflow': an array, or a name of numpy, torch, jax, cupy"),
-        ({"like": 3}, TypeError, "a int is no array"),
+        ({"like": 3}, TypeError, "like is a int; an array, or a name of numpy, torch"),
         ({"device": "tpu"}, ValueError, "device 'tpu'"),
         ({"device": 3}, TypeError, "device is a int"),
         ({"names": "steps"}, TypeError, "names='steps' is one text"),

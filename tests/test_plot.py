@@ -94,7 +94,7 @@ def test_arrays_of_all_kinds_are_drawn(folder: Path, x: NDArray[Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("x.npz -o x.pdf", "suffix '.pdf'; .png is allowed"),
+        ("x.npz -o x.pdf", "suffix '.pdf'; allowed are .png"),
         ("x.npz -o x.png --tensor other", "--tensor other: x.npz has no such array"),
         ("x.npz -o x.png --tensor n", "--tensor n: dtype int64; float16, bfloat16, float32, float64 are allowed"),
         ("n.npz -o x.png", "n.npz has no array of floats"),

@@ -11,6 +11,7 @@ from rich.text import Text
 from .. import files
 from ..codecs.base import checked_number
 from ..difference import Difference, Tolerance, difference, together
+from ..files.content import naming
 from ..progress import progress
 from .common import FAILED, Json, one_line_errors, print_json
 from .tables import MAX_ROWS, finite, new_table, print_table
@@ -59,14 +60,16 @@ def diff(
 
 
 def _checked(option: str, value: float | None) -> float | None:
-    if value is not None and checked_number(option, value, "a finite number of at least 0") < 0:
-        raise ValueError(f"{option} {value}: a finite number of at least 0 is allowed")
+    allowed = "a finite number of at least 0"
+    if value is not None and checked_number(option, value, allowed) < 0:
+        raise ValueError(f"{option}={value}: {allowed} is allowed")
     return value
 
 
 def _pair(a: Mapping[str, Any], b: Mapping[str, Any], name: str, tolerance: Tolerance) -> tuple[Difference, int]:
     x, y = a[name], b[name]
-    return difference(x, y, tolerance), x.nbytes
+    with naming(None, name):
+        return difference(x, y, tolerance), x.nbytes
 
 
 def _table(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]]) -> Table:
@@ -84,8 +87,8 @@ def _table(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]]) -> T
             table.add_row("...", Text(f"{len(names)} arrays are only in {path}"), *[""] * (2 + len(_FIGURES)))
     table.add_section()
     hidden = f", {len(changed) - len(worst)} of them not shown" if len(changed) > len(worst) else ""
-    note = f"{len(changed)} are not equal{hidden}" if changed else "equal"
-    table.add_row(f"{len(pairs)} arrays in both", note, *_cells(together(pairs.values())))
+    note = f"not equal: {len(changed)}{hidden}" if changed else "equal"
+    table.add_row(f"in both files: {len(pairs)}", note, *_cells(together(pairs.values())))
     return table
 
 

@@ -9,6 +9,7 @@ import typer
 from .. import files
 from ..codecs import ErrorBounded
 from ..files import Content
+from ..files.content import check_suffix
 from ..files.replacing import replacing
 from ..measure import Array
 from . import figure
@@ -33,8 +34,7 @@ def plot(
     """
     with one_line_errors():
         check_distinct(source, output)
-        if output.suffix != ".png":
-            raise ValueError(f"{output}: suffix {output.suffix!r}; .png is allowed")
+        check_suffix(output, (".png",))
         content = files.read_any(source)
         names = [tensor] if tensor is not None else _largest(content)
         arrays = {name: _values(source, content, name) for name in names}

@@ -6,6 +6,7 @@ with the header last, in room that is left for it: a tensor need not be there be
 
 import contextlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -208,15 +209,14 @@ def _parse(header: bytes, path: Path, failure: type[Exception]) -> dict[str, Any
     """The header, which the library has read already: but of a name that is there twice it tells nothing."""
     twice: list[str] = []
 
-    def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    def counted(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            seen: set[str] = set()
-            twice.extend(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+            twice.extend(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         return found
 
     try:
-        parsed: dict[str, Any] = json.loads(header, object_pairs_hook=unique)
+        parsed: dict[str, Any] = json.loads(header, object_pairs_hook=counted)
     except (ValueError, RecursionError) as error:
         raise failure(f"{path}: its header is not readable JSON: {error}") from None
     if twice:

@@ -35,10 +35,7 @@ class Lazy(Mapping[str, T]):
 
     def look(self, name: str) -> Look:
         """Dtype and shape of an array, without making it where that is known."""
-        if self._look is not None:
-            return self._look(name)
-        item: Any = self[name]
-        return item.dtype, item.shape
+        return _look_of(self[name]) if self._look is None else self._look(name)
 
     def __getitem__(self, name: str) -> T:
         if name not in self._names:
@@ -71,8 +68,11 @@ class Content(Generic[T]):
         """Dtype and shape of an array, which is read for that only where they are not known before."""
         if isinstance(self.arrays, Lazy):
             return self.arrays.look(name)
-        item: Any = self.arrays[name]
-        return item.dtype, item.shape
+        return _look_of(self.arrays[name])
+
+
+def _look_of(array: Any) -> Look:
+    return array.dtype, array.shape
 
 
 def check_suffix(path: Path, allowed: tuple[str, ...]) -> str:

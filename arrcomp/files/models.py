@@ -173,14 +173,15 @@ def _check_single(path: Path, names: Sequence[str], metadata: Mapping[str, str] 
 def _checked_names(tensors: Any) -> list[str]:
     if not isinstance(tensors, Mapping):
         raise TypeError(f"tensors is a {arrays.type_name(tensors)}; a mapping from names to arrays is allowed")
-    for name in tensors:
+    names = list(tensors)
+    for name in names:
         if not isinstance(name, str):
             raise TypeError(f"tensors: name {name!r} is a {arrays.type_name(name)}; a text is allowed")
         if name == _RESERVED or is_stray(name) or not _is_unicode(name):
             raise ValueError(
                 f"tensors: name {name!r}; any text is allowed but {_RESERVED!r}, paths out of a folder, and surrogates"
             )
-    return list(tensors)
+    return names
 
 
 def _is_unicode(text: str) -> bool:

@@ -1,5 +1,8 @@
 """NumPy's files: .npy and .npz."""
 
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +21,8 @@ def read_npy(path: Path) -> NDArray[Any]:
         ValueError: it is none.
         OSError: it cannot be read.
     """
-    try:
+    with _reading(f"{path} is no readable .npy file"):
         return np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
-        raise ValueError(f"{path} is no readable .npy file: {error}") from None
 
 
 def write_npy(path: Path, array: NDArray[Any]) -> None:
@@ -46,21 +47,21 @@ def open_npz(path: Path) -> Lazy[NDArray[Any]]:
     import zipfile
 
     def load(name: str) -> NDArray[Any]:
-        try:
-            with zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
-                array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
-                return array
-        except (ValueError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path}, array {name!r}: not readable: {error}") from None
+        with (
+            _reading(f"{path}, array {name!r}: not readable"),
+            zipfile.ZipFile(path) as archive,
+            archive.open(f"{name}.npy") as member,
+        ):
+            array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
+            return array
 
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
-    except zipfile.BadZipFile as error:
-        raise ValueError(f"{path} is no readable .npz file: {error}") from None
-    for member in members:
+    with _reading(f"{path} is no readable .npz file"), zipfile.ZipFile(path) as archive:
+        members = archive.namelist()
+    for member, count in Counter(members).items():
         if not member.endswith(".npy"):
             raise ValueError(f"{path}: member {member!r} is not an array")
+        if count > 1:
+            raise ValueError(f"{path}: member {member!r} is there {count} times")
     return Lazy([member.removesuffix(".npy") for member in members], load)
 
 
@@ -82,6 +83,20 @@ def write_npz(path: Path, content: Content[NDArray[Any]]) -> None:
         for name in content.arrays:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, content.arrays[name], allow_pickle=False)
+
+
+@contextlib.contextmanager
+def _reading(failure: str) -> Iterator[None]:
+    """Make one ValueError of all that NumPy, zipfile and zlib raise of a damaged file."""
+    import tokenize
+    import zipfile
+    import zlib
+
+    kinds = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, SyntaxError, tokenize.TokenError, TypeError)
+    try:
+        yield
+    except (*kinds, ValueError) as error:
+        raise ValueError(f"{failure}: {error}") from None
 
 
 def _check_dtype(path: Path, dtype: np.dtype[Any]) -> None:

@@ -1,0 +1,153 @@
+"""Small streams of every codec, and what may become of them when they are altered."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrcomp
+import checks
+import reference_reader
+from arrcomp import (
+    QSGD,
+    S2FP8,
+    BaseDelta,
+    Codebook,
+    CorruptStreamError,
+    ErrorBounded,
+    FloatFormat,
+    FormatVersionError,
+    Lossless,
+    SmaQ,
+)
+from checks import Array
+
+SHAPE_OFFSET = 24  # in a stream's header
+
+
+def weights(count: int) -> Array:
+    return np.random.default_rng(0).normal(0, 0.02, count).astype(np.float32)
+
+
+def _specials() -> Array:
+    array = weights(700)
+    array[::97] = np.nan
+    return array
+
+
+def _sparse(dtype: Any) -> Array:
+    rng = np.random.default_rng(1)
+    return (100 * rng.normal(0, 1, 2000) * (rng.random(2000) < 0.1)).astype(dtype)
+
+
+def _long_escapes() -> Array:
+    array = np.random.default_rng(2).integers(0, 50, 1500)
+    array[::301] = 1 << 44
+    return array
+
+
+def _smooth() -> Array:
+    return np.cumsum(np.random.default_rng(3).normal(0, 1, 1200))
+
+
+def _buckets_and_tail() -> Array:
+    return weights(600).astype(checks.numpy_dtype("bfloat16"))
+
+
+def _clusters() -> Array:
+    rng = np.random.default_rng(8)
+    centres = np.array([0, 10**6, -(10**9), 7])[rng.integers(0, 4, 800) * (np.arange(800) > 200)]
+    return (centres + rng.integers(-5, 5, 800) * (np.arange(800) < 600)).astype(np.int32)
+
+
+def _bytes_and_zeros() -> Array:
+    array = np.zeros(4096 + 600, np.uint8)
+    array[4096:] = np.random.default_rng(9).integers(0, 256, 600)
+    return array
+
+
+SMALL: dict[str, Callable[[], bytes]] = {
+    "entropy, shift, exceptions": lambda: checks.stream_of(_specials(), ErrorBounded(abs=1e-5)),
+    "packed": lambda: checks.stream_of(weights(700), ErrorBounded(abs=1e-3, speed="fast")),
+    "value mask": lambda: checks.stream_of(_sparse(np.float32), ErrorBounded(abs=1e-2)),
+    "predictor, float64": lambda: checks.stream_of(_smooth(), ErrorBounded(abs=1e-3)),
+    "pointwise": lambda: checks.stream_of(weights(700), ErrorBounded(pointwise=1e-2)),
+    "exponents": lambda: checks.stream_of(weights(500).astype(checks.numpy_dtype("bfloat16")), Lossless()),
+    "sparse integers": lambda: checks.stream_of(_sparse(np.int16), Lossless()),
+    "long escapes": lambda: checks.stream_of(_long_escapes(), Lossless()),
+    "constant": lambda: checks.stream_of(np.full((3, 50), 7, np.int32), Lossless()),
+    "many chunks": lambda: checks.stream_of(np.zeros(20 * 4096, np.uint8), Lossless()),
+    "empty": lambda: checks.stream_of(np.zeros((2, 0), np.float16), Lossless()),
+    "bool": lambda: checks.stream_of(np.arange(600) % 5 == 0, Lossless()),
+    "buckets": lambda: checks.stream_of(weights(700), QSGD()),
+    "buckets, norm, tail": lambda: checks.stream_of(_buckets_and_tail(), QSGD(bits=3, norm="l2", skip_incomplete=True)),
+    "buckets, float16": lambda: checks.stream_of(weights(300).astype(np.float16), QSGD(bits=8, bucket_size=16)),
+    "lines": lambda: checks.stream_of(weights(500), BaseDelta(bases=2)),
+    "lines, masks, float64": lambda: checks.stream_of(_sparse(np.float64)[:1000], BaseDelta()),
+    "lines, masks, int16": lambda: checks.stream_of(_sparse(np.int16)[:777], BaseDelta(bases=2)),
+    "lines, all modes": lambda: checks.stream_of(_clusters(), BaseDelta(bases=2)),
+    "lines, raw and zero": lambda: checks.stream_of(_bytes_and_zeros(), BaseDelta()),
+    "lines, dropped bits": lambda: checks.stream_of(weights(300), BaseDelta(drop_bits=9)),
+    "lines, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), BaseDelta()),
+    "codebook": lambda: checks.stream_of(weights(700), Codebook([-0.01, 0.01], [-0.02, 0.0, 0.02], bucket_size=100)),
+    "codebook, scaled": lambda: checks.stream_of(weights(300).astype(np.float16), Codebook.nf4()),
+    "buckets, entropy": lambda: checks.stream_of(_buckets_and_tail(), QSGD(skip_incomplete=True, coding="entropy")),
+    "buckets, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), QSGD()),
+    "squeezed": lambda: checks.stream_of(_specials(), S2FP8(bucket_size=100)),
+    "squeezed, one bucket": lambda: checks.stream_of(weights(300).astype(np.float16), S2FP8()),
+    "small floats": lambda: checks.stream_of(weights(100), FloatFormat("fp8_e4m3")),
+    "small floats, scaled": lambda: checks.stream_of(weights(100), FloatFormat("fp8_e5m2", scaling="bucket")),
+    "small floats, blocks": lambda: checks.stream_of(weights(300).astype(np.float16), FloatFormat("mxfp4")),
+    "small floats, two levels": lambda: checks.stream_of(weights(100), FloatFormat("nvfp4")),
+    "small floats, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float32), FloatFormat("nvfp4")),
+    "extra words": lambda: checks.stream_of(weights(700), SmaQ()),
+    "extra words, float16": lambda: checks.stream_of(weights(300).astype(np.float16), SmaQ(3, 12, block_size=32)),
+    "extra words, none": lambda: checks.stream_of(weights(7), SmaQ()),
+    "extra words, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float64), SmaQ()),
+}
+
+
+def assert_refused(stream: bytes) -> None:
+    """Reading raises CorruptStreamError, or for a newer major version its own error."""
+    with pytest.raises((CorruptStreamError, FormatVersionError)):
+        checks.array_of(stream, threads=1)
+
+
+def outcome(stream: bytes, threads: int = 1) -> Array | None:
+    """The array of a stream, or None if it is refused; nothing else may happen."""
+    try:
+        compressed = arrcomp.from_bytes(stream)
+    except CorruptStreamError:
+        return None
+    try:
+        decoded = np.asarray(arrcomp.decompress(compressed, threads=threads))
+    except CorruptStreamError:
+        return None
+    assert decoded.shape == compressed.shape
+    assert decoded.dtype == compressed.dtype
+    return decoded
+
+
+def assert_reader_agrees(stream: bytes) -> None:
+    """An altered stream is refused where the independent reader refuses it, else both read the same from it."""
+    decoded = outcome(stream)
+    try:
+        expected = reference_reader.read_stream(stream)
+    except ValueError:
+        assert decoded is None, "accepted, though the independent reader finds it corrupt"
+        return
+    assert decoded is not None, "refused, though the independent reader finds nothing wrong"
+    if decoded.dtype != np.float64:  # where the format leaves open what levels above 2^50 mean
+        checks.check_same_bits(decoded, expected)
+
+
+def resized(stream: bytes, payload: bytes) -> bytes:
+    """The stream with another payload, and its header and checksum to match."""
+    start, _ = checks.payload_span(stream)
+    head = bytearray(stream[:start])
+    struct.pack_into("<Q", head, 16, len(payload))
+    return checks.seal(bytes(head) + payload)
