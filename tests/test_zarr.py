@@ -1,4 +1,4 @@
-"""arrcomp as a codec of zarr: arrays come back from chunks and shards, in whole and in part, in every process."""
+"""arrcomp as codecs of zarr: arrays come back from chunks and shards, in whole and in part, in every process."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ from checks import Array
 zarr = pytest.importorskip("zarr", "3.1")
 
 from arrcomp.numcodecs import Arrcomp
-from arrcomp.zarr import ArrcompCodec
+from arrcomp.zarr import ArrcompCodec, ArrcompCompressor
 
 CODECS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
 NUMPY_DTYPES = {name for name in checks.DTYPES if hasattr(np, name)}
+WAYS = {"serializer": ArrcompCodec, "compressors": ArrcompCompressor}
+both_ways = pytest.mark.parametrize("way", WAYS)
 WEIGHTS = np.random.default_rng(0).normal(0, 0.02, (30, 50)).astype(np.float32)
 
 
@@ -45,13 +47,20 @@ def zarr_has(name: str) -> bool:
 DTYPES = [name for name in checks.DTYPES if zarr_has(name)]
 
 
-def serializer(codec: arrcomp.Codec) -> ArrcompCodec:
-    return ArrcompCodec(codec, seed=checks.SEED if codec.needs_seed else None)
+def coded_by(codec: arrcomp.Codec, way: str = "serializer") -> dict[str, Any]:
+    """What to tell zarr of an array that this codec codes, and no other."""
+    return {"compressors": None} | {way: WAYS[way](codec, seed=checks.SEED if codec.needs_seed else None)}
+
+
+def codec_of(z: Any, way: str) -> Any:
+    """The only codec of an array that is one of arrcomp's."""
+    (codec,) = z.compressors if way == "compressors" else (z.serializer,)
+    return codec
 
 
 def stored(x: Array, codec: arrcomp.Codec | None = None, path: Path | None = None, **options: Any) -> Any:
-    """A zarr array of format 3, in memory unless there is a path, with the values of x."""
-    options = {"serializer": serializer(codec or Lossless()), "compressors": None} | options
+    """A zarr array of format 3, in memory unless there is a path, with the values of x; `way` as for `coded_by`."""
+    options = coded_by(codec or Lossless(), options.pop("way", "serializer")) | options
     z = zarr.create_array(path or zarr.storage.MemoryStore(), shape=x.shape, dtype=x.dtype, **options)
     z[...] = x
     return z
@@ -79,11 +88,11 @@ def layouts(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...
     return shape, chunks, shards
 
 
-@given(name=st.sampled_from(DTYPES), layout=layouts(), data=st.data())
-def test_every_dtype_comes_back_in_whole_and_in_part(name: str, layout: Any, data: st.DataObject) -> None:
+@given(name=st.sampled_from(DTYPES), layout=layouts(), way=st.sampled_from([*WAYS]), data=st.data())
+def test_every_dtype_comes_back_in_whole_and_in_part(name: str, layout: Any, way: str, data: st.DataObject) -> None:
     shape, chunks, shards = layout
     x = (np.arange(np.prod(shape)).reshape(shape) % 2).astype(checks.numpy_dtype(name))
-    z = stored(x, chunks=chunks, shards=shards)
+    z = stored(x, way=way, chunks=chunks, shards=shards)
     checks.check_same_bits(z[...], x)
     where = data.draw(hnp.basic_indices(shape, allow_ellipsis=False, allow_newaxis=False).filter(is_forward))
     checks.check_same_bits(np.asarray(z[where]), np.asarray(x[where]))
@@ -99,25 +108,28 @@ def is_forward(where: Any) -> bool:
 
 @pytest.mark.parametrize("codec", CODECS, ids=repr)
 @pytest.mark.parametrize("shards", [None, (20, 50)], ids=["chunks", "shards"])
-def test_every_codec_codes_chunks_as_it_does_elsewhere(codec: arrcomp.Codec, shards: Any) -> None:
-    z = stored(WEIGHTS, codec, chunks=(10, 25), shards=shards)
+@both_ways
+def test_every_codec_codes_chunks_as_it_does_elsewhere(codec: arrcomp.Codec, shards: Any, way: str) -> None:
+    z = stored(WEIGHTS, codec, way=way, chunks=(10, 25), shards=shards)
     for rows in (slice(0, 10), slice(10, 20), slice(20, 30)):
         for columns in (slice(0, 25), slice(25, 50)):
             checks.check_same_bits(z[rows, columns], expected(WEIGHTS[rows, columns], codec))
 
 
+@both_ways
 @pytest.mark.parametrize("x", [np.float32(1.5), np.zeros((0,), "i2"), np.zeros((3, 0), "f8")], ids=repr)
-def test_arrays_without_dimensions_or_values_come_back(x: Any) -> None:
+def test_arrays_without_dimensions_or_values_come_back(x: Any, way: str) -> None:
     x = np.asarray(x)
-    z = stored(x, chunks=tuple(max(size, 1) for size in x.shape))
+    z = stored(x, way=way, chunks=tuple(max(size, 1) for size in x.shape))
     checks.check_same_bits(np.asarray(z[...]), x)
 
 
+@both_ways
 @pytest.mark.parametrize("fill", [np.nan, 0.0, 7.5, np.inf])
-def test_chunks_that_are_not_written_are_filled(fill: float) -> None:
+def test_chunks_that_are_not_written_are_filled(fill: float, way: str) -> None:
     x = np.full((8, 8), fill, np.float64)
     x[:4, 4:] = 1
-    z = stored(x, chunks=(4, 4), fill_value=fill)
+    z = stored(x, way=way, chunks=(4, 4), fill_value=fill)
     assert z.nchunks_initialized == 1
     np.testing.assert_array_equal(z[...], x)
     z[:4, 4:] = fill
@@ -125,10 +137,10 @@ def test_chunks_that_are_not_written_are_filled(fill: float) -> None:
     np.testing.assert_array_equal(z[...], np.full((8, 8), fill))
 
 
-def test_values_that_are_never_written_are_filled() -> None:
-    z = zarr.create_array(
-        zarr.storage.MemoryStore(), shape=(5,), chunks=(2,), dtype="i4", fill_value=-3, serializer=ArrcompCodec()
-    )
+@both_ways
+def test_values_that_are_never_written_are_filled(way: str) -> None:
+    options = coded_by(Lossless(), way)
+    z = zarr.create_array(zarr.storage.MemoryStore(), shape=(5,), chunks=(2,), dtype="i4", fill_value=-3, **options)
     z[1] = 9
     assert z[:].tolist() == [-3, 9, -3, -3, -3]
     z.resize((7,))
@@ -136,10 +148,11 @@ def test_values_that_are_never_written_are_filled() -> None:
     assert z[:].tolist() == [-3, 9, -3, -3, -3, -3, -3, 4, 5]
 
 
+@both_ways
 @pytest.mark.parametrize("dtype", [">f4", ">i2", ">c16"])
-def test_the_byte_order_comes_back(dtype: str) -> None:
+def test_the_byte_order_comes_back(dtype: str, way: str) -> None:
     x = np.arange(12).reshape(3, 4).astype(dtype)
-    y = stored(x, chunks=(2, 3))[...]
+    y = stored(x, way=way, chunks=(2, 3))[...]
     assert y.dtype == x.dtype
     np.testing.assert_array_equal(y, x)
 
@@ -167,10 +180,11 @@ def test_arrays_are_read_and_written_asynchronously() -> None:
 # Files
 
 
+@both_ways
 @pytest.mark.parametrize("shards", [None, (20, 50)], ids=["chunks", "shards"])
-def test_a_fresh_process_reads_and_writes_without_importing_arrcomp(tmp_path: Path, shards: Any) -> None:
+def test_a_fresh_process_reads_and_writes_without_importing_arrcomp(tmp_path: Path, shards: Any, way: str) -> None:
     path, codec = tmp_path / "x.zarr", ErrorBounded(abs=1e-3)
-    stored(WEIGHTS, codec, path, chunks=(10, 25), shards=shards)
+    stored(WEIGHTS, codec, path, way=way, chunks=(10, 25), shards=shards)
     code = (
         "import sys, zarr; assert 'arrcomp' not in sys.modules; z = zarr.open_array(sys.argv[1]); "
         "x = z[:]; z[:10] = 2 * x[:10]; sys.stdout.buffer.write(x.tobytes())"
@@ -182,29 +196,40 @@ def test_a_fresh_process_reads_and_writes_without_importing_arrcomp(tmp_path: Pa
     checks.check_bound(2 * x[:10], zarr.open_array(path)[:10], codec)
 
 
-def test_the_metadata_are_plain_json(tmp_path: Path) -> None:
+@both_ways
+def test_the_metadata_are_plain_json(tmp_path: Path, way: str) -> None:
     for number, codec in enumerate(CODECS):
-        zarr.create_array(
-            tmp_path / str(number), shape=(4,), dtype="f4", serializer=serializer(codec), compressors=None
-        )
-        (written,) = json.loads((tmp_path / str(number) / "zarr.json").read_text())["codecs"]
+        options = coded_by(codec, way)
+        zarr.create_array(tmp_path / str(number), shape=(4,), dtype="f4", **options)
+        written = json.loads((tmp_path / str(number) / "zarr.json").read_text())["codecs"]
         seed = {"seed": checks.SEED} if codec.needs_seed else {}
-        assert written == {"name": "arrcomp", "configuration": json.loads(json.dumps(codec.config())) | seed}
-        assert zarr.open_array(tmp_path / str(number)).serializer == serializer(codec)
+        configuration = json.loads(json.dumps(codec.config())) | seed
+        bytes_codec = {"name": "bytes", "configuration": {"endian": "little"}}
+        assert (
+            written
+            == {
+                "serializer": [{"name": "arrcomp", "configuration": configuration}],
+                "compressors": [bytes_codec, {"name": "arrcomp_compressor", "configuration": configuration}],
+            }[way]
+        )
+        assert codec_of(zarr.open_array(tmp_path / str(number)), way) == options[way]
 
 
-def test_a_dictionary_names_the_codec() -> None:
+@both_ways
+def test_a_dictionary_names_the_codec(way: str) -> None:
+    name = {"name": WAYS[way].codec_name}
     for text, codec in (
-        ({"name": "arrcomp"}, Lossless()),
-        ({"name": "arrcomp", "configuration": {"codec": "error-bounded", "abs": 0.5}}, ErrorBounded(abs=0.5)),
+        (name, Lossless()),
+        (name | {"configuration": {"codec": "error-bounded", "abs": 0.5}}, ErrorBounded(abs=0.5)),
     ):
-        assert stored(WEIGHTS, serializer=text).serializer.codec == codec
+        assert codec_of(stored(WEIGHTS, way=way, **{way: text}), way).codec == codec
 
 
-def test_arrays_are_pickled_with_their_codec(tmp_path: Path) -> None:
-    z = stored(WEIGHTS, arrcomp.SmaQ(), tmp_path / "x")
+@both_ways
+def test_arrays_are_pickled_with_their_codec(tmp_path: Path, way: str) -> None:
+    z = stored(WEIGHTS, arrcomp.SmaQ(), tmp_path / "x", way=way)
     twin = pickle.loads(pickle.dumps(z))  # noqa: S301
-    assert twin.serializer == z.serializer == ArrcompCodec(arrcomp.SmaQ(), seed=checks.SEED)
+    assert codec_of(twin, way) == codec_of(z, way) == WAYS[way](arrcomp.SmaQ(), seed=checks.SEED)
     checks.check_same_bits(twin[...], z[...])
 
 
@@ -233,14 +258,13 @@ def test_a_fresh_process_reads_format_2(tmp_path: Path) -> None:
 # What is wrong
 
 
+@both_ways
 @pytest.mark.parametrize("shards", [None, (8,)], ids=["chunks", "shards"])
 @pytest.mark.parametrize("dtype", ["i4", "c8", "bool", "M8[s]", "S3", "U3", [("a", "f4")]], ids=str)
-def test_dtypes_that_a_codec_does_not_take_are_refused_when_an_array_is_made(dtype: Any, shards: Any) -> None:
-    store = zarr.storage.MemoryStore()
+def test_dtypes_that_a_codec_does_not_take_are_refused_when_an_array_is_made(dtype: Any, shards: Any, way: str) -> None:
+    store, options = zarr.storage.MemoryStore(), coded_by(ErrorBounded(abs=1), way)
     with pytest.raises(TypeError, match=r"dtype .*: ErrorBounded takes|dtype .* is not supported"):
-        zarr.create_array(
-            store, shape=(8,), chunks=(4,), shards=shards, dtype=dtype, serializer=ArrcompCodec(ErrorBounded(abs=1))
-        )
+        zarr.create_array(store, shape=(8,), chunks=(4,), shards=shards, dtype=dtype, **options)
     assert not store._store_dict
 
 
@@ -255,14 +279,16 @@ def test_dtypes_that_a_codec_does_not_take_are_refused_when_an_array_is_made(dty
     ],
     ids=str,
 )
-def test_wrong_configurations_are_named(configuration: Any, error: type[Exception], message: str) -> None:
+@both_ways
+def test_wrong_configurations_are_named(configuration: Any, error: type[Exception], message: str, way: str) -> None:
     with pytest.raises(error, match=message):
-        stored(WEIGHTS, serializer={"name": "arrcomp", "configuration": configuration})
+        stored(WEIGHTS, **{way: {"name": WAYS[way].codec_name, "configuration": configuration}})
 
 
-def test_what_is_no_codec_is_named() -> None:
+@both_ways
+def test_what_is_no_codec_is_named(way: str) -> None:
     with pytest.raises(TypeError, match="codec='lossless' is a str"):
-        ArrcompCodec("lossless")  # type: ignore[arg-type]
+        WAYS[way]("lossless")
 
 
 @pytest.mark.parametrize("module", ["zarr", "numcodecs"])
@@ -278,9 +304,10 @@ def chunk_files(path: Path) -> list[Path]:
     return sorted(file for file in (path / "c").rglob("*") if file.is_file())
 
 
-def test_damaged_chunks_are_noticed(tmp_path: Path) -> None:
+@both_ways
+def test_damaged_chunks_are_noticed(tmp_path: Path, way: str) -> None:
     path = tmp_path / "x"
-    z = stored(WEIGHTS, path=path, chunks=(15, 50))
+    z = stored(WEIGHTS, path=path, way=way, chunks=(15, 50))
     first, second = chunk_files(path)
     whole = first.read_bytes()
     for damaged in (whole[:-1], whole + b"\0", b"\1", whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]):
@@ -292,10 +319,11 @@ def test_damaged_chunks_are_noticed(tmp_path: Path) -> None:
     checks.check_same_bits(z[15:], WEIGHTS[:15])
 
 
+@both_ways
 @pytest.mark.parametrize("other", [WEIGHTS[:14], WEIGHTS[:15].astype("f8"), WEIGHTS[:15].ravel()], ids=["0", "1", "2"])
-def test_a_chunk_of_another_array_is_noticed(tmp_path: Path, other: Array) -> None:
+def test_a_chunk_of_another_array_is_noticed(tmp_path: Path, other: Array, way: str) -> None:
     path = tmp_path / "x"
-    z = stored(WEIGHTS, path=path, chunks=(15, 50))
+    z = stored(WEIGHTS, path=path, way=way, chunks=(15, 50))
     chunk_files(path)[0].write_bytes(arrcomp.compress(other).to_bytes())
     with pytest.raises(CorruptStreamError, match=r"the chunk holds .*, not float32 of shape \(15, 50\)"):
         z[:15]
