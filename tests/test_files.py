@@ -202,6 +202,18 @@ def test_damage_is_bad_input_or_other_values(tmp_path: Path, save: Any, data: st
         assert not isinstance(error, CorruptStreamError)  # noqa: PT017 - or none is raised
 
 
+@pytest.mark.parametrize("shape", [(-5,), (10**30,), (1 << 70, 0), (1 << 62,), (1 << 40, 1 << 40)], ids=str)
+def test_shapes_that_no_array_has_are_bad_input(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    content = b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header + bytes(64)
+    (tmp_path / "x.npy").write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("a.npy", content)
+    for name in ("x.npy", "x.npz"):
+        with pytest.raises(ValueError, match=rf"{name}.* readable"):
+            dict(read_arrays(tmp_path / name).arrays)
+
+
 def test_members_of_one_name_are_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
         archive.writestr("x.npy", b"")

@@ -92,10 +92,12 @@ def _reading(failure: str) -> Iterator[None]:
     import zipfile
     import zlib
 
-    kinds = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, SyntaxError, tokenize.TokenError, TypeError)
+    of_headers = (ValueError, TypeError, ArithmeticError, SyntaxError, tokenize.TokenError)
+    of_archives = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError)
     try:
-        yield
-    except (*kinds, ValueError) as error:
+        with np.errstate(over="raise"):  # of a shape: NumPy would warn
+            yield
+    except (*of_headers, *of_archives) as error:
         raise ValueError(f"{failure}: {error}") from None
 
 
