@@ -374,7 +374,7 @@ def run(code: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess
     """Run a program in a process where zstandard cannot be imported."""
     (folder / "zstandard.py").write_text("raise ImportError('No module named zstandard')")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-c", code, *arguments]
+    command = [sys.executable, "-P", "-c", code, *arguments]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 

@@ -66,7 +66,7 @@ def test_a_codec_shows_how_it_is_made() -> None:
 
 def test_a_fresh_process_finds_the_codec_by_its_name() -> None:
     code = "import numcodecs; print(numcodecs.get_codec({'id': 'arrcomp', 'codec': 'error-bounded', 'abs': 0.5}))"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    result = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
     assert result.stdout == "Arrcomp(ErrorBounded(abs=0.5))\n", result.stderr
 
 

@@ -189,7 +189,7 @@ def test_a_fresh_process_reads_and_writes_without_importing_arrcomp(tmp_path: Pa
         "import sys, zarr; assert 'arrcomp' not in sys.modules; z = zarr.open_array(sys.argv[1]); "
         "x = z[:]; z[:10] = 2 * x[:10]; sys.stdout.buffer.write(x.tobytes())"
     )
-    result = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=False)
+    result = subprocess.run([sys.executable, "-P", "-c", code, str(path)], capture_output=True, check=False)
     assert result.returncode == 0, result.stderr.decode()
     x = np.frombuffer(result.stdout, np.float32).reshape(WEIGHTS.shape)
     checks.check_bound(WEIGHTS, x, codec)
@@ -250,7 +250,7 @@ def test_a_fresh_process_reads_format_2(tmp_path: Path) -> None:
     path = tmp_path / "x"
     stored(WEIGHTS, path=path, serializer="auto", compressors=compressor, chunks=(10, 25), zarr_format=2)
     code = "import sys, zarr; sys.stdout.buffer.write(zarr.open_array(sys.argv[1])[:].tobytes())"
-    result = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=False)
+    result = subprocess.run([sys.executable, "-P", "-c", code, str(path)], capture_output=True, check=False)
     x = np.frombuffer(result.stdout, np.float32).reshape(WEIGHTS.shape)
     checks.check_bound(WEIGHTS, x, ErrorBounded(abs=1e-3))
 
@@ -295,7 +295,7 @@ def test_what_is_no_codec_is_named(way: str) -> None:
 def test_without_the_library_an_error_says_what_to_install(tmp_path: Path, module: str) -> None:
     (tmp_path / f"{module}.py").write_text(f"raise ImportError('No module named {module}')")
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
-    command = [sys.executable, "-c", f"import arrcomp.{module}"]
+    command = [sys.executable, "-P", "-c", f"import arrcomp.{module}"]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert re.search(rf"ImportError: arrcomp\.{module} needs .*pip install arrcomp\[zarr\]", result.stderr)
 
