@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import struct
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -25,6 +27,13 @@ DTYPES = reference_stream.NAMES
 SEED = 7
 CHECKSUM_NBYTES = 8
 FRAME_AT = 9  # in a stream's header
+
+
+def environment_with(folder: Path) -> dict[str, str]:
+    """The environment of a process that finds modules in a folder before all others."""
+    # An empty part would be the current folder, and the package there the source tree's.
+    before = os.environ.get("PYTHONPATH")
+    return os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), *([before] if before else [])])}
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -400,9 +399,10 @@ def test_the_program_runs() -> None:
 def test_a_missing_extra_is_named(folder: Path) -> None:
     (folder / "without" / "typer").mkdir(parents=True)
     (folder / "without" / "typer" / "__init__.py").write_text("raise ImportError('No module named typer')")
-    path = os.pathsep.join([str(folder / "without"), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, "-m", "arrcomp", "codecs"]
-    result = subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command, env=checks.environment_with(folder / "without"), capture_output=True, text=True, check=False
+    )
     assert result.returncode == 2
     assert "pip install arrcomp[cli]" in result.stderr
     assert "Traceback" not in result.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import os
 import pickle
 import struct
 import subprocess
@@ -373,9 +372,8 @@ def test_a_frame_that_claims_more_than_it_can_hold_allocates_nothing(length: int
 def run(code: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a program in a process where zstandard cannot be imported."""
     (folder / "zstandard.py").write_text("raise ImportError('No module named zstandard')")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-P", "-c", code, *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(command, env=checks.environment_with(folder), capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("call", ["arrcomp.from_bytes(stream)", "arrcomp.compress(b).to_bytes(zstd_level=3)"])

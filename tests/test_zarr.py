@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import pickle
 import re
 import subprocess
@@ -294,9 +293,8 @@ def test_what_is_no_codec_is_named(way: str) -> None:
 @pytest.mark.parametrize("module", ["zarr", "numcodecs"])
 def test_without_the_library_an_error_says_what_to_install(tmp_path: Path, module: str) -> None:
     (tmp_path / f"{module}.py").write_text(f"raise ImportError('No module named {module}')")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, "-P", "-c", f"import arrcomp.{module}"]
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    result = subprocess.run(command, env=checks.environment_with(tmp_path), capture_output=True, text=True, check=False)
     assert re.search(rf"ImportError: arrcomp\.{module} needs .*pip install arrcomp\[zarr\]", result.stderr)
 
 
