@@ -1,7 +1,6 @@
 #include "cpu/buckets.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <vector>
 
@@ -11,7 +10,7 @@
 namespace arrcomp::cpu {
 namespace {
 
-constexpr uint64_t least_chunks = (1 << 17) / chunk_size;  // for a thread of its own to pay
+constexpr uint64_t least_chunks = least_elements / chunk_size;
 
 // Calls work(begin, end) on shares of `items` chunks.
 template <class Work>
@@ -160,9 +159,8 @@ bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* p
                     int threads) {
   if (!is_length_right(plan, payload, length)) return false;
   const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), target, 0};
-  std::atomic<bool> ok{true};
-  share_chunks(plan.chunks(), threads, [&](uint64_t begin, uint64_t end) {
-    if (!machine().buckets.decode_chunks(job, begin, end)) ok = false;
+  const bool ok = all_of(Shares::of(plan.chunks(), threads, least_chunks), 0, [&](uint64_t begin, uint64_t end) {
+    return machine().buckets.decode_chunks(job, begin, end);
   });
   const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
   memcpy(static_cast<uint8_t*>(target) + tail_at, payload + plan.tail_offset, plan.tail_bytes());

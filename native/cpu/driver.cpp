@@ -21,8 +21,6 @@
 namespace arrcomp::cpu {
 namespace {
 
-constexpr uint64_t least_elements = 1 << 17;  // for a thread of its own to pay
-
 Shares group_shares(const Plan& plan, int threads) {
   return Shares::of(plan.groups, threads, least_elements / plan.group_size());
 }
@@ -217,13 +215,9 @@ bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, 
   Groups groups{};
   if (!groups.read(plan, codec, payload, length)) return false;
   const DecodeJob job = groups.job(plan, codec, target);
-  const Shares shares = group_shares(plan, threads);
   const Machine& machine = cpu::machine();
-  std::atomic<bool> ok{true};
-  run(shares.workers, [&](int worker) {
-    if (!machine.decode_groups(job, shares.begin(worker), shares.end(worker))) ok = false;
-  });
-  return ok;
+  return all_of(group_shares(plan, threads), 0,
+                [&](uint64_t begin, uint64_t end) { return machine.decode_groups(job, begin, end); });
 }
 
 }  // namespace arrcomp::cpu

@@ -1,5 +1,4 @@
 // Some elements of an array, from those groups or chunks of its payload that have them.
-#include <atomic>
 #include <memory>
 
 #include "cpu/buckets.h"
@@ -44,26 +43,14 @@ bool decode_units(const Part& part, uint64_t size, uint8_t* target, Decode decod
   return true;
 }
 
-// Calls decode(begin, end) with shares of the units [begin, end), of `size` elements each; whether all returned true.
-template <class Decode>
-bool decode_shares(uint64_t begin, uint64_t end, uint64_t size, int threads, Decode decode) {
-  constexpr uint64_t least_elements = 1 << 17;  // for a thread of its own to pay
-  const Shares shares = Shares::of(end - begin, threads, least_elements / size);
-  std::atomic<bool> ok{true};
-  run(shares.workers, [&](int worker) {
-    if (!decode(begin + shares.begin(worker), begin + shares.end(worker))) ok = false;
-  });
-  return ok;
-}
-
 bool decode_part_of_groups(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length,
                            const Part& part, uint8_t* target, int threads) {
   Groups groups{};
   if (!groups.read(plan, codec, payload, length)) return false;
   return decode_units(part, plan.group_size(), target, [&](uint64_t begin, uint64_t end, uint8_t* array) {
     const DecodeJob job = groups.job(plan, codec, array);
-    return decode_shares(begin, end, plan.group_size(), threads,
-                         [&](uint64_t first, uint64_t last) { return machine().decode_groups(job, first, last); });
+    return all_of(Shares::of(end - begin, threads, least_elements / plan.group_size()), begin,
+                  [&](uint64_t first, uint64_t last) { return machine().decode_groups(job, first, last); });
   });
 }
 
@@ -73,9 +60,8 @@ bool decode_part_of_buckets(const BucketPlan& plan, const Codec& codec, const ui
   const Part coded{part.first, std::min(part.end, plan.quantized), plan.quantized, part.item};
   const bool ok = decode_units(coded, chunk_size, target, [&](uint64_t begin, uint64_t end, uint8_t* array) {
     const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), array, 0};
-    return decode_shares(begin, end, chunk_size, threads, [&](uint64_t first, uint64_t last) {
-      return machine().buckets.decode_chunks(job, first, last);
-    });
+    return all_of(Shares::of(end - begin, threads, least_elements / chunk_size), begin,
+                  [&](uint64_t first, uint64_t last) { return machine().buckets.decode_chunks(job, first, last); });
   });
   const uint64_t tail = std::max(part.first, plan.quantized);
   if (ok && tail < part.end)

@@ -1,12 +1,15 @@
 // Work over threads that live for one call: nothing is left behind for a fork to break.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 namespace arrcomp::cpu {
+
+constexpr uint64_t least_elements = 1 << 17;  // for a thread of its own to pay
 
 // Contiguous shares of `items`, one for each worker.
 struct Shares {
@@ -36,6 +39,16 @@ void run(int workers, Work work) {
   work(0);
   for (; next < workers; ++next) work(next);
   for (std::thread& thread : threads) thread.join();
+}
+
+// Calls work(begin, end) with each worker's share of the items, counted from `first`; whether all returned true.
+template <class Work>
+bool all_of(const Shares& shares, uint64_t first, Work work) {
+  std::atomic<bool> ok{true};
+  run(shares.workers, [&](int worker) {
+    if (!work(first + shares.begin(worker), first + shares.end(worker))) ok = false;
+  });
+  return ok;
 }
 
 }  // namespace arrcomp::cpu
