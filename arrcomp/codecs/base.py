@@ -15,6 +15,7 @@ from ..dtypes import DType, by_numpy
 SPEEDS = ("default", "fast")
 ROUNDINGS = ("nearest", "stochastic")
 TRUNCATING_ROUNDINGS = (*ROUNDINGS, "truncate")
+_CHUNK = 4096  # values that the core codes together (FORMAT.md, section 3)
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -45,6 +46,14 @@ class Codec(ABC):
     def needs_seed(self) -> bool:
         """Whether it rounds at random, so that `compress` takes a seed."""
         return False
+
+    @property
+    def granularity(self) -> int:
+        """Values of a bucket: an array that is cut at multiples of it, and compressed in parts, keeps its buckets.
+
+        What is calculated from all of an array, as its range or its mean, each part has for itself.
+        """
+        return _CHUNK
 
     @abstractmethod
     def core_parameters(self) -> tuple[float, ...]:

@@ -201,6 +201,10 @@ class Codebook(Codec):
         means = codebook_fit.means_of_runs(y, w, cuts)
         return cls(edges[cuts].tolist(), means.tolist(), bucket_size=bucket_size)
 
+    @property
+    def granularity(self) -> int:
+        return self.bucket_size
+
     def core_parameters(self) -> tuple[float, ...]:
         parameters: tuple[float, ...] = self.__dict__["_parameters"]
         return parameters

@@ -165,6 +165,10 @@ class FloatFormat(Codec):
     def needs_seed(self) -> bool:
         return self.rounding == "stochastic"
 
+    @property
+    def granularity(self) -> int:
+        return self.numbers.block_size or self.bucket_size or super().granularity
+
     def takes(self, dtype: DType) -> bool:
         return super().takes(dtype) and not self._is_wider(dtype)
 

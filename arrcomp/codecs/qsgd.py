@@ -91,6 +91,10 @@ class QSGD(Codec):
             del config["coding"]  # as streams had it before there was a choice
         return config
 
+    @property
+    def granularity(self) -> int:
+        return self.bucket_size
+
     def core_parameters(self) -> tuple[float, ...]:
         flags = (float(self.needs_seed), float(self.skip_incomplete), float(self.coding == "entropy"))
         return (float(self.bits), float(self.bucket_size), float(_NORMS.index(self.norm)), *flags)

@@ -67,6 +67,10 @@ class S2FP8(Codec):
     def needs_seed(self) -> bool:
         return self.rounding == "stochastic"
 
+    @property
+    def granularity(self) -> int:
+        return self.bucket_size or super().granularity
+
     def core_parameters(self) -> tuple[float, ...]:
         return (float(self.bucket_size or 0), float(self.needs_seed))
 

@@ -130,6 +130,10 @@ class SmaQ(Codec):
         # None is a block size: that of the array.
         return super().config() | {"block_size": self.block_size}
 
+    @property
+    def granularity(self) -> int:
+        return self.block_size or super().granularity
+
     def core_parameters(self) -> tuple[float, ...]:
         return (
             float(self.main_bits),
