@@ -1,12 +1,13 @@
 """Collective operations of torch.distributed whose data crosses the wire compressed."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch.distributed as dist
 from torch import Tensor
 
 from ...codecs import Codec
+from ...codecs.base import check_choice
 from ...seeds import derived
 from ...shards import Piece
 from .agreement import agree
@@ -22,8 +23,10 @@ from .arguments import (
 from .messages import Coder, Coding
 from .pending import Pending, run
 from .reduction import Reduction
+from .ring import RingReduction
 from .wire import Steps, broadcast_message, gather
 
+_ALGORITHMS = {"scatter": Reduction, "ring": RingReduction}
 _SUM = dist.ReduceOp.SUM
 
 
@@ -37,6 +40,7 @@ def all_reduce(
     seed: int | None = None,
     threads: int | None = None,
     check_finite: bool = False,
+    algorithm: Literal["scatter", "ring"] = "scatter",
 ) -> Pending | None:
     """Reduce a tensor over all processes of a group, in place, with compressed data on the wire.
 
@@ -60,6 +64,8 @@ def all_reduce(
         seed: of codecs that round at random; each process derives its own from it. Another one for each call.
         threads: for the codec, on the CPU; None for PyTorch's number (torch.get_num_threads()).
         check_finite: raise on all processes where one has a value that is NaN or infinite. Waits for the device.
+        algorithm: "scatter", as above; or "ring", where each process sends to its neighbour alone, which suits networks
+            without the bandwidth for all-to-all: as many bytes, but each value is coded W times.
 
     Returns:
         With `async_op`, a `Work`, whose `wait` must be called before the tensor is looked at; else None.
@@ -70,7 +76,7 @@ def all_reduce(
         RuntimeError: torch.distributed is not initialized, or a process is gone, as PyTorch reports it.
     """
     checked_tensor("tensor", tensor)
-    options = {"seed": seed, "threads": threads, "check_finite": check_finite}
+    options = {"seed": seed, "threads": threads, "check_finite": check_finite, "algorithm": algorithm}
     return all_reduce_coalesced([tensor], codec, op, group, async_op, **options)  # type: ignore[arg-type]
 
 
@@ -84,6 +90,7 @@ def all_reduce_coalesced(
     seed: int | None = None,
     threads: int | None = None,
     check_finite: bool = False,
+    algorithm: Literal["scatter", "ring"] = "scatter",
 ) -> Pending | None:
     """Reduce several tensors over all processes of a group, in place, in one exchange.
 
@@ -98,18 +105,20 @@ def all_reduce_coalesced(
         seed: as of `all_reduce`.
         threads: as of `all_reduce`.
         check_finite: as of `all_reduce`.
+        algorithm: as of `all_reduce`.
 
     Raises:
         TypeError, ValueError, RuntimeError: as `all_reduce`.
     """
+    check_choice("algorithm", algorithm, list(_ALGORITHMS))
     xs = checked_tensors(tensors)
     each = checked_codecs(codecs, xs)
     name = checked_operation(op, xs, each)
     number, threads = seed_of(each, seed), thread_number(threads)
     processes = Processes.of(group)
-    agree(f"all_reduce {name}", xs, each, processes, check_finite=check_finite)
+    agree(f"all_reduce {name} {algorithm}", xs, each, processes, check_finite=check_finite)
     dense = [x.contiguous() for x in xs]
-    reduction = Reduction(dense, each, name, processes, number, threads)
+    reduction = _ALGORITHMS[algorithm](dense, each, name, processes, number, threads)
     return run(_copied_back(reduction.steps(), dense, xs), xs[0].device, list(tensors), async_op)
 
 

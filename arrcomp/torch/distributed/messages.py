@@ -89,7 +89,7 @@ class Coder:
 
     def payloads(self, message: Tensor, codings: Sequence[Coding]) -> list[Tensor]:
         """The payloads of a message. On CUDA this waits unless the rates are fixed."""
-        if self.fixed:
+        if self.fixed or not codings:
             return places(message, codings)
         head = 8 * len(codings)
         lengths = message[:head].view(torch.int64).tolist()

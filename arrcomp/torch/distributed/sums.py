@@ -28,12 +28,13 @@ def encode_combined(
         seed: of codecs that draw random numbers.
     """
     columns = list(zip(*terms, strict=True))
-    if not all(_is_fused(coding, op) for coding in codings):
+    size = coder.size(codings) if all(_is_fused(coding, op) for coding in codings) else None
+    if size is None:
         made = [torch.empty(coding.elements, dtype=coding.dtype, device=coder.device) for coding in codings]
         for x, column, coding in zip(made, columns, codings, strict=True):
             combine_into(x, coder, column, coding, op)
         return coder.encode([made], [codings], seed).buffer
-    message = coder.room(coder.size(codings) or 0)
+    message = coder.room(size)
     for i, (column, coding, place) in enumerate(zip(columns, codings, places(message, codings), strict=True)):
         _encode_sum(column, coding, op, place, derived(seed, i), coder.threads)
     return message
@@ -49,9 +50,21 @@ def combine_into(out: Tensor, coder: Coder, payloads: Sequence[Tensor], coding: 
         return
     total = _decoded(coder, payloads[0], coding)
     for payload in payloads[1:]:
-        term = _decoded(coder, payload, coding)
-        total = _EXTREMES[op](total, term) if op in _EXTREMES else total.add_(term)
+        total = _combine(total, _decoded(coder, payload, coding), op)
     out.copy_(total.div_(len(payloads)) if op == "AVG" else total)
+
+
+def add_to(x: Tensor, coder: Coder, payload: Tensor, coding: Coding, op: str) -> None:
+    """Add the array of a payload to a flat tensor, or take their maximum or minimum."""
+    if _is_fused(coding, op):
+        codec = coding_of(coding.codec)
+        ops.accumulate(x, [payload], [None], [1.0], *codec, trusted=True, threads=coder.threads)
+    else:
+        x.copy_(_combine(x, _decoded(coder, payload, coding), op))
+
+
+def _combine(x: Tensor, y: Tensor, op: str) -> Tensor:
+    return _EXTREMES[op](x.to(y.dtype), y) if op in _EXTREMES else x.to(y.dtype) + y
 
 
 def _is_fused(coding: Coding, op: str) -> bool:

@@ -55,6 +55,34 @@ def gather(message: Tensor, sizes: Sequence[int] | None, processes: Processes) -
     return [row[:size] for row, size in zip(received, sizes, strict=True)]
 
 
+def shift(message: Tensor, size: int | None, processes: Processes) -> Steps[Tensor]:
+    """Send a message to the next rank; that of the rank before.
+
+    Args:
+        message: uint8.
+        size: bytes of what comes; None if only the sender knows, who then tells: on CUDA this waits.
+        processes: of a group.
+    """
+    if size is None:
+        own = torch.tensor([message.numel()], dtype=torch.int64, device=message.device)
+        told = torch.empty_like(own)
+        yield from _shifted(own, told, processes)
+        size = int(told.item())
+    received = message.new_empty(size)
+    yield from _shifted(message, received, processes)
+    return received
+
+
+def _shifted(sent: Tensor, received: Tensor, processes: Processes) -> Steps[None]:
+    group, world = processes.group, processes.world
+    after, before = (dist.get_global_rank(group, (processes.rank + step) % world) for step in (1, -1))
+    ends = [(dist.isend, sent, after), (dist.irecv, received, before)]
+    # An empty message is none: both ends know.
+    operations = [dist.P2POp(send, x, peer, group) for send, x, peer in ends if x.numel() > 0]
+    if operations:
+        yield from dist.batch_isend_irecv(operations)
+
+
 def broadcast_message(
     message: Tensor | None, size: int | None, src: int, processes: Processes, device: torch.device
 ) -> Steps[Tensor]:
