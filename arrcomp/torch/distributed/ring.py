@@ -10,9 +10,9 @@ from .wire import Steps, gather, shift
 
 
 class RingReduction(Reduction):
-    """An all-reduce as `Reduction`, whose partial sums go from neighbour to neighbour (as in Baidu's ring all-reduce).
+    """An all-reduce as `Reduction`, whose partial sums go from neighbour to neighbour.
 
-    As many bytes are sent, and no process sends to more than one other at a time, which suits networks that are rings or
+    As many bytes are sent, and no process sends to more than one other at a time, which suits networks that are rings,
     have too little bandwidth for all-to-all. But a sum is coded anew at each of W - 1 hops, so that errors grow with
     the number of processes.
     """
