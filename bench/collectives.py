@@ -37,6 +37,7 @@ from report import table
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import FixedLocator, FuncFormatter
 
 ELEMENTS = 25_000_000  # of a gradient: ResNet-50's
 SENT = 4_000_000  # elements of what is really sent here
@@ -180,7 +181,7 @@ def step_seconds(codec: Codec | None, speeds: Speeds | None, world: int, gbits: 
 
 def plot(speeds: dict[int, Speeds], path: Path) -> None:
     """Draw step times against the number of processes, a panel for each bandwidth."""
-    figure, panels = plt.subplots(1, len(GBITS), figsize=(13, 4.2), layout="constrained", sharex=True)
+    figure, panels = plt.subplots(1, len(GBITS), figsize=(13, 4.2), layout="constrained", sharex=True, sharey=True)
     colours = {32: "#555555", 8: "#0072B2", 4: "#D55E00", 2: "#009E73", 1: "#CC79A7"}
     for panel, gbits in zip(panels, GBITS, strict=True):
         for bits in (32, *BITS):
@@ -190,6 +191,8 @@ def plot(speeds: dict[int, Speeds], path: Path) -> None:
             panel.plot(WORLDS, times, marker="o", markersize=4, color=colours[bits], label=name)
         panel.set(xscale="log", yscale="log", xlabel="processes", title=f"{gbits} Gbit/s")
         panel.set_xticks(WORLDS, [str(world) for world in WORLDS], fontsize=8)
+        panel.yaxis.set_major_locator(FixedLocator([1, 2, 5, 10, 20, 50, 100, 200]))
+        panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         panel.minorticks_off()
         panel.grid(color="#dddddd", linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
