@@ -119,7 +119,7 @@ def all_reduce_coalesced(
     agree(f"all_reduce {name} {algorithm}", xs, each, processes, check_finite=check_finite)
     dense = [x.contiguous() for x in xs]
     reduction = _ALGORITHMS[algorithm](dense, each, name, processes, number, threads)
-    return run(_copied_back(reduction.steps(), dense, xs), xs[0].device, list(tensors), async_op)
+    return run(_copied_back(reduction.steps(), dense, xs), [*xs, *dense], list(tensors), async_op)
 
 
 def reduce_scatter(
@@ -160,8 +160,9 @@ def reduce_scatter(
     name = checked_operation(op, [x], [checked])
     number, threads = seed_of([checked], seed), thread_number(threads)
     agree(f"reduce_scatter {name}", [x], [checked], processes, check_finite=check_finite)
-    reduction = Reduction([x.contiguous()], [checked], name, processes, number, threads, shares=_equal(out, processes))
-    return run(reduction.scatter_steps([out.view(-1)]), x.device, output, async_op)
+    dense = x.contiguous()
+    reduction = Reduction([dense], [checked], name, processes, number, threads, shares=_equal(out, processes))
+    return run(reduction.scatter_steps([out.view(-1)]), [x, dense, out], output, async_op)
 
 
 def all_gather(
@@ -200,9 +201,9 @@ def all_gather(
     number, threads = seed_of([checked], seed), thread_number(threads)
     agree("all_gather", [x], [checked], processes, check_finite=check_finite)
     coder = Coder(checked.fixed_rate, x.device, threads)
-    parts = out.view(processes.world, -1)
-    steps = _all_gather_steps(x.contiguous().view(-1), checked, coder, number, list(parts), processes)
-    return run(steps, x.device, output, async_op)
+    dense, parts = x.contiguous(), out.view(processes.world, -1)
+    steps = _all_gather_steps(dense.view(-1), checked, coder, number, list(parts), processes)
+    return run(steps, [x, dense, out], output, async_op)
 
 
 def broadcast(
@@ -243,7 +244,7 @@ def broadcast(
     dense = x.contiguous()
     coder = Coder(checked.fixed_rate, x.device, threads)
     steps = _broadcast_steps(dense.view(-1), checked, coder, number, src, processes)
-    return run(_copied_back(steps, [dense], [x]), x.device, tensor, async_op)
+    return run(_copied_back(steps, [dense], [x]), [x, dense], tensor, async_op)
 
 
 def _all_gather_steps(

@@ -1,20 +1,29 @@
 """An operation that goes on while its caller does something else."""
 
 import datetime
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from .wire import Steps, drained
 
 _Work: Any = dist.Work
 
 
-def run(steps: Steps[Any], device: torch.device, result: Any, async_op: bool) -> "Pending | None":
-    """Do an operation; with `async_op` begin it."""
+def run(steps: Steps[Any], touched: Sequence[Tensor], result: Any, async_op: bool) -> "Pending | None":
+    """Do an operation; with `async_op` begin it.
+
+    Args:
+        steps: the operation.
+        touched: the tensors that it reads or writes, of one device.
+        result: what its `Work` gives as a result.
+        async_op: whether to return at once.
+    """
     if async_op:
-        return Pending(steps, device, result)
+        return Pending(steps, touched, result)
     drained(steps)
     return None
 
@@ -27,15 +36,15 @@ class Pending(_Work):  # type: ignore[misc]
     the rest is done by `wait`, which all ranks of the group must call, in the same order.
     """
 
-    def __init__(self, steps: Steps[Any], device: torch.device, result: Any) -> None:
+    def __init__(self, steps: Steps[Any], touched: Sequence[Tensor], result: Any) -> None:
         super().__init__()
         self._steps = steps
         self._result = result
         self._current: Any = None
         self._stream: Any = None
-        if device.type == "cuda":
-            self._future: Any = torch.futures.Future(devices=[device])
-            self._enqueue(device)
+        if touched[0].is_cuda:
+            self._future: Any = torch.futures.Future(devices=[touched[0].device])
+            self._enqueue(touched)
         else:
             self._future = torch.futures.Future()
             self._advance()
@@ -66,12 +75,13 @@ class Pending(_Work):  # type: ignore[misc]
         """The result: tensors that have it once this work is done."""
         return self._result
 
-    def _enqueue(self, device: torch.device) -> None:
+    def _enqueue(self, touched: Sequence[Tensor]) -> None:
+        device = touched[0].device
         self._stream = _side_stream(device)
         self._stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(self._stream):
             drained(self._steps)
-            for x in self._result if isinstance(self._result, (list, tuple)) else [self._result]:
+            for x in touched:  # whose memory the allocator must not give away before
                 x.record_stream(self._stream)
             self._future.set_result(self._result)
 
