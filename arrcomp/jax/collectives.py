@@ -27,8 +27,8 @@ def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, th
     The array, in C order, is cut into a shard for each of the W devices. Each device compresses all shards and sends
     each to its device (all-to-all), which adds the W payloads and compresses the sum, in one pass where the codec has
     sums; all get these (all-gather) and decompress them. So each value is coded twice, however many devices there are,
-    and all devices end with the same bits, of which `shard_map` knows: ``out_specs=P()`` is allowed under
-    ``check_vma=True`` (with JAX 0.7 or newer). The sum is calculated in the devices' order, in float32 (float64 for
+    and all devices end with the same bits, of which `shard_map` knows: ``out_specs=PartitionSpec()`` is allowed under
+    ``check_vma=True`` (with JAX 0.6.2 or newer). The sum is calculated in the devices' order, in float32 (float64 for
     float64 arrays).
 
     Shards are whole buckets of the codec, as those of the whole array: so an array that is much smaller than W buckets
@@ -41,7 +41,8 @@ def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, th
     operations, however many arrays there are. On an axis of one device nothing is exchanged, or changed.
 
     The derivative is that of `jax.lax.psum`, in both modes and of any order: straight-through, as if nothing had been
-    lost, and not compressed.
+    lost, and not compressed. (Of a jitted function around ``jax.vmap(axis_name=...)`` JAX has none for collective
+    operations with rules of their own: differentiate first.)
 
     Args:
         x: an array of any shape and a dtype that the codec takes, or a pytree of them.
@@ -107,7 +108,8 @@ def psum_scatter_quantized(
     """`jax.lax.psum_scatter` with compressed data on the wire: each device gets its part of the sum.
 
     The first half of `psum_quantized`, which says more: each part is compressed for itself, and once; the sums are not.
-    A device's own part goes through the codec as well, so that the result does not depend on which device has it.
+    A device's own part goes through the codec as well, so that the result does not depend on which device has it. The
+    derivative inside of a jitted `shard_map` needs JAX 0.7 or newer.
 
     Args:
         x: as of `psum_quantized`, as are all arguments that it has.
@@ -152,7 +154,8 @@ def all_gather_quantized(
     """`jax.lax.all_gather` with compressed data on the wire: each device gets the arrays of all.
 
     As `psum_quantized`, which says more; but each array is compressed as it is, and once. A device's own array goes
-    through the codec as well, so that all devices end with the same bits.
+    through the codec as well, so that all devices end with the same bits. The derivative inside of a jitted `shard_map`
+    needs JAX 0.7 or newer.
 
     Args:
         x: as of `psum_quantized`, as are all arguments that it has.
@@ -201,7 +204,7 @@ def psum_wire_nbytes(x: Any, codec: Codec, axis_size: int) -> int:
     >>> import jax, arrcomp.jax
     >>> x = jax.ShapeDtypeStruct((1000, 1000), "float32")
     >>> arrcomp.jax.psum_wire_nbytes(x, arrcomp.QSGD(bits=4), 8)
-    906752
+    905520
     """
     world = checked_integer("axis_size", axis_size, 1, 1 << 30)
     exchange = Exchange(None, world, _checked_codec(codec), 0)

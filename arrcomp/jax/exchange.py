@@ -53,7 +53,12 @@ def granularity(codec: Codec) -> int:
 
 
 def wire_nbytes(x: Any, exchange: Exchange) -> int:
-    """Bytes that each device sends in `all_reduced` of an array."""
+    """Bytes that each device sends in `all_reduced` of an array.
+
+    Raises:
+        TypeError: the codec does not take the dtype.
+    """
+    exchange.codec.check_dtype(dtypes.by_numpy(x.dtype))
     tail = _tail(x, exchange.codec)
     shard = _shard_spec(x, exchange).capacity
     raw = tail * int(np.dtype(x.dtype).itemsize)
