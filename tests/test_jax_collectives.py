@@ -100,8 +100,8 @@ def test_numbers_in_order_are_farther_off_than_cgx_allows(bits: int, world: int,
 
 @pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (3, 0, 2), (3, 21), (64,), (65,), (4097,)])
 def test_a_shape_is_not_taken(shape: tuple[int, ...]) -> None:
-    x = normal(3, *shape)
-    for codec in (CODECS[0], CODECS[4]):
+    x = np.asarray(20 + normal(3, *shape))  # so that a bucket with a zero more would differ
+    for codec in (CODECS[0], CODECS[1]):
         y = psum(x, codec)
         assert y.shape == x.shape
         for row in y:
