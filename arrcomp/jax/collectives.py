@@ -42,7 +42,9 @@ def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, th
 
     The derivative is that of `jax.lax.psum`, in both modes and of any order: straight-through, as if nothing had been
     lost, and not compressed. (Of a jitted function around ``jax.vmap(axis_name=...)`` JAX has none for collective
-    operations with rules of their own: differentiate first.)
+    operations with rules of their own: differentiate first.) Under ``check_vma=True`` JAX itself adds up gradients of
+    parameters that are the same on all devices, uncompressed, before they come here:
+    ``jax.lax.pcast(params, axis_name, to="varying")`` gives each device its own.
 
     Args:
         x: an array of any shape and a dtype that the codec takes, or a pytree of them.
