@@ -1,4 +1,4 @@
-"""The examples of checkpoints run, and lose no more than they say."""
+"""The examples run, and lose no more than they say."""
 
 from __future__ import annotations
 
@@ -44,3 +44,14 @@ def test_a_checkpoint_of_orbax_is_smaller_and_within_its_bound() -> None:
     plain, compressed = numbers(r"([\d,]+) bytes", output)
     assert plain > 3 * compressed
     assert numbers(r"largest error (\S+),", output)[0] <= 1e-4
+
+
+def test_training_on_several_devices_in_jax_sends_less_and_is_as_accurate() -> None:
+    jax = pytest.importorskip("jax")
+    if not hasattr(jax.lax, "pcast"):
+        pytest.skip("this version of JAX has no jax.lax.pcast, which the example uses")
+    output = output_of("jax_data_parallel")
+    plain, eight, four, two = numbers(r"([\d,]+) bytes", output)
+    assert plain > 3.5 * eight > 6.5 * four > 12 * two
+    accuracies = numbers(r"accuracy ([\d.]+)", output)
+    assert min(accuracies) > max(0.78, accuracies[0] - 0.01)

@@ -4,7 +4,27 @@ Importing this registers the core's calls with XLA, and `Compressed` as a pytree
 """
 
 from . import tree as _tree  # noqa: F401  registers Compressed
+from .collectives import (
+    all_gather_quantized,
+    pmean_quantized,
+    psum_quantized,
+    psum_scatter_quantized,
+    psum_wire_nbytes,
+)
 from .files import load, save
 from .functions import accumulate, compress, compress_sum, decompress, roundtrip
 
-__all__ = ["accumulate", "compress", "compress_sum", "decompress", "load", "roundtrip", "save"]
+__all__ = [
+    "accumulate",
+    "all_gather_quantized",
+    "compress",
+    "compress_sum",
+    "decompress",
+    "load",
+    "pmean_quantized",
+    "psum_quantized",
+    "psum_scatter_quantized",
+    "psum_wire_nbytes",
+    "roundtrip",
+    "save",
+]

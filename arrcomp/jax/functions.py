@@ -54,7 +54,7 @@ def compress(x: jax.Array, codec: Codec | None = None, *, threads: int | None = 
     ((10000,), True)
     """
     codec = checked_codec(codec)
-    return compress_with(ADAPTER, _checked_array(x), codec, None, thread_count(threads), checked_seed(codec, seed))
+    return compress_with(ADAPTER, checked_array(x), codec, None, thread_count(threads), checked_seed(codec, seed))
 
 
 def decompress(c: Compressed, *, threads: int | None = None) -> jax.Array:
@@ -101,7 +101,7 @@ def accumulate(c: Compressed, into: jax.Array, weight: float = 1.0, *, threads: 
     """
     threads = thread_count(threads)
     checked_summand("c", c)
-    result: jax.Array = accumulate_with(ADAPTER, c, _payload_of_jax(c), _checked_array(into), weight, threads)
+    result: jax.Array = accumulate_with(ADAPTER, c, _payload_of_jax(c), checked_array(into), weight, threads)
     return result
 
 
@@ -157,7 +157,7 @@ def roundtrip(x: jax.Array, codec: Codec | None = None, *, seed: Any = None) -> 
     """
     codec = checked_codec(codec)
     check_hashable(codec)
-    spec_of(ADAPTER, _checked_array(x), codec)
+    spec_of(ADAPTER, checked_array(x), codec)
     if not is_traced(x):
         single_device(x)
     result: jax.Array = ops.roundtrip(x, seed_operand(checked_seed(codec, seed)), codec)
@@ -175,7 +175,8 @@ def _payload_of_jax(c: Compressed) -> Payload:
     return Payload(ADAPTER, data, uint64_pair(data.size), trusted=True)
 
 
-def _checked_array(x: Any) -> jax.Array:
+def checked_array(x: Any) -> jax.Array:
+    """Raise TypeError unless this is one of JAX's arrays, traced or not."""
     if not isinstance(x, jax.Array):
         raise TypeError(f"x is a {arrays.type_name(x)}; one of JAX's arrays is allowed, as jax.numpy.asarray(x)")
     return x

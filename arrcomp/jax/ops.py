@@ -51,7 +51,7 @@ def encode(
         uint32[arrays, 2], or of a single one uint32[2]: each pair is a little-endian uint64.
     """
     stored = [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
-    operands = _varying_alike([*stored, *_seed_operand(seed)])
+    operands = _varying_alike([*stored, *seed_operands(seed)])
     buffers = [_struct((spec.capacity,), jnp.uint8) for spec in specs]
     lengths = _struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
     *made, length = _call("arrcomp_encode", operands, [*buffers, lengths], specs, threads)
@@ -120,7 +120,7 @@ def encode_sum(
         threads: on the CPU; 0 for all cores.
         seed: as of `encode`, for the codec of `result`.
     """
-    operands = _varying_alike([*map(_padded, buffers), *_seed_operand(seed)])
+    operands = _varying_alike([*map(_padded, buffers), *seed_operands(seed)])
     results = [_struct((result.capacity,), jnp.uint8), _struct((2,), jnp.uint32)]
     extra = {
         "weights": np.array(weights, np.float64),
@@ -142,7 +142,7 @@ def row(x: jax.Array, index: int) -> jax.Array:
 def _straight_through(x: jax.Array, seed: Any, codec: Codec) -> jax.Array:
     spec = Spec(codec, dtypes.by_numpy(x.dtype), x.shape)
     stored = _stored(x, spec.dtype)
-    operands = _varying_alike([stored, *_seed_operand(seed)])
+    operands = _varying_alike([stored, *seed_operands(seed)])
     (made,) = _call("arrcomp_roundtrip", operands, [_struct(stored.shape, stored.dtype)], (spec,), 0, {0: 0})
     return _restored(made, spec.dtype)
 
@@ -176,11 +176,11 @@ def _call(
         threads=threads,
         **(attributes or {}),
     )
-    return [_vary(result, _varying_axes(operands)) for result in made]
+    return [_vary(result, varying_axes(operands)) for result in made]
 
 
-def _seed_operand(seed: Any) -> list[jax.Array]:
-    """A seed as calls take it, uint32[2]: so the 64-bit types that JAX may lack are not needed."""
+def seed_operands(seed: Any) -> list[jax.Array]:
+    """A seed as calls take it, uint32[2], or none: so the 64-bit types that JAX may lack are not needed."""
     if seed is None or seed.ndim == 1:
         return [] if seed is None else [jnp.asarray(seed)]
     if seed.dtype.itemsize == 8:
@@ -216,7 +216,8 @@ def _restored(x: jax.Array, dtype: dtypes.DType) -> jax.Array:
 # not say it of their results.
 
 
-def _varying_axes(xs: Sequence[jax.Array]) -> frozenset[Any]:
+def varying_axes(xs: Sequence[jax.Array]) -> frozenset[Any]:
+    """Over which axes one of these values may vary."""
     return frozenset().union(*map(_axes_of, xs))
 
 
@@ -235,5 +236,5 @@ def _vary(x: jax.Array, axes: frozenset[Any]) -> jax.Array:
 
 
 def _varying_alike(xs: list[jax.Array]) -> list[jax.Array]:
-    axes = _varying_axes(xs)
+    axes = varying_axes(xs)
     return [_vary(x, axes) for x in xs]
