@@ -12,6 +12,7 @@ if(ARRCOMP_SANITIZE)
   set(sanitize_options "-fsanitize=${ARRCOMP_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${sanitize_options}>")
   add_link_options("-fsanitize=${ARRCOMP_SANITIZE}")
+  add_compile_definitions(ARRCOMP_SANITIZED)
 endif()
 
 # Streams are the same bytes on every machine, so a * b + c is never contracted to one rounding.
@@ -42,12 +43,8 @@ function(arrcomp_add_machines name)
     set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${${machine}}")
   endforeach()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # 32 lanes of compiler vectors are long code: these passes would take most of minutes, and find nothing. With the
-    # sanitizers' checks in between every pass would.
+    # 32 lanes of compiler vectors are long code: these passes would take most of minutes, and find nothing.
     set(level "$<$<CONFIG:Release>:-O2>")
-    if(ARRCOMP_SANITIZE)
-      set(level -O0)
-    endif()
     set_source_files_properties(native/cpu/plain_buckets.cpp PROPERTIES COMPILE_OPTIONS "${plain};${level};-fno-gcse")
   endif()
   list(JOIN machines ", " machines)

@@ -15,8 +15,13 @@
 #define ARRCOMP_UNROLL _Pragma("unroll")
 #else
 #define ARRCOMP_SHARED inline __attribute__((always_inline))
-#define ARRCOMP_METHOD inline __attribute__((always_inline))
 #define ARRCOMP_PART inline
+#ifdef ARRCOMP_SANITIZED  // whose checks in functions that are one would take a compiler ten minutes
+#define ARRCOMP_METHOD inline
+#define ARRCOMP_LAMBDA
+#else
+#define ARRCOMP_METHOD inline __attribute__((always_inline))
 #define ARRCOMP_LAMBDA __attribute__((always_inline))
+#endif
 #define ARRCOMP_UNROLL _Pragma("GCC unroll 8")
 #endif
