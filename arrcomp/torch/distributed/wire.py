@@ -98,3 +98,14 @@ def drained(steps: Steps[T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def copied_back(steps: Steps[None], copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> Steps[None]:
+    """Steps after which tensors that are not contiguous get what their copies have."""
+    for copy in copies:
+        if copy.is_cuda:  # made on the caller's stream, whose allocations may take its memory
+            copy.record_stream(torch.cuda.current_stream(copy.device))
+    yield from steps
+    for copy, x in zip(copies, tensors, strict=True):
+        if copy.data_ptr() != x.data_ptr():
+            x.copy_(copy)
