@@ -1,6 +1,30 @@
-"""Collective operations of torch.distributed with compressed data on the wire."""
+"""Collective operations of torch.distributed with compressed data on the wire.
 
+Importing this registers the backend "arrcomp": `torch.distributed.init_process_group("arrcomp")`.
+"""
+
+from .backend import CompressingGroup
 from .collectives import all_gather, all_reduce, all_reduce_coalesced, broadcast, reduce_scatter
+from .environment import options_from_environment
+from .hierarchy import Hierarchy, hierarchical_all_reduce
+from .options import BackendOptions
 from .pending import Pending
+from .settings import configure, register_layer, set_quantization_bits, set_quantization_bucket_size
 
-__all__ = ["Pending", "all_gather", "all_reduce", "all_reduce_coalesced", "broadcast", "reduce_scatter"]
+__all__ = [
+    "BackendOptions",
+    "CompressingGroup",
+    "Hierarchy",
+    "Pending",
+    "all_gather",
+    "all_reduce",
+    "all_reduce_coalesced",
+    "broadcast",
+    "configure",
+    "hierarchical_all_reduce",
+    "options_from_environment",
+    "reduce_scatter",
+    "register_layer",
+    "set_quantization_bits",
+    "set_quantization_bucket_size",
+]

@@ -68,7 +68,8 @@ def _described(operation: str, tensors: Sequence[Tensor], codecs: Sequence[Codec
 def _exchanged(message: bytes, device: torch.device, processes: Processes) -> list[bytes]:
     own = torch.frombuffer(bytearray(message.ljust(_NBYTES, b"\0")), dtype=torch.uint8).to(device)
     received = own.new_empty(processes.world * _NBYTES)
-    all_gather_single(received, own, group=processes.group)
+    # What fails, fails in `wait`: PyTorch's log of errors knows only groups that new_group made.
+    all_gather_single(received, own, group=processes.group, async_op=True).wait()
     data = received.cpu().numpy().tobytes()
     return [data[i : i + _NBYTES] for i in range(0, len(data), _NBYTES)]
 

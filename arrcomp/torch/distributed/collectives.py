@@ -24,7 +24,7 @@ from .messages import Coder, Coding
 from .pending import Pending, run
 from .reduction import Reduction
 from .ring import RingReduction
-from .wire import Steps, broadcast_message, gather
+from .wire import Steps, broadcast_message, copied_back, gather
 
 _ALGORITHMS = {"scatter": Reduction, "ring": RingReduction}
 _SUM = dist.ReduceOp.SUM
@@ -119,7 +119,7 @@ def all_reduce_coalesced(
     agree(f"all_reduce {name} {algorithm}", xs, each, processes, check_finite=check_finite)
     dense = [x.contiguous() for x in xs]
     reduction = _ALGORITHMS[algorithm](dense, each, name, processes, number, threads)
-    return run(_copied_back(reduction.steps(), dense, xs), [*xs, *dense], list(tensors), async_op)
+    return run(copied_back(reduction.steps(), dense, xs), [*xs, *dense], list(tensors), async_op)
 
 
 def reduce_scatter(
@@ -244,7 +244,7 @@ def broadcast(
     dense = x.contiguous()
     coder = Coder(checked.fixed_rate, x.device, threads)
     steps = _broadcast_steps(dense.view(-1), checked, coder, number, src, processes)
-    return run(_copied_back(steps, [dense], [x]), [x, dense], tensor, async_op)
+    return run(copied_back(steps, [dense], [x]), [x, dense], tensor, async_op)
 
 
 def _all_gather_steps(
@@ -264,14 +264,6 @@ def _broadcast_steps(x: Tensor, codec: Codec, coder: Coder, seed: int, src: int,
     sent = coder.encode([[x]], [[coding]], seed).buffer if is_source else None
     message = yield from broadcast_message(sent, coder.size([coding]), src, processes, x.device)
     coder.decode(coder.payloads(message, [coding]), [coding], [x])
-
-
-def _copied_back(steps: Steps[None], copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> Steps[None]:
-    """Steps after which tensors that are not contiguous get what their copies have."""
-    yield from steps
-    for copy, x in zip(copies, tensors, strict=True):
-        if copy.data_ptr() != x.data_ptr():
-            x.copy_(copy)
 
 
 def _equal(part: Tensor, processes: Processes) -> list[list[Piece]]:

@@ -126,3 +126,11 @@ def drained(steps: Steps[T]) -> T:
     except StopIteration as end:
         result: T = end.value
         return result
+
+
+def copied_back(steps: Steps[None], copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> Steps[None]:
+    """Steps after which tensors that are not contiguous get what their copies have."""
+    yield from steps
+    for copy, x in zip(copies, tensors, strict=True):
+        if copy.data_ptr() != x.data_ptr():
+            x.copy_(copy)
