@@ -74,13 +74,11 @@ def shift(message: Tensor, size: int | None, processes: Processes) -> Steps[Tens
 
 
 def _shifted(sent: Tensor, received: Tensor, processes: Processes) -> Steps[None]:
-    group, world = processes.group, processes.world
-    after, before = (dist.get_global_rank(group, (processes.rank + step) % world) for step in (1, -1))
-    ends = [(dist.isend, sent, after), (dist.irecv, received, before)]
-    # An empty message is none: both ends know.
-    operations = [dist.P2POp(send, x, peer, group) for send, x, peer in ends if x.numel() > 0]
-    if operations:
-        yield from dist.batch_isend_irecv(operations)
+    # One operation: NCCL's send and receive may wait for each other, and PyTorch batches them in its own groups alone.
+    ranks, own = range(processes.world), processes.rank
+    incoming = [received.numel() if (rank + 1) % processes.world == own else 0 for rank in ranks]
+    outgoing = [sent.numel() if rank == (own + 1) % processes.world else 0 for rank in ranks]
+    yield dist.all_to_all_single(received, sent, incoming, outgoing, group=processes.group, async_op=True)
 
 
 def broadcast_message(
