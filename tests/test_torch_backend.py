@@ -98,8 +98,9 @@ def test_settings_are_for_groups_of_the_backend(group: Any) -> None:
         compressed.configure(bits=4)
     with pytest.raises(KeyError, match="layer 1 of bucket 0 is not registered"):
         compressed.set_quantization_bits(0, 1, 4)
-    with pytest.raises(TypeError, match="group: its backend is gloo"):
-        compressed.register_layer(0, 0, 10, 4, group=dist.new_group([0], backend="gloo"))
+    for name in ("gloo", "arrcomp"):
+        with pytest.raises(TypeError, match=f"group: nothing in it is compressed, its backend is {name}"):
+            compressed.register_layer(0, 0, 10, 4, group=dist.new_group([0], backend=name))
 
 
 def test_settings_need_a_group() -> None:
@@ -125,6 +126,7 @@ def test_hierarchies_need_the_size_of_a_node(group: Any, monkeypatch: pytest.Mon
         ({"minimal_size": 1.5}, TypeError, "minimal_size=1.5"),
         ({"fusion_nbytes": 0}, ValueError, "fusion_nbytes=0"),
         ({"local_size": 0}, ValueError, "local_size=0"),
+        ({"algorithm": "tree"}, ValueError, "algorithm='tree'"),
         ({"seed": -1}, ValueError, "seed=-1"),
         ({"threads": 0}, ValueError, "threads=0"),
         ({"fake_ratio": 0.0}, ValueError, "fake_ratio=0.0"),
@@ -158,15 +160,18 @@ def test_the_variables_of_cgx() -> None:
     variables = {f"CGX_COMPRESSION_{name}": str(value) for name, value in values.items()}
     variables |= {"CGX_COMPRESSION_SKIP_INCOMPLETE_BUCKETS": "1", "CGX_FUSION_BUFFER_SIZE_MB": "2"}
     variables |= {"CGX_INTRA_COMPRESS": "0", "LOCAL_WORLD_SIZE": "8", "CGX_INNER_REDUCTION_TYPE": "SRA"}
+    variables |= {"CGX_CROSS_REDUCTION_TYPE": "Ring"}
     assert options_from_environment(variables) == BackendOptions(
         QSGD(bits=4, bucket_size=1024, skip_incomplete=True),
         minimal_size=32,
         layer_codec=QSGD(bucket_size=1024, skip_incomplete=True),
         fusion_nbytes=2 << 20,
+        algorithm="ring",
         local_size=8,
         fake_ratio=0.5,
     )
     assert environment.without_effect(variables) == []
+    assert options_from_environment(variables | {"CGX_INTRA_COMPRESS": "1"}).algorithm == "scatter"
 
 
 @pytest.mark.parametrize(
@@ -180,6 +185,7 @@ def test_the_variables_of_cgx() -> None:
         ("CGX_COMPRESSION_FAKE_RATIO", "half"),
         ("CGX_FUSION_BUFFER_SIZE_MB", "-1"),
         ("CGX_INTRA_COMPRESS", ""),
+        ("CGX_INNER_REDUCTION_TYPE", "Tree"),
     ],
 )
 def test_variables_with_wrong_values_are_named(name: str, value: str) -> None:
@@ -191,18 +197,17 @@ def test_variables_with_wrong_values_are_named(name: str, value: str) -> None:
 
 def test_variables_without_use_are_named_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CGX_INNER_COMMUNICATOR_TYPE", "SHM")
-    monkeypatch.setenv("CGX_CROSS_REDUCTION_TYPE", "Ring")
+    monkeypatch.setenv("CGX_INTRA_BROADCAST", "1")
     monkeypatch.setenv("CGX_COMPRESION_BITS", "4")
     with pytest.warns(UserWarning, match="^without effect: ") as found:
-        options = backend._chosen(None, is_default=True, is_first=True)
+        options = backend._chosen(None, is_first=True)
     (message,) = [str(warning.message) for warning in found]
-    for name in ("CGX_INNER_COMMUNICATOR_TYPE (", "CGX_CROSS_REDUCTION_TYPE (", "CGX_COMPRESION_BITS (CGX has no such"):
+    for name in ("CGX_INNER_COMMUNICATOR_TYPE (", "CGX_INTRA_BROADCAST (", "CGX_COMPRESION_BITS (CGX has no such"):
         assert name in message
     assert options.codec is None
-    backend._chosen(None, is_default=True, is_first=False)
-    assert backend._chosen(None, is_default=False, is_first=True) == BackendOptions()
+    backend._chosen(None, is_first=False)
     with pytest.warns(UserWarning, match="results are wrong"):
-        backend._chosen(BackendOptions(fake_ratio=0.5), is_default=True, is_first=True)
+        backend._chosen(BackendOptions(fake_ratio=0.5), is_first=True)
 
 
 # Layers and exchanges

@@ -143,13 +143,18 @@ def check_settings(rank: int) -> None:
     nodes = reduced(xs[rank])
     check_same(nodes)
     check_sum(nodes, [xs[0] + xs[1], xs[2] + xs[3]], BITS)
-    configure(local_size=None)
+    configure(local_size=None, algorithm="ring")
+    around = reduced(xs[rank])
+    check_same(around)
+    assert 0 < (around - sum(xs)).abs().max() < WORLD * quantization_error(xs, BITS)
+    configure(algorithm="scatter")
     assert configure() == OPTIONS
 
 
 def check_groups(rank: int) -> None:
     """Groups compress what their own options say, whatever others do meanwhile."""
     plain = dist.new_group([0, 1, 3])
+    assert rank == 2 or type(plain) is dist.ProcessGroup
     halves = [dist.new_group(ranks, pg_options=OPTIONS) for ranks in ([0, 2], [3, 1])]
     mine, members = (halves[0], (0, 2)) if rank in (0, 2) else (halves[1], (1, 3))
     xs = inputs(5000, WORLD)

@@ -46,6 +46,9 @@ def check_results(hierarchy: Hierarchy, local_size: int) -> None:
     for op, expected in (("MAX", torch.stack(xs).amax(0)), ("MIN", torch.stack(xs).amin(0))):
         hierarchical_all_reduce(x := xs[rank].clone(), hierarchy, None, getattr(dist.ReduceOp, op))
         assert torch.equal(x, expected)
+    hierarchical_all_reduce(x := xs[rank].clone(), hierarchy, CODEC, algorithm="ring")
+    check_same(x, group)
+    assert 0 < (x - sum(xs)).abs().max() < world * quantization_error(xs, 8)
     hierarchical_all_reduce(x := xs[rank].clone(), hierarchy, CODEC, dist.ReduceOp.AVG)
     check_sum(x, [y / world for y in node_sums(xs, local_size)], 8)
     hierarchical_all_reduce(x := torch.full((5000,), 60_000.0).half(), hierarchy, CODEC, dist.ReduceOp.AVG)
@@ -92,6 +95,7 @@ def check_errors(rank: int, hierarchy: Hierarchy) -> None:
         ("have values that are NaN", lambda: with_nan(rank, hierarchy)),
         ("local_size=4: the group has 6 processes", lambda: Hierarchy.of(local_size=4)),
         ("hierarchy is a int", lambda: hierarchical_all_reduce(torch.ones(5), 2, CODEC)),  # type: ignore[arg-type]
+        ("algorithm='tree'", lambda: hierarchical_all_reduce(torch.ones(5), hierarchy, algorithm="tree")),  # type: ignore[arg-type]
         ("op=", lambda: hierarchical_all_reduce(torch.ones(5), hierarchy, CODEC, dist.ReduceOp.PRODUCT)),
     ]
     for message, call in cases:

@@ -113,7 +113,7 @@ class CompressingGroup(ForwardingGroup):
         where, plain = self._where(xs[0].device.type)
         seed, threads = derived(self.options.seed, self._calls), thread_number(self.options.threads)
         self._calls += 1
-        steps = all_reduce_steps(found, name, where, plain, seed, self.options.fusion_nbytes, threads)
+        steps = all_reduce_steps(found, name, where, plain, seed, self.options, threads)
         return self._started(copied_back(steps, dense, xs), [*xs, *dense], tensors)
 
     def _started(self, steps: Steps[None], touched: list[Tensor], tensors: list[Tensor]) -> Any:
@@ -178,23 +178,23 @@ def _all_reduce_options(op: Any, timeout: timedelta | None) -> Any:
     return options
 
 
-def _create(about: Any, pg_options: Any) -> CompressingGroup:
-    """A group, as `init_process_group` and `new_group` want it.
+def _create(about: Any, pg_options: Any) -> Any:
+    """A group, as `init_process_group` and `new_group` want it; `new_group` without options gets a plain one.
 
     Args:
         about: the group: store, rank, size, timeout, name, and ranks, of which the default group has none.
-        pg_options: a `BackendOptions`; None for the environment's in the default group, and for none in others.
+        pg_options: a `BackendOptions`; None for the environment's in the default group.
     """
-    options = _chosen(pg_options, is_default=not about.global_ranks_in_group, is_first=about.group_rank == 0)
-    _compare(options, about.store, about.group_rank)
     ranks = about.global_ranks_in_group or range(about.group_size)
-    name = str(about.group_id)
-    return CompressingGroup(Members(about.store, ranks, about.group_rank, about.timeout, name, options.nccl), options)
+    members = Members(about.store, ranks, about.group_rank, about.timeout, str(about.group_id))
+    if pg_options is None and about.global_ranks_in_group:
+        return members.make(usual_backends())
+    options = _chosen(pg_options, is_first=about.group_rank == 0)
+    _compare(options, about.store, about.group_rank)
+    return CompressingGroup(members._replace(nccl=options.nccl), options)
 
 
-def _chosen(pg_options: Any, is_default: bool, is_first: bool) -> BackendOptions:
-    if pg_options is None and not is_default:
-        return BackendOptions()
+def _chosen(pg_options: Any, is_first: bool) -> BackendOptions:
     if pg_options is not None and not isinstance(pg_options, BackendOptions):
         raise TypeError(f"pg_options={pg_options!r}: a BackendOptions is allowed")
     options: BackendOptions = pg_options or options_from_environment()

@@ -11,7 +11,9 @@ from ...codecs import Codec
 from ...seeds import derived
 from .agreement import agree
 from .arguments import Processes
+from .collectives import ALGORITHMS
 from .hierarchy import HierarchicalReduction, Hierarchy
+from .options import BackendOptions
 from .reduction import Reduction
 from .segments import Segment, fused
 from .wire import Steps
@@ -23,7 +25,7 @@ def all_reduce_steps(
     where: Processes | Hierarchy,
     plain_group: Any,
     seed: int,
-    fusion_nbytes: int,
+    options: BackendOptions,
     threads: int,
 ) -> Steps[None]:
     """Reduce segments over all processes.
@@ -34,16 +36,16 @@ def all_reduce_steps(
         where: the processes; or their nodes, between which alone values are compressed.
         plain_group: a group of the same processes, which reduces what is not compressed.
         seed: of codecs that draw random numbers.
-        fusion_nbytes: of uncompressed values in one exchange, at most.
+        options: of the group.
         threads: for the codecs, on the CPU.
     """
     whole = where.whole if isinstance(where, Hierarchy) else where
     compressed = [segment for segment in found if segment.codec is not None]
     xs, codecs = _columns(compressed)
-    agree(f"all_reduce {op}", xs, codecs, whole)
+    agree(f"all_reduce {op} {options.algorithm}", xs, codecs, whole)
     plain = [_Plain(xs, op, plain_group) for xs in _by_dtype(found)]
-    for i, batch in enumerate(fused(compressed, fusion_nbytes)):
-        yield from _reduction(batch, op, where, derived(seed, i), threads).steps()
+    for i, batch in enumerate(fused(compressed, options.fusion_nbytes)):
+        yield from _reduction(batch, op, where, derived(seed, i), threads, options.algorithm).steps()
     for each in plain:
         yield each.work
         each.copy_back()
@@ -80,9 +82,9 @@ def _columns(compressed: Sequence[Segment]) -> tuple[list[Tensor], list[Codec]]:
 
 
 def _reduction(
-    batch: Sequence[Segment], op: str, where: Processes | Hierarchy, seed: int, threads: int
+    batch: Sequence[Segment], op: str, where: Processes | Hierarchy, seed: int, threads: int, algorithm: str
 ) -> Reduction | HierarchicalReduction:
     xs, codecs = _columns(batch)
     if isinstance(where, Hierarchy):
-        return HierarchicalReduction(xs, codecs, op, where, seed, threads)
-    return Reduction(xs, codecs, op, where, seed, threads)
+        return HierarchicalReduction(xs, codecs, op, where, seed, threads, algorithm)
+    return ALGORITHMS[algorithm](xs, codecs, op, where, seed, threads)

@@ -26,7 +26,7 @@ from .reduction import Reduction
 from .ring import RingReduction
 from .wire import Steps, broadcast_message, copied_back, gather
 
-_ALGORITHMS = {"scatter": Reduction, "ring": RingReduction}
+ALGORITHMS = {"scatter": Reduction, "ring": RingReduction}
 _SUM = dist.ReduceOp.SUM
 
 
@@ -110,7 +110,7 @@ def all_reduce_coalesced(
     Raises:
         TypeError, ValueError, RuntimeError: as `all_reduce`.
     """
-    check_choice("algorithm", algorithm, list(_ALGORITHMS))
+    check_choice("algorithm", algorithm, list(ALGORITHMS))
     xs = checked_tensors(tensors)
     each = checked_codecs(codecs, xs)
     name = checked_operation(op, xs, each)
@@ -118,7 +118,7 @@ def all_reduce_coalesced(
     processes = Processes.of(group)
     agree(f"all_reduce {name} {algorithm}", xs, each, processes, check_finite=check_finite)
     dense = [x.contiguous() for x in xs]
-    reduction = _ALGORITHMS[algorithm](dense, each, name, processes, number, threads)
+    reduction = ALGORITHMS[algorithm](dense, each, name, processes, number, threads)
     return run(copied_back(reduction.steps(), dense, xs), [*xs, *dense], list(tensors), async_op)
 
 

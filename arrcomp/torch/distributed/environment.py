@@ -11,13 +11,14 @@ CGX_COMPRESSION_FAKE_RATIO                 1.0      the share of each tensor tha
 CGX_FUSION_BUFFER_SIZE_MB                  64       of values in one exchange, in MiB
 CGX_INTRA_COMPRESS                         1        0 compresses between nodes alone: `BackendOptions(local_size=)`, of
                                                     LOCAL_WORLD_SIZE (torchrun) or OMPI_COMM_WORLD_LOCAL_SIZE (mpirun)
-CGX_INNER_REDUCTION_TYPE                   SRA      scatter-reduce-all-gather is what is done
-CGX_CROSS_REDUCTION_TYPE                   SRA      the same
+CGX_INNER_REDUCTION_TYPE                   SRA      Ring for a ring, which codes each value at every process
+CGX_CROSS_REDUCTION_TYPE                   SRA      the same, between nodes, with CGX_INTRA_COMPRESS=0 (CGX: Ring)
 =========================================  =======  ====================================================================
 """
 
 import os
 from collections.abc import Mapping
+from typing import Literal
 
 from ...codecs import QSGD
 from ...codecs.base import checked_integer
@@ -29,13 +30,13 @@ _BITS, _BUCKET, _MINIMAL, _SKIP, _RATIO = (
     for name in ("QUANTIZATION_BITS", "BUCKET_SIZE", "MINIMAL_SIZE", "SKIP_INCOMPLETE_BUCKETS", "FAKE_RATIO")
 )
 _FUSION, _INTRA = "CGX_FUSION_BUFFER_SIZE_MB", "CGX_INTRA_COMPRESS"
+_INNER, _CROSS = "CGX_INNER_REDUCTION_TYPE", "CGX_CROSS_REDUCTION_TYPE"
 _LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
 _MOST = 1 << 40
 
-_READ = (_BITS, _BUCKET, _MINIMAL, _SKIP, _RATIO, _FUSION, _INTRA)
-_RING = "scatter-reduce-all-gather is used, which codes each value twice where a ring does so at every process"
+_READ = (_BITS, _BUCKET, _MINIMAL, _SKIP, _RATIO, _FUSION, _INTRA, _INNER, _CROSS)
+_ALGORITHMS: dict[str, Literal["scatter", "ring"]] = {"SRA": "scatter", "RING": "ring"}
 _CARRIER = "the tensor's device chooses: NCCL or Gloo"
-_REDUCTIONS = {"CGX_INNER_REDUCTION_TYPE": _RING, "CGX_CROSS_REDUCTION_TYPE": _RING}
 _WITHOUT_USE = {
     "CGX_INNER_COMMUNICATOR_TYPE": _CARRIER,
     "CGX_CROSS_COMMUNICATOR_TYPE": _CARRIER,
@@ -61,6 +62,7 @@ def options_from_environment(environ: Mapping[str, str] = os.environ) -> Backend
         minimal_size=_integer(environ, _MINIMAL, 16, 0, _MOST),
         layer_codec=QSGD(bucket_size=size, skip_incomplete=skip),
         fusion_nbytes=_integer(environ, _FUSION, 64, 1, 1 << 20) << 20,
+        algorithm=_algorithm(environ, _INNER if within else _CROSS),
         local_size=None if within else local_world_size(environ),
         fake_ratio=_ratio(environ),
     )
@@ -80,15 +82,8 @@ def local_world_size(environ: Mapping[str, str] = os.environ) -> int:
 
 def without_effect(environ: Mapping[str, str] = os.environ) -> list[str]:
     """The variables of CGX that are set and change nothing, each with its reason."""
-    reasons = dict(_WITHOUT_USE)
-    reasons |= {name: reason for name, reason in _REDUCTIONS.items() if environ.get(name, "").upper() != "SRA"}
-    known = {*_READ, *_REDUCTIONS}
-    unknown = "CGX has no such variable"
-    return [
-        f"{name} ({reasons.get(name, unknown)})"
-        for name in sorted(environ)
-        if name.startswith("CGX_") and (name in reasons or name not in known)
-    ]
+    names = [name for name in sorted(environ) if name.startswith("CGX_") and name not in _READ]
+    return [f"{name} ({_WITHOUT_USE.get(name, 'CGX has no such variable')})" for name in names]
 
 
 def _integer(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
@@ -96,6 +91,13 @@ def _integer(environ: Mapping[str, str], name: str, default: int, least: int, mo
     if not text.removeprefix("-").isdecimal():
         raise ValueError(f"{name}={text!r}: an integer from {least} to {most} is allowed")
     return checked_integer(name, int(text), least, most)
+
+
+def _algorithm(environ: Mapping[str, str], name: str) -> Literal["scatter", "ring"]:
+    text = environ.get(name, "SRA").strip()
+    if text.upper() not in _ALGORITHMS:
+        raise ValueError(f"{name}={text!r}: SRA or Ring is allowed")
+    return _ALGORITHMS[text.upper()]
 
 
 def _ratio(environ: Mapping[str, str]) -> float:

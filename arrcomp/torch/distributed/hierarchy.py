@@ -3,21 +3,21 @@
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from ...codecs import Codec
-from ...codecs.base import checked_integer
+from ...codecs.base import check_choice, checked_integer
 from ...seeds import derived
 from ...shards import Shards
 from .agreement import agree
 from .arguments import Processes, checked_codecs, checked_operation, checked_tensor, seed_of, thread_number
+from .collectives import ALGORITHMS
 from .environment import local_world_size
 from .pending import Pending, run
-from .reduction import Reduction
 from .wire import Steps, all_gather_single, copied_back, reduce_scatter_single
 
 _SUM = dist.ReduceOp.SUM
@@ -87,6 +87,7 @@ class HierarchicalReduction:
         hierarchy: of the processes.
         seed: of codecs that draw random numbers.
         threads: for the codecs, on the CPU.
+        algorithm: between nodes, as of `all_reduce`.
     """
 
     def __init__(
@@ -97,9 +98,10 @@ class HierarchicalReduction:
         hierarchy: Hierarchy,
         seed: int,
         threads: int,
+        algorithm: str = "scatter",
     ) -> None:
         self.flat = [x.view(-1) for x in tensors]
-        self.codecs, self.op, self.hierarchy = codecs, op, hierarchy
+        self.codecs, self.op, self.hierarchy, self.algorithm = codecs, op, hierarchy, algorithm
         self.seed, self.threads = derived(seed, hierarchy.local.rank), threads
         total, world = sum(x.numel() for x in self.flat), hierarchy.local.world
         bucket = max(codec.granularity for codec in codecs)
@@ -134,7 +136,8 @@ class HierarchicalReduction:
                 codecs.append(codec)
             before += x.numel()
         if pieces:
-            yield from Reduction(pieces, codecs, self.op, self.hierarchy.cross, self.seed, self.threads).steps()
+            reduction = ALGORITHMS[self.algorithm]
+            yield from reduction(pieces, codecs, self.op, self.hierarchy.cross, self.seed, self.threads).steps()
 
 
 def hierarchical_all_reduce(
@@ -147,6 +150,7 @@ def hierarchical_all_reduce(
     seed: int | None = None,
     threads: int | None = None,
     check_finite: bool = False,
+    algorithm: Literal["scatter", "ring"] = "scatter",
 ) -> Pending | None:
     """Reduce a tensor over all processes of a hierarchy, in place, with compressed data between nodes alone.
 
@@ -164,20 +168,22 @@ def hierarchical_all_reduce(
         seed: as of `all_reduce`.
         threads: as of `all_reduce`.
         check_finite: as of `all_reduce`.
+        algorithm: between nodes, as of `all_reduce`.
 
     Raises:
         TypeError, ValueError, RuntimeError: as `all_reduce`.
     """
     if not isinstance(hierarchy, Hierarchy):
         raise TypeError(f"hierarchy is a {type(hierarchy).__name__}; what Hierarchy.of makes is allowed")
+    check_choice("algorithm", algorithm, list(ALGORITHMS))
     x = checked_tensor("tensor", tensor)
     (checked,) = checked_codecs([codec], [x])
     name = checked_operation(op, [x], [checked])
     number, threads = seed_of([checked], seed), thread_number(threads)
-    title = f"hierarchical_all_reduce {name} on nodes of {hierarchy.local.world}"
+    title = f"hierarchical_all_reduce {name} {algorithm} on nodes of {hierarchy.local.world}"
     agree(title, [x], [checked], hierarchy.whole, check_finite=check_finite)
     dense = x.contiguous()
-    reduction = HierarchicalReduction([dense], [checked], name, hierarchy, number, threads)
+    reduction = HierarchicalReduction([dense], [checked], name, hierarchy, number, threads, algorithm)
     return run(copied_back(reduction.steps(), [dense], [x]), [x, dense], tensor, async_op)
 
 

@@ -2,12 +2,12 @@
 
 import json
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import torch.distributed as dist
 
 from ...codecs import QSGD, Codec
-from ...codecs.base import checked_integer, checked_real
+from ...codecs.base import check_choice, checked_integer, checked_real
 from ...compress import checked_codec, checked_seed
 from ...machine import thread_count
 
@@ -33,6 +33,7 @@ class BackendOptions:
         threads: for the codec, on the CPU; None for PyTorch's number (torch.get_num_threads()).
         fusion_nbytes: of uncompressed values in one exchange, at most: small tensors of one call go together, a large
             one takes several.
+        algorithm: "scatter" or "ring", as of `all_reduce`.
         local_size: processes of a node, between which nothing is compressed, as `hierarchical_all_reduce` does it; None
             for compression between all.
         fake_ratio: the share of each compressed tensor that is reduced, from its first element on; the rest stays as
@@ -56,6 +57,7 @@ class BackendOptions:
     seed: int = 0
     threads: int | None = None
     fusion_nbytes: int = 64 << 20
+    algorithm: Literal["scatter", "ring"] = "scatter"
     local_size: int | None = None
     fake_ratio: float = 1.0
     backends: str | None = None
@@ -68,6 +70,7 @@ class BackendOptions:
             raise TypeError(f"layer_codec={self.layer_codec!r}: a QSGD is allowed")
         checked_seed(QSGD(rounding="stochastic"), self.seed)
         thread_count(self.threads)
+        check_choice("algorithm", self.algorithm, ("scatter", "ring"))
         for name, least in (("minimal_size", 0), ("fusion_nbytes", 1), ("local_size", 1)):
             value = getattr(self, name)
             if value is not None or name != "local_size":

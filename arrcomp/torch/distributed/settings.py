@@ -5,7 +5,6 @@ from typing import Any
 
 import torch.distributed as dist
 
-from ... import arrays
 from .arguments import Processes
 from .backend import CompressingGroup
 from .options import BackendOptions
@@ -19,7 +18,7 @@ def configure(group: Any = None, **changes: Any) -> BackendOptions:
     All processes of the group must do so, between the same all-reduces.
 
     Args:
-        group: of the backend "arrcomp"; None for the default group.
+        group: of the backend "arrcomp", made with options; None for the default group.
         changes: fields of `BackendOptions`, as `codec=QSGD(bits=4)`, but `backends` and `nccl`. None changes nothing.
 
     Returns:
@@ -53,7 +52,7 @@ def register_layer(
         bits: of each value, 1 to 8; above 8 (CGX: 32) the layer is not compressed, as biases and norms had better not
             be. Layers with fewer than `BackendOptions.minimal_size` elements are not either.
         bucket_size: values that are quantized together.
-        group: of the backend "arrcomp"; None for the default group.
+        group: of the backend "arrcomp", made with options; None for the default group.
 
     Raises:
         RuntimeError: torch.distributed is not initialized.
@@ -85,6 +84,6 @@ def set_quantization_bucket_size(bucket_index: int, layer_index: int, bucket_siz
 def _group(group: Any) -> CompressingGroup:
     found = Processes.of(group).group
     if not isinstance(found, CompressingGroup):
-        kind = dist.get_backend(found) if isinstance(found, dist.ProcessGroup) else arrays.type_name(found)
-        raise TypeError(f"group: its backend is {kind}; a group of the backend 'arrcomp' is allowed")
+        made = "dist.new_group(..., backend='arrcomp', pg_options=BackendOptions(...)) makes one"
+        raise TypeError(f"group: nothing in it is compressed, its backend is {dist.get_backend(found)}; {made}")
     return found
