@@ -72,3 +72,20 @@ def cut(elements: Sequence[int], multiples: Sequence[int], world: int) -> list[l
             first = end
         before += count
     return shares
+
+
+def cut_each(elements: Sequence[int], multiples: Sequence[int], turns: Sequence[int], world: int) -> list[list[Piece]]:
+    """As `cut`, but each array by itself: its pieces do not depend on which others are beside it.
+
+    Args:
+        elements: of each array.
+        multiples: of what an array is cut at.
+        turns: of each array: the process that gets its first piece, modulo their number; arrays too small for pieces
+            for all processes then go to different ones.
+        world: number of processes.
+    """
+    shares: list[list[Piece]] = [[] for _ in range(world)]
+    for array, (count, multiple, turn) in enumerate(zip(elements, multiples, turns, strict=True)):
+        for rank, pieces in enumerate(cut([count], [multiple], world)):
+            shares[(rank + turn) % world] += [piece._replace(array=array) for piece in pieces]
+    return shares

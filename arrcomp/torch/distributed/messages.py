@@ -6,6 +6,7 @@ have the payloads' lengths in front, int64 each.
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -18,6 +19,7 @@ from ..adapter import seed_arguments
 from ..tensors import capacity_of, coding_of, row_of
 
 _ALIGNMENT = 8  # what the core reads words at
+_LENGTH = 8  # bytes of a payload's length
 
 
 class Coding(NamedTuple):
@@ -27,21 +29,27 @@ class Coding(NamedTuple):
         codec: its codec.
         dtype: of its elements.
         elements: their number.
+        number: what its random numbers follow from beside the message's seed; None for its place in the message.
     """
 
     codec: Codec
     dtype: torch.dtype
     elements: int
+    number: int | None = None
 
     @property
     def capacity(self) -> int:
         """Bytes of its longest payload."""
-        return capacity_of(self.elements, row_of(self.dtype), self.codec.id, self.codec.core_parameters())
+        return _capacity(self.codec, self.dtype, self.elements)
 
     @property
     def group(self) -> tuple[int, tuple[float, ...], torch.dtype]:
         """What the tensors of one call of the core have in common."""
         return self.codec.id, self.codec.core_parameters(), self.dtype
+
+    def seed(self, seed: int, place: int) -> int:
+        """The seed of its random numbers, from that of a message in which it has this place."""
+        return derived(seed, place if self.number is None else self.number)
 
 
 class Messages(NamedTuple):
@@ -83,7 +91,7 @@ class Coder:
             self._encode_into(every, all_codings, places(messages.buffer, all_codings), seed)
             return messages
         numbered = enumerate(zip(every, all_codings, strict=True))
-        payloads = iter([self._trimmed(x, coding, derived(seed, i)) for i, (x, coding) in numbered])
+        payloads = iter([self._trimmed(x, coding, coding.seed(seed, i)) for i, (x, coding) in numbered])
         made = [self._with_lengths([next(payloads) for _ in part]) for part in xs]
         return Messages(torch.cat(made), [message.numel() for message in made])
 
@@ -91,10 +99,15 @@ class Coder:
         """The payloads of a message. On CUDA this waits unless the rates are fixed."""
         if self.fixed or not codings:
             return places(message, codings)
-        head = 8 * len(codings)
-        lengths = message[:head].view(torch.int64).tolist()
-        parts = message[head:].split_with_sizes([_rounded(length) for length in lengths])
+        lengths = self._lengths(message, codings)
+        parts = message[_LENGTH * len(codings) :].split_with_sizes([_rounded(length) for length in lengths])
         return [part[:length] for part, length in zip(parts, lengths, strict=True)]
+
+    def shares(self, message: Tensor, codings: Sequence[Coding]) -> list[int]:
+        """How many bytes of a message each tensor takes. On CUDA this waits unless the rates are fixed."""
+        if self.fixed or not codings:
+            return [_rounded(coding.capacity) for coding in codings]
+        return [_LENGTH + _rounded(length) for length in self._lengths(message, codings)]
 
     def decode(self, payloads: Sequence[Tensor], codings: Sequence[Coding], targets: Sequence[Tensor]) -> None:
         """Fill flat tensors with the arrays of payloads, with one call for all of a codec and dtype."""
@@ -113,7 +126,7 @@ class Coder:
         keys = [(coding.group, i if coding.codec.needs_seed else None) for i, coding in enumerate(codings)]
         for members in _alike(keys):
             first = members[0]
-            own_seed, _ = seed_arguments(derived(seed, first), xs[first])
+            own_seed, _ = seed_arguments(codings[first].seed(seed, first), xs[first])
             arrays, room = [xs[i] for i in members], [out[i] for i in members]
             ops.encode_out(arrays, room, *coding_of(codings[first].codec), own_seed, threads=self.threads)
 
@@ -122,6 +135,10 @@ class Coder:
         payload: Tensor
         payload, length = ops.encode([x], *coding_of(coding.codec), own_seed, threads=self.threads)
         return payload[: int(length.item())]
+
+    def _lengths(self, message: Tensor, codings: Sequence[Coding]) -> list[int]:
+        lengths: list[int] = message[: _LENGTH * len(codings)].view(torch.int64).tolist()
+        return lengths
 
     def _with_lengths(self, payloads: Sequence[Tensor]) -> Tensor:
         lengths = torch.tensor([payload.numel() for payload in payloads], dtype=torch.int64, device=self.device)
@@ -133,6 +150,11 @@ def places(buffer: Tensor, codings: Sequence[Coding]) -> list[Tensor]:
     """Where payloads of fixed-rate codecs are in a message, or in several of them one after the other."""
     parts = buffer.split_with_sizes([_rounded(coding.capacity) for coding in codings])
     return [part[: coding.capacity] for part, coding in zip(parts, codings, strict=True)]
+
+
+@lru_cache(maxsize=1 << 14)  # asked for many times a step, of every piece of a model
+def _capacity(codec: Codec, dtype: torch.dtype, elements: int) -> int:
+    return capacity_of(elements, row_of(dtype), codec.id, codec.core_parameters())
 
 
 def _size(codings: Sequence[Coding]) -> int:

@@ -33,7 +33,10 @@ class Reduction:
         seed: of codecs that draw random numbers: ranks and pieces derive their own from it.
         threads: for the codecs, on the CPU.
         lost: for each tensor one of its shape, which gets the tensor less what the others receive of it; or None.
+        lost_sums: for each piece of this rank's share a flat tensor, which is added to the piece's sum (or average)
+            before that is coded, and gets what is lost then; or None.
         shares: pieces of each rank, where they are given; all tensors are cut evenly otherwise.
+        numbers: of each tensor, that its random numbers follow from beside the seed; None for its place among them.
     """
 
     def __init__(
@@ -46,19 +49,24 @@ class Reduction:
         threads: int,
         *,
         lost: Sequence[Tensor] | None = None,
+        lost_sums: Sequence[Tensor] | None = None,
         shares: list[list[Piece]] | None = None,
+        numbers: Sequence[int] | None = None,
     ) -> None:
         self.processes, self.op = processes, op
         self.coder = Coder(all(codec.fixed_rate for codec in codecs), tensors[0].device, threads)
         self.codecs = codecs
         self.flat = [x.view(-1) for x in tensors]
         self.lost = None if lost is None else [x.view(-1) for x in lost]
+        self.lost_sums = lost_sums
         self.shares = shares or cut(
             [x.numel() for x in tensors], [codec.granularity for codec in codecs], processes.world
         )
         # Ranks draw different numbers, and those for the sums are different ones again.
         self.seeds = derived(seed, 0, processes.rank), derived(seed, 1, processes.rank)
+        self.numbers = numbers
         self.sent_nbytes = 0  # to other processes, once it is done
+        self.sent_nbytes_each = [0] * len(tensors)  # of each tensor
 
     @cached_property
     def codings(self) -> list[list[Coding]]:
@@ -68,40 +76,46 @@ class Reduction:
     def steps(self) -> Steps[None]:
         """The operation; the tensors then have the result."""
         if self.processes.world == 1:
-            for x in self.lost or []:
+            for x in [*(self.lost or []), *(self.lost_sums or [])]:
                 x.zero_()
             return
         pieces = [[self._piece(self.flat, piece) for piece in share] for share in self.shares]
         sent, terms = yield from self._exchanged(pieces)
-        sums = encode_combined(self.coder, terms, self.codings[self.processes.rank], self.op, self.seeds[1])
+        rank = self.processes.rank
+        sums = encode_combined(self.coder, terms, self.codings[rank], self.op, self.seeds[1], self.lost_sums)
+        self._count(sums, rank, self.processes.world - 1)
         gathered = yield from gather(sums, sent.sizes if self.coder.fixed else None, self.processes)
         for message, codings, targets in zip(gathered, self.codings, pieces, strict=True):
             self.coder.decode(self.coder.payloads(message, codings), codings, targets)
-        self.sent_nbytes = self._sent_nbytes(sent) + (self.processes.world - 1) * sums.numel()
 
     def scatter_steps(self, out: Sequence[Tensor]) -> Steps[None]:
         """The first half of the operation: this rank's pieces get the results, in tensors of their own."""
         pieces = [[self._piece(self.flat, piece) for piece in share] for share in self.shares]
-        sent, terms = yield from self._exchanged(pieces)
+        _sent, terms = yield from self._exchanged(pieces)
         codings = self.codings[self.processes.rank]
         for target, payloads, coding in zip(out, zip(*terms, strict=True), codings, strict=True):
             combine_into(target, self.coder, payloads, coding, self.op)
-        self.sent_nbytes = self._sent_nbytes(sent)
 
     def _exchanged(self, pieces: Sequence[Sequence[Tensor]]) -> Steps[tuple[Messages, list[list[Tensor]]]]:
         """What this rank sent, and the payloads of its pieces from each rank."""
         sent = self.coder.encode(pieces, self.codings, self.seeds[0])
-        self._note_lost(sent)
         own = self.codings[self.processes.rank]
         size = self.coder.size(own)
         received = yield from exchange(sent, None if size is None else [size] * self.processes.world, self.processes)
+        self._note_lost(sent)  # only now: the exchange did not have to wait for it
+        for rank, message in enumerate(sent.buffer.split_with_sizes(sent.sizes)):
+            self._count(message, rank, int(rank != self.processes.rank))
         return sent, [self.coder.payloads(message, own) for message in received]
 
-    def _sent_nbytes(self, sent: Messages) -> int:
-        return sum(sent.sizes) - sent.sizes[self.processes.rank]
+    def _count(self, message: Tensor, rank: int, receivers: int) -> None:
+        """Add a message with the pieces of a rank's share to what was sent."""
+        for piece, nbytes in zip(self.shares[rank], self.coder.shares(message, self.codings[rank]), strict=True):
+            self.sent_nbytes += receivers * nbytes
+            self.sent_nbytes_each[piece.array] += receivers * nbytes
 
     def _coding(self, piece: Piece) -> Coding:
-        return Coding(self.codecs[piece.array], self.flat[piece.array].dtype, piece.elements)
+        number = None if self.numbers is None else derived(self.numbers[piece.array], piece.first)
+        return Coding(self.codecs[piece.array], self.flat[piece.array].dtype, piece.elements, number)
 
     def _piece(self, arrays: Sequence[Tensor], piece: Piece) -> Tensor:
         return arrays[piece.array][piece.first : piece.end]

@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from ...seeds import derived
 from .. import ops
 from ..adapter import seed_arguments
 from ..tensors import coding_of
@@ -16,7 +15,12 @@ _EXTREMES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"MAX": torch.maximum
 
 
 def encode_combined(
-    coder: Coder, terms: Sequence[Sequence[Tensor]], codings: Sequence[Coding], op: str, seed: int
+    coder: Coder,
+    terms: Sequence[Sequence[Tensor]],
+    codings: Sequence[Coding],
+    op: str,
+    seed: int,
+    lost: Sequence[Tensor] | None = None,
 ) -> Tensor:
     """A message with the sums (or averages, ...) of what several processes sent.
 
@@ -26,17 +30,34 @@ def encode_combined(
         codings: of each of them, and of its sum.
         op: what is calculated, in float32 for 16-bit floats.
         seed: of codecs that draw random numbers.
+        lost: for each sum a flat tensor, which is added to it before it is coded, and gets what is lost then; or None.
     """
     columns = list(zip(*terms, strict=True))
-    size = coder.size(codings) if all(_is_fused(coding, op) for coding in codings) else None
+    fused = lost is None and all(_is_fused(coding, op) for coding in codings)
+    size = coder.size(codings) if fused else None
     if size is None:
         made = [torch.empty(coding.elements, dtype=coding.dtype, device=coder.device) for coding in codings]
         for x, column, coding in zip(made, columns, codings, strict=True):
             combine_into(x, coder, column, coding, op)
-        return coder.encode([made], [codings], seed).buffer
+        return _encode_with(lost, coder, made, codings, seed)
     message = coder.room(size)
     for i, (column, coding, place) in enumerate(zip(columns, codings, places(message, codings), strict=True)):
-        _encode_sum(column, coding, op, place, derived(seed, i), coder.threads)
+        _encode_sum(column, coding, op, place, coding.seed(seed, i), coder.threads)
+    return message
+
+
+def _encode_with(
+    lost: Sequence[Tensor] | None, coder: Coder, sums: Sequence[Tensor], codings: Sequence[Coding], seed: int
+) -> Tensor:
+    """A message with sums to which is added what was lost of earlier ones, if anybody asks for that."""
+    if lost is None:
+        return coder.encode([sums], [codings], seed).buffer
+    for x, gone in zip(sums, lost, strict=True):
+        x.add_(gone)
+    message = coder.encode([sums], [codings], seed).buffer
+    coder.decode(coder.payloads(message, codings), codings, lost)
+    for x, gone in zip(sums, lost, strict=True):
+        torch.sub(x, gone, out=gone)
     return message
 
 
