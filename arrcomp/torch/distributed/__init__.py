@@ -5,17 +5,22 @@ Importing this registers the backend "arrcomp": `torch.distributed.init_process_
 
 from .backend import CompressingGroup
 from .collectives import all_gather, all_reduce, all_reduce_coalesced, broadcast, reduce_scatter
+from .ddp_hook import quantized_allreduce_hook
 from .environment import options_from_environment
 from .hierarchy import Hierarchy, hierarchical_all_reduce
+from .hook_statistics import LayerStatistics
 from .options import BackendOptions
 from .pending import Pending
+from .quantized_state import QuantizedState
 from .settings import configure, register_layer, set_quantization_bits, set_quantization_bucket_size
 
 __all__ = [
     "BackendOptions",
     "CompressingGroup",
     "Hierarchy",
+    "LayerStatistics",
     "Pending",
+    "QuantizedState",
     "all_gather",
     "all_reduce",
     "all_reduce_coalesced",
@@ -23,6 +28,7 @@ __all__ = [
     "configure",
     "hierarchical_all_reduce",
     "options_from_environment",
+    "quantized_allreduce_hook",
     "reduce_scatter",
     "register_layer",
     "set_quantization_bits",

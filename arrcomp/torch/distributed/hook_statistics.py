@@ -1,0 +1,95 @@
+"""What the communication hook sent, layer by layer."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...codecs import Codec
+
+
+@dataclass
+class LayerStatistics:
+    """What was sent of one layer, or of all, since the state was made or loaded.
+
+    Attributes:
+        values: of its gradient.
+        codec: of the last step; None where it was not compressed.
+        sent_nbytes: bytes that this process sent.
+        plain_nbytes: bytes that a ring all-reduce of the gradients as they are would have sent.
+        squared_error: sum over steps of the squared L2 norm of what was lost: a number, or a tensor of one on the
+            device.
+        squared_norm: the same of the gradients.
+    """
+
+    values: int = 0
+    codec: Codec | None = None
+    sent_nbytes: int = 0
+    plain_nbytes: int = 0
+    squared_error: Any = 0.0
+    squared_norm: Any = 0.0
+
+    @property
+    def saved_nbytes(self) -> int:
+        """Bytes that were not sent."""
+        return self.plain_nbytes - self.sent_nbytes
+
+    @property
+    def ratio(self) -> float:
+        """Bytes of the ring all-reduce by bytes sent; NaN where nothing was."""
+        return self.plain_nbytes / self.sent_nbytes if self.sent_nbytes else math.nan
+
+    @property
+    def error(self) -> float:
+        """L2 norm of what was lost by that of the gradients; NaN where it was not tracked. On CUDA this waits."""
+        norm = float(self.squared_norm)
+        return math.sqrt(float(self.squared_error) / norm) if norm else math.nan
+
+
+def ring_nbytes(nbytes: int, world: int) -> int:
+    """Bytes that each process of a ring all-reduce sends."""
+    return 2 * nbytes * (world - 1) // world
+
+
+def total(layers: Mapping[str, LayerStatistics]) -> LayerStatistics:
+    """What was sent of all layers together."""
+    made = LayerStatistics()
+    for layer in layers.values():
+        for name in ("values", "sent_nbytes", "plain_nbytes"):
+            setattr(made, name, getattr(made, name) + getattr(layer, name))
+        made.squared_error += float(layer.squared_error)
+        made.squared_norm += float(layer.squared_norm)
+    return made
+
+
+_HEADS = ("layer", "values", "codec", "sent", "saved", "ratio", "error")
+
+
+def table(layers: Mapping[str, LayerStatistics], step: int) -> str:
+    """All layers and their sum, as text in columns."""
+    name, values, _codec, *figures = _row("all", total(layers))
+    rows = [_HEADS, *(_row(name, layer) for name, layer in layers.items())]
+    rows += [(name, values, f"step {step}", *figures)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    left = ("layer", "codec")
+    lines = [
+        "  ".join(
+            cell.ljust(width) if head in left else cell.rjust(width)
+            for head, cell, width in zip(_HEADS, row, widths, strict=True)
+        ).rstrip()
+        for row in rows
+    ]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def _row(name: str, layer: LayerStatistics) -> tuple[str, ...]:
+    sizes = [f"{nbytes / 1e6:,.3f} MB" for nbytes in (layer.sent_nbytes, layer.saved_nbytes)]
+    ratios = ["" if math.isnan(value) else f"{value:.3g}" for value in (layer.ratio, layer.error)]
+    return name, f"{layer.values:,}", _codec_text(layer.codec), *sizes, *ratios
+
+
+def _codec_text(codec: Codec | None) -> str:
+    if codec is None:
+        return "-"
+    bits = getattr(codec, "bits", None)
+    return codec.name if bits is None else f"{codec.name}, {bits} bits"
