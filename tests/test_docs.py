@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import importlib
 import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,18 @@ class Model:
         return {"weight": X, "steps": np.arange(3)}
 
 
+@contextlib.contextmanager
+def group_of_one(folder: Path) -> Iterator[None]:
+    """Processes to talk to: this one alone."""
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=0, world_size=1)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
 def module_of(block: str) -> str:
     """The framework, or the store, whose module of arrcomp a block imports."""
     found = re.search(r"^import arrcomp\.(\w+)", block, re.MULTILINE)
@@ -56,12 +70,15 @@ def test_the_examples_of_the_readme(block: str, tmp_path: Path, monkeypatch: pyt
             pytest.skip("CuPy finds no CUDA device")
         if name == "torch":
             names["model"] = module.nn.Linear(40, 50)
+            names["gradients"] = [module.ones(1000), module.ones(2000)]
+            names |= {"ac": arrcomp, "gradient": names["gradients"][0], "plan": [2, 8]}
         if name != "zarr":
             names["x"] = (module.from_numpy if name == "torch" else getattr(module, "numpy", module).asarray)(X)
     monkeypatch.chdir(tmp_path)
     # What a block's own function makes is what comes after it in the README.
     names["c"] = arrcomp.compress(names["x"], names["codec"])
-    exec(block, names)  # noqa: S102
+    with group_of_one(tmp_path) if "torch.distributed as" in block else contextlib.nullcontext():
+        exec(block, names)  # noqa: S102
     if callable(names["step"]):
         doubled = np.asarray(names["step"](names["x"]))
         assert np.all(np.abs(doubled - 2 * X) <= 2.001e-3)
