@@ -21,10 +21,12 @@ if not dist.is_available():
     pytest.skip("this PyTorch has no torch.distributed", allow_module_level=True)
 
 import arrcomp.torch.distributed as compressed
-from arrcomp.torch.distributed import BackendOptions, backend, environment, options_from_environment
+from arrcomp.torch.distributed import BackendOptions, options_from_environment
+from arrcomp.torch.distributed.backend import environment
+from arrcomp.torch.distributed.backend import group as backend_group
+from arrcomp.torch.distributed.backend.layers import Layers
+from arrcomp.torch.distributed.backend.segments import Segment, fused, segments
 from arrcomp.torch.distributed.fsdp import QuantizedAllGather, QuantizedReduceScatter, compress_fsdp
-from arrcomp.torch.distributed.layers import Layers
-from arrcomp.torch.distributed.segments import Segment, fused, segments
 
 STOCHASTIC = QSGD(rounding="stochastic")
 
@@ -81,10 +83,10 @@ def test_options_are_of_the_backend() -> None:
 
 def test_processes_with_other_options_are_refused() -> None:
     store = dist.HashStore()
-    backend._compare(BackendOptions(QSGD(), threads=1), store, 0)
-    backend._compare(BackendOptions(QSGD(), threads=2), store, 1)
+    backend_group._compare(BackendOptions(QSGD(), threads=1), store, 0)
+    backend_group._compare(BackendOptions(QSGD(), threads=2), store, 1)
     with pytest.raises(ValueError, match=r"processes differ.*\"bits\": 4.*\"bits\": 3"):
-        backend._compare(BackendOptions(QSGD(bits=3)), store, 1)
+        backend_group._compare(BackendOptions(QSGD(bits=3)), store, 1)
 
 
 def test_settings_are_for_groups_of_the_backend(group: Any) -> None:
@@ -200,14 +202,14 @@ def test_variables_without_use_are_named_once(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("CGX_INTRA_BROADCAST", "1")
     monkeypatch.setenv("CGX_COMPRESION_BITS", "4")
     with pytest.warns(UserWarning, match="^without effect: ") as found:
-        options = backend._chosen(None, is_first=True)
+        options = backend_group._chosen(None, is_first=True)
     (message,) = [str(warning.message) for warning in found]
     for name in ("CGX_INNER_COMMUNICATOR_TYPE (", "CGX_INTRA_BROADCAST (", "CGX_COMPRESION_BITS (CGX has no such"):
         assert name in message
     assert options.codec is None
-    backend._chosen(None, is_first=False)
+    backend_group._chosen(None, is_first=False)
     with pytest.warns(UserWarning, match="results are wrong"):
-        backend._chosen(BackendOptions(fake_ratio=0.5), is_first=True)
+        backend_group._chosen(BackendOptions(fake_ratio=0.5), is_first=True)
 
 
 # Layers and exchanges

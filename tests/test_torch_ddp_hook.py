@@ -19,7 +19,7 @@ if not torch.distributed.is_available():
     pytest.skip("this PyTorch has no torch.distributed", allow_module_level=True)
 
 from arrcomp.torch.distributed import LayerStatistics, QuantizedState
-from arrcomp.torch.distributed.hook_statistics import ring_nbytes, table
+from arrcomp.torch.distributed.ddp.statistics import ring_nbytes, table
 
 
 @pytest.mark.parametrize("name", ["ddp_processes", "ddp_state_processes"])

@@ -3,16 +3,19 @@
 Importing this registers the backend "arrcomp": `torch.distributed.init_process_group("arrcomp")`.
 """
 
-from .backend import CompressingGroup
+from .backend import (
+    BackendOptions,
+    CompressingGroup,
+    configure,
+    options_from_environment,
+    register_layer,
+    set_quantization_bits,
+    set_quantization_bucket_size,
+)
 from .collectives import all_gather, all_reduce, all_reduce_coalesced, broadcast, reduce_scatter
-from .ddp_hook import quantized_allreduce_hook
-from .environment import options_from_environment
+from .ddp import LayerStatistics, QuantizedState, quantized_allreduce_hook
 from .hierarchy import Hierarchy, hierarchical_all_reduce
-from .hook_statistics import LayerStatistics
-from .options import BackendOptions
 from .pending import Pending
-from .quantized_state import QuantizedState
-from .settings import configure, register_layer, set_quantization_bits, set_quantization_bucket_size
 
 __all__ = [
     "BackendOptions",

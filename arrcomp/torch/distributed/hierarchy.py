@@ -16,7 +16,7 @@ from ...shards import Shards
 from .agreement import agree
 from .arguments import Processes, checked_codecs, checked_operation, checked_tensor, seed_of, thread_number
 from .collectives import ALGORITHMS
-from .environment import local_world_size
+from .launcher import local_world_size
 from .pending import Pending, run
 from .wire import Steps, all_gather_single, copied_back, reduce_scatter_single
 

@@ -7,16 +7,16 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ...codecs import Codec
-from ...seeds import derived
-from .agreement import agree
-from .arguments import Processes
-from .collectives import ALGORITHMS
-from .hierarchy import HierarchicalReduction, Hierarchy
+from ....codecs import Codec
+from ....seeds import derived
+from ..agreement import agree
+from ..arguments import Processes
+from ..collectives import ALGORITHMS
+from ..hierarchy import HierarchicalReduction, Hierarchy
+from ..reduction import Reduction
+from ..wire import Steps
 from .options import BackendOptions
-from .reduction import Reduction
 from .segments import Segment, fused
-from .wire import Steps
 
 
 def all_reduce_steps(

@@ -8,20 +8,20 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ... import arrays, planner
-from ...codecs import Lossless
-from ...seeds import derived
-from ...shards import cut_each
-from .. import ops
-from ..adapter import seed_arguments
-from ..tensors import capacity, coding_of
-from .agreement import agree
-from .arguments import Processes, checked_tensor
-from .hook_statistics import ring_nbytes
-from .pending import Pending
-from .quantized_state import Gradient, QuantizedState
-from .reduction import Reduction
-from .wire import Steps
+from .... import arrays, planner
+from ....codecs import Lossless
+from ....seeds import derived
+from ....shards import cut_each
+from ... import ops
+from ...adapter import seed_arguments
+from ...tensors import capacity, coding_of
+from ..agreement import agree
+from ..arguments import Processes, checked_tensor
+from ..pending import Pending
+from ..reduction import Reduction
+from ..wire import Steps
+from .state import Gradient, QuantizedState
+from .statistics import ring_nbytes
 
 
 def quantized_allreduce_hook(

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ...codecs import Codec
-from ..tensors import dtype_of
+from ....codecs import Codec
+from ...tensors import dtype_of
 from .layers import Layer, Layers
 from .options import BackendOptions
 

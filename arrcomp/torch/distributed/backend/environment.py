@@ -1,4 +1,4 @@
-"""The environment variables of CGX, and of launchers: read here, once for a group.
+"""The environment variables of CGX: read here, once for a group.
 
 =========================================  =======  ====================================================================
 variable                                   default  means
@@ -20,8 +20,8 @@ import os
 from collections.abc import Mapping
 from typing import Literal
 
-from ...codecs import QSGD
-from ...codecs.base import checked_integer
+from ....codecs import QSGD
+from ..launcher import integer_variable, local_world_size
 from .options import BackendOptions
 
 _COMPRESSION = "CGX_COMPRESSION_"
@@ -31,7 +31,6 @@ _BITS, _BUCKET, _MINIMAL, _SKIP, _RATIO = (
 )
 _FUSION, _INTRA = "CGX_FUSION_BUFFER_SIZE_MB", "CGX_INTRA_COMPRESS"
 _INNER, _CROSS = "CGX_INNER_REDUCTION_TYPE", "CGX_CROSS_REDUCTION_TYPE"
-_LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
 _MOST = 1 << 40
 
 _READ = (_BITS, _BUCKET, _MINIMAL, _SKIP, _RATIO, _FUSION, _INTRA, _INNER, _CROSS)
@@ -54,43 +53,24 @@ def options_from_environment(environ: Mapping[str, str] = os.environ) -> Backend
         ValueError: a variable has a value that is not allowed; or CGX_INTRA_COMPRESS=0, and none tells the processes of
             a node.
     """
-    bits = _integer(environ, _BITS, 32, 1, 64)
-    size, skip = _integer(environ, _BUCKET, 512, 16, _MOST), _integer(environ, _SKIP, 0, 0, 1) == 1
-    within = _integer(environ, _INTRA, 1, 0, 1) == 1
+    bits = integer_variable(environ, _BITS, 32, 1, 64)
+    size, skip = integer_variable(environ, _BUCKET, 512, 16, _MOST), integer_variable(environ, _SKIP, 0, 0, 1) == 1
+    within = integer_variable(environ, _INTRA, 1, 0, 1) == 1
     return BackendOptions(
         QSGD(bits=bits, bucket_size=size, skip_incomplete=skip) if bits <= 8 else None,
-        minimal_size=_integer(environ, _MINIMAL, 16, 0, _MOST),
+        minimal_size=integer_variable(environ, _MINIMAL, 16, 0, _MOST),
         layer_codec=QSGD(bucket_size=size, skip_incomplete=skip),
-        fusion_nbytes=_integer(environ, _FUSION, 64, 1, 1 << 20) << 20,
+        fusion_nbytes=integer_variable(environ, _FUSION, 64, 1, 1 << 20) << 20,
         algorithm=_algorithm(environ, _INNER if within else _CROSS),
         local_size=None if within else local_world_size(environ),
         fake_ratio=_ratio(environ),
     )
 
 
-def local_world_size(environ: Mapping[str, str] = os.environ) -> int:
-    """How many processes the launcher started on this node.
-
-    Raises:
-        ValueError: no variable tells.
-    """
-    for name in _LOCAL_SIZES:
-        if name in environ:
-            return _integer(environ, name, 0, 1, _MOST)
-    raise ValueError(f"local_size is unknown: neither {' nor '.join(_LOCAL_SIZES)} is set; an integer is allowed")
-
-
 def without_effect(environ: Mapping[str, str] = os.environ) -> list[str]:
     """The variables of CGX that are set and change nothing, each with its reason."""
     names = [name for name in sorted(environ) if name.startswith("CGX_") and name not in _READ]
     return [f"{name} ({_WITHOUT_USE.get(name, 'CGX has no such variable')})" for name in names]
-
-
-def _integer(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
-    text = environ.get(name, str(default)).strip()
-    if not text.removeprefix("-").isdecimal():
-        raise ValueError(f"{name}={text!r}: an integer from {least} to {most} is allowed")
-    return checked_integer(name, int(text), least, most)
 
 
 def _algorithm(environ: Mapping[str, str], name: str) -> Literal["scatter", "ring"]:

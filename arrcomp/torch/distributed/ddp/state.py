@@ -7,16 +7,16 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from ... import arrays
-from ...codecs import Codec
-from ...codecs.base import checked_integer
-from ...rules import Rule
-from ...seeds import derived
-from ..tensors import dtype_of
-from .arguments import thread_number
-from .hook_settings import HookSettings, Planning, codec_of
-from .hook_statistics import LayerStatistics, table, total
-from .model_layers import ModelLayer, ModelLayers, check_names
+from .... import arrays
+from ....codecs import Codec
+from ....codecs.base import checked_integer
+from ....rules import Rule
+from ....seeds import derived
+from ...tensors import dtype_of
+from ..arguments import thread_number
+from .layers import ModelLayer, ModelLayers, check_names
+from .settings import HookSettings, Planning, codec_of
+from .statistics import LayerStatistics, table, total
 
 _PARTS = ("step", "plan", "residuals", "sum_residuals", "named")
 

@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import torch.distributed as dist
 
-from ...codecs import QSGD, Codec
-from ...codecs.base import check_choice, checked_integer, checked_real
-from ...compress import checked_codec, checked_seed
-from ...machine import thread_count
+from ....codecs import QSGD, Codec
+from ....codecs.base import check_choice, checked_integer, checked_real
+from ....compress import checked_codec, checked_seed
+from ....machine import thread_count
 
 _MOST = 1 << 62
 _UNDERLYING = ("gloo", "nccl", "mpi")

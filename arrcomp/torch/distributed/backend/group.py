@@ -9,19 +9,19 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ...seeds import derived
-from .arguments import Processes, thread_number
-from .backend_steps import all_reduce_steps
+from ....seeds import derived
+from ..arguments import Processes, thread_number
+from ..hierarchy import Hierarchy, levels
+from ..pending import Pending
+from ..wire import Steps, copied_back
 from .environment import options_from_environment, without_effect
 from .forwarding import ForwardingGroup
 from .groups import Members, usual_backends
-from .hierarchy import Hierarchy, levels
 from .layers import Layers
 from .options import BackendOptions, parsed_backends
-from .pending import Pending
 from .queued import Queue
 from .segments import segments
-from .wire import Steps, copied_back
+from .steps import all_reduce_steps
 
 _NAME = "arrcomp"
 _COMPRESSED = ("SUM", "AVG")

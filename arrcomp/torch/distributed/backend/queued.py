@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from .wire import Steps, drained
+from ..wire import Steps, drained
 
 _Work: Any = dist.Work
 

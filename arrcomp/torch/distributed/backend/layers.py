@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ...codecs.base import checked_bucket_size, checked_integer
+from ....codecs.base import checked_bucket_size, checked_integer
 
 _MOST_BITS = 64
 _QUANTIZED = 8

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ...codecs import QSGD, Codec, Lossless
-from ...codecs.base import check_flag, checked_integer, checked_real
-from ...compress import checked_codec
-from ...dtypes import DType
-from ...machine import thread_count
-from ...rules import Rule, codec_for
+from ....codecs import QSGD, Codec, Lossless
+from ....codecs.base import check_flag, checked_integer, checked_real
+from ....compress import checked_codec
+from ....dtypes import DType
+from ....machine import thread_count
+from ....rules import Rule, codec_for
 
 _MOST = 1 << 62
 

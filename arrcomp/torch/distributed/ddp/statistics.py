@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ...codecs import Codec
+from ....codecs import Codec
 
 
 @dataclass

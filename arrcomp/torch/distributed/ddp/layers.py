@@ -8,7 +8,7 @@ from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from ... import arrays
+from .... import arrays
 
 
 class ModelLayer(NamedTuple):

@@ -5,8 +5,8 @@ from typing import Any
 
 import torch.distributed as dist
 
-from .arguments import Processes
-from .backend import CompressingGroup
+from ..arguments import Processes
+from .group import CompressingGroup
 from .options import BackendOptions
 
 _FIXED = ("backends", "nccl")
