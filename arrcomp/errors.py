@@ -24,3 +24,11 @@ class UnknownCodecError(ArrcompError, ValueError):
 
 class DeviceUnavailableError(ArrcompError, RuntimeError):
     """A device was asked for that this build or this machine does not have; the message says what to install."""
+
+
+class UnknownNameError(ArrcompError, ValueError):
+    """A model, a data set or another part is asked for by a name that none has; the message lists those that there are."""
+
+
+class DataNotFoundError(ArrcompError, FileNotFoundError):
+    """A data set's files are not there; the message says which are expected where, and how to get them."""
