@@ -27,7 +27,7 @@ class DeviceUnavailableError(ArrcompError, RuntimeError):
 
 
 class UnknownNameError(ArrcompError, ValueError):
-    """A model, a data set or another part is asked for by a name that none has; the message lists those that there are."""
+    """A model, a data set or another part is asked for by a name that none has; the message lists those there are."""
 
 
 class DataNotFoundError(ArrcompError, FileNotFoundError):

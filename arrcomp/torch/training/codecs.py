@@ -6,6 +6,7 @@ All that can round at random do so by default: with rounding to nearest, updates
 
 from abc import ABC
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ...codecs import Codec, codec_from_config
@@ -57,7 +58,7 @@ class FP16(TrainingCodec):
     """IEEE 754 with 5 bits of exponent and 10 of mantissa."""
 
     name = "fp16"
-    config = {"codec": "float-format", "format": "fp16", "rounding": "stochastic"}
+    config = MappingProxyType({"codec": "float-format", "format": "fp16", "rounding": "stochastic"})
 
 
 @CODECS.add
@@ -65,7 +66,7 @@ class BF16(TrainingCodec):
     """8 bits of exponent, 7 of mantissa."""
 
     name = "bf16"
-    config = {"codec": "float-format", "format": "bf16", "rounding": "stochastic"}
+    config = MappingProxyType({"codec": "float-format", "format": "bf16", "rounding": "stochastic"})
 
 
 @CODECS.add
@@ -73,7 +74,7 @@ class FP8(TrainingCodec):
     """e5m2, as SmaQ's authors had it; or e4m3 with ``format=fp8_e4m3``."""
 
     name = "fp8"
-    config = {"codec": "float-format", "format": "fp8_e5m2", "rounding": "stochastic"}
+    config = MappingProxyType({"codec": "float-format", "format": "fp8_e5m2", "rounding": "stochastic"})
 
 
 @CODECS.add
@@ -81,7 +82,7 @@ class ShiftedSqueezed(TrainingCodec):
     """FP8 fitted to the logarithms of each array."""
 
     name = "s2fp8"
-    config = {"codec": "s2fp8", "rounding": "stochastic"}
+    config = MappingProxyType({"codec": "s2fp8", "rounding": "stochastic"})
 
 
 @CODECS.add
@@ -89,7 +90,7 @@ class Smart(TrainingCodec):
     """SmaQ: 6 bits near the mean and 8 for outliers."""
 
     name = "smaq"
-    config = {"codec": "smaq"}
+    config = MappingProxyType({"codec": "smaq"})
 
     @classmethod
     def make(cls, settings: Mapping[str, Any], positive: bool = False) -> Codec | None:
@@ -101,7 +102,7 @@ class Quantized(TrainingCodec):
     """QSGD: equal steps between the least and the largest value of each bucket."""
 
     name = "qsgd"
-    config = {"codec": "qsgd", "rounding": "stochastic"}
+    config = MappingProxyType({"codec": "qsgd", "rounding": "stochastic"})
 
 
 @CODECS.add
@@ -109,7 +110,7 @@ class Bounded(TrainingCodec):
     """An error of at most 1e-3 of each array's range, or another bound: ``abs``, ``rel`` or ``pointwise``."""
 
     name = "error-bounded"
-    config = {"codec": "error-bounded"}
+    config = MappingProxyType({"codec": "error-bounded"})
 
     @classmethod
     def make(cls, settings: Mapping[str, Any], positive: bool = False) -> Codec | None:
@@ -122,4 +123,4 @@ class BaseDeltaImmediate(TrainingCodec):
     """NNW-BDI: small differences from base words, after the lowest 16 mantissa bits are rounded off."""
 
     name = "bdi"
-    config = {"codec": "base-delta", "drop_bits": 16, "rounding": "stochastic"}
+    config = MappingProxyType({"codec": "base-delta", "drop_bits": 16, "rounding": "stochastic"})

@@ -1,10 +1,10 @@
 """Which codec each structure gets: what `--compress`, `--what` and `--set` say.
 
-    --compress smaq                                       every structure by SmaQ
-    --compress smaq --what weights,optimizer              these two alone
-    --compress smaq --what weights,optimizer:fp16         the optimizer's by another one
-    --what optimizer:smaq,optimizer.exp_avg_sq:bf16       one tensor of its state by another one
-    --set smaq.block_size=512 --set weights.main_bits=4   of a codec wherever it is, and of a structure alone
+--compress smaq                                       every structure by SmaQ
+--compress smaq --what weights,optimizer              these two alone
+--compress smaq --what weights,optimizer:fp16         the optimizer's by another one
+--what optimizer:smaq,optimizer.exp_avg_sq:bf16       one tensor of its state by another one
+--set smaq.block_size=512 --set weights.main_bits=4   of a codec wherever it is, and of a structure alone
 """
 
 import json
@@ -69,9 +69,8 @@ def _parsed(settings: Sequence[str], names: Mapping[str, str]) -> dict[str, dict
         place, equals, text = setting.partition("=")
         owner, dot, parameter = place.rpartition(".")
         if not (equals and dot and owner and parameter):
-            raise ValueError(
-                f"--set {setting}: CODEC.PARAMETER=VALUE or STRUCTURE.PARAMETER=VALUE is allowed, as smaq.block_size=512"
-            )
+            allowed = "CODEC.PARAMETER=VALUE or STRUCTURE.PARAMETER=VALUE"
+            raise ValueError(f"--set {setting}: {allowed} is allowed, as smaq.block_size=512")
         if owner not in names and owner not in names.values():
             used = ", ".join(dict.fromkeys([*names, *names.values()]))
             raise ValueError(f"--set {setting}: {owner} is not in use; there are {used}")

@@ -62,8 +62,8 @@ class Compression:
     - "optimizer": after each step, every tensor of floats that the optimizer keeps for a parameter, whatever its name;
       "optimizer.NAME", as "optimizer.exp_avg_sq", is for that one alone and comes first.
     - "weights": when an optimizer is attached and after each of its steps, all of its parameters but those of batch
-      normalization. They are the weights from then on: what rounding takes away is gone. With `master_weights` the optimizer updates a copy that
-      keeps every bit, and the model computes with what comes back of it.
+      normalization. They are the weights from then on: what rounding takes away is gone. With `master_weights` the
+      optimizer updates a copy that keeps every bit, and the model computes with what comes back of it.
 
     Everything stays in the tensors' own dtypes. The bytes that are counted are those of payloads, without the header
     that a stream has; tensors whose dtype the codec does not take stay as they are and count in full.
@@ -195,9 +195,9 @@ class Compression:
     def _states(self, optimizer: torch.optim.Optimizer, p: Tensor) -> Iterator[tuple[str, Tensor]]:
         for name, value in optimizer.state.get(p, {}).items():
             # A counter of steps has no dimension; another kind of tensor is compressed already.
-            if type(value) is Tensor and value.is_floating_point() and value.dim():
-                if "optimizer" in self.codecs or f"optimizer.{name}" in self.codecs:
-                    yield name, value
+            is_state = type(value) is Tensor and value.is_floating_point() and value.dim() > 0
+            if is_state and {"optimizer", f"optimizer.{name}"} & set(self.codecs):
+                yield name, value
 
     def _compress_weights(self, optimizer: torch.optim.Optimizer) -> None:
         if "weights" not in self.codecs:

@@ -12,7 +12,7 @@ _MOST = 16  # of the pixels' values, which are integers
 
 @DATASETS.add
 class Digits(DataSet):
-    """1797 pictures of 8 x 8 pixels, half of them for testing; or the same as 64 tokens, a pixel each."""
+    """1797 pictures of 8 x 8 pixels, a third of them for testing; or the same as 64 tokens, a pixel each."""
 
     name = "digits"
     kinds = (Images.kind, Tokens.kind)
@@ -25,8 +25,8 @@ class Digits(DataSet):
         except ImportError as missing:
             raise ImportError(f"data set digits needs scikit-learn ({missing}): pip install scikit-learn") from None
         pixels, labels = load_digits(return_X_y=True)
-        halves = train_test_split(pixels, labels, test_size=0.5, random_state=0, stratify=labels)
-        x, tested, y, expected = (torch.from_numpy(half) for half in halves)
+        thirds = train_test_split(pixels, labels, test_size=1 / 3, random_state=0, stratify=labels)
+        x, tested, y, expected = (torch.from_numpy(part) for part in thirds)
         if kind == Tokens.kind:
             tokens = Tokens(vocabulary=_MOST + 1, length=x.shape[1], outputs=10)
             return Data(tokens, (x.long(), y), (tested.long(), expected))

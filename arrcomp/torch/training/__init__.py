@@ -1,0 +1,33 @@
+"""Training with compressed structures: what does a number format, or a codec, cost in accuracy?
+
+`python -m arrcomp.torch.training --help` trains; `arrcomp.torch.training.run.train` does so from Python, on PyTorch
+Lightning. `Compression` needs neither: it works in any loop. A model, a data set or a codec of one's own is a class,
+decorated with `@MODELS.add`, `@DATASETS.add` or `@CODECS.add`.
+"""
+
+from .codecs import CODECS, TrainingCodec
+from .datasets import DATASETS, Data, DataSet
+from .inputs import Images, Tokens
+from .meter import Meter, Size
+from .models import MODELS, Model
+from .plan import chosen_codecs
+from .settings import Settings
+from .structures import STRUCTURES, Compression
+
+__all__ = [
+    "CODECS",
+    "DATASETS",
+    "MODELS",
+    "STRUCTURES",
+    "Compression",
+    "Data",
+    "DataSet",
+    "Images",
+    "Meter",
+    "Model",
+    "Settings",
+    "Size",
+    "Tokens",
+    "TrainingCodec",
+    "chosen_codecs",
+]

@@ -1,0 +1,70 @@
+"""Compression that saves memory while a model trains, beside what is simulated."""
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from ...codecs import Codec
+from ...codecs.base import checked_integer, checked_real
+
+
+@dataclass(frozen=True)
+class Extras:
+    """Parts of `arrcomp.torch` that a run uses for real.
+
+    Args:
+        activation_bits: activations keep so many bits for the backward pass, 1 to 8 (`arrcomp.torch.nn.convert`).
+        randomized_linear: linear layers keep this share of their inputs' rows, above 0 and at most 1
+            (`arrcomp.torch.nn.convert_linear`).
+        optimizer_state: "8bit" to keep the optimizer's state in 8 bits (`arrcomp.torch.CompressedOptimizer`).
+        saved_activations: a codec for what is saved for the backward pass (`arrcomp.torch.compressed_activations`).
+
+    Raises:
+        TypeError, ValueError: one is not allowed.
+    """
+
+    activation_bits: int | None = None
+    randomized_linear: float | None = None
+    optimizer_state: str | None = None
+    saved_activations: Codec | None = None
+
+    def __post_init__(self) -> None:
+        if self.activation_bits is not None:
+            checked_integer("activation_bits", self.activation_bits, 1, 8)
+        if self.randomized_linear is not None:
+            ratio = checked_real("randomized_linear", self.randomized_linear, "a number above 0 and at most 1")
+            if ratio > 1:
+                raise ValueError(f"randomized_linear={ratio!r}: a number above 0 and at most 1 is allowed")
+        if self.optimizer_state not in (None, "8bit"):
+            raise ValueError(f"optimizer_state={self.optimizer_state!r}: '8bit' is allowed")
+
+    def converted(self, model: nn.Module) -> nn.Module:
+        """The model with other activations and linear layers."""
+        if self.activation_bits is not None:
+            from ..nn import convert
+
+            model = convert(model, bits=self.activation_bits)
+        if self.randomized_linear is not None:
+            from ..nn import convert_linear
+
+            model = convert_linear(model, proj_dim_ratio=self.randomized_linear)
+        return model
+
+    def wrap(self, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
+        """The optimizer with its state compressed."""
+        if self.optimizer_state is None:
+            return optimizer
+        from ..optim import CompressedOptimizer
+
+        return CompressedOptimizer.eight_bit(optimizer)
+
+    def saved(self) -> contextlib.AbstractContextManager[Any]:
+        """A context in which what is saved for the backward pass is compressed."""
+        if self.saved_activations is None:
+            return contextlib.nullcontext()
+        from ..activations import compressed_activations
+
+        return compressed_activations(self.saved_activations)

@@ -1,0 +1,103 @@
+"""Plots of runs: accuracy against bits, and what the structures' values look like."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from ...files.replacing import replacing
+from .results import Row
+
+_BINS, _SIGMAS = 101, 5.0
+_BLUE, _RED = "#1f5fa8", "#d1495b"
+
+
+def draw_rates(path: Path, title: str, rows: Sequence[Row]) -> None:
+    """Write a PNG file of the metric of each setting, the mean of its seeds between their extremes, against its bits.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        OSError: the file cannot be written.
+    """
+    figure = _figure(7.5, 5)
+    panel = figure.subplots()
+    for number, row in enumerate(sorted(rows, key=lambda row: row.bits)):
+        values = [result.value for result in row.results]
+        span = [[row.value - min(values)], [max(values) - row.value]]
+        panel.errorbar(row.bits, row.value, span, fmt="o", capsize=4, color=f"C{number % 10}", label=row.name)
+    panel.set_xscale("log", base=2)
+    powers = range(1, 6)
+    panel.set_xticks([2**power for power in powers], [str(2**power) for power in powers])
+    panel.set_xlim(2, 40)
+    panel.set_xlabel("bits that 32 bits of the structures take")
+    panel.set_ylabel(f"{rows[0].results[0].metric} on the test part, mean and range of the seeds")
+    panel.set_title(title)
+    panel.legend(frameon=False)
+    _save(figure, panel, path)
+
+
+def draw_histograms(path: Path, title: str, samples: Mapping[str, Tensor]) -> None:
+    """Write a PNG file of the values of each structure's largest tensor, with the normal curve of their moments.
+
+    Args:
+        path: of the file.
+        title: of the picture.
+        samples: values by structure.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        OSError: the file cannot be written.
+        ValueError: there are no finite values.
+    """
+    arrays = {name: x.double().numpy() for name, x in samples.items()}
+    arrays = {name: x[np.isfinite(x)] for name, x in arrays.items() if np.isfinite(x).any()}
+    if not arrays:
+        raise ValueError("samples: one structure at least with finite values is needed")
+    columns = min(len(arrays), 3)
+    figure = _figure(4.6 * columns, 3.6 * math.ceil(len(arrays) / columns))
+    panels = figure.subplots(math.ceil(len(arrays) / columns), columns, squeeze=False).flat
+    for panel, (name, x) in zip(panels, arrays.items(), strict=False):
+        _draw_histogram(panel, name, x)
+    for panel in list(panels)[len(arrays) :]:
+        panel.set_axis_off()
+    figure.suptitle(title)
+    _save(figure, None, path)
+
+
+def _draw_histogram(panel: Any, name: str, x: Any) -> None:
+    mean, std = float(x.mean()), float(x.std())
+    width = _SIGMAS * std or 1.0
+    edges = np.linspace(mean - width, mean + width, _BINS + 1)
+    counts, _ = np.histogram(x, edges)
+    share = counts / x.size
+    panel.stairs(share, edges, fill=True, color=_BLUE, alpha=0.5)
+    if std > 0:
+        centres = (edges[1:] + edges[:-1]) / 2
+        density = np.exp(-0.5 * ((centres - mean) / std) ** 2) / (std * math.sqrt(2 * math.pi))
+        panel.plot(centres, density * (edges[1] - edges[0]), color=_RED, linewidth=1.3)
+    outside, zeros = 1 - share.sum(), float((x == 0).mean())
+    panel.set_title(f"{name}\nzeros {zeros:.1%}, beyond {_SIGMAS:.0f} sigma {outside:.2%}", fontsize=9)
+    panel.set_yscale("log")
+    panel.set_ylim(bottom=0.5 / x.size, top=1.5)
+    panel.tick_params(labelsize=8)
+    panel.ticklabel_format(axis="x", style="sci", scilimits=(-2, 3))
+
+
+def _figure(width: float, height: float) -> Any:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise ImportError(f"plots need matplotlib ({missing}): pip install arrcomp[plot]") from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _save(figure: Any, panel: Any, path: Path) -> None:
+    if panel is not None:
+        panel.grid(color="#dddddd", linewidth=0.6)
+        panel.set_axisbelow(True)
+        panel.spines[["top", "right"]].set_visible(False)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
