@@ -48,7 +48,7 @@ class Extras:
 
             model = convert(model, bits=self.activation_bits)
         if self.randomized_linear is not None:
-            from ..nn import convert_linear
+            from ..nn.randomized_linear import convert_linear
 
             model = convert_linear(model, proj_dim_ratio=self.randomized_linear)
         return model

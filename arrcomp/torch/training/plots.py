@@ -35,8 +35,11 @@ def draw_rates(path: Path, title: str, rows: Sequence[Row]) -> None:
     panel.set_xlabel("bits that 32 bits of the structures take")
     panel.set_ylabel(f"{rows[0].results[0].metric} on the test part, mean and range of the seeds")
     panel.set_title(title)
-    panel.legend(frameon=False)
-    _save(figure, panel, path)
+    panel.grid(color="#dddddd", linewidth=0.6)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=5, frameon=False)
+    _save(figure, path)
 
 
 def draw_histograms(path: Path, title: str, samples: Mapping[str, Tensor]) -> None:
@@ -58,13 +61,13 @@ def draw_histograms(path: Path, title: str, samples: Mapping[str, Tensor]) -> No
         raise ValueError("samples: one structure at least with finite values is needed")
     columns = min(len(arrays), 3)
     figure = _figure(4.6 * columns, 3.6 * math.ceil(len(arrays) / columns))
-    panels = figure.subplots(math.ceil(len(arrays) / columns), columns, squeeze=False).flat
+    panels = figure.subplots(math.ceil(len(arrays) / columns), columns, squeeze=False).ravel()
     for panel, (name, x) in zip(panels, arrays.items(), strict=False):
         _draw_histogram(panel, name, x)
-    for panel in list(panels)[len(arrays) :]:
+    for panel in panels[len(arrays) :]:
         panel.set_axis_off()
-    figure.suptitle(title)
-    _save(figure, None, path)
+    figure.suptitle(f"{title}; the line is normal, of the same mean and deviation")
+    _save(figure, path)
 
 
 def _draw_histogram(panel: Any, name: str, x: Any) -> None:
@@ -94,10 +97,6 @@ def _figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def _save(figure: Any, panel: Any, path: Path) -> None:
-    if panel is not None:
-        panel.grid(color="#dddddd", linewidth=0.6)
-        panel.set_axisbelow(True)
-        panel.spines[["top", "right"]].set_visible(False)
+def _save(figure: Any, path: Path) -> None:
     with replacing(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110)

@@ -129,7 +129,8 @@ def _trainer(settings: Settings, logs: Path | None, name: str, progress: bool) -
     loggers: Any = False
     if logs is not None:
         logs.mkdir(parents=True, exist_ok=True)
-        loggers = [CSVLogger(logs, name), TensorBoardLogger(logs, name)]
+        table = CSVLogger(logs, name)
+        loggers = [table, TensorBoardLogger(logs, name, version=table.version)]
     return Trainer(
         accelerator=settings.accelerator,
         devices=1,

@@ -23,18 +23,19 @@ from .meter import Meter
 STRUCTURES = ("weights", "gradients", "forward", "backward", "optimizer")
 _NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm)
 _KINDS = (_ConvNd, nn.Linear, nn.Bilinear, *_NORMS)
-_MODULES = (activation.__name__, pooling.__name__)  # whose classes are activations and pools
+_ACTIVATIONS = (activation.__name__, "arrcomp.torch.nn.activations", "arrcomp.torch.nn.piecewise")
+_MODULES = {*_ACTIVATIONS, pooling.__name__}  # whose classes are activations and pools
 _NOT_FLAT = (nn.MultiheadAttention,)  # which has places of its own inside
 
 
 def places(model: nn.Module) -> Iterator[nn.Module]:
-    """The modules whose outputs count: each convolution, linear layer, pool, norm and activation of PyTorch.
+    """The modules whose outputs count: each convolution, linear layer, pool, norm and activation.
 
-    Classes derived from these count too. What a model calls as a function, as `torch.nn.functional.relu`, is not seen.
+    They are those of PyTorch and of `arrcomp.torch.nn`, and classes derived from them. What a model calls as a function, as `torch.nn.functional.relu`, is not seen.
     """
     for module in model.modules():
         homes = {base.__module__ for base in type(module).__mro__}
-        if isinstance(module, _KINDS) or (homes & set(_MODULES) and not isinstance(module, _NOT_FLAT)):
+        if isinstance(module, _KINDS) or (homes & _MODULES and not isinstance(module, _NOT_FLAT)):
             yield module
 
 
