@@ -112,7 +112,7 @@ def test_step_works_without_a_closure_and_with_one_alike() -> None:
     for closed in (False, True, "named"):
         model = network()
         optimizer = adam(model)
-        compression = Recorder(model, {name: COARSE for name in STRUCTURES})
+        compression = Recorder(model, dict.fromkeys(STRUCTURES, COARSE))
         compression.attach(optimizer)
 
         def closure(model: Any = model, optimizer: Any = optimizer) -> Any:
@@ -241,7 +241,7 @@ def test_counted_bytes_are_those_of_payloads() -> None:
 
 def test_everything_lossless_changes_nothing() -> None:
     trained = []
-    for codecs in ({}, {name: Lossless() for name in STRUCTURES}, {name: None for name in STRUCTURES}):
+    for codecs in ({}, {name: Lossless() for name in STRUCTURES}, dict.fromkeys(STRUCTURES)):
         model = network()
         optimizer = adam(model)
         Compression(model, codecs, master_weights="weights" in codecs).attach(optimizer)
@@ -257,7 +257,7 @@ def test_everything_lossless_changes_nothing() -> None:
 def test_removed_hooks_leave_the_model_alone() -> None:
     model = network()
     optimizer = adam(model)
-    compression = Recorder(model, {name: COARSE for name in STRUCTURES})
+    compression = Recorder(model, dict.fromkeys(STRUCTURES, COARSE))
     compression.attach(optimizer)
     compression.remove()
     compression.trips.clear()

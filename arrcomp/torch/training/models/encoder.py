@@ -22,10 +22,11 @@ class Layer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, mask: Tensor | None) -> Tensor:
-        query, key, value = (self._split(part(x)) for part in (self.query, self.key, self.value))
+        y = self.norm1(x)
+        query, key, value = (self._split(part(y)) for part in (self.query, self.key, self.value))
         seen = scaled_dot_product_attention(query, key, value, mask, self.rate if self.training else 0.0)
-        x = self.norm1(x + self.dropout(self.attended(seen.transpose(1, 2).flatten(2))))
-        return torch.as_tensor(self.norm2(x + self.dropout(self.outer(self.activation(self.inner(x))))))
+        x = x + self.dropout(self.attended(seen.transpose(1, 2).flatten(2)))
+        return torch.as_tensor(x + self.dropout(self.outer(self.activation(self.inner(self.norm2(x))))))
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)
@@ -57,9 +58,10 @@ class Encoder(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         mask = None if self.padding is None else (tokens != self.padding)[:, None, None, :]
-        x = self.dropout(self.norm(self.tokens(tokens) + self.places[: tokens.shape[1]]))
+        x = self.dropout(self.tokens(tokens) + self.places[: tokens.shape[1]])
         for layer in self.layers:
             x = layer(x, mask)
+        x = self.norm(x)
         return torch.as_tensor(self.classifier(self.dropout(self.activation(self.pooler(self._mean(x, tokens))))))
 
     def _initialize(self, scale: float) -> None:
