@@ -8,9 +8,14 @@ def main() -> None:
     try:
         from .cli import app
     except ImportError as error:
-        print(f"arrcomp: training: {error}", file=sys.stderr)
+        print(f"arrcomp: training needs {_missing(error)}", file=sys.stderr)
         sys.exit(2)
     app(prog_name="python -m arrcomp.torch.training")
+
+
+def _missing(error: ImportError) -> str:
+    package = (error.name or "another package").partition(".")[0]
+    return f"{package} ({error}): pip install arrcomp[training]"
 
 
 if __name__ == "__main__":

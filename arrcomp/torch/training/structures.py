@@ -31,8 +31,8 @@ _NOT_FLAT = (nn.MultiheadAttention,)  # which has places of its own inside
 def places(model: nn.Module) -> Iterator[nn.Module]:
     """The modules whose outputs count: each convolution, linear layer, pool, norm and activation.
 
-    They are those of PyTorch and of `arrcomp.torch.nn`, and classes derived from them. What a model calls as a function,
-    as `torch.nn.functional.relu`, is not seen.
+    They are those of PyTorch and of `arrcomp.torch.nn`, and classes derived from them. What a model calls as a
+    function, as `torch.nn.functional.relu`, is not seen.
     """
     for module in model.modules():
         homes = {base.__module__ for base in type(module).__mro__}
