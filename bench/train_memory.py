@@ -94,20 +94,20 @@ _FEWBIT = {"3-bit GELU": 13.8, "RandomizedLinear 0.2": 18.6, "both": 32.7}  # pe
 
 _HOW = f"""\
 scikit-learn's digits, two thirds of them for training; `python -m arrcomp.torch.training` does such runs. {RESNET}: a
-ResNet with three blocks and 16 to 64 channels, {BASES[RESNET].epochs} epochs of SGD with momentum. {ENCODER}: an encoder
-of two layers and width 64, which sees a picture as 64 tokens, a pixel each; {BASES[ENCODER].epochs} epochs of AdamW.
-Batches of 32. Accuracy is that on the other third (599 pictures: one is 0.17 points) after the last epoch, in percent,
+ResNet with three blocks and 16 to 64 channels, {BASES[RESNET].epochs} epochs of SGD with momentum. {ENCODER}: an
+encoder of two layers and width 64, which sees a picture as 64 tokens, a pixel each; {BASES[ENCODER].epochs} epochs of
+AdamW. Batches of 32. Accuracy is that on the other third (599 pictures: one is 0.17 points) after the last epoch, in percent,
 the mean of the seeds, with the least and the most. "points" is the difference to the row named. "holds" says whether
 what was wanted came out; where nothing stands, nothing was asked for."""
 _SIMULATED = """\
 Weights, gradients, outputs of layers, gradients there and the optimizer's state go through the codec after each use,
-rounded at random. Of the encoder, AdamW's second moments are bfloat16 in all rows but the last: what a codec rounds to 0
-there makes AdamW divide by its epsilon. Ratios are original bytes over payload bytes, in one step of ten."""
+rounded at random. Of the encoder, AdamW's second moments are bfloat16 in all rows but the last: what a codec rounds to
+0 there makes AdamW divide by its epsilon. Ratios are original bytes over payload bytes, in one step of ten."""
 _REAL = """\
 "saved" are bytes that autograd keeps for the backward pass of a batch of 32, parameters not counted, by `saved_memory`;
-"state" those of the optimizer's state between steps. FewBit's figures, for comparison, are what its README says that the
-peak of RoBERTa on MRPC at batch 128 becomes smaller by, of 11.30 GiB with weights and optimizer: not the same quantity.
-On GPUs `torch.cuda.max_memory_allocated` is not yet measured."""
+"state" those of the optimizer's state between steps. FewBit's figures, for comparison, are what its README says that
+the peak of RoBERTa on MRPC at batch 128 becomes smaller by, of 11.30 GiB with weights and optimizer: not the same
+quantity. On GPUs `torch.cuda.max_memory_allocated` is not yet measured."""
 
 Key = tuple[str, str, int]
 
