@@ -93,12 +93,13 @@ CASES: dict[str, dict[str, Case]] = {
 _FEWBIT = {"3-bit GELU": 13.8, "RandomizedLinear 0.2": 18.6, "both": 32.7}  # percent of RoBERTa's peak, its README
 
 _HOW = f"""\
-scikit-learn's digits, two thirds of them for training; `python -m arrcomp.torch.training` does such runs. {RESNET}: a
-ResNet with three blocks and 16 to 64 channels, {BASES[RESNET].epochs} epochs of SGD with momentum. {ENCODER}: an
-encoder of two layers and width 64, which sees a picture as 64 tokens, a pixel each; {BASES[ENCODER].epochs} epochs of
-AdamW. Batches of 32. Accuracy is that on the other third (599 pictures: one is 0.17 points) after the last epoch, in percent,
-the mean of the seeds, with the least and the most. "points" is the difference to the row named. "holds" says whether
-what was wanted came out; where nothing stands, nothing was asked for."""
+scikit-learn's digits, two thirds of them for training; `python -m arrcomp.torch.training` does such runs.
+{RESNET}: a ResNet with three blocks and 16 to 64 channels, {BASES[RESNET].epochs} epochs of SGD with momentum.
+{ENCODER}: an encoder of two layers and width 64, which sees a picture as 64 tokens, a pixel each;
+{BASES[ENCODER].epochs} epochs of AdamW. Batches of 32. Accuracy is that on the other third (599 pictures: one is 0.17
+points) after the last epoch, in percent, the mean of the seeds, with the least and the most. "points" is the difference
+to the row that it is compared with. "holds" says whether what was wanted came out; where nothing stands, nothing was
+asked for."""
 _SIMULATED = """\
 Weights, gradients, outputs of layers, gradients there and the optimizer's state go through the codec after each use,
 rounded at random. Of the encoder, AdamW's second moments are bfloat16 in all rows but the last: what a codec rounds to
