@@ -155,7 +155,13 @@ def main(
         if threads is not None:
             torch.set_num_threads(checked_integer("threads", threads, 1, 1 << 20))
         rows = _train(runs, range(seed, seed + seeds), extras, output)
-        about = {"dataset": base.dataset, "task": base.task, "model": base.model, "what": what, "set": settings or []}
+        about: dict[str, Any] = {
+            "dataset": base.dataset,
+            "task": base.task,
+            "model": base.model,
+            "what": what,
+            "set": settings or [],
+        }
         about |= {"optimizer": base.optimizer, "lr": base.lr, "epochs": epochs, "batch": batch}
         write(output / "results.json", about, rows)
         if plots:

@@ -48,7 +48,7 @@ class Extras:
 
             model = convert(model, bits=self.activation_bits)
         if self.randomized_linear is not None:
-            from ..nn.randomized_linear import convert_linear
+            from ..nn.randomized_linear import convert_linear  # type: ignore[import-not-found,unused-ignore]
 
             model = convert_linear(model, proj_dim_ratio=self.randomized_linear)
         return model
@@ -57,14 +57,16 @@ class Extras:
         """The optimizer with its state compressed."""
         if self.optimizer_state is None:
             return optimizer
-        from ..optim import CompressedOptimizer
+        from ..optim import CompressedOptimizer  # type: ignore[import-not-found,unused-ignore]
 
-        return CompressedOptimizer.eight_bit(optimizer)
+        compressed: torch.optim.Optimizer = CompressedOptimizer.eight_bit(optimizer)
+        return compressed
 
     def saved(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which what is saved for the backward pass is compressed."""
         if self.saved_activations is None:
             return contextlib.nullcontext()
-        from ..activations import compressed_activations
+        from ..activations import compressed_activations  # type: ignore[import-not-found,unused-ignore]
 
-        return compressed_activations(self.saved_activations)
+        context: contextlib.AbstractContextManager[Any] = compressed_activations(self.saved_activations)
+        return context

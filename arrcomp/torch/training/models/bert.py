@@ -46,11 +46,8 @@ class Bert(Model):
             from transformers import BertConfig, BertForSequenceClassification  # type: ignore[import-not-found,import-untyped,unused-ignore]
         except ImportError as missing:
             raise ImportError(f"model bert needs transformers ({missing}): pip install transformers") from None
-        config = BertConfig(
-            vocab_size=inputs.vocabulary,
-            max_position_embeddings=max(inputs.length, 512),
-            num_labels=inputs.outputs,
-        )
+        sizes: dict[str, Any] = {"vocab_size": inputs.vocabulary, "num_labels": inputs.outputs}
+        config = BertConfig(max_position_embeddings=max(inputs.length, 512), **sizes)
         model: Any = BertForSequenceClassification(config)
         for layer in model.bert.encoder.layer:
             layer.intermediate.intermediate_act_fn = nn.GELU()  # the same function, as a class that PyTorch has
