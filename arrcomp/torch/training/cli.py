@@ -115,7 +115,8 @@ def main(
 
     `--compress smaq --what weights,optimizer:fp16` these two alone, one of them by another codec
 
-    `--what optimizer:smaq,optimizer.exp_avg_sq:bf16` a part of the optimizer's state by another codec
+    `--compress smaq --what all,optimizer.exp_avg_sq:bf16` a part of the optimizer's state by another codec: where one
+    makes a second moment 0, Adam divides by its epsilon, and does not learn
 
     `--compress smaq --set smaq.block_size=512 --set weights.main_bits=4` a codec's parameter everywhere, and for one
     structure

@@ -5,7 +5,7 @@ import logging
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -169,14 +169,3 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
-
-
-def train_seeds(settings: Sequence[Settings], **options: Any) -> list[Result]:
-    """Runs one after the other, as `train` does them, whose data set is loaded once.
-
-    Args:
-        settings: of runs that differ in their seeds or codecs alone.
-        options: as of `train`.
-    """
-    data = load(settings[0])
-    return [train(one, data=data, **options) for one in settings]
