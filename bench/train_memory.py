@@ -51,6 +51,7 @@ class Case:
         what: structures; None for the model's usual ones.
         extras: what is compressed for real.
         optimizer: None for the model's usual one.
+        master_weights: as of `Compression`.
     """
 
     against: str = FP32
@@ -59,11 +60,12 @@ class Case:
     what: str | None = None
     extras: Extras = field(default_factory=Extras)
     optimizer: str | None = None
+    master_weights: bool = False
 
     def settings(self, model: str, seed: int) -> Settings:
         """Of a run."""
         codecs = {} if self.codec is None else chosen_codecs(self.codec, self.what or _STRUCTURES[model])
-        base = replace(BASES[model], codecs=codecs, seed=seed, measure_every=10)
+        base = replace(BASES[model], codecs=codecs, master_weights=self.master_weights, seed=seed, measure_every=10)
         if self.optimizer is None:
             return base
         return replace(base, optimizer=self.optimizer, lr=3e-3)
@@ -72,6 +74,7 @@ class Case:
 _FORMATS = {
     FP32: Case(),
     "smaq": Case(codec="smaq", bound=1.0),
+    "smaq, master weights": Case(codec="smaq", bound=1.0, master_weights=True),
     "fp8": Case(codec="fp8"),
     "s2fp8": Case(codec="s2fp8"),
 }

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rich import box
 from rich.table import Table
 
 from ...cli.tables import new_table
@@ -46,19 +47,21 @@ class Row:
 
 
 def result_table(rows: Sequence[Row]) -> Table:
-    """Metric, bits and ratios, a row for each setting."""
+    """Metric, bits and ratios, a row for each setting; narrow enough for most terminals."""
     metric = rows[0].results[0].metric
     structures = [name for name in STRUCTURES if any(row.ratio(name) for row in rows)]
-    table = new_table(["codec"], [metric, "of seeds", "bits", *(f"{name} ratio" for name in structures), "seconds"])
-    for row in rows:
+    spreads = [_spread(row) for row in rows]
+    table = new_table(["codec"], [metric, *(["of seeds"] if any(spreads) else []), "bits", *structures])
+    table.box = box.SIMPLE
+    table.caption = "of 32 bits; ratios of the structures" if structures else None
+    for row, spread in zip(rows, spreads, strict=True):
         ratios = [row.ratio(name) for name in structures]
         table.add_row(
             row.name,
             f"{row.value:.4f}",
-            _spread(row),
+            *([spread] if any(spreads) else []),
             f"{row.bits:.2f}",
             *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios),
-            f"{statistics.fmean(result.seconds for result in row.results):.1f}",
             style="red" if any(result.diverged for result in row.results) else None,
         )
     return table
