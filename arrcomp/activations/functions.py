@@ -96,7 +96,8 @@ def _normal_share(x: Array) -> Array:
 
 
 def _logistic(x: Array) -> Array:
-    return np.exp(-_softplus(-x, 1.0, math.inf))
+    share: Array = np.exp(-_softplus(-x, 1.0, math.inf))
+    return share
 
 
 def _gelu_slope(x: Array) -> Array:
@@ -105,23 +106,27 @@ def _gelu_slope(x: Array) -> Array:
 
 def _gelu_tanh(x: Array) -> Array:
     scale, cube = _TANH_GELU
-    return 0.5 * x * (1 + np.tanh(scale * (x + cube * x**3)))
+    y: Array = 0.5 * x * (1 + np.tanh(scale * (x + cube * x**3)))
+    return y
 
 
 def _gelu_tanh_slope(x: Array) -> Array:
     scale, cube = _TANH_GELU
     inner = np.tanh(scale * (x + cube * x**3))
-    return 0.5 * (1 + inner) + 0.5 * x * (1 - inner * inner) * scale * (1 + 3 * cube * x * x)
+    slope: Array = 0.5 * (1 + inner) + 0.5 * x * (1 - inner * inner) * scale * (1 + 3 * cube * x * x)
+    return slope
 
 
 def _silu_slope(x: Array) -> Array:
     share = _logistic(x)
-    return share * (1 + x * (1 - share))
+    slope: Array = share * (1 + x * (1 - share))
+    return slope
 
 
 def _mish_slope(x: Array) -> Array:
     inner = np.tanh(_softplus(x, 1.0, math.inf))
-    return inner + x * (1 - inner * inner) * _logistic(x)
+    slope: Array = inner + x * (1 - inner * inner) * _logistic(x)
+    return slope
 
 
 def _softplus(x: Array, beta: float, threshold: float) -> Array:
@@ -197,6 +202,10 @@ def _wide(levels: NDArray[np.float32]) -> Array:
     return levels.astype(np.float64)
 
 
+def _threshold(x: Array, border: float, value: float) -> Array:
+    return np.where(x > border, x, value)
+
+
 def _above(border: float, below: float = 0.0) -> StepFunction:
     return StepFunction((border,), (below, 1.0))
 
@@ -226,7 +235,7 @@ PIECEWISE = (
     ),
     _piecewise(
         "threshold",
-        lambda x, border, value: np.where(x > border, x, value),
+        _threshold,
         lambda border, value: _above(border),
         (Parameter("threshold", None), Parameter("value", None)),
     ),

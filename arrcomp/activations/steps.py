@@ -86,10 +86,11 @@ class StepFunction:
         """The index of each number; NumPy's reference for the core."""
         array, borders = np.asarray(x).astype(np.float64), np.array(self.borders, np.float32)
         if self.rule == "inside":
-            return ((array > borders[0]) & (array < borders[1])).astype(np.uint8)
-        if self.rule == "outside":
-            return ((array < borders[0]) | (array > borders[1])).astype(np.uint8)
-        places = np.searchsorted(borders, np.abs(array) if self.rule == "even" else array)
+            places = (array > borders[0]) & (array < borders[1])
+        elif self.rule == "outside":
+            places = (array < borders[0]) | (array > borders[1])
+        else:
+            places = np.searchsorted(borders, np.abs(array) if self.rule == "even" else array)
         return np.where(np.isnan(array), 0, places).astype(np.uint8)
 
     def __call__(self, x: ArrayLike) -> NDArray[np.float32]:

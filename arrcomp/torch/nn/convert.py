@@ -1,10 +1,82 @@
 """Swapping a model's layers in place."""
 
 import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 
 from torch import nn
+
+from ...activations.fitting import MOST_BITS
+from ...codecs.base import checked_integer
+from . import activations, piecewise
+from .activations import FewBit
+
+REPLACEMENTS: dict[type[nn.Module], type[FewBit]] = {
+    nn.CELU: activations.CELU,
+    nn.ELU: activations.ELU,
+    nn.GELU: activations.GELU,
+    nn.Hardswish: activations.Hardswish,
+    nn.LogSigmoid: activations.LogSigmoid,
+    nn.Mish: activations.Mish,
+    nn.SELU: activations.SELU,
+    nn.SiLU: activations.SiLU,
+    nn.Sigmoid: activations.Sigmoid,
+    nn.Softplus: activations.Softplus,
+    nn.Softsign: activations.Softsign,
+    nn.Tanh: activations.Tanh,
+    nn.Tanhshrink: activations.Tanhshrink,
+    nn.Hardshrink: piecewise.Hardshrink,
+    nn.Hardsigmoid: piecewise.Hardsigmoid,
+    nn.Hardtanh: piecewise.Hardtanh,
+    nn.LeakyReLU: piecewise.LeakyReLU,
+    nn.ReLU: piecewise.ReLU,
+    nn.ReLU6: piecewise.ReLU6,
+    nn.Softshrink: piecewise.Softshrink,
+    nn.Threshold: piecewise.Threshold,
+}
+
+
+_MOST_SHOWN = 8  # kinds of modules in a message
+
+
+def convert(
+    model: nn.Module,
+    bits: int = 3,
+    *,
+    types: type[nn.Module] | Iterable[type[nn.Module]] | None = None,
+    pattern: str | re.Pattern[str] | None = None,
+) -> nn.Module:
+    """Put activations that keep few bits for the backward pass into the places of a model's own.
+
+    Only PyTorch's own modules are taken, not subclasses of theirs, nor functions that the model calls in `forward`
+    (`torch.nn.functional.gelu`, a tensor's `relu()`): those need `arrcomp.torch.functional`. Weights stay as they are,
+    and so do the swapped modules' parameters, modes and hooks; an activation in several places stays one.
+
+    Args:
+        model: it is altered.
+        bits: of each index, 1 to 8; what is linear in pieces has 1, with exact gradients.
+        types: PyTorch's classes that are taken, one or several; None: all that there are few-bit forms of.
+        pattern: which paths, as of `map_modules`; None: all.
+
+    Returns:
+        The model; or what replaces it, if it is an activation itself.
+
+    Raises:
+        TypeError, ValueError: an argument is not allowed, or the model has nothing to convert; it is unaltered then.
+
+    >>> convert(nn.Sequential(nn.Linear(2, 3), nn.GELU()), bits=2)[1]
+    GELU(approximate='none', bits=2)
+    """
+    checked_integer("bits", bits, 1, MOST_BITS)
+    chosen = _checked_types(types)
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model is a {type(model).__name__}; a torch.nn.Module is allowed")
+    found = [module for module in _fitting_paths(model, checked_pattern(pattern)) if type(module) in chosen]
+    if not found:
+        raise ValueError(_nothing_to_convert(model, chosen, pattern))
+    made: dict[nn.Module, nn.Module] = {module: REPLACEMENTS[type(module)].of(module, bits) for module in found}
+    return map_modules(model, lambda module, path: made.get(module, module))
 
 
 def map_modules(
@@ -82,3 +154,29 @@ def _checked(made: object) -> nn.Module:
     if not isinstance(made, nn.Module):
         raise TypeError(f"function gave a {type(made).__name__}; a torch.nn.Module is allowed")
     return made
+
+
+def _checked_types(types: type[nn.Module] | Iterable[type[nn.Module]] | None) -> frozenset[type[nn.Module]]:
+    if types is None:
+        return frozenset(REPLACEMENTS)
+    chosen = [types] if isinstance(types, type) else list(types)
+    for one in chosen:
+        if one not in REPLACEMENTS:
+            raise ValueError(f"types has {_name(one)}; allowed are {', '.join(map(_name, REPLACEMENTS))} of torch.nn")
+    return frozenset(chosen)
+
+
+def _nothing_to_convert(
+    model: nn.Module, types: frozenset[type[nn.Module]], pattern: str | re.Pattern[str] | None
+) -> str:
+    found = Counter(_name(type(module)) for module in model.modules())
+    has = ", ".join(f"{count} {name}" for name, count in found.most_common(_MOST_SHOWN))
+    where = "" if pattern is None else f" at a path that fits {pattern!r}"
+    return (
+        f"model has nothing to convert{where}: none of {', '.join(sorted(map(_name, types)))}, but {has}. Functions "
+        "that it calls are not modules: call those of arrcomp.torch.functional instead"
+    )
+
+
+def _name(one: object) -> str:
+    return one.__name__ if isinstance(one, type) else repr(one)
