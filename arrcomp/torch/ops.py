@@ -214,7 +214,7 @@ def differentiable_roundtrip(
     x: Tensor, codec: int, parameters: Sequence[float], seed: int, seed_at: Tensor | None, threads: int
 ) -> Tensor:
     """`roundtrip`, whose derivative is one, in all modes of differentiation."""
-    if _needs_function(x):
+    if needs_function(x):
         made: Tensor = _apply(x, codec, seed, seed_at, threads, *parameters)
         return made
     y: Tensor = roundtrip(x, codec, parameters, seed, seed_at, threads)
@@ -225,7 +225,8 @@ def differentiable_roundtrip(
 _in_transform: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 
-def _needs_function(x: Tensor) -> bool:
+def needs_function(x: Tensor) -> bool:
+    """Whether x takes part in what a `torch.autograd.Function` alone can do: `torch.func`, forward mode."""
     if torch.compiler.is_compiling():  # compilers do not follow the class
         return False
     return _in_transform() or _unpack_dual(x).tangent is not None

@@ -1,0 +1,56 @@
+"""The steps of each activation, shipped or fitted: `steps_of`."""
+
+import functools
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..codecs.base import checked_integer
+from .fitting import MOST_BITS, fits, slopes_of
+from .functions import Activation, activation
+from .steps import StepFunction
+
+FILE = Path(__file__).with_name("tables.json")
+
+
+def steps_of(function: str, parameters: Sequence[Any] | None = None, bits: int = 3) -> StepFunction:
+    """The steps that stand for an activation's derivative.
+
+    Those of functions that are piecewise linear are exact, and have 1 bit whatever was asked for. Those of the others
+    are the best for normal inputs (`fit`): from the shipped tables with the default parameters, else fitted when they
+    are first asked for, which takes some tenths of a second.
+
+    Args:
+        function: the activation's name, as `ACTIVATIONS` has it.
+        parameters: those of the activation, in its order; None: the defaults.
+        bits: of each index, 1 to 8.
+
+    Raises:
+        TypeError, ValueError: an argument is not allowed.
+
+    >>> steps_of("relu").levels
+    (0.0, 1.0)
+    >>> steps_of("gelu", bits=1).borders
+    (0.0,)
+    """
+    found = activation(function)
+    values = found.checked(found.defaults if parameters is None else parameters)
+    if found.steps is not None:
+        return found.steps(*values)
+    return _steps(found, values, checked_integer("bits", bits, 1, MOST_BITS))
+
+
+@functools.lru_cache(maxsize=256)
+def _steps(found: Activation, values: tuple[float, ...], bits: int) -> StepFunction:
+    if values == found.defaults:
+        return StepFunction(**_shipped()[found.name][bits - 1])
+    slopes = slopes_of(lambda x: found.derivative(x, *values))
+    return fits(slopes, [bits], density="normal", jumps=found.jumps)[0]
+
+
+@functools.cache
+def _shipped() -> dict[str, list[dict[str, Any]]]:
+    """The tables of each continuous activation, for 1 to 8 bits."""
+    tables: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text())
+    return tables

@@ -1,0 +1,157 @@
+"""Activations that keep few bits of their input for the backward pass: what functional forms and modules share.
+
+Their derivative is a level of a `StepFunction`, and kept is the packed index of it. Its own derivative is 0.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..activations import StepFunction, steps_of
+from .activation_ops import activate_op, times_steps_op
+from .ops import needs_function
+
+# PyTorch leaves it without types.
+_compiler: Any = torch.compiler
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+Numbers = tuple[float, ...]
+
+
+class _FewBit(torch.autograd.Function):
+    """The operator with the derivatives that operators of `torch.library` cannot have: `torch.func`'s."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, function: str, parameters: Numbers, steps: Numbers) -> tuple[Tensor, Tensor]:
+        made: tuple[Tensor, Tensor] = activate_op(x, function, parameters, steps)
+        return made
+
+    @staticmethod
+    def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        _keep(context, output[1], inputs[-1])
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+        return _times_steps(context, gradient), None, None, None
+
+
+class _FewBitOfFunction(torch.autograd.Function):
+    """A function of the user's, with steps for its derivative."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, function: Callable[[Tensor], Tensor], steps: Numbers) -> tuple[Tensor, Tensor]:
+        return _checked(function(x), x), activate_op(x, "", (), steps)[1]
+
+    @staticmethod
+    def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        _keep(context, output[1], inputs[-1])
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+        return _times_steps(context, gradient), None, None
+
+
+_apply: Any = _FewBit.apply
+_apply_function: Any = _FewBitOfFunction.apply
+
+
+def _keep(context: Any, index: Tensor, steps: Numbers) -> None:
+    context.mark_non_differentiable(index)
+    context.set_materialize_grads(False)  # else there would be one of the index
+    context.save_for_backward(index)
+    context.steps = steps
+
+
+def _times_steps(context: Any, gradient: Tensor | None) -> Tensor | None:
+    if gradient is None:
+        return None
+    product: Tensor = times_steps_op(gradient, context.saved_tensors[0], context.steps)
+    return product
+
+
+def activated(x: Tensor, function: str, parameters: Numbers, steps: Numbers, inplace: bool = False) -> Tensor:
+    """The activation of x, which keeps the packed indices of its steps alone.
+
+    Args:
+        x: float16, bfloat16, float32 or float64, of any shape.
+        function: the activation's name, as `arrcomp.activations.ACTIVATIONS` has it.
+        parameters: the activation's.
+        steps: `core_parameters()` of the steps.
+        inplace: x gets the values, too, and is what is given back.
+
+    Raises:
+        TypeError: x has another dtype.
+    """
+    operator = _apply if needs_function(x) else activate_op
+    y: Tensor = operator(_checked_input(x), function, parameters, steps)[0]
+    return x.copy_(y) if inplace else y
+
+
+def activated_by(x: Tensor, function: Callable[[Tensor], Tensor], steps: Numbers) -> Tensor:
+    """As `activated`, of a function of the user's.
+
+    Raises:
+        TypeError: x has another dtype, or the function gives something else than a tensor.
+        ValueError: the function gives another shape or dtype.
+    """
+    y: Tensor = _apply_function(_checked_input(x), function, steps)[0]
+    return y
+
+
+def is_recorded(x: Tensor) -> bool:
+    """Whether a backward pass may come, for which something has to be kept."""
+    return torch.is_grad_enabled() and x.requires_grad
+
+
+def chosen_steps(
+    function: str, parameters: tuple[Any, ...], bits: int = 3, steps: StepFunction | None = None
+) -> StepFunction:
+    """The user's own steps, or those of the activation.
+
+    Raises:
+        TypeError, ValueError: an argument is not allowed.
+    """
+    return steps_of(function, parameters, bits) if steps is None else checked_steps(steps)
+
+
+def checked_steps(steps: object) -> StepFunction:
+    """The steps, if they are.
+
+    Raises:
+        TypeError: they are not.
+    """
+    if not isinstance(steps, StepFunction):
+        raise TypeError(f"steps is a {type(steps).__name__}; a StepFunction is allowed")
+    return steps
+
+
+def _step_parameters(function: str, parameters: tuple[Any, ...], bits: int) -> Numbers:
+    return steps_of(function, parameters, bits).core_parameters()
+
+
+# A compiler, which does not follow caches, takes it for a constant.
+step_parameters: Callable[[str, tuple[Any, ...], int], Numbers] = _compiler.assume_constant_result(_step_parameters)
+
+
+def _checked_input(x: Tensor) -> Tensor:
+    if x.dtype not in DTYPES:
+        raise TypeError(f"dtype {x.dtype}: few-bit activations take float16, bfloat16, float32 and float64")
+    return x
+
+
+def _checked(y: object, x: Tensor) -> Tensor:
+    if not isinstance(y, Tensor):
+        raise TypeError(f"function gives a {type(y).__name__}; a tensor is allowed")
+    if y.shape != x.shape or y.dtype != x.dtype:
+        raise ValueError(
+            f"function gives shape {tuple(y.shape)} and {y.dtype} for {tuple(x.shape)} and {x.dtype}; "
+            "the same ones are allowed, as each value has its own derivative"
+        )
+    return y
