@@ -1,0 +1,176 @@
+"""Activation functions as PyTorch operators: `torch.ops.arrcomp.activate` and `times_steps`, and their derivatives.
+
+`activate` gives an activation function's values, and in the same pass what is kept for backward: the packed numbers of
+the steps in which the inputs lie. `times_steps` is that backward: gradients times the levels of the steps.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import _core
+from ..activations.steps import StepFunction
+from .kernels import cuda_place
+from .library import define, register_autograd, register_vmap
+from .tensors import constants, dtype_of
+
+_WORD_ROWS = 16  # rows of 32 values whose single bits fill the least that is written
+
+
+def activate(
+    x: Tensor, function: str, parameters: tuple[float, ...], steps: StepFunction, threads: int = 0
+) -> tuple[Tensor, Tensor]:
+    """An activation function's values, and what is kept for their gradient.
+
+    Where no gradient is asked for, nothing is kept.
+
+    Args:
+        x: float16, bfloat16, float32 or float64, of any shape.
+        function: PyTorch's name of it, or "" for none: the values are x then.
+        parameters: of the function, in PyTorch's order.
+        steps: what stands for its derivative.
+        threads: on the CPU; 0 for all cores.
+
+    Returns:
+        The values, of x's shape and dtype, and the packed numbers of steps, uint8[packed bytes].
+
+    Raises:
+        TypeError: x has another dtype.
+    """
+    keep = torch.is_grad_enabled() and x.requires_grad
+    made: tuple[Tensor, Tensor] = _activate(
+        x, function, constants(parameters), constants(steps.core_parameters()), keep, threads
+    )
+    return made
+
+
+def times_steps(gradient: Tensor, packed: Tensor, steps: StepFunction, threads: int = 0) -> Tensor:
+    """Gradients times the levels of steps, whose numbers `activate` has packed.
+
+    Args:
+        gradient: of the dtype and the number of values of what was activated.
+        packed: uint8[packed bytes].
+        steps: those given to `activate`.
+        threads: on the CPU; 0 for all cores.
+    """
+    product: Tensor = _times_steps(gradient, packed, constants(steps.core_parameters()), threads)
+    return product
+
+
+def packed_bytes(elements: int, bits: int) -> int:
+    """Bytes of so many numbers of steps, `bits` each; `elements` may be a compiler's symbol."""
+    rows = -(-elements // 32)
+    return -(-(rows * bits) // _WORD_ROWS) * _WORD_ROWS * 4
+
+
+def _room(x: Tensor, bits: int) -> Tensor:
+    return x.new_empty((packed_bytes(x.numel(), bits),), dtype=torch.uint8)
+
+
+def _activate_kernel(
+    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], keep: bool = True, threads: int = 0
+) -> tuple[Tensor, Tensor]:
+    source = x.contiguous()
+    values = torch.empty_like(source)
+    packed = _room(source, int(steps[1])) if keep else source.new_empty((0,), dtype=torch.uint8)
+    places = (source.data_ptr(), values.data_ptr(), packed.data_ptr() if keep else 0, source.numel())
+    work = (function, parameters, steps, dtype_of(x).id)
+    if x.is_cpu:
+        _core.activate_at(*work, *places, threads)
+    else:
+        index, stream = cuda_place(x.device)
+        _core.cuda_activate(*work, *places, stream, index)
+    return values, packed
+
+
+def _activate_fake(
+    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], keep: bool = True, threads: int = 0
+) -> tuple[Tensor, Tensor]:
+    packed = _room(x, int(steps[1])) if keep else x.new_empty((0,), dtype=torch.uint8)
+    return x.new_empty(x.shape), packed
+
+
+def _times_steps_kernel(gradient: Tensor, packed: Tensor, steps: Sequence[float], threads: int = 0) -> Tensor:
+    source = gradient.contiguous()
+    needed = packed_bytes(source.numel(), int(steps[1]))
+    if packed.dtype != torch.uint8 or packed.numel() != needed or packed.device != source.device:
+        raise ValueError(
+            f"packed has {packed.dtype}[{packed.numel()}] on {packed.device}; uint8[{needed}] on {source.device} is "
+            f"allowed"
+        )
+    packed = packed.contiguous()
+    target = torch.empty_like(source)
+    places = (packed.data_ptr(), source.data_ptr(), target.data_ptr(), source.numel())
+    work = (steps, dtype_of(source).id)
+    if source.is_cpu:
+        _core.times_steps_at(*work, *places, threads)
+    else:
+        index, stream = cuda_place(source.device)
+        _core.cuda_times_steps(*work, *places, stream, index)
+    return target
+
+
+def _times_steps_fake(gradient: Tensor, packed: Tensor, steps: Sequence[float], threads: int = 0) -> Tensor:
+    return gradient.new_empty(gradient.shape)
+
+
+_activate = define(
+    "activate(Tensor x, str function, float[] parameters, float[] steps, bool keep=True, int threads=0) "
+    "-> (Tensor, Tensor)",
+    _activate_kernel,
+    _activate_fake,
+)
+_times_steps = define(
+    "times_steps(Tensor gradient, Tensor packed, float[] steps, int threads=0) -> Tensor",
+    _times_steps_kernel,
+    _times_steps_fake,
+)
+
+
+def _keep_packed(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    context.steps, context.threads = list(inputs[3]), inputs[5] if len(inputs) > 5 else 0
+    context.mark_non_differentiable(output[1])
+    context.save_for_backward(output[1])
+
+
+def _activate_backward(context: Any, gradient: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+    (packed,) = context.saved_tensors
+    return _times_steps(gradient, packed, context.steps, context.threads), None, None, None, None, None
+
+
+def _times_steps_setup(context: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    context.steps, context.threads = list(inputs[2]), inputs[3] if len(inputs) > 3 else 0
+    context.save_for_backward(inputs[1])
+
+
+def _times_steps_backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    (packed,) = context.saved_tensors
+    return _times_steps(gradient, packed, context.steps, context.threads), None, None, None
+
+
+def _items(x: Tensor, dimension: int | None, size: int) -> tuple[Tensor, ...]:
+    return (x,) * size if dimension is None else x.movedim(dimension, 0).unbind()
+
+
+def _activate_batched(
+    info: Any, dimensions: tuple[Any, ...], x: Tensor, *rest: Any
+) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
+    values, packed = zip(*[_activate(item, *rest) for item in _items(x, dimensions[0], info.batch_size)], strict=True)
+    return (torch.stack(values), torch.stack(packed)), (0, 0)
+
+
+def _times_steps_batched(
+    info: Any, dimensions: tuple[Any, ...], gradient: Tensor, packed: Tensor, *rest: Any
+) -> tuple[Tensor, int]:
+    items = zip(
+        _items(gradient, dimensions[0], info.batch_size), _items(packed, dimensions[1], info.batch_size), strict=True
+    )
+    return torch.stack([_times_steps(*item, *rest) for item in items]), 0
+
+
+register_autograd("activate", _activate_backward, _keep_packed)
+register_autograd("times_steps", _times_steps_backward, _times_steps_setup)
+register_vmap("activate", _activate_batched)
+register_vmap("times_steps", _times_steps_batched)
