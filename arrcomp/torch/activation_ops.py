@@ -40,10 +40,10 @@ def activate(
         TypeError: x has another dtype.
     """
     keep = torch.is_grad_enabled() and x.requires_grad
-    made: tuple[Tensor, Tensor] = _activate(
+    made: tuple[Tensor, Tensor] = activate_op(
         x, function, constants(parameters), constants(steps.core_parameters()), keep, threads
     )
-    return made
+    return made if function else (x, made[1])
 
 
 def times_steps(gradient: Tensor, packed: Tensor, steps: StepFunction, threads: int = 0) -> Tensor:
@@ -55,7 +55,7 @@ def times_steps(gradient: Tensor, packed: Tensor, steps: StepFunction, threads: 
         steps: those given to `activate`.
         threads: on the CPU; 0 for all cores.
     """
-    product: Tensor = _times_steps(gradient, packed, constants(steps.core_parameters()), threads)
+    product: Tensor = times_steps_op(gradient, packed, constants(steps.core_parameters()), threads)
     return product
 
 
@@ -69,13 +69,17 @@ def _room(x: Tensor, bits: int) -> Tensor:
     return x.new_empty((packed_bytes(x.numel(), bits),), dtype=torch.uint8)
 
 
+def _values(x: Tensor, function: str) -> Tensor:
+    return x.new_empty(x.shape if function else (0,))
+
+
 def _activate_kernel(
     x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], keep: bool = True, threads: int = 0
 ) -> tuple[Tensor, Tensor]:
     source = x.contiguous()
-    values = torch.empty_like(source)
+    values = _values(source, function)
     packed = _room(source, int(steps[1])) if keep else source.new_empty((0,), dtype=torch.uint8)
-    places = (source.data_ptr(), values.data_ptr(), packed.data_ptr() if keep else 0, source.numel())
+    places = (source.data_ptr(), values.data_ptr() if function else 0, packed.data_ptr() if keep else 0, source.numel())
     work = (function, parameters, steps, dtype_of(x).id)
     if x.is_cpu:
         _core.activate_at(*work, *places, threads)
@@ -89,7 +93,7 @@ def _activate_fake(
     x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], keep: bool = True, threads: int = 0
 ) -> tuple[Tensor, Tensor]:
     packed = _room(x, int(steps[1])) if keep else x.new_empty((0,), dtype=torch.uint8)
-    return x.new_empty(x.shape), packed
+    return _values(x, function), packed
 
 
 def _times_steps_kernel(gradient: Tensor, packed: Tensor, steps: Sequence[float], threads: int = 0) -> Tensor:
@@ -116,38 +120,44 @@ def _times_steps_fake(gradient: Tensor, packed: Tensor, steps: Sequence[float], 
     return gradient.new_empty(gradient.shape)
 
 
-_activate = define(
+# The values, of no elements if there is no function, and the packed numbers of steps, of none if nothing is to be kept.
+activate_op = define(
     "activate(Tensor x, str function, float[] parameters, float[] steps, bool keep=True, int threads=0) "
     "-> (Tensor, Tensor)",
     _activate_kernel,
     _activate_fake,
 )
-_times_steps = define(
+times_steps_op = define(
     "times_steps(Tensor gradient, Tensor packed, float[] steps, int threads=0) -> Tensor",
     _times_steps_kernel,
     _times_steps_fake,
 )
 
 
-def _keep_packed(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+def _keep_packed(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    context = ctx  # PyTorch gives it by this name
     context.steps, context.threads = list(inputs[3]), inputs[5] if len(inputs) > 5 else 0
+    context.set_materialize_grads(False)  # else there would be one of what is packed
     context.mark_non_differentiable(output[1])
     context.save_for_backward(output[1])
 
 
-def _activate_backward(context: Any, gradient: Tensor, _: Any) -> tuple[Tensor | None, ...]:
+def _activate_backward(context: Any, gradient: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
+    if gradient is None:
+        return (None,) * 6
     (packed,) = context.saved_tensors
-    return _times_steps(gradient, packed, context.steps, context.threads), None, None, None, None, None
+    return times_steps_op(gradient, packed, context.steps, context.threads), None, None, None, None, None
 
 
-def _times_steps_setup(context: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+def _times_steps_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    context = ctx
     context.steps, context.threads = list(inputs[2]), inputs[3] if len(inputs) > 3 else 0
     context.save_for_backward(inputs[1])
 
 
 def _times_steps_backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     (packed,) = context.saved_tensors
-    return _times_steps(gradient, packed, context.steps, context.threads), None, None, None
+    return times_steps_op(gradient, packed, context.steps, context.threads), None, None, None
 
 
 def _items(x: Tensor, dimension: int | None, size: int) -> tuple[Tensor, ...]:
@@ -157,7 +167,7 @@ def _items(x: Tensor, dimension: int | None, size: int) -> tuple[Tensor, ...]:
 def _activate_batched(
     info: Any, dimensions: tuple[Any, ...], x: Tensor, *rest: Any
 ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-    values, packed = zip(*[_activate(item, *rest) for item in _items(x, dimensions[0], info.batch_size)], strict=True)
+    values, packed = zip(*[activate_op(item, *rest) for item in _items(x, dimensions[0], info.batch_size)], strict=True)
     return (torch.stack(values), torch.stack(packed)), (0, 0)
 
 
@@ -167,7 +177,7 @@ def _times_steps_batched(
     items = zip(
         _items(gradient, dimensions[0], info.batch_size), _items(packed, dimensions[1], info.batch_size), strict=True
     )
-    return torch.stack([_times_steps(*item, *rest) for item in items]), 0
+    return torch.stack([times_steps_op(*item, *rest) for item in items]), 0
 
 
 register_autograd("activate", _activate_backward, _keep_packed)

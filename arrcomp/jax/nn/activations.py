@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ...activations import StepFunction, steps_of
+from ...activations import StepFunction, activation, steps_of
 from ...codecs.base import check_flag
 from ..activation_ops import activate, times_steps
 
@@ -193,8 +193,9 @@ def _few_bit(
     bits: int = 3,
     steps: StepFunction | None = None,
 ) -> jax.Array:
-    chosen = steps_of(function, parameters, bits) if steps is None else _checked_steps(steps)
-    return _activation(function, parameters, chosen, _checked_input(x))
+    values = activation(function).checked(parameters)
+    chosen = steps_of(function, values, bits) if steps is None else _checked_steps(steps)
+    return _activation(function, values, chosen, _checked_input(x))
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
