@@ -11,52 +11,11 @@ import torch
 from torch import Tensor
 
 from .. import _core
-from ..activations.steps import StepFunction
 from .kernels import cuda_place
 from .library import define, register_autograd, register_vmap
-from .tensors import constants, dtype_of
+from .tensors import dtype_of
 
 _WORD_ROWS = 16  # rows of 32 values whose single bits fill the least that is written
-
-
-def activate(
-    x: Tensor, function: str, parameters: tuple[float, ...], steps: StepFunction, threads: int = 0
-) -> tuple[Tensor, Tensor]:
-    """An activation function's values, and what is kept for their gradient.
-
-    Where no gradient is asked for, nothing is kept.
-
-    Args:
-        x: float16, bfloat16, float32 or float64, of any shape.
-        function: PyTorch's name of it, or "" for none: the values are x then.
-        parameters: of the function, in PyTorch's order.
-        steps: what stands for its derivative.
-        threads: on the CPU; 0 for all cores.
-
-    Returns:
-        The values, of x's shape and dtype, and the packed numbers of steps, uint8[packed bytes].
-
-    Raises:
-        TypeError: x has another dtype.
-    """
-    keep = torch.is_grad_enabled() and x.requires_grad
-    made: tuple[Tensor, Tensor] = _activate(
-        x, function, constants(parameters), constants(steps.core_parameters()), keep, threads
-    )
-    return made
-
-
-def times_steps(gradient: Tensor, packed: Tensor, steps: StepFunction, threads: int = 0) -> Tensor:
-    """Gradients times the levels of steps, whose numbers `activate` has packed.
-
-    Args:
-        gradient: of the dtype and the number of values of what was activated.
-        packed: uint8[packed bytes].
-        steps: those given to `activate`.
-        threads: on the CPU; 0 for all cores.
-    """
-    product: Tensor = _times_steps(gradient, packed, constants(steps.core_parameters()), threads)
-    return product
 
 
 def packed_bytes(elements: int, bits: int) -> int:
@@ -70,12 +29,12 @@ def _room(x: Tensor, bits: int) -> Tensor:
 
 
 def _activate_kernel(
-    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], keep: bool = True, threads: int = 0
+    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], threads: int = 0
 ) -> tuple[Tensor, Tensor]:
     source = x.contiguous()
-    values = torch.empty_like(source)
-    packed = _room(source, int(steps[1])) if keep else source.new_empty((0,), dtype=torch.uint8)
-    places = (source.data_ptr(), values.data_ptr(), packed.data_ptr() if keep else 0, source.numel())
+    values = torch.empty_like(source) if function else source.new_empty((0,))
+    packed = _room(source, int(steps[1]))
+    places = (source.data_ptr(), values.data_ptr() if function else 0, packed.data_ptr(), source.numel())
     work = (function, parameters, steps, dtype_of(x).id)
     if x.is_cpu:
         _core.activate_at(*work, *places, threads)
@@ -86,10 +45,9 @@ def _activate_kernel(
 
 
 def _activate_fake(
-    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], keep: bool = True, threads: int = 0
+    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], threads: int = 0
 ) -> tuple[Tensor, Tensor]:
-    packed = _room(x, int(steps[1])) if keep else x.new_empty((0,), dtype=torch.uint8)
-    return x.new_empty(x.shape), packed
+    return x.new_empty(x.shape if function else (0,)), _room(x, int(steps[1]))
 
 
 def _times_steps_kernel(gradient: Tensor, packed: Tensor, steps: Sequence[float], threads: int = 0) -> Tensor:
@@ -116,13 +74,16 @@ def _times_steps_fake(gradient: Tensor, packed: Tensor, steps: Sequence[float], 
     return gradient.new_empty(gradient.shape)
 
 
-_activate = define(
-    "activate(Tensor x, str function, float[] parameters, float[] steps, bool keep=True, int threads=0) "
-    "-> (Tensor, Tensor)",
+# The function's values (of x's shape; none if the function is ""), and what is kept for their gradient, uint8[packed
+# bytes]. `steps` are a StepFunction's core_parameters(); `threads` is 0 for all cores of the CPU.
+activate_op = define(
+    "activate(Tensor x, str function, float[] parameters, float[] steps, int threads=0) -> (Tensor, Tensor)",
     _activate_kernel,
     _activate_fake,
 )
-_times_steps = define(
+
+# Gradients times the levels of steps, whose numbers `activate` has packed.
+times_steps_op = define(
     "times_steps(Tensor gradient, Tensor packed, float[] steps, int threads=0) -> Tensor",
     _times_steps_kernel,
     _times_steps_fake,
@@ -130,14 +91,14 @@ _times_steps = define(
 
 
 def _keep_packed(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    context.steps, context.threads = list(inputs[3]), inputs[5] if len(inputs) > 5 else 0
+    context.steps, context.threads = list(inputs[3]), inputs[4] if len(inputs) > 4 else 0
     context.mark_non_differentiable(output[1])
     context.save_for_backward(output[1])
 
 
 def _activate_backward(context: Any, gradient: Tensor, _: Any) -> tuple[Tensor | None, ...]:
     (packed,) = context.saved_tensors
-    return _times_steps(gradient, packed, context.steps, context.threads), None, None, None, None, None
+    return times_steps_op(gradient, packed, context.steps, context.threads), None, None, None, None
 
 
 def _times_steps_setup(context: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -147,7 +108,7 @@ def _times_steps_setup(context: Any, inputs: tuple[Any, ...], output: Tensor) ->
 
 def _times_steps_backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     (packed,) = context.saved_tensors
-    return _times_steps(gradient, packed, context.steps, context.threads), None, None, None
+    return times_steps_op(gradient, packed, context.steps, context.threads), None, None, None
 
 
 def _items(x: Tensor, dimension: int | None, size: int) -> tuple[Tensor, ...]:
@@ -157,7 +118,7 @@ def _items(x: Tensor, dimension: int | None, size: int) -> tuple[Tensor, ...]:
 def _activate_batched(
     info: Any, dimensions: tuple[Any, ...], x: Tensor, *rest: Any
 ) -> tuple[tuple[Tensor, Tensor], tuple[int, int]]:
-    values, packed = zip(*[_activate(item, *rest) for item in _items(x, dimensions[0], info.batch_size)], strict=True)
+    values, packed = zip(*[activate_op(item, *rest) for item in _items(x, dimensions[0], info.batch_size)], strict=True)
     return (torch.stack(values), torch.stack(packed)), (0, 0)
 
 
@@ -167,7 +128,7 @@ def _times_steps_batched(
     items = zip(
         _items(gradient, dimensions[0], info.batch_size), _items(packed, dimensions[1], info.batch_size), strict=True
     )
-    return torch.stack([_times_steps(*item, *rest) for item in items]), 0
+    return torch.stack([times_steps_op(*item, *rest) for item in items]), 0
 
 
 register_autograd("activate", _activate_backward, _keep_packed)
