@@ -90,25 +90,31 @@ times_steps_op = define(
 )
 
 
-def _keep_packed(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    context.steps, context.threads = list(inputs[3]), inputs[4] if len(inputs) > 4 else 0
-    context.mark_non_differentiable(output[1])
-    context.save_for_backward(output[1])
+def _keep_packed(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)  # else there would be one of the packed numbers
+    _keep(ctx, output[1], inputs[3:])
 
 
-def _activate_backward(context: Any, gradient: Tensor, _: Any) -> tuple[Tensor | None, ...]:
-    (packed,) = context.saved_tensors
-    return times_steps_op(gradient, packed, context.steps, context.threads), None, None, None, None
+def _keep_given(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _keep(ctx, inputs[1], inputs[2:])
 
 
-def _times_steps_setup(context: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    context.steps, context.threads = list(inputs[2]), inputs[3] if len(inputs) > 3 else 0
-    context.save_for_backward(inputs[1])
+def _keep(ctx: Any, packed: Tensor, rest: tuple[Any, ...]) -> None:
+    ctx.save_for_backward(packed)
+    ctx.rest = rest  # steps, and threads if they are given
 
 
-def _times_steps_backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    (packed,) = context.saved_tensors
-    return times_steps_op(gradient, packed, context.steps, context.threads), None, None, None
+def _product(ctx: Any, gradient: Tensor | None) -> Tensor | None:
+    return None if gradient is None else times_steps_op(gradient, ctx.saved_tensors[0], *ctx.rest)
+
+
+def _activate_backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+    return _product(ctx, gradient), None, None, None, None
+
+
+def _times_steps_backward(ctx: Any, gradient: Tensor | None) -> tuple[Tensor | None, ...]:
+    return _product(ctx, gradient), None, None, None
 
 
 def _items(x: Tensor, dimension: int | None, size: int) -> tuple[Tensor, ...]:
@@ -132,6 +138,6 @@ def _times_steps_batched(
 
 
 register_autograd("activate", _activate_backward, _keep_packed)
-register_autograd("times_steps", _times_steps_backward, _times_steps_setup)
+register_autograd("times_steps", _times_steps_backward, _keep_given)
 register_vmap("activate", _activate_batched)
 register_vmap("times_steps", _times_steps_batched)
