@@ -277,7 +277,7 @@ def times_steps_at(
     elements: int,
     threads: int,
 ) -> None:
-    """Put gradients times the levels of steps, of which `activate_at` packed the numbers. The target may be the same."""
+    """Put gradients times the levels of steps, whose numbers `activate_at` packed. The target may be the same."""
 
 def cuda_activate(
     function: str,

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import _core, dtypes
 from ..activations.steps import StepFunction
-from . import ops
+from .ops import custom_call, struct
 
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
@@ -34,9 +34,9 @@ def activate(
     Returns:
         The values, of x's shape and dtype, and the packed numbers of steps, uint8[packed bytes], or None.
     """
-    results = [jax.ShapeDtypeStruct(x.shape, x.dtype)]
+    results = [struct(x.shape, x.dtype)]
     if keep:
-        results.append(jax.ShapeDtypeStruct((_core.step_bytes(steps.core_parameters(), x.size),), jnp.uint8))
+        results.append(struct((_core.step_bytes(steps.core_parameters(), x.size),), jnp.uint8))
     attributes = {"function": function, "parameters": np.array(parameters, np.float64)}
     values, *packed = _call("arrcomp_activate", [jax.lax.stop_gradient(x)], results, steps, threads, attributes)
     return values, packed[0] if keep else None
@@ -52,7 +52,7 @@ def times_steps(gradient: jax.Array, packed: jax.Array, steps: StepFunction, thr
         steps: those given to `activate`.
         threads: on the CPU; 0 for all cores.
     """
-    result = [jax.ShapeDtypeStruct(gradient.shape, gradient.dtype)]
+    result = [struct(gradient.shape, gradient.dtype)]
     (product,) = _call("arrcomp_times_steps", [gradient, packed], result, steps, threads, {})
     return product
 
@@ -72,4 +72,4 @@ def _call(
         "steps": np.array(steps.core_parameters(), np.float64),
         "threads": threads,
     }
-    return ops.custom_call(target, operands, results, attributes)
+    return custom_call(target, operands, results, attributes)

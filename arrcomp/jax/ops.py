@@ -19,7 +19,7 @@ from ..spec import Spec
 _ALIGNMENT = 8  # of a payload in a batch of them, where they stand one after the other
 _NIBBLES = ("int4", "uint4", "float4_e2m1fn")  # XLA puts two of them into a byte; a stream, as NumPy, one
 
-_struct: Any = jax.ShapeDtypeStruct
+struct: Any = jax.ShapeDtypeStruct
 _lax: Any = lax  # parts of which are not in every version
 
 for _target, _platforms in _core.xla_handlers().items():
@@ -52,8 +52,8 @@ def encode(
     """
     stored = [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
     operands = [*stored, *seed_operands(seed)]
-    buffers = [_struct((spec.capacity,), jnp.uint8) for spec in specs]
-    lengths = _struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
+    buffers = [struct((spec.capacity,), jnp.uint8) for spec in specs]
+    lengths = struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
     *made, length = _call("arrcomp_encode", operands, [*buffers, lengths], specs, threads)
     return made, length
 
@@ -76,8 +76,8 @@ def decode(
         the call fails instead.) Under `jax.vmap` the first status stands for all.
     """
     operands = [*map(_padded, buffers), *lengths]
-    arrays = [_struct(spec.shape, _storage(spec.dtype)) for spec in specs]
-    *made, status = _call("arrcomp_decode", operands, [*arrays, _struct((), jnp.uint32)], specs, threads)
+    arrays = [struct(spec.shape, _storage(spec.dtype)) for spec in specs]
+    *made, status = _call("arrcomp_decode", operands, [*arrays, struct((), jnp.uint32)], specs, threads)
     return [_restored(array, spec.dtype) for array, spec in zip(made, specs, strict=True)], status
 
 
@@ -95,7 +95,7 @@ def accumulate(
         threads: on the CPU; 0 for all cores.
     """
     operands = [_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)]
-    results = [_struct(spec.shape, _storage(spec.dtype))]
+    results = [struct(spec.shape, _storage(spec.dtype))]
     extra = {"weights": np.array(weights, np.float64)}
     (made,) = _call("arrcomp_accumulate", operands, results, (spec,), threads, {0: 0}, extra)
     return _restored(made, spec.dtype)
@@ -121,7 +121,7 @@ def encode_sum(
         seed: as of `encode`, for the codec of `result`.
     """
     operands = [*map(_padded, buffers), *seed_operands(seed)]
-    results = [_struct((result.capacity,), jnp.uint8), _struct((2,), jnp.uint32)]
+    results = [struct((result.capacity,), jnp.uint8), struct((2,), jnp.uint32)]
     extra = {
         "weights": np.array(weights, np.float64),
         "result_codec_id": result.codec.id,
@@ -143,7 +143,7 @@ def _straight_through(x: jax.Array, seed: Any, codec: Codec) -> jax.Array:
     spec = Spec(codec, dtypes.by_numpy(x.dtype), x.shape)
     stored = _stored(x, spec.dtype)
     operands = [stored, *seed_operands(seed)]
-    (made,) = _call("arrcomp_roundtrip", operands, [_struct(stored.shape, stored.dtype)], (spec,), 0, {0: 0})
+    (made,) = _call("arrcomp_roundtrip", operands, [struct(stored.shape, stored.dtype)], (spec,), 0, {0: 0})
     return _restored(made, spec.dtype)
 
 

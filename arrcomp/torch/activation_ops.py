@@ -11,52 +11,11 @@ import torch
 from torch import Tensor
 
 from .. import _core
-from ..activations.steps import StepFunction
 from .kernels import cuda_place
 from .library import define, register_autograd, register_vmap
-from .tensors import constants, dtype_of
+from .tensors import dtype_of
 
 _WORD_ROWS = 16  # rows of 32 values whose single bits fill the least that is written
-
-
-def activate(
-    x: Tensor, function: str, parameters: tuple[float, ...], steps: StepFunction, threads: int = 0
-) -> tuple[Tensor, Tensor]:
-    """An activation function's values, and what is kept for their gradient.
-
-    Where no gradient is asked for, nothing is kept.
-
-    Args:
-        x: float16, bfloat16, float32 or float64, of any shape.
-        function: PyTorch's name of it, or "" for none: the values are x then.
-        parameters: of the function, in PyTorch's order.
-        steps: what stands for its derivative.
-        threads: on the CPU; 0 for all cores.
-
-    Returns:
-        The values, of x's shape and dtype, and the packed numbers of steps, uint8[packed bytes].
-
-    Raises:
-        TypeError: x has another dtype.
-    """
-    keep = torch.is_grad_enabled() and x.requires_grad
-    made: tuple[Tensor, Tensor] = activate_op(
-        x, function, constants(parameters), constants(steps.core_parameters()), keep, threads
-    )
-    return made if function else (x, made[1])
-
-
-def times_steps(gradient: Tensor, packed: Tensor, steps: StepFunction, threads: int = 0) -> Tensor:
-    """Gradients times the levels of steps, whose numbers `activate` has packed.
-
-    Args:
-        gradient: of the dtype and the number of values of what was activated.
-        packed: uint8[packed bytes].
-        steps: those given to `activate`.
-        threads: on the CPU; 0 for all cores.
-    """
-    product: Tensor = times_steps_op(gradient, packed, constants(steps.core_parameters()), threads)
-    return product
 
 
 def packed_bytes(elements: int, bits: int) -> int:
@@ -69,17 +28,13 @@ def _room(x: Tensor, bits: int) -> Tensor:
     return x.new_empty((packed_bytes(x.numel(), bits),), dtype=torch.uint8)
 
 
-def _values(x: Tensor, function: str) -> Tensor:
-    return x.new_empty(x.shape if function else (0,))
-
-
 def _activate_kernel(
-    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], keep: bool = True, threads: int = 0
+    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], threads: int = 0
 ) -> tuple[Tensor, Tensor]:
     source = x.contiguous()
-    values = _values(source, function)
-    packed = _room(source, int(steps[1])) if keep else source.new_empty((0,), dtype=torch.uint8)
-    places = (source.data_ptr(), values.data_ptr() if function else 0, packed.data_ptr() if keep else 0, source.numel())
+    values = torch.empty_like(source) if function else source.new_empty((0,))
+    packed = _room(source, int(steps[1]))
+    places = (source.data_ptr(), values.data_ptr() if function else 0, packed.data_ptr(), source.numel())
     work = (function, parameters, steps, dtype_of(x).id)
     if x.is_cpu:
         _core.activate_at(*work, *places, threads)
@@ -90,10 +45,9 @@ def _activate_kernel(
 
 
 def _activate_fake(
-    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], keep: bool = True, threads: int = 0
+    x: Tensor, function: str, parameters: Sequence[float], steps: Sequence[float], threads: int = 0
 ) -> tuple[Tensor, Tensor]:
-    packed = _room(x, int(steps[1])) if keep else x.new_empty((0,), dtype=torch.uint8)
-    return _values(x, function), packed
+    return x.new_empty(x.shape if function else (0,)), _room(x, int(steps[1]))
 
 
 def _times_steps_kernel(gradient: Tensor, packed: Tensor, steps: Sequence[float], threads: int = 0) -> Tensor:
@@ -120,13 +74,15 @@ def _times_steps_fake(gradient: Tensor, packed: Tensor, steps: Sequence[float], 
     return gradient.new_empty(gradient.shape)
 
 
-# The values, of no elements if there is no function, and the packed numbers of steps, of none if nothing is to be kept.
+# The function's values (of x's shape; none if the function is ""), and what is kept for their gradient, uint8[packed
+# bytes]. `steps` are a StepFunction's core_parameters(); `threads` is 0 for all cores of the CPU.
 activate_op = define(
-    "activate(Tensor x, str function, float[] parameters, float[] steps, bool keep=True, int threads=0) "
-    "-> (Tensor, Tensor)",
+    "activate(Tensor x, str function, float[] parameters, float[] steps, int threads=0) -> (Tensor, Tensor)",
     _activate_kernel,
     _activate_fake,
 )
+
+# Gradients times the levels of steps, whose numbers `activate` has packed.
 times_steps_op = define(
     "times_steps(Tensor gradient, Tensor packed, float[] steps, int threads=0) -> Tensor",
     _times_steps_kernel,
@@ -135,29 +91,30 @@ times_steps_op = define(
 
 
 def _keep_packed(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    context = ctx  # PyTorch gives it by this name
-    context.steps, context.threads = list(inputs[3]), inputs[5] if len(inputs) > 5 else 0
-    context.set_materialize_grads(False)  # else there would be one of what is packed
-    context.mark_non_differentiable(output[1])
-    context.save_for_backward(output[1])
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)  # else there would be one of the packed numbers
+    _keep(ctx, output[1], inputs[3:])
 
 
-def _activate_backward(context: Any, gradient: Tensor | None, _: Any) -> tuple[Tensor | None, ...]:
-    if gradient is None:
-        return (None,) * 6
-    (packed,) = context.saved_tensors
-    return times_steps_op(gradient, packed, context.steps, context.threads), None, None, None, None, None
+def _keep_given(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _keep(ctx, inputs[1], inputs[2:])
 
 
-def _times_steps_setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    context = ctx
-    context.steps, context.threads = list(inputs[2]), inputs[3] if len(inputs) > 3 else 0
-    context.save_for_backward(inputs[1])
+def _keep(ctx: Any, packed: Tensor, rest: tuple[Any, ...]) -> None:
+    ctx.save_for_backward(packed)
+    ctx.rest = rest  # steps, and threads if they are given
 
 
-def _times_steps_backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    (packed,) = context.saved_tensors
-    return times_steps_op(gradient, packed, context.steps, context.threads), None, None, None
+def _product(ctx: Any, gradient: Tensor | None) -> Tensor | None:
+    return None if gradient is None else times_steps_op(gradient, ctx.saved_tensors[0], *ctx.rest)
+
+
+def _activate_backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
+    return _product(ctx, gradient), None, None, None, None
+
+
+def _times_steps_backward(ctx: Any, gradient: Tensor | None) -> tuple[Tensor | None, ...]:
+    return _product(ctx, gradient), None, None, None
 
 
 def _items(x: Tensor, dimension: int | None, size: int) -> tuple[Tensor, ...]:
@@ -181,6 +138,6 @@ def _times_steps_batched(
 
 
 register_autograd("activate", _activate_backward, _keep_packed)
-register_autograd("times_steps", _times_steps_backward, _times_steps_setup)
+register_autograd("times_steps", _times_steps_backward, _keep_given)
 register_vmap("activate", _activate_batched)
 register_vmap("times_steps", _times_steps_batched)
