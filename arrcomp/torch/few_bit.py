@@ -92,7 +92,9 @@ def activated(x: Tensor, function: str, parameters: Numbers, steps: Numbers, inp
         TypeError: x has another dtype.
     """
     operator = _apply if needs_function(x) else activate_op
-    y: Tensor = operator(_checked_input(x), function, constants(parameters), constants(steps))[0]
+    order = _order(_checked_input(x))
+    y: Tensor = operator(_permuted(x, order), function, constants(parameters), constants(steps))[0]
+    y = _permuted(y, _inverse(order))
     return x.copy_(y) if inplace else y
 
 
@@ -157,6 +159,25 @@ def numbers_of(
     if steps is None:
         return _constant_numbers(function, given, bits)
     return _constant_values(function, given), checked_steps(steps).core_parameters()
+
+
+def _order(x: Tensor) -> tuple[int, ...] | None:
+    """The dimensions in the order in which x lies in memory, if channels are last; None if it need not be kept.
+
+    Results then lie as inputs do, and neither they nor gradients are copied into another order.
+    """
+    layouts = {4: torch.channels_last, 5: torch.channels_last_3d}
+    if x.dim() not in layouts or x.is_contiguous() or not x.is_contiguous(memory_format=layouts[x.dim()]):
+        return None
+    return (0, *range(2, x.dim()), 1)
+
+
+def _inverse(order: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    return None if order is None else (0, len(order) - 1, *range(1, len(order) - 1))
+
+
+def _permuted(x: Tensor, order: tuple[int, ...] | None) -> Tensor:
+    return x if order is None else x.permute(order)
 
 
 def _checked_input(x: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """Activations as of `torch.nn.functional` that keep few bits of their input for the backward pass.
 
-The values are PyTorch's. The gradient is the incoming one times a level, one of few that stand for the derivative, and
-kept is the level's index: `bits` for each value, packed, 32 values to `bits` words. Functions that are linear in pieces
-have exact derivatives with 1 bit. Where nothing is recorded (`torch.no_grad`, inputs that need no gradient) nothing is
-kept, and PyTorch's own functions do the work.
+The values are PyTorch's, but for rounding. The gradient is the incoming one times a level, one of few that stand for
+the derivative, and kept is the level's index: `bits` for each value, packed. Functions that are linear in pieces have
+exact derivatives with 1 bit. Where nothing is recorded (`torch.no_grad`, inputs that need no gradient, forward mode)
+nothing is kept, and PyTorch's own functions do the work.
 
 All take float16, bfloat16, float32 and float64, of any shape, and these arguments besides PyTorch's:
 

@@ -1,8 +1,8 @@
 """Activations as of `jax.nn`, by its names, that keep few bits of their input for the backward pass.
 
-The gradient is the incoming one times a level, one of few that stand for the derivative, and the residual is the
-level's index: `bits` for each value, packed, 32 values to `bits` words. Functions that are linear in pieces have exact
-derivatives with 1 bit. What is not differentiated is JAX's own function.
+The values are JAX's, but for rounding. The gradient is the incoming one times a level, one of few that stand for the
+derivative, and the residual is the level's index: `bits` for each value, packed. Functions that are linear in pieces
+have exact derivatives with 1 bit. What is not differentiated is JAX's own function.
 
 All take float16, bfloat16, float32 and float64, of any shape, under `jit`, `vmap`, `grad` and `checkpoint`; not forward
 mode (`jvp`), as they are `jax.custom_vjp`. Besides the input their arguments are Python's numbers, not traced:
