@@ -167,3 +167,12 @@ def test_even_tables_go_twice_as_far() -> None:
         slope = slope_of(ACTIVATIONS[name])
         plain = squared_error(fit(np.tanh, 3, derivative=slope), slope)
         assert squared_error(steps_of(name, bits=3), slope) < plain / 2.5
+
+
+def test_uniform_inputs_have_their_own_steps() -> None:
+    for name in ("silu", "sigmoid", "elu"):
+        slope = slope_of(ACTIVATIONS[name])
+        normal, uniform = steps_of(name), steps_of(name, density="uniform", domain=(-6, 6))
+        for density, best, other in (("normal", normal, uniform), ("uniform", uniform, normal)):
+            errors = [squared_error(one, slope, density=density, domain=(-6, 6)) for one in (best, other)]  # type: ignore[arg-type]
+            assert errors[0] < errors[1]

@@ -16,7 +16,7 @@ MOST_BITS = 8
 DOMAIN = (-10.0, 10.0)
 CELLS = 2048  # between which the dynamic programme cuts
 _PARTS = 64  # of a cell, between which the cuts then move
-_DENSITIES = ("normal", "uniform")
+DENSITIES = ("normal", "uniform")
 _PARITIES = ("even", "odd")
 _SAME = 1e-6  # how far from its parity a derivative may be, relatively
 
@@ -88,7 +88,7 @@ def fits(
     Raises:
         TypeError, ValueError: as `fit`.
     """
-    low, high = _checked_domain(domain)
+    low, high = checked_domain(domain)
     weight, runs, total = density_of(density), [1 << count for count in bits], 0.0
     if parity is not None:
         check_choice("parity", parity, _PARITIES)
@@ -171,7 +171,7 @@ def squared_error(
     Raises:
         TypeError, ValueError: an argument is not allowed.
     """
-    low, high = _checked_domain(domain)
+    low, high = checked_domain(domain)
     weight, slope = density_of(density), codebook_fit.sampled("derivative", derivative)
     borders = np.array(steps.borders, np.float64)
     even = np.linspace(low, high, 1 << 19)
@@ -189,7 +189,7 @@ def density_of(density: Density) -> Function:
     """
     if callable(density):
         return codebook_fit.sampled("density", density)
-    check_choice("density", density, _DENSITIES)
+    check_choice("density", density, DENSITIES)
     return codebook_fit.normal_density if density == "normal" else np.ones_like
 
 
@@ -206,7 +206,12 @@ def _slopes(function: Real, derivative: Real | None) -> Function:
     return lambda edges: np.diff(checked(edges)) / np.diff(edges)
 
 
-def _checked_domain(domain: tuple[float, float]) -> tuple[float, float]:
+def checked_domain(domain: tuple[float, float]) -> tuple[float, float]:
+    """The domain's ends as floats.
+
+    Raises:
+        TypeError, ValueError: it is no domain.
+    """
     ends = checked_numbers("domain", domain)
     if len(ends) != 2 or not ends[0] < ends[1]:
         raise ValueError(f"domain={domain!r}: two numbers, the lower one first, are allowed")
