@@ -3,22 +3,23 @@
 Their derivative is a level of a `StepFunction`, and kept is the packed index of it. Its own derivative is 0.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..activations import StepFunction, steps_of
+from ..activations import StepFunction, activation, steps_of
 from .activation_ops import activate_op, times_steps_op
 from .ops import needs_function
+from .tensors import constants
 
 # PyTorch leaves it without types.
 _compiler: Any = torch.compiler
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
-Numbers = tuple[float, ...]
+Numbers = Sequence[float]
 
 
 class _FewBit(torch.autograd.Function):
@@ -47,7 +48,8 @@ class _FewBitOfFunction(torch.autograd.Function):
 
     @staticmethod
     def forward(x: Tensor, function: Callable[[Tensor], Tensor], steps: Numbers) -> tuple[Tensor, Tensor]:
-        return _checked(function(x), x), activate_op(x, "", (), steps)[1]
+        packed: Tensor = activate_op(x, "", (), steps)[1]
+        return _checked(function(x), x), packed
 
     @staticmethod
     def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -90,7 +92,7 @@ def activated(x: Tensor, function: str, parameters: Numbers, steps: Numbers, inp
         TypeError: x has another dtype.
     """
     operator = _apply if needs_function(x) else activate_op
-    y: Tensor = operator(_checked_input(x), function, parameters, steps)[0]
+    y: Tensor = operator(_checked_input(x), function, constants(parameters), constants(steps))[0]
     return x.copy_(y) if inplace else y
 
 
@@ -101,7 +103,7 @@ def activated_by(x: Tensor, function: Callable[[Tensor], Tensor], steps: Numbers
         TypeError: x has another dtype, or the function gives something else than a tensor.
         ValueError: the function gives another shape or dtype.
     """
-    y: Tensor = _apply_function(_checked_input(x), function, steps)[0]
+    y: Tensor = _apply_function(_checked_input(x), function, constants(steps))[0]
     return y
 
 
@@ -118,7 +120,8 @@ def chosen_steps(
     Raises:
         TypeError, ValueError: an argument is not allowed.
     """
-    return steps_of(function, parameters, bits) if steps is None else checked_steps(steps)
+    values = activation(function).checked(parameters)
+    return steps_of(function, values, bits) if steps is None else checked_steps(steps)
 
 
 def checked_steps(steps: object) -> StepFunction:
@@ -132,12 +135,28 @@ def checked_steps(steps: object) -> StepFunction:
     return steps
 
 
-def _step_parameters(function: str, parameters: tuple[Any, ...], bits: int) -> Numbers:
-    return steps_of(function, parameters, bits).core_parameters()
+def _numbers(function: str, parameters: tuple[Any, ...], bits: int) -> tuple[Numbers, Numbers]:
+    values = activation(function).checked(parameters)
+    return values, steps_of(function, values, bits).core_parameters()
 
 
-# A compiler, which does not follow caches, takes it for a constant.
-step_parameters: Callable[[str, tuple[Any, ...], int], Numbers] = _compiler.assume_constant_result(_step_parameters)
+def _values(function: str, parameters: tuple[Any, ...]) -> Numbers:
+    return activation(function).checked(parameters)
+
+
+# A compiler, which does not follow caches, takes what they give for constants.
+_constant_numbers: Callable[..., tuple[Numbers, Numbers]] = _compiler.assume_constant_result(_numbers)
+_constant_values: Callable[..., Numbers] = _compiler.assume_constant_result(_values)
+
+
+def numbers_of(
+    function: str, parameters: tuple[Any, ...], bits: int, steps: StepFunction | None
+) -> tuple[Numbers, Numbers]:
+    """The parameters, checked, and `core_parameters()` of `chosen_steps`; in compiled code, too."""
+    given = tuple(constants(parameters))
+    if steps is None:
+        return _constant_numbers(function, given, bits)
+    return _constant_values(function, given), checked_steps(steps).core_parameters()
 
 
 def _checked_input(x: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from torch import Tensor
 
 from ..activations import StepFunction
 from ..codecs.base import check_choice
-from .few_bit import activated, activated_by, checked_steps, is_recorded, step_parameters
+from .few_bit import activated, activated_by, checked_steps, is_recorded, numbers_of
 
 
 def gelu(x: Tensor, approximate: str = "none", *, bits: int = 3, steps: StepFunction | None = None) -> Tensor:
@@ -178,7 +178,7 @@ def _few_bit(
     inplace: bool | None = None,
 ) -> Tensor:
     """PyTorch's own function where nothing is recorded, else the one that keeps steps; `inplace` if it takes that."""
-    chosen = step_parameters(function, parameters, bits) if steps is None else checked_steps(steps).core_parameters()
+    values, chosen = numbers_of(function, parameters, bits, steps)
     if not is_recorded(x):
         return plain_function(x, *parameters, *([] if inplace is None else [inplace]))
-    return activated(x, function, parameters, chosen, bool(inplace))
+    return activated(x, function, values, chosen, bool(inplace))
