@@ -37,7 +37,7 @@ def _activate_kernel(
     places = (source.data_ptr(), values.data_ptr() if function else 0, packed.data_ptr(), source.numel())
     work = (function, parameters, steps, dtype_of(x).id)
     if x.is_cpu:
-        _core.activate_at(*work, *places, threads)
+        _core.activate_at(*work, *places, threads or torch.get_num_threads())
     else:
         index, stream = cuda_place(x.device)
         _core.cuda_activate(*work, *places, stream, index)
@@ -63,7 +63,7 @@ def _times_steps_kernel(gradient: Tensor, packed: Tensor, steps: Sequence[float]
     places = (packed.data_ptr(), source.data_ptr(), target.data_ptr(), source.numel())
     work = (steps, dtype_of(source).id)
     if source.is_cpu:
-        _core.times_steps_at(*work, *places, threads)
+        _core.times_steps_at(*work, *places, threads or torch.get_num_threads())
     else:
         index, stream = cuda_place(source.device)
         _core.cuda_times_steps(*work, *places, stream, index)
@@ -75,7 +75,7 @@ def _times_steps_fake(gradient: Tensor, packed: Tensor, steps: Sequence[float], 
 
 
 # The function's values (of x's shape; none if the function is ""), and what is kept for their gradient, uint8[packed
-# bytes]. `steps` are a StepFunction's core_parameters(); `threads` is 0 for all cores of the CPU.
+# bytes]. `steps` are a StepFunction's core_parameters(); `threads` is 0 for as many as PyTorch uses.
 activate_op = define(
     "activate(Tensor x, str function, float[] parameters, float[] steps, int threads=0) -> (Tensor, Tensor)",
     _activate_kernel,

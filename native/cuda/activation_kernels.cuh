@@ -2,11 +2,14 @@
 #pragma once
 #define ARRCOMP_MACHINE cuda
 #include "codecs/activations.h"
+#include "cuda/shared.cuh"
 #include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
 
-constexpr int least_activation_blocks = 8;  // on a processor: leaves a thread 64 registers
+// On a processor: leaves a thread 64 registers, or 80.
+template <class T>
+constexpr int least_activation_blocks = T::width == 64 ? 6 : 8;
 
 struct ActivateArguments {
   Activation activation;
@@ -28,15 +31,17 @@ ARRCOMP_INLINE void each_unit(uint64_t count, Visit visit) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_activation_blocks)
+__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<T>)
     activate_kernel(const __grid_constant__ ActivateArguments a) {
-  each_unit(a.array.count, [&](ActivationUnit unit) { activate_unit<T>(a.activation, a.steps, a.array, unit); });
+  const Steps& steps = in_shared_memory(a.steps);
+  each_unit(a.array.count, [&](ActivationUnit unit) { activate_unit<T>(a.activation, steps, a.array, unit); });
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_activation_blocks)
+__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<T>)
     times_steps_kernel(const __grid_constant__ StepsArguments a) {
-  each_unit(a.array.count, [&](ActivationUnit unit) { times_steps_unit<T>(a.steps, a.array, unit); });
+  const Steps& steps = in_shared_memory(a.steps);
+  each_unit(a.array.count, [&](ActivationUnit unit) { times_steps_unit<T>(steps, a.array, unit); });
 }
 
 }  // namespace arrcomp::cuda
