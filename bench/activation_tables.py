@@ -50,8 +50,8 @@ steps of |x| here, so that all of them are of use on both sides.
 
 
 _CROSS = """\
-The shipped tables are for normal inputs, and have few steps where those hardly come; uniform inputs want others. This is
-the shipped tables' error over FewBit's with uniform inputs, for 1 to 4 bits:
+The shipped tables are for normal inputs, and have few steps where those hardly come; uniform inputs want others. The
+shipped tables' error over FewBit's with uniform inputs, for 1 to 4 bits:
 
 """
 
