@@ -147,7 +147,8 @@ def test_steps_go_with_any_function() -> None:
         assert torch.equal(gradient(call(), x), torch.from_numpy(steps(x.detach().numpy())))
         assert [tensor.dtype for tensor in kept(call)] == [torch.uint8]
     assert torch.equal(few_nn.Stepwise(torch.sin, steps).eval()(x), x.sin())
-    for wrong in (lambda x: x.sum(), lambda x: x.double()):
+    assert gradient(few.stepwise(x, lambda x: x.sin().double(), steps), x).dtype == x.dtype
+    for wrong in (lambda x: x.sum(), lambda x: x > 0):
         with pytest.raises(ValueError, match="function gives shape"):
             few.stepwise(x, wrong, steps)
     with pytest.raises(TypeError, match="function gives a int"):

@@ -35,7 +35,7 @@ def fit(
     parity: Parity | None = None,
     jumps: Sequence[float] = (),
 ) -> StepFunction:
-    """The steps for the backward pass of an activation of your own.
+    """The steps for the backward pass of an activation of your own; in half a second for 3 bits, seconds for 8.
 
     The integral of density(x) (f'(x) - step(x))^2 over the domain is least: exactly so among all steps whose borders
     are on a grid of 2048 cells, by dynamic programming (G. Novikov et al., arXiv:2202.00441, section 3); then borders
@@ -47,7 +47,7 @@ def fit(
         bits: of each index, 1 to 8; there are 2^bits levels.
         density: of the inputs: "normal", with mean 0 and variance 1; "uniform"; or a function, nowhere below 0.
         domain: the least and the largest x, finite.
-        derivative: the function's, of the same kind; None: differences of the function. Then it is not called.
+        derivative: the function's, of the same kind; None: differences of the function, which is not called else.
         parity: "even" where f'(-x) = f'(x): all levels are of |x|, which are twice as many. "odd" where
             f'(-x) + f'(x) is the same for all x, as of gelu: half of the levels mirror the other half. Both need a
             domain from -x to x, of which one half is fitted.
@@ -76,14 +76,8 @@ def fits(
 ) -> list[StepFunction]:
     """`fit` for several numbers of bits, in the time of the largest.
 
-    Args:
-        slopes: gives the derivative between each two neighbours of a list of ascending numbers.
-        bits: each 1 to 8.
-        density: as of `fit`, as are the rest.
-        domain: -
-        parity: -
-        jumps: -
-        cells: of the coarse grid; time and memory grow with their square.
+    `slopes` gives the derivative between each two neighbours of a list of ascending numbers. There are so many coarse
+    cells; time and memory grow with their square. The rest is as of `fit`.
 
     Raises:
         TypeError, ValueError: as `fit`.

@@ -28,11 +28,11 @@ def fitted(activation: Activation, most_bits: int, cells: int) -> list[StepFunct
     if activation.parity != "odd":
         return chosen
     free = _fitted(activation, None, most_bits, cells)
-    pairs = zip(chosen, free, strict=True)
-    return [
-        even if error_of(activation, even) <= (1 + _TOLERANCE) * error_of(activation, any_) else any_
-        for even, any_ in pairs
-    ]
+    return [_simpler(activation, *pair) for pair in zip(chosen, free, strict=True)]
+
+
+def _simpler(activation: Activation, mirrored: StepFunction, free: StepFunction) -> StepFunction:
+    return mirrored if error_of(activation, mirrored) <= (1 + _TOLERANCE) * error_of(activation, free) else free
 
 
 def _fitted(activation: Activation, parity: Parity | None, most_bits: int, cells: int) -> list[StepFunction]:

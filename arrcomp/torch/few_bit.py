@@ -103,7 +103,7 @@ def activated_by(x: Tensor, function: Callable[[Tensor], Tensor], steps: Numbers
 
     Raises:
         TypeError: x has another dtype, or the function gives something else than a tensor.
-        ValueError: the function gives another shape or dtype.
+        ValueError: the function gives another shape, or no floats.
     """
     y: Tensor = _apply_function(_checked_input(x), function, constants(steps))[0]
     return y
@@ -189,9 +189,9 @@ def _checked_input(x: Tensor) -> Tensor:
 def _checked(y: object, x: Tensor) -> Tensor:
     if not isinstance(y, Tensor):
         raise TypeError(f"function gives a {type(y).__name__}; a tensor is allowed")
-    if y.shape != x.shape or y.dtype != x.dtype:
+    if y.shape != x.shape or y.dtype not in DTYPES:  # autocast may have chosen another dtype than x has
         raise ValueError(
-            f"function gives shape {tuple(y.shape)} and {y.dtype} for {tuple(x.shape)} and {x.dtype}; "
-            "the same ones are allowed, as each value has its own derivative"
+            f"function gives shape {tuple(y.shape)} of {y.dtype} for {tuple(x.shape)} of {x.dtype}; floats of the same "
+            "shape are allowed, as each value has its own derivative"
         )
     return y

@@ -49,9 +49,10 @@ def convert(
 ) -> nn.Module:
     """Put activations that keep few bits for the backward pass into the places of a model's own.
 
-    Only PyTorch's own modules are taken, not subclasses of theirs, nor functions that the model calls in `forward`
-    (`torch.nn.functional.gelu`, a tensor's `relu()`): those need `arrcomp.torch.functional`. Weights stay as they are,
-    and so do the swapped modules' parameters, modes and hooks; an activation in several places stays one.
+    Only PyTorch's own modules are taken: classes of other libraries, and subclasses, are for `map_modules`, and
+    functions that the model calls in `forward` (`torch.nn.functional.gelu`, a tensor's `relu()`) for
+    `arrcomp.torch.functional`. Weights stay as they are, and so do the swapped modules' parameters, modes and hooks; an
+    activation in several places stays one.
 
     Args:
         model: it is altered.
@@ -101,6 +102,10 @@ def map_modules(
 
     Raises:
         TypeError: an argument is of another type, or the function gave something else than a module.
+
+    >>> model = nn.Sequential(nn.Linear(2, 3), nn.GELU("tanh"))
+    >>> map_modules(model, lambda module, path: activations.GELU(bits=2) if path == "1" else module)[1]
+    GELU(approximate='none', bits=2)
     """
     if not isinstance(root, nn.Module):
         raise TypeError(f"root is a {type(root).__name__}; a torch.nn.Module is allowed")
@@ -173,8 +178,8 @@ def _nothing_to_convert(
     has = ", ".join(f"{count} {name}" for name, count in found.most_common(_MOST_SHOWN))
     where = "" if pattern is None else f" at a path that fits {pattern!r}"
     return (
-        f"model has nothing to convert{where}: none of {', '.join(sorted(map(_name, types)))}, but {has}. Functions "
-        "that it calls are not modules: call those of arrcomp.torch.functional instead"
+        f"model has nothing to convert{where}: none of {', '.join(sorted(map(_name, types)))}, but {has}. For classes "
+        "of other libraries use map_modules; instead of functions call those of arrcomp.torch.functional"
     )
 
 
