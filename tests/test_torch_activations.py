@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import checks
 from arrcomp.activations import ACTIVATIONS, StepFunction, fit, steps_of
 
 torch = pytest.importorskip("torch")
@@ -66,10 +67,15 @@ def gradient(y: Any, x: Any, weights: Any = None) -> Any:
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize(("name", "arguments", "activation", "parameters"), CALLS, ids=IDS)
 def test_values_and_gradients_are_right(
-    name: str, arguments: tuple[Any, ...], activation: str, parameters: tuple[float, ...], dtype: Any
+    name: str,
+    arguments: tuple[Any, ...],
+    activation: str,
+    parameters: tuple[float, ...],
+    dtype: Any,
+    device: checks.Host,
 ) -> None:
     """On a CPU, FewBit's gelu, silu, tanh and sigmoid give tanhshrink, and what is linear in pieces raises."""
-    x = inputs(dtype)
+    x = inputs(dtype).detach().to(device.device).requires_grad_()
     y = getattr(few, name)(x, *arguments)
     wide = x.detach().double()
     named = {"approximate": "tanh"} if name == "gelu" and arguments else {}
@@ -77,8 +83,8 @@ def test_values_and_gradients_are_right(
     unit = torch.finfo(dtype).eps
     assert y.dtype == dtype
     torch.testing.assert_close(y.double(), expected, rtol=4 * unit, atol=4 * unit * float(wide.abs().max()))
-    weights = torch.linspace(-2, 2, x.numel(), dtype=dtype)
-    levels = torch.from_numpy(steps_of(activation, parameters, bits=3)(wide.numpy()))
+    weights = torch.linspace(-2, 2, x.numel(), dtype=dtype, device=x.device)
+    levels = torch.from_numpy(steps_of(activation, parameters, bits=3)(wide.cpu().numpy())).to(x.device)
     assert torch.equal(
         gradient(y, x, weights), (weights.to(torch.promote_types(dtype, torch.float32)) * levels).to(dtype)
     )
