@@ -1,7 +1,6 @@
 """Times few-bit activations beside PyTorch's own, and counts what each keeps: writes FEW_BIT.md beside this file.
 
-    python bench/few_bit.py                        a minute; one thread
-    python bench/few_bit.py --output /tmp
+`python bench/few_bit.py` takes a minute, on one thread; `--output` names another folder.
 """
 
 from __future__ import annotations
@@ -81,8 +80,8 @@ def line(name: str, bits: int, x: Tensor) -> tuple[str, ...]:
 
 def page(lines: list[tuple[str, ...]]) -> str:
     """FEW_BIT.md."""
-    head = ("<function", "<dtype", "bits", "forward ms", "PyTorch", "backward ms", "PyTorch", "copy ms", "both, x PyTorch",
-            "kept bits", "PyTorch")  # fmt: skip
+    times = ("forward ms", "PyTorch", "backward ms", "PyTorch", "copy ms", "both, x PyTorch")
+    head = ("<function", "<dtype", "bits", *times, "kept bits", "PyTorch")
     found = machine_found()
     machine = f"{found['processor']}, one thread, {found['instruction sets'].split(',')[0]}"
     versions = f"PyTorch {version('torch')}, arrcomp {arrcomp.__version__}, {datetime.now(UTC).date()}"
