@@ -84,6 +84,19 @@ def test_every_kind_has_its_own_replacement(kind: Any) -> None:
     assert isinstance(made, kind)
 
 
+def test_classes_of_other_libraries_become_what_types_says() -> None:
+    class TheirActivation(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return nn.functional.gelu(x)
+
+    model = nn.Sequential(nn.Linear(2, 2), TheirActivation(), nn.ReLU())
+    few_nn.convert(model, types={TheirActivation: lambda module: few_nn.GELU(bits=2)})
+    assert [type(module) for module in model] == [nn.Linear, few_nn.GELU, nn.ReLU]
+    assert model[1].steps.bits == 2
+    with pytest.raises(TypeError, match="types has 'GELU': None; a class of modules and a function"):
+        few_nn.convert(model, types={"GELU": None})
+
+
 def test_types_and_patterns_choose() -> None:
     def converted(**choice: Any) -> list[str]:
         found = few_nn.convert(model(), **choice).named_modules()

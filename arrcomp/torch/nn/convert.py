@@ -1,8 +1,9 @@
 """Swapping a model's layers in place."""
 
+import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 
 from torch import nn
@@ -37,6 +38,8 @@ REPLACEMENTS: dict[type[nn.Module], type[FewBit]] = {
 }
 
 
+Swap = Callable[[nn.Module], nn.Module]
+
 _MOST_SHOWN = 8  # kinds of modules in a message
 
 
@@ -44,20 +47,22 @@ def convert(
     model: nn.Module,
     bits: int = 3,
     *,
-    types: type[nn.Module] | Iterable[type[nn.Module]] | None = None,
+    types: type[nn.Module] | Iterable[type[nn.Module]] | Mapping[type[nn.Module], Swap] | None = None,
     pattern: str | re.Pattern[str] | None = None,
 ) -> nn.Module:
     """Put activations that keep few bits for the backward pass into the places of a model's own.
 
-    Only PyTorch's own modules are taken: classes of other libraries, and subclasses, are for `map_modules`, and
-    functions that the model calls in `forward` (`torch.nn.functional.gelu`, a tensor's `relu()`) for
-    `arrcomp.torch.functional`. Weights stay as they are, and so do the swapped modules' parameters, modes and hooks; an
-    activation in several places stays one.
+    PyTorch's own modules are taken; classes of other libraries, and subclasses, where `types` says what becomes of them.
+    Functions that the model calls in `forward` (`torch.nn.functional.gelu`, a tensor's `relu()`) are no modules: there,
+    call those of `arrcomp.torch.functional`. Weights stay as they are, and so do the swapped modules' parameters, modes
+    and hooks; an activation in several places stays one.
 
     Args:
         model: it is altered.
         bits: of each index, 1 to 8; what is linear in pieces has 1, with exact gradients.
-        types: PyTorch's classes that are taken, one or several; None: all that there are few-bit forms of.
+        types: PyTorch's classes that are taken, one or several; None: all that there are few-bit forms of. Or other
+            classes, and what makes the few-bit form of such a module, which `bits` does not concern:
+            `{GELUActivation: lambda module: GELU(bits=3)}`.
         pattern: which paths, as of `map_modules`; None: all.
 
     Returns:
@@ -70,13 +75,13 @@ def convert(
     GELU(approximate='none', bits=2)
     """
     checked_integer("bits", bits, 1, MOST_BITS)
-    chosen = _checked_types(types)
+    chosen = _checked_types(types, bits)
     if not isinstance(model, nn.Module):
         raise TypeError(f"model is a {type(model).__name__}; a torch.nn.Module is allowed")
     found = [module for module in _fitting_paths(model, checked_pattern(pattern)) if type(module) in chosen]
     if not found:
         raise ValueError(_nothing_to_convert(model, chosen, pattern))
-    made: dict[nn.Module, nn.Module] = {module: REPLACEMENTS[type(module)].of(module, bits) for module in found}
+    made = {module: _checked(chosen[type(module)](module)) for module in found}
     return map_modules(model, lambda module, path: made.get(module, module))
 
 
@@ -161,18 +166,27 @@ def _checked(made: object) -> nn.Module:
     return made
 
 
-def _checked_types(types: type[nn.Module] | Iterable[type[nn.Module]] | None) -> frozenset[type[nn.Module]]:
-    if types is None:
-        return frozenset(REPLACEMENTS)
-    chosen = [types] if isinstance(types, type) else list(types)
+def _checked_types(
+    types: type[nn.Module] | Iterable[type[nn.Module]] | Mapping[type[nn.Module], Swap] | None, bits: int
+) -> dict[type[nn.Module], Swap]:
+    """What makes the few-bit form of a module, for each class that is taken."""
+    if isinstance(types, Mapping):
+        for one, swap in types.items():
+            if not isinstance(one, type) or not callable(swap):
+                raise TypeError(f"types has {one!r}: {swap!r}; a class of modules and a function of one are allowed")
+        return dict(types)
+    chosen = REPLACEMENTS if types is None else [types] if isinstance(types, type) else list(types)
     for one in chosen:
         if one not in REPLACEMENTS:
-            raise ValueError(f"types has {_name(one)}; allowed are {', '.join(map(_name, REPLACEMENTS))} of torch.nn")
-    return frozenset(chosen)
+            raise ValueError(
+                f"types has {_name(one)}; allowed are {', '.join(map(_name, REPLACEMENTS))} of torch.nn, or a mapping "
+                "of other classes to what makes their few-bit forms"
+            )
+    return {one: functools.partial(REPLACEMENTS[one].of, bits=bits) for one in chosen}
 
 
 def _nothing_to_convert(
-    model: nn.Module, types: frozenset[type[nn.Module]], pattern: str | re.Pattern[str] | None
+    model: nn.Module, types: Iterable[type[nn.Module]], pattern: str | re.Pattern[str] | None
 ) -> str:
     found = Counter(_name(type(module)) for module in model.modules())
     has = ", ".join(f"{count} {name}" for name, count in found.most_common(_MOST_SHOWN))
