@@ -1,10 +1,28 @@
-"""Compression of PyTorch's tensors: in eager mode, under `torch.compile` and `torch.export`, with gradients.
+"""Compression of PyTorch's tensors: in eager mode, under `torch.compile` and `torch.export`, with gradients; and training
+in less memory.
 
 The operators are `torch.ops.arrcomp.*`. Importing this module also lets `torch.load(weights_only=True)` read compressed
 arrays, and what `save` wrote.
 """
 
+from . import functional, nn
+from .activations import compressed_activations
 from .files import load, save
 from .functions import accumulate, compress, compress_sum, decompress, roundtrip
+from .optim import CompressedOptimizer
+from .saved_memory import saved_memory
 
-__all__ = ["accumulate", "compress", "compress_sum", "decompress", "load", "roundtrip", "save"]
+__all__ = [
+    "CompressedOptimizer",
+    "accumulate",
+    "compress",
+    "compress_sum",
+    "compressed_activations",
+    "decompress",
+    "functional",
+    "load",
+    "nn",
+    "roundtrip",
+    "save",
+    "saved_memory",
+]
