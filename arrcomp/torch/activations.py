@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import Module
 
-from ..codecs import QSGD, Codec
+from ..codecs import QSGD, Codec, Lossless
 from ..codecs.base import checked_integer
 from ..compressed import Compressed
 from ..rules import Rule, checked_rules
@@ -24,9 +24,11 @@ from .functions import compress, decompress
 from .saved_tensors import belongs_to_leaf, in_memory_order, is_plain, is_tracked, place_of, with_layout
 from .tensors import row_of
 
-DEFAULT_CODEC = QSGD(bits=8, bucket_size=128, rounding="stochastic")
-_BITS = QSGD(bits=1, bucket_size=4096)  # of what is 0 or 1, exactly: the levels are a bucket's smallest and largest value
+DEFAULT_CODEC = QSGD(bits=8, rounding="stochastic")
+_BITS = QSGD(bits=1, bucket_size=4096)  # exact for 0 and 1: its levels are a bucket's smallest and largest value
 _MAX_SEED = (1 << 64) - 1
+
+_disable: Any = torch.compiler.disable  # which has no types
 
 _Skip = Callable[[Tensor], Any] | Module | Tensor
 _contexts = itertools.count()
@@ -67,14 +69,31 @@ class StoredValues:
 
     Attributes:
         compressed: the values; of booleans those of 0 and 1 in float16.
+        zeros: which of them are zeros (as booleans are compressed), and must be the only ones; None where all may be.
         storage: a weak reference to the memory that they come from, so that nothing keeps it.
     """
 
-    __slots__ = ("__weakref__", "compressed", "storage")
+    __slots__ = ("__weakref__", "compressed", "storage", "zeros")
 
-    def __init__(self, compressed: Compressed, storage: "weakref.ref[torch.UntypedStorage]") -> None:
-        self.compressed = compressed
-        self.storage = storage
+    def __init__(self, x: Tensor, codec: Codec, seed: int) -> None:
+        values = in_memory_order(x)
+        values = x if values is None else values
+        is_bool = x.dtype == torch.bool
+        self.compressed = _compressed_bits(values) if is_bool and codec is _BITS else _compressed(values, codec, seed)
+        self.zeros = _compressed_bits(values <= 0) if _is_rectified(x) and not isinstance(codec, Lossless) else None
+        self.storage = weakref.ref(x.untyped_storage())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payloads."""
+        return self.compressed.payload.nbytes + (0 if self.zeros is None else self.zeros.payload.nbytes)
+
+    def restored(self) -> Tensor:
+        """The values."""
+        values = decompress(self.compressed)
+        if self.zeros is None:
+            return values
+        return values.clamp_(min=torch.finfo(values.dtype).tiny).masked_fill_(decompress(self.zeros).bool(), 0)
 
 
 class CompressedTensor(NamedTuple):
@@ -87,14 +106,13 @@ class CompressedTensor(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the payload."""
-        return self.stored.compressed.payload.nbytes
+        """Bytes of the payloads."""
+        return self.stored.nbytes
 
     def restored(self) -> Tensor:
         """The tensor, in new memory."""
         with torch.no_grad():
-            values = decompress(self.stored.compressed)
-            return with_layout(values.to(self.dtype), self.shape, self.strides)
+            return with_layout(self.stored.restored().to(self.dtype), self.shape, self.strides)
 
 
 class KeptTensor(NamedTuple):
@@ -145,7 +163,8 @@ def compressed_activations(
     Outputs of the model do not change; gradients are those of the activations as they come back, so they are the same
     to the last bit with a lossless codec. Compressed is each tensor whose dtype a codec takes, once: whatever covers
     the same values in memory, as views and transposes do, shares one payload, which goes when the graph does. Strides
-    come back too. Booleans (masks) that the codec does not take are kept in one bit each, exactly.
+    come back too. Booleans (masks) that the codec does not take are kept in one bit each, exactly; and so is which
+    values a ReLU made zero, beside the values, since that is what its derivative asks for.
 
     Left alone are parameters, other leaves that require a gradient, their views, and parameters in the dtype of
     autocast (where autograd's graph shows it: not those that require no gradient, and not what compiled code casts);
@@ -170,8 +189,7 @@ def compressed_activations(
 
     Args:
         codec: what to keep, or rules (`arrcomp.Rule`, with its default `names`: saved tensors have none) of which the
-            first that fits counts; None for 8 bits, rounded at random: ``QSGD(bits=8, bucket_size=128,
-            rounding="stochastic")``.
+            first that fits counts; None for 8 bits, rounded at random: ``QSGD(bits=8, rounding="stochastic")``.
         min_size: tensors with fewer values are left alone.
         skip: what else is left alone: tensors (all of their memory), what is saved while a module runs (in code that is
             not compiled), what a function of the saved tensor says; or several of these.
@@ -191,7 +209,7 @@ def compressed_activations(
     >>> with arrcomp.torch.activations.compressed_activations() as statistics:
     ...     y = layer(x)
     >>> statistics.tensors, statistics.nbytes, round(statistics.ratio, 2)
-    (2, 294912, 3.76)
+    (2, 294912, 3.94)
     >>> y.sum().backward()
     """
     return _active(_checked(codec, min_size, skip, seed))
@@ -205,7 +223,7 @@ def _active(settings: _Settings) -> Iterator[ActivationStatistics]:
             stack.callback(module.register_forward_pre_hook(packing.enter_module).remove)
             stack.callback(module.register_forward_hook(packing.leave_module, always_call=True).remove)
         # Where a compiled function falls back to Python, the compiler would look at the hooks too.
-        pack, unpack = torch.compiler.disable(packing.pack), torch.compiler.disable(_unpack)
+        pack, unpack = _disable(packing.pack), _disable(_unpack)
         stack.enter_context(saved_tensors_hooks(pack, unpack))
         yield packing.statistics
 
@@ -273,19 +291,26 @@ class _Packing:
                 return found
             seed = derived(self._seed, self._tensors)
             self._tensors += 1
-        made = StoredValues(_compressed(x, codec, seed), weakref.ref(storage))
+        made = StoredValues(x, codec, seed)
         with self._lock:
             self._stored[place] = made
             self.statistics.tensors += 1
             self.statistics.nbytes += x.nbytes
-            self.statistics.compressed_nbytes += made.compressed.payload.nbytes
+            self.statistics.compressed_nbytes += made.nbytes
         return made
 
 
-def _compressed(x: Tensor, codec: Codec, seed: int) -> Compressed:
-    values = in_memory_order(x)
-    values = x if values is None else values
-    c = compress(values.to(torch.float16) if codec is _BITS else values, codec, seed=seed)
+def _is_rectified(x: Tensor) -> bool:
+    """Whether this comes out of a ReLU, whose derivative is told by which values are zeros."""
+    return x.grad_fn is not None and x.grad_fn.name() == "ReluBackward0"
+
+
+def _compressed_bits(x: Tensor) -> Compressed:
+    return compress(x.to(torch.float16), _BITS)
+
+
+def _compressed(values: Tensor, codec: Codec, seed: int) -> Compressed:
+    c = compress(values, codec, seed=seed)
     # A payload whose length is not known yet has memory of the largest size: nothing would be saved.
     return c if c.payload.length is None else c.trim()
 
