@@ -199,17 +199,18 @@ Written by `python bench/compressed_activations.py`, with PyTorch {version} on a
 - bits: of payloads, masks and all, for each number that was saved; a tensor that is saved twice counts twice, and is
   compressed once.
 - values: L2 norm of the error of the saved values, by theirs.
-- gradient: L2 norm of the error of the gradient by all parameters, by that of the gradient; root mean square of {draws}.
-- mean: the same of the mean of these {draws} gradients. Where it is a quarter of "gradient", the gradients are unbiased;
-  where it is no smaller, all have the same error.
+- gradient: L2 norm of the error of the gradient of all parameters, by that of the gradient; root mean square of
+  {draws} draws.
+- mean: the same of the mean of these {draws} gradients. Where it is a quarter of "gradient", they are unbiased; where
+  it is no smaller, all have the same error.
 
 {errors}
 
-What decides: of those whose rate is fixed, so that nothing waits for a GPU and XLA can keep them, `QSGD` between minimum
-and maximum has the smallest error for its bits; buckets of 512 take what smaller ones gain in fewer bits; and rounding
-at random, with a larger error in each step, leaves a third of the error in the mean of {draws}. Hence the default,
-`QSGD(bits=8, rounding="stochastic")`. `ErrorBounded` takes fewer bits for the same error, but its payloads have any
-length: on the CPU, or where waiting does not matter, it is the better one.
+What decides: of those whose rate is fixed, so that nothing waits for a GPU and XLA can keep them, `QSGD` between
+minimum and maximum has the smallest error for its bits. Smaller buckets than 512 gain about what their bits would gain
+elsewhere. Rounding at random has a larger error in each step, and leaves a third of the error in the mean of {draws}.
+Hence the default, `QSGD(bits=8, rounding="stochastic")`. `ErrorBounded` takes fewer bits for the same error, but its
+payloads have any length: on the CPU, or where waiting does not matter, it is the better one.
 
 Accuracy on the other {tests} digits, after {steps} steps with the codec, mean of {runs} runs:
 

@@ -102,8 +102,9 @@ def test_residuals_are_bytes_and_arguments_are_left_alone() -> None:
 
 
 def test_masks_take_a_bit() -> None:
-    (mask,) = residuals(compress_residuals(lambda x: jnp.where(x > 0, x, 0.0), min_size=1), X)
-    assert (mask.dtype, mask.nbytes) == (jnp.uint8, X.size // 8)
+    kept = residuals(compress_residuals(jax.nn.relu, min_size=1), X)
+    assert [leaf.nbytes for leaf in kept if leaf.size < X.size] == [X.size // 8]
+    assert {leaf.dtype for leaf in kept} == {jnp.dtype("uint8")}
     x = X[:, :61]
     assert_same(*(jax.grad(loss(f))(x) for f in (jax.nn.relu, compress_residuals(jax.nn.relu, min_size=1))))
 
@@ -139,6 +140,36 @@ def test_values_from_around_the_function_have_gradients() -> None:
     squeezed = around(lambda f: compress_residuals(f, EXACT, min_size=1))
     assert_same(jax.grad(squeezed)(PARAMETERS), expected, 1e-5)
     assert_same(jax.jit(jax.grad(squeezed))(PARAMETERS), expected, 1e-4)
+
+
+def test_other_values_from_around_may_be_of_any_trace() -> None:
+    key, squeezed = jax.random.key(3), functools.partial(compress_residuals, codec=EXACT, min_size=1)
+
+    def total(function: Any) -> Any:
+        def step(x: Any, i: Any) -> Any:
+            return function(lambda x: jnp.tanh(x) * i)(x), None
+
+        return jax.jit(jax.grad(lambda x: jax.lax.scan(step, x, jnp.arange(3))[0].sum()))(X)
+
+    def dropped(function: Any) -> Any:
+        layer = function(lambda x, key: jnp.where(jax.random.bernoulli(key, 0.5, x.shape), jnp.tanh(x), 0.0))
+        inner = function(lambda x: layer(x, key))
+        return jax.jit(jax.grad(lambda x: (layer(x, key) + inner(x)).sum()))(X)
+
+    def scaled(function: Any) -> Any:
+        return jax.vmap(lambda i: jax.grad(lambda x: function(lambda x: jnp.tanh(x) * i)(x).sum())(X))(jnp.arange(3))
+
+    for case in (total, dropped, scaled):
+        assert_same(case(squeezed), case(lambda f: f), 1e-5)
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_inside_of_shard_map(check_vma: bool) -> None:
+    spec = jax.sharding.PartitionSpec
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
+    shard = functools.partial(jax.shard_map, mesh=mesh, out_specs=spec("data"), check_vma=check_vma)
+    mapped = shard(exact_layer, in_specs=(spec(), spec("data")))
+    assert_same(jax.jit(jax.grad(loss(mapped)))(PARAMETERS, X), jax.grad(loss(layer))(PARAMETERS, X), 1e-4)
 
 
 def test_under_vmap_both_ways_gradients_are_the_same() -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 from jax import numpy as jnp
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from ..codecs import QSGD, Codec
 from ..codecs.base import checked_integer
@@ -88,15 +89,12 @@ def compress_residuals(
             return fun(*(arrays.get(i, arg) for i, arg in enumerate(args)), **named)
 
         arrays = {i: arg for i, arg in enumerate(args) if i not in static}
-        # Values from around the function that are differentiated become arguments.
-        closed, around = jax.closure_convert(call, arrays, kwargs)
-        operands = _Operands(
-            {i: arg for i, arg in arrays.items() if i not in also},
-            {i: arg for i, arg in arrays.items() if i in also},
-            kwargs,
-            around,
-        )
-        return _differentiable(closed, kept)(operands, None if words is None else ops.seed_operands(words)[0])
+        traced, result = jax.make_jaxpr(call, return_shape=True)(arrays, kwargs)
+        # Values from around the function become operands: they may be differentiated, or of another trace.
+        alone, compressed = ({i: arg for i, arg in arrays.items() if (i in also) is there} for there in (False, True))
+        operands = _Operands(alone, compressed, kwargs, traced.consts)
+        function = _Traced(traced.jaxpr, jax.tree.structure(result))
+        return _differentiable(function, kept)(operands, None if words is None else ops.seed_operands(words)[0])
 
     return wrapped
 
@@ -108,6 +106,18 @@ class _Operands(NamedTuple):
     compressed: dict[int, Any]
     named: dict[str, Any]
     around: Any
+
+
+class _Traced(NamedTuple):
+    """A function of operands."""
+
+    jaxpr: Any
+    result: Any  # its structure
+
+    def __call__(self, operands: _Operands) -> Any:
+        leaves = jax.tree.leaves((operands.alone | operands.compressed, operands.named))
+        function = jaxpr_as_fun(ClosedJaxpr(self.jaxpr, operands.around))
+        return jax.tree.unflatten(self.result, function(*leaves))
 
 
 class _Keeping(NamedTuple):
@@ -135,14 +145,12 @@ class _Bits:
         return jnp.unpackbits(self.packed, count=count).astype(bool).reshape(self.shape)
 
 
-def _differentiable(closed: Callable[..., Any], keeping: _Keeping) -> Callable[..., Any]:
-    """The function of operands and a seed, with the derivative by compressed residuals."""
-
-    def run(operands: _Operands) -> Any:
-        return closed(operands.alone | operands.compressed, operands.named, *operands.around)
+def _differentiable(run: _Traced, keeping: _Keeping) -> Callable[..., Any]:
+    """The function, of operands and a seed, with the derivative by compressed residuals."""
 
     def forward(operands: _Operands, words: Any) -> tuple[Any, Any]:
-        out, pullback = jax.vjp(run, operands)
+        pullback: Any
+        out, pullback = jax.vjp(lambda operands: run(operands), operands)
         alone = {id(leaf) for leaf in jax.tree.leaves(operands._replace(compressed={}))}
         return out, _stored(pullback, alone, keeping, words)
 

@@ -14,7 +14,7 @@ from .. import arrays
 from .activations import CompressedTensor
 
 _RAW = "_raw_saved_"  # attributes of autograd's nodes that show what they keep without restoring it
-_sequence_number: Any = torch._C._autograd._get_sequence_nr  # type: ignore[attr-defined]
+_sequence_number: Any = torch._C._autograd._get_sequence_nr
 
 
 class SavedTensorRow(NamedTuple):
