@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from arrcomp import Lossless
+from arrcomp import Codebook, Lossless
 
 torch = pytest.importorskip("torch")
 
@@ -86,6 +86,36 @@ def test_memory_is_freed_with_nothing_to_collect() -> None:
         assert statistics.tensors == 2
     finally:
         gc.enable()
+
+
+def test_contexts_leave_nothing_behind() -> None:
+    weight = leaf(64, 96)
+
+    def step() -> Any:
+        with compressed_activations() as statistics:
+            y = (weight * torch.randn(64, 96)).sum()
+        y.backward()
+        return weakref.ref(y), weakref.ref(statistics)
+
+    gc.disable()
+    try:
+        y, statistics = step()
+        assert y() is None
+        gc.collect()
+        assert statistics() is None
+    finally:
+        gc.enable()
+
+
+def test_codecs_need_no_hash() -> None:
+    codec = Codebook([0.0], [-1.0, 1.0])
+    x = torch.randn(64, 96)
+    with compressed_activations(codec) as statistics:
+        y = leaf(96, 8).t() @ x.t()
+        z = x @ leaf(96, 8)
+    assert (statistics.tensors, statistics.shared) == (1, 1)
+    assert torch.equal(saved(z, "self").restored(), torch.where(x < 0, -1.0, 1.0))
+    assert y.requires_grad
 
 
 def test_left_alone_tensors_do_not_keep_their_nodes() -> None:

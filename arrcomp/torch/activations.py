@@ -78,8 +78,7 @@ class StoredValues:
     def __init__(self, x: Tensor, codec: Codec, seed: int) -> None:
         values = in_memory_order(x)
         values = x if values is None else values
-        is_bool = x.dtype == torch.bool
-        self.compressed = _compressed_bits(values) if is_bool and codec is _BITS else _compressed(values, codec, seed)
+        self.compressed = _compressed_bits(values) if codec is _BITS else _compressed(values, codec, seed)
         self.zeros = _compressed_bits(values <= 0) if _is_rectified(x) and not isinstance(codec, Lossless) else None
         self.storage = weakref.ref(x.untyped_storage())
 
@@ -169,8 +168,9 @@ def compressed_activations(
     Left alone are parameters, other leaves that require a gradient, their views, and parameters in the dtype of
     autocast (where autograd's graph shows it: not those that require no gradient, and not what compiled code casts);
     small tensors; integers that the codec does not take; expanded and overlapping views, which are larger than their
-    memory; sparse, nested, conjugated tensors and subclasses. As PyTorch does without hooks, the backward pass refuses
-    those that were changed in place. Compressed ones are kept as they were.
+    memory; sparse, nested and conjugated tensors, subclasses, and what is neither on the CPU nor on CUDA. As PyTorch
+    does without hooks, the backward pass refuses those that were changed in place. Compressed ones are kept as they
+    were.
 
     Nothing waits for a device with a codec of fixed rate. Payloads of other codecs take the memory of the tensor until
     their length is known: on CUDA each is waited for.
@@ -181,8 +181,8 @@ def compressed_activations(
     compresses what the function saves; inside of one it is a graph break: what is called inside is still compiled.
     `torch.func` refuses hooks. They are those of the thread that enters.
 
-    The default codec has been found to make the gradients' error smallest, for 8 bits, of those with a fixed rate
-    (bench/COMPRESSED_ACTIVATIONS.md), and is unbiased: errors average out over the batch and over steps.
+    Of the codecs of fixed rate the default makes the smallest error of gradients for its bits, and one that averages
+    out over steps (bench/COMPRESSED_ACTIVATIONS.md). On the CPU `ErrorBounded` takes fewer bits for the same error.
 
     Reference: J. Chen et al., "ActNN", arXiv:2104.14129, section 3: gradients stay unbiased where the compression is,
     in layers that are linear in what they save.
@@ -193,8 +193,9 @@ def compressed_activations(
         min_size: tensors with fewer values are left alone.
         skip: what else is left alone: tensors (all of their memory), what is saved while a module runs (in code that is
             not compiled), what a function of the saved tensor says; or several of these.
-        seed: of codecs that round at random, 0 to 2^64 - 1. None for another one in each context, which follows from
-            `torch.manual_seed` without drawing from it. Each saved tensor has one of its own derived from it.
+        seed: of codecs that round at random, 0 to 2^64 - 1. None for another one in each context of the process, which
+            follows from `torch.manual_seed` without drawing numbers. Each saved tensor has one of its own derived from
+            it.
 
     Returns:
         The context manager; ``with ... as`` gives `ActivationStatistics`. It can be entered once.
@@ -282,7 +283,7 @@ class _Packing:
         return any(storage is skipped for skipped in self._settings.storages)
 
     def _values_of(self, x: Tensor, codec: Codec) -> StoredValues:
-        place, storage = (place_of(x), codec), x.untyped_storage()
+        place, storage = (place_of(x), id(codec)), x.untyped_storage()
         with self._lock:
             found = self._stored.get(place)
             # A storage that is gone may have left its identity to another.

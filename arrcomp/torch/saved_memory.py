@@ -112,7 +112,7 @@ def saved_memory(model: Callable[..., Any], inputs: Any) -> SavedMemory:
     nodes = [x.grad_fn for x in pytree.tree_leaves(outputs) if isinstance(x, Tensor) and x.grad_fn is not None]
     if not nodes:
         raise ValueError("model has no output with a gradient: something in it, or in inputs, must require one")
-    known = {id(x.untyped_storage()) for x in _tensors_of(model) if x.layout is torch.strided}
+    known = {id(_memory(x)) for x in _tensors_of(model)}
     return SavedMemory(tuple(_rows(_nodes(nodes), calls, known)))
 
 
@@ -208,12 +208,18 @@ def _memory_of(kept: Tensor | CompressedTensor, parameters: set[int]) -> tuple[A
     """What holds the values of a tensor, its bytes, and of which kind it is."""
     if isinstance(kept, CompressedTensor):
         return kept.stored, kept.nbytes, "compressed"
+    memory = _memory(kept)
+    nbytes = memory.nbytes() if isinstance(memory, torch.UntypedStorage) else kept.numel() * kept.itemsize
+    is_parameter = id(memory) in parameters or isinstance(kept, torch.nn.Parameter)
+    return memory, nbytes, "parameter" if is_parameter else "tensor"
+
+
+def _memory(x: Tensor) -> torch.UntypedStorage | Tensor:
+    """The storage of a tensor, or itself where it has none: a subclass made of several tensors, or a sparse one."""
     try:
-        storage = kept.untyped_storage()
-    except (NotImplementedError, RuntimeError):  # a subclass of several tensors, or a sparse one
-        return kept, kept.numel() * kept.itemsize, "tensor"
-    is_parameter = id(storage) in parameters or isinstance(kept, torch.nn.Parameter)
-    return storage, storage.nbytes(), "parameter" if is_parameter else "tensor"
+        return x.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return x
 
 
 def _cells(row: SavedTensorRow) -> tuple[str, ...]:
