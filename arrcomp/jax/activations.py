@@ -38,7 +38,8 @@ def compress_residuals(
 
     To be used as `jax.checkpoint`, which keeps a function's arguments and calculates the rest again: this keeps the
     rest, in fewer bits. Values do not change; gradients are those of the residuals as they come back. It works under
-    `jax.jit`, `jax.vmap`, `jax.lax.scan` and on pytrees, and `fun` may use differentiated values from around it.
+    `jax.jit`, `jax.vmap`, `jax.lax.scan` and `jax.shard_map`, on pytrees, and `fun` may use differentiated values from
+    around it.
 
     Left alone are residuals that are arguments (as parameters are), small ones, and numbers that the codec does not
     take. Booleans, as `jax.nn.relu` leaves them, are kept in one bit each, exactly.

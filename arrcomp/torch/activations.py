@@ -184,12 +184,13 @@ def compressed_activations(
     Of the codecs of fixed rate the default makes the smallest error of gradients for its bits, and one that averages
     out over steps (bench/COMPRESSED_ACTIVATIONS.md). On the CPU `ErrorBounded` takes fewer bits for the same error.
 
-    Reference: J. Chen et al., "ActNN", arXiv:2104.14129, section 3: gradients stay unbiased where the compression is,
-    in layers that are linear in what they save.
+    Reference: J. Chen et al., "ActNN", arXiv:2104.14129: gradients are unbiased where the compression is, in layers
+    that are linear in what they save.
 
     Args:
         codec: what to keep, or rules (`arrcomp.Rule`, with its default `names`: saved tensors have none) of which the
-            first that fits counts; None for 8 bits, rounded at random: ``QSGD(bits=8, rounding="stochastic")``.
+            first that fits counts; None for 8 bits, rounded at random: ``QSGD(bits=8, rounding="stochastic")``. Rules
+            such as ``[Rule(Lossless(), dtypes="int64"), Rule(codec)]`` take the indices of max-pooling too.
         min_size: tensors with fewer values are left alone.
         skip: what else is left alone: tensors (all of their memory), what is saved while a module runs (in code that is
             not compiled), what a function of the saved tensor says; or several of these.
