@@ -3,7 +3,9 @@
 Importing this registers the core's calls with XLA, and `Compressed` as a pytree.
 """
 
+from . import nn
 from . import tree as _tree  # noqa: F401  registers Compressed
+from .activations import compress_residuals
 from .collectives import (
     all_gather_quantized,
     pmean_quantized,
@@ -18,9 +20,11 @@ __all__ = [
     "accumulate",
     "all_gather_quantized",
     "compress",
+    "compress_residuals",
     "compress_sum",
     "decompress",
     "load",
+    "nn",
     "pmean_quantized",
     "psum_quantized",
     "psum_scatter_quantized",

@@ -6,14 +6,16 @@ arrays, and what `save` wrote.
 """
 
 from . import functional, nn
-from .activations import compressed_activations
+from .activations import ActivationStatistics, compressed_activations
 from .files import load, save
 from .functions import accumulate, compress, compress_sum, decompress, roundtrip
 from .optim import CompressedOptimizer
-from .saved_memory import saved_memory
+from .saved_memory import SavedMemory, saved_memory
 
 __all__ = [
+    "ActivationStatistics",
     "CompressedOptimizer",
+    "SavedMemory",
     "accumulate",
     "compress",
     "compress_sum",
