@@ -250,6 +250,8 @@ class CompressedOptimizer(Optimizer):
         for _, parameter, entry in entries:
             replace(entry, Compressed, partial(self._loaded, parameter))
         self._store.close(entries)
+        for _, _, entry in entries:
+            replace(entry, Tensor, torch.clone)  # PyTorch takes those of the other optimizer, and then changes them
 
     @property
     def nbytes(self) -> int:
