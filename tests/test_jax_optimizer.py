@@ -120,9 +120,10 @@ def test_it_works_in_loops_in_batches_and_with_donated_state() -> None:
     assert same(state, expected_state)
     assert same(p, expected)
     twice = jax.tree.map(lambda x: jnp.stack([x, x]), params())
-    states = jax.vmap(tx.init)(twice)
+    states = jax.jit(jax.vmap(tx.init))(twice)
+    together = jax.jit(jax.vmap(lambda p, s: body((p, s), None)[0]))
     for _ in range(5):
-        twice, states = jax.vmap(lambda p, s: body((p, s), None)[0])(twice, states)
+        twice, states = together(twice, states)
     np.testing.assert_allclose(twice["layers"][1][1], expected["layers"][1], rtol=0.05, atol=1e-3)
     step, p = step_of(tx, donate_argnums=(0, 1)), params()
     state = tx.init(p)
@@ -195,13 +196,24 @@ def test_other_types_of_parameters_work() -> None:
     narrow = jax.tree.map(lambda x: x.astype(jnp.bfloat16), params())
     found = []
     for tx in (optax.adam(0.01), compressed_optimizer(optax.adam(0.01), FloatFormat("bf16"), min_size=1000)):
-        p, state = narrow, tx.init(narrow)
+        step, p, state = step_of(tx), narrow, tx.init(narrow)
         for _ in range(3):
-            updates, state = tx.update(jax.grad(loss_of)(p), state, p)
-            p = optax.apply_updates(p, updates)
+            p, state, _ = step(p, state)
         found.append(p)
     assert same(*found)
     assert isinstance(state, CompressedState)
+
+
+def test_small_arrays_go_into_one_call_and_random_ones_each_into_its_own(monkeypatch: Any) -> None:
+    from arrcomp.jax import ops, optimizers
+
+    monkeypatch.setattr(optimizers, "_MOST_NBYTES", 800)
+    encode, calls = ops.encode, []
+    monkeypatch.setattr(ops, "encode", lambda xs, *rest: calls.append(len(xs)) or encode(xs, *rest))
+    p = [jnp.ones(size) for size in (100, 100, 100, 300, 10)]
+    tx = compressed_optimizer(optax.adam(0.01), {"mu": EXACT, "nu": RANDOM}, min_size=100)
+    tx.init(p)
+    assert sorted(calls) == [1, 1, 1, 1, 1, 1, 2]
 
 
 ADAM = optax.adam(0.01)

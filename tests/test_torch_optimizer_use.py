@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arrcomp import QSGD, Codebook, Compressed, CorruptStreamError, ErrorBounded, Lossless
+from arrcomp import CorruptStreamError
 
 torch = pytest.importorskip("torch")
 
@@ -14,33 +14,8 @@ from torch import nn, optim
 from torch.optim.lr_scheduler import CosineAnnealingLR, StepLR
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
-from arrcomp.torch.optim import CompressedOptimizer, eight_bit
-
-
-def pair(size: int = 5000) -> list[Any]:
-    torch.manual_seed(0)
-    return [nn.Parameter(torch.randn(size)) for _ in range(2)]
-
-
-def set_gradients(parameters: list[Any], step: int) -> None:
-    for number, p in enumerate(parameters):
-        p.grad = torch.sin(torch.arange(p.numel()) * (number + 1.0) + step).view_as(p).to(p.dtype)
-
-
-def adam(parameters: Any, **options: Any) -> Any:
-    return optim.Adam(parameters, lr=0.01, **options)
-
-
-def lossless(optimizer: Any, **options: Any) -> CompressedOptimizer:
-    return CompressedOptimizer(optimizer, Lossless(), **{"min_size": 0, **options})
-
-
-def equal(one: list[Any], other: list[Any]) -> bool:
-    return all(torch.equal(a, b) for a, b in zip(one, other, strict=True))
-
-
-def compressed_keys(optimizer: Any, parameter: Any) -> set[str]:
-    return {key for key, value in optimizer.state[parameter].items() if isinstance(value, Compressed)}
+from arrcomp.torch.optim import CompressedOptimizer
+from optimizer_models import adam, compressed_keys, equal, lossless, pair, set_gradients
 
 
 @pytest.mark.parametrize("of_inner", [False, True])
@@ -130,58 +105,6 @@ def test_state_of_parameters_without_gradients_is_not_touched() -> None:
     assert optimizer.state[parameters[1]]["exp_avg"] is before
     assert before.to_bytes() == payload
     assert float(optimizer.state[parameters[1]]["step"]) == 1
-
-
-def test_payloads_stay_where_they_are() -> None:
-    parameters = pair()
-    optimizer = CompressedOptimizer.eight_bit(adam(parameters))
-    places = set()
-    for step in range(3):
-        set_gradients(parameters, step)
-        optimizer.step()
-        places.add(tuple(optimizer.state[p]["exp_avg"].payload.buffer.data_ptr() for p in parameters))
-    assert len(places) == 1
-
-
-def test_scratch_bounds_what_is_decompressed_at_a_time() -> None:
-    parameters = [nn.Parameter(torch.zeros(1000)) for _ in range(6)]
-    sizes = {}
-    for scratch in (1, 16_000, None):
-        optimizer = lossless(adam(parameters), scratch=scratch)
-        for step in range(2):
-            set_gradients(parameters, step)
-            optimizer.step()
-        sizes[scratch] = optimizer.memory().scratch_nbytes
-    assert sizes == {1: 8000, 16_000: 16_000, None: 48_000}
-
-
-def test_memory_counts_what_is_held() -> None:
-    parameters = pair(25_600)
-    optimizer = CompressedOptimizer.eight_bit(adam(parameters))
-    set_gradients(parameters, 0)
-    optimizer.step()
-    memory = optimizer.memory()
-    counters = 2 * 4
-    assert memory.original_nbytes == optimizer.original_nbytes == 2 * 2 * 4 * 25_600 + counters
-    assert memory.nbytes == optimizer.nbytes == 2 * 2 * (25_600 + 100 * 4) + counters
-    assert memory.ratio == memory.original_nbytes / memory.nbytes
-
-
-def test_codecs_are_chosen_by_key_pattern_and_function() -> None:
-    codec = Codebook.dynamic8()
-    choices = {
-        "all": (codec, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}),
-        "one": ({"exp_avg": codec}, {"exp_avg"}),
-        "pattern": ({"exp_avg_sq": None, "*exp*": codec}, {"exp_avg", "max_exp_avg_sq"}),
-        "function": (lambda p, key: codec if p.numel() > 4999 and "max" in key else None, {"max_exp_avg_sq"}),
-    }
-    for choice, keys in choices.values():
-        large, small = nn.Parameter(torch.zeros(5000)), nn.Parameter(torch.zeros(4000))
-        optimizer = CompressedOptimizer(adam([large, small], amsgrad=True), choice)
-        set_gradients([large, small], 0)
-        optimizer.step()
-        assert compressed_keys(optimizer, large) == keys
-        assert compressed_keys(optimizer, small) == set()
 
 
 def test_sparse_gradients_work_where_the_optimizer_takes_them() -> None:
@@ -324,62 +247,3 @@ def test_sharded_parameters_keep_sharded_state(mesh: Any) -> None:
         optimizer.step()
         seen.append([p.to_local() for p in parameters])
     assert equal(*seen)
-
-
-P = [nn.Parameter(torch.zeros(5000))]
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "message"),
-    [
-        (lambda: CompressedOptimizer(P, Lossless()), TypeError, "^optimizer is a list; a torch.optim.Optimizer"),
-        (lambda: lossless(lossless(adam(P))), TypeError, "^optimizer is a CompressedOptimizer"),
-        (lambda: lossless(adam(P, differentiable=True)), ValueError, "^optimizer has differentiable=True"),
-        (lambda: CompressedOptimizer(adam(P), "dynamic8"), TypeError, "^codec='dynamic8' is a str; a codec, or a"),
-        (lambda: CompressedOptimizer(adam(P), {}), ValueError, "^codec is an empty mapping"),
-        (lambda: CompressedOptimizer(adam(P), {1: Lossless()}), TypeError, "^codec has the key 1, a int; texts"),
-        (lambda: CompressedOptimizer(adam(P), {"a": 8}), TypeError, r"^codec\['a'\]=8 is a int; a codec or None"),
-        (lambda: lossless(adam(P), min_size=-1), ValueError, "^min_size=-1: 0 to"),
-        (lambda: lossless(adam(P), scratch=0), ValueError, "^scratch=0: 1 to"),
-        (lambda: lossless(adam(P), seed=-1), ValueError, "^seed=-1: 0 to"),
-        (lambda: lossless(adam(P), threads=0), ValueError, "threads"),
-        (lambda: lossless(adam(P), separable=1), TypeError, "^separable=1: True or False"),
-        (lambda: lossless(adam(P), compressed_state_dict=1), TypeError, "^compressed_state_dict=1: True or False"),
-        (lambda: lossless(adam(P)).state_dict(compressed=1), TypeError, "^compressed=1: True or False"),
-        (lambda: lossless(adam(P)).load_state_dict([]), TypeError, "^state_dict is a list; a mapping"),
-        (
-            lambda: lossless(adam(P)).load_state_dict({**adam(P).state_dict(), "compression": 3}),
-            TypeError,
-            r"^state_dict\['compression'\] is 3; a mapping of seed and step",
-        ),
-        (
-            lambda: CompressedOptimizer.eight_bit(optim.RMSprop(P, centered=True)),
-            ValueError,
-            "^optimizer has centered=True",
-        ),
-    ],
-)
-def test_bad_arguments_get_typed_errors(make: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        make()
-
-
-def test_codecs_that_do_not_fit_a_state_are_errors_that_name_it() -> None:
-    p = nn.Parameter(torch.zeros(5000))
-    p.grad = torch.ones(5000)
-    inner = adam([p])
-    inner.step()
-    inner.state[p]["exp_avg"] = inner.state[p]["exp_avg"].to(torch.float8_e5m2)
-    with pytest.raises(TypeError, match=r"^state 'exp_avg': dtype float8_e5m2: QSGD takes"):
-        CompressedOptimizer(inner, QSGD(bits=8))
-    with pytest.raises(TypeError, match=r"^codec\(parameter, 'exp_avg'\)=8 is a int"):
-        CompressedOptimizer(inner, lambda p, key: 8)
-
-
-def test_the_8_bit_table_can_be_changed() -> None:
-    p = nn.Parameter(torch.zeros(5000))
-    p.grad = torch.ones(5000)
-    optimizer = CompressedOptimizer(adam([p]), {**eight_bit(), "exp_avg_sq": ErrorBounded(rel=1e-4)})
-    optimizer.step()
-    assert optimizer.state[p]["exp_avg_sq"].codec == ErrorBounded(rel=1e-4)
-    assert optimizer.state[p]["exp_avg"].codec == Codebook.dynamic8()

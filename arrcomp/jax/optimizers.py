@@ -3,7 +3,7 @@
 tx = compressed_optimizer(optax.adamw(1e-3), eight_bit())
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -22,6 +22,7 @@ from .tree import flattened
 
 Transformation = TypeVar("Transformation")  # optax.GradientTransformation, or a subclass
 
+_MOST_NBYTES = 1 << 26  # of arrays in one call, unless there is one alone
 _struct: Any = jax.ShapeDtypeStruct
 
 # What a user says: one codec, codecs by key, or a function of the keys on the way to an array, and of the array.
@@ -131,10 +132,12 @@ class _Plan(NamedTuple):
     Attributes:
         structure: of it, and of the optimizer's own.
         specs: of each array that is compressed; None for others.
+        batches: the places of those that are compressed in one call.
     """
 
     structure: Any
     specs: tuple[Spec | None, ...]
+    batches: tuple[tuple[int, ...], ...]
 
 
 class _Compressing:
@@ -176,7 +179,7 @@ class _Compressing:
         if key not in self._plans:
             paths, inner, structure = flattened(jax.eval_shape(self._tx.init, found))
             specs = [self._spec_of(keys, x) for keys, x in zip(paths, inner, strict=True)]
-            self._plans[key] = _Plan(structure, tuple(specs))
+            self._plans[key] = _Plan(structure, tuple(specs), _batches(specs))
         return self._plans[key]
 
     def opened(self, state: Any, plan: _Plan) -> Any:
@@ -184,20 +187,24 @@ class _Compressing:
         if not isinstance(state, CompressedState):
             raise TypeError(f"state is a {arrays.type_name(state)}; a CompressedState, as init makes it, is allowed")
         leaves = _leaves(state.inner_state, plan)
-        opened = [x if spec is None else _opened(x, spec) for x, spec in zip(leaves, plan.specs, strict=True)]
-        return jax.tree.unflatten(plan.structure, opened)
+        for places, specs in _batches_of(plan):
+            buffers = [_checked_buffer(leaves[i], spec) for i, spec in zip(places, specs, strict=True)]
+            made, _ = ops.decode(buffers, [], specs, 0)
+            _put(leaves, places, made)
+        return jax.tree.unflatten(plan.structure, leaves)
 
     def _closed(self, state: Any, plan: _Plan, step: jax.Array) -> CompressedState:
-        pairs = enumerate(zip(_leaves(state, plan), plan.specs, strict=True))
-        closed = [
-            x if spec is None else _closed(x, spec, self._seed_of(spec, step, number)) for number, (x, spec) in pairs
-        ]
-        return CompressedState(jax.tree.unflatten(plan.structure, closed), step)
+        leaves = _leaves(state, plan)
+        for places, specs in _batches_of(plan):
+            xs = [_checked_array(leaves[i], spec) for i, spec in zip(places, specs, strict=True)]
+            made, _ = ops.encode(xs, specs, 0, self._seed_of(specs[0], step, places[0]))
+            _put(leaves, places, made)
+        return CompressedState(jax.tree.unflatten(plan.structure, leaves), step)
 
-    def _seed_of(self, spec: Spec, step: jax.Array, number: int) -> Any:
+    def _seed_of(self, spec: Spec, step: jax.Array, place: int) -> Any:
         if not spec.codec.needs_seed:
             return None
-        return derived(jnp.asarray(uint64_pair(self._seed)), step, number)
+        return derived(jnp.asarray(uint64_pair(self._seed)), step, place)
 
     def _spec_of(self, keys: tuple[str, ...], x: Any) -> Spec | None:
         if not jnp.issubdtype(x.dtype, jnp.floating) or x.ndim == 0 or x.size < self._min_size:
@@ -222,26 +229,52 @@ def _leaves(state: Any, plan: _Plan) -> list[Any]:
     return leaves
 
 
-def _closed(x: jax.Array, spec: Spec, seed: Any) -> jax.Array:
+def _batches(specs: Sequence[Spec | None]) -> tuple[tuple[int, ...], ...]:
+    """Places of arrays that go into one call: small ones together, as a GPU wants it, large ones and random ones alone.
+
+    The arrays of a call are in memory at the same time, and those of one call have one seed.
+    """
+    batches: list[list[int]] = []
+    open_batches: dict[Hashable, tuple[list[int], int]] = {}
+    for place, spec in enumerate(specs):
+        if spec is None:
+            continue
+        key = spec.codec, spec.dtype
+        batch, nbytes = open_batches.get(key, ([], 0))
+        if not batch or spec.codec.needs_seed or nbytes + spec.nbytes > _MOST_NBYTES:
+            batch, nbytes = [], 0
+            batches.append(batch)
+        batch.append(place)
+        open_batches[key] = batch, nbytes + spec.nbytes
+    return tuple(map(tuple, batches))
+
+
+def _batches_of(plan: _Plan) -> Iterator[tuple[tuple[int, ...], tuple[Spec, ...]]]:
+    """The places and specs of each call."""
+    for places in plan.batches:
+        specs = [plan.specs[place] for place in places]
+        yield places, tuple(spec for spec in specs if spec is not None)
+
+
+def _put(leaves: list[Any], places: Sequence[int], made: Sequence[jax.Array]) -> None:
+    for place, x in zip(places, made, strict=True):
+        leaves[place] = x
+
+
+def _checked_array(x: Any, spec: Spec) -> Any:
     if (x.shape, x.dtype) != (spec.shape, spec.dtype.numpy):
-        raise ValueError(
-            f"state has an array {x.dtype}{list(x.shape)}; {spec.dtype.name}{list(spec.shape)}, as init says"
-        )
+        told = f"{x.dtype}{list(x.shape)}"
+        raise ValueError(f"state has an array {told}; {spec.dtype.name}{list(spec.shape)} is allowed, as init makes it")
     if not is_traced(x):
         single_device(x)
-    # One by one: the operands of a call are there at the same time.
-    (buffer,), _ = ops.encode([x], (spec,), 0, seed)
-    made: jax.Array = buffer
-    return made
+    return x
 
 
-def _opened(buffer: Any, spec: Spec) -> jax.Array:
+def _checked_buffer(buffer: Any, spec: Spec) -> Any:
     if (buffer.shape, buffer.dtype) != ((spec.capacity,), np.uint8):
         told = f"{buffer.dtype}{list(buffer.shape)} for {spec.dtype.name}{list(spec.shape)}"
         raise ValueError(f"state has {told}; uint8[{spec.capacity}] is allowed, of the same parameters and codecs")
-    (array,), _ = ops.decode([buffer], [], (spec,), 0)
-    made: jax.Array = array
-    return made
+    return buffer
 
 
 def _checked_codecs(codec: Any) -> KeyedCodecs:
