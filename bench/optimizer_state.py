@@ -57,6 +57,7 @@ _SIGNED, _UNSIGNED = Codebook.dynamic8(), Codebook.dynamic8(signed=False)
 _SPEED: dict[str, Callable[[Any], Any]] = {
     PLAIN: lambda adam: adam,
     EIGHT: lambda adam: CompressedOptimizer.eight_bit(adam, threads=1),
+    "8 bits, 16 MiB at a time": lambda adam: CompressedOptimizer.eight_bit(adam, threads=1, scratch=1 << 24),
     "8 bits, a group at a time": lambda adam: CompressedOptimizer.eight_bit(adam, threads=1, scratch=None),
     "bfloat16, stochastic": lambda adam: CompressedOptimizer(
         adam, FloatFormat("bf16", rounding="stochastic"), threads=1
@@ -72,10 +73,11 @@ _ACCURACY: dict[str, Callable[[Any], Any]] = {
     "8 bits, signed map for both": lambda adam: CompressedOptimizer(adam, _SIGNED),
 }
 _HOW_SPEED = f"""\
-Adam on {sum(int(np.prod(shape)) for shape in SHAPES):,} parameters in {len(SHAPES)} tensors, float32, one thread; bytes
-are those of the state between steps, with counters and what is too small to be compressed; scratch is what is
-decompressed at a time. Milliseconds are medians of {STEPS} steps; in each round every optimizer makes one, so that
-they share what else the machine does. JAX: one jitted and donated update; temporary bytes are XLA's own count."""
+Adam on {sum(int(np.prod(shape)) for shape in SHAPES):,} parameters in {len(SHAPES)} tensors, float32; bytes are
+those of the state between steps, with counters and what is too small to be compressed; scratch is what is decompressed
+at a time (64 MiB unless said otherwise). Milliseconds are medians of {STEPS} steps; in each round every optimizer makes
+one, so that they share what else the machine does. PyTorch and the codecs have one thread, XLA all. JAX: one jitted
+update with donated parameters and state; its scratch is all temporary memory, by XLA's own count."""
 _HOW_ACCURACY = f"""\
 scikit-learn's digits, half of them for training, by a perceptron with layers of 64, {WIDTH}, {WIDTH} and 10; {EPOCHS}
 epochs of Adam, {BATCH} pictures a step, a rate of {RATE}. Accuracy is that on the other half after the last epoch, in
@@ -153,7 +155,7 @@ def jax_speeds() -> dict[str, Speed]:
     gradients = [jax.random.normal(key, shape) for key, shape in zip(keys, SHAPES, strict=True)]
     adam = optax.adam(RATE)
     sizes, steps = {}, {}
-    for name, tx in {PLAIN: adam, EIGHT: compressed_optimizer(adam, eight_bit())}.items():
+    for name, tx in {PLAIN: adam, EIGHT: compressed_optimizer(adam, eight_bit(), threads=1)}.items():
         params = [jax.numpy.zeros(shape) for shape in SHAPES]
         state = tx.init(params)
 

@@ -118,6 +118,24 @@ def test_codecs_that_do_not_fit_a_state_are_errors_that_name_it() -> None:
         CompressedOptimizer(inner, lambda p, key: 8)
 
 
+@pytest.mark.parametrize(("separable", "calls"), [(None, 1), (False, 1), (True, 2)])
+def test_an_unknown_optimizer_is_stepped_in_parts_where_one_says_so(separable: bool | None, calls: int) -> None:
+    class Counting(optim.Adam):
+        calls = 0
+
+        def step(self, closure: Any = None) -> Any:
+            self.calls += 1
+            return super().step(closure)
+
+    parameters = pair()
+    inner = Counting(parameters)
+    optimizer = lossless(inner, scratch=1, separable=separable)
+    set_gradients(parameters, 0)
+    optimizer.step()
+    assert inner.calls == calls
+    assert optimizer.memory().scratch_nbytes == 4 * 20_000 // calls
+
+
 def test_the_8_bit_table_can_be_changed() -> None:
     p = nn.Parameter(torch.zeros(5000))
     p.grad = torch.ones(5000)

@@ -14,6 +14,7 @@ from .. import arrays
 from ..codecs import Codebook, Codec
 from ..codecs.base import checked_integer
 from ..keyed import KeyedCodecs, check_codec_or_none
+from ..machine import thread_count
 from ..spec import Spec
 from . import ops
 from .adapter import ADAPTER, check_hashable, is_traced, single_device, uint64_pair
@@ -53,7 +54,7 @@ def eight_bit() -> dict[str, Codec | None]:
 
 
 def compressed_optimizer(
-    tx: Transformation, codec: CodecChoice, *, min_size: int = 4096, seed: int = 0
+    tx: Transformation, codec: CodecChoice, *, min_size: int = 4096, seed: int = 0, threads: int | None = None
 ) -> Transformation:
     """An optimizer whose state is compressed between updates.
 
@@ -79,14 +80,15 @@ def compressed_optimizer(
             inside of compiled programs.
         min_size: the fewest values of an array that is compressed.
         seed: from which those of all updates and arrays follow, with codecs that round at random: 0 to 2^64 - 1.
+        threads: how many to use on the CPU; None for all cores that the process may use.
 
     Returns:
         An optimizer of the type of `tx`.
 
     Raises:
         TypeError: an argument is of a wrong type; in `init`: a codec does not take an array's data type.
-        ValueError: `min_size` or `seed` is out of its range; a codec is not of a fixed rate; in `update`: `params` is
-            None, or the state is of other parameters.
+        ValueError: `min_size`, `seed` or `threads` is out of its range; a codec is not of a fixed rate; in `update`:
+            `params` is None, or the state is of other parameters.
 
     >>> import jax, arrcomp, optax
     >>> params = jax.numpy.ones((100, 200))
@@ -97,7 +99,7 @@ def compressed_optimizer(
     """
     if not (isinstance(tx, tuple) and callable(getattr(tx, "init", None)) and callable(getattr(tx, "update", None))):
         raise TypeError(f"tx is a {arrays.type_name(tx)}; an optax.GradientTransformation is allowed")
-    compressing = _Compressing(tx, codec, min_size, seed)
+    compressing = _Compressing(tx, codec, min_size, seed, thread_count(threads))
     # Of the same type, so that Optax knows what to pass to it.
     made: Transformation = tx._replace(init=compressing.init, update=compressing.update)  # type: ignore[attr-defined]
     return made
@@ -143,8 +145,8 @@ class _Plan(NamedTuple):
 class _Compressing:
     """An optimizer around another one."""
 
-    def __init__(self, tx: Any, codec: Any, min_size: int, seed: int) -> None:
-        self._tx = tx
+    def __init__(self, tx: Any, codec: Any, min_size: int, seed: int, threads: int) -> None:
+        self._tx, self._threads = tx, threads
         if callable(codec) and not isinstance(codec, (Codec, Mapping)):
             self._find: Callable[[tuple[str, ...], Any], Codec | None] = codec
         else:
@@ -189,7 +191,7 @@ class _Compressing:
         leaves = _leaves(state.inner_state, plan)
         for places, specs in _batches_of(plan):
             buffers = [_checked_buffer(leaves[i], spec) for i, spec in zip(places, specs, strict=True)]
-            made, _ = ops.decode(buffers, [], specs, 0)
+            made, _ = ops.decode(buffers, [], specs, self._threads)
             _put(leaves, places, made)
         return jax.tree.unflatten(plan.structure, leaves)
 
@@ -197,7 +199,7 @@ class _Compressing:
         leaves = _leaves(state, plan)
         for places, specs in _batches_of(plan):
             xs = [_checked_array(leaves[i], spec) for i, spec in zip(places, specs, strict=True)]
-            made, _ = ops.encode(xs, specs, 0, self._seed_of(specs[0], step, places[0]))
+            made, _ = ops.encode(xs, specs, self._threads, self._seed_of(specs[0], step, places[0]))
             _put(leaves, places, made)
         return CompressedState(jax.tree.unflatten(plan.structure, leaves), step)
 

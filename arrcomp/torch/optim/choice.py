@@ -15,14 +15,14 @@ from .places import can_return
 CodecChoice = Codec | Mapping[str, Codec | None] | Callable[[Tensor, str], Codec | None]
 
 _AVERAGES = ("exp_avg", "momentum_buffer")
-_MAGNITUDES = ("exp_avg_sq", "max_exp_avg_sq", "square_avg", "exp_inf", "acc_delta")
+_MAGNITUDES = ("exp_avg_sq", "max_exp_avg_sq", "square_avg", "exp_inf")
 
 
 def eight_bit() -> dict[str, Codec | None]:
     """Codecs for 8-bit state, by key: dynamic maps in buckets of 256 values (arXiv:2110.02861).
 
     Running averages of gradients (`exp_avg`, `momentum_buffer`) have the signed map. Those of squares and magnitudes
-    (`exp_avg_sq`, `max_exp_avg_sq`, `square_avg`, `exp_inf`, `acc_delta`) have the one without signs, in which nothing
+    (`exp_avg_sq`, `max_exp_avg_sq`, `square_avg`, `exp_inf`) have the one without signs, in which nothing
     above 0 becomes 0: steps are divided by their roots, and a zero there beside a first moment that is none would make
     a step of any size. A second moment that is under 3.25e-7 of its bucket's largest counts as so much, which makes the
     step smaller. All other state stays as it is; sums that grow for ever, as Adagrad's, would stop growing.

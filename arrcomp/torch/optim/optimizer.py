@@ -64,6 +64,10 @@ class CompressedOptimizer(Optimizer):
     the bit. Codecs of a fixed rate put their payload where it was: nothing is allocated but the scratch, nothing waits
     for a device, and CUDA graphs can be captured after the first step (`capturable=True`; with no random rounding).
 
+    Adam and its kin divide first moments by the roots of second ones. Where a second moment comes back as 0 and the
+    first does not, the step may be of any size: codecs of first moments should bring zeros back as zeros (as `QSGD`
+    with "minmax" does not), and those of second moments nothing else as 0 (as `Codebook.dynamic8(signed=False)`).
+
     Tensors are compressed that are floating-point, have `min_size` values or more, and a codec. Step counters, small
     tensors, integers and complex numbers, sparse ones and such stay as they are. Parameters that are DTensors, as under
     FSDP2, are taken care of: each process compresses its shards.
