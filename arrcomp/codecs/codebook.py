@@ -13,6 +13,7 @@ from .base import (
     FLOATS,
     Codec,
     check_choice,
+    check_flag,
     checked_bucket_size,
     checked_integer,
     checked_numbers,
@@ -21,6 +22,7 @@ from .base import (
 from .codebook_tables import NAMES, TABLES, midpoints, shortest
 
 _SCALINGS = ("absmax", "tensor")
+_UNSIGNED = "dynamic8-unsigned"
 _MOST_LEVELS = 256
 _MOST_SUPPORT = 1 << 14  # distinct samples that the fit tells apart
 
@@ -113,9 +115,21 @@ class Codebook(Codec):
         return cls(*TABLES["nf4"], scaling="absmax", bucket_size=bucket_size)
 
     @classmethod
-    def dynamic8(cls, bucket_size: int = 256) -> "Codebook":
-        """The signed dynamic 8-bit map (arXiv:2110.02861, section 2): 256 levels in seven decades, for buckets."""
-        return cls(*TABLES["dynamic8"], scaling="absmax", bucket_size=bucket_size)
+    def dynamic8(cls, bucket_size: int = 256, *, signed: bool = True) -> "Codebook":
+        """The dynamic 8-bit map (arXiv:2110.02861, section 2): 256 levels in seven decades, for buckets.
+
+        Args:
+            bucket_size: values in a bucket, at least 16.
+            signed: whether there are levels below 0. Without them there are twice as many above, and no value above 0
+                comes back as 0, but as the lowest level at least, 3.25e-7 of the bucket's largest (where the array's
+                type has such a number): for second moments, by whose roots optimizers divide. Values below 0 come back
+                as 0.
+
+        Raises:
+            TypeError, ValueError: an argument is not allowed.
+        """
+        check_flag("signed", signed)
+        return cls(*TABLES["dynamic8" if signed else _UNSIGNED], scaling="absmax", bucket_size=bucket_size)
 
     @classmethod
     def fit(
@@ -256,7 +270,8 @@ class Codebook(Codec):
         rest = {"scaling": (self.scaling, None), "bucket_size": (self.bucket_size, 64)}
         shown = [f"{name}={value!r}" for name, (value, default) in rest.items() if value != default]
         if table is not None and self.scaling == "absmax":
-            return f"Codebook.{table}(bucket_size={self.bucket_size})"
+            name, unsigned = ("dynamic8", ", signed=False") if table == _UNSIGNED else (table, "")
+            return f"Codebook.{name}(bucket_size={self.bucket_size}{unsigned})"
         return f"Codebook({', '.join([repr(self.borders), repr(self.levels), *shown])})"
 
     def _table(self) -> str | None:

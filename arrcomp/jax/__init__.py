@@ -15,6 +15,7 @@ from .collectives import (
 )
 from .files import load, save
 from .functions import accumulate, compress, compress_sum, decompress, roundtrip
+from .optimizers import compressed_optimizer
 
 __all__ = [
     "accumulate",
@@ -22,6 +23,7 @@ __all__ = [
     "compress",
     "compress_residuals",
     "compress_sum",
+    "compressed_optimizer",
     "decompress",
     "load",
     "nn",
