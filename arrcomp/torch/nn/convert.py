@@ -52,7 +52,7 @@ def convert(
 ) -> nn.Module:
     """Put activations that keep few bits for the backward pass into the places of a model's own.
 
-    PyTorch's own modules are taken; classes of other libraries, and subclasses, where `types` says what becomes of them.
+    PyTorch's own modules are taken; classes of other libraries, and subclasses, if `types` says what becomes of them.
     Functions that the model calls in `forward` (`torch.nn.functional.gelu`, a tensor's `relu()`) are no modules: there,
     call those of `arrcomp.torch.functional`. Weights stay as they are, and so do the swapped modules' parameters, modes
     and hooks; an activation in several places stays one.
