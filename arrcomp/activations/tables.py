@@ -46,9 +46,17 @@ def steps_of(
     found = activation(function)
     values = found.checked(found.defaults if parameters is None else parameters)
     if found.steps is not None:
-        return found.steps(*values)
+        return _exact_steps(found, values)
     check_choice("density", density, DENSITIES)
-    return _steps(found, values, checked_integer("bits", bits, 1, MOST_BITS), density, checked_domain(domain))
+    # Activations come here in every call: what needs no check has none.
+    checked = domain if domain is DOMAIN else checked_domain(domain)
+    return _steps(found, values, checked_integer("bits", bits, 1, MOST_BITS), density, checked)
+
+
+@functools.lru_cache(maxsize=256)
+def _exact_steps(found: Activation, values: tuple[float, ...]) -> StepFunction:
+    assert found.steps is not None
+    return found.steps(*values)
 
 
 @functools.lru_cache(maxsize=256)

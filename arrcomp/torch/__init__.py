@@ -1,6 +1,8 @@
 """Compression of PyTorch's tensors: in eager mode, under `torch.compile` and `torch.export`, with gradients.
 
-And training in less memory: `nn`, `functional`, `compressed_activations`, `CompressedOptimizer`, `saved_memory`. The operators are `torch.ops.arrcomp.*`. Importing this module also lets `torch.load(weights_only=True)` read compressed
+And training in less memory: `nn`, `functional`, `compressed_activations`, `CompressedOptimizer`, `saved_memory`.
+
+The operators are `torch.ops.arrcomp.*`. Importing this module also lets `torch.load(weights_only=True)` read compressed
 arrays, and what `save` wrote.
 """
 
