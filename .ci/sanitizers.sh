@@ -23,7 +23,7 @@ preload=$("$compiler" -print-file-name=libasan.so):$("$compiler" -print-file-nam
 cd "$top"
 [ $# -gt 0 ] || set -- tests/test_corruption.py tests/test_corrupt_configurations.py tests/test_parts.py tests/test_lossless.py tests/test_bound.py \
   tests/test_qsgd.py tests/test_smaq.py tests/test_float_format.py tests/test_s2fp8.py tests/test_codebook.py \
-  tests/test_base_delta.py tests/test_sums.py tests/test_many.py
+  tests/test_base_delta.py tests/test_sums.py tests/test_many.py tests/test_activation_kernels.py
 # Python keeps memory until it ends: leaks would be its own.
 export PYTHONPATH=$folder PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1
 LD_PRELOAD=$preload "$python" -P -m pytest -q -n 2 -p no:cacheprovider "$@"

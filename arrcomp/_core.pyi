@@ -238,3 +238,69 @@ def cuda_encode_sum(
     device: int,
 ) -> None:
     """As `encode_sum_at`, with device memory, enqueued. The status is as of `cuda_decode`."""
+
+def step_bytes(steps: Sequence[float], elements: int) -> int:
+    """Bytes that `activate_at` keeps of so many elements.
+
+    Steps are numbers: the rule (0 ascending, 1 even, 2 inside, 3 outside of two borders), bits, borders and levels.
+
+    Raises:
+        ValueError: these are no steps.
+    """
+
+def activate_at(
+    function: str,
+    parameters: Sequence[float],
+    steps: Sequence[float],
+    dtype_id: int,
+    source: int,
+    values: int,
+    packed: int,
+    elements: int,
+    threads: int,
+) -> None:
+    """Put an activation function's values of an array in host memory, and the packed numbers of its elements' steps.
+
+    All is by address; that of values is 0 where none are wanted, that of packed numbers too. The values may replace the
+    array. The function is a name of native/stream/activation.h; "" gives back the array.
+
+    Raises:
+        ValueError: there is no such function, steps, or data type for them.
+    """
+
+def times_steps_at(
+    steps: Sequence[float],
+    dtype_id: int,
+    packed: int,
+    gradients: int,
+    target: int,
+    elements: int,
+    threads: int,
+) -> None:
+    """Put gradients times the levels of steps, whose numbers `activate_at` packed. The target may be the same."""
+
+def cuda_activate(
+    function: str,
+    parameters: Sequence[float],
+    steps: Sequence[float],
+    dtype_id: int,
+    source: int,
+    values: int,
+    packed: int,
+    elements: int,
+    stream: int,
+    device: int,
+) -> None:
+    """As `activate_at`, with device memory, enqueued."""
+
+def cuda_times_steps(
+    steps: Sequence[float],
+    dtype_id: int,
+    packed: int,
+    gradients: int,
+    target: int,
+    elements: int,
+    stream: int,
+    device: int,
+) -> None:
+    """As `times_steps_at`, with device memory, enqueued."""

@@ -31,6 +31,7 @@ import arrcomp
 from arrcomp import _core, arrays, dtypes, host
 from arrcomp.codecs import Codec
 from arrcomp.demo_data import demo_arrays
+from gpu_activations import measure_activations, print_activations
 from gpu_device import MOST_CALLS, Gpu, driver, framework
 
 Array = NDArray[Any]
@@ -319,6 +320,8 @@ def measure_all(gpu: Gpu, quick: bool, report: dict[str, Any]) -> None:
     for line in measure_sizes(gpu, sizes, rotated):
         report["sizes"].append(line)
         print_line(line, copy)
+    report["activations"] = list(measure_activations(gpu, nbytes // 4, 4 * math.ceil(rotated / nbytes)))
+    print_activations(report["activations"], copy)
     report["calls"] = measure_calls(gpu)
     shown = (f"{name} {timing['seconds'] * 1e6:.1f}" for name, timing in report["calls"].items())
     print(f"\n1 KiB, microseconds of a call on the host: {', '.join(shown)}")
@@ -340,7 +343,9 @@ def describe(gpu: Gpu) -> dict[str, Any]:
 
 def is_wrong(report: dict[str, Any]) -> bool:
     """Whether a check failed."""
-    return any("wrong" in line for line in (*report["cases"], *report["sizes"], report["graph"]))
+    return any(
+        "wrong" in line for line in (*report["cases"], *report["sizes"], *report["activations"], report["graph"])
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -350,7 +355,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="smaller arrays and fewer samples: below 2 minutes")
     parser.add_argument("--device", type=int, default=0, metavar="N", help="number of the CUDA device (default: 0)")
     options = parser.parse_args(arguments)
-    report: dict[str, Any] = {"machine": {}, "copy": [], "cases": [], "sizes": [], "calls": {}, "many": {}, "graph": {}}
+    report: dict[str, Any] = {"machine": {}, "copy": [], "calls": {}, "many": {}, "graph": {}}
+    report |= {"cases": [], "sizes": [], "activations": []}
     try:
         found = framework(options.device)
     except arrcomp.DeviceUnavailableError as error:

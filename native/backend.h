@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <span>
 
+#include "stream/activation.h"
 #include "stream/sums.h"
 
 namespace arrcomp {
@@ -48,6 +49,13 @@ size_t accumulate(const Sum& sum, const void* start, void* target, int threads);
 // (nothing is then written). `payload` and `length` are as of encode. Throws std::bad_alloc.
 size_t encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t* length, const Seed& seed,
                   int threads);
+
+// Puts an activation function's values, and what is kept of the array for its gradient.
+void activate(const Activation& activation, const Steps& steps, const Element& element, const Activating& array,
+              int threads);
+
+// The gradient, from what `activate` kept.
+void times_steps(const Steps& steps, const Element& element, const TimesSteps& array, int threads);
 
 // Cores that this process may use.
 int available_threads();
@@ -102,6 +110,11 @@ Status encode_sum_scratch_bytes(const Codec& terms_codec, const Codec& codec, co
 // As cpu::encode_sum, enqueued; `status` is as of decode.
 Status encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t* length, const Seed& seed,
                   uint32_t* status, void* scratch, void* stream, int device);
+
+// As cpu::activate and cpu::times_steps, enqueued.
+Status activate(const Activation& activation, const Steps& steps, const Element& element, const Activating& array,
+                void* stream, int device);
+Status times_steps(const Steps& steps, const Element& element, const TimesSteps& array, void* stream, int device);
 
 }  // namespace cuda
 }  // namespace arrcomp

@@ -25,6 +25,19 @@ def dynamic8() -> list[float]:
     return sorted(float(level) for level in [Fraction(0), Fraction(1), *sizes, *(-size for size in sizes)])
 
 
+def dynamic8_unsigned() -> list[float]:
+    """The levels of "dynamic8-unsigned"."""
+    sizes = [
+        Fraction(2 ** (i + 2) + 9 * (2 * k + 1), 2 ** (i + 2) * 10 ** (7 - i))
+        for i in range(7)
+        for k in range(2 ** (i + 1))
+    ]
+    return sorted(float(level) for level in [Fraction(0), Fraction(1), *sizes])
+
+
+NAMED = {"nf4": lambda: NF4, "dynamic8": dynamic8, "dynamic8-unsigned": dynamic8_unsigned}
+
+
 class Settings(NamedTuple):
     """The codec's parameters, with their defaults."""
 
@@ -56,12 +69,14 @@ def tables_of(configuration: Mapping[str, Any]) -> Tables:
         raise ValueError(f"parameters {sorted(parameters)}")
     found = Settings(**parameters)
     if "table" in parameters:
-        if found.table not in ("nf4", "dynamic8") or {"borders", "levels"} & set(parameters):
+        if found.table not in NAMED or {"borders", "levels"} & set(parameters):
             raise ValueError(f"parameters {sorted(parameters)}, table {found.table}")
-        levels = np.array(NF4 if found.table == "nf4" else dynamic8()).astype(np.float32)
+        levels = np.array(NAMED[found.table]()).astype(np.float32)
         middles = (levels[1:].astype(np.float64) + levels[:-1]) / 2
         borders = middles.astype(np.float32)
         borders[borders > middles] = np.nextafter(borders, np.float32(-np.inf))[borders > middles]
+        if found.table == "dynamic8-unsigned":
+            borders[0] = 0
     else:
         borders, levels = _floats(found.borders), _floats(found.levels)
     allowed = (

@@ -158,6 +158,28 @@ def test_the_named_tables_are_the_published_ones() -> None:
     np.testing.assert_allclose(dynamic.levels, np.sort(expected), rtol=1e-7)
 
 
+def test_the_unsigned_table_is_the_published_one_but_for_values_next_to_0() -> None:
+    unsigned = Codebook.dynamic8(signed=False)
+    assert (unsigned.bits, unsigned.bucket_size, len(unsigned.levels)) == (8, 256, 256)
+    expected = [0.0, 1.0]
+    for i in range(7):
+        edges = np.linspace(0.1, 1, 2 ** (i + 1) + 1)
+        expected += [*(10.0 ** (i - 6) * (edges[1:] + edges[:-1]) / 2)]
+    np.testing.assert_allclose(unsigned.levels, np.sort(expected), rtol=1e-7)
+    assert unsigned.borders[0] == 0
+    levels = np.array(unsigned.levels)
+    np.testing.assert_allclose(unsigned.borders[1:], (levels[1:-1] + levels[2:]) / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_nothing_above_0_becomes_0_in_the_unsigned_table(dtype: str) -> None:
+    array = np.geomspace(1e-7, 1, 6000).astype(numpy_dtype(dtype))
+    array[::5] = 0
+    decoded = check_codes(array, Codebook.dynamic8(6000, signed=False)).decoded
+    np.testing.assert_array_equal(decoded == 0, array == 0)
+    assert np.all(checks.array_of(checks.stream_of(-array, Codebook.dynamic8(signed=False))) == 0)
+
+
 @pytest.mark.parametrize("name", ["nf4", "dynamic8"])
 def test_the_errors_on_normal_values_are_the_known_ones(name: str) -> None:
     array = np.random.default_rng(0).normal(size=1 << 18).astype(np.float32)
@@ -292,7 +314,11 @@ def test_tables_may_be_lists_and_arrays_and_are_float32() -> None:
     assert codec.core_parameters() is codec.core_parameters()
 
 
-@pytest.mark.parametrize("codec", [Codebook.nf4(), Codebook.dynamic8(1000), uneven(7), uneven(256, "tensor")], ids=str)
+@pytest.mark.parametrize(
+    "codec",
+    [Codebook.nf4(), Codebook.dynamic8(1000), Codebook.dynamic8(signed=False), uneven(7), uneven(256, "tensor")],
+    ids=str,
+)
 def test_codebooks_are_values(codec: Codebook) -> None:
     assert arrcomp.codec_from_config(json.loads(json.dumps(codec.config()))) == codec
     assert eval(repr(codec), {"Codebook": Codebook}) == codec  # noqa: S307

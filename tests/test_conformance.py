@@ -27,6 +27,7 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.BaseDelta(drop_bits=5, rounding="stochastic"),
     arrcomp.Codebook.nf4(),
     arrcomp.Codebook.dynamic8(),
+    arrcomp.Codebook.dynamic8(signed=False),
     arrcomp.Codebook([-0.05, 0.0, 0.02, 0.1], [-0.1, -0.02, 0.0, 0.05, 0.2], scaling=None, bucket_size=100),
     arrcomp.Codebook([0.0], [-0.5, 0.5], scaling="tensor"),
     arrcomp.S2FP8(),

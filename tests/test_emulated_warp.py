@@ -12,9 +12,12 @@ import pytest
 TESTS = Path(__file__).resolve().parent / "native"
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
-CPU_PARTS = ("buckets", "coded_buckets", "driver", "select", "plain", "plain_buckets")
+CPU_PARTS = (
+    *("activations", "buckets", "coded_buckets", "driver", "select"),
+    *("plain", "plain_activations", "plain_buckets"),
+)
 CPU_SOURCES = ["codecs/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in CPU_PARTS)]
-PROGRAMS = ["emulated_kernels", "emulated_buckets"]
+PROGRAMS = ["emulated_kernels", "emulated_buckets", "emulated_activations"]
 
 # Device code reads the same bytes as integers of several widths.
 KERNEL_FLAGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fno-strict-aliasing"]

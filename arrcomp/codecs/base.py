@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..dtypes import DType, by_numpy
 
@@ -184,3 +185,40 @@ def check_flag(name: str, value: Any) -> None:
     """Raise TypeError unless `value` is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name}={value!r}: True or False is allowed")
+
+
+def checked_numbers(name: str, values: Any) -> tuple[float, ...]:
+    """A list, tuple or array of numbers as a tuple of short ones, all of them float32's.
+
+    Raises:
+        TypeError: it is no such thing.
+        ValueError: a number is not finite in float32.
+    """
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or np.ndim(values) != 1:
+        raise TypeError(f"{name} is a {type(values).__name__}; a list of numbers is allowed")
+    array = np.asarray(values)
+    flags = [value for value in values if isinstance(value, (bool, np.bool_))]
+    if flags or (array.dtype.kind not in "iuf" and array.size > 0):
+        raise TypeError(f"{name} holds {flags[0] if flags else array.dtype}; numbers are allowed")
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float32)
+    if not np.isfinite(single).all():
+        wrong = array[~np.isfinite(single)][0]
+        raise ValueError(f"{name} has {wrong}; finite numbers of float32's range are allowed")
+    return tuple(float(str(number)) + 0.0 for number in single)  # + 0.0: there is one zero
+
+
+def checked_reals(name: str, values: Any) -> NDArray[np.float64]:
+    """Real numbers of any shape as float64.
+
+    Raises:
+        TypeError: they are no such thing.
+        ValueError: one is not finite.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf" and array.dtype.name != "bfloat16":
+        raise TypeError(f"{name} holds {array.dtype}; numbers are allowed")
+    wide: NDArray[np.float64] = array.astype(np.float64)
+    if not np.isfinite(wide).all():
+        raise ValueError(f"{name} has NaN or infinities; finite numbers are allowed")
+    return wide

@@ -9,10 +9,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import codebook_fit
-from .base import FLOATS, Codec, check_choice, checked_bucket_size, checked_integer
+from .base import (
+    FLOATS,
+    Codec,
+    check_choice,
+    check_flag,
+    checked_bucket_size,
+    checked_integer,
+    checked_numbers,
+    checked_reals,
+)
 from .codebook_tables import NAMES, TABLES, midpoints, shortest
 
 _SCALINGS = ("absmax", "tensor")
+_UNSIGNED = "dynamic8-unsigned"
 _MOST_LEVELS = 256
 _MOST_SUPPORT = 1 << 14  # distinct samples that the fit tells apart
 
@@ -69,7 +79,7 @@ class Codebook(Codec):
     bucket_size: int = field(default=64, kw_only=True)
 
     def __post_init__(self) -> None:
-        borders, levels = _numbers("borders", self.borders), _numbers("levels", self.levels)
+        borders, levels = checked_numbers("borders", self.borders), checked_numbers("levels", self.levels)
         if not 2 <= len(levels) <= _MOST_LEVELS:
             raise ValueError(f"levels has {len(levels)} numbers; 2 to {_MOST_LEVELS} are allowed")
         if len(borders) != len(levels) - 1:
@@ -105,9 +115,21 @@ class Codebook(Codec):
         return cls(*TABLES["nf4"], scaling="absmax", bucket_size=bucket_size)
 
     @classmethod
-    def dynamic8(cls, bucket_size: int = 256) -> "Codebook":
-        """The signed dynamic 8-bit map (arXiv:2110.02861, section 2): 256 levels in seven decades, for buckets."""
-        return cls(*TABLES["dynamic8"], scaling="absmax", bucket_size=bucket_size)
+    def dynamic8(cls, bucket_size: int = 256, *, signed: bool = True) -> "Codebook":
+        """The dynamic 8-bit map (arXiv:2110.02861, section 2): 256 levels in seven decades, for buckets.
+
+        Args:
+            bucket_size: values in a bucket, at least 16.
+            signed: whether there are levels below 0. Without them there are twice as many above, and no value above 0
+                comes back as 0, but as the lowest level at least, 3.25e-7 of the bucket's largest (where the array's
+                type has such a number): for second moments, by whose roots optimizers divide. Values below 0 come back
+                as 0.
+
+        Raises:
+            TypeError, ValueError: an argument is not allowed.
+        """
+        check_flag("signed", signed)
+        return cls(*TABLES["dynamic8" if signed else _UNSIGNED], scaling="absmax", bucket_size=bucket_size)
 
     @classmethod
     def fit(
@@ -139,8 +161,8 @@ class Codebook(Codec):
         Codebook((2.5,), (0.5, 4.5))
         """
         levels = 1 << checked_integer("bits", bits, 1, 8)
-        x = _reals("samples", samples)
-        w = np.ones(x.shape) if weights is None else _reals("weights", weights)
+        x = checked_reals("samples", samples)
+        w = np.ones(x.shape) if weights is None else checked_reals("weights", weights)
         if w.shape != x.shape:
             raise ValueError(f"weights has shape {w.shape}; {x.shape}, that of the samples, is allowed")
         if (w < 0).any():
@@ -190,13 +212,15 @@ class Codebook(Codec):
         """
         levels = 1 << checked_integer("bits", bits, 1, 8)
         size = checked_integer("points", points, levels, 8192)
-        low, high = _numbers("domain", domain) if np.size(domain) == 2 else (0.0, 0.0)
+        low, high = checked_numbers("domain", domain) if np.size(domain) == 2 else (0.0, 0.0)
         if not low < high:
             raise ValueError(f"domain={domain!r}: two numbers, the lower one first, are allowed")
-        edges, x, w = codebook_fit.grid_of(low, high, _sampled("density", density or _normal_density), size)
+        edges, x, w = codebook_fit.grid_of(
+            low, high, codebook_fit.sampled("density", density or codebook_fit.normal_density), size
+        )
         if not w.sum() > 0:
             raise ValueError(f"density is 0 on all of {domain!r}; a density above 0 is allowed")
-        y = _sampled("function", function)(x)
+        y = codebook_fit.sampled("function", function)(x)
         cuts = codebook_fit.cuts_in_order(y, w, levels)
         means = codebook_fit.means_of_runs(y, w, cuts)
         return cls(edges[cuts].tolist(), means.tolist(), bucket_size=bucket_size)
@@ -246,7 +270,8 @@ class Codebook(Codec):
         rest = {"scaling": (self.scaling, None), "bucket_size": (self.bucket_size, 64)}
         shown = [f"{name}={value!r}" for name, (value, default) in rest.items() if value != default]
         if table is not None and self.scaling == "absmax":
-            return f"Codebook.{table}(bucket_size={self.bucket_size})"
+            name, unsigned = ("dynamic8", ", signed=False") if table == _UNSIGNED else (table, "")
+            return f"Codebook.{name}(bucket_size={self.bucket_size}{unsigned})"
         return f"Codebook({', '.join([repr(self.borders), repr(self.levels), *shown])})"
 
     def _table(self) -> str | None:
@@ -255,58 +280,6 @@ class Codebook(Codec):
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:
         return (cls.dynamic8(), cls.nf4())
-
-
-def _numbers(name: str, values: Any) -> tuple[float, ...]:
-    """A list, tuple or array of numbers as a tuple of short ones, all of them float32's.
-
-    Raises:
-        TypeError: it is no such thing.
-        ValueError: a number is not finite in float32.
-    """
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or np.ndim(values) != 1:
-        raise TypeError(f"{name} is a {type(values).__name__}; a list of numbers is allowed")
-    array = np.asarray(values)
-    flags = [value for value in values if isinstance(value, (bool, np.bool_))]
-    if flags or (array.dtype.kind not in "iuf" and array.size > 0):
-        raise TypeError(f"{name} holds {flags[0] if flags else array.dtype}; numbers are allowed")
-    with np.errstate(over="ignore"):
-        single = array.astype(np.float32)
-    if not np.isfinite(single).all():
-        wrong = array[~np.isfinite(single)][0]
-        raise ValueError(f"{name} has {wrong}; finite numbers of float32's range are allowed")
-    return tuple(float(str(number)) + 0.0 for number in single)  # + 0.0: there is one zero
-
-
-def _reals(name: str, values: Any) -> NDArray[np.float64]:
-    array = np.asarray(values)
-    if array.dtype.kind not in "iuf" and array.dtype.name != "bfloat16":
-        raise TypeError(f"{name} holds {array.dtype}; numbers are allowed")
-    wide: NDArray[np.float64] = array.astype(np.float64)
-    if not np.isfinite(wide).all():
-        raise ValueError(f"{name} has NaN or infinities; finite numbers are allowed")
-    return wide
-
-
-def _sampled(name: str, function: Any) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-    """The function, with its results checked."""
-    if not callable(function):
-        raise TypeError(f"{name} is a {type(function).__name__}; a function of arrays is allowed")
-
-    def checked(x: NDArray[np.float64]) -> NDArray[np.float64]:
-        y = _reals(f"what {name} gives", function(x))
-        if y.shape != x.shape:
-            raise ValueError(f"{name} gives shape {y.shape} for {x.shape}; the same shape is allowed")
-        if name == "density" and (y < 0).any():
-            raise ValueError(f"density is {y.min()} somewhere; numbers from 0 on are allowed")
-        return y
-
-    return checked
-
-
-def _normal_density(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    density: NDArray[np.float64] = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
-    return density
 
 
 def _scaled(

@@ -5,12 +5,19 @@ of squared differences of the values from the means of their runs is least; that
 (sum of weight * value)^2 / (sum of weight) is largest.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .base import checked_reals
+
 Array = NDArray[np.float64]
+Function = Callable[[Array], Array]
+
+_MOST_MOVES = 100  # far more than are needed where the given cuts are near
 
 
 class _Sums:
@@ -86,17 +93,45 @@ def _best_cuts(
 
 def cuts_in_order(values: Array, weights: Array, runs: int) -> NDArray[np.intp]:
     """As `cuts_of_sorted` for values in any order: exact, in O(runs * n^2), with memory for n^2 numbers."""
+    return cuts_for_each(values, weights, [runs])[0]
+
+
+def cuts_for_each(values: Array, weights: Array, runs: Sequence[int]) -> list[NDArray[np.intp]]:
+    """`cuts_in_order` for several numbers of runs, in the time of the largest."""
     n, sums = values.size, _Sums(values, weights)
     begin, end = np.arange(n), np.arange(1, n + 1)
     gains = sums.gain(begin[None, :], end[:, None])
     gains[begin[None, :] >= end[:, None]] = -np.inf
     best, layers = gains[:, 0], []
-    for _ in range(1, runs):
+    for _ in range(1, max(runs)):
         candidates = gains[:, 1:] + best[:-1]
         cut = candidates.argmax(axis=1)
         best = candidates[begin, cut]
         layers.append(cut + 1)
-    return _trace(layers, n)
+    return [_trace(layers[: count - 1], n) for count in runs]
+
+
+def moved_cuts(values: Array, weights: Array, cuts: NDArray[np.intp], reach: int) -> NDArray[np.intp]:
+    """The best cuts of all that are at most `reach` points from given ones, again and again until none moves.
+
+    For values in any order, in O(runs * reach^2) for each time: so a list too long for `cuts_in_order` is cut, from
+    the cuts of a list whose points are `reach` of its own.
+    """
+    n, sums, steps = values.size, _Sums(values, weights), np.arange(-reach, reach + 1)
+    for _ in range(_MOST_MOVES if cuts.size > 0 else 0):
+        before, places, layers = cuts, [np.clip(cut + steps, 1, n - 1) for cut in cuts], []
+        best = sums.gain(np.zeros(steps.size, np.intp), places[0])
+        for left, right in itertools.pairwise(places):
+            gains = np.where(left < right[:, None], sums.gain(left[None, :], right[:, None]) + best, -np.inf)
+            layers.append(gains.argmax(axis=1))
+            best = gains.max(axis=1)
+        chosen = [int((best + sums.gain(places[-1], np.full(steps.size, n))).argmax())]
+        for layer in reversed(layers):
+            chosen.append(int(layer[chosen[-1]]))
+        cuts = np.array([place[at] for place, at in zip(places, reversed(chosen), strict=True)], np.intp)
+        if (cuts == before).all():
+            break
+    return cuts
 
 
 def _trace(layers: list[NDArray[np.intp]], n: int) -> NDArray[np.intp]:
@@ -137,14 +172,44 @@ def _together(values: Array, weights: Array, is_border: NDArray[np.bool_]) -> tu
     return means_of_runs(values, weights, cuts), np.add.reduceat(weights, np.concatenate([[0], cuts]))
 
 
-def grid_of(low: float, high: float, density: Callable[[Array], Array], cells: int) -> tuple[Array, Array, Array]:
+def grid_of(low: float, high: float, density: Function, cells: int) -> tuple[Array, Array, Array]:
     """A grid between two numbers: the lower edges of its cells, their middles, and the density times their widths.
 
     Half of the cells' share is their width, half their part of the density.
     """
-    fine = np.linspace(low, high, 64 * cells + 1)
-    part = np.concatenate([[0.0], np.cumsum(density((fine[1:] + fine[:-1]) / 2))])
-    share = (part / part[-1] if part[-1] > 0 else 0) + (fine - low) / (high - low)
-    edges = np.interp(np.linspace(0, share[-1], cells + 1), share, fine)
+    edges = edges_of(low, high, [density], cells)
     middles: Array = (edges[1:] + edges[:-1]) / 2
     return edges[:-1], middles, density(middles) * np.diff(edges)
+
+
+def edges_of(low: float, high: float, densities: Sequence[Function], cells: int) -> Array:
+    """The edges, one more than cells, of a grid: equal parts of its cells' share are their widths and each density."""
+    fine = np.linspace(low, high, 64 * cells + 1)
+    share = (fine - low) / (high - low)
+    for density in densities:
+        part = np.concatenate([[0.0], np.cumsum(density((fine[1:] + fine[:-1]) / 2))])
+        share += part / part[-1] if part[-1] > 0 else 0
+    edges: Array = np.interp(np.linspace(0, share[-1], cells + 1), share, fine)
+    return edges
+
+
+def sampled(name: str, function: Any) -> Function:
+    """The function, with its results checked."""
+    if not callable(function):
+        raise TypeError(f"{name} is a {type(function).__name__}; a function of arrays is allowed")
+
+    def checked(x: Array) -> Array:
+        y = checked_reals(f"what {name} gives", function(x))
+        if y.shape != x.shape:
+            raise ValueError(f"{name} gives shape {y.shape} for {x.shape}; the same shape is allowed")
+        if name == "density" and (y < 0).any():
+            raise ValueError(f"density is {y.min()} somewhere; numbers from 0 on are allowed")
+        return y
+
+    return checked
+
+
+def normal_density(x: Array) -> Array:
+    """The density of the standard normal distribution."""
+    density: Array = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
+    return density

@@ -27,6 +27,16 @@ def _dynamic8() -> tuple[float, ...]:
     return (*(-size for size in reversed(sizes)), 0.0, *sizes, 1.0)
 
 
+def _dynamic8_unsigned() -> tuple[float, ...]:
+    """The same without signs, as those of the second moments in that paper: each decade has twice as many numbers."""
+    sizes = [
+        ((4 << i) + 9 * (2 * k + 1)) / ((4 << i) * 10 ** (7 - i))  # (0.1 + 0.9 (k + 1/2) / 2^(i + 1)) 10^(i - 6)
+        for i in range(7)
+        for k in range(2 << i)
+    ]
+    return (0.0, *sizes, 1.0)
+
+
 def shortest(number: Any) -> float:
     """The number with the fewest decimal digits that is the same one in float32."""
     return float(str(np.float32(number)))
@@ -50,5 +60,17 @@ def _table(levels: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, .
     return midpoints(short), short
 
 
-TABLES = {"nf4": _table(_NF4), "dynamic8": _table(_dynamic8())}  # borders and levels
+def _without_new_zeros(
+    table: tuple[tuple[float, ...], tuple[float, ...]],
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The table of a 0 and positive levels, of which nothing above 0 gets the 0: what is divided by may have none."""
+    borders, levels = table
+    return (0.0, *borders[1:]), levels
+
+
+TABLES = {  # borders and levels
+    "nf4": _table(_NF4),
+    "dynamic8": _table(_dynamic8()),
+    "dynamic8-unsigned": _without_new_zeros(_table(_dynamic8_unsigned())),
+}
 NAMES = {tables: name for name, tables in TABLES.items()}

@@ -16,6 +16,7 @@ from ..files.content import check_suffix
 from ..machine import thread_count
 from ..rules import Rule
 from .adapter import check_concrete, is_supported
+from .tree import flattened
 
 _SEPARATORS = (".", "/")
 _SEPARATOR = "key_separator"  # in the file's metadata, where it is not the first
@@ -60,7 +61,7 @@ def save(
     7
     """
     check_suffix(Path(path), (".safetensors",))
-    paths, leaves, _ = _flattened(tree)
+    paths, leaves, _ = flattened(tree)
     separator = _separator(paths)
     names = [separator.join(keys) for keys in paths]
     named = dict(zip(names, leaves, strict=True))
@@ -104,18 +105,11 @@ def load(path: str | Path, like: Any = None, *, threads: int | None = None) -> A
             raise CorruptStreamError(f"{path}: metadata's {_SEPARATOR} is {separator!r}")
         if like is None:
             return _nested(file, separator, threads)
-        paths, leaves, structure = _flattened(like)
+        paths, leaves, structure = flattened(like)
         named = [(separator.join(keys), leaf) for keys, leaf in zip(paths, leaves, strict=True)]
         for name, leaf in named:
             _check_matches(file, name, leaf)
         return jax.tree_util.tree_unflatten(structure, [_loaded(file, name, leaf, threads) for name, leaf in named])
-
-
-def _flattened(tree: Any) -> tuple[list[tuple[str, ...]], list[Any], Any]:
-    """The keys and values of all leaves, and the structure."""
-    found, structure = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: isinstance(node, Compressed))
-    paths = [tuple(jax.tree_util.keystr((key,), simple=True) for key in path) for path, _ in found]
-    return paths, [leaf for _, leaf in found], structure
 
 
 def _separator(paths: Sequence[tuple[str, ...]]) -> str:

@@ -19,7 +19,7 @@ from ..spec import Spec
 _ALIGNMENT = 8  # of a payload in a batch of them, where they stand one after the other
 _NIBBLES = ("int4", "uint4", "float4_e2m1fn")  # XLA puts two of them into a byte; a stream, as NumPy, one
 
-_struct: Any = jax.ShapeDtypeStruct
+struct: Any = jax.ShapeDtypeStruct
 _lax: Any = lax  # parts of which are not in every version
 
 for _target, _platforms in _core.xla_handlers().items():
@@ -51,9 +51,9 @@ def encode(
         uint32[arrays, 2], or of a single one uint32[2]: each pair is a little-endian uint64.
     """
     stored = [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
-    operands = _varying_alike([*stored, *seed_operands(seed)])
-    buffers = [_struct((spec.capacity,), jnp.uint8) for spec in specs]
-    lengths = _struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
+    operands = [*stored, *seed_operands(seed)]
+    buffers = [struct((spec.capacity,), jnp.uint8) for spec in specs]
+    lengths = struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
     *made, length = _call("arrcomp_encode", operands, [*buffers, lengths], specs, threads)
     return made, length
 
@@ -75,9 +75,9 @@ def decode(
         The arrays, and a status, uint32[]: 0, or 1 if a payload is corrupt and the arrays hold anything. (On the CPU
         the call fails instead.) Under `jax.vmap` the first status stands for all.
     """
-    operands = _varying_alike([*map(_padded, buffers), *lengths])
-    arrays = [_struct(spec.shape, _storage(spec.dtype)) for spec in specs]
-    *made, status = _call("arrcomp_decode", operands, [*arrays, _struct((), jnp.uint32)], specs, threads)
+    operands = [*map(_padded, buffers), *lengths]
+    arrays = [struct(spec.shape, _storage(spec.dtype)) for spec in specs]
+    *made, status = _call("arrcomp_decode", operands, [*arrays, struct((), jnp.uint32)], specs, threads)
     return [_restored(array, spec.dtype) for array, spec in zip(made, specs, strict=True)], status
 
 
@@ -94,8 +94,8 @@ def accumulate(
         spec: of all of these arrays.
         threads: on the CPU; 0 for all cores.
     """
-    operands = _varying_alike([_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)])
-    results = [_struct(spec.shape, _storage(spec.dtype))]
+    operands = [_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)]
+    results = [struct(spec.shape, _storage(spec.dtype))]
     extra = {"weights": np.array(weights, np.float64)}
     (made,) = _call("arrcomp_accumulate", operands, results, (spec,), threads, {0: 0}, extra)
     return _restored(made, spec.dtype)
@@ -120,8 +120,8 @@ def encode_sum(
         threads: on the CPU; 0 for all cores.
         seed: as of `encode`, for the codec of `result`.
     """
-    operands = _varying_alike([*map(_padded, buffers), *seed_operands(seed)])
-    results = [_struct((result.capacity,), jnp.uint8), _struct((2,), jnp.uint32)]
+    operands = [*map(_padded, buffers), *seed_operands(seed)]
+    results = [struct((result.capacity,), jnp.uint8), struct((2,), jnp.uint32)]
     extra = {
         "weights": np.array(weights, np.float64),
         "result_codec_id": result.codec.id,
@@ -142,8 +142,8 @@ def row(x: jax.Array, index: int) -> jax.Array:
 def _straight_through(x: jax.Array, seed: Any, codec: Codec) -> jax.Array:
     spec = Spec(codec, dtypes.by_numpy(x.dtype), x.shape)
     stored = _stored(x, spec.dtype)
-    operands = _varying_alike([stored, *seed_operands(seed)])
-    (made,) = _call("arrcomp_roundtrip", operands, [_struct(stored.shape, stored.dtype)], (spec,), 0, {0: 0})
+    operands = [stored, *seed_operands(seed)]
+    (made,) = _call("arrcomp_roundtrip", operands, [struct(stored.shape, stored.dtype)], (spec,), 0, {0: 0})
     return _restored(made, spec.dtype)
 
 
@@ -166,17 +166,27 @@ def _call(
     aliases: dict[int, int] | None = None,
     attributes: dict[str, Any] | None = None,
 ) -> list[jax.Array]:
+    attributes = {
+        "codec_id": specs[0].codec.id,
+        "parameters": np.array(specs[0].codec.core_parameters(), np.float64),
+        "dtype_id": specs[0].dtype.id,
+        "counts": np.array([spec.elements for spec in specs], np.int64),
+        "threads": threads,
+    } | (attributes or {})
+    return custom_call(target, operands, results, attributes, aliases)
+
+
+def custom_call(
+    target: str,
+    operands: list[jax.Array],
+    results: list[Any],
+    attributes: dict[str, Any],
+    aliases: dict[int, int] | None = None,
+) -> list[jax.Array]:
+    """A call of the core. Its results vary over a mesh as its operands do."""
+    operands = _varying_alike(operands)
     call = jax.ffi.ffi_call(target, results, vmap_method="broadcast_all", input_output_aliases=aliases)
-    made = call(
-        *operands,
-        codec_id=specs[0].codec.id,
-        parameters=np.array(specs[0].codec.core_parameters(), np.float64),
-        dtype_id=specs[0].dtype.id,
-        counts=np.array([spec.elements for spec in specs], np.int64),
-        threads=threads,
-        **(attributes or {}),
-    )
-    return [_vary(result, varying_axes(operands)) for result in made]
+    return [_vary(result, varying_axes(operands)) for result in call(*operands, **attributes)]
 
 
 def seed_operands(seed: Any) -> list[jax.Array]:

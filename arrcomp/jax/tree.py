@@ -49,3 +49,10 @@ def _unflatten(spec: Spec, leaves: Any) -> Compressed:
 
 
 jax.tree_util.register_pytree_with_keys(Compressed, _flatten_with_keys, _unflatten, _flatten)
+
+
+def flattened(tree: Any) -> tuple[list[tuple[str, ...]], list[Any], Any]:
+    """The keys and values of all leaves, of which `Compressed` is one, and the structure."""
+    found, structure = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: isinstance(node, Compressed))
+    paths = [tuple(jax.tree_util.keystr((key,), simple=True) for key in path) for path, _ in found]
+    return paths, [leaf for _, leaf in found], structure

@@ -159,7 +159,7 @@ def accumulate(
     if into.is_cpu:
         _raise_corrupt(_core.accumulate_at(coding, dtype.id, *place, threads), len(terms))
         return
-    index, stream = _cuda_place(into.device)
+    index, stream = cuda_place(into.device)
     status = torch.empty(1, dtype=torch.int32, device=into.device)
     scratch = _room(_core.cuda_accumulate_scratch(len(terms)), into.device)
     _core.cuda_accumulate(coding, dtype.id, *place, status.data_ptr(), scratch.data_ptr(), stream, index)
@@ -222,7 +222,7 @@ def encode_sum_out(
     if out.is_cpu:
         _raise_corrupt(_core.encode_sum_at(coding, row.id, terms, elements, result, *places, threads), len(terms))
     else:
-        index, stream = _cuda_place(device)
+        index, stream = cuda_place(device)
         status = torch.empty(1, dtype=torch.int32, device=device)
         scratch = _room(_core.cuda_encode_sum_scratch(coding, row.id, len(terms), elements, result, index), device)
         device_places = (*places, status.data_ptr(), scratch.data_ptr(), stream, index)
@@ -259,7 +259,7 @@ def _encode(
     if lengths.is_cpu:
         _core.encode_at(codec, parameters, dtype.id, arrays, lengths.data_ptr(), *random, threads)
         return lengths
-    index, stream = _cuda_place(device)
+    index, stream = cuda_place(device)
     scratch = _room(_core.cuda_encode_scratch(codec, parameters, dtype.id, [n for _, _, n in arrays], index), device)
     results = (lengths.data_ptr(), *random, scratch.data_ptr())
     _core.cuda_encode(codec, parameters, dtype.id, arrays, *results, stream, index)
@@ -297,7 +297,7 @@ def _decode(
     if targets[0].is_cpu:
         _raise_corrupt(_core.decode_at(codec, parameters, dtype.id, arrays, threads), len(arrays))
         return
-    index, stream = _cuda_place(device)
+    index, stream = cuda_place(device)
     status = torch.empty(1, dtype=torch.int32, device=device)
     elements = [x.numel() * dtype.parts for x in targets]
     scratch = _room(_core.cuda_decode_scratch(codec, parameters, dtype.id, elements), device)
@@ -333,7 +333,7 @@ def _raise_if(status: Tensor, trusted: bool) -> None:
         raise unfit_payload()
 
 
-def _cuda_place(device: torch.device) -> tuple[int, int]:
+def cuda_place(device: torch.device) -> tuple[int, int]:
     """Number of a CUDA device, and PyTorch's current stream there."""
     index = device.index
     cuda.check_device(index)

@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import kernels
+from .library import define, register_autograd, register_vmap
 from .tensors import capacity_of, places, row_of
 
 _CODEC = "int codec, float[] parameters"
 _CODING = f"{_CODEC}, SymInt seed=0, Tensor? seed_at=None, int threads=0"
-_BOTH = ("CPU", "CUDA")
 
 # PyTorch leaves these without types.
 _library: Any = torch.library
@@ -93,27 +93,11 @@ def _lengths(xs: Sequence[Tensor]) -> Tensor:
     return xs[0].new_empty((len(xs),), dtype=torch.int64)
 
 
-_LIBRARY = _library.Library("arrcomp", "DEF")
-
-
-def _define(
-    schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], devices: tuple[str, ...] = _BOTH
-) -> Callable[..., Any]:
-    """A new operator, with implementations for real tensors and for those without data."""
-    name = schema.partition("(")[0]
-    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-    for device in devices:
-        _LIBRARY.impl(name, kernel, device)
-    _library.register_fake(f"arrcomp::{name}", fake, lib=_LIBRARY)
-    made: Callable[..., Any] = getattr(torch.ops.arrcomp, name).default
-    return made
-
-
 # The payloads one after the other (`tensors.places`), and their lengths, int64[number of tensors].
-encode = _define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", kernels.encode, _fake_encode)
+encode = define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", kernels.encode, _fake_encode)
 
 # The payloads, each in memory of its size; on the CPU alone, as CUDA would have to be waited for.
-encode_trimmed = _define(
+encode_trimmed = define(
     f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]",
     kernels.encode_trimmed,
     _fake_encode_trimmed,
@@ -121,7 +105,7 @@ encode_trimmed = _define(
 )
 
 # The lengths; the payloads are at the starts of `out`.
-encode_out = _define(
+encode_out = define(
     f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor",
     kernels.encode_out,
     _fake_encode_out,
@@ -129,13 +113,13 @@ encode_out = _define(
 
 # The arrays. A payload's length is int64[1]; None where it is all of its tensor. `sizes` are those of all shapes, one
 # after the other, `dimensions` how many each shape has. On CUDA it waits for payloads that are not `trusted`.
-decode = _define(
+decode = define(
     f"decode(Tensor[] payloads, Tensor?[] lengths, SymInt[] sizes, int[] dimensions, {_CODEC}, ScalarType dtype, "
     "bool trusted=False, int threads=0) -> Tensor[]",
     kernels.decode,
     _fake_decode,
 )
-decode_out = _define(
+decode_out = define(
     f"decode_out(Tensor[] payloads, Tensor?[] lengths, Tensor(a!)[] out, {_CODEC}, bool trusted=False, "
     "int threads=0) -> ()",
     kernels.decode_out,
@@ -143,7 +127,7 @@ decode_out = _define(
 )
 
 # Adds payloads' arrays, times their weights, to `into`; lengths and `trusted` are as of `decode`.
-accumulate = _define(
+accumulate = define(
     f"accumulate(Tensor(a!) into, Tensor[] payloads, Tensor?[] lengths, float[] weights, {_CODEC}, "
     "bool trusted=False, int threads=0) -> ()",
     kernels.accumulate,
@@ -154,19 +138,19 @@ accumulate = _define(
 # of `out`), and its length, int64[1].
 _SUM = "SymInt elements, ScalarType dtype, int terms_codec, float[] terms_parameters"
 _SUM_CODING = f"{_SUM}, {_CODEC}, SymInt seed=0, Tensor? seed_at=None, bool trusted=False, int threads=0"
-encode_sum = _define(
+encode_sum = define(
     f"encode_sum(Tensor[] payloads, Tensor?[] lengths, float[] weights, {_SUM_CODING}) -> (Tensor, Tensor)",
     kernels.encode_sum,
     _fake_encode_sum,
 )
-encode_sum_out = _define(
+encode_sum_out = define(
     f"encode_sum_out(Tensor[] payloads, Tensor?[] lengths, float[] weights, Tensor(a!) out, {_SUM_CODING}) -> Tensor",
     kernels.encode_sum_out,
     _fake_encode_sum_out,
 )
 
 # What comes back of x.
-roundtrip = _define(f"roundtrip(Tensor x, {_CODING}) -> Tensor", kernels.roundtrip, _fake_roundtrip)
+roundtrip = define(f"roundtrip(Tensor x, {_CODING}) -> Tensor", kernels.roundtrip, _fake_roundtrip)
 
 
 def _straight_through(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -196,8 +180,8 @@ def _roundtrip_batched(
     return torch.stack(made), 0
 
 
-_library.register_autograd("arrcomp::roundtrip", _straight_through, lib=_LIBRARY)
-_library.register_vmap("arrcomp::roundtrip", _roundtrip_batched, lib=_LIBRARY)
+register_autograd("roundtrip", _straight_through)
+register_vmap("roundtrip", _roundtrip_batched)
 
 
 class _StraightThrough(torch.autograd.Function):
@@ -230,7 +214,7 @@ def differentiable_roundtrip(
     x: Tensor, codec: int, parameters: Sequence[float], seed: int, seed_at: Tensor | None, threads: int
 ) -> Tensor:
     """`roundtrip`, whose derivative is one, in all modes of differentiation."""
-    if _needs_function(x):
+    if needs_function(x):
         made: Tensor = _apply(x, codec, seed, seed_at, threads, *parameters)
         return made
     y: Tensor = roundtrip(x, codec, parameters, seed, seed_at, threads)
@@ -241,7 +225,8 @@ def differentiable_roundtrip(
 _in_transform: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 
-def _needs_function(x: Tensor) -> bool:
+def needs_function(x: Tensor) -> bool:
+    """Whether x takes part in what a `torch.autograd.Function` alone can do: `torch.func`, forward mode."""
     if torch.compiler.is_compiling():  # compilers do not follow the class
         return False
     return _in_transform() or _unpack_dual(x).tangent is not None

@@ -11,6 +11,7 @@
 
 #include "backend.h"
 #include "bindings/arrays.h"
+#include "bindings/checks.h"
 #include "bindings/xla_ffi.h"
 #include "floating_point.h"
 
@@ -19,25 +20,8 @@ namespace nb = nanobind;
 namespace arrcomp {
 namespace {
 
-[[noreturn]] void raise_ours(const char* type, const std::string& message) {
-  const nb::object error = nb::module_::import_("arrcomp.errors").attr(type);
-  PyErr_SetString(error.ptr(), message.c_str());
-  throw nb::python_error();
-}
-
 [[noreturn]] void raise_corrupt() {
   raise_ours("CorruptStreamError", "payload: not one of this data type and number of elements");
-}
-
-const Element& element_of(int dtype_id) {
-  if (!is_dtype(dtype_id)) throw nb::value_error(("dtype_id=" + std::to_string(dtype_id) + ": 1 to 28").c_str());
-  return elements[dtype_id];
-}
-
-uint64_t checked_count(int64_t elements) {
-  if (elements < 0 || elements >= int64_t{1} << 60)
-    throw nb::value_error(("elements=" + std::to_string(elements) + ": 0 to 2^60 - 1").c_str());
-  return static_cast<uint64_t>(elements);
 }
 
 void check_size(const char* name, uint64_t given, uint64_t expected) {
@@ -54,11 +38,6 @@ Codec checked_codec(int codec_id, const Parameters& parameters, const Element& e
   if (codec_of(codec_id, parameters, codec) && takes(codec, element)) return codec;
   throw nb::value_error(
       ("codec_id=" + std::to_string(codec_id) + ": unknown, or these are not its parameters or data type").c_str());
-}
-
-template <class T>
-T* pointer(uint64_t address) {
-  return reinterpret_cast<T*>(address);
 }
 
 uint64_t capacity_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
@@ -236,12 +215,6 @@ void use_instruction_set(const std::string& name) {
   throw nb::value_error(("name='" + name + "': this processor has " + known).c_str());
 }
 
-void check(cuda::Status status) {
-  if (status == cuda::Status::ok) return;
-  if (status == cuda::Status::unavailable) raise_ours("DeviceUnavailableError", cuda::last_error());
-  throw std::runtime_error(cuda::last_error());
-}
-
 std::vector<uint64_t> checked_counts(const std::vector<int64_t>& elements) {
   std::vector<uint64_t> counts;
   for (const int64_t count : elements) counts.push_back(checked_count(count));
@@ -253,7 +226,7 @@ uint64_t cuda_encode_scratch(int codec_id, const Parameters& parameters, int dty
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
   uint64_t bytes = 0;
-  check(cuda::encode_scratch_bytes(codec, element, checked_counts(elements), device, bytes));
+  check_cuda(cuda::encode_scratch_bytes(codec, element, checked_counts(elements), device, bytes));
   return bytes;
 }
 
@@ -266,32 +239,32 @@ uint64_t cuda_decode_scratch(int codec_id, const Parameters& parameters, int dty
 void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& arrays,
                  uint64_t lengths, uint64_t seed, uint64_t seed_at, uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check(cuda::encode(checked_codec(codec_id, parameters, element), element, encodings_of(arrays),
-                     pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, pointer<void>(scratch),
-                     pointer<void>(stream), device));
+  check_cuda(cuda::encode(checked_codec(codec_id, parameters, element), element, encodings_of(arrays),
+                          pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, pointer<void>(scratch),
+                          pointer<void>(stream), device));
 }
 
 void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& arrays,
                  uint64_t status, uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check(cuda::decode(checked_codec(codec_id, parameters, element), element, decodings_of(arrays),
-                     pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
+  check_cuda(cuda::decode(checked_codec(codec_id, parameters, element), element, decodings_of(arrays),
+                          pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
 void cuda_accumulate(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
                      uint64_t target, uint64_t status, uint64_t scratch, uint64_t stream, int device) {
   const CheckedSum given(codec, dtype_id, terms, elements);
-  check(cuda::accumulate(given.sum(), pointer<const void>(target), pointer<void>(target), pointer<uint32_t>(status),
-                         pointer<void>(scratch), pointer<void>(stream), device));
+  check_cuda(cuda::accumulate(given.sum(), pointer<const void>(target), pointer<void>(target),
+                              pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
 uint64_t cuda_encode_sum_scratch(const CodecPair& codec, int dtype_id, size_t terms, int64_t elements,
                                  const CodecPair& result, int device) {
   const Element& element = element_of(dtype_id);
   uint64_t bytes = 0;
-  check(cuda::encode_sum_scratch_bytes(checked_codec(codec.first, codec.second, element),
-                                       checked_codec(result.first, result.second, element), element, terms,
-                                       checked_count(elements), device, bytes));
+  check_cuda(cuda::encode_sum_scratch_bytes(checked_codec(codec.first, codec.second, element),
+                                            checked_codec(result.first, result.second, element), element, terms,
+                                            checked_count(elements), device, bytes));
   return bytes;
 }
 
@@ -299,9 +272,10 @@ void cuda_encode_sum(const CodecPair& codec, int dtype_id, const SummandTuples& 
                      const CodecPair& result, uint64_t payload, uint64_t length, uint64_t seed, uint64_t seed_at,
                      uint64_t status, uint64_t scratch, uint64_t stream, int device) {
   const CheckedSum given(codec, dtype_id, terms, elements);
-  check(cuda::encode_sum(given.sum(), checked_codec(result.first, result.second, given.element),
-                         pointer<uint8_t>(payload), pointer<uint64_t>(length), {seed, pointer<const uint64_t>(seed_at)},
-                         pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
+  check_cuda(cuda::encode_sum(given.sum(), checked_codec(result.first, result.second, given.element),
+                              pointer<uint8_t>(payload), pointer<uint64_t>(length),
+                              {seed, pointer<const uint64_t>(seed_at)}, pointer<uint32_t>(status),
+                              pointer<void>(scratch), pointer<void>(stream), device));
 }
 
 }  // namespace
@@ -329,6 +303,7 @@ NB_MODULE(_core, m) {
   m.def("instruction_sets", &instruction_sets);
   m.def("use_instruction_set", &use_instruction_set, arg("name"));
   m.def("available_threads", &cpu::available_threads);
+  add_activations(m);
   m.def("xla_handlers", &xla_handlers);
   m.def("cuda_built", &cuda::is_built);
   m.def("cuda_device_count", &cuda::device_count);

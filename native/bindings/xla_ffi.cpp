@@ -278,6 +278,7 @@ nb::dict xla_handlers() {
   handlers["arrcomp_decode"] = xla_target(host_handler<host_decode>, device_handler<device_decode>);
   handlers["arrcomp_roundtrip"] = xla_target(host_handler<host_roundtrip>, device_handler<device_roundtrip>);
   add_sum_handlers(handlers);
+  add_activation_handlers(handlers);
   return handlers;
 }
 

@@ -12,7 +12,8 @@ nanobind::dict xla_handlers();
 // {platform's name: capsule} of a target.
 nanobind::dict xla_target(XLA_FFI_Handler* host, XLA_FFI_Handler* device);
 
-// Adds the targets of xla_sums.cpp.
+// Adds the targets of xla_sums.cpp, and of xla_activations.cpp.
 void add_sum_handlers(nanobind::dict& handlers);
+void add_activation_handlers(nanobind::dict& handlers);
 
 }  // namespace arrcomp

@@ -3,12 +3,10 @@
 // 5.5.
 #pragma once
 #include "codecs/bucket_coder.h"
+#include "codecs/steps.h"
 #include "stream/codebook.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
-
-ARRCOMP_INLINE F32 real_of(F32 x, F32) { return x; }
-ARRCOMP_INLINE F64 real_of(F32 x, F64) { return to_double(x); }
 
 template <class T>
 class Codebook {
@@ -31,7 +29,10 @@ class Codebook {
   enum : int { scale, decode_values };
 
   ARRCOMP_METHOD Codebook(const CodebookSettings& settings, const Element& element, const uint8_t*)
-      : settings_(settings), element_(element), bits_(settings.bits), is_scaled_(settings.scaling != Scaling::none) {}
+      : settings_(settings),
+        element_(element),
+        bits_(settings.tables.bits),
+        is_scaled_(settings.scaling != Scaling::none) {}
 
   ARRCOMP_METHOD bool is_stochastic() const { return false; }
 
@@ -82,7 +83,7 @@ class Codebook {
   ARRCOMP_METHOD U32 encode(Word bits, const Real (&values)[encode_values], bool simple, Random) const {
     Real x = T::widen(bits);
     if (!simple) x = x * values[prescale];
-    return borders_below(x * values[inverse]);
+    return borders_below(settings_.tables, bits_, x * values[inverse]);
   }
 
   // Simple where no level becomes infinite.
@@ -92,45 +93,11 @@ class Codebook {
   }
 
   ARRCOMP_METHOD Word decode(U32 code, const Real (&values)[decode_values], bool simple) const {
-    return element_of<T>(element_, real_of(level_of(code), Real{}) * values[scale], simple);
+    return element_of<T>(element_, real_of(level_of(settings_.tables, bits_, code), Real{}) * values[scale], simple);
   }
 
  private:
   using Limits = ScalarLimits<Scalar>;
-
-  // The number of borders below v, which is below none if it is NaN: from row to row of the tree.
-  ARRCOMP_METHOD U32 borders_below(Real v) const {
-    const int rows = bits_;
-    U32 node = child<0>(splat<U32>(1), v);
-    if (rows > 1) node = child<1>(node, v);
-    if (rows > 2) node = child<2>(node, v);
-    if (rows > 3) node = child<3>(node, v);
-    if (rows > 4) node = child<4>(node, v);
-    if (rows > 5) node = child<5>(node, v);
-    if (rows > 6) node = child<6>(node, v);
-    if (rows > 7) node = child<7>(node, v);
-    return node - splat<U32>(1u << rows);
-  }
-
-  // The right one of the two where the node's border is below v.
-  template <int row>
-  ARRCOMP_METHOD U32 child(U32 node, Real v) const {
-    constexpr int nodes = 1 << row, first = nodes < 16 ? 0 : nodes, size = nodes < 16 ? 16 : nodes;
-    const F32 border = row == 0 ? as_float(splat<U32>(settings_.tree[1])) : entry<size>(settings_.tree + first, node);
-    const U32 left = node + node;
-    return select(lt(real_of(border, Real{}), v), left + splat<U32>(1), left);
-  }
-
-  ARRCOMP_METHOD F32 level_of(U32 code) const {
-    if (bits_ <= 4) return entry<16>(settings_.levels, code);
-    if (bits_ <= 6) return entry<64>(settings_.levels, code);
-    return entry<256>(settings_.levels, code);
-  }
-
-  template <int size>
-  ARRCOMP_METHOD static F32 entry(const uint32_t* table, U32 i) {
-    return as_float(lookup<size>(table, i));
-  }
 
   const CodebookSettings& settings_;
   Element element_;

@@ -28,8 +28,8 @@ ARRCOMP_INLINE Real sum_of_powers(Real x, const Real (&terms)[n]) {
   }
 }
 
-template <class Real, int n>
-ARRCOMP_INLINE Real polynomial(Real x, const float (&coefficients)[n]) {
+template <class Real, class Coefficient, int n>
+ARRCOMP_INLINE Real polynomial(Real x, const Coefficient (&coefficients)[n]) {
   Real terms[n];
   ARRCOMP_UNROLL
   for (int i = 0; i < n; ++i) terms[i] = splat<Real>(coefficients[i]);

@@ -1,6 +1,7 @@
 // What each instruction set of the CPU offers the driver: the codecs, compiled for it (machine.inc, buckets.inc).
 #pragma once
 #include "codecs/rans_tables.h"
+#include "stream/activation.h"
 #include "stream/bucket_statistics.h"
 #include "stream/sums.h"
 
@@ -64,6 +65,26 @@ struct BucketMachine {
   void (*sum)(const SumJob& job, uint64_t first, uint64_t count, void* target);
 };
 
+// An activation of an array (backend.h).
+struct ActivateJob {
+  const Activation& activation;
+  const Steps& steps;
+  Element element;
+  const Activating& array;
+};
+
+struct StepsJob {
+  const Steps& steps;
+  Element element;
+  const TimesSteps& array;
+};
+
+// Units [begin, end) of activation_unit elements.
+struct ActivationMachine {
+  void (*activate)(const ActivateJob& job, uint64_t begin, uint64_t end);
+  void (*times_steps)(const StepsJob& job, uint64_t begin, uint64_t end);
+};
+
 struct Machine {
   const char* name;
 
@@ -82,13 +103,16 @@ struct Machine {
   bool (*decode_groups)(const DecodeJob& job, uint64_t begin, uint64_t end);
 
   const BucketMachine& buckets;
+  const ActivationMachine& activations;
 };
 
 extern const Machine plain_machine;
 extern const BucketMachine plain_bucket_machine;
+extern const ActivationMachine plain_activation_machine;
 #ifdef ARRCOMP_X86
 extern const Machine avx2_machine, avx512_machine;
 extern const BucketMachine avx2_bucket_machine, avx512_bucket_machine;
+extern const ActivationMachine avx2_activation_machine, avx512_activation_machine;
 #endif
 
 }  // namespace arrcomp

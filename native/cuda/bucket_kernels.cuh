@@ -6,6 +6,7 @@
 #include "cuda/cuts.h"
 #include "cuda/extras.cuh"
 #include "cuda/pieces.cuh"
+#include "cuda/shared.cuh"
 #include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
@@ -53,14 +54,7 @@ ARRCOMP_INLINE void copy_tail(const BucketEncodeArray& array, uint64_t unit) {
 template <class Coder>
 ARRCOMP_INLINE const typename Coder::Settings& settings_at_hand(const typename Coder::Settings& arguments) {
   if constexpr (requires { Coder::looks_up; }) {
-    using Settings = typename Coder::Settings;
-    __shared__ Settings settings;
-    const auto* const from = reinterpret_cast<const uint8_t*>(&arguments);
-    auto* const to = reinterpret_cast<uint8_t*>(&settings);
-    for (unsigned at = 4 * threadIdx.x; at < sizeof(Settings); at += 4 * blockDim.x)
-      memcpy(__builtin_assume_aligned(to + at, 4), __builtin_assume_aligned(from + at, 4), 4);
-    __syncthreads();
-    return settings;
+    return in_shared_memory(arguments);
   } else {
     return arguments;
   }

@@ -26,5 +26,9 @@ Status encode_sum_scratch_bytes(const Codec&, const Codec&, const Element&, size
 Status encode_sum(const Sum&, const Codec&, uint8_t*, uint64_t*, const Seed&, uint32_t*, void*, void*, int) {
   return Status::unavailable;
 }
+Status activate(const Activation&, const Steps&, const Element&, const Activating&, void*, int) {
+  return Status::unavailable;
+}
+Status times_steps(const Steps&, const Element&, const TimesSteps&, void*, int) { return Status::unavailable; }
 
 }  // namespace arrcomp::cuda

@@ -1,0 +1,75 @@
+"""Activation functions as JAX operations: values, and in the same pass what is kept for their gradient."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import _core, dtypes
+from ..activations.steps import StepFunction
+from .ops import custom_call, struct
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
+def activate(
+    x: jax.Array,
+    function: str,
+    parameters: tuple[float, ...],
+    steps: StepFunction,
+    keep: bool = True,
+    threads: int = 0,
+) -> tuple[jax.Array, jax.Array | None]:
+    """An activation function's values, and what is kept for their gradient. No gradient passes.
+
+    Args:
+        x: float16, bfloat16, float32 or float64, of any shape.
+        function: PyTorch's name of it, or "" for none: the values are x then.
+        parameters: of the function, in PyTorch's order.
+        steps: what stands for its derivative.
+        keep: whether anything is kept.
+        threads: on the CPU; 0 for all cores.
+
+    Returns:
+        The values, of x's shape and dtype, and the packed numbers of steps, uint8[packed bytes], or None.
+    """
+    results = [struct(x.shape, x.dtype)]
+    if keep:
+        results.append(struct((_core.step_bytes(steps.core_parameters(), x.size),), jnp.uint8))
+    attributes = {"function": function, "parameters": np.array(parameters, np.float64)}
+    values, *packed = _call("arrcomp_activate", [jax.lax.stop_gradient(x)], results, steps, threads, attributes)
+    return values, packed[0] if keep else None
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def times_steps(gradient: jax.Array, packed: jax.Array, steps: StepFunction, threads: int = 0) -> jax.Array:
+    """Gradients times the levels of steps, whose numbers `activate` has packed.
+
+    Args:
+        gradient: of the dtype and the number of values of what was activated.
+        packed: uint8[packed bytes].
+        steps: those given to `activate`.
+        threads: on the CPU; 0 for all cores.
+    """
+    result = [struct(gradient.shape, gradient.dtype)]
+    (product,) = _call("arrcomp_times_steps", [gradient, packed], result, steps, threads, {})
+    return product
+
+
+def _call(
+    target: str,
+    operands: list[jax.Array],
+    results: list[Any],
+    steps: StepFunction,
+    threads: int,
+    attributes: dict[str, Any],
+) -> list[jax.Array]:
+    x = operands[0]
+    attributes |= {
+        "dtype_id": dtypes.by_numpy(x.dtype).id,
+        "elements": x.size,
+        "steps": np.array(steps.core_parameters(), np.float64),
+        "threads": threads,
+    }
+    return custom_call(target, operands, results, attributes)

@@ -1,0 +1,56 @@
+"""Layers that keep less for the backward pass, and how a model gets them."""
+
+from .activations import (
+    CELU,
+    ELU,
+    GELU,
+    SELU,
+    Hardswish,
+    LogSigmoid,
+    Mish,
+    Sigmoid,
+    SiLU,
+    Softplus,
+    Softsign,
+    Tanh,
+    Tanhshrink,
+)
+from .convert import convert, map_modules
+from .piecewise import (
+    Hardshrink,
+    Hardsigmoid,
+    Hardtanh,
+    LeakyReLU,
+    ReLU,
+    ReLU6,
+    Softshrink,
+    Stepwise,
+    Threshold,
+)
+
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "SELU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "Mish",
+    "ReLU",
+    "ReLU6",
+    "SiLU",
+    "Sigmoid",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Stepwise",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+    "convert",
+    "map_modules",
+]

@@ -1,0 +1,97 @@
+// Activation functions in the Python module.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <vector>
+
+#include "bindings/checks.h"
+#include "floating_point.h"
+
+namespace nb = nanobind;
+
+namespace arrcomp {
+namespace {
+
+using Numbers = std::vector<double>;
+
+const Element& float_element_of(int dtype_id) {
+  const Element& element = element_of(dtype_id);
+  if (element.is_quantizable) return element;
+  throw nb::value_error(("dtype_id=" + std::to_string(dtype_id) + ": of float16, bfloat16, float32, float64").c_str());
+}
+
+Steps steps_of(const Numbers& numbers) {
+  const DefaultFloatingPoint environment;  // borders and levels may become subnormal numbers
+  Steps steps;
+  if (!Steps::read(numbers, steps)) throw nb::value_error("steps: not a rule, bits, borders and levels");
+  return steps;
+}
+
+Activation activation_of(const std::string& function, const Numbers& parameters) {
+  Activation activation;
+  if (find_activation(function, parameters, activation)) return activation;
+  throw nb::value_error(
+      ("function='" + function + "': unknown, or it does not take " + std::to_string(parameters.size()) + " parameters")
+          .c_str());
+}
+
+uint64_t step_bytes_of(const Numbers& steps, int64_t elements) {
+  return step_bytes(steps_of(steps), checked_count(elements));
+}
+
+Activating activating(uint64_t source, uint64_t values, uint64_t packed, int64_t elements) {
+  return {pointer<const void>(source), pointer<void>(values), pointer<uint8_t>(packed), checked_count(elements)};
+}
+
+TimesSteps gradients_of(uint64_t packed, uint64_t gradients, uint64_t target, int64_t elements) {
+  return {pointer<const uint8_t>(packed), pointer<const void>(gradients), pointer<void>(target),
+          checked_count(elements)};
+}
+
+void activate_at(const std::string& function, const Numbers& parameters, const Numbers& steps, int dtype_id,
+                 uint64_t source, uint64_t values, uint64_t packed, int64_t elements, int threads) {
+  const Element& element = float_element_of(dtype_id);
+  const Activation activation = activation_of(function, parameters);
+  const Steps in_steps = steps_of(steps);
+  const Activating array = activating(source, values, packed, elements);
+  nb::gil_scoped_release release;
+  cpu::activate(activation, in_steps, element, array, threads);
+}
+
+void times_steps_at(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
+                    int64_t elements, int threads) {
+  const Element& element = float_element_of(dtype_id);
+  const Steps in_steps = steps_of(steps);
+  const TimesSteps array = gradients_of(packed, gradients, target, elements);
+  nb::gil_scoped_release release;
+  cpu::times_steps(in_steps, element, array, threads);
+}
+
+void cuda_activate(const std::string& function, const Numbers& parameters, const Numbers& steps, int dtype_id,
+                   uint64_t source, uint64_t values, uint64_t packed, int64_t elements, uint64_t stream, int device) {
+  check_cuda(cuda::activate(activation_of(function, parameters), steps_of(steps), float_element_of(dtype_id),
+                            activating(source, values, packed, elements), pointer<void>(stream), device));
+}
+
+void cuda_times_steps(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
+                      int64_t elements, uint64_t stream, int device) {
+  check_cuda(cuda::times_steps(steps_of(steps), float_element_of(dtype_id),
+                               gradients_of(packed, gradients, target, elements), pointer<void>(stream), device));
+}
+
+}  // namespace
+
+void add_activations(nb::module_& m) {
+  using nb::arg;
+  m.def("step_bytes", &step_bytes_of, arg("steps"), arg("elements"));
+  m.def("activate_at", &activate_at, arg("function"), arg("parameters"), arg("steps"), arg("dtype_id"), arg("source"),
+        arg("values"), arg("packed"), arg("elements"), arg("threads"));
+  m.def("times_steps_at", &times_steps_at, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"),
+        arg("target"), arg("elements"), arg("threads"));
+  m.def("cuda_activate", &cuda_activate, arg("function"), arg("parameters"), arg("steps"), arg("dtype_id"),
+        arg("source"), arg("values"), arg("packed"), arg("elements"), arg("stream"), arg("device"));
+  m.def("cuda_times_steps", &cuda_times_steps, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"),
+        arg("target"), arg("elements"), arg("stream"), arg("device"));
+}
+
+}  // namespace arrcomp

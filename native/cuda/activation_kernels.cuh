@@ -1,0 +1,47 @@
+// Activation functions as kernels: a warp works on one unit after the other.
+#pragma once
+#define ARRCOMP_MACHINE cuda
+#include "codecs/activations.h"
+#include "cuda/shared.cuh"
+#include "cuda/warps.cuh"
+
+namespace arrcomp::cuda {
+
+// On a processor: leaves a thread 64 registers, or 80.
+template <class T>
+constexpr int least_activation_blocks = T::width == 64 ? 6 : 8;
+
+struct ActivateArguments {
+  Activation activation;
+  Steps steps;
+  Activating array;
+};
+
+struct StepsArguments {
+  Steps steps;
+  TimesSteps array;
+};
+
+template <class Visit>
+ARRCOMP_INLINE void each_unit(uint64_t count, Visit visit) {
+  for (uint64_t first = warp_of_grid() * activation_unit; first < count; first += warps_of_grid() * activation_unit) {
+    const uint64_t left = count - first;
+    visit(ActivationUnit{first, static_cast<int>(left < activation_unit ? left : activation_unit)});
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<T>)
+    activate_kernel(const __grid_constant__ ActivateArguments a) {
+  const Steps& steps = in_shared_memory(a.steps);
+  each_unit(a.array.count, [&](ActivationUnit unit) { activate_unit<T>(a.activation, steps, a.array, unit); });
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<T>)
+    times_steps_kernel(const __grid_constant__ StepsArguments a) {
+  const Steps& steps = in_shared_memory(a.steps);
+  each_unit(a.array.count, [&](ActivationUnit unit) { times_steps_unit<T>(steps, a.array, unit); });
+}
+
+}  // namespace arrcomp::cuda

@@ -1,0 +1,19 @@
+// Arguments of kernels where lanes ask for different places, which would be slow to read from where arguments are.
+#pragma once
+#include "lanes/lanes.h"
+
+namespace arrcomp::cuda {
+
+// A copy, of 32-bit words, for all threads of the block, which call this together.
+template <class Arguments>
+ARRCOMP_INLINE const Arguments& in_shared_memory(const Arguments& arguments) {
+  __shared__ Arguments copy;
+  const auto* const from = reinterpret_cast<const uint8_t*>(&arguments);
+  auto* const to = reinterpret_cast<uint8_t*>(&copy);
+  for (unsigned at = 4 * threadIdx.x; at < sizeof(Arguments); at += 4 * blockDim.x)
+    memcpy(__builtin_assume_aligned(to + at, 4), __builtin_assume_aligned(from + at, 4), 4);
+  __syncthreads();
+  return copy;
+}
+
+}  // namespace arrcomp::cuda
