@@ -216,6 +216,7 @@ def test_the_command_line_trains_several_codecs_and_draws(tmp_path: Path) -> Non
         (["--dataset", "glue"], "task=None: data set glue has cola"),
         (["--milestones", "x"], "--milestones x: epochs are allowed"),
         (["--seeds", "0"], "seeds=0"),
+        (["--compress", "smaq", "--optimizer-state", "8bit"], "leave the optimizer out of the structures"),
         (["--activation-bits", "12"], "activation_bits=12: 1 to 8"),
         (["--saved-activations", "qsgd:bits=9"], "bits=9: 1 to 8"),
         (["--import", "no_such_module_here"], "No module named 'no_such_module_here'"),

@@ -152,6 +152,8 @@ def main(
         codecs = {name: chosen_codecs(name, what, settings or []) for name in names}
         runs = {name: replace(base, codecs=codecs[name], master_weights=master_weights) for name in names}
         extras = Extras(activation_bits, randomized_linear, optimizer_state, _codec(saved_activations))
+        for run in runs.values():
+            extras.check(run)
         checked_integer("seeds", seeds, 1, 1 << 20)
         if threads is not None:
             torch.set_num_threads(checked_integer("threads", threads, 1, 1 << 20))

@@ -9,6 +9,10 @@ from torch import nn
 
 from ...codecs import Codec
 from ...codecs.base import checked_integer, checked_real
+from ..activations import compressed_activations
+from ..nn import convert
+from ..optim import CompressedOptimizer
+from .settings import Settings
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,18 @@ class Extras:
         if self.optimizer_state not in (None, "8bit"):
             raise ValueError(f"optimizer_state={self.optimizer_state!r}: '8bit' is allowed")
 
+    def check(self, settings: Settings) -> None:
+        """Raise ValueError where a run would compress the optimizer's state twice."""
+        simulated = [name for name, codec in settings.codecs.items() if codec and name.startswith("optimizer")]
+        if self.optimizer_state is not None and simulated:
+            raise ValueError(
+                f"optimizer_state={self.optimizer_state!r}: it leaves nothing to compress for {simulated[0]}; "
+                "leave the optimizer out of the structures, as weights,gradients,forward,backward"
+            )
+
     def converted(self, model: nn.Module) -> nn.Module:
         """The model with other activations and linear layers."""
         if self.activation_bits is not None:
-            from ..nn import convert
-
             model = convert(model, bits=self.activation_bits)
         if self.randomized_linear is not None:
             from ..nn.randomized_linear import convert_linear  # type: ignore[import-not-found,unused-ignore]
@@ -57,16 +68,10 @@ class Extras:
         """The optimizer with its state compressed."""
         if self.optimizer_state is None:
             return optimizer
-        from ..optim import CompressedOptimizer  # type: ignore[import-not-found,unused-ignore]
-
-        compressed: torch.optim.Optimizer = CompressedOptimizer.eight_bit(optimizer)
-        return compressed
+        return CompressedOptimizer.eight_bit(optimizer)
 
     def saved(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which what is saved for the backward pass is compressed."""
         if self.saved_activations is None:
             return contextlib.nullcontext()
-        from ..activations import compressed_activations  # type: ignore[import-not-found,unused-ignore]
-
-        context: contextlib.AbstractContextManager[Any] = compressed_activations(self.saved_activations)
-        return context
+        return compressed_activations(self.saved_activations)

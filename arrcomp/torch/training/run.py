@@ -98,8 +98,9 @@ def train(
     Raises:
         DataNotFoundError, ImportError, TypeError, ValueError: as `load`, or the model's and the codecs' own.
     """
-    data = load(settings) if data is None else data
     extras = Extras() if extras is None else extras
+    extras.check(settings)
+    data = load(settings) if data is None else data
     with _quiet(), torch.random.fork_rng():
         torch.manual_seed(settings.seed)
         model = extras.converted(settings.model_class.build(data.inputs))
