@@ -14,7 +14,7 @@ pytest.importorskip("lightning")
 pytest.importorskip("sklearn")
 
 from arrcomp.torch import CompressedOptimizer, nn, saved_memory
-from arrcomp.torch.training import Compression, Data, Settings, chosen_codecs
+from arrcomp.torch.training import Compression, Data, Settings, Size, chosen_codecs
 from arrcomp.torch.training.extras import Extras
 from arrcomp.torch.training.run import load, train
 from arrcomp.torch.training.structures import places
@@ -82,14 +82,12 @@ def test_state_is_kept_in_8_bits_and_nothing_compresses_it_again(data: Data) -> 
     assert compression.meter.total["gradients"].ratio > 4
     small = sum(p.nbytes for p in model.parameters() if p.numel() < 4096)
     assert optimizer.memory().ratio > 2
-    assert (
-        compression.meter.total.get("optimizer") is None or compression.meter.total["optimizer"].original <= 2 * small
-    )
+    assert compression.meter.total.get("optimizer", Size()).original <= 2 * small
     check_trained(extras, data)
     with pytest.raises(ValueError, match="leave the optimizer out of the structures"):
         train(replace(SETTINGS, codecs=chosen_codecs("smaq", "all")), data=data, extras=extras)
 
 
 def test_models_with_nothing_to_convert_are_refused(data: Data) -> None:
-    with pytest.raises(ValueError, match="nothing to convert|no "):
+    with pytest.raises(ValueError, match="model has nothing to convert"):
         Extras(activation_bits=3).converted(torch.nn.Linear(2, 2))
