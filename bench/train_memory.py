@@ -113,12 +113,13 @@ to the row that it is compared with. "holds" says whether what was wanted came o
 asked for."""
 _SIMULATED = """\
 Weights, gradients, outputs of layers, gradients there and the optimizer's state go through the codec after each use,
-rounded at random; with master weights the optimizer updates weights that keep every bit, and without them each step's
-rounding adds to the last one's. Of the encoder, AdamW's second moments are bfloat16 in all rows but the last: what a codec rounds to
-0 there makes AdamW divide by its epsilon. Ratios are original bytes over payload bytes, in one step of ten."""
+rounded at random. With master weights the optimizer updates weights that keep every bit; without them the rounding of
+each step adds to that of the last one. Of the encoder, AdamW's second moments are bfloat16 in all rows but the last:
+what a codec rounds to 0 there makes AdamW divide by its epsilon. Ratios are original bytes over payload bytes, in
+one step of ten."""
 _REAL = """\
-What is compressed here is smaller in memory. "saved" are bytes that autograd keeps for the backward pass of a batch of 32, parameters not counted, by `saved_memory`;
-"state" those of the optimizer's state between steps."""
+What is compressed here is smaller in memory. "saved" are bytes that autograd keeps for the backward pass of a batch of
+32, parameters not counted, by `saved_memory`; "state" those of the optimizer's state between steps."""
 _BASE = """\
 Beside FewBit's table, which is of RoBERTa base on MRPC at batch 128: an encoder of that size (12 layers, width 768, a
 vocabulary of 50265, dropout 0.1) on 128 texts of 128 tokens in float32. Counted from shapes, without memory (PyTorch's
