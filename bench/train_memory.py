@@ -39,6 +39,7 @@ BASES = {
     ENCODER: Settings(model=ENCODER, epochs=10, lr=3e-3),
 }
 FP32 = "fp32"
+_FAILING = "smaq, second moments too"  # not drawn: the others would lie on one line
 _STRUCTURES = {RESNET: "all", ENCODER: "all,optimizer.exp_avg_sq:bf16"}
 
 
@@ -92,7 +93,7 @@ CASES: dict[str, dict[str, Case]] = {
         "RandomizedLinear 0.2": Case(bound=1.0, extras=Extras(randomized_linear=0.2)),
         "both": Case(extras=Extras(activation_bits=3, randomized_linear=0.2)),
         "AdamW, 8-bit state": Case(bound=0.5, extras=Extras(optimizer_state="8bit")),
-        "smaq, second moments too": Case(codec="smaq", what="all"),
+        _FAILING: Case(codec="smaq", what="all"),
     },
 }
 _FEWBIT = {  # GiB, its README
@@ -292,7 +293,7 @@ def main() -> int:
     records = json.loads(path.read_text())
     for model in CASES:
         rows = rows_of(records, model)
-        shown = [row for name, row in rows.items() if name == FP32 or CASES[model][name].codec]
+        shown = [row for name, row in rows.items() if name == FP32 or (CASES[model][name].codec and name != _FAILING)]
         draw_rates(options.output / f"training_rates_{model}.png", f"{model} on digits", shown)
     page = markdown(records, data)
     print(page)

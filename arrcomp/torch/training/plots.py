@@ -33,7 +33,7 @@ def draw_rates(path: Path, title: str, rows: Sequence[Row]) -> None:
     panel.set_xticks([2**power for power in powers], [str(2**power) for power in powers])
     panel.set_xlim(2, 40)
     panel.set_xlabel("bits that 32 bits of the structures take")
-    panel.set_ylabel(f"{rows[0].results[0].metric} on the test part, mean and range of the seeds")
+    panel.set_ylabel(f"{rows[0].results[0].metric}, mean and range of the seeds")
     panel.set_title(title)
     panel.grid(color="#dddddd", linewidth=0.6)
     panel.set_axisbelow(True)

@@ -88,6 +88,7 @@ def _plain(result: Result) -> dict[str, Any]:
         "diverged": result.diverged,
         "bits": result.bits,
         "seconds": result.seconds,
+        "peak_nbytes": result.peak_nbytes,
         "sizes": {name: asdict(size) | {"ratio": size.ratio} for name, size in result.sizes.items()},
     }
 

@@ -47,6 +47,7 @@ class Result:
         sizes: bytes of each structure, over all of the run.
         seconds: that it took.
         diverged: whether its loss became infinite or NaN.
+        peak_nbytes: the most memory that tensors took on a GPU (`torch.cuda.max_memory_allocated`); None on the CPU.
         samples: values of each structure, in float32.
     """
 
@@ -57,6 +58,7 @@ class Result:
     sizes: Mapping[str, Size]
     seconds: float
     diverged: bool
+    peak_nbytes: int | None = None
     samples: Mapping[str, Tensor] = field(repr=False, compare=False, default_factory=dict)
 
     @property
@@ -106,10 +108,14 @@ def train(
         model = extras.converted(settings.model_class.build(data.inputs))
         module = TrainingModule(model, data, settings, extras.wrap)
         trainer = _trainer(settings, logs, f"{name}-seed{settings.seed}", progress)
+        on_gpu = trainer.strategy.root_device.type == "cuda"
+        if on_gpu:
+            torch.cuda.reset_peak_memory_stats(trainer.strategy.root_device)
         start = time.perf_counter()
         with extras.saved():
             trainer.fit(module, _batches(data.train, settings, True), _batches(data.test, settings, False))
         seconds = time.perf_counter() - start
+        peak = torch.cuda.max_memory_allocated(trainer.strategy.root_device) if on_gpu else None
     module.compression.remove()
     meter = module.compression.meter
     value = 0.0 if module.diverged or not module.history else module.history[-1]
@@ -121,6 +127,7 @@ def train(
         meter.total,
         seconds,
         module.diverged,
+        peak,
         meter.samples,
     )
 
