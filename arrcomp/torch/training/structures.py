@@ -64,8 +64,9 @@ class Compression:
     - "optimizer": after each step, every tensor of floats that the optimizer keeps for a parameter, whatever its name;
       "optimizer.NAME", as "optimizer.exp_avg_sq", is for that one alone and comes first.
     - "weights": when an optimizer is attached and after each of its steps, all of its parameters but those of batch
-      normalization. They are the weights from then on: what rounding takes away is gone. With `master_weights` the
-      optimizer updates a copy that keeps every bit, and the model computes with what comes back of it.
+      normalization. They are the weights from then on: rounding to nearest loses small updates, and random rounding
+      adds up from step to step. With `master_weights` the optimizer updates a copy that keeps every bit, and the model
+      computes with what comes back of it.
 
     Everything stays in the tensors' own dtypes. The bytes that are counted are those of payloads, without the header
     that a stream has; tensors whose dtype the codec does not take stay as they are and count in full.
@@ -158,7 +159,9 @@ class Compression:
             return tuple(self._after_forward(place, arguments, part) for part in output)
         if not isinstance(output, Tensor) or not output.is_floating_point():
             return output
-        if "forward" in self.codecs:
+        if "forward" in self.codecs and self.codecs["forward"] is None:
+            self.round_trip("forward", output)  # counts it
+        elif "forward" in self.codecs:
             output = _StraightThrough.apply(output, lambda x: self.round_trip("forward", x))  # type: ignore[no-untyped-call]
         if "backward" in self.codecs and output.requires_grad:
             output.register_hook(lambda gradient: self.round_trip("backward", gradient))
