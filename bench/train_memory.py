@@ -23,6 +23,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+import arrcomp
 from arrcomp.torch.saved_memory import saved_memory
 from arrcomp.torch.training import Data, Settings, Size, Tokens, chosen_codecs
 from arrcomp.torch.training.extras import Extras
@@ -258,9 +259,12 @@ def _saving(measure: Callable[[str, Case, Data], int], model: str, case: Case, d
 
 def markdown(records: Sequence[Mapping[str, Any]], data: Mapping[str, Data]) -> str:
     """The page."""
-    versions = ", ".join(f"{name} {version(name)}" for name in ("arrcomp", "torch", "lightning", "scikit-learn"))
+    versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "lightning", "scikit-learn"))
     lines = [f"- {name}: {value}" for name, value in machine_found().items()]
-    lines += [f"- versions: {versions}", f"- date: {datetime.now(UTC).date().isoformat()}; one thread"]
+    lines += [
+        f"- versions: arrcomp {arrcomp.__version__}, {versions}",
+        f"- date: {datetime.now(UTC).date().isoformat()}; one thread",
+    ]
     lines += [f"- load average over a minute when this page was written: {os.getloadavg()[0]:.1f}"]
     parts = [
         "# Training with compressed structures\n\nWritten by `python bench/train_memory.py`.",
