@@ -96,7 +96,7 @@ def _lengths(xs: Sequence[Tensor]) -> Tensor:
 _LIBRARY = _library.Library("arrcomp", "DEF")
 
 
-def _define(
+def define(
     schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], devices: tuple[str, ...] = _BOTH
 ) -> Callable[..., Any]:
     """A new operator, with implementations for real tensors and for those without data."""
@@ -110,10 +110,10 @@ def _define(
 
 
 # The payloads one after the other (`tensors.places`), and their lengths, int64[number of tensors].
-encode = _define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", kernels.encode, _fake_encode)
+encode = define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", kernels.encode, _fake_encode)
 
 # The payloads, each in memory of its size; on the CPU alone, as CUDA would have to be waited for.
-encode_trimmed = _define(
+encode_trimmed = define(
     f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]",
     kernels.encode_trimmed,
     _fake_encode_trimmed,
@@ -121,7 +121,7 @@ encode_trimmed = _define(
 )
 
 # The lengths; the payloads are at the starts of `out`.
-encode_out = _define(
+encode_out = define(
     f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor",
     kernels.encode_out,
     _fake_encode_out,
@@ -129,13 +129,13 @@ encode_out = _define(
 
 # The arrays. A payload's length is int64[1]; None where it is all of its tensor. `sizes` are those of all shapes, one
 # after the other, `dimensions` how many each shape has. On CUDA it waits for payloads that are not `trusted`.
-decode = _define(
+decode = define(
     f"decode(Tensor[] payloads, Tensor?[] lengths, SymInt[] sizes, int[] dimensions, {_CODEC}, ScalarType dtype, "
     "bool trusted=False, int threads=0) -> Tensor[]",
     kernels.decode,
     _fake_decode,
 )
-decode_out = _define(
+decode_out = define(
     f"decode_out(Tensor[] payloads, Tensor?[] lengths, Tensor(a!)[] out, {_CODEC}, bool trusted=False, "
     "int threads=0) -> ()",
     kernels.decode_out,
@@ -143,7 +143,7 @@ decode_out = _define(
 )
 
 # Adds payloads' arrays, times their weights, to `into`; lengths and `trusted` are as of `decode`.
-accumulate = _define(
+accumulate = define(
     f"accumulate(Tensor(a!) into, Tensor[] payloads, Tensor?[] lengths, float[] weights, {_CODEC}, "
     "bool trusted=False, int threads=0) -> ()",
     kernels.accumulate,
@@ -154,19 +154,19 @@ accumulate = _define(
 # of `out`), and its length, int64[1].
 _SUM = "SymInt elements, ScalarType dtype, int terms_codec, float[] terms_parameters"
 _SUM_CODING = f"{_SUM}, {_CODEC}, SymInt seed=0, Tensor? seed_at=None, bool trusted=False, int threads=0"
-encode_sum = _define(
+encode_sum = define(
     f"encode_sum(Tensor[] payloads, Tensor?[] lengths, float[] weights, {_SUM_CODING}) -> (Tensor, Tensor)",
     kernels.encode_sum,
     _fake_encode_sum,
 )
-encode_sum_out = _define(
+encode_sum_out = define(
     f"encode_sum_out(Tensor[] payloads, Tensor?[] lengths, float[] weights, Tensor(a!) out, {_SUM_CODING}) -> Tensor",
     kernels.encode_sum_out,
     _fake_encode_sum_out,
 )
 
 # What comes back of x.
-roundtrip = _define(f"roundtrip(Tensor x, {_CODING}) -> Tensor", kernels.roundtrip, _fake_roundtrip)
+roundtrip = define(f"roundtrip(Tensor x, {_CODING}) -> Tensor", kernels.roundtrip, _fake_roundtrip)
 
 
 def _straight_through(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
