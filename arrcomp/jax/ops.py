@@ -51,7 +51,7 @@ def encode(
         uint32[arrays, 2], or of a single one uint32[2]: each pair is a little-endian uint64.
     """
     stored = [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
-    operands = _varying_alike([*stored, *seed_operands(seed)])
+    operands = varying_alike([*stored, *seed_operands(seed)])
     buffers = [_struct((spec.capacity,), jnp.uint8) for spec in specs]
     lengths = _struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
     *made, length = _call("arrcomp_encode", operands, [*buffers, lengths], specs, threads)
@@ -75,7 +75,7 @@ def decode(
         The arrays, and a status, uint32[]: 0, or 1 if a payload is corrupt and the arrays hold anything. (On the CPU
         the call fails instead.) Under `jax.vmap` the first status stands for all.
     """
-    operands = _varying_alike([*map(_padded, buffers), *lengths])
+    operands = varying_alike([*map(_padded, buffers), *lengths])
     arrays = [_struct(spec.shape, _storage(spec.dtype)) for spec in specs]
     *made, status = _call("arrcomp_decode", operands, [*arrays, _struct((), jnp.uint32)], specs, threads)
     return [_restored(array, spec.dtype) for array, spec in zip(made, specs, strict=True)], status
@@ -94,7 +94,7 @@ def accumulate(
         spec: of all of these arrays.
         threads: on the CPU; 0 for all cores.
     """
-    operands = _varying_alike([_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)])
+    operands = varying_alike([_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)])
     results = [_struct(spec.shape, _storage(spec.dtype))]
     extra = {"weights": np.array(weights, np.float64)}
     (made,) = _call("arrcomp_accumulate", operands, results, (spec,), threads, {0: 0}, extra)
@@ -120,7 +120,7 @@ def encode_sum(
         threads: on the CPU; 0 for all cores.
         seed: as of `encode`, for the codec of `result`.
     """
-    operands = _varying_alike([*map(_padded, buffers), *seed_operands(seed)])
+    operands = varying_alike([*map(_padded, buffers), *seed_operands(seed)])
     results = [_struct((result.capacity,), jnp.uint8), _struct((2,), jnp.uint32)]
     extra = {
         "weights": np.array(weights, np.float64),
@@ -142,7 +142,7 @@ def row(x: jax.Array, index: int) -> jax.Array:
 def _straight_through(x: jax.Array, seed: Any, codec: Codec) -> jax.Array:
     spec = Spec(codec, dtypes.by_numpy(x.dtype), x.shape)
     stored = _stored(x, spec.dtype)
-    operands = _varying_alike([stored, *seed_operands(seed)])
+    operands = varying_alike([stored, *seed_operands(seed)])
     (made,) = _call("arrcomp_roundtrip", operands, [_struct(stored.shape, stored.dtype)], (spec,), 0, {0: 0})
     return _restored(made, spec.dtype)
 
@@ -191,7 +191,7 @@ def seed_operands(seed: Any) -> list[jax.Array]:
     else:
         signed = seed.astype(jnp.int32)
         words = [lax.bitcast_convert_type(part, jnp.uint32) for part in (signed, signed >> 31)]
-    return [jnp.stack(_varying_alike(words))]
+    return [jnp.stack(varying_alike(words))]
 
 
 def _padded(buffer: jax.Array) -> jax.Array:
@@ -235,6 +235,7 @@ def _vary(x: jax.Array, axes: frozenset[Any]) -> jax.Array:
     return varying
 
 
-def _varying_alike(xs: list[jax.Array]) -> list[jax.Array]:
+def varying_alike(xs: list[jax.Array]) -> list[jax.Array]:
+    """The values as ones that vary over all axes over which one of them does."""
     axes = varying_axes(xs)
     return [_vary(x, axes) for x in xs]

@@ -19,6 +19,7 @@ from .tensors import capacity_of, places, row_of
 _CODEC = "int codec, float[] parameters"
 _CODING = f"{_CODEC}, SymInt seed=0, Tensor? seed_at=None, int threads=0"
 _BOTH = ("CPU", "CUDA")
+EVERYWHERE = ("CompositeExplicitAutograd",)  # of operators made of PyTorch's own
 
 # PyTorch leaves these without types.
 _library: Any = torch.library
@@ -97,11 +98,15 @@ _LIBRARY = _library.Library("arrcomp", "DEF")
 
 
 def define(
-    schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], devices: tuple[str, ...] = _BOTH
+    schema: str,
+    kernel: Callable[..., Any],
+    fake: Callable[..., Any],
+    devices: tuple[str, ...] = _BOTH,
+    *tags: torch.Tag,
 ) -> Callable[..., Any]:
     """A new operator, with implementations for real tensors and for those without data."""
     name = schema.partition("(")[0]
-    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *tags))
     for device in devices:
         _LIBRARY.impl(name, kernel, device)
     _library.register_fake(f"arrcomp::{name}", fake, lib=_LIBRARY)

@@ -1,6 +1,7 @@
-"""Random projections of tensors: the operator `torch.ops.arrcomp.random_projection`.
+"""Random projections of tensors: operators of `torch.ops.arrcomp`.
 
-It is opaque to compilers, so that they keep its result for the backward pass, never S or what it is made of.
+Compilers may calculate again in the backward pass what the forward pass need not give, at random or not, operator by
+operator. So one of them draws a seed and projects, and what both passes have to agree in comes from one call.
 """
 
 import math
@@ -10,8 +11,8 @@ import torch
 from torch import Tensor
 
 from .. import projections
-from .ops import define
-from .seeds import derived, upper_half
+from .ops import EVERYWHERE, define
+from .seeds import derived, drawn, upper_half
 
 _BLOCK = 1 << 20  # entries of S, or values in a transform, that are in memory at a time
 _NARROW = (torch.float16, torch.bfloat16)
@@ -124,10 +125,29 @@ def _entries(seed: Tensor, kind: str, numbers: Tensor, rows: int) -> Tensor:
     return entries.flatten(1)[:, :rows]
 
 
+def sketch(x: Tensor, weight: Tensor, kind: str, dim: int) -> tuple[Tensor, Tensor]:
+    """`project` with a seed of its own, and the seed, int64[]."""
+    seed = drawn(x.device)
+    return project(x, seed, kind, dim), seed
+
+
+def _fake_sketch(x: Tensor, weight: Tensor, kind: str, dim: int) -> tuple[Tensor, Tensor]:
+    return _fake_project(x, x, kind, dim), x.new_empty((), dtype=torch.int64)
+
+
 # S x, [dim, columns], of x [rows, columns] and seed int64[]; multiplied by the weights of its rows where `weighted`.
 random_projection: Any = define(
     "random_projection(Tensor x, Tensor seed, str kind, SymInt dim, bool weighted=False) -> Tensor",
     project,
     _fake_project,
-    ("CompositeExplicitAutograd",),  # PyTorch's own operators do the work, on every device
+    EVERYWHERE,
+)
+
+# S x, and its seed, int64[], which is another one at each call; compilers tell calls apart by `weight`.
+random_sketch: Any = define(
+    "random_sketch(Tensor x, Tensor weight, str kind, SymInt dim) -> (Tensor, Tensor)",
+    sketch,
+    _fake_sketch,
+    EVERYWHERE,
+    torch.Tag.nondeterministic_seeded,
 )

@@ -1,12 +1,23 @@
-"""`arrcomp.seeds` on tensors: many numbers at once, on the device where the seed is."""
+"""Seeds on devices: drawn, counted, and `arrcomp.seeds` on tensors, many numbers at once; nothing waits."""
 
+from typing import Any
+
+import torch
 from torch import Tensor
+
+from .. import seeds
+from .ops import EVERYWHERE, define
 
 _TWO_64 = 1 << 64
 
 
+def drawn(device: torch.device) -> Tensor:
+    """A seed from the device's default generator, int64[], another one in each process of a group."""
+    return torch.randint(-(1 << 63), (1 << 63) - 1, (), device=device) ^ _rank()
+
+
 def derived(seed: Tensor, *parts: int | Tensor) -> Tensor:
-    """As `arrcomp.seeds.derived`, bit for bit; nothing waits for a device.
+    """As `arrcomp.seeds.derived`, bit for bit.
 
     Args:
         seed: int64 of any shape, read without its sign.
@@ -41,3 +52,24 @@ def _mixed(z: Tensor) -> Tensor:
     z = (z ^ z >> 30 & (1 << 34) - 1) * _FACTORS[0]
     z = (z ^ z >> 27 & (1 << 37) - 1) * _FACTORS[1]
     return z ^ z >> 31 & (1 << 33) - 1
+
+
+def _rank() -> int:
+    distributed: Any = torch.distributed
+    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
+
+
+def _count(calls: Tensor, seed: int) -> Tensor:
+    base = torch.full_like(calls, signed(seeds.derived(seed % _TWO_64, _rank())))
+    made = derived(base, calls)
+    calls += 1
+    return made
+
+
+def _fake_count(calls: Tensor, seed: int) -> Tensor:
+    return torch.empty_like(calls)
+
+
+# The seed of a call, int64[], which follows from one of all calls, their number before it, int64[], which is increased,
+# and the process' rank in its group.
+counted: Any = define("counted_seed(Tensor(a!) calls, int seed) -> Tensor", _count, _fake_count, EVERYWHERE)

@@ -13,8 +13,8 @@ from ... import arrays, seeds
 from ...codecs.base import check_flag, checked_integer
 from ...projections import KINDS, Projection
 from ..adapter import seed_arguments
-from ..projections import random_projection
-from ..seeds import derived, signed
+from ..projections import random_projection, random_sketch
+from ..seeds import counted, signed
 from .convert import map_modules
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -146,14 +146,12 @@ class RandomizedLinear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return super().forward(x)
-        return _applied(x, self.weight, self.bias, self.projection, self._next_seed(x))
+        return _applied(x, self.weight, self.bias, self.projection, self._next_seed())
 
-    def _next_seed(self, x: Tensor) -> Tensor | None:
+    def _next_seed(self) -> Tensor | None:
         if self.seed is None or not _is_recording(self.weight):
             return None
-        seed = torch.full((), signed(seeds.derived(self.seed, _rank())), dtype=torch.int64, device=x.device)
-        seed = derived(seed, self.calls)
-        self.calls += 1
+        seed: Tensor = counted(self.calls, signed(self.seed))
         return seed
 
     def extra_repr(self) -> str:
@@ -281,8 +279,11 @@ def _applied(x: Tensor, weight: Tensor, bias: Tensor | None, how: Projection, se
     if dim == rows or not _is_recording(weight):
         return functional.linear(x, weight, bias)
     x, weight, bias = _in_autocast(x, weight, bias)
-    seed = _drawn_seed(x) if seed is None else seed
-    kept = random_projection(x.detach().reshape(rows, -1), seed, how.kind, dim)
+    batch = x.detach().reshape(rows, -1)
+    if seed is None:
+        kept, seed = random_sketch(batch, weight.detach(), how.kind, dim)
+    else:
+        kept = random_projection(batch, seed, how.kind, dim)
     made: Tensor = _RandomizedLinear.apply(x, weight, bias, kept, seed, how.kind)
     return made
 
@@ -298,18 +299,6 @@ def _in_autocast(*tensors: Tensor | None) -> list[Any]:
         return list(tensors)
     dtype = torch.get_autocast_dtype(kind)
     return [x if x is None or x.dtype == torch.float64 else x.to(dtype) for x in tensors]
-
-
-def _drawn_seed(x: Tensor) -> Tensor:
-    """A new seed on the device of x, another one in each process of a group."""
-    seed = torch.randint(-(1 << 63), (1 << 63) - 1, (), device=x.device)
-    rank = _rank()
-    return derived(seed, rank) if rank else seed
-
-
-def _rank() -> int:
-    distributed: Any = torch.distributed
-    return distributed.get_rank() if distributed.is_available() and distributed.is_initialized() else 0
 
 
 def _seed_tensor(seed: Any, x: Tensor) -> Tensor:
