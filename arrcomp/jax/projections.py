@@ -1,17 +1,22 @@
 """Random projections of JAX's arrays, in operations that XLA compiles into the program; the same as PyTorch's."""
 
+import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import jax
+from jax import lax
 from jax import numpy as jnp
 
 from .. import projections
 from .seeds import derived, upper_half
 
+_barrier: Any = lax.optimization_barrier  # which JAX leaves without types
 _BLOCK = 1 << 20  # entries of a dense S that are in memory at a time
 
 
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
 def project(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool = False) -> jax.Array:
     """S x, or with its weights W S x; `arrcomp.projections` says what S and W are.
 
@@ -34,23 +39,31 @@ def project(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool =
     return kept.astype(x.dtype)
 
 
+def _words(seed: jax.Array, *parts: Any) -> jax.Array:
+    """`derived`, in memory before it is used: XLA would repeat all of its steps for each value that depends on it."""
+    words: jax.Array = _barrier(derived(seed, *parts))
+    return words
+
+
 def _lengths(rows: int, dim: int) -> jax.Array:
     length, longer = projections.strata(rows, dim)
-    return length + (jnp.arange(dim, dtype=jnp.uint32) < longer).astype(jnp.uint32)
+    lengths: jax.Array = length + (jnp.arange(dim, dtype=jnp.uint32) < longer).astype(jnp.uint32)
+    return lengths
 
 
 def _sampled(seed: jax.Array, rows: int, dim: int) -> jax.Array:
     """A row of each stratum, uint32[dim], in ascending order."""
     run = jnp.arange(dim, dtype=jnp.uint32)
     length, longer = projections.strata(rows, dim)
-    words = derived(seed, projections.SAMPLES, run)[1]
-    return run * length + jnp.minimum(run, longer) + upper_half(words, _lengths(rows, dim))
+    words = _words(seed, projections.SAMPLES, run)[1]
+    chosen: jax.Array = run * length + jnp.minimum(run, longer) + upper_half(words, _lengths(rows, dim))
+    return chosen
 
 
 def _transformed(x: jax.Array, seed: jax.Array, kind: str, chosen: jax.Array) -> jax.Array:
     """Chosen rows of T D x, float32 or float64."""
     rows = x.shape[0]
-    signs = derived(seed, projections.SIGNS, jnp.arange(rows, dtype=jnp.uint32))[0] & 1
+    signs = _words(seed, projections.SIGNS, jnp.arange(rows, dtype=jnp.uint32))[0] & 1
     exact = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     exact = jnp.where(signs[:, None] == 0, exact, -exact)
     if kind == "dct":  # of the Fourier transform, as in arrcomp.torch.projections
@@ -83,14 +96,14 @@ def _in_blocks(block: Callable[[jax.Array], jax.Array], count: int, size: int) -
         return block(jnp.arange(count, dtype=jnp.uint32))
     blocks = -(-count // size)
     numbers = jnp.arange(blocks * size, dtype=jnp.uint32).reshape(blocks, size)
-    made = jax.lax.map(block, numbers)
+    made = lax.map(block, numbers)
     return made.reshape(blocks * size, -1)[:count]
 
 
 def _entries(seed: jax.Array, kind: str, numbers: jax.Array, rows: int) -> jax.Array:
     """Rows of S before they are scaled, float32[len(numbers), rows]."""
     words = jnp.arange(-(-rows // projections.ENTRIES_OF_WORD[kind]), dtype=jnp.uint32)
-    low, high = derived(seed, projections.ENTRIES, numbers[:, None], words)
+    low, high = _words(seed, projections.ENTRIES, numbers[:, None], words)
     if kind == "rademacher":
         halves = jnp.stack([low, high], axis=-1)[..., None] >> jnp.arange(32, dtype=jnp.uint32)
         entries = 1 - 2 * (halves & 1).astype(jnp.float32)
@@ -99,4 +112,5 @@ def _entries(seed: jax.Array, kind: str, numbers: jax.Array, rows: int) -> jax.A
         radius = jnp.sqrt(-2 * jnp.log(uniform))
         angle = (low >> 8).astype(jnp.float32) * (2.0**-23 * math.pi)
         entries = jnp.stack([radius * jnp.cos(angle), radius * jnp.sin(angle)], axis=-1)
-    return entries.reshape(numbers.shape[0], -1)[:, :rows]
+    result: jax.Array = entries.reshape(numbers.shape[0], -1)[:, :rows]
+    return result

@@ -48,9 +48,8 @@ def _sampled(seed: Tensor, rows: int, dim: int) -> Tensor:
     run = torch.arange(dim, device=seed.device)
     length, longer = projections.strata(rows, dim)
     words = upper_half(derived(seed, projections.SAMPLES, run))
-    if longer == 0:
-        return run * length + (words * length >> 32)
-    return run * length + run.clamp(max=longer) + (words * (length + (run < longer)) >> 32)
+    chosen: Tensor = run * length + (words * (length + (run < longer) if longer else length) >> 32)
+    return chosen + run.clamp(max=longer) if longer else chosen
 
 
 def _weigh(projected: Tensor, rows: int) -> Tensor:

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 import jax
+import numpy as np
 from jax import numpy as jnp
 
 from ...codecs.base import checked_integer
@@ -32,7 +33,7 @@ def randomized_linear(
     As `arrcomp.torch.nn.randomized_linear`, whose projections are the same for the same seed; the weight is laid out as
     Flax and Haiku have it. For the backward pass a projection of `x` is kept, of fewer rows, and the seed. The
     gradients of `x` and `bias` are exact. Usable in `jax.jit`, `jax.grad`, `jax.vmap`, `jax.checkpoint`, `jax.lax.scan`
-    and `jax.shard_map`, not in forward mode (`jax.jvp`), and so without second derivatives.
+    and `jax.shard_map`, not in forward mode (`jax.jvp`). Second derivatives are those of the estimate.
 
     Args:
         x: [..., in_features], floating-point. All of its dimensions but the last are the batch; those that `jax.vmap`
@@ -97,7 +98,7 @@ def _seed_words(seed: Any) -> jax.Array:
         if seed.ndim:
             raise TypeError(f"seed is an array of keys {list(seed.shape)}; one key is allowed, as of jax.random.split")
         return jax.random.bits(seed, (2,), jnp.uint32)
-    if not hasattr(seed, "dtype"):
+    if not isinstance(seed, (jax.Array, np.ndarray)):
         seed = checked_integer("seed", seed, 0, (1 << 64) - 1)
     return seed_operands(seed_operand(seed))[0]
 

@@ -249,9 +249,9 @@ class _RandomizedLinear(torch.autograd.Function):
             of_input = None if weight is None else gradient @ weight
             projected = random_projection(rows, seed, context.kind, kept.shape[0], True)
             of_bias = rows.sum(0) if context.needs_input_grad[2] else None
-            gradients = of_input, projected.t() @ kept, of_bias
+            gradients = [of_input, projected.t() @ kept, of_bias]
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            gradients = tuple(made if made is None else _LAST.apply(made.requires_grad_()) for made in gradients)
+            gradients = [made if made is None else _LAST.apply(made.requires_grad_()) for made in gradients]
         return *gradients, None, None, None
 
 
@@ -270,7 +270,9 @@ class _Last(torch.autograd.Function):
         )
 
 
+# PyTorch leaves it without types.
 _LAST: Any = _Last
+_LINEAR: Any = _RandomizedLinear
 
 
 def _applied(x: Tensor, weight: Tensor, bias: Tensor | None, how: Projection, seed: Tensor | None) -> Tensor:
@@ -284,7 +286,7 @@ def _applied(x: Tensor, weight: Tensor, bias: Tensor | None, how: Projection, se
         kept, seed = random_sketch(batch, weight.detach(), how.kind, dim)
     else:
         kept = random_projection(batch, seed, how.kind, dim)
-    made: Tensor = _RandomizedLinear.apply(x, weight, bias, kept, seed, how.kind)
+    made: Tensor = _LINEAR.apply(x, weight, bias, kept, seed, how.kind)
     return made
 
 
