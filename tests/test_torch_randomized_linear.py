@@ -1,9 +1,7 @@
-"""PyTorch's RandomizedLinear: what it keeps, its gradients, and the modes in which it is called."""
+"""PyTorch's RandomizedLinear: its gradients, what it keeps, its seeds."""
 
 from __future__ import annotations
 
-import copy
-import pickle
 from typing import Any
 
 import numpy as np
@@ -14,12 +12,11 @@ from reference_projections import weight_gradient
 
 torch = pytest.importorskip("torch")
 
-from torch.utils.checkpoint import checkpoint
-
 from arrcomp import seeds
 from arrcomp.torch import projections
 from arrcomp.torch import seeds as torch_seeds
 from arrcomp.torch.nn.randomized_linear import RandomizedLinear, randomized_linear
+from randomized_linear_checks import IN, OUT, QUICK, ROWS, compiled_by, kept_by, steps, tensor
 
 # PyTorch's own, from what torch.compile needs and from what it does.
 pytestmark = [
@@ -27,21 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
 ]
 
-# Splits forward from backward as the default backend does, and takes no time to generate code.
-QUICK = "aot_eager_decomp_partition"
-
-
-@pytest.fixture(autouse=True)
-def forgetful_compiler() -> None:
-    torch._dynamo.reset()
-
-
-ROWS, IN, OUT = 60, 7, 5
 SIZES = [(ROWS, 12), (ROWS, 13), (61, 17), (61, 60), (130, 1)]
-
-
-def tensor(*shape: int, dtype: Any = torch.float64, seed: int = 3) -> Any:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(dtype)
 
 
 def uneven(rows: int, columns: int) -> Any:
@@ -54,13 +37,6 @@ def gradient_of(x: Any, y: Any, **options: Any) -> Any:
     weight = torch.zeros(y.shape[-1], x.shape[-1], dtype=x.dtype, requires_grad=True)
     randomized_linear(x, weight, **options).backward(y)
     return weight.grad
-
-
-def row_drawn(gradient: Any, x: Any, y: Any) -> int:
-    """Which row a gradient was calculated from, with one row of projection; fails if it was from none."""
-    expected = len(x) * torch.einsum("no,ni->noi", y, x)
-    (found,) = torch.nonzero((expected - gradient).abs().amax((1, 2)) < 1e-3 * expected.abs().amax()).flatten()
-    return int(found)
 
 
 # The estimate
@@ -143,17 +119,6 @@ def test_a_dtype_has_another_output_or_gradient(kind: str, dtype: Any) -> None:
     assert {each.grad.dtype for each in (x, weight, bias)} == {dtype}
 
 
-def compiled_by(backend: str | None, function: Any) -> Any:
-    return function if backend is None else torch.compile(function, fullgraph=True, backend=backend)
-
-
-def kept_by(function: Any, *arguments: Any) -> list[Any]:
-    kept: list[Any] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: (kept.append(x), x)[1], lambda x: x):
-        function(*arguments)
-    return kept
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("backend", [None, QUICK])
 def test_more_is_kept_than_the_projection_and_a_seed(kind: str, backend: str | None) -> None:
@@ -206,30 +171,6 @@ def test_a_transposed_input_or_an_expanded_gradient_is_read_wrongly() -> None:
 # Seeds
 
 
-@pytest.mark.parametrize("backend", [None, QUICK, "inductor"])
-@pytest.mark.parametrize("seed", [None, 7])
-def test_steps_have_the_same_projection_or_the_way_back_another(backend: str | None, seed: int | None) -> None:
-    layer = RandomizedLinear(IN, OUT, proj_dim=1, seed=seed)
-    function = compiled_by(backend, layer)
-    x, y = tensor(ROWS, IN, dtype=torch.float32), tensor(ROWS, OUT, dtype=torch.float32)
-    drawn = []
-    for _ in range(12):
-        layer.zero_grad()
-        function(x).backward(y)
-        drawn.append(row_drawn(layer.weight.grad, x, y))
-    assert len(set(drawn)) > 6
-
-
-def steps(layer: Any, count: int = 6) -> Any:
-    """Weight gradients of several steps with the same data."""
-    x, made = tensor(ROWS, IN), []
-    for _ in range(count):
-        layer.zero_grad()
-        layer(x).sum().backward()
-        made.append(layer.weight.grad.clone())
-    return torch.stack(made)
-
-
 def test_a_run_cannot_be_repeated() -> None:
     layer = RandomizedLinear(IN, OUT, dtype=torch.float64)
     runs = []
@@ -251,83 +192,4 @@ def test_a_seed_of_its_own_depends_on_the_generator() -> None:
     assert list(layer.state_dict()) == ["weight", "bias"]
 
 
-@pytest.mark.parametrize("seed", [None, 7])
-def test_processes_of_a_group_have_the_same_projections(seed: int | None) -> None:
-    runs = []
-    for rank in range(2):
-        torch.distributed.init_process_group("fake", rank=rank, world_size=2, store=torch.distributed.HashStore())
-        try:
-            torch.manual_seed(0)
-            runs.append(steps(RandomizedLinear(IN, OUT, seed=seed, dtype=torch.float64)))
-        finally:
-            torch.distributed.destroy_process_group()
-    assert not any(torch.equal(a, b) for a, b in zip(*runs, strict=True))
-
-
 # Modes
-
-
-@pytest.mark.parametrize("reentrant", [False, True])
-@pytest.mark.parametrize("seed", [None, 7])
-def test_a_checkpoint_calculates_with_two_projections(reentrant: bool, seed: int | None) -> None:
-    layer = RandomizedLinear(IN, OUT, proj_dim=1, seed=seed)
-    x, y = tensor(ROWS, IN, dtype=torch.float32), tensor(ROWS, OUT, dtype=torch.float32)
-    for _ in range(5):
-        layer.zero_grad()
-        checkpoint(layer, x.clone().requires_grad_(), use_reentrant=reentrant).backward(y)
-        row_drawn(layer.weight.grad, x, y)
-
-
-@pytest.mark.parametrize("backend", [None, QUICK])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_autocast_is_not_followed(backend: str | None, dtype: Any) -> None:
-    layer = RandomizedLinear(IN, OUT, proj_dim_ratio=0.2)
-    function = compiled_by(backend, layer)
-    x = tensor(ROWS, IN, dtype=torch.float32)
-    with torch.autocast("cpu", dtype):
-        kept = kept_by(lambda: (result := function(x), result.sum().backward())[0])
-        assert function(x).dtype == dtype
-    assert {(tuple(each.shape), each.dtype) for each in kept} == {((12, IN), dtype), ((), torch.int64)}
-    assert layer.weight.grad.dtype == torch.float32
-    assert layer.weight.grad.isfinite().all()
-    with torch.autocast("cpu", dtype):
-        assert layer.double()(x.double()).dtype == torch.float64
-
-
-def test_other_batches_are_compiled_wrongly() -> None:
-    weight = tensor(OUT, IN).requires_grad_()
-
-    @torch.compile(fullgraph=True, dynamic=True, backend=QUICK)
-    def function(x: Any, seed: Any) -> Any:
-        return randomized_linear(x, weight, seed=seed, proj_dim_ratio=0.3, projection="dct")
-
-    for rows in (40, 41, 57):
-        x = tensor(rows, IN)
-        weight.grad = None
-        function(x, torch.tensor(3)).sum().backward()
-        expected = weight_gradient("dct", x.numpy(), np.ones((rows, OUT)), -(-rows * 3 // 10), 3)
-        np.testing.assert_allclose(weight.grad, expected, rtol=1e-6, atol=1e-6)
-
-
-def test_compiled_layers_share_a_projection() -> None:
-    layers = [RandomizedLinear(IN, OUT, proj_dim=1) for _ in range(4)]
-
-    @torch.compile(fullgraph=True, backend=QUICK)
-    def all_of(x: Any) -> Any:
-        return [checkpoint(layer, x, use_reentrant=False) for layer in layers[:2]] + [layer(x) for layer in layers[2:]]
-
-    x, y = tensor(ROWS, IN, dtype=torch.float32), tensor(ROWS, OUT, dtype=torch.float32)
-    drawn = []
-    for _ in range(5):
-        for layer in layers:
-            layer.zero_grad()
-        torch.autograd.backward(all_of(x), [y] * 4)
-        drawn.append([row_drawn(layer.weight.grad, x, y) for layer in layers])
-    assert len(set(zip(*drawn, strict=True))) == 4
-
-
-def test_copies_and_pickles_have_other_parameters() -> None:
-    layer = RandomizedLinear(IN, OUT, projection="dct", proj_dim_min=3, seed=4)
-    for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):  # noqa: S301
-        assert repr(twin) == repr(layer)
-        assert torch.equal(twin.weight, layer.weight)

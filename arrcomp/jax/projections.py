@@ -96,8 +96,8 @@ def _in_blocks(block: Callable[[jax.Array], jax.Array], count: int, size: int) -
         return block(jnp.arange(count, dtype=jnp.uint32))
     blocks = -(-count // size)
     numbers = jnp.arange(blocks * size, dtype=jnp.uint32).reshape(blocks, size)
-    made = lax.map(block, numbers)
-    return made.reshape(blocks * size, -1)[:count]
+    made: jax.Array = lax.map(block, numbers).reshape(blocks * size, -1)
+    return made[:count]
 
 
 def _entries(seed: jax.Array, kind: str, numbers: jax.Array, rows: int) -> jax.Array:
