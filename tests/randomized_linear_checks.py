@@ -23,8 +23,10 @@ def row_drawn(gradient: Any, x: Any, y: Any) -> int:
     return int(found)
 
 
-def compiled_by(backend: str | None, function: Any) -> Any:
-    return function if backend is None else torch.compile(function, fullgraph=True, backend=backend)
+def compiled_by(backend: str | None, function: Any, **options: Any) -> Any:
+    """A function as it is, or compiled anew."""
+    torch._dynamo.reset()
+    return function if backend is None else torch.compile(function, fullgraph=True, backend=backend, **options)
 
 
 def kept_by(function: Any, *arguments: Any) -> list[Any]:

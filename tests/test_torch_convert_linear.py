@@ -1,4 +1,4 @@
-"""convert_linear, and what RandomizedLinear refuses."""
+"""convert_linear, the sizes of projections, and what RandomizedLinear refuses."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn
 
+from arrcomp.projections import Projection
 from arrcomp.torch.nn.randomized_linear import RandomizedLinear, convert_linear, randomized_linear
 
 
@@ -203,7 +204,39 @@ def test_a_wrong_seed_is_taken(seed: Any, message: str) -> None:
 def test_second_derivatives_are_wrong_without_a_word() -> None:
     x = torch.randn(9, 4, requires_grad=True)
     layer = RandomizedLinear(4, 3)
-    for of in (layer.weight, x):
+    for of in (layer.weight, x, layer.bias):
         (gradient,) = torch.autograd.grad(layer(x).square().sum(), of, create_graph=True)
-        with pytest.raises(RuntimeError, match=r"no second derivatives.* torch\.nn\.functional\.linear"):
-            gradient.sum().backward()
+        for through in (x, layer.weight):
+            with pytest.raises(RuntimeError, match=r"no second derivatives.* torch\.nn\.functional\.linear"):
+                torch.autograd.grad(gradient.sum(), through, retain_graph=True)
+    (of_x,) = torch.autograd.grad(layer(x).sum(), x, create_graph=True)
+    with pytest.raises(RuntimeError, match="no second derivatives"):
+        of_x.sum().backward()
+
+
+def test_function_transforms_have_another_gradient() -> None:
+    x, weight = torch.randn(9, 4), torch.randn(3, 4)
+    found = torch.func.grad(lambda weight: randomized_linear(x, weight, seed=3).square().sum())(weight)
+    randomized_linear(x, weight.requires_grad_(), seed=3).square().sum().backward()
+    torch.testing.assert_close(found, weight.grad)
+
+
+# Sizes
+
+
+@pytest.mark.parametrize(
+    ("options", "sizes"),
+    [
+        ({}, {0: 0, 1: 1, 2: 1, 3: 2, 100: 50}),
+        ({"ratio": 0.2}, {1: 1, 4: 1, 5: 1, 6: 2, 10: 2, 1000: 200, 10**9: 2 * 10**8}),
+        ({"ratio": 1 / 3}, {3: 1, 4: 2, 300: 100}),
+        ({"ratio": 1.0}, {7: 7}),
+        ({"ratio": 1e-9}, {10: 1}),
+        ({"ratio": 0.1, "least": 8, "most": 20}, {5: 5, 8: 8, 50: 8, 100: 10, 1000: 20}),
+        ({"most": 1}, {10: 1}),
+        ({"dim": 6}, {6: 6, 100: 6}),
+    ],
+)
+def test_a_batch_gets_another_number_of_rows(options: Any, sizes: dict[int, int]) -> None:
+    how = Projection(**options)
+    assert {batch: how.rows_of(batch) for batch in sizes} == sizes

@@ -28,11 +28,6 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def forgetful_compiler() -> None:
-    torch._dynamo.reset()
-
-
 @pytest.mark.parametrize("backend", [None, QUICK, "inductor"])
 @pytest.mark.parametrize("seed", [None, 7])
 def test_steps_have_the_same_projection_or_the_way_back_another(backend: str | None, seed: int | None) -> None:
@@ -90,10 +85,10 @@ def test_autocast_is_not_followed(backend: str | None, dtype: Any) -> None:
 def test_other_batches_are_compiled_wrongly() -> None:
     weight = tensor(OUT, IN).requires_grad_()
 
-    @torch.compile(fullgraph=True, dynamic=True, backend=QUICK)
-    def function(x: Any, seed: Any) -> Any:
+    def estimated(x: Any, seed: Any) -> Any:
         return randomized_linear(x, weight, seed=seed, proj_dim_ratio=0.3, projection="dct")
 
+    function = compiled_by(QUICK, estimated, dynamic=True)
     for rows in (40, 41, 57):
         x = tensor(rows, IN)
         weight.grad = None
@@ -105,16 +100,16 @@ def test_other_batches_are_compiled_wrongly() -> None:
 def test_compiled_layers_share_a_projection() -> None:
     layers = [RandomizedLinear(IN, OUT, proj_dim=1) for _ in range(4)]
 
-    @torch.compile(fullgraph=True, backend=QUICK)
     def all_of(x: Any) -> Any:
         return [checkpoint(layer, x, use_reentrant=False) for layer in layers[:2]] + [layer(x) for layer in layers[2:]]
 
+    function = compiled_by(QUICK, all_of)
     x, y = tensor(ROWS, IN, dtype=torch.float32), tensor(ROWS, OUT, dtype=torch.float32)
     drawn = []
     for _ in range(5):
         for layer in layers:
             layer.zero_grad()
-        torch.autograd.backward(all_of(x), [y] * 4)
+        torch.autograd.backward(function(x), [y] * 4)
         drawn.append([row_drawn(layer.weight.grad, x, y) for layer in layers])
     assert len(set(zip(*drawn, strict=True))) == 4
 

@@ -96,7 +96,7 @@ class RandomizedLinear(nn.Linear):
         proj_dim_max: see there.
         seed: None to draw a seed in each step from PyTorch's default generator. An integer from 0 to 2^64 - 1 makes
             the seeds independent of it: they follow from this one, the number of the call, which starts at 0 in every
-            process, and the process' rank.
+            process, and the process' rank. (In compiled code, no such layer can be in an activation checkpoint.)
         device: of the parameters.
         dtype: of the parameters.
 
@@ -251,16 +251,20 @@ class _RandomizedLinear(torch.autograd.Function):
             of_bias = rows.sum(0) if context.needs_input_grad[2] else None
             gradients = [of_input, projected.t() @ kept, of_bias]
         if torch.is_grad_enabled() and not torch.compiler.is_compiling():
-            gradients = [made if made is None else _LAST.apply(made.requires_grad_()) for made in gradients]
+            gradients = [made if made is None else _LAST.apply(made, gradient, weight) for made in gradients]
         return *gradients, None, None, None
 
 
 class _Last(torch.autograd.Function):
-    """Nothing, in a place where there are no more derivatives."""
+    """A gradient, of which there are no derivatives by what it depends on."""
 
     @staticmethod
-    def forward(context: Any, gradient: Tensor) -> Tensor:
-        return gradient.view_as(gradient)
+    def forward(made: Tensor, *inputs: Tensor | None) -> Tensor:
+        return made.view_as(made)
+
+    @staticmethod
+    def setup_context(context: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        pass
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> Any:
