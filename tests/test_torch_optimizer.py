@@ -37,6 +37,7 @@ MAKERS: dict[str, Make] = {
     "Adamax": lambda p: optim.Adamax(p, lr=0.01),
     "Adadelta": lambda p: optim.Adadelta(p),
     "Adagrad": lambda p: optim.Adagrad(p, lr=0.1),
+    "Adafactor": lambda p: optim.Adafactor(p),
     "RMSprop": lambda p: optim.RMSprop(p, lr=0.01, momentum=0.9, centered=True),
     "Rprop": lambda p: optim.Rprop(p),
     "ASGD": lambda p: optim.ASGD(p),

@@ -71,6 +71,21 @@ def test_hooks_of_both_are_called_once_a_step() -> None:
     assert calls == ["inner", optimizer, "post", "global"]
 
 
+def test_a_step_called_from_compiled_code_is_made_as_it_is() -> None:
+    seen = []
+    for compiled in (False, True):
+        parameters = pair()
+        optimizer = lossless(adam(parameters))
+        step = (
+            torch.compile(lambda optimizer=optimizer: optimizer.step(), backend="eager") if compiled else optimizer.step
+        )
+        for number in range(3):
+            set_gradients(parameters, number)
+            step()
+        seen.append(parameters)
+    assert equal(*seen)
+
+
 def test_groups_keep_their_settings_and_may_be_added() -> None:
     seen = []
     for wrap in (lambda o: o, lambda o: lossless(o, scratch=1)):

@@ -184,7 +184,7 @@ def custom_call(
     aliases: dict[int, int] | None = None,
 ) -> list[jax.Array]:
     """A call of the core. Its results vary over a mesh as its operands do."""
-    operands = _varying_alike(operands)
+    operands = varying_alike(operands)
     call = jax.ffi.ffi_call(target, results, vmap_method="broadcast_all", input_output_aliases=aliases)
     return [_vary(result, varying_axes(operands)) for result in call(*operands, **attributes)]
 
@@ -201,7 +201,7 @@ def seed_operands(seed: Any) -> list[jax.Array]:
     else:
         signed = seed.astype(jnp.int32)
         words = [lax.bitcast_convert_type(part, jnp.uint32) for part in (signed, signed >> 31)]
-    return [jnp.stack(_varying_alike(words))]
+    return [jnp.stack(varying_alike(words))]
 
 
 def _padded(buffer: jax.Array) -> jax.Array:
@@ -245,6 +245,7 @@ def _vary(x: jax.Array, axes: frozenset[Any]) -> jax.Array:
     return varying
 
 
-def _varying_alike(xs: list[jax.Array]) -> list[jax.Array]:
+def varying_alike(xs: list[jax.Array]) -> list[jax.Array]:
+    """The values as ones that vary over all axes over which one of them does."""
     axes = varying_axes(xs)
     return [_vary(x, axes) for x in xs]

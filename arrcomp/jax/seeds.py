@@ -14,16 +14,24 @@ def derived(seed: jax.Array, *parts: Any) -> jax.Array:
 
     Args:
         seed: uint32[2], a little-endian uint64.
-        parts: integers from 0 to 2^32 - 2, traced or not.
+        parts: integers from 0 to 2^32 - 2, traced or not, or arrays of them whose shapes go together.
 
     Returns:
-        uint32[2].
+        uint32[2, ...], with the parts' common shape.
     """
     z = (seed[0], seed[1])
     for part in parts:
         number = jnp.asarray(part, jnp.uint32) + jnp.uint32(1)
         z = _mixed(_sum(z, _product((number, jnp.zeros_like(number)), _word(0x9E3779B97F4A7C15))))
     return jnp.stack(z)
+
+
+def upper_half(a: jax.Array, b: jax.Array) -> jax.Array:
+    """The upper half of a product of uint32s, by products of 16-bit integers, none of which can overflow."""
+    (a0, a1), (b0, b1) = ((lax.bitwise_and(x, jnp.uint32(0xFFFF)), x >> 16) for x in (a, b))
+    inner = a1 * b0 + (a0 * b0 >> 16)
+    outer = a0 * b1 + (inner & 0xFFFF)
+    return a1 * b1 + (inner >> 16) + (outer >> 16)
 
 
 def _mixed(z: Word) -> Word:
@@ -47,12 +55,4 @@ def _sum(a: Word, b: Word) -> Word:
 
 
 def _product(a: Word, b: Word) -> Word:
-    return a[0] * b[0], _upper_half(a[0], b[0]) + a[0] * b[1] + a[1] * b[0]
-
-
-def _upper_half(a: jax.Array, b: jax.Array) -> jax.Array:
-    """The upper half of a product of 32-bit integers, by products of 16-bit ones, none of which can overflow."""
-    (a0, a1), (b0, b1) = ((lax.bitwise_and(x, jnp.uint32(0xFFFF)), x >> 16) for x in (a, b))
-    inner = a1 * b0 + (a0 * b0 >> 16)
-    outer = a0 * b1 + (inner & 0xFFFF)
-    return a1 * b1 + (inner >> 16) + (outer >> 16)
+    return a[0] * b[0], upper_half(a[0], b[0]) + a[0] * b[1] + a[1] * b[0]

@@ -16,6 +16,8 @@ With `inplace` the input gets the values, as in PyTorch, after they have been ca
 Arguments of a wrong type raise TypeError, those out of range ValueError. Second derivatives with respect to the input
 are 0, as those of steps are.
 
+Beside them is `randomized_linear`, which keeps few rows of its input.
+
 Reference: G. Novikov et al., "Few-bit backward", arXiv:2202.00441.
 """
 
@@ -28,6 +30,7 @@ from torch import Tensor
 from ..activations import StepFunction
 from ..codecs.base import check_choice
 from .few_bit import activated, activated_by, checked_steps, is_recorded, numbers_of
+from .randomized_linear import randomized_linear as randomized_linear
 
 
 def gelu(x: Tensor, approximate: str = "none", *, bits: int = 3, steps: StepFunction | None = None) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 BOTH_DEVICES = ("CPU", "CUDA")
+EVERYWHERE = ("CompositeExplicitAutograd",)  # of operators made of PyTorch's own
 
 # PyTorch leaves it without types.
 _torch_library: Any = torch.library
@@ -13,11 +14,15 @@ _LIBRARY = _torch_library.Library("arrcomp", "DEF")
 
 
 def define(
-    schema: str, kernel: Callable[..., Any], fake: Callable[..., Any], devices: tuple[str, ...] = BOTH_DEVICES
+    schema: str,
+    kernel: Callable[..., Any],
+    fake: Callable[..., Any],
+    devices: tuple[str, ...] = BOTH_DEVICES,
+    *tags: torch.Tag,
 ) -> Callable[..., Any]:
     """A new operator, with implementations for real tensors and for those without data."""
     name = schema.partition("(")[0]
-    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *tags))
     for device in devices:
         _LIBRARY.impl(name, kernel, device)
     _torch_library.register_fake(f"arrcomp::{name}", fake, lib=_LIBRARY)

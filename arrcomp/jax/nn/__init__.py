@@ -24,6 +24,7 @@ from .activations import (
     tanh_shrink,
     threshold,
 )
+from .linear import randomized_linear
 
 __all__ = [
     "celu",
@@ -36,6 +37,7 @@ __all__ = [
     "leaky_relu",
     "log_sigmoid",
     "mish",
+    "randomized_linear",
     "relu",
     "relu6",
     "selu",

@@ -27,6 +27,7 @@ from .piecewise import (
     Stepwise,
     Threshold,
 )
+from .randomized_linear import RandomizedLinear, convert_linear
 
 __all__ = [
     "CELU",
@@ -40,6 +41,7 @@ __all__ = [
     "LeakyReLU",
     "LogSigmoid",
     "Mish",
+    "RandomizedLinear",
     "ReLU",
     "ReLU6",
     "SiLU",
@@ -52,5 +54,6 @@ __all__ = [
     "Tanhshrink",
     "Threshold",
     "convert",
+    "convert_linear",
     "map_modules",
 ]

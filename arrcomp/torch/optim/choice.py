@@ -66,7 +66,7 @@ class StateChoice:
         if not self._is_large(x) or not can_return(x, parameter):
             return None
         if isinstance(self.codecs, KeyedCodecs):
-            codec = self.codecs.find((key,))
+            codec = self.codecs.find((str(key),))
         else:
             codec = self.codecs(parameter, key)
             check_codec_or_none(f"codec(parameter, {key!r})", codec)

@@ -27,6 +27,9 @@ _KINDS = (
 _MOST_STATES = 3  # of the size of their parameter, that these make: to be expected where there is no state yet
 _OURS = "compression"  # in a state_dict
 
+# As PyTorch marks its optimizers' other methods; torch.compiler.disable would import the compiler here: two seconds.
+_uncompiled: Callable[[Callable[..., Any]], Callable[..., Any]] = torch._disable_dynamo  # type: ignore[attr-defined]
+
 
 class StateMemory(NamedTuple):
     """Bytes of an optimizer's state.
@@ -63,6 +66,7 @@ class CompressedOptimizer(Optimizer):
     The result of a step is that of the wrapped optimizer on the state that came back. With `Lossless` it is the same to
     the bit. Codecs of a fixed rate put their payload where it was: nothing is allocated but the scratch, nothing waits
     for a device, and CUDA graphs can be captured after the first step (`capturable=True`; with no random rounding).
+    `torch.compile` leaves steps as they are.
 
     Adam and its kin divide first moments by the roots of second ones. Where a second moment comes back as 0 and the
     first does not, the step may be of any size: codecs of first moments should bring zeros back as zeros (as `QSGD`
@@ -177,6 +181,7 @@ class CompressedOptimizer(Optimizer):
     def defaults(self, defaults: dict[str, Any]) -> None:
         self.optimizer.defaults = defaults
 
+    @_uncompiled
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Step all parameters that have gradients.
 

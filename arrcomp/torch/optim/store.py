@@ -122,7 +122,9 @@ class Store:
                     continue
                 values = local(x).detach()
                 spec = Spec(codec, dtype_of(values), tuple(values.shape))
-                seed = derived(self.seed, self.step, number, crc32(key.encode()), place) if codec.needs_seed else None
+                seed = (
+                    derived(self.seed, self.step, number, crc32(str(key).encode()), place) if codec.needs_seed else None
+                )
                 jobs.append(_Job(x, values, spec, _memory(before, x, spec, values), seed))
         return jobs
 
