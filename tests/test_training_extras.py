@@ -58,7 +58,6 @@ def test_activations_keep_few_bits_and_their_outputs_still_count(data: Data) -> 
 
 
 def test_randomized_layers_keep_few_rows(data: Data) -> None:
-    pytest.importorskip("arrcomp.torch.nn.randomized_linear")
     extras = Extras(randomized_linear=0.2)
     assert saved_nbytes(extras, data) < 0.85 * saved_nbytes(Extras(), data)
     check_trained(extras, data)

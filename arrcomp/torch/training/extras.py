@@ -10,7 +10,7 @@ from torch import nn
 from ...codecs import Codec
 from ...codecs.base import checked_integer, checked_real
 from ..activations import compressed_activations
-from ..nn import convert
+from ..nn import convert, convert_linear
 from ..optim import CompressedOptimizer
 from .settings import Settings
 
@@ -59,8 +59,6 @@ class Extras:
         if self.activation_bits is not None:
             model = convert(model, bits=self.activation_bits)
         if self.randomized_linear is not None:
-            from ..nn.randomized_linear import convert_linear  # type: ignore[import-not-found,unused-ignore]
-
             model = convert_linear(model, proj_dim_ratio=self.randomized_linear)
         return model
 
