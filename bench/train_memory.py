@@ -112,7 +112,7 @@ scikit-learn's digits, two thirds of them for training; `python -m arrcomp.torch
 {BASES[ENCODER].epochs} epochs of AdamW. Batches of 32. Accuracy is that on the other third (599 pictures: one is 0.17
 points) after the last epoch, in percent, the mean of the seeds, with the least and the most. "points" is the difference
 to the row that it is compared with. "holds" says whether what was wanted came out; where nothing stands, nothing was
-asked for."""
+asked for. A run whose loss becomes infinite or NaN counts as 0."""
 _SIMULATED = """\
 Weights, gradients, outputs of layers, gradients there and the optimizer's state go through the codec after each use,
 rounded at random. With master weights the optimizer updates weights that keep every bit; without them the rounding of
