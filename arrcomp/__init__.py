@@ -28,9 +28,11 @@ from .compressed import Compressed, from_bytes
 from .errors import (
     ArrcompError,
     CorruptStreamError,
+    DataNotFoundError,
     DeviceUnavailableError,
     FormatVersionError,
     UnknownCodecError,
+    UnknownNameError,
 )
 from .files import CompressedFile, load_file, open_file, save_file
 from .many import compress_many, decompress_many
@@ -49,6 +51,7 @@ __all__ = [
     "Compressed",
     "CompressedFile",
     "CorruptStreamError",
+    "DataNotFoundError",
     "DeviceUnavailableError",
     "ErrorBounded",
     "FloatFormat",
@@ -57,6 +60,7 @@ __all__ = [
     "Rule",
     "SmaQ",
     "UnknownCodecError",
+    "UnknownNameError",
     "accumulate",
     "codec_from_config",
     "codecs",
