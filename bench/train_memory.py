@@ -53,6 +53,7 @@ class Case:
         bound: points of accuracy that it may cost; None where it is shown alone.
         codec: of the structures; None where none is simulated.
         what: structures; None for the model's usual ones.
+        parameters: of the codec, as of `chosen_codecs`.
         extras: what is compressed for real.
         optimizer: None for the model's usual one.
         master_weights: as of `Compression`.
@@ -62,13 +63,16 @@ class Case:
     bound: float | None = None
     codec: str | None = None
     what: str | None = None
+    parameters: tuple[str, ...] = ()
     extras: Extras = field(default_factory=Extras)
     optimizer: str | None = None
     master_weights: bool = False
 
     def settings(self, model: str, seed: int) -> Settings:
         """Of a run."""
-        codecs = {} if self.codec is None else chosen_codecs(self.codec, self.what or _STRUCTURES[model])
+        codecs = (
+            {} if self.codec is None else chosen_codecs(self.codec, self.what or _STRUCTURES[model], self.parameters)
+        )
         base = replace(BASES[model], codecs=codecs, master_weights=self.master_weights, seed=seed, measure_every=10)
         if self.optimizer is None:
             return base
@@ -79,6 +83,7 @@ _FORMATS = {
     FP32: Case(),
     "smaq": Case(codec="smaq", bound=1.0),
     "smaq, master weights": Case(codec="smaq", bound=1.0, master_weights=True),
+    "smaq, blocks of 128": Case(codec="smaq", bound=1.0, parameters=("smaq.block_size=128",)),
     "fp8": Case(codec="fp8"),
     "s2fp8": Case(codec="s2fp8"),
 }
@@ -116,9 +121,11 @@ asked for. A run whose loss becomes infinite or NaN counts as 0."""
 _SIMULATED = """\
 Weights, gradients, outputs of layers, gradients there and the optimizer's state go through the codec after each use,
 rounded at random. With master weights the optimizer updates weights that keep every bit; without them the rounding of
-each step adds to that of the last one. Of the encoder, AdamW's second moments are bfloat16 in all rows but the last:
-what a codec rounds to 0 there makes AdamW divide by its epsilon. Ratios are original bytes over payload bytes, in
-one step of ten."""
+each step adds to that of the last one. SmaQ measures mean and deviation of blocks of 1024 values, or of 128, which
+takes half a bit more and is what the encoder wants: presumably since a small gradient that shares a block with large
+ones gets noise of their size, which AdamW, dividing by the gradient's own size, makes large. Of the encoder, AdamW's
+second moments are bfloat16 in all rows but the last: what a codec rounds to 0 there makes AdamW divide by its epsilon.
+Ratios are original bytes over payload bytes, in one step of ten."""
 _REAL = """\
 What is compressed here is smaller in memory. "saved" are bytes that autograd keeps for the backward pass of a batch of
 32, parameters not counted, by `saved_memory`; "state" those of the optimizer's state between steps."""
