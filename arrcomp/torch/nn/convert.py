@@ -192,8 +192,9 @@ def _nothing_to_convert(
     has = ", ".join(f"{count} {name}" for name, count in found.most_common(_MOST_SHOWN))
     where = "" if pattern is None else f" at a path that fits {pattern!r}"
     return (
-        f"model has nothing to convert{where}: none of {', '.join(sorted(map(_name, types)))}, but {has}. For classes "
-        "of other libraries use map_modules; instead of functions call those of arrcomp.torch.functional"
+        f"model has nothing to convert{where}: none of {', '.join(sorted(map(_name, types)))}, but {has}. `types` "
+        "may map classes of other libraries to what becomes of them; instead of functions call those of "
+        "arrcomp.torch.functional"
     )
 
 
