@@ -55,3 +55,26 @@ def test_training_on_several_devices_in_jax_sends_less_and_is_as_accurate() -> N
     assert plain > 3.5 * eight > 6.5 * four > 12 * two
     accuracies = numbers(r"accuracy ([\d.]+)", output)
     assert min(accuracies) > max(0.78, accuracies[0] - 0.01)
+
+
+def test_training_in_less_memory_keeps_less_and_is_as_accurate() -> None:
+    pytest.importorskip("torch")
+    output = output_of("torch_less_memory")
+    plain, bits, rows, _ = numbers(r"kept +([\d,]+) bytes", output)
+    assert plain > 1.7 * bits > 5 * rows
+    *_, before, after = numbers(r"state +([\d,]+) bytes", output)
+    assert before > 3.5 * after
+    accuracies = numbers(r"accuracy ([\d.]+)", output)
+    assert min(accuracies) > max(0.75, accuracies[0] - 0.03)
+
+
+def test_training_in_less_memory_in_jax_keeps_less_and_is_as_accurate() -> None:
+    pytest.importorskip("jax")
+    pytest.importorskip("optax")
+    output = output_of("jax_less_memory")
+    plain, bits = numbers(r"kept +([\d,]+) bytes", output)
+    assert plain > 2.5 * bits
+    before, after = numbers(r"state +([\d,]+) bytes", output)
+    assert before > 3.5 * after
+    plain, compressed = numbers(r"accuracy ([\d.]+)", output)
+    assert compressed > max(0.75, plain - 0.02)

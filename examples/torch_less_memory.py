@@ -1,0 +1,69 @@
+"""The same training four times, each in less memory: few-bit activations, sampled rows, optimizer state in 8 bits.
+
+A network learns to tell noisy digits of seven segments. Printed are the bytes that autograd keeps for the backward pass
+of a batch, those of the optimizer's state between steps, and the accuracy.
+
+    python examples/torch_less_memory.py
+"""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+import arrcomp.torch
+from arrcomp.torch.nn import convert, convert_linear
+
+SEGMENTS = torch.tensor([0x7E, 0x30, 0x6D, 0x79, 0x33, 0x5B, 0x5F, 0x70, 0x7F, 0x7B])
+
+
+def batch(size: int) -> tuple[Tensor, Tensor]:
+    """Noisy pictures of digits, and which they show."""
+    digits = torch.randint(10, (size,))
+    segments = SEGMENTS[digits, None] >> torch.arange(7) & 1
+    return segments.repeat(1, 8) + torch.randn(size, 56), digits
+
+
+def new() -> nn.Module:
+    """A network that knows nothing yet, the same in each training."""
+    torch.manual_seed(0)
+    hidden = [part for _ in range(3) for part in (nn.Linear(512, 512), nn.GELU())]
+    return nn.Sequential(nn.Linear(56, 512), nn.GELU(), *hidden, nn.Linear(512, 10))
+
+
+def state_nbytes(optimizer: torch.optim.Optimizer) -> int:
+    """Bytes of an optimizer's state."""
+    if isinstance(optimizer, arrcomp.torch.CompressedOptimizer):
+        return optimizer.memory().nbytes
+    return sum(x.nbytes for state in optimizer.state.values() for x in state.values())
+
+
+def train(title: str, change: Callable[[nn.Module], nn.Module], eight_bit: bool = False) -> None:
+    """Train, and print what it took."""
+    model = change(new())
+    optimizer: torch.optim.Optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    if eight_bit:
+        optimizer = arrcomp.torch.CompressedOptimizer.eight_bit(optimizer)
+    for _ in range(200):
+        x, digits = batch(256)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), digits).backward()
+        optimizer.step()
+    kept = arrcomp.torch.saved_memory(model, batch(256)[0]).nbytes
+    x, digits = batch(20_000)
+    with torch.no_grad():
+        accuracy = (model.eval()(x).argmax(1) == digits).float().mean()
+    print(f"{title:<36} kept {kept:>9,} bytes, state {state_nbytes(optimizer):>9,} bytes, accuracy {accuracy:.3f}")
+
+
+def main() -> None:
+    """Train with ever less."""
+    train("float32", lambda model: model)
+    train("3 bits of each GELU's input", lambda model: convert(model, bits=3))
+    small = lambda model: convert_linear(convert(model, bits=3), proj_dim_ratio=0.25)  # noqa: E731
+    train("and a quarter of each layer's rows", small)
+    train("and AdamW's state in 8 bits", small, eight_bit=True)
+
+
+if __name__ == "__main__":
+    main()
