@@ -85,9 +85,9 @@ def test_residuals_are_so_many_bits_and_nothing_else(bits: int) -> None:
 
 
 def test_names_are_jax_s() -> None:
-    own = {"hard_shrink", "soft_shrink", "tanh_shrink", "threshold", "stepwise"}
+    own = {"hard_shrink", "soft_shrink", "tanh_shrink", "threshold", "stepwise", "randomized_linear"}
     assert [name for name in few.__all__ if not hasattr(jax.nn, name)] == sorted(own)
-    assert {call[0] for call in CALLS} | {"stepwise"} == set(few.__all__)
+    assert {call[0] for call in CALLS} | {"stepwise", "randomized_linear"} == set(few.__all__)
 
 
 def test_transformations_have_the_same_gradients() -> None:

@@ -492,7 +492,7 @@ NamedCodec named(const QsgdSettings& s) {
 constexpr const char* scaling_names[] = {"unscaled", "scaled", "scaled as a whole"};
 
 NamedCodec named(const CodebookSettings& s) {
-  const std::string name = "codebook of " + std::to_string(s.bits) + " bits, " +
+  const std::string name = "codebook of " + std::to_string(s.tables.bits) + " bits, " +
                            scaling_names[static_cast<int>(s.scaling)] + ", buckets of " + std::to_string(s.bucket_size);
   return {name, {CodecId::codebook, s}};
 }
