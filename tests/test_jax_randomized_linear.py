@@ -108,7 +108,9 @@ def test_more_is_kept_than_the_projection_the_seed_and_the_weight() -> None:
             x, weight, seed=jnp.uint32(3), projection=kind, proj_dim_ratio=0.2
         )
         _, back = jax.vjp(function, jnp.asarray(X), jnp.asarray(WEIGHT))
-        kept = sorted((leaf.shape, str(leaf.dtype)) for leaf in jax.tree_util.tree_leaves(back))
+        kept = sorted(
+            (leaf.shape, str(leaf.dtype)) for leaf in jax.tree_util.tree_leaves(back) if leaf.dtype != jax.dtypes.float0
+        )
         assert kept == [((2,), "uint32"), ((IN, OUT), "float32"), ((12, IN), "float32")]
 
 
@@ -160,6 +162,8 @@ def test_items_of_vmap_are_not_what_they_are_alone() -> None:
 
 
 def test_gradients_of_a_mesh_are_not_summed() -> None:
+    if not hasattr(jax, "shard_map"):
+        pytest.skip("this version of JAX has no jax.shard_map")
     mesh = jax.make_mesh((1,), ("data",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.sharding.PartitionSpec
 
