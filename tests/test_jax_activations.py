@@ -11,7 +11,7 @@ from arrcomp.activations import ACTIVATIONS, StepFunction, fit, steps_of
 
 jax = pytest.importorskip("jax")
 
-import jax.experimental
+from jax import experimental
 from jax import numpy as jnp
 
 import arrcomp.jax.nn as few
@@ -59,7 +59,7 @@ def residuals(call: Any, x: Any) -> list[Any]:
 def test_values_and_gradients_are_right(
     name: str, arguments: tuple[Any, ...], activation: str, parameters: tuple[float, ...], dtype: str
 ) -> None:
-    with (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64(dtype == "float64"):
+    with (jax if hasattr(jax, "enable_x64") else experimental).enable_x64(dtype == "float64"):
         x = inputs(dtype)
         wide = np.asarray(x).astype(np.float64)
         call = getattr(few, name)
