@@ -232,9 +232,8 @@ def test_wrong_usage_is_told_in_one_line(
 
 def test_without_lightning_the_program_says_what_to_install() -> None:
     program = "import sys; sys.modules['lightning'] = None; from arrcomp.torch.training.__main__ import main; main()"
-    result = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, check=False, timeout=120
-    )
+    command = [sys.executable, "-P", "-c", program]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 2
     assert result.stderr.startswith("arrcomp: training needs lightning")
     assert "pip install" in result.stderr
