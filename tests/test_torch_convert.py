@@ -118,7 +118,7 @@ def test_shared_activations_stay_shared() -> None:
 @pytest.mark.parametrize(
     ("arguments", "keywords", "error", "message"),
     [
-        ((nn.Linear(2, 2),), {}, ValueError, "nothing to convert: none of CELU.*Threshold, but 1 Linear. For"),
+        ((nn.Linear(2, 2),), {}, ValueError, "nothing to convert: none of CELU.*Threshold, but 1 Linear. `types`"),
         ((nn.GELU(),), {"types": nn.ReLU}, ValueError, "none of ReLU, but 1 GELU"),
         ((nn.Sequential(nn.GELU()),), {"pattern": "x.*"}, ValueError, "at a path that fits 'x"),
         ((nn.GELU(), 0), {}, ValueError, "bits=0: 1 to 8"),
