@@ -10,6 +10,7 @@ from typing import Any
 from .codecs import Codec, Lossless, codec_from_config
 from .codecs.base import checked_integer
 from .compress import checked_codec, checked_seed, compress
+from .seeds import MAX_SEED
 
 _SEED = "seed"
 
@@ -22,7 +23,7 @@ def checked(codec: Any, seed: Any) -> tuple[Codec, int | None]:
         ValueError: the seed is not from 0 to 2^64 - 1.
     """
     codec = checked_codec(codec)
-    number = None if seed is None else checked_integer(_SEED, seed, 0, (1 << 64) - 1)
+    number = None if seed is None else checked_integer(_SEED, seed, 0, MAX_SEED)
     return codec, checked_seed(codec, number)
 
 

@@ -1,6 +1,6 @@
 """Seeds for parts of one operation."""
 
-_MASK = (1 << 64) - 1
+MAX_SEED = (1 << 64) - 1
 
 
 def derived(seed: int, *parts: int) -> int:
@@ -11,11 +11,11 @@ def derived(seed: int, *parts: int) -> int:
     differ in one number differ.
     """
     for part in parts:
-        seed = _mixed((seed + 0x9E3779B97F4A7C15 * (part + 1)) & _MASK)
+        seed = _mixed((seed + 0x9E3779B97F4A7C15 * (part + 1)) & MAX_SEED)
     return seed
 
 
 def _mixed(z: int) -> int:
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _MASK
-    z = (z ^ z >> 27) * 0x94D049BB133111EB & _MASK
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & MAX_SEED
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & MAX_SEED
     return z ^ z >> 31

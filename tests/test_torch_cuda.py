@@ -15,6 +15,7 @@ from arrcomp import QSGD, CorruptStreamError, ErrorBounded, Lossless, _core
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
+import torch_gpu
 from arrcomp.torch import ops
 
 BOUNDED = ErrorBounded(abs=1e-2)
@@ -34,9 +35,8 @@ def gpu() -> None:
 @pytest.fixture
 def impatient() -> Iterator[None]:
     """PyTorch raises where it waits for the device."""
-    torch.cuda.set_sync_debug_mode("error")
-    yield
-    torch.cuda.set_sync_debug_mode("default")
+    with torch_gpu.impatient():
+        yield
 
 
 def tensor(*shape: int) -> Any:

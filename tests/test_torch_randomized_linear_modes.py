@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import pickle
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -21,6 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from arrcomp.torch.functional import randomized_linear
 from arrcomp.torch.nn import RandomizedLinear
 from randomized_linear_checks import IN, OUT, QUICK, ROWS, compiled_by, kept_by, row_drawn, steps, tensor
+from torch_gpu import impatient
 
 # PyTorch's own, from what torch.compile needs and from what it does.
 pytestmark = [
@@ -126,16 +125,6 @@ def test_copies_and_pickles_have_other_parameters() -> None:
 
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no CUDA device")
-
-
-@contextlib.contextmanager
-def impatient() -> Iterator[None]:
-    """PyTorch raises where it waits for the device."""
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 @needs_gpu

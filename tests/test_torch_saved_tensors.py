@@ -11,19 +11,9 @@ from arrcomp import QSGD, ErrorBounded, Lossless, Rule
 torch = pytest.importorskip("torch")
 
 from arrcomp.torch.activations import CompressedTensor, KeptTensor, compressed_activations
+from saved_tensors import leaf, saved
 
 LOSSLESS = Lossless()
-
-
-def saved(y: Any, name: str) -> Any:
-    """What a node, or that of a tensor, keeps."""
-    data = getattr(getattr(y, "grad_fn", y), f"_raw_saved_{name}").data
-    assert isinstance(data, (CompressedTensor, KeptTensor))
-    return data
-
-
-def leaf(*shape: int) -> Any:
-    return torch.randn(*shape, requires_grad=True)
 
 
 # What comes back

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ torch = pytest.importorskip("torch")
 import arrcomp.torch
 from arrcomp.torch import nn as few_nn
 from arrcomp.torch.activation_ops import activate_op, times_steps_op
+from torch_gpu import impatient
 
 TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 PARAMETERS = {"threshold": (0.25, -1.5)}
@@ -27,16 +27,6 @@ def gpu() -> None:
         pytest.skip("arrcomp finds no CUDA device")
     if not torch.cuda.is_available():
         pytest.skip("PyTorch finds no CUDA device")
-
-
-@contextlib.contextmanager
-def impatient() -> Iterator[None]:
-    """PyTorch raises where it waits for the device."""
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        yield
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
 
 
 def tensor(*shape: int) -> Any:

@@ -1,6 +1,5 @@
 """Functions in steps: what stands for an activation's derivative, of which only the step's index is kept."""
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -8,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..codecs.base import check_choice, checked_numbers
+from ..codecs.base import check_ascending, check_choice, checked_numbers
 
 RULES = ("ascending", "even", "inside", "outside")
 MOST_LEVELS = 256
@@ -54,9 +53,7 @@ class StepFunction:
         check_choice("rule", self.rule, RULES)
         borders, levels = checked_numbers("borders", self.borders), checked_numbers("levels", self.levels)
         _check_counts(len(borders), len(levels), self.rule)
-        for lower, upper in itertools.pairwise(borders):
-            if not lower < upper:
-                raise ValueError(f"borders has {lower} before {upper} (in float32); ascending ones are allowed")
+        check_ascending("borders", borders)
         if self.rule == "even" and borders[0] < 0:
             raise ValueError(f"borders has {borders[0]}; numbers from 0 on are allowed for the rule 'even'")
         bits = (len(levels) - 1).bit_length()

@@ -1,5 +1,6 @@
 """What a codec is: a frozen dataclass of checked parameters, with one mapping to plain JSON."""
 
+import itertools
 import math
 import numbers
 import operator
@@ -206,6 +207,13 @@ def checked_numbers(name: str, values: Any) -> tuple[float, ...]:
         wrong = array[~np.isfinite(single)][0]
         raise ValueError(f"{name} has {wrong}; finite numbers of float32's range are allowed")
     return tuple(float(str(number)) + 0.0 for number in single)  # + 0.0: there is one zero
+
+
+def check_ascending(name: str, values: Sequence[float]) -> None:
+    """Raise ValueError unless numbers of float32's ascend strictly."""
+    for lower, upper in itertools.pairwise(values):
+        if not lower < upper:
+            raise ValueError(f"{name} has {lower} before {upper} (in float32); ascending ones are allowed")
 
 
 def checked_reals(name: str, values: Any) -> NDArray[np.float64]:

@@ -1,6 +1,5 @@
 """Codebooks: any table of intervals and levels."""
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -12,6 +11,7 @@ from . import codebook_fit
 from .base import (
     FLOATS,
     Codec,
+    check_ascending,
     check_choice,
     check_flag,
     checked_bucket_size,
@@ -86,9 +86,7 @@ class Codebook(Codec):
             raise ValueError(
                 f"borders has {len(borders)} numbers; {len(levels) - 1}, one fewer than levels, is allowed"
             )
-        for lower, upper in itertools.pairwise(borders):
-            if not lower < upper:
-                raise ValueError(f"borders has {lower} before {upper} (in float32); ascending ones are allowed")
+        check_ascending("borders", borders)
         if self.scaling is not None:
             check_choice("scaling", self.scaling, _SCALINGS)
         size = checked_bucket_size(self.bucket_size)

@@ -12,15 +12,10 @@ from ..activations.steps import StepFunction
 from .ops import custom_call, struct
 
 
-@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4, 5))
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
 def activate(
-    x: jax.Array,
-    function: str,
-    parameters: tuple[float, ...],
-    steps: StepFunction,
-    keep: bool = True,
-    threads: int = 0,
-) -> tuple[jax.Array, jax.Array | None]:
+    x: jax.Array, function: str, parameters: tuple[float, ...], steps: StepFunction
+) -> tuple[jax.Array, jax.Array]:
     """An activation function's values, and what is kept for their gradient. No gradient passes.
 
     Args:
@@ -28,32 +23,28 @@ def activate(
         function: PyTorch's name of it, or "" for none: the values are x then.
         parameters: of the function, in PyTorch's order.
         steps: what stands for its derivative.
-        keep: whether anything is kept.
-        threads: on the CPU; 0 for all cores.
 
     Returns:
-        The values, of x's shape and dtype, and the packed numbers of steps, uint8[packed bytes], or None.
+        The values, of x's shape and dtype, and the packed numbers of steps, uint8[packed bytes].
     """
-    results = [struct(x.shape, x.dtype)]
-    if keep:
-        results.append(struct((_core.step_bytes(steps.core_parameters(), x.size),), jnp.uint8))
+    kept = struct((_core.step_bytes(steps.core_parameters(), x.size),), jnp.uint8)
+    results = [struct(x.shape, x.dtype), kept]
     attributes = {"function": function, "parameters": np.array(parameters, np.float64)}
-    values, *packed = _call("arrcomp_activate", [jax.lax.stop_gradient(x)], results, steps, threads, attributes)
-    return values, packed[0] if keep else None
+    values, packed = _call("arrcomp_activate", [jax.lax.stop_gradient(x)], results, steps, attributes)
+    return values, packed
 
 
-@functools.partial(jax.jit, static_argnums=(2, 3))
-def times_steps(gradient: jax.Array, packed: jax.Array, steps: StepFunction, threads: int = 0) -> jax.Array:
+@functools.partial(jax.jit, static_argnums=2)
+def times_steps(gradient: jax.Array, packed: jax.Array, steps: StepFunction) -> jax.Array:
     """Gradients times the levels of steps, whose numbers `activate` has packed.
 
     Args:
         gradient: of the dtype and the number of values of what was activated.
         packed: uint8[packed bytes].
         steps: those given to `activate`.
-        threads: on the CPU; 0 for all cores.
     """
     result = [struct(gradient.shape, gradient.dtype)]
-    (product,) = _call("arrcomp_times_steps", [gradient, packed], result, steps, threads, {})
+    (product,) = _call("arrcomp_times_steps", [gradient, packed], result, steps, {})
     return product
 
 
@@ -62,7 +53,6 @@ def _call(
     operands: list[jax.Array],
     results: list[Any],
     steps: StepFunction,
-    threads: int,
     attributes: dict[str, Any],
 ) -> list[jax.Array]:
     x = operands[0]
@@ -70,6 +60,6 @@ def _call(
         "dtype_id": dtypes.by_numpy(x.dtype).id,
         "elements": x.size,
         "steps": np.array(steps.core_parameters(), np.float64),
-        "threads": threads,
+        "threads": 0,  # all cores
     }
     return custom_call(target, operands, results, attributes)

@@ -11,14 +11,14 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from ..codecs import QSGD, Codec
 from ..codecs.base import checked_integer
-from ..compress import checked_codec, checked_seed, spec_of
+from ..compress import checked_seed, spec_of
 from ..compressed import Compressed
 from ..payload import Payload
 from ..stream import MAX_VALUES
 from . import ops, seeds
 from . import tree as _tree  # noqa: F401  registers Compressed
-from .adapter import ADAPTER, check_hashable, seed_operand
-from .functions import decompress
+from .adapter import ADAPTER, seed_operand
+from .functions import decompress, fixed_rate_codec
 
 _NEAREST = QSGD(bits=8)
 _STOCHASTIC = QSGD(bits=8, rounding="stochastic")
@@ -76,7 +76,8 @@ def compress_residuals(
     """
     if not callable(fun):
         raise TypeError(f"fun={fun!r} is a {type(fun).__name__}; a function is allowed")
-    codec = (_NEAREST if seed is None else _STOCHASTIC) if codec is None else _checked_codec(codec)
+    default = _NEAREST if seed is None else _STOCHASTIC
+    codec = default if codec is None else fixed_rate_codec(codec, "keep", "QSGD(bits=8)")
     words = seed_operand(checked_seed(codec, seed))
     kept = _Keeping(codec, checked_integer("min_size", min_size, 0, MAX_VALUES))
     static = _places("static_argnums", static_argnums)
@@ -207,17 +208,6 @@ def _(primals: Any, tangents: Any) -> Any:
     raise TypeError(
         "compress_residuals: second derivatives are not supported, of what is compressed; use jax.checkpoint, or fun"
     )
-
-
-def _checked_codec(codec: Any) -> Codec:
-    checked = checked_codec(codec)
-    check_hashable(checked)
-    if not checked.fixed_rate:
-        raise TypeError(
-            f"codec={checked!r}: its payloads may have any length, and XLA would keep them at their largest size; "
-            "a codec of fixed rate is allowed, as QSGD(bits=8)"
-        )
-    return checked
 
 
 def _places(name: str, value: Any) -> set[int]:

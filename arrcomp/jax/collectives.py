@@ -10,12 +10,12 @@ from jax import numpy as jnp
 
 from ..codecs import Codec
 from ..codecs.base import check_flag, checked_integer
-from ..compress import checked_codec, checked_seed, spec_of
+from ..compress import checked_seed, spec_of
 from ..machine import thread_count
 from . import ops
-from .adapter import ADAPTER, check_hashable, seed_operand
+from .adapter import ADAPTER, seed_operand
 from .exchange import Exchange, all_gathered, all_reduced, scattered_sums, wire_nbytes
-from .functions import checked_array
+from .functions import checked_array, fixed_rate_codec
 
 _Arrays = list[jax.Array]
 _lax: Any = lax  # parts of which have no types in every version
@@ -209,7 +209,7 @@ def psum_wire_nbytes(x: Any, codec: Codec, axis_size: int) -> int:
     905520
     """
     world = checked_integer("axis_size", axis_size, 1, 1 << 30)
-    exchange = Exchange(None, world, _checked_codec(codec), 0)
+    exchange = Exchange(None, world, fixed_rate_codec(codec, "send", "QSGD(bits=4)"), 0)
     return sum(wire_nbytes(leaf, exchange) for leaf in jax.tree.leaves(x))
 
 
@@ -248,18 +248,9 @@ def _exchange(axis_name: Any, codec: Any, threads: int | None) -> Exchange:
         if isinstance(name, int):
             raise TypeError(f"axis_name={axis_name!r}: names of axes are allowed, as shard_map and pmap have them")
     axis = names if isinstance(axis_name, (tuple, list)) else axis_name
-    return Exchange(axis, int(_lax.psum(1, axis)), _checked_codec(codec), thread_count(threads))
-
-
-def _checked_codec(codec: Any) -> Codec:
-    checked = checked_codec(codec)
-    check_hashable(checked)
-    if not checked.fixed_rate:
-        raise TypeError(
-            f"codec={checked!r}: its payloads may have any length, and XLA would send them at their largest size; "
-            "a codec of fixed rate is allowed, as QSGD(bits=4)"
-        )
-    return checked
+    return Exchange(
+        axis, int(_lax.psum(1, axis)), fixed_rate_codec(codec, "send", "QSGD(bits=4)"), thread_count(threads)
+    )
 
 
 def _leaves(x: Any, codec: Codec) -> _Arrays:

@@ -180,3 +180,24 @@ def checked_array(x: Any) -> jax.Array:
     if not isinstance(x, jax.Array):
         raise TypeError(f"x is a {arrays.type_name(x)}; one of JAX's arrays is allowed, as jax.numpy.asarray(x)")
     return x
+
+
+def fixed_rate_codec(codec: Any, use: str, example: str) -> Codec:
+    """A codec whose payloads have one size, as XLA has for its arrays.
+
+    Args:
+        codec: what a user gave.
+        use: what XLA would do with payloads of any length, for the message.
+        example: of what is allowed, for the message.
+
+    Raises:
+        TypeError: it is no codec, not hashable, or of a variable rate.
+    """
+    checked = checked_codec(codec)
+    check_hashable(checked)
+    if not checked.fixed_rate:
+        raise TypeError(
+            f"codec={checked!r}: its payloads may have any length, and XLA would {use} them at their largest size; "
+            f"a codec of fixed rate is allowed, as {example}"
+        )
+    return checked

@@ -15,6 +15,7 @@ from ..codecs import Codebook, Codec
 from ..codecs.base import checked_integer
 from ..keyed import KeyedCodecs, check_codec_or_none
 from ..machine import thread_count
+from ..seeds import MAX_SEED
 from ..spec import Spec
 from . import ops
 from .adapter import ADAPTER, check_hashable, is_traced, single_device, uint64_pair
@@ -24,7 +25,6 @@ from .tree import flattened
 Transformation = TypeVar("Transformation")  # optax.GradientTransformation, or a subclass
 
 _MOST_NBYTES = 1 << 26  # of arrays in one call, unless there is one alone
-_struct: Any = jax.ShapeDtypeStruct
 
 # What a user says: one codec, codecs by key, or a function of the keys on the way to an array, and of the array.
 CodecChoice = Codec | Mapping[str, Codec | None] | Callable[[tuple[str, ...], Any], Codec | None]
@@ -153,7 +153,7 @@ class _Compressing:
             codecs = _checked_codecs(codec)
             self._find = lambda keys, x: codecs.find(keys)
         self._min_size = checked_integer("min_size", min_size, 0, 1 << 62)
-        self._seed = checked_integer("seed", seed, 0, (1 << 64) - 1)
+        self._seed = checked_integer("seed", seed, 0, MAX_SEED)
         self._plans: dict[Hashable, _Plan] = {}
 
     def init(self, params: Any) -> CompressedState:
@@ -175,7 +175,7 @@ class _Compressing:
 
     def plan_of(self, params: Any) -> _Plan:
         """The plan for parameters, which is made once for all that are alike."""
-        found = jax.tree.map(lambda x: _struct(jnp.shape(x), jnp.result_type(x)), params)
+        found = jax.tree.map(lambda x: ops.struct(jnp.shape(x), jnp.result_type(x)), params)
         leaves, structure = jax.tree.flatten(found)
         key = structure, tuple((x.shape, x.dtype) for x in leaves)
         if key not in self._plans:

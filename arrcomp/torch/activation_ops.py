@@ -90,14 +90,11 @@ times_steps_op = define(
 )
 
 
-def _keep_packed(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    ctx.mark_non_differentiable(output[1])
+def keep_made(ctx: Any, packed: Tensor, rest: tuple[Any, ...]) -> None:
+    """Keep packed numbers that were made, and the steps (and threads), for `product`."""
+    ctx.mark_non_differentiable(packed)
     ctx.set_materialize_grads(False)  # else there would be one of the packed numbers
-    _keep(ctx, output[1], inputs[3:])
-
-
-def _keep_given(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    _keep(ctx, inputs[1], inputs[2:])
+    _keep(ctx, packed, rest)
 
 
 def _keep(ctx: Any, packed: Tensor, rest: tuple[Any, ...]) -> None:
@@ -105,16 +102,25 @@ def _keep(ctx: Any, packed: Tensor, rest: tuple[Any, ...]) -> None:
     ctx.rest = rest  # steps, and threads if they are given
 
 
-def _product(ctx: Any, gradient: Tensor | None) -> Tensor | None:
+def product(ctx: Any, gradient: Tensor | None) -> Tensor | None:
+    """The gradient times the levels of what was kept."""
     return None if gradient is None else times_steps_op(gradient, ctx.saved_tensors[0], *ctx.rest)
 
 
+def _keep_packed(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    keep_made(ctx, output[1], inputs[3:])
+
+
+def _keep_given(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _keep(ctx, inputs[1], inputs[2:])
+
+
 def _activate_backward(ctx: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
-    return _product(ctx, gradient), None, None, None, None
+    return product(ctx, gradient), None, None, None, None
 
 
 def _times_steps_backward(ctx: Any, gradient: Tensor | None) -> tuple[Tensor | None, ...]:
-    return _product(ctx, gradient), None, None, None
+    return product(ctx, gradient), None, None, None
 
 
 def _items(x: Tensor, dimension: int | None, size: int) -> tuple[Tensor, ...]:

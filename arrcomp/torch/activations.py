@@ -18,7 +18,7 @@ from ..codecs import QSGD, Codec, Lossless
 from ..codecs.base import checked_integer
 from ..compressed import Compressed
 from ..rules import Rule, checked_rules
-from ..seeds import derived
+from ..seeds import MAX_SEED, derived
 from ..stream import MAX_VALUES
 from .functions import compress, decompress
 from .saved_tensors import belongs_to_leaf, in_memory_order, is_plain, is_tracked, place_of, with_layout
@@ -26,7 +26,6 @@ from .tensors import row_of
 
 DEFAULT_CODEC = QSGD(bits=8, rounding="stochastic")
 _BITS = QSGD(bits=1, bucket_size=4096)  # exact for 0 and 1: its levels are a bucket's smallest and largest value
-_MAX_SEED = (1 << 64) - 1
 
 _disable: Any = torch.compiler.disable  # which has no types
 
@@ -318,7 +317,7 @@ def _compressed(values: Tensor, codec: Codec, seed: int) -> Compressed:
 
 
 def _context_seed() -> int:
-    return derived(torch.initial_seed() & _MAX_SEED, next(_contexts))
+    return derived(torch.initial_seed() & MAX_SEED, next(_contexts))
 
 
 def _checked(codec: Any, min_size: Any, skip: Any, seed: Any) -> _Settings:
@@ -335,5 +334,5 @@ def _checked(codec: Any, min_size: Any, skip: Any, seed: Any) -> _Settings:
         tuple(one for one in skips if isinstance(one, Module)),
         tuple(one.untyped_storage() for one in skips if isinstance(one, Tensor)),
         tuple(one for one in skips if not isinstance(one, (Module, Tensor))),
-        None if seed is None else checked_integer("seed", seed, 0, _MAX_SEED),
+        None if seed is None else checked_integer("seed", seed, 0, MAX_SEED),
     )

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..activations import StepFunction, activation, steps_of
-from .activation_ops import activate_op, times_steps_op
+from .activation_ops import activate_op, keep_made, product
 from .ops import needs_function
 from .tensors import constants
 
@@ -34,11 +34,11 @@ class _FewBit(torch.autograd.Function):
 
     @staticmethod
     def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        _keep(context, output[1], inputs[-1])
+        keep_made(context, output[1], inputs[-1:])
 
     @staticmethod
     def backward(context: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
-        return _times_steps(context, gradient), None, None, None
+        return product(context, gradient), None, None, None
 
 
 class _FewBitOfFunction(torch.autograd.Function):
@@ -53,29 +53,15 @@ class _FewBitOfFunction(torch.autograd.Function):
 
     @staticmethod
     def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        _keep(context, output[1], inputs[-1])
+        keep_made(context, output[1], inputs[-1:])
 
     @staticmethod
     def backward(context: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
-        return _times_steps(context, gradient), None, None
+        return product(context, gradient), None, None
 
 
 _apply: Any = _FewBit.apply
 _apply_function: Any = _FewBitOfFunction.apply
-
-
-def _keep(context: Any, index: Tensor, steps: Numbers) -> None:
-    context.mark_non_differentiable(index)
-    context.set_materialize_grads(False)  # else there would be one of the index
-    context.save_for_backward(index)
-    context.steps = steps
-
-
-def _times_steps(context: Any, gradient: Tensor | None) -> Tensor | None:
-    if gradient is None:
-        return None
-    product: Tensor = times_steps_op(gradient, context.saved_tensors[0], context.steps)
-    return product
 
 
 def activated(x: Tensor, function: str, parameters: Numbers, steps: Numbers, inplace: bool = False) -> Tensor:

@@ -14,9 +14,8 @@ from torch import Tensor
 
 from .. import _core, cuda, host
 from ..errors import unfit_payload
+from ..seeds import MAX_SEED
 from .tensors import capacity, capacity_of, dtype_of, places, row_of
-
-_MAX_SEED = (1 << 64) - 1  # operators have signed integers: the seeds from 2^63 on come as negative ones
 
 
 def encode(
@@ -269,7 +268,7 @@ def _encode(
 def _random(seed: int, seed_at: Tensor | None, device: torch.device) -> tuple[int, int]:
     """The seed and the address of the one that counts instead, or 0, as the core takes them."""
     if seed_at is None:
-        return seed & _MAX_SEED, 0
+        return seed & MAX_SEED, 0  # operators have signed integers: the seeds from 2^63 on come as negative ones
     if seed_at.dtype != torch.int64 or seed_at.numel() != 1 or seed_at.device != device:
         raise TypeError(
             f"seed_at has {seed_at.dtype}{list(seed_at.shape)} on {seed_at.device}; int64[] on {device} is allowed"

@@ -10,11 +10,11 @@ from torch.nn import functional
 from .. import arrays
 from ..codecs.base import checked_integer
 from ..projections import KINDS, Projection
+from ..seeds import MAX_SEED
 from .adapter import seed_arguments
 from .projections import random_projection, random_sketch
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_SEEDS = 1 << 64
 
 
 def randomized_linear(
@@ -169,7 +169,7 @@ def checked_seed(seed: Any) -> int | None:
     Raises:
         TypeError, ValueError: it is not.
     """
-    return None if seed is None else checked_integer("seed", seed, 0, _SEEDS - 1)
+    return None if seed is None else checked_integer("seed", seed, 0, MAX_SEED)
 
 
 def _check_input(x: Tensor, weight: Tensor) -> None:

@@ -17,10 +17,6 @@ using Numbers = ffi::Span<const double>;
 
 std::span<const double> span_of(Numbers numbers) { return {numbers.begin(), numbers.size()}; }
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw CallError{ffi::ErrorCode::kInvalidArgument, "arrcomp: " + message};
-}
-
 Steps steps_of(Numbers numbers) {
   const DefaultFloatingPoint environment;  // borders and levels may become subnormal numbers
   Steps steps;

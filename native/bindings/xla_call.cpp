@@ -24,10 +24,6 @@ constexpr DataType xla_types[dtype_count] = {
 
 constexpr int64_t most_elements = int64_t{1} << 60;
 
-[[noreturn]] void refuse(const std::string& message) {
-  throw CallError{ffi::ErrorCode::kInvalidArgument, "arrcomp: " + message};
-}
-
 void check_type(const std::string& name, ffi::AnyBuffer buffer, DataType type) {
   if (buffer.element_type() == type) return;
   refuse(name + " has XLA's element type " + std::to_string(static_cast<int>(buffer.element_type())) + ", not " +
@@ -37,6 +33,10 @@ void check_type(const std::string& name, ffi::AnyBuffer buffer, DataType type) {
 uint64_t elements_per_value(DataType type) { return type == DataType::C64 || type == DataType::C128 ? 2 : 1; }
 
 }  // namespace
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw CallError{ffi::ErrorCode::kInvalidArgument, "arrcomp: " + message};
+}
 
 XlaCall XlaCall::of(int64_t codec_id, ffi::Span<const double> parameters, int64_t dtype_id,
                     ffi::Span<const int64_t> counts, int64_t threads) {

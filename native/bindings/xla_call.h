@@ -25,6 +25,9 @@ struct CallError {
   std::string message;
 };
 
+// An argument of the call is not allowed.
+[[noreturn]] void refuse(const std::string& message);
+
 // The attributes. An array's elements are counted as in a payload: a complex value is two.
 struct XlaCall {
   Codec codec;

@@ -10,6 +10,7 @@ from jax import numpy as jnp
 
 from ...codecs.base import checked_integer
 from ...projections import KINDS, Projection
+from ...seeds import MAX_SEED
 from ..adapter import seed_operand
 from ..functions import checked_array
 from ..ops import seed_operands, varying_alike
@@ -99,7 +100,7 @@ def _seed_words(seed: Any) -> jax.Array:
             raise TypeError(f"seed is an array of keys {list(seed.shape)}; one key is allowed, as of jax.random.split")
         return jax.random.bits(seed, (2,), jnp.uint32)
     if not isinstance(seed, (jax.Array, np.ndarray)):
-        seed = checked_integer("seed", seed, 0, (1 << 64) - 1)
+        seed = checked_integer("seed", seed, 0, MAX_SEED)
     return seed_operands(seed_operand(seed))[0]
 
 

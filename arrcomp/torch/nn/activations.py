@@ -30,6 +30,7 @@ class FewBit(nn.Module):
     """
 
     steps: StepFunction
+    _function: str  # of those without parameters
 
     @classmethod
     def of(cls: type[_Self], module: nn.Module, bits: int) -> _Self:
@@ -44,7 +45,7 @@ class FewBit(nn.Module):
 
     def _named(self) -> tuple[str, tuple[float, ...]]:
         """The function's name and its parameters."""
-        raise NotImplementedError
+        return self._function, ()
 
     def forward(self, x: Tensor) -> Tensor:
         """The activation of x, of any shape."""
@@ -110,14 +111,9 @@ class Softplus(FewBit, nn.Softplus):
 class _WithoutParameters(FewBit):
     """Those whose only argument of PyTorch's is `inplace`."""
 
-    _function: str
-
     def __init__(self, inplace: bool = False, *, bits: int = 3, steps: StepFunction | None = None) -> None:
         super().__init__(inplace)
         self._choose(bits, steps)
-
-    def _named(self) -> tuple[str, tuple[float, ...]]:
-        return self._function, ()
 
 
 class SiLU(_WithoutParameters, nn.SiLU):
@@ -147,14 +143,9 @@ class Hardswish(_WithoutParameters, nn.Hardswish):
 class _WithoutArguments(FewBit):
     """Those to which PyTorch gives no arguments."""
 
-    _function: str
-
     def __init__(self, *, bits: int = 3, steps: StepFunction | None = None) -> None:
         super().__init__()
         self._choose(bits, steps)
-
-    def _named(self) -> tuple[str, tuple[float, ...]]:
-        return self._function, ()
 
 
 class Sigmoid(_WithoutArguments, nn.Sigmoid):

@@ -17,23 +17,21 @@ from .activations import FewBit
 class ReLU(FewBit, nn.ReLU):
     """`torch.nn.ReLU`, keeping 1 bit for each value."""
 
+    _function = "relu"
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(inplace)
         self._choose()
-
-    def _named(self) -> tuple[str, tuple[float, ...]]:
-        return "relu", ()
 
 
 class ReLU6(FewBit, nn.ReLU6):
     """`torch.nn.ReLU6`, keeping 1 bit for each value."""
 
+    _function = "relu6"
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(inplace)
         self._choose()
-
-    def _named(self) -> tuple[str, tuple[float, ...]]:
-        return "relu6", ()
 
 
 class LeakyReLU(FewBit, nn.LeakyReLU):
@@ -61,12 +59,11 @@ class Threshold(FewBit, nn.Threshold):
 class Hardsigmoid(FewBit, nn.Hardsigmoid):
     """`torch.nn.Hardsigmoid`, keeping 1 bit for each value."""
 
+    _function = "hardsigmoid"
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(inplace)
         self._choose()
-
-    def _named(self) -> tuple[str, tuple[float, ...]]:
-        return "hardsigmoid", ()
 
 
 class Hardtanh(FewBit, nn.Hardtanh):

@@ -14,6 +14,7 @@ from ...codecs.base import check_flag, checked_integer
 from ...compress import decompress
 from ...compressed import Compressed
 from ...machine import thread_count
+from ...seeds import MAX_SEED
 from ..tensors import dtype_of
 from .choice import CodecChoice, StateChoice, eight_bit
 from .places import local, returned
@@ -126,7 +127,7 @@ class CompressedOptimizer(Optimizer):
         self._separable = _is_separable(optimizer) if separable is None else separable
         check_flag("compressed_state_dict", compressed_state_dict)
         self.compressed_state_dict = compressed_state_dict
-        self._store = Store(choice, thread_count(threads), checked_integer("seed", seed, 0, (1 << 64) - 1))
+        self._store = Store(choice, thread_count(threads), checked_integer("seed", seed, 0, MAX_SEED))
         self.optimizer = optimizer
         self._begin()
         self._store.close(self._entries())
@@ -391,5 +392,5 @@ def _is_separable(optimizer: Optimizer) -> bool:
 def _checked_counters(ours: Any) -> tuple[int, int]:
     if not isinstance(ours, Mapping) or set(ours) != {"seed", "step"}:
         raise TypeError(f"state_dict[{_OURS!r}] is {ours!r}; a mapping of seed and step is allowed")
-    seed = checked_integer("seed", ours["seed"], 0, (1 << 64) - 1)
+    seed = checked_integer("seed", ours["seed"], 0, MAX_SEED)
     return seed, checked_integer("step", ours["step"], 0, 1 << 62)

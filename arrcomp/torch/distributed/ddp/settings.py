@@ -11,6 +11,7 @@ from ....compress import checked_codec
 from ....dtypes import DType
 from ....machine import thread_count
 from ....rules import Rule, codec_for
+from ....seeds import MAX_SEED
 
 _MOST = 1 << 62
 
@@ -79,7 +80,7 @@ class HookSettings:
         if not isinstance(self.rules, (list, tuple)) or not all(isinstance(rule, Rule) for rule in self.rules):
             raise TypeError(f"rules={self.rules!r}: a list of Rule is allowed")
         object.__setattr__(self, "rules", tuple(self.rules))
-        for name, most in (("layer_min_size", _MOST), ("start_iter", _MOST), ("seed", (1 << 64) - 1)):
+        for name, most in (("layer_min_size", _MOST), ("start_iter", _MOST), ("seed", MAX_SEED)):
             object.__setattr__(self, name, checked_integer(name, getattr(self, name), 0, most))
         check_flag("error_feedback", self.error_feedback)
         check_flag("track_error", self.track_error)
