@@ -1,9 +1,9 @@
 // Activation functions on lanes, and gradients times the levels of steps: forward makes a value and the number of its
 // step in one pass, backward looks the level up (G. Novikov et al., "Few-bit backward", arXiv:2202.00441, section 2).
 #pragma once
-#include "codecs/element_types.h"
 #include "codecs/elementary.h"
 #include "codecs/packing.h"
+#include "codecs/real_elements.h"
 #include "codecs/steps.h"
 #include "stream/activation.h"
 
@@ -114,19 +114,6 @@ ARRCOMP_PART void activate_rows(const Activation& activation, Real (&rows)[activ
 
 // --- elements
 
-// Infinities stay; NaN is the quiet one, with the same bits on every machine.
-template <class T>
-ARRCOMP_METHOD typename T::Word narrowed(typename T::Real y) {
-  using Real = typename T::Real;
-  using Word = typename T::Word;
-  using Layout = RealLayout<Real>;
-  constexpr auto nan =
-      static_cast<typename Layout::Bits>(T::width == Layout::width     ? Layout::infinity | Layout::infinity >> 1
-                                         : std::is_same_v<T, BFloat16> ? 0x7fc0
-                                                                       : 0x7e00);
-  return select(le(abs(y), real_of_bits(splat<Word>(Layout::infinity))), T::narrow(y), splat<Word>(nan));
-}
-
 // Which step a number has; 0 if it is NaN.
 template <class Real>
 ARRCOMP_METHOD U32 step_of(const Steps& steps, Real x) {
@@ -150,24 +137,26 @@ ARRCOMP_METHOD int lanes_of_row(int count, int row) {
   return left < 0 ? 0 : left < lanes_per_row ? left : lanes_per_row;
 }
 
-template <class T>
-ARRCOMP_METHOD void load_rows(const void* array, uint64_t first, int count, typename T::Real (&rows)[activation_rows]) {
+template <class Real>
+ARRCOMP_METHOD void load_rows(const Element& element, const void* array, uint64_t first, int count,
+                              Real (&rows)[activation_rows]) {
   ARRCOMP_UNROLL
   for (int i = 0; i < activation_rows; ++i) {
     const int lanes = lanes_of_row(count, i);
     const uint64_t at = first + static_cast<uint64_t>(i * lanes_per_row);
-    rows[i] = lanes > 0 ? T::widen(load_elements<T>(array, at, lanes)) : splat<typename T::Real>(0);
+    rows[i] = lanes > 0 ? load_real<Real>(element, array, at, lanes) : splat<Real>(0);
   }
 }
 
-template <class T>
-ARRCOMP_METHOD void store_rows(void* array, uint64_t first, int count,
-                               const typename T::Real (&rows)[activation_rows]) {
+// Infinities stay; NaN is the quiet one, with the same bits on every machine.
+template <class Real>
+ARRCOMP_METHOD void store_rows(const Element& element, void* array, uint64_t first, int count,
+                               const Real (&rows)[activation_rows]) {
   ARRCOMP_UNROLL
   for (int i = 0; i < activation_rows; ++i) {
     const int lanes = lanes_of_row(count, i);
     const uint64_t at = first + static_cast<uint64_t>(i * lanes_per_row);
-    if (lanes > 0) store_elements<T>(array, at, lanes, narrowed<T>(rows[i]));
+    if (lanes > 0) store_real(element, array, at, lanes, with_quiet_nan(rows[i]));
   }
 }
 
@@ -200,33 +189,33 @@ ARRCOMP_METHOD void put_steps(const Steps& steps, const Real (&rows)[activation_
   writer.put(together, used * bits);
 }
 
-template <class T>
-ARRCOMP_PART void activate_unit(const Activation& activation, const Steps& steps, const Activating& array,
-                                ActivationUnit unit) {
+template <class Real>
+ARRCOMP_PART void activate_unit(const Activation& activation, const Steps& steps, const Element& element,
+                                const Activating& array, ActivationUnit unit) {
   const bool keeps = array.packed != nullptr;
   BitWriter writer(keeps ? array.packed + unit.step_offset(steps) : nullptr);
   each_four(unit.count, [&](int place, int count) ARRCOMP_LAMBDA {
-    typename T::Real rows[activation_rows];
+    Real rows[activation_rows];
     const uint64_t at = unit.first + static_cast<uint64_t>(place);
-    load_rows<T>(array.source, at, count, rows);
+    load_rows(element, array.source, at, count, rows);
     if (keeps) put_steps(steps, rows, count, writer);
     if (array.values == nullptr) return;
     activate_rows(activation, rows);
-    store_rows<T>(array.values, at, count, rows);
+    store_rows(element, array.values, at, count, rows);
   });
   if (keeps) writer.finish();
 }
 
-template <class T>
-ARRCOMP_PART void times_steps_unit(const Steps& steps, const TimesSteps& array, ActivationUnit unit) {
-  using Real = typename T::Real;
+template <class Real>
+ARRCOMP_PART void times_steps_unit(const Steps& steps, const Element& element, const TimesSteps& array,
+                                   ActivationUnit unit) {
   const int bits = steps.tables.bits;
   const uint8_t* const begin = array.packed + unit.step_offset(steps);
   BitReader reader(begin, begin + code_bytes(static_cast<uint64_t>(unit.count), static_cast<uint32_t>(bits)));
   each_four(unit.count, [&](int place, int count) ARRCOMP_LAMBDA {
     Real rows[activation_rows];
     const uint64_t at = unit.first + static_cast<uint64_t>(place);
-    load_rows<T>(array.gradients, at, count, rows);
+    load_rows(element, array.gradients, at, count, rows);
     const int used = (count + lanes_per_row - 1) / lanes_per_row;
     const U32 together = reader.get(used * bits, U32{}), one_code = splat<U32>(low_mask(bits));
     ARRCOMP_UNROLL
@@ -234,7 +223,7 @@ ARRCOMP_PART void times_steps_unit(const Steps& steps, const TimesSteps& array, 
       const U32 code = together >> (i * bits) & one_code;
       rows[i] = rows[i] * real_of(level_of(steps.tables, bits, code), Real{});
     }
-    store_rows<T>(array.target, at, count, rows);
+    store_rows(element, array.target, at, count, rows);
   });
 }
 

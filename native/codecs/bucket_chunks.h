@@ -45,7 +45,7 @@ ARRCOMP_PART void store_bucket(const BucketContext<Coder>& context, const Bucket
                                const void* source, uint8_t* payload, uint64_t seed, uint64_t bucket) {
   const BucketPlan& plan = context.plan;
   const uint64_t first = bucket * plan.bucket_size, left = plan.quantized - first;
-  const BucketValues values{source, first, left < plan.bucket_size ? left : plan.bucket_size, seed};
+  const BucketValues values{plan.element, source, first, left < plan.bucket_size ? left : plan.bucket_size, seed};
   const Coder coder = context.coder(payload);
   const auto numbers = coder.numbers_of(statistics, values);
   if (leader()) coder.store(payload + plan.bucket_offset(bucket), numbers);
@@ -53,8 +53,7 @@ ARRCOMP_PART void store_bucket(const BucketContext<Coder>& context, const Bucket
 
 template <class Coder>
 class BucketChunk {
-  using T = typename Coder::Type;
-  using Real = typename T::Real;
+  using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
   using Numbers = typename Coder::Numbers;
   using Table = std::conditional_t<codes_blocks && Tabulates<Coder>, DecodeTable<Coder>, NoTable>;
@@ -129,8 +128,8 @@ class BucketChunk {
   // The next chunk, which its statistics read first.
   ARRCOMP_METHOD void prefetch_block(const void* source, int row) const {
     const uint64_t next = first_ + static_cast<uint64_t>(row) * lanes_per_row + chunk_size;
-    const auto* ahead = reinterpret_cast<const uint8_t*>(element_pointer<T>(source, next));
-    for (int line = 0; line < rows_of_block * lanes_per_row * T::width / 8; line += 64) prefetch(ahead + line);
+    const uint8_t* const ahead = element_at(plan_.element, source, next);
+    for (uint64_t line = 0; line < rows_of_block * lanes_per_row * sizeof(Scalar); line += 64) prefetch(ahead + line);
   }
 
   // Rows [r, r + 4), as many as there are.
@@ -160,7 +159,7 @@ class BucketChunk {
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
       const uint64_t at = place + j * lanes_per_row;
       if (!in_one_bucket) buckets.row(at, scale, scale_of);
-      code[j] = coder_.encode(load_elements<T>(source, first_ + at, lanes), scale, simple, random[j]);
+      code[j] = coder_.encode(load_real<Real>(plan_.element, source, first_ + at, lanes), scale, simple, random[j]);
     }
     writer.put(code, place, lanes);
   }
@@ -211,7 +210,7 @@ class BucketChunk {
     U32 code[rows_of_block];
     reader.get(code, place, lanes_per_row);
     ARRCOMP_UNROLL for (int j = 0; j < rows_of_block; ++j)
-        store_elements<T>(target, first_ + place + j * lanes_per_row, lanes_per_row, table.element(code[j]));
+        store_real(plan_.element, target, first_ + place + j * lanes_per_row, lanes_per_row, table.element(code[j]));
   }
 
   // n rows from r on, with so many lanes each.
@@ -226,7 +225,7 @@ class BucketChunk {
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
       const uint64_t at = place + j * lanes_per_row;
       if (!in_one_bucket) simple = buckets.row(at, values, decoded_of);
-      store_elements<T>(target, first_ + at, lanes, coder_.decode(code[j], values, simple));
+      store_real(plan_.element, target, first_ + at, lanes, coder_.decode(code[j], values, simple));
     }
   }
 
@@ -286,20 +285,23 @@ class BucketChunk {
   ARRCOMP_METHOD void find_magnitudes(const void* source, Scalar* magnitudes) const {
     const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
     if (plan_.bucket_size * halves == lanes_per_row) {
-      for (int r = 0; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
+      int place = 0;
+      each_row<Real>(plan_.element, source, first_, count_, [&](Real x, int) ARRCOMP_LAMBDA {
+        find_magnitudes_in(abs(x), halves, magnitudes + place);
+        place += halves;
+      });
       return;
     }
     for (int b = 0; b < buckets_; ++b) {
       const uint64_t begin = (bucket_ + static_cast<uint64_t>(b)) * plan_.bucket_size, left = plan_.quantized - begin;
-      const auto found = magnitude_of<T>(source, begin, left < plan_.bucket_size ? left : plan_.bucket_size);
+      const auto found =
+          magnitude_of<Real>(plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size);
       if (leader()) magnitudes[b] = found;
     }
   }
 
   // Of the one or two buckets in a row.
-  ARRCOMP_METHOD void find_magnitudes_in(const void* source, int row, int buckets, Scalar* magnitudes) const {
-    const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
-    const Real x = abs(T::widen(load_elements<T>(source, first_ + place, lanes_of(row))));
+  ARRCOMP_METHOD static void find_magnitudes_in(Real x, int buckets, Scalar* magnitudes) {
     if (buckets == 2) {
       const auto found = largest_magnitudes_of_halves(x);
       if (leader()) magnitudes[0] = found.lower, magnitudes[1] = found.upper;
@@ -321,8 +323,8 @@ class BucketChunk {
     uint8_t* const at = payload + plan_.bucket_offset(bucket);
     if (size > piece_size) return coder_.load(at);
     const uint64_t count = plan_.quantized - begin < size ? plan_.quantized - begin : size;
-    const auto statistics = statistics_of<T>(plan_.element, source, begin, count, settings_.moments());
-    const Numbers numbers = coder_.numbers_of(statistics, {source, begin, count, seed});
+    const auto statistics = statistics_of<Real>(plan_.element, source, begin, count, settings_.moments());
+    const Numbers numbers = coder_.numbers_of(statistics, {plan_.element, source, begin, count, seed});
     if (begin >= first_ && leader()) coder_.store(at, numbers);
     return numbers;
   }

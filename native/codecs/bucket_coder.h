@@ -1,8 +1,9 @@
 // What a codec of buckets is on lanes, and what such codecs share. FORMAT.md, section 5.
 //
-// A codec is a class template over the element type, which the chunks (bucket_chunks.h) are made of:
+// A codec is a class template over the arithmetic type of its elements (real_elements.h), which the chunks
+// (bucket_chunks.h) are made of:
 //
-//   Type, Scalar                 the element type and the scalars of its arithmetic type
+//   Real, Scalar                 the arithmetic type and its scalars
 //   Settings                     its parameters (stream/), with layout(element), of which bucket_bytes is 0 if nothing is
 //                                stored for buckets, and moments()
 //   Numbers                      what is stored for a bucket
@@ -19,8 +20,8 @@
 //                                all of the chunk
 //   decoded_of(numbers, decoded) what decoding takes; true where it takes the short way, `simple` is then true
 //   is_stochastic()              whether encoding takes random words
-//   encode(bits, scale, simple, random) -> U32     codes of elements; `random` is Nearest or random words
-//   decode(code, decoded, simple) -> Word          bits of elements
+//   encode(x, scale, simple, random) -> U32        codes of elements; `random` is Nearest or random words
+//   decode(code, decoded, simple) -> Real          elements, before they are rounded to their type; NaN is the quiet one
 #pragma once
 #include <cstring>
 
@@ -31,8 +32,8 @@
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
-// The codec that has these settings, of elements of type T: specialized with each codec.
-template <class Settings, class T>
+// The codec that has these settings, in this arithmetic type: specialized with each codec.
+template <class Settings, class Real>
 struct CoderOf;
 
 // Instead of random words.
@@ -40,6 +41,7 @@ struct Nearest {};
 
 // A bucket's values: elements [first, first + count) of the array.
 struct BucketValues {
+  const Element& element;
   const void* array;
   uint64_t first, count;
   uint64_t seed;
@@ -90,25 +92,6 @@ ARRCOMP_INLINE F32 real_of(U32 x, F32) { return to_float(x); }
 ARRCOMP_INLINE F64 real_of(U32 x, F64) {
   const U32 biased = x ^ splat<U32>(0x80000000u);
   return as_double(join(biased, splat<U32>(0x43300000u))) - splat<F64>(0x1p52 + 0x1p31);
-}
-
-// The quiet NaN of an element type, with sign 0 and no other mantissa bit than the highest.
-template <class T>
-ARRCOMP_INLINE typename T::Word quiet_nan(const Element& element) {
-  using Scalar = typename T::Word::scalar;
-  const uint64_t bits = ((uint64_t{2} << element.exponent_bits) - 1) << (element.mantissa_bits - 1);
-  return splat<typename T::Word>(static_cast<Scalar>(bits));
-}
-
-// Results as elements: at most the largest finite number of the type, rounded; NaN is the quiet one. `are_numbers`: they
-// are finite.
-template <class T>
-ARRCOMP_INLINE typename T::Word element_of(const Element& element, typename T::Real y, bool are_numbers = false) {
-  using Real = typename T::Real;
-  if (are_numbers && T::width == sizeof(typename Real::scalar) * 8) return T::narrow(y);
-  const Real limit = splat<Real>(T::largest);
-  const Real inside = min(max(y, splat<Real>(0) - limit), limit);
-  return select(le(abs(inside), limit), T::narrow(inside), quiet_nan<T>(element));
 }
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

@@ -27,24 +27,25 @@ ARRCOMP_INLINE double fixed_point_sum(F64 x) {
 
 // The largest magnitude of the elements [first, first + count): infinity or NaN where one of them is not finite, or that
 // of the finite ones alone.
-template <class T, bool of_finite = false>
-ARRCOMP_METHOD typename T::Real::scalar magnitude_of(const void* array, uint64_t first, uint64_t count) {
-  using Real = typename T::Real;
+template <class Real, bool of_finite = false>
+ARRCOMP_METHOD typename Real::scalar magnitude_of(const Element& element, const void* array, uint64_t first,
+                                                  uint64_t count) {
   auto largest = as_bits(splat<Real>(0));
-  each_row<T>(array, first, count, [&](typename T::Word bits, int) ARRCOMP_LAMBDA {
-    Real x = abs(T::widen(bits));
-    if (of_finite) x = select(le(x, largest_number(Real{})), x, splat<Real>(0));
-    largest = max(largest, as_bits(x));
+  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
+    Real magnitude = abs(x);
+    if (of_finite) magnitude = select(le(magnitude, largest_number(Real{})), magnitude, splat<Real>(0));
+    largest = max(largest, as_bits(magnitude));
   });
   return largest_magnitude_of(real_of_bits(largest));
 }
 
-template <class T>
-ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const void* array, uint64_t first, uint64_t count) {
+template <class Real>
+ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Element& element, const void* array, uint64_t first,
+                                                        uint64_t count) {
   BucketStatistics s = BucketStatistics::none();
-  auto largest = magnitude_of<T>(array, first, count);
+  auto largest = magnitude_of<Real>(element, array, first, count);
   s.finite = static_cast<double>(largest) <= 0x1.fffffffffffffp1023;
-  if (!s.finite) largest = magnitude_of<T, true>(array, first, count);
+  if (!s.finite) largest = magnitude_of<Real, true>(element, array, first, count);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
   return s;
@@ -101,13 +102,12 @@ class LogarithmSum {
 };
 
 // Of the elements [first, first + count), which are finite.
-template <class T>
-ARRCOMP_PART void add_logarithms(const void* array, uint64_t first, uint64_t count, BucketStatistics& s) {
-  using Real = typename T::Real;
+template <class Real>
+ARRCOMP_PART void add_logarithms(const Element& element, const void* array, uint64_t first, uint64_t count,
+                                 BucketStatistics& s) {
   LogarithmSum<Real> logarithms;
-  each_row<T>(array, first, count, [&](typename T::Word bits, int n) ARRCOMP_LAMBDA {
-    logarithms.add(first_lanes(abs(T::widen(bits)), n));
-  });
+  each_row<Real>(element, array, first, count,
+                 [&](Real x, int n) ARRCOMP_LAMBDA { logarithms.add(first_lanes(abs(x), n)); });
   s.logarithms = logarithms.sum();
   s.nonzeros = logarithms.nonzeros();
 }
@@ -130,16 +130,15 @@ struct RowSums {
 
 // Of (x - middle) / 2^exponent, of which magnitudes are at most 1. 2^exponent may be no number, and is then divided by
 // in two steps; what that changes elsewhere are subnormal terms, which the sums' last bits never see.
-template <class T>
-ARRCOMP_PART RowSums<typename T::Real> sums_about(typename T::Real::scalar middle, int exponent, const void* array,
-                                                  uint64_t first, uint64_t count) {
-  using Real = typename T::Real;
+template <class Real>
+ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent, const Element& element,
+                                      const void* array, uint64_t first, uint64_t count) {
   const auto factor = [](int e)
                           ARRCOMP_LAMBDA { return splat<Real>(static_cast<typename Real::scalar>(power_of_two(e))); };
   const auto sums_of = [&](auto scaled) ARRCOMP_LAMBDA {
     RowSums<Real> sums{splat<Real>(0), splat<Real>(0)};
-    each_row<T>(array, first, count, [&](typename T::Word bits, int n) ARRCOMP_LAMBDA {
-      const Real term = first_lanes(scaled(T::widen(bits) - splat<Real>(middle)), n);
+    each_row<Real>(element, array, first, count, [&](Real x, int n) ARRCOMP_LAMBDA {
+      const Real term = first_lanes(scaled(x - splat<Real>(middle)), n);
       sums.of_terms = sums.of_terms + term;
       sums.of_squares = sums.of_squares + term * term;
     });
@@ -152,10 +151,11 @@ ARRCOMP_PART RowSums<typename T::Real> sums_about(typename T::Real::scalar middl
 
 // Mean and squared deviations of elements whose range is known, from sums about the middle of the range: however far
 // from 0 they lie, nothing cancels.
-template <class T>
-ARRCOMP_PART void add_mean_and_deviation(const void* array, uint64_t first, uint64_t count, BucketStatistics& s) {
+template <class Real>
+ARRCOMP_PART void add_mean_and_deviation(const Element& element, const void* array, uint64_t first, uint64_t count,
+                                         BucketStatistics& s) {
   const auto n = static_cast<double>(count);
-  const auto middle = static_cast<typename T::Real::scalar>(s.low / 2 + s.high / 2);
+  const auto middle = static_cast<typename Real::scalar>(s.low / 2 + s.high / 2);
   const auto centre = static_cast<double>(middle);
   const double radius = s.high - centre < centre - s.low ? centre - s.low : s.high - centre;
   s.count = n;
@@ -165,45 +165,43 @@ ARRCOMP_PART void add_mean_and_deviation(const void* array, uint64_t first, uint
   s.mean = times_power_of_two(centre, -s.exponent);
   if (radius <= 0) return;
   const int exponent = exponent_of(radius) + 1;
-  const auto sums = sums_about<T>(middle, exponent, array, first, count);
+  const auto sums = sums_about<Real>(middle, exponent, element, array, first, count);
   const double total = signed_fixed_point_sum(sums.of_terms);
   const double about_mean = fixed_point_sum(sums.of_squares) - total * (total / n);
   s.mean = s.mean + total / n * power_of_two(exponent - s.exponent);
   s.squares = (about_mean > 0 ? about_mean : 0) * power_of_two(2 * (exponent - s.exponent));
 }
 
-template <class T>
-ARRCOMP_PART void add_squares(const void* array, uint64_t first, uint64_t count, BucketStatistics& s) {
+template <class Real>
+ARRCOMP_PART void add_squares(const Element& element, const void* array, uint64_t first, uint64_t count,
+                              BucketStatistics& s) {
   s.exponent = exponent_of(s.largest_magnitude()) + 1;
-  s.squares = fixed_point_sum(sums_about<T>(0, s.exponent, array, first, count).of_squares);
+  s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, element, array, first, count).of_squares);
 }
 
 // Of the elements [first, first + count), at least one and at most a piece.
-template <class T>
-ARRCOMP_PART BucketStatistics statistics_of(Element element, const void* array, uint64_t first, uint64_t count,
+template <class Real>
+ARRCOMP_PART BucketStatistics statistics_of(const Element& element, const void* array, uint64_t first, uint64_t count,
                                             Moments moments) {
-  if (moments == largest_magnitude) return magnitude_statistics_of<T>(array, first, count);
-  using Real = typename T::Real;
-  using Word = typename T::Word;
-  const Word magnitude = ones<Word>(T::width - 1);
+  if (moments == largest_magnitude) return magnitude_statistics_of<Real>(element, array, first, count);
+  using Layout = RealLayout<Real>;
+  using Word = typename Layout::Word;
   Word largest_bits = splat<Word>(0);
   Real low = largest_number(Real{}), high = splat<Real>(0) - low;
-  each_row<T>(array, first, count, [&](Word bits, int) ARRCOMP_LAMBDA {
-    largest_bits = max(largest_bits, bits & magnitude);
-    const Real x = T::widen(bits);
+  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
+    largest_bits = max(largest_bits, as_bits(abs(x)));
     low = min(x, low);
     high = max(x, high);
   });
-  const uint64_t infinity = ((uint64_t{1} << element.exponent_bits) - 1) << element.mantissa_bits;
   BucketStatistics s = BucketStatistics::none();
-  s.finite = !any(ge(largest_bits, splat<Word>(static_cast<typename Word::scalar>(infinity))));
+  s.finite = !any(ge(largest_bits, splat<Word>(Layout::infinity)));
   if (!s.finite) return s;
   s.low = smallest_of(low);
   s.high = largest_of(high);
-  if (moments == mean_and_deviation) add_mean_and_deviation<T>(array, first, count, s);
+  if (moments == mean_and_deviation) add_mean_and_deviation<Real>(element, array, first, count, s);
   if (s.largest_magnitude() <= 0) return s;
-  if (moments == sum_of_logarithms) add_logarithms<T>(array, first, count, s);
-  if (moments == sum_of_squares) add_squares<T>(array, first, count, s);
+  if (moments == sum_of_logarithms) add_logarithms<Real>(element, array, first, count, s);
+  if (moments == sum_of_squares) add_squares<Real>(element, array, first, count, s);
   return s;
 }
 

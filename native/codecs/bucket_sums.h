@@ -13,19 +13,9 @@ ARRCOMP_INLINE BitReader packed_rows(const uint8_t* section, uint64_t bytes, uin
   return reader;
 }
 
-// A sum as elements: NaN is the quiet one.
-template <class T>
-ARRCOMP_INLINE typename T::Word rounded_sum(const Element& element, typename T::Real sum) {
-  using Real = typename T::Real;
-  const Mask ordered = le(abs(sum), splat<Real>(static_cast<typename Real::scalar>(__builtin_inf())));
-  return select(ordered, T::narrow(sum), quiet_nan<T>(element));
-}
-
 template <class Coder>
 class BucketSum {
-  using T = typename Coder::Type;
-  using Real = typename T::Real;
-  using Word = typename T::Word;
+  using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
 
  public:
@@ -50,8 +40,8 @@ class BucketSum {
   }
 
   // The row of an array that begins at element i.
-  ARRCOMP_METHOD static Real elements_at(const void* array, uint64_t i, uint64_t end) {
-    return T::widen(load_elements<T>(array, i, lanes_before(i, end)));
+  ARRCOMP_METHOD Real elements_at(const void* array, uint64_t i, uint64_t end) const {
+    return load_real<Real>(context_.plan.element, array, i, lanes_before(i, end));
   }
 
   // Rows that are in one bucket are decoded several at once.
@@ -93,7 +83,7 @@ class BucketSum {
     }
     ARRCOMP_UNROLL for (int r = 0; r < n; ++r) {
       const uint64_t at = i + static_cast<uint64_t>(r) * lanes_per_row;
-      store_elements<T>(target, at - first, lanes_before(at, end), rounded_sum<T>(context_.plan.element, sums[r]));
+      store_real(context_.plan.element, target, at - first, lanes_before(at, end), with_quiet_nan(sums[r]));
     }
   }
 
@@ -112,8 +102,10 @@ class BucketSum {
         });
     BitReader reader = packed_rows(payload + plan.codes_offset, code_bytes(plan.quantized, plan.code_bits),
                                    i / lanes_per_row, plan.code_bits);
-    ARRCOMP_UNROLL for (int r = 0; r < n; ++r) y[r] =
-        T::widen(coder.decode(reader.get(static_cast<int>(plan.code_bits), U32{}), values, simple));
+    ARRCOMP_UNROLL for (int r = 0; r < n; ++r) {
+      const U32 code = reader.get(static_cast<int>(plan.code_bits), U32{});
+      y[r] = rounded_to(plan.element, coder.decode(code, values, simple));
+    }
   }
 
   BucketContext<Coder> context_;

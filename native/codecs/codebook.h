@@ -8,13 +8,10 @@
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
-template <class T>
+template <class R>
 class Codebook {
-  using Real = typename T::Real;
-  using Word = typename T::Word;
-
  public:
-  using Type = T;
+  using Real = R;
   using Scalar = typename Real::scalar;
   using Settings = CodebookSettings;
   static constexpr bool looks_up = true;
@@ -30,7 +27,7 @@ class Codebook {
 
   ARRCOMP_METHOD Codebook(const CodebookSettings& settings, const Element& element, const uint8_t*)
       : settings_(settings),
-        element_(element),
+        range_(element),
         bits_(settings.tables.bits),
         is_scaled_(settings.scaling != Scaling::none) {}
 
@@ -80,8 +77,7 @@ class Codebook {
 
   // Never at random: levels may lie anywhere.
   template <class Random>
-  ARRCOMP_METHOD U32 encode(Word bits, const Real (&values)[encode_values], bool simple, Random) const {
-    Real x = T::widen(bits);
+  ARRCOMP_METHOD U32 encode(Real x, const Real (&values)[encode_values], bool simple, Random) const {
     if (!simple) x = x * values[prescale];
     return borders_below(settings_.tables, bits_, x * values[inverse]);
   }
@@ -92,22 +88,22 @@ class Codebook {
     return is_within(n.scale, Limits::largest / 2 / static_cast<Scalar>(settings_.at_least_largest));
   }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&values)[decode_values], bool simple) const {
-    return element_of<T>(element_, real_of(level_of(settings_.tables, bits_, code), Real{}) * values[scale], simple);
+  ARRCOMP_METHOD Real decode(U32 code, const Real (&values)[decode_values], bool simple) const {
+    return range_.element(real_of(level_of(settings_.tables, bits_, code), Real{}) * values[scale], simple);
   }
 
  private:
   using Limits = ScalarLimits<Scalar>;
 
   const CodebookSettings& settings_;
-  Element element_;
+  ElementRange<Real> range_;
   int bits_;
   bool is_scaled_;
 };
 
-template <class T>
-struct CoderOf<CodebookSettings, T> {
-  using type = Codebook<T>;
+template <class Real>
+struct CoderOf<CodebookSettings, Real> {
+  using type = Codebook<Real>;
 };
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

@@ -11,8 +11,7 @@ concept Tabulates = Coder::tabulates && sizeof(typename Coder::Scalar) == sizeof
 
 template <class Coder>
 class DecodeTable {
-  using T = typename Coder::Type;
-  using Real = typename T::Real;
+  using Real = typename Coder::Real;
   static constexpr int size = 128;
 
  public:
@@ -24,14 +23,14 @@ class DecodeTable {
     if (bucket == bucket_) return;
     bucket_ = bucket;
     for (uint32_t first = 0; first < size; first += lanes_per_row)
-      store(elements_ + first, coder.decode(splat<U32>(first) + lane_numbers(), decoded, simple));
+      store(elements_ + first, as_bits(coder.decode(splat<U32>(first) + lane_numbers(), decoded, simple)));
     // NaN has no sign.
-    const U32 negative = coder.decode(splat<U32>(size), decoded, simple);
+    const U32 negative = as_bits(coder.decode(splat<U32>(size), decoded, simple));
     sign_ = or_all(negative ^ splat<U32>(elements_[0]));
   }
 
-  ARRCOMP_METHOD U32 element(U32 code) const {
-    return lookup<size>(elements_, code) | (code << (T::width - 8) & splat<U32>(sign_));
+  ARRCOMP_METHOD Real element(U32 code) const {
+    return as_float(lookup<size>(elements_, code) | (code << 24 & splat<U32>(sign_)));
   }
 
  private:

@@ -38,7 +38,7 @@ struct BFloat16 : BitsOnly<uint16_t, U32> {
   static constexpr float largest = 0x1.fep127f;
   static constexpr bool quantizes = true;
   ARRCOMP_METHOD static F32 widen(U32 bits) { return as_float(bits << 16); }
-  // NaN does not occur: what is quantized is a number, or infinite after an overflow, which this keeps.
+  // Infinities, after an overflow, stay. NaN is the quiet one, if any, which stays too.
   ARRCOMP_METHOD static U32 narrow(F32 y) {
     const U32 bits = as_bits(y);
     return (bits + splat<U32>(0x7fff) + (bits >> 16 & splat<U32>(1))) >> 16;
@@ -85,16 +85,6 @@ template <class T>
 ARRCOMP_INLINE typename T::Word load_elements(const void* array, uint64_t first, int n) {
   const auto* p = element_pointer<T>(array, first);
   return n == lanes_per_row ? load(p) : load_first(p, n);
-}
-
-// Calls visit(bits, n) with each row of the elements [first, first + count), which has n of them.
-template <class T, class Visit>
-ARRCOMP_METHOD void each_row(const void* array, uint64_t first, uint64_t count, Visit visit) {
-  const uint64_t whole = count / lanes_per_row * lanes_per_row;
-  for (uint64_t i = 0; i < whole; i += lanes_per_row)
-    visit(load_elements<T>(array, first + i, lanes_per_row), lanes_per_row);
-  const int left = static_cast<int>(count - whole);
-  if (left > 0) visit(load_elements<T>(array, first + whole, left), left);
 }
 
 // The first n lanes of a row.

@@ -8,13 +8,10 @@
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
-template <class T>
+template <class R>
 class FloatFormat {
-  using Real = typename T::Real;
-  using Word = typename T::Word;
-
  public:
-  using Type = T;
+  using Real = R;
   using Scalar = typename Real::scalar;
   using Settings = FloatFormatSettings;
 
@@ -33,7 +30,7 @@ class FloatFormat {
   enum : int { scale, decode_values };
 
   ARRCOMP_METHOD FloatFormat(const FloatFormatSettings& settings, const Element& element, const uint8_t* payload)
-      : settings_(settings), element_(element), cast_(settings.spec), array_scale_(0) {
+      : settings_(settings), range_(element), cast_(settings.spec), array_scale_(0) {
     if (settings.scale == ScaleKind::two_level) load_numbers(payload, &array_scale_, 1);
   }
 
@@ -106,12 +103,10 @@ class FloatFormat {
   }
 
   template <class Random>
-  ARRCOMP_METHOD U32 encode(Word bits, const Real (&values)[encode_values], bool simple, Random random) const {
-    const Real x = T::widen(bits);
+  ARRCOMP_METHOD U32 encode(Real x, const Real (&values)[encode_values], bool simple, Random random) const {
     if (!settings_.is_scaled()) return cast_.encode(x, random);
     const Real scaled = (simple ? x : x * values[prescale]) * values[inverse];
-    // The sign of the bits: widening may change that of NaN.
-    return cast_.encode_magnitude(scaled, real_of_bits(bits << (T::word_bits - T::width)), random);
+    return cast_.encode_magnitude(scaled, x, random);
   }
 
   ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
@@ -119,12 +114,10 @@ class FloatFormat {
     return true;
   }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values], bool) const {
+  ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[decode_values], bool) const {
     const Real value = cast_.decode(code);
     const Real y = settings_.is_scaled() ? value * decoded[scale] : value;
-    const Word bits = T::narrow(y);
-    const Mask inside = le(abs(y), splat<Real>(T::largest));
-    return any(~inside) ? select(inside, bits, outside(value, y)) : bits;
+    return any(~range_.holds(y)) ? outside(value, y) : y;
   }
 
  private:
@@ -164,23 +157,21 @@ class FloatFormat {
     return as_double(join(splat<U32>(0), (code + splat<U32>(RealLayout<F64>::bias - PowerScale::bias)) << 20));
   }
 
-  // Of results that are no finite numbers of the element type. What was finite before stays so where codes saturate.
-  ARRCOMP_METHOD Word outside(Real value, Real y) const {
-    const Real zero = splat<Real>(0), limit = splat<Real>(T::largest), infinite = splat<Real>(__builtin_inff());
-    const Mask kept = settings_.spec.saturates ? lt(abs(value), infinite) : mask(0);
-    const Word bits = T::narrow(select(kept, min(max(y, zero - limit), limit), y));
-    return select(le(abs(y), infinite), bits, quiet_nan<T>(element_));
+  // Of rows in which results are no finite numbers of the element type. What was finite before stays so where codes saturate.
+  ARRCOMP_METHOD Real outside(Real value, Real y) const {
+    const Mask kept = settings_.spec.saturates ? lt(abs(value), splat<Real>(__builtin_inff())) : mask(0);
+    return with_quiet_nan(select(kept, range_.limited(y), y));
   }
 
   FloatFormatSettings settings_;
-  Element element_;
+  ElementRange<Real> range_;
   FloatCast<Real> cast_;
   Scalar array_scale_;
 };
 
-template <class T>
-struct CoderOf<FloatFormatSettings, T> {
-  using type = FloatFormat<T>;
+template <class Real>
+struct CoderOf<FloatFormatSettings, Real> {
+  using type = FloatFormat<Real>;
 };
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

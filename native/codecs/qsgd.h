@@ -6,13 +6,10 @@
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
-template <class T>
+template <class R>
 class Qsgd {
-  using Real = typename T::Real;
-  using Word = typename T::Word;
-
  public:
-  using Type = T;
+  using Real = R;
   using Scalar = typename Real::scalar;
   using Settings = QsgdSettings;
 
@@ -27,7 +24,7 @@ class Qsgd {
 
   ARRCOMP_METHOD Qsgd(const QsgdSettings& settings, const Element& element, const uint8_t*)
       : settings_(settings),
-        element_(element),
+        range_(element),
         largest_(settings.largest_code()),
         has_norm_(settings.norm != Norm::minmax) {}
 
@@ -73,8 +70,7 @@ class Qsgd {
   }
 
   template <class Random>
-  ARRCOMP_METHOD U32 encode(Word bits, const Real (&scale)[encode_values], bool simple, Random random) const {
-    Real x = T::widen(bits);
+  ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
     if (!simple) x = x * scale[prescale];
     const Real scaled = (x - scale[low]) * scale[inverse] + addend(random);
     // NaN becomes 0: the order of max's arguments tells.
@@ -90,9 +86,9 @@ class Qsgd {
     return !halved && !is_halved(-n.unit) && is_within(n.low, Limits::largest / 2);
   }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values], bool simple) const {
+  ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[decode_values], bool simple) const {
     const Real y = value_of(code, decoded);
-    return element_of<T>(element_, simple ? y : y * decoded[factor], simple);
+    return range_.element(simple ? y : y * decoded[factor], simple);
   }
 
  private:
@@ -123,14 +119,14 @@ class Qsgd {
   }
 
   QsgdSettings settings_;
-  Element element_;
+  ElementRange<Real> range_;
   uint32_t largest_;
   bool has_norm_;
 };
 
-template <class T>
-struct CoderOf<QsgdSettings, T> {
-  using type = Qsgd<T>;
+template <class Real>
+struct CoderOf<QsgdSettings, Real> {
+  using type = Qsgd<Real>;
 };
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

@@ -9,14 +9,13 @@
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
-template <class T>
+template <class R>
 class S2fp8 {
-  using Real = typename T::Real;
-  using Word = typename T::Word;
-  using Layout = RealLayout<Real>;
+  using Layout = RealLayout<R>;
+  using Word = typename Layout::Word;
 
  public:
-  using Type = T;
+  using Real = R;
   using Scalar = typename Real::scalar;
   using Settings = S2fp8Settings;
   static constexpr bool tabulates = true;
@@ -32,7 +31,7 @@ class S2fp8 {
   enum : int { half, largest, decode_values };
 
   ARRCOMP_METHOD S2fp8(const S2fp8Settings& settings, const Element& element, const uint8_t*)
-      : settings_(settings), element_(element) {}
+      : settings_(settings), range_(element) {}
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.stochastic; }
 
@@ -70,13 +69,13 @@ class S2fp8 {
   }
 
   template <class Random>
-  ARRCOMP_METHOD U32 encode(Word bits, const Real (&scale)[encode_values], bool simple, Random random) const {
-    const Real x = T::widen(bits), magnitude = abs(x);
+  ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
+    const Real magnitude = abs(x);
     const Logarithm<Real> logarithm = simple ? logarithm_of(magnitude) : logarithm_of_any(magnitude);
     const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);
     Real t = distance * scale[alpha] + splat<Real>(top);
     if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(-__builtin_inff()), t);
-    const Word negative = bits << (Type::word_bits - Type::width) & splat<Word>(Layout::sign);
+    const Word negative = as_bits(x) & splat<Word>(Layout::sign);
     return rounded(t, scale[alpha], negative, random);
   }
 
@@ -86,7 +85,7 @@ class S2fp8 {
     return true;
   }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values], bool) const {
+  ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[decode_values], bool) const {
     const Real y = squeezed(min(code & splat<U32>(0x7f), splat<U32>(S2fp8Settings::spec().first_special() - 1)));
     // Half of the distance, so that its power is a normal number. NaN becomes the least.
     const Real distance = max(splat<Real>(least_power), distance_of(y) * decoded[half]);
@@ -94,7 +93,7 @@ class S2fp8 {
     const Real root = min(power_of(min(splat<Real>(0), distance)), y * splat<Real>(0x1p64f));
     const Real magnitude = decoded[largest] * root * root;
     const Word negative = from_highest(code << 24, Word{}) & splat<Word>(Layout::sign);
-    return element_of<T>(element_, real_of_bits(as_bits(magnitude) | negative));
+    return range_.element(real_of_bits(as_bits(magnitude) | negative));
   }
 
  private:
@@ -144,12 +143,12 @@ class S2fp8 {
   }
 
   S2fp8Settings settings_;
-  Element element_;
+  ElementRange<Real> range_;
 };
 
-template <class T>
-struct CoderOf<S2fp8Settings, T> {
-  using type = S2fp8<T>;
+template <class Real>
+struct CoderOf<S2fp8Settings, Real> {
+  using type = S2fp8<Real>;
 };
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

@@ -41,7 +41,7 @@ class SamplePlaces {
 // Of `samples` elements, at least two, about `exact`, the mean of all, so that little cancels: in float64, sample by
 // sample; the deviation is that of the population, as it is estimated from samples. `exact` where all of these are the
 // same.
-template <class T>
+template <class Real>
 ARRCOMP_PART MeanAndDeviation mean_and_deviation_of_samples(const BucketValues& values, uint32_t samples,
                                                             const MeanAndDeviation& exact) {
   const double scale = exact.deviation > 0 ? exact.deviation : 1;
@@ -49,7 +49,7 @@ ARRCOMP_PART MeanAndDeviation mean_and_deviation_of_samples(const BucketValues& 
   double sum = 0, squares = 0, first = 0;
   bool differ = false;
   for (uint32_t i = 0; i < samples; ++i) {
-    const double x = largest_of(T::widen(load_elements<T>(values.array, values.first + places.place(i), 1)));
+    const double x = largest_of(load_real<Real>(values.element, values.array, values.first + places.place(i), 1));
     const double score = (x / 2 - exact.mean / 2) / scale;
     if (i == 0) first = x;
     differ = differ || x != first;

@@ -9,13 +9,10 @@
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
-template <class T>
+template <class R>
 class Smaq {
-  using Real = typename T::Real;
-  using Word = typename T::Word;
-
  public:
-  using Type = T;
+  using Real = R;
   using Scalar = typename Real::scalar;
   using Settings = SmaqSettings;
 
@@ -33,7 +30,7 @@ class Smaq {
 
   ARRCOMP_METHOD Smaq(const SmaqSettings& settings, const Element& element, const uint8_t*)
       : settings_(settings),
-        element_(element),
+        range_(element),
         main_threshold_(static_cast<Scalar>(settings.main_threshold)),
         main_steps_(steps_of(settings.main_bits)),
         outlier_steps_(steps_of(settings.outlier_bits)),
@@ -95,8 +92,7 @@ class Smaq {
   }
 
   template <class Random>
-  ARRCOMP_METHOD U32 encode(Word bits, const Real (&scale)[encode_values], bool simple, Random random) const {
-    const Real x = T::widen(bits);
+  ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
     const Real score = simple ? (x - scale[centre]) * scale[inverse] : scaled_score(x, scale);
     const Real distance = abs(score), main_threshold = splat<Real>(main_threshold_);
     const Mask outlier = lt(main_threshold, distance);
@@ -120,7 +116,7 @@ class Smaq {
            is_within(n.threshold, Limits::largest / 2) && !huge;
   }
 
-  ARRCOMP_METHOD Word decode(U32 code, const Real (&decoded)[decode_values], bool simple) const {
+  ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[decode_values], bool simple) const {
     const Real none = splat<Real>(0), steps = real_of(code >> flags, Real{});
     const Real beyond = steps * decoded[outer_step] + splat<Real>(main_threshold_);
     const Real distance = select(has_extra(code), beyond, steps * splat<Real>(main_step_));
@@ -129,7 +125,7 @@ class Smaq {
     if (!simple) y = y * decoded[factor];
     if (settings_.all_positive) y = max(y, none);
     if (settings_.preserve_zeros) y = select(eq(code, splat<U32>(sign_flag)), none, y);
-    return element_of<T>(element_, y, simple);
+    return range_.element(y, simple);
   }
 
  private:
@@ -150,7 +146,7 @@ class Smaq {
       return {exact.mean, extent / expected_range(values.count) * 2};
     }
     if (settings_.statistics == Statistics::exact || values.count <= settings_.num_samples) return exact;
-    return mean_and_deviation_of_samples<T>(values, settings_.num_samples, exact);
+    return mean_and_deviation_of_samples<Real>(values, settings_.num_samples, exact);
   }
 
   // Whether sums and products might overflow.
@@ -195,14 +191,14 @@ class Smaq {
   }
 
   SmaqSettings settings_;
-  Element element_;
+  ElementRange<Real> range_;
   Scalar main_threshold_, main_steps_, outlier_steps_;
   Scalar steps_per_score_, main_step_, share_of_outer_;
 };
 
-template <class T>
-struct CoderOf<SmaqSettings, T> {
-  using type = Smaq<T>;
+template <class Real>
+struct CoderOf<SmaqSettings, Real> {
+  using type = Smaq<Real>;
 };
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

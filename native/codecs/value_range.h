@@ -1,12 +1,9 @@
 // The range of an array's finite values, for bounds relative to it.
 #pragma once
+#include "codecs/real_elements.h"
 #include "codecs/transform.h"
-#include "stream/constants.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
-
-ARRCOMP_INLINE F32 largest_number(F32) { return splat<F32>(0x1.fffffep127f); }
-ARRCOMP_INLINE F64 largest_number(F64) { return splat<F64>(0x1.fffffffffffffp1023); }
 
 // Keys whose unsigned order is that of the numbers, and back.
 template <class Real>
@@ -43,13 +40,12 @@ ARRCOMP_INLINE double largest_of(Real x) {
 }
 
 // Widens range = {smallest, largest} by the finite values among elements [first, first + count).
-template <class T>
-ARRCOMP_PART void widen_range(const void* array, uint64_t first, uint64_t count, double range[2]) {
-  using Real = typename T::Real;
+template <class Real>
+ARRCOMP_PART void widen_range(const Element& element, const void* array, uint64_t first, uint64_t count,
+                              double range[2]) {
   const Real limit = largest_number(Real{});
   Real smallest = limit, largest = splat<Real>(0) - limit;
-  each_row<T>(array, first, count, [&](typename T::Word bits, int) ARRCOMP_LAMBDA {
-    const Real x = T::widen(bits);
+  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
     const Mask finite = le(abs(x), limit);
     smallest = select(finite, min(x, smallest), smallest);
     largest = select(finite, max(x, largest), largest);

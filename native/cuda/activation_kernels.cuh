@@ -8,17 +8,19 @@
 namespace arrcomp::cuda {
 
 // On a processor: leaves a thread 64 registers, or 80.
-template <class T>
-constexpr int least_activation_blocks = T::width == 64 ? 6 : 8;
+template <class Real>
+constexpr int least_activation_blocks = sizeof(typename Real::scalar) == 8 ? 6 : 8;
 
 struct ActivateArguments {
   Activation activation;
   Steps steps;
+  Element element;
   Activating array;
 };
 
 struct StepsArguments {
   Steps steps;
+  Element element;
   TimesSteps array;
 };
 
@@ -30,18 +32,19 @@ ARRCOMP_INLINE void each_unit(uint64_t count, Visit visit) {
   }
 }
 
-template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<T>)
+template <class Real>
+__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<Real>)
     activate_kernel(const __grid_constant__ ActivateArguments a) {
   const Steps& steps = in_shared_memory(a.steps);
-  each_unit(a.array.count, [&](ActivationUnit unit) { activate_unit<T>(a.activation, steps, a.array, unit); });
+  each_unit(a.array.count,
+            [&](ActivationUnit unit) { activate_unit<Real>(a.activation, steps, a.element, a.array, unit); });
 }
 
-template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<T>)
+template <class Real>
+__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<Real>)
     times_steps_kernel(const __grid_constant__ StepsArguments a) {
   const Steps& steps = in_shared_memory(a.steps);
-  each_unit(a.array.count, [&](ActivationUnit unit) { times_steps_unit<T>(steps, a.array, unit); });
+  each_unit(a.array.count, [&](ActivationUnit unit) { times_steps_unit<Real>(steps, a.element, a.array, unit); });
 }
 
 }  // namespace arrcomp::cuda

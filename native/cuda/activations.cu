@@ -6,16 +6,14 @@
 namespace arrcomp::cuda {
 namespace {
 
-// Calls launch(T{}, blocks, stream) with the elements' type on the caller's device.
+// Calls launch(Real{}, blocks, stream) with the elements' arithmetic type on the caller's device.
 template <class Launch>
 Status launch_units(const Element& element, uint64_t count, void* stream, int device, Launch launch) {
   const DeviceGuard guard(device);
   if (const Status found = check(guard); found != Status::ok) return found;
   if (count == 0) return Status::ok;
   const int blocks = blocks_for(ceil_div(count, activation_unit), most_blocks);
-  visit_element(element, [&](auto type) {
-    if constexpr (decltype(type)::quantizes) launch(type, blocks, static_cast<cudaStream_t>(stream));
-  });
+  visit_real(element, [&](auto real) { launch(real, blocks, static_cast<cudaStream_t>(stream)); });
   return launched("launching an activation");
 }
 
@@ -23,14 +21,14 @@ Status launch_units(const Element& element, uint64_t count, void* stream, int de
 
 Status activate(const Activation& activation, const Steps& steps, const Element& element, const Activating& array,
                 void* stream, int device) {
-  return launch_units(element, array.count, stream, device, [&](auto type, int blocks, cudaStream_t on) {
-    activate_kernel<decltype(type)><<<blocks, threads_per_block, 0, on>>>({activation, steps, array});
+  return launch_units(element, array.count, stream, device, [&](auto real, int blocks, cudaStream_t on) {
+    activate_kernel<decltype(real)><<<blocks, threads_per_block, 0, on>>>({activation, steps, element, array});
   });
 }
 
 Status times_steps(const Steps& steps, const Element& element, const TimesSteps& array, void* stream, int device) {
-  return launch_units(element, array.count, stream, device, [&](auto type, int blocks, cudaStream_t on) {
-    times_steps_kernel<decltype(type)><<<blocks, threads_per_block, 0, on>>>({steps, array});
+  return launch_units(element, array.count, stream, device, [&](auto real, int blocks, cudaStream_t on) {
+    times_steps_kernel<decltype(real)><<<blocks, threads_per_block, 0, on>>>({steps, element, array});
   });
 }
 

@@ -18,6 +18,14 @@ ARRCOMP_INLINE void copy_elements(const void* from, uint64_t from_first, void* t
     store_elements<T>(to, to_first + i, n, load_elements<T>(from, from_first + i, n));
   }
 }
+template <class... Arguments>
+ARRCOMP_INLINE void copy_elements(const Element& element, Arguments... arguments) {
+  switch (element.width) {
+    case 16: return copy_elements<Float16>(arguments...);
+    case 32: return copy_elements<Float32>(arguments...);
+    default: return copy_elements<Float64>(arguments...);
+  }
+}
 
 // Elements that are stored as they are, of a unit behind the chunks: [first, first + count) of them.
 struct TailPart {
@@ -42,11 +50,10 @@ ARRCOMP_INLINE void finish_payload(const BucketEncodeArray& array) {
   if (!plan.has_extras || plan.quantized == 0) *array.length = plan.length;
 }
 
-template <class T>
 ARRCOMP_INLINE void copy_tail(const BucketEncodeArray& array, uint64_t unit) {
   const TailPart part(array.plan, unit);
-  copy_elements<T>(array.source, array.plan.quantized + part.first, array.payload + array.plan.tail_offset, part.first,
-                   part.count);
+  copy_elements(array.plan.element, array.source, array.plan.quantized + part.first,
+                array.payload + array.plan.tail_offset, part.first, part.count);
 }
 
 // The settings where the codec shall find them: those that lanes look up tables in are copied to shared memory, as
@@ -103,7 +110,7 @@ __global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
       const BucketContext<Coder> context{plan, settings};
       BucketChunk<Coder>(context, unit, array.payload).encode(array.source, array.payload, seed, memory);
     } else {
-      copy_tail<typename Coder::Type>(array, unit);
+      copy_tail(array, unit);
     }
     if (unit == 0 && leader()) finish_payload(array);
   });
@@ -125,17 +132,16 @@ __global__ void __launch_bounds__(threads_per_block, least_extras_blocks)
       const BucketContext<Coder> context{array.plan, a.settings};
       encode_chunk(context, array, unit, seed, a.work.entries, memories[warp], extras[warp]);
     } else {
-      copy_tail<typename Coder::Type>(array, unit);
+      copy_tail(array, unit);
     }
     if (unit == 0 && leader()) finish_payload(array);
   }
 }
 
-template <class Coder>
 ARRCOMP_INLINE void copy_tail_back(const BucketDecodeArray& array, uint64_t unit) {
   const TailPart part(array.plan, unit);
-  copy_elements<typename Coder::Type>(array.payload + array.plan.tail_offset, part.first, array.target,
-                                      array.plan.quantized + part.first, part.count);
+  copy_elements(array.plan.element, array.payload + array.plan.tail_offset, part.first, array.target,
+                array.plan.quantized + part.first, part.count);
 }
 
 template <class Coder>
@@ -152,7 +158,7 @@ __global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
       const BucketContext<Coder> context{plan, settings};
       BucketChunk<Coder>(context, unit, array.payload).decode(array.payload, array.target);
     } else {
-      copy_tail_back<Coder>(array, unit);
+      copy_tail_back(array, unit);
     }
   });
   if (!ok && leader()) atomicOr(a.work.status, 1u);
@@ -171,7 +177,7 @@ __global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
       const BucketContext<Coder> context{array.plan, a.settings};
       ok = decode_chunk(context, array, unit, length, buffers[threadIdx.x / lanes_per_row]) && ok;
     } else {
-      copy_tail_back<Coder>(array, unit);
+      copy_tail_back(array, unit);
     }
   });
   if (!ok && leader()) atomicOr(a.work.status, 1u);

@@ -49,7 +49,7 @@ constexpr auto launch_encode_sum_of() -> decltype(BucketLaunches::encode_sum) {
 }
 
 template <class Coder>
-constexpr BucketLaunches launches_of_type() {
+constexpr BucketLaunches launches_of_coder() {
   using Settings = typename Coder::Settings;
   return {
       [](const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
@@ -66,9 +66,8 @@ constexpr BucketLaunches launches_of_type() {
 }
 
 template <template <class> class Coder>
-constexpr BucketLaunchesOfTypes launches_of_codec() {
-  return {launches_of_type<Coder<Float16>>(), launches_of_type<Coder<BFloat16>>(), launches_of_type<Coder<Float32>>(),
-          launches_of_type<Coder<Float64>>()};
+constexpr BucketLaunchesOfReals launches_of_codec() {
+  return {launches_of_coder<Coder<F32>>(), launches_of_coder<Coder<F64>>()};
 }
 
 }  // namespace arrcomp::cuda

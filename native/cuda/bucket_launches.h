@@ -7,7 +7,7 @@
 
 namespace arrcomp::cuda {
 
-// Of one type of elements.
+// Of one arithmetic type.
 struct BucketLaunches {
   void (*store_numbers)(const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream);
   void (*encode)(const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream);
@@ -18,15 +18,15 @@ struct BucketLaunches {
                      cudaStream_t stream);
 };
 
-// Of all types that these codecs take.
-struct BucketLaunchesOfTypes {
-  BucketLaunches float16, bfloat16, float32, float64;
+// Of both.
+struct BucketLaunchesOfReals {
+  BucketLaunches float32, float64;
 };
 
-extern const BucketLaunchesOfTypes qsgd_launches, smaq_launches, float_format_launches, s2fp8_launches,
+extern const BucketLaunchesOfReals qsgd_launches, smaq_launches, float_format_launches, s2fp8_launches,
     codebook_launches;
 
-inline const BucketLaunchesOfTypes& launches_of(const Codec& codec) {
+inline const BucketLaunchesOfReals& launches_of(const Codec& codec) {
   switch (codec.id) {
     case CodecId::smaq: return smaq_launches;
     case CodecId::float_format: return float_format_launches;
@@ -37,10 +37,8 @@ inline const BucketLaunchesOfTypes& launches_of(const Codec& codec) {
 }
 
 inline const BucketLaunches& launches_of(const Codec& codec, const Element& element) {
-  const BucketLaunchesOfTypes& types = launches_of(codec);
-  if (element.width == 64) return types.float64;
-  if (element.width == 32) return types.float32;
-  return element.exponent_bits == 8 ? types.bfloat16 : types.float16;
+  const BucketLaunchesOfReals& reals = launches_of(codec);
+  return element.width == 64 ? reals.float64 : reals.float32;
 }
 
 }  // namespace arrcomp::cuda

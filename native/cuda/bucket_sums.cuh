@@ -32,12 +32,11 @@ ARRCOMP_INLINE BucketSum<Coder> sum_of(const SumWork& work, const typename Coder
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
     sum_buckets_kernel(const __grid_constant__ BucketArguments<SumWork, typename Coder::Settings> a) {
-  using T = typename Coder::Type;
   if (!all_fit(a.work)) return;
   const auto sum = sum_of<Coder>(a.work, a.settings);
   for (uint64_t unit = warp_of_grid(); unit < a.work.terms.units; unit += warps_of_grid()) {
     const uint64_t first = unit * chunk_size;
-    auto* const target = static_cast<uint8_t*>(a.work.target) + first * (T::width / 8);
+    auto* const target = static_cast<uint8_t*>(a.work.target) + element_bytes(a.work.plan.element, first);
     sum.store(first, unit_count(first, a.work.plan.count), target);
   }
 }
@@ -46,7 +45,6 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, least_blocks)
     encode_sum_kernel(const __grid_constant__ SumEncodeArguments<typename Coder::Settings> a) {
-  using T = typename Coder::Type;
   __shared__ BucketMemory<Coder> memories[warps_per_block];
   BucketMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];
   const BucketEncodeArray& result = a.work.result;
@@ -55,7 +53,7 @@ __global__ void __launch_bounds__(threads_per_block, least_blocks)
   if (!all_fit(a.work.sum)) return;
   const uint64_t seed = read_seed(a.work.seed);
   const auto sum = sum_of<Coder>(a.work.sum, a.of_terms);
-  uint8_t* const window = a.work.windows + warp_of_grid() * (chunk_size * (T::width / 8));
+  uint8_t* const window = a.work.windows + element_bytes(plan.element, warp_of_grid() * chunk_size);
   for (uint64_t unit = warp_of_grid(); unit < a.work.sum.terms.units; unit += warps_of_grid()) {
     if (unit < plan.chunks()) {
       const uint64_t first = unit * chunk_size;
@@ -64,12 +62,12 @@ __global__ void __launch_bounds__(threads_per_block, least_blocks)
       sync();
       // Where an array would begin that had its elements there.
       const auto* const array =
-          reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(window) - first * (T::width / 8));
+          reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(window) - element_bytes(plan.element, first));
       const BucketContext<Coder> context{plan, a.of_result};
       BucketChunk<Coder>(context, unit, result.payload).encode(array, result.payload, seed, memory);
     } else {
       const TailPart part(plan, unit);
-      uint8_t* const target = result.payload + plan.tail_offset + part.first * (T::width / 8);
+      uint8_t* const target = result.payload + plan.tail_offset + element_bytes(plan.element, part.first);
       sum.store(plan.quantized + part.first, part.count, target);
     }
   }

@@ -1,5 +1,5 @@
 #include "cuda/bucket_launches.cuh"
 
 namespace arrcomp::cuda {
-const BucketLaunchesOfTypes codebook_launches = launches_of_codec<Codebook>();
+const BucketLaunchesOfReals codebook_launches = launches_of_codec<Codebook>();
 }

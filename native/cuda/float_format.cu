@@ -1,5 +1,5 @@
 #include "cuda/bucket_launches.cuh"
 
 namespace arrcomp::cuda {
-const BucketLaunchesOfTypes float_format_launches = launches_of_codec<FloatFormat>();
+const BucketLaunchesOfReals float_format_launches = launches_of_codec<FloatFormat>();
 }

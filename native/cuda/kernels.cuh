@@ -160,7 +160,8 @@ __global__ void __launch_bounds__(threads_per_block, least_blocks)
       }
       array = next;
       const uint64_t g = group - array->first_unit;
-      widen_range<T>(array->source, g * array->plan.group_size(), array->plan.group_count(g), range);
+      const Plan& plan = array->plan;
+      widen_range<typename T::Real>(plan.element, array->source, g * plan.group_size(), plan.group_count(g), range);
     }
     if (array != nullptr) publish_range(*array, range);
   }

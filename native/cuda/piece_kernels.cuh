@@ -5,7 +5,7 @@
 namespace arrcomp::cuda {
 
 // Looks at the pieces that begin in each chunk.
-template <class T>
+template <class Real>
 __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
     piece_statistics_kernel(const __grid_constant__ PieceWork a, Moments moments) {
   for_each_unit(a.arrays, [&](const BucketEncodeArray& array, uint64_t chunk, uint64_t unit) {
@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
       const Piece piece = i == 0 ? pieces.later_in(chunk) : pieces.first_in(chunk);
       if (piece.count == 0) continue;
       const BucketStatistics statistics =
-          statistics_of<T>(array.plan.element, array.source, piece.first, piece.count, moments);
+          statistics_of<Real>(array.plan.element, array.source, piece.first, piece.count, moments);
       ChunkStatistics& found = a.statistics[unit];
       if (leader()) (i == 0 ? found.later_piece : found.first_piece) = statistics;
     }

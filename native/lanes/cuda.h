@@ -52,6 +52,11 @@ ARRCOMP_INLINE V splat(typename V::scalar s) {
   return {s};
 }
 template <class V>
+ARRCOMP_INLINE V in_registers(V x) {
+  return x;
+}
+
+template <class V>
 ARRCOMP_INLINE V select(Mask m, V yes, V no) {
   return {m.set ? yes.v : no.v};
 }
@@ -216,8 +221,13 @@ ARRCOMP_INLINE uint16_t half_of_float(float f) {
   return h;
 }
 #endif  // elsewhere they come, like the intrinsics, from what emulates a warp
-ARRCOMP_INLINE F32 from_half(U32 x) { return {float_of_half((uint16_t)x.v)}; }
-ARRCOMP_INLINE U32 to_half(F32 f) { return {half_of_float(f.v)}; }
+// The instruction's NaN has no sign.
+ARRCOMP_INLINE F32 from_half(U32 x) {
+  return as_float(as_bits(abs(F32{float_of_half((uint16_t)x.v)})) | (x & splat<U32>(0x8000)) << 16);
+}
+ARRCOMP_INLINE U32 to_half(F32 f) {
+  return select(le(abs(f), as_float(splat<U32>(0x7f800000))), U32{half_of_float(f.v)}, splat<U32>(0x7e00));
+}
 
 // --- across the lanes
 

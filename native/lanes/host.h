@@ -71,6 +71,24 @@ ARRCOMP_INLINE void store(uint8_t* p, U32 x) {
   for (int i = 0; i < x.registers; i++) store_narrowed(p + i * x.width, x.v[i]);
 }
 
+// GCC 12 keeps what comes out of one of several branches in memory, unless each register is asked for.
+template <class T>
+ARRCOMP_INLINE Lanes<T> in_registers(Lanes<T> x) {
+#if defined(__x86_64__) || defined(__aarch64__)
+#pragma GCC unroll 16
+  for (int i = 0; i < x.registers; i++) {
+    typename Lanes<T>::Register r = x.v[i];
+#ifdef __x86_64__
+    asm("" : "+v"(r));
+#else
+    asm("" : "+w"(r));
+#endif
+    x.v[i] = r;
+  }
+#endif
+  return x;
+}
+
 // --- arithmetic
 
 template <class T>

@@ -21,6 +21,7 @@
 //
 //   Mask        any(m) count(m) bits(m) mask(bits) ~m m&m m|m       bit l of `bits` (a uniform uint32_t) is lane l
 //   all types   splat<V>(scalar)  select(m, yes, no)
+//               in_registers(x)        x, told to the compiler: for what one of several branches has made
 //               load(const scalar*)  store(scalar*, v)       any alignment of the scalar
 //               load_first(p, n)       n of 1 to 32 elements, lanes from n on repeat the last;  store_first(p, v, n)
 //   U32 memory  load(const uint16_t*) load(const uint8_t*), zero-extended; store(uint16_t*, v) store(uint8_t*, v),
@@ -54,8 +55,9 @@
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
 //   F32         to_int(f) -> U32       nearest even int32; unspecified (but no trap) outside of int32
 //               to_float(u)            of an int32, rounded to nearest even
-//               from_half(u) -> F32    exact, of float16 bits (NaN to some NaN)
-//               to_half(f) -> U32      float16 bits, rounded to nearest even (NaN to some NaN)
+//               from_half(u) -> F32    exact, of float16 bits (NaN to some NaN of the same sign)
+//               to_half(f) -> U32      float16 bits, rounded to nearest even (NaN to some NaN, 0x7fc00000 to
+//                                      0x7e00)
 //               to_double(f) -> F64    exact (NaN to some NaN)
 //   warp        sync()  leader()       true in one lane only, for uniform stores
 //               copy_bytes(to, from, n)     all even, the two apart

@@ -55,20 +55,21 @@ Activation activation_of(const detail::ActivationName& function) {
   return activation;
 }
 
-template <class T>
+template <class Real>
 Bytes activated(const Case& input, const Activation& activation, const Steps& steps, Bytes& packed, const Bytes& source,
                 Order order) {
   Bytes values(source.size(), untouched);
-  const cuda::ActivateArguments a{activation, steps, {source.data(), values.data(), packed.data(), input.count}};
-  launch(ceil_div(input.count, activation_unit), order, input.count, [&] { cuda::activate_kernel<T>(a); });
+  const cuda::ActivateArguments a{
+      activation, steps, input.element, {source.data(), values.data(), packed.data(), input.count}};
+  launch(ceil_div(input.count, activation_unit), order, input.count, [&] { cuda::activate_kernel<Real>(a); });
   return values;
 }
 
-template <class T>
+template <class Real>
 Bytes multiplied(const Case& input, const Steps& steps, const Bytes& packed, const Bytes& gradients, Order order) {
   Bytes target(gradients.size(), untouched);
-  const cuda::StepsArguments a{steps, {packed.data(), gradients.data(), target.data(), input.count}};
-  launch(ceil_div(input.count, activation_unit), order, input.count, [&] { cuda::times_steps_kernel<T>(a); });
+  const cuda::StepsArguments a{steps, input.element, {packed.data(), gradients.data(), target.data(), input.count}};
+  launch(ceil_div(input.count, activation_unit), order, input.count, [&] { cuda::times_steps_kernel<Real>(a); });
   return target;
 }
 
@@ -77,9 +78,7 @@ class Comparison {
   explicit Comparison(int orders_each) : orders_each_(orders_each) {}
 
   void check(const Case& input) {
-    cuda::visit_element(input.element, [&](auto type) {
-      if constexpr (decltype(type)::quantizes) check_type<decltype(type)>(input);
-    });
+    cuda::visit_real(input.element, [&](auto real) { check_with<decltype(real)>(input); });
   }
 
   bool finish() const {
@@ -88,8 +87,8 @@ class Comparison {
   }
 
  private:
-  template <class T>
-  void check_type(const Case& input) {
+  template <class Real>
+  void check_with(const Case& input) {
     const Steps steps = input.steps.steps();
     const Activation activation = activation_of(input.function);
     const Bytes source = elements_of(input.element, input.count, input.source);
@@ -99,9 +98,9 @@ class Comparison {
     for (int i = 0; i < orders_each_; ++i) {
       const Order order = orders[(runs_ + i) % std::size(orders)];
       Bytes own_packed(packed.size(), untouched);
-      report(input, "values", activated<T>(input, activation, steps, own_packed, source, order), values);
+      report(input, "values", activated<Real>(input, activation, steps, own_packed, source, order), values);
       report(input, "steps", own_packed, packed);
-      report(input, "gradients", multiplied<T>(input, steps, packed, values, order), gradient);
+      report(input, "gradients", multiplied<Real>(input, steps, packed, values, order), gradient);
     }
     ++runs_;
   }

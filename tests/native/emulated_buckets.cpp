@@ -95,9 +95,8 @@ template <class Visitor>
 void visit_coder(const Codec& codec, const Element& element, Visitor visit) {
   const auto visit_settings = [&]<class Settings>(const Settings& settings) {
     if constexpr (requires { settings.layout(element); }) {
-      cuda::visit_element(element, [&]<class T>(T) {
-        if constexpr (T::quantizes) visit(settings, Type<typename cuda::CoderOf<Settings, T>::type>{});
-      });
+      cuda::visit_real(
+          element, [&]<class Real>(Real) { visit(settings, Type<typename cuda::CoderOf<Settings, Real>::type>{}); });
     }
   };
   std::visit(visit_settings, codec.settings);
@@ -170,7 +169,7 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
   visit_coder(run.codec, run.element, [&]<class Settings, class Coder>(const Settings& settings, Type<Coder>) {
     const auto store_numbers = [&](bool of_array) {
       const cuda::PieceWork work{table.list, statistics.data(), of_array};
-      run.launch(units, [&] { cuda::piece_statistics_kernel<typename Coder::Type>(work, settings.moments()); });
+      run.launch(units, [&] { cuda::piece_statistics_kernel<typename Coder::Real>(work, settings.moments()); });
       run.launch(units, [&] { cuda::join_runs_kernel(work); });
       run.launch(units, [&] { cuda::bucket_numbers_kernel<Coder>({work, seed, settings}); });
     };

@@ -1,0 +1,119 @@
+// Float elements as numbers of the arithmetic type: float64 in itself, all others in float32, to which those of 16 bits
+// are widened where they are loaded. Which of them it is, is known when it runs: code is made once for each arithmetic
+// type, and not for each type of elements.
+#pragma once
+#include "codecs/element_types.h"
+#include "codecs/real_layout.h"
+
+namespace arrcomp::ARRCOMP_MACHINE {
+
+// Calls visit(Real{}) with the arithmetic type of floats of 16, 32 or 64 bits.
+template <class Visitor>
+auto visit_real(const Element& element, Visitor visit) {
+  return element.width == 64 ? visit(F64{}) : visit(F32{});
+}
+
+ARRCOMP_INLINE uint64_t element_bytes(const Element& element, uint64_t count) { return count * (element.width / 8); }
+
+// Where an element stands in an array.
+ARRCOMP_INLINE const uint8_t* element_at(const Element& element, const void* array, uint64_t index) {
+  return static_cast<const uint8_t*>(array) + element_bytes(element, index);
+}
+
+// Calls visit(T{}) with the type of such elements, of which Real is the arithmetic type.
+template <class Visitor>
+ARRCOMP_METHOD auto visit_stored(const Element& element, F32, Visitor visit) {
+  if (element.width == 32) [[likely]]
+    return visit(Float32{});
+  return element.exponent_bits == 8 ? visit(BFloat16{}) : visit(Float16{});
+}
+template <class Visitor>
+ARRCOMP_METHOD auto visit_stored(const Element&, F64, Visitor visit) {
+  return visit(Float64{});
+}
+
+// A row of `n` elements (32, or fewer in an array's last row), exactly; NaN is some NaN of the same sign.
+template <class Real>
+ARRCOMP_METHOD Real load_real(const Element& element, const void* array, uint64_t first, int n) {
+  const auto load_as = [&]<class T>(T) ARRCOMP_LAMBDA { return T::widen(load_elements<T>(array, first, n)); };
+  return in_registers(visit_stored(element, Real{}, load_as));
+}
+
+template <class Real>
+ARRCOMP_INLINE Real largest_number(Real) {
+  using Scalar = typename Real::scalar;
+  return splat<Real>(static_cast<Scalar>(sizeof(Scalar) == 8 ? Float64::largest : double{Float32::largest}));
+}
+
+// The quiet NaN with sign 0 and no other bit of the mantissa than the highest, in place of every NaN.
+template <class Real>
+ARRCOMP_INLINE Real with_quiet_nan(Real y) {
+  using Layout = RealLayout<Real>;
+  const Real infinite = real_of_bits(splat<typename Layout::Word>(Layout::infinity));
+  const Real nan = real_of_bits(splat<typename Layout::Word>(Layout::infinity | Layout::infinity >> 1));
+  return select(le(abs(y), infinite), y, nan);
+}
+
+// The first n lanes of a row, rounded to nearest even. NaN must be that of with_quiet_nan, and stays it.
+template <class Real>
+ARRCOMP_METHOD void store_real(const Element& element, void* array, uint64_t first, int n, Real y) {
+  visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA { store_elements<T>(array, first, n, T::narrow(y)); });
+}
+
+// As it would be after store_real and load_real.
+template <class Real>
+ARRCOMP_METHOD Real rounded_to(const Element& element, Real y) {
+  return visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA { return T::widen(T::narrow(y)); });
+}
+
+// Calls visit(x, n) with each row of the elements [first, first + count), which has n of them. Such loops are short:
+// each type of elements has its own.
+template <class Real, class Visit>
+ARRCOMP_METHOD void each_row(const Element& element, const void* array, uint64_t first, uint64_t count, Visit visit) {
+  const uint64_t whole = count / lanes_per_row * lanes_per_row;
+  const int left = static_cast<int>(count - whole);
+  visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA {
+    for (uint64_t i = 0; i < whole; i += lanes_per_row)
+      visit(T::widen(load_elements<T>(array, first + i, lanes_per_row)), lanes_per_row);
+    if (left > 0) visit(T::widen(load_elements<T>(array, first + whole, left)), left);
+  });
+}
+
+// What elements can hold of the arithmetic type's numbers.
+template <class Real>
+class ElementRange {
+  using Scalar = typename Real::scalar;
+
+ public:
+  ARRCOMP_METHOD explicit ElementRange(const Element& element)
+      : largest_(largest_of(element)), is_whole_(element.width == sizeof(Scalar) * 8) {}
+
+  ARRCOMP_METHOD Mask holds(Real y) const { return le(abs(y), splat<Real>(largest_)); }
+
+  // Between the negative of the largest number and that.
+  ARRCOMP_METHOD Real limited(Real y) const {
+    const Real limit = splat<Real>(largest_);
+    return min(max(y, splat<Real>(0) - limit), limit);
+  }
+
+  // The same, with the quiet NaN. `are_numbers`: they are finite.
+  ARRCOMP_METHOD Real element(Real y, bool are_numbers = false) const {
+    if (are_numbers) return is_whole_ ? y : limited(y);
+    return with_quiet_nan(limited(y));
+  }
+
+ private:
+  ARRCOMP_METHOD static Scalar largest_of(const Element& element) {
+    if constexpr (sizeof(Scalar) == 8) {
+      return Float64::largest;
+    } else {
+      if (element.width == 32) return Float32::largest;
+      return element.exponent_bits == 8 ? BFloat16::largest : Float16::largest;
+    }
+  }
+
+  Scalar largest_;
+  bool is_whole_;
+};
+
+}  // namespace arrcomp::ARRCOMP_MACHINE
