@@ -17,7 +17,7 @@ shift
   tests/test_codebook.py tests/test_float_casts.py tests/test_float_format.py tests/test_lossless.py tests/test_modes.py \
   tests/test_qsgd.py tests/test_s2fp8.py tests/test_smaq.py tests/test_sums.py
 version=$("$python" -c 'import sys; print("{}.{}".format(*sys.version_info))')
-root=$folder/root
+root=$folder/sysroot
 compiler=aarch64-linux-gnu-g++
 emulator=$(command -v qemu-aarch64-static)
 

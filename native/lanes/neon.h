@@ -23,13 +23,12 @@ constexpr u32r lane_bits = {1, 2, 4, 8};
 
 // For every mask of 4 lanes, which bytes to take: the lanes of its bits, ascending (compress), of their low halves alone
 // (narrow); each lane's place among them, or none (expand); each lane as it is, or its low half above its word in the
-// next register (take). For every mask of 2 lanes, the mask with each bit doubled.
+// next register (take). For every mask of 2 lanes of 64 bits, each lane's place.
 struct Permutations {
   int8_t take[16][16];  // first: its rows' addresses are in a coder's innermost loop
-  int8_t compress[16][16];
   int8_t narrow[16][8];
-  int8_t expand[16][16];
-  uint8_t doubled[4];
+  int8_t compress[16][16];
+  int8_t expand[16][16], expand64[4][16];
 };
 consteval Permutations make_permutations() {
   Permutations tables{};
@@ -47,7 +46,10 @@ consteval Permutations make_permutations() {
       n += in;
     }
   }
-  for (int m = 0; m < 4; m++) tables.doubled[m] = (uint8_t)((m & 1) * 3 | (m >> 1) * 12);
+  for (int m = 0; m < 4; m++) {
+    const int doubled = (m & 1) * 3 | (m >> 1) * 12;
+    for (int b = 0; b < 16; b++) tables.expand64[m][b] = tables.expand[doubled][b];
+  }
   return tables;
 }
 static constexpr Permutations permutations = make_permutations();
@@ -75,16 +77,18 @@ ARRCOMP_INLINE void store_narrowed(uint8_t* p, u32r x) {
   stored(p, vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(words, words))), 0));
 }
 
-template <class T>
-ARRCOMP_INLINE u32half gather_two(const T* t, uint64_t i) {
-  return u32half{t[(uint32_t)i], t[i >> 32]};
-}
-// Two indices leave the vector together. Without the barrier GCC would fetch the first two anew for each.
+// Indices leave a register in twos. Without the barrier GCC would fetch the first two for each of them anew.
 template <class T>
 ARRCOMP_INLINE u32r gather(const T* t, u32r i) {
-  uint64_t lower = ((u64r)i)[0];
-  asm("" : "+r"(lower));
-  return (u32r)vcombine_u32((uint32x2_t)gather_two(t, lower), (uint32x2_t)gather_two(t, ((u64r)i)[1]));
+  uint64_t a = ((u64r)i)[0], b = ((u64r)i)[1];
+  asm("" : "+r"(a));
+  const T* const entries[] = {t + (uint32_t)a, t + (a >> 32), t + (uint32_t)b, t + (b >> 32)};
+  if constexpr (sizeof(T) == 2) {
+    return (u32r)vmovl_u16(uint16x4_t{*entries[0], *entries[1], *entries[2], *entries[3]});
+  } else {
+    const u32half lower = {*entries[0], *entries[1]}, upper = {*entries[2], *entries[3]};
+    return (u32r)vcombine_u32((uint32x2_t)lower, (uint32x2_t)upper);
+  }
 }
 
 // t[i mod n]: permutations of 64 bytes, each index times four and its bytes in turn.
@@ -111,7 +115,8 @@ ARRCOMP_INLINE void store_compressed(uint32_t* p, u32r x, uint32_t m) {
   stored(p, permuted(x, permutations.compress[m]));
 }
 ARRCOMP_INLINE void store_compressed(uint64_t* p, u64r x, uint32_t m) {
-  stored(p, permuted((u32r)x, permutations.compress[permutations.doubled[m]]));
+  p[0] = x[0];
+  p[m & 1] = x[1];
 }
 ARRCOMP_INLINE void store_compressed(uint16_t* p, u32r x, uint32_t m) {
   stored(p, vqtbl1_u8((uint8x16_t)x, loaded<uint8x8_t>(permutations.narrow[m])));
@@ -121,7 +126,7 @@ ARRCOMP_INLINE u32r load_expanded(const uint32_t* p, uint32_t m) {
   return permuted(loaded<u32r>(p), permutations.expand[m]);
 }
 ARRCOMP_INLINE u64r load_expanded(const uint64_t* p, uint32_t m) {
-  return (u64r)permuted(loaded<u32r>(p), permutations.expand[permutations.doubled[m]]);
+  return (u64r)permuted(loaded<u32r>(p), permutations.expand64[m]);
 }
 
 ARRCOMP_INLINE u32r take(const uint16_t* p, u32r x, uint32_t m) {
