@@ -7,6 +7,11 @@ check_cxx_source_compiles("
 #error not x86-64
 #endif
 int main() {}" ARRCOMP_X86)
+check_cxx_source_compiles("
+#ifndef __aarch64__
+#error not 64-bit Arm
+#endif
+int main() {}" ARRCOMP_ARM)
 
 if(ARRCOMP_SANITIZE)
   set(sanitize_options "-fsanitize=${ARRCOMP_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -23,7 +28,8 @@ function(arrcomp_target name)
     -ffp-contract=off -Wall -Wextra -Wno-psabi "$<$<BOOL:${ARRCOMP_WERROR}>:-Werror>")
 endfunction()
 
-# Adds the codecs for each instruction set; ARRCOMP_X86 tells the rest of the target that AVX2 and AVX-512 are there.
+# Adds the codecs for each instruction set; ARRCOMP_X86 tells the rest of the target that AVX2 and AVX-512 are there,
+# ARRCOMP_ARM that NEON is.
 function(arrcomp_add_machines name)
   set(plain)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -32,10 +38,15 @@ function(arrcomp_add_machines name)
   endif()
   set(avx2 ${plain} -mavx2 -mbmi -mbmi2 -mpopcnt -mlzcnt -mf16c)
   set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512cd -mprefer-vector-width=512)
+  set(neon ${plain})
   set(machines plain)
   if(ARRCOMP_X86)
     list(APPEND machines avx2 avx512)
     target_compile_definitions(${name} PRIVATE ARRCOMP_X86)
+  endif()
+  if(ARRCOMP_ARM)
+    list(APPEND machines neon)
+    target_compile_definitions(${name} PRIVATE ARRCOMP_ARM)
   endif()
   foreach(machine ${machines})
     set(sources native/cpu/${machine}.cpp native/cpu/${machine}_buckets.cpp native/cpu/${machine}_activations.cpp)
@@ -45,7 +56,10 @@ function(arrcomp_add_machines name)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # 32 lanes of compiler vectors are long code: these passes would take most of minutes, and find nothing.
     set(level "$<$<CONFIG:Release>:-O2>")
-    set_source_files_properties(native/cpu/plain_buckets.cpp native/cpu/plain_activations.cpp PROPERTIES COMPILE_OPTIONS "${plain};${level};-fno-gcse")
+    foreach(machine plain neon)
+      set_source_files_properties(native/cpu/${machine}_buckets.cpp native/cpu/${machine}_activations.cpp
+        PROPERTIES COMPILE_OPTIONS "${plain};${level};-fno-gcse")
+    endforeach()
   endif()
   list(JOIN machines ", " machines)
   set(ARRCOMP_MACHINES "${machines}" PARENT_SCOPE)

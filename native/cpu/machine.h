@@ -114,5 +114,10 @@ extern const Machine avx2_machine, avx512_machine;
 extern const BucketMachine avx2_bucket_machine, avx512_bucket_machine;
 extern const ActivationMachine avx2_activation_machine, avx512_activation_machine;
 #endif
+#ifdef ARRCOMP_ARM
+extern const Machine neon_machine;
+extern const BucketMachine neon_bucket_machine;
+extern const ActivationMachine neon_activation_machine;
+#endif
 
 }  // namespace arrcomp

@@ -25,6 +25,9 @@ struct Machines {
     if (avx512) add(avx512_machine);
     if (avx2) add(avx2_machine);
 #endif
+#ifdef ARRCOMP_ARM
+    add(neon_machine);
+#endif
     add(plain_machine);
   }
 

@@ -1,9 +1,9 @@
 // The vocabulary of 32 lanes: everything a codec may do. A codec is written once on these types and functions; each
 // machine implements them in one header, bit for bit alike:
 //
-//   plain.h   compiler vectors, any CPU       avx2.h, avx512.h   x86-64       cuda.h   one warp
+//   plain.h   compiler vectors, any CPU    avx2.h, avx512.h   x86-64    neon.h   AArch64    cuda.h   one warp
 //
-// Include this file with ARRCOMP_MACHINE defined as plain, avx2, avx512 or cuda: all of it lands in the namespace
+// Include this file with ARRCOMP_MACHINE defined as plain, avx2, avx512, neon or cuda: all of it lands in the namespace
 // arrcomp::ARRCOMP_MACHINE. A program, or a translation unit, may hold several machines: define ARRCOMP_MACHINE anew
 // and include this file again. Its functions are ARRCOMP_INLINE: always inlined, and never shared between translation
 // units, which are compiled for different instruction sets.
@@ -66,7 +66,7 @@
 // Arithmetic expects the default floating-point environment: rounding to nearest even, subnormals kept.
 // There is no guard here: each machine's header has its own.
 #ifndef ARRCOMP_MACHINE
-#error "define ARRCOMP_MACHINE as plain, avx2, avx512 or cuda before including lanes.h"
+#error "define ARRCOMP_MACHINE as plain, avx2, avx512, neon or cuda before including lanes.h"
 #endif
 
 #define ARRCOMP_JOIN_TOKENS(a, b) a##b
@@ -77,6 +77,7 @@
 #define ARRCOMP_ON_DEVICE_plain 0
 #define ARRCOMP_ON_DEVICE_avx2 0
 #define ARRCOMP_ON_DEVICE_avx512 0
+#define ARRCOMP_ON_DEVICE_neon 0
 #define ARRCOMP_ON_DEVICE_cuda 1
 
 #undef ARRCOMP_INLINE

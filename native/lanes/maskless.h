@@ -1,4 +1,4 @@
-// What machines without mask registers and without wide lookups share (plain, avx2). Included once by each of them,
+// What machines without mask registers and without wide lookups share (plain, avx2, neon). Included once by each of them,
 // after host.h, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
@@ -88,7 +88,7 @@ ARRCOMP_INLINE U64 select(Mask m, U64 yes, U64 no) {
 }
 ARRCOMP_INLINE F64 select(Mask m, F64 yes, F64 no) { return as_double(select(m, as_bits(yes), as_bits(no))); }
 
-// --- tables and bit lengths
+// --- tables
 
 constexpr bool wide_lookup = false;
 
@@ -97,13 +97,5 @@ struct Table64 {
 };
 ARRCOMP_INLINE Table64 table(const uint32_t* entries) { return {entries}; }
 ARRCOMP_INLINE U32 lookup(Table64 t, U32 i) { return gather(t.entries, i); }
-
-// By the exponent of a float. With the second highest bit gone, the conversion cannot round up to the next power of
-// two.
-ARRCOMP_INLINE U32 bit_length(U32 x) {
-  U32 exponent = as_bits(to_float(x & (x >> 1 ^ splat<U32>(~0u)))) >> 23;
-  U32 length = select(eq(x, splat<U32>(0)), splat<U32>(0), exponent - splat<U32>(126));
-  return select(eq(x >> 31, splat<U32>(1)), splat<U32>(32), length);
-}
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

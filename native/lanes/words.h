@@ -2,13 +2,24 @@
 // Included once by each of them, after its Mask, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
+// How many lanes of register i are in the mask. Small registers are many, and where they are the largest, no instruction
+// may count a register's bits: those of all are counted together.
+template <class V>
+ARRCOMP_INLINE int lanes_in(Mask m, int i) {
+  if constexpr (register_bytes > 16) return __builtin_popcount(part<V>(m, i));
+  const uint32_t pairs = bits(m) - (bits(m) >> 1 & 0x55555555);
+  if constexpr (V::width == 2) return (int)(pairs >> (2 * i) & 3);
+  const uint32_t fours = (pairs & 0x33333333) + (pairs >> 2 & 0x33333333);
+  return (int)(fours >> (4 * i) & 15);
+}
+
 template <class T>
 ARRCOMP_INLINE T* compress(T* p, Lanes<T> x, Mask m) {
 #pragma GCC unroll 16
   for (int i = 0; i < x.registers; i++) {
     uint32_t own = part<Lanes<T>>(m, i);
     store_compressed(p, x.v[i], own);
-    p += __builtin_popcount(own);
+    p += lanes_in<Lanes<T>>(m, i);
   }
   return p;
 }
@@ -19,7 +30,7 @@ ARRCOMP_INLINE const T* expand(const T* p, Lanes<T>& x, Mask m) {
   for (int i = 0; i < x.registers; i++) {
     uint32_t own = part<Lanes<T>>(m, i);
     x.v[i] = load_expanded(p, own);
-    p += __builtin_popcount(own);
+    p += lanes_in<Lanes<T>>(m, i);
   }
   return p;
 }
@@ -29,19 +40,17 @@ ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
   for (int i = 0; i < x.registers; i++) {
     uint32_t own = part<U32>(m, i);
     store_compressed(p, x.v[i], own);
-    p += __builtin_popcount(own);
+    p += lanes_in<U32>(m, i);
   }
   return p;
 }
 
 ARRCOMP_INLINE const uint16_t* take(const uint16_t* p, U32& x, Mask m) {
-  p -= count(m);
-  const uint16_t* next = p;
 #pragma GCC unroll 16
-  for (int i = 0; i < x.registers; i++) {
+  for (int i = x.registers - 1; i >= 0; i--) {
     uint32_t own = part<U32>(m, i);
-    x.v[i] = take(next, x.v[i], own);
-    next += __builtin_popcount(own);
+    p -= lanes_in<U32>(m, i);
+    x.v[i] = take(p, x.v[i], own);
   }
   return p;
 }
