@@ -6,7 +6,6 @@ memory comes from PyTorch's allocator, which gives it back in the order of that 
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
