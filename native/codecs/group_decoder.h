@@ -13,6 +13,7 @@ struct DecodeContext {
   Element element;
   double bound;  // of quantized chunks; 0 where there are none
   const DecodeTable* decode_tables;
+  bool streaming = false;  // elements pass the caches: the array is aligned to 16 bytes
 };
 
 // Words of coded rows that wait for their places in a masked chunk: at most a row less one, and a tile.
@@ -89,10 +90,12 @@ class GroupDecoder {
 
   // Asks for the lines that the tile after the next writes, and for the words before those that are taken now.
   ARRCOMP_METHOD void fetch_ahead(int row) const {
-    const uint64_t element = chunk_first_ + static_cast<uint64_t>(row + 2 * rows_per_tile) * lanes_per_row;
-    const auto* elements = reinterpret_cast<const uint8_t*>(element_pointer<T>(array_, element));
-    for (int line = 0; line < rows_per_tile * lanes_per_row * T::width / 8; line += 64)
-      prefetch_to_write(elements + line);
+    if (!is_streaming()) {
+      const uint64_t element = chunk_first_ + static_cast<uint64_t>(row + 2 * rows_per_tile) * lanes_per_row;
+      const auto* elements = reinterpret_cast<const uint8_t*>(element_pointer<T>(array_, element));
+      for (int line = 0; line < rows_per_tile * lanes_per_row * T::width / 8; line += 64)
+        prefetch_to_write(elements + line);
+    }
     const auto* words = reinterpret_cast<const uint8_t*>(words_.at);
     prefetch(words - 512);
     prefetch(words - 576);
@@ -292,13 +295,19 @@ class GroupDecoder {
     carry_ = carry;
   }
 
+  ARRCOMP_METHOD bool is_streaming() const { return can_stream && context_->streaming; }
+
+  ARRCOMP_METHOD void store_full_row(uint64_t first, Word bits) const {
+    if (!is_streaming()) return store_elements<T>(array_, first, lanes_per_row, bits);
+    store_streaming(const_cast<typename T::storage*>(element_pointer<T>(array_, first)), bits);
+  }
+
   template <class Bits>
   ARRCOMP_METHOD void store_rows(int row, int n, Bits bits) {
     const uint64_t first = chunk_first_ + static_cast<uint64_t>(row) * lanes_per_row;
     const int left = chunk_.count - row * lanes_per_row;
     if (left >= n * lanes_per_row) {
-      for (int j = 0; j < n; ++j)
-        store_elements<T>(array_, first + static_cast<uint64_t>(j) * lanes_per_row, lanes_per_row, bits(j));
+      for (int j = 0; j < n; ++j) store_full_row(first + static_cast<uint64_t>(j) * lanes_per_row, bits(j));
       return;
     }
     for (int j = 0; j < n; ++j) {

@@ -237,6 +237,7 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 // Each needs those before it.
 // clang-format off
 #include "maskless.h"
+#include "streaming.h"
 #include "words.h"
 #include "generic.h"
 // clang-format on

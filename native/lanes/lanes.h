@@ -16,6 +16,7 @@
 //               int rows_at_once       rows that a loop keeps in variables: 8, or 1 where registers have no addresses
 //               int rows_side_by_side  rows whose values stay in registers together: 4, or 1
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
+//               bool can_stream        store_streaming leaves the caches alone (else it is store)
 //
 //   types       Mask  U32  U64  F32  F64  Table64        U32::scalar is uint32_t, and so on
 //
@@ -25,6 +26,8 @@
 //               load_first(p, n)       n of 1 to 32 elements, lanes from n on repeat the last;  store_first(p, v, n)
 //   U32 memory  load(const uint16_t*) load(const uint8_t*), zero-extended; store(uint16_t*, v) store(uint8_t*, v),
 //               truncated;  load_first / store_first for these too
+//   streaming   store_streaming(p, v)  of all types, p aligned to 16 bytes: for what is not read soon;  end_streaming()
+//                                      after the last, before other threads read what was stored
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits
 //               eq ne lt ge    unsigned                    min max    unsigned
 //               shift_in(before, x)    lane 0 gets lane 31 of `before`, lane l gets lane l - 1 of x
@@ -59,7 +62,7 @@
 //               to_double(f) -> F64    exact (NaN to some NaN)
 //   warp        sync()  leader()       true in one lane only, for uniform stores
 //               copy_bytes(to, from, n)     all even, the two apart
-//               prefetch(p)            p is read soon, or may be no address at all
+//               prefetch(p)            p is read soon, or may be no address at all;  prefetch_to_write(p)  written
 //
 // Arithmetic expects the default floating-point environment: rounding to nearest even, subnormals kept.
 // There is no guard here: each machine's header has its own.
