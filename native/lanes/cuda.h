@@ -6,6 +6,7 @@
 namespace arrcomp::cuda {
 
 constexpr int streams = 1;  // other warps hide the latency
+constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 1;
 constexpr int rows_side_by_side = 1;
 constexpr bool wide_lookup = true;
@@ -281,4 +282,8 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
 
 }  // namespace arrcomp::cuda
 
+// Each needs those before it.
+// clang-format off
 #include "generic.h"
+#include "runs.h"
+// clang-format on

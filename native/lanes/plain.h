@@ -6,6 +6,7 @@
 namespace arrcomp::plain {
 
 constexpr int streams = 1;
+constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 1;
 constexpr bool can_stream = false;
@@ -185,4 +186,5 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 #include "maskless.h"
 #include "words.h"
 #include "generic.h"
+#include "runs.h"
 // clang-format on
