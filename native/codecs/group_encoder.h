@@ -189,13 +189,14 @@ class GroupEncoder {
 
   ARRCOMP_PART void load_lossless() {
     start(Transform::integer);
-    if (!load_rounded(context_.rounded)) {
+    Word all;
+    if (!load_rounded(context_.rounded, all)) {
       exceptions_ = 0;
-      load_rounded(0);
+      load_rounded(0, all);
     }
     sync();
     if (context_.element.is_float()) {
-      if (choose_exponent<Word>(head_, memory_.values, rows_, context_.element)) return;
+      if (choose_exponent<Word>(head_, memory_.values, rows_, or_all(all), context_.element)) return;
       for (int r = 0; r < rows_; ++r) store(row_of(r), order_floats(load(row_of(r)), T::width));
       sync();
       head_.difference = true;
@@ -210,7 +211,9 @@ class GroupEncoder {
   }
 
   // The elements' bits, with mantissas rounded; those that cannot be are exceptions. False where they are too many.
-  ARRCOMP_PART bool load_rounded(int dropped) {
+  // `all` gets the bits that any has.
+  ARRCOMP_PART bool load_rounded(int dropped, Word& all) {
+    all = splat<Word>(0);
     const Word low = splat<Word>((Scalar{1} << dropped) - 1);
     for (int r = 0; r < rows_; ++r) {
       Word bits = element_bits(r);
@@ -220,6 +223,7 @@ class GroupEncoder {
         if (any(irregular) && !except(r, irregular & mask(low_mask(lanes_of(r))))) return false;
         bits = bits ^ (bits & low);
       }
+      all = all | bits;
       store(row_of(r), bits);
     }
     return true;
@@ -243,14 +247,14 @@ class GroupEncoder {
 
   // Values become words in place. Notes what is not zero.
   ARRCOMP_PART void map_values(int bits) {
-    const ExponentFields fields(context_.element, head_);
+    const ExponentFields<Word> fields(context_.element, head_);
     const Word base = splat<Word>(static_cast<Scalar>(head_.base));
     Word before = base;  // the first element's difference is to the base
     nonzero_ = 0;
     live_ = 0;
     for (int r = 0; r < rows_; ++r) {
-      prefetch(next_ + r * lanes_per_row);
-      prefetch(next_ + r * lanes_per_row + lanes_per_row / 2);
+      const auto* next = reinterpret_cast<const uint8_t*>(next_ + r * lanes_per_row);
+      for (int line = 0; line < lanes_per_row * T::width / 8; line += 64) prefetch(next + line);
       const Word x = load(row_of(r));
       Word u;
       if (head_.transform == Transform::exponent) {
