@@ -226,13 +226,11 @@ ARRCOMP_PART uint32_t exponent_base(const FloatSample& sample, const typename Wo
   return mean + (element.exponent_bits > 4 && above * 512 > sample.samples ? 16 : 6);
 }
 
-// Chooses between coding a chunk's exponents (true: the head says how) and the differences of its ordered floats.
+// Chooses between coding a chunk's exponents (true: the head says how) and the differences of its ordered floats. `bits`
+// are those that any value has.
 template <class Word>
-ARRCOMP_PART bool choose_exponent(ChunkHead& head, const typename Word::scalar* values, int rows,
+ARRCOMP_PART bool choose_exponent(ChunkHead& head, const typename Word::scalar* values, int rows, uint64_t bits,
                                   const Element& element) {
-  Word all = splat<Word>(0);
-  for (int r = 0; r < rows; ++r) all = all | load(values + r * lanes_per_row);
-  const uint64_t bits = or_all(all);
   int drop = 0;
   while (drop < element.mantissa_bits && (bits >> drop & 1) == 0) ++drop;
 

@@ -13,6 +13,7 @@ struct DecodeContext {
   Element element;
   double bound;  // of quantized chunks; 0 where there are none
   const DecodeTable* decode_tables;
+  bool streaming = false;  // elements pass the caches: the array is aligned to 16 bytes
 };
 
 // Words of coded rows that wait for their places in a masked chunk: at most a row less one, and a tile.
@@ -78,21 +79,22 @@ class GroupDecoder {
     if (is_carried(row)) {
       for (int j = 0; j < rows_per_tile; ++j) store(waiting_ + j * lanes_per_row, u[j]);
       add_carried_bits(waiting_);
-      for (int j = 0; j < rows_per_tile; ++j) u[j] = load(waiting_ + j * lanes_per_row);
+      write_waiting(row);
     } else {
       BitReader bits = bits_;  // a copy, as registers
-      for (int j = 0; j < rows_per_tile; ++j) u[j] = with_low_bits(u[j], bits);
+      write_rows(row, rows_per_tile, [&](int j) ARRCOMP_LAMBDA { return with_low_bits(u[j], bits); });
       bits_ = bits;
     }
-    write_rows(row, rows_per_tile, u);
   }
 
   // Asks for the lines that the tile after the next writes, and for the words before those that are taken now.
   ARRCOMP_METHOD void fetch_ahead(int row) const {
-    const uint64_t element = chunk_first_ + static_cast<uint64_t>(row + 2 * rows_per_tile) * lanes_per_row;
-    const auto* elements = reinterpret_cast<const uint8_t*>(element_pointer<T>(array_, element));
-    for (int line = 0; line < rows_per_tile * lanes_per_row * T::width / 8; line += 64)
-      prefetch_to_write(elements + line);
+    if (!is_streaming()) {
+      const uint64_t element = chunk_first_ + static_cast<uint64_t>(row + 2 * rows_per_tile) * lanes_per_row;
+      const auto* elements = reinterpret_cast<const uint8_t*>(element_pointer<T>(array_, element));
+      for (int line = 0; line < rows_per_tile * lanes_per_row * T::width / 8; line += 64)
+        prefetch_to_write(elements + line);
+    }
     const auto* words = reinterpret_cast<const uint8_t*>(words_.at);
     prefetch(words - 512);
     prefetch(words - 576);
@@ -194,26 +196,23 @@ class GroupDecoder {
   }
 
   ARRCOMP_PART void decode_unmasked() {
-    Word u[rows_at_once];
     for (int r = 0; r < chunk_.rows; r += rows_at_once) {
       const int n = rows_left(chunk_.rows, r, rows_at_once);
       if (is_carried(r)) {
-        decode_carried(r);
+        read_tile(r, rows_per_tile, waiting_);
+        write_waiting(r);
         return;
       }
+      Word u[rows_at_once];
       for (int j = 0; j < n; ++j) u[j] = read_row(r + j);
-      write_rows(r, n, u);
+      write_rows(r, n, [&](int j) ARRCOMP_LAMBDA { return u[j]; });
     }
   }
 
   // The last tile of a chunk, with carried bits.
-  ARRCOMP_PART void decode_carried(int row) {
-    Word u[1];
-    read_tile(row, rows_per_tile, waiting_);
-    for (int j = 0; j < rows_per_tile; ++j) {
-      u[0] = load(waiting_ + j * lanes_per_row);
-      write_rows(row + j, 1, u);
-    }
+  ARRCOMP_PART void write_waiting(int row) {
+    for (int j = 0; j < rows_per_tile; ++j)
+      write_rows(row + j, 1, [&](int) ARRCOMP_LAMBDA { return load(waiting_ + j * lanes_per_row); });
   }
 
   ARRCOMP_PART void decode_masked() {
@@ -227,11 +226,11 @@ class GroupDecoder {
         refill(next, have, coded_row);
         next = waiting_;
       }
-      Word u[1];
-      next = expand(next, u[0], coded);
+      Word u;
+      next = expand(next, u, coded);
       have -= count(coded);
-      u[0] = u[0] + select(coded, one, splat<Word>(0));
-      write_rows(r, 1, u);
+      u = u + select(coded, one, splat<Word>(0));
+      write_rows(r, 1, [&](int) ARRCOMP_LAMBDA { return u; });
     }
   }
 
@@ -259,16 +258,17 @@ class GroupDecoder {
     return q;
   }
 
-  // Rows [row, row + n) of the chunk.
-  ARRCOMP_PART void write_rows(int row, int n, const Word* u) {
+  // Rows [row, row + n) of the chunk, from their words u(0) to u(n - 1), which are asked for in order.
+  template <class Words>
+  ARRCOMP_METHOD void write_rows(int row, int n, Words u) {
     const ChunkHead& head = chunk_.head;
     if (head.transform == Transform::exponent) {
-      const ExponentFields fields(context_->element, head);
+      const ExponentFields<Word> fields(context_->element, head);
       if (head.mask == MaskKind::none) {
-        store_rows(row, n, [&](int j) ARRCOMP_LAMBDA { return fields.join(u[j]); });
+        store_rows(row, n, [&](int j) ARRCOMP_LAMBDA { return fields.join(u(j)); });
       } else {
         store_rows(row, n, [&](int j) ARRCOMP_LAMBDA {
-          return select(mask(chunk_.lanes_of(row + j)), fields.join(u[j]), splat<Word>(0));
+          return select(mask(chunk_.lanes_of(row + j)), fields.join(u(j)), splat<Word>(0));
         });
       }
       return;
@@ -278,7 +278,7 @@ class GroupDecoder {
     if constexpr (T::quantizes) {
       if (head.transform == Transform::quantized) {
         store_rows(row, n, [&](int j) ARRCOMP_LAMBDA {
-          return dequantizer_.element(accumulate(u[j], plain, difference, carry));
+          return dequantizer_.element(accumulate(u(j), plain, difference, carry));
         });
         carry_ = carry;
         return;
@@ -286,10 +286,17 @@ class GroupDecoder {
     }
     const bool ordered = context_->element.is_float() && difference;
     store_rows(row, n, [&](int j) ARRCOMP_LAMBDA {
-      const Word q = accumulate(u[j], plain, difference, carry);
+      const Word q = accumulate(u(j), plain, difference, carry);
       return ordered ? order_floats(q, T::width) : q;
     });
     carry_ = carry;
+  }
+
+  ARRCOMP_METHOD bool is_streaming() const { return can_stream && context_->streaming; }
+
+  ARRCOMP_METHOD void store_full_row(uint64_t first, Word bits) const {
+    if (!is_streaming()) return store_elements<T>(array_, first, lanes_per_row, bits);
+    store_streaming(const_cast<typename T::storage*>(element_pointer<T>(array_, first)), bits);
   }
 
   template <class Bits>
@@ -297,8 +304,7 @@ class GroupDecoder {
     const uint64_t first = chunk_first_ + static_cast<uint64_t>(row) * lanes_per_row;
     const int left = chunk_.count - row * lanes_per_row;
     if (left >= n * lanes_per_row) {
-      for (int j = 0; j < n; ++j)
-        store_elements<T>(array_, first + static_cast<uint64_t>(j) * lanes_per_row, lanes_per_row, bits(j));
+      for (int j = 0; j < n; ++j) store_full_row(first + static_cast<uint64_t>(j) * lanes_per_row, bits(j));
       return;
     }
     for (int j = 0; j < n; ++j) {

@@ -30,18 +30,59 @@ class GroupEncoder {
   // Encodes `count` elements from `first` on (at most 4 chunks); the bytes are then copied out by `copy_to`. Returns
   // their number.
   ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
+    open(first, count, 1);
+    for (uint32_t c = chunks_; c-- > 0;) {
+      start_chunk(c);
+      finish_chunk();
+    }
+    return bytes();
+  }
+
+  // The steps of encode, for several groups at once: `stride` groups on is the one that this encodes next.
+  ARRCOMP_METHOD void open(uint64_t first, uint32_t count, uint32_t stride) {
     side_ = memory_.side;
     words_ = memory_.words;
     has_states_ = false;
+    group_first_ = first;
+    group_count_ = count;
+    stride_ = stride;
     chunks_ = (count + chunk_size - 1) / chunk_size;
-    for (uint32_t c = chunks_; c-- > 0;) {
-      first_ = first + uint64_t{c} * chunk_size;
-      count_ = static_cast<int>(count - c * chunk_size < chunk_size ? count - c * chunk_size : chunk_size);
-      rows_ = (count_ + lanes_per_row - 1) / lanes_per_row;
-      // What is read next: the chunk before, or the last chunk of the next group.
-      next_ = element_pointer<T>(array_, c > 0 ? first_ - chunk_size : first + count + (chunks_ - 1) * chunk_size);
-      encode_chunk();
+  }
+
+  ARRCOMP_METHOD uint32_t chunks() const { return chunks_; }
+
+  // All of a chunk but its rows of symbols.
+  ARRCOMP_PART void start_chunk(uint32_t c) {
+    first_ = group_first_ + uint64_t{c} * chunk_size;
+    const uint32_t left = group_count_ - c * chunk_size;
+    count_ = static_cast<int>(left < chunk_size ? left : chunk_size);
+    rows_ = (count_ + lanes_per_row - 1) / lanes_per_row;
+    // What is read next: the chunk before, or the last chunk of the next group.
+    next_ = element_pointer<T>(
+        array_,
+        c > 0 ? first_ - chunk_size : group_first_ + uint64_t{stride_} * group_count_ + (chunks_ - 1) * chunk_size);
+    attempt_ = T::quantizes && context_.bound > 0 ? Attempt::quantized : Attempt::lossless;
+    start_attempt();
+  }
+
+  // Whether the next rows to be coded are a tile, and still worth it.
+  ARRCOMP_METHOD bool has_tile() const {
+    return rows_left_ > 0 && rows_left_ % rows_per_tile == 0 && word_bytes() <= limit_;
+  }
+
+  // Symbols of the rows that are left; then, where the chunk got too large, another attempt.
+  ARRCOMP_PART void finish_chunk() {
+    encode_rows();
+    while (!fits()) {
+      undo();
+      attempt_ = attempt_ == Attempt::quantized ? Attempt::lossless : Attempt::raw;
+      start_attempt();
+      encode_rows();
     }
+  }
+
+  // The bytes of the group.
+  ARRCOMP_METHOD uint32_t bytes() const {
     return side_bytes() + (has_states_ ? round_up_words() * 2 + states_bytes : 0);
   }
 
@@ -55,7 +96,17 @@ class GroupEncoder {
     store(reinterpret_cast<uint32_t*>(out + word_count() * 2), states_);
   }
 
+  ARRCOMP_METHOD Word symbols_of(int row) const { return load(row_of(row)) >> head_.shift; }
+
+  SymbolEncoder symbols_;
+  U32 states_;
+  uint16_t* words_;
+  int rows_left_;  // to be coded, of the chunk
+
  private:
+  // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
+  enum class Attempt : uint8_t { quantized, lossless, raw };
+
   ARRCOMP_METHOD uint32_t side_bytes() const { return static_cast<uint32_t>(side_ - memory_.side); }
   ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(words_ - memory_.words); }
   ARRCOMP_METHOD uint32_t round_up_words() const { return (word_count() + 1) & ~1u; }
@@ -66,19 +117,40 @@ class GroupEncoder {
   ARRCOMP_METHOD Word element_bits(int row) const {
     return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
   }
-  ARRCOMP_METHOD Scalar* row_of(int row) { return memory_.values + row * lanes_per_row; }
+  ARRCOMP_METHOD Scalar* row_of(int row) const { return memory_.values + row * lanes_per_row; }
 
-  // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
-  ARRCOMP_PART void encode_chunk() {
-    const uint32_t raw = raw_chunk_bytes(static_cast<uint32_t>(rows_), T::width);
+  ARRCOMP_PART void start_attempt() {
+    side_before_ = side_;
+    words_before_ = words_;
+    states_before_ = states_;
+    had_states_ = has_states_;
+    rows_left_ = 0;
+    limit_ = raw_chunk_bytes(static_cast<uint32_t>(rows_), T::width);
+    if (attempt_ == Attempt::raw) return write_raw();
+    int bits = T::width;
     if constexpr (T::quantizes) {
-      // About what lossless coding takes: sign, mantissa and 2 bits of exponent.
-      const uint32_t lossless = static_cast<uint32_t>(rows_) * 4 * (context_.element.mantissa_bits + 3u);
-      if (context_.bound > 0 && quantize() && encode_values(T::width == 64 ? 64 : 32, lossless)) return;
+      if (attempt_ == Attempt::quantized && quantize()) {
+        // About what lossless coding takes: sign, mantissa and 2 bits of exponent.
+        limit_ = static_cast<uint32_t>(rows_) * 4 * (context_.element.mantissa_bits + 3u);
+        bits = T::word_bits;
+      } else {
+        attempt_ = Attempt::lossless;
+      }
     }
-    load_lossless();
-    if (encode_values(T::width, raw)) return;
-    encode_raw();
+    if (attempt_ == Attempt::lossless) load_lossless();
+    write_values(bits);
+  }
+
+  ARRCOMP_METHOD uint32_t word_bytes() const { return static_cast<uint32_t>(words_ - words_before_) * 2; }
+  ARRCOMP_METHOD bool fits() const {
+    return rows_left_ == 0 && static_cast<uint32_t>(side_ - side_before_) + word_bytes() <= limit_;
+  }
+
+  ARRCOMP_METHOD void undo() {
+    side_ = side_before_;
+    words_ = words_before_;
+    states_ = states_before_;
+    has_states_ = had_states_;
   }
 
   // ---- elements to values ----
@@ -117,13 +189,14 @@ class GroupEncoder {
 
   ARRCOMP_PART void load_lossless() {
     start(Transform::integer);
-    if (!load_rounded(context_.rounded)) {
+    Word all;
+    if (!load_rounded(context_.rounded, all)) {
       exceptions_ = 0;
-      load_rounded(0);
+      load_rounded(0, all);
     }
     sync();
     if (context_.element.is_float()) {
-      if (choose_exponent<Word>(head_, memory_.values, rows_, context_.element)) return;
+      if (choose_exponent<Word>(head_, memory_.values, rows_, or_all(all), context_.element)) return;
       for (int r = 0; r < rows_; ++r) store(row_of(r), order_floats(load(row_of(r)), T::width));
       sync();
       head_.difference = true;
@@ -138,7 +211,9 @@ class GroupEncoder {
   }
 
   // The elements' bits, with mantissas rounded; those that cannot be are exceptions. False where they are too many.
-  ARRCOMP_PART bool load_rounded(int dropped) {
+  // `all` gets the bits that any has.
+  ARRCOMP_PART bool load_rounded(int dropped, Word& all) {
+    all = splat<Word>(0);
     const Word low = splat<Word>((Scalar{1} << dropped) - 1);
     for (int r = 0; r < rows_; ++r) {
       Word bits = element_bits(r);
@@ -148,6 +223,7 @@ class GroupEncoder {
         if (any(irregular) && !except(r, irregular & mask(low_mask(lanes_of(r))))) return false;
         bits = bits ^ (bits & low);
       }
+      all = all | bits;
       store(row_of(r), bits);
     }
     return true;
@@ -155,27 +231,30 @@ class GroupEncoder {
 
   // ---- values to words ----
 
-  // Codes memory_.values; false, with nothing written, where it takes more than `limit` bytes.
-  ARRCOMP_PART bool encode_values(int bits, uint32_t limit) {
+  // Writes all of memory_.values but the symbols.
+  ARRCOMP_PART void write_values(int bits) {
     sync();  // the first value has been read before its lane overwrites it
     map_values(bits);
     sync();
     choose_mask();
     if (head_.mask != MaskKind::none) compact();
     if (coded_rows_ > 0) choose_coder();
-    return write_chunk(limit);
+    write_side();
+    if (head_.coder != Coder::entropy) return;
+    symbols_ = SymbolEncoder(context_.tables->encode[head_.table]);
+    rows_left_ = coded_rows_;
   }
 
   // Values become words in place. Notes what is not zero.
   ARRCOMP_PART void map_values(int bits) {
-    const ExponentFields fields(context_.element, head_);
+    const ExponentFields<Word> fields(context_.element, head_);
     const Word base = splat<Word>(static_cast<Scalar>(head_.base));
     Word before = base;  // the first element's difference is to the base
     nonzero_ = 0;
     live_ = 0;
     for (int r = 0; r < rows_; ++r) {
-      prefetch(next_ + r * lanes_per_row);
-      prefetch(next_ + r * lanes_per_row + lanes_per_row / 2);
+      const auto* next = reinterpret_cast<const uint8_t*>(next_ + r * lanes_per_row);
+      for (int line = 0; line < lanes_per_row * T::width / 8; line += 64) prefetch(next + line);
       const Word x = load(row_of(r));
       Word u;
       if (head_.transform == Transform::exponent) {
@@ -299,23 +378,6 @@ class GroupEncoder {
 
   // ---- writing ----
 
-  ARRCOMP_PART bool write_chunk(uint32_t limit) {
-    uint8_t* const side = side_;
-    uint16_t* const words = words_;
-    const U32 states = states_;
-    const bool had_states = has_states_;
-    write_side();
-    const bool fits = (head_.coder != Coder::entropy || encode_rows(limit)) &&
-                      static_cast<uint32_t>(side_ - side) + static_cast<uint32_t>(words_ - words) * 2 <= limit;
-    if (!fits) {
-      side_ = side;
-      words_ = words;
-      states_ = states;
-      has_states_ = had_states;
-    }
-    return fits;
-  }
-
   ARRCOMP_PART void write_side() {
     head_.has_exceptions = exceptions_ > 0;
     side_ = head_.write(side_, T::word_bits);
@@ -387,24 +449,23 @@ class GroupEncoder {
     side_ += padded * 2 + (bytes + 3) / 4 * 4;
   }
 
-  // Symbols of all coded rows; false where their words pass `limit` bytes.
-  ARRCOMP_PART bool encode_rows(uint32_t limit) {
-    const SymbolEncoder encoder(context_.tables->encode[head_.table]);
-    const uint16_t* const begin = words_;
-    const int shift = head_.shift;
-    uint16_t* words = words_;  // copies, as registers
+  // Symbols of the rows that are left, unless their words pass the limit.
+  ARRCOMP_PART void encode_rows() {
+    if (rows_left_ == 0) return;
+    const SymbolEncoder encoder = symbols_;  // copies, as registers
+    uint16_t* words = words_;
     U32 states = states_;
-    bool fits = true;
-    for (int r = coded_rows_; r-- > 0 && fits;) {
-      encode_row(encoder, load(row_of(r)) >> shift, states, words);
-      if (r % rows_per_tile == 0) fits = static_cast<uint32_t>(words - begin) * 2 <= limit;
+    int r = rows_left_;
+    for (bool fits = word_bytes() <= limit_; r > 0 && fits;) {
+      encode_row(encoder, symbols_of(--r), states, words);
+      if (r % rows_per_tile == 0) fits = static_cast<uint32_t>(words - words_before_) * 2 <= limit_;
     }
+    rows_left_ = r;
     words_ = words;
     states_ = states;
-    return fits;
   }
 
-  ARRCOMP_PART void encode_raw() {
+  ARRCOMP_PART void write_raw() {
     start(Transform::integer);
     head_.plain = true;
     head_.coder = Coder::packed;
@@ -421,10 +482,9 @@ class GroupEncoder {
   Memory& memory_;
 
   // the group
-  uint32_t chunks_;
+  uint64_t group_first_;
+  uint32_t group_count_, stride_, chunks_;
   uint8_t* side_;
-  uint16_t* words_;
-  U32 states_;
   bool has_states_;
 
   // the chunk
@@ -436,6 +496,49 @@ class GroupEncoder {
   int nonzero_;     // words that are not zero
   uint64_t live_;   // blocks with such words
   int coded_rows_;  // rows of words left to the coder
+
+  // how it is tried, and what was before
+  Attempt attempt_;
+  uint32_t limit_;  // bytes that it may take
+  uint8_t* side_before_;
+  uint16_t* words_before_;
+  U32 states_before_;
+  bool had_states_;
 };
+
+// One tile of symbols of each of N groups, interleaved, as long as all have one.
+template <class T, int N>
+ARRCOMP_INLINE void encode_tiles(GroupEncoder<T> (&groups)[N]) {
+  const auto have_tiles = [&]() ARRCOMP_LAMBDA {
+    bool all = true;
+    for (int i = 0; i < N; ++i) all = all && groups[i].has_tile();
+    return all;
+  };
+  while (have_tiles()) {
+    U32 states[N];
+    uint16_t* words[N];
+    for (int i = 0; i < N; ++i) {
+      states[i] = groups[i].states_;
+      words[i] = groups[i].words_;
+    }
+    for (int j = 0; j < rows_per_tile; ++j)
+      ARRCOMP_UNROLL for (int i = 0; i < N; ++i)
+          encode_row(groups[i].symbols_, groups[i].symbols_of(--groups[i].rows_left_), states[i], words[i]);
+    for (int i = 0; i < N; ++i) {
+      groups[i].states_ = states[i];
+      groups[i].words_ = words[i];
+    }
+  }
+}
+
+// Encodes N opened groups of as many chunks.
+template <class T, int N>
+ARRCOMP_PART void encode_groups(GroupEncoder<T> (&groups)[N]) {
+  for (uint32_t c = groups[0].chunks(); c-- > 0;) {
+    for (int i = 0; i < N; ++i) groups[i].start_chunk(c);
+    if constexpr (N > 1) encode_tiles<T, N>(groups);
+    for (int i = 0; i < N; ++i) groups[i].finish_chunk();
+  }
+}
 
 }  // namespace arrcomp::ARRCOMP_MACHINE

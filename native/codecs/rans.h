@@ -99,11 +99,15 @@ ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSo
 
 struct SymbolEncoder {
   Table64 divisions, reciprocals;
-  const uint16_t* slots;
+  const uint16_t* slots;  // or runs of them
   uint32_t escape;
 
+  ARRCOMP_METHOD SymbolEncoder() : slots(nullptr), escape(0) {}
   ARRCOMP_METHOD explicit SymbolEncoder(const EncodeTable& t)
-      : divisions(table(t.division)), reciprocals(table(t.reciprocal)), slots(t.slot), escape(t.escape) {}
+      : divisions(table(wide_runs ? t.run_division : t.division)),
+        reciprocals(table(t.reciprocal)),
+        slots(wide_runs ? t.runs[0] : t.slot),
+        escape(t.escape) {}
 
   ARRCOMP_METHOD void step(U32 symbol, U32& x, uint16_t*& words) const {
     const U32 division = lookup(divisions, symbol);
@@ -112,7 +116,13 @@ struct SymbolEncoder {
     x = select(full, x >> 16, x);
     const U32 quotient = srlv(mulhi(x, lookup(reciprocals, symbol)), division >> precision & splat<U32>(15));
     const U32 remainder = x - quotient * (division & splat<U32>(slot_count - 1));
-    x = (quotient << precision) + gather(slots, remainder + (division >> (precision + 4)));
+    x = (quotient << precision) + slot_at(remainder + (division >> (precision + 4)));
+  }
+
+ private:
+  ARRCOMP_METHOD U32 slot_at(U32 place) const {
+    if constexpr (wide_runs) return lookup_runs<runs_per_cell>(slots, place);
+    return gather(slots, place);
   }
 };
 

@@ -1,7 +1,9 @@
 #include "codecs/rans_tables.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 
 #include "codecs/rans_tables.inc"
 
@@ -87,6 +89,61 @@ void set_slots(DecodeTable& decode, EncodeTable& encode, const uint16_t* frequen
   }
 }
 
+// Which runs of consecutive slots each 32 places, a cell, stand for.
+class RunCells {
+ public:
+  // Gives places from `first` on to these slots; false, with nothing changed, where a cell would have too many runs.
+  bool add(int first, const uint16_t* slots, int count) {
+    if (first + count > slot_count) throw std::logic_error("a table of the entropy coder has too many runs");
+    RunCells tried = *this;
+    for (int i = 0; i < count; ++i)
+      if (!tried.put(first + i, (slots[i] - first - i) & (slot_count - 1))) return false;
+    *this = tried;
+    return true;
+  }
+
+  void store(uint16_t (*runs)[symbol_count]) const {
+    for (int cell = 0; cell < symbol_count; ++cell)
+      for (int k = 0; k < runs_per_cell; ++k)
+        runs[k][cell] = counts_[cell] > 0 ? entries_[std::min(k, counts_[cell] - 1)][cell] : 0;
+  }
+
+ private:
+  bool put(int place, int move) {
+    const int cell = place / slots_per_bucket;
+    int& count = counts_[cell];
+    if (count > 0 && (entries_[count - 1][cell] & (slot_count - 1)) == move) return true;
+    if (count == runs_per_cell) return false;
+    const int from = count == 0 ? 0 : place % slots_per_bucket;
+    entries_[count++][cell] = static_cast<uint16_t>(from << precision | move);
+    return true;
+  }
+
+  int counts_[symbol_count] = {};
+  uint16_t entries_[runs_per_cell][symbol_count] = {};
+};
+
+// Symbols whose slots are one run stand in the places of their slots; the others have places of their own, from 2^15 on.
+void set_runs(EncodeTable& table, const uint16_t* frequencies) {
+  RunCells cells;
+  int next = 0;
+  for (int s = 0; s < symbol_count; ++s) {
+    const int f = frequencies[s];
+    if (f == 0) continue;
+    const uint32_t start = table.division[s] >> (precision + 4);
+    const uint16_t* slots = table.slot + start;
+    int place = f == 1 ? slots[1] - 1 : slots[0];
+    if (f > 1 && slots[f - 1] - slots[0] != f - 1) {
+      while (!cells.add(next, slots, f)) ++next;
+      place = (1 << 15) + next;
+      next += f;
+    }
+    table.run_division[s] =
+        table.division[s] - (start << (precision + 4)) + (static_cast<uint32_t>(place) << (precision + 4));
+  }
+  cells.store(table.runs);
+}
+
 void set_buckets(DecodeTable& table, const uint16_t* frequencies, const AliasLayout& layout) {
   for (int b = 0; b < symbol_count; ++b) {
     const uint32_t offset = static_cast<uint16_t>(static_cast<int16_t>(layout.offset[b]));
@@ -108,6 +165,7 @@ std::unique_ptr<Tables> build() {
     const AliasLayout layout = lay_out(rans_frequencies[t]);
     set_divisions(all->encode[t], rans_frequencies[t]);
     set_slots(all->decode[t], all->encode[t], rans_frequencies[t], layout);
+    set_runs(all->encode[t], rans_frequencies[t]);
     set_buckets(all->decode[t], rans_frequencies[t], layout);
     all->decode[t].escape = all->encode[t].escape = highest_symbol(rans_frequencies[t]);
   }

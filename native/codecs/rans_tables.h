@@ -14,12 +14,18 @@ struct DecodeTable {
   uint32_t escape;               // the highest symbol: more follows
 };
 
+constexpr int runs_per_cell = 5;  // of 32 places: with so many all tables find room
+
 struct EncodeTable {
   uint32_t division[symbol_count];    // frequency | shift << 11 | start of the symbol's entries in `slot` << 15
   uint32_t reciprocal[symbol_count];  // x / frequency = mulhi(x, reciprocal) >> shift
   uint16_t
       slot[slot_count + 3];  // from (symbol, rank) to the slot; more than there are, as a gather may read past the last
   uint32_t escape;
+
+  // The same for machines that look up runs (lanes.h): where a symbol's slots begin is a place for lookup_runs.
+  uint32_t run_division[symbol_count];
+  alignas(64) uint16_t runs[runs_per_cell][symbol_count];
 };
 
 // The writer's choice of a table by the features of a sample: see make_rans_tables.py.

@@ -39,29 +39,31 @@ ARRCOMP_INLINE Word order_floats(Word bits, int width) {
 }
 
 // [base - exponent][sign][mantissa], without the mantissa's `drop` lowest bits.
+template <class Word>
 struct ExponentFields {
+  using Scalar = typename Word::scalar;
+
   int mantissa, exponent, drop;
-  uint32_t base;
+  Scalar below;  // the base and below it ones, from which nothing below the exponent borrows
 
   ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& head)
       : mantissa(element.mantissa_bits),
         exponent(element.exponent_bits),
         drop(head.drop),
-        base(static_cast<uint32_t>(head.base)) {}
+        below((static_cast<Scalar>(head.base + 1) << element.mantissa_bits) - 1) {}
 
-  template <class Word>
   ARRCOMP_METHOD Word split(Word bits) const {
-    const Word difference = (splat<Word>(base) - (bits >> mantissa)) & ones<Word>(exponent);
-    const Word sign = bits >> (mantissa + exponent) & splat<Word>(1);
-    return (difference << (mantissa + 1) | sign << mantissa | (bits & ones<Word>(mantissa))) >> drop;
+    const Word difference = (splat<Word>(below) - bits) << 1 & ones<Word>(exponent) << (mantissa + 1);
+    const Word sign = bits >> exponent & splat<Word>(Scalar{1} << mantissa);
+    return (difference | sign | (bits & ones<Word>(mantissa))) >> drop;
   }
 
-  template <class Word>
+  // Bits above the element's are not 0.
   ARRCOMP_METHOD Word join(Word u) const {
     const Word t = u << drop;
-    const Word field = (splat<Word>(base) - (t >> (mantissa + 1))) & ones<Word>(exponent);
-    const Word sign = t >> mantissa & splat<Word>(1);
-    return sign << (mantissa + exponent) | field << mantissa | (t & ones<Word>(mantissa));
+    const Word field = (splat<Word>(below) - (t >> 1)) & ones<Word>(exponent) << mantissa;
+    const Word sign = t << exponent & splat<Word>(~Scalar{0} << (mantissa + exponent));
+    return sign | field | (t & ones<Word>(mantissa));
   }
 };
 

@@ -7,6 +7,7 @@
 
 #ifdef __linux__
 #include <sched.h>
+#include <unistd.h>
 #endif
 
 #include "backend.h"
@@ -23,6 +24,22 @@ namespace {
 
 Shares group_shares(const Plan& plan, int threads) {
   return Shares::of(plan.groups, threads, least_elements / plan.group_size());
+}
+
+uint64_t last_level_cache() {
+#ifdef _SC_LEVEL3_CACHE_SIZE
+  static const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  if (bytes > 0) return static_cast<uint64_t>(bytes);
+#endif
+  return 1 << 25;
+}
+
+// Whether decoding goes around the caches: where these do not hold the array, its lines would be read before they are
+// written, and have left again when somebody wants them.
+bool is_streamed(const Plan& plan, const void* target) {
+  constexpr uint64_t least = 1 << 23;  // bytes: smaller arrays need not ask for the cache's size, which takes long
+  const uint64_t bytes = plan.count * (plan.element.width / 8);
+  return bytes >= least && reinterpret_cast<uintptr_t>(target) % 16 == 0 && bytes > last_level_cache();
 }
 
 double range_bound(const EncodeJob& job, double rel, int threads) {
@@ -214,7 +231,7 @@ bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, 
                   int threads) {
   Groups groups{};
   if (!groups.read(plan, codec, payload, length)) return false;
-  const DecodeJob job = groups.job(plan, codec, target);
+  const DecodeJob job = groups.job(plan, codec, target, is_streamed(plan, target));
   const Machine& machine = cpu::machine();
   return all_of(group_shares(plan, threads), 0,
                 [&](uint64_t begin, uint64_t end) { return machine.decode_groups(job, begin, end); });

@@ -39,8 +39,9 @@ struct Groups {
   // Looks at the `length` bytes at `payload`; false where head or directory are corrupt.
   bool read(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length);
 
-  DecodeJob job(const Plan& plan, const Codec& codec, void* target) const {
-    return {plan, bytes, ends.data(), target, bound, tables(), base_delta_of(codec) != nullptr};
+  // `streaming`: around the caches, to a target that is aligned to 16 bytes.
+  DecodeJob job(const Plan& plan, const Codec& codec, void* target, bool streaming) const {
+    return {plan, bytes, ends.data(), target, bound, tables(), base_delta_of(codec) != nullptr, streaming};
   }
 };
 

@@ -26,6 +26,7 @@ struct DecodeJob {
   double bound;
   const Tables& tables;
   bool is_base_delta;
+  bool streaming;  // around the caches, to a target that is aligned to 16 bytes
 };
 
 // A bucketed payload.

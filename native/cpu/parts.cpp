@@ -48,7 +48,7 @@ bool decode_part_of_groups(const Plan& plan, const Codec& codec, const uint8_t* 
   Groups groups{};
   if (!groups.read(plan, codec, payload, length)) return false;
   return decode_units(part, plan.group_size(), target, [&](uint64_t begin, uint64_t end, uint8_t* array) {
-    const DecodeJob job = groups.job(plan, codec, array);
+    const DecodeJob job = groups.job(plan, codec, array, false);
     return all_of(Shares::of(end - begin, threads, least_elements / plan.group_size()), begin,
                   [&](uint64_t first, uint64_t last) { return machine().decode_groups(job, first, last); });
   });

@@ -8,6 +8,7 @@
 namespace arrcomp::avx2 {
 
 constexpr int streams = 2;
+constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 1;
 constexpr int register_bytes = 32;
@@ -238,6 +239,8 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 // clang-format off
 #include "maskless.h"
 #include "bit_length.h"
+#include "streaming.h"
 #include "words.h"
 #include "generic.h"
+#include "runs.h"
 // clang-format on

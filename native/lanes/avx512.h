@@ -14,6 +14,7 @@
 namespace arrcomp::avx512 {
 
 constexpr int streams = 4;
+constexpr int encoder_streams = 2;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 4;
 constexpr bool wide_lookup = true;
@@ -294,12 +295,36 @@ ARRCOMP_INLINE u32r lookup(Table64 t, u32r i) {
 }
 ARRCOMP_INLINE U32 lookup(Table64 t, U32 x) { ARRCOMP_EACH(U32, lookup(t, x.v[i])); }
 
+// All 32 lanes in one register, of 16 bits each: a permutation of two registers sees 64 entries.
+constexpr bool wide_runs = true;
+template <int n>
+ARRCOMP_INLINE U32 lookup_runs(const uint16_t* t, U32 i) {
+  const __m512i at = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16((__m512i)i.v[0])),
+                                        _mm512_cvtepi32_epi16((__m512i)i.v[1]), 1);
+  const __m512i cell = _mm512_srli_epi16(at, 5);
+  const __m512i last = _mm512_or_si512(_mm512_slli_epi16(at, 11), _mm512_set1_epi16(2047));  // entry of this place
+  __m512i run = _mm512_permutex2var_epi16(_mm512_loadu_si512(t), cell, _mm512_loadu_si512(t + 32));
+#pragma GCC unroll 16
+  for (int k = 1; k < n; k++) {
+    const uint16_t* entries = t + 64 * k;
+    const __m512i next = _mm512_permutex2var_epi16(_mm512_loadu_si512(entries), cell, _mm512_loadu_si512(entries + 32));
+    run = _mm512_mask_mov_epi16(run, _mm512_cmple_epu16_mask(next, last), next);
+  }
+  const __m512i moved = _mm512_and_si512(_mm512_add_epi16(at, run), _mm512_set1_epi16(2047));
+  const __m512i found = _mm512_mask_mov_epi16(at, _mm512_movepi16_mask(at), moved);
+  U32 result;
+  result.v[0] = (u32r)_mm512_cvtepu16_epi32(_mm512_castsi512_si256(found));
+  result.v[1] = (u32r)_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(found, 1));
+  return result;
+}
+
 ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)_mm512_lzcnt_epi32((__m512i)x.v[i])); }
 
 }  // namespace arrcomp::avx512
 
 // Each needs those before it.
 // clang-format off
+#include "streaming.h"
 #include "words.h"
 #include "generic.h"
 // clang-format on

@@ -12,10 +12,13 @@
 // GPU all 32 threads of the warp call every function together. Memory that other lanes have written is read only after
 // `sync()`.
 //
-//   constants   int streams            how many independent streams to interleave to hide latency
+//   constants   int streams            how many independent streams to interleave to hide latency when decoding
+//               int encoder_streams    the same when encoding
 //               int rows_at_once       rows that a loop keeps in variables: 8, or 1 where registers have no addresses
 //               int rows_side_by_side  rows whose values stay in registers together: 4, or 1
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
+//               bool wide_runs         lookup_runs is faster than `gather` from a table that serves instead
+//               bool can_stream        store_streaming leaves the caches alone (else it is store)
 //
 //   types       Mask  U32  U64  F32  F64  Table64        U32::scalar is uint32_t, and so on
 //
@@ -26,6 +29,8 @@
 //               load_first(p, n)       n of 1 to 32 elements, lanes from n on repeat the last;  store_first(p, v, n)
 //   U32 memory  load(const uint16_t*) load(const uint8_t*), zero-extended; store(uint16_t*, v) store(uint8_t*, v),
 //               truncated;  load_first / store_first for these too
+//   streaming   store_streaming(p, v)  of all types, p aligned to 16 bytes: for what is not read soon;  end_streaming()
+//                                      after the last, before other threads read what was stored
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits
 //               eq ne lt ge    unsigned                    min max    unsigned
 //               shift_in(before, x)    lane 0 gets lane 31 of `before`, lane l gets lane l - 1 of x
@@ -44,6 +49,9 @@
 //               table(const uint32_t[64]) -> Table64, which may refer to its argument;  lookup(t, i) with i below 64
 //               lookup<n>(const uint32_t* t, i)    t[i mod n], n = 16, 32, 64, 128 or 256; faster than `gather`, the
 //                                      more so the smaller n is
+//               lookup_runs<n>(const uint16_t t[64 n], i)    i below 2^15: i.  2^15 + j with j below 2^11: (j + v) mod
+//                                      2^11, v the lower 11 bits of the last of the entries t[64 k + j / 32], k below
+//                                      n, whose upper 5 bits are j mod 32 at most (or of the first of all)
 //   U64         lo(x) hi(x) -> U32, join(lo, hi) -> U64,  bit_length(x) -> U32
 //   words       append(uint16_t* p, x, m)              appends the low 16 bits of m's lanes, ascending; returns the new
 //                                      end (writes up to 32 words from p on)
@@ -61,7 +69,7 @@
 //               to_double(f) -> F64    exact (NaN to some NaN)
 //   warp        sync()  leader()       true in one lane only, for uniform stores
 //               copy_bytes(to, from, n)     all even, the two apart
-//               prefetch(p)            p is read soon, or may be no address at all
+//               prefetch(p)            p is read soon, or may be no address at all;  prefetch_to_write(p)  written
 //
 // Arithmetic expects the default floating-point environment: rounding to nearest even, subnormals kept.
 // There is no guard here: each machine's header has its own.
