@@ -10,7 +10,6 @@ constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 1;
 constexpr int rows_side_by_side = 1;
 constexpr bool wide_lookup = true;
-constexpr bool can_stream = false;  // what is written leaves the caches soon enough
 constexpr unsigned all_lanes = 0xffffffffu;
 
 template <class T>
@@ -85,11 +84,6 @@ template <class T, class V>
 ARRCOMP_INLINE void store(T* p, V x) {
   p[lane()] = (T)x.v;
 }
-template <class T, class V>
-ARRCOMP_INLINE void store_streaming(T* p, V x) {
-  store(p, x);
-}
-ARRCOMP_INLINE void end_streaming() {}
 template <class T, class V>
 ARRCOMP_INLINE void store_first(T* p, V x, int n) {
   if (lane() < n) store(p, x);
@@ -294,6 +288,7 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
 
 // Each needs those before it.
 // clang-format off
+#include "no_streaming.h"  // what is written leaves the caches soon enough
 #include "generic.h"
 #include "runs.h"
 // clang-format on

@@ -8,6 +8,7 @@
 namespace arrcomp::neon {
 
 constexpr int streams = 1;
+constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 1;
 constexpr int register_bytes = 16;
@@ -228,6 +229,8 @@ ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)vclzq_u32((u
 // Each needs those before it.
 // clang-format off
 #include "maskless.h"
+#include "no_streaming.h"
 #include "words.h"
 #include "generic.h"
+#include "runs.h"
 // clang-format on

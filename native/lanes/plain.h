@@ -9,7 +9,6 @@ constexpr int streams = 1;
 constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 1;
-constexpr bool can_stream = false;
 constexpr int register_bytes = 16;
 typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
 typedef int32_t i32r __attribute__((vector_size(register_bytes)));
@@ -165,12 +164,6 @@ ARRCOMP_INLINE u64r join_upper(u32r lo, u32r hi) { return u64r{lo[2], lo[3]} | u
 
 namespace arrcomp::plain {
 
-template <class T, class V>
-ARRCOMP_INLINE void store_streaming(T* p, V x) {
-  store(p, x);
-}
-ARRCOMP_INLINE void end_streaming() {}
-
 // Each lane's bit in one register, then its four lanes into one.
 ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
   u32r all{};
@@ -185,6 +178,7 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 // clang-format off
 #include "maskless.h"
 #include "bit_length.h"
+#include "no_streaming.h"
 #include "words.h"
 #include "generic.h"
 #include "runs.h"
