@@ -286,7 +286,12 @@ class BucketChunk {
   ARRCOMP_METHOD void find_magnitudes(const void* source, Scalar* magnitudes) const {
     const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
     if (plan_.bucket_size * halves == lanes_per_row) {
-      for (int r = 0; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
+      int r = 0;
+      if constexpr (sizeof(Scalar) == sizeof(uint32_t)) {
+        const int step = lanes_per_row / halves, whole = static_cast<int>(count_ / lanes_per_row);
+        for (; r + step <= whole; r += step) find_32_magnitudes(source, r, halves, magnitudes + r * halves);
+      }
+      for (; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
       return;
     }
     for (int b = 0; b < buckets_; ++b) {
@@ -294,6 +299,16 @@ class BucketChunk {
       const auto found = magnitude_of<T>(source, begin, left < plan_.bucket_size ? left : plan_.bucket_size);
       if (leader()) magnitudes[b] = found;
     }
+  }
+
+  // Of the 32 buckets that fill whole rows from row `first` on, each of them one or two.
+  ARRCOMP_METHOD void find_32_magnitudes(const void* source, int first, int buckets, Scalar* magnitudes) const {
+    const auto row = [&](int r) ARRCOMP_LAMBDA {
+      const uint64_t place = static_cast<uint64_t>(first + r) * lanes_per_row;
+      return as_bits(abs(T::widen(load_elements<T>(source, first_ + place, lanes_per_row))));
+    };
+    const U32 found = buckets == 2 ? max_of_rows<lanes_per_row / 2>(row) : max_of_rows<lanes_per_row>(row);
+    store(magnitudes, real_of_bits(found));
   }
 
   // Of the one or two buckets in a row.

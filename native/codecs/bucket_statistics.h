@@ -39,11 +39,16 @@ ARRCOMP_METHOD typename T::Real::scalar magnitude_of(const void* array, uint64_t
   return largest_magnitude_of(real_of_bits(largest));
 }
 
+template <class Scalar>
+ARRCOMP_INLINE bool is_finite_magnitude(Scalar x) {
+  return static_cast<double>(x) <= 0x1.fffffffffffffp1023;
+}
+
 template <class T>
 ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const void* array, uint64_t first, uint64_t count) {
   BucketStatistics s = BucketStatistics::none();
   auto largest = magnitude_of<T>(array, first, count);
-  s.finite = static_cast<double>(largest) <= 0x1.fffffffffffffp1023;
+  s.finite = is_finite_magnitude(largest);
   if (!s.finite) largest = magnitude_of<T, true>(array, first, count);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
@@ -100,16 +105,26 @@ class LogarithmSum {
   uint64_t rows_ = 0, zeros_ = 0;
 };
 
-// Of the elements [first, first + count), which are finite.
+// With the largest magnitude, in one pass.
 template <class T>
-ARRCOMP_PART void add_logarithms(const void* array, uint64_t first, uint64_t count, BucketStatistics& s) {
+ARRCOMP_PART BucketStatistics logarithm_statistics_of(const void* array, uint64_t first, uint64_t count) {
   using Real = typename T::Real;
   LogarithmSum<Real> logarithms;
+  auto largest_bits = as_bits(splat<Real>(0));
   each_row<T>(array, first, count, [&](typename T::Word bits, int n) ARRCOMP_LAMBDA {
-    logarithms.add(first_lanes(abs(T::widen(bits)), n));
+    const Real x = first_lanes(abs(T::widen(bits)), n);
+    largest_bits = max(largest_bits, as_bits(x));
+    logarithms.add(x);
   });
+  BucketStatistics s = BucketStatistics::none();
+  const auto largest = largest_magnitude_of(real_of_bits(largest_bits));
+  s.finite = is_finite_magnitude(largest);
+  if (!s.finite) return s;
+  s.high = static_cast<double>(largest);
+  s.low = -s.high;
   s.logarithms = logarithms.sum();
   s.nonzeros = logarithms.nonzeros();
+  return s;
 }
 
 // The same of numbers from -128 to 128.
@@ -183,6 +198,7 @@ template <class T>
 ARRCOMP_PART BucketStatistics statistics_of(Element element, const void* array, uint64_t first, uint64_t count,
                                             Moments moments) {
   if (moments == largest_magnitude) return magnitude_statistics_of<T>(array, first, count);
+  if (moments == sum_of_logarithms) return logarithm_statistics_of<T>(array, first, count);
   using Real = typename T::Real;
   using Word = typename T::Word;
   const Word magnitude = ones<Word>(T::width - 1);
@@ -202,7 +218,6 @@ ARRCOMP_PART BucketStatistics statistics_of(Element element, const void* array, 
   s.high = largest_of(high);
   if (moments == mean_and_deviation) add_mean_and_deviation<T>(array, first, count, s);
   if (s.largest_magnitude() <= 0) return s;
-  if (moments == sum_of_logarithms) add_logarithms<T>(array, first, count, s);
   if (moments == sum_of_squares) add_squares<T>(array, first, count, s);
   return s;
 }

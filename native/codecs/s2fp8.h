@@ -76,8 +76,7 @@ class S2fp8 {
     const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);
     Real t = distance * scale[alpha] + splat<Real>(top);
     if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(-__builtin_inff()), t);
-    const Word negative = bits << (Type::word_bits - Type::width) & splat<Word>(Layout::sign);
-    return rounded(t, scale[alpha], negative, random);
+    return cast().encode_magnitude(power(t, scale[alpha], random), real_of_bits(bits << (T::word_bits - T::width)), random);
   }
 
   ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
@@ -115,17 +114,13 @@ class S2fp8 {
   // Not a member: what follows from the format is then known to the compiler.
   ARRCOMP_METHOD static FloatCast<Real> cast() { return FloatCast<Real>(S2fp8Settings::spec()); }
 
-  // The code of 2^t. What lies below the least number becomes it where that comes back nearer to x than 0 is, so where
-  // it comes back as at most 2 x. NaN becomes 0.
-  ARRCOMP_METHOD U32 rounded(Real t, Real squeeze, Word negative, Nearest) const {
+  // 2^t, of which numbers below those of the format become 0 or its least one. What lies below the least number becomes
+  // it where that comes back nearer to x than 0 is, so where it comes back as at most 2 x. NaN becomes 0.
+  ARRCOMP_METHOD static Real power(Real t, Real squeeze, Nearest) {
     const Real y = power_of(max(splat<Real>(least), t));
-    const Word magnitude = select(le(splat<Real>(least) - squeeze, t), as_bits(y), splat<Word>(0));
-    return cast().encode(real_of_bits(magnitude | negative), Nearest{});
+    return select(le(splat<Real>(least) - squeeze, t), y, splat<Real>(0));
   }
-  ARRCOMP_METHOD U32 rounded(Real t, Real, Word negative, U32 random) const {
-    const Real y = power_of(max(splat<Real>(nothing), t));
-    return cast().encode(real_of_bits(as_bits(y) | negative), random);
-  }
+  ARRCOMP_METHOD static Real power(Real t, Real, U32) { return power_of(max(splat<Real>(nothing), t)); }
 
   // The number of a code, exactly: codes are the upper halves of float16 ones.
   ARRCOMP_METHOD Real squeezed(U32 code) const {
