@@ -30,6 +30,12 @@ struct BucketMemory<Coder> : BucketScales<Coder> {
 
 struct NoTable {};
 
+// Codecs that encode rows of scaled values together.
+template <class Coder>
+concept EncodesTogether = requires(const Coder& coder, const typename Coder::Type::Real (&rows)[1], U32 (&codes)[1]) {
+  coder.encode(rows, codes);
+};
+
 // Of the payload of an array: where its parts are and what it is made with.
 template <class Coder>
 struct BucketContext {
@@ -157,11 +163,18 @@ class BucketChunk {
     Real scale[Coder::encode_values];
     if (in_one_bucket) buckets.current(scale, scale_of);
     U32 code[n];
+    Real scaled[n];
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
       const uint64_t at = place + j * lanes_per_row;
       if (!in_one_bucket) buckets.row(at, scale, scale_of);
-      code[j] = coder_.encode(load_elements<T>(source, first_ + at, lanes), scale, simple, random[j]);
+      const auto bits = load_elements<T>(source, first_ + at, lanes);
+      if constexpr (EncodesTogether<Coder>) {
+        scaled[j] = coder_.scaled(bits, scale, simple);
+      } else {
+        code[j] = coder_.encode(bits, scale, simple, random[j]);
+      }
     }
+    if constexpr (EncodesTogether<Coder>) coder_.encode(scaled, code);
     writer.put(code, place, lanes);
   }
 

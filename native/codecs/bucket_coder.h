@@ -20,6 +20,7 @@
 //   decoded_of(numbers, decoded) what decoding takes; true where it takes the short way, `simple` is then true
 //   is_stochastic()              whether encoding takes random words
 //   encode(bits, scale, simple, random) -> U32     codes of elements; `random` is Nearest or random words
+//   scaled(bits, scale, simple) -> Real, encode(rows, codes)     in place of it: rows together, never at random
 //   decode(code, decoded, simple) -> Word          bits of elements
 #pragma once
 #include <cstring>

@@ -5,6 +5,7 @@
 #include "codecs/bucket_coder.h"
 #include "codecs/float_cast.h"
 #include "codecs/logarithm.h"
+#include "codecs/s2fp8_cells.h"
 #include "stream/s2fp8.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
@@ -58,7 +59,7 @@ class S2fp8 {
     return {numbers[0], numbers[1]};
   }
 
-  // Simple where 0 and subnormal numbers become 0, whatever their logarithms.
+  // Simple where 0 and subnormal numbers become 0, whatever their logarithms, and the squeeze is no stretch.
   ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&scale)[encode_values]) const {
     Scalar logarithm[2];
     parts_of_logarithm(n.largest, logarithm);
@@ -66,17 +67,23 @@ class S2fp8 {
     scale[whole] = logarithm[0];
     scale[part] = logarithm[1];
     const Scalar least_normal = 1 - Layout::bias;
-    return !((least_normal - logarithm[0] + 1) * n.alpha >= Scalar(least - 60) - n.alpha);
+    return n.alpha <= SqueezedCells::most_alpha &&
+           !((least_normal - logarithm[0] + 1) * n.alpha >= Scalar(least - 60) - n.alpha);
   }
 
   template <class Random>
   ARRCOMP_METHOD U32 encode(Word bits, const Real (&scale)[encode_values], bool simple, Random random) const {
-    const Real x = T::widen(bits), magnitude = abs(x);
+    const Real magnitude = abs(T::widen(bits)), signs = real_of_bits(bits << (T::word_bits - T::width));
+    if constexpr (has_squeeze_cells && sizeof(Scalar) == sizeof(float) && std::is_same_v<Random, Nearest>) {
+      const SqueezedCells cells(scale[alpha], scale[whole], scale[part]);
+      if (const SqueezedCodes found = cells.codes_of(magnitude); simple && !any(found.doubtful))
+        return cast().with_sign(found.magnitudes, as_bits(signs));
+    }
     const Logarithm<Real> logarithm = simple ? logarithm_of(magnitude) : logarithm_of_any(magnitude);
     const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);
     Real t = distance * scale[alpha] + splat<Real>(top);
     if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(-__builtin_inff()), t);
-    return cast().encode_magnitude(power(t, scale[alpha], random), real_of_bits(bits << (T::word_bits - T::width)), random);
+    return cast().encode_magnitude(power(t, scale[alpha], random), signs, random);
   }
 
   ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
