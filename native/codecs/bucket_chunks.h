@@ -301,8 +301,8 @@ class BucketChunk {
     if (plan_.bucket_size * halves == lanes_per_row) {
       int r = 0;
       if constexpr (sizeof(Scalar) == sizeof(uint32_t)) {
-        const int step = lanes_per_row / halves, whole = static_cast<int>(count_ / lanes_per_row);
-        for (; r + step <= whole; r += step) find_32_magnitudes(source, r, halves, magnitudes + r * halves);
+        const int whole = halves == 1 ? static_cast<int>(count_ / lanes_per_row) : 0;
+        for (; r + lanes_per_row <= whole; r += lanes_per_row) find_magnitudes_of_rows(source, r, magnitudes + r);
       }
       for (; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
       return;
@@ -314,14 +314,13 @@ class BucketChunk {
     }
   }
 
-  // Of the 32 buckets that fill whole rows from row `first` on, each of them one or two.
-  ARRCOMP_METHOD void find_32_magnitudes(const void* source, int first, int buckets, Scalar* magnitudes) const {
+  // Of 32 whole rows from row `first` on, each of them a bucket.
+  ARRCOMP_METHOD void find_magnitudes_of_rows(const void* source, int first, Scalar* magnitudes) const {
     const auto row = [&](int r) ARRCOMP_LAMBDA {
       const uint64_t place = static_cast<uint64_t>(first + r) * lanes_per_row;
       return as_bits(abs(T::widen(load_elements<T>(source, first_ + place, lanes_per_row))));
     };
-    const U32 found = buckets == 2 ? max_of_rows<lanes_per_row / 2>(row) : max_of_rows<lanes_per_row>(row);
-    store(magnitudes, real_of_bits(found));
+    store(magnitudes, real_of_bits(max_of_rows(row)));
   }
 
   // Of the one or two buckets in a row.

@@ -26,7 +26,7 @@ struct SqueezeCells {
 consteval double binary_logarithm(double x) {
   const double f = (x - 1) / (x + 1);
   double power = f, sum = 0;
-  for (int k = 1; k < 200; k += 2, power *= f * f) sum += power / k;
+  for (int k = 1; k < 80; k += 2, power *= f * f) sum += power / k;
   return 2 * sum / 0.69314718055994530942;
 }
 
@@ -102,7 +102,7 @@ struct SqueezedCells {
     const U32 bits = as_bits(magnitude), cell = bits >> 19;
     const F32 f = as_float((bits & splat<U32>(Layout::mantissa)) | splat<U32>(Layout::one));
     const F32 lacking = entry(squeeze_cells.constant, cell) +
-                     f * (entry(squeeze_cells.linear, cell) + f * entry(squeeze_cells.square, cell));
+                        f * (entry(squeeze_cells.linear, cell) + f * entry(squeeze_cells.square, cell));
     const F32 t = to_float(bits - base) * of_bits + (lacking * alpha + added);
     const F32 from_least = t - least;
     const U32 fixed = as_bits(max(t, splat<F32>(-16)) + splat<F32>(Cells::rounder));

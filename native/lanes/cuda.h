@@ -272,17 +272,12 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
   for (int n = 8; n > 0; n /= 2) x = max(x, U32{__shfl_xor_sync(all_lanes, x.v, n)});
   return {__shfl_sync(all_lanes, x.v, 0), __shfl_sync(all_lanes, x.v, 16)};
 }
-template <int part, class Row>
+template <class Row>
 ARRCOMP_INLINE U32 max_of_rows(Row row) {
   U32 result{0};
-  for (int r = 0; r < part; r++) {
-    if constexpr (part == 32) {
-      const uint32_t largest = max_all(row(r));
-      if (lane() == r) result.v = largest;
-    } else {
-      const Halves<uint32_t> largest = max_of_halves(row(r));
-      if (lane() / 2 == r) result.v = lane() % 2 ? largest.upper : largest.lower;
-    }
+  for (int r = 0; r < 32; r++) {
+    const uint32_t largest = max_all(row(r));
+    if (lane() == r) result.v = largest;
   }
   return result;
 }

@@ -14,9 +14,7 @@ struct StepTables {
   static constexpr int most_levels = 256;
 
   // Bits of float32 numbers. The last level stands again behind the last. Of the tree of borders node 1 is the root, 2i
-  // and 2i + 1 are below node i, and nodes behind the last border are infinite. But in the rows of 64 and of 128 nodes
-  // left children stand in front of all right ones: a node's number in its row is that of the node above it in the row
-  // of 32, plus 32 for the right child there, plus 64 for the right one in the row of 64.
+  // and 2i + 1 are below node i, and nodes behind the last border are infinite.
   alignas(64) uint32_t levels[most_levels];
   alignas(64) uint32_t tree[most_levels];
   int bits;  // of an interval's number
@@ -31,7 +29,7 @@ struct StepTables {
     tree[0] = 0;
     for (size_t node = 1, depth = 0; node < most_levels; ++node) {
       if (node == size_t{2} << depth) ++depth;
-      tree[node] = border_of(borders, place_in_row(node - (size_t{1} << depth), depth), static_cast<int>(depth));
+      tree[node] = border_of(borders, node - (size_t{1} << depth), static_cast<int>(depth));
     }
     return true;
   }
@@ -49,13 +47,6 @@ struct StepTables {
     for (size_t i = 1; i < numbers.size(); ++i)
       if (!(static_cast<float>(numbers[i - 1]) < static_cast<float>(numbers[i]))) return false;
     return true;
-  }
-
-  // How many places from the left the node of this number in its row is.
-  static size_t place_in_row(size_t number, size_t depth) {
-    const size_t above = number % 32, right = number / 32 % 2;
-    if (depth < 6) return number;
-    return depth == 6 ? 2 * above + right : 4 * above + 2 * right + number / 64;
   }
 
   // Of the tree's node so many places from the left in a row of nodes.
