@@ -114,14 +114,21 @@ ARRCOMP_PART void activate_rows(const Activation& activation, Real (&rows)[activ
 
 // --- elements
 
-// Which step a number has; 0 if it is NaN.
-template <class Real>
-ARRCOMP_METHOD U32 step_of(const Steps& steps, Real x) {
-  if (steps.rule == StepRule::ascending) return borders_below(steps.tables, steps.tables.bits, x);
-  if (steps.rule == StepRule::even) return borders_below(steps.tables, steps.tables.bits, abs(x));
+// Which steps numbers have; 0 if they are NaN.
+template <class Real, int n>
+ARRCOMP_METHOD void steps_of(const Steps& steps, const Real (&rows)[n], U32 (&numbers)[n]) {
+  if (steps.rule == StepRule::ascending) return borders_below(steps.tables, steps.tables.bits, rows, numbers);
+  if (steps.rule == StepRule::even) {
+    Real magnitudes[n];
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) magnitudes[i] = abs(rows[i]);
+    return borders_below(steps.tables, steps.tables.bits, magnitudes, numbers);
+  }
   const Real lower = real_of(splat<F32>(steps.lower), Real{}), upper = real_of(splat<F32>(steps.upper), Real{});
-  const Mask is_one = steps.rule == StepRule::inside ? lt(lower, x) & lt(x, upper) : lt(x, lower) | lt(upper, x);
-  return select(is_one, splat<U32>(1), splat<U32>(0));
+  ARRCOMP_UNROLL for (int i = 0; i < n; ++i) {
+    const Real x = rows[i];
+    const Mask is_one = steps.rule == StepRule::inside ? lt(lower, x) & lt(x, upper) : lt(x, lower) | lt(upper, x);
+    numbers[i] = select(is_one, splat<U32>(1), splat<U32>(0));
+  }
 }
 
 // A unit's rows, in fours.
@@ -176,11 +183,11 @@ template <class Real>
 ARRCOMP_METHOD void put_steps(const Steps& steps, const Real (&rows)[activation_rows], int count, BitWriter& writer) {
   const int bits = steps.tables.bits;
   U32 codes[activation_rows];
-  ARRCOMP_UNROLL
-  for (int i = 0; i < activation_rows; ++i) {
-    const Mask exists = mask(low_mask(lanes_of_row(count, i)));
-    codes[i] = step_of(steps, rows[i]);
-    if (lanes_of_row(count, i) < lanes_per_row) codes[i] = select(exists, codes[i], splat<U32>(0));
+  steps_of(steps, rows, codes);
+  if (count < activation_rows * lanes_per_row) {
+    ARRCOMP_UNROLL
+    for (int i = 0; i < activation_rows; ++i)
+      codes[i] = select(mask(low_mask(lanes_of_row(count, i))), codes[i], splat<U32>(0));
   }
   const int used = (count + lanes_per_row - 1) / lanes_per_row;
   U32 together = codes[0];

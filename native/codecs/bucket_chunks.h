@@ -30,6 +30,11 @@ struct BucketMemory<Coder> : BucketScales<Coder> {
 
 struct NoTable {};
 
+// Codecs that encode rows of scaled values together.
+template <class Coder>
+concept EncodesTogether =
+    requires(const Coder& coder, const typename Coder::Real (&rows)[1], U32 (&codes)[1]) { coder.encode(rows, codes); };
+
 // Of the payload of an array: where its parts are and what it is made with.
 template <class Coder>
 struct BucketContext {
@@ -156,11 +161,18 @@ class BucketChunk {
     Real scale[Coder::encode_values];
     if (in_one_bucket) buckets.current(scale, scale_of);
     U32 code[n];
+    Real scaled[n];
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
       const uint64_t at = place + j * lanes_per_row;
       if (!in_one_bucket) buckets.row(at, scale, scale_of);
-      code[j] = coder_.encode(load_real<Real>(plan_.element, source, first_ + at, lanes), scale, simple, random[j]);
+      const Real x = load_real<Real>(plan_.element, source, first_ + at, lanes);
+      if constexpr (EncodesTogether<Coder>) {
+        scaled[j] = coder_.scaled(x, scale, simple);
+      } else {
+        code[j] = coder_.encode(x, scale, simple, random[j]);
+      }
     }
+    if constexpr (EncodesTogether<Coder>) coder_.encode(scaled, code);
     writer.put(code, place, lanes);
   }
 
@@ -285,11 +297,12 @@ class BucketChunk {
   ARRCOMP_METHOD void find_magnitudes(const void* source, Scalar* magnitudes) const {
     const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
     if (plan_.bucket_size * halves == lanes_per_row) {
-      int place = 0;
-      each_row<Real>(plan_.element, source, first_, count_, [&](Real x, int) ARRCOMP_LAMBDA {
-        find_magnitudes_in(abs(x), halves, magnitudes + place);
-        place += halves;
-      });
+      int r = 0;
+      if constexpr (sizeof(Scalar) == sizeof(uint32_t)) {
+        const int whole = halves == 1 ? static_cast<int>(count_ / lanes_per_row) : 0;
+        for (; r + lanes_per_row <= whole; r += lanes_per_row) find_magnitudes_of_rows(source, r, magnitudes + r);
+      }
+      for (; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
       return;
     }
     for (int b = 0; b < buckets_; ++b) {
@@ -300,8 +313,19 @@ class BucketChunk {
     }
   }
 
+  // Of 32 whole rows from row `first` on, each of them a bucket.
+  ARRCOMP_METHOD void find_magnitudes_of_rows(const void* source, int first, Scalar* magnitudes) const {
+    const auto row = [&](int r) ARRCOMP_LAMBDA {
+      const uint64_t place = static_cast<uint64_t>(first + r) * lanes_per_row;
+      return as_bits(abs(load_real<Real>(plan_.element, source, first_ + place, lanes_per_row)));
+    };
+    store(magnitudes, real_of_bits(max_of_rows(row)));
+  }
+
   // Of the one or two buckets in a row.
-  ARRCOMP_METHOD static void find_magnitudes_in(Real x, int buckets, Scalar* magnitudes) {
+  ARRCOMP_METHOD void find_magnitudes_in(const void* source, int row, int buckets, Scalar* magnitudes) const {
+    const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
+    const Real x = abs(load_real<Real>(plan_.element, source, first_ + place, lanes_of(row)));
     if (buckets == 2) {
       const auto found = largest_magnitudes_of_halves(x);
       if (leader()) magnitudes[0] = found.lower, magnitudes[1] = found.upper;

@@ -21,6 +21,7 @@
 //   decoded_of(numbers, decoded) what decoding takes; true where it takes the short way, `simple` is then true
 //   is_stochastic()              whether encoding takes random words
 //   encode(x, scale, simple, random) -> U32        codes of elements; `random` is Nearest or random words
+//   scaled(x, scale, simple) -> Real, encode(rows, codes)        in place of it: rows together, never at random
 //   decode(code, decoded, simple) -> Real          elements, before they are rounded to their type; NaN is the quiet one
 #pragma once
 #include <cstring>

@@ -39,12 +39,17 @@ ARRCOMP_METHOD typename Real::scalar magnitude_of(const Element& element, const 
   return largest_magnitude_of(real_of_bits(largest));
 }
 
+template <class Scalar>
+ARRCOMP_INLINE bool is_finite_magnitude(Scalar x) {
+  return static_cast<double>(x) <= 0x1.fffffffffffffp1023;
+}
+
 template <class Real>
 ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Element& element, const void* array, uint64_t first,
                                                         uint64_t count) {
   BucketStatistics s = BucketStatistics::none();
   auto largest = magnitude_of<Real>(element, array, first, count);
-  s.finite = static_cast<double>(largest) <= 0x1.fffffffffffffp1023;
+  s.finite = is_finite_magnitude(largest);
   if (!s.finite) largest = magnitude_of<Real, true>(element, array, first, count);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
@@ -101,15 +106,26 @@ class LogarithmSum {
   uint64_t rows_ = 0, zeros_ = 0;
 };
 
-// Of the elements [first, first + count), which are finite.
+// With the largest magnitude, in one pass.
 template <class Real>
-ARRCOMP_PART void add_logarithms(const Element& element, const void* array, uint64_t first, uint64_t count,
-                                 BucketStatistics& s) {
+ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Element& element, const void* array, uint64_t first,
+                                                      uint64_t count) {
   LogarithmSum<Real> logarithms;
-  each_row<Real>(element, array, first, count,
-                 [&](Real x, int n) ARRCOMP_LAMBDA { logarithms.add(first_lanes(abs(x), n)); });
+  auto largest_bits = as_bits(splat<Real>(0));
+  each_row<Real>(element, array, first, count, [&](Real y, int n) ARRCOMP_LAMBDA {
+    const Real x = first_lanes(abs(y), n);
+    largest_bits = max(largest_bits, as_bits(x));
+    logarithms.add(x);
+  });
+  BucketStatistics s = BucketStatistics::none();
+  const auto largest = largest_magnitude_of(real_of_bits(largest_bits));
+  s.finite = is_finite_magnitude(largest);
+  if (!s.finite) return s;
+  s.high = static_cast<double>(largest);
+  s.low = -s.high;
   s.logarithms = logarithms.sum();
   s.nonzeros = logarithms.nonzeros();
+  return s;
 }
 
 // The same of numbers from -128 to 128.
@@ -184,6 +200,7 @@ template <class Real>
 ARRCOMP_PART BucketStatistics statistics_of(const Element& element, const void* array, uint64_t first, uint64_t count,
                                             Moments moments) {
   if (moments == largest_magnitude) return magnitude_statistics_of<Real>(element, array, first, count);
+  if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(element, array, first, count);
   using Layout = RealLayout<Real>;
   using Word = typename Layout::Word;
   Word largest_bits = splat<Word>(0);
@@ -200,7 +217,6 @@ ARRCOMP_PART BucketStatistics statistics_of(const Element& element, const void* 
   s.high = largest_of(high);
   if (moments == mean_and_deviation) add_mean_and_deviation<Real>(element, array, first, count, s);
   if (s.largest_magnitude() <= 0) return s;
-  if (moments == sum_of_logarithms) add_logarithms<Real>(element, array, first, count, s);
   if (moments == sum_of_squares) add_squares<Real>(element, array, first, count, s);
   return s;
 }

@@ -75,11 +75,15 @@ class Codebook {
     return simple;
   }
 
-  // Never at random: levels may lie anywhere.
-  template <class Random>
-  ARRCOMP_METHOD U32 encode(Real x, const Real (&values)[encode_values], bool simple, Random) const {
+  ARRCOMP_METHOD Real scaled(Real x, const Real (&values)[encode_values], bool simple) const {
     if (!simple) x = x * values[prescale];
-    return borders_below(settings_.tables, bits_, x * values[inverse]);
+    return x * values[inverse];
+  }
+
+  // Never at random: levels may lie anywhere.
+  template <int n>
+  ARRCOMP_METHOD void encode(const Real (&rows)[n], U32 (&codes)[n]) const {
+    borders_below(settings_.tables, bits_, rows, codes);
   }
 
   // Simple where no level becomes infinite.

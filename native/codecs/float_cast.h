@@ -67,6 +67,17 @@ class FloatCast {
     return real_of_bits(with_specials(value, moved, magnitude, code) | from_highest(negative, Word{}));
   }
 
+  // A code from that of its magnitude and the upper half of a number with its sign.
+  ARRCOMP_METHOD U32 with_sign(U32 magnitude, U32 high_bits) const {
+    if (spec_.specials == Specials::integer) {
+      const U32 negative = sar(high_bits, 31);
+      return ((magnitude ^ negative) - negative) & splat<U32>(low_mask(spec_.magnitude_bits() + 1));
+    }
+    const U32 code = magnitude | (high_bits >> (31 - spec_.magnitude_bits()) & splat<U32>(spec_.sign_code()));
+    if (spec_.specials != Specials::unsigned_zero) return code;
+    return select(eq(magnitude, splat<U32>(0)), magnitude, code);
+  }
+
  private:
   static constexpr int mantissa = Layout::mantissa_bits, bias = Layout::bias;
   static constexpr Bits infinity = Layout::infinity;
@@ -97,16 +108,6 @@ class FloatCast {
     const Mask is_subnormal = lt(magnitude, splat<Word>(subnormal_below_));
     const Word exact = select(is_subnormal, subnormal(magnitude, least_normal_), normal);
     return (exact + random_fraction(random, dropped_, Word{})) >> dropped_;
-  }
-
-  ARRCOMP_METHOD U32 with_sign(U32 magnitude, U32 high_bits) const {
-    if (spec_.specials == Specials::integer) {
-      const U32 negative = sar(high_bits, 31);
-      return ((magnitude ^ negative) - negative) & splat<U32>(low_mask(spec_.magnitude_bits() + 1));
-    }
-    const U32 code = magnitude | (high_bits >> (31 - spec_.magnitude_bits()) & splat<U32>(spec_.sign_code()));
-    if (spec_.specials != Specials::unsigned_zero) return code;
-    return select(eq(magnitude, splat<U32>(0)), magnitude, code);
   }
 
   ARRCOMP_METHOD U32 special_code(Mask is_infinite, U32 high_bits) const {

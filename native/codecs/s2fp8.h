@@ -5,6 +5,7 @@
 #include "codecs/bucket_coder.h"
 #include "codecs/float_cast.h"
 #include "codecs/logarithm.h"
+#include "codecs/s2fp8_cells.h"
 #include "stream/s2fp8.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
@@ -57,7 +58,7 @@ class S2fp8 {
     return {numbers[0], numbers[1]};
   }
 
-  // Simple where 0 and subnormal numbers become 0, whatever their logarithms.
+  // Simple where 0 and subnormal numbers become 0, whatever their logarithms, and the squeeze is no stretch.
   ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&scale)[encode_values]) const {
     Scalar logarithm[2];
     parts_of_logarithm(n.largest, logarithm);
@@ -65,18 +66,23 @@ class S2fp8 {
     scale[whole] = logarithm[0];
     scale[part] = logarithm[1];
     const Scalar least_normal = 1 - Layout::bias;
-    return !((least_normal - logarithm[0] + 1) * n.alpha >= Scalar(least - 60) - n.alpha);
+    return n.alpha <= SqueezedCells::most_alpha &&
+           !((least_normal - logarithm[0] + 1) * n.alpha >= Scalar(least - 60) - n.alpha);
   }
 
   template <class Random>
   ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
     const Real magnitude = abs(x);
+    if constexpr (has_squeeze_cells && sizeof(Scalar) == sizeof(float) && std::is_same_v<Random, Nearest>) {
+      const SqueezedCells cells(scale[alpha], scale[whole], scale[part]);
+      if (const SqueezedCodes found = cells.codes_of(magnitude); simple && !any(found.doubtful))
+        return cast().with_sign(found.magnitudes, as_bits(x));
+    }
     const Logarithm<Real> logarithm = simple ? logarithm_of(magnitude) : logarithm_of_any(magnitude);
     const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);
     Real t = distance * scale[alpha] + splat<Real>(top);
     if (!simple) t = select(le(magnitude, splat<Real>(0)), splat<Real>(-__builtin_inff()), t);
-    const Word negative = as_bits(x) & splat<Word>(Layout::sign);
-    return rounded(t, scale[alpha], negative, random);
+    return cast().encode_magnitude(power(t, scale[alpha], random), x, random);
   }
 
   ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
@@ -114,17 +120,13 @@ class S2fp8 {
   // Not a member: what follows from the format is then known to the compiler.
   ARRCOMP_METHOD static FloatCast<Real> cast() { return FloatCast<Real>(S2fp8Settings::spec()); }
 
-  // The code of 2^t. What lies below the least number becomes it where that comes back nearer to x than 0 is, so where
-  // it comes back as at most 2 x. NaN becomes 0.
-  ARRCOMP_METHOD U32 rounded(Real t, Real squeeze, Word negative, Nearest) const {
+  // 2^t, of which numbers below those of the format become 0 or its least one. What lies below the least number becomes
+  // it where that comes back nearer to x than 0 is, so where it comes back as at most 2 x. NaN becomes 0.
+  ARRCOMP_METHOD static Real power(Real t, Real squeeze, Nearest) {
     const Real y = power_of(max(splat<Real>(least), t));
-    const Word magnitude = select(le(splat<Real>(least) - squeeze, t), as_bits(y), splat<Word>(0));
-    return cast().encode(real_of_bits(magnitude | negative), Nearest{});
+    return select(le(splat<Real>(least) - squeeze, t), y, splat<Real>(0));
   }
-  ARRCOMP_METHOD U32 rounded(Real t, Real, Word negative, U32 random) const {
-    const Real y = power_of(max(splat<Real>(nothing), t));
-    return cast().encode(real_of_bits(as_bits(y) | negative), random);
-  }
+  ARRCOMP_METHOD static Real power(Real t, Real, U32) { return power_of(max(splat<Real>(nothing), t)); }
 
   // The number of a code, exactly: codes are the upper halves of float16 ones.
   ARRCOMP_METHOD Real squeezed(U32 code) const {

@@ -14,27 +14,54 @@ ARRCOMP_INLINE F32 table_entry(const uint32_t* table, U32 i) {
   return as_float(lookup<size>(table, i));
 }
 
-// The right one of the two nodes below a node of this row of the tree where its border is below v.
-template <int row, class Real>
-ARRCOMP_INLINE U32 child(const StepTables& tables, U32 node, Real v) {
-  constexpr int nodes = 1 << row, first = nodes < 16 ? 0 : nodes, size = nodes < 16 ? 16 : nodes;
-  const F32 border = row == 0 ? as_float(splat<U32>(tables.tree[1])) : table_entry<size>(tables.tree + first, node);
-  const U32 left = node + node;
-  return select(lt(real_of(border, Real{}), v), left + splat<U32>(1), left);
+// Whether it takes less to choose among the entries of short tables by masks than to look up a long one.
+constexpr bool chooses_entries = rows_side_by_side > 1;
+
+// The way to a node: whether the first turn was to the right, and the second.
+struct FirstTurns {
+  Mask turns[2] = {mask(0), mask(0)};
+};
+
+// The border of a node in this row of the tree: the upper bits of its number are the first turns.
+template <int row>
+ARRCOMP_INLINE F32 border_of(const uint32_t* tree, U32 node, const FirstTurns& first) {
+  constexpr int nodes = 1 << row, size = nodes < 16 ? 16 : nodes;
+  if constexpr (row == 0) return as_float(splat<U32>(tree[1]));
+  if constexpr (row < 6 || !chooses_entries) return table_entry<size>(tree + (nodes < 16 ? 0 : nodes), node);
+  F32 quarters[nodes / 32];
+  ARRCOMP_UNROLL for (int i = 0; i < nodes / 32; ++i) quarters[i] = table_entry<32>(tree + nodes + 32 * i, node);
+  if constexpr (row == 6) return select(first.turns[0], quarters[1], quarters[0]);
+  if constexpr (row == 7)
+    return select(first.turns[0], select(first.turns[1], quarters[3], quarters[2]),
+                  select(first.turns[1], quarters[1], quarters[0]));
 }
 
-// The number of borders below v, which is below none if it is NaN: from row to row of the tree.
-template <class Real>
-ARRCOMP_INLINE U32 borders_below(const StepTables& tables, int rows, Real v) {
-  U32 node = child<0>(tables, splat<U32>(1), v);
-  if (rows > 1) node = child<1>(tables, node, v);
-  if (rows > 2) node = child<2>(tables, node, v);
-  if (rows > 3) node = child<3>(tables, node, v);
-  if (rows > 4) node = child<4>(tables, node, v);
-  if (rows > 5) node = child<5>(tables, node, v);
-  if (rows > 6) node = child<6>(tables, node, v);
-  if (rows > 7) node = child<7>(tables, node, v);
-  return node - splat<U32>(1u << rows);
+// From nodes of this row of the tree to their children: the right ones where the borders are below v.
+template <int row, class Real, int n>
+ARRCOMP_INLINE void descend(const StepTables& tables, U32 (&nodes)[n], FirstTurns (&first)[n], const Real (&v)[n]) {
+  ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+    const Mask is_right = lt(real_of(border_of<row>(tables.tree, nodes[j], first[j]), Real{}), v[j]);
+    const U32 left = nodes[j] + nodes[j];
+    nodes[j] = select(is_right, left + splat<U32>(1), left);
+    if (row < 2) first[j].turns[row < 2 ? row : 0] = is_right;
+  }
+}
+
+// The numbers of borders below v, which are below none if it is NaN: from row to row of the tree. Several v at once do
+// not wait for each other.
+template <class Real, int n>
+ARRCOMP_INLINE void borders_below(const StepTables& tables, int rows, const Real (&v)[n], U32 (&found)[n]) {
+  FirstTurns first[n];
+  ARRCOMP_UNROLL for (int j = 0; j < n; ++j) found[j] = splat<U32>(1);
+  descend<0>(tables, found, first, v);
+  if (rows > 1) descend<1>(tables, found, first, v);
+  if (rows > 2) descend<2>(tables, found, first, v);
+  if (rows > 3) descend<3>(tables, found, first, v);
+  if (rows > 4) descend<4>(tables, found, first, v);
+  if (rows > 5) descend<5>(tables, found, first, v);
+  if (rows > 6) descend<6>(tables, found, first, v);
+  if (rows > 7) descend<7>(tables, found, first, v);
+  ARRCOMP_UNROLL for (int j = 0; j < n; ++j) found[j] = found[j] - splat<U32>(1u << rows);
 }
 
 ARRCOMP_INLINE F32 level_of(const StepTables& tables, int rows, U32 code) {
