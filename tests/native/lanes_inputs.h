@@ -8,8 +8,9 @@
 
 namespace test {
 
-// A slot holds an operation's lanes, then one uniform value. What an operation must not write stays `untouched`.
-constexpr int lanes_bytes = 384, slot_bytes = lanes_bytes + 8;
+// A slot holds an operation's lanes, then one uniform value, and is aligned to 16 bytes. What an operation must not write
+// stays `untouched`.
+constexpr int lanes_bytes = 384, slot_bytes = lanes_bytes + 16;
 constexpr unsigned char untouched = 0xa5;
 
 // Each array is an allocation of its own, exactly as long as an operation may read, so that sanitizers see any further
@@ -19,7 +20,7 @@ struct Inputs {
   uint64_t *wide_x, *wide_y;
   float *f, *g;
   double *d, *e;
-  uint16_t *half_words, *short_table;
+  uint16_t *half_words, *short_table, *runs;
   uint8_t* bytes;
   uint32_t mask_word, other_word, scalar;
   uint64_t wide_scalar;
@@ -56,13 +57,14 @@ inline Inputs allocate_inputs() {
   for (auto p : {&in.d, &in.e}) *p = allocate<double>(32);
   in.half_words = allocate<uint16_t>(32);
   in.short_table = allocate<uint16_t>(65);
+  in.runs = allocate<uint16_t>(64 * 5 + 1);
   in.bytes = allocate<uint8_t>(32);
   return in;
 }
 inline void release_inputs(const Inputs& in) {
   for (void* p :
        std::initializer_list<void*>{in.x, in.y, in.index, in.shifts, in.table, in.long_table, in.wide_x, in.wide_y,
-                                    in.f, in.g, in.d, in.e, in.half_words, in.short_table, in.bytes}) {
+                                    in.f, in.g, in.d, in.e, in.half_words, in.short_table, in.runs, in.bytes}) {
     release(p);
   }
 }
@@ -87,6 +89,7 @@ class Generator {
     for (int i = 0; i < 64; i++) in.table[i] = (uint32_t)next();
     for (int i = 0; i < 256; i++) in.long_table[i] = (uint32_t)next();
     for (int i = 0; i < 65; i++) in.short_table[i] = (uint16_t)next();
+    for (int i = 0; i < 64 * 5 + 1; i++) in.runs[i] = (uint16_t)next();
     in.mask_word = mask(round);
     in.other_word = mask((int)(next() % 64));
     in.scalar = narrow();

@@ -99,6 +99,15 @@ inline uint32_t half_of(float f) {
   return sign | (uint32_t)((exponent + 14) * 1024 + (int)std::nearbyint(std::ldexp(magnitude, 10 - exponent)));
 }
 
+inline uint32_t moved_by_run(const uint16_t* runs, int n, uint32_t i) {
+  if (i < 1u << 15) return i;
+  uint32_t cell = i / 32 % 64, move = runs[cell] % 2048;
+  for (int k = 1; k < n; k++) {
+    if (runs[64 * k + cell] / 2048u <= i % 32) move = runs[64 * k + cell] % 2048;
+  }
+  return (i + move) % 2048;
+}
+
 // A function for each operation, and its name.
 struct Operation {
   const char* name;
@@ -120,7 +129,7 @@ struct Operation {
 #define OPERATION(name, machine, ...)                                                                             \
   inline Expected expect_##name(const Inputs& in) {                                                               \
     [[maybe_unused]] const auto& [x, y, index, shifts, table, long_table, wide_x, wide_y, f, g, d, e, half_words, \
-                                  short_table, bytes, mask_word, other_word, scalar, wide_scalar, float_scalar,   \
+                                  short_table, runs, bytes, mask_word, other_word, scalar, wide_scalar, float_scalar,   \
                                   double_scalar, k, wide_k, first] = in;                                          \
     return __VA_ARGS__;                                                                                           \
   }
