@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the extension for 64-bit Arm with a cross compiler and runs, under an emulator, what tests arithmetic and bytes:
-# every operation of the lanes, golden streams, codecs. (Most tests compare all machines.) Of speed it says nothing.
+# Builds the extension for 64-bit Arm with a cross compiler and runs, under an emulator, what tests arithmetic and
+# bytes: every operation of the lanes, golden streams, codecs on all machines. Of speed it says nothing.
 #
 # Usage: arm.sh FOLDER [pytest arguments]
 # FOLDER keeps what is downloaded and built, a few hundred megabytes, for the next time.
@@ -13,9 +13,10 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mkdir -p "${1:?a folder}"
 folder=$(cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- tests/test_golden.py tests/test_activation_kernels.py tests/test_base_delta.py tests/test_bound.py \
-  tests/test_codebook.py tests/test_float_casts.py tests/test_float_format.py tests/test_lossless.py tests/test_modes.py \
-  tests/test_qsgd.py tests/test_s2fp8.py tests/test_smaq.py tests/test_sums.py
+[ $# -gt 0 ] || set -- tests/test_golden.py tests/test_activation_kernels.py tests/test_base_delta.py \
+  tests/test_bound.py tests/test_codebook.py tests/test_float_casts.py tests/test_float_format.py \
+  tests/test_lossless.py tests/test_modes.py tests/test_qsgd.py tests/test_s2fp8.py tests/test_smaq.py \
+  tests/test_sums.py
 version=$("$python" -c 'import sys; print("{}.{}".format(*sys.version_info))')
 root=$folder/sysroot
 compiler=aarch64-linux-gnu-g++
@@ -28,7 +29,8 @@ unpack_python() {
   local apt=(apt-get -q -o Dir::State="$folder/apt/state" -o Dir::State::status="$folder/apt/status"
     -o Dir::Cache="$folder/apt/cache" -o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Debug::NoLocking=1)
   "${apt[@]}" update
-  "${apt[@]}" install -y --no-install-recommends --download-only "libpython$version-dev" "python$version-minimal" libstdc++6
+  "${apt[@]}" install -y --no-install-recommends --download-only \
+    "libpython$version-dev" "python$version-minimal" libstdc++6
   for package in "$folder"/apt/cache/archives/*.deb; do dpkg -x "$package" "$root"; done
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Each CPU machine is compiled with its own instruction set and chosen at run time. An inline function that is emitted
 # in one of these objects could be the copy that the linker keeps for all of them, and would then stop older processors.
-# So an object may define weak symbols in its own machine's namespace only.
+# So an object may define weak symbols in its own machine's namespace only. (On Arm there is nothing to check: every
+# processor of 64 bits has NEON.)
 #
 # Usage: check_machines.sh BUILD_FOLDER
 set -euo pipefail

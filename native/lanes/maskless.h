@@ -1,5 +1,5 @@
-// What machines without mask registers and without wide lookups share (plain, avx2, neon). Included once by each of them,
-// after host.h, hence no guard.
+// What machines without mask registers and without wide lookups share (plain, avx2, neon). Included once by each of
+// them, after host.h, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
 // A mask in both its forms, a bit a lane and all ones in a lane. The compiler drops the form that a caller does not

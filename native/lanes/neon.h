@@ -7,7 +7,7 @@
 
 namespace arrcomp::neon {
 
-constexpr int streams = 1;
+constexpr int streams = 1;  // whose states are 8 of 32 registers: two streams' rows would not stay in them
 constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 1;
@@ -22,9 +22,9 @@ typedef uint32_t u32half __attribute__((vector_size(register_bytes / 2)));
 
 constexpr u32r lane_bits = {1, 2, 4, 8};
 
-// For every mask of 4 lanes, which bytes to take: the lanes of its bits, ascending (compress), of their low halves alone
-// (narrow); each lane's place among them, or none (expand); each lane as it is, or its low half above its word in the
-// next register (take). For every mask of 2 lanes of 64 bits, each lane's place.
+// For every mask of 4 lanes, which bytes to take: the lanes of its bits, ascending (compress), of their low halves
+// alone (narrow); each lane's place among them, or none (expand); each lane as it is, or its low half above its word in
+// the next register (take). For every mask of 2 lanes of 64 bits, each lane's place.
 struct Permutations {
   int8_t take[16][16];  // first: its rows' addresses are in a coder's innermost loop
   int8_t narrow[16][8];
@@ -78,7 +78,7 @@ ARRCOMP_INLINE void store_narrowed(uint8_t* p, u32r x) {
   stored(p, vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(words, words))), 0));
 }
 
-// Indices leave a register in twos. Without the barrier GCC would fetch the first two for each of them anew.
+// Indices leave a register in twos. Without the barrier GCC fetches the first two anew for each of them.
 template <class T>
 ARRCOMP_INLINE u32r gather(const T* t, u32r i) {
   uint64_t a = ((u64r)i)[0], b = ((u64r)i)[1];

@@ -2,8 +2,8 @@
 // Included once by each of them, after its Mask, hence no guard.
 namespace arrcomp::ARRCOMP_MACHINE {
 
-// How many lanes of register i are in the mask. Small registers are many, and where they are the largest, no instruction
-// may count a register's bits: those of all are counted together.
+// How many lanes of register i are in the mask. Machines of small registers have many of them, and may have no
+// instruction that counts bits: they count those of all registers together.
 template <class V>
 ARRCOMP_INLINE int lanes_in(Mask m, int i) {
   if constexpr (register_bytes > 16) return __builtin_popcount(part<V>(m, i));
