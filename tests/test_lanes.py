@@ -38,10 +38,10 @@ def cpu_features() -> set[str]:
     return next((set(line.split(":")[1].split()) for line in lines if line.startswith("flags")), set())
 
 
-def build_and_run(command: list[str], program: Path) -> subprocess.CompletedProcess[str]:
-    """Builds lanes_test.cpp with a compiler's command line, and runs it."""
-    source = str(TESTS / "lanes_test.cpp")
-    build = subprocess.run([*command, source, "-o", str(program)], capture_output=True, text=True)
+def build_and_run(command: list[str], program: Path, *sources: Path) -> subprocess.CompletedProcess[str]:
+    """Builds lanes_test.cpp, or other sources, with a compiler's command line, and runs it."""
+    files = [str(source) for source in sources or (TESTS / "lanes_test.cpp",)]
+    build = subprocess.run([*command, *files, "-o", str(program)], capture_output=True, text=True)
     assert build.returncode == 0, build.stdout + build.stderr
     return subprocess.run([str(program)], capture_output=True, text=True)
 
@@ -71,4 +71,14 @@ def test_every_operation_agrees_with_scalar_code_on_a_gpu(tmp_path: Path) -> Non
     result = build_and_run(command, tmp_path / "lanes_test")
     if result.returncode == 77:
         pytest.skip(result.stdout.strip())
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_runs_are_the_slots_of_every_table(tmp_path: Path) -> None:
+    compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.skip("no C++ compiler: set CXX")
+    command = [*compiler.split(), *COMMON_FLAGS, "-Wno-psabi", "-O1"]
+    sources = (TESTS / "slot_runs_test.cpp", NATIVE / "codecs" / "rans_tables.cpp")
+    result = build_and_run(command, tmp_path / "slot_runs_test", *sources)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -123,6 +123,13 @@ class RunCells {
   uint16_t entries_[runs_per_cell][symbol_count] = {};
 };
 
+// Whether each slot follows the one before.
+bool is_one_run(const uint16_t* slots, int count) {
+  for (int i = 1; i < count; ++i)
+    if (slots[i] != slots[0] + i) return false;
+  return true;
+}
+
 // Symbols whose slots are one run stand in the places of their slots; the others have places of their own, from 2^15 on.
 void set_runs(EncodeTable& table, const uint16_t* frequencies) {
   RunCells cells;
@@ -133,7 +140,7 @@ void set_runs(EncodeTable& table, const uint16_t* frequencies) {
     const uint32_t start = table.division[s] >> (precision + 4);
     const uint16_t* slots = table.slot + start;
     int place = f == 1 ? slots[1] - 1 : slots[0];
-    if (f > 1 && slots[f - 1] - slots[0] != f - 1) {
+    if (f > 1 && !is_one_run(slots, f)) {
       while (!cells.add(next, slots, f)) ++next;
       place = (1 << 15) + next;
       next += f;
