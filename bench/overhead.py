@@ -1,13 +1,12 @@
 """What a call costs: `compress` and `decompress` of small arrays against each framework's own operation, `x + 1`.
 
-Microseconds on the host's clock, medians over samples of calls that take turns in one run. On the CPU a call's work is
+Microseconds on the host's clock, the least of samples of calls that take turns in one run. On the CPU a call's work is
 in it; on CUDA calls only enqueue. `python bench/overhead.py` prints the table; results.py puts it into RESULTS.md.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,10 +23,11 @@ Call = Callable[[], Any]
 
 OWN = "x + 1"
 CODEC = arrcomp.ErrorBounded(abs=1e-3)
-SAMPLES, CALLS = 15, 300
+SAMPLES, CALLS = 100, 50
 _ABOUT = """\
 Eager calls on the CPU, with the work in them, on all cores, of float32 arrays; `python bench/overhead.py` prints this
-table alone. The codec is `ErrorBounded(abs=1e-3)` where nothing else is said."""
+table alone. The least of {samples} samples of calls that take turns. The codec is `ErrorBounded(abs=1e-3)` where
+nothing else is said."""
 SIZES = tuple(1 << size for size in range(10, 21, 2))  # bytes
 
 
@@ -70,16 +70,16 @@ def frameworks(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, dict[str, Call], 
 
 
 def microseconds(calls: dict[str, Call], settle: Call, count: int = CALLS) -> dict[str, float]:
-    """Median time of each call, over samples of so many."""
+    """Least mean time of each call, over samples of so many: what it costs where nothing interrupts it."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(SAMPLES + 2):
+    for _ in range(SAMPLES):
         for name, call in calls.items():
             start = time.perf_counter()
             for _ in range(count):
                 call()
             samples[name].append((time.perf_counter() - start) / count * 1e6)
             settle()
-    return {name: statistics.median(values[2:]) for name, values in samples.items()}
+    return {name: min(values) for name, values in samples.items()}
 
 
 def measured(sizes: Sequence[int] = SIZES) -> dict[str, dict[str, dict[str, float]]]:
@@ -87,7 +87,7 @@ def measured(sizes: Sequence[int] = SIZES) -> dict[str, dict[str, dict[str, floa
     found: dict[str, dict[str, dict[str, float]]] = {}
     for nbytes in sizes:
         x = np.random.default_rng(0).normal(0, 0.02, nbytes // 4).astype(np.float32)
-        count = max(CALLS * SIZES[0] // nbytes, 20)
+        count = max(CALLS * SIZES[0] // nbytes, 5)
         for name, calls, settle in frameworks(x):
             for call, value in microseconds(calls, settle, count).items():
                 found.setdefault(name, {}).setdefault(call, {})[str(nbytes)] = value
@@ -112,7 +112,11 @@ def section(found: dict[str, dict[str, dict[str, float]]]) -> str:
         for name, times in found.items()
         for call, by_size in times.items()
     ]
-    return f"{_ABOUT}\n\n" + table(["<", "<microseconds", *sizes, f"beyond {OWN} at {sizes[0]}"], rows)
+    return (
+        _ABOUT.format(samples=SAMPLES)
+        + "\n\n"
+        + table(["<", "<microseconds", *sizes, f"beyond {OWN} at {sizes[0]}"], rows)
+    )
 
 
 def main() -> int:

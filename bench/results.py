@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-import clock
 import first_call
+import instructions
 import overhead
 import peers
 import quantizers
@@ -38,7 +38,6 @@ from report import markdown
 from run import run, tasks
 
 _VERSIONS = ("arrcomp", "numpy", "ml_dtypes", "torch", "jax", *peers.LIBRARIES)
-_COUNTS = Path(__file__).parent.parent / ".ci" / "instructions.json"
 _QUICK_SCALING = {"largest": 24, "threads_nbytes": 1 << 24, "most": 1 << 4}
 
 # What is measured, by its name in results.json; with True, quickly.
@@ -48,10 +47,7 @@ SECTIONS: dict[str, Callable[[bool], Any]] = {
     "calls": lambda quick: overhead.measured(overhead.SIZES[:1] if quick else overhead.SIZES),
     "first calls": lambda quick: first_call.measured(1 if quick else first_call.PROCESSES),
     "scaling": lambda quick: scaling.measured(**(_QUICK_SCALING if quick else {})),
-    "instructions": lambda quick: {
-        "gigahertz": clock.gigahertz() or 0.0,
-        "avx2": json.loads(_COUNTS.read_text())["avx2"],
-    },
+    "instructions": lambda quick: instructions.measured(),
 }
 
 

@@ -344,7 +344,7 @@ def cuda_place(device: torch.device) -> tuple[int, int]:
 
 def _start(array: NDArray[np.uint8]) -> int:
     """Address of memory; NumPy's own ways to tell it take longer."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(array)) if array.size else 0
+    return ctypes.addressof(ctypes.c_char.from_buffer(array)) if array.size else 0  # type: ignore[arg-type]
 
 
 def _room(nbytes: int, device: torch.device) -> Tensor:

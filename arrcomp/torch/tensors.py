@@ -9,8 +9,8 @@ from torch import Tensor
 from .. import _core, dtypes
 from ..codecs import Codec
 
-P = ParamSpec("P")
-R = TypeVar("R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 ALIGNMENT = 256  # of payloads that share an allocation
 _SUB_BYTE = ("int4", "uint4")  # PyTorch names them, but has no tensors with one value to a byte
@@ -114,7 +114,7 @@ def _number(symbol: Any) -> Any:
     return guard_scalar(symbol)
 
 
-def constant_result(function: Callable[P, R]) -> Callable[P, R]:
+def constant_result(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """A function that compilers do not follow: they call it while they trace, and take its result for a constant.
 
     As `torch.compiler.assume_constant_result` does it, which would import the compiler here: as long as PyTorch takes.
