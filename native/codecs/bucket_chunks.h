@@ -297,12 +297,7 @@ class BucketChunk {
   ARRCOMP_METHOD void find_magnitudes(const void* source, Scalar* magnitudes) const {
     const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
     if (plan_.bucket_size * halves == lanes_per_row) {
-      int r = 0;
-      if constexpr (sizeof(Scalar) == sizeof(uint32_t)) {
-        const int whole = halves == 1 ? static_cast<int>(count_ / lanes_per_row) : 0;
-        for (; r + lanes_per_row <= whole; r += lanes_per_row) find_magnitudes_of_rows(source, r, magnitudes + r);
-      }
-      for (; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
+      for (int r = 0; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
       return;
     }
     for (int b = 0; b < buckets_; ++b) {
@@ -311,15 +306,6 @@ class BucketChunk {
           magnitude_of<Real>(plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size);
       if (leader()) magnitudes[b] = found;
     }
-  }
-
-  // Of 32 whole rows from row `first` on, each of them a bucket.
-  ARRCOMP_METHOD void find_magnitudes_of_rows(const void* source, int first, Scalar* magnitudes) const {
-    const auto row = [&](int r) ARRCOMP_LAMBDA {
-      const uint64_t place = static_cast<uint64_t>(first + r) * lanes_per_row;
-      return as_bits(abs(load_real<Real>(plan_.element, source, first_ + place, lanes_per_row)));
-    };
-    store(magnitudes, real_of_bits(max_of_rows(row)));
   }
 
   // Of the one or two buckets in a row.

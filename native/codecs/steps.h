@@ -22,18 +22,26 @@ struct FirstTurns {
   Mask turns[2] = {mask(0), mask(0)};
 };
 
+// Entry `i` of 64, of which the upper bit is known.
+ARRCOMP_INLINE F32 entry_of_64(const uint32_t* table, U32 i, Mask upper) {
+  return select(upper, table_entry<32>(table + 32, i), table_entry<32>(table, i));
+}
+
 // The border of a node in this row of the tree: the upper bits of its number are the first turns.
 template <int row>
 ARRCOMP_INLINE F32 border_of(const uint32_t* tree, U32 node, const FirstTurns& first) {
   constexpr int nodes = 1 << row, size = nodes < 16 ? 16 : nodes;
-  if constexpr (row == 0) return as_float(splat<U32>(tree[1]));
-  if constexpr (row < 6 || !chooses_entries) return table_entry<size>(tree + (nodes < 16 ? 0 : nodes), node);
-  F32 quarters[nodes / 32];
-  ARRCOMP_UNROLL for (int i = 0; i < nodes / 32; ++i) quarters[i] = table_entry<32>(tree + nodes + 32 * i, node);
-  if constexpr (row == 6) return select(first.turns[0], quarters[1], quarters[0]);
-  if constexpr (row == 7)
-    return select(first.turns[0], select(first.turns[1], quarters[3], quarters[2]),
-                  select(first.turns[1], quarters[1], quarters[0]));
+  const uint32_t* const table = tree + (nodes < 16 ? 0 : nodes);
+  if constexpr (row == 0) {
+    return as_float(splat<U32>(tree[1]));
+  } else if constexpr (row < 6 || !chooses_entries) {
+    return table_entry<size>(table, node);
+  } else if constexpr (row == 6) {
+    return entry_of_64(table, node, first.turns[0]);
+  } else {
+    const Mask* const turns = first.turns;
+    return select(turns[0], entry_of_64(table + 64, node, turns[1]), entry_of_64(table, node, turns[1]));
+  }
 }
 
 // From nodes of this row of the tree to their children: the right ones where the borders are below v.

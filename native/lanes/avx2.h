@@ -163,24 +163,6 @@ ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
   return operation(two[0], two[1]);
 }
 
-// Lane l of the result is the largest lane of rows[l]: in each step two registers become one, with halves of what is
-// left of both.
-ARRCOMP_INLINE u32r largest_of_each(const u32r (&rows)[8]) {
-  u32r four[4], two[2];
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    const __m256i x = (__m256i)rows[i], y = (__m256i)rows[i + 4];
-    four[i] = max((u32r)_mm256_permute2x128_si256(x, y, 0x20), (u32r)_mm256_permute2x128_si256(x, y, 0x31));
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; i++) {
-    const __m256i x = (__m256i)four[2 * i], y = (__m256i)four[2 * i + 1];
-    two[i] = max((u32r)_mm256_unpacklo_epi64(x, y), (u32r)_mm256_unpackhi_epi64(x, y));
-  }
-  const __m256 x = (__m256)two[0], y = (__m256)two[1];
-  return max((u32r)_mm256_shuffle_ps(x, y, 0x88), (u32r)_mm256_shuffle_ps(x, y, 0xdd));
-}
-
 // --- floats
 
 ARRCOMP_INLINE u32r to_int(f32r f) { return (u32r)_mm256_cvtps_epi32((__m256)f); }

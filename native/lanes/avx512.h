@@ -116,29 +116,6 @@ ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
   return operation(two[0], two[1]);
 }
 
-// Lane l of the result is the largest lane of rows[l]: in each step two registers become one, with halves of what is
-// left of both.
-ARRCOMP_INLINE u32r largest_of_each(const u32r (&rows)[16]) {
-  u32r eight[8], four[4], two[2];
-#pragma GCC unroll 8
-  for (int i = 0; i < 8; i++) {
-    const __m512i x = (__m512i)rows[i + (i & 4)], y = (__m512i)rows[i + (i & 4) + 4];
-    eight[i] = max((u32r)_mm512_shuffle_i64x2(x, y, 0x44), (u32r)_mm512_shuffle_i64x2(x, y, 0xee));
-  }
-#pragma GCC unroll 4
-  for (int i = 0; i < 4; i++) {
-    const __m512i x = (__m512i)eight[i], y = (__m512i)eight[i + 4];
-    four[i] = max((u32r)_mm512_shuffle_i64x2(x, y, 0x88), (u32r)_mm512_shuffle_i64x2(x, y, 0xdd));
-  }
-#pragma GCC unroll 2
-  for (int i = 0; i < 2; i++) {
-    const __m512i x = (__m512i)four[2 * i], y = (__m512i)four[2 * i + 1];
-    two[i] = max((u32r)_mm512_unpacklo_epi64(x, y), (u32r)_mm512_unpackhi_epi64(x, y));
-  }
-  const __m512 x = (__m512)two[0], y = (__m512)two[1];
-  return max((u32r)_mm512_shuffle_ps(x, y, 0x88), (u32r)_mm512_shuffle_ps(x, y, 0xdd));
-}
-
 // --- floats
 
 ARRCOMP_INLINE u32r to_int(f32r f) { return (u32r)_mm512_cvtps_epi32((__m512)f); }

@@ -283,15 +283,6 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
   for (int n = 8; n > 0; n /= 2) x = max(x, U32{__shfl_xor_sync(all_lanes, x.v, n)});
   return {__shfl_sync(all_lanes, x.v, 0), __shfl_sync(all_lanes, x.v, 16)};
 }
-template <class Row>
-ARRCOMP_INLINE U32 max_of_rows(Row row) {
-  U32 result{0};
-  for (int r = 0; r < 32; r++) {
-    const uint32_t largest = max_all(row(r));
-    if (lane() == r) result.v = largest;
-  }
-  return result;
-}
 
 }  // namespace arrcomp::cuda
 

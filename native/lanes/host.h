@@ -219,22 +219,4 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
   return {fold(lower, larger), fold(upper, larger)};
 }
 
-template <class Row>
-ARRCOMP_INLINE U32 max_of_rows(Row row) {
-  U32 result;
-#pragma GCC unroll 16
-  for (int i = 0; i < U32::registers; i++) {
-    u32r largest[U32::width];
-#pragma GCC unroll 16
-    for (int l = 0; l < U32::width; l++) {
-      const U32 x = row(i * U32::width + l);
-      largest[l] = x.v[0];
-#pragma GCC unroll 16
-      for (int j = 1; j < x.registers; j++) largest[l] = max(largest[l], x.v[j]);
-    }
-    result.v[i] = largest_of_each(largest);
-  }
-  return result;
-}
-
 }  // namespace arrcomp::ARRCOMP_MACHINE

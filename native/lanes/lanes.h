@@ -41,8 +41,7 @@
 //                                      words from p on)
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
 //                                      new p (reads up to 32 words from p on)
-//   U32         max_of_rows(row)       lane l is the largest lane of the row that row(l) returns
-//               x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
+//   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform
 //               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2

@@ -171,12 +171,6 @@ ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
   return operation(two[0], two[1]);
 }
 
-// Lane l of the result is the largest lane of rows[l].
-ARRCOMP_INLINE u32r largest_of_each(const u32r (&rows)[4]) {
-  const uint32x4_t lower = vpmaxq_u32((uint32x4_t)rows[0], (uint32x4_t)rows[1]);
-  return (u32r)vpmaxq_u32(lower, vpmaxq_u32((uint32x4_t)rows[2], (uint32x4_t)rows[3]));
-}
-
 // --- floats
 
 ARRCOMP_INLINE u32r to_int(f32r f) { return (u32r)vcvtnq_s32_f32((float32x4_t)f); }

@@ -108,14 +108,6 @@ ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
   return operation(operation(x[0], x[1]), operation(x[2], x[3]));
 }
 
-ARRCOMP_INLINE uint32_t largest_lane(u32r x) {
-  return fold(x, [](uint32_t a, uint32_t b) { return a > b ? a : b; });
-}
-// Lane l of the result is the largest lane of rows[l].
-ARRCOMP_INLINE u32r largest_of_each(const u32r (&rows)[4]) {
-  return u32r{largest_lane(rows[0]), largest_lane(rows[1]), largest_lane(rows[2]), largest_lane(rows[3])};
-}
-
 // --- floats
 
 ARRCOMP_INLINE u32r splat_u32(uint32_t s) { return s - u32r{}; }
