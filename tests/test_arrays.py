@@ -323,6 +323,19 @@ def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=False)
 
 
+def test_the_first_tensor_imports_no_compiler() -> None:
+    pytest.importorskip("torch")
+    code = """
+import sys, torch, arrcomp
+before = set(sys.modules)
+arrcomp.decompress(arrcomp.compress(torch.zeros(3)))
+slow = {name for name in set(sys.modules) - before if name.startswith(("torch._dynamo", "torch._inductor", "sympy"))}
+assert not slow, slow
+"""
+    result = run_python(code)
+    assert result.returncode == 0, result.stderr
+
+
 def test_importing_arrcomp_imports_no_framework() -> None:
     code = """
 import sys, arrcomp

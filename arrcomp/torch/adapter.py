@@ -51,23 +51,23 @@ class TorchAdapter:
         self, xs: Sequence[Tensor], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:
         xs = [_plain(x) for x in xs]
-        is_fixed, codec = specs[0].codec.fixed_rate, coding_of(specs[0].codec)
+        codec = coding_of(specs[0].codec)
         # The operators' defaults, where they do: arguments cost time.
         coding = (*codec, *seed_arguments(seed, xs[0]), threads) if seed is not None or threads else codec
         if out is not None:
             buffers = [_bytes_to_fill(buffer, x) for buffer, x in zip(out, xs, strict=True)]
             lengths = ops.encode_out(xs, buffers, *coding)
-            if is_fixed:
+            if specs[0].codec.fixed_rate:
                 return self._payloads(_cut(buffers, xs, *codec))
-            if _is_at_hand(lengths):
+            if _are_at_hand([lengths]):
                 ends = lengths.tolist()
                 return self._payloads([buffer[:end] for buffer, end in zip(buffers, ends, strict=True)])
             return self._payloads(buffers, lengths)
-        if all(map(_is_at_hand, xs)):
-            return self._payloads(ops.encode_trimmed(xs, *coding))
+        if _are_at_hand(xs):
+            return [Payload(self, buffer, trusted=True) for buffer in ops.encode_trimmed(xs, *coding)]
         payloads, lengths = ops.encode(xs, *coding)
         buffers = [payloads] if len(xs) == 1 else payloads.split_with_sizes(places(xs, *codec))
-        if is_fixed:
+        if specs[0].codec.fixed_rate:
             return self._payloads(_cut(buffers, xs, *codec))
         return self._payloads(buffers, lengths)
 
@@ -124,7 +124,7 @@ class TorchAdapter:
             length = ops.encode_sum_out(buffers, lengths, weights, buffer, *about, trusted, threads)
         if result.codec.fixed_rate:
             return Payload(self, buffer[: capacity_of(spec.elements, spec.dtype, *codec)], trusted=True)
-        if _is_at_hand(length):
+        if _are_at_hand([length]):
             return Payload(self, buffer[: int(length)], trusted=True)
         return Payload(self, buffer, length, trusted=True)
 
@@ -229,9 +229,14 @@ def _is_eager(x: Tensor) -> bool:
     return type(x) is Tensor and not torch.compiler.is_compiling()
 
 
-def _is_at_hand(x: Tensor) -> bool:
-    """Whether the tensor's data is in host memory now."""
-    return _is_eager(x) and x.is_cpu
+def _are_at_hand(xs: Sequence[Tensor]) -> bool:
+    """Whether tensors' data is in host memory now."""
+    if torch.compiler.is_compiling():
+        return False
+    for x in xs:  # noqa: SIM110 - every call asks, and `all` takes longer
+        if type(x) is not Tensor or not x.is_cpu:
+            return False
+    return True
 
 
 def _plain(x: Tensor) -> Tensor:

@@ -12,10 +12,7 @@ from torch import Tensor
 from ..activations import StepFunction, activation, steps_of
 from .activation_ops import activate_op, keep_made, product
 from .ops import needs_function
-from .tensors import constants
-
-# PyTorch leaves it without types.
-_compiler: Any = torch.compiler
+from .tensors import constant_result, constants
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
@@ -123,18 +120,18 @@ def checked_steps(steps: object) -> StepFunction:
     return steps
 
 
+# Compilers do not follow caches.
+
+
+@constant_result
 def _numbers(function: str, parameters: tuple[Any, ...], bits: int) -> tuple[Numbers, Numbers]:
     values = activation(function).checked(parameters)
     return values, steps_of(function, values, bits).core_parameters()
 
 
+@constant_result
 def _values(function: str, parameters: tuple[Any, ...]) -> Numbers:
     return activation(function).checked(parameters)
-
-
-# A compiler, which does not follow caches, takes what they give for constants.
-_constant_numbers: Callable[..., tuple[Numbers, Numbers]] = _compiler.assume_constant_result(_numbers)
-_constant_values: Callable[..., Numbers] = _compiler.assume_constant_result(_values)
 
 
 def numbers_of(
@@ -143,8 +140,8 @@ def numbers_of(
     """The parameters, checked, and `core_parameters()` of `chosen_steps`; in compiled code, too."""
     given = tuple(constants(parameters))
     if steps is None:
-        return _constant_numbers(function, given, bits)
-    return _constant_values(function, given), checked_steps(steps).core_parameters()
+        return _numbers(function, given, bits)
+    return _values(function, given), checked_steps(steps).core_parameters()
 
 
 def _order(x: Tensor) -> tuple[int, ...] | None:

@@ -4,8 +4,8 @@ All arrays of one call have one dtype and are on one device. On CUDA the work is
 memory comes from PyTorch's allocator, which gives it back in the order of that stream.
 """
 
+import ctypes
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -48,16 +48,19 @@ def encode_trimmed(
     """
     _check_together("xs", xs)
     dtype = dtype_of(xs[0])
-    sources = [x.contiguous() for x in xs]
-    elements = [x.numel() * dtype.parts for x in sources]
-    memory = [np.empty(_core.capacity(codec, parameters, dtype.id, n), np.uint8) for n in elements]
-    lengths = np.empty(len(xs), np.int64)
-    arrays = [(x.data_ptr(), _start(room), n) for x, room, n in zip(sources, memory, elements)]  # noqa: B905
+    alive, memory, arrays = [], [], []
+    for x in xs:
+        source, elements = x.contiguous(), x.numel() * dtype.parts
+        room = np.empty(_core.capacity(codec, parameters, dtype.id, elements), np.uint8)
+        arrays.append((source.data_ptr(), _start(room), elements))
+        alive.append(source)
+        memory.append(room)
+    lengths = (ctypes.c_int64 * len(xs))()
     random = _random(seed, seed_at, xs[0].device)
-    _core.encode_at(codec, parameters, dtype.id, arrays, _start(lengths), *random, threads)
-    for array, length in zip(memory, lengths.tolist()):  # noqa: B905
-        array.resize(length, refcheck=False)
-    return [torch.from_numpy(array) for array in memory]
+    _core.encode_at(codec, parameters, dtype.id, arrays, ctypes.addressof(lengths), *random, threads)
+    for room, length in zip(memory, lengths):  # noqa: B905
+        room.resize(length, refcheck=False)
+    return [torch.from_numpy(room) for room in memory]
 
 
 def encode_out(
@@ -339,9 +342,9 @@ def cuda_place(device: torch.device) -> tuple[int, int]:
     return index, torch.cuda.current_stream(index).cuda_stream
 
 
-def _start(array: NDArray[Any]) -> int:
-    """Address of a NumPy array; NumPy's own ways to tell it take longer."""
-    return torch.from_numpy(array).data_ptr()
+def _start(array: NDArray[np.uint8]) -> int:
+    """Address of memory; NumPy's own ways to tell it take longer."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(array)) if array.size else 0  # type: ignore[arg-type]
 
 
 def _room(nbytes: int, device: torch.device) -> Tensor:

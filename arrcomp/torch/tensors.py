@@ -1,13 +1,16 @@
 """What a tensor is to the format: its data type, and how large its payload can get."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 
 from .. import _core, dtypes
 from ..codecs import Codec
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 ALIGNMENT = 256  # of payloads that share an allocation
 _SUB_BYTE = ("int4", "uint4")  # PyTorch names them, but has no tensors with one value to a byte
@@ -111,20 +114,26 @@ def _number(symbol: Any) -> Any:
     return guard_scalar(symbol)
 
 
-# Compilers cannot follow the core: they call these two while they trace, with numbers.
+def constant_result(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """A function that compilers do not follow: they call it while they trace, and take its result for a constant.
+
+    As `torch.compiler.assume_constant_result` does it, which would import the compiler here: as long as PyTorch takes.
+    """
+    vars(function)["_dynamo_marked_constant"] = True
+    return function
 
 
+# Compilers cannot follow the core: these two get numbers.
+
+
+@constant_result
 def _capacity_terms(codec: int, parameters: tuple[float, ...], dtype: str) -> tuple[tuple[int, int, int, int], ...]:
     return tuple(_core.capacity_terms(codec, parameters, dtypes.by_name(dtype).id))
 
 
+@constant_result
 def _capacity(codec: int, parameters: tuple[float, ...], dtype: str, elements: int) -> int:
     return _core.capacity(codec, parameters, dtypes.by_name(dtype).id, elements)
-
-
-for _function in (_capacity_terms, _capacity):
-    # As torch.compiler.assume_constant_result does it, which would import the compiler here: two seconds.
-    vars(_function)["_dynamo_marked_constant"] = True
 
 
 def _no_tensors(name: str) -> str:
