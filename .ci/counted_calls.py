@@ -31,7 +31,7 @@ CODECS = (
     *(Lossless(speed=speed) for speed in ("default", "fast")),
     *(ErrorBounded(abs=1e-3, speed=speed) for speed in ("default", "fast")),
     ErrorBounded(pointwise=1e-2),
-    *(QSGD(bits=bits, rounding=rounding) for bits in (8, 4, 1) for rounding in ("nearest", "stochastic")),
+    *(QSGD(bits=bits, rounding=rounding) for bits in (8, 4, 2, 1) for rounding in ("nearest", "stochastic")),
     *(QSGD(norm="l2"), QSGD(bucket_size=100), QSGD(coding="entropy")),
     *(SmaQ(rounding="nearest"), SmaQ()),
     *(FloatFormat(name) for name in ("bf16", "fp8_e4m3", "mxfp8", "mxfp4", "nvfp4")),
