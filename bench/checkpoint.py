@@ -29,7 +29,7 @@ from arrcomp.verify import compare
 from conditions import machine_found, version
 from peers import Array
 from peers.cuda_float_compress import CudaFloatCompress, planes_of
-from report import table
+from text_table import table
 
 Model = Mapping[str, Array]
 

@@ -33,7 +33,7 @@ from arrcomp.shards import Shards
 from arrcomp.spec import Spec
 from conditions import machine_found, version
 from measure import median_seconds
-from report import table
+from text_table import table
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt

@@ -19,7 +19,7 @@ import arrcomp
 from arrcomp.torch import functional
 from conditions import machine_found, version
 from measure import median_seconds
-from report import table
+from text_table import table
 
 ELEMENTS = 4_194_304
 CASES = (("relu", 1), ("gelu", 3), ("gelu", 8), ("silu", 3), ("mish", 3), ("softplus", 3), ("elu", 3), ("tanh", 3))

@@ -33,7 +33,7 @@ from arrcomp import Codebook, FloatFormat, Lossless
 from arrcomp.jax.optimizers import compressed_optimizer, eight_bit, state_nbytes
 from arrcomp.torch.optim import CompressedOptimizer
 from conditions import machine_found, version
-from report import table
+from text_table import table
 
 SHAPES = [(5000, 512), *[(512, 1024), (1024,), (1024, 512), (512,)] * 7]
 STEPS, WIDTH, BATCH, EPOCHS, SEEDS, RATE = 15, 256, 32, 20, (0, 1, 2), 1e-3

@@ -1,36 +1,41 @@
-"""What a call costs: `compress` and `decompress` of 1 KiB against each framework's own smallest operation, `x + 1`.
+"""What a call costs: `compress` and `decompress` of small arrays against each framework's own operation, `x + 1`.
 
-Microseconds on the host's clock, medians over samples of calls that take turns in one run. On the CPU a call's work is
+Microseconds on the host's clock, the least of samples of calls that take turns in one run. On the CPU a call's work is
 in it; on CUDA calls only enqueue. `python bench/overhead.py` prints the table; results.py puts it into RESULTS.md.
 """
 
 from __future__ import annotations
 
 import importlib.util
-import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import arrcomp
 from arrcomp import _core
+from scaling import size_name
+from text_table import table
 
 Call = Callable[[], Any]
 
+OWN = "x + 1"
 CODEC = arrcomp.ErrorBounded(abs=1e-3)
-SAMPLES, CALLS = 15, 300
+SAMPLES, CALLS = 100, 50
+_ABOUT = """\
+Eager calls on the CPU, with the work in them, on all cores, of float32 arrays; `python bench/overhead.py` prints this
+table alone. The least of {samples} samples of calls that take turns. The codec is `ErrorBounded(abs=1e-3)` where
+nothing else is said."""
+SIZES = tuple(1 << size for size in range(10, 21, 2))  # bytes
 
 
 def calls_of(x: Any, finish: Callable[[Any], Any]) -> dict[str, Call]:
     """The calls to compare; `finish` waits for what a framework does behind the caller's back."""
     c = arrcomp.compress(x, CODEC)
     return {
-        "x + 1": lambda: finish(x + 1),
+        OWN: lambda: finish(x + 1),
         "compress": lambda: finish(arrcomp.compress(x, CODEC).payload.buffer),
         "compress, lossless": lambda: finish(arrcomp.compress(x).payload.buffer),
         "decompress": lambda: finish(arrcomp.decompress(c)),
@@ -64,32 +69,59 @@ def frameworks(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, dict[str, Call], 
         yield "CuPy, CUDA", calls_of(cupy.asarray(x), _nothing), cupy.cuda.runtime.deviceSynchronize
 
 
-def microseconds(calls: dict[str, Call], settle: Call) -> dict[str, float]:
-    """Median time of each call."""
+def microseconds(calls: dict[str, Call], settle: Call, count: int = CALLS) -> dict[str, float]:
+    """Least mean time of each call, over samples of so many: what it costs where nothing interrupts it."""
     samples: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(SAMPLES + 2):
+    for _ in range(SAMPLES):
         for name, call in calls.items():
             start = time.perf_counter()
-            for _ in range(CALLS):
+            for _ in range(count):
                 call()
-            samples[name].append((time.perf_counter() - start) / CALLS * 1e6)
+            samples[name].append((time.perf_counter() - start) / count * 1e6)
             settle()
-    return {name: statistics.median(values[2:]) for name, values in samples.items()}
+    return {name: min(values) for name, values in samples.items()}
 
 
-def measured() -> dict[str, dict[str, float]]:
-    """Microseconds of each call, by framework."""
-    x = np.random.default_rng(0).normal(0, 0.02, 256).astype(np.float32)
-    return {name: microseconds(calls, settle) for name, calls, settle in frameworks(x)}
+def measured(sizes: Sequence[int] = SIZES) -> dict[str, dict[str, dict[str, float]]]:
+    """Microseconds of each call, by framework, call and bytes of the array."""
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    for nbytes in sizes:
+        x = np.random.default_rng(0).normal(0, 0.02, nbytes // 4).astype(np.float32)
+        count = max(CALLS * SIZES[0] // nbytes, 5)
+        for name, calls, settle in frameworks(x):
+            for call, value in microseconds(calls, settle, count).items():
+                found.setdefault(name, {}).setdefault(call, {})[str(nbytes)] = value
+    return found
+
+
+def beyond(times: dict[str, dict[str, float]], call: str, nbytes: int = SIZES[0]) -> float:
+    """How much longer a call of a framework takes than its own operation."""
+    return times[call][str(nbytes)] - times[OWN][str(nbytes)]
+
+
+def section(found: dict[str, dict[str, dict[str, float]]]) -> str:
+    """What was measured, as text."""
+    sizes = [size_name(int(nbytes).bit_length() - 1) for nbytes in next(iter(found.values()))[OWN]]
+    rows = [
+        [
+            name,
+            call,
+            *(f"{value:.1f}" for value in by_size.values()),
+            f"{beyond(times, call):.1f}" if call != OWN else "",
+        ]
+        for name, times in found.items()
+        for call, by_size in times.items()
+    ]
+    return (
+        _ABOUT.format(samples=SAMPLES)
+        + "\n\n"
+        + table(["<", "<microseconds", *sizes, f"beyond {OWN} at {sizes[0]}"], rows)
+    )
 
 
 def main() -> int:
     """Measure and print."""
-    found = measured()
-    table = Table("1 KiB, microseconds", *next(iter(found.values())))
-    for name, times in found.items():
-        table.add_row(name, *(f"{value:.1f}" for value in times.values()))
-    Console().print(table)
+    print(section(measured()))
     return 0
 
 

@@ -1,9 +1,10 @@
-"""The picture of the results: ratio against speed."""
+"""The pictures of the results: ratio against speed, and time against size, threads and number."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import matplotlib as mpl
 
@@ -15,6 +16,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from matplotlib.transforms import Bbox
 
 from measure import Result
+from scaling import COPY, WAYS
 
 # Okabe and Ito's colours, which people with any colour vision tell apart.
 _OURS, _PEERS, _COPY = "#0072B2", "#D55E00", "#555555"
@@ -61,6 +63,34 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     plt.close(figure)
 
 
+def plot_scaling(found: Mapping[str, Any], path: Path) -> None:
+    """Draw what scaling.py measured, encoding above and decoding below, and save it as PNG."""
+    figure, axes = plt.subplots(2, 3, figsize=(15, 8.5), layout="constrained")
+    panels = (("sizes", "bytes of the array"), ("threads", "threads"), ("number", "arrays of 64 KiB"))
+    for line, way in zip(axes, WAYS, strict=True):
+        for panel, (key, label) in zip(line, panels, strict=True):
+            for name, seconds in found[key].items():
+                x = [1 << int(size) if key == "sizes" else int(size) for size in seconds[way]]
+                style = {"color": _COPY, "linestyle": ":"} if name == COPY else {"marker": "o", "markersize": 4}
+                panel.plot(x, list(seconds[way].values()), label=name, **style)
+            panel.set(xscale="log", yscale="log", xlabel=label, ylabel=f"seconds to {way}")
+            _plain_axes(panel)
+        counts = [int(count) for count in next(iter(found["threads"].values()))[way]]
+        line[1].xaxis.set_major_locator(FixedLocator(counts))
+        line[1].xaxis.set_minor_locator(NullLocator())
+        line[1].xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes[0, 0].legend(frameon=False)
+    figure.suptitle("One thread, but for the middle; straight lines: time grows as the work does", x=0.01, ha="left")
+    figure.savefig(path, dpi=100)
+    plt.close(figure)
+
+
+def _plain_axes(panel: Axes) -> None:
+    panel.grid(color="#dddddd", linewidth=0.6)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
 def _draw(panel: Axes, results: Sequence[Result], direction: str) -> None:
     panel.set(xscale="log", yscale="log", xlabel="GB/s of the uncompressed array", ylabel="ratio")
     for result in results:
@@ -83,9 +113,7 @@ def _draw(panel: Axes, results: Sequence[Result], direction: str) -> None:
         axis.set_major_locator(FixedLocator(ticks))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    panel.grid(color="#dddddd", linewidth=0.6)
-    panel.set_axisbelow(True)
-    panel.spines[["top", "right"]].set_visible(False)
+    _plain_axes(panel)
 
 
 def _label(panel: Axes) -> None:

@@ -11,42 +11,50 @@ from __future__ import annotations
 import importlib.util
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
 import arrcomp
 from measure import median_seconds
+from text_table import table
 
 Call = Callable[[], Any]
 
 VALUES = 1 << 23
 BUCKET = 512
+CODECS: tuple[arrcomp.Codec, ...] = (
+    *(arrcomp.QSGD(bits=bits) for bits in (8, 4, 2, 1)),
+    arrcomp.QSGD(bits=4, norm="l2"),
+    arrcomp.QSGD(bits=4, bucket_size=100),
+    arrcomp.QSGD(bits=4, coding="entropy"),
+    arrcomp.QSGD(bits=8, rounding="stochastic"),
+    arrcomp.QSGD(bits=4, rounding="stochastic"),
+    arrcomp.Codebook.nf4(),
+    arrcomp.Codebook.dynamic8(),
+    arrcomp.S2FP8(),
+    arrcomp.S2FP8(bucket_size=512),
+    arrcomp.S2FP8(rounding="stochastic"),
+    *(arrcomp.FloatFormat(name) for name in ("bf16", "fp8_e4m3", "mxfp8", "mxfp4", "nvfp4")),
+    arrcomp.FloatFormat("fp8_e4m3", scaling="bucket"),
+    arrcomp.FloatFormat("mxfp4", rounding="stochastic"),
+    arrcomp.SmaQ(rounding="nearest"),
+    arrcomp.SmaQ(),
+)
+_ABOUT = """\
+8.4 million values of N(0, 0.02) in float32, one thread, buckets of 512 values where nothing else is said; `python
+bench/quantizers.py` prints this table alone, and says what the peers do."""
+
+
+def name_of(codec: arrcomp.Codec) -> str:
+    """What the tables call it."""
+    return f"arrcomp {codec!r}"
 
 
 def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
     """Name, quantization into memory allocated once, and what gives the values back."""
-    for codec in (
-        *(arrcomp.QSGD(bits=bits) for bits in (8, 4, 2, 1)),
-        arrcomp.QSGD(bits=4, norm="l2"),
-        arrcomp.QSGD(bits=4, bucket_size=100),
-        arrcomp.QSGD(bits=4, coding="entropy"),
-        arrcomp.QSGD(bits=8, rounding="stochastic"),
-        arrcomp.QSGD(bits=4, rounding="stochastic"),
-        arrcomp.Codebook.nf4(),
-        arrcomp.Codebook.dynamic8(),
-        arrcomp.S2FP8(),
-        arrcomp.S2FP8(bucket_size=512),
-        arrcomp.S2FP8(rounding="stochastic"),
-        *(arrcomp.FloatFormat(name) for name in ("bf16", "fp8_e4m3", "mxfp8", "mxfp4", "nvfp4")),
-        arrcomp.FloatFormat("fp8_e4m3", scaling="bucket"),
-        arrcomp.FloatFormat("mxfp4", rounding="stochastic"),
-        arrcomp.SmaQ(rounding="nearest"),
-        arrcomp.SmaQ(),
-    ):
+    for codec in CODECS:
         room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
 
         def encode(codec: arrcomp.Codec = codec, room: Any = room) -> arrcomp.Compressed:
@@ -56,7 +64,7 @@ def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
             made or made.append(encode())
             return arrcomp.decompress(made[0], out=out, threads=1)
 
-        yield f"arrcomp {codec!r}", encode, decode
+        yield name_of(codec), encode, decode
 
 
 def numpy_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
@@ -135,9 +143,9 @@ PEER_BITS = {
 }
 
 
-def measured() -> dict[str, dict[str, float]]:
+def measured(values: int = VALUES) -> dict[str, dict[str, float]]:
     """Figures of each quantizer on N(0, 0.02)."""
-    x = np.random.default_rng(0).normal(0, 0.02, VALUES).astype(np.float32)
+    x = np.random.default_rng(0).normal(0, 0.02, values).astype(np.float32)
     target = x.copy()
     found: dict[str, dict[str, float]] = {}
     with warnings.catch_warnings():
@@ -159,13 +167,16 @@ def measured() -> dict[str, dict[str, float]]:
     return found
 
 
+def section(found: Mapping[str, Mapping[str, float]]) -> str:
+    """Fixed rates: bits, relative error and speed, as text."""
+    rows = [[name, *(f"{value:.3g}" for value in figures.values())] for name, figures in found.items()]
+    heads = ["bits a value", "relative error", "encode", "decode", "encode x copy", "decode x copy"]
+    return f"{_ABOUT}\n\n" + table(["<quantizer", *heads], rows)
+
+
 def main() -> int:
     """Measure and print."""
-    found = measured()
-    table = Table("quantizer", *next(iter(found.values())))
-    for name, figures in found.items():
-        table.add_row(name, *(f"{value:.3g}" for value in figures.values()))
-    Console(width=140).print(table)
+    print(section(measured()))
     return 0
 
 

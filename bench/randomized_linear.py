@@ -24,7 +24,7 @@ import torch
 from arrcomp.projections import KINDS
 from arrcomp.torch.nn import RandomizedLinear
 from conditions import machine_found, version
-from report import table
+from text_table import table
 
 ROWS = 2048
 LAYERS = ((768, 768), (768, 3072))  # of a transformer of BERT's size

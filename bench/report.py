@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+import first_call
+import overhead
+import quantizers
+import scaling
+import targets
 from measure import Result
 from run import error_text, ratio_text
+from text_table import table
 
 _DEFAULT, _FAST = "arrcomp", "arrcomp fast"
 _SAME_RATIO = 0.995  # half a percent less is not told apart
 _SZ3 = ("SZ3", "SZ3 no predictor")
 _BYTE_PLANES = ("byte planes + zstd 1", "byte planes + zstd 3")
+
+# Those with conditions of their own: their titles, and what writes them.
+_SECTIONS: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "quantizers": ("Quantizers", quantizers.section),
+    "calls": ("What a call costs", overhead.section),
+    "first calls": ("What the first calls cost", first_call.section),
+    "scaling": (
+        "Time against size, threads and number",
+        lambda found: f"![Time against size, threads and number](scaling.png)\n\n{scaling.section(found)}",
+    ),
+}
 
 _HOW = """\
 Speeds are in GB/s (10^9 bytes) of the uncompressed array; "x copy" divides by the speed of `np.copyto` on an array of
@@ -35,24 +52,24 @@ def markdown(document: Mapping[str, Any], results: Sequence[Result]) -> str:
     """The page.
 
     Args:
-        document: `machine`, `versions`, `date`, `minutes`, `load`, `arrays`, `aside`, `overhead` and
-            `quantizers`, as results.json has them.
-        results: all measurements, arrays and settings each in one piece.
+        document: as results.json has it: `machine`, `versions`, and each section's `date`, `minutes`, `load`, `copy`
+            and what it `found`.
+        results: of the section "compressors", arrays and settings each in one piece.
     """
     plain = [result for result in results if not _is_variant(result)]
     sections = [
         "# Results\n\nWritten by `python bench/results.py`; [results.json](results.json) has every figure.",
         _conditions(document),
+        "## Asked and measured\n\n" + targets.section(document, results),
         "## How it is measured\n\n" + _HOW.rstrip(),
         "![Ratio against speed](results.png)",
         "## Error-bounded: arrcomp, SZ3 and pcodec\n\n" + _bounded_summary(plain),
         "## Lossless: arrcomp, pcodec, zipnn and Zstandard\n\n" + _lossless_summary(plain),
         "## Where a peer is ahead\n\n" + _ahead(plain),
         "## Instruction sets and threads\n\n" + _variants(results),
-        "## Quantizers\n\n" + _quantizers(document["quantizers"], _aside(document["aside"])),
-        "## What a call costs\n\n" + _overhead(document["overhead"], _aside(document["aside"])),
+        *(f"## {title}\n\n{_own(document[name], text)}" for name, (title, text) in _SECTIONS.items()),
         "## All figures",
-        *(_array(name, about, plain) for name, about in document["arrays"].items()),
+        *(_array(name, about, plain) for name, about in document["compressors"]["found"]["arrays"].items()),
     ]
     return "\n\n".join(sections) + "\n"
 
@@ -60,52 +77,22 @@ def markdown(document: Mapping[str, Any], results: Sequence[Result]) -> str:
 def _conditions(document: Mapping[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     lines = [f"- {name}: {value}" for name, value in document["machine"].items()]
-    load = " and ".join(f"{value:.1f}" for value in document["load"])
-    lines += [f"- versions: {versions}", f"- date: {document['date']}, in {document['minutes']:.1f} minutes"]
-    return "\n".join([*lines, f"- load average over a minute before and after: {load} (this run alone makes about 1)"])
+    return "\n".join([*lines, f"- versions: {versions}", f"- compressors: {_when(document['compressors'])}"])
 
 
-def _aside(conditions: Mapping[str, Any]) -> str:
-    """When a section of its own was measured, and how fast the machine was then."""
-    return f"Measured on {conditions['date']}, while a copy of 34 MB ran at {conditions['copy']:.1f} GB/s."
-
-
-LIMITS = """What keeps some of them below a copy's speed, with AVX-512, is arithmetic: a copy of 32 values takes about
-19 cycles of this processor, which does two to three vector operations in each. Counted in the machine code, encoding
-32 values takes about 30 of them with QSGD and 80 with SmaQ (whose statistics take 24 more, in two passes before, and
-a division or a root for each block), 120 with a table of 256 levels (eight lookups, each of which waits for the one
-before) and 130 with S2FP8 (a logarithm and a power). Rounding at random adds about 33 cycles to any of them: ten
-rounds of Philox for each four numbers. Decoding SmaQ takes 24 cycles, which is 0.8 of a copy."""
-
-
-def _quantizers(found: Mapping[str, Mapping[str, float]], conditions: str) -> str:
-    """Fixed rates: bits, relative error and speed."""
-    rows = [[name, *(f"{value:.3g}" for value in figures.values())] for name, figures in found.items()]
-    heads = ["bits a value", "relative error", "encode", "decode", "encode x copy", "decode x copy"]
+def _when(measured: Mapping[str, Any]) -> str:
+    """When a section was measured, and how fast the machine was then."""
+    load = " and ".join(f"{value:.1f}" for value in measured["load"])
     return (
-        "8.4 million values of N(0, 0.02) in float32, one thread, buckets of 512 values where nothing else is said; "
-        f"`python bench/quantizers.py` prints this table alone, and says what the peers do. {conditions}\n\n"
-        + table(["<quantizer", *heads], rows)
-        + "\n\n"
-        + LIMITS
+        f"measured on {measured['date']} in {measured['minutes']:.1f} minutes, with a load average of {load} before "
+        f"and after (a run alone makes about 1), while a copy of 34 MB ran at {measured['copy']:.1f} GB/s"
     )
 
 
-def _overhead(microseconds: Mapping[str, Mapping[str, float]], conditions: str) -> str:
-    """Small arrays in each framework, against its own smallest operation."""
-    rows = [[name, *(f"{value:.1f}" for value in times.values())] for name, times in microseconds.items()]
-    heads = ["<1 KiB of float32, microseconds", *next(iter(microseconds.values()))]
-    return (
-        "Eager calls on the CPU, with the work in them; `python bench/overhead.py` prints this table alone. "
-        f"{conditions}\n\n" + table(heads, rows)
-    )
-
-
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the columns after those of text, marked by a leading '<', are aligned to the right."""
-    names = [head.removeprefix("<") for head in heads]
-    rule = ["---" if head.startswith("<") else "---:" for head in heads]
-    return "\n".join(f"| {' | '.join(row)} |" for row in (names, rule, *rows))
+def _own(measured: Mapping[str, Any], text: Callable[[Any], str]) -> str:
+    """A section with conditions of its own."""
+    when = _when(measured)
+    return f"{text(measured['found'])}\n\n{when[0].upper()}{when[1:]}."
 
 
 def _is_variant(result: Result) -> bool:

@@ -1,34 +1,27 @@
-"""Time against size, threads and number of arrays: writes SCALING.md, scaling.json and scaling.png beside this file.
+"""Time against size, threads and number of arrays.
 
 python bench/scaling.py                        minutes; needs 13 GB of memory
 python bench/scaling.py --largest 28           arrays up to 2^28 bytes
-python bench/scaling.py --output /tmp
-python bench/scaling.py --redraw               picture and page again, from scaling.json
+
+Prints the tables that results.py puts into RESULTS.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
+import itertools
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 
 import arrcomp
 from arrcomp import FloatFormat, _core
 from arrcomp.codecs import Codec
-from conditions import machine_found, version
 from measure import median_seconds
-from report import table
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
+from text_table import table
 
 CODECS: dict[str, Codec] = {
     "ErrorBounded(abs=1e-3)": arrcomp.ErrorBounded(abs=1e-3),
@@ -46,10 +39,9 @@ WAYS = ("encode", "decode")
 
 Seconds = dict[str, dict[str, dict[str, float]]]  # by codec, way and size, threads or number
 
-_HEAD = """\
-# Time against size, threads and number
-
-Written by `python bench/scaling.py`: normal float32 values of deviation 0.02, medians, into memory that was there."""
+_ABOUT = """\
+Normal float32 values of deviation 0.02, medians, into memory that was there; `python bench/scaling.py` prints these
+tables alone. A copy is `np.copyto`; with several threads, of as many parts at once."""
 
 
 def values_of(nbytes: int) -> NDArray[np.float32]:
@@ -74,10 +66,20 @@ def both_ways(x: NDArray[np.float32], codec: Codec, threads: int) -> dict[str, f
     return {"encode": median_seconds(encode), "decode": median_seconds(decode)}
 
 
-def copied(x: NDArray[np.float32]) -> dict[str, float]:
-    """Seconds to copy an array."""
+def bits_of(codec: Codec) -> float:
+    """Bits of each value that a codec stores."""
+    x = values_of(1 << 24)
+    return 8 * arrcomp.compress(x, codec).nbytes / x.size
+
+
+def copied(x: NDArray[np.float32], threads: int = 1) -> dict[str, float]:
+    """Seconds to copy an array, a part by each thread."""
     target = np.ones_like(x)
-    seconds = median_seconds(lambda: np.copyto(target, x))
+    if threads == 1:
+        return dict.fromkeys(WAYS, median_seconds(lambda: np.copyto(target, x)))
+    parts = list(zip(np.array_split(target, threads), np.array_split(x, threads), strict=True))
+    with ThreadPoolExecutor(threads) as pool:
+        seconds = median_seconds(lambda: list(pool.map(lambda part: np.copyto(*part), parts)))
     return dict.fromkeys(WAYS, seconds)
 
 
@@ -95,11 +97,11 @@ def by_size(sizes: Sequence[int]) -> Seconds:
 def by_threads(nbytes: int) -> Seconds:
     """One array, with 1 thread to as many as there are cores."""
     x, cores = values_of(nbytes), _core.available_threads()
-    found: Seconds = {name: {way: {} for way in WAYS} for name in CODECS}
+    found: Seconds = {name: {way: {} for way in WAYS} for name in (*CODECS, COPY)}
     for threads in sorted({1 << i for i in range(cores.bit_length())} | {cores}):
-        if threads <= cores:
-            for name, codec in CODECS.items():
-                _note(found[name], str(threads), both_ways(x, codec, threads))
+        for name, codec in CODECS.items():
+            _note(found[name], str(threads), both_ways(x, codec, threads))
+        _note(found[COPY], str(threads), copied(x, threads))
     return found
 
 
@@ -133,7 +135,39 @@ def slope(seconds: dict[str, float], least: int) -> float:
     return float(np.polyfit(*zip(*points, strict=True), 1)[0])
 
 
-# The page and the picture
+def measured(largest: int = LARGEST, threads_nbytes: int = THREADS_NBYTES, most: int = MOST_ARRAYS) -> dict[str, Any]:
+    """Everything, with arrays of up to 2^largest bytes."""
+    return {
+        "sizes": by_size(range(SMALLEST, largest + 1, 2)),
+        "threads nbytes": threads_nbytes,
+        "threads": by_threads(threads_nbytes),
+        "bits": {name: bits_of(codec) for name, codec in CODECS.items()},
+        "number": by_number(most),
+    }
+
+
+# The tables
+
+
+def section(found: dict[str, Any]) -> str:
+    """What was measured, as text."""
+    sizes = [size_name(int(size)) for size in found["sizes"][COPY]["encode"]]
+    powers = "The last column is the power of the size that times grow with from 1 MiB on: 1 is a straight line."
+    threads = f"GB/s of an array of {size_name(found['threads nbytes'].bit_length() - 1)}, by threads"
+    parts = [_ABOUT, f"GB/s by size, one thread. {powers}"]
+    parts += [table([f"<{way}", *sizes, "power"], _size_rows(found["sizes"], way)) for way in WAYS]
+    for title, key in (
+        (threads, "threads"),
+        ("Microseconds for each of several arrays of 64 KiB in one call", "number"),
+    ):
+        parts += [f"{title}:"]
+        parts += [table([f"<{way}", *found[key][next(iter(CODECS))][way]], _rows(found, way, key)) for way in WAYS]
+    return "\n\n".join(parts)
+
+
+def size_name(size: int) -> str:
+    """2^size bytes in words, as 16 KiB."""
+    return f"{1 << size % 10} {('B', 'KiB', 'MiB', 'GiB')[size // 10]}"
 
 
 def _size_rows(found: Seconds, way: str) -> list[list[str]]:
@@ -146,86 +180,21 @@ def _size_rows(found: Seconds, way: str) -> list[list[str]]:
     return rows
 
 
-def _name_of_size(size: int) -> str:
-    return f"{1 << size % 10} {('B', 'KiB', 'MiB', 'GiB')[size // 10]}"
+def _rows(found: dict[str, Any], way: str, key: str) -> list[list[str]]:
+    def cell(count: str, seconds: float) -> str:
+        if key == "threads":
+            return f"{found['threads nbytes'] / seconds / 1e9:.2f}"
+        return f"{1e6 * seconds / int(count):.1f}"
 
-
-def page(report: dict[str, Any]) -> str:
-    """SCALING.md."""
-    sizes = [_name_of_size(int(size)) for size in report["sizes"][COPY]["encode"]]
-    parts = [_HEAD, "", *(f"- {key}: {value}" for key, value in report["conditions"].items())]
-    parts += ["", "![Time against size, threads and number](scaling.png)"]
-    for way in WAYS:
-        title = f"## {way.capitalize()}: GB/s by size, one thread"
-        note = "The last column is the power of the size that times grow with from 1 MiB on: 1 is a straight line."
-        parts += ["", title, "", note, "", table(["<codec", *sizes, "power"], _size_rows(report["sizes"], way))]
-    for title, key, unit in (
-        ("Threads", "threads", f"GB/s of an array of {_name_of_size(THREADS_NBYTES.bit_length() - 1)}"),
-        ("Many arrays in one call", "number", "microseconds for each array of 64 KiB, one thread"),
-    ):
-        parts += ["", f"## {title}: {unit}"]
-        for way in WAYS:
-            parts += ["", table([f"<{way}", *report[key][next(iter(CODECS))][way]], _rows(report[key], way, key))]
-    return "\n".join([*parts, ""])
-
-
-def _rows(found: Seconds, way: str, key: str) -> list[list[str]]:
-    if key == "threads":
-        return [[name, *[f"{THREADS_NBYTES / t / 1e9:.2f}" for t in seconds[way].values()]]
-                for name, seconds in found.items()]  # fmt: skip
-    return [[name, *[f"{1e6 * t / int(count):.1f}" for count, t in seconds[way].items()]]
-            for name, seconds in found.items()]  # fmt: skip
-
-
-def draw(report: dict[str, Any], path: Path) -> None:
-    """Time against size, threads and number, encoding above and decoding below."""
-    figure, axes = plt.subplots(2, 3, figsize=(15, 8.5), layout="constrained")
-    panels = (("sizes", "bytes of the array", 2.0), ("threads", "threads", 1.0), ("number", "arrays of 64 KiB", 1.0))
-    for line, way in zip(axes, WAYS, strict=True):
-        for panel, (key, label, base) in zip(line, panels, strict=True):
-            for name, seconds in report[key].items():
-                x = [base ** int(size) if key == "sizes" else int(size) for size in seconds[way]]
-                style = {"color": "#555555", "linestyle": ":"} if name == COPY else {"marker": "o", "markersize": 4}
-                panel.plot(x, list(seconds[way].values()), label=name, **style)
-            panel.set(xscale="log", yscale="log", xlabel=label, ylabel=f"seconds to {way}")
-            panel.xaxis.get_major_locator().set_params(base=2 if key == "threads" else 10)
-            panel.grid(color="#dddddd", linewidth=0.6)
-            panel.spines[["top", "right"]].set_visible(False)
-    axes[0, 0].legend(frameon=False)
-    figure.suptitle("One thread, but for the middle; straight lines: time grows as the work does", x=0.01, ha="left")
-    figure.savefig(path, dpi=100)
-    plt.close(figure)
-
-
-def measured(largest: int) -> dict[str, Any]:
-    """Everything, and under which conditions."""
-    load = os.getloadavg()[0]
-    conditions = machine_found() | {
-        "versions": f"arrcomp {version('arrcomp')}, numpy {version('numpy')}",
-        "date": datetime.now(UTC).date().isoformat(),
-        "load average before": f"{load:.1f}",
-    }
-    return {
-        "conditions": conditions,
-        "sizes": by_size(range(SMALLEST, largest + 1, 2)),
-        "threads": by_threads(THREADS_NBYTES),
-        "number": by_number(MOST_ARRAYS),
-    }
+    return [[name, *itertools.starmap(cell, times[way].items())] for name, times in found[key].items()]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Measure, or read what was measured; draw and write."""
+    """Measure and print."""
     parser = argparse.ArgumentParser(description="Times codecs against size, threads and the number of arrays.")
     parser.add_argument("--largest", type=int, default=LARGEST, metavar="LOG2", help="largest array, log2 of bytes")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent, help="folder (default: beside this file)")
-    parser.add_argument("--redraw", action="store_true", help="picture and page again, from scaling.json")
     options = parser.parse_args(arguments)
-    path = options.output / "scaling.json"
-    if not options.redraw:
-        path.write_text(json.dumps(measured(options.largest), indent=1) + "\n")
-    report = json.loads(path.read_text())
-    (options.output / "SCALING.md").write_text(page(report))
-    draw(report, options.output / "scaling.png")
+    print(section(measured(options.largest)))
 
 
 if __name__ == "__main__":

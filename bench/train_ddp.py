@@ -29,7 +29,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from arrcomp.torch.distributed import QuantizedState, quantized_allreduce_hook
 from conditions import machine_found, version
-from report import table
+from text_table import table
 
 WIDTH, BATCH, EPOCHS, SEEDS = 512, 32, 30, (0, 1, 2)
 BOUNDS = {"4 bits": 0.5, "8 bits": 0.2}  # points of accuracy that these may cost

@@ -32,7 +32,7 @@ from arrcomp.torch.training.plots import draw_histograms, draw_rates
 from arrcomp.torch.training.results import Row
 from arrcomp.torch.training.run import Result, load, train
 from conditions import machine_found, version
-from report import table
+from text_table import table
 
 RESNET, ENCODER = "resnet8", "bert-tiny"
 BASES = {

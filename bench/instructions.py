@@ -1,0 +1,62 @@
+"""Instructions of each codec, counted, beside the cycles that they take: what holds a codec back.
+
+`.ci/instructions.json` has those of calls on 65,536 values with AVX2, by callgrind. The same calls are timed
+here, with AVX2 and with the best instruction set, in the cache: cycles by the least time and the clock.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import clock
+from arrcomp import machine
+
+_CI = Path(__file__).parent.parent / ".ci"
+COUNTED = "avx2"
+CALLS = 50
+
+
+def measured() -> dict[str, Any]:
+    """Of each case and direction instructions a value, cycles a value with the same instructions, and with the best.
+
+    Nothing where the processor has no such instructions, or its clock cannot be measured.
+    """
+    gigahertz, best = clock.gigahertz(), machine.instruction_sets()[0]
+    if gigahertz is None or COUNTED not in machine.instruction_sets():
+        return {"cases": {}}
+    counts = json.loads((_CI / "instructions.json").read_text())[COUNTED]
+    found: dict[str, dict[str, dict[str, float]]] = {}
+    counted = _counted_calls()
+    for case, calls in counted.cases():
+        for way, call in calls.items():
+            figures = {"instructions": counts[case][way]}
+            for name, instruction_set in (("cycles", COUNTED), ("best cycles", best)):
+                machine.use_instruction_set(instruction_set)
+                figures[name] = _least_seconds(call) * gigahertz * 1e9 / counted.VALUES
+            found.setdefault(case, {})[way] = figures
+    machine.use_instruction_set(best)
+    return {"gigahertz": gigahertz, "best": best, "cases": found}
+
+
+def _least_seconds(call: Callable[[], object]) -> float:
+    seconds = []
+    for _ in range(CALLS):
+        start = time.perf_counter()
+        call()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def _counted_calls() -> Any:
+    """The module that CI runs under callgrind."""
+    spec = importlib.util.spec_from_file_location("counted_calls", _CI / "counted_calls.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
