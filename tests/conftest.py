@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,12 @@ settings.register_profile(
 )
 settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False, max_examples=2000)
 settings.load_profile("repeatable")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let NumPy cast signaling NaN: on Arm it warns of these."""
+    if platform.machine() in ("aarch64", "arm64"):
+        config.addinivalue_line("filterwarnings", "ignore:invalid value encountered in cast:RuntimeWarning")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
