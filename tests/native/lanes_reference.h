@@ -126,12 +126,12 @@ struct Operation {
 #define IN_OTHER(l) (other_word >> (l) & 1)
 #define RANK(l) std::popcount(mask_word & ((1u << (l)) - 1))
 #define COUNT uniform_value(std::popcount(mask_word))
-#define OPERATION(name, machine, ...)                                                                             \
-  inline Expected expect_##name(const Inputs& in) {                                                               \
-    [[maybe_unused]] const auto& [x, y, index, shifts, table, long_table, wide_x, wide_y, f, g, d, e, half_words, \
-                                  short_table, runs, bytes, mask_word, other_word, scalar, wide_scalar, float_scalar,   \
-                                  double_scalar, k, wide_k, first] = in;                                          \
-    return __VA_ARGS__;                                                                                           \
+#define OPERATION(name, machine, ...)                                                                                 \
+  inline Expected expect_##name(const Inputs& in) {                                                                   \
+    [[maybe_unused]] const auto& [x, y, index, shifts, table, long_table, wide_x, wide_y, f, g, d, e, half_words,     \
+                                  short_table, runs, bytes, mask_word, other_word, scalar, wide_scalar, float_scalar, \
+                                  double_scalar, k, wide_k, first] = in;                                              \
+    return __VA_ARGS__;                                                                                               \
   }
 #include "lanes_operations.inc"
 #undef OPERATION
