@@ -1,31 +1,22 @@
 // Encodes a group: each chunk is quantized (or split at its exponents), its mode is chosen, and its words are coded.
 // Chunks and rows are coded in reverse, as rANS gives back last what was coded first. FORMAT.md, sections 3 and 4.
 #pragma once
-#include "codecs/choices.h"
-#include "codecs/encoder_memory.h"
+#include "codecs/chunk_values.h"
 #include "codecs/packing.h"
-#include "codecs/quantize.h"
 
 namespace arrcomp::ARRCOMP_MACHINE {
 
-// What encoding knows of the whole array.
-struct EncodeContext {
-  Element element;
-  double bound;  // of quantized chunks; 0 where there are none
-  int rounded;   // mantissa bits rounded off before lossless coding
-  bool fast;
-  const Tables* tables;
-};
-
 template <class T>
-class GroupEncoder {
-  using Word = typename T::Word;
-  using Scalar = typename Word::scalar;
-  using Memory = EncoderMemory<Scalar>;
+class GroupEncoder : ChunkValues<T> {
+  using Values = ChunkValues<T>;
+  using typename Values::Memory, typename Values::Scalar, typename Values::Word;
+  using Values::context_, Values::array_, Values::memory_;
+  using Values::element_bits, Values::row_of, Values::start;
+  using Values::first_, Values::rows_, Values::head_, Values::exceptions_, Values::live_, Values::coded_rows_;
 
  public:
   ARRCOMP_METHOD GroupEncoder(const EncodeContext& context, const void* array, Memory& memory)
-      : context_(context), array_(array), memory_(memory) {}
+      : Values(context, array, memory) {}
 
   // Encodes `count` elements from `first` on (at most 4 chunks); the bytes are then copied out by `copy_to`. Returns
   // their number.
@@ -53,14 +44,11 @@ class GroupEncoder {
 
   // All of a chunk but its rows of symbols.
   ARRCOMP_PART void start_chunk(uint32_t c) {
-    first_ = group_first_ + uint64_t{c} * chunk_size;
+    const uint64_t first = group_first_ + uint64_t{c} * chunk_size;
     const uint32_t left = group_count_ - c * chunk_size;
-    count_ = static_cast<int>(left < chunk_size ? left : chunk_size);
-    rows_ = (count_ + lanes_per_row - 1) / lanes_per_row;
     // What is read next: the chunk before, or the last chunk of the next group.
-    next_ = element_pointer<T>(
-        array_,
-        c > 0 ? first_ - chunk_size : group_first_ + uint64_t{stride_} * group_count_ + (chunks_ - 1) * chunk_size);
+    const uint64_t last_of_next = group_first_ + uint64_t{stride_} * group_count_ + (chunks_ - 1) * chunk_size;
+    this->open_chunk(first, left < chunk_size ? left : chunk_size, c > 0 ? first - chunk_size : last_of_next);
     attempt_ = T::quantizes && context_.bound > 0 ? Attempt::quantized : Attempt::lossless;
     start_attempt();
   }
@@ -110,15 +98,6 @@ class GroupEncoder {
   ARRCOMP_METHOD uint32_t side_bytes() const { return static_cast<uint32_t>(side_ - memory_.side); }
   ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(words_ - memory_.words); }
   ARRCOMP_METHOD uint32_t round_up_words() const { return (word_count() + 1) & ~1u; }
-  ARRCOMP_METHOD int lanes_of(int row) const {
-    const int left = count_ - row * lanes_per_row;
-    return left < lanes_per_row ? left : lanes_per_row;
-  }
-  ARRCOMP_METHOD Word element_bits(int row) const {
-    return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
-  }
-  ARRCOMP_METHOD Scalar* row_of(int row) const { return memory_.values + row * lanes_per_row; }
-
   ARRCOMP_PART void start_attempt() {
     side_before_ = side_;
     words_before_ = words_;
@@ -129,7 +108,7 @@ class GroupEncoder {
     if (attempt_ == Attempt::raw) return write_raw();
     int bits = T::width;
     if constexpr (T::quantizes) {
-      if (attempt_ == Attempt::quantized && quantize()) {
+      if (attempt_ == Attempt::quantized && this->quantize()) {
         // About what lossless coding takes: sign, mantissa and 2 bits of exponent.
         limit_ = static_cast<uint32_t>(rows_) * 4 * (context_.element.mantissa_bits + 3u);
         bits = T::word_bits;
@@ -137,7 +116,7 @@ class GroupEncoder {
         attempt_ = Attempt::lossless;
       }
     }
-    if (attempt_ == Attempt::lossless) load_lossless();
+    if (attempt_ == Attempt::lossless) this->load_lossless();
     write_values(bits);
   }
 
@@ -153,178 +132,16 @@ class GroupEncoder {
     has_states_ = had_states_;
   }
 
-  // ---- elements to values ----
-
-  ARRCOMP_METHOD void start(Transform transform) {
-    head_ = ChunkHead{};
-    head_.transform = transform;
-    exceptions_ = 0;
-  }
-
-  // Notes the lanes of a row as exceptions; false where there are too many.
-  ARRCOMP_METHOD bool except(int row, Mask lanes) {
-    const U32 position = prefix_sum(splat<U32>(1)) + splat<U32>(static_cast<uint32_t>(row * lanes_per_row - 1));
-    append(memory_.positions + exceptions_, position, lanes);
-    exceptions_ += count(lanes);
-    return exceptions_ <= max_exceptions;
-  }
-
-  ARRCOMP_PART bool quantize() {
-    start(Transform::quantized);
-    const Quantizer<T> quantizer(context_.bound);
-    for (int r = 0; r < rows_; ++r) {
-      Mask failed;
-      const Word q = quantizer.quantize(element_bits(r), failed);
-      store(row_of(r), q);
-      if (any(failed)) {
-        // Places beyond the array's end repeat its last element: they are no exceptions.
-        const int lanes = lanes_of(r);
-        if (!except(r, failed & mask(low_mask(lanes)))) return false;
-      }
-    }
-    sync();
-    choose_prediction<Word>(head_, memory_.values, rows_, T::word_bits);
-    return true;
-  }
-
-  ARRCOMP_PART void load_lossless() {
-    start(Transform::integer);
-    Word all;
-    if (!load_rounded(context_.rounded, all)) {
-      exceptions_ = 0;
-      load_rounded(0, all);
-    }
-    sync();
-    if (context_.element.is_float()) {
-      if (choose_exponent<Word>(head_, memory_.values, rows_, or_all(all), context_.element)) return;
-      for (int r = 0; r < rows_; ++r) store(row_of(r), order_floats(load(row_of(r)), T::width));
-      sync();
-      head_.difference = true;
-      head_.base = memory_.values[0];
-      head_.has_base = head_.base != 0;
-    } else {
-      if (context_.element.is_signed)
-        for (int r = 0; r < rows_; ++r) store(row_of(r), sign_extend(load(row_of(r)), T::width));
-      sync();
-      choose_prediction<Word>(head_, memory_.values, rows_, T::width);
-    }
-  }
-
-  // The elements' bits, with mantissas rounded; those that cannot be are exceptions. False where they are too many.
-  // `all` gets the bits that any has.
-  ARRCOMP_PART bool load_rounded(int dropped, Word& all) {
-    all = splat<Word>(0);
-    const Word low = splat<Word>((Scalar{1} << dropped) - 1);
-    for (int r = 0; r < rows_; ++r) {
-      Word bits = element_bits(r);
-      if constexpr (T::quantizes) {
-        bits = round_mantissa<T>(bits, dropped, context_.element);
-        const Mask irregular = ne(bits & low, splat<Word>(0));
-        if (any(irregular) && !except(r, irregular & mask(low_mask(lanes_of(r))))) return false;
-        bits = bits ^ (bits & low);
-      }
-      all = all | bits;
-      store(row_of(r), bits);
-    }
-    return true;
-  }
-
-  // ---- values to words ----
+  // ---- words to symbols ----
 
   // Writes all of memory_.values but the symbols.
   ARRCOMP_PART void write_values(int bits) {
-    sync();  // the first value has been read before its lane overwrites it
-    map_values(bits);
-    sync();
-    choose_mask();
-    if (head_.mask != MaskKind::none) compact();
+    this->make_words(bits);
     if (coded_rows_ > 0) choose_coder();
     write_side();
     if (head_.coder != Coder::entropy) return;
     symbols_ = SymbolEncoder(context_.tables->encode[head_.table]);
     rows_left_ = coded_rows_;
-  }
-
-  // Values become words in place. Notes what is not zero.
-  ARRCOMP_PART void map_values(int bits) {
-    const ExponentFields<Word> fields(context_.element, head_);
-    const Word base = splat<Word>(static_cast<Scalar>(head_.base));
-    Word before = base;  // the first element's difference is to the base
-    nonzero_ = 0;
-    live_ = 0;
-    for (int r = 0; r < rows_; ++r) {
-      const auto* next = reinterpret_cast<const uint8_t*>(next_ + r * lanes_per_row);
-      for (int line = 0; line < lanes_per_row * T::width / 8; line += 64) prefetch(next + line);
-      const Word x = load(row_of(r));
-      Word u;
-      if (head_.transform == Transform::exponent) {
-        u = fields.split(x);
-      } else {
-        u = fold(x - (head_.difference ? shift_in(before, x) : base), head_.plain, bits);
-        before = x;
-      }
-      note_zeros(r, ne(head_.transform == Transform::exponent ? x : u, splat<Word>(0)));
-      store(row_of(r), u);
-    }
-  }
-
-  ARRCOMP_METHOD void note_zeros(int row, Mask nonzero) {
-    const uint32_t lanes = ARRCOMP_MACHINE::bits(nonzero);
-    if (leader()) memory_.coded[row] = lanes;
-    nonzero_ += count(nonzero);
-    live_ |= static_cast<uint64_t>(lanes != 0) << row / rows_per_block;
-  }
-
-  ARRCOMP_METHOD int live_blocks() const {
-    return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
-  }
-
-  // A mask by value pays where the zeros would cost raw bits (their shift, or an escape), one by block where many
-  // blocks are zero.
-  ARRCOMP_PART void choose_mask() {
-    coded_rows_ = rows_;
-    if (nonzero_ == 0 && head_.transform != Transform::exponent) {
-      coded_rows_ = 0;
-      return;
-    }
-    const bool exponent = head_.transform == Transform::exponent;
-    if (context_.fast && !exponent) return;  // zeros are short: a tile's width tells
-    const int all = rows_ * lanes_per_row;
-    const int dead = (rows_ + rows_per_block - 1) / rows_per_block - live_blocks();
-    const int places = all - dead * rows_per_block * lanes_per_row;
-    const int zeros = places - nonzero_;
-    const int zero_cost = exponent ? zero_escape_cost(context_.element, head_) : zero_cost_of_shift();
-    if (zeros > 0 && zeros * zero_cost > 2 * places + 128) {
-      head_.mask = MaskKind::values;
-    } else if (dead >= 16 || (dead > 0 && exponent)) {
-      head_.mask = MaskKind::blocks;
-    }
-  }
-
-  ARRCOMP_METHOD int zero_cost_of_shift() {
-    const bool few_zeros = nonzero_ * 8 > rows_ * lanes_per_row * 7;
-    return few_zeros ? 0 : zero_shift_cost<Word>(memory_.values, rows_);
-  }
-
-  // Leaves only the coded words, in full rows.
-  ARRCOMP_PART void compact() {
-    Scalar* end = memory_.values;
-    const bool by_value = head_.mask == MaskKind::values;
-    const Word one = splat<Word>(by_value && head_.transform != Transform::exponent ? 1 : 0);
-    for (int r = 0; r < rows_; ++r) {
-      if ((live_ >> r / rows_per_block & 1) == 0) continue;
-      const Word u = load(row_of(r));
-      const Mask lanes = mask(by_value ? memory_.coded[r] : ~0u);
-      sync();  // all lanes have read before any overwrites
-      end = compress(end, u - one, lanes);
-    }
-    sync();
-    const int values = static_cast<int>(end - memory_.values);
-    coded_rows_ = (values + lanes_per_row - 1) / lanes_per_row;
-    if (values % lanes_per_row == 0) return;
-    const Scalar last = end[-1];
-    store(end, splat<Word>(last));
-    sync();
   }
 
   ARRCOMP_PART void choose_coder() {
@@ -477,27 +294,13 @@ class GroupEncoder {
     write_side();
   }
 
-  const EncodeContext& context_;
-  const void* array_;
-  Memory& memory_;
-
   // the group
   uint64_t group_first_;
   uint32_t group_count_, stride_, chunks_;
   uint8_t* side_;
   bool has_states_;
 
-  // the chunk
-  uint64_t first_;
-  const typename T::storage* next_;
-  int count_, rows_;
-  ChunkHead head_;
-  int exceptions_;
-  int nonzero_;     // words that are not zero
-  uint64_t live_;   // blocks with such words
-  int coded_rows_;  // rows of words left to the coder
-
-  // how it is tried, and what was before
+  // how the chunk is tried, and what was before
   Attempt attempt_;
   uint32_t limit_;  // bytes that it may take
   uint8_t* side_before_;
