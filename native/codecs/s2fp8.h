@@ -58,7 +58,7 @@ class S2fp8 {
     return {numbers[0], numbers[1]};
   }
 
-  // Simple where 0 and subnormal numbers become 0, whatever their logarithms, and the squeeze is no stretch.
+  // Simple where 0 and subnormal numbers become 0, whatever their logarithms, and alpha is none of the largest, nor NaN.
   ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&scale)[encode_values]) const {
     Scalar logarithm[2];
     parts_of_logarithm(n.largest, logarithm);
