@@ -375,3 +375,25 @@ def test_any_payload_of_the_right_length_is_read_as_the_format_says(dtype: str) 
         for name in _core.instruction_sets():
             with checks.using_instruction_set(name):
                 checks.check_same_bits(checks.array_of(altered), expected)
+
+
+def beside_borders(numbers: Written) -> Array:
+    """float32 values up to 1024 units on either side of each border between two codes; a row a border."""
+    alpha, largest = numbers.alpha[0], numbers.largest[0]
+    middles = MIDDLES[MIDDLES < 2**15]  # which the largest value becomes
+    borders = (2.0 ** ((np.log2(middles) - 15) / alpha) * largest).astype(np.float32)
+    return (borders.view(np.int32)[:, None] + np.arange(-1024, 1025, 8, dtype=np.int32)).view(np.float32)
+
+
+# The spread is that of the values' logarithms to base 2: the smaller it is, the larger is alpha.
+@pytest.mark.parametrize("spread", [0.3, 1.0, 4.0, 16.0, 60.0])
+def test_codes_beside_their_borders_do_not_depend_on_the_instruction_set(spread: float) -> None:
+    codec = S2FP8()
+    x = (2.0 ** np.random.default_rng(8).uniform(-spread, 0, 1 << 20)).astype(np.float32)
+    for _ in range(6):  # what is put in moves alpha, less and less
+        found = beside_borders(written(checks.stream_of(x, codec), codec))
+        x[: found.size] = found.reshape(-1)
+    stream = checks.stream_of(x, codec)
+    codes = written(stream, codec).codes[: found.size].reshape(found.shape)
+    assert np.mean(codes[:, 0] < codes[:, -1]) > 0.5, "most rows must have a border in them"
+    checks.check_same_bytes(x, codec, stream)
