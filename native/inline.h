@@ -5,17 +5,20 @@
 //          left out of line by one of them could be linked into code for another.
 // METHOD   a small member function on lanes: always inlined, so that lanes stay in registers
 // PART     a larger function on lanes (a template, or a member of one): inlined or not, as a CPU's compiler sees fit
+// APART    a larger one that is never inlined on a CPU: for what is rare, or would crowd what is not
 // LAMBDA   behind the parameters of a lambda on lanes: always inlined
 // UNROLL   before a loop over a short array, which then is registers
 #ifdef __CUDACC__
 #define ARRCOMP_SHARED __host__ __device__ __forceinline__
 #define ARRCOMP_METHOD __device__ __forceinline__
 #define ARRCOMP_PART __device__ __forceinline__
+#define ARRCOMP_APART __device__ __forceinline__
 #define ARRCOMP_LAMBDA
 #define ARRCOMP_UNROLL _Pragma("unroll")
 #else
 #define ARRCOMP_SHARED inline __attribute__((always_inline))
 #define ARRCOMP_PART inline
+#define ARRCOMP_APART inline __attribute__((noinline))
 #ifdef ARRCOMP_SANITIZED  // whose checks in functions that are one would take a compiler ten minutes
 #define ARRCOMP_METHOD inline
 #define ARRCOMP_LAMBDA

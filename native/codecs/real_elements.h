@@ -34,9 +34,24 @@ ARRCOMP_METHOD auto visit_stored(const Element&, F64, Visitor visit) {
 
 // A row of `n` elements (32, or fewer in an array's last row), exactly; NaN is some NaN of the same sign.
 template <class Real>
-ARRCOMP_METHOD Real load_real(const Element& element, const void* array, uint64_t first, int n) {
+ARRCOMP_METHOD Real load_any(const Element& element, const void* array, uint64_t first, int n) {
   const auto load_as = [&]<class T>(T) ARRCOMP_LAMBDA { return T::widen(load_elements<T>(array, first, n)); };
   return in_registers(visit_stored(element, Real{}, load_as));
+}
+template <class Real>
+ARRCOMP_APART Real load_short(const Element& element, const void* array, uint64_t first, int n) {
+  return load_any<Real>(element, array, first, n);
+}
+template <class Real>
+ARRCOMP_METHOD Real load_real(const Element& element, const void* array, uint64_t first, int n) {
+  // Where rows have no registers of their own, what a branch has made is copied from place to place.
+  if constexpr (rows_at_once > 1 && rows_side_by_side == 1 && sizeof(typename Real::scalar) == sizeof(float)) {
+    if (element.width == 32) [[likely]]
+      return Float32::widen(load_elements<Float32>(array, first, n));
+    return load_short<Real>(element, array, first, n);
+  } else {
+    return load_any<Real>(element, array, first, n);
+  }
 }
 
 template <class Real>
