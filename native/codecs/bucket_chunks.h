@@ -108,6 +108,7 @@ class BucketChunk {
   ARRCOMP_METHOD void encode_rows(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
                                   Extras& extras) const {
     const bool simple = prepare(source, payload, seed, memory);
+    const uint8_t* const elements = element_at(plan_.element, source, first_);
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
     CodeWriter<Coder, Extras> writer(plan_, payload + codes_at(), extras);
     const auto scale_of = [&](int bucket, Scalar(&scale)[Coder::encode_values]) ARRCOMP_LAMBDA {
@@ -115,13 +116,13 @@ class BucketChunk {
       return simple;
     };
     for (int r = 0; r < rows_; r += rows_of_block) {
-      prefetch_block(source, r);
+      prefetch_block(elements, r);
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
-        encode_block(source, r, simple, random.word, buckets, scale_of, writer);
+        encode_block(elements, r, simple, random.word, buckets, scale_of, writer);
       } else {
         constexpr Nearest nearest[rows_of_block]{};
-        encode_block(source, r, simple, nearest, buckets, scale_of, writer);
+        encode_block(elements, r, simple, nearest, buckets, scale_of, writer);
       }
       if constexpr (HasExtras<Coder>) {
         if ((r + rows_of_block) % rows_between_flushes == 0) extras.flush();
@@ -131,31 +132,31 @@ class BucketChunk {
   }
 
   // The next chunk, which its statistics read first.
-  ARRCOMP_METHOD void prefetch_block(const void* source, int row) const {
-    const uint64_t next = first_ + static_cast<uint64_t>(row) * lanes_per_row + chunk_size;
-    const uint8_t* const ahead = element_at(plan_.element, source, next);
+  ARRCOMP_METHOD void prefetch_block(const void* elements, int row) const {
+    const uint64_t next = static_cast<uint64_t>(row) * lanes_per_row + chunk_size;
+    const uint8_t* const ahead = element_at(plan_.element, elements, next);
     for (uint64_t line = 0; line < rows_of_block * lanes_per_row * sizeof(Scalar); line += 64) prefetch(ahead + line);
   }
 
   // Rows [r, r + 4), as many as there are.
   template <class Random, class ScaleOf, class Writer>
-  ARRCOMP_METHOD void encode_block(const void* source, int r, bool simple, const Random (&random)[rows_of_block],
+  ARRCOMP_METHOD void encode_block(const void* elements, int r, bool simple, const Random (&random)[rows_of_block],
                                    BucketRows& buckets, ScaleOf scale_of, Writer& writer) const {
     if constexpr (codes_blocks) {
       if (simple && is_whole_block(r)) {
         if (is_in_one_bucket(r, buckets))
-          return encode_some<rows_of_block, true>(source, r, lanes_per_row, true, random, buckets, scale_of, writer);
-        return encode_some<rows_of_block, false>(source, r, lanes_per_row, true, random, buckets, scale_of, writer);
+          return encode_some<rows_of_block, true>(elements, r, lanes_per_row, true, random, buckets, scale_of, writer);
+        return encode_some<rows_of_block, false>(elements, r, lanes_per_row, true, random, buckets, scale_of, writer);
       }
     }
     const int rows = rows_ - r < rows_of_block ? rows_ - r : rows_of_block;
     for (int j = 0; j < rows; ++j)
-      encode_some<1, false>(source, r + j, lanes_of(r + j), simple, random + j, buckets, scale_of, writer);
+      encode_some<1, false>(elements, r + j, lanes_of(r + j), simple, random + j, buckets, scale_of, writer);
   }
 
   // n rows from r on, with so many lanes each.
   template <int n, bool in_one_bucket, class Random, class ScaleOf, class Writer>
-  ARRCOMP_METHOD void encode_some(const void* source, int r, int lanes, bool simple, const Random* random,
+  ARRCOMP_METHOD void encode_some(const void* elements, int r, int lanes, bool simple, const Random* random,
                                   BucketRows& buckets, ScaleOf scale_of, Writer& writer) const {
     const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
     Real scale[Coder::encode_values];
@@ -165,7 +166,7 @@ class BucketChunk {
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
       const uint64_t at = place + j * lanes_per_row;
       if (!in_one_bucket) buckets.row(at, scale, scale_of);
-      const Real x = load_real<Real>(plan_.element, source, first_ + at, lanes);
+      const Real x = load_real<Real>(plan_.element, elements, at, lanes);
       if constexpr (EncodesTogether<Coder>) {
         scaled[j] = coder_.scaled(x, scale, simple);
       } else {

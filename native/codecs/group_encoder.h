@@ -84,9 +84,9 @@ class GroupEncoder : ChunkValues<T> {
     store(reinterpret_cast<uint32_t*>(out + word_count() * 2), states_);
   }
 
+  ARRCOMP_METHOD SymbolEncoder symbol_encoder() const { return SymbolEncoder(context_.tables->encode[head_.table]); }
   ARRCOMP_METHOD Word symbols_of(int row) const { return load(row_of(row)) >> head_.shift; }
 
-  SymbolEncoder symbols_;
   U32 states_;
   uint16_t* words_;
   int rows_left_;  // to be coded, of the chunk
@@ -140,7 +140,6 @@ class GroupEncoder : ChunkValues<T> {
     if (coded_rows_ > 0) choose_coder();
     write_side();
     if (head_.coder != Coder::entropy) return;
-    symbols_ = SymbolEncoder(context_.tables->encode[head_.table]);
     rows_left_ = coded_rows_;
   }
 
@@ -269,8 +268,8 @@ class GroupEncoder : ChunkValues<T> {
   // Symbols of the rows that are left, unless their words pass the limit.
   ARRCOMP_PART void encode_rows() {
     if (rows_left_ == 0) return;
-    const SymbolEncoder encoder = symbols_;  // copies, as registers
-    uint16_t* words = words_;
+    const SymbolEncoder encoder = symbol_encoder();
+    uint16_t* words = words_;  // copies, as registers
     U32 states = states_;
     int r = rows_left_;
     for (bool fits = word_bytes() <= limit_; r > 0 && fits;) {
@@ -317,6 +316,8 @@ ARRCOMP_INLINE void encode_tiles(GroupEncoder<T> (&groups)[N]) {
     for (int i = 0; i < N; ++i) all = all && groups[i].has_tile();
     return all;
   };
+  SymbolEncoder encoders[N];
+  for (int i = 0; i < N; ++i) encoders[i] = groups[i].symbol_encoder();
   while (have_tiles()) {
     U32 states[N];
     uint16_t* words[N];
@@ -326,7 +327,7 @@ ARRCOMP_INLINE void encode_tiles(GroupEncoder<T> (&groups)[N]) {
     }
     for (int j = 0; j < rows_per_tile; ++j)
       ARRCOMP_UNROLL for (int i = 0; i < N; ++i)
-          encode_row(groups[i].symbols_, groups[i].symbols_of(--groups[i].rows_left_), states[i], words[i]);
+          encode_row(encoders[i], groups[i].symbols_of(--groups[i].rows_left_), states[i], words[i]);
     for (int i = 0; i < N; ++i) {
       groups[i].states_ = states[i];
       groups[i].words_ = words[i];

@@ -8,7 +8,12 @@
 
 namespace arrcomp::cuda {
 
-constexpr int least_extras_blocks = 5;  // on a processor: leaves a thread 96 registers
+// On a processor: leaves a thread 96 registers; 128 where there is shared memory for two blocks alone.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+constexpr int least_extras_blocks = 4;
+#else
+constexpr int least_extras_blocks = 5;
+#endif
 
 // Of a warp that encodes.
 template <HasExtras Coder>
