@@ -8,8 +8,8 @@
 
 namespace arrcomp::cuda {
 
-// On a processor: leaves a thread 96 registers; 128 where there is shared memory for two blocks alone.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+// On a processor: leaves a thread 96 registers; from Blackwell on, for which a few more are needed, 128.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 constexpr int least_extras_blocks = 4;
 #else
 constexpr int least_extras_blocks = 5;
