@@ -42,8 +42,17 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
   }
 }
 
+// Words of 64 bits take a few registers more than 128 from compute capability 12 on.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_blocks)
+constexpr int least_encoding_blocks = T::width == 64 ? least_blocks - 1 : least_blocks;
+#else
+template <class T>
+constexpr int least_encoding_blocks = least_blocks;
+#endif
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, least_encoding_blocks<T>)
     encode_kernel(const __grid_constant__ EncodeArguments a) {
   __shared__ Turn turns[warps_per_block];
   Turn& turn = turns[threadIdx.x / lanes_per_row];
