@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import mmap
 import platform
-import time
+from functools import partial
+
+from measure import least_seconds
 
 _LATENCY = 3  # of imul, on every x86-64 processor of the last fifteen years
 _CHAIN = 16
@@ -22,12 +24,6 @@ def gigahertz() -> float | None:
         memory.write(_CODE)
         place = ctypes.c_char.from_buffer(memory)
         turn = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(ctypes.addressof(place))
-        seconds = min(_timed(turn) for _ in range(20))
+        seconds = least_seconds(partial(turn, _TURNS), 20)
         del place, turn
     return _LATENCY * _CHAIN * _TURNS / seconds / 1e9
-
-
-def _timed(turn: ctypes._CFuncPtr) -> float:
-    start = time.perf_counter()
-    turn(_TURNS)
-    return time.perf_counter() - start

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import clock
 from arrcomp import machine
+from measure import least_seconds
 
 _CI = Path(__file__).parent.parent / ".ci"
 COUNTED = "avx2"
@@ -37,19 +36,10 @@ def measured() -> dict[str, Any]:
             figures = {"instructions": counts[case][way]}
             for name, instruction_set in (("cycles", COUNTED), ("best cycles", best)):
                 machine.use_instruction_set(instruction_set)
-                figures[name] = _least_seconds(call) * gigahertz * 1e9 / counted.VALUES
+                figures[name] = least_seconds(call, CALLS) * gigahertz * 1e9 / counted.VALUES
             found.setdefault(case, {})[way] = figures
     machine.use_instruction_set(best)
     return {"gigahertz": gigahertz, "best": best, "cases": found}
-
-
-def _least_seconds(call: Callable[[], object]) -> float:
-    seconds = []
-    for _ in range(CALLS):
-        start = time.perf_counter()
-        call()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def _counted_calls() -> Any:

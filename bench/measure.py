@@ -88,6 +88,16 @@ def median_seconds(call: Callable[[], object]) -> float:
     return statistics.median(samples)
 
 
+def least_seconds(call: Callable[[], object], calls: int) -> float:
+    """Least time of so many calls: what one takes where nothing interrupts it."""
+    samples = []
+    for _ in range(calls):
+        start = time.perf_counter()
+        call()
+        samples.append(time.perf_counter() - start)
+    return min(samples)
+
+
 def _error(values: Array, restored: Array, bound: float | None) -> float:
     """The largest error by the bound; for lossless 0, or infinity where a bit differs."""
     if restored.shape != values.shape or restored.dtype != values.dtype:

@@ -157,7 +157,8 @@ class FloatFormat {
     return as_double(join(splat<U32>(0), (code + splat<U32>(RealLayout<F64>::bias - PowerScale::bias)) << 20));
   }
 
-  // Of rows in which results are no finite numbers of the element type. What was finite before stays so where codes saturate.
+  // Of rows in which results are no finite numbers of the element type. What was finite before stays so where codes
+  // saturate.
   ARRCOMP_METHOD Real outside(Real value, Real y) const {
     const Mask kept = settings_.spec.saturates ? lt(abs(value), splat<Real>(__builtin_inff())) : mask(0);
     return with_quiet_nan(select(kept, range_.limited(y), y));

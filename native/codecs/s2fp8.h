@@ -74,9 +74,11 @@ class S2fp8 {
   ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
     const Real magnitude = abs(x);
     if constexpr (has_squeeze_cells && sizeof(Scalar) == sizeof(float) && std::is_same_v<Random, Nearest>) {
-      const SqueezedCells cells(scale[alpha], scale[whole], scale[part]);
-      if (const SqueezedCodes found = cells.codes_of(magnitude); simple && !any(found.doubtful))
-        return cast().with_sign(found.magnitudes, as_bits(x));
+      if (simple) {
+        const SqueezedCells cells(scale[alpha], scale[whole], scale[part]);
+        const SqueezedCodes found = cells.codes_of(magnitude);
+        if (!any(found.doubtful)) return cast().with_sign(found.magnitudes, as_bits(x));
+      }
     }
     const Logarithm<Real> logarithm = simple ? logarithm_of(magnitude) : logarithm_of_any(magnitude);
     const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);

@@ -11,16 +11,14 @@ constexpr int streams = 1;  // whose states are 8 of 32 registers: two streams' 
 constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 1;
-constexpr int register_bytes = 16;
-typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
-typedef int32_t i32r __attribute__((vector_size(register_bytes)));
-typedef uint64_t u64r __attribute__((vector_size(register_bytes)));
-typedef int64_t i64r __attribute__((vector_size(register_bytes)));
-typedef float f32r __attribute__((vector_size(register_bytes)));
-typedef double f64r __attribute__((vector_size(register_bytes)));
-typedef uint32_t u32half __attribute__((vector_size(register_bytes / 2)));
 
-constexpr u32r lane_bits = {1, 2, 4, 8};
+}  // namespace arrcomp::neon
+
+#include "registers16.h"
+
+namespace arrcomp::neon {
+
+typedef uint32_t u32half __attribute__((vector_size(register_bytes / 2)));
 
 // For every mask of 4 lanes, which bytes to take: the lanes of its bits, ascending (compress), of their low halves
 // alone (narrow); each lane's place among them, or none (expand); each lane as it is, or its low half above its word in
@@ -137,7 +135,6 @@ ARRCOMP_INLINE u32r take(const uint16_t* p, u32r x, uint32_t m) {
 
 // --- arithmetic
 
-// All ones in a lane of `chosen` take `yes`.
 template <class R>
 ARRCOMP_INLINE R blend(u32r chosen, R yes, R no) {
   return (R)vbslq_u32((uint32x4_t)chosen, (uint32x4_t)yes, (uint32x4_t)no);
@@ -145,17 +142,7 @@ ARRCOMP_INLINE R blend(u32r chosen, R yes, R no) {
 
 ARRCOMP_INLINE u32r min(u32r x, u32r y) { return (u32r)vminq_u32((uint32x4_t)x, (uint32x4_t)y); }
 ARRCOMP_INLINE u32r max(u32r x, u32r y) { return (u32r)vmaxq_u32((uint32x4_t)x, (uint32x4_t)y); }
-// The instructions for floats order zeros by sign, and return NaN where x is not one.
-#define ARRCOMP_MIN_MAX(R)                                              \
-  ARRCOMP_INLINE R min(R x, R y) { return blend((u32r)(y < x), y, x); } \
-  ARRCOMP_INLINE R max(R x, R y) { return blend((u32r)(x < y), y, x); }
-ARRCOMP_MIN_MAX(u64r)
-ARRCOMP_MIN_MAX(f32r)
-ARRCOMP_MIN_MAX(f64r)
-#undef ARRCOMP_MIN_MAX
-
-ARRCOMP_INLINE u32r sar(u32r x, int k) { return (u32r)((i32r)x >> k); }
-ARRCOMP_INLINE u64r sar(u64r x, int k) { return (u64r)((i64r)x >> k); }
+// (The instructions for floats order zeros by sign, and return NaN where x is not one.)
 
 ARRCOMP_INLINE u32r mulhi(u32r x, u32r y) {
   const uint64x2_t lower = vmull_u32(vget_low_u32((uint32x4_t)x), vget_low_u32((uint32x4_t)y));

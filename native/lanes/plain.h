@@ -9,16 +9,14 @@ constexpr int streams = 1;
 constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 1;
-constexpr int register_bytes = 16;
-typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
-typedef int32_t i32r __attribute__((vector_size(register_bytes)));
-typedef uint64_t u64r __attribute__((vector_size(register_bytes)));
-typedef int64_t i64r __attribute__((vector_size(register_bytes)));
-typedef float f32r __attribute__((vector_size(register_bytes)));
-typedef float f32half __attribute__((vector_size(register_bytes / 2)));
-typedef double f64r __attribute__((vector_size(register_bytes)));
 
-constexpr u32r lane_bits = {1, 2, 4, 8};
+}  // namespace arrcomp::plain
+
+#include "registers16.h"
+
+namespace arrcomp::plain {
+
+typedef float f32half __attribute__((vector_size(register_bytes / 2)));
 
 // --- memory and tables
 
@@ -78,23 +76,13 @@ ARRCOMP_INLINE u32r take(const uint16_t* p, u32r x, uint32_t m) {
 
 // --- arithmetic
 
-// All ones in a lane of `chosen` take `yes`.
 template <class R>
 ARRCOMP_INLINE R blend(u32r chosen, R yes, R no) {
   return (R)((chosen & (u32r)yes) | (~chosen & (u32r)no));
 }
 
-#define ARRCOMP_MIN_MAX(R)                                              \
-  ARRCOMP_INLINE R min(R x, R y) { return blend((u32r)(y < x), y, x); } \
-  ARRCOMP_INLINE R max(R x, R y) { return blend((u32r)(x < y), y, x); }
-ARRCOMP_MIN_MAX(u32r)
-ARRCOMP_MIN_MAX(u64r)
-ARRCOMP_MIN_MAX(f32r)
-ARRCOMP_MIN_MAX(f64r)
-#undef ARRCOMP_MIN_MAX
-
-ARRCOMP_INLINE u32r sar(u32r x, int k) { return (u32r)((i32r)x >> k); }
-ARRCOMP_INLINE u64r sar(u64r x, int k) { return (u64r)((i64r)x >> k); }
+ARRCOMP_INLINE u32r min(u32r x, u32r y) { return blend((u32r)(y < x), y, x); }
+ARRCOMP_INLINE u32r max(u32r x, u32r y) { return blend((u32r)(x < y), y, x); }
 
 ARRCOMP_INLINE u32r mulhi(u32r x, u32r y) {
   for (int l = 0; l < 4; l++) x[l] = (uint32_t)((uint64_t)x[l] * y[l] >> 32);
