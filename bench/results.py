@@ -10,14 +10,8 @@ python bench/results.py --check                  whether RESULTS.md and the READ
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import json
-import os
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +25,12 @@ import peers
 import quantizers
 import readme
 import scaling
-from conditions import machine_found, version
 from data import GAUSSIAN, MINILM, Subject, standard_subjects
 from measure import Result, median_seconds
+from page import Page
 from report import markdown
 from run import run, tasks
 
-_VERSIONS = ("arrcomp", "numpy", "ml_dtypes", "torch", "jax", *peers.LIBRARIES)
 _QUICK_SCALING = {"largest": 24, "threads_nbytes": 1 << 24, "most": 1 << 4}
 
 # What is measured, by its name in results.json; with True, quickly.
@@ -49,19 +42,6 @@ SECTIONS: dict[str, Callable[[bool], Any]] = {
     "scaling": lambda quick: scaling.measured(**(_QUICK_SCALING if quick else {})),
     "instructions": lambda quick: instructions.measured(),
 }
-
-
-def measured(names: Sequence[str], quick: bool) -> dict[str, Any]:
-    """These sections, and the machine."""
-    found: dict[str, Any] = {
-        "machine": machine_found(),
-        "versions": {name: version(name) for name in _VERSIONS},
-    }
-    for name in names:
-        start, load = time.monotonic(), os.getloadavg()[0]
-        made = {"date": datetime.now(UTC).date().isoformat(), "copy": _copy_speed(), "found": SECTIONS[name](quick)}
-        found[name] = made | {"minutes": (time.monotonic() - start) / 60, "load": [load, os.getloadavg()[0]]}
-    return found
 
 
 def _copy_speed() -> float:
@@ -115,45 +95,15 @@ def pages(document: Mapping[str, Any], folder: Path) -> dict[Path, str]:
     return texts
 
 
-def check(folder: Path) -> list[str]:
-    """What is not as results.json gives it, as sentences."""
-    texts = pages(json.loads((folder / "results.json").read_text()), folder)
-    stale = [path.name for path, text in texts.items() if path.read_text() != text]
-    return [f"{name} is not what results.json gives: run bench/results.py --redraw" for name in stale]
-
-
-def _parsed() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="small arrays, few calls: figures mean little")
-    parser.add_argument("--only", metavar="NAME,...", help=f"measure these alone: {', '.join(SECTIONS)}")
-    parser.add_argument("--redraw", action="store_true", help="measure nothing: read results.json again")
-    parser.add_argument("--check", action="store_true", help="compare RESULTS.md and the README with results.json")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER", help="for the files")
-    options = parser.parse_args()
-    options.names = list(SECTIONS) if options.only is None else options.only.split(",")
-    for name in options.names:
-        if name not in SECTIONS:
-            parser.error(f"--only {name}: {', '.join(SECTIONS)} are allowed")
-    return options
-
-
-def main() -> int:
-    """Parse the command line, measure, write the files."""
-    options = _parsed()
-    path = options.output / "results.json"
-    if options.check:
-        wrong = check(options.output)
-        print("\n".join(wrong) or "RESULTS.md and the README are what results.json gives")
-        return int(bool(wrong))
-    if not options.redraw:
-        kept = json.loads(path.read_text()) if options.only else {}
-        path.write_text(json.dumps(kept | measured(options.names, options.quick), indent=1) + "\n")
-    document = json.loads(path.read_text())
-    draw(document, options.output)
-    for page, text in pages(document, options.output).items():
-        page.write_text(text)
-    return 0
-
+PAGE = Page(
+    name="results",
+    about=__doc__,
+    sections=SECTIONS,
+    versions=("arrcomp", "numpy", "ml_dtypes", "torch", "jax", *peers.LIBRARIES),
+    texts=pages,
+    draw=draw,
+    conditions={"copy": _copy_speed},
+)
 
 if __name__ == "__main__":
-    sys.exit(main())
+    PAGE.main()

@@ -1,0 +1,1 @@
+"""What bench/trust.py proves, a module a section."""

@@ -1,0 +1,73 @@
+"""What bench/trust.py says of tests is what they did."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cpuinfo")  # what is needed to measure, which is not in every environment
+
+BENCH = Path(__file__).parent.parent / "bench"
+
+TESTS = """
+import pytest
+
+@pytest.mark.parametrize("seconds", [0.5, 0.25])
+def test_that_it_holds(seconds, record_property):
+    record_property("kills", 20)
+    record_property("seconds", seconds)
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_that_it_breaks(broken):
+    assert not broken
+
+def test_of_what_is_missing():
+    pytest.skip("no GPU")
+
+@pytest.mark.slow
+def test_that_takes_long():
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    """The module, which imports others by their own names."""
+    sys.path.insert(0, str(BENCH))
+    try:
+        from proofs import evidence
+
+        yield evidence
+    finally:
+        sys.path.remove(str(BENCH))
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tests") / "test_promises.py"
+    path.write_text(TESTS)
+    return path
+
+
+def rows(evidence, found):
+    return [line.strip("| ").split(" | ") for line in evidence.evidence_table(found).splitlines()[2:]]
+
+
+def test_outcomes_counts_and_reasons_are_told(evidence, file):
+    found = evidence.evidence([str(file)], quick=True)
+    assert found["failures"] == 1
+    assert rows(evidence, found) == [
+        ["that it holds", "2", "kills 40, seconds 0.5", "held"],
+        ["that it breaks", "1", "", "**1 failed**"],
+        ["of what is missing", "0", "", "1 skipped: no GPU"],
+    ]
+
+
+def test_what_takes_long_is_tried_unless_time_is_short(evidence, file):
+    found = evidence.evidence([str(file)], quick=False)
+    assert rows(evidence, found)[-1] == ["that takes long", "1", "", "held"]
+
+
+def test_tests_that_cannot_run_are_no_evidence(evidence, tmp_path):
+    with pytest.raises(RuntimeError, match="ended with 4"):
+        evidence.evidence([str(tmp_path / "missing.py")], quick=True)
