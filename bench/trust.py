@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from page import Document, Page
+from proofs import exhaustive
 from proofs.evidence import Evidence
 from text_table import table
 
@@ -32,6 +33,7 @@ class Proof(Protocol):
 
 
 PROOFS: Mapping[str, Proof] = {
+    "exhaustive": exhaustive,
     "reader": Evidence(
         "An independent reader",
         "`tests/reference_reader.py` is written from `native/FORMAT.md` alone, in NumPy. It reads each golden stream, "

@@ -1,0 +1,102 @@
+"""What writers chose for chunks, from their side data (native/FORMAT.md, sections 3.1 and 3.2).
+
+A group begins with the side data of its last chunk, which is found without decoding anything: that one is counted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+CHUNK, ROWS, TABLES = 4096, 128, 160
+_BITS = {10: 16, 11: 16, 12: 32, 13: 64}  # of an element, by the dtype's id: floats
+_TRANSFORMS = ("quantized", "integer", "exponent")
+_CODERS = ("none", "packed", "entropy")
+_MASKS = ("none", "blocks", "values")
+
+MODES = (
+    *(f"{transform}, {coder}" for transform in _TRANSFORMS for coder in _CODERS),
+    *(f"mask: {mask}" for mask in _MASKS),
+    *("first differences", "no prediction", "plain map", "zigzag map"),
+    *("base of integers", "exceptions", "dropped bits", "shift", "no shift"),
+    *("carrying states", "states that carry nothing", "raw", "words above 32 bits"),
+    *(f"groups of {chunks}" for chunks in (1, 2, 4)),
+)
+
+
+def modes_of(stream: bytes) -> Counter[str]:
+    """How often each of MODES, and each "table T", was chosen for the last chunk of a group, where that is a full one.
+
+    Args:
+        stream: of `Lossless` or `ErrorBounded` and float16, bfloat16, float32 or float64; at least one value.
+    """
+    data, starts, bits, chunks_per_group = _groups(stream)
+    head = data[starts[:, None] + np.arange(4)]
+    found = Counter({name: int(np.count_nonzero(chosen)) for name, chosen in _named(data, starts, head, bits)})
+    found[f"groups of {chunks_per_group}"] += len(starts)
+    tables = np.bincount(head[head[:, 0] >> 2 & 3 == 2, 2], minlength=TABLES)
+    found.update({f"table {number}": int(count) for number, count in enumerate(tables)})
+    return +found
+
+
+def _groups(stream: bytes) -> tuple[Array, Array, int, int]:
+    """Bytes, where groups begin whose last chunk is full, bits of an element, chunks per group."""
+    dimensions, configuration = stream[8], struct.unpack_from("<H", stream, 10)[0]
+    n = int(np.prod(np.frombuffer(stream, "<u8", dimensions, 24)))
+    payload = -(-(24 + 8 * dimensions + configuration) // 8) * 8
+    chunks_per_group, entry = struct.unpack_from("<II", stream, payload + 8)
+    groups = -(-n // (CHUNK * chunks_per_group))
+    ends = np.frombuffer(stream, f"<u{entry}", groups, payload + 16).astype(np.int64)
+    directory_end = payload + 16 + -(-entry * groups // 8) * 8
+    starts = directory_end + 4 * np.concatenate([[0], ends[:-1]])
+    return np.frombuffer(stream, np.uint8), starts[: groups - (n % CHUNK != 0)], _BITS[stream[7]], chunks_per_group
+
+
+def _named(data: Array, starts: Array, head: Array, bits: int) -> Iterator[tuple[str, Array]]:
+    """Each name, and of which chunks it is true."""
+    mode, shift, drop = head[:, 0], head[:, 1], head[:, 3]
+    transform, coder, mask = mode & 3, mode >> 2 & 3, mode >> 4 & 3
+    for t, name in enumerate(_TRANSFORMS):
+        yield from ((f"{name}, {_CODERS[c]}", (transform == t) & (coder == c)) for c in range(3))
+    yield from ((f"mask: {name}", mask == m) for m, name in enumerate(_MASKS))
+    integers, entropy, based = (transform != 2) & (coder != 0), coder == 2, shift & 128 != 0
+    for bit, name, other in ((64, "first differences", "no prediction"), (128, "plain map", "zigzag map")):
+        yield name, integers & (mode & bit != 0)
+        yield other, integers & (mode & bit == 0)
+    yield "base of integers", integers & based
+    yield "exceptions", drop & 64 != 0
+    yield "dropped bits", drop & 63 != 0
+    yield "shift", entropy & (shift & 127 != 0)
+    yield "no shift", entropy & (shift & 127 == 0)
+    after = starts + 4 + np.where(based, 8 if bits == 64 else 4, 0) + np.where(drop & 64 != 0, 4, 0)
+    carrying = entropy & (shift & 127 >= 2) & (_coded_rows(data, after, mask) % 8 == 0)
+    yield "carrying states", carrying
+    yield "states that carry nothing", entropy & ~carrying
+    widths = _at(data, after, (coder == 1) & (mask == 0), ROWS // 8)
+    yield "raw", (transform[(coder == 1) & (mask == 0)] == 1) & (widths >= bits).all(axis=1)
+    yield "words above 32 bits", (widths > 32).any(axis=1)
+
+
+def _at(data: Array, places: Array, chosen: Array, count: int) -> Array:
+    """That many bytes at the places chosen."""
+    found: Array = data[places[chosen, None] + np.arange(count)]
+    return found
+
+
+def _coded_rows(data: Array, after: Array, mask: Array) -> Array:
+    """Coded rows of full chunks, whose masks are where `after` says; 1 where there are none, which carry nothing."""
+    rows = np.full(len(mask), ROWS)
+    live = np.bitwise_count(_at(data, after, mask != 0, 8)).sum(axis=1)
+    rows[mask != 0] = 2 * live
+    values = np.flatnonzero(mask == 2)
+    for i, blocks in zip(values, rows[values] // 2, strict=True):
+        coded = int(np.bitwise_count(data[after[i] + 8 : after[i] + 8 + 8 * blocks]).sum())
+        rows[i] = -(-coded // 32)
+    return np.where(rows == 0, 1, rows)
