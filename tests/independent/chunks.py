@@ -1,0 +1,124 @@
+"""Section 3.2: the side data of a chunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dtypes import Dtype
+from .rows import LANES, lane_bits, unpack
+from .source import U64, Source, need
+
+QUANTIZED, INTEGER, EXPONENT = range(3)
+NONE, PACKED, ENTROPY = range(3)
+TILE = 8
+
+
+@dataclass
+class Chunk:
+    """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded."""
+
+    dtype: Dtype
+    m: int
+    transform: int = 0
+    coder: int = 0
+    mask: int = 0
+    predictor: bool = False
+    plain: bool = False
+    shift: int = 0
+    table: int = 0
+    drop: int = 0
+    base: int = 0
+    carrying: bool = False
+    places: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
+    bits: U64 = field(default_factory=lambda: np.zeros((0, LANES), np.uint64))
+    positions: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
+    values: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    @property
+    def rows(self) -> int:
+        """R: rows of the chunk."""
+        return -(-self.m // LANES)
+
+    @property
+    def coded_rows(self) -> int:
+        """C: coded rows."""
+        return -(-len(self.places) // LANES)
+
+
+def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: bool) -> Chunk:
+    """Take the side data of a chunk of m elements; `last_coded`: no chunk after it in its group is entropy coded."""
+    chunk = Chunk(dtype, m)
+    has_base, exceptions = read_modes(source, chunk, bound)
+    if has_base:
+        chunk.base = source.number(dtype.word // 8)
+    count = source.number(4) if exceptions else 0
+    need(not exceptions or 1 <= count <= 256, "number of exceptions")
+    chunk.places = read_mask(source, chunk)
+    if chunk.coder == PACKED:
+        widths = source.words(1, -(-chunk.coded_rows // TILE))
+        source.align(4)
+        need(bool((widths <= dtype.word).all()), "width of a tile")
+        chunk.bits = unpack(source, np.repeat(widths, TILE)[: chunk.coded_rows])
+    elif chunk.coder == ENTROPY:
+        read_low_bits(source, chunk, last_coded)
+    read_exceptions(source, chunk, count)
+    return chunk
+
+
+def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool]:
+    """Take the first four bytes; returns whether a base, and whether exceptions are present."""
+    mode, shift, chunk.table, drop = source.take(4)
+    chunk.transform, chunk.coder, chunk.mask = mode & 3, mode >> 2 & 3, mode >> 4 & 3
+    chunk.predictor, chunk.plain = bool(mode >> 6 & 1), bool(mode >> 7)
+    chunk.shift, chunk.drop = shift & 127, drop & 63
+    need(3 not in (chunk.transform, chunk.coder, chunk.mask), "mode")
+    need(chunk.transform != QUANTIZED or (chunk.dtype.quantizable and bound > 0), "a quantized chunk without a bound")
+    need(chunk.transform != EXPONENT or chunk.dtype.exponent > 0, "exponent transform of what is no float")
+    need(chunk.transform != EXPONENT or bool(shift >> 7), "exponent transform without a base")
+    need(chunk.shift <= chunk.dtype.word, "shift")
+    need(chunk.table < 160, "table")
+    need(chunk.drop <= (chunk.dtype.mantissa if chunk.transform == EXPONENT else 0), "drop")
+    need(drop >> 7 == 0, "reserved bit")
+    return bool(shift >> 7), bool(drop >> 6 & 1)
+
+
+def read_mask(source: Source, chunk: Chunk) -> NDArray[np.intp]:
+    """Take the masks; returns the places of the coded words."""
+    places = np.arange(chunk.rows * LANES)
+    if chunk.mask == 0:
+        return places
+    live = source.words(8, 1) >> np.arange(64, dtype=np.uint64) & np.uint64(1)
+    blocks = -(-chunk.rows // 2)
+    need(not live[blocks:].any(), "a block beyond the chunk")
+    if chunk.mask == 1:
+        return places[live[places // 64] == 1]
+    coded = np.zeros((blocks, 64), bool)
+    coded[live[:blocks] == 1] = lane_bits(source.words(4, 2 * int(live.sum()))).reshape(-1, 64)
+    need(not coded.ravel()[len(places) :].any(), "a mask bit beyond the chunk")
+    return np.flatnonzero(coded)
+
+
+def read_low_bits(source: Source, chunk: Chunk, last_coded: bool) -> None:
+    """Take the bits below the symbols of an entropy-coded chunk."""
+    rows = chunk.coded_rows
+    chunk.carrying = last_coded and rows > 0 and rows % 8 == 0 and chunk.shift >= 2
+    widths = np.full(rows, chunk.shift)
+    if chunk.carrying:
+        widths[-8:] -= 2
+    chunk.bits = unpack(source, widths.astype(np.uint64))
+    if chunk.carrying:
+        chunk.bits[-8:] <<= np.uint64(2)
+
+
+def read_exceptions(source: Source, chunk: Chunk, count: int) -> None:
+    """Take the exceptions' positions and elements."""
+    if not count:
+        return
+    chunk.positions = source.words(2, count).astype(np.intp)
+    source.align(4)
+    chunk.values = source.words(chunk.dtype.bits // 8, count)
+    source.align(4)
+    need(bool((np.diff(chunk.positions) > 0).all()) and chunk.positions[-1] < chunk.m, "positions of exceptions")
