@@ -22,8 +22,8 @@ ROWS_PER_CHUNK = 128
 class Layout:
     """What a codec's section says: fields of numpy types stored for an array and a bucket, and the bits of a code.
 
-    `size` is B, 0 where the array is the bucket; `extra_bits` is codec 4's x, None with the others; `values` makes numbers of the
-    codes, and `finish` elements of the numbers, both for all m elements.
+    `size` is B, 0 where the array is the bucket; `extra_bits` is codec 4's x, None with the others; `values` makes
+    numbers of the codes, and `finish` elements of the numbers, both for all m elements.
     """
 
     bits: int
@@ -40,7 +40,10 @@ class Layout:
 
 @dataclass
 class Codes:
-    """Codes, shape (m,), with their extra bits (0 where a code has none), what is stored for the array, and for each element's bucket."""
+    """Codes, shape (m,), with their extra bits (0 where one has none), and what is stored for array and buckets.
+
+    Of `bucket`, each field has an entry for each element.
+    """
 
     codes: U64
     array: list[Any]
@@ -124,6 +127,6 @@ def nan_of(dtype: Dtype) -> np.uint64:
 
 
 def finite(y: Floats, dtype: Dtype, _: Codes) -> U64:
-    """Elements of numbers: NaN the NaN element, those outside of the finite ones the largest or least, others rounded."""
+    """Elements of numbers: NaN the NaN element, the others limited to finite ones and rounded."""
     limit = largest_of(dtype)
     return np.where(np.isnan(y), nan_of(dtype), round_to(np.clip(y, -limit, limit), dtype))

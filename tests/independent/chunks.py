@@ -94,7 +94,7 @@ def read_mask(source: Source, chunk: Chunk) -> NDArray[np.intp]:
     blocks = -(-chunk.rows // 2)
     need(not live[blocks:].any(), "a block beyond the chunk")
     if chunk.mask == 1:
-        return places[live[places // 64] == 1]
+        return np.flatnonzero(live[places // 64])
     coded = np.zeros((blocks, 64), bool)
     coded[live[:blocks] == 1] = lane_bits(source.words(4, 2 * int(live.sum()))).reshape(-1, 64)
     need(not coded.ravel()[len(places) :].any(), "a mask bit beyond the chunk")

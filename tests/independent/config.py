@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from fractions import Fraction
 from typing import Any, NoReturn
 
 from .source import CorruptStreamError, need
@@ -52,9 +51,9 @@ class Parameters:
 
     def choice(self, key: str, allowed: tuple[str | None, ...], default: object = REQUIRED) -> str | None:
         """One of the allowed strings."""
-        value = self.config.get(key, default)
+        value: object = self.config.get(key, default)
         need((value is None or isinstance(value, str)) and value in allowed, key)
-        return value  # type: ignore[return-value]
+        return None if value is None else str(value)
 
     def flag(self, key: str, default: bool) -> bool:
         """A boolean."""
@@ -66,8 +65,3 @@ class Parameters:
         """Refuse these keys."""
         for key in keys:
             need(key not in self.config, key)
-
-
-def exact(value: float | int) -> Fraction:
-    """The number that a JSON value stands for."""
-    return Fraction(value)

@@ -41,7 +41,8 @@ class Dtype:
         except TypeError:
             import ml_dtypes
 
-            return np.dtype(getattr(ml_dtypes, self.name))
+            named: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))
+            return named
 
 
 DTYPES = {

@@ -67,7 +67,7 @@ def elements_of(chunk: Chunk, symbols: U64, bound: float) -> U64:
 
 
 def differences_undone(chunk: Chunk, u: U64) -> U64:
-    """q of transforms 0 and 1, modulo 2^64."""
+    """Values q of transforms 0 and 1, modulo 2^64."""
     d = u if chunk.plain else u >> np.uint64(1) ^ (np.uint64(0) - (u & np.uint64(1)))
     return np.uint64(chunk.base) + (np.cumsum(d, dtype=np.uint64) if chunk.predictor else d)
 

@@ -62,7 +62,7 @@ def format_of(name: str) -> Format:
 
 
 def numbers(codes: U64, f: Format, a: type[np.floating]) -> Floats:
-    """v of the codes, as numbers of the arithmetic type."""
+    """Values v of the codes, as numbers of the arithmetic type."""
     b = 1 + f.x + f.y
     if f.specials == INTEGER:
         return np.asarray((codes.astype(np.uint8).view(np.int8) / 64).astype(a))
@@ -112,12 +112,12 @@ def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:
         if not scaled:
             return v
         y = v * scale_of(found, f, a)
-        return np.where(np.isinf(v) & ~np.isnan(y), v, y)
+        return np.asarray(np.where(np.isinf(v) & ~np.isnan(y), v, y))
 
     def finish(y: Floats, dtype: Dtype, found: Codes) -> U64:
         rounded = np.where(np.isnan(y), nan_of(dtype), round_to(y, dtype))
         infinite = np.isinf(numbers(found.codes, f, a)) | (not saturate)
-        return np.where(infinite, rounded, finite(y, dtype, found))
+        return np.asarray(np.where(infinite, rounded, finite(y, dtype, found)))
 
     for_array = (kind,) if f.block == 16 else ()
     for_bucket = ("u1",) if f.block else (kind,) if scaling else ()

@@ -14,7 +14,8 @@ LANES = 32
 def low_bits(width: int | U64) -> U64:
     """Words with the `width` lowest bits set, 0 to 64."""
     width = np.asarray(width, np.uint64)
-    return np.where(width == 0, np.uint64(0), ~np.uint64(0) >> (np.uint64(64) - np.maximum(width, np.uint64(1))))
+    ones = ~np.uint64(0) >> (np.uint64(64) - np.maximum(width, np.uint64(1)))
+    return np.asarray(np.where(width == 0, np.uint64(0), ones))
 
 
 def unpack(source: Source, widths: Sequence[int] | U64) -> U64:

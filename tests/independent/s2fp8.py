@@ -24,7 +24,7 @@ def polynomial(x: Floats, coefficients: list[Any]) -> Any:
 
 
 def power(t: Floats, a: type[Any]) -> Floats:
-    """power(t)."""
+    """2^t, as the page calculates it."""
     n = np.rint(t)
     return np.asarray(np.ldexp(polynomial(t - n, [a(float.fromhex(c)) for c in POWER]), n.astype(np.int32)))
 

@@ -97,5 +97,3 @@ def unframed(frame: bytes, size: int) -> bytes:
         raise CorruptStreamError("frame") from error
     need(decoder.eof and not decoder.unused_data and len(content) == size, "frame")
     return content
-
-
