@@ -4,7 +4,21 @@ It shares no code with arrcomp and was written without a look at it, so that the
 Clear rather than fast. `read` is the entrance.
 """
 
+from .base_delta import Line, LineChunk
+from .chunks import Chunk
+from .dtypes import DTYPES, Dtype
 from .source import CorruptStreamError, UnsupportedStreamError
-from .stream import read, read_bits
+from .stream import describe, describe_lines, read
 
-__all__ = ["CorruptStreamError", "UnsupportedStreamError", "read", "read_bits"]
+__all__ = [
+    "DTYPES",
+    "Chunk",
+    "CorruptStreamError",
+    "Dtype",
+    "Line",
+    "LineChunk",
+    "UnsupportedStreamError",
+    "describe",
+    "describe_lines",
+    "read",
+]

@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .buckets import Codes, Layout
 from .config import Parameters, is_number
@@ -25,7 +26,7 @@ def nearest_float32(value: Fraction) -> np.float32:
     return min(around, key=lambda x: (abs(Fraction(float(x)) - value), int(x.view(np.uint32)) & 1))
 
 
-def named(table: str | None) -> list[Fraction]:
+def named(table: str) -> list[Fraction]:
     """The levels of a table."""
     if table == "nf4":
         return [Fraction(level) for level in NF4.split()]
@@ -39,27 +40,24 @@ def named(table: str | None) -> list[Fraction]:
     return sorted(levels)
 
 
-def levels_of(config: Parameters) -> np.ndarray:
-    """The levels, float32, ascending or as the configuration gives them."""
-    if "table" in config.config:
-        config.absent("borders", "levels")
+def levels_of(config: Parameters) -> NDArray[np.float32]:
+    """The levels, float32."""
+    if config.has("table"):
         table = config.choice("table", ("nf4", "dynamic8", "dynamic8-unsigned"))
-        return np.array([nearest_float32(level) for level in named(table)])
-    levels, borders = numbers(config, "levels"), numbers(config, "borders")
+        return np.array([nearest_float32(level) for level in named(str(table))])
+    levels, borders = numbers(config.get("levels")), numbers(config.get("borders"))
     need(2 <= len(levels) <= 256 and len(borders) == len(levels) - 1, "numbers of levels and borders")
-    need(bool((np.diff(borders) > 0).all()), "borders do not ascend")
+    need(bool((borders[:-1] < borders[1:]).all()), "borders do not ascend")
     return levels
 
 
-def numbers(config: Parameters, key: str) -> np.ndarray:
+def numbers(found: Any) -> NDArray[np.float32]:
     """A list of numbers, rounded to float32."""
-    found: Any = config.config.get(key)
-    need(isinstance(found, list) and all(is_number(x) and abs(x) < 2**128 for x in found), key)
+    need(isinstance(found, list) and all(is_number(x) for x in found), "levels or borders")
     with np.errstate(over="ignore"):
-        out = np.array([nearest_float32(Fraction(x)) for x in found], np.float32)
-        rounded = np.array([float(x) for x in found]).astype(np.float32)
-    need(bool(np.isfinite(rounded).all()), key)
-    return out
+        rounded = np.array([float(x) for x in found], np.float64).astype(np.float32)
+    need(bool(np.isfinite(rounded).all()), "levels or borders")
+    return rounded
 
 
 def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:

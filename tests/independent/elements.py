@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .chunks import EXPONENT, INTEGER, Chunk
+from .chunks import Chunk
 from .dtypes import Dtype
 from .rows import low_bits
 from .source import U64
@@ -47,7 +47,7 @@ def words_of(chunk: Chunk, symbols: U64) -> U64:
     if len(symbols) and chunk.shift < 64:
         coded |= symbols << np.uint64(chunk.shift)
     values = coded.ravel()[: len(chunk.places)]
-    if chunk.mask == 2 and chunk.transform != EXPONENT:
+    if chunk.mask == "values" and chunk.transform != "exponent":
         values = values + np.uint64(1)
     words = np.zeros(chunk.rows * 32, np.uint64)
     words[chunk.places] = values & low_bits(chunk.dtype.word)
@@ -57,11 +57,11 @@ def words_of(chunk: Chunk, symbols: U64) -> U64:
 def elements_of(chunk: Chunk, symbols: U64, bound: float) -> U64:
     """The bits of the chunk's m elements."""
     words = words_of(chunk, symbols)[: chunk.m]
-    if chunk.transform == EXPONENT:
+    if chunk.transform == "exponent":
         out = from_exponents(chunk, words)
     else:
         q = differences_undone(chunk, words)
-        out = from_integers(chunk, q) if chunk.transform == INTEGER else from_quantized(chunk.dtype, q, bound)
+        out = from_integers(chunk, q) if chunk.transform == "integer" else from_quantized(chunk.dtype, q, bound)
     out[chunk.positions] = chunk.values
     return out
 
@@ -69,7 +69,7 @@ def elements_of(chunk: Chunk, symbols: U64, bound: float) -> U64:
 def differences_undone(chunk: Chunk, u: U64) -> U64:
     """Values q of transforms 0 and 1, modulo 2^64."""
     d = u if chunk.plain else u >> np.uint64(1) ^ (np.uint64(0) - (u & np.uint64(1)))
-    return np.uint64(chunk.base) + (np.cumsum(d, dtype=np.uint64) if chunk.predictor else d)
+    return np.uint64(chunk.base or 0) + (np.cumsum(d, dtype=np.uint64) if chunk.predictor else d)
 
 
 def from_integers(chunk: Chunk, q: U64) -> U64:
@@ -94,7 +94,7 @@ def from_exponents(chunk: Chunk, u: U64) -> U64:
     dtype = chunk.dtype
     t = u << np.uint64(chunk.drop) & low_bits(dtype.word)
     mantissa_bits = np.uint64(dtype.mantissa)
-    exponent = (np.uint64(chunk.base) - (t >> mantissa_bits + np.uint64(1))) & low_bits(dtype.exponent)
+    exponent = (np.uint64(chunk.base or 0) - (t >> mantissa_bits + np.uint64(1))) & low_bits(dtype.exponent)
     sign = t >> mantissa_bits & np.uint64(1)
     out = sign << np.uint64(dtype.bits - 1) | exponent << mantissa_bits | t & low_bits(dtype.mantissa)
     masked = np.ones(chunk.rows * 32, bool)

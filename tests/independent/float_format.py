@@ -84,22 +84,19 @@ def numbers(codes: U64, f: Format, a: type[np.floating]) -> Floats:
 
 def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:
     """How a payload of this configuration is laid out."""
-    name = config.config.get("format")
+    name = config.get("format")
     need(isinstance(name, str), "format")
     f = format_of(str(name))
     need(name != "fp32" or dtype.name in ("float32", "float64"), "fp32")
     scaling = config.choice("scaling", (None, "tensor", "bucket"), None)
     need(not (f.block and scaling), "scaling of a format with blocks")
     need(bool(f.block or scaling) or f.specials != FINITE, "a format that needs a scale")
-    if scaling == "bucket":
-        size = config.integer("bucket_size", 16, 2**40, 512)
-    else:
-        config.absent("bucket_size")
-        size = f.block
-    if f.block == 32:
-        config.choice("scale_rule", ("floor", "ceil"), "floor")
-    else:
-        config.absent("scale_rule")
+    need(scaling == "bucket" or not config.has_value("bucket_size"), "bucket_size")
+    need(f.block == 32 or not config.has_value("scale_rule"), "scale_rule")
+    size = 512 if scaling == "bucket" else f.block
+    if config.has_value("bucket_size"):
+        size = config.integer("bucket_size", 16, 2**40)
+    config.choice("scale_rule", ("floor", "ceil", None), None)
     config.choice("rounding", ("nearest", "stochastic"), "nearest")
     saturate = config.choice("overflow", ("saturate", "infinity"), "saturate") == "saturate"
     scaled = bool(scaling or f.block)
@@ -130,5 +127,5 @@ def scale_of(found: Codes, f: Format, a: type[np.floating]) -> Floats:
         return found.bucket[0]
     k = found.bucket[0]
     if f.block == 16:
-        return numbers(k.astype(np.uint64) & np.uint64(127), FORMATS["fp8_e4m3"], a) * a(found.array[0])
-    return np.where(k == 255, a(np.nan), np.ldexp(a(1), k.astype(np.int32) - 127))
+        return np.asarray(numbers(k.astype(np.uint64) & np.uint64(127), FORMATS["fp8_e4m3"], a) * a(found.array[0]))
+    return np.asarray(np.where(k == 255, a(np.nan), np.ldexp(a(1), k.astype(np.int32) - 127)))

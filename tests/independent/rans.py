@@ -72,6 +72,8 @@ class Decoder:
         self.position = len(words)
         self.x = states
         self.more = 4 if wide else 2
+        self.escapes = 0
+        self.long_escapes = 0
 
     def take(self, count: int) -> U64:
         """The next word of `count` lanes."""
@@ -98,6 +100,8 @@ class Decoder:
         """What `count` escaped lanes have above the escape."""
         rest = self.take(count).copy()
         long = np.flatnonzero(rest == 65535)
+        self.escapes += count
+        self.long_escapes += len(long)
         if len(long):
             rest[long] = 0
             for _ in range(self.more):

@@ -31,7 +31,7 @@ def unpack(source: Source, widths: Sequence[int] | U64) -> U64:
     offset = (starts[:-1] & np.uint64(31))[:, None]
     below = words[first] | words[first + 1] << np.uint64(32)
     above = words[first + 2] << (np.uint64(63) - offset) << np.uint64(1)
-    return (below >> offset | above) & low_bits(width)[:, None]
+    return np.asarray((below >> offset | above) & low_bits(width)[:, None])
 
 
 def lane_bits(words: U64) -> np.ndarray:

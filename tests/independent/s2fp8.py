@@ -31,7 +31,7 @@ def power(t: Floats, a: type[Any]) -> Floats:
 
 def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:
     """How a payload of this configuration is laid out."""
-    size = config.integer("bucket_size", 16, 2**40) if "bucket_size" in config.config else 0
+    size = config.integer("bucket_size", 16, 2**40) if config.has_value("bucket_size") else 0
     config.choice("rounding", ("nearest", "stochastic"), "nearest")
     a = dtype.arithmetic
 

@@ -19,7 +19,7 @@ def layout(config: Parameters, dtype: Dtype, n: int) -> Layout:
     last = config.number("outlier_threshold", 2**-10, 2**10, 2.5)
     need(last > first, "outlier_threshold")
     extend = config.choice("overflow", ("clamp", "extend"), "extend") == "extend"
-    size = 0 if config.config.get("block_size", 1024) is None else config.integer("block_size", 32, 2**40, 1024)
+    size = 0 if config.get("block_size", 1024) is None else config.integer("block_size", 32, 2**40, 1024)
     keep_zeros = config.flag("preserve_zeros", True)
     all_positive = config.flag("all_positive", False)
     min_size = config.integer("min_size", 0, 2**40, 8)
@@ -52,10 +52,8 @@ def layout(config: Parameters, dtype: Dtype, n: int) -> Layout:
 def check_writers(config: Parameters) -> None:
     """Check what only a writer needs."""
     given = config.choice("statistics", ("exact", "sampled", "range", "given"), "exact") == "given"
-    if given:
-        mean, std = config.config.get("mean"), config.config.get("std")
-        need(is_number(mean) and is_number(std) and std > 0, "mean, std")  # type: ignore[operator]
-    else:
-        config.absent("mean", "std")
+    mean, std = config.get("mean"), config.get("std")
+    need((mean is not None) == given and (std is not None) == given, "mean, std")
+    need(not given or (is_number(mean) and is_number(std) and float(std) > 0), "mean, std")
     config.integer("num_samples", 2, 4096, 16)
     config.choice("rounding", ("nearest", "stochastic", "truncate"), "stochastic")
