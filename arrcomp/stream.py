@@ -84,7 +84,7 @@ def _pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None =
     configuration = json.dumps(header.configuration, sort_keys=True, separators=(",", ":")).encode()
     if len(header.shape) > MAX_DIMENSIONS or header.elements >= MAX_VALUES:
         raise ValueError(
-            f"shape {header.shape}: at most {MAX_DIMENSIONS} dimensions and below 2^60 values (complex: 2^59) are allowed"
+            f"shape {header.shape}: at most {MAX_DIMENSIONS} dimensions and below 2^60 values (complex: 2^59) allowed"
         )
     if len(configuration) > 0xFFFF:
         raise ValueError(f"the codec's configuration takes {len(configuration)} bytes; at most 65535 are allowed")

@@ -57,7 +57,7 @@ def numbers(found: Any) -> NDArray[np.float32]:
     with np.errstate(over="ignore"):
         rounded = np.array([float(x) for x in found], np.float64).astype(np.float32)
     need(bool(np.isfinite(rounded).all()), "levels or borders")
-    return rounded
+    return rounded + np.float32(0)  # there is one zero
 
 
 def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:
