@@ -23,10 +23,12 @@ from arrcomp import (
     FormatVersionError,
     Lossless,
     SmaQ,
+    UnknownCodecError,
 )
 from checks import Array
 
 SHAPE_OFFSET = 24  # in a stream's header
+REFUSALS = (CorruptStreamError, FormatVersionError, UnknownCodecError)
 
 
 def weights(count: int) -> Array:
@@ -121,7 +123,7 @@ def outcome(stream: bytes, threads: int = 1) -> Array | None:
     """The array of a stream, or None if it is refused; nothing else may happen."""
     try:
         compressed = arrcomp.from_bytes(stream)
-    except CorruptStreamError:
+    except REFUSALS:
         return None
     try:
         decoded = np.asarray(arrcomp.decompress(compressed, threads=threads))

@@ -106,10 +106,7 @@ def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:
 
     def values(found: Codes) -> Floats:
         v = numbers(found.codes, f, a)
-        if not scaled:
-            return v
-        y = v * scale_of(found, f, a)
-        return np.asarray(np.where(np.isinf(v) & ~np.isnan(y), v, y))
+        return np.asarray(v * scale_of(found, f, a)) if scaled else v
 
     def finish(y: Floats, dtype: Dtype, found: Codes) -> U64:
         rounded = np.where(np.isnan(y), nan_of(dtype), round_to(y, dtype))
