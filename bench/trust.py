@@ -34,9 +34,11 @@ class Proof(Protocol):
 PROOFS: Mapping[str, Proof] = {
     "reader": Evidence(
         "An independent reader",
-        "`tests/reference_reader.py` is written from `native/FORMAT.md` alone, in NumPy. It reads each golden stream, "
-        "and forged ones, as arrcomp does.",
-        ("test_golden.py", "test_corruption.py"),
+        "`tests/independent/` was written in NumPy from `native/FORMAT.md` alone, before its author had seen anything else "
+        "here. It reads each golden stream (of every codec, with every dtype that it takes) bit for bit. Forged streams "
+        "have a right checksum, and other headers, configurations or payloads than anyone writes: arrcomp and that reader "
+        "both refuse them, or read the same array.",
+        ("test_golden.py", "test_reader.py", "test_corruption.py", "test_corrupt_configurations.py"),
     ),
 }
 

@@ -82,8 +82,8 @@ def numbers(codes: U64, f: Format, a: type[np.floating]) -> Floats:
     return np.asarray(v.astype(a))
 
 
-def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:
-    """How a payload of this configuration is laid out."""
+def checked(config: Parameters, dtype: Dtype) -> tuple[Format, str | None, int]:
+    """Check the configuration; returns the format, `scaling`, and the bucket's size, 0 where it is the array."""
     name = config.get("format")
     need(isinstance(name, str), "format")
     f = format_of(str(name))
@@ -98,8 +98,14 @@ def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:
         size = config.integer("bucket_size", 16, 2**40)
     config.choice("scale_rule", ("floor", "ceil", None), None)
     config.choice("rounding", ("nearest", "stochastic"), "nearest")
-    saturate = config.choice("overflow", ("saturate", "infinity"), "saturate") == "saturate"
+    return f, scaling, size
+
+
+def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:
+    """How a payload of this configuration is laid out."""
+    f, scaling, size = checked(config, dtype)
     scaled = bool(scaling or f.block)
+    saturate = config.choice("overflow", ("saturate", "infinity"), "saturate") == "saturate"
     need(saturate or not scaled, "overflow")
     a = dtype.arithmetic
     kind = np.dtype(a).str
