@@ -17,7 +17,7 @@ MAJOR_VERSION = 0
 MINOR_VERSION = 1
 VERSION = f"{MAJOR_VERSION}.{MINOR_VERSION}"
 MAX_DIMENSIONS = 64
-MAX_VALUES = 1 << 60  # the product of a shape stays below this
+MAX_VALUES = 1 << 60  # a payload codes fewer elements
 
 # magic, major, minor, codec, dtype, dimensions, frame, configuration's length, zero, payload's length
 _FIXED = struct.Struct("<4s6BHIQ")
@@ -82,8 +82,10 @@ def stream_nbytes(header: Header, payload_nbytes: int) -> int:
 def _pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None = None) -> bytes:
     """The bytes of a stream before its payload, or before the frame of that length that it is in."""
     configuration = json.dumps(header.configuration, sort_keys=True, separators=(",", ":")).encode()
-    if len(header.shape) > MAX_DIMENSIONS or math.prod(header.shape) >= MAX_VALUES:
-        raise ValueError(f"shape {header.shape}: at most {MAX_DIMENSIONS} dimensions and below 2^60 values are allowed")
+    if len(header.shape) > MAX_DIMENSIONS or header.elements >= MAX_VALUES:
+        raise ValueError(
+            f"shape {header.shape}: at most {MAX_DIMENSIONS} dimensions and below 2^60 values (complex: 2^59) allowed"
+        )
     if len(configuration) > 0xFFFF:
         raise ValueError(f"the codec's configuration takes {len(configuration)} bytes; at most 65535 are allowed")
     frame = _NO_FRAME if frame_nbytes is None else _ZSTANDARD
@@ -192,5 +194,5 @@ def _configuration(text: memoryview) -> dict[str, Any]:
 def _check_shape(header: Header) -> None:
     # A dimension of 0 must not hide others that no array can have.
     span = math.prod(max(size, 1) for size in header.shape) * header.dtype.itemsize
-    if math.prod(header.shape) >= MAX_VALUES or span >= 1 << 63:
+    if header.elements >= MAX_VALUES or span >= 1 << 63:
         raise CorruptStreamError(f"shape {header.shape} of {header.dtype.name} is larger than any array")

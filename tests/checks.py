@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 
 import arrcomp
 import reference_reader
-import reference_stream
 from arrcomp import _core
 
 Array = NDArray[Any]
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
-DTYPES = reference_stream.NAMES
+DTYPES = tuple(dtype.name for dtype in reference_reader.DTYPES.values())
 SEED = 7
 CHECKSUM_NBYTES = 8
 FRAME_AT = 9  # in a stream's header

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,6 +87,33 @@ def _clusters() -> NDArray[np.int64]:
     return np.select(
         [stretch < 5, stretch < 6, stretch < 8], [near, 0 * near, np.abs(centres[:1]) + 0 * near], words.view(np.int64)
     )
+
+
+def few(name: str, seed: int) -> Array:
+    """300 values of any dtype: 160 usual ones, 80 zeros, 32 equal ones, and of dtypes of 8 bits and more any bits."""
+    dtype, usual = checks.numpy_dtype(name), bell_integers(160, seed)
+    real = {"complex64": "float32", "complex128": "float64"}.get(name, name)
+    if real in ("float16", "bfloat16", "float32", "float64"):
+        values = (usual.astype(np.float32) * np.float32(2.0**-22)).astype(checks.numpy_dtype(real))
+    elif name == "bool" or name.startswith(("int", "uint")):
+        values = (usual >> 14).astype(np.int8).astype(dtype)
+        values = values if dtype.itemsize == 1 else values + usual.astype(dtype)
+    else:  # small floats: patterns near that of 1, of both signs
+        places = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}.get(name, 8)
+        patterns = (1 << places - 2) - 1 + (usual >> 15) + ((usual & 1) << places - 1)
+        values = (patterns & (1 << places) - 1).astype(np.uint8).view(dtype)
+    any_bits = values[:28]
+    if real.startswith(("uint", "int", "float", "bfloat")) and real not in ("int4", "uint4") and "_" not in real:
+        any_bits = random_words(28, seed + 1).astype(f"u{values.itemsize}").view(values.dtype)
+    parts = [values, np.zeros(80, values.dtype), np.repeat(values[:1], 32), any_bits]
+    found = np.concatenate(parts)
+    return np.stack([found, found[::-1]], axis=1).copy().view(dtype).ravel() if real != name else found
+
+
+def _groups_of_four() -> NDArray[np.uint8]:
+    values = np.zeros((1 << 24) + 9000, np.uint8)
+    values[5_000_000:5_009_000] = random_words(9000, 24) >> np.uint64(61)
+    return values
 
 
 GOLDEN: dict[str, Golden] = {
@@ -184,6 +212,72 @@ GOLDEN: dict[str, Golden] = {
     ),
     "frame_qsgd_float32_gradients": Golden(lambda: _sparse(9000, 23, 40), arrcomp.QSGD(), zstd_level=9),
     "frame_lossless_int64_range": Golden(lambda: np.arange(90_000), arrcomp.Lossless(), zstd_level=1),
+}
+
+
+# One codec, as it is used below, for each of the ids.
+_OF_ID: dict[str, arrcomp.Codec] = {
+    "lossless": arrcomp.Lossless(),
+    "error_bounded": arrcomp.ErrorBounded(abs=1e-3),
+    "qsgd": arrcomp.QSGD(bits=6, bucket_size=64, norm="l2"),
+    "smaq": arrcomp.SmaQ(block_size=64, rounding="nearest"),
+    "float_format": arrcomp.FloatFormat("fp6_e2m3", scaling="bucket", bucket_size=64),
+    "s2fp8": arrcomp.S2FP8(bucket_size=64),
+    "base_delta": arrcomp.BaseDelta(bases=2),
+    "codebook": arrcomp.Codebook.nf4(),
+}
+_SCALED = ("fp6_e3m2", "fp4_e2m1", "e3m7")
+_FORMATS = (
+    *("fp8_e4m3", "fp8_e5m2", "fp8_e4m3fnuz", "fp8_e5m2fnuz", "fp8_e4m3b11fnuz", "fp16", "bf16", "fp32", *_SCALED),
+    *("e8m1", "mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e3m2", "mxfp6_e2m3", "mxfp4", "mxint8", "nvfp4"),
+)
+
+
+def _float_format(name: str) -> arrcomp.FloatFormat:
+    if name in _SCALED:
+        return arrcomp.FloatFormat(name, scaling="tensor")
+    if name in ("fp8_e5m2", "e8m1", "fp16"):
+        return arrcomp.FloatFormat(name, overflow="infinity")
+    return arrcomp.FloatFormat(name, **({"scale_rule": "ceil"} if name in ("mxfp4", "mxint8") else {}))
+
+
+def _pairs() -> dict[str, Golden]:
+    """Every codec with every dtype that it takes, and with arrays of no dimension and of no elements."""
+    found = {}
+    for codec_name, codec in _OF_ID.items():
+        names = checks.DTYPES if codec.dtypes is None else codec.dtypes
+        for seed, name in enumerate(names):
+            found[f"{codec_name}_{name}_few"] = Golden(partial(few, name, 30 + seed), codec)
+        for shape, kind in (((), "scalar"), ((2, 0, 3), "empty")):
+            name = names[-1] if codec.dtypes is None else "float32"
+            found[f"{codec_name}_{name}_{kind}"] = Golden(partial(np.zeros, shape, checks.numpy_dtype(name)), codec)
+    return found
+
+
+# Small ones, so that no codec, dtype, format or choice of a chunk is without a stream.
+GOLDEN |= _pairs()
+GOLDEN |= {
+    f"float_format_float32_few_{name}": Golden(partial(few, "float32", 70), _float_format(name)) for name in _FORMATS
+}
+GOLDEN |= {
+    f"qsgd_float32_few_{bits}_bits": Golden(partial(few, "float32", 71), arrcomp.QSGD(bits=bits, bucket_size=64))
+    for bits in range(1, 9)
+}
+GOLDEN |= {
+    "codebook_float32_unsigned": Golden(
+        lambda: np.abs(weights(300, 72)), arrcomp.Codebook.dynamic8(signed=False, bucket_size=50)
+    ),
+    "error_bounded_float64_zeros": Golden(lambda: np.zeros(200), arrcomp.ErrorBounded(abs=1e-3)),
+    "lossless_uint64_any_bits": Golden(lambda: random_words(200, 73), arrcomp.Lossless()),
+    "base_delta_int16_zeros": Golden(lambda: np.zeros(5000, np.int16), arrcomp.BaseDelta()),
+    "base_delta_int32_two_centres": Golden(
+        lambda: ((_clusters() % 100) + np.array([10**6, -(10**8)])[_clusters() % 2]).astype(np.int32)[:640],
+        arrcomp.BaseDelta(bases=2),
+    ),
+    "frame_lossless_uint8_groups_of_four": Golden(_groups_of_four, arrcomp.Lossless(), zstd_level=9),
+    "frame_base_delta_bfloat16_few": Golden(
+        lambda: np.tile(few("bfloat16", 74), 9), arrcomp.BaseDelta(), zstd_level=19
+    ),
 }
 
 

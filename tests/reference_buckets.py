@@ -1,11 +1,10 @@
-"""The independent reader's part for codec 3, buckets: section 5 of native/FORMAT.md, and that page alone."""
+"""Settings, layout and codes of a payload of codec 3, for its tests: section 5 of native/FORMAT.md."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +12,6 @@ Array = NDArray[Any]
 
 LANES = 32
 NORMS = ("minmax", "l2", "linf")
-QUANTIZED = ("float16", "bfloat16", "float32", "float64")
 
 
 class Settings(NamedTuple):
@@ -93,62 +91,3 @@ def read_codes(data: bytes, count: int, bits: int) -> Array:
     parts = np.packbits(digits, axis=2, bitorder="little").astype(np.uint32)
     codes: Array = sum(parts[:, :, k] << np.uint32(8 * k) for k in range(parts.shape[2])).T.reshape(-1)  # type: ignore[union-attr]
     return codes[:count]
-
-
-def values_of(codes: Array, numbers: Array, settings: Settings, dtype: np.dtype[Any]) -> Array:
-    """The values y of section 5, not yet rounded to the elements' dtype; `numbers` has a row for each bucket."""
-    each = numbers[np.arange(codes.size) // settings.bucket_size]
-    real = numbers.dtype.type
-    with np.errstate(all="ignore"):
-        steps = 2**settings.bits - (1 if settings.norm == "minmax" or settings.bits == 1 else 2)
-        half = np.where(each[:, :1] > np.finfo(real).max / real(2 * steps), real(0.5), real(1))
-        each = each * half
-        if settings.norm == "minmax":
-            y = each[:, 0] * codes.astype(real) + each[:, 1]
-        else:
-            level = codes.astype(np.int64)
-            level = 2 * level - 1 if settings.bits == 1 else level - (2 ** (settings.bits - 1) - 1)
-            y = each[:, 0] * level.astype(real)
-        y = y / half[:, 0]
-    limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-    largest = real(limits.max)
-    found: Array = np.clip(y, -largest, largest)
-    return found
-
-
-def read_buckets(
-    payload: bytes,
-    n: int,
-    dtype: np.dtype[Any],
-    configuration: Mapping[str, Any],
-    read_bytes: Callable[[bytes, int], Array],
-) -> Array:
-    """The elements of a payload.
-
-    Args:
-        payload: all of it.
-        n: how many elements it codes.
-        dtype: their type.
-        configuration: the stream's.
-        read_bytes: reads so many elements of dtype uint8 from a payload of section 3.
-
-    Raises:
-        ValueError: it is corrupt (section 7).
-    """
-    if dtype.name not in QUANTIZED:
-        raise ValueError(f"codec 3 with {dtype}")
-    settings = settings_of(configuration)
-    layout = layout_of(settings, n, dtype.itemsize)
-    is_coded = settings.coding == "entropy"
-    if len(payload) < layout.nbytes if is_coded else len(payload) != layout.nbytes:
-        raise ValueError(f"a payload of {len(payload)} bytes, {layout.nbytes} are right")
-    numbers = np.frombuffer(payload, "<f8" if dtype.itemsize == 8 else "<f4", layout.buckets * layout.columns)
-    if is_coded:
-        codes = read_bytes(payload[layout.codes_at :], layout.quantized)
-    else:
-        codes = read_codes(payload[layout.codes_at : layout.tail_at], layout.quantized, settings.bits)
-    y = values_of(codes, numbers.reshape(layout.buckets, layout.columns), settings, dtype)
-    with np.errstate(all="ignore"):
-        elements: Array = y.astype(dtype)
-    elements[np.isnan(y)] = np.nan
-    return np.concatenate([elements, np.frombuffer(payload[layout.tail_at : layout.tail_end], dtype)])

@@ -1,4 +1,4 @@
-"""The independent reader's part for codec 8, codebooks: section 5.5 of native/FORMAT.md, and that page alone."""
+"""Tables and layout of a payload of codec 8, for its tests: section 5.5 of native/FORMAT.md."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
-from reference_buckets import QUANTIZED, Array, read_codes
+from reference_buckets import Array
 
 NF4 = (
     *(-1, -0.6961928, -0.52507305, -0.3949175, -0.28444138, -0.18477343, -0.091050036, 0),
@@ -121,35 +120,3 @@ def layout_of(tables: Tables, n: int, itemsize: int) -> Layout:
     codes_at = numbers_end + -numbers_end % 8
     rows = -(-n // 32)
     return Layout(size, buckets, number, codes_at, codes_at + 64 * -(-rows * tables.bits // 16))
-
-
-def read_codebook(payload: bytes, n: int, dtype: np.dtype[Any], configuration: Mapping[str, Any]) -> Array:
-    """The elements of a payload.
-
-    Args:
-        payload: all of it.
-        n: how many elements it codes.
-        dtype: their type.
-        configuration: the stream's.
-
-    Raises:
-        ValueError: it is corrupt (section 7).
-    """
-    if dtype.name not in QUANTIZED:
-        raise ValueError(f"codec 8 with {dtype}")
-    tables = tables_of(configuration)
-    layout = layout_of(tables, n, dtype.itemsize)
-    if len(payload) != layout.nbytes:
-        raise ValueError(f"a payload of {len(payload)} bytes, {layout.nbytes} are right")
-    real = np.float64 if dtype.itemsize == 8 else np.float32
-    numbers = np.frombuffer(payload, layout.number, layout.buckets)
-    scales = np.where(numbers == 0, real(1), real(np.nan)) if tables.scaling is None else numbers
-    codes = read_codes(payload[layout.codes_at :], n, tables.bits)
-    levels = tables.levels[np.minimum(codes, tables.levels.size - 1)].astype(real)
-    limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-    largest = real(limits.max)
-    with np.errstate(all="ignore"):
-        y = np.clip(levels * scales[np.arange(n) // layout.bucket_size], -largest, largest)
-        elements: Array = y.astype(dtype)
-    elements[np.isnan(y)] = np.nan
-    return elements

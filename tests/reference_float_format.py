@@ -1,16 +1,12 @@
-"""The independent reader's part for codec 5, small formats: sections 5 and 5.3 of native/FORMAT.md alone."""
+"""Formats, numbers and scales of codec 5, for its tests: section 5.3 of native/FORMAT.md."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
-
-from reference_buckets import LANES, QUANTIZED, read_codes
 
 Array = NDArray[Any]
 
@@ -51,23 +47,6 @@ FORMATS = {
     "nvfp4": Format(2, 1, 1, "none", 16),
 }
 TWINS = {"mxfp8": "mxfp8_e4m3", "mxfp6": "mxfp6_e2m3"}
-ALLOWED = {
-    "scaling": (None, "tensor", "bucket"),
-    "scale_rule": (None, "floor", "ceil"),
-    "rounding": ("nearest", "stochastic"),
-    "overflow": ("saturate", "infinity"),
-}
-
-
-class Settings(NamedTuple):
-    """The codec's parameters."""
-
-    format: str
-    scaling: str | None = None
-    bucket_size: int | None = None
-    scale_rule: str | None = None
-    rounding: str = "nearest"
-    overflow: str = "saturate"
 
 
 def format_of(name: Any) -> Format:
@@ -78,30 +57,6 @@ def format_of(name: Any) -> Format:
     if found is None or int(found[1]) + int(found[2]) > 15:
         raise ValueError(f"configuration: format {name!r}")
     return Format(int(found[1]), int(found[2]), 2 ** (int(found[1]) - 1) - 1, "IEEE")
-
-
-def settings_of(configuration: Mapping[str, Any], dtype: np.dtype[Any]) -> tuple[Settings, Format]:
-    """The parameters in a configuration; raises ValueError where they are not allowed."""
-    parameters = {key: value for key, value in configuration.items() if key != "codec"}
-    if not set(parameters) <= set(Settings._fields) or "format" not in parameters:
-        raise ValueError(f"parameters {sorted(parameters)}")
-    found = Settings(**parameters)
-    if not all(getattr(found, name) in allowed for name, allowed in ALLOWED.items()):
-        raise ValueError(f"parameters {found}")
-    small = format_of(found.format)
-    scaled = small.block > 0 or found.scaling is not None
-    size = found.bucket_size
-    allowed = (
-        (size is None or (found.scaling == "bucket" and type(size) is int and 16 <= size <= 1 << 40))
-        and not (small.block and found.scaling)
-        and (scaled or small.specials != "none")
-        and (found.scale_rule is None or small.block == 32)
-        and not (scaled and found.overflow == "infinity")
-        and not (found.format == "fp32" and dtype.itemsize == 2)
-    )
-    if not allowed:
-        raise ValueError(f"parameters {found}")
-    return found, small
 
 
 def numbers_of(codes: Array, small: Format) -> Array:
@@ -132,37 +87,3 @@ def scales_of(payload: bytes, buckets: int, small: Format, real: Any) -> tuple[A
         return np.where(stored == 255, np.nan, powers).astype(real), buckets
     of_array = np.frombuffer(payload, real, 1)[0]
     return numbers_of(stored & 127, FORMATS["fp8_e4m3"]).astype(real) * of_array, begin + buckets
-
-
-def elements_of(v: Array, y: Array, dtype: np.dtype[Any], overflow: str) -> Array:
-    """The elements that y becomes."""
-    if overflow == "saturate":
-        limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-        largest = y.dtype.type(limits.max)
-        y = np.where(np.isinf(v), y, np.clip(y, -largest, largest))
-    elements: Array = y.astype(dtype)
-    elements[np.isnan(y)] = np.nan
-    return elements
-
-
-def read_float_format(payload: bytes, n: int, dtype: np.dtype[Any], configuration: Mapping[str, Any]) -> Array:
-    """The elements of a payload; arguments and errors as those of `reference_buckets.read_buckets`."""
-    if dtype.name not in QUANTIZED:
-        raise ValueError(f"codec 5 with {dtype}")
-    settings, small = settings_of(configuration, dtype)
-    real: Any = np.float64 if dtype.itemsize == 8 else np.float32
-    size = small.block or {"tensor": n, "bucket": settings.bucket_size or 512}.get(settings.scaling or "", 0)
-    buckets = -(-n // size) if size else 0
-    stored = 1 if small.block else np.dtype(real).itemsize
-    codes_at = (8 if small.block == 16 else 0) + buckets * stored
-    codes_at += -codes_at % 8
-    end = codes_at + 64 * -(-(-(-n // LANES) * small.bits) // 16)
-    if len(payload) != end:
-        raise ValueError(f"a payload of {len(payload)} bytes, {end} are right")
-    with np.errstate(all="ignore"):
-        v = numbers_of(read_codes(payload[codes_at:], n, small.bits), small).astype(real)
-        y = v
-        if size:
-            scales, _ = scales_of(payload, buckets, small, real)
-            y = v * scales[np.arange(n) // size]
-        return elements_of(v, y, dtype, settings.overflow)

@@ -1,4 +1,4 @@
-"""The independent reader's part for codec 4: sections 5 and 5.2 of native/FORMAT.md, and that page alone."""
+"""Settings, layout and codes of a payload of codec 4, for its tests: section 5.2 of native/FORMAT.md."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from reference_buckets import LANES, QUANTIZED, read_codes
+from reference_buckets import LANES, read_codes
 
 Array = NDArray[Any]
 
@@ -116,30 +115,6 @@ def read_extras(codes: Array, ends: Array, words: Array, bits: int) -> Array:
     return extra
 
 
-def values_of(codes: Array, each: Array, settings: Settings, dtype: np.dtype[Any]) -> Array:
-    """The values y of section 5.2, not yet rounded to the elements' dtype; `each` has mean, std, threshold."""
-    real = each.dtype.type
-    mean, std, threshold = each.T
-    main_threshold = real(settings.main_threshold)
-    steps, outer_steps = real(2 ** (settings.main_bits - 2) - 1), real(2 ** (settings.outlier_bits - 2) - 1)
-    magnitude = (codes >> 2).astype(real)
-    most = np.finfo(real).max / real(8)
-    with np.errstate(all="ignore"):
-        beyond = magnitude * ((threshold - main_threshold) * (real(1) / outer_steps)) + main_threshold
-        distance = np.where(codes & 1, beyond, magnitude * (main_threshold / steps))
-        score = np.where(codes & 2, -distance, distance)
-        plain = (std * threshold <= most) & (mean <= most) & (-mean <= most)
-        h = np.where(plain, real(1), real(0.125))
-        y = (std * h * score + mean * h) / h
-        if settings.all_positive:
-            y = np.where(y < 0, real(0), y)
-    if settings.preserve_zeros:
-        y = np.where(codes == 2, real(0), y)
-    limits: Any = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-    found: Array = np.clip(y, -real(limits.max), real(limits.max))
-    return found
-
-
 class Parts(NamedTuple):
     """What a payload says: of each quantized element its bucket's mean, std and threshold, and its code."""
 
@@ -167,26 +142,3 @@ def read_parts(payload: bytes, n: int, dtype: np.dtype[Any], settings: Settings)
     whole = codes.astype(np.uint32) | extra << np.uint32(settings.main_bits)
     each = numbers[np.arange(layout.quantized) // layout.bucket_size]
     return Parts(each, whole, np.frombuffer(payload[layout.tail_at : layout.tail_end], dtype))
-
-
-def read_smaq(payload: bytes, n: int, dtype: np.dtype[Any], configuration: Mapping[str, Any]) -> Array:
-    """The elements of a payload.
-
-    Args:
-        payload: all of it.
-        n: how many elements it codes.
-        dtype: their type.
-        configuration: the stream's.
-
-    Raises:
-        ValueError: it is corrupt (section 7).
-    """
-    if dtype.name not in QUANTIZED:
-        raise ValueError(f"codec 4 with {dtype}")
-    settings = settings_of(configuration)
-    parts = read_parts(payload, n, dtype, settings)
-    y = values_of(parts.codes, parts.each, settings, dtype)
-    with np.errstate(all="ignore"):
-        elements: Array = y.astype(dtype)
-    elements[np.isnan(y)] = np.nan
-    return np.concatenate([elements, parts.tail])

@@ -16,7 +16,6 @@ import checks
 import reference_reader
 from arrcomp import BaseDelta
 from checks import DTYPES, Array, bits_of, numpy_dtype
-from reference_stream import element_of
 from test_conformance import mixture
 
 LANES = 32
@@ -160,7 +159,7 @@ def choose_masks(rows: list[list[int]], words: Words) -> tuple[int, int, bytes, 
 def write_chunk(array: Array, codec: BaseDelta) -> bytes:
     """A chunk's bytes (FORMAT.md, section 6)."""
     name = "bfloat16" if array.dtype == ml_dtypes.bfloat16 else array.dtype.name
-    element = element_of(DTYPES.index(name) + 1)
+    element = reference_reader.DTYPES[DTYPES.index(name) + 1]
     width = element.bits
     rows = in_rows([int(x) for x in bits_of(array)])
     every = [x for row in rows for x in row]

@@ -15,6 +15,7 @@ import pytest
 
 import arrcomp
 import checks
+import reference_buckets
 import reference_codebook
 from arrcomp import Codebook, _core, verify
 from checks import FLOATS, Array, numpy_dtype
@@ -55,7 +56,7 @@ def written(stream: bytes, codec: Codebook) -> Written:
     tables = reference_codebook.tables_of(codec.config())
     layout = reference_codebook.layout_of(tables, decoded.size, decoded.dtype.itemsize)
     numbers = np.frombuffer(payload, layout.number, layout.buckets)
-    codes = reference_codebook.read_codes(payload[layout.codes_at :], decoded.size, tables.bits)
+    codes = reference_buckets.read_codes(payload[layout.codes_at :], decoded.size, tables.bits)
     return Written(numbers[np.arange(decoded.size) // layout.bucket_size], codes, decoded)
 
 

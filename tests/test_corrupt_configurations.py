@@ -70,7 +70,7 @@ def test_other_configurations_are_refused(text: bytes) -> None:
 def test_other_settings_of_buckets_are_refused(parameters: dict[str, Any]) -> None:
     stream = reconfigured(SMALL["buckets"](), json.dumps({"codec": "qsgd"} | parameters).encode())
     assert_refused(stream)
-    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
+    with pytest.raises(reference_reader.CorruptStreamError):
         reference_reader.read_stream(stream)
 
 
@@ -102,7 +102,7 @@ def test_other_settings_of_small_floats_are_refused(parameters: dict[str, Any]) 
     small = checks.stream_of(weights(1100), FloatFormat("fp8_e5m2", scaling="bucket"))
     stream = reconfigured(small, json.dumps({"codec": "float-format"} | parameters).encode())
     assert_refused(stream)
-    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
+    with pytest.raises(reference_reader.CorruptStreamError):
         reference_reader.read_stream(stream)
 
 
@@ -153,7 +153,7 @@ def test_other_settings_of_codebooks_are_refused(parameters: dict[str, Any]) -> 
     config = arrcomp.from_bytes(small).codec.config()
     stream = reconfigured(small, json.dumps(config | parameters).encode())
     assert_refused(stream)
-    with pytest.raises(ValueError, match=r"payload|parameters|configuration"):
+    with pytest.raises(reference_reader.CorruptStreamError):
         reference_reader.read_stream(stream)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import arrcomp
@@ -29,11 +31,12 @@ def test_streams_are_small() -> None:
 
 
 @pytest.mark.parametrize("name", GOLDEN)
-def test_decodes_to_its_array(name: str, device: checks.Host) -> None:
+def test_decodes_to_its_array(name: str, device: checks.Host, record_property: Callable[[str, object], None]) -> None:
     stream, (make, codec, _) = golden_stream(name), GOLDEN[name]
     decoded = checks.array_of(stream, device)
     checks.check_reference(stream, decoded)
     checks.check_promise(make(), decoded, codec)
+    record_property("streams", 1)
 
 
 @pytest.mark.parametrize("name", GOLDEN)

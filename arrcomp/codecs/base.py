@@ -202,7 +202,7 @@ def checked_numbers(name: str, values: Any) -> tuple[float, ...]:
     if flags or (array.dtype.kind not in "iuf" and array.size > 0):
         raise TypeError(f"{name} holds {flags[0] if flags else array.dtype}; numbers are allowed")
     with np.errstate(over="ignore"):
-        single = array.astype(np.float32)
+        single = array.astype(np.float64).astype(np.float32)  # of large integers too, as FORMAT.md has it
     if not np.isfinite(single).all():
         wrong = array[~np.isfinite(single)][0]
         raise ValueError(f"{name} has {wrong}; finite numbers of float32's range are allowed")

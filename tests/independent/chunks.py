@@ -1,0 +1,138 @@
+"""Section 3.2: the side data of a chunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .dtypes import Dtype
+from .rows import LANES, lane_bits, unpack
+from .source import U64, Source, need
+
+TRANSFORMS = ("quantized", "integer", "exponent")
+CODERS = ("none", "packed", "entropy")
+MASKS = ("none", "blocks", "values")
+TILE = 8
+
+
+@dataclass
+class Chunk:
+    """A chunk's side data: m elements in R rows, of which the words at `places` (indices, ascending) are coded.
+
+    `escapes` and `long_escapes` count what the entropy coder met.
+    """
+
+    dtype: Dtype
+    m: int
+    transform: str = "integer"
+    coder: str = "none"
+    mask: str = "none"
+    predictor: bool = False
+    plain: bool = False
+    shift: int = 0
+    table: int = 0
+    drop: int = 0
+    base: int | None = None
+    widths: tuple[int, ...] = ()
+    carrying: bool = False
+    escapes: int = 0
+    long_escapes: int = 0
+    places: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
+    bits: U64 = field(default_factory=lambda: np.zeros((0, LANES), np.uint64))
+    positions: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
+    values: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    @property
+    def rows(self) -> int:
+        """R: rows of the chunk."""
+        return -(-self.m // LANES)
+
+    @property
+    def exceptions(self) -> int:
+        """How many elements are exceptions."""
+        return len(self.positions)
+
+    @property
+    def coded_rows(self) -> int:
+        """C: coded rows."""
+        return -(-len(self.places) // LANES)
+
+
+def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: bool) -> Chunk:
+    """Take the side data of a chunk of m elements; `last_coded`: no chunk after it in its group is entropy coded."""
+    chunk = Chunk(dtype, m)
+    has_base, exceptions = read_modes(source, chunk, bound)
+    if has_base:
+        chunk.base = source.number(dtype.word // 8)
+    count = source.number(4) if exceptions else 0
+    need(not exceptions or 1 <= count <= 256, "number of exceptions")
+    chunk.places = read_mask(source, chunk)
+    if chunk.coder == "packed":
+        widths = source.words(1, -(-chunk.coded_rows // TILE))
+        source.align(4)
+        need(bool((widths <= dtype.word).all()), "width of a tile")
+        chunk.widths = tuple(widths.tolist())
+        chunk.bits = unpack(source, np.repeat(widths, TILE)[: chunk.coded_rows])
+    elif chunk.coder == "entropy":
+        read_low_bits(source, chunk, last_coded)
+    read_exceptions(source, chunk, count)
+    return chunk
+
+
+def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool]:
+    """Take the first four bytes; returns whether a base, and whether exceptions are present."""
+    mode, shift, chunk.table, drop = source.take(4)
+    choices = mode & 3, mode >> 2 & 3, mode >> 4 & 3
+    need(3 not in choices, "mode")
+    chunk.transform, chunk.coder, chunk.mask = TRANSFORMS[choices[0]], CODERS[choices[1]], MASKS[choices[2]]
+    chunk.predictor, chunk.plain = bool(mode >> 6 & 1), bool(mode >> 7)
+    chunk.shift, chunk.drop = shift & 127, drop & 63
+    need(chunk.transform != "quantized" or (chunk.dtype.quantizable and bound > 0), "a quantized chunk without a bound")
+    need(chunk.transform != "exponent" or chunk.dtype.exponent > 0, "exponent transform of what is no float")
+    need(chunk.transform != "exponent" or bool(shift >> 7), "exponent transform without a base")
+    need(chunk.shift <= chunk.dtype.word, "shift")
+    need(chunk.table < 160, "table")
+    need(chunk.drop <= (chunk.dtype.mantissa if chunk.transform == "exponent" else 0), "drop")
+    need(drop >> 7 == 0, "reserved bit")
+    return bool(shift >> 7), bool(drop >> 6 & 1)
+
+
+def read_mask(source: Source, chunk: Chunk) -> NDArray[np.intp]:
+    """Take the masks; returns the places of the coded words."""
+    places = np.arange(chunk.rows * LANES)
+    if chunk.mask == "none":
+        return places
+    live = source.words(8, 1) >> np.arange(64, dtype=np.uint64) & np.uint64(1)
+    blocks = -(-chunk.rows // 2)
+    need(not live[blocks:].any(), "a block beyond the chunk")
+    if chunk.mask == "blocks":
+        return np.flatnonzero(live[places // 64])
+    coded = np.zeros((blocks, 64), bool)
+    coded[live[:blocks] == 1] = lane_bits(source.words(4, 2 * int(live.sum()))).reshape(-1, 64)
+    need(not coded.ravel()[len(places) :].any(), "a mask bit beyond the chunk")
+    return np.flatnonzero(coded)
+
+
+def read_low_bits(source: Source, chunk: Chunk, last_coded: bool) -> None:
+    """Take the bits below the symbols of an entropy-coded chunk."""
+    rows = chunk.coded_rows
+    chunk.carrying = last_coded and rows > 0 and rows % 8 == 0 and chunk.shift >= 2
+    widths = np.full(rows, chunk.shift)
+    if chunk.carrying:
+        widths[-8:] -= 2
+    chunk.bits = unpack(source, widths.astype(np.uint64))
+    if chunk.carrying:
+        chunk.bits[-8:] <<= np.uint64(2)
+
+
+def read_exceptions(source: Source, chunk: Chunk, count: int) -> None:
+    """Take the exceptions' positions and elements."""
+    if not count:
+        return
+    chunk.positions = source.words(2, count).astype(np.intp)
+    source.align(4)
+    chunk.values = source.words(chunk.dtype.bits // 8, count)
+    source.align(4)
+    need(bool((np.diff(chunk.positions) > 0).all()) and chunk.positions[-1] < chunk.m, "positions of exceptions")

@@ -1,0 +1,102 @@
+"""Section 3.4: words back into elements; and the rounding of numbers to elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .chunks import Chunk
+from .dtypes import Dtype
+from .rows import low_bits
+from .source import U64
+
+Floats = NDArray[Any]
+
+
+def round_to(y: Floats, dtype: Dtype) -> U64:
+    """The bits of the numbers y, of the arithmetic type, rounded to nearest even to the float type."""
+    if dtype.name == "float16":
+        return y.astype(np.float16).view(np.uint16).astype(np.uint64)
+    bits = y.view(f"u{y.itemsize}").astype(np.uint64)
+    if dtype.name == "bfloat16":
+        rounded = (bits + np.uint64(0x7FFF) + (bits >> np.uint64(16) & np.uint64(1))) >> np.uint64(16)
+        return np.where(np.isnan(y), bits >> np.uint64(16) | np.uint64(0x40), rounded)
+    return bits
+
+
+def round_down(value: float, arithmetic: type[Any]) -> Any:
+    """The largest number of the arithmetic type that is at most the float64 `value`, above 0."""
+    near = arithmetic(value)
+    return np.nextafter(near, arithmetic(0)) if float(near) > value else near
+
+
+def step_of(bound: float, dtype: Dtype) -> Any:
+    """The step of quantized chunks, of the arithmetic type."""
+    a = dtype.arithmetic
+    e = min(round_down(bound, a), np.finfo(a).max / a(2))
+    return a({"float16": 1.875, "bfloat16": 1.75}.get(dtype.name, 2)) * e
+
+
+def words_of(chunk: Chunk, symbols: U64) -> U64:
+    """All words of the chunk's rows, from the coded rows' symbols (0 but with the entropy coder), shape (32 R,)."""
+    coded = np.zeros((chunk.coded_rows, 32), np.uint64)
+    if len(chunk.bits):
+        coded = chunk.bits.copy()
+    if len(symbols) and chunk.shift < 64:
+        coded |= symbols << np.uint64(chunk.shift)
+    values = coded.ravel()[: len(chunk.places)]
+    if chunk.mask == "values" and chunk.transform != "exponent":
+        values = values + np.uint64(1)
+    words = np.zeros(chunk.rows * 32, np.uint64)
+    words[chunk.places] = values & low_bits(chunk.dtype.word)
+    return words
+
+
+def elements_of(chunk: Chunk, symbols: U64, bound: float) -> U64:
+    """The bits of the chunk's m elements."""
+    words = words_of(chunk, symbols)[: chunk.m]
+    if chunk.transform == "exponent":
+        out = from_exponents(chunk, words)
+    else:
+        q = differences_undone(chunk, words)
+        out = from_integers(chunk, q) if chunk.transform == "integer" else from_quantized(chunk.dtype, q, bound)
+    out[chunk.positions] = chunk.values
+    return out
+
+
+def differences_undone(chunk: Chunk, u: U64) -> U64:
+    """Values q of transforms 0 and 1, modulo 2^64."""
+    d = u if chunk.plain else u >> np.uint64(1) ^ (np.uint64(0) - (u & np.uint64(1)))
+    return np.uint64(chunk.base or 0) + (np.cumsum(d, dtype=np.uint64) if chunk.predictor else d)
+
+
+def from_integers(chunk: Chunk, q: U64) -> U64:
+    """Transform 1."""
+    dtype = chunk.dtype
+    q = q & low_bits(dtype.bits)
+    if not (dtype.exponent and chunk.predictor):
+        return q
+    below = low_bits(dtype.bits - 1)
+    return np.where(q > below, q ^ below, q)
+
+
+def from_quantized(dtype: Dtype, q: U64, bound: float) -> U64:
+    """Transform 0."""
+    signed = q.view(np.int64) if dtype.bits == 64 else q.astype(np.uint32).view(np.int32)
+    with np.errstate(over="ignore"):
+        return round_to(signed.astype(dtype.arithmetic) * step_of(bound, dtype), dtype)
+
+
+def from_exponents(chunk: Chunk, u: U64) -> U64:
+    """Transform 2."""
+    dtype = chunk.dtype
+    t = u << np.uint64(chunk.drop) & low_bits(dtype.word)
+    mantissa_bits = np.uint64(dtype.mantissa)
+    exponent = (np.uint64(chunk.base or 0) - (t >> mantissa_bits + np.uint64(1))) & low_bits(dtype.exponent)
+    sign = t >> mantissa_bits & np.uint64(1)
+    out = sign << np.uint64(dtype.bits - 1) | exponent << mantissa_bits | t & low_bits(dtype.mantissa)
+    masked = np.ones(chunk.rows * 32, bool)
+    masked[chunk.places] = False
+    return np.where(masked[: chunk.m], np.uint64(0), out)

@@ -1,0 +1,104 @@
+"""Section 3: a payload of groups of chunks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+
+from .chunks import Chunk, read_chunk
+from .dtypes import Dtype
+from .elements import elements_of
+from .rans import Decoder
+from .rows import LANES
+from .source import U64, Source, need
+
+CHUNK = 4096
+STATES = 4 * LANES
+T = TypeVar("T")
+Group = Callable[[Source, Dtype, list[int], float], list[tuple[T, U64]]]
+
+
+def sizes_of_chunks(n: int) -> list[int]:
+    """How many elements each chunk has."""
+    return [min(CHUNK, n - i) for i in range(0, n, CHUNK)]
+
+
+def check_length(n: int, length: int) -> None:
+    """Refuse a payload of n elements that is too short for its chunks, before any memory is taken for them."""
+    chunks = -(-n // CHUNK)
+    need(length >= 16 + 4 * -(-chunks // 4) + 4 * chunks, "length of the payload")
+
+
+def read_payload(payload: bytes, dtype: Dtype, n: int) -> U64:
+    """The bits of the n elements of a payload."""
+    return joined(read_chunks(payload, dtype, n, read_group))
+
+
+def joined(chunks: list[tuple[T, U64]]) -> U64:
+    """The elements' bits of all chunks."""
+    return np.concatenate([np.zeros(0, np.uint64), *(bits for _, bits in chunks)])
+
+
+def read_chunks(payload: bytes, dtype: Dtype, n: int, group: Group[T], bounded: bool = True) -> list[tuple[T, U64]]:
+    """The chunks of a payload of n elements, each with its elements' bits.
+
+    `group` reads those of one group; the bound is 0 unless `bounded`.
+    """
+    check_length(n, len(payload))
+    source = Source(payload)
+    bound = float(source.array("f8", 1)[0])
+    check_bound(bound, dtype, bounded)
+    per_group = 1 if n < 2**20 else 2 if n < 2**24 else 4
+    entry = 8 if n * dtype.bits // 8 >= 2**33 else 4
+    need(source.number(4) == per_group, "chunks per group")
+    need(source.number(4) == entry, "bytes per entry of the directory")
+    sizes = sizes_of_chunks(n)
+    ends = source.words(entry, -(-len(sizes) // per_group)).tolist()
+    source.align(8)
+    chunks: list[tuple[T, U64]] = []
+    start = 0
+    for g, end in enumerate(ends):
+        need(end >= start, "the directory decreases")
+        data = Source(source.take(4 * (end - start)))
+        chunks += group(data, dtype, sizes[g * per_group : (g + 1) * per_group], bound)
+        need(data.left == 0, "bytes left over in a group")
+        start = end
+    need(source.left == 0, "bytes left over in the payload")
+    return chunks
+
+
+def check_bound(bound: float, dtype: Dtype, bounded: bool) -> None:
+    """Refuse a bound that section 3 does not allow."""
+    least = float(np.finfo(dtype.arithmetic).smallest_normal) if dtype.quantizable and bounded else math.inf
+    need(bound == 0 or least <= bound < math.inf, "bound")
+
+
+def read_group(source: Source, dtype: Dtype, sizes: list[int], bound: float) -> list[tuple[Chunk, U64]]:
+    """The group's chunks, of `sizes` elements, with their elements' bits (section 3.1)."""
+    chunks: list[Chunk] = []
+    coded = False
+    for m in reversed(sizes):
+        chunks.insert(0, read_chunk(source, dtype, m, bound, last_coded=not coded))
+        coded |= chunks[0].coder == "entropy"
+    none = np.zeros((0, LANES), np.uint64)
+    if not coded:
+        return [(chunk, elements_of(chunk, none, bound)) for chunk in chunks]
+    words = source.words(2, max(source.left - STATES, 0) // 2)
+    decoder = Decoder(words, source.words(4, LANES), wide=dtype.bits == 64)
+    symbols = [read_symbols(decoder, chunk) if chunk.coder == "entropy" else none for chunk in chunks]
+    carrying = [chunk for chunk in chunks if chunk.carrying]
+    carried = decoder.end(bool(carrying))
+    for chunk in carrying:
+        chunk.bits[-8:] |= carried
+    return [(chunk, elements_of(chunk, found, bound)) for chunk, found in zip(chunks, symbols, strict=True)]
+
+
+def read_symbols(decoder: Decoder, chunk: Chunk) -> U64:
+    """The symbols of a chunk's coded rows, shape (C, 32)."""
+    escapes, long_escapes = decoder.escapes, decoder.long_escapes
+    symbols = decoder.rows(chunk.table, chunk.coded_rows)
+    chunk.escapes, chunk.long_escapes = decoder.escapes - escapes, decoder.long_escapes - long_escapes
+    return symbols

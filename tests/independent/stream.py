@@ -1,0 +1,146 @@
+"""Section 1: the stream around a payload."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from . import codebook, float_format, qsgd, s2fp8, smaq
+from .base_delta import LineChunk, read_line_group
+from .buckets import Layout, read_buckets
+from .chunks import Chunk
+from .config import Parameters, check_base_delta, check_groups, parse
+from .dtypes import DTYPES, Dtype
+from .groups import joined, read_chunks, read_group, read_payload
+from .source import U64, CorruptStreamError, Source, UnsupportedStreamError, need
+
+CODECS = {
+    1: "lossless",
+    2: "error-bounded",
+    3: "qsgd",
+    4: "smaq",
+    5: "float-format",
+    6: "s2fp8",
+    7: "base-delta",
+    8: "codebook",
+}
+BUCKETS = {
+    "qsgd": qsgd.layout,
+    "smaq": smaq.layout,
+    "float-format": float_format.layout,
+    "s2fp8": s2fp8.layout,
+    "codebook": codebook.layout,
+}
+DTYPES_OF = dict.fromkeys([*BUCKETS, "error-bounded"], ("float16", "bfloat16", "float32", "float64"))
+
+
+def read(data: bytes) -> NDArray[Any]:
+    """The array of a stream; raises CorruptStreamError or UnsupportedStreamError, both ValueErrors."""
+    stream = take_apart(data)
+    return read_elements(stream).astype(f"u{stream.dtype.bits // 8}").view(stream.dtype.numpy).reshape(stream.shape)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A stream taken apart: n is the number of elements that the payload codes, `layout` as in `checked_layout`."""
+
+    codec: str
+    dtype: Dtype
+    shape: tuple[int, ...]
+    layout: Layout | None
+    n: int
+    payload: bytes
+
+
+def describe(data: bytes) -> list[Chunk]:
+    """What the writer chose for each chunk of a stream of codecs 1 and 2; raises as `read`."""
+    stream = take_apart(data)
+    return [chunk for chunk, _ in read_chunks(stream.payload, stream.dtype, stream.n, read_group)]
+
+
+def describe_lines(data: bytes) -> list[LineChunk]:
+    """What the writer chose for each chunk of a stream of codec 7; raises as `read`."""
+    stream = take_apart(data)
+    return [chunk for chunk, _ in read_chunks(stream.payload, stream.dtype, stream.n, read_line_group, bounded=False)]
+
+
+def take_apart(data: bytes) -> Stream:
+    """The parts of a stream."""
+    source = Source(data)
+    need(source.take(4) == b"ARRC", "magic")
+    if source.number(1) > 0:
+        raise UnsupportedStreamError("newer major version")
+    source.number(1)
+    codec, dtype_id, dimensions, framed = source.take(4)
+    config_size, reserved, payload_size = source.number(2), source.number(4), source.number(8)
+    need(data[-8:] == checksum(data[:-8]), "checksum")
+    if codec not in CODECS:
+        raise UnsupportedStreamError(f"codec {codec}")
+    need(dtype_id in DTYPES and dimensions <= 64 and framed <= 1 and reserved == 0, "header")
+    dtype = DTYPES[dtype_id]
+    shape = tuple(source.words(8, dimensions).tolist())
+    need(math.prod(shape) * dtype.parts < 2**60, "shape")
+    array_bytes = dtype.bits // 8 * dtype.parts
+    need(math.prod(size for size in shape if size) * array_bytes < 2**63, "shape")
+    config = parse(source.take(config_size))
+    need(config.get("codec") == CODECS[codec], "codec of the configuration")
+    need(not any(source.align(8)), "zeros behind the configuration")
+    count = math.prod(shape)
+    layout = checked_layout(CODECS[codec], Parameters(config), dtype, count * dtype.parts)
+    if framed:
+        need(payload_size <= 2 * count * array_bytes + 1024, "length of the payload in a frame")
+        payload = unframed(source.take(source.number(8)), payload_size)
+    else:
+        payload = source.take(payload_size)
+    need(source.left == 8, "bytes after the payload")
+    return Stream(CODECS[codec], dtype, shape, layout, count * dtype.parts, payload)
+
+
+def read_elements(stream: Stream) -> U64:
+    """The bits of a stream's elements."""
+    if stream.layout:
+        return read_buckets(stream.payload, stream.dtype, stream.n, stream.layout)
+    if stream.codec == "base-delta":
+        return joined(read_chunks(stream.payload, stream.dtype, stream.n, read_line_group, bounded=False))
+    return read_payload(stream.payload, stream.dtype, stream.n)
+
+
+def checked_layout(codec: str, config: Parameters, dtype: Dtype, n: int) -> Layout | None:
+    """Check the configuration; returns what it says of the payload of a codec of section 5."""
+    need(dtype.name in DTYPES_OF.get(codec, (dtype.name,)), "dtype")
+    layout = None
+    if codec in BUCKETS:
+        layout = BUCKETS[codec](config, dtype, n)
+    elif codec == "base-delta":
+        check_base_delta(config, dtype)
+    else:
+        check_groups(config, codec)
+    config.finish()
+    return layout
+
+
+def checksum(data: bytes) -> bytes:
+    """XXH3-64 with seed 0, as it stands in a stream."""
+    import xxhash
+
+    return xxhash.xxh3_64_intdigest(data).to_bytes(8, "little")
+
+
+def unframed(frame: bytes, size: int) -> bytes:
+    """The content of a Zstandard frame, section 1.1."""
+    import zstandard
+
+    need(size <= len(frame) << 15 and len(frame) < size, "length of the frame")
+    need(frame[:4] == zstandard.FRAME_HEADER, "frame")
+    try:
+        said = zstandard.get_frame_parameters(frame)
+        need(said.content_size == size and said.dict_id == 0 and said.window_size <= 2**27, "header of the frame")
+        decoder = zstandard.ZstdDecompressor(max_window_size=2**27).decompressobj()
+        content = decoder.decompress(frame)
+    except zstandard.ZstdError as error:
+        raise CorruptStreamError("frame") from error
+    need(decoder.eof and not decoder.unused_data and len(content) == size, "frame")
+    return content
