@@ -218,8 +218,9 @@ def check_apart_arrays(first: Bytes, second: Bytes, message: str) -> None:
 
 
 def check_doubted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
-    """Look at heads and directories of payloads in host memory that this process did not make: before anything is
-    allocated for their arrays.
+    """Look at what payloads that this process did not make begin with, before memory is allocated for their arrays.
+
+    The payloads are in host memory.
 
     Raises:
         CorruptStreamError: something is corrupt there; the message names it.

@@ -1,7 +1,7 @@
 """How large an array may become of bytes that claim to hold it: the one home of `max_size`.
 
-A few bytes in a Zstandard frame may claim terabytes. What was read, from bytes or from a file, is therefore decompressed
-to `allowed_of` bytes at most, unless a caller says otherwise; what this process compressed has no limit.
+A few bytes in a Zstandard frame may claim terabytes. What was read, from bytes or from a file, is therefore
+decompressed to `allowed_of` bytes at most, unless a caller says otherwise; what this process compressed has no limit.
 """
 
 import contextlib

@@ -75,9 +75,7 @@ def compress_many(
     return rebuild(results)
 
 
-def decompress_many(
-    tree: Any, *, like: Any = None, threads: int | None = None, max_size: int | None = None
-) -> Any:
+def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, max_size: int | None = None) -> Any:
     """Decompress all compressed arrays of a structure.
 
     Args:

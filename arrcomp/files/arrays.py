@@ -24,7 +24,8 @@ def read_arrays(path: Path, max_size: int | None = None) -> Content[NDArray[Any]
 
     Raises:
         TypeError: `max_size` is no integer.
-        ValueError: `max_size` is below 0; the suffix is another one, or the file is not what its suffix says, or compressed already.
+        ValueError: the suffix is another one, or the file is not what its suffix says, or compressed already; or
+            `max_size` is below 0.
         OSError: it cannot be read.
         ImportError: safetensors is not installed.
     """
