@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from . import _core, dtypes, limits
 from .adapter import Bytes, Home
-from .errors import unfit_payload
+from .errors import CorruptStreamError, unfit_payload
 from .payload import Payload
 from .spec import Spec
 
@@ -225,10 +225,16 @@ def check_doubted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
     Raises:
         CorruptStreamError: something is corrupt there; the message names it.
     """
-    for payload, spec in zip(payloads, specs, strict=True):
-        if not payload.trusted:
-            coding = (spec.codec.id, spec.codec.core_parameters(), spec.dtype.id)
+    for number, (payload, spec) in enumerate(zip(payloads, specs, strict=True)):
+        if payload.trusted:
+            continue
+        coding = (spec.codec.id, spec.codec.core_parameters(), spec.dtype.id)
+        try:
             _core.check_payload(*coding, payload.to_host(), spec.elements)
+        except CorruptStreamError as error:
+            if len(payloads) == 1:
+                raise
+            raise CorruptStreamError(f"payload {number}: {error}") from None
 
 
 def decode(payloads: Sequence[Payload], targets: Sequence[Bytes], specs: Sequence[Spec], threads: int) -> None:
