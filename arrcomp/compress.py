@@ -150,20 +150,20 @@ def decompress(
         raise TypeError(f"c is a {type(c).__name__}; a Compressed is allowed (of a stream's bytes: from_bytes)")
     if like is not None and out is not None:
         raise ValueError("like and out are both given; one of them is allowed")
-    threads, limit = thread_count(threads), limits.checked_max_size(max_size)
-    if like is not None:
-        return decompress_at(c, *arrays.place_of(like), threads, limit)
+    threads = thread_count(threads)
     payload = c.payload
-    limits.admit(c.spec, payload, limit)
+    limits.admit(c.spec, payload, max_size)
+    if like is not None:
+        return decompress_at(c, *arrays.place_of(like), threads)
     if out is not None:
         payload = payload.moved(*arrays.place_to_fill(out))
     (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads)
     return array
 
 
-def decompress_at(c: Compressed, adapter: Adapter, home: Home, threads: int, max_size: int | None = None) -> Any:
-    """`decompress` into an adapter's framework, at one of its homes, with arguments that are checked."""
-    limits.admit(c.spec, c.payload, max_size)
+def decompress_at(c: Compressed, adapter: Adapter, home: Home, threads: int) -> Any:
+    """`decompress` into an adapter's framework, at one of its homes."""
+    limits.admit(c.spec, c.payload, None)
     payload = c.payload.moved(adapter, home)
     (array,) = payload.adapter.decompress([payload], [c.spec], None, threads)
     return array

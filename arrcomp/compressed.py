@@ -141,9 +141,8 @@ class Compressed:
             SizeLimitError: the array is larger than `max_size`.
             TypeError, ValueError: `max_size` is no integer, or below 0.
         """
-        limit = limits.checked_max_size(max_size)
+        limits.admit(self._spec, self._payload, max_size)
         if not self._payload.trusted:
-            limits.admit(self._spec, self._payload, limit)
             self._payload.adapter.decompress([self._payload], [self._spec], None, 0)
             self._payload.trusted = True
 

@@ -225,9 +225,10 @@ def check_doubted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
     Raises:
         CorruptStreamError: something is corrupt there; the message names it.
     """
-    for number, (payload, spec) in enumerate(zip(payloads, specs, strict=True)):
+    for number, payload in enumerate(payloads):
         if payload.trusted:
             continue
+        spec = specs[number]
         coding = (spec.codec.id, spec.codec.core_parameters(), spec.dtype.id)
         try:
             _core.check_payload(*coding, payload.to_host(), spec.elements)

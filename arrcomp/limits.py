@@ -53,20 +53,23 @@ def checked_max_size(max_size: Any) -> int | None:
     return None if max_size is None else checked_integer("max_size", max_size, 0, _LARGEST)
 
 
-def admit(spec: Spec, payload: Payload, max_size: int | None) -> None:
+def admit(spec: Spec, payload: Payload, max_size: Any) -> None:
     """Allow that an array is made of a payload, which a larger `max_size` than before allows from now on.
 
     Args:
         spec: of the array.
         payload: of the array.
-        max_size: bytes that are allowed; None for what the payload says.
+        max_size: bytes that are allowed, not checked; None for what the payload says.
 
     Raises:
         SizeLimitError: the array has more bytes.
+        TypeError, ValueError: as `checked_max_size`.
     """
-    allowed = payload.max_size if max_size is None else max_size
-    if allowed is None:
+    if max_size is None and payload.max_size is None:
         return
+    said = checked_max_size(max_size)
+    allowed = payload.max_size if said is None else said
+    assert allowed is not None
     check_nbytes(spec.nbytes, allowed, spec.dtype.name, spec.shape)
     if payload.max_size is not None:
         payload.max_size = max(payload.max_size, allowed)

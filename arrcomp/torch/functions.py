@@ -76,7 +76,7 @@ def decompress(
         raise TypeError(f"c is a {type(c).__name__}; a Compressed is allowed (of a stream's bytes: from_bytes)")
     threads = thread_count(threads)
     payload = c.payload
-    limits.admit(c.spec, payload, limits.checked_max_size(max_size))
+    limits.admit(c.spec, payload, max_size)
     if out is not None:
         _check_tensor("out", out, "arrcomp.decompress fills other arrays")
         payload = payload.moved(ADAPTER, ADAPTER.home(out))
