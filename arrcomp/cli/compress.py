@@ -17,7 +17,7 @@ from ..frame import checked_level
 from ..measure import Array, Measurement
 from ..rules import Rule, codec_for
 from .choice import chosen_rules, codec_named, parameters
-from .common import Json, Output, Threads, check_distinct, one_line_errors, require, show
+from .common import Json, MaxSize, Output, Threads, check_distinct, one_line_errors, require, show
 
 _Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the codec, as bits=4.")
@@ -54,6 +54,7 @@ def compress(
     seed: Annotated[int | None, typer.Option(metavar="N", help="For codecs that round at random.")] = None,
     zstd: _Zstd = None,
     threads: Threads = None,
+    max_size: MaxSize = None,
     device: Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
     check: Annotated[bool, typer.Option(help="Decompress and compare before the file is written.")] = True,
     as_json: Json = False,
@@ -69,7 +70,7 @@ def compress(
         rest = codec_named(codec, named | parameters(others or [], "--set"))
         level = checked_level(zstd, "--zstd")
         job = _Job(chosen_rules(rule or [], rules, rest), seed, level, threads, _cuda_index(device), check)
-        content = files.read_arrays(source)
+        content = files.read_arrays(source, max_size)
         _check_output(source, output, len(content.arrays))
         results = Lazy(content.arrays, lambda name: job.compressed(name, content))
         files.save_file(results, output, metadata=content.metadata, progress=True)

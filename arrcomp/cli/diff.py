@@ -13,7 +13,7 @@ from ..codecs.base import checked_number
 from ..difference import Difference, Tolerance, difference, together
 from ..files.content import naming
 from ..progress import progress
-from .common import FAILED, Json, one_line_errors, print_json
+from .common import FAILED, Json, MaxSize, one_line_errors, print_json
 from .tables import MAX_ROWS, finite, new_table, print_table
 
 _FIGURES = {
@@ -33,6 +33,7 @@ def diff(
     relative: Annotated[
         float | None, typer.Option("--rel", metavar="R", help="... or if |a - b| <= R times the range of A's array.")
     ] = None,
+    max_size: MaxSize = None,
     as_json: Json = False,
 ) -> None:
     """Compare the arrays of two files: exit code 0 if they are the same, 1 if not.
@@ -42,7 +43,7 @@ def diff(
     """
     with one_line_errors():
         tolerance = Tolerance(_checked("--abs", absolute), _checked("--rel", relative))
-        a, b = (files.read_any(path).arrays for path in (first, second))
+        a, b = (files.read_any(path, max_size).arrays for path in (first, second))
         alone = {str(first): [name for name in a if name not in b], str(second): [name for name in b if name not in a]}
         common = [name for name in a if name in b]
         pairs = {}

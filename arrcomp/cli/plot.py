@@ -13,7 +13,7 @@ from ..files.content import check_suffix
 from ..files.replacing import replacing
 from ..measure import Array
 from . import figure
-from .common import Threads, check_distinct, one_line_errors
+from .common import MaxSize, Threads, check_distinct, one_line_errors
 
 _MOST_HISTOGRAMS = 6
 _FLOATS = ErrorBounded(abs=1.0)  # takes them
@@ -26,6 +26,7 @@ def plot(
         str | None, typer.Option(metavar="NAME", help="The array to show; without it the largest of floats.")
     ] = None,
     threads: Threads = None,
+    max_size: MaxSize = None,
 ) -> None:
     """Draw how values are distributed, and how many bits they take at which error, by bounds and by quantizers.
 
@@ -35,7 +36,7 @@ def plot(
     with one_line_errors():
         check_distinct(source, output)
         check_suffix(output, (".png",))
-        content = files.read_any(source)
+        content = files.read_any(source, max_size)
         names = [tensor] if tensor is not None else _largest(content)
         arrays = {name: _values(source, content, name) for name in names}
         arrays = {name: x for name, x in arrays.items() if x.size}
