@@ -115,6 +115,10 @@ class FramedPayload(Payload):
         return self._frame
 
     @property
+    def is_framed(self) -> bool:
+        return True
+
+    @property
     def buffer(self) -> Any:
         """The payload, taken out of its frame the first time.
 
@@ -122,7 +126,7 @@ class FramedPayload(Payload):
             CorruptStreamError: the frame is corrupt.
         """
         if self._taken is None:
-            self._taken = _decompress(self._frame, self.nbytes)
+            self._taken = _decompress(self.frame, self.nbytes)
         return self._taken
 
     @buffer.setter

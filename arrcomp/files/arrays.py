@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ..host import numpy_bytes
 from . import container, numpy_files
 from .container import Container
-from .content import ARRAY_SUFFIXES, ONLY_NAME, Content, Lazy, check_suffix
+from .content import ARRAY_SUFFIXES, Content, Lazy, check_suffix
 from .opened import open_file
 
 
@@ -22,7 +22,7 @@ def read_arrays(path: Path) -> Content[NDArray[Any]]:
     """
     suffix = check_suffix(path, ARRAY_SUFFIXES)
     if suffix == ".npy":
-        return Content({ONLY_NAME: numpy_files.read_npy(path)})
+        return Content(numpy_files.open_npy(path))
     if suffix == ".npz":
         return Content(numpy_files.open_npz(path))
     opened = Container(path, ValueError)

@@ -1,28 +1,61 @@
 """NumPy's files: .npy and .npz."""
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, BinaryIO
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from .content import Content, Lazy, is_stray
+from .content import ONLY_NAME, Content, Lazy, is_stray
+from .reading import OpenedFile
 from .replacing import replacing
 
+_NPY_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+    (3, 0): np.lib.format.read_array_header_2_0,  # it differs in names of fields alone; such dtypes are not taken
+}
 
-def read_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, mapped into memory.
+
+def open_npy(path: Path) -> Lazy[NDArray[Any]]:
+    """The array of a .npy file, read when it is asked for.
 
     Raises:
         ValueError: it is none.
         OSError: it cannot be read.
     """
-    with _reading(f"{path} is no readable .npy file"):
-        return np.lib.format.open_memmap(path, mode="r")
+    file = OpenedFile(path)
+    with _reading(f"{path} is no readable .npy file"), path.open("rb") as opened:
+        shape, in_fortran_order, dtype = _npy_header(opened)
+        np.broadcast_to(np.empty((), dtype), shape)  # refuses shapes that no array has
+        start = opened.tell()
+        end = start + math.prod(shape) * dtype.itemsize
+        if end > file.nbytes:
+            raise ValueError(f"shape {shape} of {dtype} ends at byte {end}; the file has {file.nbytes}")
+        span = file.span(start, end)
+
+    def load(name: str) -> NDArray[Any]:
+        data = span.read().view(dtype)
+        return data.reshape(shape[::-1]).T if in_fortran_order else data.reshape(shape)
+
+    return Lazy([ONLY_NAME], load, lambda name: (dtype, shape))
+
+
+def _npy_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is in Fortran's order, and dtype."""
+    version = np.lib.format.read_magic(file)
+    if version not in _NPY_HEADERS:
+        raise ValueError(f"version {version}; {', '.join(map(str, _NPY_HEADERS))} are allowed")
+    shape, in_fortran_order, dtype = _NPY_HEADERS[version](file)
+    if dtype.hasobject:
+        raise ValueError(f"dtype {dtype} holds Python objects")
+    return shape, in_fortran_order, dtype
 
 
 def write_npy(path: Path, array: NDArray[Any]) -> None:
@@ -34,7 +67,8 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
     """
     _check_dtype(path, array.dtype)
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.lib.format.write_array(file, array, allow_pickle=False)
+        # Through `write` alone: what NumPy writes to a file itself fails without telling why.
+        np.lib.format.write_array(SimpleNamespace(write=file.write), array, allow_pickle=False)
 
 
 def open_npz(path: Path) -> Lazy[NDArray[Any]]:
