@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from page import Document, Page
+from proofs import memory
 from proofs.evidence import Evidence
 from text_table import table
 
@@ -38,6 +39,17 @@ PROOFS: Mapping[str, Proof] = {
         "and forged ones, as arrcomp does.",
         ("test_golden.py", "test_corruption.py"),
     ),
+    "faults": Evidence(
+        "Faults of files and memory",
+        "A file system that is full, a folder without rights, a process that is killed while it writes, a file that is "
+        "cut while it is open, a limit of memory: an error says what happened, the input and the old file are as they "
+        "were, and nothing else is left.",
+        (
+            "test_faults_files.py",
+            "test_memory_limits.py",
+        ),
+    ),
+    "memory": memory,
 }
 
 

@@ -11,7 +11,7 @@ SECONDS = 300  # for what takes one or two
 
 
 def environment() -> dict[str, str]:
-    """Of a child: libraries start no threads, no bytecode is written, large memory goes back to the system when freed."""
+    """Of a child: libraries start no threads, no bytecode is written, large memory goes back when it is freed."""
     return os.environ | {
         "MALLOC_ARENA_MAX": "1",
         "MALLOC_MMAP_THRESHOLD_": str(1 << 17),
