@@ -85,7 +85,8 @@ def _put(descriptor: int, temporary: Path, target: Path) -> None:
 
 def _link(descriptor: int, temporary: Path, path: Path) -> bool:
     """Give a nameless file a name that no file has."""
-    os.link(temporary, path, src_dir_fd=descriptor)  # with any descriptor it follows links, as those in /proc are
+    # With any descriptor Python asks the system to follow links, as those in /proc are.
+    os.link(temporary, path, src_dir_fd=descriptor, follow_symlinks=True)
     return True
 
 
