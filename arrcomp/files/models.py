@@ -110,7 +110,7 @@ def load_file(
         progress: whether to show a progress bar, where standard error is a terminal or a notebook.
 
     Returns:
-        The arrays by name, in the order of `names` or of the file. Besides them, memory for one array's stream is taken.
+        The arrays by name, in the order of `names` or of the file. Besides them, one stream at a time takes memory.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
