@@ -68,6 +68,25 @@ def check_payload(
             it as FORMAT.md does.
     """
 
+def part_index(
+    codec_id: int, parameters: Sequence[float], dtype_id: int, nbytes: int, elements: int
+) -> list[tuple[int, int]]:
+    """Begin and end of the bytes of a payload of `nbytes` that `part_spans` looks at, whatever the part."""
+
+def part_spans(
+    codec_id: int,
+    parameters: Sequence[float],
+    dtype_id: int,
+    payload: NDArray[uint8],
+    elements: int,
+    first: int,
+    nbytes: int,
+) -> list[tuple[int, int]]:
+    """Begin and end of the bytes that `decode_part` looks at beside these; none where it will find them corrupt.
+
+    Of `payload` no more is looked at than what `part_index` gives. The part is of `nbytes` from the element `first` on.
+    """
+
 def decode_part(
     codec_id: int,
     parameters: Sequence[float],

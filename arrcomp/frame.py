@@ -1,5 +1,7 @@
 """A Zstandard frame around a payload (FORMAT.md, section 1.1): on the host alone, and only where it pays."""
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -101,7 +103,7 @@ class FramedPayload(Payload):
 
     _taken: Bytes | None
 
-    def __init__(self, frame: memoryview, nbytes: int, spec: Spec, max_size: int) -> None:
+    def __init__(self, frame: memoryview, nbytes: int, spec: Spec, max_size: int | None) -> None:
         """A payload of `nbytes`, of an array, in a frame that `check_frame` has looked at."""
         super().__init__(host.ADAPTER, None, max_size=max_size)
         self._frame = frame
@@ -117,6 +119,10 @@ class FramedPayload(Payload):
         return self._frame
 
     @property
+    def is_framed(self) -> bool:
+        return True
+
+    @property
     def buffer(self) -> Any:
         """The payload, taken out of its frame the first time.
 
@@ -126,7 +132,7 @@ class FramedPayload(Payload):
         """
         if self._taken is None:
             limits.admit(self._spec, self, None)
-            self._taken = _decompress(self._frame, self.nbytes)
+            self._taken = _decompress(self.frame, self.nbytes)
         return self._taken
 
     @buffer.setter
@@ -148,7 +154,8 @@ def _compress(data: Bytes, level: int, threads: int) -> bytes:
     # One at least: with none the library would not cut the data into jobs, and the frame would be another one.
     workers = min(threads or available_threads(), 1 + data.size // _WORKER_NBYTES, _MOST_WORKERS)
     compressor = _import_zstandard().ZstdCompressor(level=level, threads=workers, write_content_size=True)
-    frame: bytes = compressor.compress(data)
+    with _telling_memory(f"a Zstandard frame of {data.size} bytes"):
+        frame: bytes = compressor.compress(data)
     return frame
 
 
@@ -156,12 +163,24 @@ def _decompress(frame: memoryview, nbytes: int) -> Bytes:
     zstandard = _import_zstandard()
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_NBYTES)
     try:
-        payload = decompressor.decompress(frame, allow_extra_data=False)
+        with _telling_memory(f"the {nbytes} bytes of a Zstandard frame"):
+            payload = decompressor.decompress(frame, allow_extra_data=False)
     except zstandard.ZstdError as error:
         raise CorruptStreamError(f"frame: {error}") from None
     if len(payload) != nbytes:
         raise CorruptStreamError(f"frame holds {len(payload)} bytes, not {nbytes}")
     return np.frombuffer(payload, np.uint8)
+
+
+@contextlib.contextmanager
+def _telling_memory(purpose: str) -> Iterator[None]:
+    """Say what memory was for: the library raises a MemoryError without a word, or an error of its own."""
+    try:
+        yield
+    except (MemoryError, _import_zstandard().ZstdError) as error:
+        if not isinstance(error, MemoryError) and "not enough memory" not in str(error):
+            raise
+        raise MemoryError(f"no memory for {purpose}") from None
 
 
 def _import_zstandard() -> Any:

@@ -274,7 +274,13 @@ def decode_part(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...]
     if target.size:
         start = first * spec.dtype.parts
         coding = (spec.codec.id, spec.codec.core_parameters(), spec.dtype.id)
-        _core.decode_part(*coding, payload.to_host(), spec.elements, start, target, threads)
+        data, fetch = payload.host_parts()
+        if fetch is not None:
+            for span in _core.part_index(*coding, data.size, spec.elements):
+                fetch(*span)
+            for span in _core.part_spans(*coding, data, spec.elements, start, target.size):
+                fetch(*span)
+        _core.decode_part(*coding, data, spec.elements, start, target, threads)
     return array
 
 

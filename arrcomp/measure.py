@@ -78,8 +78,7 @@ def encode(
     seconds = time.perf_counter() - start
     if cuda is not None and zstd_level is None:
         compressed = from_bytes(compressed.to_bytes())  # frees the device's memory for the next array
-    framed = compressed.payload.frame is not None
-    return compressed, Measurement(name, compressed.spec, nbytes, framed, seconds)
+    return compressed, Measurement(name, compressed.spec, nbytes, compressed.payload.is_framed, seconds)
 
 
 def decode(

@@ -1,10 +1,13 @@
 """A payload in the memory of the framework that made it."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .adapter import Adapter, Bytes, Home
+
+Fetch = Callable[[int, int], None]
 
 
 class Payload:
@@ -49,6 +52,11 @@ class Payload:
         return None
 
     @property
+    def is_framed(self) -> bool:
+        """Whether it came in a Zstandard frame."""
+        return False
+
+    @property
     def nbytes(self) -> int:
         """Length in bytes; waits for the device the first time.
 
@@ -65,6 +73,10 @@ class Payload:
         if self.home.kind == "cpu":
             return self.adapter.to_host(self.buffer)[: self.nbytes]
         return self.adapter.to_host(self.trimmed_view())
+
+    def host_parts(self) -> tuple[Bytes, Fetch | None]:
+        """As `to_host`; and what to call with begin and end of the bytes to be looked at, None where all are there."""
+        return self.to_host(), None
 
     def trimmed_view(self) -> Any:
         """The buffer without what follows the payload; waits for the device."""

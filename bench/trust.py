@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from page import Document, Page
-from proofs import exhaustive
+from proofs import exhaustive, memory
 from proofs.evidence import Evidence
 from text_table import table
 
@@ -36,11 +36,11 @@ PROOFS: Mapping[str, Proof] = {
     "exhaustive": exhaustive,
     "reader": Evidence(
         "An independent reader",
-        "`tests/independent/` is a reader in NumPy. Its first version was written from `native/FORMAT.md` and the table of "
-        "frequencies that it names, before the author looked at any code, and read the 44 golden streams of that time bit "
-        "for bit. Forged streams have a right checksum, but headers, configurations or payloads that nobody writes: "
-        "arrcomp and the reader both refuse one, or read the same array. Where they differed at first, and the page had "
-        "not said which was right, it says so now, and the reader follows it.",
+        "`tests/independent/` is a reader in NumPy. Its first version was written from `native/FORMAT.md` and the "
+        "table of frequencies that it names, before the author looked at any code, and read the 44 golden streams of "
+        "that time bit for bit. Forged streams have a right checksum, but headers, configurations or payloads that "
+        "nobody writes: arrcomp and the reader both refuse one, or read the same array. Where they differed at first, "
+        "and the page had not said which was right, it says so now, and the reader follows it.",
         ("test_golden.py", "test_reader.py", "test_corruption.py", "test_corrupt_configurations.py"),
     ),
     "hostile": Evidence(
@@ -49,6 +49,17 @@ PROOFS: Mapping[str, Proof] = {
         "process that may take 256 MiB; and no entry makes an array of more than `max_size` bytes.",
         ("test_hostile.py", "test_max_size.py", "test_hostile_files.py"),
     ),
+    "faults": Evidence(
+        "Faults of files and memory",
+        "A file system that is full, a folder without rights, a process that is killed while it writes, a file that is "
+        "cut while it is open, a limit of memory: an error says what happened, the input and the old file are as they "
+        "were, and nothing else is left.",
+        (
+            "test_faults_files.py",
+            "test_memory_limits.py",
+        ),
+    ),
+    "memory": memory,
 }
 
 

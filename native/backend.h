@@ -3,6 +3,7 @@
 #pragma once
 #include <cstddef>
 #include <span>
+#include <vector>
 
 #include "stream/activation.h"
 #include "stream/sums.h"
@@ -25,6 +26,11 @@ struct Decoding {
   uint64_t count;          // elements
 };
 
+// Bytes [begin, end) of a payload.
+struct Span {
+  uint64_t begin, end;
+};
+
 namespace cpu {
 
 // Encodes all arrays, with at most `threads` threads (0: as many as there are cores for this process). The payloads'
@@ -45,6 +51,14 @@ const char* payload_fault(const Codec& codec, const Element& element, const uint
 // is found corrupt, of which other groups and chunks are not looked at. Throws std::bad_alloc.
 bool decode_part(const Codec& codec, const Element& element, const Decoding& array, uint64_t first, uint64_t count,
                  int threads);
+
+// What part_spans looks at of a payload of `length` bytes, whatever the part. Throws std::bad_alloc.
+std::vector<Span> part_index(const Codec& codec, const Element& element, uint64_t count, uint64_t length);
+
+// What decode_part looks at beside that, of `array` without a target; nothing where it will find that corrupt. Throws
+// std::bad_alloc.
+std::vector<Span> part_spans(const Codec& codec, const Element& element, const Decoding& array, uint64_t first,
+                             uint64_t count);
 
 // Puts the elements of a sum that begins with the array `start` to `target`, which may be `start` (any alignment). The
 // index of the first term whose payload is corrupt (nothing is then written), or their number.

@@ -60,6 +60,28 @@ def test_a_part_has_the_elements_of_the_whole(codec: Codec, size: int) -> None:
         assert (part == bits[first : first + count]).all(), (first, count)
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("codec", CODECS, ids=repr)
+def test_a_part_needs_no_more_of_a_payload_than_is_told(codec: Codec, size: int) -> None:
+    c, whole = _compressed(codec, size)
+    bits, payload = checks.bits_of(whole), c.host_payload()
+    coding, item = (codec.id, codec.core_parameters(), c.spec.dtype.id), c.dtype.itemsize
+    index = _core.part_index(*coding, payload.size, size)
+    for first, count in _ranges(size):
+        room = np.full(payload.size, 0xA5, np.uint8)
+        for begin, end in index:
+            room[begin:end] = payload[begin:end]
+        spans = _core.part_spans(*coding, room, size, first, count * item)
+        for begin, end in spans:
+            room[begin:end] = payload[begin:end]
+        out = np.empty(count * item, np.uint8)
+        if count:
+            _core.decode_part(*coding, room, size, first, out, 1)
+        assert (checks.bits_of(out.view(c.dtype)) == bits[first : first + count]).all(), (first, count)
+        if (first, count) == (0, 1) and size == max(SIZES):
+            assert sum(end - begin for begin, end in spans) < payload.size // 4
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float64"])
 @pytest.mark.parametrize("codec", [Lossless(), ErrorBounded(abs=1e-3), QSGD(bits=5), SmaQ()], ids=repr)
 def test_parts_of_other_elements(codec: Codec, dtype: str) -> None:

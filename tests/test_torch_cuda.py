@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import io
 from collections.abc import Iterator
 from typing import Any
@@ -115,6 +116,37 @@ def test_out_is_filled_without_an_allocation_for_it() -> None:
     assert torch.equal(out, arrcomp.torch.roundtrip(x, BOUNDED))
     shifted = torch.empty(room.numel() + 3, dtype=torch.uint8, device="cuda")[3:]
     assert arrcomp.torch.compress(x, BOUNDED, out=shifted).to_bytes() == c.to_bytes()
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """PyTorch gets no more memory of the device than it has, and 48 MiB."""
+    torch.cuda.empty_cache()
+    total = torch.cuda.get_device_properties(0).total_memory
+    torch.cuda.set_per_process_memory_fraction((torch.cuda.memory_reserved() + (48 << 20)) / total)
+    try:
+        yield
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0)
+
+
+@pytest.mark.parametrize("codec", [Lossless(), BOUNDED, QSGD(bits=8), QSGD(bits=8, coding="entropy")], ids=repr)
+def test_running_out_of_memory_leaves_the_device_usable(codec: arrcomp.Codec, request: pytest.FixtureRequest) -> None:
+    x, small = tensor(1 << 26), tensor(1000)  # 256 MiB
+    before = x.cpu()
+    c, expected = arrcomp.torch.compress(x, codec).trim(), arrcomp.torch.compress(small, codec).to_bytes()
+    request.getfixturevalue("little_memory")
+    for call in (lambda: arrcomp.torch.compress(x, codec), lambda: arrcomp.torch.decompress(c)):
+        in_use = torch.cuda.memory_allocated()
+        with pytest.raises(torch.cuda.OutOfMemoryError):
+            call()
+        gc.collect()  # what the error held
+        torch.cuda.synchronize()
+        assert torch.cuda.memory_allocated() == in_use
+        again = arrcomp.torch.compress(small, codec)
+        assert again.to_bytes() == expected
+        arrcomp.torch.decompress(again)
+    assert torch.equal(x.cpu(), before)
 
 
 def test_memory_elsewhere_is_refused() -> None:

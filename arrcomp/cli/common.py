@@ -64,7 +64,7 @@ def check_distinct(source: Path, output: Path) -> None:
 def stored(file: CompressedFile, name: str, *, check: bool = True) -> tuple[Compressed, Measurement]:
     """An array as a file has it, with what that takes; `check` as of `CompressedFile.compressed`."""
     compressed = file.compressed(name, check=check)
-    return compressed, Measurement(name, compressed.spec, file.nbytes(name), compressed.payload.frame is not None)
+    return compressed, Measurement(name, compressed.spec, file.nbytes(name), compressed.payload.is_framed)
 
 
 def show(rows: Sequence[Measurement], as_json: bool, *, short: bool = True) -> None:

@@ -9,7 +9,7 @@ from ..host import numpy_bytes
 from ..limits import checked_max_size
 from . import container, numpy_files
 from .container import Container
-from .content import ARRAY_SUFFIXES, ONLY_NAME, Content, Lazy, check_suffix
+from .content import ARRAY_SUFFIXES, Content, Lazy, check_suffix
 from .opened import open_file
 
 
@@ -31,7 +31,7 @@ def read_arrays(path: Path, max_size: int | None = None) -> Content[NDArray[Any]
     """
     suffix, limit = check_suffix(path, ARRAY_SUFFIXES), checked_max_size(max_size)
     if suffix == ".npy":
-        return Content({ONLY_NAME: numpy_files.read_npy(path)})
+        return Content(numpy_files.open_npy(path))
     if suffix == ".npz":
         return Content(numpy_files.open_npz(path, limit))
     opened = Container(path, ValueError)

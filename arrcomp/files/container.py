@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import dtypes
-from ..adapter import Bytes
-from .mapped import MappedFile
+from .reading import OpenedFile, Span
 from .replacing import replacing
 
 _DTYPES = {
@@ -82,31 +81,32 @@ class Container:
             ImportError: safetensors is not installed.
         """
         self.path = path
-        self._file = MappedFile(path)
+        self._file = OpenedFile(path, failure)
         self.metadata = _checked_metadata(path, failure)
-        self._start = 8 + int.from_bytes(self._file.bytes(0, 8).tobytes(), "little")
-        header = _parse(self._file.bytes(8, self._start).tobytes(), path, failure)
+        self._start = 8 + int.from_bytes(self._file.span(0, 8).read().tobytes(), "little")
+        header = _parse(self._file.span(8, self._start).read().tobytes(), path, failure)
         header.pop(_METADATA, None)
         self.entries = {
             name: Entry(entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"]) for name, entry in header.items()
         }
 
-    def bytes(self, name: str) -> Bytes:
-        """The bytes of a tensor, mapped into memory."""
+    def span(self, name: str) -> Span:
+        """Where the bytes of a tensor are, to be read."""
         entry = self.entries[name]
-        return self._file.bytes(self._start + entry.start, self._start + entry.end)
+        return self._file.span(self._start + entry.start, self._start + entry.end)
 
     def array(self, name: str) -> NDArray[Any]:
-        """A tensor, mapped into memory.
+        """A tensor, read into memory.
 
         Raises:
             TypeError: NumPy has no such data type.
+            OSError, MemoryError, or `failure` of the container: it cannot be read.
         """
         entry = self.entries[name]
         if entry.kind not in _DTYPES:
             allowed = ", ".join(_DTYPES)
             raise TypeError(f"{self.path}, array {name!r}: dtype {entry.kind} is not supported; allowed are {allowed}")
-        return self.bytes(name).view(dtypes.by_name(_DTYPES[entry.kind]).numpy).reshape(entry.shape)
+        return self.span(name).read().view(dtypes.by_name(_DTYPES[entry.kind]).numpy).reshape(entry.shape)
 
     def close(self) -> None:
         """Let the file go."""

@@ -97,5 +97,7 @@ def naming(path: Path | None, name: str) -> Iterator[None]:
     try:
         yield
     except (CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError, TypeError) as error:
+        if path is not None and str(error).startswith(f"{path} "):
+            raise  # it is of all of the file, which it names
         where = "" if path is None else f"{path}, "
         raise type(error)(f"{where}array {name!r}: {error}") from None

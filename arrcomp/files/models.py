@@ -113,7 +113,7 @@ def load_file(
         max_size: bytes that each of the arrays may have, as of `open_file`.
 
     Returns:
-        The arrays by name, in the order of `names` or of the file.
+        The arrays by name, in the order of `names` or of the file. Besides them, one stream at a time takes memory.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.

@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import IO, Any
 
 import ml_dtypes
@@ -13,19 +14,50 @@ from numpy.typing import NDArray
 
 from .. import limits
 from ..errors import SizeLimitError
-from .content import Content, Lazy, is_stray
+from .content import ONLY_NAME, Content, Lazy, is_stray
+from .reading import OpenedFile
 from .replacing import replacing
 
+_NPY_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+    (3, 0): np.lib.format.read_array_header_2_0,  # it differs in names of fields alone; such dtypes are not taken
+}
 
-def read_npy(path: Path) -> NDArray[Any]:
-    """The array of a .npy file, mapped into memory.
+
+def open_npy(path: Path) -> Lazy[NDArray[Any]]:
+    """The array of a .npy file, read when it is asked for.
 
     Raises:
         ValueError: it is none.
         OSError: it cannot be read.
     """
-    with _reading(f"{path} is no readable .npy file"):
-        return np.lib.format.open_memmap(path, mode="r")
+    file = OpenedFile(path)
+    with _reading(f"{path} is no readable .npy file"), path.open("rb") as opened:
+        shape, in_fortran_order, dtype = _npy_header(opened)
+        np.broadcast_to(np.empty((), dtype), shape)  # refuses shapes that no array has
+        start = opened.tell()
+        end = start + math.prod(shape) * dtype.itemsize
+        if end > file.nbytes:
+            raise ValueError(f"shape {shape} of {dtype} ends at byte {end}; the file has {file.nbytes}")
+        span = file.span(start, end)
+
+    def load(name: str) -> NDArray[Any]:
+        data = span.read().view(dtype)
+        return data.reshape(shape[::-1]).T if in_fortran_order else data.reshape(shape)
+
+    return Lazy([ONLY_NAME], load, lambda name: (dtype, shape))
+
+
+def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether it is in Fortran's order, and dtype."""
+    version = np.lib.format.read_magic(file)
+    if version not in _NPY_HEADERS:
+        raise ValueError(f"version {version}; {', '.join(map(str, _NPY_HEADERS))} are allowed")
+    shape, in_fortran_order, dtype = _NPY_HEADERS[version](file)
+    if dtype.hasobject:
+        raise ValueError(f"dtype {dtype} holds Python objects")
+    return shape, in_fortran_order, dtype
 
 
 def write_npy(path: Path, array: NDArray[Any]) -> None:
@@ -37,7 +69,8 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
     """
     _check_dtype(path, array.dtype)
     with replacing(path) as temporary, temporary.open("wb") as file:
-        np.lib.format.write_array(file, array, allow_pickle=False)
+        # Through `write` alone: what NumPy writes to a file itself fails without telling why.
+        np.lib.format.write_array(SimpleNamespace(write=file.write), array, allow_pickle=False)
 
 
 def open_npz(path: Path, max_size: int | None = None) -> Lazy[NDArray[Any]]:
@@ -101,14 +134,11 @@ def _check_claims(member: IO[bytes], nbytes: int, max_size: int) -> None:
         ValueError: it is damaged, or its array would not take what is left of the file.
         SizeLimitError: the array has more than `max_size` bytes.
     """
-    version = np.lib.format.read_magic(member)
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(member)
-    if not dtype.hasobject:  # NumPy says what is wrong with those
-        claimed = math.prod(shape) * dtype.itemsize
-        limits.check_nbytes(claimed, max_size, dtype, shape)
-        if claimed != nbytes - member.tell():
-            raise ValueError(f"shape {shape} of {dtype} takes {claimed} bytes, not {nbytes - member.tell()}")
+    shape, _, dtype = _npy_header(member)
+    claimed = math.prod(shape) * dtype.itemsize
+    limits.check_nbytes(claimed, max_size, dtype, shape)
+    if claimed != nbytes - member.tell():
+        raise ValueError(f"shape {shape} of {dtype} takes {claimed} bytes, not {nbytes - member.tell()}")
     member.seek(0)
 
 

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any
 
 from .. import arrays, host, stream
-from ..adapter import Adapter, Bytes, Home
+from ..adapter import Adapter, Home
 from ..compress import decompress_at
 from ..compressed import Compressed, parse_stream
 from ..errors import CorruptStreamError, FormatVersionError
@@ -16,8 +16,9 @@ from ..machine import thread_count
 from ..spec import Spec
 from .container import Container
 from .content import COMPRESSED_SUFFIXES, ONLY_NAME, Look, check_suffix, is_stray, naming
-from .mapped import MappedFile
 from .parts import Slice
+from .reading import OpenedFile, Span
+from .stored import stored
 
 
 def open_file(path: str | Path, *, max_size: int | None = None) -> "CompressedFile":
@@ -48,10 +49,10 @@ def open_file(path: str | Path, *, max_size: int | None = None) -> "CompressedFi
 class CompressedFile(Mapping[str, Any]):
     """Compressed arrays in a file, decompressed when they are asked for; made by `open_file`.
 
-    `file[name]` is an array in NumPy, `file.load` makes one elsewhere. Bytes are mapped into memory when they are asked
-    for, and what was asked for stays valid after the file is closed. Names that are not there raise KeyError; what
-    would read a closed file raises ValueError; without zstandard, all that is asked of an array in a Zstandard frame
-    raises ImportError.
+    `file[name]` is an array in NumPy, `file.load` makes one elsewhere; both take memory for the array's stream and for
+    the array. What was asked for stays valid after the file is closed. Names that are not there raise KeyError; what
+    would read a closed file raises ValueError, and of a file that was cut while it was open CorruptStreamError; without
+    zstandard, all that is asked of an array in a Zstandard frame raises ImportError.
 
     Attributes:
         path: of the file.
@@ -66,17 +67,17 @@ class CompressedFile(Mapping[str, Any]):
         if check_suffix(path, COMPRESSED_SUFFIXES) == ".safetensors":
             container = Container(path, CorruptStreamError)
             self.metadata = _source_metadata(container)
-            self._readers = _readers(container)
+            self._spans = _spans(container)
             self._close = container.close
         else:
-            file = MappedFile(path)
-            self._readers = {ONLY_NAME: lambda: file.bytes(0, file.nbytes)}
+            file = OpenedFile(path, CorruptStreamError)
+            self._spans = {ONLY_NAME: lambda: file.span(0, file.nbytes)}
             self._close = file.close
 
     @property
     def names(self) -> list[str]:
         """The arrays' names, in the file's order."""
-        return list(self._readers)
+        return list(self._spans)
 
     def spec(self, name: str) -> Spec:
         """Codec, dtype and shape of an array, of which nothing but the headers of stream and frame is read.
@@ -93,22 +94,22 @@ class CompressedFile(Mapping[str, Any]):
 
     def nbytes(self, name: str) -> int:
         """Length in bytes of an array's stream in the file, with its frame where it has one."""
-        return self._stream(name).size
+        return self._span(name).nbytes
 
     def compressed(self, name: str, *, check: bool = True) -> Compressed:
-        """An array as it is in the file, mapped into memory and not decompressed.
+        """An array as it is in the file, not decompressed.
 
         Args:
             name: of the array.
-            check: whether to check the checksum; if not, nothing but the headers of stream and frame is read now, and
-                of a damaged array the values may be wrong.
+            check: whether to check the checksum; if not, nothing but the headers of stream and frame is read now, the
+                payload when it is looked at, and of a damaged array the values may be wrong.
 
         Raises:
             CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or of a newer arrcomp.
         """
-        data = self._stream(name)
+        span = self._span(name)
         with naming(self.path, name):
-            return parse_stream(data, self._max_size, check=check)
+            return parse_stream(span.read(), self._max_size) if check else stored(span, self._max_size)
 
     def load(self, name: str, *, like: Any = None, device: Any = None, threads: int | None = None) -> Any:
         """An array, decompressed where it is wanted: to a device it travels compressed.
@@ -154,22 +155,23 @@ class CompressedFile(Mapping[str, Any]):
         """Let the file go; what was asked for stays."""
         self._close()
 
-    def _stream(self, name: str) -> Bytes:
-        reader = self._readers[name]
+    def _span(self, name: str) -> Span:
+        """Where an array's stream is."""
+        span = self._spans[name]
         with naming(self.path, name):
-            return reader()
+            return span()
 
     def __getitem__(self, name: str) -> Any:
         return self.load_at(name, host.ADAPTER, Home(), 0)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._readers
+        return name in self._spans
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._readers)
+        return iter(self._spans)
 
     def __len__(self) -> int:
-        return len(self._readers)
+        return len(self._spans)
 
     def __enter__(self) -> "CompressedFile":
         return self
@@ -183,23 +185,23 @@ class CompressedFile(Mapping[str, Any]):
         return f"<CompressedFile {str(self.path)!r}: {len(self)} arrays>"
 
 
-def _readers(container: Container) -> dict[str, Callable[[], Bytes]]:
-    """What gives each array's stream."""
+def _spans(container: Container) -> dict[str, Callable[[], Span]]:
+    """What gives the place of each array's stream."""
 
-    def reader(name: str) -> Callable[[], Bytes]:
-        return lambda: _stream_bytes(container, name)
+    def span(name: str) -> Callable[[], Span]:
+        return lambda: _stream_span(container, name)
 
     for name in container.entries:
         if is_stray(name):
             raise CorruptStreamError(f"{container.path}: array name {name!r} is a path out of its folder")
-    return {name: reader(name) for name in container.entries}
+    return {name: span(name) for name in container.entries}
 
 
-def _stream_bytes(container: Container, name: str) -> Bytes:
+def _stream_span(container: Container, name: str) -> Span:
     entry = container.entries[name]
     if entry.kind != "U8" or len(entry.shape) != 1:
         raise CorruptStreamError(f"a tensor {entry.kind} of shape {list(entry.shape)}, not the uint8 bytes of a stream")
-    return container.bytes(name)
+    return container.span(name)
 
 
 def _source_metadata(container: Container) -> dict[str, str]:

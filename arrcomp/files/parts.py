@@ -20,8 +20,8 @@ _ALLOWED = "integers, slices and one Ellipsis are allowed"
 class Slice:
     """An array in a file, of which parts are decompressed; made by `CompressedFile.slice`.
 
-    ``part[10:20, ..., 3]`` is what NumPy makes of the whole array with the same index: an array, or a scalar. Decoded
-    are the values from the first to the last that leading integers and the first slice take. A payload in a
+    ``part[10:20, ..., 3]`` is what NumPy makes of the whole array with the same index: an array, or a scalar. Read and
+    decoded are the values from the first to the last that leading integers and the first slice take. A payload in a
     Zstandard frame is taken out of it whole for the first part, and kept for the others; decoded are parts of it.
 
     Attributes:

@@ -1,41 +1,150 @@
-"""A file is complete, or as it was before: it is written under another name and then renamed."""
+"""A file is complete, or as it was before: it is written without its name, which it gets at the end."""
 
 import contextlib
+import errno
+import fcntl
+import itertools
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
+
+import xxhash
+
+T = TypeVar("T")
+
+_DESCRIPTORS = Path("/proc/self/fd")
+_TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.[0-9]+\.tmp")
+_STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of writing to a file that is open
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path`; renamed to it at the end, removed if anything fails.
+    """A path to write to, whose file takes the name `path` at the end, and is gone if anything fails.
+
+    Where the system has files without names, a process that is killed leaves nothing behind either, but between two
+    calls at the very end; else, what it left is removed by the next that writes the same file.
 
     Raises:
         ValueError: `path` is there and not a regular file.
-        OSError: it cannot be written.
+        OSError: it cannot be written; `filename` is `path`.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise ValueError(f"{path} is not a regular file")
-    temporary = target.with_name(f".{os.urandom(8).hex()}.tmp")
-    try:
-        temporary.touch(exist_ok=False)
-        mode = (target if target.exists() else temporary).stat().st_mode
-        yield temporary
-        temporary.chmod(mode)
-        _sync(temporary)
+    with _errors_of(path, target.parent):
+        descriptor, temporary = _opened(target)
+        try:
+            yield temporary
+            if target.exists():
+                os.fchmod(descriptor, target.stat().st_mode & 0o7777)
+            os.fsync(descriptor)
+            _put(descriptor, temporary, target)
+        except BaseException:
+            if temporary.parent == target.parent:
+                temporary.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(descriptor)
+        _sync_folder(target.parent)
+
+
+def _opened(target: Path) -> tuple[int, Path]:
+    """A new file in the folder of `target`: its descriptor, locked, and a path to it."""
+    with contextlib.suppress(AttributeError, OSError):  # where there are none the other way tells what is wrong
+        descriptor = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
+        nameless = _DESCRIPTORS / str(descriptor)
+        if nameless.exists():
+            _lock(descriptor)
+            return descriptor, nameless
+        os.close(descriptor)
+    while True:
+        descriptor, named = _beside(target, lambda path: os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
+        _lock(descriptor)
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, named
+        os.close(descriptor)  # before it was locked, it was taken for one that was left
+
+
+def _put(descriptor: int, temporary: Path, target: Path) -> None:
+    """Give a file, which `temporary` leads to, the name `target`."""
+    if temporary.parent == target.parent:
         temporary.replace(target)
+        return
+    # A link cannot take the place of another file.
+    linked: Path | None = None
+    try:
+        _, linked = _beside(target, lambda path: _link(descriptor, temporary, path))
+        linked.replace(target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        if linked is not None:
+            linked.unlink(missing_ok=True)
         raise
-    _sync(target.parent)
 
 
-def _sync(path: Path) -> None:
-    if path.is_dir() and os.name != "posix":
-        return  # only POSIX opens folders
-    descriptor = os.open(path, os.O_RDONLY)
+def _link(descriptor: int, temporary: Path, path: Path) -> bool:
+    """Give a nameless file a name that no file has."""
+    # With any descriptor Python asks the system to follow links, as those in /proc are.
+    os.link(temporary, path, src_dir_fd=descriptor, follow_symlinks=True)
+    return True
+
+
+def _beside(target: Path, make: Callable[[Path], T]) -> tuple[T, Path]:
+    """What `make` gives for the first name that is free of those for files that become `target`, and that name."""
+    stem = xxhash.xxh3_64_hexdigest(os.fsencode(target.name))  # as long for a name that leaves no room
+    for number in itertools.count():
+        path = target.with_name(f".{stem}.{number}.tmp")
+        for _ in range(2):
+            with contextlib.suppress(FileExistsError):
+                return make(path), path
+            _remove_if_left(path)
+    raise AssertionError("numbers do not end")
+
+
+def _remove_if_left(path: Path) -> None:
+    """Remove a file whose writer was killed: one that lives holds a lock."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.samestat(os.fstat(descriptor), path.lstat()):
+                path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    with contextlib.suppress(OSError):  # a file system without locks: what is left stays
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _sync_folder(folder: Path) -> None:
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # one may write into some folders that one may not list
+        return
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _errors_of(path: Path, folder: Path) -> Iterator[None]:
+    """Name `path` in errors that name no file, or one that the caller does not know."""
+    try:
+        yield
+    except OSError as error:
+        if _is_ours(error.filename, folder) or (error.filename is None and error.errno in _STORAGE):
+            raise OSError(error.errno, error.strerror, str(path)) from None
+        raise
+
+
+def _is_ours(filename: Any, folder: Path) -> bool:
+    """Whether a name in an error is that of a folder, or of a file that is there for a while."""
+    if not isinstance(filename, (str, Path)):
+        return False
+    name = Path(filename)
+    is_temporary = name.parent == folder and _TEMPORARY.fullmatch(name.name) is not None
+    return name in (folder, _DESCRIPTORS) or name.parent == _DESCRIPTORS or is_temporary

@@ -5,6 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "memory.h"
+
 namespace nb = nanobind;
 
 namespace arrcomp {
@@ -192,7 +194,7 @@ nb::object contiguous_bytes(const Tensor& tensor, int64_t count) {
   const auto nbytes = static_cast<size_t>(count) * (view_of.dtype.bits / 8);
   const uint8_t* data = static_cast<const uint8_t*>(view_of.data) + view_of.byte_offset;
   if (count == 0 || is_contiguous(view_of)) return view(data, nbytes, tensor.owner);
-  const std::shared_ptr<uint8_t[]> copy(new uint8_t[nbytes]);
+  const std::shared_ptr<uint8_t[]> copy = allocated<uint8_t>(nbytes, "x in C order");
   Copier(view_of, copy.get()).copy(0, data);
   return view(copy.get(), nbytes, copy);
 }

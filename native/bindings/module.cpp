@@ -14,6 +14,7 @@
 #include "bindings/checks.h"
 #include "bindings/xla_ffi.h"
 #include "floating_point.h"
+#include "memory.h"
 
 namespace nb = nanobind;
 
@@ -88,7 +89,7 @@ void decode_aligned(const Codec& codec, const Element& element, const Decoding& 
     nb::gil_scoped_release release;
     std::unique_ptr<uint64_t[]> copy;
     if (reinterpret_cast<uintptr_t>(array.payload) % 8 != 0) {
-      copy = std::make_unique_for_overwrite<uint64_t[]>(array.limit / 8 + 1);
+      copy = allocated<uint64_t>(array.limit / 8 + 1, "a payload, to be aligned");
       memcpy(copy.get(), array.payload, array.limit);
       array.payload = reinterpret_cast<const uint8_t*>(copy.get());
     }
@@ -119,17 +120,45 @@ void check_payload(int codec_id, const Parameters& parameters, int dtype_id, Byt
   if (fault != nullptr) raise_corrupt(fault);
 }
 
+// Elements from `first` on, in so many bytes, of an array with `elements` of them; how many.
+uint64_t checked_part(const char* name, const Element& element, int64_t elements, int64_t first, uint64_t nbytes) {
+  const uint64_t item = element.width / 8, count = nbytes / item, all = checked_count(elements);
+  check_size(name, nbytes, count * item);
+  if (first < 0 || count > all || static_cast<uint64_t>(first) > all - count)
+    throw nb::value_error(("first=" + std::to_string(first) + ": " + std::to_string(count) +
+                           " elements from there on are not among " + std::to_string(elements))
+                              .c_str());
+  return count;
+}
+
+nb::list list_of(const std::vector<Span>& spans) {
+  nb::list list;
+  for (const Span& span : spans) list.append(nb::make_tuple(span.begin, span.end));
+  return list;
+}
+
+nb::list part_index(int codec_id, const Parameters& parameters, int dtype_id, int64_t nbytes, int64_t elements) {
+  const Element& element = element_of(dtype_id);
+  const Codec codec = checked_codec(codec_id, parameters, element);
+  return list_of(cpu::part_index(codec, element, checked_count(elements), checked_count(nbytes)));
+}
+
+nb::list part_spans(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
+                    int64_t first, int64_t nbytes) {
+  const Element& element = element_of(dtype_id);
+  const Codec codec = checked_codec(codec_id, parameters, element);
+  const uint64_t count = checked_part("part", element, elements, first, checked_count(nbytes));
+  if (reinterpret_cast<uintptr_t>(payload.data()) % 8 != 0) throw nb::value_error("payload: it is aligned to 8 bytes");
+  const Decoding array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
+  return list_of(cpu::part_spans(codec, element, array, static_cast<uint64_t>(first), count));
+}
+
 void decode_part(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
                  int64_t first, WritableBytes out, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
   const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
-  const uint64_t item = element.width / 8, count = out.nbytes() / item;
-  check_size("out", out.nbytes(), count * item);
-  if (first < 0 || count > array.count || static_cast<uint64_t>(first) > array.count - count)
-    throw nb::value_error(("first=" + std::to_string(first) + ": " + std::to_string(count) +
-                           " elements from there on are not among " + std::to_string(elements))
-                              .c_str());
+  const uint64_t count = checked_part("out", element, elements, first, out.nbytes());
   decode_aligned(codec, element, array, [&](const Decoding& aligned) {
     return cpu::decode_part(codec, element, aligned, static_cast<uint64_t>(first), count, threads);
   });
@@ -309,6 +338,9 @@ NB_MODULE(_core, m) {
         arg("out").noconvert(), arg("threads"));
   m.def("check_payload", &check_payload, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"));
+  m.def("part_index", &part_index, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("nbytes"), arg("elements"));
+  m.def("part_spans", &part_spans, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"), arg("elements"),
+        arg("first"), arg("nbytes"));
   m.def("decode_part", &decode_part, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"), arg("first"), arg("out"), arg("threads"));
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),

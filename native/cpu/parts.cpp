@@ -6,6 +6,7 @@
 #include "cpu/select.h"
 #include "cpu/threads.h"
 #include "floating_point.h"
+#include "memory.h"
 
 namespace arrcomp::cpu {
 namespace {
@@ -34,7 +35,7 @@ bool decode_units(const Part& part, uint64_t size, uint8_t* target, Decode decod
       at = std::min(last * size, part.count);
       continue;
     }
-    if (window == nullptr) window = std::make_unique_for_overwrite<uint8_t[]>(size * part.item);
+    if (window == nullptr) window = allocated<uint8_t>(size * part.item, "a group");
     if (!decode(unit, unit + 1, array_with(window.get(), begin, part.item))) return false;
     const uint64_t wanted = std::min(end, part.end);
     memcpy(place(at), window.get() + (at - begin) * part.item, (wanted - at) * part.item);
@@ -75,7 +76,7 @@ bool decode_part_of_buckets(const BucketPlan& plan, const Codec& codec, const ui
 bool decode_part_of_coded_buckets(const BucketPlan& plan, const Codec& codec, const uint8_t* payload, uint64_t length,
                                   const Part& part, uint8_t* target, int threads) {
   if (length < plan.codes_offset) return false;
-  const auto bytes = std::make_unique_for_overwrite<uint8_t[]>(plan.length);
+  const auto bytes = allocated<uint8_t>(plan.length, "codes");
   memcpy(bytes.get(), payload, plan.codes_offset);
   const Part codes{std::min(part.first / chunk_size * chunk_size, plan.quantized),
                    std::min(round_up(part.end, chunk_size), plan.quantized), plan.quantized, 1};

@@ -1,11 +1,11 @@
 // Sums of payloads on the CPU.
 #include <cstring>
-#include <memory>
 
 #include "backend.h"
 #include "cpu/buckets.h"
 #include "cpu/driver.h"
 #include "floating_point.h"
+#include "memory.h"
 
 namespace arrcomp::cpu {
 namespace {
@@ -50,7 +50,7 @@ size_t encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t
     memcpy(length, &result.length, sizeof *length);
     return corrupt;
   }
-  const auto array = std::make_unique_for_overwrite<uint8_t[]>(sum.count * (sum.element.width / 8));
+  const auto array = allocated<uint8_t>(sum.count * (sum.element.width / 8), "a sum");
   sum_buckets(job, array.get(), threads);
   const Encoding encoding{array.get(), payload, sum.count};
   encode(codec, sum.element, {&encoding, 1}, length, seed, threads);
