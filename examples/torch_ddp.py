@@ -75,4 +75,5 @@ def process(rank: int, folder: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        torch.multiprocessing.spawn(process, (folder,), nprocs=WORLD)
+        # Forked processes do not import PyTorch again, and end without tearing Python down beside Gloo's threads.
+        torch.multiprocessing.start_processes(process, (folder,), nprocs=WORLD, start_method="fork")
