@@ -3,6 +3,9 @@
 Small arrays do not fill a GPU. On one stream they wait for each other; on several, what one leaves idle another uses.
 Nothing in the pipeline waits on the host: the whole of it is enqueued before the device is half done.
 
+Without a GPU, or with an arrcomp built without CUDA, it says so and does nothing.
+
+    pip install ".[cupy]"        (with CUDA 12: ".[cupy-cuda12]")
     python examples/cupy_streams.py
 """
 
@@ -44,10 +47,13 @@ def main() -> None:
     """Print the throughput with one stream and with several."""
     try:
         import cupy
-
+    except ImportError as error:
+        sys.exit(f'cupy_streams.py needs CuPy ({error}): pip install ".[cupy]"')
+    try:
         arrcomp.cuda.check_device(0)
-    except (ImportError, arrcomp.DeviceUnavailableError) as error:
-        sys.exit(f"cupy_streams.py needs CuPy, a GPU and an arrcomp built with CUDA: {error}")
+    except arrcomp.DeviceUnavailableError as error:
+        print(f"cupy_streams.py needs a GPU and an arrcomp built with CUDA, and there is none here: {error}")
+        return
 
     arrays = [cupy.random.standard_normal(ELEMENTS, dtype=cupy.float32) for _ in range(ARRAYS)]
     gigabytes = sum(x.nbytes for x in arrays) / 1e9

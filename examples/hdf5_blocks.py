@@ -3,6 +3,7 @@
 HDF5's own filters are plug-ins in C, so other programs see bytes here, not values. A stream says which codec, dtype and
 shape its block has; blocks are read one by one. (For chunks that readers find by themselves, see `arrcomp.zarr`.)
 
+    pip install . h5py
     python examples/hdf5_blocks.py
 """
 
@@ -44,7 +45,7 @@ def main() -> None:
     try:
         import h5py
     except ImportError as error:
-        sys.exit(f"hdf5_blocks.py needs h5py: {error}")
+        sys.exit(f"hdf5_blocks.py needs h5py ({error}): pip install h5py")
 
     x = np.cumsum(np.random.default_rng(0).normal(0, 1, (4000, 512)), axis=0).astype(np.float32)
     codec = arrcomp.ErrorBounded(abs=1e-2)

@@ -3,6 +3,7 @@
 Each device has pictures of its own, noisy digits of seven segments. The mean of their gradients comes from
 `arrcomp.jax.pmean_quantized`, whose random rounding is unbiased. Four of XLA's CPU devices stand for the real ones.
 
+    pip install ".[jax]"
     python examples/jax_data_parallel.py
 """
 

@@ -3,7 +3,7 @@
 A stream says itself of which dtype and shape its array is, so that Orbax needs to know no more than names and bytes.
 Steps, retention, asynchronous and atomic writes stay Orbax's affair.
 
-    pip install orbax-checkpoint
+    pip install ".[jax]" orbax-checkpoint
     python examples/orbax_checkpoint.py
 """
 

@@ -4,6 +4,7 @@ The model learns to tell noisy digits of seven segments. Its weights are kept wi
 training forgets soon, 8 bits a value are enough; those of squares are divided by, and kept within a hundredth of each
 value. The rest, as biases and statistics of layers, keeps every bit.
 
+    pip install ".[torch]"
     python examples/torch_checkpoint.py
 """
 

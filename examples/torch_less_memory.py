@@ -3,13 +3,18 @@
 A network learns to tell noisy digits of seven segments. Printed are the bytes that autograd keeps for the backward pass
 of a batch, those of the optimizer's state between steps, and the accuracy.
 
+    pip install ".[torch]"
     python examples/torch_less_memory.py
 """
 
+import sys
 from collections.abc import Callable
 
-import torch
-from torch import Tensor, nn
+try:
+    import torch
+    from torch import Tensor, nn
+except ImportError as error:
+    sys.exit(f'torch_less_memory.py needs PyTorch ({error}): pip install ".[torch]"')
 
 import arrcomp.torch
 from arrcomp.torch.nn import convert, convert_linear
@@ -44,13 +49,13 @@ def train(title: str, change: Callable[[nn.Module], nn.Module], eight_bit: bool 
     optimizer: torch.optim.Optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     if eight_bit:
         optimizer = arrcomp.torch.CompressedOptimizer.eight_bit(optimizer)
-    for _ in range(200):
+    for _ in range(150):
         x, digits = batch(256)
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), digits).backward()
         optimizer.step()
     kept = arrcomp.torch.saved_memory(model, batch(256)[0]).nbytes
-    x, digits = batch(20_000)
+    x, digits = batch(5000)
     with torch.no_grad():
         accuracy = (model.eval()(x).argmax(1) == digits).float().mean()
     print(f"{title:<36} kept {kept:>9,} bytes, state {state_nbytes(optimizer):>9,} bytes, accuracy {accuracy:.3f}")
@@ -58,6 +63,7 @@ def train(title: str, change: Callable[[nn.Module], nn.Module], eight_bit: bool 
 
 def main() -> None:
     """Train with ever less."""
+    torch.set_num_threads(1)  # more would wait for each other: the model is small
     train("float32", lambda model: model)
     train("3 bits of each GELU's input", lambda model: convert(model, bits=3))
     small = lambda model: convert_linear(convert(model, bits=3), proj_dim_ratio=0.25)  # noqa: E731

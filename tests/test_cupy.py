@@ -240,10 +240,11 @@ def test_the_examples_pipeline_keeps_its_bound(cupy: Any) -> None:
 
 
 def test_the_example_runs_on_a_gpu_and_says_so_elsewhere() -> None:
-    result = subprocess.run([sys.executable, "-P", EXAMPLE], capture_output=True, text=True, check=False)
-    if not has_gpu():
-        assert result.returncode == 1
-        assert "needs CuPy, a GPU and an arrcomp built with CUDA" in result.stderr
-        return
+    try:
+        import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: F401
+    except ImportError as error:
+        pytest.skip(str(error))
+    command = [sys.executable, "-P", EXAMPLE]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
-    assert "4 streams" in result.stdout
+    assert ("4 streams" if has_gpu() else "needs a GPU and an arrcomp built with CUDA") in result.stdout
