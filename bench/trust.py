@@ -37,10 +37,10 @@ PROOFS: Mapping[str, Proof] = {
     "reader": Evidence(
         "An independent reader",
         "`tests/independent/` is a reader in NumPy. Its first version was written from `native/FORMAT.md` and the "
-        "table of frequencies that it names, before the author looked at any code, and read the 44 golden streams of "
-        "that time bit for bit. Forged streams have a right checksum, but headers, configurations or payloads that "
-        "nobody writes: arrcomp and the reader both refuse one, or read the same array. Where they differed at first, "
-        "and the page had not said which was right, it says so now, and the reader follows it.",
+        "tables that it names, before the author looked at any code, and read the 44 golden streams of that time bit "
+        "for bit. Forged streams have a right checksum, but headers, configurations or payloads that nobody writes: "
+        "arrcomp and the reader both refuse one, or read the same array. Where they differed at first, and the page "
+        "had not said which was right, it says so now, and the reader follows it.",
         ("test_golden.py", "test_reader.py", "test_corruption.py", "test_corrupt_configurations.py"),
     ),
     "hostile": Evidence(

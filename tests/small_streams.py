@@ -135,17 +135,18 @@ def outcome(stream: bytes, threads: int = 1) -> Array | None:
     return decoded
 
 
-def assert_reader_agrees(stream: bytes) -> None:
-    """An altered stream is refused where the independent reader refuses it, else both read the same from it."""
+def assert_reader_agrees(stream: bytes) -> bool:
+    """An altered stream is refused where the independent reader refuses it, else both read the same: then True."""
     decoded = outcome(stream)
     try:
         expected = reference_reader.read_stream(stream)
     except reference_reader.ERRORS:
         assert decoded is None, "accepted, though the independent reader finds it corrupt"
-        return
+        return False
     assert decoded is not None, "refused, though the independent reader finds nothing wrong"
     if not _has_large_levels(stream):
         checks.check_same_bits(decoded, expected)
+    return True
 
 
 def _has_large_levels(stream: bytes) -> bool:

@@ -1,8 +1,8 @@
 """A reader of arrcomp streams written from `native/FORMAT.md` alone, in NumPy; sections below are that page's.
 
 It shares no code with arrcomp. It was written before its author had seen any, so that the page is known to say
-everything; what the page left open then, it was mended for. Keep it so: a new part is written from the page. It is
-clear rather than fast. `read` is the entrance.
+everything; what the page left open then, it was mended for. Keep it so: a new part is written from the page.
+Clear rather than fast. `read` is the entrance.
 """
 
 from .base_delta import Line, LineChunk
