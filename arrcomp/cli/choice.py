@@ -48,9 +48,9 @@ def codec_class(name: str, option: str = "--codec") -> type[Codec]:
     return codecs()[name]
 
 
-def completed_codecs(incomplete: str) -> list[tuple[str, str]]:
-    """What a shell offers for the beginning of a codec's name, with what each promises."""
-    return [(name, promise_of(codec)) for name, codec in codecs().items() if name.startswith(incomplete)]
+def completed_codecs(incomplete: str) -> list[str]:
+    """What a shell offers for the beginning of a codec's name."""
+    return [name for name in codecs() if name.startswith(incomplete)]
 
 
 def promise_of(codec: type[Codec]) -> str:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +14,7 @@ from ..errors import ArrcompError, CorruptStreamError, FormatVersionError, Unkno
 from ..files import CompressedFile
 from ..measure import Measurement
 from . import tables
-from .page import CORRUPT, FAILED, INTERRUPTED, USAGE
+from .page import CORRUPT, FAILED, INTERRUPTED, PROGRAM, USAGE
 from .program import discard_output
 from .standard import STANDARD
 
@@ -82,12 +81,11 @@ def print_json(document: Any) -> None:
 
 
 def _print(text: str) -> None:
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
-        typer.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
-    except OSError:
+        typer.echo(text, nl=False)
+    except OSError as error:
         discard_output()
-        raise
+        raise OSError(error.errno, error.strerror, "standard output") from None
 
 
 def require(rows: Sequence[Measurement]) -> None:
@@ -101,6 +99,8 @@ def require(rows: Sequence[Measurement]) -> None:
 
 
 def _fail(error: Exception, code: int) -> None:
-    message = " ".join(str(error).split()) or type(error).__name__
-    typer.echo(f"arrcomp: {message}", err=True)
+    named = isinstance(error, OSError) and error.filename is not None
+    text = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
+    message = " ".join(text.split()) or type(error).__name__
+    typer.echo(f"{PROGRAM}: {message}", err=True)
     raise typer.Exit(code) from None

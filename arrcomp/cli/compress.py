@@ -46,7 +46,7 @@ _Zstd = Annotated[
     Example("Keep every bit", "arrcomp compress x.npy -o x.arrcomp"),
     Example("Keep every value within 0.0001", "arrcomp compress x.npy -o x.arrcomp --codec error-bounded --abs 1e-4"),
     Example(
-        "A model: norms losslessly, other floats within a thousandth of their array's range",
+        "A model: norms losslessly, other floats within a thousandth of their range",
         "arrcomp compress model.safetensors -o small.safetensors \\\n"
         "    --rule '*norm*=lossless' --codec error-bounded --rel 1e-3",
     ),

@@ -15,7 +15,7 @@ from .page import PROGRAM, UNREAD, USAGE, Example, Page, page_of
 
 _MOST_WIDTH = 100
 _NARROW = 60  # columns below which a term stands above what it means
-_LONGEST_TERM = 28
+_SHORT_TERM, _LONGEST_TERM = 10, 28  # which has what it means beside it always, or at most
 _UsageError: Any = typer.BadParameter.__base__  # of all that the parser raises; Typer exports this one alone
 
 
@@ -55,12 +55,16 @@ class Program(TyperGroup):
 
 @contextlib.contextmanager
 def ending_quietly() -> Iterator[None]:
-    """End without a word where nobody reads the output any more, as after `| head`."""
+    """End without a word where nobody reads the output any more, as after `| head`; with one where it has no room."""
     try:
         yield
     except BrokenPipeError:
         discard_output()
         sys.exit(UNREAD)
+    except OSError as error:  # commands tell their own
+        discard_output()
+        typer.echo(f"{PROGRAM}: standard output: {error.strerror}", err=True)
+        sys.exit(USAGE)
 
 
 def discard_output() -> None:
@@ -95,7 +99,8 @@ def _shown(example: Example) -> str:
 
 def _terms(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
     """Terms in one column and what they mean in another; above it where that is too narrow, or they too long."""
-    column = 4 if width < _NARROW else 4 + max(len(term) for term, _ in rows if len(term) <= _LONGEST_TERM)
+    column = 4 + max(len(term) for term, _ in rows if len(term) <= _LONGEST_TERM)
+    column = 4 if width < _NARROW and column > 4 + _SHORT_TERM else column
     for term, meaning in rows:
         lines = textwrap.wrap(meaning, width - column, break_long_words=False) or [""]
         beside = len(term) + 4 <= column
@@ -119,5 +124,5 @@ def _refuse(error: Any) -> NoReturn:
         message += f"; did you mean {' or '.join(sorted(error.possibilities))}?"
     path = error.ctx.command_path if error.ctx is not None else PROGRAM
     text = " ".join(message.split())
-    typer.echo(f"arrcomp: {text}{'' if text.endswith(('.', '?')) else '.'} See {path} --help", err=True)
+    typer.echo(f"{PROGRAM}: {text}{'' if text.endswith(('.', '?')) else '.'} See {path} --help", err=True)
     sys.exit(USAGE)

@@ -1,5 +1,6 @@
 """The command line's tables."""
 
+import io
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -20,13 +21,16 @@ _PLAIN_WIDTH = 180  # of output that is no terminal
 
 def rendered(table: Table) -> str:
     """A table as standard output takes it: with colours on a terminal alone, as paragraphs where that is narrow."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_PLAIN_WIDTH)
+    screen = Console()
+    pages = io.BytesIO()  # not standard output itself: its trouble is for who writes there
+    console = Console(
+        file=io.TextIOWrapper(pages, screen.encoding, errors="backslashreplace", newline="\n", write_through=True),
+        width=screen.width if screen.is_terminal else _PLAIN_WIDTH,
+        force_terminal=screen.is_terminal,
+    )
     narrow = console.width < _LEAST_WIDTH or table.__rich_measure__(console, console.options).minimum > console.width
-    with console.capture() as captured:
-        console.print(_paragraphs(table) if narrow else table, soft_wrap=narrow)
-    return captured.get()
+    console.print(_paragraphs(table) if narrow else table, soft_wrap=narrow)
+    return pages.getvalue().decode(screen.encoding)
 
 
 def _paragraphs(table: Table) -> Text:
