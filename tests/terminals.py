@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -57,20 +58,26 @@ def without_styles(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text)
 
 
-def unread(*arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the program with standard output in a pipe that nobody reads any more."""
+def unread(*arguments: str) -> tuple[int, str]:
+    """As `written_to` a pipe that nobody reads any more."""
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "wb") as output:
-        return subprocess.run(
-            [*PROGRAM, *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            env=environment(),
-            timeout=SECONDS,
-            check=False,
-        )
+        return written_to(output, *arguments)
+
+
+def written_to(output: BinaryIO, *arguments: str) -> tuple[int, str]:
+    """Exit code of the program, and what it writes to standard error, with its output in a file."""
+    result = subprocess.run(
+        [*PROGRAM, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.PIPE,
+        env=environment(),
+        timeout=SECONDS,
+        check=False,
+    )
+    return result.returncode, result.stderr.decode()
 
 
 def folder_with_program(folder: Path) -> str:

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -71,7 +72,7 @@ def test_the_examples_of_the_help_run(command: str | None, about: str, line: str
     path, folder = terminals.folder_with_program(tmp_path / "bin"), tmp_path / "work"
     folder.mkdir()
     words = shlex.split(line)
-    outputs = [after for before, after in zip(words, words[1:], strict=False) if before in ("-o", ">") and after != "-"]
+    outputs = [after for before, after in pairwise(words) if before in ("-o", ">") and after != "-"]
     for word in words:
         if (files / word).is_file() and (word not in outputs or "--force" in words):
             shutil.copy(files / word, folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -67,18 +68,16 @@ COMMANDS = [
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command[0])
 def test_quiet_prints_nothing_but_what_json_asks_for(command: tuple[str, ...]) -> None:
-    assert invoke(*command, "--force" if "-o" in command else "--json").stdout
     force = ["--force"] if "-o" in command else []
+    assert invoke(*command, *force).stdout
     assert invoke(*command, *force, "--quiet").output == ""
     assert invoke(*command, *force, "-q").output == ""
     json.loads(invoke(*command, *force, "-q", "--json").output)
 
 
 def test_quiet_tells_errors() -> None:
-    assert (
-        invoke("info", "-q", "missing.arrcomp", code=2).stderr
-        == "arrcomp: missing.arrcomp: No such file or directory\n"
-    )
+    missing = invoke("info", "-q", "missing.arrcomp", code=2).stderr
+    assert missing == f"arrcomp: missing.arrcomp: {os.strerror(errno.ENOENT)}\n"
     np.save("other.npy", WEIGHTS + 1)
     assert invoke("diff", "-q", "x.npy", "other.npy", code=1).output == ""
     assert "break the promise" in invoke("verify", "-q", "other.npy", "x.arrcomp", code=1).stderr
@@ -187,8 +186,7 @@ def test_arrays_are_not_written_to_a_terminal() -> None:
     ids=str,
 )
 def test_the_program_ends_quietly_when_nobody_reads(command: tuple[str, ...]) -> None:
-    result = terminals.unread(*command)
-    assert (result.returncode, result.stderr) == (141, b"")
+    assert terminals.unread(*command) == (141, "")
 
 
 @pytest.mark.parametrize("command", [("info", "x.arrcomp"), ("info", "--help")], ids=str)
@@ -196,32 +194,20 @@ def test_a_full_output_is_told_in_one_line(command: tuple[str, ...]) -> None:
     full = Path("/dev/full")
     if not full.is_char_device():
         pytest.skip("no /dev/full")
-    import subprocess
-
     with full.open("wb") as output:
-        result = subprocess.run(
-            [*terminals.PROGRAM, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            env=terminals.environment(),
-            timeout=terminals.SECONDS,
-            check=False,
-        )
-    expected = f"arrcomp: standard output: {os.strerror(28)}\n"
-    assert (result.returncode, result.stderr.decode()) == (2, expected)
+        code, error = terminals.written_to(output, *command)
+    assert (code, error) == (2, f"arrcomp: standard output: {os.strerror(errno.ENOSPC)}\n")
 
 
 # Terminals
 
 
 def test_what_is_piped_has_no_colours_and_no_progress() -> None:
-    for settings in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        for command in (("verify", "m.safetensors", "c.safetensors"), ("info", "--help")):
-            result = terminals.piped(*command, **settings)
-            assert result.returncode == 0
-            assert b"\x1b" not in result.stdout
-            assert result.stderr == b""
+    for command in (("verify", "m.safetensors", "c.safetensors"), ("info", "--help")):
+        result = terminals.piped(*command)
+        assert result.returncode == 0
+        assert b"\x1b" not in result.stdout
+        assert result.stderr == b""
 
 
 def test_a_terminal_shows_colours_progress_and_a_table() -> None:
@@ -244,13 +230,11 @@ def test_colours_are_not_for_everyone() -> None:
 def test_narrow_terminals_get_paragraphs_and_lose_nothing() -> None:
     code, text = terminals.in_terminal(50, "verify", "m.safetensors", "c.safetensors")
     assert code == 0
-    plain = terminals.without_styles(text)
+    plain = terminals.without_styles(text).replace("\r", "\n")
     assert "│" not in plain
     assert "…" not in plain
-    assert re.search(
-        r"^layer.weight\n  dtype: float32\n  shape: 64 x 100\n  codec: error-bounded abs=0.001\n", plain, re.M
-    )
-    assert re.search(r"^2 arrays\n  bytes: 26,000\n", plain, re.M)
+    assert "\nlayer.weight\n  dtype: float32\n  shape: 64 x 100\n  codec: error-bounded abs=0.001\n" in plain
+    assert "\n2 arrays\n  bytes: 26,000\n" in plain
     _, text = terminals.in_terminal(50, "compress", "--help")
     prose = [line for line in terminals.without_styles(text).splitlines() if not line.startswith("    arrcomp")]
     assert "  --speed default|fast\n    A better ratio, or faster.\n" in terminals.without_styles(text)
