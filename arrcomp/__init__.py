@@ -31,6 +31,7 @@ from .errors import (
     DataNotFoundError,
     DeviceUnavailableError,
     FormatVersionError,
+    SizeLimitError,
     UnknownCodecError,
     UnknownNameError,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "FormatVersionError",
     "Lossless",
     "Rule",
+    "SizeLimitError",
     "SmaQ",
     "UnknownCodecError",
     "UnknownNameError",

@@ -56,6 +56,18 @@ def decode(
         arrcomp.errors.CorruptStreamError: the payload is not one of so many elements of this type.
     """
 
+def check_payload(
+    codec_id: int, parameters: Sequence[float], dtype_id: int, payload: NDArray[uint8], elements: int
+) -> None:
+    """Look at a payload's length, head and directory, which takes no memory for the array.
+
+    `payload` may be read-only, and hostile.
+
+    Raises:
+        arrcomp.errors.CorruptStreamError: one of them is not that of so many elements of this type; the message names
+            it as FORMAT.md does.
+    """
+
 def decode_part(
     codec_id: int,
     parameters: Sequence[float],

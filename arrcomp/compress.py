@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from . import arrays, dtypes
+from . import arrays, dtypes, limits
 from .adapter import Adapter, Home
 from .codecs import Codec, Lossless
 from .compressed import Compressed
@@ -117,7 +117,9 @@ def spec_of(adapter: Adapter, x: Any, codec: Codec) -> Spec:
     return Spec(codec, dtype, shape)
 
 
-def decompress(c: Compressed, *, like: Any = None, out: Any = None, threads: int | None = None) -> Any:
+def decompress(
+    c: Compressed, *, like: Any = None, out: Any = None, threads: int | None = None, max_size: int | None = None
+) -> Any:
     """The array that was compressed.
 
     Args:
@@ -126,6 +128,9 @@ def decompress(c: Compressed, *, like: Any = None, out: Any = None, threads: int
         out: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype, to be filled and
             returned.
         threads: how many to use on the CPU; None for all cores that the process may use.
+        max_size: bytes that the array may have. None for what `from_bytes` or the file's reader was told, by default
+            8192 times the bytes of the stream, or 1 GiB if that is more; and for no limit of what `compress` made in
+            this process.
 
     Returns:
         An array in C order and native byte order, of the shape and dtype of the one compressed: in `like`'s framework
@@ -134,9 +139,11 @@ def decompress(c: Compressed, *, like: Any = None, out: Any = None, threads: int
 
     Raises:
         CorruptStreamError: the payload is corrupt. (`out` may have been written to.)
-        TypeError: `c`, `like`, `out` or `threads` is of a wrong type or dtype, or the framework has no such dtype.
+        SizeLimitError: the array is larger than `max_size`; nothing was allocated.
+        TypeError: `c`, `like`, `out`, `threads` or `max_size` is of a wrong type or dtype, or the framework has no such
+            dtype.
         ValueError: `out` has another shape, is read-only or not contiguous; `like` and `out` are both given; `threads`
-            is below 1.
+            is below 1, or `max_size` below 0.
         ImportError, DeviceUnavailableError: the framework or the device is not there.
     """
     if not isinstance(c, Compressed):
@@ -144,9 +151,10 @@ def decompress(c: Compressed, *, like: Any = None, out: Any = None, threads: int
     if like is not None and out is not None:
         raise ValueError("like and out are both given; one of them is allowed")
     threads = thread_count(threads)
+    payload = c.payload
+    limits.admit(c.spec, payload, max_size)
     if like is not None:
         return decompress_at(c, *arrays.place_of(like), threads)
-    payload = c.payload
     if out is not None:
         payload = payload.moved(*arrays.place_to_fill(out))
     (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads)
@@ -155,6 +163,7 @@ def decompress(c: Compressed, *, like: Any = None, out: Any = None, threads: int
 
 def decompress_at(c: Compressed, adapter: Adapter, home: Home, threads: int) -> Any:
     """`decompress` into an adapter's framework, at one of its homes."""
+    limits.admit(c.spec, c.payload, None)
     payload = c.payload.moved(adapter, home)
     (array,) = payload.adapter.decompress([payload], [c.spec], None, threads)
     return array

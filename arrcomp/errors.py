@@ -14,6 +14,10 @@ def unfit_payload(which: str = "payload") -> CorruptStreamError:
     return CorruptStreamError(f"{which}: not one of this data type and number of elements")
 
 
+class SizeLimitError(ArrcompError, ValueError):
+    """A stream or a file claims an array that is larger than `max_size` allows; nothing was allocated for it."""
+
+
 class FormatVersionError(ArrcompError, ValueError):
     """A stream is of a newer major format version than this package reads."""
 

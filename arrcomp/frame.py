@@ -4,12 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from . import host, stream
+from . import host, limits, stream
 from .adapter import Bytes, Home
 from .codecs.base import checked_integer
 from .errors import CorruptStreamError
 from .machine import available_threads
 from .payload import Payload
+from .spec import Spec
 
 _MAGIC = b"\x28\xb5\x2f\xfd"
 _LEAST_LEVEL, _MOST_LEVEL = 1, 22
@@ -96,15 +97,16 @@ class FramedPayload(Payload):
     see the shape, asks for the array.
     """
 
-    __slots__ = ("_frame", "_taken")
+    __slots__ = ("_frame", "_spec", "_taken")
 
     _taken: Bytes | None
 
-    def __init__(self, frame: memoryview, nbytes: int) -> None:
-        """A payload of `nbytes` in a frame that `check_frame` has looked at."""
-        super().__init__(host.ADAPTER, None)
+    def __init__(self, frame: memoryview, nbytes: int, spec: Spec, max_size: int) -> None:
+        """A payload of `nbytes`, of an array, in a frame that `check_frame` has looked at."""
+        super().__init__(host.ADAPTER, None, max_size=max_size)
         self._frame = frame
         self._nbytes = nbytes
+        self._spec = spec
 
     @property
     def home(self) -> Home:
@@ -120,8 +122,10 @@ class FramedPayload(Payload):
 
         Raises:
             CorruptStreamError: the frame is corrupt.
+            SizeLimitError: the array, which the payload's own length follows from, would be larger than is allowed.
         """
         if self._taken is None:
+            limits.admit(self._spec, self, None)
             self._taken = _decompress(self._frame, self.nbytes)
         return self._taken
 

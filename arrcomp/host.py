@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from . import _core, dtypes
+from . import _core, dtypes, limits
 from .adapter import Bytes, Home
-from .errors import unfit_payload
+from .errors import CorruptStreamError, unfit_payload
 from .payload import Payload
 from .spec import Spec
 
@@ -140,6 +140,7 @@ class NumpyAdapter:
     def decompress(
         self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
+        check_doubted(payloads, specs)
         pairs = [empty(spec) for spec in specs] if out is None else list(map(_target, out, specs))
         targets = [target for _, target in pairs]
         if out is not None:
@@ -216,6 +217,27 @@ def check_apart_arrays(first: Bytes, second: Bytes, message: str) -> None:
         raise ValueError(message)
 
 
+def check_doubted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
+    """Look at what payloads that this process did not make begin with, before memory is allocated for their arrays.
+
+    The payloads are in host memory.
+
+    Raises:
+        CorruptStreamError: something is corrupt there; the message names it.
+    """
+    for number, payload in enumerate(payloads):
+        if payload.trusted:
+            continue
+        spec = specs[number]
+        coding = (spec.codec.id, spec.codec.core_parameters(), spec.dtype.id)
+        try:
+            _core.check_payload(*coding, payload.to_host(), spec.elements)
+        except CorruptStreamError as error:
+            if len(payloads) == 1:
+                raise
+            raise CorruptStreamError(f"payload {number}: {error}") from None
+
+
 def decode(payloads: Sequence[Payload], targets: Sequence[Bytes], specs: Sequence[Spec], threads: int) -> None:
     """Decode payloads in host memory, of any adapter, into bytes of arrays.
 
@@ -243,9 +265,12 @@ def decode_part(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...]
 
     Raises:
         CorruptStreamError: what was read of the payload is corrupt.
+        SizeLimitError: the part is larger than is allowed of the array.
     """
+    part = Spec(spec.codec, spec.dtype, shape)
+    limits.admit(part, payload, None)
     array: NDArray[Any]
-    array, target = empty(Spec(spec.codec, spec.dtype, shape))
+    array, target = empty(part)
     if target.size:
         start = first * spec.dtype.parts
         coding = (spec.codec.id, spec.codec.core_parameters(), spec.dtype.id)

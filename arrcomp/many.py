@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from . import arrays
+from . import arrays, limits
 from .adapter import Adapter
 from .codecs import Codec
 from .compress import checked_codec, checked_seed
@@ -75,13 +75,14 @@ def compress_many(
     return rebuild(results)
 
 
-def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None) -> Any:
+def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, max_size: int | None = None) -> Any:
     """Decompress all compressed arrays of a structure.
 
     Args:
         tree: what `compress_many` returned, or any structure with `Compressed` in it.
         like: an array whose framework and device the results get; None for those that were compressed.
         threads: how many to use on the CPU; None for all cores that the process may use.
+        max_size: bytes that each of the arrays may have, as of `decompress`.
 
     Returns:
         The structure with the array of every `Compressed`.
@@ -91,7 +92,10 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None) 
     """
     threads = thread_count(threads)
     place = None if like is None else arrays.place_of(like)
+    limit = limits.checked_max_size(max_size)
     leaves, rebuild = _flatten(tree, lambda x: isinstance(x, Compressed))
+    for c in leaves:
+        limits.admit(c.spec, c.payload, limit)
     payloads = [c.payload if place is None else c.payload.moved(*place) for c in leaves]
     batches: dict[Hashable, list[int]] = {}
     for i, (c, payload) in enumerate(zip(leaves, payloads, strict=True)):

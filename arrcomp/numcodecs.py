@@ -70,6 +70,7 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
 
         Raises:
             CorruptStreamError: `buf` is no whole stream.
+            SizeLimitError: the array is larger than `arrcomp.from_bytes` allows by default.
             ValueError: `out` is of another size, read-only or not contiguous.
         """
         compressed = from_bytes(ensure_contiguous_ndarray(buf).view(np.uint8))

@@ -16,15 +16,26 @@ class Payload:
         length: None where it is all of the buffer; else the framework's array of 8 bytes that hold the number of bytes
             as a little-endian unsigned integer. It is where the buffer is, and nothing waits for it until asked.
         trusted: whether this process made it, so that the decoder need not be waited for to learn that it is corrupt.
+        max_size: bytes that an array may have that is made of it, unless a caller says otherwise; None where nothing
+            limits it, as it was made in this process.
     """
 
-    __slots__ = ("_nbytes", "adapter", "buffer", "length", "trusted")
+    __slots__ = ("_nbytes", "adapter", "buffer", "length", "max_size", "trusted")
 
-    def __init__(self, adapter: Adapter, buffer: Any, length: Any = None, *, trusted: bool = False) -> None:
+    def __init__(
+        self,
+        adapter: Adapter,
+        buffer: Any,
+        length: Any = None,
+        *,
+        trusted: bool = False,
+        max_size: int | None = None,
+    ) -> None:
         self.adapter = adapter
         self.buffer = buffer
         self.length = length
         self.trusted = trusted
+        self.max_size = max_size
         self._nbytes: int | None = None
 
     @property
@@ -63,12 +74,12 @@ class Payload:
         """The payload in memory of its own size; waits for the device."""
         if self.length is None and self.home.kind == "cpu":
             return self
-        return Payload(self.adapter, self.adapter.copy(self.trimmed_view()), trusted=self.trusted)
+        return self._again(self.adapter, self.adapter.copy(self.trimmed_view()))
 
     def copy(self) -> "Payload":
         """The same payload in memory of its own."""
         length = None if self.length is None else self.adapter.copy(self.length)
-        return Payload(self.adapter, self.adapter.copy(self.buffer), length, trusted=self.trusted)
+        return self._again(self.adapter, self.adapter.copy(self.buffer), length)
 
     def moved(self, adapter: Adapter, home: Home) -> "Payload":
         """The same payload where `home` says; copied only where it is elsewhere.
@@ -80,10 +91,14 @@ class Payload:
             return self
         if here.framework == home.framework:
             length = None if self.length is None else adapter.move(self.length, home)
-            return Payload(adapter, adapter.move(self.buffer, home), length, trusted=self.trusted)
+            return self._again(adapter, adapter.move(self.buffer, home), length)
         if (here.kind, here.index) == (home.kind, home.index) and home.kind == "cuda":
-            return Payload(adapter, adapter.from_dlpack(self.trimmed_view()), trusted=self.trusted)
-        return Payload(adapter, *adapter.from_host(self.to_host(), home), trusted=self.trusted)
+            return self._again(adapter, adapter.from_dlpack(self.trimmed_view()))
+        return self._again(adapter, *adapter.from_host(self.to_host(), home))
+
+    def _again(self, adapter: Adapter, buffer: Any, length: Any = None) -> "Payload":
+        """The same payload in other memory."""
+        return Payload(adapter, buffer, length, trusted=self.trusted, max_size=self.max_size)
 
     def _check_single(self) -> None:
         if np.ndim(self.buffer) != 1:

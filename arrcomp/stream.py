@@ -134,7 +134,7 @@ def parse(data: memoryview, *, check: bool = True) -> tuple[Header, Body]:
     if check and checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
         raise CorruptStreamError("checksum is wrong: the stream was altered")
     if zero32:
-        raise CorruptStreamError("a reserved field is not zero")
+        raise CorruptStreamError(f"reserved field is {zero32}; 0 is allowed")
     dtype = dtypes.by_id(dtype_id)
     if dtype is None:
         raise CorruptStreamError(f"dtype id {dtype_id} is unknown")
@@ -143,40 +143,42 @@ def parse(data: memoryview, *, check: bool = True) -> tuple[Header, Body]:
     configuration_end = configuration_start + configuration_nbytes
     if any(data[configuration_end:header_end]):
         raise CorruptStreamError("padding after the configuration is not zero")
-    header = Header(codec_id, dtype, shape, _configuration(data[configuration_start:configuration_end]))
-    _check_shape(header)
-    return header, body
+    check_shape(shape, dtype)
+    return Header(codec_id, dtype, shape, _configuration(data[configuration_start:configuration_end])), body
 
 
 def _header_end(nbytes: int, dimensions: int, configuration_nbytes: int) -> int:
     """Where the configuration's padding ends in a stream of `nbytes`."""
     if dimensions > MAX_DIMENSIONS:
         raise CorruptStreamError(f"number of dimensions is {dimensions}; at most {MAX_DIMENSIONS} are allowed")
-    packed = _FIXED.size + 8 * dimensions + configuration_nbytes
+    sizes_end = _FIXED.size + 8 * dimensions
+    _check_announced(f"shape of {dimensions} dimensions", sizes_end + _CHECKSUM_NBYTES, nbytes)
+    packed = sizes_end + configuration_nbytes
     end = packed + -packed % 8
-    _check_announced(end + _CHECKSUM_NBYTES, nbytes)
+    _check_announced(f"configuration length is {configuration_nbytes}", end + _CHECKSUM_NBYTES, nbytes)
     return end
 
 
 def _body(data: memoryview, start: int, frame: int, payload_nbytes: int) -> Body:
     """The payload that begins at `start`, if all lengths fit the stream exactly."""
-    stored = payload_nbytes
+    field, stored = "payload length", payload_nbytes
     if frame == _ZSTANDARD:
-        _check_announced(start + FRAME_LENGTH_NBYTES + _CHECKSUM_NBYTES, len(data))
+        field = "frame length"
+        _check_announced(field, start + FRAME_LENGTH_NBYTES + _CHECKSUM_NBYTES, len(data))
         (stored,) = _FRAME_LENGTH.unpack_from(data, start)
         start += FRAME_LENGTH_NBYTES
     elif frame != _NO_FRAME:
         raise CorruptStreamError(f"frame is {frame}; 0 (none) and 1 (Zstandard) are known")
     announced = start + stored + _CHECKSUM_NBYTES
-    _check_announced(announced, len(data))
+    _check_announced(f"{field} is {stored}", announced, len(data))
     if announced < len(data):
-        raise CorruptStreamError(f"{len(data) - announced} bytes follow the checksum")
+        raise CorruptStreamError(f"{field} is {stored}: {len(data) - announced} bytes follow the checksum")
     return Body(payload_nbytes, data[start : start + stored], frame == _ZSTANDARD)
 
 
-def _check_announced(announced: int, nbytes: int) -> None:
+def _check_announced(field: str, announced: int, nbytes: int) -> None:
     if announced > nbytes:
-        raise CorruptStreamError(f"stream is truncated: {nbytes} bytes are there, of {announced} at least")
+        raise CorruptStreamError(f"{field}: stream is truncated, {nbytes} bytes are there, of {announced} at least")
 
 
 def _configuration(text: memoryview) -> dict[str, Any]:
@@ -189,8 +191,9 @@ def _configuration(text: memoryview) -> dict[str, Any]:
     return configuration
 
 
-def _check_shape(header: Header) -> None:
+def check_shape(shape: tuple[int, ...], dtype: dtypes.DType) -> None:
+    """Raise CorruptStreamError where no array has this shape, of sizes that are not negative."""
     # A dimension of 0 must not hide others that no array can have.
-    span = math.prod(max(size, 1) for size in header.shape) * header.dtype.itemsize
-    if math.prod(header.shape) >= MAX_VALUES or span >= 1 << 63:
-        raise CorruptStreamError(f"shape {header.shape} of {header.dtype.name} is larger than any array")
+    span = math.prod(max(size, 1) for size in shape) * dtype.itemsize
+    if math.prod(shape) * dtype.parts >= MAX_VALUES or span >= 1 << 63:
+        raise CorruptStreamError(f"shape {shape} of {dtype.name} is larger than any array")

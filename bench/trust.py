@@ -38,6 +38,12 @@ PROOFS: Mapping[str, Proof] = {
         "and forged ones, as arrcomp does.",
         ("test_golden.py", "test_corruption.py"),
     ),
+    "hostile": Evidence(
+        "Hostile sizes",
+        "Streams forged field by field with right checksums, and files, are refused by the name of the field, in a "
+        "process that may take 256 MiB; and no entry makes an array of more than `max_size` bytes.",
+        ("test_hostile.py", "test_max_size.py", "test_hostile_files.py"),
+    ),
 }
 
 

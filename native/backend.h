@@ -36,6 +36,11 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
 // number. Throws std::bad_alloc.
 size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads);
 
+// What is corrupt of a payload's length, head or directory, as FORMAT.md calls it, or null: all that can be known without
+// memory for the array. The `length` bytes at `payload` have any alignment. Throws std::bad_alloc.
+const char* payload_fault(const Codec& codec, const Element& element, const uint8_t* payload, uint64_t length,
+                          uint64_t count);
+
 // Decodes elements [first, first + count) of an array, of which `target` has room for these alone; false where the payload
 // is found corrupt, of which other groups and chunks are not looked at. Throws std::bad_alloc.
 bool decode_part(const Codec& codec, const Element& element, const Decoding& array, uint64_t first, uint64_t count,

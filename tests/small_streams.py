@@ -26,7 +26,8 @@ from arrcomp import (
 )
 from checks import Array
 
-SHAPE_OFFSET = 24  # in a stream's header
+FIXED_NBYTES = 24  # of a stream's header, before its shape
+SHAPE_OFFSET = FIXED_NBYTES
 
 
 def weights(count: int) -> Array:
@@ -151,3 +152,38 @@ def resized(stream: bytes, payload: bytes) -> bytes:
     head = bytearray(stream[:start])
     struct.pack_into("<Q", head, 16, len(payload))
     return checks.seal(bytes(head) + payload)
+
+
+def forged(
+    stream: bytes,
+    *,
+    shape: tuple[int, ...] | None = None,
+    configuration: bytes | None = None,
+    payload: bytes | None = None,
+    padding: bytes | None = None,
+    **fields: int | bytes,
+) -> bytes:
+    """The stream with other contents, all lengths and the checksum right unless `fields` says otherwise."""
+    start, end = checks.payload_span(stream)
+    sizes_end = FIXED_NBYTES + 8 * stream[8]
+    if shape is None:
+        shape = struct.unpack_from(f"<{stream[8]}Q", stream, FIXED_NBYTES)
+    if configuration is None:
+        configuration = stream[sizes_end:][: struct.unpack_from("<H", stream, 10)[0]]
+    if payload is None:
+        payload = stream[start:end]
+    values: dict[str, Any] = {
+        "magic": b"ARRC",
+        "major": 0,
+        "minor": 1,
+        "codec": stream[6],
+        "dtype": stream[7],
+        "dimensions": len(shape),
+        "frame": 0,
+        "configuration_nbytes": len(configuration),
+        "zeros": 0,
+        "payload_nbytes": len(payload),
+    } | fields
+    body = struct.pack("<4s6BHIQ", *values.values()) + struct.pack(f"<{len(shape)}Q", *shape) + configuration
+    body += bytes(-len(body) % 8) if padding is None else padding
+    return checks.seal(body + payload)

@@ -23,6 +23,14 @@ Output = Annotated[
 ]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Overwrite OUT if it exists.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads on the CPU; all cores if not given.")]
+MaxSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="BYTES",
+        help="The most that an array of a compressed file, or of a .npz file, may take in memory. If not given, 8192 "
+        "times its bytes in the file, or 1 GiB if that is more.",
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON instead of a table; what is no finite number is null there.")
 ]

@@ -9,7 +9,7 @@ from .. import files, measure
 from ..files import Content, Lazy
 from ..measure import Array, Measurement
 from ..progress import progress
-from .common import Force, Json, Output, Quiet, Threads, check_json_has_room, one_line_errors, show, stored
+from .common import Force, Json, MaxSize, Output, Quiet, Threads, check_json_has_room, one_line_errors, show, stored
 from .page import Example, described
 from .standard import STANDARD, input_file, output_file
 
@@ -28,6 +28,7 @@ def decompress(
     ],
     output: Output,
     threads: Threads = None,
+    max_size: MaxSize = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -42,7 +43,7 @@ def decompress(
         with (
             input_file(source, ".arrcomp") as readable,
             output_file(output, ".npy", source, force=force) as writable,
-            files.open_file(readable) as file,
+            files.open_file(readable, max_size=max_size) as file,
             progress("decompressing", len(file), not quiet) as done,
         ):
 

@@ -13,7 +13,7 @@ from ..files.content import check_suffix
 from ..files.replacing import replacing
 from ..measure import Array
 from . import figure
-from .common import Force, Threads, one_line_errors
+from .common import Force, MaxSize, Threads, one_line_errors
 from .page import Example, described
 from .program import did_you_mean
 from .standard import output_file
@@ -33,6 +33,7 @@ def plot(
         str | None, typer.Option(metavar="NAME", help="The array to show; without it the largest of floats.")
     ] = None,
     threads: Threads = None,
+    max_size: MaxSize = None,
     force: Force = False,
 ) -> None:
     """Draw how values are distributed, and how many bits they take at which error, by bounds and by quantizers.
@@ -42,7 +43,7 @@ def plot(
     """
     with one_line_errors(), output_file(output, ".png", source, force=force) as writable:
         check_suffix(writable, (".png",))
-        content = files.read_any(source)
+        content = files.read_any(source, max_size)
         names = [tensor] if tensor is not None else _largest(content)
         arrays = {name: _values(source, content, name) for name in names}
         arrays = {name: x for name, x in arrays.items() if x.size}

@@ -7,7 +7,7 @@ import typer
 
 from .. import files, measure
 from ..progress import progress
-from .common import Json, Quiet, Threads, VerificationError, one_line_errors, require, show, stored
+from .common import Json, MaxSize, Quiet, Threads, VerificationError, one_line_errors, require, show, stored
 from .page import Example, described
 
 
@@ -21,12 +21,13 @@ def verify(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The file that was compressed.")],
     compressed: Annotated[Path, typer.Argument(metavar="OUT", help="The compressed file that was made of it.")],
     threads: Threads = None,
+    max_size: MaxSize = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Decompress OUT and compare it with IN: every value must be as its codec promises, every bit of a lossless one."""
-    with one_line_errors(), files.open_file(compressed) as file:
-        original = files.read_arrays(source).arrays
+    with one_line_errors(), files.open_file(compressed, max_size=max_size) as file:
+        original = files.read_arrays(source, max_size).arrays
         if set(original) != set(file):
             odd = sorted(set(original) ^ set(file))
             raise VerificationError(f"only one of {source} and {compressed} has the arrays {', '.join(odd)}")

@@ -6,25 +6,34 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..host import numpy_bytes
+from ..limits import checked_max_size
 from . import container, numpy_files
 from .container import Container
 from .content import ARRAY_SUFFIXES, ONLY_NAME, Content, Lazy, check_suffix
 from .opened import open_file
 
 
-def read_arrays(path: Path) -> Content[NDArray[Any]]:
+def read_arrays(path: Path, max_size: int | None = None) -> Content[NDArray[Any]]:
     """Open a .npy, .npz or .safetensors file.
 
+    Args:
+        path: of the file.
+        max_size: bytes that each array of a .npz file may have, which may be packed there: a larger one raises
+            SizeLimitError when it is asked for. None for 8192 times the bytes that it takes there, or 1 GiB if that is
+            more. Arrays of other files are mapped into memory as they are.
+
     Raises:
-        ValueError: the suffix is another one, or the file is not what its suffix says, or compressed already.
+        TypeError: `max_size` is no integer.
+        ValueError: the suffix is another one, or the file is not what its suffix says, or compressed already; or
+            `max_size` is below 0.
         OSError: it cannot be read.
         ImportError: safetensors is not installed.
     """
-    suffix = check_suffix(path, ARRAY_SUFFIXES)
+    suffix, limit = check_suffix(path, ARRAY_SUFFIXES), checked_max_size(max_size)
     if suffix == ".npy":
         return Content({ONLY_NAME: numpy_files.read_npy(path)})
     if suffix == ".npz":
-        return Content(numpy_files.open_npz(path))
+        return Content(numpy_files.open_npz(path, limit))
     opened = Container(path, ValueError)
     if _is_compressed(opened):
         raise ValueError(f"{path} holds compressed arrays already; `arrcomp decompress` reads it")
@@ -59,17 +68,21 @@ def _write_safetensors(path: Path, content: Content[NDArray[Any]]) -> None:
             writer.add(name, entry.kind, entry.shape, [numpy_bytes(content.arrays[name])])
 
 
-def read_any(path: Path) -> Content[NDArray[Any]]:
+def read_any(path: Path, max_size: int | None = None) -> Content[NDArray[Any]]:
     """Open a file of arrays, or of compressed ones, which are decompressed when they are asked for.
+
+    Args:
+        path: of the file.
+        max_size: as of `read_arrays` and `open_file`.
 
     Raises:
         As `read_arrays` and `open_file`.
     """
     check_suffix(path, (*ARRAY_SUFFIXES, ".arrcomp"))
     if path.suffix == ".arrcomp" or (path.suffix == ".safetensors" and _is_compressed(Container(path, ValueError))):
-        file = open_file(path)
+        file = open_file(path, max_size=max_size)
         return Content(Lazy(file, file.__getitem__, file.look), file.metadata)
-    return read_arrays(path)
+    return read_arrays(path, max_size)
 
 
 def _is_compressed(opened: Container) -> bool:

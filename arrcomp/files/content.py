@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ..errors import CorruptStreamError, FormatVersionError, UnknownCodecError
+from ..errors import CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError
 
 ARRAY_SUFFIXES = (".npy", ".npz", ".safetensors")
 COMPRESSED_SUFFIXES = (".arrcomp", ".safetensors")
@@ -96,6 +96,6 @@ def naming(path: Path | None, name: str) -> Iterator[None]:
     """Say in errors of which array they are."""
     try:
         yield
-    except (CorruptStreamError, FormatVersionError, UnknownCodecError, TypeError) as error:
+    except (CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError, TypeError) as error:
         where = "" if path is None else f"{path}, "
         raise type(error)(f"{where}array {name!r}: {error}") from None

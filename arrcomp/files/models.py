@@ -10,6 +10,7 @@ from ..codecs import Codec
 from ..compress import checked_seed, compress_with
 from ..compressed import Compressed
 from ..frame import checked_level
+from ..limits import checked_max_size
 from ..machine import thread_count
 from ..progress import progress as progress_bar
 from ..rules import Rule, checked_rules, codec_for
@@ -96,6 +97,7 @@ def load_file(
     names: Iterable[str] | None = None,
     threads: int | None = None,
     progress: bool = False,
+    max_size: int | None = None,
 ) -> dict[str, Any]:
     """Decompress a file of compressed arrays into memory, or onto a device.
 
@@ -108,12 +110,14 @@ def load_file(
         names: of the arrays to load; None for all.
         threads: how many to use on the CPU; None for all cores that the process may use.
         progress: whether to show a progress bar, where standard error is a terminal or a notebook.
+        max_size: bytes that each of the arrays may have, as of `open_file`.
 
     Returns:
         The arrays by name, in the order of `names` or of the file.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
+        SizeLimitError: an array is larger than `max_size`.
         KeyError: there is no array of one of the `names`.
         TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
         OSError: the file cannot be read.
@@ -121,10 +125,10 @@ def load_file(
             installed.
         DeviceUnavailableError: the device is not there.
     """
-    place, count = arrays.place_wanted(like, device), thread_count(threads)
+    place, count, limit = arrays.place_wanted(like, device), thread_count(threads), checked_max_size(max_size)
     if isinstance(names, str):
         raise TypeError(f"names={names!r} is one text; a list of names, or None for all, is allowed")
-    with CompressedFile(Path(path)) as file:
+    with CompressedFile(Path(path), limit) as file:
         wanted = file.names if names is None else list(names)
         for name in wanted:
             if name not in file:

@@ -1,15 +1,18 @@
 """NumPy's files: .npy and .npz."""
 
 import contextlib
+import math
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import limits
+from ..errors import SizeLimitError
 from .content import Content, Lazy, is_stray
 from .replacing import replacing
 
@@ -37,8 +40,12 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
         np.lib.format.write_array(file, array, allow_pickle=False)
 
 
-def open_npz(path: Path) -> Lazy[NDArray[Any]]:
+def open_npz(path: Path, max_size: int | None = None) -> Lazy[NDArray[Any]]:
     """The arrays of a .npz file, each read when it is asked for.
+
+    Args:
+        path: of the file.
+        max_size: as of `read_arrays`, checked.
 
     Raises:
         ValueError: it is none.
@@ -52,6 +59,8 @@ def open_npz(path: Path) -> Lazy[NDArray[Any]]:
             zipfile.ZipFile(path) as archive,
             archive.open(f"{name}.npy") as member,
         ):
+            packed = archive.getinfo(f"{name}.npy")
+            _check_claims(member, packed.file_size, limits.allowed_of(packed.compress_size, max_size))
             array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
             return array
 
@@ -85,6 +94,24 @@ def write_npz(path: Path, content: Content[NDArray[Any]]) -> None:
                 np.lib.format.write_array(member, content.arrays[name], allow_pickle=False)
 
 
+def _check_claims(member: IO[bytes], nbytes: int, max_size: int) -> None:
+    """Look at the header of a .npy file of `nbytes` that is packed, for which memory will be allocated.
+
+    Raises:
+        ValueError: it is damaged, or its array would not take what is left of the file.
+        SizeLimitError: the array has more than `max_size` bytes.
+    """
+    version = np.lib.format.read_magic(member)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(member)
+    if not dtype.hasobject:  # NumPy says what is wrong with those
+        claimed = math.prod(shape) * dtype.itemsize
+        limits.check_nbytes(claimed, max_size, dtype, shape)
+        if claimed != nbytes - member.tell():
+            raise ValueError(f"shape {shape} of {dtype} takes {claimed} bytes, not {nbytes - member.tell()}")
+    member.seek(0)
+
+
 @contextlib.contextmanager
 def _reading(failure: str) -> Iterator[None]:
     """Make one ValueError of all that NumPy, zipfile and zlib raise of a damaged file."""
@@ -97,6 +124,8 @@ def _reading(failure: str) -> Iterator[None]:
     try:
         with np.errstate(over="raise"):  # of a shape: NumPy would warn
             yield
+    except SizeLimitError as error:
+        raise SizeLimitError(f"{failure}: {error}") from None
     except (*of_headers, *of_archives) as error:
         raise ValueError(f"{failure}: {error}") from None
 

@@ -11,6 +11,7 @@ from ..adapter import Adapter, Bytes, Home
 from ..compress import decompress_at
 from ..compressed import Compressed, parse_stream
 from ..errors import CorruptStreamError, FormatVersionError
+from ..limits import checked_max_size
 from ..machine import thread_count
 from ..spec import Spec
 from .container import Container
@@ -19,25 +20,29 @@ from .mapped import MappedFile
 from .parts import Slice
 
 
-def open_file(path: str | Path) -> "CompressedFile":
+def open_file(path: str | Path, *, max_size: int | None = None) -> "CompressedFile":
     """Open a file of compressed arrays, to decompress some of them, or parts.
 
     Args:
         path: of a .safetensors file that `save_file` or `arrcomp compress` wrote, or of a .arrcomp file, which is one
             stream: its array is called "arr_0".
+        max_size: bytes that each of the arrays may have, or what is asked for of it: more raises SizeLimitError when it
+            is asked for. None for 8192 times the bytes of its stream, or 1 GiB if that is more, which only a stream
+            with a Zstandard frame can exceed.
 
     Returns:
         A mapping from names to arrays, and a context manager.
 
     Raises:
-        ValueError: the suffix is another one, or the file holds no compressed arrays.
+        TypeError: `max_size` is no integer.
+        ValueError: the suffix is another one, or the file holds no compressed arrays, or `max_size` is below 0.
         CorruptStreamError: the file's header is damaged, or a name is a path that leads out of its folder. Damage to an
             array is found when that is asked for.
         FormatVersionError: a newer arrcomp wrote it.
         OSError: it cannot be read.
         ImportError: safetensors is not installed.
     """
-    return CompressedFile(Path(path))
+    return CompressedFile(Path(path), checked_max_size(max_size))
 
 
 class CompressedFile(Mapping[str, Any]):
@@ -53,9 +58,10 @@ class CompressedFile(Mapping[str, Any]):
         metadata: texts by name: those of the file that was compressed, or those that `save_file` was given.
     """
 
-    def __init__(self, path: Path) -> None:
-        """As `open_file`."""
+    def __init__(self, path: Path, max_size: int | None) -> None:
+        """As `open_file`, with a `max_size` that is checked."""
         self.path = path
+        self._max_size = max_size
         self.metadata: dict[str, str] = {}
         if check_suffix(path, COMPRESSED_SUFFIXES) == ".safetensors":
             container = Container(path, CorruptStreamError)
@@ -102,7 +108,7 @@ class CompressedFile(Mapping[str, Any]):
         """
         data = self._stream(name)
         with naming(self.path, name):
-            return parse_stream(data, check=check)
+            return parse_stream(data, self._max_size, check=check)
 
     def load(self, name: str, *, like: Any = None, device: Any = None, threads: int | None = None) -> Any:
         """An array, decompressed where it is wanted: to a device it travels compressed.
@@ -116,6 +122,7 @@ class CompressedFile(Mapping[str, Any]):
 
         Raises:
             CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or of a newer arrcomp.
+            SizeLimitError: it is larger than `max_size`, as of `open_file`.
             TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
             ImportError, DeviceUnavailableError: the framework or the device is not there.
         """

@@ -226,6 +226,7 @@ class JaxAdapter:
         return not any(map(is_traced, _leaves(payloads))) and self.home(payloads[0].buffer).kind == "cpu"
 
     def _decode_on_host(self, payloads: Sequence[Payload], specs: Sequence[Spec], threads: int) -> list[Any]:
+        host.check_doubted(payloads, specs)
         pairs = [host.empty(spec) for spec in specs]
         host.decode(payloads, [data for _, data in pairs], specs, threads)
         device = single_device(payloads[0].buffer)

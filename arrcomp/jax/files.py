@@ -74,7 +74,7 @@ def save(
     save_file(contents, path, codec, metadata=metadata, threads=threads, seed=seed)
 
 
-def load(path: str | Path, like: Any = None, *, threads: int | None = None) -> Any:
+def load(path: str | Path, like: Any = None, *, threads: int | None = None, max_size: int | None = None) -> Any:
     """Decompress a pytree that `save` wrote.
 
     Args:
@@ -83,6 +83,7 @@ def load(path: str | Path, like: Any = None, *, threads: int | None = None) -> A
             or a `jax.ShapeDtypeStruct`, for an array with that sharding; a NumPy array; a number; a `Compressed`. What
             the file has besides is not read. None for nested dicts of all arrays, with texts as keys.
         threads: how many to use on the CPU; None for all cores that the process may use.
+        max_size: bytes that each of the arrays may have, as of `arrcomp.from_bytes`.
 
     Returns:
         The pytree. Without `like`, arrays are JAX's on its default device, where they travel compressed, and NumPy's
@@ -90,6 +91,7 @@ def load(path: str | Path, like: Any = None, *, threads: int | None = None) -> A
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
+        SizeLimitError: an array is larger than `max_size`.
         KeyError: the file does not have an array of `like`.
         TypeError: it is of another dtype; or a leaf of `like` is none of the above.
         ValueError: it is of another shape; or the suffix is another one; or without `like` there is an array in the
@@ -99,7 +101,7 @@ def load(path: str | Path, like: Any = None, *, threads: int | None = None) -> A
     """
     thread_count(threads)
     check_suffix(Path(path), (".safetensors",))
-    with open_file(path) as file:
+    with open_file(path, max_size=max_size) as file:
         separator = file.metadata.get(_SEPARATOR, _SEPARATORS[0])
         if separator not in _SEPARATORS:
             raise CorruptStreamError(f"{path}: metadata's {_SEPARATOR} is {separator!r}")

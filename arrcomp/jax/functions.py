@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from .. import arrays
+from .. import arrays, limits
 from ..codecs import Codec
 from ..compress import checked_codec, checked_seed, compress_with, spec_of
 from ..compressed import Compressed
@@ -57,13 +57,14 @@ def compress(x: jax.Array, codec: Codec | None = None, *, threads: int | None = 
     return compress_with(ADAPTER, checked_array(x), codec, None, thread_count(threads), checked_seed(codec, seed))
 
 
-def decompress(c: Compressed, *, threads: int | None = None) -> jax.Array:
+def decompress(c: Compressed, *, threads: int | None = None, max_size: int | None = None) -> jax.Array:
     """The array that was compressed; usable wherever `compress` is.
 
     Args:
         c: a compressed array, of any framework; one without batch dimensions: what `jax.vmap` of `compress` made, goes
             to `jax.vmap(decompress)`.
         threads: how many to use on the CPU; None for all cores that the process may use.
+        max_size: bytes that the array may have, as of `arrcomp.decompress`.
 
     Returns:
         An array of the same shape and dtype, on the payload's device, or on JAX's default one if the payload is
@@ -72,11 +73,13 @@ def decompress(c: Compressed, *, threads: int | None = None) -> jax.Array:
     Raises:
         CorruptStreamError: the payload is corrupt, and was not made in this process. (The leaves that a compiled
             program gets are not doubted: a corrupt one is an error of XLA on the CPU, an array of anything on CUDA.)
+        SizeLimitError: the array is larger than `max_size`.
         TypeError: `c` is not a `Compressed`, or JAX has no such dtype (64-bit types need jax_enable_x64).
         ValueError: `c` is a batch.
     """
     if not isinstance(c, Compressed):
         raise TypeError(f"c is a {arrays.type_name(c)}; a Compressed is allowed")
+    limits.admit(c.spec, c.payload, max_size)
     array: jax.Array
     (array,) = ADAPTER.decompress([_payload_of_jax(c)], [c.spec], None, thread_count(threads))
     return array

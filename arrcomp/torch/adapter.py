@@ -83,6 +83,8 @@ class TorchAdapter:
         coding, dtype = coding_of(specs[0].codec), type_named(specs[0].dtype.name)
         buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
         trusted = all(payload.trusted for payload in payloads)
+        if not trusted and _are_at_hand(buffers):
+            host.check_doubted(payloads, specs)
         if out is not None:
             for target, spec in zip(out, specs, strict=True):
                 _check_target(target, spec)

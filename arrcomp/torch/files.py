@@ -13,7 +13,7 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from .. import arrays
+from .. import arrays, limits
 from ..codecs import Codec
 from ..compress import checked_seed, compress_with
 from ..files.content import naming
@@ -81,7 +81,7 @@ def save(
             _write(obj, file, pickler)
 
 
-def load(path_or_file: str | Path | IO[bytes], map_location: Any = None) -> Any:
+def load(path_or_file: str | Path | IO[bytes], map_location: Any = None, *, max_size: int | None = None) -> Any:
     """What `save` wrote, or `torch.save`: `torch.load` with `weights_only=True`.
 
     Tensors travel to their device compressed. Nothing but tensors, containers, numbers and texts is unpickled, and
@@ -91,18 +91,23 @@ def load(path_or_file: str | Path | IO[bytes], map_location: Any = None) -> Any:
         path_or_file: where to read.
         map_location: as of `torch.load`, but for "meta": a device, or a function or dict that says where tensors come
             back; None for where they were.
+        max_size: bytes that each of the compressed tensors may have, as of `arrcomp.from_bytes`. (PyTorch's own are
+            as large as the file.)
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: a tensor is damaged, or a newer arrcomp wrote it.
+        SizeLimitError: a tensor is larger than `max_size`.
         pickle.UnpicklingError: by PyTorch, the file holds what is not allowed.
         RuntimeError, EOFError, KeyError and others: by PyTorch, which reads the file, what is around the tensors is
             damaged.
         TypeError: an argument is of a wrong type, or `map_location` is the meta device.
+        ValueError: `max_size` is below 0.
         OSError: the file cannot be read.
         DeviceUnavailableError: the device is not there.
     """
     _check_file(path_or_file, "read")
-    return torch.load(path_or_file, map_location, weights_only=True)
+    with limits.reading(max_size):
+        return torch.load(path_or_file, map_location, weights_only=True)
 
 
 class _Base:

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import arrays
+from .. import arrays, limits
 from ..adapter import Home
 from ..codecs import Codec
 from ..compress import checked_codec, checked_seed, compress_with
@@ -50,7 +50,9 @@ def compress(
     return compress_with(ADAPTER, x, codec, out, thread_count(threads), _checked_seed(codec, seed))
 
 
-def decompress(c: Compressed, *, out: Tensor | None = None, threads: int | None = None) -> Tensor:
+def decompress(
+    c: Compressed, *, out: Tensor | None = None, threads: int | None = None, max_size: int | None = None
+) -> Tensor:
     """The array that was compressed, as a tensor.
 
     Usable inside `torch.compile(fullgraph=True)`. On CUDA nothing waits for the device, unless the payload was read
@@ -60,18 +62,21 @@ def decompress(c: Compressed, *, out: Tensor | None = None, threads: int | None 
         c: a compressed array of any framework.
         out: a contiguous tensor of the same shape and dtype, to be filled and returned.
         threads: how many to use on the CPU; None for all cores that the process may use.
+        max_size: bytes that the tensor may have, as of `arrcomp.decompress`.
 
     Returns:
         `out`, or a new contiguous tensor on the device of the payload.
 
     Raises:
         CorruptStreamError: the payload is corrupt. (`out` may have been written to.)
+        SizeLimitError: the tensor is larger than `max_size`.
         TypeError, ValueError, DeviceUnavailableError: as `arrcomp.decompress`.
     """
     if not isinstance(c, Compressed):
         raise TypeError(f"c is a {type(c).__name__}; a Compressed is allowed (of a stream's bytes: from_bytes)")
     threads = thread_count(threads)
     payload = c.payload
+    limits.admit(c.spec, payload, max_size)
     if out is not None:
         _check_tensor("out", out, "arrcomp.decompress fills other arrays")
         payload = payload.moved(ADAPTER, ADAPTER.home(out))

@@ -4,18 +4,18 @@ A `Compressed` is pickled as its payload, and read back as what it was. A tensor
 pickled as its stream, and read back as a tensor: whoever unpickles it need not know.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .. import dtypes, stream
+from .. import dtypes, limits
 from ..compress import decompress_at
 from ..compressed import Compressed, check_payload_nbytes, from_bytes, spec_from_config
 from ..errors import CorruptStreamError
 from ..payload import Payload
+from ..stream import MAX_DIMENSIONS, check_shape
 
 
 def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[int, ...]) -> Compressed:
@@ -34,9 +34,10 @@ def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[in
     from .adapter import ADAPTER
 
     _check_bytes("payload", payload)
-    spec = spec_from_config(config, _row(dtype), _shape(shape))
+    row = _row(dtype)
+    spec = spec_from_config(config, row, _shape(shape, row))
     check_payload_nbytes(spec, payload.numel())
-    return Compressed(spec, Payload(ADAPTER, payload))
+    return Compressed(spec, Payload(ADAPTER, payload, max_size=limits.allowed_of(payload.numel())))
 
 
 def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
@@ -58,6 +59,7 @@ def restore(stream: Tensor, place: Tensor) -> Tensor:
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the stream is damaged, or of a newer arrcomp.
+        SizeLimitError: the tensor is larger than is allowed.
         TypeError: PyTorch has no such dtype, or `place` is on the meta device: the shape is in the stream.
         DeviceUnavailableError: the device is not there.
     """
@@ -105,13 +107,11 @@ def _row(name: Any) -> dtypes.DType:
         raise CorruptStreamError(str(error)) from None
 
 
-def _shape(shape: Any) -> tuple[int, ...]:
+def _shape(shape: Any, dtype: dtypes.DType) -> tuple[int, ...]:
     sizes = shape if isinstance(shape, tuple) else (None,)
-    if not all(type(size) is int and size >= 0 for size in sizes) or len(sizes) > stream.MAX_DIMENSIONS:
+    if not all(type(size) is int and size >= 0 for size in sizes) or len(sizes) > MAX_DIMENSIONS:
         raise CorruptStreamError(f"shape is {shape!r}; sizes of 0 and above are allowed")
-    # A dimension of 0 must not hide others that no array can have.
-    if math.prod(max(size, 1) for size in sizes) >= stream.MAX_VALUES:
-        raise CorruptStreamError(f"shape {shape} is larger than any array")
+    check_shape(sizes, dtype)
     return sizes
 
 

@@ -20,8 +20,9 @@ namespace nb = nanobind;
 namespace arrcomp {
 namespace {
 
-[[noreturn]] void raise_corrupt() {
-  raise_ours("CorruptStreamError", "payload: not one of this data type and number of elements");
+[[noreturn]] void raise_corrupt(const char* fault) {
+  raise_ours("CorruptStreamError",
+             fault != nullptr ? fault : "payload: not one of this data type and number of elements");
 }
 
 void check_size(const char* name, uint64_t given, uint64_t expected) {
@@ -74,9 +75,14 @@ uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes 
   return length;
 }
 
+const char* fault_of(const Codec& codec, const Element& element, const Decoding& array) {
+  return cpu::payload_fault(codec, element, array.payload, array.limit, array.count);
+}
+
 // Calls decode(array), whether it found no corruption. Decoding reads words: a payload that is not aligned is moved.
 template <class Decode>
-void decode_aligned(Decoding array, Decode decode) {
+void decode_aligned(const Codec& codec, const Element& element, const Decoding& given, Decode decode) {
+  Decoding array = given;
   bool ok;
   {
     nb::gil_scoped_release release;
@@ -88,7 +94,7 @@ void decode_aligned(Decoding array, Decode decode) {
     }
     ok = decode(array);
   }
-  if (!ok) raise_corrupt();
+  if (!ok) raise_corrupt(fault_of(codec, element, given));
 }
 
 void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
@@ -97,8 +103,20 @@ void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payl
   const Codec codec = checked_codec(codec_id, parameters, element);
   const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
   check_size("out", out.nbytes(), array.count * (element.width / 8));
-  decode_aligned(array,
+  decode_aligned(codec, element, array,
                  [&](const Decoding& aligned) { return cpu::decode(codec, element, {&aligned, 1}, threads) == 1; });
+}
+
+void check_payload(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements) {
+  const Element& element = element_of(dtype_id);
+  const Codec codec = checked_codec(codec_id, parameters, element);
+  const Decoding array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
+  const char* fault;
+  {
+    nb::gil_scoped_release release;
+    fault = fault_of(codec, element, array);
+  }
+  if (fault != nullptr) raise_corrupt(fault);
 }
 
 void decode_part(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
@@ -112,7 +130,7 @@ void decode_part(int codec_id, const Parameters& parameters, int dtype_id, Bytes
     throw nb::value_error(("first=" + std::to_string(first) + ": " + std::to_string(count) +
                            " elements from there on are not among " + std::to_string(elements))
                               .c_str());
-  decode_aligned(array, [&](const Decoding& aligned) {
+  decode_aligned(codec, element, array, [&](const Decoding& aligned) {
     return cpu::decode_part(codec, element, aligned, static_cast<uint64_t>(first), count, threads);
   });
 }
@@ -289,6 +307,8 @@ NB_MODULE(_core, m) {
         arg("out").noconvert(), arg("seed"), arg("threads"));
   m.def("decode", &decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"), arg("elements"),
         arg("out").noconvert(), arg("threads"));
+  m.def("check_payload", &check_payload, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
+        arg("elements"));
   m.def("decode_part", &decode_part, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"), arg("first"), arg("out"), arg("threads"));
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "cpu/driver.h"
 #include "cpu/select.h"
 #include "cpu/threads.h"
 
@@ -89,16 +90,18 @@ uint64_t encode_all_chunks(const BucketJob& job, int threads) {
   return total;
 }
 
-// Whether the directory's entries do not decrease and end where the payload does.
-bool is_directory_right(const BucketPlan& plan, const uint8_t* payload, uint64_t length) {
-  const uint64_t* const ends = extras_directory(plan, payload);
+// Null where the directory's entries do not decrease and end where the payload does.
+const char* directory_fault(const BucketPlan& plan, const uint8_t* payload, uint64_t length) {
   uint64_t before = 0;
   for (uint64_t chunk = 0; chunk < plan.chunks(); ++chunk) {
-    if (ends[chunk] < before) return false;
-    before = ends[chunk];
+    uint64_t end;
+    memcpy(&end, payload + plan.directory_offset + chunk * sizeof end, sizeof end);
+    if (end < before) return directory_unsorted;
+    before = end;
   }
   const uint64_t bytes = length - plan.length;
-  return bytes % sizeof(uint32_t) == 0 && before == bytes / sizeof(uint32_t);
+  if (bytes % sizeof(uint32_t) == 0 && before == bytes / sizeof(uint32_t)) return nullptr;
+  return before > bytes / sizeof(uint32_t) ? directory_too_long : directory_too_short;
 }
 
 // Writes what is between a payload's other parts: put_tail(to) the elements that are stored as they are, and zeros.
@@ -151,8 +154,10 @@ void sum_buckets(const SumJob& sum, void* target, int threads) {
   });
 }
 
-bool is_length_right(const BucketPlan& plan, const uint8_t* payload, uint64_t length) {
-  return plan.has_extras ? length >= plan.length && is_directory_right(plan, payload, length) : length == plan.length;
+const char* length_fault(const BucketPlan& plan, const uint8_t* payload, uint64_t length) {
+  if (plan.has_extras ? length < plan.length : length != plan.length)
+    return "payload length: not that of so many elements";
+  return plan.has_extras ? directory_fault(plan, payload, length) : nullptr;
 }
 
 bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, uint64_t length, void* target,

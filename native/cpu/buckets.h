@@ -8,8 +8,13 @@ namespace arrcomp::cpu {
 uint64_t encode_buckets(const Codec& codec, const BucketPlan& plan, const void* source, uint8_t* payload, uint64_t seed,
                         int threads);
 
-// Whether the `length` bytes at `payload` are as many as there can be, and its chunks' extra words are all there.
-bool is_length_right(const BucketPlan& plan, const uint8_t* payload, uint64_t length);
+// What is corrupt of the `length` bytes at `payload` (any alignment), or null: whether they are as many as there can be,
+// and its chunks' extra words are all there.
+const char* length_fault(const BucketPlan& plan, const uint8_t* payload, uint64_t length);
+
+inline bool is_length_right(const BucketPlan& plan, const uint8_t* payload, uint64_t length) {
+  return length_fault(plan, payload, length) == nullptr;
+}
 
 // Decodes the `length` bytes at `payload` (aligned to 8); false where they are corrupt.
 bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* payload, uint64_t length, void* target,

@@ -173,6 +173,18 @@ void encode(const Codec& codec, const Element& element, std::span<const Encoding
   });
 }
 
+const char* payload_fault(const Codec& codec, const Element& element, const uint8_t* payload, uint64_t length,
+                          uint64_t count) {
+  BucketLayout layout;
+  if (!bucket_layout(codec, element, layout))
+    return Groups{}.fault_in(make_plan(element, count), codec, payload, length);
+  const BucketPlan plan = make_bucket_plan(layout, element, count);
+  if (!layout.byte_codes) return length_fault(plan, payload, length);
+  if (length < plan.codes_offset) return "payload length: shorter than what is stored for the buckets";
+  return Groups{}.fault_in(make_plan(code_element, plan.quantized), code_codec(), payload + plan.codes_offset,
+                           length - plan.codes_offset);
+}
+
 size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads) {
   const DefaultFloatingPoint environment;
   threads = threads_for(elements_of(arrays), threads);
@@ -207,24 +219,30 @@ uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, 
   return offset + total;
 }
 
-bool Groups::read(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length) {
-  if (length < payload_head_bytes) return false;
+const char* Groups::fault_in(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length) {
+  if (length < payload_head_bytes) return "payload length: shorter than a payload's head";
   PayloadHead head;
   memcpy(&head, payload, sizeof head);
-  if (!head.fits(plan) || (base_delta_of(codec) != nullptr && head.bound != 0)) return false;
-  if (plan.groups == 0) return length == payload_head_bytes;
+  if (head.chunks_per_group != plan.chunks_per_group) return "S, chunks per group: not that of so many elements";
+  if (head.directory_entry_bytes != plan.directory_entry_bytes)
+    return "o, bytes per entry of the directory: not that of so many elements";
+  if (!head.fits(plan) || (base_delta_of(codec) != nullptr && head.bound != 0))
+    return "bound: not one of this codec and data type";
+  if (plan.groups == 0)
+    return length == payload_head_bytes ? nullptr : "payload length: more than an empty array takes";
   const uint64_t offset = plan.groups_offset();
-  if (length < offset) return false;
+  if (length < offset) return "directory: does not fit the payload length";
   bytes = payload + offset;
   bound = head.bound;
   ends.resize(plan.groups);
   uint64_t before = 0;
   for (uint64_t g = 0; g < plan.groups; ++g) {
     ends[g] = directory_entry(plan, payload, g);
-    if (ends[g] < before || ends[g] > length - offset) return false;
+    if (ends[g] < before) return directory_unsorted;
+    if (ends[g] > length - offset) return directory_too_long;
     before = ends[g];
   }
-  return before == length - offset;
+  return before == length - offset ? nullptr : directory_too_short;
 }
 
 bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length, void* target,

@@ -30,14 +30,24 @@ inline uint64_t number_of(const Seed& seed) {
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
                       int threads);
 
+// What can be wrong with a directory, of groups or of extra words.
+constexpr const char* directory_unsorted = "directory: not ascending";
+constexpr const char* directory_too_long = "directory: ends beyond the payload's end";
+constexpr const char* directory_too_short = "directory: does not end at the payload's end";
+
 // Where the groups of a payload are, and the bound that they were made with.
 struct Groups {
   const uint8_t* bytes;
   std::vector<uint64_t> ends;  // of each, from `bytes`
   double bound;
 
-  // Looks at the `length` bytes at `payload`; false where head or directory are corrupt.
-  bool read(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length);
+  // Reads head and directory of the `length` bytes at `payload`. What is corrupt there, or null.
+  const char* fault_in(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length);
+
+  // The same; false where they are corrupt.
+  bool read(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length) {
+    return fault_in(plan, codec, payload, length) == nullptr;
+  }
 
   // `streaming`: around the caches, to a target that is aligned to 16 bytes.
   DecodeJob job(const Plan& plan, const Codec& codec, void* target, bool streaming) const {
