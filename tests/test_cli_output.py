@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from typer.testing import CliRunner, Result
 
 import terminals
 from arrcomp import cli
-from arrcomp.cli import tables
+from arrcomp.cli import standard, tables
 
 WEIGHTS = np.random.default_rng(3).normal(0, 0.02, (64, 100)).astype(np.float32)
 STREAM = arrcomp.compress(WEIGHTS).to_bytes()
@@ -165,6 +166,23 @@ def test_trouble_with_standard_streams_names_them_and_writes_nothing(
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_closed_streams_and_terminals_hold_no_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    for stream, message in ((None, "standard input is closed"), (Terminal(), "standard input is a terminal")):
+        monkeypatch.setattr(sys, "stdin", stream)
+        with pytest.raises(ValueError, match=f"-: {message}; "), standard.input_file(Path("-"), ".npy"):
+            raise AssertionError("nothing to read")
+    monkeypatch.setattr(sys, "stdout", None)
+    with (
+        pytest.raises(ValueError, match="-: standard output is closed; "),
+        standard.output_file(Path("-"), ".npy", Path("x.npy"), force=False),
+    ):
+        raise AssertionError("nowhere to write to")
+
+
 def test_no_temporary_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
@@ -239,6 +257,7 @@ def test_narrow_terminals_get_paragraphs_and_lose_nothing() -> None:
     prose = [line for line in terminals.without_styles(text).splitlines() if not line.startswith("    arrcomp")]
     assert "  --speed default|fast\n    A better ratio, or faster.\n" in terminals.without_styles(text)
     assert sum(len(line) > 50 for line in prose) < 4  # terms and examples, which are never broken
+    assert CliRunner().invoke(cli.app, ["compress", "-h"], env={"COLUMNS": "5"}).exit_code == 0
 
 
 def test_output_that_takes_ascii_alone_gets_that() -> None:

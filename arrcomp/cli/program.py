@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from .page import PROGRAM, UNREAD, USAGE, Example, Page, page_of
 
-_MOST_WIDTH = 100
+_LEAST_WIDTH, _MOST_WIDTH = 20, 100
 _NARROW = 60  # columns below which a term stands above what it means
 _SHORT_TERM, _LONGEST_TERM = 10, 28  # which has what it means beside it always, or at most
 _UsageError: Any = typer.BadParameter.__base__  # of all that the parser raises; Typer exports this one alone
@@ -63,7 +63,7 @@ def ending_quietly() -> Iterator[None]:
         sys.exit(UNREAD)
     except OSError as error:  # commands tell their own
         discard_output()
-        typer.echo(f"{PROGRAM}: standard output: {error.strerror}", err=True)
+        typer.echo(f"{PROGRAM}: {error.filename or 'standard output'}: {error.strerror}", err=True)
         sys.exit(USAGE)
 
 
@@ -102,7 +102,7 @@ def _terms(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
     column = 4 + max(len(term) for term, _ in rows if len(term) <= _LONGEST_TERM)
     column = 4 if width < _NARROW and column > 4 + _SHORT_TERM else column
     for term, meaning in rows:
-        lines = textwrap.wrap(meaning, width - column, break_long_words=False) or [""]
+        lines = textwrap.wrap(meaning, max(width - column, _LEAST_WIDTH), break_long_words=False) or [""]
         beside = len(term) + 4 <= column
         yield f"  {term:{column - 2}}{lines.pop(0)}" if beside else f"  {term}"
         yield from (" " * column + line for line in lines)

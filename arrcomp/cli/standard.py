@@ -61,7 +61,7 @@ def _bytes_of(stream: Any, name: str, advice: str) -> Any:
     if stream is None or stream.closed:
         raise ValueError(f"-: {name} is closed; {advice}")
     if stream.isatty():
-        raise ValueError(f"-: {name} is a terminal, and arrays are no text; {advice}")
+        raise ValueError(f"-: {name} is a terminal; {advice}")
     return stream.buffer
 
 
