@@ -6,11 +6,11 @@ import sys
 def main() -> None:
     """Run the command line; without the packages that it needs, say in one line how to install them."""
     try:
-        from .cli import app
+        from .cli import main as run
     except ImportError as error:
         print(f"arrcomp: {error}", file=sys.stderr)
         sys.exit(2)
-    app()
+    run()
 
 
 if __name__ == "__main__":

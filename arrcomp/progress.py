@@ -1,7 +1,10 @@
 """A progress bar on standard error, where that is a terminal or a notebook."""
 
 import contextlib
+import sys
 from collections.abc import Callable, Iterator
+
+_LEAST_WIDTH = 80  # of a terminal with all columns
 
 
 @contextlib.contextmanager
@@ -23,22 +26,26 @@ def progress(title: str, count: int, shown: bool) -> Iterator[Callable[[int], No
         yield lambda nbytes: None
         return
     try:
+        from rich import filesize
         from rich import progress as rich
         from rich.console import Console
     except ImportError as missing:
         raise ImportError(f"a progress bar needs rich ({missing}): pip install arrcomp[cli]") from None
-    arrays = rich.TextColumn("{task.fields[done]} of {task.fields[count]} arrays")
-    columns = (rich.TextColumn(title), rich.BarColumn(), arrays)
-    times = (rich.DownloadColumn(), rich.TransferSpeedColumn(), rich.TimeElapsedColumn())
     console = Console(stderr=True)
-    watched = console.is_terminal or console.is_jupyter
-    with rich.Progress(*columns, *times, console=console, transient=True, disable=not watched) as bar:
-        task = bar.add_task(title, total=None, done=0, count=count)
+    # Rich may be told to take any output for a terminal, for the sake of colours; nobody watches a log.
+    watched = (sys.stderr is not None and sys.stderr.isatty()) or console.is_jupyter
+    counted = rich.TextColumn("{task.completed} of {task.total} arrays")
+    columns: list[rich.ProgressColumn] = [rich.TextColumn(title), counted]
+    if console.width >= _LEAST_WIDTH:
+        columns.insert(1, rich.BarColumn())
+        columns += [rich.TextColumn("{task.fields[size]}"), rich.TimeElapsedColumn()]
+    with rich.Progress(*columns, console=console, transient=True, disable=not watched) as bar:
+        task = bar.add_task(title, total=count, size="")
         done = 0
 
         def advance(nbytes: int) -> None:
             nonlocal done
-            done += 1
-            bar.update(task, advance=nbytes, done=done)
+            done += nbytes
+            bar.update(task, advance=1, size=filesize.decimal(done))
 
         yield advance

@@ -147,7 +147,11 @@ def test_verify_fails_where_the_promise_is_broken() -> None:
     [
         ("compress missing.npy -o x.arrcomp", "No such file"),
         ("compress x.npy -o x.zip", "suffix '.zip'; allowed are .arrcomp, .safetensors"),
-        ("compress x.npy -o x.npy", "suffix '.npy'|same file"),
+        ("compress x.npy -o x.npy --force", "same file"),
+        ("compress x.npy -o good.arrcomp", "good.arrcomp exists; --force overwrites it"),
+        ("decompress good.arrcomp -o x.npy", "x.npy exists; --force overwrites it"),
+        ("decompress good.arrcomp -o . --force", "suffix ''"),
+        ("compress x.npy -o - --json", "--json with -o -"),
         ("compress x.txt -o x.arrcomp", "suffix '.txt'; allowed are .npy, .npz, .safetensors"),
         ("compress x.npy -o x.arrcomp --codec zip", "codec 'zip' is unknown; this package has lossless"),
         ("compress x.npy -o x.arrcomp --abs 1e-4", "--codec error-bounded takes --abs"),
@@ -359,6 +363,21 @@ def test_codecs_are_listed() -> None:
     listed = run("codecs")
     for name in arrcomp.codecs():
         assert name in listed
+    listed = json.loads(run("codecs", "--json"))["codecs"]
+    assert [row["name"] for row in listed] == list(arrcomp.codecs())
+    for row in listed:
+        assert row.keys() == {"name", "promise", "dtypes", "example"}
+        assert arrcomp.codec_from_config(row["example"]).name == row["name"]
+
+
+def test_ctrl_c_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("arrcomp.measure.encode", interrupted)
+    result = CliRunner().invoke(cli.app, ["compress", "x.npy", "-o", "x.arrcomp"])
+    assert (result.exit_code, result.output) == (130, "")
+    assert not Path("x.arrcomp").exists()
 
 
 def test_names_are_not_markup() -> None:
@@ -374,12 +393,19 @@ def test_large_models_print_a_short_table() -> None:
     assert "a10 " not in table
 
 
-def test_demo_compresses_every_array_with_every_codec() -> None:
+def test_demo_compresses_every_array_with_every_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = {"weights": WEIGHTS, "counts": np.arange(1000)}
+    monkeypatch.setattr(demo_data, "demo_arrays", lambda: arrays)  # the real ones take many seconds
     table = run("demo", "--threads", "1")
-    for name in demo_data.DESCRIPTIONS:
-        assert name in table
-    for kind in arrcomp.codecs():
-        assert kind in table
+    for word in (*arrays, *arrcomp.codecs()):
+        assert word in table
+    rows = json.loads(run("demo", "--codec", "qsgd", "--codec", "lossless", "--json"))["arrays"]
+    assert {(row["name"], row["codec"]["codec"]) for row in rows} == {
+        ("weights", "qsgd"),
+        ("weights", "lossless"),
+        ("counts", "lossless"),
+    }
+    assert all(row["violations"] == 0 for row in rows)
 
 
 def test_the_program_runs() -> None:

@@ -346,12 +346,12 @@ def test_headers_that_claim_more_than_the_file_holds_allocate_nothing(shape: tup
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("decompress", "x.arrcomp", "-o", "y.npy"),
+        ("decompress", "x.arrcomp", "-o", "y.npy", "--force"),
         ("verify", "x.npz", "x.safetensors"),
         ("diff", "x.npz", "x.safetensors"),
         ("diff", "x.safetensors", "x.npz"),
-        ("compress", "x.npz", "-o", "y.safetensors"),
-        ("plot", "x.safetensors", "-o", "y.png"),
+        ("compress", "x.npz", "-o", "y.safetensors", "--force"),
+        ("plot", "x.safetensors", "-o", "y.png", "--force"),
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )

@@ -331,7 +331,9 @@ def test_a_progress_bar_goes_to_standard_error_where_that_is_watched(
         return captured.err
 
     assert shown() == ""
-    monkeypatch.setenv("FORCE_COLOR", "1")  # for Rich a terminal
+    monkeypatch.setenv("FORCE_COLOR", "1")  # for Rich a terminal; but nobody watches
+    assert shown() == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     assert "5 of 5 arrays" in shown()
 
 

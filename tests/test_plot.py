@@ -96,6 +96,8 @@ def test_arrays_of_all_kinds_are_drawn(folder: Path, x: NDArray[Any]) -> None:
     [
         ("x.npz -o x.pdf", "suffix '.pdf'; allowed are .png"),
         ("x.npz -o x.png --tensor other", "--tensor other: x.npz has no such array"),
+        ("x.npz -o x.png --tensor xx", "x.npz has no such array; did you mean x?"),
+        ("x.npz -o n.npz", "n.npz exists; --force overwrites it"),
         ("x.npz -o x.png --tensor n", "--tensor n: dtype int64; float16, bfloat16, float32, float64 are allowed"),
         ("n.npz -o x.png", "n.npz has no array of floats"),
         ("x.txt -o x.png", "suffix '.txt'"),
@@ -113,3 +115,12 @@ def test_one_array_can_be_chosen(folder: Path) -> None:
     for name in ("large", "small"):
         plot("x.npz", "-o", f"{name}.png", "--tensor", name)
     assert (folder / "large.png").read_bytes() != (folder / "small.png").read_bytes()
+
+
+def test_a_drawing_goes_to_standard_output_or_over_another_if_that_is_wanted(folder: Path) -> None:
+    np.save("x.npy", X[0])
+    result = CliRunner().invoke(cli.app, ["plot", "x.npy", "-o", "-"])
+    assert (result.exit_code, result.stdout_bytes[:4], result.stderr) == (0, b"\x89PNG", "")
+    (folder / "x.png").write_bytes(b"another")
+    plot("x.npy", "-o", "x.png", "--force")
+    assert (folder / "x.png").read_bytes().startswith(b"\x89PNG")

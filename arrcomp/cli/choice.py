@@ -5,9 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..codecs import Codec, Lossless, codec_from_config
+from ..codecs import Codec, Lossless, codec_from_config, codecs
 from ..errors import UnknownCodecError
 from ..rules import Rule, rule_from_config
+from .program import did_you_mean
 
 
 def chosen_rules(rules: Sequence[str], path: Path | None, rest: Codec) -> list[Rule]:
@@ -27,11 +28,34 @@ def codec_named(name: str, options: Mapping[str, Any], option: str = "--codec") 
         ValueError: there is no such codec, or it does not take a parameter.
     """
     given = {key: value for key, value in options.items() if value is not None}
+    kind = codec_class(name, option)
     try:
         return codec_from_config({"codec": name} | given)
-    except (UnknownCodecError, TypeError, ValueError) as error:
-        hint = f"; --codec error-bounded takes --{next(iter(given))}" if name == Lossless.name and given else ""
+    except (TypeError, ValueError) as error:
+        hint = f"; --codec error-bounded takes --{next(iter(given))}" if kind is Lossless and given else ""
         raise ValueError(f"{option} {name}: {error}{hint}") from None
+
+
+def codec_class(name: str, option: str = "--codec") -> type[Codec]:
+    """The codec of a name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    if name not in codecs():
+        known = f"{', '.join(codecs())}{did_you_mean(name, codecs())}"
+        raise ValueError(f"{option} {name}: codec {name!r} is unknown; this package has {known}")
+    return codecs()[name]
+
+
+def completed_codecs(incomplete: str) -> list[str]:
+    """What a shell offers for the beginning of a codec's name."""
+    return [name for name in codecs() if name.startswith(incomplete)]
+
+
+def promise_of(codec: type[Codec]) -> str:
+    """What a codec promises, in a sentence."""
+    return (codec.__doc__ or "").partition("\n")[0]
 
 
 def parameters(settings: Sequence[str], option: str) -> dict[str, Any]:

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
 from ..compressed import Compressed
 from ..errors import ArrcompError, CorruptStreamError, FormatVersionError, UnknownCodecError
 from ..files import CompressedFile
 from ..measure import Measurement
 from . import tables
-
-FAILED = 1
-USAGE = 2
-CORRUPT = 3
-INTERRUPTED = 130
+from .page import CORRUPT, FAILED, INTERRUPTED, PROGRAM, USAGE
+from .program import discard_output
+from .standard import STANDARD
 
 Output = Annotated[
-    Path, typer.Option("-o", "--output", metavar="OUT", help="File to write; the suffix says what kind.")
+    Path, typer.Option("-o", "--output", metavar="OUT", help="File to write, its suffix says what kind; or -.")
 ]
+Force = Annotated[bool, typer.Option("-f", "--force", help="Overwrite OUT if it exists.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads on the CPU; all cores if not given.")]
 MaxSize = Annotated[
     int | None,
@@ -34,6 +34,7 @@ MaxSize = Annotated[
 Json = Annotated[
     bool, typer.Option("--json", help="Print JSON instead of a table; what is no finite number is null there.")
 ]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors, and what --json asks for.")]
 
 
 class VerificationError(ArrcompError):
@@ -45,6 +46,8 @@ def one_line_errors() -> Iterator[None]:
     """Turn what may go wrong into a line on standard error and an exit code."""
     try:
         yield
+    except BrokenPipeError:
+        raise
     except VerificationError as error:
         _fail(error, FAILED)
     except (CorruptStreamError, FormatVersionError, UnknownCodecError) as error:
@@ -55,29 +58,42 @@ def one_line_errors() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
-def check_distinct(source: Path, output: Path) -> None:
-    """Raise ValueError if two paths are of the same file."""
-    if output.exists() and source.exists() and output.samefile(source):
-        raise ValueError(f"{output}: IN and OUT are the same file")
-
-
 def stored(file: CompressedFile, name: str, *, check: bool = True) -> tuple[Compressed, Measurement]:
     """An array as a file has it, with what that takes; `check` as of `CompressedFile.compressed`."""
     compressed = file.compressed(name, check=check)
     return compressed, Measurement(name, compressed.spec, file.nbytes(name), compressed.payload.is_framed)
 
 
-def show(rows: Sequence[Measurement], as_json: bool, *, short: bool = True) -> None:
+def check_json_has_room(as_json: bool, output: Path) -> None:
+    """Raise ValueError if JSON and an array are both to go to standard output."""
+    if as_json and output == STANDARD:
+        raise ValueError("--json with -o -: standard output is for one of them; name a file for the other")
+
+
+def show(rows: Sequence[Measurement], *, as_json: bool, quiet: bool, short: bool = True) -> None:
     """Print measurements; with `short` a table has the largest arrays alone, and all together."""
     if as_json:
         print_json(tables.measurements_document(rows))
-    else:
-        tables.print_table(tables.measurements_table(rows, short=short))
+    elif not quiet:
+        print_table(tables.measurements_table(rows, short=short))
+
+
+def print_table(table: Table) -> None:
+    """Write a table to standard output."""
+    _print(tables.rendered(table))
 
 
 def print_json(document: Any) -> None:
     """Write a document to standard output."""
-    typer.echo(json.dumps(document, indent=1, allow_nan=False))
+    _print(json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def _print(text: str) -> None:
+    try:
+        typer.echo(text, nl=False)
+    except OSError as error:
+        discard_output()
+        raise OSError(error.errno, error.strerror, "standard output") from None
 
 
 def require(rows: Sequence[Measurement]) -> None:
@@ -91,6 +107,8 @@ def require(rows: Sequence[Measurement]) -> None:
 
 
 def _fail(error: Exception, code: int) -> None:
-    message = " ".join(str(error).split()) or type(error).__name__
-    typer.echo(f"arrcomp: {message}", err=True)
+    named = isinstance(error, OSError) and error.filename is not None
+    text = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
+    message = " ".join(text.split()) or type(error).__name__
+    typer.echo(f"{PROGRAM}: {message}", err=True)
     raise typer.Exit(code) from None

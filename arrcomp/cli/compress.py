@@ -16,8 +16,10 @@ from ..files.content import check_suffix, naming
 from ..frame import checked_level
 from ..measure import Array, Measurement
 from ..rules import Rule, codec_for
-from .choice import chosen_rules, codec_named, parameters
-from .common import Json, MaxSize, Output, Threads, check_distinct, one_line_errors, require, show
+from .choice import chosen_rules, codec_named, completed_codecs, parameters
+from .common import Force, Json, MaxSize, Output, Quiet, Threads, check_json_has_room, one_line_errors, require, show
+from .page import Example, described
+from .standard import STANDARD, input_file, output_file
 
 _Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the codec, as bits=4.")
@@ -40,10 +42,28 @@ _Zstd = Annotated[
 ]
 
 
+@described(
+    Example("Keep every bit", "arrcomp compress x.npy -o x.arrcomp"),
+    Example("Keep every value within 0.0001", "arrcomp compress x.npy -o x.arrcomp --codec error-bounded --abs 1e-4"),
+    Example(
+        "A model: norms losslessly, other floats within a thousandth of their range",
+        "arrcomp compress model.safetensors -o small.safetensors \\\n"
+        "    --rule '*norm*=lossless' --codec error-bounded --rel 1e-3",
+    ),
+    Example("Four bits a value", "arrcomp compress x.npy -o x.arrcomp --codec qsgd --set bits=4"),
+    Example("From one program to another", "cat x.npy | arrcomp compress - -o - | arrcomp info -"),
+    failed="a value came back beyond its promise; OUT is not written",
+    streams=False,
+)
 def compress(
-    source: Annotated[Path, typer.Argument(metavar="IN", help="A .npy, .npz or .safetensors file.")],
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="A .npy, .npz or .safetensors file; - for standard input, a .npy file.")
+    ],
     output: Output,
-    codec: Annotated[str, typer.Option(help="See `arrcomp codecs`.")] = Lossless.name,
+    codec: Annotated[
+        str,
+        typer.Option(metavar="NAME", help="How to compress; see `arrcomp codecs`.", autocompletion=completed_codecs),
+    ] = Lossless.name,
     absolute: Annotated[float | None, typer.Option("--abs", metavar="E", help="Bound: |x - y| <= E.")] = None,
     relative: Annotated[float | None, typer.Option("--rel", metavar="R", help="Bound: R times the range.")] = None,
     pointwise: Annotated[float | None, typer.Option(metavar="P", help="Bound: P times each |x|.")] = None,
@@ -57,11 +77,14 @@ def compress(
     max_size: MaxSize = None,
     device: Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
     check: Annotated[bool, typer.Option(help="Decompress and compare before the file is written.")] = True,
+    force: Force = False,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Compress the arrays of a file, one after the other: a model need not fit into memory.
 
-    One array (.npy) becomes one stream (.arrcomp); several become a .safetensors file of streams.
+    One array (.npy) becomes one stream (.arrcomp); several become a .safetensors file of streams. With - for OUT the
+    stream goes to standard output.
 
     Arrays of a dtype that the codec does not take, as integers by error-bounded, are kept losslessly.
     """
@@ -70,11 +93,16 @@ def compress(
         rest = codec_named(codec, named | parameters(others or [], "--set"))
         level = checked_level(zstd, "--zstd")
         job = _Job(chosen_rules(rule or [], rules, rest), seed, level, threads, _cuda_index(device), check)
-        content = files.read_arrays(source, max_size)
-        _check_output(source, output, len(content.arrays))
-        results = Lazy(content.arrays, lambda name: job.compressed(name, content))
-        files.save_file(results, output, metadata=content.metadata, progress=True)
-        show(job.rows, as_json)
+        check_json_has_room(as_json, output)
+        with (
+            input_file(source, ".npy") as readable,
+            output_file(output, ".arrcomp", source, force=force) as writable,
+        ):
+            content = files.read_arrays(readable, max_size)
+            _check_output(readable, writable, len(content.arrays))
+            results = Lazy(content.arrays, lambda name: job.compressed(name, content))
+            files.save_file(results, writable, metadata=content.metadata, progress=not quiet)
+        show(job.rows, as_json=as_json, quiet=quiet or output == STANDARD)
 
 
 @dataclass
@@ -110,7 +138,6 @@ def _cuda_index(device: str) -> int | None:
 
 
 def _check_output(source: Path, output: Path, count: int) -> None:
-    check_distinct(source, output)
     if source.suffix != ".npy" and output.suffix != ".safetensors":
         names = "s with names" if count != 1 else " with a name"
         raise ValueError(f"{output}: {source} holds {count} array{names}; suffix .safetensors is allowed")

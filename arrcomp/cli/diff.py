@@ -13,8 +13,9 @@ from ..codecs.base import checked_number
 from ..difference import Difference, Tolerance, difference, together
 from ..files.content import naming
 from ..progress import progress
-from .common import FAILED, Json, MaxSize, one_line_errors, print_json
-from .tables import MAX_ROWS, finite, new_table, print_table
+from .common import Json, MaxSize, Quiet, one_line_errors, print_json, print_table
+from .page import FAILED, Example, described
+from .tables import MAX_ROWS, finite, new_table
 
 _FIGURES = {
     "largest_error": "largest error",
@@ -24,6 +25,12 @@ _FIGURES = {
 }
 
 
+@described(
+    Example("Whether two files hold the same bits", "arrcomp diff x.npy back.npy"),
+    Example("Whether they are the same within 0.001", "arrcomp diff model.safetensors small.safetensors --abs 1e-3"),
+    Example("For a script", "arrcomp diff --quiet x.npy x.arrcomp && echo same"),
+    failed="the files differ",
+)
 def diff(
     first: Annotated[Path, typer.Argument(metavar="A", help="A file of arrays, compressed or not.")],
     second: Annotated[Path, typer.Argument(metavar="B", help="Another one, of any kind.")],
@@ -34,9 +41,10 @@ def diff(
         float | None, typer.Option("--rel", metavar="R", help="... or if |a - b| <= R times the range of A's array.")
     ] = None,
     max_size: MaxSize = None,
+    quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Compare the arrays of two files: exit code 0 if they are the same, 1 if not.
+    """Compare the arrays of two files.
 
     Without --abs and --rel every bit counts, and the dtype. With them values alone count, in float64; NaNs are the
     same. Names that only one file has, and other shapes, are differences always.
@@ -47,14 +55,14 @@ def diff(
         alone = {str(first): [name for name in a if name not in b], str(second): [name for name in b if name not in a]}
         common = [name for name in a if name in b]
         pairs = {}
-        with progress("comparing", len(common), True) as done:
+        with progress("comparing", len(common), not quiet) as done:
             for name in common:
                 pairs[name], nbytes = _pair(a, b, name, tolerance)
                 done(nbytes)
         same = not any(alone.values()) and all(pair.same for pair in pairs.values())
         if as_json:
             print_json(_document(pairs, alone, same))
-        else:
+        elif not quiet:
             print_table(_table(pairs, alone))
     if not same:
         raise typer.Exit(FAILED)

@@ -13,29 +13,36 @@ from ..files.content import check_suffix
 from ..files.replacing import replacing
 from ..measure import Array
 from . import figure
-from .common import MaxSize, Threads, check_distinct, one_line_errors
+from .common import Force, MaxSize, Threads, one_line_errors
+from .page import Example, described
+from .program import did_you_mean
+from .standard import output_file
 
 _MOST_HISTOGRAMS = 6
 _FLOATS = ErrorBounded(abs=1.0)  # takes them
 
 
+@described(
+    Example("The largest arrays of a model", "arrcomp plot model.safetensors -o model.png"),
+    Example("One array of it", "arrcomp plot model.safetensors -o head.png --tensor head.weight"),
+)
 def plot(
     source: Annotated[Path, typer.Argument(metavar="FILE", help="A file of arrays, compressed or not.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="The .png file to write.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="The .png file to write, or -.")],
     tensor: Annotated[
         str | None, typer.Option(metavar="NAME", help="The array to show; without it the largest of floats.")
     ] = None,
     threads: Threads = None,
     max_size: MaxSize = None,
+    force: Force = False,
 ) -> None:
     """Draw how values are distributed, and how many bits they take at which error, by bounds and by quantizers.
 
     The distributions are those of the largest arrays, the rates those of the one named or of the largest. Of large
     arrays, pieces from all over them are taken, a million values together.
     """
-    with one_line_errors():
-        check_distinct(source, output)
-        check_suffix(output, (".png",))
+    with one_line_errors(), output_file(output, ".png", source, force=force) as writable:
+        check_suffix(writable, (".png",))
         content = files.read_any(source, max_size)
         names = [tensor] if tensor is not None else _largest(content)
         arrays = {name: _values(source, content, name) for name in names}
@@ -46,7 +53,7 @@ def plot(
         dtype, shape = content.look(name)
         about = f"{dtype} {' x '.join(map(str, shape)) or 'scalar'}"
         pieces = f", {x.size:,} of its values" if x.size < math.prod(shape) else ""
-        with replacing(output) as temporary:
+        with replacing(writable) as temporary:
             figure.draw(temporary, f"{name} of {source.name}: {about}{pieces}", arrays, x, threads)
 
 
@@ -60,7 +67,7 @@ def _largest(content: Content[Array]) -> list[str]:
 def _values(source: Path, content: Content[Array], name: str) -> Array:
     """A sample of an array's finite values."""
     if name not in content.arrays:
-        raise ValueError(f"--tensor {name}: {source} has no such array")
+        raise ValueError(f"--tensor {name}: {source} has no such array{did_you_mean(name, content.arrays)}")
     array = content.arrays[name]
     if not _FLOATS.takes_numpy(array.dtype):
         raise ValueError(f"--tensor {name}: dtype {array.dtype}; {', '.join(_FLOATS.dtypes or ())} are allowed")

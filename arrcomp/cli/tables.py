@@ -1,5 +1,6 @@
 """The command line's tables."""
 
+import io
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -10,18 +11,41 @@ from rich.text import Text
 
 from ..codecs import Codec, codecs
 from ..measure import Measurement
+from .choice import promise_of
 
 MAX_ROWS = 40  # of the largest arrays; the others are counted in the last row alone
 _FRAME = "zstd"  # the one kind that there is
+_LEAST_WIDTH = 80  # of a terminal with tables
 _PLAIN_WIDTH = 180  # of output that is no terminal
 
 
-def print_table(table: Table) -> None:
-    """Write a table to standard output."""
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=_PLAIN_WIDTH)
-    console.print(table)
+def rendered(table: Table) -> str:
+    """A table as standard output takes it: with colours on a terminal alone, as paragraphs where that is narrow."""
+    screen = Console()
+    pages = io.BytesIO()  # not standard output itself: its trouble is for who writes there
+    console = Console(
+        file=io.TextIOWrapper(pages, screen.encoding, errors="backslashreplace", newline="\n", write_through=True),
+        width=screen.width if screen.is_terminal else _PLAIN_WIDTH,
+        force_terminal=screen.is_terminal,
+    )
+    narrow = console.width < _LEAST_WIDTH or table.__rich_measure__(console, console.options).minimum > console.width
+    console.print(_paragraphs(table) if narrow else table, soft_wrap=narrow)
+    return pages.getvalue().decode(screen.encoding)
+
+
+def _paragraphs(table: Table) -> Text:
+    """A table's rows as paragraphs, a line for each cell that is not empty."""
+    paragraphs = []
+    for row, cells in zip(table.rows, zip(*(column.cells for column in table.columns), strict=True), strict=True):
+        texts = [cell if isinstance(cell, Text) else Text(str(cell)) for cell in cells]
+        lines = [
+            Text(f"  {column.header}: ") + text
+            for column, text in zip(table.columns[1:], texts[1:], strict=True)
+            if text
+        ]
+        paragraphs.append(Text("\n", style=row.style or "").join([texts[0], *lines]))
+    paragraphs += [Text(str(table.caption))] if table.caption else []
+    return Text("\n\n").join(paragraphs)
 
 
 def measurements_table(rows: Sequence[Measurement], *, summary: bool = True, short: bool = True) -> Table:
@@ -64,9 +88,23 @@ def codecs_table() -> Table:
     """All codecs, with what they promise and take."""
     table = new_table(["codec", "promise", "dtypes", "example"], [])
     for name, codec in codecs().items():
-        promise = (codec.__doc__ or "").partition("\n")[0]
-        table.add_row(name, promise, ", ".join(codec.dtypes or ("all",)), Text(repr(codec.examples()[0])))
+        table.add_row(name, promise_of(codec), ", ".join(codec.dtypes or ("all",)), Text(repr(codec.examples()[0])))
     return table
+
+
+def codecs_document() -> dict[str, Any]:
+    """The same for JSON."""
+    return {
+        "codecs": [
+            {
+                "name": name,
+                "promise": promise_of(codec),
+                "dtypes": list(codec.dtypes) if codec.dtypes else None,
+                "example": codec.examples()[0].config(),
+            }
+            for name, codec in codecs().items()
+        ]
+    }
 
 
 def new_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:

@@ -10,8 +10,7 @@ import torch
 import typer
 
 from ...cli.choice import parameters
-from ...cli.common import Json, one_line_errors, print_json
-from ...cli.tables import print_table
+from ...cli.common import Json, one_line_errors, print_json, print_table
 from ...codecs import Codec
 from ...codecs.base import checked_integer
 from .codecs import CODECS
