@@ -8,6 +8,7 @@ from . import host, stream
 from .adapter import Bytes, Home
 from .codecs.base import checked_integer
 from .errors import CorruptStreamError
+from .interruptible import interruptible
 from .machine import available_threads
 from .payload import Payload
 
@@ -144,7 +145,7 @@ def _compress(data: Bytes, level: int, threads: int) -> bytes:
     # One at least: with none the library would not cut the data into jobs, and the frame would be another one.
     workers = min(threads or available_threads(), 1 + data.size // _WORKER_NBYTES, _MOST_WORKERS)
     compressor = _import_zstandard().ZstdCompressor(level=level, threads=workers, write_content_size=True)
-    frame: bytes = compressor.compress(data)
+    frame: bytes = interruptible(lambda: compressor.compress(data), data.size)
     return frame
 
 
@@ -152,7 +153,7 @@ def _decompress(frame: memoryview, nbytes: int) -> Bytes:
     zstandard = _import_zstandard()
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_NBYTES)
     try:
-        payload = decompressor.decompress(frame, allow_extra_data=False)
+        payload = interruptible(lambda: decompressor.decompress(frame, allow_extra_data=False), nbytes)
     except zstandard.ZstdError as error:
         raise CorruptStreamError(f"frame: {error}") from None
     if len(payload) != nbytes:
