@@ -28,7 +28,7 @@ from arrcomp import QSGD, BaseDelta, Codec, Lossless, _core
 Call = Callable[[], Any]
 
 LONG = 0.7  # seconds of a processor's time that a call takes at least, where memory allows
-FIRST, MOST = 1 << 23, 1 << 27  # bytes, about: 600 MB are enough for a case
+FIRST, MOST = 1 << 25, 1 << 27  # bytes, about: less is not interrupted, and 600 MB are enough for a case
 ATTEMPTS = 10
 AT = 0.15  # of its processors' time after the start the signal comes
 EARLY = 0.7  # of that time, at most: the call ended in its midst

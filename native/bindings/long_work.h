@@ -8,7 +8,7 @@
 namespace arrcomp {
 
 // Fewer elements are done before anybody would interrupt them: below half a second with the slowest codec on one core.
-constexpr uint64_t long_elements = 1 << 22;
+constexpr uint64_t long_elements = 1 << 24;
 
 // Gives the GIL away for as long as this lives.
 class WithoutGil {
