@@ -19,7 +19,8 @@ _SCRIPT = TESTS.parent / ".ci" / "sanitizers.sh"
 _EVIDENCE = Evidence(
     TITLE,
     "Threads, forks, worker processes, executors: whoever calls beside whom, the bytes are those of one caller alone. "
-    "ThreadSanitizer watches the tests of threads; the extension declares that it needs no GIL.",
+    "ThreadSanitizer watches these tests but two, of a fork beside threads and of PyTorch's loader; the extension "
+    "declares that it needs no GIL.",
     ("test_concurrency.py", "test_threads.py"),
 )
 _HELD, _BROKEN = "held", "**broken**"
