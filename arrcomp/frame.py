@@ -10,6 +10,7 @@ from . import host, limits, stream
 from .adapter import Bytes, Home
 from .codecs.base import checked_integer
 from .errors import CorruptStreamError
+from .interruptible import interruptible
 from .machine import available_threads
 from .payload import Payload
 from .spec import Spec
@@ -155,7 +156,7 @@ def _compress(data: Bytes, level: int, threads: int) -> bytes:
     workers = min(threads or available_threads(), 1 + data.size // _WORKER_NBYTES, _MOST_WORKERS)
     compressor = _import_zstandard().ZstdCompressor(level=level, threads=workers, write_content_size=True)
     with _telling_memory(f"a Zstandard frame of {data.size} bytes"):
-        frame: bytes = compressor.compress(data)
+        frame: bytes = interruptible(lambda: compressor.compress(data), data.size)
     return frame
 
 
@@ -164,7 +165,7 @@ def _decompress(frame: memoryview, nbytes: int) -> Bytes:
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_NBYTES)
     try:
         with _telling_memory(f"the {nbytes} bytes of a Zstandard frame"):
-            payload = decompressor.decompress(frame, allow_extra_data=False)
+            payload = interruptible(lambda: decompressor.decompress(frame, allow_extra_data=False), nbytes)
     except zstandard.ZstdError as error:
         raise CorruptStreamError(f"frame: {error}") from None
     if len(payload) != nbytes:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from page import Document, Page
-from proofs import exhaustive, memory
+from proofs import concurrency, exhaustive, memory
 from proofs.evidence import Evidence
 from text_table import table
 
@@ -53,13 +53,11 @@ PROOFS: Mapping[str, Proof] = {
         "Faults of files and memory",
         "A file system that is full, a folder without rights, a process that is killed while it writes, a file that is "
         "cut while it is open, a limit of memory: an error says what happened, the input and the old file are as they "
-        "were, and nothing else is left.",
-        (
-            "test_faults_files.py",
-            "test_memory_limits.py",
-        ),
+        "were, and nothing else is left. Ctrl-C: the seconds until its exception.",
+        ("test_faults_files.py", "test_memory_limits.py", "test_interruption.py"),
     ),
     "memory": memory,
+    "concurrency": concurrency,
 }
 
 

@@ -31,15 +31,25 @@ struct Span {
   uint64_t begin, end;
 };
 
+// Of all arrays.
+template <class Arrays>
+uint64_t elements_of(const Arrays& arrays) {
+  uint64_t elements = 0;
+  for (const auto& array : arrays) elements += array.count;
+  return elements;
+}
+
 namespace cpu {
 
+// All of these throw std::bad_alloc, and Interrupted where an Interruption of the calling thread says so (interruption.h).
+
 // Encodes all arrays, with at most `threads` threads (0: as many as there are cores for this process). The payloads'
-// lengths go to `lengths`. Throws std::bad_alloc.
+// lengths go to `lengths`.
 void encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
             const Seed& seed, int threads);
 
 // Decodes all arrays. The index of the first whose payload is corrupt (its target then holds anything), or their
-// number. Throws std::bad_alloc.
+// number.
 size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads);
 
 // What is corrupt of a payload's length, head or directory, as FORMAT.md calls it, or null: all that can be known without
@@ -48,7 +58,7 @@ const char* payload_fault(const Codec& codec, const Element& element, const uint
                           uint64_t count);
 
 // Decodes elements [first, first + count) of an array, of which `target` has room for these alone; false where the payload
-// is found corrupt, of which other groups and chunks are not looked at. Throws std::bad_alloc.
+// is found corrupt, of which other groups and chunks are not looked at.
 bool decode_part(const Codec& codec, const Element& element, const Decoding& array, uint64_t first, uint64_t count,
                  int threads);
 
@@ -65,7 +75,7 @@ std::vector<Span> part_spans(const Codec& codec, const Element& element, const D
 size_t accumulate(const Sum& sum, const void* start, void* target, int threads);
 
 // Encodes a sum: what encode writes of an array with its elements, for `codec`. As accumulate tells of corrupt payloads
-// (nothing is then written). `payload` and `length` are as of encode. Throws std::bad_alloc.
+// (nothing is then written). `payload` and `length` are as of encode.
 size_t encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t* length, const Seed& seed,
                   int threads);
 

@@ -13,7 +13,7 @@ TESTS = Path(__file__).resolve().parent / "native"
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
 CPU_PARTS = (
-    *("activations", "buckets", "coded_buckets", "driver", "select"),
+    *("activations", "buckets", "coded_buckets", "driver", "interruption", "select"),
     *("plain", "plain_activations", "plain_buckets"),
 )
 CPU_SOURCES = ["codecs/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in CPU_PARTS)]

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bindings/checks.h"
+#include "bindings/long_work.h"
 #include "floating_point.h"
 
 namespace nb = nanobind;
@@ -54,8 +55,7 @@ void activate_at(const std::string& function, const Numbers& parameters, const N
   const Activation activation = activation_of(function, parameters);
   const Steps in_steps = steps_of(steps);
   const Activating array = activating(source, values, packed, elements);
-  nb::gil_scoped_release release;
-  cpu::activate(activation, in_steps, element, array, threads);
+  without_gil(array.count, [&] { cpu::activate(activation, in_steps, element, array, threads); });
 }
 
 void times_steps_at(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
@@ -63,8 +63,7 @@ void times_steps_at(const Numbers& steps, int dtype_id, uint64_t packed, uint64_
   const Element& element = float_element_of(dtype_id);
   const Steps in_steps = steps_of(steps);
   const TimesSteps array = gradients_of(packed, gradients, target, elements);
-  nb::gil_scoped_release release;
-  cpu::times_steps(in_steps, element, array, threads);
+  without_gil(array.count, [&] { cpu::times_steps(in_steps, element, array, threads); });
 }
 
 void cuda_activate(const std::string& function, const Numbers& parameters, const Numbers& steps, int dtype_id,

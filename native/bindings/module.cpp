@@ -12,6 +12,7 @@
 #include "backend.h"
 #include "bindings/arrays.h"
 #include "bindings/checks.h"
+#include "bindings/long_work.h"
 #include "bindings/xla_ffi.h"
 #include "floating_point.h"
 #include "memory.h"
@@ -71,8 +72,7 @@ uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes 
         ("out has " + std::to_string(out.nbytes()) + " bytes, at least " + std::to_string(needed) + " are needed")
             .c_str());
   uint64_t length = 0;
-  nb::gil_scoped_release release;
-  cpu::encode(codec, element, {&array, 1}, &length, {seed, nullptr}, threads);
+  without_gil(array.count, [&] { cpu::encode(codec, element, {&array, 1}, &length, {seed, nullptr}, threads); });
   return length;
 }
 
@@ -80,13 +80,14 @@ const char* fault_of(const Codec& codec, const Element& element, const Decoding&
   return cpu::payload_fault(codec, element, array.payload, array.limit, array.count);
 }
 
-// Calls decode(array), whether it found no corruption. Decoding reads words: a payload that is not aligned is moved.
+// Calls decode(array), whether it found no corruption, for `elements` of the array. Decoding reads words: a payload that
+// is not aligned is moved.
 template <class Decode>
-void decode_aligned(const Codec& codec, const Element& element, const Decoding& given, Decode decode) {
+void decode_aligned(const Codec& codec, const Element& element, const Decoding& given, uint64_t elements,
+                    Decode decode) {
   Decoding array = given;
-  bool ok;
-  {
-    nb::gil_scoped_release release;
+  bool ok = false;
+  without_gil(elements, [&] {
     std::unique_ptr<uint64_t[]> copy;
     if (reinterpret_cast<uintptr_t>(array.payload) % 8 != 0) {
       copy = allocated<uint64_t>(array.limit / 8 + 1, "a payload, to be aligned");
@@ -94,7 +95,7 @@ void decode_aligned(const Codec& codec, const Element& element, const Decoding& 
       array.payload = reinterpret_cast<const uint8_t*>(copy.get());
     }
     ok = decode(array);
-  }
+  });
   if (!ok) raise_corrupt(fault_of(codec, element, given));
 }
 
@@ -104,7 +105,7 @@ void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payl
   const Codec codec = checked_codec(codec_id, parameters, element);
   const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
   check_size("out", out.nbytes(), array.count * (element.width / 8));
-  decode_aligned(codec, element, array,
+  decode_aligned(codec, element, array, array.count,
                  [&](const Decoding& aligned) { return cpu::decode(codec, element, {&aligned, 1}, threads) == 1; });
 }
 
@@ -112,9 +113,9 @@ void check_payload(int codec_id, const Parameters& parameters, int dtype_id, Byt
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
   const Decoding array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
-  const char* fault;
+  const char* fault = nullptr;
   {
-    nb::gil_scoped_release release;
+    const WithoutGil released;
     fault = fault_of(codec, element, array);
   }
   if (fault != nullptr) raise_corrupt(fault);
@@ -159,7 +160,7 @@ void decode_part(int codec_id, const Parameters& parameters, int dtype_id, Bytes
   const Codec codec = checked_codec(codec_id, parameters, element);
   const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
   const uint64_t count = checked_part("out", element, elements, first, out.nbytes());
-  decode_aligned(codec, element, array, [&](const Decoding& aligned) {
+  decode_aligned(codec, element, array, count, [&](const Decoding& aligned) {
     return cpu::decode_part(codec, element, aligned, static_cast<uint64_t>(first), count, threads);
   });
 }
@@ -191,16 +192,17 @@ void encode_at(int codec_id, const Parameters& parameters, int dtype_id, const E
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
   const std::vector<Encoding> arrays = encodings_of(tuples);
-  nb::gil_scoped_release release;
-  cpu::encode(codec, element, arrays, pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, threads);
+  const Seed random{seed, pointer<const uint64_t>(seed_at)};
+  without_gil(elements_of(arrays),
+              [&] { cpu::encode(codec, element, arrays, pointer<uint64_t>(lengths), random, threads); });
 }
 
 int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& tuples, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
   const std::vector<Decoding> arrays = decodings_of(tuples);
-  nb::gil_scoped_release release;
-  const size_t corrupt = cpu::decode(codec, element, arrays, threads);
+  size_t corrupt = 0;
+  without_gil(elements_of(arrays), [&] { corrupt = cpu::decode(codec, element, arrays, threads); });
   return corrupt == arrays.size() ? -1 : static_cast<int64_t>(corrupt);
 }
 
@@ -229,6 +231,9 @@ struct CheckedSum {
 
   Sum sum() const { return {codec, element, terms, count}; }
 
+  // Of all terms.
+  uint64_t elements() const { return terms.size() * count; }
+
   // As the calls tell of corrupt payloads.
   int64_t index(size_t corrupt) const { return corrupt == terms.size() ? -1 : static_cast<int64_t>(corrupt); }
 };
@@ -236,8 +241,11 @@ struct CheckedSum {
 int64_t accumulate_at(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
                       uint64_t target, int threads) {
   const CheckedSum given(codec, dtype_id, terms, elements);
-  nb::gil_scoped_release release;
-  return given.index(cpu::accumulate(given.sum(), pointer<const void>(target), pointer<void>(target), threads));
+  size_t corrupt = 0;
+  without_gil(given.elements(), [&] {
+    corrupt = cpu::accumulate(given.sum(), pointer<const void>(target), pointer<void>(target), threads);
+  });
+  return given.index(corrupt);
 }
 
 int64_t encode_sum_at(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
@@ -245,9 +253,13 @@ int64_t encode_sum_at(const CodecPair& codec, int dtype_id, const SummandTuples&
                       int threads) {
   const CheckedSum given(codec, dtype_id, terms, elements);
   const Codec result_codec = checked_codec(result.first, result.second, given.element);
-  nb::gil_scoped_release release;
-  return given.index(cpu::encode_sum(given.sum(), result_codec, pointer<uint8_t>(payload), pointer<uint64_t>(length),
-                                     {seed, pointer<const uint64_t>(seed_at)}, threads));
+  const Seed random{seed, pointer<const uint64_t>(seed_at)};
+  size_t corrupt = 0;
+  without_gil(given.elements(), [&] {
+    corrupt = cpu::encode_sum(given.sum(), result_codec, pointer<uint8_t>(payload), pointer<uint64_t>(length), random,
+                              threads);
+  });
+  return given.index(corrupt);
 }
 
 nb::list instruction_sets() {

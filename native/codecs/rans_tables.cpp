@@ -188,8 +188,8 @@ std::unique_ptr<Tables> build() {
 }  // namespace
 
 const Tables& tables() {
-  static const std::unique_ptr<Tables> built = build();
-  return *built;
+  static const Tables& built = *build().release();  // never destroyed: threads may outlive static objects
+  return built;
 }
 
 }  // namespace arrcomp

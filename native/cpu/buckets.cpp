@@ -28,7 +28,7 @@ class RunStatistics {
       : pieces_(pieces_of_bucket(std::min(size, job.plan.quantized))),
         found_(ceil_div(job.plan.quantized, size) * pieces_, BucketStatistics::none()) {
     share_chunks(found_.size(), threads, [&](uint64_t begin, uint64_t end) {
-      for (uint64_t i = begin; i < end; ++i) {
+      for (uint64_t i = begin; i < end && !is_interrupted(); ++i) {
         const uint64_t run = i / pieces_, within = i % pieces_ * piece_size;
         const uint64_t run_end = std::min((run + 1) * size, job.plan.quantized), first = run * size + within;
         if (within < size && first < run_end)
@@ -132,7 +132,7 @@ void encode_sum_by_chunks(const SumJob& sum, const Codec& codec, const BucketPla
                           uint64_t seed, int threads) {
   const auto encode_chunks = [&](uint64_t begin, uint64_t end) {
     alignas(64) uint8_t window[chunk_size * sizeof(double)];  // the elements of a chunk
-    for (uint64_t chunk = begin; chunk < end; ++chunk) {
+    for (uint64_t chunk = begin; chunk < end && !is_interrupted(); ++chunk) {
       const uint64_t first = chunk * chunk_size;
       machine().buckets.sum(sum, first, std::min<uint64_t>(plan.quantized - first, chunk_size), window);
       // Where an array would begin that had its elements there.
@@ -149,8 +149,10 @@ void encode_sum_by_chunks(const SumJob& sum, const Codec& codec, const BucketPla
 void sum_buckets(const SumJob& sum, void* target, int threads) {
   const uint64_t item = sum.plan.element.width / 8;
   share_chunks(ceil_div(sum.plan.count, chunk_size), threads, [&](uint64_t begin, uint64_t end) {
-    const uint64_t first = begin * chunk_size, last = std::min(end * chunk_size, sum.plan.count);
-    machine().buckets.sum(sum, first, last - first, static_cast<uint8_t*>(target) + first * item);
+    in_pieces(begin, end, least_chunks, [&](uint64_t piece, uint64_t piece_end) {
+      const uint64_t first = piece * chunk_size, last = std::min(piece_end * chunk_size, sum.plan.count);
+      machine().buckets.sum(sum, first, last - first, static_cast<uint8_t*>(target) + first * item);
+    });
   });
 }
 

@@ -1,9 +1,7 @@
 // Spreads arrays and their groups over threads, and places the groups' bytes.
 #include <atomic>
 #include <cfloat>
-#include <exception>
 #include <memory>
-#include <mutex>
 
 #ifdef __linux__
 #include <sched.h>
@@ -51,8 +49,10 @@ double range_bound(const EncodeJob& job, double rel, int threads) {
   const Machine& machine = cpu::machine();
   run(shares.workers, [&](int worker) {
     const uint64_t first = shares.begin(worker) * job.plan.group_size();
-    const uint64_t end = std::min(shares.end(worker) * job.plan.group_size(), job.plan.count);
-    machine.widen_range(job, first, end - first, ranges[static_cast<size_t>(worker)].limits);
+    const uint64_t last = std::min(shares.end(worker) * job.plan.group_size(), job.plan.count);
+    in_pieces(first, last, least_elements, [&](uint64_t begin, uint64_t end) {
+      machine.widen_range(job, begin, end - begin, ranges[static_cast<size_t>(worker)].limits);
+    });
   });
   Range all;
   for (const Range& range : ranges) {
@@ -92,13 +92,6 @@ uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int 
   return total;
 }
 
-template <class Arrays>
-uint64_t elements_of(const Arrays& arrays) {
-  uint64_t elements = 0;
-  for (const auto& array : arrays) elements += array.count;
-  return elements;
-}
-
 // Calls work(i, threads) for each of `arrays`: first for those that several threads share, one by one, then for all
 // others, which the threads take one at a time.
 template <class Arrays, class Work>
@@ -114,17 +107,9 @@ void for_each_array(const Element& element, const Arrays& arrays, int threads, W
     }
   }
   std::atomic<size_t> next{0};
-  std::exception_ptr failure;
-  std::mutex mutex;
   run(Shares::of(elements, threads, least_elements).workers, [&](int) {
-    try {
-      for (size_t i = next++; i < small.size(); i = next++) work(small[i], 1);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      failure = std::current_exception();
-    }
+    for (size_t i = next++; i < small.size(); i = next++) work(small[i], 1);
   });
-  if (failure) std::rethrow_exception(failure);
 }
 
 // False where the payload is corrupt.

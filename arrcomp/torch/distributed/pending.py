@@ -99,5 +99,5 @@ _side_streams: dict[torch.device, Any] = {}
 def _side_stream(device: torch.device) -> Any:
     """One stream for each device: its operations stay in the order in which all ranks start them."""
     if device not in _side_streams:
-        _side_streams[device] = _new_stream(device)
+        _side_streams.setdefault(device, _new_stream(device))  # where threads meet here, the first one's
     return _side_streams[device]
