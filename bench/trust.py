@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from page import Document, Page
+from proofs import fuzzing
 from proofs.evidence import Evidence
 from text_table import table
 
@@ -38,6 +39,7 @@ PROOFS: Mapping[str, Proof] = {
         "and forged ones, as arrcomp does.",
         ("test_golden.py", "test_corruption.py"),
     ),
+    "fuzzing": fuzzing,
 }
 
 
