@@ -23,12 +23,12 @@ _NUMBERS = ("executions", "edges", "corpus", "peak_mib")
 _NO_FUZZER = 69  # how .ci/fuzz.sh ends where there is none
 _ABOUT = """\
 Every decoder of the CPU is fuzzed by libFuzzer, guided by coverage, with AddressSanitizer and
-UndefinedBehaviorSanitizer. An input is a data type, a number of elements, parameters and a payload, in memory behind which nothing may be touched;
-mutations know directories, side data and lengths, and no checksum is in their way. Each is decoded on two instruction
-sets of the CPU, which must agree on what is corrupt and on every bit, and in part. Streams' headers are fuzzed in
-Python, with checksums that are right, guided by the lines that are reached. Run `.ci/fuzz.sh` for a minute of it; the
-inputs that reach most are kept in `tests/fuzz/corpus`, which `tests/test_fuzz_corpus.py` tries on every machine and,
-with `--device cuda`, on a GPU."""
+UndefinedBehaviorSanitizer. An input is a data type, a number of elements, parameters and a payload, in memory behind
+which nothing may be touched; mutations know directories, side data and lengths, and no checksum is in their way. Each
+is decoded on two instruction sets of the CPU, which must agree on what is corrupt and on every bit, and in part.
+Streams' headers are fuzzed in Python, with checksums that are right, guided by the lines that are reached. Run
+`.ci/fuzz.sh` for a minute of it; the inputs that reach most are kept in `tests/fuzz/corpus`, which
+`tests/test_fuzz_corpus.py` tries on every machine and, with `--device cuda`, on a GPU."""
 
 
 def measured(quick: bool) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _decoder(program: Path, number: int, name: str, executions: int, folder: Pat
         part.mkdir(parents=True)
     with zipfile.ZipFile(_TESTS / "fuzz" / "corpus" / f"{name}.zip") as archive:
         archive.extractall(kept)
-    options = [f"-runs={executions}", "-max_len=8192", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"]
+    options = [f"-runs={executions}", "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"]
     command = [program, *options, "-print_final_stats=1", f"-artifact_prefix={broken}/", new, kept]
     environment = os.environ | {"ARRCOMP_FUZZ_CODEC": str(number)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
