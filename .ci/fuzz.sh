@@ -8,7 +8,7 @@
 set -euo pipefail
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-build=${ARRCOMP_FUZZ_BUILD:-$top/build/fuzz}
+build=$top/build/fuzz
 python=${PYTHON:-python3}
 names=(lossless error-bounded qsgd smaq float-format s2fp8 base-delta codebook)  # in the order of their ids
 seconds=${1:-60}

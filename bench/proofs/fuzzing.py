@@ -45,7 +45,7 @@ def measured(quick: bool) -> dict[str, Any]:
     """
     executions = _QUICK if quick else _EXECUTIONS
     folder = Path(tempfile.mkdtemp(prefix="arrcomp_fuzzing_"))
-    program = _built(folder)
+    program = _built()
     targets = [_header(executions)]
     for number, name in enumerate(_CODECS, 1):
         targets.append(_decoder(program, number, name, executions, folder / name))
@@ -64,15 +64,15 @@ def _line(target: dict[str, Any]) -> list[str]:
     return [target["target"], *(f"{target[name]:,}" for name in _NUMBERS), outcome]
 
 
-def _built(folder: Path) -> Path:
+def _built() -> Path:
     """The fuzzer, which .ci/fuzz.sh builds."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"ARRCOMP_FUZZ_BUILD": str(folder / "build"), "PYTHON": sys.executable, "PATH": path}
+    environment = os.environ | {"PYTHON": sys.executable, "PATH": path}
     done = subprocess.run([_TOP / ".ci" / "fuzz.sh", "1", "s2fp8"], env=environment, check=False)  # noqa: S603
     if done.returncode == _NO_FUZZER:
         raise RuntimeError("fuzzing needs Clang with libFuzzer: on Debian they are in the package clang")
-    program = folder / "build" / "arrcomp_fuzz"
-    if not program.exists():
+    program = _TOP / "build" / "fuzz" / "arrcomp_fuzz"
+    if done.returncode != 0:
         raise RuntimeError(f".ci/fuzz.sh ended with {done.returncode}")
     return program
 
