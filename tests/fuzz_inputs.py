@@ -11,7 +11,10 @@ from typing import NamedTuple
 from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded, FloatFormat, Lossless, SmaQ, dtypes, stream
 
 FOLDER = Path(__file__).resolve().parent / "fuzz"
+GROUPED = ("lossless", "error-bounded", "base-delta")  # codecs whose payloads are groups of chunks
 _HEAD = struct.Struct("<BBHHBB")
+_MOST_ELEMENTS = 3 * 4096 + 64
+_LEAST_SIZES = {"bucket_size": 16, "block_size": 32}
 
 # Of each codec, by its name, what inputs choose from.
 VARIANTS: dict[str, tuple[Codec, ...]] = {
@@ -84,9 +87,12 @@ def parsed(name: str, data: bytes) -> Input | None:
     dtype = dtypes.by_id(dtype_id)
     if dtype is None or not codec.takes(dtype):
         return None
-    if bucket_size > 0:
-        codec = dataclasses.replace(codec, **{_size_field(codec): bucket_size})
-    return Input(codec, dtype, elements // dtype.parts * dtype.parts, data[_HEAD.size :], grouping == 0)
+    elements = elements % (_MOST_ELEMENTS + 1) // dtype.parts * dtype.parts
+    field = _size_field(codec)
+    if bucket_size > 0 and field is not None:
+        codec = dataclasses.replace(codec, **{field: max(bucket_size, _LEAST_SIZES[field])})
+    is_usual = codec.name not in GROUPED or grouping & 7 == 0
+    return Input(codec, dtype, elements, data[_HEAD.size :], is_usual)
 
 
 def packed(name: str, variant: int, dtype: dtypes.DType, elements: int, payload: bytes, grouping: int = 0) -> bytes:
@@ -100,7 +106,7 @@ def core_line(codec: Codec) -> str:
     field = _size_field(codec)
     at, least = -1, 0
     if field is not None:
-        least = 32 if field == "block_size" else 16
+        least = _LEAST_SIZES[field]
         other = dataclasses.replace(codec, **{field: getattr(codec, field) + 1}).core_parameters()
         (at,) = (i for i, pair in enumerate(zip(parameters, other, strict=True)) if pair[0] != pair[1])
     return f"{{{codec.id}, {at}, {least}, {{{', '.join(map(repr, map(float, parameters)))}}}}},"
@@ -125,7 +131,7 @@ def write_corpus(name: str, inputs: list[bytes]) -> None:
 
 def _size_field(codec: Codec) -> str | None:
     """Which of the codec's parameters says how many values a bucket has, where an input may choose that."""
-    for field in ("bucket_size", "block_size"):
+    for field in _LEAST_SIZES:
         if isinstance(getattr(codec, field, None), int):
             return field
     return None

@@ -1,5 +1,6 @@
 #include "input.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -44,16 +45,14 @@ bool Input::read(std::span<const uint8_t> data) {
   if (data.size() < sizeof head || data.size() - sizeof head > most_payload_bytes) return false;
   memcpy(&head, data.data(), sizeof head);
   payload = data.subspan(sizeof head);
-  if (!is_dtype(head.dtype) || head.elements > most_elements || (head.grouping & 3) == 3 || head.grouping > 7)
-    return false;
+  if (!is_dtype(head.dtype)) return false;
   element = elements[head.dtype];
-  count = is_complex(head.dtype) ? head.elements / 2 * 2 : head.elements;
+  count = head.elements % (most_elements + 1);
+  if (is_complex(head.dtype)) count -= count % 2;
   const Variant& variant = *variants()[head.variant % variant_count()];
   std::vector<double> parameters = variant.parameters;
-  if (head.bucket_size > 0) {
-    if (variant.size_at < 0 || head.bucket_size < variant.least_size) return false;
-    parameters[static_cast<size_t>(variant.size_at)] = head.bucket_size;
-  }
+  if (head.bucket_size > 0 && variant.size_at >= 0)
+    parameters[static_cast<size_t>(variant.size_at)] = std::max(head.bucket_size, variant.least_size);
   return codec_of(variant.codec, parameters, codec) && takes(codec, element);
 }
 
@@ -71,7 +70,7 @@ BucketPlan Input::bucket_plan() const {
 Plan Input::plan() const {
   if (has_buckets()) return make_plan(code_element, bucket_plan().quantized);
   Plan plan = make_plan(element, count);
-  plan.chunks_per_group = 1u << (head.grouping & 3);
+  plan.chunks_per_group = 1u << std::min(head.grouping & 3, 2);
   plan.directory_entry_bytes = head.grouping & 4 ? 8 : 4;
   plan.groups = ceil_div(count, plan.group_size());
   return plan;

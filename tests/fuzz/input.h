@@ -9,12 +9,13 @@
 namespace arrcomp::fuzz {
 
 struct InputHead {
-  uint8_t variant;  // which of the codec's; modulo their number
-  uint8_t dtype;    // id
-  uint16_t elements;
-  uint16_t bucket_size;  // 0: the variant's
-  uint8_t grouping;  // bits 0-1: logarithm of a group's chunks, at most 2; bit 2: the directory has entries of 8 bytes
-  uint8_t choice;    // bits 0-3: the instruction set that decodes too; bits 4-7: where a part of the array begins
+  uint8_t variant;       // which of the codec's; modulo their number
+  uint8_t dtype;         // id
+  uint16_t elements;     // modulo most_elements + 1
+  uint16_t bucket_size;  // 0: the variant's, where it has one; else at least the least that is allowed
+  uint8_t
+      grouping;  // bits 0-1: logarithm of a group's chunks, if below 3, else 2; bit 2: the directory has entries of 8 bytes
+  uint8_t choice;  // bits 0-3: the instruction set that decodes too; bits 4-7: where a part of the array begins
 };
 static_assert(sizeof(InputHead) == 8);
 

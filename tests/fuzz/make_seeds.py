@@ -69,14 +69,14 @@ def _of_streams(name: str) -> Iterator[bytes]:
 def _variant(name: str, codec: Codec) -> int | None:
     if codec.name != name:
         return None
-    if name in ("lossless", "error-bounded", "base-delta"):
+    if name in fuzz_inputs.GROUPED:
         return 0  # readers of groups ask for no parameter
     return next((i for i, other in enumerate(fuzz_inputs.VARIANTS[name]) if other == codec), None)
 
 
 def _of_large_arrays(name: str) -> Iterator[bytes]:
     """Last groups of arrays that are large enough for groups of several chunks; in directories of either size."""
-    if name not in ("lossless", "error-bounded", "base-delta"):
+    if name not in fuzz_inputs.GROUPED:
         return
     codec = fuzz_inputs.VARIANTS[name][0]
     for dtype in ("int8", "float32") if name != "error-bounded" else ("float16", "float32"):

@@ -129,13 +129,11 @@ class Mutation {
     InputHead head;
     memcpy(&head, data_, sizeof head);
     head.elements = static_cast<uint16_t>(head.elements % (most_elements + 1));
-    head.grouping = static_cast<uint8_t>((head.grouping & 3) == 3 ? 0 : head.grouping & 7);
     for (int attempt = 0; attempt < 200; ++attempt) {
       memcpy(data_, &head, sizeof head);
       Input input;
       if (!read(input)) {
-        if (attempt > 0) head.dtype = static_cast<uint8_t>(1 + below(dtype_count - 1));
-        if (attempt > 100) head.bucket_size = 0;
+        head.dtype = static_cast<uint8_t>(1 + below(dtype_count - 1));
       } else if (sizeof head + least_length_of(input) <= most_) {
         return;
       } else {
