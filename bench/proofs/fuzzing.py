@@ -83,9 +83,9 @@ def _decoder(program: Path, number: int, name: str, executions: int, folder: Pat
         part.mkdir(parents=True)
     with zipfile.ZipFile(_TESTS / "fuzz" / "corpus" / f"{name}.zip") as archive:
         archive.extractall(kept)
-    options = [f"-runs={executions}", "-max_len=4096", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"]
+    options = [f"-runs={executions}", "-max_len=4096", "-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=256"]
     command = [program, *options, "-print_final_stats=1", f"-artifact_prefix={broken}/", new, kept]
-    environment = os.environ | {"ARRCOMP_FUZZ_CODEC": str(number)}
+    environment = os.environ | {"ARRCOMP_FUZZ_CODEC": str(number), "ASAN_OPTIONS": "detect_leaks=0"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)  # noqa: S603
     artifact = next((str(path) for path in broken.iterdir()), "")
     if done.returncode != 0:
