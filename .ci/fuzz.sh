@@ -60,8 +60,9 @@ for name in "${chosen[@]}"; do
   mkdir -p "$work/$name/kept" "$work/$name/new"
   "$python" -m zipfile -e "$top/tests/fuzz/corpus/$name.zip" "$work/$name/kept"
   printf '%s: ' "$name"
-  if ASAN_OPTIONS=detect_leaks=0 ARRCOMP_FUZZ_CODEC=$(id_of "$name") "$build/arrcomp_fuzz" -max_total_time="$share" -max_len=4096 -timeout=30 \
-    -rss_limit_mb=2048 -malloc_limit_mb=256 -verbosity=0 -print_final_stats=1 -artifact_prefix="$work/$name/" \
+  if ASAN_OPTIONS=detect_leaks=0 ARRCOMP_FUZZ_CODEC=$(id_of "$name") "$build/arrcomp_fuzz" \
+    -max_total_time="$share" -max_len=4096 -timeout=30 -rss_limit_mb=2048 -malloc_limit_mb=256 \
+    -verbosity=0 -print_final_stats=1 -artifact_prefix="$work/$name/" \
     "$work/$name/new" "$work/$name/kept" 2>"$work/$name/log"; then
     echo "$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name/log") executions, nothing found"
   else

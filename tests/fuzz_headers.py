@@ -124,12 +124,12 @@ class Mutator:
     def _altered_configuration(self, text: bytes) -> bytes:
         try:
             configuration = json.loads(text)
+            if isinstance(configuration, dict) and self._random.random() < 0.8:
+                self._alter_mapping(configuration)
+                return json.dumps(configuration).encode("utf-8", "surrogatepass")
         except (ValueError, RecursionError):
-            configuration = None
-        if not isinstance(configuration, dict) or self._random.random() < 0.2:
-            return self._random.choice(_TEXTS) if self._random.random() < 0.3 else self._altered(text)
-        self._alter_mapping(configuration)
-        return json.dumps(configuration).encode("utf-8", "surrogatepass")
+            pass
+        return self._random.choice(_TEXTS) if self._random.random() < 0.3 else self._altered(text)
 
     def _alter_mapping(self, configuration: dict[str, Any]) -> None:
         key = self._random.choice([*configuration, "codec", "bits", "bucket_size", "abs", "rel", "table", "speed", "x"])

@@ -150,3 +150,16 @@ def test_inputs_hold_what_they_are_made_of() -> None:
 def test_the_fuzzers_variants_are_those_of_the_corpora() -> None:
     lines = [fuzz_inputs.core_line(codec) for codecs in fuzz_inputs.VARIANTS.values() for codec in codecs]
     assert (fuzz_inputs.FOLDER / "variants.inc").read_text().splitlines()[1:] == lines
+
+
+def test_the_page_tells_what_broke(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(TESTS.parent / "bench"))
+    from proofs import fuzzing
+
+    held = {"target": "qsgd", "executions": 1_000_000, "edges": 12, "corpus": 3, "peak_mib": 90, "crashes": 0}
+    broken = held | {"target": "smaq", "crashes": 1, "artifact": "crash-1"}
+    lines = fuzzing.markdown({"targets": [held, broken], "failures": 1}).splitlines()[-2:]
+    assert [line.strip("| ").split(" | ") for line in lines] == [
+        ["qsgd", "1,000,000", "12", "3", "90", "held"],
+        ["smaq", "1,000,000", "12", "3", "90", "**broken: crash-1**"],
+    ]
