@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from page import Document, Page
-from proofs import concurrency, exhaustive, memory
+from proofs import concurrency, exhaustive, fuzzing, memory
 from proofs.evidence import Evidence
 from text_table import table
 
@@ -34,6 +34,7 @@ class Proof(Protocol):
 
 PROOFS: Mapping[str, Proof] = {
     "exhaustive": exhaustive,
+    "fuzzing": fuzzing,
     "reader": Evidence(
         "An independent reader",
         "`tests/independent/` is a reader in NumPy. Its first version was written from `native/FORMAT.md` and the "

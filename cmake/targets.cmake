@@ -28,8 +28,8 @@ function(arrcomp_target name)
     -ffp-contract=off -Wall -Wextra -Wno-psabi "$<$<BOOL:${ARRCOMP_WERROR}>:-Werror>")
 endfunction()
 
-# Adds the codecs for each instruction set; ARRCOMP_X86 tells the rest of the target that AVX2 and AVX-512 are there,
-# ARRCOMP_ARM that NEON is.
+# Adds what is asked for, of codecs, buckets and activations, for each instruction set; ARRCOMP_X86 tells the rest of the
+# target that AVX2 and AVX-512 are there, ARRCOMP_ARM that NEON is.
 function(arrcomp_add_machines name)
   set(plain)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -49,7 +49,9 @@ function(arrcomp_add_machines name)
     target_compile_definitions(${name} PRIVATE ARRCOMP_ARM)
   endif()
   foreach(machine ${machines})
-    set(sources native/cpu/${machine}.cpp native/cpu/${machine}_buckets.cpp native/cpu/${machine}_activations.cpp)
+    set(sources ${ARGN})
+    list(TRANSFORM sources REPLACE "(.+)" "native/cpu/${machine}_\\1.cpp")
+    list(TRANSFORM sources REPLACE "_codecs.cpp" ".cpp")
     target_sources(${name} PRIVATE ${sources})
     set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${${machine}}")
   endforeach()

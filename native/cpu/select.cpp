@@ -5,8 +5,21 @@
 
 #include "backend.h"
 
+#ifdef ARRCOMP_X86
+#include <cpuid.h>
+#endif
+
 namespace arrcomp::cpu {
 namespace {
+
+#ifdef ARRCOMP_X86
+// Which older versions of Clang do not let __builtin_cpu_supports ask for.
+bool has_lzcnt_and_f16c() {
+  unsigned eax, ebx, ecx, edx;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C) != 0 &&
+         __get_cpuid(0x80000001, &eax, &ebx, &ecx, &edx) && (ecx & bit_LZCNT) != 0;
+}
+#endif
 
 struct Machines {
   const Machine* list[4] = {};
@@ -17,8 +30,7 @@ struct Machines {
 #ifdef ARRCOMP_X86
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
-                      __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") &&
-                      __builtin_cpu_supports("lzcnt") && __builtin_cpu_supports("f16c");
+                      __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") && has_lzcnt_and_f16c();
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512cd");

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Fuzzes the decoders of the CPU, and the readers of headers, from the inputs in tests/fuzz/corpus: libFuzzer with
+# AddressSanitizer and UndefinedBehaviorSanitizer. What breaks one is left in the folder that is told.
+#
+# Usage: fuzz.sh [SECONDS [CODEC...]]    SECONDS in all, 60 by default; CODEC: a codec's name, or "header"
+# PYTHON: an interpreter that has arrcomp, for "header"; by default python3.
+# Ends with 69 where there is no Clang with libFuzzer.
+set -euo pipefail
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$top/build/fuzz
+python=${PYTHON:-python3}
+names=(lossless error-bounded qsgd smaq float-format s2fp8 base-delta codebook)  # in the order of their ids
+seconds=${1:-60}
+chosen=("${@:2}")
+[ ${#chosen[@]} -gt 0 ] || chosen=("${names[@]}" header)
+
+has_fuzzer() {
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -x c++ -fsanitize=fuzzer,address,undefined - -o /dev/null 2>/dev/null
+}
+
+# The id of a codec; 0 for the header.
+id_of() {
+  local id
+  for id in "${!names[@]}"; do
+    if [ "${names[$id]}" = "$1" ]; then
+      echo $((id + 1))
+      return
+    fi
+  done
+  [ "$1" = header ] && echo 0
+}
+
+for name in "${chosen[@]}"; do
+  id_of "$name" >/dev/null || { echo "error: '$name': ${names[*]} and header are allowed" >&2; exit 2; }
+done
+
+if ! has_fuzzer && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  { apt-get update -qq && apt-get install -y -qq --no-install-recommends clang; } >/dev/null 2>&1 || true
+fi
+if ! has_fuzzer; then
+  echo "error: no clang++ with libFuzzer and its sanitizers: on Debian they are in the package clang" >&2
+  exit 69
+fi
+
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+cmake -S "$top" -B "$build" -DCMAKE_CXX_COMPILER=clang++ -DARRCOMP_FUZZ=ON "${launcher[@]}" >/dev/null
+cmake --build "$build" -j "$(nproc)"
+
+work=$(mktemp -d)
+status=0
+for name in "${chosen[@]}"; do
+  share=$((seconds / ${#chosen[@]} > 0 ? seconds / ${#chosen[@]} : 1))
+  if [ "$name" = header ]; then
+    "$python" -P "$top/tests/fuzz/header.py" --seconds "$share" || status=1
+    continue
+  fi
+  mkdir -p "$work/$name/kept" "$work/$name/new"
+  "$python" -m zipfile -e "$top/tests/fuzz/corpus/$name.zip" "$work/$name/kept"
+  printf '%s: ' "$name"
+  if ASAN_OPTIONS=detect_leaks=0 ARRCOMP_FUZZ_CODEC=$(id_of "$name") "$build/arrcomp_fuzz" \
+    -max_total_time="$share" -max_len=4096 -timeout=30 -rss_limit_mb=2048 -malloc_limit_mb=256 \
+    -verbosity=0 -print_final_stats=1 -artifact_prefix="$work/$name/" \
+    "$work/$name/new" "$work/$name/kept" 2>"$work/$name/log"; then
+    echo "$(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name/log") executions, nothing found"
+  else
+    status=1
+    cat "$work/$name/log"
+    echo "error: $name: what was decoded is in $work/$name" >&2
+  fi
+done
+[ $status != 0 ] || rm -rf "$work"
+exit $status

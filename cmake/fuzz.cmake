@@ -1,0 +1,27 @@
+# The fuzzer of the decoders: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer (.ci/fuzz.sh runs it).
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  message(FATAL_ERROR "ARRCOMP_FUZZ needs Clang, which has libFuzzer, not ${CMAKE_CXX_COMPILER_ID}")
+endif()
+find_package(Threads REQUIRED)
+
+# A null pointer or a wrong size shows itself to AddressSanitizer: asking at every access takes most of the build.
+set(sanitizers -fsanitize=address,undefined -fno-sanitize=null,object-size -fno-sanitize-recover=all)
+add_compile_options(-O1 -g1 ${sanitizers} -fsanitize=fuzzer-no-link)
+add_compile_definitions(ARRCOMP_SANITIZED ARRCOMP_DECODERS_ONLY)
+
+add_executable(arrcomp_fuzz
+  tests/fuzz/decode.cpp
+  tests/fuzz/input.cpp
+  tests/fuzz/mutate.cpp
+  native/codecs/rans_tables.cpp
+  native/cpu/buckets.cpp
+  native/cpu/coded_buckets.cpp
+  native/cpu/driver.cpp
+  native/cpu/parts.cpp
+  native/cpu/select.cpp
+  native/cpu/sums.cpp)
+arrcomp_target(arrcomp_fuzz)
+target_compile_options(arrcomp_fuzz PRIVATE -Wno-unused-function)  # encoders
+arrcomp_add_machines(arrcomp_fuzz codecs buckets)
+target_link_options(arrcomp_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
+target_link_libraries(arrcomp_fuzz PRIVATE Threads::Threads)

@@ -1,0 +1,165 @@
+// Decodes what libFuzzer makes up, on two instruction sets: they must agree, and touch no byte that is not theirs.
+#include <sanitizer/asan_interface.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "backend.h"
+#include "cpu/driver.h"
+#include "floating_point.h"
+#include "input.h"
+
+namespace arrcomp {
+
+// Machines have these too: they are not fuzzed.
+const ActivationMachine plain_activation_machine{};
+#ifdef ARRCOMP_X86
+const ActivationMachine avx2_activation_machine{}, avx512_activation_machine{};
+#endif
+#ifdef ARRCOMP_ARM
+const ActivationMachine neon_activation_machine{};
+#endif
+
+namespace fuzz {
+namespace {
+
+[[noreturn]] void fail(const char* what) {
+  std::fprintf(stderr, "arrcomp_fuzz: %s\n", what);
+  std::abort();
+}
+
+// Memory of which no byte may be touched but those that were asked for last: the others are poisoned, and behind them is
+// a page that faults, for instructions that AddressSanitizer does not know.
+class Guarded {
+ public:
+  explicit Guarded(size_t most) {
+    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    size_ = round_up(most, page);
+    void* const memory = mmap(nullptr, size_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) fail("no memory");
+    begin_ = static_cast<uint8_t*>(memory);
+    if (mprotect(begin_ + size_, page, PROT_NONE) != 0) fail("no page that faults");
+  }
+
+  uint8_t* take(size_t bytes, size_t alignment) {
+    uint8_t* const end = begin_ + size_;
+    uint8_t* const start = end - round_up(bytes, alignment);
+    ASAN_UNPOISON_MEMORY_REGION(start, bytes);
+    ASAN_POISON_MEMORY_REGION(begin_, start - begin_);
+    ASAN_POISON_MEMORY_REGION(start + bytes, end - (start + bytes));
+    return start;
+  }
+
+ private:
+  size_t size_;
+  uint8_t* begin_;
+};
+
+// The elements that one instruction set makes of an input. What was there before is in those that it leaves out.
+struct Decoded {
+  Guarded memory{most_elements * sizeof(double)};
+  uint8_t* elements = nullptr;
+  bool ok = false;
+
+  void start(size_t bytes, uint8_t before) {
+    elements = memory.take(bytes, 1);
+    memset(elements, before, bytes);
+  }
+};
+
+class Trial {
+ public:
+  Trial(const Input& input, Guarded& memory)
+      : input_(input), item_(input.element.width / 8u), payload_(memory.take(input.payload.size(), 8)) {
+    if (!input.payload.empty()) memcpy(payload_, input.payload.data(), input.payload.size());
+  }
+
+  void run(const char* first, const char* second) const {
+    static Decoded one, other;
+    decode(first, one, 0x00);
+    decode(second, other, 0xff);
+    check_same(one, other, input_.count, "instruction sets decode differently");
+    if (input_.has_buckets() || input_.has_usual_plan()) check_part(one, other);
+    if (has_sums(input_.codec)) check_sums(first, second, one, other);
+  }
+
+ private:
+  void decode(const char* name, Decoded& into, uint8_t before) const {
+    const DefaultFloatingPoint environment;
+    cpu::use_instruction_set(name);
+    into.start(input_.count * item_, before);
+    if (input_.has_buckets()) {
+      const Decoding array = decoding(into.elements);
+      into.ok = cpu::decode(input_.codec, input_.element, {&array, 1}, 1) == 1;
+    } else {
+      into.ok = cpu::decode_array(input_.plan(), input_.codec, payload_, input_.payload.size(), into.elements, 1);
+    }
+  }
+
+  // On the instruction set that decoded last. A part may be sound though the array is not.
+  void check_part(const Decoded& whole, Decoded& part) const {
+    const uint64_t first = input_.count * (input_.head.choice >> 4) / 16, count = (input_.count - first) / 2;
+    part.start(count * item_, 0x55);
+    part.ok = cpu::decode_part(input_.codec, input_.element, decoding(part.elements), first, count, 1);
+    if (!whole.ok) return;
+    if (!part.ok) fail("a part of a sound array is found corrupt");
+    if (is_defined() && memcmp(whole.elements + first * item_, part.elements, count * item_) != 0)
+      fail("a part of the array is decoded differently");
+  }
+
+  void check_sums(const char* first, const char* second, Decoded& one, Decoded& other) const {
+    add(first, one, 0x00);
+    add(second, other, 0xff);
+    check_same(one, other, input_.count, "instruction sets add differently");
+  }
+
+  void add(const char* name, Decoded& into, uint8_t before) const {
+    cpu::use_instruction_set(name);
+    into.start(input_.count * item_, before);
+    const Summand terms[] = {{payload_, input_.payload.size(), nullptr, 1.0},
+                             {payload_, input_.payload.size(), nullptr, -0.75}};
+    const Sum sum{input_.codec, input_.element, terms, input_.count};
+    into.ok = cpu::accumulate(sum, nullptr, into.elements, 1) == 2;
+  }
+
+  void check_same(const Decoded& one, const Decoded& other, uint64_t count, const char* what) const {
+    if (one.ok != other.ok) fail("instruction sets disagree on what is corrupt");
+    if (one.ok && is_defined() && memcmp(one.elements, other.elements, count * item_) != 0) fail(what);
+  }
+
+  // Whether the format says what the elements are: not of levels above 2^50 in float64 (FORMAT.md, 3.4).
+  bool is_defined() const {
+    double bound = 0;
+    if (!input_.has_buckets() && input_.payload.size() >= sizeof bound) memcpy(&bound, payload_, sizeof bound);
+    return input_.element.width < 64 || bound == 0;
+  }
+
+  Decoding decoding(uint8_t* target) const { return {payload_, input_.payload.size(), nullptr, target, input_.count}; }
+
+  const Input& input_;
+  const size_t item_;  // bytes
+  uint8_t* const payload_;
+};
+
+const char* instruction_set(size_t choice) {
+  const char* const* const names = cpu::instruction_sets();
+  size_t count = 0;
+  while (names[count] != nullptr) ++count;
+  return names[choice % count];
+}
+
+}  // namespace
+}  // namespace fuzz
+}  // namespace arrcomp
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace arrcomp::fuzz;
+  static Guarded memory(most_payload_bytes);
+  Input input;
+  if (!input.read({data, size})) return -1;
+  Trial(input, memory).run(instruction_set(0), instruction_set(input.head.choice & 15));
+  return 0;
+}
