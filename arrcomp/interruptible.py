@@ -1,8 +1,9 @@
 """Calls of other libraries that take long and handle no signals meanwhile."""
 
+import _thread
 import threading
+import weakref
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import TypeVar
 
 _LEAST_NBYTES = 1 << 20  # of work that a thread of its own pays for
@@ -20,22 +21,39 @@ def interruptible(call: Callable[[], T], nbytes: int) -> T:
     Args:
         call: releases the GIL, and writes to nothing that its caller sees.
         nbytes: how much it works on.
+
+    Raises:
+        MemoryError: there was no memory for a thread.
     """
     if nbytes < _LEAST_NBYTES or threading.current_thread() is not threading.main_thread():
         return call()
-    outcome: Future[T] = Future()
-    thread = threading.Thread(target=_settle, args=(outcome, call), name="arrcomp", daemon=True)
+    results: list[T] = []
+    errors: list[BaseException] = []
+    ended = _thread.allocate_lock()
+    ended.acquire()
+
+    def settle(_: "_Life") -> None:
+        try:
+            results.append(call())
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            ended.release()
+
+    # Not threading.Thread, whose start waits for ever for a thread that finds no memory for its first steps.
+    life = _Life()
+    is_alive = weakref.ref(life)
     try:
-        thread.start()
+        _thread.start_new_thread(settle, (life,))
     except RuntimeError:  # no threads are left, or the interpreter is about to end
         return call()
-    while thread.is_alive():
-        thread.join(_SECONDS_BETWEEN_LOOKS)
-    return outcome.result()
+    del life
+    while not ended.acquire(timeout=_SECONDS_BETWEEN_LOOKS) and is_alive() is not None:
+        pass
+    if results:
+        return results[0]
+    raise errors[0] if errors else MemoryError("no memory for a thread")
 
 
-def _settle(outcome: Future[T], call: Callable[[], T]) -> None:
-    try:
-        outcome.set_result(call())
-    except BaseException as error:
-        outcome.set_exception(error)
+class _Life:
+    """Lives as long as the thread that was given it, even where that ended before its first step."""
