@@ -23,6 +23,7 @@ PICTURES = "pictures"
 OPTIONAL = ("bench/TRUST.md", "SECURITY.md")
 _INCLUDE = re.compile(r"<!-- include: ([^#\n]+?)(?:#(.+?))? -->")
 _LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+_BAR = re.compile(r"<mo[^>]*>(?:&#x0007C;|\|)</mo>")  # of a magnitude: no operator between two operands
 _MATHEMATICS = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -118,7 +119,10 @@ def on_page_content(content: str, **_: Any) -> str:
 
     def formula(found: re.Match[str]) -> str:
         display = "block" if found[1] == "div" else "inline"
-        made = convert(html.unescape(found[2]).strip(), display=display)
+        made = _BAR.sub(
+            '<mo stretchy="false" lspace="0" rspace="0">|</mo>',
+            convert(html.unescape(found[2]).strip(), display=display),
+        )
         return f'<div class="formula">{made}</div>' if display == "block" else made
 
     return _MATHEMATICS.sub(formula, content)

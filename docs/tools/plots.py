@@ -2,7 +2,7 @@
 
     python docs/tools/plots.py
 
-Nothing in them is a time: they are the same on every machine.
+There are no times in them.
 """
 
 from __future__ import annotations
