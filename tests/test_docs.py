@@ -8,6 +8,7 @@ import importlib
 import importlib.util
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -106,7 +107,17 @@ NEEDS = {
 }
 
 
+@pytest.fixture
+def _no_group_left() -> Iterator[None]:
+    """A page that fails half-way leaves no process group to the tests after it."""
+    yield
+    dist = sys.modules.get("torch.distributed")
+    if dist is not None and dist.is_initialized():
+        dist.destroy_process_group()
+
+
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.usefixtures("_no_group_left")
 @pytest.mark.parametrize("page", [page for page in pages.pages() if "```" in (pages.DOCS / page).read_text("utf-8")])
 def test_what_a_page_shows_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in NEEDS.get(page, ()):
