@@ -173,6 +173,8 @@ def place_in_reference(module: Any, name: str) -> str:
     """What the reference calls a public name: where a module has the same name, that would be shown in its place."""
     path = f"{module.__name__}.{name}"
     value = getattr(module, name)
+    if isinstance(value, type) and issubclass(value, arrcomp.ArrcompError):
+        return "arrcomp.errors"
     if isinstance(value, ModuleType) or importlib.util.find_spec(path) is None:
         return path
     return f"{value.__module__}.{name}"
