@@ -1,0 +1,128 @@
+"""What MkDocs does not do by itself: pages that are files of the tree, and mathematics without a script.
+
+A page with the line `<!-- include: PATH -->` has there the file PATH of the tree, with `PATH#Heading` only that section
+of it: its text has one home. Links in it to other files of the tree lead to the pages that show these, or become plain
+text; its pictures come along.
+"""
+
+from __future__ import annotations
+
+import html
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from latex2mathml.converter import convert
+from mkdocs.structure.files import File, Files
+
+TREE = Path(__file__).resolve().parent.parent.parent
+DOCS = TREE / "docs"
+PICTURES = "pictures"
+# What a command or another page makes, and what need not be in every checkout: their pages are left out without them.
+OPTIONAL = ("bench/TRUST.md", "SECURITY.md")
+_INCLUDE = re.compile(r"<!-- include: ([^#\n]+?)(?:#(.+?))? -->")
+_LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+_BAR = re.compile(r"<mo[^>]*>(?:&#x0007C;|\|)</mo>")  # of a magnitude: no operator between two operands
+_MATHEMATICS = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
+
+
+def included(page: str) -> list[str]:
+    """The files of the tree that a page of docs/ includes."""
+    return [path for path, _ in _INCLUDE.findall((DOCS / page).read_text(encoding="utf-8"))]
+
+
+def _left_out(page: str) -> bool:
+    return any(path in OPTIONAL and not (TREE / path).exists() for path in included(page))
+
+
+def _homes() -> dict[str, str]:
+    """The page that shows a file of the tree, by the file's path."""
+    pages = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
+    whole = {path: page for page in pages for path in included(page) if f"<!-- include: {path} -->" in _source(page)}
+    return {path: page for path, page in whole.items() if not _left_out(page)}
+
+
+def _source(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
+def _kept(nav: Any) -> Any:
+    """The navigation without pages that are left out."""
+    if isinstance(nav, list):
+        return [entry for entry in map(_kept, nav) if entry is not None]
+    if isinstance(nav, dict):
+        found = {title: _kept(entry) for title, entry in nav.items()}
+        return {title: entry for title, entry in found.items() if entry} or None
+    return None if _left_out(nav) else nav
+
+
+def on_config(config: Any) -> Any:
+    """Leave out of the navigation what is not in this checkout."""
+    config.nav = _kept(config.nav)
+    return config
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add the pictures of included files."""
+    for page in list(files.documentation_pages()):
+        if _left_out(page.src_uri):
+            files.remove(page)
+            continue
+        for path in included(page.src_uri):
+            folder = (TREE / path).parent
+            for mark, _, target, _ in _LINK.findall((TREE / path).read_text(encoding="utf-8")):
+                name = f"{PICTURES}/{target}"
+                if mark and files.get_file_from_path(name) is None:
+                    files.append(File.generated(config, name, abs_src_path=str(folder / target)))
+    return files
+
+
+def section(text: str, heading: str | None) -> str:
+    """A section of a page, without its heading; the whole page without its title, if there is no heading to look for.
+
+    Raises:
+        ValueError: there is no such section.
+    """
+    if heading is None:
+        return re.sub(r"\A# .*\n", "", text)
+    found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise ValueError(f"no section {heading!r}")
+    return found[2].strip()
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Put the included files in."""
+    return _INCLUDE.sub(lambda found: _text(found[1], found[2], page.file.src_uri), markdown)
+
+
+def _text(path: str, heading: str | None, page: str) -> str:
+    homes = _homes()
+
+    def link(found: re.Match[str]) -> str:
+        mark, text, target, anchor = found.groups()
+        if "://" in target:
+            return found[0]
+        if mark:
+            return f"![{text}]({posixpath.relpath(f'{PICTURES}/{target}', posixpath.dirname(page))})"
+        home = homes.get(posixpath.normpath(posixpath.join(posixpath.dirname(path), target)))
+        if home is None:
+            return text if text.startswith("`") else f"`{text}`"
+        return f"[{text}]({posixpath.relpath(home, posixpath.dirname(page))}{anchor or ''})"
+
+    return _LINK.sub(link, section((TREE / path).read_text(encoding="utf-8"), heading))
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """Turn formulas into MathML, which browsers draw themselves; wide ones scroll."""
+
+    def formula(found: re.Match[str]) -> str:
+        display = "block" if found[1] == "div" else "inline"
+        made = _BAR.sub(
+            '<mo stretchy="false" lspace="0" rspace="0">|</mo>',
+            convert(html.unescape(found[2]).strip(), display=display),
+        )
+        return f'<div class="formula">{made}</div>' if display == "block" else made
+
+    return _MATHEMATICS.sub(formula, content)
