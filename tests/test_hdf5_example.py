@@ -1,4 +1,4 @@
-"""The example that keeps streams in an HDF5 file, and the recipe that the README gives."""
+"""The example that keeps streams in an HDF5 file, and the recipe for whole arrays."""
 
 from __future__ import annotations
 
