@@ -22,7 +22,7 @@ from typing import Any
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 ELSEWHERE = ("needs a GPU", "needs two processes", "needs a GPU and two processes")
 _FENCE = re.compile(r'^```(\w+)(?: title="([^"\n]*)")?\n(.*?)^```$', re.MULTILINE | re.DOTALL)
-_ARRCOMP = f"{shlex.quote(sys.executable)} -m arrcomp"
+_ARRCOMP = f"{shlex.quote(sys.executable)} -P -m arrcomp"
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 

@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import pytest
 
-PROGRAM = (sys.executable, "-m", "arrcomp")
+PROGRAM = (sys.executable, "-P", "-m", "arrcomp")
 SECONDS = 300  # far more than anything takes
 
 _TELLS_OF_TERMINALS = re.compile(
@@ -84,7 +84,7 @@ def folder_with_program(folder: Path) -> str:
     """A PATH whose first folder has the program `arrcomp`."""
     folder.mkdir()
     program = folder / "arrcomp"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m arrcomp "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m arrcomp "$@"\n')
     program.chmod(0o755)
     return f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
 

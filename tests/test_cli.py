@@ -410,7 +410,7 @@ def test_demo_compresses_every_array_with_every_codec(monkeypatch: pytest.Monkey
 
 def test_the_program_runs() -> None:
     def program(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "arrcomp", *arguments]
+        command = [sys.executable, "-P", "-m", "arrcomp", *arguments]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert program("compress", "x.npy", "-o", "x.arrcomp").returncode == 0
@@ -425,7 +425,7 @@ def test_the_program_runs() -> None:
 def test_a_missing_extra_is_named(folder: Path) -> None:
     (folder / "without" / "typer").mkdir(parents=True)
     (folder / "without" / "typer" / "__init__.py").write_text("raise ImportError('No module named typer')")
-    command = [sys.executable, "-m", "arrcomp", "codecs"]
+    command = [sys.executable, "-P", "-m", "arrcomp", "codecs"]
     result = subprocess.run(
         command, env=checks.environment_with(folder / "without"), capture_output=True, text=True, check=False
     )
