@@ -66,7 +66,7 @@ class Page:
 
     def _measured(self, name: str, quick: bool) -> dict[str, Any]:
         start, load = time.monotonic(), os.getloadavg()[0]
-        made = {"date": datetime.now(UTC).date().isoformat(), "machine": machine_found()}
+        made = {"date": datetime.now(UTC).date().isoformat(), "machine": machine_found(), "quick": quick}
         made |= {name: measure() for name, measure in self.conditions.items()}
         made["found"] = self.sections[name](quick)
         return made | {"minutes": (time.monotonic() - start) / 60, "load": [load, os.getloadavg()[0]]}

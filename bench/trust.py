@@ -78,7 +78,8 @@ def markdown(document: Document) -> str:
 def _line(name: str, made: Mapping[str, Any]) -> list[str]:
     failures = made["found"]["failures"]
     broken = f"**{failures}**" if failures else "0"
-    return [PROOFS[name].TITLE, made["date"], f"{made['minutes']:.0f}", broken]
+    date = made["date"] + (", a little of it" if made["quick"] else "")
+    return [PROOFS[name].TITLE, date, f"{made['minutes']:.0f}", broken]
 
 
 PAGE = Page(

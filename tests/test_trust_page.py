@@ -1,5 +1,6 @@
 """What bench/trust.py says of tests is what they did."""
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -71,3 +72,8 @@ def test_what_takes_long_is_tried_unless_time_is_short(evidence, file):
 def test_tests_that_cannot_run_are_no_evidence(evidence, tmp_path):
     with pytest.raises(RuntimeError, match="ended with 4"):
         evidence.evidence([str(tmp_path / "missing.py")], quick=True)
+
+
+def test_the_page_is_what_the_figures_give():
+    program = f"import sys; sys.path.insert(0, {str(BENCH)!r}); import trust; trust.PAGE.main()"
+    subprocess.run([sys.executable, "-P", "-c", program, "--check"], check=True)
