@@ -17,6 +17,7 @@ add_executable(arrcomp_fuzz
   native/cpu/buckets.cpp
   native/cpu/coded_buckets.cpp
   native/cpu/driver.cpp
+  native/cpu/interruption.cpp
   native/cpu/parts.cpp
   native/cpu/select.cpp
   native/cpu/sums.cpp)
