@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from typing import Any
 
 SECONDS = 300  # for what takes one or two
@@ -56,3 +58,16 @@ def run_command(words: list[str], **options: Any) -> str:
     )
     assert done.returncode == 0, f"exit code {done.returncode}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def exit_code_of_fork(child: int, seconds: float) -> int:
+    """The exit code of a process that `os.fork` made; it is killed if it hangs."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise TimeoutError(f"the child hung for {seconds} s")

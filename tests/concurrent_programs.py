@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import arrcomp
+import child_programs
 from arrcomp import QSGD, ErrorBounded, Lossless
 
 COUNT = 600_000  # several threads share it
@@ -41,19 +42,6 @@ def digest(seed: int) -> str:
     return found.hexdigest()
 
 
-def wait(child: int) -> int:
-    """A child's exit code; it is killed if it hangs."""
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(child, 9)
-    os.waitpid(child, 0)
-    raise TimeoutError(f"the child hung for {SECONDS} s")
-
-
 def fork_in_the_midst_of_a_pool() -> None:
     """Children made while other threads compress do so too, and write the same bytes."""
     warnings.simplefilter("ignore", DeprecationWarning)  # Python tells of any fork of a process with threads
@@ -68,7 +56,7 @@ def fork_in_the_midst_of_a_pool() -> None:
                 except BaseException:  # nothing may leave the child by the parent's way
                     same = False
                 os._exit(0 if same else 1)
-            assert wait(child) == 0
+            assert child_programs.exit_code_of_fork(child, SECONDS) == 0
         assert [work.result() for work in running] == expected * 12
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import threading
 import time
 import warnings
@@ -15,6 +14,7 @@ import pytest
 
 import arrcomp
 import checks
+import child_programs
 from arrcomp import BaseDelta, ErrorBounded, Lossless
 from checks import Array
 
@@ -89,18 +89,5 @@ def test_works_after_fork() -> None:
             decoded = checks.array_of(expected, threads=2)
             same = checks.stream_of(decoded, Lossless(), threads=2) == expected
         os._exit(0 if same else 1)
-    assert _exit_code(child, seconds=60) == 0
+    assert child_programs.exit_code_of_fork(child, seconds=60) == 0
     assert checks.stream_of(array, Lossless(), threads=2) == expected
-
-
-def _exit_code(child: int, seconds: float) -> int:
-    """The child's exit code; it is killed if it hangs."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    pytest.fail(f"the child hung for {seconds} s")

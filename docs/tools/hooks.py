@@ -19,8 +19,6 @@ from mkdocs.structure.files import File, Files
 TREE = Path(__file__).resolve().parent.parent.parent
 DOCS = TREE / "docs"
 PICTURES = "pictures"
-# What a command or another page makes, and what need not be in every checkout: their pages are left out without them.
-OPTIONAL = ("bench/TRUST.md", "SECURITY.md")
 _INCLUDE = re.compile(r"<!-- include: ([^#\n]+?)(?:#(.+?))? -->")
 _LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _BAR = re.compile(r"<mo[^>]*>(?:&#x0007C;|\|)</mo>")  # of a magnitude: no operator between two operands
@@ -32,43 +30,19 @@ def included(page: str) -> list[str]:
     return [path for path, _ in _INCLUDE.findall((DOCS / page).read_text(encoding="utf-8"))]
 
 
-def _left_out(page: str) -> bool:
-    return any(path in OPTIONAL and not (TREE / path).exists() for path in included(page))
-
-
 def _homes() -> dict[str, str]:
     """The page that shows a file of the tree, by the file's path."""
     pages = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
-    whole = {path: page for page in pages for path in included(page) if f"<!-- include: {path} -->" in _source(page)}
-    return {path: page for path, page in whole.items() if not _left_out(page)}
+    return {path: page for page in pages for path in included(page) if f"<!-- include: {path} -->" in _source(page)}
 
 
 def _source(page: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8")
 
 
-def _kept(nav: Any) -> Any:
-    """The navigation without pages that are left out."""
-    if isinstance(nav, list):
-        return [entry for entry in map(_kept, nav) if entry is not None]
-    if isinstance(nav, dict):
-        found = {title: _kept(entry) for title, entry in nav.items()}
-        return {title: entry for title, entry in found.items() if entry} or None
-    return None if _left_out(nav) else nav
-
-
-def on_config(config: Any) -> Any:
-    """Leave out of the navigation what is not in this checkout."""
-    config.nav = _kept(config.nav)
-    return config
-
-
 def on_files(files: Files, *, config: Any) -> Files:
     """Add the pictures of included files."""
     for page in list(files.documentation_pages()):
-        if _left_out(page.src_uri):
-            files.remove(page)
-            continue
         for path in included(page.src_uri):
             folder = (TREE / path).parent
             for mark, _, target, _ in _LINK.findall((TREE / path).read_text(encoding="utf-8")):
