@@ -6,7 +6,7 @@
 # PYTHONS: interpreters; by default python3.11 to python3.14, as far as they are here. 3.11 makes the wheels that it
 #   runs, the oldest of the others those of all of them.
 # CUDACXX_12, CUDACXX_13: compilers; .ci/cuda_compiler.sh gets one where none is named.
-# OLDEST_TORCH: with a version, such as 2.8.0, it is tried with the other oldest libraries (gigabytes).
+# OLDEST_TORCH: a version that is tried with the other oldest libraries, such as 2.6.0 (gigabytes).
 #
 # A wheel must need nothing but manylinux's libraries, be smaller than 10 MB, and hold its promises in a fresh
 # environment with the newest libraries on every interpreter, and with the oldest on the first.
@@ -126,9 +126,9 @@ try() { # try WHEEL
     "${tests[@]}" | tail -n 1)
 }
 
-try_all() { # try_all PYTHON CONSTRAINTS EXTRAS PIP_ARGUMENT...
+try_all() { # try_all PYTHON EXTRAS PIP_ARGUMENT...
   local variant
-  make_environment fresh "$1" -c "$2" "$(wheel_for "${variants[0]}" "$1")[$3]" pytest pytest-xdist hypothesis "${@:4}"
+  make_environment fresh "$1" "$(wheel_for "${variants[0]}" "$1")[$2]" pytest pytest-xdist hypothesis "${@:3}"
   for variant in "${variants[@]}"; do
     printf '%s: ' "$variant"
     try "$(wheel_for "$variant" "$1")"
@@ -155,9 +155,9 @@ for wheel in "$folder"/*.whl; do check_size "$wheel"; done
 
 for python in "${pythons[@]}"; do
   say "newest libraries, Python $(version_of "$python")"
-  try_all "$python" "$constraints" cli,zstd,zarr,torch,jax
+  try_all "$python" cli,zstd,zarr,torch,jax
 done
 say "oldest libraries, Python $(version_of "${pythons[0]}")"
-try_all "${pythons[0]}" "$top/.ci/constraints-oldest.txt" cli,zstd,zarr,jax ${OLDEST_TORCH:+"torch==$OLDEST_TORCH"}
+try_all "${pythons[0]}" cli,zstd,zarr,jax -c "$top/.ci/constraints-oldest.txt" ${OLDEST_TORCH:+"torch==$OLDEST_TORCH"}
 say "all wheels hold"
 ls -l "$folder"
