@@ -106,10 +106,12 @@ class ChunkValues {
     for (int r = 0; r < rows_; ++r) {
       Word bits = element_bits(r);
       if constexpr (T::quantizes) {
-        bits = round_mantissa<T>(bits, dropped, context_.element);
-        const Mask irregular = ne(bits & low, splat<Word>(0));
-        if (any(irregular) && !except(r, irregular & mask(low_mask(lanes_of(r))))) return false;
-        bits = bits ^ (bits & low);
+        if (dropped > 0) {
+          bits = round_mantissa<T>(bits, dropped, context_.element);
+          const Mask irregular = ne(bits & low, splat<Word>(0));
+          if (any(irregular) && !except(r, irregular & mask(low_mask(lanes_of(r))))) return false;
+          bits = bits ^ (bits & low);
+        }
       }
       all = all | bits;
       store(row_of(r), bits);

@@ -110,7 +110,6 @@ template <class T>
 ARRCOMP_INLINE typename T::Word round_mantissa(typename T::Word bits, int dropped, const Element& element) {
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
-  if (dropped == 0) return bits;
   const Scalar one = 1;
   const Scalar half = one << (dropped - 1);
   const Word odd = bits >> dropped & splat<Word>(1);
