@@ -277,7 +277,8 @@ def _of_modes(found: Mapping[str, Any]) -> str:
     never = ", ".join(name for name, count in modes.items() if not count) or "none"
     unused = ", ".join(str(number) for number, count in enumerate(tables) if not count) or "none"
     return (
-        "Modes of the format, counted in the last chunk of each group:\n\n"
+        "Modes of the format, counted in the last chunk of each group. (No writer makes “exponent, none”: words that "
+        "are all 0 are coded as integers.)\n\n"
         f"{table(['<mode', 'chunks'], rows)}\n\n"
         f"Never chosen: {never}. Of the coder's {len(tables)} tables {sum(map(bool, tables))} were; not: {unused}."
     )
