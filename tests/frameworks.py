@@ -168,6 +168,8 @@ class Jax(Place):
         return context
 
     def put(self, array: Array) -> Any:
+        if array.dtype.name.startswith("float6_"):  # which newer JAX has
+            pytest.skip(f"XLA hands no {array.dtype} to custom calls")
         try:
             return self.jax.device_put(array, self.place)
         except (RuntimeError, TypeError, ValueError) as error:

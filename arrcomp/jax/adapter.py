@@ -265,7 +265,8 @@ def _supported(dtype: Any, x64: bool) -> dtypes.DType:
         raise TypeError(f"dtype {dtype}: random keys are no numbers; jax.random.key_data(x) is allowed")
     known = dtypes.by_numpy(dtype)
     if known.name.startswith("float6_"):
-        raise TypeError(f"dtype {known.name}: JAX has no such arrays; like=numpy.empty(0) works")
+        # Newer JAX has such arrays, but XLA hands them to no custom call.
+        raise TypeError(f"dtype {known.name}: JAX's custom calls take no such arrays; like=numpy.empty(0) works")
     if not x64 and known.itemsize // known.parts == 8:
         raise TypeError(f"dtype {known.name}: JAX has such arrays only with jax_enable_x64; like=numpy.empty(0) works")
     return known
