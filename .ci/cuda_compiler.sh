@@ -11,9 +11,11 @@ version=${1:?12 or 13}
 mkdir -p "${2:?a folder}"
 folder=$(cd "$2" && pwd)
 
+# Where nvcc looks for libraries there is nothing: a wheel has no links.
 from_pip() {
   "${PYTHON:-python3}" -m pip install -q -c "$top/.ci/constraints.txt" --target "$folder" \
     nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl >&2
+  ln -sfn lib "$folder/nvidia/cu13/lib64"
 }
 
 # Debian's release 13 has CUDA 12.4; lists and packages of it are the folder's own, whatever this machine's release.
