@@ -19,8 +19,9 @@ _SCRIPT = TESTS.parent / ".ci" / "sanitizers.sh"
 _EVIDENCE = Evidence(
     TITLE,
     "Threads, forks, worker processes, executors: whoever calls beside whom, the bytes are those of one caller alone. "
-    "ThreadSanitizer watches these tests but two, of a fork beside threads and of PyTorch's loader; the extension "
-    "declares that it needs no GIL.",
+    "ThreadSanitizer watches these tests but two, of a fork beside threads and of PyTorch's loader. The extension "
+    "declares that it needs no GIL; where there is none, CPython itself cannot fork beside threads (a child hangs in a "
+    "dictionary that another thread was reading), and that test is left out.",
     ("test_concurrency.py", "test_threads.py"),
 )
 _HELD, _BROKEN = "held", "**broken**"
