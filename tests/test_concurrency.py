@@ -114,7 +114,7 @@ def run(program: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-# Without a GIL a child inherits the locks of dictionaries that other threads were reading, whoever's: CPython 3.13 hangs.
+# A child has the locks of dictionaries that other threads were reading: without a GIL CPython 3.13 hangs on them.
 @pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="a fork beside threads needs the GIL")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_fork_in_the_midst_of_a_pools_life() -> None:
