@@ -6,7 +6,7 @@
 # PYTHONS: interpreters; by default python3.11 to python3.14, as far as they are here. 3.11 makes the wheels that it
 #   runs, the oldest of the others those of all of them.
 # CUDACXX_12, CUDACXX_13: compilers; .ci/cuda_compiler.sh gets one where none is named.
-# OLDEST_TORCH: a version that is tried with the other oldest libraries, such as 2.6.0 (gigabytes).
+# OLDEST_TORCH: a version that is tried with the other oldest libraries, such as 2.9.0 (gigabytes).
 #
 # A wheel must need nothing but manylinux's libraries, be smaller than 10 MB, and hold its promises in a fresh
 # environment with the newest libraries on every interpreter, and with the oldest on the first.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .. import dtypes, files, measure
-from ..codecs import Lossless
+from ..codecs import ErrorBounded, Lossless
 from ..compressed import Compressed
 from ..cuda import parse_device
 from ..files import Content, Lazy
@@ -44,11 +44,10 @@ _Zstd = Annotated[
 
 @described(
     Example("Keep every bit", "arrcomp compress x.npy -o x.arrcomp"),
-    Example("Keep every value within 0.0001", "arrcomp compress x.npy -o x.arrcomp --codec error-bounded --abs 1e-4"),
+    Example("Keep every value within 0.0001", "arrcomp compress x.npy -o x.arrcomp --abs 1e-4"),
     Example(
         "A model: norms losslessly, other floats within a thousandth of their range",
-        "arrcomp compress model.safetensors -o small.safetensors \\\n"
-        "    --rule '*norm*=lossless' --codec error-bounded --rel 1e-3",
+        "arrcomp compress model.safetensors -o small.safetensors \\\n    --rule '*norm*=lossless' --rel 1e-3",
     ),
     Example("Four bits a value", "arrcomp compress x.npy -o x.arrcomp --codec qsgd --set bits=4"),
     Example("From one program to another", "cat x.npy | arrcomp compress - -o - | arrcomp info -"),
@@ -61,9 +60,13 @@ def compress(
     ],
     output: Output,
     codec: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="How to compress; see `arrcomp codecs`.", autocompletion=completed_codecs),
-    ] = Lossless.name,
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="How to compress; see `arrcomp codecs`. [default: error-bounded with a bound, else lossless]",
+            autocompletion=completed_codecs,
+        ),
+    ] = None,
     absolute: Annotated[float | None, typer.Option("--abs", metavar="E", help="Bound: |x - y| <= E.")] = None,
     relative: Annotated[float | None, typer.Option("--rel", metavar="R", help="Bound: R times the range.")] = None,
     pointwise: Annotated[float | None, typer.Option(metavar="P", help="Bound: P times each |x|.")] = None,
@@ -89,8 +92,10 @@ def compress(
     Arrays of a dtype that the codec does not take, as integers by error-bounded, are kept losslessly.
     """
     with one_line_errors():
-        named = {"abs": absolute, "rel": relative, "pointwise": pointwise, "speed": speed}
-        rest = codec_named(codec, named | parameters(others or [], "--set"))
+        bounds = {"abs": absolute, "rel": relative, "pointwise": pointwise}
+        if codec is None:
+            codec = Lossless.name if set(bounds.values()) == {None} else ErrorBounded.name
+        rest = codec_named(codec, bounds | {"speed": speed} | parameters(others or [], "--set"))
         level = checked_level(zstd, "--zstd")
         job = _Job(chosen_rules(rule or [], rules, rest), seed, level, threads, _cuda_index(device), check)
         check_json_has_room(as_json, output)
