@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arrcomp.activations import StepFunction, squared_error, steps_of
-from arrcomp.activations.functions import CONTINUOUS, Activation
+from arrcomp.activations._functions import CONTINUOUS, Activation
 
 HERE = Path(__file__).parent
 FEWBIT = HERE / "fewbit_tables.json"

@@ -24,8 +24,8 @@ from rich.console import Console
 
 import arrcomp
 import regnet
-from arrcomp.files import read_arrays
-from arrcomp.verify import compare
+from arrcomp._cli.guarantees import compare
+from arrcomp._files import read_arrays
 from conditions import machine_found, version
 from peers import Array
 from peers.cuda_float_compress import CudaFloatCompress, planes_of

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 import arrcomp
 from arrcomp import QSGD, S2FP8, ErrorBounded, FloatFormat, SmaQ
-from arrcomp.torch.activations import compressed_activations
+from arrcomp.torch._saved_activations import compressed_activations
 
 TRAINING_STEPS, BATCH, DRAWS, RUNS = 60, 64, 16, 3
 

@@ -7,7 +7,7 @@ from importlib import metadata
 
 import cpuinfo
 
-from arrcomp import _core, machine
+from arrcomp import _core, cpu
 
 
 def machine_found() -> dict[str, str]:
@@ -16,7 +16,7 @@ def machine_found() -> dict[str, str]:
     return {
         "processor": f"{processor.get('brand_raw', 'unknown')} ({platform.machine()})",
         "cores": str(_core.available_threads()),
-        "instruction sets": ", ".join(machine.instruction_sets()),
+        "instruction sets": ", ".join(cpu.instruction_sets()),
         "system": f"{platform.system()} {platform.release()}, Python {platform.python_version()}",
     }
 

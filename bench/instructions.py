@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import clock
-from arrcomp import machine
+from arrcomp import cpu
 from measure import least_seconds
 
 _CI = Path(__file__).parent.parent / ".ci"
@@ -25,8 +25,8 @@ def measured() -> dict[str, Any]:
 
     Nothing where the processor has no such instructions, or its clock cannot be measured.
     """
-    gigahertz, best = clock.gigahertz(), machine.instruction_sets()[0]
-    if gigahertz is None or COUNTED not in machine.instruction_sets():
+    gigahertz, best = clock.gigahertz(), cpu.instruction_sets()[0]
+    if gigahertz is None or COUNTED not in cpu.instruction_sets():
         return {"cases": {}}
     counts = json.loads((_CI / "instructions.json").read_text())[COUNTED]
     found: dict[str, dict[str, dict[str, float]]] = {}
@@ -35,10 +35,10 @@ def measured() -> dict[str, Any]:
         for way, call in calls.items():
             figures = {"instructions": counts[case][way]}
             for name, instruction_set in (("cycles", COUNTED), ("best cycles", best)):
-                machine.use_instruction_set(instruction_set)
+                cpu.use_instruction_set(instruction_set)
                 figures[name] = least_seconds(call, CALLS) * gigahertz * 1e9 / counted.VALUES
             found.setdefault(case, {})[way] = figures
-    machine.use_instruction_set(best)
+    cpu.use_instruction_set(best)
     return {"gigahertz": gigahertz, "best": best, "cases": found}
 
 

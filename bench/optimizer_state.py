@@ -30,7 +30,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from arrcomp import Codebook, FloatFormat, Lossless
-from arrcomp.jax.optimizers import compressed_optimizer, eight_bit, state_nbytes
+from arrcomp.jax.optim import compressed_optimizer, eight_bit, state_nbytes
 from arrcomp.torch.optim import CompressedOptimizer
 from conditions import machine_found, version
 from text_table import table

@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from arrcomp.projections import KINDS
+from arrcomp._methods.projections import KINDS
 from arrcomp.torch.nn import RandomizedLinear
 from conditions import machine_found, version
 from text_table import table

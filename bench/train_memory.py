@@ -24,7 +24,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import arrcomp
-from arrcomp.torch.saved_memory import saved_memory
+from arrcomp.torch._saved_memory import saved_memory
 from arrcomp.torch.training import Data, Settings, Size, Tokens, chosen_codecs
 from arrcomp.torch.training.extras import Extras
 from arrcomp.torch.training.models.encoder import Encoder

@@ -12,8 +12,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 import arrcomp
 from arrcomp import QSGD, Codebook, ErrorBounded, FloatFormat, Lossless
-from arrcomp.torch.distributed import QuantizedState, quantized_allreduce_hook, reduction
-from arrcomp.torch.distributed.arguments import Processes
+from arrcomp.torch.distributed import QuantizedState, _reduction, quantized_allreduce_hook
+from arrcomp.torch.distributed._arguments import Processes
 from ddp_models import (
     DTYPES,
     EVERYTHING,
@@ -156,7 +156,7 @@ def check_what_is_lost_and_what_comes_back_make_the_sum(folder: Path) -> None:
     ]:
         xs = [torch.randn(shape, generator=torch.Generator().manual_seed(rank())) for shape in shapes]
         lost, results = [torch.full_like(x, 7) for x in xs], [x.clone() for x in xs]
-        work = reduction.Reduction(results, [codec] * 3, op, Processes.of(None), 5, 1, lost=lost)
+        work = _reduction.Reduction(results, [codec] * 3, op, Processes.of(None), 5, 1, lost=lost)
         own = work.shares[rank()]
         before = [torch.randn(piece.elements, generator=torch.Generator().manual_seed(7)) for piece in own]
         work.lost_sums = [x.clone() for x in before]
@@ -174,7 +174,7 @@ def check_what_is_lost_and_what_comes_back_make_the_sum(folder: Path) -> None:
 def _drained_with_sizes(work: Any) -> int:
     """Do a reduction; bytes of its messages to others."""
     sizes = []
-    exchange, gather = reduction.exchange, reduction.gather
+    exchange, gather = _reduction.exchange, _reduction.gather
 
     def counted_exchange(messages: Any, *rest: Any) -> Any:
         sizes.extend(size for i, size in enumerate(messages.sizes) if i != rank())
@@ -184,12 +184,12 @@ def _drained_with_sizes(work: Any) -> int:
         sizes.extend([message.numel()] * (WORLD - 1))
         return gather(message, *rest)
 
-    reduction.exchange, reduction.gather = counted_exchange, counted_gather
+    _reduction.exchange, _reduction.gather = counted_exchange, counted_gather
     try:
         for step in work.steps():
             step.wait()
     finally:
-        reduction.exchange, reduction.gather = exchange, gather
+        _reduction.exchange, _reduction.gather = exchange, gather
     return sum(sizes)
 
 

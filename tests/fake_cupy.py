@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import capsules
-from arrcomp import _core, dtypes
+from arrcomp import _core, _dtypes
 
 DEVICES = 2
 ENCODE_SCRATCH, DECODE_SCRATCH = 4096, 512
@@ -272,7 +272,7 @@ def _check_memory(address: int, nbytes: int, device: int) -> None:
 
 
 def _element_nbytes(dtype_id: int) -> int:
-    dtype = dtypes.by_id(dtype_id)
+    dtype = _dtypes.by_id(dtype_id)
     assert dtype is not None
     return dtype.itemsize // dtype.parts
 
@@ -440,8 +440,9 @@ def installed() -> Iterator[Any]:
 
 def _forget_adapter() -> None:
     import arrcomp
-    from arrcomp import arrays
+    from arrcomp._arrays import registry
 
-    sys.modules.pop("arrcomp.cupy", None)
+    for name in [name for name in sys.modules if name.startswith("arrcomp.cupy")]:
+        del sys.modules[name]
     vars(arrcomp).pop("cupy", None)
-    arrays._adapters.pop("cupy", None)
+    registry._adapters.pop("cupy", None)

@@ -251,7 +251,7 @@ def table(passed: Sequence[tuple[str, str, str, str, str]]) -> list[str]:
         return str(sum(count == len(settings[codec, dtype]) for dtype, count in counts.items()))
 
     measured = {codec for codec, _ in settings}
-    codecs = [kind.__name__ for kind in arrcomp.codecs().values() if kind.__name__ in measured]
+    codecs = [kind.__name__ for kind in arrcomp.available_codecs().values() if kind.__name__ in measured]
     rows = [["", "", *(f"`{codec}`" for codec in codecs)], ["---"] * (2 + len(codecs))]
     rows += [
         [place.title, way, *(cell(place.title, way, codec) for codec in codecs)]

@@ -8,7 +8,19 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
-from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded, FloatFormat, Lossless, SmaQ, dtypes, stream
+from arrcomp import (
+    QSGD,
+    S2FP8,
+    BaseDelta,
+    Codebook,
+    Codec,
+    ErrorBounded,
+    FloatFormat,
+    Lossless,
+    SmaQ,
+    _dtypes,
+)
+from arrcomp._format import stream
 
 FOLDER = Path(__file__).resolve().parent / "fuzz"
 GROUPED = ("lossless", "error-bounded", "base-delta")  # codecs whose payloads are groups of chunks
@@ -67,7 +79,7 @@ class Input(NamedTuple):
     """
 
     codec: Codec
-    dtype: dtypes.DType
+    dtype: _dtypes.DType
     elements: int
     payload: bytes
     is_usual: bool
@@ -84,7 +96,7 @@ def parsed(name: str, data: bytes) -> Input | None:
         return None
     variant, dtype_id, elements, bucket_size, grouping, _ = _HEAD.unpack_from(data)
     codec = VARIANTS[name][variant % len(VARIANTS[name])]
-    dtype = dtypes.by_id(dtype_id)
+    dtype = _dtypes.by_id(dtype_id)
     if dtype is None or not codec.takes(dtype):
         return None
     elements = elements % (_MOST_ELEMENTS + 1) // dtype.parts * dtype.parts
@@ -95,7 +107,7 @@ def parsed(name: str, data: bytes) -> Input | None:
     return Input(codec, dtype, elements, data[_HEAD.size :], is_usual)
 
 
-def packed(name: str, variant: int, dtype: dtypes.DType, elements: int, payload: bytes, grouping: int = 0) -> bytes:
+def packed(name: str, variant: int, dtype: _dtypes.DType, elements: int, payload: bytes, grouping: int = 0) -> bytes:
     """An input, on whose payload all instruction sets but the first are tried by what its last byte is."""
     return _HEAD.pack(variant, dtype.id, elements, 0, grouping, sum(payload) % 256) + payload
 

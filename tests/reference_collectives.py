@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arrcomp
-from arrcomp.seeds import derived
-from arrcomp.shards import Shards
+from arrcomp._methods.seeds import derived
+from arrcomp._methods.shards import Shards
 
 Array = NDArray[Any]
 SCATTER, GATHER = 0, 1

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arrcomp.seeds import derived
+from arrcomp._methods.seeds import derived
 
 Array = NDArray[np.float64]
 

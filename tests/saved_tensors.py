@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from arrcomp.torch.activations import CompressedTensor, KeptTensor
+from arrcomp.torch._saved_activations import CompressedTensor, KeptTensor
 
 
 def saved(y: Any, name: str) -> Any:

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import checks
-from arrcomp import _core, dtypes
+from arrcomp import _core, _dtypes
 from arrcomp.activations import ACTIVATIONS, StepFunction, steps_of
 
 TYPES = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
@@ -44,14 +44,14 @@ def activate(
     source[:] = x.view(np.uint8)
     packed = np.full(_core.step_bytes(steps.core_parameters(), x.size), 0xA5, np.uint8)
     places = (source.ctypes.data, values.ctypes.data, packed.ctypes.data, x.size)
-    _core.activate_at(function, parameters, steps.core_parameters(), dtypes.by_numpy(x.dtype).id, *places, 0)
+    _core.activate_at(function, parameters, steps.core_parameters(), _dtypes.by_numpy(x.dtype).id, *places, 0)
     return values.copy().view(x.dtype), packed
 
 
 def times_steps(gradient: NDArray[Any], packed: NDArray[np.uint8], steps: StepFunction) -> NDArray[Any]:
     target = np.empty_like(gradient)
     places = (packed.ctypes.data, gradient.ctypes.data, target.ctypes.data, gradient.size)
-    _core.times_steps_at(steps.core_parameters(), dtypes.by_numpy(gradient.dtype).id, *places, 0)
+    _core.times_steps_at(steps.core_parameters(), _dtypes.by_numpy(gradient.dtype).id, *places, 0)
     return target
 
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from arrcomp.activations import ACTIVATIONS, StepFunction, steps_of
-from arrcomp.activations.functions import PIECEWISE, Activation
+from arrcomp.activations._functions import PIECEWISE, Activation
 
 Array = NDArray[np.float64]
 

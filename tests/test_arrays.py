@@ -347,8 +347,8 @@ assert not heavy, heavy
 
 
 def test_the_environment_chooses_the_instruction_set() -> None:
-    code = "import arrcomp; print(arrcomp.machine.instruction_set())"
-    for name in arrcomp.machine.instruction_sets():
+    code = "import arrcomp; print(arrcomp.cpu.instruction_set())"
+    for name in arrcomp.cpu.instruction_sets():
         assert run_python(code, ARRCOMP_INSTRUCTION_SET=name).stdout.strip() == name
     wrong = run_python(code, ARRCOMP_INSTRUCTION_SET="z80")
     assert "ARRCOMP_INSTRUCTION_SET: instruction set 'z80': this machine has" in wrong.stderr

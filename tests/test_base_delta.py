@@ -18,7 +18,7 @@ import arrcomp
 import checks
 import reference_reader
 from arrcomp import BaseDelta
-from arrcomp.verify import compare
+from arrcomp._cli.guarantees import compare
 from checks import DTYPES, FLOATS, Array, bits_of, numpy_dtype
 from small_streams import resized
 from test_conformance import mixture

@@ -22,8 +22,9 @@ safetensors_numpy = pytest.importorskip("safetensors.numpy")
 
 from typer.testing import CliRunner
 
-from arrcomp import cli, demo_data, verify
-from arrcomp.files import read_arrays
+from arrcomp import _cli
+from arrcomp._cli import demo_data, guarantees
+from arrcomp._files import read_arrays
 
 RNG = np.random.default_rng(11)
 WEIGHTS = RNG.normal(0, 0.02, (64, 100)).astype(np.float32)
@@ -39,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def run(*arguments: str, code: int = 0) -> str:
     """What a command prints; it must end with this exit code, and errors in one line without a traceback."""
-    result = CliRunner().invoke(cli.app, arguments)
+    result = CliRunner().invoke(_cli.app, arguments)
     assert result.exit_code == code, result.output
     if code:
         assert "Traceback" not in result.output
@@ -207,10 +208,10 @@ def test_corrupt_streams_have_their_own_exit_code(folder: Path) -> None:
 
 
 def test_what_breaks_its_bound_is_not_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*_: Any) -> verify.Comparison:
-        return verify.Comparison(violations=3, largest_error=0.5, allowed_error=0.1)
+    def broken(*_: Any) -> guarantees.Comparison:
+        return guarantees.Comparison(violations=3, largest_error=0.5, allowed_error=0.1)
 
-    monkeypatch.setattr("arrcomp.measure.compare", broken)
+    monkeypatch.setattr("arrcomp._cli.measure.compare", broken)
     assert "3 values break the promise" in run("compress", "x.npy", "-o", "x.arrcomp", code=1)
     assert not Path("x.arrcomp").exists()
 
@@ -285,7 +286,7 @@ def test_info_reads_no_payload_unless_it_is_to_check() -> None:
 
 
 def diff(*arguments: str, code: int) -> str:
-    result = CliRunner().invoke(cli.app, ["diff", *arguments])
+    result = CliRunner().invoke(_cli.app, ["diff", *arguments])
     assert result.exit_code == code, result.output
     assert result.stderr == ""
     return result.stdout
@@ -361,10 +362,10 @@ def test_hostile_names_become_no_files(folder: Path) -> None:
 
 def test_codecs_are_listed() -> None:
     listed = run("codecs")
-    for name in arrcomp.codecs():
+    for name in arrcomp.available_codecs():
         assert name in listed
     listed = json.loads(run("codecs", "--json"))["codecs"]
-    assert [row["name"] for row in listed] == list(arrcomp.codecs())
+    assert [row["name"] for row in listed] == list(arrcomp.available_codecs())
     for row in listed:
         assert row.keys() == {"name", "promise", "dtypes", "example"}
         assert arrcomp.codec_from_config(row["example"]).name == row["name"]
@@ -374,8 +375,8 @@ def test_ctrl_c_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("arrcomp.measure.encode", interrupted)
-    result = CliRunner().invoke(cli.app, ["compress", "x.npy", "-o", "x.arrcomp"])
+    monkeypatch.setattr("arrcomp._cli.measure.encode", interrupted)
+    result = CliRunner().invoke(_cli.app, ["compress", "x.npy", "-o", "x.arrcomp"])
     assert (result.exit_code, result.output) == (130, "")
     assert not Path("x.arrcomp").exists()
 
@@ -397,7 +398,7 @@ def test_demo_compresses_every_array_with_every_codec(monkeypatch: pytest.Monkey
     arrays = {"weights": WEIGHTS, "counts": np.arange(1000)}
     monkeypatch.setattr(demo_data, "demo_arrays", lambda: arrays)  # the real ones take many seconds
     table = run("demo", "--threads", "1")
-    for word in (*arrays, *arrcomp.codecs()):
+    for word in (*arrays, *arrcomp.available_codecs()):
         assert word in table
     rows = json.loads(run("demo", "--codec", "qsgd", "--codec", "lossless", "--json"))["arrays"]
     assert {(row["name"], row["codec"]["codec"]) for row in rows} == {

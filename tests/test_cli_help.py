@@ -21,8 +21,8 @@ safetensors_numpy = pytest.importorskip("safetensors.numpy")
 from typer.testing import CliRunner
 
 import terminals
-from arrcomp import cli
-from arrcomp.cli import manual
+from arrcomp import _cli
+from arrcomp._cli import manual
 
 MANUAL = Path(__file__).resolve().parent.parent / "man" / "arrcomp.1"
 COMMANDS = ("compress", "decompress", "info", "verify", "diff", "plot", "codecs", "demo")
@@ -31,7 +31,7 @@ RNG = np.random.default_rng(5)
 
 def run(*arguments: str, code: int = 0) -> str:
     """What the program prints."""
-    result = CliRunner().invoke(cli.app, arguments, env={"COLUMNS": "80"})
+    result = CliRunner().invoke(_cli.app, arguments, env={"COLUMNS": "80"})
     assert result.exit_code == code, result.output
     return result.stderr if code else result.stdout
 
@@ -137,7 +137,7 @@ def test_the_version_is_told() -> None:
     ],
 )
 def test_wrong_usage_says_what_was_probably_meant(arguments: str, message: str) -> None:
-    result = CliRunner().invoke(cli.app, arguments.split(), prog_name="arrcomp")
+    result = CliRunner().invoke(_cli.app, arguments.split(), prog_name="arrcomp")
     assert result.exit_code == 2
     assert result.stdout == ""
     assert len(result.stderr.splitlines()) == 1
@@ -169,7 +169,7 @@ def test_the_script_of_a_shell_is_shown() -> None:
 def test_the_manual_page_is_what_the_help_says() -> None:
     if not MANUAL.exists():
         pytest.skip("no checkout: no man/")
-    assert MANUAL.read_text(encoding="utf-8") == manual.manual(), "python -m arrcomp.cli.manual man/arrcomp.1"
+    assert MANUAL.read_text(encoding="utf-8") == manual.manual(), "python -m arrcomp._cli.manual man/arrcomp.1"
 
 
 def test_the_manual_page_has_every_option_and_example() -> None:

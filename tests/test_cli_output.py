@@ -26,8 +26,8 @@ from rich.text import Text
 from typer.testing import CliRunner, Result
 
 import terminals
-from arrcomp import cli
-from arrcomp.cli import standard, tables
+from arrcomp import _cli
+from arrcomp._cli import standard, tables
 
 WEIGHTS = np.random.default_rng(3).normal(0, 0.02, (64, 100)).astype(np.float32)
 STREAM = arrcomp.compress(WEIGHTS).to_bytes()
@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def invoke(*arguments: str, data: bytes = b"", code: int = 0) -> Result:
     """Run a command in this process."""
-    result = CliRunner().invoke(cli.app, arguments, input=data)
+    result = CliRunner().invoke(_cli.app, arguments, input=data)
     assert result.exit_code == code, result.output
     return result
 
@@ -257,7 +257,7 @@ def test_narrow_terminals_get_paragraphs_and_lose_nothing() -> None:
     prose = [line for line in terminals.without_styles(text).splitlines() if not line.startswith("    arrcomp")]
     assert "  --speed default|fast\n    A better ratio, or faster.\n" in terminals.without_styles(text)
     assert sum(len(line) > 50 for line in prose) < 4  # terms and examples, which are never broken
-    assert CliRunner().invoke(cli.app, ["compress", "-h"], env={"COLUMNS": "5"}).exit_code == 0
+    assert CliRunner().invoke(_cli.app, ["compress", "-h"], env={"COLUMNS": "5"}).exit_code == 0
 
 
 def test_output_that_takes_ascii_alone_gets_that() -> None:

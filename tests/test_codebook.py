@@ -17,7 +17,8 @@ import arrcomp
 import checks
 import reference_buckets
 import reference_codebook
-from arrcomp import Codebook, _core, verify
+from arrcomp import Codebook, _core
+from arrcomp._cli import guarantees
 from checks import FLOATS, Array, numpy_dtype
 
 SCALINGS: tuple[Any, ...] = (None, "absmax", "tensor")
@@ -296,11 +297,11 @@ def test_verify_sees_a_wrong_level() -> None:
             array = normal(dtype)
             array[300] = np.nan
             decoded = checks.array_of(checks.stream_of(array, codec))
-            assert verify.compare(array, decoded, codec).holds
+            assert guarantees.compare(array, decoded, codec).holds
             for index in (0, 300) if codec.scaling != "tensor" else (300,):
                 wrong = decoded.copy()
                 wrong[index] = 1.5
-                assert verify.compare(array, wrong, codec).violations == 1
+                assert guarantees.compare(array, wrong, codec).violations == 1
 
 
 def test_tables_may_be_lists_and_arrays_and_are_float32() -> None:

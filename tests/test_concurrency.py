@@ -23,7 +23,7 @@ from checks import Array
 PROGRAM = Path(__file__).with_name("concurrent_programs.py")
 TIMEOUT = 300  # seconds; a program takes 10
 CALLERS = 8
-CODECS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
+CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
 
 
 def values(count: int) -> Array:

@@ -7,7 +7,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import dtypes
+from arrcomp import _dtypes
 from checks import DTYPES, Array, numpy_dtype
 
 CODECS: list[arrcomp.Codec] = [
@@ -48,7 +48,7 @@ CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")
     for codec in CODECS
     for dtype in DTYPES
-    if codec.takes(dtypes.by_name(dtype))
+    if codec.takes(_dtypes.by_name(dtype))
 ]
 
 

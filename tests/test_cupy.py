@@ -60,6 +60,7 @@ def test_misaligned_arrays_are_read(cupy: Any) -> None:
 
 def test_the_modules_own_functions_are_the_same(cupy: Any) -> None:
     import arrcomp.cupy as ours
+    from arrcomp.cupy import _adapter
 
     x = cupy.asarray(X)
     c = ours.compress(x, CODEC)
@@ -68,7 +69,7 @@ def test_the_modules_own_functions_are_the_same(cupy: Any) -> None:
     assert ours.decompress(c, out=out) is out
     buffer = cupy.empty(arrcomp.max_compressed_size(x), np.uint8)
     assert ours.compress(x, out=buffer).to_bytes() == ours.compress(x).to_bytes()
-    assert ours.has_cuda()
+    assert _adapter.has_cuda()
 
 
 def test_the_modules_decompress_gives_cupy_arrays_of_everything(cupy: Any) -> None:
@@ -194,7 +195,7 @@ def test_an_unaligned_payload_is_read(cupy: Any) -> None:
     start, end = checks.payload_span(stream)
     c = arrcomp.from_bytes(stream).to(cupy.empty(0, np.float32))
     moved = cupy.asarray(np.frombuffer(b"abc" + stream[start:end], np.uint8))[3:]
-    twin = arrcomp.compressed.Compressed(c.spec, arrcomp.payload.Payload(c.payload.adapter, moved))
+    twin = arrcomp._api.compressed.Compressed(c.spec, arrcomp._arrays.payload.Payload(c.payload.adapter, moved))
     np.testing.assert_array_equal(cupy.asnumpy(arrcomp.decompress(twin)), X)
 
 
@@ -220,7 +221,7 @@ def test_compressed_arrays_move_to_the_host_and_back(cupy: Any) -> None:
 
 
 def test_without_cupy_its_module_says_so() -> None:
-    code = "import sys; sys.modules['cupy'] = None; import arrcomp.arrays as a; a.adapter_named('cupy')"
+    code = "import sys; sys.modules['cupy'] = None; import arrcomp._arrays.registry as a; a.adapter_named('cupy')"
     result = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
     assert "install cupy, or pass like=" in result.stderr
 

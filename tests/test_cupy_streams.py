@@ -161,7 +161,7 @@ def test_devices_are_not_mixed(cupy: Any, calls: Calls) -> None:
 def test_numpy_goes_to_the_framework_that_has_a_gpu(double: Any) -> None:
     c = arrcomp.compress(X).to("cuda")  # PyTorch and JAX, if installed, see no GPU here
     assert (c.device, c.payload.adapter.name) == ("cuda:0", "cupy")
-    x = arrcomp.arrays.to_cuda(X.astype(">f4"), 1)
+    x = arrcomp._arrays.registry.to_cuda(X.astype(">f4"), 1)
     assert (x.device.id, x.shape, x.dtype) == (1, X.shape, np.float32)
     with double.cuda.Device(1):
         np.testing.assert_array_equal(double.asnumpy(x), X)

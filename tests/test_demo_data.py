@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from arrcomp import dtypes
-from arrcomp.demo_data import DESCRIPTIONS, demo_arrays
+from arrcomp import _dtypes
+from arrcomp._cli.demo_data import DESCRIPTIONS, demo_arrays
 
 DTYPES = {"trained_weights_bfloat16": ml_dtypes.bfloat16, "relu_mask": np.bool_, "token_counts": np.int32}
 FLOATS = [name for name in DESCRIPTIONS if name not in ("relu_mask", "token_counts")]
@@ -51,7 +51,7 @@ def test_dtypes_and_layout_are_those_announced(arrays: Arrays, name: str) -> Non
     assert array.dtype == DTYPES.get(name, np.float32)
     assert array.flags.c_contiguous
     assert 1_000_000 <= array.size <= 2_200_000
-    assert dtypes.by_numpy(array.dtype).name == array.dtype.name
+    assert _dtypes.by_numpy(array.dtype).name == array.dtype.name
 
 
 @pytest.mark.parametrize("name", FLOATS)

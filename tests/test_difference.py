@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 import checks
-from arrcomp.difference import Difference, Tolerance, difference, together
+from arrcomp._cli.difference import Difference, Tolerance, difference, together
 
 EXACT = Tolerance()
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=2, min_side=0, max_side=40)

@@ -15,7 +15,7 @@ import pytest
 import arrcomp
 import checks
 import reference_reader
-from arrcomp import ErrorBounded, Lossless, machine
+from arrcomp import ErrorBounded, Lossless, cpu
 from checks import Array, numpy_dtype
 
 BENCH = Path(__file__).parent.parent / "bench"
@@ -39,7 +39,7 @@ def proofs() -> Iterator[SimpleNamespace]:
 @pytest.fixture(scope="module")
 def found(proofs: SimpleNamespace) -> dict[str, Any]:
     """All patterns of 16 bits at 16 bounds, 2^18 values of float32, and some of float64, with the real checks."""
-    return proofs.all.counted(proofs.all.Plan.quick(PIECE, bounds16=16), machine.instruction_sets())
+    return proofs.all.counted(proofs.all.Plan.quick(PIECE, bounds16=16), cpu.instruction_sets())
 
 
 class Changed:

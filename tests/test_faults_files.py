@@ -18,8 +18,8 @@ import pytest
 import arrcomp
 import child_programs
 from arrcomp import load_file, save_file
-from arrcomp.files import Content, write_arrays
-from arrcomp.files.replacing import replacing
+from arrcomp._files import Content, write_arrays
+from arrcomp._files.replacing import replacing
 
 pytest.importorskip("safetensors")
 if not sys.platform.startswith("linux"):
@@ -32,7 +32,7 @@ import hashlib, os, sys
 from pathlib import Path
 import numpy as np
 import arrcomp
-from arrcomp.files import Content, write_arrays
+from arrcomp._files import Content, write_arrays
 
 KINDS = ("plain.npy", "plain.npz", "plain.safetensors", "small.arrcomp", "small.safetensors")
 
@@ -268,7 +268,7 @@ import os, sys, threading
 from pathlib import Path
 import numpy as np
 import arrcomp
-from arrcomp.files import read_arrays
+from arrcomp._files import read_arrays
 
 folder, names = Path(sys.argv[1]), sys.argv[2:]
 tried = 0

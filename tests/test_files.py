@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 import checks
 from arrcomp import CorruptStreamError
-from arrcomp.files import Content, Lazy, read_arrays, write_arrays
-from arrcomp.files.replacing import replacing
+from arrcomp._files import Content, Lazy, read_arrays, write_arrays
+from arrcomp._files.replacing import replacing
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
 

@@ -12,8 +12,8 @@ import pytest
 import checks
 import reference_float_format as reference
 from arrcomp import FloatFormat, _core
-from arrcomp.dtypes import by_numpy
-from arrcomp.verify import compare
+from arrcomp._cli.guarantees import compare
+from arrcomp._dtypes import by_numpy
 from checks import FLOATS, numpy_dtype
 from small_floats import (
     BLOCKS,

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 import arrcomp
 import checks
 import reference_reader
-from arrcomp import QSGD, CorruptStreamError, ErrorBounded, Lossless, frame
+from arrcomp import QSGD, CorruptStreamError, ErrorBounded, Lossless
+from arrcomp._format import frame
 from checks import FRAME_AT, Array, gradients, is_framed
 
 zstandard = pytest.importorskip("zstandard")
@@ -31,7 +32,7 @@ MAGIC = b"\x28\xb5\x2f\xfd"
 DICTIONARY, RESERVED, SINGLE, SIZE_OF_4, SIZE_OF_8 = 1, 8, 32, 0x80, 0xC0
 WINDOW_27, WINDOW_28 = b"\x88", b"\x90"
 LAST, RLE = 1, 1
-CODECS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
+CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
 
 
 X = gradients(3000)
@@ -110,9 +111,9 @@ def test_the_payload_in_a_frame_is_the_one_without(codec: arrcomp.Codec, data: s
 )
 @given(data=st.data())
 def test_no_codec_writes_payloads_longer_than_a_frame_may_hold(codec: arrcomp.Codec, data: st.DataObject) -> None:
-    dtype = arrcomp.dtypes.by_name(data.draw(st.sampled_from(codec.dtypes or checks.DTYPES)))
+    dtype = arrcomp._dtypes.by_name(data.draw(st.sampled_from(codec.dtypes or checks.DTYPES)))
     shape = (data.draw(st.integers(0, 1 << 40) | st.integers(0, 10_000)),)
-    spec = arrcomp.spec.Spec(codec, dtype, shape)
+    spec = arrcomp._format.spec.Spec(codec, dtype, shape)
     assert spec.capacity <= 2 * spec.nbytes + 1024
 
 

@@ -80,7 +80,7 @@ def test_what_came_in_a_frame_stays_in_it(path: Path) -> None:
 
 
 def test_files_are_copied_without_opening_a_frame(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arrcomp.frame._decompress", None)
+    monkeypatch.setattr("arrcomp._format.frame._decompress", None)
     with open_file(path) as file:
         save_file({"x": file.compressed("sparse")}, path.with_name("twin.arrcomp"))
 
@@ -99,7 +99,7 @@ def test_a_level_makes_frames_anew(path: Path) -> None:
 def test_other_levels_are_refused_before_any_work(
     tmp_path: Path, level: Any, error: type[Exception], message: str
 ) -> None:
-    tensors = arrcomp.files.Lazy(["x"], lambda name: pytest.fail(name))
+    tensors = arrcomp._files.Lazy(["x"], lambda name: pytest.fail(name))
     with pytest.raises(error, match=message):
         save_file(tensors, tmp_path / "x.safetensors", zstd_level=level)
     assert not list(tmp_path.iterdir())
@@ -142,8 +142,8 @@ def test_parts_are_those_of_the_whole(path: Path, start: int, stop: int) -> None
 
 
 def test_parts_open_the_frame_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened, decompress = [], arrcomp.frame._decompress
-    monkeypatch.setattr("arrcomp.frame._decompress", lambda *given: opened.append(given) or decompress(*given))
+    opened, decompress = [], arrcomp._format.frame._decompress
+    monkeypatch.setattr("arrcomp._format.frame._decompress", lambda *given: opened.append(given) or decompress(*given))
     with open_file(path) as file:
         part = file.slice("sparse")
     for row in (3, 5, 399):
@@ -213,9 +213,9 @@ def run(*arguments: str, code: int = 0) -> str:
     pytest.importorskip("typer")
     from typer.testing import CliRunner
 
-    from arrcomp import cli
+    from arrcomp import _cli
 
-    result = CliRunner().invoke(cli.app, arguments)
+    result = CliRunner().invoke(_cli.app, arguments)
     assert result.exit_code == code, result.output
     return result.stderr if code else result.stdout
 

@@ -12,7 +12,7 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import dtypes
+from arrcomp import _dtypes
 from checks import DTYPES
 from frameworks import PLACES, Place, seed_of
 from test_conformance import CODECS, mixture
@@ -24,7 +24,7 @@ CASES = [
     for way in place.ways
     for codec in CODECS
     for dtype in DTYPES
-    if codec.takes(dtypes.by_name(dtype))
+    if codec.takes(_dtypes.by_name(dtype))
 ]
 
 

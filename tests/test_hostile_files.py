@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import arrcomp
 import checks
 from arrcomp import CorruptStreamError, FormatVersionError, UnknownCodecError, load_file, open_file, save_file
-from arrcomp.files import read_arrays
-from arrcomp.files.content import is_stray
+from arrcomp._files import read_arrays
+from arrcomp._files.content import is_stray
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
 

@@ -26,7 +26,7 @@ from jax import lax
 from jax import numpy as jnp
 
 import arrcomp.jax
-from arrcomp.jax import ops
+from arrcomp.jax import _ops
 
 RNG = np.random.default_rng(11)
 X: NDArray[Any] = RNG.normal(0, 1, (6, 5000)).astype(np.float32)
@@ -204,11 +204,11 @@ def test_the_same_shape_is_traced_again() -> None:
         traces += 1
         return arrcomp.jax.decompress(c)
 
-    before = ops.encode._cache_size()
+    before = _ops.encode._cache_size()
     for scale in (1, 2, 3):
         function(arrcomp.jax.compress(jnp.asarray(X * scale), ErrorBounded(abs=0.5)))
     assert traces == 1
-    assert ops.encode._cache_size() == before + 1
+    assert _ops.encode._cache_size() == before + 1
 
 
 def test_roundtrip_of_a_donated_array_takes_other_memory() -> None:
@@ -303,7 +303,7 @@ def test_a_corrupt_stream_becomes_an_array() -> None:
     c = arrcomp.compress(X)
     bad = np.array(c.host_payload())
     bad[18] ^= 1
-    payload = arrcomp.payload.Payload(arrcomp.host.ADAPTER, bad)
+    payload = arrcomp._arrays.payload.Payload(arrcomp._arrays.host.ADAPTER, bad)
     corrupt = arrcomp.Compressed(c.spec, payload)
     for use in (
         lambda: arrcomp.decompress(corrupt, like=jnp.zeros(1)),
@@ -323,9 +323,9 @@ def test_corrupt_leaves_become_an_array() -> None:
 
 
 def test_payloads_from_outside_compile_few_programs() -> None:
-    sizes = {ops.rounded_nbytes(nbytes) for nbytes in range(1 << 10, 1 << 14, 7)}
+    sizes = {_ops.rounded_nbytes(nbytes) for nbytes in range(1 << 10, 1 << 14, 7)}
     assert len(sizes) <= 4 * 16 + 1
     for nbytes in (0, 1, 16, 1000, 4097, 10**9 + 1):
-        rounded = ops.rounded_nbytes(nbytes)
+        rounded = _ops.rounded_nbytes(nbytes)
         assert nbytes <= rounded <= max(nbytes * 1.07, nbytes + 8)
         assert rounded % 8 == 0

@@ -14,7 +14,7 @@ jax = pytest.importorskip("jax")
 
 from jax import numpy as jnp
 
-from arrcomp.jax.activations import compress_residuals
+from arrcomp.jax._saved_activations import compress_residuals
 
 EXACT = FloatFormat("fp32")  # of fixed rate, and keeps every bit of float32
 X = jnp.asarray(np.random.default_rng(1).normal(0, 1, (32, 64)), jnp.float32)

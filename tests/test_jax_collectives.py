@@ -19,7 +19,7 @@ jax = pytest.importorskip("jax")
 from jax import numpy as jnp
 
 import arrcomp.jax
-from arrcomp.jax import seeds
+from arrcomp.jax import _seeds
 from vmapped_collectives import normal, on_devices
 
 Array = NDArray[Any]
@@ -162,8 +162,8 @@ def test_seeds_are_others_than_those_of_integers() -> None:
         seed = int(rng.integers(0, 1 << 64, dtype=np.uint64))
         parts = [int(part) for part in rng.integers(0, (1 << 32) - 1, 3)] + [0, (1 << 32) - 2]
         words = np.array([seed], "<u8").view(np.uint32)
-        made = jax.jit(seeds.derived)(words, *[np.uint32(part) for part in parts])
-        assert int(np.asarray(made).view("<u8")[0]) == arrcomp.seeds.derived(seed, *parts)
+        made = jax.jit(_seeds.derived)(words, *[np.uint32(part) for part in parts])
+        assert int(np.asarray(made).view("<u8")[0]) == arrcomp._methods.seeds.derived(seed, *parts)
 
 
 @pytest.mark.parametrize("codec", [RANDOM, FloatFormat("mxfp4", rounding="stochastic")], ids=repr)

@@ -17,7 +17,13 @@ optax = pytest.importorskip("optax")
 
 from jax import numpy as jnp
 
-from arrcomp.jax.optimizers import CompressedState, compressed_optimizer, decompressed_state, eight_bit, state_nbytes
+from arrcomp.jax.optim import (
+    CompressedState,
+    compressed_optimizer,
+    decompressed_state,
+    eight_bit,
+    state_nbytes,
+)
 
 EXACT = FloatFormat("fp32")  # of float32 every bit, at a fixed rate
 RANDOM = QSGD(bits=8, norm="linf", rounding="stochastic")
@@ -206,11 +212,11 @@ def test_other_types_of_parameters_work() -> None:
 
 
 def test_small_arrays_go_into_one_call_and_random_ones_each_into_its_own(monkeypatch: Any) -> None:
-    from arrcomp.jax import ops, optimizers
+    from arrcomp.jax import _ops, optim
 
-    monkeypatch.setattr(optimizers, "_MOST_NBYTES", 800)
-    encode, calls = ops.encode, []
-    monkeypatch.setattr(ops, "encode", lambda xs, *rest: calls.append(len(xs)) or encode(xs, *rest))
+    monkeypatch.setattr(optim, "_MOST_NBYTES", 800)
+    encode, calls = _ops.encode, []
+    monkeypatch.setattr(_ops, "encode", lambda xs, *rest: calls.append(len(xs)) or encode(xs, *rest))
     p = [jnp.ones(size) for size in (100, 100, 100, 300, 10)]
     tx = compressed_optimizer(optax.adam(0.01), {"mu": EXACT, "nu": RANDOM}, min_size=100)
     tx.init(p)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from arrcomp.projections import KINDS
+from arrcomp._methods.projections import KINDS
 from reference_projections import weight_gradient
 
 jax = pytest.importorskip("jax")
 
 from jax import numpy as jnp
 
-from arrcomp.jax import projections
+from arrcomp.jax import _projections
 from arrcomp.jax.nn import randomized_linear
 
 ROWS, IN, OUT = 60, 7, 5
@@ -74,9 +74,9 @@ def test_the_gradient_is_wrong_on_average(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["rademacher", "gaussian"])
 def test_blocks_are_other_rows_than_one_piece(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     x, seed = jnp.asarray(X), jnp.array([5, 0], jnp.uint32)
-    whole = projections.project(x, seed, kind, 17, True)
-    monkeypatch.setattr(projections, "_BLOCK", 4 * ROWS)
-    np.testing.assert_allclose(projections.project(x, seed, kind, 17, True), whole, atol=1e-4)
+    whole = _projections.project(x, seed, kind, 17, True)
+    monkeypatch.setattr(_projections, "_BLOCK", 4 * ROWS)
+    np.testing.assert_allclose(_projections.project(x, seed, kind, 17, True), whole, atol=1e-4)
 
 
 # What is exact, and what is kept

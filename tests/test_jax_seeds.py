@@ -19,7 +19,7 @@ jax = pytest.importorskip("jax")
 from jax import numpy as jnp
 
 import arrcomp.jax
-from arrcomp.jax import ops
+from arrcomp.jax import _ops
 
 RANDOM = QSGD(bits=3, rounding="stochastic")
 CODECS = [RANDOM, QSGD(bits=5, norm="l2"), QSGD(bucket_size=100, skip_incomplete=True)]
@@ -57,14 +57,14 @@ def x64() -> Iterator[None]:
 
 def test_a_new_number_compiles_anew() -> None:
     x = jnp.asarray(X)
-    before = ops.encode._cache_size(), ops.roundtrip._cache_size()
+    before = _ops.encode._cache_size(), _ops.roundtrip._cache_size()
     for seed in (*SEEDS, np.uint64(2**63 + 1), np.int8(3), np.array(4)):
         number = int(seed)
         assert arrcomp.jax.compress(x, RANDOM, seed=seed).to_bytes() == stream(X, number)
         np.testing.assert_array_equal(
             np.asarray(arrcomp.jax.roundtrip(x, RANDOM, seed=seed)), values(X, number), strict=True
         )
-    assert (ops.encode._cache_size(), ops.roundtrip._cache_size()) == (before[0] + 1, before[1] + 1)
+    assert (_ops.encode._cache_size(), _ops.roundtrip._cache_size()) == (before[0] + 1, before[1] + 1)
 
 
 def test_a_new_traced_seed_is_traced_again() -> None:
@@ -224,7 +224,7 @@ def test_a_payload_of_another_length_is_an_array() -> None:
 
 def test_a_corrupt_payload_of_another_length_is_an_array() -> None:
     c = arrcomp.compress(X, RANDOM, seed=1)
-    payload = arrcomp.payload.Payload(arrcomp.host.ADAPTER, c.host_payload()[:-8])
+    payload = arrcomp._arrays.payload.Payload(arrcomp._arrays.host.ADAPTER, c.host_payload()[:-8])
     corrupt = arrcomp.Compressed(c.spec, payload)
     for use in (
         lambda: arrcomp.jax.decompress(corrupt),

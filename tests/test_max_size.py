@@ -18,16 +18,17 @@ import pytest
 
 import arrcomp
 import checks
-from arrcomp import QSGD, S2FP8, BaseDelta, FloatFormat, Lossless, SizeLimitError, SmaQ, limits
-from arrcomp.files import read_any, read_arrays
-from arrcomp.spec import Spec
+from arrcomp import QSGD, S2FP8, BaseDelta, FloatFormat, Lossless, SizeLimitError, SmaQ
+from arrcomp._files import read_any, read_arrays
+from arrcomp._format import limits
+from arrcomp._format.spec import Spec
 
 X = np.zeros((1000, 1000), np.float32)
 LARGE = X.nbytes
 TARGET = np.zeros_like(X)
 PLAIN = arrcomp.compress(X, QSGD(bits=8)).to_bytes()
 
-CODECS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
+CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
 CODECS += [QSGD(bits=1, bucket_size=1 << 40), QSGD(bits=1, bucket_size=1 << 40, coding="entropy")]
 CODECS += [BaseDelta(bases=2), S2FP8(), SmaQ(3, 12, block_size=None), FloatFormat("mxfp4")]
 
@@ -70,7 +71,7 @@ def test_no_stream_without_a_frame_exceeds_the_rule(
 ) -> None:
     largest = 0.0
     for name in codec.dtypes or checks.DTYPES:
-        dtype = arrcomp.dtypes.by_name(name)
+        dtype = arrcomp._dtypes.by_name(name)
         most = (1 << 59) // dtype.itemsize
         near = {(1 << bits) + by for bits in range(60) for by in (-1, 0, 1)} | {4096 * n for n in range(1, 70)}
         for count in sorted(count for count in near if count <= most):
@@ -360,7 +361,7 @@ def test_commands_keep_to_max_size(arguments: tuple[str, ...], tmp_path: Path, m
         pytest.importorskip(module)
     from typer.testing import CliRunner
 
-    from arrcomp.cli import app
+    from arrcomp._cli import app
 
     monkeypatch.chdir(tmp_path)
     file_of(PLAIN, tmp_path)

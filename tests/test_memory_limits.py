@@ -69,7 +69,7 @@ def check_codec(codec):
     assert again.to_bytes() == expected
     limited(16, lambda: arrcomp.decompress(again, threads=1))
 
-for kind in arrcomp.codecs().values():
+for kind in arrcomp.available_codecs().values():
     codec = kind.examples()[0]
     check_codec(codec)
     print(codec)
@@ -112,7 +112,7 @@ for mib in (1, 2, 4, 8, 16, 32):
 FILES = (
     LIMITING
     + """
-from arrcomp.files import Content, read_arrays, write_arrays
+from arrcomp._files import Content, read_arrays, write_arrays
 
 folder, suffix = Path(sys.argv[1]), sys.argv[2]
 path, plain = folder / f"x{suffix}", folder / "plain.npy"
@@ -136,7 +136,7 @@ assert np.array_equal(arrcomp.load_file(path, threads=1)[name], small)
 
 def test_compress_and_decompress_say_what_they_wanted_and_go_on() -> None:
     told = child_programs.run(CALLS).splitlines()
-    assert len(told) == len(arrcomp.codecs())
+    assert len(told) == len(arrcomp.available_codecs())
 
 
 def test_what_the_core_takes_besides_is_told() -> None:

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 import arrcomp
 import checks
 from arrcomp import ErrorBounded, Lossless, Rule, load_file, open_file, save_file
-from arrcomp.files.content import is_stray
-from arrcomp.files.parts import part_of
+from arrcomp._files.content import is_stray
+from arrcomp._files.parts import part_of
 from checks import sample
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
@@ -137,7 +137,7 @@ def test_compressed_arrays_are_dropped_before_the_next(tmp_path: Path) -> None:
         references.append(weakref.ref(c.payload.buffer))
         return c
 
-    save_file(arrcomp.files.Lazy(source, compressed), tmp_path / "x.safetensors")
+    save_file(arrcomp._files.Lazy(source, compressed), tmp_path / "x.safetensors")
     assert len(references) == 4
 
 
@@ -264,7 +264,7 @@ def test_specs_are_known_without_the_payload(path: Path) -> None:
 
 def test_looking_for_a_name_decodes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with open_file(path) as file:
-        monkeypatch.setattr("arrcomp.files.opened.parse_stream", None)
+        monkeypatch.setattr("arrcomp._files.opened.parse_stream", None)
         assert "steps" in file
         assert "other" not in file
         assert 3 not in file
@@ -399,7 +399,9 @@ def test_other_indices_are_refused(path: Path, index: Any, error: type[Exception
         file.slice("layer.weight")[index]
 
 
-@pytest.mark.parametrize("codec", [codec for kind in arrcomp.codecs().values() for codec in kind.examples()], ids=repr)
+@pytest.mark.parametrize(
+    "codec", [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()], ids=repr
+)
 def test_parts_are_those_of_the_whole(tmp_path: Path, codec: arrcomp.Codec) -> None:
     x = RNG.normal(0, 1, (300, 7, 20)).astype(np.float32)
     save_file({"x": x}, tmp_path / "x.safetensors", codec, seed=1)
@@ -431,7 +433,9 @@ def test_parts_of_every_dtype(tmp_path: Path, name: str) -> None:
 @settings(max_examples=200)
 @given(data=st.data())
 def test_parts_of_damaged_payloads_are_wrong_at_worst(tmp_path: Path, data: st.DataObject) -> None:
-    codec = data.draw(st.sampled_from([codec for kind in arrcomp.codecs().values() for codec in kind.examples()]))
+    codec = data.draw(
+        st.sampled_from([codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()])
+    )
     path = tmp_path / "x.arrcomp"
     save_file({"x": np.linspace(-1, 1, 9000, dtype=np.float32).reshape(90, 100)}, path, codec, seed=1)
     content = bytearray(path.read_bytes())
@@ -452,7 +456,7 @@ def test_parts_of_damaged_payloads_are_wrong_at_worst(tmp_path: Path, data: st.D
 _STREAMED = """
 import sys, numpy, arrcomp
 from pathlib import Path
-from arrcomp.files import Content, Lazy, read_arrays, write_arrays
+from arrcomp._files import Content, Lazy, read_arrays, write_arrays
 
 def peak():
     return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))) << 10
@@ -480,5 +484,5 @@ def test_two_gigabytes_are_streamed_within_a_tenth(tmp_path: Path) -> None:
     assert Path(paths[0]).stat().st_size > 1 << 31
     assert int(result.stdout) < 220, f"{result.stdout} MiB more than before, for arrays of 64 MiB"
     checks.check_bound(
-        *(arrcomp.files.read_arrays(Path(p)).arrays["31"] for p in (paths[0], paths[2])), ErrorBounded(abs=1e-4)
+        *(arrcomp._files.read_arrays(Path(p)).arrays["31"] for p in (paths[0], paths[2])), ErrorBounded(abs=1e-4)
     )

@@ -20,9 +20,9 @@ from arrcomp import CorruptStreamError, ErrorBounded, Lossless
 
 numcodecs = pytest.importorskip("numcodecs")
 
-from arrcomp.numcodecs import Arrcomp
+from arrcomp.stores.numcodecs import Arrcomp
 
-CODECS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
+CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
 ROWS = np.arange(60, dtype=np.float32).reshape(6, 10)
 
 

@@ -13,7 +13,7 @@ import checks
 from arrcomp import QSGD, Codebook, Codec, CorruptStreamError, ErrorBounded, FloatFormat, Lossless, SmaQ, _core
 from checks import Array
 
-CODECS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()] + [
+CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()] + [
     Lossless(speed="fast"),
     QSGD(bits=3, bucket_size=100),
     QSGD(bits=3, bucket_size=5000, skip_incomplete=True),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arrcomp.planner import fewest_bytes, plan
+from arrcomp._methods.planner import fewest_bytes, plan_bits
 
 LAYERS, OPTIONS = 5, 4
 
@@ -66,37 +66,37 @@ def test_it_misses_nothing_that_a_slightly_smaller_budget_allows(seed: int) -> N
 @pytest.mark.parametrize("seed", range(10))
 def test_a_plan_costs_no_more_bytes_and_no_more_error_than_one_setting(seed: int, alpha: float) -> None:
     sizes, costs = quantizer_like(np.random.default_rng(seed), layers=40)
-    choice = plan(sizes, costs, 2, alpha)
+    choice = plan_bits(sizes, costs, 2, alpha)
     assert total(costs, choice) <= alpha * costs[:, 2].sum()
     assert total(sizes, choice) < sizes[:, 2].sum(), "layers of so different scales leave something to gain"
 
 
 def test_one_setting_stays_where_nothing_is_better() -> None:
     sizes, costs = np.tile([[10, 20, 30]], (7, 1)), np.tile([[90.0, 30.0, 0.0]], (7, 1))
-    assert plan(sizes, costs, 1, 1.0).tolist() == [1] * 7
+    assert plan_bits(sizes, costs, 1, 1.0).tolist() == [1] * 7
 
 
 def test_a_budget_of_nothing_takes_what_loses_nothing() -> None:
     sizes, costs = [[1, 2], [1, 2], [1, 2]], [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0]]
-    assert plan(sizes, costs, 1, 1.0).tolist() == [0, 1, 0]
-    assert plan(sizes, [[0.0, 0.0]] * 3, 1, 1.0).tolist() == [0, 0, 0]
+    assert plan_bits(sizes, costs, 1, 1.0).tolist() == [0, 1, 0]
+    assert plan_bits(sizes, [[0.0, 0.0]] * 3, 1, 1.0).tolist() == [0, 0, 0]
 
 
 def test_the_least_error_is_taken_where_no_choice_is_within_the_budget() -> None:
     sizes, costs = [[1, 2, 3], [1, 2, 3]], [[9.0, 4.0, 3.0], [9.0, 4.0, 3.0]]
-    assert plan(sizes, costs, 1, 0.5).tolist() == [2, 2]
+    assert plan_bits(sizes, costs, 1, 0.5).tolist() == [2, 2]
 
 
 def test_errors_of_any_magnitude_are_planned() -> None:
     sizes, costs = quantizer_like(np.random.default_rng(0))
-    expected = plan(sizes, costs, 2).tolist()
+    expected = plan_bits(sizes, costs, 2).tolist()
     for scale in (1e-300, 1e-30, 1e30, 1e290):
-        assert plan(sizes, costs * scale, 2).tolist() == expected
+        assert plan_bits(sizes, costs * scale, 2).tolist() == expected
 
 
 def test_a_thousand_layers_are_planned() -> None:
     sizes, costs = quantizer_like(np.random.default_rng(1), layers=1000)
-    choice = plan(sizes, costs, 2)
+    choice = plan_bits(sizes, costs, 2)
     assert total(costs, choice) <= costs[:, 2].sum()
     assert total(sizes, choice) < 0.9 * sizes[:, 2].sum()
 
@@ -118,7 +118,7 @@ def test_a_thousand_layers_are_planned() -> None:
 )
 def test_wrong_arguments_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        plan(*arguments)
+        plan_bits(*arguments)
     if len(arguments) == 3 and arguments[2] == 0:
         with pytest.raises(ValueError, match=message):
             fewest_bytes(*arguments[:2], budget=1.0)

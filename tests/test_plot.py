@@ -17,8 +17,8 @@ pytest.importorskip("matplotlib")
 
 from typer.testing import CliRunner
 
-from arrcomp import cli
-from arrcomp.cli import figure
+from arrcomp import _cli
+from arrcomp._cli import figure
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(0, 1, (100, 50)).astype(np.float32)
@@ -31,7 +31,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plot(*arguments: str, code: int = 0) -> str:
-    result = CliRunner().invoke(cli.app, ["plot", *arguments])
+    result = CliRunner().invoke(_cli.app, ["plot", *arguments])
     assert result.exit_code == code, result.output
     assert len(result.stderr.splitlines()) == (code != 0)
     return result.stderr
@@ -55,7 +55,7 @@ def test_points_of_quantizers_are_what_compressing_gives() -> None:
     assert point.bits == 8 * c.nbytes / X.size
     assert point.largest == error.max()
     assert point.typical == pytest.approx(np.sqrt(np.mean(error**2)))
-    assert {type(codec) for codec in points} == set(arrcomp.codecs().values()) - {
+    assert {type(codec) for codec in points} == set(arrcomp.available_codecs().values()) - {
         arrcomp.Lossless,
         arrcomp.ErrorBounded,
         arrcomp.BaseDelta,
@@ -119,7 +119,7 @@ def test_one_array_can_be_chosen(folder: Path) -> None:
 
 def test_a_drawing_goes_to_standard_output_or_over_another_if_that_is_wanted(folder: Path) -> None:
     np.save("x.npy", X[0])
-    result = CliRunner().invoke(cli.app, ["plot", "x.npy", "-o", "-"])
+    result = CliRunner().invoke(_cli.app, ["plot", "x.npy", "-o", "-"])
     assert (result.exit_code, result.stdout_bytes[:4], result.stderr) == (0, b"\x89PNG", "")
     (folder / "x.png").write_bytes(b"another")
     plot("x.npy", "-o", "x.png", "--force")

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import arrcomp
 import checks
 from arrcomp import ErrorBounded, Lossless, Rule, model_rules, rule_from_config
-from arrcomp.dtypes import by_name
-from arrcomp.rules import checked_rules, codec_for
+from arrcomp._dtypes import by_name
+from arrcomp.codecs._rules import checked_rules, codec_for
 
 FLOAT32 = by_name("float32")
 BOUNDED = ErrorBounded(abs=1e-4)
-CODECS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
+CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
 TEXTS = st.one_of(st.text(), st.lists(st.text(), min_size=1).map(tuple))
 
 

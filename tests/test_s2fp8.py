@@ -13,7 +13,7 @@ import arrcomp
 import checks
 import reference_buckets
 from arrcomp import S2FP8, _core
-from arrcomp.verify import compare
+from arrcomp._cli.guarantees import compare
 from checks import FLOATS, Array, numpy_dtype
 
 ROUNDINGS: tuple[Any, ...] = ("nearest", "stochastic")

@@ -12,7 +12,7 @@ import pytest
 
 import checks
 from arrcomp import SmaQ, _core
-from arrcomp.verify import compare
+from arrcomp._cli.guarantees import compare
 from checks import FLOATS, Array, numpy_dtype
 from test_qsgd import normal, philox
 from test_smaq import BLOCK_SIZES, blocks_of, written

@@ -151,7 +151,7 @@ def test_misaligned_payloads_are_read() -> None:
 
 def corrupt(c: Compressed) -> Compressed:
     """The same with a payload that is 8 bytes short."""
-    return Compressed(c.spec, arrcomp.payload.Payload(c.payload.adapter, c.payload.buffer[:-8].copy()))
+    return Compressed(c.spec, arrcomp._arrays.payload.Payload(c.payload.adapter, c.payload.buffer[:-8].copy()))
 
 
 def test_corrupt_payloads_are_found() -> None:
@@ -169,7 +169,7 @@ def test_any_payload_of_the_right_length_is_added_as_it_is_decoded() -> None:
     for dtype, bits in itertools.product(FLOATS, (1, 4, 7)):
         (c,) = parts(dtype, QSGD(bits=bits, norm="l2" if bits == 4 else "minmax", bucket_size=64), 1)
         noise = rng.integers(0, 256, c.payload.buffer.size, np.uint8)
-        random = Compressed(c.spec, arrcomp.payload.Payload(c.payload.adapter, noise))
+        random = Compressed(c.spec, arrcomp._arrays.payload.Payload(c.payload.adapter, noise))
         check_sum([random, c, random], [1.0, 0.5, -2.0], None)
 
 

@@ -41,7 +41,7 @@ def expected_array(codec: QSGD) -> Array:
 
 def from_outside(c: Compressed, nbytes: int) -> Compressed:
     """The same as if another process had made it, with a payload of another length."""
-    payload = arrcomp.payload.Payload(c.payload.adapter, c.payload.buffer[:nbytes])
+    payload = arrcomp._arrays.payload.Payload(c.payload.adapter, c.payload.buffer[:nbytes])
     return Compressed(c.spec, payload)
 
 
@@ -92,7 +92,7 @@ class TestTorch:
         checks.check_same_bits(twin.numpy(), expected_array(codec))
 
     def test_operators_pass_their_own_checks(self, torch: Any) -> None:
-        import arrcomp.torch.ops as ops
+        import arrcomp.torch._ops as ops
 
         codec = QSGD()
         buffers = [c.payload.buffer for c in self.parts(torch, codec)]

@@ -12,7 +12,7 @@ from arrcomp import Lossless
 torch = pytest.importorskip("torch")
 
 from activation_models import encoder, gradients, same
-from arrcomp.torch.activations import compressed_activations
+from arrcomp.torch._saved_activations import compressed_activations
 
 LOSSLESS = Lossless()
 

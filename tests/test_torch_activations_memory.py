@@ -12,8 +12,8 @@ from arrcomp import Codebook, Lossless
 
 torch = pytest.importorskip("torch")
 
-from arrcomp.torch import activations
-from arrcomp.torch.activations import compressed_activations
+from arrcomp.torch import _saved_activations
+from arrcomp.torch._saved_activations import compressed_activations
 from saved_tensors import leaf, saved
 
 LOSSLESS = Lossless()
@@ -160,4 +160,4 @@ def test_arguments_are_checked_before_anything(options: Any, error: type[Excepti
 
 def test_the_default_is_what_the_documentation_says() -> None:
     documented = " ".join((compressed_activations.__doc__ or "").split()).replace('"', "'")
-    assert repr(activations.DEFAULT_CODEC) in documented
+    assert repr(_saved_activations.DEFAULT_CODEC) in documented

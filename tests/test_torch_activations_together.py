@@ -16,7 +16,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from activation_models import encoder, gradients, residual_network, same
-from arrcomp.torch.activations import CompressedTensor, compressed_activations
+from arrcomp.torch._saved_activations import CompressedTensor, compressed_activations
 
 LOSSLESS = Lossless()
 

@@ -22,10 +22,10 @@ if not dist.is_available():
 
 import arrcomp.torch.distributed as compressed
 from arrcomp.torch.distributed import BackendOptions, options_from_environment
-from arrcomp.torch.distributed.backend import environment
-from arrcomp.torch.distributed.backend import group as backend_group
-from arrcomp.torch.distributed.backend.layers import Layers
-from arrcomp.torch.distributed.backend.segments import Segment, fused, segments
+from arrcomp.torch.distributed._backend import environment
+from arrcomp.torch.distributed._backend import group as backend_group
+from arrcomp.torch.distributed._backend.layers import Layers
+from arrcomp.torch.distributed._backend.segments import Segment, fused, segments
 from arrcomp.torch.distributed.fsdp import QuantizedAllGather, QuantizedReduceScatter, compress_fsdp
 
 STOCHASTIC = QSGD(rounding="stochastic")

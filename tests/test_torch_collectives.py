@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from arrcomp import QSGD, S2FP8, ErrorBounded, FloatFormat
-from arrcomp.seeds import derived
-from arrcomp.shards import Shards, cut
+from arrcomp._methods.seeds import derived
+from arrcomp._methods.shards import Shards, cut
 
 torch = pytest.importorskip("torch")
 dist = pytest.importorskip("torch.distributed")
@@ -143,7 +143,7 @@ def test_derived_seeds_differ() -> None:
 # Their numbers are not of all of an array.
 LOCAL = [
     codec
-    for kind in arrcomp.codecs().values()
+    for kind in arrcomp.available_codecs().values()
     for codec in kind.examples()
     if not (codec in (S2FP8(), FloatFormat("nvfp4")) or (isinstance(codec, ErrorBounded) and codec.rel is not None))
 ]

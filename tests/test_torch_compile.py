@@ -15,7 +15,7 @@ from arrcomp import Compressed, CorruptStreamError, ErrorBounded, Lossless
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
-from arrcomp.torch import ops, tensors
+from arrcomp.torch import _ops, _tensors
 
 # PyTorch's own, from importing what torch.compile needs.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
@@ -58,25 +58,25 @@ def compiled(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest
 # The operators
 
 _X = tensor(64, 32)
-_BYTES, _LENGTHS = ops.encode([_X], *CODING)
+_BYTES, _LENGTHS = _ops.encode([_X], *CODING)
 _TRIMMED = arrcomp.compress(_X, BOUNDED).payload.buffer
 OPERATORS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "encode": (ops.encode, ([_X], *CODING)),
-    "encode, strided": (ops.encode, ([_X.T[::2]], *CODING, 0, None, 1)),
-    "encode, several": (ops.encode, ([_X, _X[:0], _X[:5]], *CODING)),
-    "encode_trimmed": (ops.encode_trimmed, ([_X, _X.T], *CODING)),
-    "encode_out": (ops.encode_out, ([_X], [torch.zeros(20_000, dtype=torch.uint8)], *CODING)),
-    "decode": (ops.decode, ([_BYTES], [_LENGTHS], [64, 32], [2], *CODING, torch.float32, True)),
+    "encode": (_ops.encode, ([_X], *CODING)),
+    "encode, strided": (_ops.encode, ([_X.T[::2]], *CODING, 0, None, 1)),
+    "encode, several": (_ops.encode, ([_X, _X[:0], _X[:5]], *CODING)),
+    "encode_trimmed": (_ops.encode_trimmed, ([_X, _X.T], *CODING)),
+    "encode_out": (_ops.encode_out, ([_X], [torch.zeros(20_000, dtype=torch.uint8)], *CODING)),
+    "decode": (_ops.decode, ([_BYTES], [_LENGTHS], [64, 32], [2], *CODING, torch.float32, True)),
     "decode, several": (
-        ops.decode,
+        _ops.decode,
         ([_TRIMMED, _BYTES], [None, _LENGTHS], [64, 32, 2048], [2, 1], *CODING, torch.float32),
     ),
-    "decode_out": (ops.decode_out, ([_BYTES], [_LENGTHS], [torch.zeros(64, 32)], *CODING)),
-    "roundtrip": (ops.roundtrip, (_X, *CODING)),
-    "roundtrip, with a gradient": (ops.roundtrip, (_X.clone().requires_grad_(), *CODING)),
-    "roundtrip, strided": (ops.roundtrip, (_X.T, *CODING, 0, None, 1)),
-    "roundtrip, complex": (ops.roundtrip, (torch.complex(_X, _X), Lossless.id, [0.0])),
-    "roundtrip, integers": (ops.roundtrip, (torch.arange(50), Lossless.id, [0.0])),
+    "decode_out": (_ops.decode_out, ([_BYTES], [_LENGTHS], [torch.zeros(64, 32)], *CODING)),
+    "roundtrip": (_ops.roundtrip, (_X, *CODING)),
+    "roundtrip, with a gradient": (_ops.roundtrip, (_X.clone().requires_grad_(), *CODING)),
+    "roundtrip, strided": (_ops.roundtrip, (_X.T, *CODING, 0, None, 1)),
+    "roundtrip, complex": (_ops.roundtrip, (torch.complex(_X, _X), Lossless.id, [0.0])),
+    "roundtrip, integers": (_ops.roundtrip, (torch.arange(50), Lossless.id, [0.0])),
 }
 
 
@@ -90,10 +90,10 @@ def test_operators_are_what_their_schemas_say(name: str) -> None:
 @pytest.mark.parametrize("elements", [0, 1, 4096, 4097, 2_000_000])
 def test_symbolic_sizes_are_the_real_ones(dtype: str, elements: int) -> None:
     x = torch.zeros(elements, dtype=getattr(torch, dtype))
-    coding, needed = tensors.coding_of(Lossless()), arrcomp.max_compressed_size(x)
-    assert tensors.places([x], *coding) == [needed]
+    coding, needed = _tensors.coding_of(Lossless()), arrcomp.max_compressed_size(x)
+    assert _tensors.places([x], *coding) == [needed]
     elements *= 1 + x.is_complex()
-    assert sum(tensors._term(elements, *term) for term in tensors._capacity_terms(*coding, dtype)) == needed
+    assert sum(_tensors._term(elements, *term) for term in _tensors._capacity_terms(*coding, dtype)) == needed
 
 
 # torch.compile
@@ -181,7 +181,7 @@ def test_structures_compile(compiled: Any) -> None:
 def test_functions_for_all_frameworks_compile(monkeypatch: pytest.MonkeyPatch) -> None:
     x = tensor(40, 50)
     expected = outside(x)
-    monkeypatch.delitem(arrcomp.arrays._adapters, "torch")  # as in a process that has not used it yet
+    monkeypatch.delitem(arrcomp._arrays.registry._adapters, "torch")  # as in a process that has not used it yet
     assert torch.equal(torch.compile(outside, fullgraph=True, backend="aot_eager")(x), expected)
 
 
@@ -253,7 +253,7 @@ def test_modes_see_the_operators() -> None:
     with Watch():
         both(tensor(5))
         direct(tensor(5))
-    assert {ops.encode_trimmed, ops.decode_out, ops.roundtrip} <= set(seen)
+    assert {_ops.encode_trimmed, _ops.decode_out, _ops.roundtrip} <= set(seen)
 
 
 def test_autocast_leaves_dtypes_alone() -> None:
@@ -289,7 +289,7 @@ def test_vmap_nests_and_compiles() -> None:
     assert torch.equal(torch.func.vmap(torch.func.vmap(direct))(x), expected)
     compiled = torch.compile(torch.func.vmap(direct), fullgraph=True, backend="aot_eager")
     assert torch.equal(compiled(x), expected)
-    assert torch.func.vmap(ops.roundtrip, in_dims=(0, None, None))(x, *CODING).equal(expected)
+    assert torch.func.vmap(_ops.roundtrip, in_dims=(0, None, None))(x, *CODING).equal(expected)
     y = torch.func.vmap(direct)(x.requires_grad_())
     assert torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.ones_like(x))
 

@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 
 import arrcomp.torch.functional as few
 from arrcomp.torch import nn as few_nn
-from arrcomp.torch.nn.convert import REPLACEMENTS
+from arrcomp.torch.nn._convert import REPLACEMENTS
 
 nn = torch.nn
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 
 from torch import nn
 
-from arrcomp.projections import Projection
+from arrcomp._methods.projections import Projection
 from arrcomp.torch.functional import randomized_linear
 from arrcomp.torch.nn import RandomizedLinear, convert_linear
 

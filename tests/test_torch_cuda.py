@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch")
 
 import arrcomp.torch
 import torch_gpu
-from arrcomp.torch import ops
+from arrcomp.torch import _ops
 
 BOUNDED = ErrorBounded(abs=1e-2)
 RELATIVE = ErrorBounded(rel=1e-2)  # reads the array twice
@@ -277,10 +277,10 @@ def test_operators_are_what_their_schemas_say() -> None:
     x = tensor(64, 32)
     torch.use_deterministic_algorithms(True)  # which fills what follows a payload
     try:
-        payload, length = ops.encode([x], *CODING)
-        torch.library.opcheck(ops.encode, ([x, x[:5]], *CODING))
-        torch.library.opcheck(ops.decode, ([payload], [length], [64, 32], [2], *CODING, torch.float32, True))
-        torch.library.opcheck(ops.roundtrip, (x.requires_grad_(), *CODING))
+        payload, length = _ops.encode([x], *CODING)
+        torch.library.opcheck(_ops.encode, ([x, x[:5]], *CODING))
+        torch.library.opcheck(_ops.decode, ([payload], [length], [64, 32], [2], *CODING, torch.float32, True))
+        torch.library.opcheck(_ops.roundtrip, (x.requires_grad_(), *CODING))
     finally:
         torch.use_deterministic_algorithms(False)
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from arrcomp import QSGD, Codebook, ErrorBounded, Lossless, Rule
-from arrcomp.shards import cut, cut_each
+from arrcomp._methods.shards import cut, cut_each
 
 torch = pytest.importorskip("torch")
 if not torch.distributed.is_available():
     pytest.skip("this PyTorch has no torch.distributed", allow_module_level=True)
 
 from arrcomp.torch.distributed import LayerStatistics, QuantizedState
-from arrcomp.torch.distributed.ddp.statistics import ring_nbytes, table
+from arrcomp.torch.distributed._ddp.statistics import ring_nbytes, table
 
 
 @pytest.mark.parametrize("name", ["ddp_processes", "ddp_state_processes"])

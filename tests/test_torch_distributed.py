@@ -20,9 +20,8 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
 import arrcomp.torch
-from arrcomp.torch.distributed_checkpoint import SavePlanner
-
-extension = pytest.importorskip("arrcomp.torch.stream_extension")  # PyTorch has such extensions since 2.7
+from arrcomp.torch.distributed import checkpoint as extension
+from arrcomp.torch.distributed.checkpoint import SavePlanner
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled", "ignore:ComplexHalf")
 

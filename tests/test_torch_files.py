@@ -22,7 +22,7 @@ from arrcomp import CorruptStreamError, ErrorBounded, Lossless, Rule
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
-from arrcomp.torch import pickling
+from arrcomp.torch import _pickling
 
 BOUNDED = ErrorBounded(abs=1e-2)
 DTYPES = ("bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "float8_e5m2")
@@ -451,16 +451,16 @@ STREAM = torch.frombuffer(bytearray(arrcomp.compress(np.arange(100.0)).to_bytes(
     ],
 )
 def test_hostile_calls_are_refused(arguments: tuple[Any, Any], message: str) -> None:
-    assert torch.equal(pickling.restore(STREAM, STREAM), torch.arange(100.0, dtype=torch.float64))
+    assert torch.equal(_pickling.restore(STREAM, STREAM), torch.arange(100.0, dtype=torch.float64))
     with pytest.raises(CorruptStreamError, match=message):
-        pickling.restore(*arguments)
+        _pickling.restore(*arguments)
 
 
 @pytest.mark.parametrize("order", [(0,), (0, 0), (0, 2), (0, 1, 2), None, 7, ("a", "b")])
 def test_hostile_orders_are_refused(order: Any) -> None:
-    assert pickling.arranged(torch.ones(2, 3), (1, 0), True).requires_grad
+    assert _pickling.arranged(torch.ones(2, 3), (1, 0), True).requires_grad
     with pytest.raises(CorruptStreamError, match="order"):
-        pickling.arranged(torch.ones(2, 3), order, False)
+        _pickling.arranged(torch.ones(2, 3), order, False)
     for base, flag in ((3, False), (torch.ones(2, 3), "x"), (torch.ones(2, 3, dtype=torch.int8), True)):
         with pytest.raises(CorruptStreamError):
-            pickling.arranged(base, (1, 0), flag)
+            _pickling.arranged(base, (1, 0), flag)

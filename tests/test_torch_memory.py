@@ -13,7 +13,7 @@ from arrcomp import CorruptStreamError, ErrorBounded, Lossless, _core
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
-from arrcomp.torch import kernels, ops
+from arrcomp.torch import _kernels, _ops
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(0, 1, (6, 50)).astype(np.float32)
@@ -41,7 +41,7 @@ class Spy:
 @pytest.fixture
 def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
     found = Spy()
-    monkeypatch.setattr(kernels, "_core", found)
+    monkeypatch.setattr(_kernels, "_core", found)
     return found
 
 
@@ -64,7 +64,7 @@ def test_contiguous_tensors_are_read_and_written_in_place(spy: Spy) -> None:
 
 def test_several_tensors_take_one_call(spy: Spy) -> None:
     xs = [torch.randn(n, 3) for n in (1, 0, 5000)]
-    adapter = arrcomp.torch.functions.ADAPTER
+    adapter = arrcomp.torch._functions.ADAPTER
     specs = [arrcomp.compress(x, BOUNDED).spec for x in xs]
     spy.calls.clear()
     payloads = adapter.compress(xs, specs, None, 0, None)
@@ -86,8 +86,8 @@ def test_payloads_have_memory_of_their_size() -> None:
 def test_what_follows_a_payload_is_zero() -> None:
     x = torch.randn(30_000)
     coding = (BOUNDED.id, BOUNDED.core_parameters())
-    payloads, lengths = ops.encode([x, x[:10]], *coding)
-    first, second = payloads.split(kernels.places([x, x[:10]], *coding))
+    payloads, lengths = _ops.encode([x, x[:10]], *coding)
+    first, second = payloads.split(_kernels.places([x, x[:10]], *coding))
     for room, length in zip((first, second), lengths.tolist(), strict=True):
         assert 0 < length < room.numel()
         assert not room[length:].any()
@@ -180,30 +180,30 @@ def test_tensors_that_overlap_are_refused() -> None:
 
 def test_operators_refuse_what_would_read_or_write_elsewhere() -> None:
     x = torch.randn(100)
-    payloads, lengths = ops.encode([x], Lossless.id, [0.0])
+    payloads, lengths = _ops.encode([x], Lossless.id, [0.0])
     shape = ([100], [1], Lossless.id, [0.0], torch.float32)
     with pytest.raises(ValueError, match="float64 on cpu beside"):
-        ops.encode([x, x.double()], Lossless.id, [0.0])
+        _ops.encode([x, x.double()], Lossless.id, [0.0])
     with pytest.raises(ValueError, match="out has 0 tensors; 1 are allowed"):
-        ops.encode_out([x], [], Lossless.id, [0.0])
+        _ops.encode_out([x], [], Lossless.id, [0.0])
     with pytest.raises(TypeError, match="payloads has dtype float32; uint8 is allowed"):
-        ops.decode([x], [None], *shape)
+        _ops.decode([x], [None], *shape)
     with pytest.raises(ValueError, match="payloads is not C-contiguous"):
-        ops.decode([payloads[::2]], [None], *shape)
+        _ops.decode([payloads[::2]], [None], *shape)
     with pytest.raises(TypeError, match=r"lengths has torch\.int32\[1\] on cpu; int64\[1\] on cpu is allowed"):
-        ops.decode([payloads], [lengths.int()], *shape)
+        _ops.decode([payloads], [lengths.int()], *shape)
     with pytest.raises(ValueError, match="dimensions="):
-        ops.decode([payloads], [lengths], [100], [2], *shape[2:])
+        _ops.decode([payloads], [lengths], [100], [2], *shape[2:])
     with pytest.raises(ValueError, match="codec_id=99"):
-        ops.roundtrip(x, 99, [0.0])
+        _ops.roundtrip(x, 99, [0.0])
     for length in (-1, 0, payloads.numel() + 1, 1 << 62):
         with pytest.raises(CorruptStreamError):
-            ops.decode([payloads], [torch.tensor([length])], *shape)
+            _ops.decode([payloads], [torch.tensor([length])], *shape)
 
 
 def test_the_corrupt_one_of_several_payloads_is_named() -> None:
     xs = [torch.randn(100), torch.randn(100)]
-    payloads = ops.encode_trimmed(xs, Lossless.id, [0.0])
+    payloads = _ops.encode_trimmed(xs, Lossless.id, [0.0])
     payloads[1][0] ^= 0xFF
     with pytest.raises(CorruptStreamError, match="payload 1: "):
-        ops.decode(payloads, [None, None], [100, 100], [1, 1], Lossless.id, [0.0], torch.float32)
+        _ops.decode(payloads, [None, None], [100, 100], [1, 1], Lossless.id, [0.0], torch.float32)

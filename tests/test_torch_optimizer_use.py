@@ -202,11 +202,11 @@ def test_altered_state_is_found_when_it_is_used() -> None:
     set_gradients(parameters, 0)
     optimizer.step()
     saved = optimizer.state_dict()
-    from arrcomp.torch import pickling
+    from arrcomp.torch import _pickling
 
     spec = saved["state"][0]["exp_avg"].spec
     payload = torch.full((spec.capacity,), 255, dtype=torch.uint8)
-    saved["state"][0]["exp_avg"] = pickling.rebuild(payload, spec.codec.config(), "float32", spec.shape)
+    saved["state"][0]["exp_avg"] = _pickling.rebuild(payload, spec.codec.config(), "float32", spec.shape)
     optimizer.load_state_dict(saved)
     set_gradients(parameters, 1)
     with pytest.raises(CorruptStreamError):

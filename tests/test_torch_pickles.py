@@ -17,7 +17,7 @@ from arrcomp import CorruptStreamError, ErrorBounded, Lossless
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
-from arrcomp.torch import ops, pickling
+from arrcomp.torch import _ops, _pickling
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(0, 1, (6, 50)).astype(np.float32)
@@ -61,7 +61,7 @@ def test_a_state_dict_holds_compressed_arrays(tmp_path: Path) -> None:
 def test_pickles_are_as_large_as_the_payload() -> None:
     x = torch.zeros(100_000)
     room = torch.empty(arrcomp.max_compressed_size(x), dtype=torch.uint8)
-    compiled = ops.encode([x], Lossless.id, [0.0])  # what leaves compiled code has more memory than the payload takes
+    compiled = _ops.encode([x], Lossless.id, [0.0])  # what leaves compiled code has more memory than the payload takes
     trimmed = arrcomp.compress(x)
     payload = type(trimmed.payload)(trimmed.payload.adapter, *compiled, trusted=True)
     for c in (trimmed, arrcomp.compress(x, out=room), arrcomp.Compressed(trimmed.spec, payload)):
@@ -100,9 +100,9 @@ def test_what_is_unpickled_is_not_trusted() -> None:
 def test_hostile_pickles_are_refused(arguments: dict[str, Any]) -> None:
     _, (payload, config, dtype, shape) = arrcomp.compress(torch.from_numpy(X)).__reduce__()
     good = {"payload": payload, "config": config, "dtype": dtype, "shape": shape}
-    assert pickling.rebuild(**good).shape == (6, 50)
+    assert _pickling.rebuild(**good).shape == (6, 50)
     with pytest.raises(CorruptStreamError):
-        pickling.rebuild(**good | arguments)
+        _pickling.rebuild(**good | arguments)
 
 
 def test_altered_pickles_are_found_corrupt() -> None:

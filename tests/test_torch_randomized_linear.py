@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arrcomp.projections import KINDS
+from arrcomp._methods.projections import KINDS
 from reference_projections import weight_gradient
 
 torch = pytest.importorskip("torch")
 
-from arrcomp import seeds
-from arrcomp.torch import projections
-from arrcomp.torch import seeds as torch_seeds
+from arrcomp._methods import seeds
+from arrcomp.torch import _projections
+from arrcomp.torch import _seeds as torch_seeds
 from arrcomp.torch.functional import randomized_linear
 from arrcomp.torch.nn import RandomizedLinear
 from randomized_linear_checks import IN, OUT, QUICK, ROWS, compiled_by, kept_by, steps, tensor
@@ -63,10 +63,10 @@ def test_the_gradient_is_not_that_of_the_projection_from_the_seed(kind: str, row
 def test_blocks_are_other_rows_than_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
     x, seed = tensor(ROWS, 40), torch.tensor(5)
     for kind in KINDS:
-        whole = projections.project(x, seed, kind, 17, True)
+        whole = _projections.project(x, seed, kind, 17, True)
         with monkeypatch.context() as patch:
-            patch.setattr(projections, "_BLOCK", 4 * ROWS)
-            torch.testing.assert_close(projections.project(x, seed, kind, 17, True), whole)
+            patch.setattr(_projections, "_BLOCK", 4 * ROWS)
+            torch.testing.assert_close(_projections.project(x, seed, kind, 17, True), whole)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from arrcomp.projections import KINDS
+from arrcomp._methods.projections import KINDS
 from reference_projections import weight_gradient
 
 torch = pytest.importorskip("torch")

@@ -15,8 +15,8 @@ torch = pytest.importorskip("torch")
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from arrcomp.torch.activations import compressed_activations
-from arrcomp.torch.saved_memory import saved_memory
+from arrcomp.torch._saved_activations import compressed_activations
+from arrcomp.torch._saved_memory import saved_memory
 
 
 def network() -> Any:

@@ -10,7 +10,7 @@ from arrcomp import QSGD, ErrorBounded, Lossless, Rule
 
 torch = pytest.importorskip("torch")
 
-from arrcomp.torch.activations import CompressedTensor, KeptTensor, compressed_activations
+from arrcomp.torch._saved_activations import CompressedTensor, KeptTensor, compressed_activations
 from saved_tensors import leaf, saved
 
 LOSSLESS = Lossless()

@@ -16,7 +16,7 @@ from arrcomp import QSGD, Codec, CorruptStreamError
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
-from arrcomp.torch import ops, pickling, tensors
+from arrcomp.torch import _ops, _pickling, _tensors
 
 # PyTorch's own, from importing what torch.compile needs.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
@@ -136,7 +136,7 @@ def test_pickles_of_another_length_are_refused() -> None:
     _, (payload, *rest) = arrcomp.compress(tensor(6, 50), RANDOM, seed=1).__reduce__()
     for wrong in (payload[:-8], torch.cat([payload, payload[:8]])):
         with pytest.raises(CorruptStreamError, match="payload length"):
-            pickling.rebuild(wrong, *rest)
+            _pickling.rebuild(wrong, *rest)
 
 
 def test_the_gradient_passes_random_rounding() -> None:
@@ -151,7 +151,7 @@ def test_vmap_gives_every_item_the_seed_or_its_own(function: str) -> None:
     x, seeds = tensor(4, 300), torch.arange(4)
     call: Callable[[Any, Any], Any] = lambda x, seed: arrcomp.torch.roundtrip(x, RANDOM, seed=seed)  # noqa: E731
     if function == "operator":
-        call = lambda x, seed: ops.roundtrip(x, RANDOM.id, RANDOM.core_parameters(), 0, seed)  # noqa: E731
+        call = lambda x, seed: _ops.roundtrip(x, RANDOM.id, RANDOM.core_parameters(), 0, seed)  # noqa: E731
     if function == "with a gradient":
         x.requires_grad_()
     alone = [[arrcomp.torch.roundtrip(item, RANDOM, seed=seed) for item in x] for seed in range(4)]
@@ -179,13 +179,13 @@ _CODING = (RANDOM.id, RANDOM.core_parameters())
 _PAYLOAD = arrcomp.compress(_X, RANDOM, seed=1).payload.buffer
 _SEED = torch.tensor(9)
 OPERATORS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "encode": (ops.encode, ([_X], *_CODING, 5)),
-    "encode, several": (ops.encode, ([_X, _X[:0], _X[:5]], *_CODING, 0, _SEED)),
-    "encode_trimmed": (ops.encode_trimmed, ([_X, _X.T], *_CODING, -5)),
-    "encode_out": (ops.encode_out, ([_X], [torch.zeros(20_000, dtype=torch.uint8)], *_CODING, 0, _SEED[None])),
-    "decode": (ops.decode, ([_PAYLOAD], [None], [64, 32], [2], *_CODING, torch.float32, True)),
-    "roundtrip": (ops.roundtrip, (_X, *_CODING, 5)),
-    "roundtrip, with a gradient": (ops.roundtrip, (_X.clone().requires_grad_(), *_CODING, 0, _SEED)),
+    "encode": (_ops.encode, ([_X], *_CODING, 5)),
+    "encode, several": (_ops.encode, ([_X, _X[:0], _X[:5]], *_CODING, 0, _SEED)),
+    "encode_trimmed": (_ops.encode_trimmed, ([_X, _X.T], *_CODING, -5)),
+    "encode_out": (_ops.encode_out, ([_X], [torch.zeros(20_000, dtype=torch.uint8)], *_CODING, 0, _SEED[None])),
+    "decode": (_ops.decode, ([_PAYLOAD], [None], [64, 32], [2], *_CODING, torch.float32, True)),
+    "roundtrip": (_ops.roundtrip, (_X, *_CODING, 5)),
+    "roundtrip, with a gradient": (_ops.roundtrip, (_X.clone().requires_grad_(), *_CODING, 0, _SEED)),
 }
 
 
@@ -198,17 +198,17 @@ def test_operators_are_what_their_schemas_say(name: str) -> None:
 def test_operators_refuse_seeds_that_are_elsewhere() -> None:
     for wrong in (torch.tensor(1.0), torch.tensor([1, 2]), torch.tensor(1, dtype=torch.int32)):
         with pytest.raises(TypeError, match=r"seed_at has .* on cpu; int64\[\] on cpu is allowed"):
-            ops.encode([_X], *_CODING, 0, wrong)
+            _ops.encode([_X], *_CODING, 0, wrong)
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=repr)
 @pytest.mark.parametrize("elements", [0, 1, 99, 100, 4097])
 def test_symbolic_sizes_are_the_real_ones(codec: Codec, elements: int) -> None:
-    coding = tensors.coding_of(codec)
-    terms = tensors._capacity_terms(*coding, "float32")
+    coding = _tensors.coding_of(codec)
+    terms = _tensors._capacity_terms(*coding, "float32")
     needed = arrcomp.compress(torch.zeros(elements), codec, seed=0).payload.nbytes
-    assert tensors.places([torch.zeros(elements)], *coding) == [needed]
-    assert sum(tensors._term(elements, *term) for term in terms) == (needed if terms else 0)
+    assert _tensors.places([torch.zeros(elements)], *coding) == [needed]
+    assert sum(_tensors._term(elements, *term) for term in terms) == (needed if terms else 0)
 
 
 # torch.compile

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import arrcomp.torch
 from arrcomp.torch import nn as few_nn
-from arrcomp.torch.activation_ops import activate_op, times_steps_op
+from arrcomp.torch._few_bit_ops import activate_op, times_steps_op
 from torch_gpu import impatient
 
 TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

@@ -24,10 +24,10 @@ from checks import Array
 
 zarr = pytest.importorskip("zarr", "3.1")
 
-from arrcomp.numcodecs import Arrcomp
-from arrcomp.zarr import ArrcompCodec, ArrcompCompressor
+from arrcomp.stores.numcodecs import Arrcomp
+from arrcomp.stores.zarr import ArrcompCodec, ArrcompCompressor
 
-CODECS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples()]
+CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
 NUMPY_DTYPES = {name for name in checks.DTYPES if hasattr(np, name)}
 WAYS = {"serializer": ArrcompCodec, "compressors": ArrcompCompressor}
 both_ways = pytest.mark.parametrize("way", WAYS)

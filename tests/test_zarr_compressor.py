@@ -24,10 +24,12 @@ zarr = pytest.importorskip("zarr", "3.1")
 from zarr.abc.codec import ArrayArrayCodec
 from zarr.codecs import BytesCodec, Crc32cCodec, ShardingCodec, TransposeCodec, ZstdCodec
 
-from arrcomp.zarr import ArrcompCodec, ArrcompCompressor
+from arrcomp.stores.zarr import ArrcompCodec, ArrcompCompressor
 
 BOUND = ErrorBounded(abs=1e-3)
-LOSSLESS = [codec for kind in arrcomp.codecs().values() for codec in kind.examples() if codec.takes_numpy(np.uint8)]
+LOSSLESS = [
+    codec for kind in arrcomp.available_codecs().values() for codec in kind.examples() if codec.takes_numpy(np.uint8)
+]
 WEIGHTS = np.random.default_rng(0).normal(0, 0.02, (30, 50)).astype(np.float32)
 # Codecs that change the number of bytes, before arrcomp's: compressors, and a serializer.
 LONGER_OR_SHORTER = {

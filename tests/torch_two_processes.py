@@ -15,7 +15,7 @@ from torch.distributed.fsdp import fully_shard
 
 import arrcomp
 import arrcomp.torch
-from arrcomp.torch.distributed_checkpoint import SavePlanner
+from arrcomp.torch.distributed.checkpoint import SavePlanner
 
 CODEC = arrcomp.ErrorBounded(abs=1e-3)
 INPUTS = 301  # which two processes do not divide

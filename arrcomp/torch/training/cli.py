@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from ...cli.choice import parameters
-from ...cli.common import Json, one_line_errors, print_json, print_table
+from ..._arguments import checked_integer
+from ..._cli.choice import parameters
+from ..._cli.common import Json, one_line_errors, print_json, print_table
 from ...codecs import Codec
-from ...codecs.base import checked_integer
 from .codecs import CODECS
 from .datasets import DATASETS
 from .extras import Extras

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ...files.replacing import replacing
+from ..._files.replacing import replacing
 from .results import Row
 
 _BINS, _SIGMAS = 101, 5.0

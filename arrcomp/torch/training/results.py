@@ -11,8 +11,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from ...cli.tables import new_table
-from ...files.replacing import replacing
+from ..._cli.tables import new_table
+from ..._files.replacing import replacing
 from .run import Result
 from .structures import STRUCTURES
 
