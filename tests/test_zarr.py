@@ -293,9 +293,9 @@ def test_what_is_no_codec_is_named(way: str) -> None:
 @pytest.mark.parametrize("module", ["zarr", "numcodecs"])
 def test_without_the_library_an_error_says_what_to_install(tmp_path: Path, module: str) -> None:
     (tmp_path / f"{module}.py").write_text(f"raise ImportError('No module named {module}')")
-    command = [sys.executable, "-P", "-c", f"import arrcomp.{module}"]
+    command = [sys.executable, "-P", "-c", f"import arrcomp.stores.{module}"]
     result = subprocess.run(command, env=checks.environment_with(tmp_path), capture_output=True, text=True, check=False)
-    assert re.search(rf"ImportError: arrcomp\.{module} needs .*pip install arrcomp\[zarr\]", result.stderr)
+    assert re.search(rf"ImportError: arrcomp\.stores\.{module} needs .*pip install arrcomp\[zarr\]", result.stderr)
 
 
 def chunk_files(path: Path) -> list[Path]:

@@ -6,8 +6,8 @@ place of X has an unbiased weight gradient. S itself is never stored (P. Drineas
 Carlo algorithms for matrices I", SIAM J. Comput. 36, 2006; of weight gradients: D. Bershatsky et al., "Memory-efficient
 backpropagation through large linear layers", arXiv:2201.13195).
 
-The frameworks draw the same S from the same seed. Random numbers are `seeds.derived(seed, stream, ...)`, where `...` are
- a sample's number, a row's number, or the numbers of a row and of a word of S:
+The frameworks draw the same S from the same seed. Random numbers are `seeds.derived(seed, stream, ...)`, where
+`...` are a sample's number, a row's number, or the numbers of a row and of a word of S:
 
 - "rows": X is cut into k runs of rows, as even as can be (`strata`), and S has one row of each, drawn with the upper 32
   bits; W is the runs' lengths. That has no more variance than drawing k rows without replacement where k divides the

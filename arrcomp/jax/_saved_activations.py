@@ -66,9 +66,9 @@ def compress_residuals(
             another argument is of a wrong type. By second derivatives.
         ValueError: a number is out of its range, or an argument is in both `compress_argnums` and `static_argnums`.
 
-    >>> import jax, jax.numpy as jnp, arrcomp.jax._saved_activations
+    >>> import jax, jax.numpy as jnp, arrcomp.jax
     >>> layer = lambda w, x: jnp.tanh(x @ w)
-    >>> squeezed = arrcomp.jax._saved_activations.compress_residuals(layer)
+    >>> squeezed = arrcomp.jax.compress_residuals(layer)
     >>> w, x = jnp.ones((64, 256)) / 64, jnp.ones((100, 64))
     >>> exact, close = (jax.grad(lambda w: f(w, x).sum())(w) for f in (layer, squeezed))
     >>> bool(abs(exact - close).max() < 0.01 * abs(exact).max())

@@ -212,9 +212,9 @@ def compressed_activations(
         ValueError: `min_size` or `seed` is out of its range.
         RuntimeError: by the backward pass, as PyTorch has it: a tensor that was left alone was changed in place.
 
-    >>> import torch, arrcomp.torch._saved_activations
+    >>> import torch, arrcomp.torch
     >>> layer, x = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.GELU()), torch.randn(128, 64)
-    >>> with arrcomp.torch._saved_activations.compressed_activations() as statistics:
+    >>> with arrcomp.torch.compressed_activations() as statistics:
     ...     y = layer(x)
     >>> statistics.tensors, statistics.nbytes, round(statistics.ratio, 2)
     (2, 294912, 3.94)
