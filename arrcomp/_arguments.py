@@ -17,6 +17,31 @@ def type_name(x: Any) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
+def wrong_type(name: str, expected: str, got: Any) -> TypeError:
+    """The error for an argument of a wrong type.
+
+    Args:
+        name: of the argument.
+        expected: what it should have been, with an article: "an integer", "a NumPy array".
+        got: the argument, of which plain values are shown and other objects' types are named.
+
+    >>> wrong_type("threads", "an integer of at least 1", "two")
+    TypeError("threads: expected an integer of at least 1, got 'two' (str)")
+    """
+    plain = got is None or isinstance(got, (bool, int, float, str))
+    shown = f"{got!r} ({type_name(got)})" if plain and got is not None else str(got) if plain else type_name(got)
+    return TypeError(f"{name}: expected {expected}, got {shown}")
+
+
+def wrong_value(name: str, expected: str, got: Any) -> ValueError:
+    """The error for an argument of a right type and a wrong value.
+
+    >>> wrong_value("threads", "an integer of at least 1", 0)
+    ValueError('threads: expected an integer of at least 1, got 0')
+    """
+    return ValueError(f"{name}: expected {expected}, got {got!r}")
+
+
 def thread_count(threads: int | None) -> int:
     """`threads`, checked, as the core takes it: 0 for None, which means all cores that this process may use.
 
@@ -26,31 +51,32 @@ def thread_count(threads: int | None) -> int:
     """
     if threads is None:
         return 0
-    if isinstance(threads, bool):
-        raise TypeError(f"threads={threads}: an integer of at least 1, or None for all cores, is allowed")
+    expected = "an integer of at least 1, or None for all cores"
     try:
         count = operator.index(threads)
     except TypeError:
-        raise TypeError(f"threads={threads!r}: an integer of at least 1, or None for all cores, is allowed") from None
+        raise wrong_type("threads", expected, threads) from None
+    if isinstance(threads, bool):
+        raise wrong_type("threads", expected, threads)
     if count < 1:
-        raise ValueError(f"threads={count}: an integer of at least 1, or None for all cores, is allowed")
+        raise wrong_value("threads", expected, count)
     return count
 
 
-def checked_real(name: str, value: Any, allowed: str) -> float:
+def checked_real(name: str, value: Any, expected: str) -> float:
     """`value` as a finite float above 0.
 
     Raises:
         TypeError: it is not a real number.
         ValueError: it is not finite or not above 0.
     """
-    number = checked_number(name, value, allowed)
+    number = checked_number(name, value, expected)
     if not number > 0:
-        raise ValueError(f"{name}={value!r}: {allowed} is allowed")
+        raise wrong_value(name, expected, value)
     return number
 
 
-def checked_number(name: str, value: Any, allowed: str) -> float:
+def checked_number(name: str, value: Any, expected: str) -> float:
     """`value` as a finite float.
 
     Raises:
@@ -58,23 +84,23 @@ def checked_number(name: str, value: Any, allowed: str) -> float:
         ValueError: it is not finite.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; {allowed} is allowed")
+        raise wrong_type(name, expected, value)
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{name}={value!r}: {allowed} is allowed")
+        raise wrong_value(name, expected, value)
     return number
 
 
-def check_choice(name: str, value: Any, allowed: Sequence[str]) -> None:
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """Raise unless `value` is one of these."""
-    shown = " or ".join(map(repr, allowed))
+    expected = " or ".join(map(repr, choices))
     if not isinstance(value, str):
-        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; {shown} is allowed")
-    if value not in allowed:
-        raise ValueError(f"{name}={value!r}: {shown} is allowed")
+        raise wrong_type(name, expected, value)
+    if value not in choices:
+        raise wrong_value(name, expected, value)
 
 
 def checked_integer(name: str, value: Any, least: int, most: int) -> int:
@@ -84,21 +110,22 @@ def checked_integer(name: str, value: Any, least: int, most: int) -> int:
         TypeError: it is not an integer.
         ValueError: it is below `least` or above `most`.
     """
+    expected = f"an integer from {least} to {most}"
     try:
         number = operator.index(value)
     except TypeError:
-        number = None
-    if number is None or isinstance(value, bool):
-        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; an integer is allowed")
+        raise wrong_type(name, expected, value) from None
+    if isinstance(value, bool):
+        raise wrong_type(name, expected, value)
     if not least <= number <= most:
-        raise ValueError(f"{name}={number}: {least} to {most} is allowed")
+        raise wrong_value(name, expected, number)
     return number
 
 
 def check_flag(name: str, value: Any) -> None:
     """Raise TypeError unless `value` is True or False."""
     if not isinstance(value, bool):
-        raise TypeError(f"{name}={value!r}: True or False is allowed")
+        raise wrong_type(name, "True or False", value)
 
 
 def checked_numbers(name: str, values: Any) -> tuple[float, ...]:
@@ -109,16 +136,16 @@ def checked_numbers(name: str, values: Any) -> tuple[float, ...]:
         ValueError: a number is not finite in float32.
     """
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or np.ndim(values) != 1:
-        raise TypeError(f"{name} is a {type(values).__name__}; a list of numbers is allowed")
+        raise wrong_type(name, "a list of numbers", values)
     array = np.asarray(values)
     flags = [value for value in values if isinstance(value, (bool, np.bool_))]
     if flags or (array.dtype.kind not in "iuf" and array.size > 0):
-        raise TypeError(f"{name} holds {flags[0] if flags else array.dtype}; numbers are allowed")
+        raise TypeError(f"{name}: expected numbers, got {flags[0] if flags else array.dtype}")
     with np.errstate(over="ignore"):
         single = array.astype(np.float64).astype(np.float32)  # of large integers too, as FORMAT.md has it
     if not np.isfinite(single).all():
         wrong = array[~np.isfinite(single)][0]
-        raise ValueError(f"{name} has {wrong}; finite numbers of float32's range are allowed")
+        raise ValueError(f"{name}: expected finite numbers in the range of float32, got {wrong}")
     return tuple(float(str(number)) + 0.0 for number in single)  # + 0.0: there is one zero
 
 
@@ -126,7 +153,7 @@ def check_ascending(name: str, values: Sequence[float]) -> None:
     """Raise ValueError unless numbers of float32's ascend strictly."""
     for lower, upper in itertools.pairwise(values):
         if not lower < upper:
-            raise ValueError(f"{name} has {lower} before {upper} (in float32); ascending ones are allowed")
+            raise ValueError(f"{name}: expected ascending numbers, got {lower} before {upper} (in float32)")
 
 
 def checked_reals(name: str, values: Any) -> NDArray[np.float64]:
@@ -138,8 +165,8 @@ def checked_reals(name: str, values: Any) -> NDArray[np.float64]:
     """
     array = np.asarray(values)
     if array.dtype.kind not in "iuf" and array.dtype.name != "bfloat16":
-        raise TypeError(f"{name} holds {array.dtype}; numbers are allowed")
+        raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
     wide: NDArray[np.float64] = array.astype(np.float64)
     if not np.isfinite(wide).all():
-        raise ValueError(f"{name} has NaN or infinities; finite numbers are allowed")
+        raise ValueError(f"{name}: expected finite numbers, got NaN or infinities")
     return wide
