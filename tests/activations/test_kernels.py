@@ -11,6 +11,8 @@ import checks
 from arrcomp import _core, _dtypes
 from arrcomp.activations import ACTIVATIONS, StepFunction, steps_of
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 TYPES = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 PARAMETERS = {"threshold": (0.25, -1.5), "elu": (1.5,), "celu": (0.75,), "softplus": (2.0, 10.0)}
 STEPS = (

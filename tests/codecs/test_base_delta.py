@@ -26,6 +26,8 @@ from ..arrays.test_conformance import mixture
 from .test_lossless import SHAPES, narrow, patchworks, random_bits, special_floats
 from .test_qsgd import philox
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 ROUNDINGS: tuple[Any, ...] = ("nearest", "stochastic", "truncate")
 MANTISSA = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52, "complex64": 23, "complex128": 52}
 DROPS = [(name, drop) for name, most in MANTISSA.items() for drop in (1, most // 2, most - 1, most)]

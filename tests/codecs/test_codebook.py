@@ -21,6 +21,8 @@ from arrcomp import Codebook, _core
 from arrcomp._cli import guarantees
 from checks import FLOATS, Array, numpy_dtype
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 SCALINGS: tuple[Any, ...] = (None, "absmax", "tensor")
 COUNT = 2 * 4096 + 77
 

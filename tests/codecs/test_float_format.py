@@ -33,6 +33,8 @@ from .small_floats import (
     small,
 )
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 # One of each kind.
 KINDS = [
     FloatFormat("fp8_e4m3"),

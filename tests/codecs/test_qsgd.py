@@ -16,6 +16,8 @@ from arrcomp import QSGD, _core
 from checks import FLOATS, Array, numpy_dtype
 from reference_philox import philox, random_words
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 NORMS: tuple[Any, ...] = ("minmax", "l2", "linf")
 ROUNDINGS: tuple[Any, ...] = ("nearest", "stochastic")
 BUCKET_SIZES = (16, 17, 100, 512, 4096, 5000, 20_000)

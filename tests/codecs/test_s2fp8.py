@@ -16,6 +16,8 @@ from arrcomp import S2FP8, _core
 from arrcomp._cli.guarantees import compare
 from checks import FLOATS, Array, numpy_dtype
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 ROUNDINGS: tuple[Any, ...] = ("nearest", "stochastic")
 BUCKET_SIZES = (None, 16, 17, 100, 512, 4096, 5000, 20_000)
 COUNT = 3 * 4096 + 5

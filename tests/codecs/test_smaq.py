@@ -18,6 +18,8 @@ from reference_smaq import Parts
 
 from .test_qsgd import constants, dither, normal, real_of
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 COUNT = 3 * 4096 + 5
 BLOCK_SIZES: tuple[Any, ...] = (None, 32, 100, 1024, 4096, 5000)
 BITS = ((3, 3), (3, 12), (4, 6), (6, 6), (6, 8), (8, 8), (8, 12))

@@ -18,6 +18,8 @@ from checks import FLOATS, Array, numpy_dtype
 from .test_qsgd import normal, philox
 from .test_smaq import BLOCK_SIZES, blocks_of, written
 
+pytestmark = pytest.mark.arithmetic
+
 
 @pytest.mark.parametrize("statistics", ["exact", "range"])
 @pytest.mark.parametrize("dtype", FLOATS)

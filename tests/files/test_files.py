@@ -25,6 +25,8 @@ from arrcomp._files.replacing import replacing
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
 
+pytestmark = pytest.mark.wheel
+
 RNG = np.random.default_rng(3)
 SAFETENSORS_DTYPES = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",

@@ -10,6 +10,8 @@ import pytest
 
 from arrcomp._methods.planner import fewest_bytes, plan_bits
 
+pytestmark = pytest.mark.arithmetic
+
 LAYERS, OPTIONS = 5, 4
 
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.arithmetic
+
 TESTS = Path(__file__).resolve().parent
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
