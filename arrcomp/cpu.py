@@ -8,6 +8,8 @@ import os
 
 from . import _core
 
+__all__ = ["available_threads", "instruction_set", "instruction_sets", "use_instruction_set"]
+
 _VARIABLE = "ARRCOMP_INSTRUCTION_SET"
 
 

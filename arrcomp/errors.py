@@ -1,5 +1,16 @@
 """What can go wrong besides a wrong argument, which is a `TypeError` or a `ValueError`."""
 
+__all__ = [
+    "ArrcompError",
+    "CorruptStreamError",
+    "DataNotFoundError",
+    "DeviceUnavailableError",
+    "FormatVersionError",
+    "SizeLimitError",
+    "UnknownCodecError",
+    "UnknownNameError",
+]
+
 
 class ArrcompError(Exception):
     """Base of the package's own errors."""

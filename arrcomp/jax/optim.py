@@ -20,6 +20,8 @@ from ._adapter import ADAPTER, check_hashable, is_traced, single_device, uint64_
 from ._seeds import derived
 from ._tree import flattened
 
+__all__ = ["CompressedState", "compressed_optimizer", "decompressed_state", "eight_bit", "state_nbytes"]
+
 Transformation = TypeVar("Transformation")  # optax.GradientTransformation, or a subclass
 
 _MOST_NBYTES = 1 << 26  # of arrays in one call, unless there is one alone

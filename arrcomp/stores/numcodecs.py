@@ -16,6 +16,8 @@ try:
 except ImportError as error:
     raise ImportError(f"arrcomp.stores.numcodecs needs numcodecs ({error}): pip install arrcomp[zarr]") from None
 
+__all__ = ["Arrcomp"]
+
 
 class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
     """Compress each buffer as arrcomp does, losslessly unless told otherwise.
