@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arrays.contract import Bytes
+from .._dtypes import Bytes
 
 _PIECE_NBYTES = 1 << 26  # read at once, so that Ctrl-C need not wait for all
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._arguments import checked_integer
+from .._dtypes import Bytes
 from ..cpu import available_threads
 from ..errors import CorruptStreamError
 from . import stream
@@ -41,7 +41,7 @@ def checked_level(level: Any, name: str = "zstd_level") -> int | None:
     return number
 
 
-def make_frame(payload: NDArray[np.uint8], level: int, threads: int) -> bytes | None:
+def make_frame(payload: Bytes, level: int, threads: int) -> bytes | None:
     """A frame with the payload in it; None where that does not save enough.
 
     Of a long payload samples are tried first. What repeats at a distance is not seen in them, and not looked for.
@@ -91,17 +91,17 @@ def check_frame(frame: memoryview, payload_nbytes: int) -> None:
         raise CorruptStreamError(f"frame needs the dictionary {about.dict_id}; none is allowed")
 
 
-def _pays(frame: bytes, data: NDArray[np.uint8]) -> bool:
+def _pays(frame: bytes, data: Bytes) -> bool:
     return stream.FRAME_LENGTH_NBYTES + len(frame) <= data.size * (1 - _LEAST_SAVING)
 
 
-def _sample(payload: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def _sample(payload: Bytes) -> Bytes:
     """Pieces from all of a payload, one after the other."""
     starts = [i * (payload.size - _PIECE_NBYTES) // (_PIECES - 1) for i in range(_PIECES)]
     return np.concatenate([payload[start : start + _PIECE_NBYTES] for start in starts])
 
 
-def _compress(data: NDArray[np.uint8], level: int, threads: int) -> bytes:
+def _compress(data: Bytes, level: int, threads: int) -> bytes:
     # One at least: with none the library would not cut the data into jobs, and the frame would be another one.
     workers = min(threads or available_threads(), 1 + data.size // _WORKER_NBYTES, _MOST_WORKERS)
     compressor = _import_zstandard().ZstdCompressor(level=level, threads=workers, write_content_size=True)
@@ -110,7 +110,7 @@ def _compress(data: NDArray[np.uint8], level: int, threads: int) -> bytes:
     return frame
 
 
-def decompress_frame(frame: memoryview, nbytes: int) -> NDArray[np.uint8]:
+def decompress_frame(frame: memoryview, nbytes: int) -> Bytes:
     """The payload of a frame that `check_frame` has looked at.
 
     Raises:
