@@ -159,14 +159,14 @@ def test_forward_mode_is_refused_by_jax() -> None:
         (lambda x: few.gelu(x, bits=0), ValueError, "bits=0: 1 to 8"),
         (lambda x: few.gelu(x, bits=9), ValueError, "bits=9: 1 to 8"),
         (lambda x: jax.jit(lambda x, n: few.gelu(x, bits=n))(x, 3), TypeError, "bits=.*an integer is allowed"),
-        (lambda x: few.gelu(x, "tanh"), TypeError, "approximate='tanh': True or False"),
-        (lambda x: few.tanh(x, steps=3), TypeError, "steps is a int; a StepFunction"),
+        (lambda x: few.gelu(x, "tanh"), TypeError, "approximate='tanh': True or False"),  # type: ignore[arg-type]
+        (lambda x: few.tanh(x, steps=3), TypeError, "steps is a int; a StepFunction"),  # type: ignore[arg-type]
         (lambda x: few.celu(x, -1.0), ValueError, "alpha=-1.0: a number above 0"),
         (lambda x: jax.jit(few.elu)(x, 2.0), TypeError, "alpha=.*a finite number is allowed"),
         (lambda x: few.relu(x.astype(int)), TypeError, "dtype int32: few-bit activations take float16"),
         (lambda x: few.stepwise(x, jnp.sum, SINE), ValueError, "function gives shape"),
-        (lambda x: few.stepwise(x, 3, SINE), TypeError, "function is a int"),
-        (lambda x: few.stepwise(x, jnp.sin, 3), TypeError, "steps is a int"),
+        (lambda x: few.stepwise(x, 3, SINE), TypeError, "function is a int"),  # type: ignore[arg-type]
+        (lambda x: few.stepwise(x, jnp.sin, 3), TypeError, "steps is a int"),  # type: ignore[arg-type]
     ],
 )
 def test_impossible_arguments_are_refused(call: Any, error: type[Exception], message: str) -> None:

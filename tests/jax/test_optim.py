@@ -216,7 +216,7 @@ def test_small_arrays_go_into_one_call_and_random_ones_each_into_its_own(monkeyp
 
     monkeypatch.setattr(optim, "_MOST_NBYTES", 800)
     encode, calls = _ops.encode, []
-    monkeypatch.setattr(_ops, "encode", lambda xs, *rest: calls.append(len(xs)) or encode(xs, *rest))
+    monkeypatch.setattr(_ops, "encode", lambda xs, *rest: calls.append(len(xs)) or encode(xs, *rest))  # type: ignore[func-returns-value]
     p = [jnp.ones(size) for size in (100, 100, 100, 300, 10)]
     tx = compressed_optimizer(optax.adam(0.01), {"mu": EXACT, "nu": RANDOM}, min_size=100)
     tx.init(p)
@@ -233,15 +233,15 @@ P = jnp.ones(64)
     [
         (lambda: compressed_optimizer(ADAM.update, EXACT), TypeError, "^tx is a .*function; an optax.Gradient"),
         (
-            lambda: compressed_optimizer(ADAM, "dynamic8"),
+            lambda: compressed_optimizer(ADAM, "dynamic8"),  # type: ignore[arg-type]
             TypeError,
             "^codec='dynamic8' is a str; .* a function of keys",
         ),
-        (lambda: compressed_optimizer(ADAM, {"mu": 8}), TypeError, r"^codec\['mu'\]=8 is a int; a codec or None"),
+        (lambda: compressed_optimizer(ADAM, {"mu": 8}), TypeError, r"^codec\['mu'\]=8 is a int; a codec or None"),  # type: ignore[dict-item]
         (lambda: compressed_optimizer(ADAM, Lossless()), ValueError, r"^codec=Lossless\(\): .* fixed rate"),
         (lambda: compressed_optimizer(ADAM, {"mu": ErrorBounded(abs=1)}), ValueError, r"^codec=ErrorBounded\(abs=1"),
         (lambda: compressed_optimizer(ADAM, lambda keys, x: Lossless(), min_size=0).init(P), ValueError, "fixed rate"),
-        (lambda: compressed_optimizer(ADAM, lambda keys, x: 8, min_size=0).init(P), TypeError, "=8 is a int; a codec"),
+        (lambda: compressed_optimizer(ADAM, lambda keys, x: 8, min_size=0).init(P), TypeError, "=8 is a int; a codec"),  # type: ignore[arg-type, return-value]
         (lambda: compressed_optimizer(ADAM, EXACT, min_size=-1), ValueError, "^min_size=-1: 0 to"),
         (lambda: compressed_optimizer(ADAM, EXACT, seed=1 << 64), ValueError, "^seed=18446744073709551616: 0 to"),
         (lambda: compressed_optimizer(ADAM, EXACT, threads=0), ValueError, "threads"),

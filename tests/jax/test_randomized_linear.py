@@ -201,7 +201,7 @@ def test_an_array_of_keys_or_of_another_kind_is_taken() -> None:
     with pytest.raises(TypeError, match=r"seed is an array of keys \[2\]; one key"):
         randomized_linear(jnp.asarray(X), jnp.asarray(WEIGHT), seed=jax.random.split(jax.random.key(0)))
     with pytest.raises(TypeError, match="x is a numpy"):
-        randomized_linear(X, jnp.asarray(WEIGHT), seed=1)
+        randomized_linear(X, jnp.asarray(WEIGHT), seed=1)  # type: ignore[arg-type]
 
 
 def test_forward_mode_is_silently_another() -> None:

@@ -123,7 +123,7 @@ def test_wrong_arguments_are_refused(arguments: Any, message: str) -> None:
         plan_bits(*arguments)
     if len(arguments) == 3 and arguments[2] == 0:
         with pytest.raises(ValueError, match=message):
-            fewest_bytes(*arguments[:2], budget=1.0)
+            fewest_bytes(arguments[0], arguments[1], budget=1.0)
 
 
 def test_a_wrong_budget_is_refused() -> None:

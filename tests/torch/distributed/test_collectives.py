@@ -55,8 +55,8 @@ X = torch.ones(10)
 STOCHASTIC = QSGD(rounding="stochastic")
 SUM, AVG, MAX = dist.ReduceOp.SUM, dist.ReduceOp.AVG, dist.ReduceOp.MAX
 WRONG = [
-    (lambda: collectives.all_reduce([1.0]), TypeError, "tensor is a list"),
-    (lambda: collectives.all_reduce(X, "qsgd"), TypeError, "codec='qsgd'"),
+    (lambda: collectives.all_reduce([1.0]), TypeError, "tensor is a list"),  # type: ignore[arg-type]
+    (lambda: collectives.all_reduce(X, "qsgd"), TypeError, "codec='qsgd'"),  # type: ignore[arg-type]
     (lambda: collectives.all_reduce(torch.ones(3, dtype=torch.int32), QSGD()), TypeError, "dtype int32: QSGD takes"),
     (lambda: collectives.all_reduce(torch.ones(3, dtype=torch.complex64)), TypeError, "dtype torch.complex64"),
     (lambda: collectives.all_reduce(torch.ones(3, dtype=torch.int32), op=AVG), ValueError, "int32 has no averages"),
@@ -66,7 +66,7 @@ WRONG = [
     (lambda: collectives.all_reduce(X, STOCHASTIC, seed=torch.tensor(1)), TypeError, "an integer is allowed"),
     (lambda: collectives.all_reduce(X, STOCHASTIC, seed=-1), ValueError, "seed=-1"),
     (lambda: collectives.all_reduce(X, threads=0), ValueError, "threads=0"),
-    (lambda: collectives.all_reduce(X, algorithm="tree"), ValueError, "algorithm='tree'"),
+    (lambda: collectives.all_reduce(X, algorithm="tree"), ValueError, "algorithm='tree'"),  # type: ignore[arg-type]
     (lambda: collectives.all_reduce(X.to("meta")), TypeError, "tensor is on meta"),
     (lambda: collectives.all_reduce(X.to_sparse()), TypeError, "tensor is sparse|layout"),
     (lambda: collectives.all_reduce(torch.full((3,), torch.inf), check_finite=True), ValueError, r"ranks \[0\]"),
@@ -78,7 +78,7 @@ WRONG = [
     (lambda: collectives.reduce_scatter(torch.ones(20)[::2], X), ValueError, "output is not C-contiguous"),
     (lambda: collectives.all_gather(X, torch.ones(3)), ValueError, "output has 10 elements; 3"),
     (lambda: collectives.broadcast(X, src=3), ValueError, "src=3"),
-    (lambda: collectives.broadcast(X, src="0"), TypeError, "src='0'"),
+    (lambda: collectives.broadcast(X, src="0"), TypeError, "src='0'"),  # type: ignore[arg-type]
 ]
 
 

@@ -55,7 +55,7 @@ def plain_module_of(name: str) -> Any:
 def kept(call: Callable[[], Any]) -> list[Any]:
     """The tensors that are kept for the backward pass."""
     tensors: list[Any] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensors.append(tensor) or tensor, lambda one: one):
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensors.append(tensor) or tensor, lambda one: one):  # type: ignore[func-returns-value]
         call()
     return tensors
 
@@ -158,9 +158,9 @@ def test_steps_go_with_any_function() -> None:
         with pytest.raises(ValueError, match="function gives shape"):
             few.stepwise(x, wrong, steps)
     with pytest.raises(TypeError, match="function gives a int"):
-        few.stepwise(x, lambda x: 3, steps)
+        few.stepwise(x, lambda x: 3, steps)  # type: ignore[arg-type, return-value]
     with pytest.raises(TypeError, match="function is a int"):
-        few_nn.Stepwise(3, steps)
+        few_nn.Stepwise(3, steps)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (5, 7)])
@@ -238,10 +238,10 @@ def test_short_floats_pass_autocast(dtype: Any) -> None:
         (lambda x: few.gelu(x, bits=0), ValueError, "bits=0: 1 to 8"),
         (lambda x: few.gelu(x, bits=9), ValueError, "bits=9: 1 to 8"),
         (lambda x: few_nn.SiLU(bits=9), ValueError, "bits=9: 1 to 8"),
-        (lambda x: few.gelu(x, bits="3"), TypeError, "bits='3' is a str"),
+        (lambda x: few.gelu(x, bits="3"), TypeError, "bits='3' is a str"),  # type: ignore[arg-type]
         (lambda x: few.gelu(x, "fast"), ValueError, "approximate='fast': 'none' or 'tanh'"),
-        (lambda x: few.tanh(x, steps=3), TypeError, "steps is a int; a StepFunction"),
-        (lambda x: few_nn.Tanh(steps=(0,)), TypeError, "steps is a tuple; a StepFunction"),
+        (lambda x: few.tanh(x, steps=3), TypeError, "steps is a int; a StepFunction"),  # type: ignore[arg-type]
+        (lambda x: few_nn.Tanh(steps=(0,)), TypeError, "steps is a tuple; a StepFunction"),  # type: ignore[arg-type]
         (lambda x: few.celu(x, -1.0), ValueError, "alpha=-1.0: a number above 0"),
         (lambda x: few_nn.CELU(0, steps=StepFunction((0,), (0, 1))), ValueError, "alpha=0: a number above 0"),
         (lambda x: few.softshrink(x, -0.5), ValueError, "lambd=-0.5: a number from 0 on"),

@@ -54,7 +54,7 @@ def test_memory_counts_what_is_held() -> None:
 
 def test_codecs_are_chosen_by_key_pattern_and_function() -> None:
     codec = Codebook.dynamic8()
-    choices = {
+    choices: dict[str, tuple[Any, set[str]]] = {
         "all": (codec, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}),
         "one": ({"exp_avg": codec}, {"exp_avg"}),
         "pattern": ({"exp_avg_sq": None, "*exp*": codec}, {"exp_avg", "max_exp_avg_sq"}),
@@ -75,21 +75,21 @@ P = [nn.Parameter(torch.zeros(5000))]
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: CompressedOptimizer(P, Lossless()), TypeError, "^optimizer is a list; a torch.optim.Optimizer"),
+        (lambda: CompressedOptimizer(P, Lossless()), TypeError, "^optimizer is a list; a torch.optim.Optimizer"),  # type: ignore[arg-type]
         (lambda: lossless(lossless(adam(P))), TypeError, "^optimizer is a CompressedOptimizer"),
         (lambda: lossless(adam(P, differentiable=True)), ValueError, "^optimizer has differentiable=True"),
-        (lambda: CompressedOptimizer(adam(P), "dynamic8"), TypeError, "^codec='dynamic8' is a str; a codec, or a"),
+        (lambda: CompressedOptimizer(adam(P), "dynamic8"), TypeError, "^codec='dynamic8' is a str; a codec, or a"),  # type: ignore[arg-type]
         (lambda: CompressedOptimizer(adam(P), {}), ValueError, "^codec is an empty mapping"),
-        (lambda: CompressedOptimizer(adam(P), {1: Lossless()}), TypeError, "^codec has the key 1, a int; texts"),
-        (lambda: CompressedOptimizer(adam(P), {"a": 8}), TypeError, r"^codec\['a'\]=8 is a int; a codec or None"),
+        (lambda: CompressedOptimizer(adam(P), {1: Lossless()}), TypeError, "^codec has the key 1, a int; texts"),  # type: ignore[dict-item]
+        (lambda: CompressedOptimizer(adam(P), {"a": 8}), TypeError, r"^codec\['a'\]=8 is a int; a codec or None"),  # type: ignore[dict-item]
         (lambda: lossless(adam(P), min_size=-1), ValueError, "^min_size=-1: 0 to"),
         (lambda: lossless(adam(P), scratch=0), ValueError, "^scratch=0: 1 to"),
         (lambda: lossless(adam(P), seed=-1), ValueError, "^seed=-1: 0 to"),
         (lambda: lossless(adam(P), threads=0), ValueError, "threads"),
         (lambda: lossless(adam(P), separable=1), TypeError, "^separable=1: True or False"),
         (lambda: lossless(adam(P), compressed_state_dict=1), TypeError, "^compressed_state_dict=1: True or False"),
-        (lambda: lossless(adam(P)).state_dict(compressed=1), TypeError, "^compressed=1: True or False"),
-        (lambda: lossless(adam(P)).load_state_dict([]), TypeError, "^state_dict is a list; a mapping"),
+        (lambda: lossless(adam(P)).state_dict(compressed=1), TypeError, "^compressed=1: True or False"),  # type: ignore[arg-type]
+        (lambda: lossless(adam(P)).load_state_dict([]), TypeError, "^state_dict is a list; a mapping"),  # type: ignore[arg-type]
         (
             lambda: lossless(adam(P)).load_state_dict({**adam(P).state_dict(), "compression": 3}),
             TypeError,
@@ -116,7 +116,7 @@ def test_codecs_that_do_not_fit_a_state_are_errors_that_name_it() -> None:
     with pytest.raises(TypeError, match=r"^state 'exp_avg': dtype float8_e5m2: QSGD takes"):
         CompressedOptimizer(inner, QSGD(bits=8))
     with pytest.raises(TypeError, match=r"^codec\(parameter, 'exp_avg'\)=8 is a int"):
-        CompressedOptimizer(inner, lambda p, key: 8)
+        CompressedOptimizer(inner, lambda p, key: 8)  # type: ignore[arg-type, return-value]
 
 
 @pytest.mark.parametrize(("separable", "calls"), [(None, 1), (False, 1), (True, 2)])
