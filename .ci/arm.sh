@@ -59,7 +59,7 @@ build_extension() {
 }
 
 test_lanes() {
-  "$compiler" -std=c++20 -Wall -Wextra -Werror -static -O2 -ffp-contract=off -I"$top/native" -DLANES_TEST_MACHINE=neon \
+  "$compiler" -std=c++20 -Wall -Wextra -Werror -static -O2 -ffp-contract=off -I"$top/native" -DLANES_TEST_ISA=neon \
     "$top/tests/native/lanes_test.cpp" -o "$folder/lanes_test"
   "$emulator" "$folder/lanes_test"
 }

@@ -13,6 +13,16 @@ from typing import Any
 from numpy import uint8
 from numpy.typing import NDArray
 
+def codec_table() -> list[tuple[int, str, str, tuple[str, ...]]]:
+    """Id, name, family ("grouped" or "bucketed") and names of the parameters, in their order, of each codec."""
+
+def codec_properties(codec_id: int, parameters: Sequence[float]) -> tuple[tuple[int, ...], bool, bool]:
+    """Ids of the data types that a codec takes, whether its rate is fixed, and whether its payloads can be added.
+
+    Raises:
+        ValueError: there is no codec with these parameters.
+    """
+
 def capacity(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
     """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
 

@@ -17,12 +17,12 @@ AVX512_FLAGS = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512
 # What the compiler is told, and what the CPU must have (names of /proc/cpuinfo).
 MACHINES: dict[str, tuple[list[str], set[str]]] = {
     "plain": ([], set()),
-    "avx2": (["-DLANES_TEST_MACHINE=avx2", *AVX2_FLAGS], {"avx2", "bmi1", "bmi2", "abm", "popcnt", "f16c"}),
+    "avx2": (["-DLANES_TEST_ISA=avx2", *AVX2_FLAGS], {"avx2", "bmi1", "bmi2", "abm", "popcnt", "f16c"}),
     "avx512": (
-        ["-DLANES_TEST_MACHINE=avx512", *AVX2_FLAGS, *AVX512_FLAGS],
+        ["-DLANES_TEST_ISA=avx512", *AVX2_FLAGS, *AVX512_FLAGS],
         {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"},
     ),
-    "neon": (["-DLANES_TEST_MACHINE=neon"], {"asimd"}),
+    "neon": (["-DLANES_TEST_ISA=neon"], {"asimd"}),
 }
 BUILDS = {"optimized": ["-O2"], "sanitized": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]}
 

@@ -6,7 +6,7 @@
 
 #include "bindings/checks.h"
 #include "bindings/long_work.h"
-#include "floating_point.h"
+#include "bindings/messages.h"
 
 namespace nb = nanobind;
 
@@ -18,22 +18,21 @@ using Numbers = std::vector<double>;
 const Element& float_element_of(int dtype_id) {
   const Element& element = element_of(dtype_id);
   if (element.is_quantizable) return element;
-  throw nb::value_error(("dtype_id=" + std::to_string(dtype_id) + ": of float16, bfloat16, float32, float64").c_str());
+  throw nb::value_error(unexpected_float(dtype_id).c_str());
 }
 
 Steps steps_of(const Numbers& numbers) {
-  const DefaultFloatingPoint environment;  // borders and levels may become subnormal numbers
   Steps steps;
-  if (!Steps::read(numbers, steps)) throw nb::value_error("steps: not a rule, bits, borders and levels");
+  const std::string message = read_steps(numbers, steps);
+  if (!message.empty()) throw nb::value_error(message.c_str());
   return steps;
 }
 
 Activation activation_of(const std::string& function, const Numbers& parameters) {
   Activation activation;
-  if (find_activation(function, parameters, activation)) return activation;
-  throw nb::value_error(
-      ("function='" + function + "': unknown, or it does not take " + std::to_string(parameters.size()) + " parameters")
-          .c_str());
+  const std::string message = read_activation(function, parameters, activation);
+  if (!message.empty()) throw nb::value_error(message.c_str());
+  return activation;
 }
 
 uint64_t step_bytes_of(const Numbers& steps, int64_t elements) {

@@ -13,8 +13,8 @@
 #include "bindings/arrays.h"
 #include "bindings/checks.h"
 #include "bindings/long_work.h"
+#include "bindings/messages.h"
 #include "bindings/xla_ffi.h"
-#include "floating_point.h"
 #include "memory.h"
 
 namespace nb = nanobind;
@@ -27,20 +27,49 @@ namespace {
              fault != nullptr ? fault : "payload: not one of this data type and number of elements");
 }
 
-void check_size(const char* name, uint64_t given, uint64_t expected) {
-  if (given == expected) return;
-  throw nb::value_error(
-      (std::string(name) + " has " + std::to_string(given) + " bytes, not " + std::to_string(expected)).c_str());
+void check_size(const char* name, uint64_t given, uint64_t size) {
+  if (given == size) return;
+  throw nb::value_error(expected(name, std::to_string(size) + " bytes", given).c_str());
 }
 
 using Parameters = std::vector<double>;
 
 Codec checked_codec(int codec_id, const Parameters& parameters, const Element& element) {
-  const DefaultFloatingPoint environment;  // parameters may become subnormal numbers
   Codec codec;
-  if (codec_of(codec_id, parameters, codec) && takes(codec, element)) return codec;
-  throw nb::value_error(
-      ("codec_id=" + std::to_string(codec_id) + ": unknown, or these are not its parameters or data type").c_str());
+  const std::string message = read_codec(codec_id, parameters, element, codec);
+  if (!message.empty()) throw nb::value_error(message.c_str());
+  return codec;
+}
+
+// (id, name, family, names of parameters) of each codec.
+nb::list codec_table() {
+  nb::list rows;
+  const auto add = [&](int id, const char* name, const char* family, const std::vector<std::string_view>& names) {
+    nb::list parameters;
+    for (const std::string_view parameter : names) parameters.append(std::string(parameter));
+    rows.append(nb::make_tuple(id, name, family, nb::tuple(parameters)));
+  };
+#define ARRCOMP_ADD_ROW(id, name, Type, text) \
+  add(id, text, Bucketed<Type##Settings> ? "bucketed" : "grouped", parameter_names<Type##Settings>());
+  ARRCOMP_CODECS(ARRCOMP_ADD_ROW)
+#undef ARRCOMP_ADD_ROW
+  return rows;
+}
+
+// (ids of the data types that a codec takes, whether its rate is fixed for all of them, whether its payloads can be added)
+nb::tuple codec_properties(int codec_id, const Parameters& parameters) {
+  nb::list dtypes;
+  bool fixed_rate = true, has_sum = false;
+  std::string message;
+  for (int id = 1; id < dtype_count; ++id) {
+    Codec codec;
+    if (message = read_codec(codec_id, parameters, elements[id], codec); !message.empty()) continue;
+    dtypes.append(id);
+    fixed_rate = fixed_rate && has_fixed_rate(codec, elements[id]);
+    has_sum = has_sums(codec);
+  }
+  if (nb::len(dtypes) == 0) throw nb::value_error(message.c_str());
+  return nb::make_tuple(nb::tuple(dtypes), fixed_rate, has_sum);
 }
 
 uint64_t capacity_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
@@ -68,9 +97,7 @@ uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes 
   const Encoding array{source.data(), out.data(), checked_count(elements)};
   check_size("source", source.nbytes(), array.count * (element.width / 8));
   if (const uint64_t needed = capacity(codec, element, array.count); out.nbytes() < needed)
-    throw nb::value_error(
-        ("out has " + std::to_string(out.nbytes()) + " bytes, at least " + std::to_string(needed) + " are needed")
-            .c_str());
+    throw nb::value_error(expected("out", "at least " + std::to_string(needed) + " bytes", out.nbytes()).c_str());
   uint64_t length = 0;
   without_gil(array.count, [&] { cpu::encode(codec, element, {&array, 1}, &length, {seed, nullptr}, threads); });
   return length;
@@ -126,8 +153,9 @@ uint64_t checked_part(const char* name, const Element& element, int64_t elements
   const uint64_t item = element.width / 8, count = nbytes / item, all = checked_count(elements);
   check_size(name, nbytes, count * item);
   if (first < 0 || count > all || static_cast<uint64_t>(first) > all - count)
-    throw nb::value_error(("first=" + std::to_string(first) + ": " + std::to_string(count) +
-                           " elements from there on are not among " + std::to_string(elements))
+    throw nb::value_error(expected("first",
+                                   std::to_string(count) + " elements from there on among " + std::to_string(elements),
+                                   std::to_string(first))
                               .c_str());
   return count;
 }
@@ -149,7 +177,8 @@ nb::list part_spans(int codec_id, const Parameters& parameters, int dtype_id, By
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
   const uint64_t count = checked_part("part", element, elements, first, checked_count(nbytes));
-  if (reinterpret_cast<uintptr_t>(payload.data()) % 8 != 0) throw nb::value_error("payload: it is aligned to 8 bytes");
+  if (reinterpret_cast<uintptr_t>(payload.data()) % 8 != 0)
+    throw nb::value_error("payload: expected an address that is a multiple of 8, got another");
   const Decoding array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
   return list_of(cpu::part_spans(codec, element, array, static_cast<uint64_t>(first), count));
 }
@@ -223,8 +252,9 @@ struct CheckedSum {
         codec(checked_codec(given.first, given.second, element)),
         count(checked_count(elements)) {
     if (!has_sums(codec))
-      throw nb::value_error(("codec_id=" + std::to_string(given.first) + ": its payloads cannot be added").c_str());
-    if (tuples.empty()) throw nb::value_error("terms is empty: at least one is allowed");
+      throw nb::value_error(
+          expected("codec_id", "a codec whose payloads can be added", std::to_string(given.first)).c_str());
+    if (tuples.empty()) throw nb::value_error("terms: expected at least one, got none");
     for (const auto& [payload, limit, length, weight] : tuples)
       terms.push_back({pointer<const uint8_t>(payload), limit, pointer<const uint64_t>(length), weight});
   }
@@ -271,7 +301,7 @@ nb::list instruction_sets() {
 void use_instruction_set(const std::string& name) {
   if (cpu::use_instruction_set(name.c_str())) return;
   const std::string known = nb::repr(instruction_sets()).c_str();
-  throw nb::value_error(("name='" + name + "': this processor has " + known).c_str());
+  throw nb::value_error(expected("name", "one of " + known, "'" + name + "'").c_str());
 }
 
 std::vector<uint64_t> checked_counts(const std::vector<int64_t>& elements) {
@@ -341,6 +371,8 @@ void cuda_encode_sum(const CodecPair& codec, int dtype_id, const SummandTuples& 
 
 NB_MODULE(_core, m) {
   using nb::arg;
+  m.def("codec_table", &codec_table);
+  m.def("codec_properties", &codec_properties, arg("codec_id"), arg("parameters"));
   m.def("capacity", &capacity_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("least_length", &least_length_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("capacity_terms", &capacity_terms_of, arg("codec_id"), arg("parameters"), arg("dtype_id"));

@@ -3,9 +3,9 @@
 //
 // arrcomp_activate     operand: arrays. Results: their values, and where steps are kept uint8[batch, step bytes].
 // arrcomp_times_steps  operands: gradients, and what was kept of the arrays. Result: the arrays' gradients.
+#include "bindings/messages.h"
 #include "bindings/xla_call.h"
 #include "bindings/xla_ffi.h"
-#include "floating_point.h"
 
 namespace nb = nanobind;
 
@@ -18,9 +18,9 @@ using Numbers = ffi::Span<const double>;
 std::span<const double> span_of(Numbers numbers) { return {numbers.begin(), numbers.size()}; }
 
 Steps steps_of(Numbers numbers) {
-  const DefaultFloatingPoint environment;  // borders and levels may become subnormal numbers
   Steps steps;
-  if (!Steps::read(span_of(numbers), steps)) refuse("steps: not a rule, bits, borders and levels");
+  const std::string message = read_steps(span_of(numbers), steps);
+  if (!message.empty()) refuse(message);
   return steps;
 }
 
@@ -33,9 +33,9 @@ struct StepsCall {
 
   static StepsCall of(int64_t dtype_id, int64_t count, Numbers steps, int64_t threads) {
     if (dtype_id < 1 || dtype_id >= dtype_count || !elements[dtype_id].is_quantizable)
-      refuse("dtype_id=" + std::to_string(dtype_id) + ": of float16, bfloat16, float32, float64");
-    if (count < 0 || count >= int64_t{1} << 60) refuse("elements=" + std::to_string(count) + ": 0 to 2^60 - 1");
-    if (threads < 0 || threads > 1 << 20) refuse("threads=" + std::to_string(threads) + ": 0 to 1048576");
+      refuse(unexpected_float(dtype_id));
+    if (count < 0 || count >= max_elements) refuse(unexpected_count("elements", count));
+    check_threads(threads);
     return {elements[dtype_id], static_cast<uint64_t>(count), steps_of(steps), static_cast<int>(threads)};
   }
 
@@ -45,7 +45,7 @@ struct StepsCall {
   uint64_t batch(ffi::AnyBuffer buffer) const {
     const uint64_t bytes = buffer.size_bytes(), item = count * (element.width / 8);
     if (item == 0 ? bytes != 0 : bytes % item != 0)
-      refuse("an array has " + std::to_string(bytes) + " bytes, not a multiple of " + std::to_string(item));
+      refuse(expected("array", "a multiple of " + std::to_string(item) + " bytes", bytes));
     return item == 0 ? 0 : bytes / item;
   }
 
@@ -87,8 +87,9 @@ void each_product(const StepsCall& call, const Arguments& arguments, const Resul
 
 Activation activation_of(std::string_view function, Numbers parameters) {
   Activation activation;
-  if (find_activation(function, span_of(parameters), activation)) return activation;
-  refuse("function='" + std::string(function) + "': unknown, or these are not its parameters");
+  const std::string message = read_activation(function, span_of(parameters), activation);
+  if (!message.empty()) refuse(message);
+  return activation;
 }
 
 ffi::Error activate_on_host(Arguments arguments, Results results, int64_t dtype_id, int64_t elements, Numbers steps,

@@ -71,7 +71,8 @@ uint64_t batch_of(const std::string& name, xla::ffi::AnyBuffer buffer, xla::ffi:
 // How many arrays of the call's only size a buffer has.
 uint64_t array_batch(const XlaCall& call, xla::ffi::AnyBuffer buffer);
 
-void check_number(const char* what, size_t given, size_t expected);
+void check_number(const char* what, size_t given, size_t number);
+void check_threads(int64_t threads);
 
 inline xla::ffi::AnyBuffer operand(const Arguments& arguments, size_t index) {
   return *arguments.get<xla::ffi::AnyBuffer>(index);

@@ -1,13 +1,13 @@
 // Activation functions on lanes, and gradients times the levels of steps: forward makes a value and the number of its
 // step in one pass, backward looks the level up (G. Novikov et al., "Few-bit backward", arXiv:2202.00441, section 2).
 #pragma once
-#include "codecs/elementary.h"
+#include "codecs/numeric/elementary.h"
+#include "codecs/numeric/steps.h"
 #include "codecs/packing.h"
 #include "codecs/real_elements.h"
-#include "codecs/steps.h"
 #include "stream/activation.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 constexpr int activation_rows = 4;  // that are worked on together: 8 bits of each of them fill a word
 
@@ -234,4 +234,4 @@ ARRCOMP_PART void times_steps_unit(const Steps& steps, const Element& element, c
   });
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -8,7 +8,7 @@
 #include "stream/element.h"
 #include "stream/plan.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 // Numbers in a payload are aligned to 4 bytes, or to their size where that is less.
 template <class Number>
@@ -83,4 +83,4 @@ struct ChunkHead {
   }
 };
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

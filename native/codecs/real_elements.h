@@ -3,9 +3,9 @@
 // type, and not for each type of elements.
 #pragma once
 #include "codecs/element_types.h"
-#include "codecs/real_layout.h"
+#include "codecs/numeric/real_layout.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 // Calls visit(Real{}) with the arithmetic type of floats of 16, 32 or 64 bits.
 template <class Visitor>
@@ -131,4 +131,4 @@ class ElementRange {
   bool is_whole_;
 };
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

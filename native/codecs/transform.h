@@ -4,7 +4,7 @@
 #include "codecs/chunk.h"
 #include "codecs/element_types.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 template <class Word>
 ARRCOMP_INLINE Word ones(int bits) {  // the low `bits` (1 to 32, or 64) of each lane
@@ -67,4 +67,4 @@ struct ExponentFields {
   }
 };
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -22,14 +22,13 @@ void share_units(uint64_t count, int threads, Work work) {
 void activate(const Activation& activation, const Steps& steps, const Element& element, const Activating& array,
               int threads) {
   const ActivateJob job{activation, steps, element, array};
-  share_units(array.count, threads,
-              [&](uint64_t begin, uint64_t end) { machine().activations.activate(job, begin, end); });
+  share_units(array.count, threads, [&](uint64_t begin, uint64_t end) { isa().activations.activate(job, begin, end); });
 }
 
 void times_steps(const Steps& steps, const Element& element, const TimesSteps& array, int threads) {
   const StepsJob job{steps, element, array};
   share_units(array.count, threads,
-              [&](uint64_t begin, uint64_t end) { machine().activations.times_steps(job, begin, end); });
+              [&](uint64_t begin, uint64_t end) { isa().activations.times_steps(job, begin, end); });
 }
 
 }  // namespace arrcomp::cpu

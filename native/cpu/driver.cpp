@@ -46,12 +46,12 @@ double range_bound(const EncodeJob& job, double rel, int threads) {
     double limits[2] = {DBL_MAX, -DBL_MAX};
   };
   std::vector<Range> ranges(static_cast<size_t>(shares.workers));
-  const Machine& machine = cpu::machine();
+  const Isa& isa = cpu::isa();
   run(shares.workers, [&](int worker) {
     const uint64_t first = shares.begin(worker) * job.plan.group_size();
     const uint64_t last = std::min(shares.end(worker) * job.plan.group_size(), job.plan.count);
     in_pieces(first, last, least_elements, [&](uint64_t begin, uint64_t end) {
-      machine.widen_range(job, begin, end - begin, ranges[static_cast<size_t>(worker)].limits);
+      isa.widen_range(job, begin, end - begin, ranges[static_cast<size_t>(worker)].limits);
     });
   });
   Range all;
@@ -62,7 +62,7 @@ double range_bound(const EncodeJob& job, double rel, int threads) {
   return relative_bound(rel, all.limits[0], all.limits[1]);
 }
 
-void set_target(EncodeJob& job, const Settings& settings, int threads) {
+void set_target(EncodeJob& job, const GroupSettings& settings, int threads) {
   const Element& element = job.plan.element;
   if (settings.kind == BoundKind::absolute) job.bound = settings.bound;
   if (settings.kind == BoundKind::relative) job.bound = range_bound(job, settings.bound, threads);
@@ -72,8 +72,8 @@ void set_target(EncodeJob& job, const Settings& settings, int threads) {
 // Encodes all groups; returns the bytes that they take from `out` on.
 uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int threads) {
   const Shares shares = group_shares(job.plan, threads);
-  const Machine& machine = cpu::machine();
-  const uint64_t scratch_bytes = machine.scratch_bytes(job.plan.element);
+  const Isa& isa = cpu::isa();
+  const uint64_t scratch_bytes = isa.scratch_bytes(job.plan.element);
   std::vector<std::unique_ptr<std::byte[]>> scratch(static_cast<size_t>(shares.workers));
   for (auto& memory : scratch) memory.reset(new std::byte[scratch_bytes]);
   std::vector<uint64_t> written(static_cast<size_t>(shares.workers));
@@ -82,7 +82,7 @@ uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int 
   run(shares.workers, [&](int worker) {
     const auto w = static_cast<size_t>(worker);
     written[w] =
-        machine.encode_groups(job, shares.begin(worker), shares.end(worker), place(worker), sizes, scratch[w].get());
+        isa.encode_groups(job, shares.begin(worker), shares.end(worker), place(worker), sizes, scratch[w].get());
   });
   uint64_t total = written[0];
   for (int worker = 1; worker < shares.workers; ++worker) {
@@ -185,7 +185,7 @@ size_t decode(const Codec& codec, const Element& element, std::span<const Decodi
 
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
                       int threads) {
-  const Settings settings = head_settings(codec);
+  const GroupSettings settings = group_settings(codec);
   EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings.fast, tables(), base_delta_of(codec),
                 seed};
   std::vector<uint32_t> sizes(plan.groups);
@@ -235,9 +235,9 @@ bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, 
   Groups groups{};
   if (!groups.read(plan, codec, payload, length)) return false;
   const DecodeJob job = groups.job(plan, codec, target, is_streamed(plan, target));
-  const Machine& machine = cpu::machine();
+  const Isa& isa = cpu::isa();
   return all_of(group_shares(plan, threads), 0,
-                [&](uint64_t begin, uint64_t end) { return machine.decode_groups(job, begin, end); });
+                [&](uint64_t begin, uint64_t end) { return isa.decode_groups(job, begin, end); });
 }
 
 }  // namespace arrcomp::cpu

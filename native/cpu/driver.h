@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "backend.h"
-#include "cpu/machine.h"
+#include "cpu/isa.h"
 
 namespace arrcomp::cpu {
 

@@ -51,7 +51,7 @@ bool decode_part_of_groups(const Plan& plan, const Codec& codec, const uint8_t* 
   return decode_units(part, plan.group_size(), target, [&](uint64_t begin, uint64_t end, uint8_t* array) {
     const DecodeJob job = groups.job(plan, codec, array, false);
     return all_of(Shares::of(end - begin, threads, least_elements / plan.group_size()), begin,
-                  [&](uint64_t first, uint64_t last) { return machine().decode_groups(job, first, last); });
+                  [&](uint64_t first, uint64_t last) { return isa().decode_groups(job, first, last); });
   });
 }
 
@@ -62,7 +62,7 @@ bool decode_part_of_buckets(const BucketPlan& plan, const Codec& codec, const ui
   const bool ok = decode_units(coded, chunk_size, target, [&](uint64_t begin, uint64_t end, uint8_t* array) {
     const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), array, 0};
     return all_of(Shares::of(end - begin, threads, least_elements / chunk_size), begin,
-                  [&](uint64_t first, uint64_t last) { return machine().buckets.decode_chunks(job, first, last); });
+                  [&](uint64_t first, uint64_t last) { return isa().buckets.decode_chunks(job, first, last); });
   });
   const uint64_t tail = std::max(part.first, plan.quantized);
   if (ok && tail < part.end)

@@ -1,6 +1,6 @@
 // Activation functions as kernels: a warp works on one unit after the other.
 #pragma once
-#define ARRCOMP_MACHINE cuda
+#define ARRCOMP_ISA cuda
 #include "codecs/activations.h"
 #include "cuda/shared.cuh"
 #include "cuda/warps.cuh"

@@ -1,7 +1,7 @@
 // What the kernels are told.
 #pragma once
 #include "backend.h"
-#include "codecs/rans_tables.h"
+#include "codecs/grouped/rans_tables.h"
 
 namespace arrcomp::cuda {
 
@@ -52,7 +52,7 @@ struct EncodeArguments {
   uint8_t* memory;    // EncoderMemory of each warp
   const Tables* tables;
   Element element;
-  Settings settings;
+  GroupSettings settings;
   int rounded_bits;  // of the mantissa
   BaseDeltaSettings base_delta;
   Seed seed;

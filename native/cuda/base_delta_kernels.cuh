@@ -1,8 +1,8 @@
 // The base-delta codec as kernels: one warp encodes or decodes one group.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/base_delta_decoder.h"
-#include "codecs/base_delta_encoder.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/grouped/base_delta_decoder.h"
+#include "codecs/grouped/base_delta_encoder.h"
 #include "cuda/kernels.cuh"
 
 namespace arrcomp::cuda {

@@ -1,7 +1,7 @@
 // Bucketed codecs as kernels: one warp encodes or decodes one unit. Where everything stands follows from the plan.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/bucket_codecs.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/bucketed/bucket_chunks.h"
 #include "cuda/bucket_arguments.h"
 #include "cuda/cuts.h"
 #include "cuda/extras.cuh"

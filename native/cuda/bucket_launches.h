@@ -23,22 +23,23 @@ struct BucketLaunchesOfReals {
   BucketLaunches float32, float64;
 };
 
-extern const BucketLaunchesOfReals qsgd_launches, smaq_launches, float_format_launches, s2fp8_launches,
-    codebook_launches;
+// Of the codec that has these settings.
+#define ARRCOMP_DECLARE_LAUNCHES(id, name, Type, text) \
+  extern const BucketLaunchesOfReals name##_launches;  \
+  inline const BucketLaunchesOfReals* launches_of(const Type##Settings&) { return &name##_launches; }
+ARRCOMP_BUCKETED_CODECS(ARRCOMP_DECLARE_LAUNCHES)
+#undef ARRCOMP_DECLARE_LAUNCHES
 
-inline const BucketLaunchesOfReals& launches_of(const Codec& codec) {
-  switch (codec.id) {
-    case CodecId::smaq: return smaq_launches;
-    case CodecId::float_format: return float_format_launches;
-    case CodecId::s2fp8: return s2fp8_launches;
-    case CodecId::codebook: return codebook_launches;
-    default: return qsgd_launches;
-  }
+template <Grouped Settings>
+const BucketLaunchesOfReals* launches_of(const Settings&) {
+  return nullptr;
 }
 
+// Of a codec of buckets.
 inline const BucketLaunches& launches_of(const Codec& codec, const Element& element) {
-  const BucketLaunchesOfReals& reals = launches_of(codec);
-  return element.width == 64 ? reals.float64 : reals.float32;
+  const auto visitor = [](const auto& settings) { return launches_of(settings); };
+  const BucketLaunchesOfReals* reals = std::visit(visitor, codec.settings);
+  return element.width == 64 ? reals->float64 : reals->float32;
 }
 
 }  // namespace arrcomp::cuda

@@ -1,7 +1,7 @@
 // Sums of bucketed payloads as kernels: one warp adds, or adds and encodes, one unit.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/bucket_sums.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/bucketed/bucket_sums.h"
 #include "cuda/bucket_kernels.cuh"
 
 namespace arrcomp::cuda {

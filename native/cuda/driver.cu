@@ -106,7 +106,7 @@ void launch_set_up(const EncodeArguments& arguments, std::span<const Encoding> a
 
 Status encode_groups(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
                      const Seed& seed, void* scratch, cudaStream_t stream, int device) {
-  const Settings settings = head_settings(codec);
+  const GroupSettings settings = group_settings(codec);
   const BaseDeltaSettings* const base_delta = base_delta_of(codec);
   const uint64_t groups = units_of_all(GroupCut{element}, arrays);
   if (const Status status = check(groups); status != Status::ok) return status;

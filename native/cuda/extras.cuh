@@ -1,8 +1,8 @@
 // Where the extra words of a chunk go is known once those of all chunks before it are counted: found in the same launch,
 // as groups are placed. Until then they wait in shared memory.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/bucket_chunks.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/bucketed/bucket_chunks.h"
 #include "cuda/bucket_arguments.h"
 #include "cuda/place.cuh"
 

@@ -7,7 +7,7 @@
 namespace arrcomp::cuda {
 
 // Of quantized chunks; 0 where there are none.
-ARRCOMP_SHARED double absolute_bound(const EncodeArray& array, const Settings& settings) {
+ARRCOMP_SHARED double absolute_bound(const EncodeArray& array, const GroupSettings& settings) {
   double bound = settings.kind == BoundKind::absolute ? settings.bound : 0.0;
   if (settings.kind == BoundKind::relative)
     bound = relative_bound(settings.bound, number_of_order_key(~array.range_keys[0]),
@@ -16,7 +16,7 @@ ARRCOMP_SHARED double absolute_bound(const EncodeArray& array, const Settings& s
 }
 
 // Writes all up to the groups but the directory's entries.
-ARRCOMP_SHARED void write_head(const EncodeArray& array, const Settings& settings) {
+ARRCOMP_SHARED void write_head(const EncodeArray& array, const GroupSettings& settings) {
   const Plan& plan = array.plan;
   const PayloadHead head = PayloadHead::of(plan, absolute_bound(array, settings));
   memcpy(array.payload, &head, sizeof head);

@@ -1,9 +1,9 @@
 // The codecs as kernels: one warp encodes or decodes one group.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/group_decoder.h"
-#include "codecs/group_encoder.h"
-#include "codecs/group_memory.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/grouped/group_decoder.h"
+#include "codecs/grouped/group_encoder.h"
+#include "codecs/grouped/group_memory.h"
 #include "codecs/value_range.h"
 #include "cuda/arguments.h"
 #include "cuda/head.h"

@@ -1,8 +1,8 @@
 // Buckets larger than a piece, and arrays as a whole, are looked at in pieces, each by the warp of the chunk in which it
 // begins; then what was found is put together in order.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/bucket_statistics.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/bucketed/bucket_statistics.h"
 #include "cuda/bucket_arguments.h"
 #include "cuda/cuts.h"
 #include "cuda/warps.cuh"

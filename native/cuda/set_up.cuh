@@ -49,7 +49,7 @@ ARRCOMP_SHARED DecodeArrayOf<typename Cut::Plan> device_array(const Cut& cut, co
 }
 
 // An array without groups is encoded by its head alone.
-ARRCOMP_SHARED void finish_empty(const EncodeArray& array, const Settings& settings) {
+ARRCOMP_SHARED void finish_empty(const EncodeArray& array, const GroupSettings& settings) {
   write_head(array, settings);
   *array.length = payload_head_bytes;
 }

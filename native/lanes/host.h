@@ -9,7 +9,7 @@
   _Pragma("GCC unroll 16") for (int i = 0; i < V::registers; i++) result.v[i] = __VA_ARGS__; \
   return result
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 template <class T>
 struct Lanes {
@@ -219,4 +219,4 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
   return {fold(lower, larger), fold(upper, larger)};
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

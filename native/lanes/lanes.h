@@ -3,8 +3,8 @@
 //
 //   plain.h   compiler vectors, any CPU    avx2.h, avx512.h   x86-64    neon.h   AArch64    cuda.h   one warp
 //
-// Include this file with ARRCOMP_MACHINE defined as plain, avx2, avx512, neon or cuda: all of it lands in the namespace
-// arrcomp::ARRCOMP_MACHINE. A program, or a translation unit, may hold several machines: define ARRCOMP_MACHINE anew
+// Include this file with ARRCOMP_ISA defined as plain, avx2, avx512, neon or cuda: all of it lands in the namespace
+// arrcomp::ARRCOMP_ISA. A program, or a translation unit, may hold several machines: define ARRCOMP_ISA anew
 // and include this file again. Its functions are ARRCOMP_INLINE: always inlined, and never shared between translation
 // units, which are compiled for different instruction sets.
 //
@@ -73,8 +73,8 @@
 //
 // Arithmetic expects the default floating-point environment: rounding to nearest even, subnormals kept.
 // There is no guard here: each machine's header has its own.
-#ifndef ARRCOMP_MACHINE
-#error "define ARRCOMP_MACHINE as plain, avx2, avx512, neon or cuda before including lanes.h"
+#ifndef ARRCOMP_ISA
+#error "define ARRCOMP_ISA as plain, avx2, avx512, neon or cuda before including lanes.h"
 #endif
 
 #define ARRCOMP_JOIN_TOKENS(a, b) a##b
@@ -89,10 +89,10 @@
 #define ARRCOMP_ON_DEVICE_cuda 1
 
 #undef ARRCOMP_INLINE
-#if ARRCOMP_JOIN(ARRCOMP_ON_DEVICE_, ARRCOMP_MACHINE)
+#if ARRCOMP_JOIN(ARRCOMP_ON_DEVICE_, ARRCOMP_ISA)
 #define ARRCOMP_INLINE static __device__ __forceinline__
 #else
 #define ARRCOMP_INLINE static inline __attribute__((always_inline))
 #endif
 
-#include ARRCOMP_QUOTE(ARRCOMP_MACHINE.h)
+#include ARRCOMP_QUOTE(ARRCOMP_ISA.h)

@@ -1,6 +1,6 @@
 // Runs, for machines without permutations of 16-bit lanes: bit for bit what the others do, but no faster than a table.
 // Included once by each of them, last, hence no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 constexpr bool wide_runs = false;
 
@@ -15,4 +15,4 @@ ARRCOMP_INLINE U32 lookup_runs(const uint16_t* t, U32 i) {
   return select(lt(i, splat<U32>(1u << 15)), i, (i + run) & splat<U32>(2047));
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

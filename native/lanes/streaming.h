@@ -1,6 +1,6 @@
 // Stores that leave the caches alone, for the machines of an x86-64. Included once by each of them, after host.h, hence
 // no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 constexpr bool can_stream = true;
 
@@ -16,4 +16,4 @@ ARRCOMP_INLINE void store_streaming(T* p, V x) {
 
 ARRCOMP_INLINE void end_streaming() { _mm_sfence(); }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

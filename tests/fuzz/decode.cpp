@@ -14,13 +14,13 @@
 
 namespace arrcomp {
 
-// Machines have these too: they are not fuzzed.
-const ActivationMachine plain_activation_machine{};
+// Instruction sets have these too: they are not fuzzed.
+const ActivationFunctions plain::activation_functions{};
 #ifdef ARRCOMP_X86
-const ActivationMachine avx2_activation_machine{}, avx512_activation_machine{};
+const ActivationFunctions avx2::activation_functions{}, avx512::activation_functions{};
 #endif
 #ifdef ARRCOMP_ARM
-const ActivationMachine neon_activation_machine{};
+const ActivationFunctions neon::activation_functions{};
 #endif
 
 namespace fuzz {

@@ -11,6 +11,9 @@
 #include "cuda/piece_kernels.cuh"
 #include "cuda/set_up.cuh"
 
+// On the lanes that those have chosen.
+#include "bucketed_codecs.h"
+
 namespace {
 
 // ---- inputs
@@ -94,7 +97,7 @@ struct Type {
 template <class Visitor>
 void visit_coder(const Codec& codec, const Element& element, Visitor visit) {
   const auto visit_settings = [&]<class Settings>(const Settings& settings) {
-    if constexpr (requires { settings.layout(element); }) {
+    if constexpr (Bucketed<Settings>) {
       cuda::visit_real(
           element, [&]<class Real>(Real) { visit(settings, Type<typename cuda::CoderOf<Settings, Real>::type>{}); });
     }
@@ -485,7 +488,7 @@ NamedCodec named(const QsgdSettings& s) {
   std::string name = "QSGD " + std::to_string(s.bits) + " bits, " + norms[static_cast<int>(s.norm)];
   name += (s.stochastic ? " stochastic, buckets of " : ", buckets of ") + std::to_string(s.bucket_size);
   if (s.entropy) name += ", bytes";
-  return {name + (s.skip_incomplete ? " complete" : ""), {CodecId::qsgd, s}};
+  return {name + (s.skip_incomplete ? " complete" : ""), {s}};
 }
 
 constexpr const char* scaling_names[] = {"unscaled", "scaled", "scaled as a whole"};
@@ -493,7 +496,7 @@ constexpr const char* scaling_names[] = {"unscaled", "scaled", "scaled as a whol
 NamedCodec named(const CodebookSettings& s) {
   const std::string name = "codebook of " + std::to_string(s.tables.bits) + " bits, " +
                            scaling_names[static_cast<int>(s.scaling)] + ", buckets of " + std::to_string(s.bucket_size);
-  return {name, {CodecId::codebook, s}};
+  return {name, {s}};
 }
 
 // Levels in any order, and borders closer together near 0.
@@ -506,7 +509,7 @@ CodebookSettings codebook(Scaling scaling, uint64_t bucket_size, int levels) {
   }
   for (int i = 0; i < levels; ++i) parameters.push_back(std::ldexp(i * 7919 % 509 - 250, -8));
   CodebookSettings settings{};
-  if (!CodebookSettings::read(parameters, settings)) std::abort();
+  if (!read_parameters(parameters, settings)) std::abort();
   return settings;
 }
 
@@ -531,7 +534,7 @@ void add_codebooks(std::vector<NamedCodec>& codecs) {
 
 NamedCodec named(const S2fp8Settings& s) {
   const std::string rounding = s.stochastic ? "S2FP8 stochastic, buckets of " : "S2FP8, buckets of ";
-  return {rounding + std::to_string(s.bucket_size), {CodecId::s2fp8, s}};
+  return {rounding + std::to_string(s.bucket_size), {s}};
 }
 
 void add_s2fp8(std::vector<NamedCodec>& codecs) {
@@ -545,7 +548,7 @@ NamedCodec named(const FloatFormatSettings& s) {
   std::string name = "e" + std::to_string(spec.exponent_bits) + "m" + std::to_string(spec.mantissa_bits) + ", bias " +
                      std::to_string(spec.bias) + ", specials " + std::to_string(static_cast<int>(spec.specials));
   name += std::string(", ") + scales[static_cast<int>(s.scale)] + ", buckets of " + std::to_string(s.bucket_size);
-  return {name + (s.stochastic ? " stochastic" : "") + (spec.saturates ? "" : " infinity"), {CodecId::float_format, s}};
+  return {name + (s.stochastic ? " stochastic" : "") + (spec.saturates ? "" : " infinity"), {s}};
 }
 
 constexpr FloatSpec float_specs[] = {
@@ -581,7 +584,7 @@ NamedCodec named(const SmaqSettings& s) {
   const char* const roundings[] = {"nearest", "stochastic", "truncating"};
   std::string name = "SmaQ " + std::to_string(s.main_bits) + "/" + std::to_string(s.outlier_bits) + " bits, ";
   name += std::string(statistics[static_cast<int>(s.statistics)]) + ", " + roundings[static_cast<int>(s.rounding)];
-  return {name + ", blocks of " + std::to_string(s.block_size), {CodecId::smaq, s}};
+  return {name + ", blocks of " + std::to_string(s.block_size), {s}};
 }
 
 SmaqSettings smaq(int main_bits, int outlier_bits, uint64_t block_size) {

@@ -35,7 +35,7 @@ int drop_bits_of(const Codec& codec) { return is_base_delta(codec) ? base_delta_
 
 // Each array's payload.
 std::vector<Bytes> encode(const std::vector<Array>& sources, const Codec& codec, Order order, uint64_t seed) {
-  const Settings settings = head_settings(codec);
+  const GroupSettings settings = group_settings(codec);
   const Element element = sources[0].plan.element;
   std::vector<Bytes> payloads;
   cuda::Batch<Encoding, most_arrays> batch{0, sources.size(), {}};
@@ -167,7 +167,7 @@ class Comparison {
     const Bytes payload = encode_on_cpu(plan, input.codec, source);
     const Bytes elements = decode_on_cpu(plan, input.codec, payload);
     modes_ |= modes_of(plan, input.codec, payload);
-    if (head_settings(input.codec).kind == BoundKind::lossless && drop_bits_of(input.codec) == 0)
+    if (group_settings(input.codec).kind == BoundKind::lossless && drop_bits_of(input.codec) == 0)
       expect(input, "elements on the CPU", elements, source);
     for (int i = 0; i < orders_each_; ++i) {
       const Order order = next_order();
@@ -236,7 +236,7 @@ class Comparison {
     if (got == wanted) return;
     ++differences_;
     const char* const kinds[] = {"lossless", "absolute", "relative", "pointwise"};
-    const Settings settings = head_settings(input.codec);
+    const GroupSettings settings = group_settings(input.codec);
     const char* const kind = is_base_delta(input.codec) ? "base-delta" : kinds[static_cast<int>(settings.kind)];
     const double number = is_base_delta(input.codec) ? drop_bits_of(input.codec) : settings.bound;
     std::printf("%s %s, %s %g%s, %llu elements in groups of %u chunks, run %d: %s: %s\n", input.dtype,
@@ -260,12 +260,13 @@ constexpr DType dtypes[] = {{"int8", 2},   {"float8_e5m2", 17}, {"int16", 4}, {"
                             {"uint32", 7}, {"float32", 12},     {"int64", 8}, {"float64", 13}};
 
 Codec bounded(BoundKind kind, double bound, bool fast = false) {
-  return {kind == BoundKind::lossless ? CodecId::lossless : CodecId::error_bounded, Settings{kind, bound, fast}};
+  if (kind == BoundKind::lossless) return {LosslessSettings{fast}};
+  return {ErrorBoundedSettings{kind, bound, fast}};
 }
 
 Codec base_delta(int bases, uint64_t widths = ~uint64_t{0}, int drop_bits = 0,
                  DropRounding rounding = DropRounding::nearest) {
-  return {CodecId::base_delta, BaseDeltaSettings{bases, widths | 1, drop_bits, rounding}};
+  return {BaseDeltaSettings{bases, widths | 1, drop_bits, rounding}};
 }
 
 const Codec lossless = bounded(BoundKind::lossless, 0);

@@ -1,5 +1,5 @@
 // Every operation on one machine's lanes. Included once for each machine, after its lanes.h, hence no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE void put(unsigned char* slot, U32 x) { store((uint32_t*)slot, x); }
 ARRCOMP_INLINE void put(unsigned char* slot, U64 x) { store((uint64_t*)slot, x); }
@@ -53,4 +53,4 @@ ARRCOMP_TEST_ENTRY void run(test::Inputs in, unsigned char* slots) {
 #undef ARRCOMP_TEST_ENTRY
 #undef ARRCOMP_TEST_FUNCTION
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,8 +1,8 @@
-// Runs every operation of native/lanes/lanes.h on the plain machine and, if LANES_TEST_MACHINE is defined, on that one
+// Runs every operation of native/lanes/lanes.h on the plain machine and, if LANES_TEST_ISA is defined, on that one
 // too, over random and edge inputs, and compares both with straightforward scalar code. Prints a line for each
 // operation that fails, and a summary.
 //
-//   c++ -std=c++20 -ffp-contract=off -I native -DLANES_TEST_MACHINE=avx2 (the machine's flags) lanes_test.cpp
+//   c++ -std=c++20 -ffp-contract=off -I native -DLANES_TEST_ISA=avx2 (the machine's flags) lanes_test.cpp
 //   nvcc -std=c++20 -x cu -I native lanes_test.cpp     (the cuda machine alone)
 //
 // Exits with 0 if all agree, with 1 if not, with 77 if there is no GPU to run on.
@@ -15,15 +15,15 @@
 #include "lanes_reference.h"
 
 #ifdef __CUDACC__
-#define ARRCOMP_MACHINE cuda
+#define ARRCOMP_ISA cuda
 #else
-#define ARRCOMP_MACHINE plain
+#define ARRCOMP_ISA plain
 #endif
 #include "lanes/lanes.h"
 #include "lanes_run.h"
-#ifdef LANES_TEST_MACHINE
-#undef ARRCOMP_MACHINE
-#define ARRCOMP_MACHINE LANES_TEST_MACHINE
+#ifdef LANES_TEST_ISA
+#undef ARRCOMP_ISA
+#define ARRCOMP_ISA LANES_TEST_ISA
 #include "lanes/lanes.h"
 #include "lanes_run.h"
 #endif
@@ -82,8 +82,8 @@ const Machine machines[] = {{"cuda", run_on_device}};
 bool device_missing() { return false; }
 const Machine machines[] = {
     {"plain", arrcomp::plain::run},
-#ifdef LANES_TEST_MACHINE
-    {ARRCOMP_QUOTE(LANES_TEST_MACHINE), arrcomp::LANES_TEST_MACHINE::run},
+#ifdef LANES_TEST_ISA
+    {ARRCOMP_QUOTE(LANES_TEST_ISA), arrcomp::LANES_TEST_ISA::run},
 #endif
 };
 #endif

@@ -1,8 +1,8 @@
 // Whether runs give the slot of every symbol and rank of every table that the table of slots gives.
 #include <cstdio>
 
-#include "codecs/rans_tables.h"
-#define ARRCOMP_MACHINE plain
+#include "codecs/grouped/rans_tables.h"
+#define ARRCOMP_ISA plain
 #include "lanes/lanes.h"
 
 using namespace arrcomp;
