@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the extension for 64-bit Arm with a cross compiler and runs, under an emulator, what tests arithmetic and
-# bytes: every operation of the lanes, golden streams, codecs on all machines. Of speed it says nothing.
+# bytes: every operation of the lanes, golden streams, codecs on all instruction sets. Of speed it says nothing.
 #
 # Usage: arm.sh FOLDER [pytest arguments]
 # FOLDER keeps what is downloaded and built, a few hundred megabytes, for the next time.
@@ -64,7 +64,7 @@ test_lanes() {
   "$emulator" "$folder/lanes_test"
 }
 
-test_on() { # test_on MACHINE [pytest arguments]
+test_on() { # test_on INSTRUCTION_SET [pytest arguments]
   echo "+ tests on $1"
   ARRCOMP_INSTRUCTION_SET=$1 QEMU_LD_PREFIX=$root PYTHONPATH=$folder/package:$folder/libraries \
     "$emulator" "$root/usr/bin/python$version" -P -m pytest -q -p no:cacheprovider "${@:2}"

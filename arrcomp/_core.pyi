@@ -26,7 +26,7 @@ def codec_properties(codec_id: int, parameters: Sequence[float]) -> tuple[tuple[
 def capacity(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
     """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
 
-def least_length(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
+def min_length(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
     """Bytes that no payload has fewer than."""
 
 def capacity_terms(codec_id: int, parameters: Sequence[float], dtype_id: int) -> list[tuple[int, int, int, int]]:
@@ -78,12 +78,12 @@ def check_payload(
             it as FORMAT.md does.
     """
 
-def part_index(
+def directory_ranges(
     codec_id: int, parameters: Sequence[float], dtype_id: int, nbytes: int, elements: int
 ) -> list[tuple[int, int]]:
-    """Begin and end of the bytes of a payload of `nbytes` that `part_spans` looks at, whatever the part."""
+    """Begin and end of the bytes of a payload of `nbytes` that `payload_ranges` looks at, whatever the part."""
 
-def part_spans(
+def payload_ranges(
     codec_id: int,
     parameters: Sequence[float],
     dtype_id: int,
@@ -92,12 +92,12 @@ def part_spans(
     first: int,
     nbytes: int,
 ) -> list[tuple[int, int]]:
-    """Begin and end of the bytes that `decode_part` looks at beside these; none where it will find them corrupt.
+    """Begin and end of the bytes that `decode_range` looks at beside these; none where it will find them corrupt.
 
-    Of `payload` no more is looked at than what `part_index` gives. The part is of `nbytes` from the element `first` on.
+    Of `payload` no more is looked at than what `directory_ranges` gives. The part is of `nbytes` from the element `first` on.
     """
 
-def decode_part(
+def decode_range(
     codec_id: int,
     parameters: Sequence[float],
     dtype_id: int,
@@ -309,7 +309,7 @@ def activate_at(
         ValueError: there is no such function, steps, or data type for them.
     """
 
-def times_steps_at(
+def step_grad_at(
     steps: Sequence[float],
     dtype_id: int,
     packed: int,
@@ -334,7 +334,7 @@ def cuda_activate(
 ) -> None:
     """As `activate_at`, with device memory, enqueued."""
 
-def cuda_times_steps(
+def cuda_step_grad(
     steps: Sequence[float],
     dtype_id: int,
     packed: int,
@@ -344,4 +344,4 @@ def cuda_times_steps(
     stream: int,
     device: int,
 ) -> None:
-    """As `times_steps_at`, with device memory, enqueued."""
+    """As `step_grad_at`, with device memory, enqueued."""

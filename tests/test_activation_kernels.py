@@ -51,7 +51,7 @@ def activate(
 def times_steps(gradient: NDArray[Any], packed: NDArray[np.uint8], steps: StepFunction) -> NDArray[Any]:
     target = np.empty_like(gradient)
     places = (packed.ctypes.data, gradient.ctypes.data, target.ctypes.data, gradient.size)
-    _core.times_steps_at(steps.core_parameters(), dtypes.by_numpy(gradient.dtype).id, *places, 0)
+    _core.step_grad_at(steps.core_parameters(), dtypes.by_numpy(gradient.dtype).id, *places, 0)
     return target
 
 

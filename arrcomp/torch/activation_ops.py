@@ -63,10 +63,10 @@ def _times_steps_kernel(gradient: Tensor, packed: Tensor, steps: Sequence[float]
     places = (packed.data_ptr(), source.data_ptr(), target.data_ptr(), source.numel())
     work = (steps, dtype_of(source).id)
     if source.is_cpu:
-        _core.times_steps_at(*work, *places, threads or torch.get_num_threads())
+        _core.step_grad_at(*work, *places, threads or torch.get_num_threads())
     else:
         index, stream = cuda_place(source.device)
-        _core.cuda_times_steps(*work, *places, stream, index)
+        _core.cuda_step_grad(*work, *places, stream, index)
     return target
 
 

@@ -39,11 +39,11 @@ uint64_t step_bytes_of(const Numbers& steps, int64_t elements) {
   return step_bytes(steps_of(steps), checked_count(elements));
 }
 
-Activating activating(uint64_t source, uint64_t values, uint64_t packed, int64_t elements) {
+ActivateTask activating(uint64_t source, uint64_t values, uint64_t packed, int64_t elements) {
   return {pointer<const void>(source), pointer<void>(values), pointer<uint8_t>(packed), checked_count(elements)};
 }
 
-TimesSteps gradients_of(uint64_t packed, uint64_t gradients, uint64_t target, int64_t elements) {
+StepGradTask gradients_of(uint64_t packed, uint64_t gradients, uint64_t target, int64_t elements) {
   return {pointer<const uint8_t>(packed), pointer<const void>(gradients), pointer<void>(target),
           checked_count(elements)};
 }
@@ -53,16 +53,16 @@ void activate_at(const std::string& function, const Numbers& parameters, const N
   const Element& element = float_element_of(dtype_id);
   const Activation activation = activation_of(function, parameters);
   const Steps in_steps = steps_of(steps);
-  const Activating array = activating(source, values, packed, elements);
+  const ActivateTask array = activating(source, values, packed, elements);
   without_gil(array.count, [&] { cpu::activate(activation, in_steps, element, array, threads); });
 }
 
-void times_steps_at(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
-                    int64_t elements, int threads) {
+void step_grad_at(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
+                  int64_t elements, int threads) {
   const Element& element = float_element_of(dtype_id);
   const Steps in_steps = steps_of(steps);
-  const TimesSteps array = gradients_of(packed, gradients, target, elements);
-  without_gil(array.count, [&] { cpu::times_steps(in_steps, element, array, threads); });
+  const StepGradTask array = gradients_of(packed, gradients, target, elements);
+  without_gil(array.count, [&] { cpu::step_grad(in_steps, element, array, threads); });
 }
 
 void cuda_activate(const std::string& function, const Numbers& parameters, const Numbers& steps, int dtype_id,
@@ -71,10 +71,10 @@ void cuda_activate(const std::string& function, const Numbers& parameters, const
                             activating(source, values, packed, elements), pointer<void>(stream), device));
 }
 
-void cuda_times_steps(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
-                      int64_t elements, uint64_t stream, int device) {
-  check_cuda(cuda::times_steps(steps_of(steps), float_element_of(dtype_id),
-                               gradients_of(packed, gradients, target, elements), pointer<void>(stream), device));
+void cuda_step_grad(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
+                    int64_t elements, uint64_t stream, int device) {
+  check_cuda(cuda::step_grad(steps_of(steps), float_element_of(dtype_id),
+                             gradients_of(packed, gradients, target, elements), pointer<void>(stream), device));
 }
 
 }  // namespace
@@ -84,11 +84,11 @@ void add_activations(nb::module_& m) {
   m.def("step_bytes", &step_bytes_of, arg("steps"), arg("elements"));
   m.def("activate_at", &activate_at, arg("function"), arg("parameters"), arg("steps"), arg("dtype_id"), arg("source"),
         arg("values"), arg("packed"), arg("elements"), arg("threads"));
-  m.def("times_steps_at", &times_steps_at, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"),
-        arg("target"), arg("elements"), arg("threads"));
+  m.def("step_grad_at", &step_grad_at, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"), arg("target"),
+        arg("elements"), arg("threads"));
   m.def("cuda_activate", &cuda_activate, arg("function"), arg("parameters"), arg("steps"), arg("dtype_id"),
         arg("source"), arg("values"), arg("packed"), arg("elements"), arg("stream"), arg("device"));
-  m.def("cuda_times_steps", &cuda_times_steps, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"),
+  m.def("cuda_step_grad", &cuda_step_grad, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"),
         arg("target"), arg("elements"), arg("stream"), arg("device"));
 }
 

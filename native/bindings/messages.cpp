@@ -55,8 +55,9 @@ std::string read_steps(std::span<const double> numbers, Steps& steps) {
 
 std::string read_activation(std::string_view function, std::span<const double> parameters, Activation& activation) {
   if (find_activation(function, parameters, activation)) return "";
-  return expected("function", "a known one, and as many parameters as it takes",
-                  "'" + std::string(function) + "' and " + list_of(parameters));
+  std::string got(function);
+  got.append(" with ").append(list_of(parameters));
+  return expected("function", "a known one, and as many parameters as it takes", got);
 }
 
 }  // namespace arrcomp

@@ -77,9 +77,9 @@ uint64_t capacity_of(int codec_id, const Parameters& parameters, int dtype_id, i
   return capacity(checked_codec(codec_id, parameters, element), element, checked_count(elements));
 }
 
-uint64_t least_length_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
+uint64_t min_length_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
   const Element& element = element_of(dtype_id);
-  return least_length(checked_codec(codec_id, parameters, element), element, checked_count(elements));
+  return min_length(checked_codec(codec_id, parameters, element), element, checked_count(elements));
 }
 
 nb::list capacity_terms_of(int codec_id, const Parameters& parameters, int dtype_id) {
@@ -94,7 +94,7 @@ uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes 
                 WritableBytes out, uint64_t seed, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const Encoding array{source.data(), out.data(), checked_count(elements)};
+  const EncodeTask array{source.data(), out.data(), checked_count(elements)};
   check_size("source", source.nbytes(), array.count * (element.width / 8));
   if (const uint64_t needed = capacity(codec, element, array.count); out.nbytes() < needed)
     throw nb::value_error(expected("out", "at least " + std::to_string(needed) + " bytes", out.nbytes()).c_str());
@@ -103,16 +103,16 @@ uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes 
   return length;
 }
 
-const char* fault_of(const Codec& codec, const Element& element, const Decoding& array) {
+const char* fault_of(const Codec& codec, const Element& element, const DecodeTask& array) {
   return cpu::payload_fault(codec, element, array.payload, array.limit, array.count);
 }
 
 // Calls decode(array), whether it found no corruption, for `elements` of the array. Decoding reads words: a payload that
 // is not aligned is moved.
 template <class Decode>
-void decode_aligned(const Codec& codec, const Element& element, const Decoding& given, uint64_t elements,
+void decode_aligned(const Codec& codec, const Element& element, const DecodeTask& given, uint64_t elements,
                     Decode decode) {
-  Decoding array = given;
+  DecodeTask array = given;
   bool ok = false;
   without_gil(elements, [&] {
     std::unique_ptr<uint64_t[]> copy;
@@ -130,16 +130,16 @@ void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payl
             WritableBytes out, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
+  const DecodeTask array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
   check_size("out", out.nbytes(), array.count * (element.width / 8));
   decode_aligned(codec, element, array, array.count,
-                 [&](const Decoding& aligned) { return cpu::decode(codec, element, {&aligned, 1}, threads) == 1; });
+                 [&](const DecodeTask& aligned) { return cpu::decode(codec, element, {&aligned, 1}, threads) == 1; });
 }
 
 void check_payload(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const Decoding array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
+  const DecodeTask array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
   const char* fault = nullptr;
   {
     const WithoutGil released;
@@ -149,7 +149,7 @@ void check_payload(int codec_id, const Parameters& parameters, int dtype_id, Byt
 }
 
 // Elements from `first` on, in so many bytes, of an array with `elements` of them; how many.
-uint64_t checked_part(const char* name, const Element& element, int64_t elements, int64_t first, uint64_t nbytes) {
+uint64_t checked_range(const char* name, const Element& element, int64_t elements, int64_t first, uint64_t nbytes) {
   const uint64_t item = element.width / 8, count = nbytes / item, all = checked_count(elements);
   check_size(name, nbytes, count * item);
   if (first < 0 || count > all || static_cast<uint64_t>(first) > all - count)
@@ -160,55 +160,55 @@ uint64_t checked_part(const char* name, const Element& element, int64_t elements
   return count;
 }
 
-nb::list list_of(const std::vector<Span>& spans) {
+nb::list list_of(const std::vector<ByteRange>& spans) {
   nb::list list;
-  for (const Span& span : spans) list.append(nb::make_tuple(span.begin, span.end));
+  for (const ByteRange& span : spans) list.append(nb::make_tuple(span.begin, span.end));
   return list;
 }
 
-nb::list part_index(int codec_id, const Parameters& parameters, int dtype_id, int64_t nbytes, int64_t elements) {
+nb::list directory_ranges(int codec_id, const Parameters& parameters, int dtype_id, int64_t nbytes, int64_t elements) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  return list_of(cpu::part_index(codec, element, checked_count(elements), checked_count(nbytes)));
+  return list_of(cpu::directory_ranges(codec, element, checked_count(elements), checked_count(nbytes)));
 }
 
-nb::list part_spans(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
-                    int64_t first, int64_t nbytes) {
+nb::list payload_ranges(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
+                        int64_t first, int64_t nbytes) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const uint64_t count = checked_part("part", element, elements, first, checked_count(nbytes));
+  const uint64_t count = checked_range("range", element, elements, first, checked_count(nbytes));
   if (reinterpret_cast<uintptr_t>(payload.data()) % 8 != 0)
     throw nb::value_error("payload: expected an address that is a multiple of 8, got another");
-  const Decoding array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
-  return list_of(cpu::part_spans(codec, element, array, static_cast<uint64_t>(first), count));
+  const DecodeTask array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
+  return list_of(cpu::payload_ranges(codec, element, array, static_cast<uint64_t>(first), count));
 }
 
-void decode_part(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
-                 int64_t first, WritableBytes out, int threads) {
+void decode_range(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
+                  int64_t first, WritableBytes out, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
-  const uint64_t count = checked_part("out", element, elements, first, out.nbytes());
-  decode_aligned(codec, element, array, count, [&](const Decoding& aligned) {
-    return cpu::decode_part(codec, element, aligned, static_cast<uint64_t>(first), count, threads);
+  const DecodeTask array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
+  const uint64_t count = checked_range("out", element, elements, first, out.nbytes());
+  decode_aligned(codec, element, array, count, [&](const DecodeTask& aligned) {
+    return cpu::decode_range(codec, element, aligned, static_cast<uint64_t>(first), count, threads);
   });
 }
 
 // By address: source, payload, elements.
-using EncodingTuples = std::vector<std::tuple<uint64_t, uint64_t, int64_t>>;
+using EncodeTuples = std::vector<std::tuple<uint64_t, uint64_t, int64_t>>;
 // By address: payload, its bytes, its length or 0, target, elements.
-using DecodingTuples = std::vector<std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, int64_t>>;
+using DecodeTuples = std::vector<std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, int64_t>>;
 
-std::vector<Encoding> encodings_of(const EncodingTuples& tuples) {
-  std::vector<Encoding> arrays;
+std::vector<EncodeTask> encode_tasks(const EncodeTuples& tuples) {
+  std::vector<EncodeTask> arrays;
   arrays.reserve(tuples.size());
   for (const auto& [source, payload, elements] : tuples)
     arrays.push_back({pointer<const void>(source), pointer<uint8_t>(payload), checked_count(elements)});
   return arrays;
 }
 
-std::vector<Decoding> decodings_of(const DecodingTuples& tuples) {
-  std::vector<Decoding> arrays;
+std::vector<DecodeTask> decode_tasks(const DecodeTuples& tuples) {
+  std::vector<DecodeTask> arrays;
   arrays.reserve(tuples.size());
   for (const auto& [payload, limit, length, target, elements] : tuples)
     arrays.push_back({pointer<const uint8_t>(payload), limit, pointer<const uint64_t>(length), pointer<void>(target),
@@ -216,20 +216,20 @@ std::vector<Decoding> decodings_of(const DecodingTuples& tuples) {
   return arrays;
 }
 
-void encode_at(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& tuples, uint64_t lengths,
+void encode_at(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& tuples, uint64_t lengths,
                uint64_t seed, uint64_t seed_at, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const std::vector<Encoding> arrays = encodings_of(tuples);
+  const std::vector<EncodeTask> arrays = encode_tasks(tuples);
   const Seed random{seed, pointer<const uint64_t>(seed_at)};
   without_gil(elements_of(arrays),
               [&] { cpu::encode(codec, element, arrays, pointer<uint64_t>(lengths), random, threads); });
 }
 
-int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& tuples, int threads) {
+int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& tuples, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const std::vector<Decoding> arrays = decodings_of(tuples);
+  const std::vector<DecodeTask> arrays = decode_tasks(tuples);
   size_t corrupt = 0;
   without_gil(elements_of(arrays), [&] { corrupt = cpu::decode(codec, element, arrays, threads); });
   return corrupt == arrays.size() ? -1 : static_cast<int64_t>(corrupt);
@@ -325,18 +325,18 @@ uint64_t cuda_decode_scratch(int codec_id, const Parameters& parameters, int dty
   return cuda::decode_scratch_bytes(checked_codec(codec_id, parameters, element), element, checked_counts(elements));
 }
 
-void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& arrays,
-                 uint64_t lengths, uint64_t seed, uint64_t seed_at, uint64_t scratch, uint64_t stream, int device) {
+void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& arrays, uint64_t lengths,
+                 uint64_t seed, uint64_t seed_at, uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::encode(checked_codec(codec_id, parameters, element), element, encodings_of(arrays),
+  check_cuda(cuda::encode(checked_codec(codec_id, parameters, element), element, encode_tasks(arrays),
                           pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, pointer<void>(scratch),
                           pointer<void>(stream), device));
 }
 
-void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& arrays,
-                 uint64_t status, uint64_t scratch, uint64_t stream, int device) {
+void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& arrays, uint64_t status,
+                 uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::decode(checked_codec(codec_id, parameters, element), element, decodings_of(arrays),
+  check_cuda(cuda::decode(checked_codec(codec_id, parameters, element), element, decode_tasks(arrays),
                           pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
@@ -374,7 +374,7 @@ NB_MODULE(_core, m) {
   m.def("codec_table", &codec_table);
   m.def("codec_properties", &codec_properties, arg("codec_id"), arg("parameters"));
   m.def("capacity", &capacity_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
-  m.def("least_length", &least_length_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
+  m.def("min_length", &min_length_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("capacity_terms", &capacity_terms_of, arg("codec_id"), arg("parameters"), arg("dtype_id"));
   m.def("encode", &encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("source"), arg("elements"),
         arg("out").noconvert(), arg("seed"), arg("threads"));
@@ -382,10 +382,11 @@ NB_MODULE(_core, m) {
         arg("out").noconvert(), arg("threads"));
   m.def("check_payload", &check_payload, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"));
-  m.def("part_index", &part_index, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("nbytes"), arg("elements"));
-  m.def("part_spans", &part_spans, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"), arg("elements"),
-        arg("first"), arg("nbytes"));
-  m.def("decode_part", &decode_part, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
+  m.def("directory_ranges", &directory_ranges, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("nbytes"),
+        arg("elements"));
+  m.def("payload_ranges", &payload_ranges, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
+        arg("elements"), arg("first"), arg("nbytes"));
+  m.def("decode_range", &decode_range, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"), arg("first"), arg("out"), arg("threads"));
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
         arg("seed"), arg("seed_at"), arg("threads"));

@@ -2,7 +2,7 @@
 // function, parameters, steps (float64[]) and threads.
 //
 // arrcomp_activate     operand: arrays. Results: their values, and where steps are kept uint8[batch, step bytes].
-// arrcomp_times_steps  operands: gradients, and what was kept of the arrays. Result: the arrays' gradients.
+// arrcomp_step_grad  operands: gradients, and what was kept of the arrays. Result: the arrays' gradients.
 #include "bindings/messages.h"
 #include "bindings/xla_call.h"
 #include "bindings/xla_ffi.h"
@@ -62,7 +62,7 @@ struct StepsCall {
   }
 };
 
-// Calls activate(Activating) for each item.
+// Calls activate(ActivateTask) for each item.
 template <class Activate>
 void each_activating(const StepsCall& call, const Arguments& arguments, const Results& results, Activate activate) {
   check_number("operands", arguments.size(), 1);
@@ -71,18 +71,18 @@ void each_activating(const StepsCall& call, const Arguments& arguments, const Re
   const Items source = call.arrays(operand(arguments, 0), batch), values = call.arrays(result(results, 0), batch);
   const Items packed = results.size() == 2 ? call.packed(result(results, 1), batch) : Items{nullptr, 0};
   for (uint64_t b = 0; b < batch; ++b)
-    activate(Activating{source[b], values[b], packed.data ? packed[b] : nullptr, call.count});
+    activate(ActivateTask{source[b], values[b], packed.data ? packed[b] : nullptr, call.count});
 }
 
-// Calls times_steps(TimesSteps) for each item.
+// Calls step_grad(StepGradTask) for each item.
 template <class Multiply>
-void each_product(const StepsCall& call, const Arguments& arguments, const Results& results, Multiply times_steps) {
+void each_product(const StepsCall& call, const Arguments& arguments, const Results& results, Multiply step_grad) {
   check_number("operands", arguments.size(), 2);
   check_number("results", results.size(), 1);
   const uint64_t batch = call.batch(operand(arguments, 0));
   const Items gradients = call.arrays(operand(arguments, 0), batch), target = call.arrays(result(results, 0), batch);
   const Items packed = call.packed(operand(arguments, 1), batch);
-  for (uint64_t b = 0; b < batch; ++b) times_steps(TimesSteps{packed[b], gradients[b], target[b], call.count});
+  for (uint64_t b = 0; b < batch; ++b) step_grad(StepGradTask{packed[b], gradients[b], target[b], call.count});
 }
 
 Activation activation_of(std::string_view function, Numbers parameters) {
@@ -97,7 +97,7 @@ ffi::Error activate_on_host(Arguments arguments, Results results, int64_t dtype_
   return guarded([&] {
     const StepsCall call = StepsCall::of(dtype_id, elements, steps, threads);
     const Activation activation = activation_of(function, parameters);
-    each_activating(call, arguments, results, [&](const Activating& array) {
+    each_activating(call, arguments, results, [&](const ActivateTask& array) {
       cpu::activate(activation, call.steps, call.element, array, call.threads);
     });
   });
@@ -109,27 +109,27 @@ ffi::Error activate_on_device(cudaStream_t stream, int32_t index, ffi::ScratchAl
   return guarded([&] {
     const StepsCall call = StepsCall::of(dtype_id, elements, steps, threads);
     const Activation activation = activation_of(function, parameters);
-    each_activating(call, arguments, results, [&](const Activating& array) {
+    each_activating(call, arguments, results, [&](const ActivateTask& array) {
       check(cuda::activate(activation, call.steps, call.element, array, stream, index));
     });
   });
 }
 
-ffi::Error times_steps_on_host(Arguments arguments, Results results, int64_t dtype_id, int64_t elements, Numbers steps,
-                               int64_t threads) {
+ffi::Error step_grad_on_host(Arguments arguments, Results results, int64_t dtype_id, int64_t elements, Numbers steps,
+                             int64_t threads) {
   return guarded([&] {
     const StepsCall call = StepsCall::of(dtype_id, elements, steps, threads);
     each_product(call, arguments, results,
-                 [&](const TimesSteps& array) { cpu::times_steps(call.steps, call.element, array, call.threads); });
+                 [&](const StepGradTask& array) { cpu::step_grad(call.steps, call.element, array, call.threads); });
   });
 }
 
-ffi::Error times_steps_on_device(cudaStream_t stream, int32_t index, ffi::ScratchAllocator, Arguments arguments,
-                                 Results results, int64_t dtype_id, int64_t elements, Numbers steps, int64_t threads) {
+ffi::Error step_grad_on_device(cudaStream_t stream, int32_t index, ffi::ScratchAllocator, Arguments arguments,
+                               Results results, int64_t dtype_id, int64_t elements, Numbers steps, int64_t threads) {
   return guarded([&] {
     const StepsCall call = StepsCall::of(dtype_id, elements, steps, threads);
-    each_product(call, arguments, results, [&](const TimesSteps& array) {
-      check(cuda::times_steps(call.steps, call.element, array, stream, index));
+    each_product(call, arguments, results, [&](const StepGradTask& array) {
+      check(cuda::step_grad(call.steps, call.element, array, stream, index));
     });
   });
 }
@@ -162,13 +162,13 @@ XLA_FFI_Error* device_activate(XLA_FFI_CallFrame* frame) {
   return handler->Call(frame);
 }
 
-XLA_FFI_Error* host_times_steps(XLA_FFI_CallFrame* frame) {
-  static const auto handler = with_steps(ffi::Ffi::Bind()).To(times_steps_on_host);
+XLA_FFI_Error* host_step_grad(XLA_FFI_CallFrame* frame) {
+  static const auto handler = with_steps(ffi::Ffi::Bind()).To(step_grad_on_host);
   return handler->Call(frame);
 }
 
-XLA_FFI_Error* device_times_steps(XLA_FFI_CallFrame* frame) {
-  static const auto handler = with_steps(device_binding()).To(times_steps_on_device);
+XLA_FFI_Error* device_step_grad(XLA_FFI_CallFrame* frame) {
+  static const auto handler = with_steps(device_binding()).To(step_grad_on_device);
   return handler->Call(frame);
 }
 
@@ -176,7 +176,7 @@ XLA_FFI_Error* device_times_steps(XLA_FFI_CallFrame* frame) {
 
 void add_activation_handlers(nb::dict& handlers) {
   handlers["arrcomp_activate"] = xla_target(host_activate, device_activate);
-  handlers["arrcomp_times_steps"] = xla_target(host_times_steps, device_times_steps);
+  handlers["arrcomp_step_grad"] = xla_target(host_step_grad, device_step_grad);
 }
 
 }  // namespace arrcomp

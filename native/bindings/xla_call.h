@@ -25,7 +25,7 @@ struct CallError {
   std::string message;
 };
 
-// An argument of the call is not allowed.
+// Throws a CallError for a wrong argument.
 [[noreturn]] void refuse(const std::string& message);
 
 // The attributes. An array's elements are counted as in a payload: a complex value is two.

@@ -46,11 +46,11 @@ struct ExponentFields {
   int mantissa, exponent, drop;
   Scalar below;  // the base and below it ones, from which nothing below the exponent borrows
 
-  ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& head)
+  ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& header)
       : mantissa(element.mantissa_bits),
         exponent(element.exponent_bits),
-        drop(head.drop),
-        below((static_cast<Scalar>(head.base + 1) << element.mantissa_bits) - 1) {}
+        drop(header.drop),
+        below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1) {}
 
   ARRCOMP_METHOD Word split(Word bits) const {
     const Word difference = (splat<Word>(below) - bits) << 1 & ones<Word>(exponent) << (mantissa + 1);

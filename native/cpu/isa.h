@@ -48,7 +48,7 @@ struct SumJob {
 };
 
 struct BucketFunctions {
-  // Statistics of the elements [first, first + count), at most a piece of a bucket.
+  // Statistics of the elements [first, first + count), at most a segment of a bucket.
   BucketStatistics (*statistics)(const BucketJob& job, uint64_t first, uint64_t count);
 
   // Writes what is stored once for the array, or the numbers of a bucket.
@@ -71,19 +71,19 @@ struct ActivateJob {
   const Activation& activation;
   const Steps& steps;
   Element element;
-  const Activating& array;
+  const ActivateTask& array;
 };
 
-struct StepsJob {
+struct StepGradJob {
   const Steps& steps;
   Element element;
-  const TimesSteps& array;
+  const StepGradTask& array;
 };
 
 // Units [begin, end) of activation_unit elements.
 struct ActivationFunctions {
   void (*activate)(const ActivateJob& job, uint64_t begin, uint64_t end);
-  void (*times_steps)(const StepsJob& job, uint64_t begin, uint64_t end);
+  void (*step_grad)(const StepGradJob& job, uint64_t begin, uint64_t end);
 };
 
 struct Isa {

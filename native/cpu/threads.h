@@ -14,7 +14,7 @@
 
 namespace arrcomp::cpu {
 
-constexpr uint64_t least_elements = 1 << 17;  // for a thread of its own to pay
+constexpr uint64_t min_elements = 1 << 17;  // for a thread of its own to pay
 
 // Contiguous shares of `items`, one for each worker.
 struct Shares {
@@ -80,9 +80,9 @@ void run(int workers, Work work) {
   if (is_interrupted()) throw Interrupted{};
 }
 
-// Calls work(begin, end) with pieces of [begin, end), `most` items each at most, for as long as they are wanted.
+// Calls work(begin, end) with segments of [begin, end), `most` items each at most, for as long as they are wanted.
 template <class Work>
-void in_pieces(uint64_t begin, uint64_t end, uint64_t most, Work work) {
+void in_steps(uint64_t begin, uint64_t end, uint64_t most, Work work) {
   for (; begin < end && !is_interrupted(); begin += most) work(begin, std::min(begin + most, end));
 }
 

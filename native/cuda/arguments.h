@@ -7,7 +7,7 @@ namespace arrcomp::cuda {
 
 constexpr int warps_per_block = 4;
 constexpr int threads_per_block = warps_per_block * lanes_per_row;
-constexpr int least_blocks = 4;  // on a processor: leaves a thread 128 registers
+constexpr int min_blocks = 4;  // on a processor: leaves a thread 128 registers
 
 // An array of a call, in device memory; units (cuts.h) are counted through all arrays of the call.
 struct EncodeArray {

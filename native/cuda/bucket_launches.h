@@ -9,7 +9,7 @@ namespace arrcomp::cuda {
 
 // Of one arithmetic type.
 struct BucketLaunches {
-  void (*store_numbers)(const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream);
+  void (*fit)(const Codec& codec, const StatisticsWork& work, const Seed& seed, int blocks, cudaStream_t stream);
   void (*encode)(const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream);
   void (*decode)(const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream);
   void (*sum)(const Codec& codec, const SumWork& work, int blocks, cudaStream_t stream);

@@ -34,6 +34,6 @@ inline int blocks_for(uint64_t units, int most) {
 }
 
 // Of kernels whose blocks need not all be resident.
-constexpr int most_blocks = 1 << 20;
+constexpr int max_blocks = 1 << 20;
 
 }  // namespace arrcomp::cuda

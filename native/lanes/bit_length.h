@@ -1,4 +1,4 @@
-// Bit lengths on machines whose vectors cannot count leading zeros (plain, avx2). Included once by each of them, after
+// Bit lengths on instruction sets whose vectors cannot count leading zeros (plain, avx2). Included once by each of them, after
 // its Mask, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 

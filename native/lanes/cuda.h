@@ -1,4 +1,4 @@
-// The CUDA machine: a warp, a thread a lane. All 32 threads call each function together. Blocks count their threads
+// CUDA: a lane is a thread of a warp. All 32 threads call each function together. Blocks count their threads
 // along x.
 #pragma once
 #include <cstdint>

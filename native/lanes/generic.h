@@ -1,4 +1,4 @@
-// Operations that follow from others on every machine. Included once by each machine, last, hence no guard.
+// Operations that follow from others on every instruction set. Included once by each, last, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE U32 bit_length(U64 x) {

@@ -1,4 +1,4 @@
-// What machines without mask registers and without wide lookups share (plain, avx2, neon). Included once by each of
+// What instruction sets without mask registers and without wide lookups share (plain, avx2, neon). Included once by each of
 // them, after host.h, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 

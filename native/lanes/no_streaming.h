@@ -1,4 +1,4 @@
-// For machines without stores that leave the caches alone, or without need of them. Included once by each of them, after
+// For instruction sets without stores that leave the caches alone, or without need of them. Included once by each of them, after
 // what `store` is there, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 

@@ -1,4 +1,4 @@
-// Registers of 16 bytes, for machines that have such (plain, neon), and what is the same on each of them. Included once
+// Registers of 16 bytes, for instruction sets that have such (plain, neon), and what is the same on each of them. Included once
 // by each, before all else but its constants, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 

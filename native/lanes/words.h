@@ -1,4 +1,4 @@
-// Appending the lanes of a mask to memory and taking them back, register by register, for the machines of a CPU.
+// Appending the lanes of a mask to memory and taking them back, register by register, for CPUs.
 // Included once by each of them, after its Mask, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 

@@ -128,7 +128,7 @@ constexpr uint64_t step_bytes(const Steps& steps, uint64_t count) {
 }
 
 // An array to activate, in a back end's memory space.
-struct Activating {
+struct ActivateTask {
   const void* source;  // `count` elements; any alignment on the CPU, the element's on CUDA
   void* values;        // as many, which may be the source; null where none are wanted
   uint8_t* packed;     // step_bytes, aligned to 4; null where none are wanted
@@ -136,7 +136,7 @@ struct Activating {
 };
 
 // Gradients that become those of a source: times the level of each element's step.
-struct TimesSteps {
+struct StepGradTask {
   const uint8_t* packed;  // step_bytes, aligned to 4
   const void* gradients;
   void* target;  // may be the gradients

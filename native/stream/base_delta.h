@@ -9,7 +9,7 @@ namespace arrcomp {
 constexpr int rows_per_line = 2;
 constexpr int lines_per_chunk = rows_per_chunk / rows_per_line;
 constexpr int max_bases = 2;  // of a line, besides zero
-constexpr int line_chunk_head_bytes = 4;
+constexpr int line_chunk_header_bytes = 4;
 
 enum class LineChunk : uint8_t { raw = 0, lines = 1, zero = 2 };
 

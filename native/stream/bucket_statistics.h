@@ -1,4 +1,4 @@
-// What is found out about a bucket, from pieces of at most a chunk. Pieces are put together in order, in runs of 1024;
+// What is found out about a bucket, from segments of at most a chunk. Segments are put together in order, in runs of 1024;
 // then the runs are, in order.
 #pragma once
 #include <cmath>
@@ -88,10 +88,12 @@ struct BucketStatistics {
   }
 };
 
-// Elements of the pieces that buckets are looked at in, and pieces of a run.
-constexpr uint64_t piece_size = chunk_size;
-constexpr uint64_t pieces_per_run = 1024;
+// Elements of the segments that buckets are looked at in, and segments of a run.
+constexpr uint64_t segment_size = chunk_size;
+constexpr uint64_t segments_per_run = 1024;
 
-ARRCOMP_SHARED constexpr uint64_t pieces_of_bucket(uint64_t bucket_size) { return ceil_div(bucket_size, piece_size); }
+ARRCOMP_SHARED constexpr uint64_t segments_of_bucket(uint64_t bucket_size) {
+  return ceil_div(bucket_size, segment_size);
+}
 
 }  // namespace arrcomp

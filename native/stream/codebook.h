@@ -1,5 +1,5 @@
 // The parameters of codebooks, with their tables. They travel in the arguments of kernels: 4096 bytes is what these may
-// have on every machine.
+// have on every GPU.
 #pragma once
 #include "stream/buckets.h"
 #include "stream/parameters.h"
@@ -30,7 +30,7 @@ struct CodebookSettings {
   }
 
   BucketLayout layout(const Element& element) const {
-    const uint32_t stored = scaling == Scaling::none ? 1 : number_bytes(element);
+    const uint32_t stored = scaling == Scaling::none ? 1 : scalar_bytes(element);
     return {scaling == Scaling::tensor ? 0 : bucket_size, stored, 0, static_cast<uint32_t>(tables.bits), false};
   }
 

@@ -126,7 +126,7 @@ inline std::vector<CapacityTerm> capacity_terms(const Element& element) {
   // group, the coder's states and an entry of the directory with its padding.
   const uint64_t rounding = element.width == 8 ? 32 : 0;
   const uint64_t chunk = round_up(4 + widths_bytes(rows_per_chunk) + rounding + states_bytes + 8, 8);
-  return {{0, 0, 0, payload_head_bytes},
+  return {{0, 0, 0, payload_header_bytes},
           {lanes_per_row, 1, 1, uint64_t{element.width} * lanes_per_row / 8},
           {chunk_size, 1, 1, chunk}};
 }
@@ -183,17 +183,17 @@ inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t co
 }
 
 // No payload in groups is shorter: every chunk takes 4 bytes, every group an entry of the directory.
-inline uint64_t least_length_of_groups(uint64_t count) {
+inline uint64_t min_length_of_groups(uint64_t count) {
   const uint64_t chunks = ceil_div(count, chunk_size), groups = ceil_div(chunks, max_chunks_per_group);
-  return payload_head_bytes + 4 * groups + 4 * chunks;
+  return payload_header_bytes + 4 * groups + 4 * chunks;
 }
 
 // No payload of so many elements is shorter.
-inline uint64_t least_length(const Codec& codec, const Element& element, uint64_t count) {
+inline uint64_t min_length(const Codec& codec, const Element& element, uint64_t count) {
   BucketLayout layout;
-  if (!bucket_layout(codec, element, layout)) return least_length_of_groups(count);
+  if (!bucket_layout(codec, element, layout)) return min_length_of_groups(count);
   const BucketPlan plan = make_bucket_plan(layout, element, count);
-  return plan.byte_codes ? plan.codes_offset + least_length_of_groups(plan.quantized) : plan.length;
+  return plan.byte_codes ? plan.codes_offset + min_length_of_groups(plan.quantized) : plan.length;
 }
 
 }  // namespace arrcomp

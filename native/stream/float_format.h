@@ -42,7 +42,7 @@ struct FloatFormatSettings {
   ARRCOMP_SHARED static constexpr Moments moments() { return largest_magnitude; }
 
   BucketLayout layout(const Element& element) const {
-    const uint32_t of_bucket = scale == ScaleKind::number ? number_bytes(element) : 1;
+    const uint32_t of_bucket = scale == ScaleKind::number ? scalar_bytes(element) : 1;
     const uint32_t of_array = scale == ScaleKind::two_level ? 8 : 0;
     return {bucket_size, is_scaled() ? of_bucket : 0, of_array, spec.code_bits(), false};
   }

@@ -25,8 +25,8 @@ struct QsgdSettings {
                       flag("entropy", &S::entropy)};
   }
 
-  // Numbers that are stored for a bucket: unit and least value, or unit alone.
-  ARRCOMP_SHARED constexpr uint32_t numbers() const { return norm == Norm::minmax ? 2 : 1; }
+  // Parameters that are stored for a bucket: unit and least value, or unit alone.
+  ARRCOMP_SHARED constexpr uint32_t parameter_count() const { return norm == Norm::minmax ? 2 : 1; }
   ARRCOMP_SHARED constexpr uint32_t largest_code() const {
     return norm == Norm::minmax || bits == 1 ? (1u << bits) - 1 : (1u << bits) - 2;
   }
@@ -38,7 +38,7 @@ struct QsgdSettings {
 
   BucketLayout layout(const Element& element) const {
     const uint32_t code_bits = entropy ? 8 : static_cast<uint32_t>(bits);
-    return {bucket_size, numbers() * number_bytes(element), 0, code_bits, skip_incomplete, entropy};
+    return {bucket_size, parameter_count() * scalar_bytes(element), 0, code_bits, skip_incomplete, entropy};
   }
 };
 

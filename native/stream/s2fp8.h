@@ -23,7 +23,7 @@ struct S2fp8Settings {
 
   // Of a bucket, alpha and its largest magnitude.
   BucketLayout layout(const Element& element) const {
-    return {bucket_size, 2 * number_bytes(element), 0, spec().code_bits(), false};
+    return {bucket_size, 2 * scalar_bytes(element), 0, spec().code_bits(), false};
   }
 };
 

@@ -40,8 +40,8 @@ struct SmaqSettings {
   bool is_consistent() const { return main_bits <= outlier_bits && main_threshold < outlier_threshold && std > 0; }
 
   ARRCOMP_SHARED constexpr uint32_t extra_bits() const { return static_cast<uint32_t>(outlier_bits - main_bits); }
-  // Numbers that are stored for a bucket: mean and standard deviation, and the outlier threshold where it is its own.
-  ARRCOMP_SHARED constexpr uint32_t numbers() const { return extends ? 3 : 2; }
+  // Parameters that are stored for a bucket: mean and standard deviation, and the outlier threshold where it is its own.
+  ARRCOMP_SHARED constexpr uint32_t parameter_count() const { return extends ? 3 : 2; }
 
   ARRCOMP_SHARED constexpr Moments moments() const {
     return statistics == Statistics::given ? no_moments : mean_and_deviation;
@@ -49,7 +49,7 @@ struct SmaqSettings {
 
   BucketLayout layout(const Element& element) const {
     return {.bucket_size = block_size,
-            .bucket_bytes = numbers() * number_bytes(element),
+            .bucket_bytes = parameter_count() * scalar_bytes(element),
             .array_bytes = 0,
             .code_bits = static_cast<uint32_t>(main_bits),
             .skip_incomplete = false,

@@ -1,4 +1,4 @@
-// Every operation on one machine's lanes. Included once for each machine, after its lanes.h, hence no guard.
+// Every operation on the lanes of one instruction set. Included once for each, after its lanes.h, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE void put(unsigned char* slot, U32 x) { store((uint32_t*)slot, x); }
@@ -28,11 +28,11 @@ struct Values {
 #endif
 #define put(...) put(slot, __VA_ARGS__)
 #define uniform(value) put_uniform(slot, (uint64_t)(value))
-#define OPERATION(name, machine, ...)                                                                  \
+#define OPERATION(name, isa, ...)                                                                      \
   ARRCOMP_TEST_FUNCTION void run_##name([[maybe_unused]] const test::Inputs& in, const Values& values, \
                                         [[maybe_unused]] unsigned char* slot) {                        \
     [[maybe_unused]] auto [x, y, index, shifts, wide_x, wide_y, f, g, d, e, m, other] = values;        \
-    machine;                                                                                           \
+    isa;                                                                                               \
   }
 #include "lanes_operations.inc"
 #undef OPERATION

@@ -7,8 +7,8 @@
 
 using namespace arrcomp;
 
-static uint32_t slot_by_runs(const EncodeTable& t, uint32_t place) {
-  const auto slots = plain::lookup_runs<runs_per_cell>(t.runs[0], plain::splat<plain::U32>(place));
+static uint32_t slot_by_runs(const EncodeTable& t, uint32_t position) {
+  const auto slots = plain::lookup_runs<runs_per_cell>(t.runs[0], plain::splat<plain::U32>(position));
   return plain::max_all(slots);
 }
 

@@ -8,7 +8,7 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-constexpr int most_buckets_in_chunk = chunk_size / 16 + 2;
+constexpr int max_buckets_in_chunk = chunk_size / 16 + 2;
 
 // Rows that share random words, and whether they are coded side by side.
 constexpr int rows_of_block = 4;
@@ -17,7 +17,7 @@ constexpr bool codes_blocks = rows_side_by_side == rows_of_block;
 // What encoding takes of each bucket of a chunk.
 template <class Coder>
 struct BucketScales {
-  typename Coder::Scalar scales[Coder::encode_values][most_buckets_in_chunk];
+  typename Coder::Scalar scales[Coder::encode_values][max_buckets_in_chunk];
 };
 
 // Memory that encoding a chunk needs, one for each thread or warp.
@@ -52,7 +52,7 @@ ARRCOMP_PART void store_bucket(const BucketContext<Coder>& context, const Bucket
   const uint64_t first = bucket * plan.bucket_size, left = plan.quantized - first;
   const BucketValues values{plan.element, source, first, left < plan.bucket_size ? left : plan.bucket_size, seed};
   const Coder coder = context.coder(payload);
-  const auto numbers = coder.numbers_of(statistics, values);
+  const auto numbers = coder.fit(statistics, values);
   if (leader()) coder.store(payload + plan.bucket_offset(bucket), numbers);
 }
 
@@ -60,9 +60,9 @@ template <class Coder>
 class BucketChunk {
   using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
-  using Numbers = typename Coder::Numbers;
+  using BucketParameters = typename Coder::BucketParameters;
   using Table = std::conditional_t<codes_blocks && Tabulates<Coder>, DecodeTable<Coder>, NoTable>;
-  static constexpr bool takes_magnitudes = requires(const Coder& coder, Real largest) { coder.numbers_of(largest); };
+  static constexpr bool takes_magnitudes = requires(const Coder& coder, Real largest) { coder.fit(largest); };
 
  public:
   ARRCOMP_METHOD BucketChunk(const BucketContext<Coder>& context, uint64_t chunk, const uint8_t* payload)
@@ -75,7 +75,7 @@ class BucketChunk {
         bucket_(first_ / plan_.bucket_size),
         buckets_(static_cast<int>((first_ + count_ - 1) / plan_.bucket_size - bucket_) + 1) {}
 
-  // Writes the chunk's codes, and the numbers of buckets that begin in it. Those of buckets larger than a piece are in
+  // Writes the chunk's codes, and the numbers of buckets that begin in it. Those of buckets larger than a segment are in
   // the payload already.
   ARRCOMP_METHOD void encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
     NoExtras none;
@@ -158,13 +158,13 @@ class BucketChunk {
   template <int n, bool in_one_bucket, class Random, class ScaleOf, class Writer>
   ARRCOMP_METHOD void encode_some(const void* elements, int r, int lanes, bool simple, const Random* random,
                                   BucketRows& buckets, ScaleOf scale_of, Writer& writer) const {
-    const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
+    const uint64_t position = static_cast<uint64_t>(r) * lanes_per_row;
     Real scale[Coder::encode_values];
     if (in_one_bucket) buckets.current(scale, scale_of);
     U32 code[n];
     Real scaled[n];
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
-      const uint64_t at = place + j * lanes_per_row;
+      const uint64_t at = position + j * lanes_per_row;
       if (!in_one_bucket) buckets.row(at, scale, scale_of);
       const Real x = load_real<Real>(plan_.element, elements, at, lanes);
       if constexpr (EncodesTogether<Coder>) {
@@ -174,7 +174,7 @@ class BucketChunk {
       }
     }
     if constexpr (EncodesTogether<Coder>) coder_.encode(scaled, code);
-    writer.put(code, place, lanes);
+    writer.put(code, position, lanes);
   }
 
   template <class Extras>
@@ -203,7 +203,7 @@ class BucketChunk {
         if (!is_in_one_bucket(r, buckets))
           return decode_some<rows_of_block, false>(target, r, lanes_per_row, buckets, decoded_of, reader);
         if constexpr (Tabulates<Coder>) {
-          if (plan_.bucket_size >= Table::least_elements) return look_up(target, r, buckets, decoded_of, reader, table);
+          if (plan_.bucket_size >= Table::min_elements) return look_up(target, r, buckets, decoded_of, reader, table);
         }
         return decode_some<rows_of_block, true>(target, r, lanes_per_row, buckets, decoded_of, reader);
       }
@@ -216,27 +216,27 @@ class BucketChunk {
   template <class DecodedOf, class Reader>
   ARRCOMP_METHOD void look_up(void* target, int r, const BucketRows& buckets, DecodedOf decoded_of, Reader& reader,
                               Table& table) const {
-    const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
+    const uint64_t position = static_cast<uint64_t>(r) * lanes_per_row;
     Real values[Coder::decode_values];
     const bool simple = buckets.current(values, decoded_of);
     table.fill(buckets.number(), coder_, values, simple);
     U32 code[rows_of_block];
-    reader.get(code, place, lanes_per_row);
+    reader.get(code, position, lanes_per_row);
     ARRCOMP_UNROLL for (int j = 0; j < rows_of_block; ++j)
-        store_real(plan_.element, target, first_ + place + j * lanes_per_row, lanes_per_row, table.element(code[j]));
+        store_real(plan_.element, target, first_ + position + j * lanes_per_row, lanes_per_row, table.element(code[j]));
   }
 
   // n rows from r on, with so many lanes each.
   template <int n, bool in_one_bucket, class DecodedOf, class Reader>
   ARRCOMP_METHOD void decode_some(void* target, int r, int lanes, BucketRows& buckets, DecodedOf decoded_of,
                                   Reader& reader) const {
-    const uint64_t place = static_cast<uint64_t>(r) * lanes_per_row;
+    const uint64_t position = static_cast<uint64_t>(r) * lanes_per_row;
     Real values[Coder::decode_values];
     bool simple = in_one_bucket && buckets.current(values, decoded_of);
     U32 code[n];
-    reader.get(code, place, lanes);
+    reader.get(code, position, lanes);
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
-      const uint64_t at = place + j * lanes_per_row;
+      const uint64_t at = position + j * lanes_per_row;
       if (!in_one_bucket) simple = buckets.row(at, values, decoded_of);
       store_real(plan_.element, target, first_ + at, lanes, coder_.decode(code[j], values, simple));
     }
@@ -254,12 +254,12 @@ class BucketChunk {
   ARRCOMP_METHOD bool prepare(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
     sync();
     if constexpr (takes_magnitudes) {
-      if (plan_.bucket_bytes > 0 && plan_.bucket_size <= piece_size) return prepare_rows(source, payload, memory);
+      if (plan_.bucket_bytes > 0 && plan_.bucket_size <= segment_size) return prepare_rows(source, payload, memory);
     }
     bool simple = true;
     for (int b = 0; b < buckets_; ++b) {
       Scalar scale[Coder::encode_values];
-      simple = coder_.scale_of(numbers_of(source, payload, seed, bucket_ + static_cast<uint64_t>(b)), scale) && simple;
+      simple = coder_.scale_of(fit(source, payload, seed, bucket_ + static_cast<uint64_t>(b)), scale) && simple;
       if (leader())
         for (int i = 0; i < Coder::encode_values; ++i) memory.scales[i][b] = scale[i];
     }
@@ -287,7 +287,7 @@ class BucketChunk {
   ARRCOMP_METHOD bool prepare_row(int b, int n, uint8_t* at, BucketMemory<Coder>& memory) const {
     const Scalar* const magnitudes = memory.scales[0] + b;
     Real scale[Coder::encode_values];
-    const auto numbers = coder_.numbers_of(n == lanes_per_row ? load(magnitudes) : load_first(magnitudes, n));
+    const auto numbers = coder_.fit(n == lanes_per_row ? load(magnitudes) : load_first(magnitudes, n));
     if (at != nullptr) coder_.store(at, numbers, n);
     const bool simple = coder_.scale_of(numbers, scale);
     for (int i = 0; i < Coder::encode_values; ++i) store_row(memory.scales[i] + b, scale[i], n);
@@ -311,8 +311,8 @@ class BucketChunk {
 
   // Of the one or two buckets in a row.
   ARRCOMP_METHOD void find_magnitudes_in(const void* source, int row, int buckets, Scalar* magnitudes) const {
-    const uint64_t place = static_cast<uint64_t>(row) * lanes_per_row;
-    const Real x = abs(load_real<Real>(plan_.element, source, first_ + place, lanes_of(row)));
+    const uint64_t position = static_cast<uint64_t>(row) * lanes_per_row;
+    const Real x = abs(load_real<Real>(plan_.element, source, first_ + position, lanes_of(row)));
     if (buckets == 2) {
       const auto found = largest_magnitudes_of_halves(x);
       if (leader()) magnitudes[0] = found.lower, magnitudes[1] = found.upper;
@@ -328,14 +328,14 @@ class BucketChunk {
     return left < lanes_per_row ? static_cast<int>(left) : lanes_per_row;
   }
 
-  ARRCOMP_METHOD Numbers numbers_of(const void* source, uint8_t* payload, uint64_t seed, uint64_t bucket) const {
+  ARRCOMP_METHOD BucketParameters fit(const void* source, uint8_t* payload, uint64_t seed, uint64_t bucket) const {
     if (plan_.bucket_bytes == 0) return {};
     const uint64_t size = plan_.bucket_size, begin = bucket * size;
     uint8_t* const at = payload + plan_.bucket_offset(bucket);
-    if (size > piece_size) return coder_.load(at);
+    if (size > segment_size) return coder_.load(at);
     const uint64_t count = plan_.quantized - begin < size ? plan_.quantized - begin : size;
     const auto statistics = statistics_of<Real>(plan_.element, source, begin, count, settings_.moments());
-    const Numbers numbers = coder_.numbers_of(statistics, {plan_.element, source, begin, count, seed});
+    const BucketParameters numbers = coder_.fit(statistics, {plan_.element, source, begin, count, seed});
     if (begin >= first_ && leader()) coder_.store(at, numbers);
     return numbers;
   }

@@ -28,7 +28,7 @@ class CodeWriter {
 
   // The codes of n rows of the chunk from element `place` on, with so many lanes each: all if n is above 1.
   template <int n>
-  ARRCOMP_METHOD void put(U32 (&codes)[n], uint64_t place, int lanes) {
+  ARRCOMP_METHOD void put(U32 (&codes)[n], uint64_t position, int lanes) {
     if constexpr (HasExtras<Coder>) {
       ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
         extras_.put(codes[j] >> bits_, Coder::has_extra(codes[j]) & exist(lanes));
@@ -36,7 +36,7 @@ class CodeWriter {
       }
     }
     if constexpr (HasByteCodes<Coder>) {
-      if (are_bytes_) return put_bytes(codes, place, lanes);
+      if (are_bytes_) return put_bytes(codes, position, lanes);
     }
     if (n > 1 && n * bits_ <= 32) return writer_.put(side_by_side(codes), n * bits_);
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j)
@@ -47,9 +47,9 @@ class CodeWriter {
 
  private:
   template <int n>
-  ARRCOMP_METHOD void put_bytes(const U32 (&codes)[n], uint64_t place, int lanes) const {
+  ARRCOMP_METHOD void put_bytes(const U32 (&codes)[n], uint64_t position, int lanes) const {
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j)
-        store_elements<Bits8>(codes_, place + j * lanes_per_row, lanes, codes[j]);
+        store_elements<Bits8>(codes_, position + j * lanes_per_row, lanes, codes[j]);
   }
 
   // Packing them one by one comes to the same.
@@ -80,8 +80,8 @@ class CodeReader {
 
   // The codes that CodeWriter::put got.
   template <int n>
-  ARRCOMP_METHOD void get(U32 (&codes)[n], uint64_t place, int lanes) {
-    get_packed(codes, place, lanes);
+  ARRCOMP_METHOD void get(U32 (&codes)[n], uint64_t position, int lanes) {
+    get_packed(codes, position, lanes);
     if constexpr (HasExtras<Coder>) {
       ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
         const Mask has_extra = Coder::has_extra(codes[j]) & exist(lanes);
@@ -92,9 +92,9 @@ class CodeReader {
 
  private:
   template <int n>
-  ARRCOMP_METHOD void get_packed(U32 (&codes)[n], uint64_t place, int lanes) {
+  ARRCOMP_METHOD void get_packed(U32 (&codes)[n], uint64_t position, int lanes) {
     if constexpr (HasByteCodes<Coder>) {
-      if (are_bytes_) return get_bytes(codes, place, lanes);
+      if (are_bytes_) return get_bytes(codes, position, lanes);
     }
     if (n > 1 && n * bits_ <= 32) {
       const U32 all = reader_.get(n * bits_, U32{}), mask = splat<U32>(low_mask(bits_));
@@ -105,9 +105,9 @@ class CodeReader {
   }
 
   template <int n>
-  ARRCOMP_METHOD void get_bytes(U32 (&codes)[n], uint64_t place, int lanes) const {
+  ARRCOMP_METHOD void get_bytes(U32 (&codes)[n], uint64_t position, int lanes) const {
     ARRCOMP_UNROLL for (int j = 0; j < n; ++j) codes[j] =
-        load_elements<Bits8>(codes_, place + j * lanes_per_row, lanes);
+        load_elements<Bits8>(codes_, position + j * lanes_per_row, lanes);
   }
 
   const uint8_t* codes_;

@@ -13,9 +13,9 @@ class BucketRows {
       : size_(bucket_size), end_(bucket_size - first_element % bucket_size), bucket_(0), last_(buckets - 1) {}
 
   // Whether the `count` elements from `place` on are in one bucket, which is the current one then.
-  ARRCOMP_METHOD bool in_one(uint64_t place, uint64_t count) {
-    while (place >= end_) next();
-    return place + count <= end_;
+  ARRCOMP_METHOD bool in_one(uint64_t position, uint64_t count) {
+    while (position >= end_) next();
+    return position + count <= end_;
   }
 
   // Of the current bucket.
@@ -32,11 +32,11 @@ class BucketRows {
 
   // The same for each lane's bucket of the row that begins at `place` in the chunk; whether it is true for all of them.
   template <class Real, int n, class ValuesOf>
-  ARRCOMP_METHOD bool row(uint64_t place, Real (&values)[n], ValuesOf values_of) {
-    while (place >= end_) next();
+  ARRCOMP_METHOD bool row(uint64_t position, Real (&values)[n], ValuesOf values_of) {
+    while (position >= end_) next();
     bool simple = current(values, values_of);
-    while (end_ < place + lanes_per_row && bucket_ < last_) {
-      const Mask later = mask(~low_mask(static_cast<int>(end_ - place)));
+    while (end_ < position + lanes_per_row && bucket_ < last_) {
+      const Mask later = mask(~low_mask(static_cast<int>(end_ - position)));
       next();
       Real of_next[n];
       simple = current(of_next, values_of) && simple;

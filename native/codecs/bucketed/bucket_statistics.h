@@ -72,7 +72,7 @@ class LogarithmSum {
  public:
   // At most 128 rows.
   ARRCOMP_METHOD void add(Real x) {
-    const Mask tiny = lt(as_bits(x), splat<Word>(Layout::least_normal));
+    const Mask tiny = lt(as_bits(x), splat<Word>(Layout::min_normal));
     if (any(tiny)) x = normal(x, tiny);
     const Word bits = as_bits(x);
     exponents_ = exponents_ + (bits >> Layout::mantissa_bits);
@@ -195,7 +195,7 @@ ARRCOMP_PART void add_squares(const Element& element, const void* array, uint64_
   s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, element, array, first, count).of_squares);
 }
 
-// Of the elements [first, first + count), at least one and at most a piece.
+// Of the elements [first, first + count), at least one and at most a segment.
 template <class Real>
 ARRCOMP_PART BucketStatistics statistics_of(const Element& element, const void* array, uint64_t first, uint64_t count,
                                             Moments moments) {

@@ -16,7 +16,7 @@ class Codebook {
   using Settings = CodebookSettings;
   static constexpr bool looks_up = true;
 
-  struct Numbers {
+  struct BucketParameters {
     Scalar scale;  // NaN where a value is not finite, 1 without scaling
   };
 
@@ -33,19 +33,19 @@ class Codebook {
 
   ARRCOMP_METHOD bool is_stochastic() const { return false; }
 
-  ARRCOMP_METHOD Numbers numbers_of(const BucketStatistics& s, const BucketValues&) const {
+  ARRCOMP_METHOD BucketParameters fit(const BucketStatistics& s, const BucketValues&) const {
     if (!s.finite) return {Limits::nan()};
     return {is_scaled_ ? static_cast<Scalar>(s.largest_magnitude()) : Scalar(1)};
   }
 
   // The scales of 32 buckets, from their largest magnitudes, infinity or NaN where a value is not finite.
-  ARRCOMP_METHOD Real numbers_of(Real largest) const {
+  ARRCOMP_METHOD Real fit(Real largest) const {
     const Mask finite = le(largest, splat<Real>(Limits::largest));
     return select(finite, is_scaled_ ? largest : splat<Real>(1), splat<Real>(Limits::nan()));
   }
 
-  ARRCOMP_METHOD void store(uint8_t* at, const Numbers& n) const {
-    if (is_scaled_) return store_numbers(at, &n.scale, 1);
+  ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
+    if (is_scaled_) return store_scalars(at, &n.scale, 1);
     *at = n.scale == 1 ? 0 : 1;
   }
   ARRCOMP_METHOD void store(uint8_t* at, const Real& scales, int n) const {
@@ -53,9 +53,9 @@ class Codebook {
     store_row(at, select(le(scales, splat<Real>(1)), splat<U32>(0), splat<U32>(1)), n);
   }
 
-  ARRCOMP_METHOD Numbers load(const uint8_t* at) const {
-    Numbers n{*at == 0 ? Scalar(1) : Limits::nan()};
-    if (is_scaled_) load_numbers(at, &n.scale, 1);
+  ARRCOMP_METHOD BucketParameters load(const uint8_t* at) const {
+    BucketParameters n{*at == 0 ? Scalar(1) : Limits::nan()};
+    if (is_scaled_) load_scalars(at, &n.scale, 1);
     return n;
   }
 
@@ -68,7 +68,7 @@ class Codebook {
     values[inverse] = select(is_zero, zero, one / (scales * values[prescale]));
     return !any(is_tiny | is_huge);
   }
-  ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&values)[encode_values]) const {
+  ARRCOMP_METHOD bool scale_of(const BucketParameters& n, Scalar (&values)[encode_values]) const {
     Real rows[encode_values];
     const bool simple = scale_of(splat<Real>(n.scale), rows);
     for (int i = 0; i < encode_values; ++i) values[i] = first_of(rows[i]);
@@ -87,7 +87,7 @@ class Codebook {
   }
 
   // Simple where no level becomes infinite.
-  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&values)[decode_values]) const {
+  ARRCOMP_METHOD bool decoded_of(const BucketParameters& n, Scalar (&values)[decode_values]) const {
     values[scale] = n.scale;
     return is_within(n.scale, Limits::largest / 2 / static_cast<Scalar>(settings_.at_least_largest));
   }

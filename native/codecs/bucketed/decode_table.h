@@ -16,7 +16,7 @@ class DecodeTable {
 
  public:
   // A table pays for itself where at least so many elements are looked up.
-  static constexpr uint64_t least_elements = 512;
+  static constexpr uint64_t min_elements = 512;
 
   // For the bucket of this number, from what decoding takes of it.
   ARRCOMP_PART void fill(int bucket, const Coder& coder, const Real (&decoded)[Coder::decode_values], bool simple) {

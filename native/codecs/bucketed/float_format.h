@@ -15,12 +15,12 @@ class FloatFormat {
   using Scalar = typename Real::scalar;
   using Settings = FloatFormatSettings;
 
-  struct Numbers {
+  struct BucketParameters {
     Scalar scale;   // of the bucket; NaN where a value is not finite
     uint32_t code;  // the byte that stands for it, if there is one
   };
   // Of 32 buckets.
-  struct NumberRow {
+  struct ParameterRow {
     Real scale;
     U32 code;
   };
@@ -31,7 +31,7 @@ class FloatFormat {
 
   ARRCOMP_METHOD FloatFormat(const FloatFormatSettings& settings, const Element& element, const uint8_t* payload)
       : settings_(settings), range_(element), cast_(settings.spec), array_scale_(0) {
-    if (settings.scale == ScaleKind::two_level) load_numbers(payload, &array_scale_, 1);
+    if (settings.scale == ScaleKind::two_level) load_scalars(payload, &array_scale_, 1);
   }
 
   // The array's scale, by which the scale of the bucket with its largest value becomes the largest one.
@@ -40,20 +40,20 @@ class FloatFormat {
     const Real most = splat<Real>(static_cast<Scalar>(SmallScale::largest * settings.spec.largest()));
     const Real largest = splat<Real>(static_cast<Scalar>(s.largest_magnitude()));
     const Scalar numbers[8 / sizeof(Scalar)] = {first_of(ratio_of(largest, most))};  // float32: and zeros
-    if (leader()) store_numbers(payload, numbers, 8 / sizeof(Scalar));
+    if (leader()) store_scalars(payload, numbers, 8 / sizeof(Scalar));
   }
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.stochastic; }
 
-  ARRCOMP_METHOD Numbers numbers_of(const BucketStatistics& s, const BucketValues&) const {
+  ARRCOMP_METHOD BucketParameters fit(const BucketStatistics& s, const BucketValues&) const {
     if (!settings_.is_scaled()) return {1, 0};
     const auto largest = s.finite ? static_cast<Scalar>(s.largest_magnitude()) : Limits::nan();
-    const NumberRow row = numbers_of(splat<Real>(largest));
+    const ParameterRow row = fit(splat<Real>(largest));
     return {first_of(row.scale), max_all(row.code)};
   }
 
   // From the largest magnitudes of buckets, infinity or NaN where a value is not finite.
-  ARRCOMP_METHOD NumberRow numbers_of(Real largest) const {
+  ARRCOMP_METHOD ParameterRow fit(Real largest) const {
     const Real most = splat<Real>(static_cast<Scalar>(settings_.spec.largest())), nan = splat<Real>(Limits::nan());
     const Mask is_finite = le(largest, splat<Real>(Limits::largest));
     const Real finite = select(is_finite, largest, nan);
@@ -67,35 +67,35 @@ class FloatFormat {
     return {small.decode(code) * splat<Real>(array_scale_), code};
   }
 
-  ARRCOMP_METHOD void store(uint8_t* at, const Numbers& n) const {
+  ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
     if (settings_.scale == ScaleKind::none) return;
-    if (settings_.scale == ScaleKind::number) return store_numbers(at, &n.scale, 1);
+    if (settings_.scale == ScaleKind::number) return store_scalars(at, &n.scale, 1);
     *at = static_cast<uint8_t>(n.code);
   }
-  ARRCOMP_METHOD void store(uint8_t* at, const NumberRow& row, int n) const {
+  ARRCOMP_METHOD void store(uint8_t* at, const ParameterRow& row, int n) const {
     if (settings_.scale == ScaleKind::number) return store_row(reinterpret_cast<Scalar*>(at), row.scale, n);
     store_row(at, row.code, n);
   }
 
-  ARRCOMP_METHOD Numbers load(const uint8_t* at) const {
-    Numbers n{1, 0};
+  ARRCOMP_METHOD BucketParameters load(const uint8_t* at) const {
+    BucketParameters n{1, 0};
     switch (settings_.scale) {
       case ScaleKind::none: return n;
-      case ScaleKind::number: load_numbers(at, &n.scale, 1); return n;
+      case ScaleKind::number: load_scalars(at, &n.scale, 1); return n;
       case ScaleKind::two_level: return {static_cast<Scalar>(SmallScale::value(*at)) * array_scale_, *at};
       default: return {static_cast<Scalar>(PowerScale::value(*at)), *at};
     }
   }
 
   // Simple where the prescale is 1.
-  ARRCOMP_METHOD bool scale_of(const NumberRow& row, Real (&values)[encode_values]) const {
+  ARRCOMP_METHOD bool scale_of(const ParameterRow& row, Real (&values)[encode_values]) const {
     const Real zero = splat<Real>(0), one = splat<Real>(1);
     const Mask is_small = lt(row.scale, splat<Real>(Limits::smallest_normal / 2)) & lt(zero, row.scale);
     values[prescale] = select(is_small, splat<Real>(Scalar(0x1p64)), one);
     values[inverse] = select(le(row.scale, zero), zero, one / (row.scale * values[prescale]));
     return !any(is_small);
   }
-  ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&values)[encode_values]) const {
+  ARRCOMP_METHOD bool scale_of(const BucketParameters& n, Scalar (&values)[encode_values]) const {
     Real rows[encode_values];
     const bool simple = scale_of({splat<Real>(n.scale), splat<U32>(n.code)}, rows);
     for (int i = 0; i < encode_values; ++i) values[i] = first_of(rows[i]);
@@ -109,7 +109,7 @@ class FloatFormat {
     return cast_.encode_magnitude(scaled, x, random);
   }
 
-  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
+  ARRCOMP_METHOD bool decoded_of(const BucketParameters& n, Scalar (&decoded)[decode_values]) const {
     decoded[scale] = n.scale;
     return true;
   }
@@ -132,12 +132,12 @@ class FloatFormat {
 
   // Powers of two: the largest magnitude's own, divided by the largest number's; with `ceil` the next one where that is
   // not enough.
-  ARRCOMP_METHOD NumberRow of_powers(Real largest) const {
+  ARRCOMP_METHOD ParameterRow of_powers(Real largest) const {
     using Layout = RealLayout<Real>;
     using Bits = typename Layout::Word;
     const Bits bits = as_bits(largest);
     const auto most =
-        static_cast<typename Layout::Bits>((settings_.spec.largest_significand() - 1) * Layout::least_normal);
+        static_cast<typename Layout::Bits>((settings_.spec.largest_significand() - 1) * Layout::min_normal);
     const Mask is_above = lt(splat<Bits>(most), bits & splat<Bits>(Layout::mantissa));
     const bool ceil = settings_.scale == ScaleKind::ceil;
     const U32 own = lowest(bits >> Layout::mantissa_bits) + select(is_above, splat<U32>(ceil ? 1 : 0), splat<U32>(0));

@@ -13,7 +13,7 @@ class Qsgd {
   using Scalar = typename Real::scalar;
   using Settings = QsgdSettings;
 
-  struct Numbers {
+  struct BucketParameters {
     Scalar unit, low;  // NaN where a value is not finite; `low` is 0 with a norm
   };
 
@@ -30,7 +30,7 @@ class Qsgd {
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.stochastic; }
 
-  ARRCOMP_METHOD Numbers numbers_of(const BucketStatistics& s, const BucketValues&) const {
+  ARRCOMP_METHOD BucketParameters fit(const BucketStatistics& s, const BucketValues&) const {
     if (!s.finite) return {Limits::nan(), has_norm_ ? Scalar(0) : Limits::nan()};
     if (settings_.norm == Norm::l2) return {unit_of_norm(limited<Scalar>(s.l2_norm())), 0};
     if (has_norm_) return {unit_of_norm(limited<Scalar>(s.largest_magnitude())), 0};
@@ -43,19 +43,19 @@ class Qsgd {
     return {step == 0 ? Limits::smallest : limited<Scalar>(step), smallest};
   }
 
-  ARRCOMP_METHOD void store(uint8_t* at, const Numbers& n) const {
+  ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
     const Scalar numbers[2] = {n.unit, n.low};
-    store_numbers(at, numbers, settings_.numbers());
+    store_scalars(at, numbers, settings_.parameter_count());
   }
 
-  ARRCOMP_METHOD Numbers load(const uint8_t* at) const {
+  ARRCOMP_METHOD BucketParameters load(const uint8_t* at) const {
     Scalar numbers[2] = {0, 0};
-    load_numbers(at, numbers, settings_.numbers());
+    load_scalars(at, numbers, settings_.parameter_count());
     return {numbers[0], numbers[1]};
   }
 
   // Simple where the prescale is 1.
-  ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&scale)[encode_values]) const {
+  ARRCOMP_METHOD bool scale_of(const BucketParameters& n, Scalar (&scale)[encode_values]) const {
     scale[low] = has_norm_ ? Scalar(0) : n.low;
     scale[inverse] = 0;
     scale[prescale] = 1;
@@ -78,7 +78,7 @@ class Qsgd {
   }
 
   // Where something would overflow on the way, halves of the numbers, and 2 as `factor`; simple where nothing can.
-  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
+  ARRCOMP_METHOD bool decoded_of(const BucketParameters& n, Scalar (&decoded)[decode_values]) const {
     const bool halved = is_halved(n.unit);
     decoded[unit] = n.unit * Scalar(halved ? 0.5 : 1);
     decoded[least] = n.low * Scalar(halved ? 0.5 : 1);

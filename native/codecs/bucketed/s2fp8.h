@@ -23,7 +23,7 @@ class S2fp8 {
 
   // The largest magnitude in place of the paper's beta, which is 15 - alpha log2(largest): distances to it are exact
   // where beta would have lost them, and it comes back as it was.
-  struct Numbers {
+  struct BucketParameters {
     Scalar alpha, largest;  // NaN where a value is not finite
   };
 
@@ -36,7 +36,7 @@ class S2fp8 {
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.stochastic; }
 
-  ARRCOMP_METHOD Numbers numbers_of(const BucketStatistics& s, const BucketValues&) const {
+  ARRCOMP_METHOD BucketParameters fit(const BucketStatistics& s, const BucketValues&) const {
     if (!s.finite) return {Limits::nan(), Limits::nan()};
     const auto most = static_cast<Scalar>(s.largest_magnitude());
     if (!(most > 0)) return {1, 0};
@@ -44,30 +44,30 @@ class S2fp8 {
     parts_of_logarithm(most, logarithm);
     const double of_largest = static_cast<double>(logarithm[0]) + static_cast<double>(logarithm[1]);
     const double spread = of_largest - s.logarithms / static_cast<double>(s.nonzeros);
-    return {static_cast<Scalar>(top / (spread < least_spread ? least_spread : spread)), most};
+    return {static_cast<Scalar>(top / (spread < min_spread ? min_spread : spread)), most};
   }
 
-  ARRCOMP_METHOD void store(uint8_t* at, const Numbers& n) const {
+  ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
     const Scalar numbers[2] = {n.alpha, n.largest};
-    store_numbers(at, numbers, 2);
+    store_scalars(at, numbers, 2);
   }
 
-  ARRCOMP_METHOD Numbers load(const uint8_t* at) const {
+  ARRCOMP_METHOD BucketParameters load(const uint8_t* at) const {
     Scalar numbers[2];
-    load_numbers(at, numbers, 2);
+    load_scalars(at, numbers, 2);
     return {numbers[0], numbers[1]};
   }
 
   // Simple where 0 and subnormal numbers become 0, whatever their logarithms, and alpha is none of the largest, nor NaN.
-  ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&scale)[encode_values]) const {
+  ARRCOMP_METHOD bool scale_of(const BucketParameters& n, Scalar (&scale)[encode_values]) const {
     Scalar logarithm[2];
     parts_of_logarithm(n.largest, logarithm);
     scale[alpha] = n.alpha;
     scale[whole] = logarithm[0];
     scale[part] = logarithm[1];
-    const Scalar least_normal = 1 - Layout::bias;
-    return n.alpha <= SqueezedCells::most_alpha &&
-           !((least_normal - logarithm[0] + 1) * n.alpha >= Scalar(least - 60) - n.alpha);
+    const Scalar min_normal = 1 - Layout::bias;
+    return n.alpha <= SqueezedCells::max_alpha &&
+           !((min_normal - logarithm[0] + 1) * n.alpha >= Scalar(least - 60) - n.alpha);
   }
 
   template <class Random>
@@ -87,7 +87,7 @@ class S2fp8 {
     return cast().encode_magnitude(power(t, scale[alpha], random), x, random);
   }
 
-  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
+  ARRCOMP_METHOD bool decoded_of(const BucketParameters& n, Scalar (&decoded)[decode_values]) const {
     decoded[half] = Scalar(0.5) / n.alpha;
     decoded[largest] = n.largest;
     return true;
@@ -96,7 +96,7 @@ class S2fp8 {
   ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[decode_values], bool) const {
     const Real y = squeezed(min(code & splat<U32>(0x7f), splat<U32>(S2fp8Settings::spec().first_special() - 1)));
     // Half of the distance, so that its power is a normal number. NaN becomes the least.
-    const Real distance = max(splat<Real>(least_power), distance_of(y) * decoded[half]);
+    const Real distance = max(splat<Real>(min_power), distance_of(y) * decoded[half]);
     // All but 0 is at least 2^-16.
     const Real root = min(power_of(min(splat<Real>(0), distance)), y * splat<Real>(0x1p64f));
     const Real magnitude = decoded[largest] * root * root;
@@ -110,8 +110,8 @@ class S2fp8 {
   static constexpr int top = 15;        // log2 of what the largest becomes
   static constexpr int least = -16;     // log2 of the least number of e5m2
   static constexpr int nothing = -100;  // log2 of what is rounded to 0, even at random
-  static constexpr double least_spread = 0x1p-20;
-  static constexpr int least_power = sizeof(Scalar) == 8 ? -1000 : -125;
+  static constexpr double min_spread = 0x1p-20;
+  static constexpr int min_power = sizeof(Scalar) == 8 ? -1000 : -125;
 
   ARRCOMP_METHOD static void parts_of_logarithm(Scalar x, Scalar (&parts)[2]) {
     const Logarithm<Real> logarithm = logarithm_of_any(splat<Real>(x));

@@ -75,11 +75,11 @@ struct SqueezedCodes {
   Mask doubtful;
 };
 
-// Codes of 2^t, t = 15 + alpha (log2 x - whole - part), of normal numbers x and alpha up to `most_alpha`. The errors of
+// Codes of 2^t, t = 15 + alpha (log2 x - whole - part), of normal numbers x and alpha up to `max_alpha`. The errors of
 // this t and of that of s2fp8.h, with its power's, are below 5e-6 alpha + 2.5e-5 together; the cells' polynomials take 4e-6
 // of it, numbers of `point` bits 4e-6, the power 5e-6, and the rest are roundings of numbers up to 80.
 struct SqueezedCells {
-  static constexpr float most_alpha = 64;
+  static constexpr float max_alpha = 64;
 
   F32 alpha;
   F32 of_bits, added;  // t = alpha c(mantissa) + of_bits (bits - base) + added

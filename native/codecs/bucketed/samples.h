@@ -18,11 +18,11 @@ ARRCOMP_INLINE uint64_t upper_product(uint64_t a, uint64_t b) {
 
 // Where in a bucket the samples are: words that no rounding takes, as its counters have 0 in their third and fourth word
 // and less than 2^31 in the second. The same place may be drawn twice.
-class SamplePlaces {
+class SamplePositions {
  public:
-  ARRCOMP_METHOD explicit SamplePlaces(const BucketValues& values) : values_(values), words_{} {}
+  ARRCOMP_METHOD explicit SamplePositions(const BucketValues& values) : values_(values), words_{} {}
 
-  ARRCOMP_METHOD uint64_t place(uint32_t sample) {
+  ARRCOMP_METHOD uint64_t position(uint32_t sample) {
     if (sample % lanes_per_row == 0) {
       const U32 counter = splat<U32>(sample) + lane_numbers();
       words_ = philox(values_.seed, counter, splat<U32>(1u << 31), values_.first);
@@ -45,11 +45,11 @@ template <class Real>
 ARRCOMP_PART MeanAndDeviation mean_and_deviation_of_samples(const BucketValues& values, uint32_t samples,
                                                             const MeanAndDeviation& exact) {
   const double scale = exact.deviation > 0 ? exact.deviation : 1;
-  SamplePlaces places(values);
+  SamplePositions positions(values);
   double sum = 0, squares = 0, first = 0;
   bool differ = false;
   for (uint32_t i = 0; i < samples; ++i) {
-    const double x = largest_of(load_real<Real>(values.element, values.array, values.first + places.place(i), 1));
+    const double x = largest_of(load_real<Real>(values.element, values.array, values.first + positions.position(i), 1));
     const double score = (x / 2 - exact.mean / 2) / scale;
     if (i == 0) first = x;
     differ = differ || x != first;

@@ -16,7 +16,7 @@ class Smaq {
   using Scalar = typename Real::scalar;
   using Settings = SmaqSettings;
 
-  struct Numbers {
+  struct BucketParameters {
     Scalar mean, std;  // NaN where a value is not finite; std is -0.0 where all values are the same
     Scalar threshold;  // of outliers, in standard deviations
   };
@@ -38,14 +38,14 @@ class Smaq {
         main_step_(main_threshold_ / main_steps_),
         share_of_outer_(1 / outlier_steps_) {}
 
-  static constexpr int most_extra_bits = 9;
+  static constexpr int max_extra_bits = 9;
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.rounding == Rounding::stochastic; }
 
   // Codes: from the lowest bit on whether it is an outlier's, the sign, the magnitude.
   ARRCOMP_METHOD static Mask has_extra(U32 code) { return ne(code & splat<U32>(outlier_flag), splat<U32>(0)); }
 
-  ARRCOMP_METHOD Numbers numbers_of(const BucketStatistics& s, const BucketValues& values) const {
+  ARRCOMP_METHOD BucketParameters fit(const BucketStatistics& s, const BucketValues& values) const {
     if (!s.finite) return {Limits::nan(), Limits::nan(), Limits::nan()};
     const auto fixed = static_cast<Scalar>(settings_.outlier_threshold);
     // A negative zero keeps the sign of a constant bucket's zeros.
@@ -62,19 +62,19 @@ class Smaq {
     return {mean, std, settings_.extends ? limited<Scalar>(farthest / (static_cast<double>(std) * half)) : fixed};
   }
 
-  ARRCOMP_METHOD void store(uint8_t* at, const Numbers& n) const {
+  ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
     const Scalar numbers[3] = {n.mean, n.std, n.threshold};
-    store_numbers(at, numbers, settings_.numbers());
+    store_scalars(at, numbers, settings_.parameter_count());
   }
 
-  ARRCOMP_METHOD Numbers load(const uint8_t* at) const {
+  ARRCOMP_METHOD BucketParameters load(const uint8_t* at) const {
     Scalar numbers[3] = {0, 0, static_cast<Scalar>(settings_.outlier_threshold)};
-    load_numbers(at, numbers, settings_.numbers());
+    load_scalars(at, numbers, settings_.parameter_count());
     return {numbers[0], numbers[1], numbers[2]};
   }
 
   // Simple where all values are finite and nothing is scaled.
-  ARRCOMP_METHOD bool scale_of(const Numbers& n, Scalar (&scale)[encode_values]) const {
+  ARRCOMP_METHOD bool scale_of(const BucketParameters& n, Scalar (&scale)[encode_values]) const {
     scale[centre] = n.mean;
     scale[inverse] = 0;
     scale[outer] = 0;
@@ -106,13 +106,13 @@ class Smaq {
   }
 
   // Simple where nothing is scaled, nor becomes infinite.
-  ARRCOMP_METHOD bool decoded_of(const Numbers& n, Scalar (&decoded)[decode_values]) const {
+  ARRCOMP_METHOD bool decoded_of(const BucketParameters& n, Scalar (&decoded)[decode_values]) const {
     const bool huge = is_huge(n);
     decoded[unit] = n.std * (huge ? eighth : Scalar(1));
     decoded[middle] = n.mean * (huge ? eighth : Scalar(1));
     decoded[outer_step] = (n.threshold - main_threshold_) * share_of_outer_;
     decoded[factor] = huge ? 1 / eighth : Scalar(1);
-    return is_within(n.std * n.threshold, most_unscaled) && is_within(n.std, most_unscaled / main_threshold_) &&
+    return is_within(n.std * n.threshold, max_unscaled) && is_within(n.std, max_unscaled / main_threshold_) &&
            is_within(n.threshold, Limits::largest / 2) && !huge;
   }
 
@@ -133,7 +133,7 @@ class Smaq {
   static constexpr uint32_t outlier_flag = 1, sign_flag = 2;
   static constexpr int flags = 2;
   static constexpr Scalar eighth = Scalar(0.125), up = Scalar(0x1p64);
-  static constexpr Scalar most_unscaled = Limits::largest * eighth;
+  static constexpr Scalar max_unscaled = Limits::largest * eighth;
 
   // Between the largest numbers of the arithmetic type.
   ARRCOMP_METHOD static Scalar limited_number(double x) { return x < 0 ? -limited<Scalar>(-x) : limited<Scalar>(x); }
@@ -150,8 +150,8 @@ class Smaq {
   }
 
   // Whether sums and products might overflow.
-  ARRCOMP_METHOD bool is_huge(const Numbers& n) const {
-    return !(n.std * n.threshold <= most_unscaled && is_within(n.mean, most_unscaled));
+  ARRCOMP_METHOD bool is_huge(const BucketParameters& n) const {
+    return !(n.std * n.threshold <= max_unscaled && is_within(n.mean, max_unscaled));
   }
 
   ARRCOMP_METHOD static Real scaled_score(Real x, const Real (&scale)[encode_values]) {

@@ -27,8 +27,8 @@ struct LineChunkReader {
   ARRCOMP_PART bool read(const uint8_t*& in, const uint8_t* end, int elements) {
     count = elements;
     rows = coded_rows = (elements + lanes_per_row - 1) / lanes_per_row;
-    const uint8_t* head;
-    if (!section(in, end, line_chunk_head_bytes, head) || !read_head(read_number<uint32_t>(head))) return false;
+    const uint8_t* header;
+    if (!section(in, end, line_chunk_header_bytes, header) || !read_header(read_number<uint32_t>(header))) return false;
     uint32_t base_count = 0, row_bits = 0;
     if (kind == LineChunk::raw) row_bits = static_cast<uint32_t>(rows * T::width);
     if (kind == LineChunk::lines && (!read_masks(in, end) || !read_tags(in, end, base_count, row_bits))) return false;
@@ -75,14 +75,14 @@ struct LineChunkReader {
     return true;
   }
 
-  ARRCOMP_METHOD bool read_head(uint32_t head) {
-    kind = static_cast<LineChunk>(head & 3);
-    form.sign_last = (head >> 2 & 1) != 0;
-    has_masks = (head >> 3 & 1) != 0;
-    form.shift = static_cast<int>(head >> 8 & 255);
+  ARRCOMP_METHOD bool read_header(uint32_t header) {
+    kind = static_cast<LineChunk>(header & 3);
+    form.sign_last = (header >> 2 & 1) != 0;
+    has_masks = (header >> 3 & 1) != 0;
+    form.shift = static_cast<int>(header >> 8 & 255);
     form.bits = T::width - form.shift;
-    if ((head & 3) == 3 || (head & 0xffff00f0) != 0 || form.shift >= T::width) return false;
-    return kind == LineChunk::lines || head >> 2 == 0;
+    if ((header & 3) == 3 || (header & 0xffff00f0) != 0 || form.shift >= T::width) return false;
+    return kind == LineChunk::lines || header >> 2 == 0;
   }
 
   ARRCOMP_PART bool read_masks(const uint8_t*& in, const uint8_t* end) {

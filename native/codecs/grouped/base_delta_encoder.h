@@ -52,7 +52,7 @@ class BaseDeltaEncoder {
   ARRCOMP_PART void encode_chunk() {
     sync();  // the chunk before is written
     if (!load_elements_of_chunk()) {
-      write_head(LineChunk::zero, false);
+      write_header(LineChunk::zero, false);
       return;
     }
     make_words();
@@ -66,7 +66,7 @@ class BaseDeltaEncoder {
   }
 
   ARRCOMP_METHOD uint32_t raw_bytes() const {
-    return line_chunk_head_bytes + packed_bytes(static_cast<uint32_t>(rows_ * T::width));
+    return line_chunk_header_bytes + packed_bytes(static_cast<uint32_t>(rows_ * T::width));
   }
 
   // ---- elements to words
@@ -130,8 +130,8 @@ class BaseDeltaEncoder {
     if (nonzero_ == rows_ * lanes_per_row) return;
     int saved = -128;  // bits: of the two words that say which lines are left out, or masked
     for (int line = 0; line < lines_of(rows_); ++line) {
-      const int places = rows_of(line, rows_) * lanes_per_row, zeros = places - nonzero_of(line);
-      if (zeros == places) {
+      const int positions = rows_of(line, rows_) * lanes_per_row, zeros = positions - nonzero_of(line);
+      if (zeros == positions) {
         saved += 8;
         continue;
       }
@@ -203,7 +203,7 @@ class BaseDeltaEncoder {
       row_bits += static_cast<uint32_t>(rows * code.row_bits());
     }
     sync();
-    return line_chunk_head_bytes + mask_bytes() + padded(lines_of(coded_rows_)) + padded(bases_ * T::width / 8) +
+    return line_chunk_header_bytes + mask_bytes() + padded(lines_of(coded_rows_)) + padded(bases_ * T::width / 8) +
            packed_bytes(row_bits);
   }
 
@@ -232,16 +232,16 @@ class BaseDeltaEncoder {
     return count(mask(static_cast<uint32_t>(x))) + count(mask(static_cast<uint32_t>(x >> 32)));
   }
 
-  ARRCOMP_METHOD void write_head(LineChunk kind, bool is_form_used) {
-    uint32_t head = static_cast<uint32_t>(kind);
+  ARRCOMP_METHOD void write_header(LineChunk kind, bool is_form_used) {
+    uint32_t header = static_cast<uint32_t>(kind);
     if (is_form_used)
-      head |= static_cast<uint32_t>(form_.sign_last) << 2 | static_cast<uint32_t>(has_masks_) << 3 |
-              static_cast<uint32_t>(form_.shift) << 8;
-    out_ = write_number(out_, head);
+      header |= static_cast<uint32_t>(form_.sign_last) << 2 | static_cast<uint32_t>(has_masks_) << 3 |
+                static_cast<uint32_t>(form_.shift) << 8;
+    out_ = write_number(out_, header);
   }
 
   ARRCOMP_PART void write_lines() {
-    write_head(LineChunk::lines, true);
+    write_header(LineChunk::lines, true);
     if (has_masks_) write_masks();
     const int lines = lines_of(coded_rows_);
     write_padded(lines, [&](int i) ARRCOMP_LAMBDA { return memory_.tags[i]; });
@@ -286,7 +286,7 @@ class BaseDeltaEncoder {
   // The elements as they are; the words in memory may have been compacted.
   ARRCOMP_PART void write_raw() {
     load_elements_of_chunk();
-    write_head(LineChunk::raw, false);
+    write_header(LineChunk::raw, false);
     BitWriter writer(out_);
     for (int r = 0; r < rows_; ++r) writer.put(load(row_of(r)), T::width);
     out_ = writer.finish();

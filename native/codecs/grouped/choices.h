@@ -1,5 +1,5 @@
 // What a writer chooses for a chunk, from integers gathered on a sample of its rows: at most 32 rows at equal
-// distances. Every machine comes to the same choice; a reader needs none of this.
+// distances. Every instruction set comes to the same choice; a reader needs none of this.
 #pragma once
 #include "codecs/grouped/rans.h"
 #include "codecs/numeric/real_layout.h"
@@ -7,9 +7,9 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-constexpr int most_sampled_rows = 32;
+constexpr int max_sampled_rows = 32;
 
-ARRCOMP_INLINE int sample_stride(int rows) { return (rows + most_sampled_rows - 1) / most_sampled_rows; }
+ARRCOMP_INLINE int sample_stride(int rows) { return (rows + max_sampled_rows - 1) / max_sampled_rows; }
 
 // Sums of bit lengths over the sample, one for each way to predict.
 struct PredictionCosts {
@@ -65,26 +65,26 @@ ARRCOMP_PART PredictionCosts prediction_costs(const typename Word::scalar* value
 
 // How the values of a chunk (`bits` of each word count) become words: as they are, from their mean, or as differences.
 template <class Word>
-ARRCOMP_PART void choose_prediction(ChunkHead& head, const typename Word::scalar* values, int rows, int bits) {
+ARRCOMP_PART void choose_prediction(ChunkHead& header, const typename Word::scalar* values, int rows, int bits) {
   // Bytes may have so few values that one more or less matters.
   const uint64_t mean = sample_mean<Word>(values, rows, bits == 8 ? 3 : 0);
   const PredictionCosts costs = prediction_costs<Word>(values, rows, bits, mean);
   const uint32_t worth =
       static_cast<uint32_t>(2 * ((rows + sample_stride(rows) - 1) / sample_stride(rows)));  // 1/16 bit a value
-  head.plain = costs.all_positive;
-  head.base = 0;
+  header.plain = costs.all_positive;
+  header.base = 0;
   uint32_t best = costs.direct;
   if (costs.based + worth < best) {
     best = costs.based + worth;
-    head.base = mean;
-    head.plain = false;
+    header.base = mean;
+    header.plain = false;
   }
   if (costs.difference + worth < best) {
-    head.difference = true;
-    head.base = values[0];
-    head.plain = false;
+    header.difference = true;
+    header.base = values[0];
+    header.plain = false;
   }
-  head.has_base = head.base != 0;
+  header.has_base = header.base != 0;
 }
 
 // A sample's sums of min(symbol, knot) for the tables' eight knots.
@@ -180,8 +180,8 @@ ARRCOMP_PART int zero_shift_cost(const typename Word::scalar* words, int rows) {
 }
 
 // Twice the bits of a zero among exponents: an escape, its word and the raw bits.
-ARRCOMP_INLINE int zero_escape_cost(const Element& element, const ChunkHead& head) {
-  return 2 * (precision + 16 + element.mantissa_bits + 1 - head.drop);
+ARRCOMP_INLINE int zero_escape_cost(const Element& element, const ChunkHead& header) {
+  return 2 * (precision + 16 + element.mantissa_bits + 1 - header.drop);
 }
 
 // A sample of float bits, as the choice between exponents and differences sees it.
@@ -226,10 +226,10 @@ ARRCOMP_PART uint32_t exponent_base(const FloatSample& sample, const typename Wo
   return mean + (element.exponent_bits > 4 && above * 512 > sample.samples ? 16 : 6);
 }
 
-// Chooses between coding a chunk's exponents (true: the head says how) and the differences of its ordered floats. `bits`
+// Chooses between coding a chunk's exponents (true: the header says how) and the differences of its ordered floats. `bits`
 // are those that any value has.
 template <class Word>
-ARRCOMP_PART bool choose_exponent(ChunkHead& head, const typename Word::scalar* values, int rows, uint64_t bits,
+ARRCOMP_PART bool choose_exponent(ChunkHead& header, const typename Word::scalar* values, int rows, uint64_t bits,
                                   const Element& element) {
   int drop = 0;
   while (drop < element.mantissa_bits && (bits >> drop & 1) == 0) ++drop;
@@ -238,10 +238,10 @@ ARRCOMP_PART bool choose_exponent(ChunkHead& head, const typename Word::scalar* 
   const uint32_t exponent_cost =
       sample.nonzero * (element.mantissa_bits + 3u - drop) + (sample.samples - sample.nonzero) / 4;
   if (sample.lengths <= exponent_cost) return false;
-  head.transform = Transform::exponent;
-  head.drop = drop;
-  head.base = exponent_base<Word>(sample, values, rows, element);
-  head.has_base = true;
+  header.transform = Transform::exponent;
+  header.drop = drop;
+  header.base = exponent_base<Word>(sample, values, rows, element);
+  header.has_base = true;
   return true;
 }
 

@@ -7,7 +7,7 @@
 namespace arrcomp::ARRCOMP_ISA {
 
 struct ChunkReader {
-  ChunkHead head;
+  ChunkHead header;
   int count, rows;  // elements and rows of the chunk
   int coded_rows;
   uint64_t live;  // blocks, where there is a mask
@@ -26,12 +26,12 @@ struct ChunkReader {
                          int elements, bool is_last_entropy) {
     count = elements;
     rows = (elements + lanes_per_row - 1) / lanes_per_row;
-    if (!head.read(in, end, element, may_quantize)) return false;
+    if (!header.read(in, end, element, may_quantize)) return false;
     if (!read_exception_count(in, end)) return false;
     if (!read_mask(in, end)) return false;
     if (!read_widths(in, end, element.width == 64 ? 64 : 32)) return false;
-    carries = head.coder == Coder::entropy && is_last_entropy && coded_rows > 0 && coded_rows % carried_rows == 0 &&
-              head.shift >= carried_bits;
+    carries = header.coder == Coder::entropy && is_last_entropy && coded_rows > 0 && coded_rows % carried_rows == 0 &&
+              header.shift >= carried_bits;
     if (!section(in, end, packed_bytes(bits_per_lane()), bits)) return false;
     bits_end = in;
     return section(in, end, static_cast<uint32_t>(exceptions + (exceptions & 1)) * 2, positions) &&
@@ -44,7 +44,7 @@ struct ChunkReader {
   ARRCOMP_PART uint32_t lanes_of(int row) const {
     const int block = row / rows_per_block;
     if ((live >> block & 1) == 0) return 0;
-    if (head.mask == MaskKind::blocks) return ~0u;
+    if (header.mask == MaskKind::blocks) return ~0u;
     const int before = popcount(live & ((uint64_t{1} << block) - 1));
     return read_number<uint32_t>(row_masks + 8 * before + 4 * (row % rows_per_block));
   }
@@ -64,7 +64,7 @@ struct ChunkReader {
 
   ARRCOMP_PART bool read_exception_count(const uint8_t*& in, const uint8_t* end) {
     exceptions = 0;
-    if (!head.has_exceptions) return true;
+    if (!header.has_exceptions) return true;
     const uint8_t* p;
     if (!section(in, end, 4, p)) return false;
     const uint32_t n = read_number<uint32_t>(p);
@@ -73,8 +73,8 @@ struct ChunkReader {
   }
 
   ARRCOMP_PART bool read_mask(const uint8_t*& in, const uint8_t* end) {
-    coded_rows = head.coder == Coder::none ? 0 : rows;
-    if (head.mask == MaskKind::none) return true;
+    coded_rows = header.coder == Coder::none ? 0 : rows;
+    if (header.mask == MaskKind::none) return true;
     const uint8_t* p;
     if (!section(in, end, 8, p)) return false;
     live = read_number<uint64_t>(p);
@@ -82,7 +82,7 @@ struct ChunkReader {
     if (blocks < 64 && live >> blocks != 0) return false;
     const bool odd_last = rows % rows_per_block != 0 && (live >> (blocks - 1) & 1) != 0;
     coded_rows = popcount(live) * rows_per_block - odd_last;
-    if (head.mask == MaskKind::values) {
+    if (header.mask == MaskKind::values) {
       const int words = popcount(live) * rows_per_block;
       if (!section(in, end, static_cast<uint32_t>(words) * 4, row_masks)) return false;
       int values = 0;
@@ -90,12 +90,12 @@ struct ChunkReader {
       if (odd_last && read_number<uint32_t>(row_masks + 4 * (words - 1)) != 0) return false;
       coded_rows = (values + lanes_per_row - 1) / lanes_per_row;
     }
-    if (head.coder == Coder::none) coded_rows = 0;
+    if (header.coder == Coder::none) coded_rows = 0;
     return true;
   }
 
   ARRCOMP_PART bool read_widths(const uint8_t*& in, const uint8_t* end, int word_bits) {
-    if (head.coder != Coder::packed) return true;
+    if (header.coder != Coder::packed) return true;
     if (!section(in, end, widths_bytes(static_cast<uint32_t>(coded_rows)), widths)) return false;
     for (int r = 0; r < coded_rows; r += rows_per_tile)
       if (width_of(r) > word_bits) return false;
@@ -103,9 +103,9 @@ struct ChunkReader {
   }
 
   ARRCOMP_PART uint32_t bits_per_lane() const {
-    if (head.coder == Coder::none) return 0;
-    if (head.coder == Coder::entropy)
-      return static_cast<uint32_t>(coded_rows * head.shift - (carries ? carried_rows * carried_bits : 0));
+    if (header.coder == Coder::none) return 0;
+    if (header.coder == Coder::entropy)
+      return static_cast<uint32_t>(coded_rows * header.shift - (carries ? carried_rows * carried_bits : 0));
     uint32_t total = 0;
     for (int r = 0; r < coded_rows; ++r) total += static_cast<uint32_t>(width_of(r));
     return total;

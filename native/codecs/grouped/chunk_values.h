@@ -187,10 +187,10 @@ class ChunkValues {
     if (context_.fast && !exponent) return;  // zeros are short: a tile's width tells
     const int all = rows_ * lanes_per_row;
     const int dead = (rows_ + rows_per_block - 1) / rows_per_block - live_blocks();
-    const int places = all - dead * rows_per_block * lanes_per_row;
-    const int zeros = places - nonzero_;
+    const int positions = all - dead * rows_per_block * lanes_per_row;
+    const int zeros = positions - nonzero_;
     const int zero_cost = exponent ? zero_escape_cost(context_.element, head_) : zero_cost_of_shift();
-    if (zeros > 0 && zeros * zero_cost > 2 * places + 128) {
+    if (zeros > 0 && zeros * zero_cost > 2 * positions + 128) {
       head_.mask = MaskKind::values;
     } else if (dead >= 16 || (dead > 0 && exponent)) {
       head_.mask = MaskKind::blocks;

@@ -1,4 +1,4 @@
-// Decodes groups, several at a time where a machine hides latency that way. Every read is checked against the group's
+// Decodes groups, several at a time where an instruction set hides latency that way. Every read is checked against the group's
 // bounds, so that no payload, however made, is read or written outside. FORMAT.md, sections 3 and 4.
 #pragma once
 #include "codecs/grouped/chunk_reader.h"
@@ -53,19 +53,19 @@ class GroupDecoder {
     const uint64_t offset = uint64_t{chunk} * chunk_size;
     chunk_first_ = first_ + offset;
     bits_ = BitReader(chunk_.bits, chunk_.bits_end);
-    carry_ = splat<Word>(static_cast<Scalar>(chunk_.head.base));
-    if (chunk_.head.coder == Coder::entropy) symbols_ = SymbolDecoder(context_->decode_tables[chunk_.head.table]);
+    carry_ = splat<Word>(static_cast<Scalar>(chunk_.header.base));
+    if (chunk_.header.coder == Coder::entropy) symbols_ = SymbolDecoder(context_->decode_tables[chunk_.header.table]);
   }
 
   // Whether the chunk is coded like most: full, unmasked, with the entropy coder.
   ARRCOMP_METHOD bool is_regular() const {
-    return !failed_ && chunk_.head.coder == Coder::entropy && chunk_.head.mask == MaskKind::none &&
+    return !failed_ && chunk_.header.coder == Coder::entropy && chunk_.header.mask == MaskKind::none &&
            chunk_.rows == rows_per_chunk;
   }
 
   ARRCOMP_PART void decode_chunk() {
     if (failed_) return;
-    if (chunk_.head.mask != MaskKind::none) {
+    if (chunk_.header.mask != MaskKind::none) {
       decode_masked();
     } else {
       decode_unmasked();
@@ -135,7 +135,7 @@ class GroupDecoder {
       ARRCOMP_UNROLL for (uint32_t i = 0; i < max_chunks_per_group; ++i) if (i == c) starts_[i] =
           static_cast<uint32_t>(in - begin_);
       if (!read_chunk(in, c)) return false;
-      if (chunk_.head.coder == Coder::entropy && last_entropy_ < 0) {
+      if (chunk_.header.coder == Coder::entropy && last_entropy_ < 0) {
         last_entropy_ = static_cast<int>(c);
         last_carries_ = chunk_.carries;
       }
@@ -160,13 +160,13 @@ class GroupDecoder {
 
   // A coded row as words. (Those with carried bits need read_tile.)
   ARRCOMP_METHOD Word read_row(int row) {
-    if (chunk_.head.coder == Coder::entropy) return with_low_bits(read_symbols(), bits_);
-    if (chunk_.head.coder == Coder::packed) return bits_.get(chunk_.width_of(row), Word{});
+    if (chunk_.header.coder == Coder::entropy) return with_low_bits(read_symbols(), bits_);
+    if (chunk_.header.coder == Coder::packed) return bits_.get(chunk_.width_of(row), Word{});
     return splat<Word>(0);
   }
 
   ARRCOMP_METHOD Word with_low_bits(Word u, BitReader& bits) const {
-    const int k = chunk_.head.shift;
+    const int k = chunk_.header.shift;
     return k == 0 ? u : shift_left(u, k) | bits.get(k, Word{});
   }
 
@@ -175,7 +175,7 @@ class GroupDecoder {
 
   // Puts the low bits to 8 rows of symbols in memory, after which all of the group's symbols are decoded.
   ARRCOMP_PART void add_carried_bits(Scalar* rows) {
-    const int k = chunk_.head.shift;
+    const int k = chunk_.header.shift;
     for (int j = 0; j < carried_rows; ++j, rows += lanes_per_row) {
       Word carried;
       widen_to(states_ >> carried_bits * j & splat<U32>(3), carried);
@@ -216,8 +216,8 @@ class GroupDecoder {
   }
 
   ARRCOMP_PART void decode_masked() {
-    const bool by_value = chunk_.head.mask == MaskKind::values;
-    const Word one = splat<Word>(by_value && chunk_.head.transform != Transform::exponent ? 1 : 0);
+    const bool by_value = chunk_.header.mask == MaskKind::values;
+    const Word one = splat<Word>(by_value && chunk_.header.transform != Transform::exponent ? 1 : 0);
     const Scalar* next = waiting_;  // of `have` waiting words
     int have = 0, coded_row = 0;
     for (int r = 0; r < chunk_.rows; ++r) {
@@ -241,7 +241,7 @@ class GroupDecoder {
     store(waiting_, rest);
     sync();
     const int n =
-        chunk_.head.coder == Coder::none ? rows_per_tile : rows_left(chunk_.coded_rows, coded_row, rows_per_tile);
+        chunk_.header.coder == Coder::none ? rows_per_tile : rows_left(chunk_.coded_rows, coded_row, rows_per_tile);
     read_tile(coded_row, n, waiting_ + have);
     have += n * lanes_per_row;
     coded_row += n;
@@ -261,10 +261,10 @@ class GroupDecoder {
   // Rows [row, row + n) of the chunk, from their words u(0) to u(n - 1), which are asked for in order.
   template <class Words>
   ARRCOMP_METHOD void write_rows(int row, int n, Words u) {
-    const ChunkHead& head = chunk_.head;
-    if (head.transform == Transform::exponent) {
-      const ExponentFields<Word> fields(context_->element, head);
-      if (head.mask == MaskKind::none) {
+    const ChunkHead& header = chunk_.header;
+    if (header.transform == Transform::exponent) {
+      const ExponentFields<Word> fields(context_->element, header);
+      if (header.mask == MaskKind::none) {
         store_rows(row, n, [&](int j) ARRCOMP_LAMBDA { return fields.join(u(j)); });
       } else {
         store_rows(row, n, [&](int j) ARRCOMP_LAMBDA {
@@ -274,9 +274,9 @@ class GroupDecoder {
       return;
     }
     Word carry = carry_;  // copies, as registers
-    const bool plain = head.plain, difference = head.difference;
+    const bool plain = header.plain, difference = header.difference;
     if constexpr (T::quantizes) {
-      if (head.transform == Transform::quantized) {
+      if (header.transform == Transform::quantized) {
         store_rows(row, n, [&](int j) ARRCOMP_LAMBDA {
           return dequantizer_.element(accumulate(u(j), plain, difference, carry));
         });

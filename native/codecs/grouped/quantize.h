@@ -6,13 +6,13 @@
 namespace arrcomp::ARRCOMP_ISA {
 
 // Signed integers to and from numbers. In float64 the integers stay below 2^51 in size, where adding 1.5 * 2^52 leaves
-// them in the lowest bits, rounded to nearest even, on every machine.
+// them in the lowest bits, rounded to nearest even, on every instruction set.
 ARRCOMP_INLINE U32 round_to_integer(F32 v) { return to_int(v); }
-ARRCOMP_INLINE F32 number_of(U32 q) { return to_float(q); }
+ARRCOMP_INLINE F32 seed_value(U32 q) { return to_float(q); }
 ARRCOMP_INLINE U64 round_to_integer(F64 v) {
   return as_bits(v + splat<F64>(0x1.8p52)) - splat<U64>(0x4338000000000000ull);
 }
-ARRCOMP_INLINE F64 number_of(U64 q) { return as_double(q + splat<U64>(0x4338000000000000ull)) - splat<F64>(0x1.8p52); }
+ARRCOMP_INLINE F64 seed_value(U64 q) { return as_double(q + splat<U64>(0x4338000000000000ull)) - splat<F64>(0x1.8p52); }
 
 ARRCOMP_INLINE void largest_integer(float& limit) { limit = 0x1p30f; }
 ARRCOMP_INLINE void largest_integer(double& limit) { limit = 0x1p50; }
@@ -50,7 +50,7 @@ struct Dequantizer {
     step = T::steps_per_bound * bound;
   }
 
-  ARRCOMP_METHOD Word element(Word q) const { return T::narrow(number_of(q) * splat<Real>(step)); }
+  ARRCOMP_METHOD Word element(Word q) const { return T::narrow(seed_value(q) * splat<Real>(step)); }
 };
 
 template <class T>

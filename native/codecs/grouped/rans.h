@@ -36,11 +36,11 @@ struct SymbolDecoder {
   ARRCOMP_METHOD U32 step(U32& x) const {
     if constexpr (wide_lookup) {
       const U32 bucket = x >> (precision - 6) & splat<U32>(symbol_count - 1);
-      const U32 place = x & splat<U32>(slots_per_bucket - 1);
+      const U32 position = x & splat<U32>(slots_per_bucket - 1);
       const U32 s = lookup(split, bucket), p = lookup(pair, bucket);
-      const Mask aliased = ge(place, s & splat<U32>(0xffff));
+      const Mask aliased = ge(position, s & splat<U32>(0xffff));
       const U32 frequency = select(aliased, p >> 12, p) & splat<U32>(0xfff);
-      const U32 rank = select(aliased, place + sar(s, 16), place);
+      const U32 rank = select(aliased, position + sar(s, 16), position);
       x = frequency * (x >> precision) + rank;
       return select(aliased, p >> 24, bucket);
     } else {
@@ -120,9 +120,9 @@ struct SymbolEncoder {
   }
 
  private:
-  ARRCOMP_METHOD U32 slot_at(U32 place) const {
-    if constexpr (wide_runs) return lookup_runs<runs_per_cell>(slots, place);
-    return gather(slots, place);
+  ARRCOMP_METHOD U32 slot_at(U32 position) const {
+    if constexpr (wide_runs) return lookup_runs<runs_per_cell>(slots, position);
+    return gather(slots, position);
   }
 };
 
@@ -149,7 +149,7 @@ ARRCOMP_INLINE uint16_t* append_rest(uint16_t* words, U64 rest, Mask escaped) {
 
 // Words that a row of the coder can append at most.
 template <class Word>
-constexpr int most_words_per_row = lanes_per_row * (2 + sizeof(typename Word::scalar) / 2);
+constexpr int max_words_per_row = lanes_per_row * (2 + sizeof(typename Word::scalar) / 2);
 
 ARRCOMP_INLINE U32 symbol_of(U32 value, uint32_t escape) { return min(value, splat<U32>(escape)); }
 ARRCOMP_INLINE U32 symbol_of(U64 value, uint32_t escape) { return lo(min(value, splat<U64>(escape))); }

@@ -75,10 +75,10 @@ void set_divisions(EncodeTable& table, const uint16_t* frequencies) {
 void set_slots(DecodeTable& decode, EncodeTable& encode, const uint16_t* frequencies, const AliasLayout& layout) {
   memset(encode.slot, 0, sizeof encode.slot);
   for (int slot = 0; slot < slot_count; ++slot) {
-    const int bucket = slot / slots_per_bucket, place = slot % slots_per_bucket;
-    const bool own = place < layout.split[bucket];
+    const int bucket = slot / slots_per_bucket, position = slot % slots_per_bucket;
+    const bool own = position < layout.split[bucket];
     const int symbol = own ? bucket : layout.alias[bucket];
-    const int rank = own ? place : place + layout.offset[bucket];
+    const int rank = own ? position : position + layout.offset[bucket];
     const uint32_t f = frequencies[symbol];
     decode.slot[slot] = static_cast<uint32_t>(symbol) | f << 6 | static_cast<uint32_t>(rank) << 17;
     const uint32_t start = encode.division[symbol] >> (precision + 4);
@@ -109,12 +109,12 @@ class RunCells {
   }
 
  private:
-  bool put(int place, int move) {
-    const int cell = place / slots_per_bucket;
+  bool put(int position, int move) {
+    const int cell = position / slots_per_bucket;
     int& count = counts_[cell];
     if (count > 0 && (entries_[count - 1][cell] & (slot_count - 1)) == move) return true;
     if (count == runs_per_cell) return false;
-    const int from = count == 0 ? 0 : place % slots_per_bucket;
+    const int from = count == 0 ? 0 : position % slots_per_bucket;
     entries_[count++][cell] = static_cast<uint16_t>(from << precision | move);
     return true;
   }
@@ -139,14 +139,14 @@ void set_runs(EncodeTable& table, const uint16_t* frequencies) {
     if (f == 0) continue;
     const uint32_t start = table.division[s] >> (precision + 4);
     const uint16_t* slots = table.slot + start;
-    int place = f == 1 ? slots[1] - 1 : slots[0];
+    int position = f == 1 ? slots[1] - 1 : slots[0];
     if (f > 1 && !is_one_run(slots, f)) {
       while (!cells.add(next, slots, f)) ++next;
-      place = (1 << 15) + next;
+      position = (1 << 15) + next;
       next += f;
     }
     table.run_division[s] =
-        table.division[s] - (start << (precision + 4)) + (static_cast<uint32_t>(place) << (precision + 4));
+        table.division[s] - (start << (precision + 4)) + (static_cast<uint32_t>(position) << (precision + 4));
   }
   cells.store(table.runs);
 }

@@ -10,7 +10,7 @@ namespace arrcomp {
 struct DecodeTable {
   uint32_t split[symbol_count];  // slots of the bucket's own symbol | (rank offset of its alias, signed) << 16
   uint32_t pair[symbol_count];   // own frequency | alias's frequency << 12 | alias << 24
-  uint32_t slot[slot_count];     // symbol | frequency << 6 | rank << 17: for machines without wide lookups
+  uint32_t slot[slot_count];     // symbol | frequency << 6 | rank << 17: for instruction sets without wide lookups
   uint32_t escape;               // the highest symbol: more follows
 };
 
@@ -23,7 +23,7 @@ struct EncodeTable {
       slot[slot_count + 3];  // from (symbol, rank) to the slot; more than there are, as a gather may read past the last
   uint32_t escape;
 
-  // The same for machines that look up runs (lanes.h): where a symbol's slots begin is a place for lookup_runs.
+  // The same for instruction sets that look up runs (lanes.h): where a symbol's slots begin is a place for lookup_runs.
   uint32_t run_division[symbol_count];
   alignas(64) uint16_t runs[runs_per_cell][symbol_count];
 };

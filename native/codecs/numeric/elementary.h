@@ -1,5 +1,5 @@
 // Elementary functions on lanes, in both arithmetic types: multiplications, additions and divisions alone, so that every
-// machine has the same bits. Errors are a few units of the last place, also where results are small.
+// instruction set has the same bits. Errors are a few units of the last place, also where results are small.
 #pragma once
 #include "codecs/numeric/logarithm.h"
 
@@ -14,14 +14,14 @@ struct Elementary;
 template <>
 struct Elementary<F32> {
   static constexpr float log2_e = 0x1.715476p+0f, ln2_upper = 0x1.63p-1f, ln2_lower = -0x1.bd0106p-13f;
-  static constexpr float least_exponent = -104;    // from there on exponentials are 0
+  static constexpr float min_exponent = -104;      // from there on exponentials are 0
   static constexpr uint32_t upper_half = ~0xfffu;  // of the mantissa, whose squares are exact
 };
 
 template <>
 struct Elementary<F64> {
   static constexpr double log2_e = 0x1.71547652b82fep+0, ln2_upper = 0x1.62e42feep-1, ln2_lower = 0x1.a39ef35793c76p-33;
-  static constexpr double least_exponent = -746;
+  static constexpr double min_exponent = -746;
   static constexpr uint64_t upper_half = ~uint64_t{0x7ffffff};
 };
 
@@ -37,7 +37,7 @@ template <class Real>
 ARRCOMP_INLINE Exponential<Real> exponential_of(Real x, Real low) {
   using Numbers = Elementary<Real>;
   const Real rounder = splat<Real>(RealLayout<Real>::rounder);
-  const Real limited = max(x, splat<Real>(Numbers::least_exponent));
+  const Real limited = max(x, splat<Real>(Numbers::min_exponent));
   const Real shifted = (limited + low) * splat<Real>(Numbers::log2_e) + rounder, whole = shifted - rounder;
   const Real upper = limited - whole * splat<Real>(Numbers::ln2_upper);
   const Real r = (upper - whole * splat<Real>(Numbers::ln2_lower)) + low;

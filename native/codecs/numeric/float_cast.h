@@ -28,10 +28,10 @@ class FloatCast {
       : spec_(spec),
         dropped_(mantissa - spec.mantissa_bits),
         rebias_(static_cast<Bits>(bias - spec.bias) << mantissa),
-        least_normal_(static_cast<Bits>(bias + 1 - spec.bias) << mantissa),
-        nearest_offset_(least_normal_ + (static_cast<Bits>(dropped_) << mantissa)),
+        min_normal_(static_cast<Bits>(bias + 1 - spec.bias) << mantissa),
+        nearest_offset_(min_normal_ + (static_cast<Bits>(dropped_) << mantissa)),
         // With the arithmetic type's own exponents its subnormal numbers are like others.
-        subnormal_below_(spec.bias == bias ? 0 : least_normal_),
+        subnormal_below_(spec.bias == bias ? 0 : min_normal_),
         limit_((static_cast<Bits>(largest(spec)) << dropped_) + rebias_) {}
 
   // NaN becomes the format's NaN with sign 0, as do infinities where the format has none; where it has neither, 0.
@@ -106,7 +106,7 @@ class FloatCast {
   ARRCOMP_METHOD Word rounded(Word magnitude, U32 random) const {
     const Word normal = magnitude - splat<Word>(rebias_);
     const Mask is_subnormal = lt(magnitude, splat<Word>(subnormal_below_));
-    const Word exact = select(is_subnormal, subnormal(magnitude, least_normal_), normal);
+    const Word exact = select(is_subnormal, subnormal(magnitude, min_normal_), normal);
     return (exact + random_fraction(random, dropped_, Word{})) >> dropped_;
   }
 
@@ -128,7 +128,7 @@ class FloatCast {
 
   FloatSpec spec_;
   int dropped_;  // mantissa bits
-  Bits rebias_, least_normal_, nearest_offset_, subnormal_below_;
+  Bits rebias_, min_normal_, nearest_offset_, subnormal_below_;
   Bits limit_;
 };
 

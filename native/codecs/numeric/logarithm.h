@@ -1,4 +1,4 @@
-// Logarithms and powers to base 2 on lanes: multiplications and additions alone, so that every machine has the same
+// Logarithms and powers to base 2 on lanes: multiplications and additions alone, so that every instruction set has the same
 // bits. The polynomials have the smallest largest error (by Lawson's algorithm, the value at 0 held); their
 // coefficients are rounded to float32. FORMAT.md, section 5.4.
 #pragma once
@@ -60,7 +60,7 @@ template <class Real>
 ARRCOMP_INLINE Logarithm<Real> logarithm_of_any(Real x) {
   using Layout = RealLayout<Real>;
   using Word = typename Layout::Word;
-  const Mask tiny = lt(as_bits(x), splat<Word>(Layout::least_normal));
+  const Mask tiny = lt(as_bits(x), splat<Word>(Layout::min_normal));
   Logarithm<Real> logarithm = logarithm_of(select(tiny, x * splat<Real>(0x1p64f), x));
   logarithm.whole = logarithm.whole - select(tiny, splat<Real>(64), splat<Real>(0));
   return logarithm;

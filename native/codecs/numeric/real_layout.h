@@ -32,8 +32,8 @@ struct RealLayout {
   static constexpr int bias = width == 64 ? 1023 : 127;
   static constexpr Bits one = static_cast<Bits>(bias) << mantissa_bits;
   static constexpr Bits infinity = static_cast<Bits>(2 * bias + 1) << mantissa_bits;
-  static constexpr Bits least_normal = Bits{1} << mantissa_bits;
-  static constexpr Bits mantissa = least_normal - 1;
+  static constexpr Bits min_normal = Bits{1} << mantissa_bits;
+  static constexpr Bits mantissa = min_normal - 1;
   static constexpr Bits sign = Bits{1} << (width - 1);
   static constexpr Bits half_root = width == 64 ? 0x3fe6a09e667f3bcdu : 0x3f3504f3u;  // sqrt(1/2)
   // The sum of a number and this has the nearest integer in its lowest bits.

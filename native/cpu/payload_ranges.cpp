@@ -16,11 +16,11 @@ class Spans {
     end = std::min(end, limit_);
     if (begin < end) spans_.push_back({begin, end});
   }
-  std::vector<Span> take() { return std::move(spans_); }
+  std::vector<ByteRange> take() { return std::move(spans_); }
 
  private:
   uint64_t limit_;
-  std::vector<Span> spans_;
+  std::vector<ByteRange> spans_;
 };
 
 Plan plan_of_codes(const BucketPlan& plan) { return make_plan(code_element, plan.quantized); }
@@ -52,7 +52,7 @@ void add_chunks(const BucketPlan& plan, const uint8_t* payload, uint64_t length,
 
 }  // namespace
 
-std::vector<Span> part_index(const Codec& codec, const Element& element, uint64_t count, uint64_t length) {
+std::vector<ByteRange> directory_ranges(const Codec& codec, const Element& element, uint64_t count, uint64_t length) {
   const DefaultFloatingPoint environment;
   Spans spans(length);
   BucketLayout layout;
@@ -70,8 +70,8 @@ std::vector<Span> part_index(const Codec& codec, const Element& element, uint64_
   return spans.take();
 }
 
-std::vector<Span> part_spans(const Codec& codec, const Element& element, const Decoding& array, uint64_t first,
-                             uint64_t count) {
+std::vector<ByteRange> payload_ranges(const Codec& codec, const Element& element, const DecodeTask& array,
+                                      uint64_t first, uint64_t count) {
   const DefaultFloatingPoint environment;
   const uint64_t length = array.limit, end = first + count;
   Spans spans(length);

@@ -1,4 +1,4 @@
-// The payload's head, once the range of the values is known where the bound needs it.
+// The payload's header, once the range of the values is known where the bound needs it.
 #pragma once
 #include "cuda/arguments.h"
 #include "cuda/range_key.h"
@@ -16,11 +16,11 @@ ARRCOMP_SHARED double absolute_bound(const EncodeArray& array, const GroupSettin
 }
 
 // Writes all up to the groups but the directory's entries.
-ARRCOMP_SHARED void write_head(const EncodeArray& array, const GroupSettings& settings) {
+ARRCOMP_SHARED void write_header(const EncodeArray& array, const GroupSettings& settings) {
   const Plan& plan = array.plan;
-  const PayloadHead head = PayloadHead::of(plan, absolute_bound(array, settings));
-  memcpy(array.payload, &head, sizeof head);
-  for (uint64_t b = payload_head_bytes + plan.groups * plan.directory_entry_bytes; b < plan.groups_offset(); ++b)
+  const PayloadHeader header = PayloadHeader::of(plan, absolute_bound(array, settings));
+  memcpy(array.payload, &header, sizeof header);
+  for (uint64_t b = payload_header_bytes + plan.groups * plan.directory_entry_bytes; b < plan.groups_offset(); ++b)
     array.payload[b] = 0;
 }
 

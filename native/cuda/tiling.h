@@ -5,7 +5,7 @@
 namespace arrcomp::cuda {
 
 // Groups, each a unit.
-struct GroupCut {
+struct GroupTiling {
   using Plan = arrcomp::Plan;
   Element element;
 
@@ -15,7 +15,7 @@ struct GroupCut {
 
 // Bucketed payloads: a unit is a chunk, or, behind the chunks, as many of the elements that are stored as they are. An
 // array without elements has a unit too: its length is written, and checked, like any other's.
-struct BucketCut {
+struct BucketTiling {
   using Plan = BucketPlan;
   Element element;
   BucketLayout layout;
@@ -28,10 +28,10 @@ struct BucketCut {
 };
 
 // The units of all arrays of a call.
-template <class Cut, class Array>
-uint64_t units_of_all(const Cut& cut, std::span<const Array> arrays) {
+template <class Tiling, class Array>
+uint64_t units_of_all(const Tiling& tiling, std::span<const Array> arrays) {
   uint64_t units = 0;
-  for (const Array& array : arrays) units += cut.units(cut.plan(array.count));
+  for (const Array& array : arrays) units += tiling.units(tiling.plan(array.count));
   return units;
 }
 

@@ -18,7 +18,7 @@ ARRCOMP_INLINE void publish(uint64_t* entries, uint64_t group, uint64_t entry) {
 
 // The sizes of all groups before `group`, whose own is `size`. Groups are taken in order (atomic ticket), so that every
 // warp waited for runs already.
-ARRCOMP_INLINE uint64_t place(uint64_t* entries, uint64_t group, uint32_t size) {
+ARRCOMP_INLINE uint64_t exclusive_sum(uint64_t* entries, uint64_t group, uint32_t size) {
   if (group == 0) {
     publish(entries, 0, is_total | size);
     return 0;
