@@ -57,8 +57,8 @@ size_t decode(const Codec& codec, const Element& element, std::span<const Decode
 const char* payload_fault(const Codec& codec, const Element& element, const uint8_t* payload, uint64_t length,
                           uint64_t count);
 
-// Decodes elements [first, first + count) of an array; `target` has room for these alone. Reads only the groups or chunks
-// that hold them. Returns false if these are corrupt.
+// Decodes elements [first, first + count) of an array; `target` has room for these alone. Reads only the groups or
+// chunks that hold them. Returns false if these are corrupt.
 bool decode_range(const Codec& codec, const Element& element, const DecodeTask& array, uint64_t first, uint64_t count,
                   int threads);
 

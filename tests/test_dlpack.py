@@ -220,7 +220,8 @@ def test_a_capsule_is_not_consumed_twice(versioned: bool) -> None:
 
 
 def test_what_is_no_capsule_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"x: expected an unused DLPack capsule from __dlpack__ of .*Hands.*, got \[1\.0\]"):
+    message = r"x: expected an unused DLPack capsule from __dlpack__ of .*Hands.*, got \[1\.0\]"
+    with pytest.raises(TypeError, match=message):
         arrcomp.compress(Hands([1.0]))
 
 

@@ -56,7 +56,8 @@ nb::list codec_table() {
   return rows;
 }
 
-// (ids of the data types that a codec takes, whether its rate is fixed for all of them, whether its payloads can be added)
+// (ids of the data types that a codec takes, whether its rate is fixed for all of them, whether its payloads can be
+// added)
 nb::tuple codec_properties(int codec_id, const Parameters& parameters) {
   nb::list dtypes;
   bool fixed_rate = true, has_sum = false;

@@ -20,8 +20,8 @@ void share_chunks(uint64_t items, int threads, Work work) {
   run(shares.workers, [&](int worker) { work(shares.begin(worker), shares.end(worker)); });
 }
 
-// The statistics of runs of `size` elements each (the last may have fewer): segments are looked at side by side, then put
-// together.
+// The statistics of runs of `size` elements each (the last may have fewer): segments are looked at side by side, then
+// put together.
 class RunStatistics {
  public:
   RunStatistics(const BucketJob& job, uint64_t size, int threads)

@@ -16,8 +16,8 @@ struct BucketEncodeArray {
 
 using BucketDecodeArray = DecodeArrayOf<BucketPlan>;
 
-// Statistics of the segments that begin in a chunk: buckets that have segments are larger than a chunk, so that at most one
-// of them begins there, and at most one segment of the bucket before it.
+// Statistics of the segments that begin in a chunk: buckets that have segments are larger than a chunk, so that at most
+// one of them begins there, and at most one segment of the bucket before it.
 struct ChunkStatistics {
   BucketStatistics later_segment, first_segment;  // of a bucket
 };

@@ -1,5 +1,5 @@
-// Buckets larger than a segment, and arrays as a whole, are looked at in segments, each by the warp of the chunk in which it
-// begins; then what was found is put together in order.
+// Buckets larger than a segment, and arrays as a whole, are looked at in segments, each by the warp of the chunk in
+// which it begins; then what was found is put together in order.
 #pragma once
 #define ARRCOMP_ISA cuda
 #include "codecs/bucketed/bucket_statistics.h"

@@ -1,5 +1,5 @@
-// Bit lengths on instruction sets whose vectors cannot count leading zeros (plain, avx2). Included once by each of them, after
-// its Mask, hence no guard.
+// Bit lengths on instruction sets whose vectors cannot count leading zeros (plain, avx2). Included once by each of
+// them, after its Mask, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 
 // By the exponent of a float. With the second highest bit gone, the conversion cannot round up to the next power of

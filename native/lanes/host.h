@@ -1,6 +1,6 @@
-// What the instruction sets of CPUs share: 32 lanes are a few registers of the compiler's vector type, and what works lane by
-// lane is one operator or one of its register functions on each of them. Each includes this
-// once, after its register functions (those on u32r and its kin), hence no guard.
+// What the instruction sets of CPUs share: 32 lanes are a few registers of the compiler's vector type, and what works
+// lane by lane is one operator or one of its register functions on each of them. Each includes this once, after its
+// register functions (those on u32r and its kin), hence no guard.
 
 // The loops are unrolled whole, so that the registers of a value never become an array in memory.
 #undef ARRCOMP_EACH

@@ -1,5 +1,5 @@
-// What instruction sets without mask registers and without wide lookups share (plain, avx2, neon). Included once by each of
-// them, after host.h, hence no guard.
+// What instruction sets without mask registers and without wide lookups share (plain, avx2, neon). Included once by
+// each of them, after host.h, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 
 // A mask in both its forms, a bit a lane and all ones in a lane. The compiler drops the form that a caller does not

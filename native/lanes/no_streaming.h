@@ -1,5 +1,5 @@
-// For instruction sets without stores that leave the caches alone, or without need of them. Included once by each of them, after
-// what `store` is there, hence no guard.
+// For instruction sets without stores that leave the caches alone, or without need of them. Included once by each of
+// them, after what `store` is there, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 
 constexpr bool can_stream = false;

@@ -1,5 +1,5 @@
-// Registers of 16 bytes, for instruction sets that have such (plain, neon), and what is the same on each of them. Included once
-// by each, before all else but its constants, hence no guard.
+// Registers of 16 bytes, for instruction sets that have such (plain, neon), and what is the same on each of them.
+// Included once by each, before all else but its constants, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 
 constexpr int register_bytes = 16;

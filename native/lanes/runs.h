@@ -1,5 +1,5 @@
-// Runs, for instruction sets without permutations of 16-bit lanes: bit for bit what the others do, but no faster than a table.
-// Included once by each of them, last, hence no guard.
+// Runs, for instruction sets without permutations of 16-bit lanes: bit for bit what the others do, but no faster than a
+// table. Included once by each of them, last, hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 
 constexpr bool wide_runs = false;

@@ -1,5 +1,5 @@
-// Stores that leave the caches alone, for the instruction sets of x86-64. Included once by each of them, after host.h, hence
-// no guard.
+// Stores that leave the caches alone, for the instruction sets of x86-64. Included once by each of them, after host.h,
+// hence no guard.
 namespace arrcomp::ARRCOMP_ISA {
 
 constexpr bool can_stream = true;

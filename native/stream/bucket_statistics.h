@@ -1,5 +1,5 @@
-// What is found out about a bucket, from segments of at most a chunk. Segments are put together in order, in runs of 1024;
-// then the runs are, in order.
+// What is found out about a bucket, from segments of at most a chunk. Segments are put together in order, in runs of
+// 1024; then the runs are, in order.
 #pragma once
 #include <cmath>
 #include <cstring>

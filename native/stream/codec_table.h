@@ -1,7 +1,8 @@
 // The table of all native codecs, one line each: X(id in streams, name, type, name in configurations).
 //
-// The settings are TYPESettings, in stream/NAME.h. All else follows from the lines: the variant of settings, the parser,
-// the kernels' launches, the sources that CMake writes (cmake/codecs.cmake reads this file) and what Python is told.
+// The settings are TYPESettings, in stream/NAME.h. All else follows from the lines: the variant of settings, the
+// parser, the kernels' launches, the sources that CMake writes (cmake/codecs.cmake reads this file) and what Python is
+// told.
 #pragma once
 #include "stream/base_delta.h"
 #include "stream/codebook.h"

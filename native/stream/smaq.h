@@ -40,7 +40,8 @@ struct SmaqSettings {
   bool is_consistent() const { return main_bits <= outlier_bits && main_threshold < outlier_threshold && std > 0; }
 
   ARRCOMP_SHARED constexpr uint32_t extra_bits() const { return static_cast<uint32_t>(outlier_bits - main_bits); }
-  // Parameters that are stored for a bucket: mean and standard deviation, and the outlier threshold where it is its own.
+  // Parameters that are stored for a bucket: mean and standard deviation, and the outlier threshold where it is its
+  // own.
   ARRCOMP_SHARED constexpr uint32_t parameter_count() const { return extends ? 3 : 2; }
 
   ARRCOMP_SHARED constexpr Moments moments() const {

@@ -75,8 +75,8 @@ class BucketChunk {
         bucket_(first_ / plan_.bucket_size),
         buckets_(static_cast<int>((first_ + count_ - 1) / plan_.bucket_size - bucket_) + 1) {}
 
-  // Writes the chunk's codes, and the numbers of buckets that begin in it. Those of buckets larger than a segment are in
-  // the payload already.
+  // Writes the chunk's codes, and the numbers of buckets that begin in it. Those of buckets larger than a segment are
+  // in the payload already.
   ARRCOMP_METHOD void encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
     NoExtras none;
     encode_rows(source, payload, seed, memory, none);

@@ -4,13 +4,13 @@
 // makes chunks:
 //
 //   Real, Scalar                 the arithmetic type and its scalars
-//   Settings                     its parameters (stream/), with layout(element) and moments(). bucket_bytes of the layout
-//                                is 0 if nothing is stored for buckets
+//   Settings                     its parameters (stream/), with layout(element) and moments(). The layout's bucket_bytes
+//                                are 0 if nothing is stored for buckets
 //   BucketParameters             what is stored for a bucket
 //   looks_up                     only there if lanes look up tables in the settings, which are then 32-bit words
-//   encode_values, decode_values the number of scalars of a bucket that encoding or decoding an element takes, at least 1
+//   encode_values, decode_values the scalars of a bucket that encoding or decoding an element takes, at least 1
 //   store_array(settings, payload, statistics)  static, only there if array_bytes is not 0: writes what is stored once
-//                                for the array at the payload's beginning, from the statistics of the array, by leader()
+//                                for the array at the payload's beginning, from the array's statistics, by leader()
 //   Coder(settings, element, payload)  reads what is stored once from `payload`
 //   fit(statistics, values) -> BucketParameters
 //   store(at, parameters)  load(at) -> BucketParameters

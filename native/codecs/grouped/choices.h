@@ -226,8 +226,8 @@ ARRCOMP_PART uint32_t exponent_base(const FloatSample& sample, const typename Wo
   return mean + (element.exponent_bits > 4 && above * 512 > sample.samples ? 16 : 6);
 }
 
-// Chooses between coding a chunk's exponents (true: the header says how) and the differences of its ordered floats. `bits`
-// are those that any value has.
+// Chooses between coding a chunk's exponents (true: the header says how) and the differences of its ordered floats.
+// `bits` are those that any value has.
 template <class Word>
 ARRCOMP_PART bool choose_exponent(ChunkHead& header, const typename Word::scalar* values, int rows, uint64_t bits,
                                   const Element& element) {

@@ -1,5 +1,5 @@
-// Decodes groups, several at a time where an instruction set hides latency that way. Every read is checked against the group's
-// bounds, so that no payload, however made, is read or written outside. FORMAT.md, sections 3 and 4.
+// Decodes groups, several at a time where an instruction set hides latency that way. Every read is checked against the
+// group's bounds, so that no payload, however made, is read or written outside. FORMAT.md, sections 3 and 4.
 #pragma once
 #include "codecs/grouped/chunk_reader.h"
 #include "codecs/grouped/quantize.h"

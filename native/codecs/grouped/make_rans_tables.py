@@ -49,7 +49,7 @@ def spread(probabilities: Array, slots: int) -> list[int]:
     """The frequencies >= 1 of least expected code length that sum to `slots`.
 
     Gains p log2((f + 1) / f) fall with f, so taking the largest one each time is exact. Probabilities are rounded to
-    1e-12, so that equal ones tie, and the lowest symbol wins, on every machine.
+    1e-12, so that equal ones tie, and the lowest symbol wins, on every computer.
     """
     rounded = np.round(probabilities, 12).tolist()
     frequencies = [1] * len(rounded)

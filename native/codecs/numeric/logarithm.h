@@ -1,5 +1,5 @@
-// Logarithms and powers to base 2 on lanes: multiplications and additions alone, so that every instruction set has the same
-// bits. The polynomials have the smallest largest error (by Lawson's algorithm, the value at 0 held); their
+// Logarithms and powers to base 2 on lanes: multiplications and additions alone, so that every instruction set has the
+// same bits. The polynomials have the smallest largest error (by Lawson's algorithm, the value at 0 held); their
 // coefficients are rounded to float32. FORMAT.md, section 5.4.
 #pragma once
 #include "codecs/numeric/real_layout.h"
