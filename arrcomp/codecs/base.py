@@ -61,8 +61,8 @@ class Codec(ABC):
         return _CHUNK
 
     @abstractmethod
-    def named_parameters(self) -> Mapping[str, float | Sequence[float]]:
-        """The parameters as the core's table of codecs names them: numbers, or lists of numbers."""
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        """The parameters as the core's table of codecs names them: numbers, or tuples of numbers."""
 
     def core_parameters(self) -> tuple[float, ...]:
         """The parameters as the core takes them beside the codec's id: numbers, in the order of its table."""
@@ -130,20 +130,20 @@ class Codec(ABC):
         return [(field.name, getattr(self, field.name)) for field in fields(self)]  # type: ignore[arg-type]
 
 
-def in_core_order(codec_id: int, named: Mapping[str, float | Sequence[float]]) -> tuple[float, ...]:
+def in_core_order(codec_id: int, named: Mapping[str, float | tuple[float, ...]]) -> tuple[float, ...]:
     """Parameters by name as the numbers that the core takes, in the order of its table of codecs.
 
     Raises:
         TypeError: they are not the parameters of this codec.
     """
     names = _PARAMETER_NAMES[codec_id]
-    if named.keys() != set(names):
+    if len(named) != len(names) or any(name not in named for name in names):
         raise TypeError(f"parameters of codec {codec_id}: expected {', '.join(names)}, got {', '.join(named)}")
     numbers: list[float] = []
     for name in names:
         value = named[name]
-        if isinstance(value, Sequence):
-            numbers.extend(map(float, value))
+        if isinstance(value, tuple):
+            numbers += value
         else:
             numbers.append(float(value))
     return tuple(numbers)

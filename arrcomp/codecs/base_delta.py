@@ -1,6 +1,6 @@
 """Base-delta-immediate compression of bit patterns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -96,7 +96,7 @@ class BaseDelta(Codec):
         most = _MANTISSA_BITS[dtype.name]
         raise ValueError(f"drop_bits={self.drop_bits}: {dtype.name} has {most} mantissa bits; 0 to {most} is allowed")
 
-    def named_parameters(self) -> Mapping[str, float | Sequence[float]]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         widths = (
             (1 << _MOST_WIDTH) - 1 if self.delta_bits is None else sum(1 << width % 64 for width in self.delta_bits)
         )

@@ -220,12 +220,12 @@ class Codebook(Codec):
     def granularity(self) -> int:
         return self.bucket_size
 
-    def named_parameters(self) -> Mapping[str, float | Sequence[float]]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         return {
             "scaling": 0 if self.scaling is None else 1 + _SCALINGS.index(self.scaling),
             "bucket_size": self.bucket_size,
-            "borders": self.borders,
-            "levels": self.levels,
+            "borders": tuple(self.borders),
+            "levels": tuple(self.levels),
         }
 
     def config(self) -> dict[str, Any]:

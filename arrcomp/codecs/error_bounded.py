@@ -1,6 +1,6 @@
 """Error-bounded compression of floats."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -66,7 +66,7 @@ class ErrorBounded(Codec):
         check_choice("speed", self.speed, SPEEDS)
         super().__post_init__()
 
-    def named_parameters(self) -> Mapping[str, float | Sequence[float]]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         for name, kind in _BOUNDS.items():
             bound = getattr(self, name)
             if bound is not None:

@@ -1,7 +1,7 @@
 """Values as small floating-point numbers or integers, alone or with shared scales."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -179,7 +179,7 @@ class FloatFormat(Codec):
             raise TypeError(f"dtype {dtype.name}: format={self.format!r} is wider; float32 and float64 are allowed")
         super().check_dtype(dtype)
 
-    def named_parameters(self) -> Mapping[str, float | Sequence[float]]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         numbers = self.numbers
         return {
             "exponent_bits": numbers.exponent_bits,

@@ -1,6 +1,6 @@
 """Lossless compression of every data type."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -36,7 +36,7 @@ class Lossless(Codec):
         check_choice("speed", self.speed, SPEEDS)
         super().__post_init__()
 
-    def named_parameters(self) -> Mapping[str, float | Sequence[float]]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         return {"fast": self.speed == "fast"}
 
     @classmethod

@@ -1,6 +1,6 @@
 """Quantization in buckets."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -97,7 +97,7 @@ class QSGD(Codec):
     def granularity(self) -> int:
         return self.bucket_size
 
-    def named_parameters(self) -> Mapping[str, float | Sequence[float]]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         return {
             "bits": self.bits,
             "bucket_size": self.bucket_size,

@@ -1,6 +1,6 @@
 """Shifted and squeezed FP8."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -73,7 +73,7 @@ class S2FP8(Codec):
     def granularity(self) -> int:
         return self.bucket_size or super().granularity
 
-    def named_parameters(self) -> Mapping[str, float | Sequence[float]]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         return {"bucket_size": self.bucket_size or 0, "stochastic": self.needs_seed}
 
     @classmethod

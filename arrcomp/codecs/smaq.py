@@ -1,6 +1,6 @@
 """Quantization of standard scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -136,7 +136,7 @@ class SmaQ(Codec):
     def granularity(self) -> int:
         return self.block_size or super().granularity
 
-    def named_parameters(self) -> Mapping[str, float | Sequence[float]]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         return {
             "main_bits": self.main_bits,
             "outlier_bits": self.outlier_bits,
