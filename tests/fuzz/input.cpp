@@ -27,7 +27,7 @@ const std::vector<const Variant*>& variants() {
     for (const Variant& variant : all_variants)
       if (codec != nullptr && variant.codec == std::atoi(codec)) found.push_back(&variant);
     if (found.empty()) {
-      std::fputs("ARRCOMP_FUZZ_CODEC: a codec's id, 1 to 8, is needed\n", stderr);
+      std::fputs("ARRCOMP_FUZZ_CODEC: expected the id of a codec\n", stderr);
       std::exit(2);
     }
     return found;
