@@ -8,10 +8,24 @@ import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
-from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded, FloatFormat, Lossless, SmaQ, dtypes, stream
+from arrcomp import (
+    QSGD,
+    S2FP8,
+    BaseDelta,
+    Codebook,
+    Codec,
+    ErrorBounded,
+    FloatFormat,
+    Lossless,
+    SmaQ,
+    _core,
+    dtypes,
+    stream,
+)
 
 FOLDER = Path(__file__).resolve().parent / "fuzz"
-GROUPED = ("lossless", "error-bounded", "base-delta")  # codecs whose payloads are groups of chunks
+# Codecs whose payloads are groups of chunks.
+GROUPED = tuple(name for _, name, family, _ in _core.codec_table() if family == "grouped")
 _HEAD = struct.Struct("<BBHHBB")
 _MOST_ELEMENTS = 3 * 4096 + 64
 _LEAST_SIZES = {"bucket_size": 16, "block_size": 32}

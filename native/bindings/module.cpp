@@ -262,10 +262,10 @@ struct CheckedSum {
 
   Sum sum() const { return {codec, element, terms, count}; }
 
-  // Of all terms.
+  // The elements of all terms.
   uint64_t elements() const { return terms.size() * count; }
 
-  // As the calls tell of corrupt payloads.
+  // The number by which calls report a corrupt payload.
   int64_t index(size_t corrupt) const { return corrupt == terms.size() ? -1 : static_cast<int64_t>(corrupt); }
 };
 

@@ -56,7 +56,7 @@ struct Items {
 // The items of an operand or result of this type. `name` is what messages call it.
 Items items_of(const std::string& name, xla::ffi::AnyBuffer buffer, xla::ffi::DataType type, uint64_t batch);
 
-// As items_of, of the call's array `array`, which must have its size.
+// items_of for the call's array `array`, which must have its size.
 Items array_items(const XlaCall& call, size_t array, xla::ffi::AnyBuffer buffer, uint64_t batch);
 
 // The payloads of one array. Between the items of a batch there is no room to align what comes next.

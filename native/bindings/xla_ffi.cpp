@@ -230,7 +230,7 @@ void device_roundtrip(const XlaCall& call, const Arguments& arguments, const Res
   decode_on_device(call, work.decodings, status, device);
 }
 
-// As XLA calls them.
+// The functions that XLA calls.
 
 using HostCall = void (*)(const XlaCall&, const Arguments&, const Results&);
 using DeviceCall = void (*)(const XlaCall&, const Arguments&, const Results&, Device&);

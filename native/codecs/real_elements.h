@@ -75,7 +75,7 @@ ARRCOMP_METHOD void store_real(const Element& element, void* array, uint64_t fir
   visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA { store_elements<T>(array, first, n, T::narrow(y)); });
 }
 
-// As it would be after store_real and load_real.
+// The value after store_real and load_real.
 template <class Real>
 ARRCOMP_METHOD Real rounded_to(const Element& element, Real y) {
   return visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA { return T::widen(T::narrow(y)); });

@@ -21,7 +21,7 @@ struct Shares {
   uint64_t items;
   int workers;
 
-  // As many workers as there are threads, but none with fewer than `least` items.
+  // One worker for each thread, but none with fewer than `least` items.
   static Shares of(uint64_t items, int threads, uint64_t least) {
     const uint64_t most = std::max<uint64_t>(items / std::max<uint64_t>(least, 1), 1);
     return {items, static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(std::max(threads, 1)), most))};

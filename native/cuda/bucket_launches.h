@@ -7,7 +7,7 @@
 
 namespace arrcomp::cuda {
 
-// Of one arithmetic type.
+// The launches for one arithmetic type.
 struct BucketLaunches {
   void (*fit)(const Codec& codec, const StatisticsWork& work, const Seed& seed, int blocks, cudaStream_t stream);
   void (*encode)(const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream);
@@ -18,12 +18,12 @@ struct BucketLaunches {
                      cudaStream_t stream);
 };
 
-// Of both.
+// The launches for both.
 struct BucketLaunchesOfReals {
   BucketLaunches float32, float64;
 };
 
-// Of the codec that has these settings.
+// The launches of the codec that has these settings: from the table, so that none can be forgotten.
 #define ARRCOMP_DECLARE_LAUNCHES(id, name, Type, text) \
   extern const BucketLaunchesOfReals name##_launches;  \
   inline const BucketLaunchesOfReals* launches_of(const Type##Settings&) { return &name##_launches; }
@@ -35,7 +35,7 @@ const BucketLaunchesOfReals* launches_of(const Settings&) {
   return nullptr;
 }
 
-// Of a codec of buckets.
+// The launches of a codec of buckets.
 inline const BucketLaunches& launches_of(const Codec& codec, const Element& element) {
   const auto visitor = [](const auto& settings) { return launches_of(settings); };
   const BucketLaunchesOfReals* reals = std::visit(visitor, codec.settings);

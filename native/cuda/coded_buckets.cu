@@ -53,7 +53,7 @@ ScratchLayout layout_to_encode(const BucketLayout& layout, const Element& elemen
   return scratch;
 }
 
-// As bucketed codecs list their arrays.
+// The same list of arrays as that of bucketed codecs.
 uint64_t list_bytes(size_t arrays) { return arrays > 1 ? arrays * sizeof(BucketDecodeArray) : 0; }
 
 ScratchLayout layout_to_decode(const BucketLayout& layout, const Element& element, std::span<const uint64_t> counts) {

@@ -15,7 +15,7 @@ constexpr int min_extras_blocks = 4;
 constexpr int min_extras_blocks = 5;
 #endif
 
-// Of a warp that encodes.
+// The memory of a warp that encodes.
 template <HasExtras Coder>
 struct ExtrasMemory {
   uint32_t words[rows_per_chunk * Coder::max_extra_bits];

@@ -6,7 +6,7 @@
 
 namespace arrcomp::cuda {
 
-// Of quantized chunks; 0 where there are none.
+// The bound of quantized chunks; 0 if there are none.
 ARRCOMP_SHARED double absolute_bound(const EncodeArray& array, const GroupSettings& settings) {
   double bound = settings.kind == BoundKind::absolute ? settings.bound : 0.0;
   if (settings.kind == BoundKind::relative)

@@ -48,7 +48,7 @@ ARRCOMP_SHARED DecodeArrayOf<typename Tiling::Plan> device_array(const Tiling& t
   return {tiling.plan(array.count), array.payload, array.limit, array.length, array.target, first_unit};
 }
 
-// An array without groups is encoded by its header alone.
+// The payload of an array without groups is its header alone.
 ARRCOMP_SHARED void finish_empty(const EncodeArray& array, const GroupSettings& settings) {
   write_header(array, settings);
   *array.length = payload_header_bytes;
@@ -71,7 +71,7 @@ __global__ void set_up_encoding(const __grid_constant__ Batch<EncodeTask, most> 
   for (uint64_t group = thread; group < a.groups; group += threads) a.entries[group] = 0;
 }
 
-// As set_up_encoding, for bucketed codecs, by one block.
+// set_up_encoding for bucketed codecs, by one block.
 template <uint64_t most>
 __global__ void set_up_bucket_encoding(const __grid_constant__ Batch<EncodeTask, most> batch, BucketTiling tiling,
                                        BucketEncodeArray* arrays, uint64_t* lengths) {
@@ -81,7 +81,7 @@ __global__ void set_up_bucket_encoding(const __grid_constant__ Batch<EncodeTask,
   }
 }
 
-// As set_up_encoding, by one block.
+// set_up_encoding for decoding, by one block.
 template <class Tiling, uint64_t most>
 __global__ void set_up_decoding(const __grid_constant__ Batch<DecodeTask, most> batch, Tiling tiling,
                                 DecodeArrayOf<typename Tiling::Plan>* arrays, uint32_t* status) {

@@ -24,7 +24,7 @@ using U64 = Lanes<uint64_t>;
 using F32 = Lanes<float>;
 using F64 = Lanes<double>;
 
-// Of lanes 0 to 15 and 16 to 31.
+// The values of lanes 0 to 15 and of lanes 16 to 31.
 template <class T>
 struct Halves {
   T lower, upper;

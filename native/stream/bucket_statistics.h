@@ -69,7 +69,7 @@ struct BucketStatistics {
     return l2 <= 0x1.fffffffffffffp1023 ? l2 : 0x1.fffffffffffffp1023;
   }
 
-  // Of values of which there is at least one.
+  // For at least one value.
   ARRCOMP_SHARED double mean_value() const {
     const double m = times_power_of_two(mean, exponent);
     return m < low ? low : high < m ? high : m;

@@ -62,7 +62,7 @@ inline const BaseDeltaSettings* base_delta_of(const Codec& codec) {
   return std::get_if<BaseDeltaSettings>(&codec.settings);
 }
 
-// Of codecs of groups.
+// What a codec of groups asks for.
 inline GroupSettings group_settings(const Codec& codec) {
   const auto visitor = []<class Settings>(const Settings& settings) {
     if constexpr (Grouped<Settings>) return settings.group_settings();
@@ -80,7 +80,7 @@ inline bool takes(const Codec& codec, const Element& element) {
   return std::visit(visitor, codec.settings);
 }
 
-// How the codec lays out buckets. False for codecs of groups.
+// Writes how the codec lays out buckets. False for codecs of groups.
 inline bool bucket_layout(const Codec& codec, const Element& element, BucketLayout& layout) {
   const auto visitor = [&](const auto& settings) {
     constexpr bool is_bucketed = Bucketed<std::decay_t<decltype(settings)>>;
@@ -90,7 +90,7 @@ inline bool bucket_layout(const Codec& codec, const Element& element, BucketLayo
   return std::visit(visitor, codec.settings);
 }
 
-// What the codec asks for of buckets.
+// The moments that the codec needs of buckets.
 inline Moments moments_of(const Codec& codec) {
   return std::visit(
       [](const auto& settings) {
@@ -120,7 +120,7 @@ struct CapacityTerm {
   }
 };
 
-// Of a payload in groups.
+// The capacity of a payload in groups.
 inline std::vector<CapacityTerm> capacity_terms(const Element& element) {
   // Of a chunk: its header and widths, what packing rows of less than 32 bits rounds up, and, as if every chunk were a
   // group, the coder's states and an entry of the directory with its padding.
@@ -166,7 +166,7 @@ inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Elemen
   return capacity_terms(element);
 }
 
-// Of a bucketed payload.
+// The length of the longest bucketed payload.
 inline uint64_t longest_length(const BucketPlan& plan) {
   if (plan.byte_codes) return plan.codes_offset + capacity_of_groups(code_element, plan.quantized);
   return plan.length + round_up(ceil_div(plan.quantized, lanes_per_row) * plan.extra_bits * 4, 8);
@@ -188,7 +188,7 @@ inline uint64_t min_length_of_groups(uint64_t count) {
   return payload_header_bytes + 4 * groups + 4 * chunks;
 }
 
-// No payload of so many elements is shorter.
+// The length of the shortest payload of so many elements.
 inline uint64_t min_length(const Codec& codec, const Element& element, uint64_t count) {
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) return min_length_of_groups(count);

@@ -10,7 +10,7 @@ struct S2fp8Settings {
   uint64_t bucket_size;  // 0: all of an array is one bucket
   bool stochastic;
 
-  // What the squeezed numbers are stored as: e5m2.
+  // The format of the squeezed numbers: e5m2.
   ARRCOMP_SHARED static constexpr FloatSpec spec() { return {5, 2, 15, Specials::ieee, true}; }
 
   static constexpr auto parameters() {
@@ -21,7 +21,7 @@ struct S2fp8Settings {
 
   ARRCOMP_SHARED constexpr Moments moments() const { return sum_of_logarithms; }
 
-  // Of a bucket, alpha and its largest magnitude.
+  // A bucket stores alpha and its largest magnitude.
   BucketLayout layout(const Element& element) const {
     return {bucket_size, 2 * scalar_bytes(element), 0, spec().code_bits(), false};
   }

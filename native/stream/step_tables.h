@@ -49,7 +49,7 @@ struct StepTables {
     return true;
   }
 
-  // Of the tree's node so many places from the left in a row of nodes.
+  // The border of the node in this column of a row of the tree.
   uint32_t border_of(std::span<const double> borders, size_t column, int depth) const {
     constexpr double none = std::numeric_limits<double>::infinity();
     if (depth >= bits) return bits_of(none);

@@ -35,7 +35,7 @@ template <class Coder>
 concept EncodesTogether =
     requires(const Coder& coder, const typename Coder::Real (&rows)[1], U32 (&codes)[1]) { coder.encode(rows, codes); };
 
-// Of the payload of an array: where its parts are and what it is made with.
+// Where the parts of an array's payload are, and the settings that it is made with.
 template <class Coder>
 struct BucketContext {
   const BucketPlan& plan;
@@ -294,7 +294,7 @@ class BucketChunk {
     return simple;
   }
 
-  // Of each bucket.
+  // For each bucket.
   ARRCOMP_METHOD void find_magnitudes(const void* source, Scalar* magnitudes) const {
     const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
     if (plan_.bucket_size * halves == lanes_per_row) {
@@ -309,7 +309,7 @@ class BucketChunk {
     }
   }
 
-  // Of the one or two buckets in a row.
+  // For the one or two buckets in a row.
   ARRCOMP_METHOD void find_magnitudes_in(const void* source, int row, int buckets, Scalar* magnitudes) const {
     const uint64_t position = static_cast<uint64_t>(row) * lanes_per_row;
     const Real x = abs(load_real<Real>(plan_.element, source, first_ + position, lanes_of(row)));

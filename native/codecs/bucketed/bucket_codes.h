@@ -70,7 +70,7 @@ class CodeWriter {
 template <class Coder, class Extras>
 class CodeReader {
  public:
-  // Of `count` codes.
+  // For `count` codes.
   ARRCOMP_METHOD CodeReader(const BucketPlan& plan, const uint8_t* codes, uint64_t count, Extras& extras)
       : codes_(codes),
         reader_(codes, codes + code_bytes(count, plan.code_bits)),

@@ -18,7 +18,7 @@ class BucketRows {
     return position + count <= end_;
   }
 
-  // Of the current bucket.
+  // The values of the current bucket.
   ARRCOMP_METHOD int number() const { return bucket_; }
 
   // What values_of(bucket, array) puts into the array for the current bucket, in all lanes, and what it returns.

@@ -19,7 +19,7 @@ class FloatFormat {
     Scalar scale;   // of the bucket; NaN where a value is not finite
     uint32_t code;  // the byte that stands for it, if there is one
   };
-  // Of 32 buckets.
+  // The parameters of 32 buckets.
   struct ParameterRow {
     Real scale;
     U32 code;

@@ -7,7 +7,7 @@
 namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE F32 real_of_integer(U32 x) { return to_float(x); }
-// Of integers from -2^51 to 2^51.
+// For integers from -2^51 to 2^51.
 ARRCOMP_INLINE F64 real_of_integer(U64 x) {
   const F64 rounder = splat<F64>(RealLayout<F64>::rounder);
   return as_double(as_bits(rounder) + x) - rounder;

@@ -24,7 +24,7 @@ ARRCOMP_INLINE Scalar limited(double x) {
   return x <= static_cast<double>(largest) ? static_cast<Scalar>(x) : largest;
 }
 
-// Not so of NaN.
+// False for NaN.
 template <class Scalar>
 ARRCOMP_INLINE bool is_within(Scalar x, Scalar limit) {
   return x <= limit && -x <= limit;
@@ -34,7 +34,7 @@ ARRCOMP_INLINE bool is_within(Scalar x, Scalar limit) {
 ARRCOMP_INLINE U32 nearest_integer(F32 v) { return to_int(v); }
 ARRCOMP_INLINE U32 nearest_integer(F64 v) { return lo(as_bits(v + splat<F64>(0x1p52))); }
 
-// Of integers from -2^31 to 2^31 - 1.
+// For integers from -2^31 to 2^31 - 1.
 ARRCOMP_INLINE F32 real_of(U32 x, F32) { return to_float(x); }
 ARRCOMP_INLINE F64 real_of(U32 x, F64) {
   const U32 biased = x ^ splat<U32>(0x80000000u);
