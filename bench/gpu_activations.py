@@ -39,7 +39,7 @@ class Slot:
         """Enqueue the gradient, of the values in place of what would come from the layer above."""
         packed, values, gradient = (self.memory.pointer(b) for b in (self.packed, self.values, self.gradient))
         place = (packed, values, gradient, self.elements, self.memory.stream(), self.memory.index)
-        _core.cuda_times_steps(self.steps, self.dtype_id, *place)
+        _core.cuda_step_grad(self.steps, self.dtype_id, *place)
 
     def differs(self, x: NDArray[Any]) -> str | None:
         """Compute both; what is not the CPU's, if anything."""
@@ -49,7 +49,7 @@ class Slot:
         packed = np.empty(_core.step_bytes(self.steps, x.size), np.uint8)
         at = [array.ctypes.data for array in (x, values, packed, gradient)]
         _core.activate_at(self.function, (), self.steps, self.dtype_id, *at[:3], x.size, 0)
-        _core.times_steps_at(self.steps, self.dtype_id, at[2], at[1], at[3], x.size, 0)
+        _core.step_grad_at(self.steps, self.dtype_id, at[2], at[1], at[3], x.size, 0)
         found = {"values": self.values, "packed steps": self.packed, "gradient": self.gradient}
         for (name, buffer), wanted in zip(found.items(), (values, packed, gradient), strict=True):
             if not np.array_equal(self.memory.to_host(buffer), host.numpy_bytes(wanted)):

@@ -220,11 +220,11 @@ def decode_range(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...
         start, coding = first * spec.dtype.parts, coding_of(spec)
         data, fetch = payload.host_parts()
         if fetch is not None:
-            for span in _core.part_index(*coding, data.size, spec.elements):
+            for span in _core.directory_ranges(*coding, data.size, spec.elements):
                 fetch(*span)
-            for span in _core.part_spans(*coding, data, spec.elements, start, target.size):
+            for span in _core.payload_ranges(*coding, data, spec.elements, start, target.size):
                 fetch(*span)
-        _core.decode_part(*coding, data, spec.elements, start, target, threads)
+        _core.decode_range(*coding, data, spec.elements, start, target, threads)
     return array
 
 

@@ -40,4 +40,4 @@ class Spec:
     @property
     def least_payload_nbytes(self) -> int:
         """Bytes that no payload has fewer than."""
-        return _core.least_length(self.codec.id, self.codec.core_parameters(), self.dtype.id, self.elements)
+        return _core.min_length(self.codec.id, self.codec.core_parameters(), self.dtype.id, self.elements)
