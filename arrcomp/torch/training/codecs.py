@@ -14,10 +14,10 @@ from .registry import Registry
 
 
 class TrainingCodec(ABC):
-    """Base of what `--compress` names: one class each.
+    """Base of codecs as `chosen_codecs` names them: one class each.
 
     Attributes:
-        name: for the command line.
+        name: in `chosen_codecs`.
         config: the codec's configuration, as of `arrcomp.codec_from_config`; None to keep values as they are.
     """
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim import lr_scheduler
 
-from .datasets import Data
+from .data import Data
 from .metrics import METRICS
 from .settings import Settings
 from .structures import Compression

@@ -1,10 +1,10 @@
-"""Which codec each structure gets: what `--compress`, `--what` and `--set` say.
+"""Which codec each structure gets, as a few words say it.
 
---compress smaq                                       every structure by SmaQ
---compress smaq --what weights,optimizer              these two alone
---compress smaq --what weights,optimizer:fp16         the optimizer's by another one
---what optimizer:smaq,optimizer.exp_avg_sq:bf16       one tensor of its state by another one
---set smaq.block_size=512 --set weights.main_bits=4   of a codec wherever it is, and of a structure alone
+"smaq", "all"                                               every structure by SmaQ
+"smaq", "weights,optimizer"                                 these two alone
+"smaq", "weights,optimizer:fp16"                            the optimizer's by another one
+"smaq", "optimizer,optimizer.exp_avg_sq:bf16"               one tensor of its state by another one
+["smaq.block_size=512", "weights.main_bits=4"]              of a codec wherever it is, and of a structure alone
 """
 
 import json

@@ -10,7 +10,7 @@ from torch import nn
 
 from ...codecs import Codec
 from ...codecs.base import check_choice, checked_integer, checked_real
-from .datasets import DATASETS, DataSet
+from .data import DATASETS, DataSet
 from .inputs import Tokens
 from .models import MODELS, Model
 
@@ -19,18 +19,17 @@ OPTIMIZERS: Mapping[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
 }
-_MODELS = {"images": "resnet8", "tokens": "bert-tiny"}
 _RATES = {"sgd": 0.05, "adam": 1e-3, "adamw": 1e-3}
 _ABOVE_ZERO = "a finite number above 0"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One run, but for its model's and data set's classes, checked when it is made.
+    """One run, checked when it is made.
 
     Args:
         dataset: a name in `DATASETS`.
-        model: a name in `MODELS`; None for a small one that takes the data set.
+        model: a name in `MODELS`, of a model that takes the data set.
         task: of the data set, where it has several.
         folder: where the data set's files are.
         download: whether to fetch them from a network where they are not there.
@@ -53,8 +52,8 @@ class Settings:
         TypeError, ValueError: a setting is not allowed, or not with the others.
     """
 
-    dataset: str = "digits"
-    model: str | None = None
+    dataset: str
+    model: str
     task: str | None = None
     folder: Path = Path("data")
     download: bool = False
@@ -95,7 +94,7 @@ class Settings:
     @property
     def model_class(self) -> type[Model]:
         """The model's class."""
-        return MODELS.find(str(self.model))
+        return MODELS.find(self.model)
 
     @property
     def dataset_class(self) -> type[DataSet]:
@@ -115,8 +114,6 @@ class Settings:
     def _check_model(self) -> None:
         """Model, data set and task fit each other."""
         dataset = self.dataset_class
-        if self.model is None:
-            self._set("model", _MODELS[dataset.kinds[0]])
         kind = self.model_class.kind
         if kind not in dataset.kinds:
             fitting = ", ".join(model.name for model in MODELS if model.kind in dataset.kinds)

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from ..inputs import Images
-from .base import DATASETS, Data, DataSet, Part, require
-from .hub import fetched
+from arrcomp.torch.training import DATASETS, Data, DataSet, Images
+from arrcomp.torch.training.data import Part
+
+from .source import fetched, require
 
 _SIDE, _CHANNELS, _PADDING = 32, 3, 4
 _PIXELS = _CHANNELS * _SIDE * _SIDE

@@ -4,8 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from ..inputs import Tokens
-from .base import MODELS, Model
+from arrcomp.torch.training import MODELS, Model, Tokens
 
 
 class Layer(nn.Module):

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import torch
 
-from ..inputs import Images, Tokens
-from .base import DATASETS, Data, DataSet
+from arrcomp.torch.training import DATASETS, Data, DataSet, Images, Tokens
 
 _MOST = 16  # of the pixels' values, which are integers
 
@@ -20,8 +19,8 @@ class Digits(DataSet):
     @classmethod
     def load(cls, kind: str, folder: Path, *, task: str | None = None, download: bool = False) -> Data:
         try:
-            from sklearn.datasets import load_digits  # type: ignore[import-not-found,import-untyped,unused-ignore]
-            from sklearn.model_selection import train_test_split  # type: ignore[import-not-found,import-untyped,unused-ignore]
+            from sklearn.datasets import load_digits
+            from sklearn.model_selection import train_test_split
         except ImportError as missing:
             raise ImportError(f"data set digits needs scikit-learn ({missing}): pip install scikit-learn") from None
         pixels, labels = load_digits(return_X_y=True)

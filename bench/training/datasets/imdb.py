@@ -4,9 +4,9 @@ from pathlib import Path
 
 import torch
 
-from ..inputs import Tokens
-from .base import DATASETS, Data, DataSet, require
-from .hub import fetched
+from arrcomp.torch.training import DATASETS, Data, DataSet, Tokens
+
+from .source import fetched, require
 from .text import Text, Words
 
 _HOME, _OPINIONS, _LENGTH = "aclImdb", ("neg", "pos"), 256

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ..inputs import Images
-from .base import MODELS, Model
-from .resnet import initialize
+from arrcomp.torch.training import MODELS, Images, Model
+
 
 _SMALL = 75  # pictures below this size are not made smaller before the first mixed block
 _Sizes = int | tuple[int, int]
@@ -39,7 +38,9 @@ class InceptionV3(nn.Module):
         self.mixed = nn.Sequential(*mixed)
         self.avgpool, self.dropout = nn.AdaptiveAvgPool2d(1), nn.Dropout(0.5)
         self.fc = nn.Linear(2048, inputs.outputs)
-        initialize(self)
+        for module in self.modules():  # weights before ReLUs (K. He et al., arXiv:1502.01852, section 2.2)
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:
         y = self.avgpool(self.mixed(self.stem(x))).flatten(1)

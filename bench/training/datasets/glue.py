@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ....errors import UnknownNameError
-from ..inputs import Tokens
-from .base import DATASETS, Data, DataSet, Part, require
-from .hub import fetched
+from arrcomp.errors import UnknownNameError
+from arrcomp.torch.training import DATASETS, Data, DataSet, Tokens
+from arrcomp.torch.training.data import Part
+
+from .source import fetched, require
 from .text import Text, Words
 
 _LENGTH = 128

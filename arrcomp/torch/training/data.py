@@ -1,16 +1,15 @@
 """What a data set is to the training harness."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from torch import Tensor
 
-from ....errors import DataNotFoundError
-from ..inputs import Inputs
-from ..registry import Registry
+from .inputs import Inputs
+from .registry import Registry
 
 Part = tuple[Tensor, Tensor]
 
@@ -40,10 +39,10 @@ class Data:
 
 
 class DataSet(ABC):
-    """Base of what `--dataset` names: one class each, decorated with `@DATASETS.add`.
+    """Base of data sets, which runs name: one class each, decorated with `@DATASETS.add`.
 
     Attributes:
-        name: for the command line.
+        name: in `Settings`.
         kinds: of inputs that it has, "images" and "tokens"; a model takes one of them.
         tasks: of which one must be chosen; none for most.
     """
@@ -71,17 +70,3 @@ class DataSet(ABC):
 
 
 DATASETS: Registry[DataSet] = Registry("data set")
-
-
-def require(paths: Sequence[Path], name: str, hint: str) -> None:
-    """Raise DataNotFoundError unless all of these are there.
-
-    Args:
-        paths: files and folders.
-        name: of the data set.
-        hint: how to get them.
-    """
-    missing = [path for path in paths if not path.exists()]
-    if missing:
-        others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-        raise DataNotFoundError(f"data set {name}: {missing[0]}{others} not found. {hint}")

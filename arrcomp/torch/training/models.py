@@ -5,14 +5,14 @@ from typing import Any, ClassVar
 
 from torch import nn
 
-from ..registry import Registry
+from .registry import Registry
 
 
 class Model(ABC):
-    """Base of what `--model` names: one class each, decorated with `@MODELS.add`.
+    """Base of models, which runs name: one class each, decorated with `@MODELS.add`.
 
     Attributes:
-        name: for the command line.
+        name: in `Settings`.
         kind: of the inputs that it takes, "images" or "tokens".
     """
 
