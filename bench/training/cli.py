@@ -1,4 +1,4 @@
-"""The command line `python -m arrcomp.torch.training`."""
+"""The command line `python bench/training`: `run` for any run, and a command for each measured question."""
 
 import importlib
 from collections.abc import Sequence
@@ -9,20 +9,19 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from ...cli.choice import parameters
-from ...cli.common import Json, one_line_errors, print_json, print_table
-from ...codecs import Codec
-from ...codecs.base import checked_integer
-from .codecs import CODECS
-from .datasets import DATASETS
-from .extras import Extras
-from .models import MODELS
-from .plan import chosen_codecs
-from .plots import draw_histograms, draw_rates
-from .results import Row, document, result_table, write
-from .run import load, train
-from .settings import OPTIMIZERS, Settings
-from .structures import STRUCTURES
+from arrcomp.cli.choice import parameters
+from arrcomp.cli.common import Json, one_line_errors, print_json, print_table
+from arrcomp.codecs import Codec
+from arrcomp.codecs.base import checked_integer
+from arrcomp.torch.training import CODECS, DATASETS, MODELS, STRUCTURES, Settings, chosen_codecs
+from arrcomp.torch.training.extras import Extras
+from arrcomp.torch.training.run import load, train
+from arrcomp.torch.training.settings import OPTIMIZERS
+from harness.page import BENCH
+from training import SECTIONS
+from training.choice import settings_for
+from training.plots import draw_histograms, draw_rates
+from training.rows import Row, document, result_table, write
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 
@@ -34,7 +33,7 @@ def _option(panel: str, *names: str, **options: Any) -> Any:
 
 
 @app.command()
-def main(
+def run(
     dataset: Annotated[str, _option(_TRAINING, help=", ".join(DATASETS.names()))] = "digits",
     model: Annotated[
         str | None, _option(_TRAINING, help=f"{', '.join(MODELS.names())}; a small one if not given.")
@@ -129,7 +128,7 @@ def main(
     with one_line_errors():
         for name in modules or []:
             importlib.import_module(name)
-        base = Settings(
+        base = settings_for(
             dataset=dataset,
             model=model,
             task=task,
@@ -151,8 +150,8 @@ def main(
         codecs = {name: chosen_codecs(name, what, settings or []) for name in names}
         runs = {name: replace(base, codecs=codecs[name], master_weights=master_weights) for name in names}
         extras = Extras(activation_bits, randomized_linear, optimizer_state, _codec(saved_activations))
-        for run in runs.values():
-            extras.check(run)
+        for settings_of_run in runs.values():
+            extras.check(settings_of_run)
         checked_integer("seeds", seeds, 1, 1 << 20)
         if threads is not None:
             torch.set_num_threads(checked_integer("threads", threads, 1, 1 << 20))
@@ -174,6 +173,25 @@ def main(
             print_table(result_table(rows))
 
 
+def _add(name: str) -> None:
+    """The command of a measured question."""
+
+    def measure(
+        quick: Annotated[bool, typer.Option(help="A little of it: the figures mean little.")] = False,
+        folder: Annotated[Path, typer.Option("--output", metavar="DIR", help="For results.csv and the page.")] = BENCH,
+    ) -> None:
+        import results
+
+        raise typer.Exit(results.measure([name], quick=quick, folder=folder))
+
+    about = f"{SECTIONS[name].title}, measured: into results.csv and RESULTS.md."
+    app.command(name.replace(" ", "-"), help=about, rich_help_panel="Measured questions")(measure)
+
+
+for _name in SECTIONS:
+    _add(_name)
+
+
 def _train(runs: dict[str, Settings], seeds: Sequence[int], extras: Extras, output: Path) -> list[Row]:
     data = load(next(iter(runs.values())))
     rows = []
@@ -187,7 +205,8 @@ def _train(runs: dict[str, Settings], seeds: Sequence[int], extras: Extras, outp
 
 
 def _draw(rows: Sequence[Row], title: str, output: Path) -> None:
-    draw_rates(output / "rates.png", title, rows)
+    rates = {row.name: (row.bits, [result.value for result in row.results]) for row in rows}
+    draw_rates(output / "rates.png", title, rows[0].results[0].metric, rates)
     for row in rows:
         samples = row.results[-1].samples
         if samples:  # a run that diverged early has none

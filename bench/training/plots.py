@@ -1,6 +1,7 @@
 """Plots of runs: accuracy against bits, and what the structures' values look like."""
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,15 +9,20 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from ...files.replacing import replacing
-from .results import Row
+from arrcomp.files.replacing import replacing
 
 _BINS, _SIGMAS = 101, 5.0
 _BLUE, _RED = "#1f5fa8", "#d1495b"
 
 
-def draw_rates(path: Path, title: str, rows: Sequence[Row]) -> None:
-    """Write a PNG file of the metric of each setting, the mean of its seeds between their extremes, against its bits.
+def draw_rates(path: Path, title: str, metric: str, settings: Mapping[str, tuple[float, Sequence[float]]]) -> None:
+    """Write a PNG file of a metric against bits: of each setting the mean of its seeds between their extremes.
+
+    Args:
+        path: of the file.
+        title: of the picture.
+        metric: its name.
+        settings: bits and the metric of each seed, by the setting's name.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -24,16 +30,17 @@ def draw_rates(path: Path, title: str, rows: Sequence[Row]) -> None:
     """
     figure = _figure(7.5, 5)
     panel = figure.subplots()
-    for number, row in enumerate(sorted(rows, key=lambda row: row.bits)):
-        values = [result.value for result in row.results]
-        span = [[row.value - min(values)], [max(values) - row.value]]
-        panel.errorbar(row.bits, row.value, span, fmt="o", capsize=4, color=f"C{number % 10}", label=row.name)
+    ordered = sorted(settings.items(), key=lambda setting: setting[1][0])
+    for number, (name, (bits, values)) in enumerate(ordered):
+        mean = statistics.fmean(values)
+        span = [[mean - min(values)], [max(values) - mean]]
+        panel.errorbar(bits, mean, span, fmt="o", capsize=4, color=f"C{number % 10}", label=name)
     panel.set_xscale("log", base=2)
     powers = range(1, 6)
     panel.set_xticks([2**power for power in powers], [str(2**power) for power in powers])
     panel.set_xlim(2, 40)
     panel.set_xlabel("bits that 32 bits of the structures take")
-    panel.set_ylabel(f"{rows[0].results[0].metric}, mean and range of the seeds")
+    panel.set_ylabel(f"{metric}, mean and range of the seeds")
     panel.set_title(title)
     panel.grid(color="#dddddd", linewidth=0.6)
     panel.set_axisbelow(True)

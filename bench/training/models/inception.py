@@ -7,7 +7,6 @@ from torch import Tensor, nn
 
 from arrcomp.torch.training import MODELS, Images, Model
 
-
 _SMALL = 75  # pictures below this size are not made smaller before the first mixed block
 _Sizes = int | tuple[int, int]
 

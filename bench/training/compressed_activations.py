@@ -1,15 +1,14 @@
 """What compressed activations do to gradients, by codec, and to the accuracy of what is trained with them.
 
-`python bench/compressed_activations.py` trains a small residual network and a small transformer on scikit-learn's
-handwritten digits, 60 steps, measures a batch of 64 with every codec, and writes COMPRESSED_ACTIVATIONS.md.
+A small residual network and a small transformer are trained on scikit-learn's handwritten digits, 60 steps; then a
+batch of 64 is measured with every codec.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -18,9 +17,14 @@ from torch import Tensor, nn
 
 import arrcomp
 from arrcomp import QSGD, S2FP8, ErrorBounded, FloatFormat, SmaQ
-from arrcomp.torch.activations import compressed_activations
+from arrcomp.torch import compressed_activations
+from harness.section import Found, Section
+from harness.tables import table
 
 TRAINING_STEPS, BATCH, DRAWS, RUNS = 60, 64, 16, 3
+TRAINED_ON, TESTED_ON = 1200, 597
+NONE = "none: as PyTorch saves them"
+_ERRORS = ("values", "gradient", "mean")
 
 CODECS: tuple[arrcomp.Codec, ...] = (
     *(QSGD(bits=8, bucket_size=size, rounding="stochastic") for size in (64, 128, 256, 512, 2048)),
@@ -49,6 +53,26 @@ TRAINED = (
     QSGD(bits=2, rounding="stochastic"),
     QSGD(bits=2),
 )
+
+
+_HOW = f"""\
+Both models have been trained for {TRAINING_STEPS} steps; then a batch of {BATCH} digits:
+
+- bits: of payloads, masks and all, for each number that was saved; a tensor that is saved twice counts twice, and is
+  compressed once.
+- values: L2 norm of the error of the saved values, by theirs.
+- gradient: L2 norm of the error of the gradient of all parameters, by that of the gradient; root mean square of
+  {DRAWS} draws.
+- mean: the same of the mean of these {DRAWS} gradients. Where it is a quarter of "gradient", they are unbiased; where
+  it is no smaller, all have the same error."""
+_DECIDES = f"""\
+What decides: of those whose rate is fixed, so that nothing waits for a GPU and XLA can keep them, `QSGD` between
+minimum and maximum has the smallest error for its bits. Smaller buckets than 512 gain about what their bits would gain
+elsewhere. Rounding at random has a larger error in each step, and leaves a third of the error in the mean of {DRAWS}.
+Hence the default, `QSGD(bits=8, rounding="stochastic")`. `ErrorBounded` takes fewer bits for the same error, but its
+payloads have any length: on the CPU, or where waiting does not matter, it is the better one."""
+_ACCURACY = f"""\
+Accuracy on the other {TESTED_ON} digits, after {TRAINING_STEPS} steps with the codec, mean of {RUNS} runs:"""
 
 
 class Block(nn.Module):
@@ -138,8 +162,8 @@ class Watch:
         return False
 
 
-def measured(model: nn.Module, x: Tensor, y: Tensor, codec: arrcomp.Codec) -> tuple[float, float, float, float]:
-    """Bits, error of the values, of the gradient, of the mean of gradients."""
+def errors(model: nn.Module, x: Tensor, y: Tensor, codec: arrcomp.Codec) -> dict[str, float]:
+    """Bits, and errors of the values, of the gradient and of the mean of gradients, in percent."""
     watch = Watch(codec)
     with compressed_activations(codec, min_size=1024, skip=watch) as statistics:
         nn.functional.cross_entropy(model(x), y)
@@ -148,91 +172,76 @@ def measured(model: nn.Module, x: Tensor, y: Tensor, codec: arrcomp.Codec) -> tu
     norm = float(exact.norm())
     each = math.sqrt(float((made - exact).square().sum()) / DRAWS) / norm
     mean = float((made.mean(0) - exact).norm()) / norm
-    return 8 * statistics.compressed_nbytes / watch.values, math.sqrt(watch.error / watch.norm), each, mean
+    found = {"values": math.sqrt(watch.error / watch.norm), "gradient": each, "mean": mean}
+    bits = 8 * statistics.compressed_nbytes / watch.values
+    return {"bits": bits} | {name: 100 * error for name, error in found.items()}
 
 
-def error_rows() -> Iterator[str]:
-    """The first table."""
+def measured(quick: bool = False) -> dict[str, Any]:
+    """Figures of each model and codec."""
+    torch.set_num_threads(1)
     x, y = digits()
-    trained = {}
+    found: dict[str, Any] = {}
     for name, make in MODELS.items():
         torch.manual_seed(0)
-        trained[name] = make()
-        train(trained[name], x[:1200], y[:1200])
-    yield "| codec | " + " | ".join(f"{name}: bits | values | gradient | mean" for name in trained) + " |"
-    yield "|---|" + "---|" * (4 * len(trained))
-    for codec in CODECS:
-        cells = []
-        for model in trained.values():
-            bits, *errors = measured(model, x[:BATCH], y[:BATCH], codec)
-            cells += [f"{bits:.2f}", *(f"{100 * error:.3g}%" for error in errors)]
-        yield f"| `{codec!r}` | " + " | ".join(cells) + " |"
-        print(codec, cells, flush=True)
+        model = make()
+        train(model, x[:TRAINED_ON], y[:TRAINED_ON])
+        for codec in CODECS[:2] if quick else CODECS:
+            figures = errors(model, x[:BATCH], y[:BATCH], codec)
+            found.setdefault(name, {})[repr(codec)] = figures
+            print(name, codec, figures, flush=True)
+        for trained in TRAINED[:2] if quick else TRAINED:
+            key = NONE if trained is None else repr(trained)
+            found[name].setdefault(key, {})["accuracy"] = accuracy(make, x, y, trained)
+    return found
 
 
-def accuracy_rows() -> Iterator[str]:
-    """The second table."""
-    x, y = digits()
-    yield "| codec | " + " | ".join(MODELS) + " |"
-    yield "|---|" + "---|" * len(MODELS)
-    for codec in TRAINED:
-        cells = []
-        for make in MODELS.values():
-            right = 0
-            for run in range(RUNS):
-                torch.manual_seed(run)
-                model = make()
-                train(model, x[:1200], y[:1200], codec)
-                model.eval()
-                with torch.no_grad():
-                    right += int((model(x[1200:]).argmax(1) == y[1200:]).sum())
-            cells.append(f"{100 * right / RUNS / len(x[1200:]):.2f}%")
-        yield f"| {'none: as PyTorch saves them' if codec is None else f'`{codec!r}`'} | " + " | ".join(cells) + " |"
-        print(codec, cells, flush=True)
+def accuracy(make: Callable[[], nn.Module], x: Tensor, y: Tensor, codec: arrcomp.Codec | None) -> float:
+    """Percent of the digits for testing, the mean of some runs."""
+    right = 0
+    for run in range(RUNS):
+        torch.manual_seed(run)
+        model = make()
+        train(model, x[:TRAINED_ON], y[:TRAINED_ON], codec)
+        model.eval()
+        with torch.no_grad():
+            right += int((model(x[TRAINED_ON:]).argmax(1) == y[TRAINED_ON:]).sum())
+    return 100 * right / RUNS / len(x[TRAINED_ON:])
 
 
-TEXT = """# Compressed activations: what they do to gradients
-
-Written by `python bench/compressed_activations.py`, with PyTorch {version} on a CPU. Both models have been trained for
-{steps} steps; then a batch of {batch} digits:
-
-- bits: of payloads, masks and all, for each number that was saved; a tensor that is saved twice counts twice, and is
-  compressed once.
-- values: L2 norm of the error of the saved values, by theirs.
-- gradient: L2 norm of the error of the gradient of all parameters, by that of the gradient; root mean square of
-  {draws} draws.
-- mean: the same of the mean of these {draws} gradients. Where it is a quarter of "gradient", they are unbiased; where
-  it is no smaller, all have the same error.
-
-{errors}
-
-What decides: of those whose rate is fixed, so that nothing waits for a GPU and XLA can keep them, `QSGD` between
-minimum and maximum has the smallest error for its bits. Smaller buckets than 512 gain about what their bits would gain
-elsewhere. Rounding at random has a larger error in each step, and leaves a third of the error in the mean of {draws}.
-Hence the default, `QSGD(bits=8, rounding="stochastic")`. `ErrorBounded` takes fewer bits for the same error, but its
-payloads have any length: on the CPU, or where waiting does not matter, it is the better one.
-
-Accuracy on the other {tests} digits, after {steps} steps with the codec, mean of {runs} runs:
-
-{accuracies}
-"""
+def text(found: Found) -> str:
+    """What was measured, as text."""
+    codecs = list(dict.fromkeys(codec for figures in found.values() for codec in figures))
+    errors, accuracies = [], []
+    for codec in codecs:
+        of_models = [figures.get(codec, {}) for figures in found.values()]
+        if all("bits" in figures for figures in of_models):
+            cells = [
+                cell
+                for figures in of_models
+                for cell in (f"{figures['bits']:.2f}", *(f"{figures[key]:.3g}%" for key in _ERRORS))
+            ]
+            errors.append([f"`{codec}`", *cells])
+        if all("accuracy" in figures for figures in of_models):
+            shown = codec if codec == NONE else f"`{codec}`"
+            accuracies.append([shown, *(f"{figures['accuracy']:.2f}%" for figures in of_models)])
+    accuracies.sort(key=_order)
+    heads = [head for name in found for head in (f"{name}: bits", *_ERRORS)]
+    parts = [_HOW, table(["<codec", *heads], errors), _DECIDES, _ACCURACY, table(["<codec", *found], accuracies)]
+    return "\n\n".join(parts)
 
 
-def main() -> None:
-    """Measure, and write the page."""
-    torch.set_num_threads(1)
-    page = TEXT.format(
-        version=torch.__version__.partition("+")[0],
-        steps=TRAINING_STEPS,
-        batch=BATCH,
-        draws=DRAWS,
-        runs=RUNS,
-        tests=len(digits()[0]) - 1200,
-        errors="\n".join(error_rows()),
-        accuracies="\n".join(accuracy_rows()),
-    )
-    Path(__file__).with_name("COMPRESSED_ACTIVATIONS.md").write_text(page)
+def _order(row: list[str]) -> int:
+    """The place of a row of the second table."""
+    names = [NONE if codec is None else f"`{codec!r}`" for codec in TRAINED]
+    return names.index(row[0])
 
 
-if __name__ == "__main__":
-    main()
+SECTION = Section(
+    "Compressed activations",
+    measured,
+    text,
+    levels=("subject", "method", "metric"),
+    units={"bits": "bit", "accuracy": "%", **dict.fromkeys(_ERRORS, "%")},
+    versions=("arrcomp", "torch", "scikit-learn"),
+)

@@ -1,4 +1,4 @@
-"""Results of several runs: a table, a file, what the plots are made of."""
+"""Results of several runs: a table, and a file."""
 
 import json
 import math
@@ -11,10 +11,10 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from ...cli.tables import new_table
-from ...files.replacing import replacing
-from .run import Result
-from .structures import STRUCTURES
+from arrcomp.cli.tables import new_table
+from arrcomp.files.replacing import replacing
+from arrcomp.torch.training import STRUCTURES
+from arrcomp.torch.training.run import Result
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The figures that the README quotes: a block between two marks, written from results.json."""
+"""The figures that the README quotes: a block between two marks, written from results.csv."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from data import MINILM
 from measure import Result
 
-README = Path(__file__).parent.parent / "README.md"
+README = Path(__file__).parent.parent.parent / "README.md"
 BEGIN, END = "<!-- results: written by bench/results.py -->", "<!-- /results -->"
 # Array, setting and compressor, and what the README calls them.
 _ROWS = (

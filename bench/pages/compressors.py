@@ -1,37 +1,21 @@
-"""RESULTS.md: what was measured, as text."""
+"""What compressors did, as text: summaries, where a peer is ahead, and every array."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-import first_call
-import overhead
-import quantizers
-import scaling
-import targets
+from harness.tables import table
 from measure import Result
 from run import error_text, ratio_text
-from text_table import table
 
 _DEFAULT, _FAST = "arrcomp", "arrcomp fast"
 _SAME_RATIO = 0.995  # half a percent less is not told apart
 _SZ3 = ("SZ3", "SZ3 no predictor")
 _BYTE_PLANES = ("byte planes + zstd 1", "byte planes + zstd 3")
 
-# Those with conditions of their own: their titles, and what writes them.
-_SECTIONS: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "quantizers": ("Quantizers", quantizers.section),
-    "calls": ("What a call costs", overhead.section),
-    "first calls": ("What the first calls cost", first_call.section),
-    "scaling": (
-        "Time against size, threads and number",
-        lambda found: f"![Time against size, threads and number](scaling.png)\n\n{scaling.section(found)}",
-    ),
-}
-
-_HOW = """\
+HOW = """\
 Speeds are in GB/s (10^9 bytes) of the uncompressed array; "x copy" divides by the speed of `np.copyto` on an array of
 the same size with touched pages, measured beside it in the same run (arrays of a few MB stay in the cache, where a
 copy is faster). Medians of at least 5 calls after a warm-up. All compressors use one thread unless the name says
@@ -48,60 +32,18 @@ the copy beside them. Ratios and errors do not vary.
 """
 
 
-def markdown(document: Mapping[str, Any], results: Sequence[Result]) -> str:
-    """The page.
-
-    Args:
-        document: as results.json has it: `machine`, `versions`, and each section's `date`, `minutes`, `load`, `copy`
-            and what it `found`.
-        results: of the section "compressors", arrays and settings each in one piece.
-    """
-    plain = [result for result in results if not _is_variant(result)]
-    sections = [
-        "# Results\n\nWritten by `python bench/results.py`; [results.json](results.json) has every figure.",
-        _conditions(document),
-        "## Asked and measured\n\n" + targets.section(document, results),
-        "## How it is measured\n\n" + _HOW.rstrip(),
-        "![Ratio against speed](results.png)",
-        "## Error-bounded: arrcomp, SZ3 and pcodec\n\n" + _bounded_summary(plain),
-        "## Lossless: arrcomp, pcodec, zipnn and Zstandard\n\n" + _lossless_summary(plain),
-        "## Where a peer is ahead\n\n" + _ahead(plain),
-        "## Instruction sets and threads\n\n" + _variants(results),
-        *(f"## {title}\n\n{_own(document[name], text)}" for name, (title, text) in _SECTIONS.items()),
-        "## All figures",
-        *(_array(name, about, plain) for name, about in document["compressors"]["found"]["arrays"].items()),
-    ]
-    return "\n\n".join(sections) + "\n"
-
-
-def _conditions(document: Mapping[str, Any]) -> str:
-    versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
-    lines = [f"- {name}: {value}" for name, value in document["machine"].items()]
-    return "\n".join([*lines, f"- versions: {versions}", f"- compressors: {_when(document['compressors'])}"])
-
-
-def _when(measured: Mapping[str, Any]) -> str:
-    """When a section was measured, and how fast the machine was then."""
-    load = " and ".join(f"{value:.1f}" for value in measured["load"])
-    return (
-        f"measured on {measured['date']} in {measured['minutes']:.1f} minutes, with a load average of {load} before "
-        f"and after (a run alone makes about 1), while a copy of 34 MB ran at {measured['copy']:.1f} GB/s"
-    )
-
-
-def _own(measured: Mapping[str, Any], text: Callable[[Any], str]) -> str:
-    """A section with conditions of its own."""
-    when = _when(measured)
-    return f"{text(measured['found'])}\n\n{when[0].upper()}{when[1:]}."
-
-
 def _is_variant(result: Result) -> bool:
     return result.compressor.startswith("arrcomp") and result.compressor not in (_DEFAULT, _FAST)
 
 
+def plain(results: Sequence[Result]) -> list[Result]:
+    """Without other instruction sets and threads."""
+    return [result for result in results if not _is_variant(result)]
+
+
 def _cases(results: Sequence[Result], lossless: bool) -> list[dict[str, Result]]:
     """For each array and setting, results by compressor."""
-    chosen = [result for result in results if (result.setting == "lossless") == lossless]
+    chosen = [result for result in plain(results) if (result.setting == "lossless") == lossless]
     groups = groupby(chosen, key=lambda result: (result.array, result.setting))
     return [{result.compressor: result for result in group} for _, group in groups]
 
@@ -133,7 +75,8 @@ def _decode(result: Result) -> float:
     return result.decode
 
 
-def _bounded_summary(results: Sequence[Result]) -> str:
+def bounded_summary(results: Sequence[Result]) -> str:
+    """What keeps a bound."""
     heads = ["<array", "<bound", "arrcomp", "fast", "SZ3", "quantize + pcodec", "encode", "decode"]
     rows = []
     for case in _cases(results, lossless=False):
@@ -147,7 +90,8 @@ def _bounded_summary(results: Sequence[Result]) -> str:
     return f"{note}\n\n{table(heads, rows)}"
 
 
-def _lossless_summary(results: Sequence[Result]) -> str:
+def lossless_summary(results: Sequence[Result]) -> str:
+    """What keeps every bit."""
     heads = ["<array", "arrcomp", "fast", "pcodec", "zipnn", "byte planes + zstd", "encode", "decode"]
     rows = []
     for case in _cases(results, lossless=True):
@@ -161,16 +105,17 @@ def _lossless_summary(results: Sequence[Result]) -> str:
     return f"{note}\n\n{table(heads, rows)}"
 
 
-def _ahead(results: Sequence[Result]) -> str:
+def ahead(results: Sequence[Result]) -> str:
+    """Peers that do better somewhere."""
     rows = []
     for case in _cases(results, lossless=False) + _cases(results, lossless=True):
         ours = [case[_DEFAULT], case[_FAST]]
         others = [name for name in case if name not in (_DEFAULT, _FAST)]
         best = _best(case, others)
         for peer in (case[name] for name in others if case[name].failure is None):
-            ahead = _ahead_in(peer, ours, peer is best)
-            if ahead:
-                figures = [_ratio(peer), _ratio(ours[0]), *_speeds(peer), *_speeds(ours[0]), ", ".join(ahead)]
+            leads = _ahead_in(peer, ours, peer is best)
+            if leads:
+                figures = [_ratio(peer), _ratio(ours[0]), *_speeds(peer), *_speeds(ours[0]), ", ".join(leads)]
                 rows.append([peer.array, peer.setting, peer.compressor, *figures])
     heads = ["<array", "<setting", "<peer", "its ratio", "arrcomp's", "its encode, decode", "arrcomp's", "<ahead in"]
     note = (
@@ -193,14 +138,20 @@ def _ahead_in(peer: Result, ours: Sequence[Result], has_best_ratio: bool) -> lis
     return [name for name, speed in speeds.items() if speed(peer) > max(map(speed, rivals))]
 
 
-def _variants(results: Sequence[Result]) -> str:
+def variants(results: Sequence[Result]) -> str:
+    """Arrcomp with each instruction set, and with two threads."""
     chosen = [result for result in results if _is_variant(result)]
     array = chosen[0].array if chosen else "no array"
     return f"On {array}; the bytes are the same in all of them.\n\n{_figures(chosen)}"
 
 
-def _array(name: str, about: str, results: Sequence[Result]) -> str:
-    return f"### {name}\n\n{about}\n\n{_figures([result for result in results if result.array == name])}"
+def every_array(found: Mapping[str, Any], results: Sequence[Result]) -> str:
+    """A table for each array."""
+    shown = plain(results)
+    return "\n\n".join(
+        f"### {name}\n\n{about['description']}\n\n{_figures([result for result in shown if result.array == name])}"
+        for name, about in found.items()
+    )
 
 
 def _figures(results: Sequence[Result]) -> str:

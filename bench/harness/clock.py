@@ -7,7 +7,7 @@ import mmap
 import platform
 from functools import partial
 
-from measure import least_seconds
+from harness.timing import least_seconds
 
 _LATENCY = 3  # of imul, on every x86-64 processor of the last fifteen years
 _CHAIN = 16
