@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -187,7 +188,8 @@ def _when(document: Document, name: str) -> str:
         text += f", with a load average of {made['load']:.1f}"
     text += f", while a copy of 34 MB ran at {made['copy']:.1f} GB/s" if "copy" in made else ""
     versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
-    return f"{text}; {versions}." if versions else f"{text}."
+    text += f"; {versions}" if versions else ""
+    return textwrap.fill(f"{text}.", 120, break_on_hyphens=False)
 
 
 def _texts(document: Document, folder: Path) -> dict[Path, str]:

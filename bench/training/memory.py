@@ -292,7 +292,9 @@ def text(found: Found) -> str:
         picture = f"![accuracy against bits](training_rates_{model}.png) ![values](training_values_{model}.png)"
         parts += [simulated_table(model, found[model]), picture]
     parts += ["### Memory saved for real", _REAL]
-    parts += [real_table(model, found[model]) for model in CASES if model in found]
+    for model in (name for name in CASES if name in found):
+        note = found[model][FP32][_MEMORY].get("note")
+        parts += [real_table(model, found[model])] + ([note] if note else [])
     return "\n\n".join([*parts, _BASE, base_table(found[_ENCODER_BASE])])
 
 
