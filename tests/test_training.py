@@ -1,41 +1,24 @@
-"""Runs by Lightning: what they log and report, the command line, bad input, and what is not installed."""
+"""Runs by Lightning: what they log and report."""
 
 from __future__ import annotations
 
 import csv
-import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("lightning")
 pytest.importorskip("sklearn")
-pytest.importorskip("typer")
-pytest.importorskip("matplotlib")
 pytest.importorskip("tensorboard")
 
-from typer.testing import CliRunner
-
-from arrcomp.torch.training import (
-    DATASETS,
-    MODELS,
-    STRUCTURES,
-    Data,
-    Settings,
-    Size,
-    chosen_codecs,
-)
-from arrcomp.torch.training.cli import app
-from arrcomp.torch.training.plots import draw_histograms, draw_rates
-from arrcomp.torch.training.results import Row, document, result_table
-from arrcomp.torch.training.run import Result, load, train
-
-PNG = b"\x89PNG\r\n\x1a\n"
+from arrcomp.torch.training import DATASETS, MODELS, STRUCTURES, Data, DataSet, Images, Model, Settings, chosen_codecs
+from arrcomp.torch.training.metrics import accuracy, matthews, pearson
+from arrcomp.torch.training.run import load, train
+from training_models import settings_of
 
 
 def small(settings: Settings, count: int = 96) -> Data:
@@ -45,32 +28,9 @@ def small(settings: Settings, count: int = 96) -> Data:
     return replace(data, train=parts[0], test=parts[1])
 
 
-@pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Digits of which there are few."""
-    real = DATASETS.find("digits").load
-
-    def load_few(kind: str, folder: Path, **options: Any) -> Data:
-        data = real(kind, folder, **options)
-        return replace(data, train=tuple(x[:64] for x in data.train), test=tuple(x[:64] for x in data.test))
-
-    monkeypatch.setattr(DATASETS.find("digits"), "load", load_few)
-
-
-def run(*arguments: str, code: int = 0) -> str:
-    """What the program prints; an error is one line without a traceback."""
-    result = CliRunner().invoke(app, ["--threads", str(torch.get_num_threads()), *arguments])
-    assert result.exit_code == code, result.output
-    if code:
-        assert len(result.stderr.splitlines()) == 1, result.stderr
-        return result.stderr
-    assert result.stderr == ""  # no bar where there is no terminal, and no notes of Lightning's
-    return result.stdout
-
-
-@pytest.mark.parametrize("model", ["resnet8", "bert-tiny"])
+@pytest.mark.parametrize("model", ["small-net", "small-perceptron"])
 def test_all_structures_are_compressed_and_counted(model: str) -> None:
-    settings = Settings(model=model, epochs=1, codecs=chosen_codecs("smaq", "all,optimizer.exp_avg_sq:bf16"))
+    settings = settings_of(model, epochs=1, codecs=chosen_codecs("smaq", "all,optimizer.exp_avg_sq:bf16"))
     result = train(settings, data=small(settings))
     assert set(result.sizes) == set(STRUCTURES)
     assert all(4 < result.sizes[name].ratio < 6 for name in ("weights", "gradients", "forward", "backward"))
@@ -82,7 +42,7 @@ def test_all_structures_are_compressed_and_counted(model: str) -> None:
 
 
 def test_a_run_repeats_with_its_seed() -> None:
-    settings = Settings(epochs=1, codecs=chosen_codecs("qsgd", "weights,gradients"))
+    settings = settings_of(epochs=1, codecs=chosen_codecs("qsgd", "weights,gradients"))
     data = small(settings)
     torch.manual_seed(7)
     state = torch.get_rng_state()
@@ -94,7 +54,7 @@ def test_a_run_repeats_with_its_seed() -> None:
 
 
 def test_lossless_structures_train_as_no_structures_do() -> None:
-    settings = Settings(epochs=1)
+    settings = settings_of(epochs=1)
     data = small(settings)
     plain = train(settings, data=data)
     exact = train(replace(settings, codecs=chosen_codecs("bdi", "all", ["bdi.drop_bits=0"])), data=data)
@@ -105,7 +65,7 @@ def test_lossless_structures_train_as_no_structures_do() -> None:
 
 
 def test_logs_hold_bytes_and_ratios_of_each_epoch(tmp_path: Path) -> None:
-    settings = Settings(epochs=2, codecs=chosen_codecs("fp16", "weights,forward"))
+    settings = settings_of(epochs=2, codecs=chosen_codecs("fp16", "weights,forward"))
     result = train(settings, data=small(settings), logs=tmp_path, name="try")
     (table,) = tmp_path.glob("try-seed0/version_0/metrics.csv")
     with table.open() as file:
@@ -120,7 +80,7 @@ def test_logs_hold_bytes_and_ratios_of_each_epoch(tmp_path: Path) -> None:
 
 
 def test_counting_one_step_in_many_counts_less() -> None:
-    settings = Settings(epochs=1, codecs=chosen_codecs("smaq", "forward"), batch=16)
+    settings = settings_of(epochs=1, codecs=chosen_codecs("smaq", "forward"), batch=16)
     data = small(settings)
     every, some = (train(replace(settings, measure_every=n), data=data) for n in (1, 3))
     assert some.sizes["forward"].original * 3 == every.sizes["forward"].original
@@ -128,7 +88,7 @@ def test_counting_one_step_in_many_counts_less() -> None:
 
 
 def test_a_run_that_diverges_says_so_and_ends() -> None:
-    settings = Settings(epochs=30, lr=1e30)
+    settings = settings_of(epochs=30, lr=1e30)
     result = train(settings, data=small(settings))
     assert result.diverged
     assert result.value == 0
@@ -139,7 +99,7 @@ def test_a_run_that_diverges_says_so_and_ends() -> None:
     "options", [{"optimizer": "adam"}, {"optimizer": "adamw", "weight_decay": 0.1}, {"milestones": (1,)}], ids=str
 )
 def test_optimizers_and_schedules_train(options: dict[str, Any]) -> None:
-    settings = Settings(
+    settings = settings_of(
         epochs=2, codecs=chosen_codecs("smaq", "weights,optimizer:fp16"), master_weights=True, **options
     )
     result = train(settings, data=small(settings))
@@ -148,7 +108,7 @@ def test_optimizers_and_schedules_train(options: dict[str, Any]) -> None:
 
 
 def test_numbers_are_predicted_too() -> None:
-    settings = Settings(model="bert-tiny", epochs=1)
+    settings = settings_of("small-perceptron", epochs=1)
     data = small(settings)
     numbers = replace(
         data,
@@ -162,111 +122,41 @@ def test_numbers_are_predicted_too() -> None:
     assert -1 <= result.value <= 1
 
 
-def test_a_model_and_a_data_set_of_ones_own_are_one_class_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "mine_for_arrcomp.py").write_text(
-        "import torch\n"
-        "from arrcomp.torch.training import DATASETS, MODELS, Data, DataSet, Images, Model\n\n\n"
-        "@MODELS.add\nclass Mine(Model):\n    name = 'mine'\n    kind = 'images'\n\n"
-        "    @classmethod\n    def build(cls, inputs):\n"
-        "        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, inputs.outputs))\n\n\n"
-        "@DATASETS.add\nclass Signs(DataSet):\n    name = 'signs'\n    kinds = ('images',)\n\n"
-        "    @classmethod\n    def load(cls, kind, folder, *, task=None, download=False):\n"
-        "        x = torch.randn(64, 1, 2, 2)\n        y = (x.sum((1, 2, 3)) > 0).long()\n"
-        "        return Data(Images(1, 2, 2, 2), (x, y), (x, y))\n"
-    )
+def test_a_model_and_a_data_set_of_ones_own_are_one_class_each() -> None:
+    class Mine(Model):
+        name = "mine"
+        kind = "images"
+
+        @classmethod
+        def build(cls, inputs: Any) -> Any:
+            return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, inputs.outputs))
+
+    class Signs(DataSet):
+        name = "signs"
+        kinds = ("images",)
+
+        @classmethod
+        def load(cls, kind: str, folder: Path, *, task: str | None = None, download: bool = False) -> Data:
+            x = torch.randn(64, 1, 2, 2)
+            y = (x.sum((1, 2, 3)) > 0).long()
+            return Data(Images(1, 2, 2, 2), (x, y), (x, y))
+
+    MODELS.add(Mine)
+    DATASETS.add(Signs)
     try:
-        out = run(
-            "--import", "mine_for_arrcomp", "--dataset", "signs", "--model", "mine", "--compress", "smaq",
-            "--epochs", "3", "-o", str(tmp_path / "out"), "--no-plots", "--json",
-        )  # fmt: skip
+        found = train(Settings("signs", "mine", epochs=3, codecs=chosen_codecs("smaq", "all")))
     finally:
-        MODELS._classes.pop("mine", None)
-        DATASETS._classes.pop("signs", None)
-    (found,) = json.loads(out)
-    assert found["codec"] == "smaq"
-    assert found["value"] > 0.5
+        del MODELS._classes["mine"], DATASETS._classes["signs"]
+    assert set(found.sizes) == set(STRUCTURES)
+    assert found.value > 0.5
 
 
-@pytest.mark.usefixtures("tiny")
-def test_the_command_line_trains_several_codecs_and_draws(tmp_path: Path) -> None:
-    table = run("--compress", "fp32,fp8", "--epochs", "1", "--seeds", "2", "-o", str(tmp_path))
-    for word in ("fp32", "fp8", "accuracy", "weights", "32.00", " to "):
-        assert word in table
-    document = json.loads((tmp_path / "results.json").read_text())
-    assert [(entry["codec"], entry["seed"]) for entry in document["runs"]] == [
-        ("fp32", 0), ("fp32", 1), ("fp8", 0), ("fp8", 1),
-    ]  # fmt: skip
-    assert document["runs"][2]["sizes"]["weights"]["ratio"] == pytest.approx(4, abs=0.05)
-    assert document["settings"]["model"] == "resnet8"
-    for name in ("rates", "values-fp32", "values-fp8"):
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(PNG)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--model", "vgg"], "model 'vgg' is unknown; there are"),
-        (["--compress", "zip"], "codec 'zip' is unknown"),
-        (["--compress", "smaq", "--what", "weight"], "structure 'weight' is unknown"),
-        (["--compress", "smaq", "--set", "smaq.bits=3"], "bits: codec smaq has no such parameter"),
-        (["--dataset", "cifar10"], "data_batch_1.bin and 5 more not found. --data DIR must hold"),
-        (["--dataset", "imdb", "--model", "resnet8"], "model resnet8 takes images"),
-        (["--dataset", "glue", "--task", "sst2"], "train.tsv and 1 more not found"),
-        (["--dataset", "glue"], "task=None: data set glue has cola"),
-        (["--milestones", "x"], "--milestones x: epochs are allowed"),
-        (["--seeds", "0"], "seeds=0"),
-        (["--compress", "smaq", "--optimizer-state", "8bit"], "leave the optimizer out of the structures"),
-        (["--activation-bits", "12"], "activation_bits=12: 1 to 8"),
-        (["--saved-activations", "qsgd:bits=9"], "bits=9: 1 to 8"),
-        (["--import", "no_such_module_here"], "No module named 'no_such_module_here'"),
-    ],
-)
-def test_wrong_usage_is_told_in_one_line(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert message in run(*arguments, code=2)
-    assert not list(tmp_path.iterdir())  # nothing was written
-
-
-def test_without_lightning_the_program_says_what_to_install() -> None:
-    program = "import sys; sys.modules['lightning'] = None; from arrcomp.torch.training.__main__ import main; main()"
-    command = [sys.executable, "-P", "-c", program]
-    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
-    assert result.returncode == 2
-    assert result.stderr.startswith("arrcomp: training needs lightning")
-    assert "pip install" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-
-
-def result(seed: int, value: float, sizes: dict[str, Size], **options: Any) -> Result:
-    return Result(seed, "accuracy", value, (value,), sizes, 1.0, options.pop("diverged", False), **options)
-
-
-def test_tables_hold_means_ranges_and_what_diverged(tmp_path: Path) -> None:
-    sizes = {"weights": Size(100, 25), "forward": Size(300, 75)}
-    rows = [
-        Row("fp32", [result(0, 0.9, {}), result(1, 0.8, {})]),
-        Row("half", [result(0, 0.7, sizes), result(1, 0.0, sizes, diverged=True)]),
-    ]
-    assert rows[0].value == pytest.approx(0.85)
-    assert (rows[0].bits, rows[1].bits) == (32, 8)
-    assert (rows[0].ratio("weights"), rows[1].ratio("forward")) == (None, 4)
-    table = result_table(rows)
-    cells = [list(column.cells) for column in table.columns]
-    assert cells[1] == ["0.8500", "0.3500"]
-    assert cells[2] == ["0.8000 to 0.9000", "0.0000 to 0.7000 (1 diverged)"]
-    assert cells[4] == ["", "4.00"]
-    assert document(rows)[3]["diverged"] is True
-    draw_rates(tmp_path / "rates.png", "a title", rows)
-    assert (tmp_path / "rates.png").read_bytes().startswith(PNG)
-
-
-def test_histograms_leave_out_what_is_not_finite(tmp_path: Path) -> None:
-    values = {"weights": torch.randn(1000), "forward": torch.zeros(50), "gradients": torch.full((5,), float("nan"))}
-    draw_histograms(tmp_path / "values.png", "a title", values)
-    assert (tmp_path / "values.png").read_bytes().startswith(PNG)
-    with pytest.raises(ValueError, match="with finite values is needed"):
-        draw_histograms(tmp_path / "other.png", "a title", {"gradients": values["gradients"]})
-    assert not (tmp_path / "other.png").exists()
+def test_metrics_are_those_of_numpy() -> None:
+    outputs, labels = torch.randn(50, 2, generator=torch.Generator().manual_seed(1)), torch.arange(50) % 2
+    chosen = outputs.argmax(1).numpy()
+    assert accuracy(outputs, labels) == pytest.approx(np.mean(chosen == labels.numpy()))
+    expected = np.corrcoef(chosen, labels.numpy())[0, 1]
+    assert matthews(outputs, labels) == pytest.approx(expected)
+    numbers = labels + outputs[:, 0]
+    assert pearson(outputs[:, :1], numbers) == pytest.approx(np.corrcoef(outputs[:, 0], numbers)[0, 1])
+    assert matthews(torch.tensor([[1.0, 0.0]] * 50), labels) == 0

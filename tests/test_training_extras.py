@@ -14,12 +14,13 @@ pytest.importorskip("lightning")
 pytest.importorskip("sklearn")
 
 from arrcomp.torch import CompressedOptimizer, nn, saved_memory
-from arrcomp.torch.training import Compression, Data, Settings, Size, chosen_codecs
+from arrcomp.torch.training import Compression, Data, Size, chosen_codecs
 from arrcomp.torch.training.extras import Extras
 from arrcomp.torch.training.run import load, train
 from arrcomp.torch.training.structures import places
+from training_models import settings_of
 
-SETTINGS = Settings(model="bert-tiny", epochs=2)
+SETTINGS = settings_of("small-perceptron", epochs=2)
 
 
 @pytest.fixture(scope="module")

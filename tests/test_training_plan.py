@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arrcomp import QSGD, S2FP8, BaseDelta, ErrorBounded, FloatFormat, SmaQ
-from arrcomp.errors import DataNotFoundError, UnknownNameError
+from arrcomp.errors import UnknownNameError
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("sklearn")
 
-from arrcomp.torch.training import CODECS, DATASETS, MODELS, STRUCTURES, Settings, TrainingCodec, chosen_codecs
+from arrcomp.torch.training import CODECS, STRUCTURES, Settings, TrainingCodec, chosen_codecs
 from arrcomp.torch.training.extras import Extras
+from training_models import settings_of
 
 
 def test_every_codec_has_its_usual_setting_and_rounds_at_random() -> None:
@@ -88,11 +89,9 @@ def test_wrong_choices_are_refused_by_name(arguments: Any, error: Any, message: 
         chosen_codecs(*arguments)
 
 
-def test_models_and_optimizers_suit_the_data_set() -> None:
-    assert (Settings().model, Settings().optimizer) == ("resnet8", "sgd")
-    assert (Settings(dataset="imdb").model, Settings(dataset="imdb").optimizer) == ("bert-tiny", "adamw")
-    assert Settings(model="bert-tiny").lr == 1e-3
-    assert Settings().lr == 0.05
+def test_optimizers_and_rates_suit_the_model() -> None:
+    assert (settings_of().optimizer, settings_of().lr) == ("sgd", 0.05)
+    assert (settings_of("small-perceptron").optimizer, settings_of("small-perceptron").lr) == ("adamw", 1e-3)
 
 
 @pytest.mark.parametrize(
@@ -101,14 +100,13 @@ def test_models_and_optimizers_suit_the_data_set() -> None:
         ({"model": "vgg"}, UnknownNameError, "model 'vgg' is unknown; there are"),
         ({"dataset": "mnist"}, UnknownNameError, "data set 'mnist' is unknown; there are"),
         (
-            {"dataset": "imdb", "model": "resnet18"},
+            {"dataset": "texts"},
             ValueError,
-            "resnet18 takes images, data set imdb has tokens",
+            "small-net takes images, data set texts has tokens; models: small-perceptron",
         ),
-        ({"dataset": "cifar10", "model": "bert"}, ValueError, "bert takes tokens, data set cifar10 has images"),
-        ({"dataset": "glue"}, ValueError, "task=None: data set glue has cola"),
-        ({"dataset": "glue", "task": "ax"}, ValueError, "task='ax'"),
-        ({"task": "cola"}, ValueError, "data set digits has no tasks"),
+        ({"dataset": "texts", "model": "small-perceptron"}, ValueError, "task=None: data set texts has first"),
+        ({"dataset": "texts", "model": "small-perceptron", "task": "third"}, ValueError, "task='third'"),
+        ({"task": "first"}, ValueError, "data set pictures has no tasks"),
         ({"optimizer": "lion"}, ValueError, "optimizer='lion': 'sgd' or 'adam' or 'adamw'"),
         ({"lr": 0}, ValueError, "lr=0"),
         ({"lr": "fast"}, TypeError, "lr='fast'"),
@@ -123,7 +121,7 @@ def test_models_and_optimizers_suit_the_data_set() -> None:
 )
 def test_settings_that_do_not_fit_are_refused(arguments: Any, error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
-        Settings(**arguments)
+        Settings(**{"dataset": "pictures", "model": "small-net", **arguments})
 
 
 @pytest.mark.parametrize(
@@ -155,17 +153,3 @@ def test_a_codec_of_ones_own_is_one_class() -> None:
     Mine.name = "a b"
     with pytest.raises(TypeError, match=r"Mine.name is 'a b'"):
         CODECS.add(Mine)
-
-
-@pytest.mark.parametrize("name", ["cifar10", "cifar100", "imdb", "glue"])
-def test_a_data_set_that_is_not_there_says_what_to_do(name: str, tmp_path: Path) -> None:
-    dataset = DATASETS.find(name)
-    task = "mnli" if name == "glue" else None
-    with pytest.raises(DataNotFoundError, match=r"not found. --data DIR must hold .*--download") as caught:
-        dataset.load(dataset.kinds[0], tmp_path, task=task)
-    assert isinstance(caught.value, FileNotFoundError)
-    assert str(tmp_path) in str(caught.value)
-
-
-def test_models_have_names_that_messages_list() -> None:
-    assert set(MODELS.names()) == {"resnet8", "resnet18", "resnet34", "resnet50", "inception", "bert-tiny", "bert"}

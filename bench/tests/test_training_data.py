@@ -12,11 +12,14 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
 
+import training.models  # noqa: F401 - which adds them
+from arrcomp.errors import DataNotFoundError, UnknownNameError
 from arrcomp.torch.training import DATASETS, MODELS, Images, Tokens
-from arrcomp.torch.training.datasets.text import PADDING, SEPARATOR, START, UNKNOWN, Words
-from arrcomp.torch.training.metrics import accuracy, matthews, pearson
-from arrcomp.torch.training.models.encoder import Encoder
+from training.choice import settings_for
+from training.datasets.text import PADDING, SEPARATOR, START, UNKNOWN, Words
+from training.models.encoder import Encoder
 
 RNG = np.random.default_rng(3)
 
@@ -200,8 +203,6 @@ def test_long_texts_keep_a_part_of_each_sentence() -> None:
 @pytest.mark.parametrize("name", MODELS.names())
 def test_every_model_gives_its_outputs_and_gradients_for_all_weights(name: str) -> None:
     model = MODELS.find(name)
-    if name == "bert":
-        pytest.importorskip("transformers")
     inputs: Any = Images(1, 8, 8, 10) if model.kind == "images" else Tokens(17, 12, 10, padding=0, separator=3)
     torch.manual_seed(0)
     built = model.build(inputs)
@@ -235,12 +236,43 @@ def test_padding_does_not_reach_the_encoders_outputs() -> None:
     torch.testing.assert_close(model(tokens), model(padded), atol=1e-5, rtol=1e-5)
 
 
-def test_metrics_are_those_of_numpy() -> None:
-    outputs, labels = torch.randn(50, 2, generator=torch.Generator().manual_seed(1)), torch.arange(50) % 2
-    chosen = outputs.argmax(1).numpy()
-    assert accuracy(outputs, labels) == pytest.approx(np.mean(chosen == labels.numpy()))
-    expected = np.corrcoef(chosen, labels.numpy())[0, 1]
-    assert matthews(outputs, labels) == pytest.approx(expected)
-    numbers = labels + outputs[:, 0]
-    assert pearson(outputs[:, :1], numbers) == pytest.approx(np.corrcoef(outputs[:, 0], numbers)[0, 1])
-    assert matthews(torch.tensor([[1.0, 0.0]] * 50), labels) == 0
+@pytest.mark.parametrize("name", ["cifar10", "cifar100", "imdb", "glue"])
+def test_a_data_set_that_is_not_there_says_what_to_do(name: str, tmp_path: Path) -> None:
+    dataset = DATASETS.find(name)
+    task = "mnli" if name == "glue" else None
+    with pytest.raises(DataNotFoundError, match=r"not found. --data DIR must hold .*--download") as caught:
+        dataset.load(dataset.kinds[0], tmp_path, task=task)
+    assert isinstance(caught.value, FileNotFoundError)
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_models_have_names_that_messages_list() -> None:
+    assert set(MODELS.names()) == {"resnet8", "resnet18", "resnet34", "resnet50", "inception", "bert-tiny", "bert"}
+
+
+def test_models_and_optimizers_suit_the_data_set() -> None:
+    assert (settings_for().model, settings_for().optimizer) == ("resnet8", "sgd")
+    assert (settings_for(dataset="imdb").model, settings_for(dataset="imdb").optimizer) == ("bert-tiny", "adamw")
+    assert settings_for(model="bert-tiny").lr == 1e-3
+    assert settings_for().lr == 0.05
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"model": "vgg"}, UnknownNameError, "model 'vgg' is unknown; there are"),
+        ({"dataset": "mnist"}, UnknownNameError, "data set 'mnist' is unknown; there are"),
+        (
+            {"dataset": "imdb", "model": "resnet18"},
+            ValueError,
+            "resnet18 takes images, data set imdb has tokens",
+        ),
+        ({"dataset": "cifar10", "model": "bert"}, ValueError, "bert takes tokens, data set cifar10 has images"),
+        ({"dataset": "glue"}, ValueError, "task=None: data set glue has cola"),
+        ({"dataset": "glue", "task": "ax"}, ValueError, "task='ax'"),
+        ({"task": "cola"}, ValueError, "data set digits has no tasks"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(arguments: Any, error: Any, message: str) -> None:
+    with pytest.raises(error, match=message):
+        settings_for(**arguments)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("cpuinfo")  # what is needed to measure, which is not in every environment
+from proofs import evidence
 
-BENCH = Path(__file__).parent.parent / "bench"
+BENCH = Path(__file__).parent.parent
 
 TESTS = """
 import pytest
@@ -32,44 +32,32 @@ def test_that_takes_long():
 
 
 @pytest.fixture(scope="module")
-def evidence():
-    """The module, which imports others by their own names."""
-    sys.path.insert(0, str(BENCH))
-    try:
-        from proofs import evidence
-
-        yield evidence
-    finally:
-        sys.path.remove(str(BENCH))
-
-
-@pytest.fixture(scope="module")
 def file(tmp_path_factory):
     path = tmp_path_factory.mktemp("tests") / "test_promises.py"
     path.write_text(TESTS)
     return path
 
 
-def rows(evidence, found):
+def rows(found):
     return [line.strip("| ").split(" | ") for line in evidence.evidence_table(found).splitlines()[2:]]
 
 
-def test_outcomes_counts_and_reasons_are_told(evidence, file):
+def test_outcomes_counts_and_reasons_are_told(file):
     found = evidence.evidence([str(file)], quick=True)
     assert found["failures"] == 1
-    assert rows(evidence, found) == [
+    assert rows(found) == [
         ["that it holds", "2", "kills 40, seconds 0.5", "held"],
         ["that it breaks", "1", "", "**1 failed**"],
         ["of what is missing", "0", "", "1 skipped: no GPU"],
     ]
 
 
-def test_what_takes_long_is_tried_unless_time_is_short(evidence, file):
+def test_what_takes_long_is_tried_unless_time_is_short(file):
     found = evidence.evidence([str(file)], quick=False)
-    assert rows(evidence, found)[-1] == ["that takes long", "1", "", "held"]
+    assert rows(found)[-1] == ["that takes long", "1", "", "held"]
 
 
-def test_tests_that_cannot_run_are_no_evidence(evidence, tmp_path):
+def test_tests_that_cannot_run_are_no_evidence(tmp_path):
     with pytest.raises(RuntimeError, match="ended with 4"):
         evidence.evidence([str(tmp_path / "missing.py")], quick=True)
 
