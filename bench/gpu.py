@@ -31,8 +31,8 @@ import arrcomp
 from arrcomp import _core, arrays, dtypes, host
 from arrcomp.codecs import Codec
 from arrcomp.demo_data import demo_arrays
-from gpu_activations import measure_activations, print_activations
-from gpu_device import MOST_CALLS, Gpu, driver, framework
+from kernels.activations import measure_activations, print_activations
+from kernels.device import MOST_CALLS, Gpu, driver, framework
 
 Array = NDArray[Any]
 Call = Callable[[], None]

@@ -33,7 +33,7 @@ from harness import figures
 from harness.page import Document, Page
 from harness.section import Section
 from harness.timing import median_seconds
-from pages import compressors, limits, readme
+from report import compressors, limits, readme
 from training import SECTIONS as TRAINING
 
 _QUICK_SCALING = {"largest": 24, "threads_nbytes": 1 << 24, "most": 1 << 4}
@@ -42,7 +42,7 @@ _TRIED = ("arrcomp", "numpy", "torch", "jax")
 
 def _draw_compressors(found: Mapping[str, Any], folder: Path) -> None:
     """Ratios and speeds of the trained network, or of Gaussian weights without it."""
-    from pages.plots import plot
+    from report.plots import plot
 
     results = compressors.plain(run.results_of(found))
     array = next(name for name in (MINILM, GAUSSIAN) if name in found)
@@ -55,7 +55,7 @@ def _draw_compressors(found: Mapping[str, Any], folder: Path) -> None:
 
 
 def _draw_scaling(found: Mapping[str, Any], folder: Path) -> None:
-    from pages.plots import plot_scaling
+    from report.plots import plot_scaling
 
     plot_scaling(found, folder / "scaling.png")
 

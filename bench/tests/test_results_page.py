@@ -15,7 +15,7 @@ pytest.importorskip("sklearn")
 import results
 from harness import figures
 from harness.page import BENCH
-from pages import limits, readme
+from report import limits, readme
 from run import results_of
 
 

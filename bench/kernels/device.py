@@ -7,13 +7,13 @@ import math
 import shutil
 import statistics
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from numpy.typing import NDArray
 
 from arrcomp import DeviceUnavailableError, cuda, host
+from harness.timing import by_turns
 
 Array = NDArray[Any]
 Call = Callable[[], None]
@@ -208,11 +208,5 @@ class Gpu:
 
     def time_on_host(self, call: Callable[[], Any], count: int) -> dict[str, Any]:
         """Seconds of a call on the host's clock, from samples of `count`; waits only between these."""
-        samples = []
-        for _ in range(WARM_UP + self.samples):
-            start = time.perf_counter()
-            for _ in range(count):
-                call()
-            samples.append((time.perf_counter() - start) / count)
-            self.framework.synchronize()
-        return statistics_of(samples[WARM_UP:])
+        timed = by_turns({"": call}, self.samples, warm=WARM_UP, count=count, settle=self.framework.synchronize)
+        return statistics_of(timed[""])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from arrcomp import _core, dtypes, host
 from arrcomp.activations import steps_of
-from gpu_device import Gpu
+from kernels.device import Gpu
 
 CASES = (("relu", 1), ("gelu", 3), ("gelu", 8), ("silu", 3), ("mish", 3))
 TYPES = (np.float32, ml_dtypes.bfloat16)

@@ -27,8 +27,8 @@ another bit. Bounds "of range" are this share of the array's largest minus small
 absolute bound.
 
 The machine is small and shared: speeds vary from run to run by tens of percent, and single ones by a factor of 3 where
-other programs run beside (each section has its load), those of two threads above all. Compare figures of one run, best with
-the copy beside them. Ratios and errors do not vary."""
+other programs run beside (each section has its load), those of two threads above all. Compare figures of one run, best
+with the copy beside them. Ratios and errors do not vary."""
 
 
 def _is_variant(result: Result) -> bool:
