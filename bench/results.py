@@ -227,7 +227,8 @@ def measure(names: Sequence[str], *, quick: bool = False, folder: Path | None = 
         found = document[name]["found"]
         print(SECTIONS[name].text(found), end="\n\n")
         broken += SECTIONS[name].broken(found)
-    print("\n".join(broken), file=sys.stderr)
+    if broken:
+        print("\n".join(broken), file=sys.stderr)
     return int(bool(broken))
 
 
