@@ -120,5 +120,5 @@ class Page:
         options.names = list(self.sections) if options.only is None else options.only.split(",")
         for name in options.names:
             if name not in self.sections:
-                parser.error(f"--only {name}: {', '.join(self.sections)} are allowed")
+                parser.error(f"--only: expected {', '.join(self.sections)}, got {name}")
         return options

@@ -18,9 +18,9 @@ class Section:
         title: of its section.
         measure: gives the figures, nested; with True, quickly.
         text: the section, of these figures.
-        levels: as of `figures.Layout`.
-        units: as of `figures.Layout`.
-        metric: as of `figures.Layout`.
+        levels: same as in `figures.Layout`.
+        units: same as in `figures.Layout`.
+        metric: same as in `figures.Layout`.
         versions: packages whose versions matter.
         draw: draws pictures into a folder.
         broken: what is worse than it may be, a line each.

@@ -14,7 +14,7 @@ def settings_for(dataset: str = "digits", model: str | None = None, **options: A
     """Settings; without a model, of a small one that takes the data set.
 
     Raises:
-        UnknownNameError, TypeError, ValueError: as of `Settings`.
+        UnknownNameError, TypeError, ValueError: same as in `Settings`.
     """
     chosen = _SMALL[DATASETS.find(dataset).kinds[0]] if model is None else model
     return Settings(dataset, chosen, **options)

@@ -62,7 +62,7 @@ def run(
         bool, _option(_COMPRESSION, help="The optimizer updates weights that keep every bit.")
     ] = False,
     measure_every: Annotated[
-        int, _option(_COMPRESSION, metavar="N", help="Count bytes in one step of N: on GPUs, counting waits.")
+        int, _option(_COMPRESSION, metavar="N", help="Count bytes in one step of N: on GPUs, counting synchronizes.")
     ] = 1,
     optimizer: Annotated[
         str | None, _option(_TRAINING, help=f"{', '.join(OPTIMIZERS)}; sgd for images, adamw for texts if not given.")
@@ -217,7 +217,7 @@ def _milestones(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(epoch) for epoch in text.split(",") if epoch)
     except ValueError:
-        raise ValueError(f"--milestones {text}: epochs are allowed, as 60,80") from None
+        raise ValueError(f"--milestones: expected epochs, as 60,80, got {text}") from None
 
 
 def _codec(text: str | None) -> Codec | None:

@@ -66,9 +66,9 @@ Both models have been trained for {TRAINING_STEPS} steps; then a batch of {BATCH
 - mean: the same of the mean of these {DRAWS} gradients. Where it is a quarter of "gradient", they are unbiased; where
   it is no smaller, all have the same error."""
 _DECIDES = f"""\
-What decides: of those whose rate is fixed, so that nothing waits for a GPU and XLA can keep them, `QSGD` between
+What decides: of those whose rate is fixed, so that no GPU synchronizes and XLA can keep them, `QSGD` between
 minimum and maximum has the smallest error for its bits. Smaller buckets than 512 gain about what their bits would gain
-elsewhere. Rounding at random has a larger error in each step, and leaves a third of the error in the mean of {DRAWS}.
+elsewhere. Stochastic rounding has a larger error in each step, and leaves a third of the error in the mean of {DRAWS}.
 Hence the default, `QSGD(bits=8, rounding="stochastic")`. `ErrorBounded` takes fewer bits for the same error, but its
 payloads have any length: on the CPU, or where waiting does not matter, it is the better one."""
 _ACCURACY = f"""\

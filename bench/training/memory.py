@@ -42,10 +42,10 @@ class Case:
         bound: points of accuracy that it may cost; None where it is shown alone.
         codec: of the structures; None where none is simulated.
         what: structures; None for the model's usual ones.
-        parameters: of the codec, as of `chosen_codecs`.
+        parameters: of the codec, same as in `chosen_codecs`.
         extras: what is compressed for real.
         optimizer: None for the model's usual one.
-        master_weights: as of `Compression`.
+        master_weights: same as in `Compression`.
     """
 
     against: str = FP32
@@ -110,9 +110,9 @@ to the row that it is compared with. "holds" says whether what was wanted came o
 asked for. A run whose loss becomes infinite or NaN counts as 0."""
 _SIMULATED = """\
 Weights, gradients, outputs of layers, gradients there and the optimizer's state go through the codec after each use,
-rounded at random. With master weights the optimizer updates weights that keep every bit; without them the rounding of
-each step adds to that of the last one. SmaQ measures mean and deviation of blocks of 1024 values, or of 128, which
-takes half a bit more and is what the encoder wants: presumably since a small gradient that shares a block with large
+with stochastic rounding. With master weights the optimizer updates weights that keep every bit; without them the
+rounding of each step adds to that of the last one. SmaQ measures mean and deviation of blocks of 1024 values, or of
+128, which takes half a bit more and is what the encoder wants: presumably since a small gradient that shares a block with large
 ones gets noise of their size, which AdamW, dividing by the gradient's own size, makes large. Of the encoder, AdamW's
 second moments are bfloat16 in all rows but the last: what a codec rounds to 0 there makes AdamW divide by its epsilon.
 Ratios are original bytes over payload bytes, in one step of ten."""

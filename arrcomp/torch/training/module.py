@@ -24,7 +24,7 @@ class TrainingModule(LightningModule):
     `compressed_bytes/STRUCTURE` and `ratio/STRUCTURE`.
 
     Args:
-        model: as of `Model.build`.
+        model: as `Model.build` returns it.
         data: what it is trained on.
         settings: of the run.
         wrap: makes another optimizer of the settings' own, as `CompressedOptimizer` does; None for that itself.

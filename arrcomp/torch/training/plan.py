@@ -69,11 +69,11 @@ def _parsed(settings: Sequence[str], names: Mapping[str, str]) -> dict[str, dict
         place, equals, text = setting.partition("=")
         owner, dot, parameter = place.rpartition(".")
         if not (equals and dot and owner and parameter):
-            allowed = "CODEC.PARAMETER=VALUE or STRUCTURE.PARAMETER=VALUE"
-            raise ValueError(f"--set {setting}: {allowed} is allowed, as smaq.block_size=512")
+            form = "CODEC.PARAMETER=VALUE or STRUCTURE.PARAMETER=VALUE"
+            raise ValueError(f"settings: expected {form}, as smaq.block_size=512, got {setting!r}")
         if owner not in names and owner not in names.values():
             used = ", ".join(dict.fromkeys([*names, *names.values()]))
-            raise ValueError(f"--set {setting}: {owner} is not in use; there are {used}")
+            raise ValueError(f"settings: expected one of {used} before the parameter, got {setting!r}")
         try:
             given.setdefault(owner, {})[parameter] = json.loads(text)
         except json.JSONDecodeError:

@@ -30,7 +30,7 @@ class Registry(Generic[T]):
         """
         name = getattr(cls, "name", None)
         if not isinstance(name, str) or not name or set(name) & set(" ,:=."):
-            raise TypeError(f"{cls.__name__}.name is {name!r}; a text without spaces and ',:=.' is allowed")
+            raise TypeError(f"{cls.__name__}.name: expected a text without spaces and ',:=.', got {name!r}")
         if name in self._classes:
             raise ValueError(f"{cls.__name__}.name: there is a {self.kind} {name!r} already")
         self._classes[name] = cls

@@ -33,8 +33,8 @@ class Settings:
         task: of the data set, where it has several.
         folder: where the data set's files are.
         download: whether to fetch them from a network where they are not there.
-        codecs: as of `Compression`.
-        master_weights: as of `Compression`.
+        codecs: same as in `Compression`.
+        master_weights: same as in `Compression`.
         optimizer: "sgd" (with `momentum`), "adam" or "adamw"; None for sgd with images and adamw with tokens.
         lr: the learning rate; None for 0.05 with sgd, else 0.001. It falls to 0 along half a cosine.
         milestones: epochs after which the rate is multiplied by `gamma`, in place of the cosine.
@@ -43,7 +43,7 @@ class Settings:
         weight_decay: 0 or more.
         epochs: passes over the training part.
         batch: inputs a step.
-        seed: of weights, of the order of the inputs, and of what is rounded at random.
+        seed: of weights, of the order of the inputs, and of stochastic rounding.
         measure_every: bytes are counted in one step of so many.
         accelerator: as of Lightning's Trainer: "auto", "cpu", "gpu".
 
@@ -82,14 +82,14 @@ class Settings:
         for name, most in (("momentum", 1.0), ("weight_decay", float("inf"))):
             value = getattr(self, name)
             if not 0 <= value < most:
-                raise ValueError(f"{name}={value!r}: a number from 0 to below {most} is allowed")
+                raise ValueError(f"{name}: expected a number from 0 to below {most}, got {value!r}")
         for name in ("epochs", "batch", "measure_every"):
             checked_integer(name, getattr(self, name), 1, 1 << 40)
         checked_integer("seed", self.seed, 0, (1 << 32) - 1)
         for epoch in self.milestones:
             checked_integer("milestones", epoch, 1, self.epochs)
         if self.master_weights and "weights" not in self.codecs:
-            raise ValueError("master_weights=True: the weights are not among the structures that are compressed")
+            raise ValueError("master_weights: expected False, as weights are not among the structures, got True")
 
     @property
     def model_class(self) -> type[Model]:
@@ -120,6 +120,7 @@ class Settings:
             has = " and ".join(dataset.kinds)
             raise ValueError(f"model {self.model} takes {kind}, data set {self.dataset} has {has}; models: {fitting}")
         if dataset.tasks and self.task not in dataset.tasks:
-            raise ValueError(f"task={self.task!r}: data set {self.dataset} has {', '.join(dataset.tasks)}")
+            tasks = ", ".join(dataset.tasks)
+            raise ValueError(f"task: expected one of data set {self.dataset}'s ({tasks}), got {self.task!r}")
         if self.task is not None and not dataset.tasks:
-            raise ValueError(f"task={self.task!r}: data set {self.dataset} has no tasks; leave it out")
+            raise ValueError(f"task: expected None, as data set {self.dataset} has no tasks, got {self.task!r}")
