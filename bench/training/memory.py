@@ -112,10 +112,10 @@ _SIMULATED = """\
 Weights, gradients, outputs of layers, gradients there and the optimizer's state go through the codec after each use,
 with stochastic rounding. With master weights the optimizer updates weights that keep every bit; without them the
 rounding of each step adds to that of the last one. SmaQ measures mean and deviation of blocks of 1024 values, or of
-128, which takes half a bit more and is what the encoder wants: presumably since a small gradient that shares a block with large
-ones gets noise of their size, which AdamW, dividing by the gradient's own size, makes large. Of the encoder, AdamW's
-second moments are bfloat16 in all rows but the last: what a codec rounds to 0 there makes AdamW divide by its epsilon.
-Ratios are original bytes over payload bytes, in one step of ten."""
+128, which takes half a bit more and is what the encoder wants: presumably since a small gradient that shares a block
+with large ones gets noise of their size, which AdamW, dividing by the gradient's own size, makes large. Of the
+encoder, AdamW's second moments are bfloat16 in all rows but the last: what a codec rounds to 0 there makes AdamW
+divide by its epsilon. Ratios are original bytes over payload bytes, in one step of ten."""
 _REAL = """\
 What is compressed here is smaller in memory. "saved" are bytes that autograd keeps for the backward pass of a batch of
 32, parameters not counted, by `saved_memory`; "state" those of the optimizer's state between steps."""
