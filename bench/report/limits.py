@@ -84,7 +84,10 @@ def section(document: Mapping[str, Any], results: Sequence[Result]) -> str:
     heads = ["<", "<in", "<planned", "<measured"]
     parts = [
         _ABOUT.format(memory=_MEMORY, missed=len(missed), all=len(found)),
-        table([*heads, "<short in"], ([*target.row(), ", ".join(target.missed())] for target in missed)),
+        table(
+            [*heads, "<short in"],
+            ([*target.row(), ", ".join(name or "time" for name in target.missed())] for target in missed),
+        ),
         "As planned, or better:",
         table(heads, (target.row() for target in found if not target.missed())),
     ]
