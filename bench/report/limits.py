@@ -67,6 +67,10 @@ class Target:
         sign = 1 if self.at_most else -1
         return [name for name, value in self.measured.items() if sign * value > sign * self.planned[name]]
 
+    def short(self) -> str:
+        """The same as text."""
+        return ", ".join(name or "time" for name in self.missed())
+
     def row(self) -> list[str]:
         """A line of the table."""
         sign = "<=" if self.at_most else ">="
@@ -86,7 +90,7 @@ def section(document: Mapping[str, Any], results: Sequence[Result]) -> str:
         _ABOUT.format(memory=_MEMORY, missed=len(missed), all=len(found)),
         table(
             [*heads, "<short in"],
-            ([*target.row(), ", ".join(name or "time" for name in target.missed())] for target in missed),
+            ([*target.row(), target.short()] for target in missed),
         ),
         "As planned, or better:",
         table(heads, (target.row() for target in found if not target.missed())),
