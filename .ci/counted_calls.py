@@ -19,11 +19,11 @@ from arrcomp import (
     Lossless,
     SmaQ,
     _core,
+    _dtypes,
     activations,
-    dtypes,
-    host,
-    machine,
+    cpu,
 )
+from arrcomp._arrays import host
 
 VALUES = 1 << 16
 TYPES = (np.float32, ml_dtypes.bfloat16)
@@ -46,7 +46,7 @@ ACTIVATIONS = (("relu", 1), ("gelu", 3), ("tanh", 3), ("silu", 8))
 
 def codec_calls(codec, x):
     """Returns {direction: call}: a codec on memory that is there."""
-    coding = (codec.id, codec.core_parameters(), dtypes.by_numpy(x.dtype).id)
+    coding = (codec.id, codec.core_parameters(), _dtypes.by_numpy(x.dtype).id)
     room = np.zeros(_core.capacity(*coding, x.size), np.uint8)
     source, target = x.view(np.uint8), np.zeros(x.nbytes, np.uint8)
 
@@ -62,7 +62,7 @@ def activation_calls(name, bits, x):
     parameters = activations.activation(name).defaults
     steps = activations.steps_of(name, parameters, bits).core_parameters()
     arrays = (x, np.zeros_like(x), np.zeros(_core.step_bytes(steps, x.size), np.uint8))
-    dtype = dtypes.by_numpy(x.dtype).id
+    dtype = _dtypes.by_numpy(x.dtype).id
 
     def forward():
         source, target, kept = map(host.address, arrays)
@@ -90,14 +90,14 @@ def main():
     """Run each call once for each machine, between marks that callgrind sees."""
     marks = ctypes.CDLL(sys.argv[1])
     everything = list(cases())
-    for instruction_set in machine.instruction_sets():
-        machine.use_instruction_set(instruction_set)
+    for instruction_set in cpu.instruction_sets():
+        cpu.use_instruction_set(instruction_set)
         for _, calls in everything:
             for call in calls.values():
                 call()  # what is made once, is
     marks.start()
-    for instruction_set in machine.instruction_sets():
-        machine.use_instruction_set(instruction_set)
+    for instruction_set in cpu.instruction_sets():
+        cpu.use_instruction_set(instruction_set)
         for name, calls in everything:
             for direction, call in calls.items():
                 marks.begin()

@@ -9,7 +9,13 @@
 True
 """
 
-from . import machine
+from . import cpu
+from ._api.compress import compress, decompress, max_compressed_size
+from ._api.compressed import Compressed, from_bytes
+from ._api.many import compress_many, decompress_many
+from ._api.sums import accumulate, compress_sum
+from ._files import CompressedFile, load_file, open_file, save_file
+from ._methods.planner import plan_bits
 from .codecs import (
     QSGD,
     S2FP8,
@@ -20,11 +26,10 @@ from .codecs import (
     FloatFormat,
     Lossless,
     SmaQ,
+    available_codecs,
     codec_from_config,
-    codecs,
 )
-from .compress import compress, decompress, max_compressed_size
-from .compressed import Compressed, from_bytes
+from .codecs._rules import Rule, model_rules, rule_from_config
 from .errors import (
     ArrcompError,
     CorruptStreamError,
@@ -35,10 +40,6 @@ from .errors import (
     UnknownCodecError,
     UnknownNameError,
 )
-from .files import CompressedFile, load_file, open_file, save_file
-from .many import compress_many, decompress_many
-from .rules import Rule, model_rules, rule_from_config
-from .sums import accumulate, compress_sum
 
 __version__ = "0.1.0"
 
@@ -64,19 +65,20 @@ __all__ = [
     "UnknownCodecError",
     "UnknownNameError",
     "accumulate",
+    "available_codecs",
     "codec_from_config",
-    "codecs",
     "compress",
     "compress_many",
     "compress_sum",
+    "cpu",
     "decompress",
     "decompress_many",
     "from_bytes",
     "load_file",
-    "machine",
     "max_compressed_size",
     "model_rules",
     "open_file",
+    "plan_bits",
     "rule_from_config",
     "save_file",
 ]

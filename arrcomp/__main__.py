@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line; without the packages that it needs, say in one line how to install them."""
     try:
-        from .cli import main as run
+        from ._cli import main as run
     except ImportError as error:
         print(f"arrcomp: {error}", file=sys.stderr)
         sys.exit(2)

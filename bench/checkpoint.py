@@ -21,8 +21,8 @@ from rich.console import Console
 
 import arrcomp
 import regnet
-from arrcomp.files import read_arrays
-from arrcomp.verify import compare
+from arrcomp._cli.guarantees import compare
+from arrcomp._files import read_arrays
 from harness.section import Found, Section
 from harness.tables import table
 from harness.timing import median_of

@@ -23,9 +23,9 @@ import torch.distributed as dist
 import arrcomp
 import arrcomp.torch.distributed as collectives
 from arrcomp import QSGD, Codec
-from arrcomp.dtypes import by_name
-from arrcomp.shards import Shards
-from arrcomp.spec import Spec
+from arrcomp._dtypes import by_name
+from arrcomp._format.spec import Spec
+from arrcomp._methods.shards import Shards
 from harness.processes import in_processes
 from harness.section import Found, Section
 from harness.tables import table

@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from arrcomp.demo_data import DESCRIPTIONS, demo_arrays
+from arrcomp._cli.demo_data import DESCRIPTIONS, demo_arrays
 
 Array = NDArray[Any]
 

@@ -28,9 +28,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arrcomp
-from arrcomp import _core, arrays, dtypes, host
+from arrcomp import _core, _dtypes
+from arrcomp._arrays import host, registry
+from arrcomp._cli.demo_data import demo_arrays
 from arrcomp.codecs import Codec
-from arrcomp.demo_data import demo_arrays
 from kernels.activations import measure_activations, print_activations
 from kernels.device import MOST_CALLS, Gpu, driver, framework
 
@@ -72,7 +73,7 @@ DATA: dict[str, Callable[[np.random.Generator, int], Array]] = {
 @lru_cache(maxsize=1)
 def values_of(name: str, nbytes: int) -> Array:
     """So many bytes of this data; cases of the same data follow each other."""
-    itemsize = dtypes.by_name(name.rpartition(" ")[2]).itemsize
+    itemsize = _dtypes.by_name(name.rpartition(" ")[2]).itemsize
     return DATA[name](np.random.default_rng(0), nbytes // itemsize)
 
 
@@ -115,7 +116,7 @@ class Slot:
     def __init__(self, gpu: Gpu, codec: Codec, array: Array, scratch: Any = None) -> None:
         self.memory, self.asked = gpu.framework, codec
         memory = self.memory
-        self.dtype_id, self.elements = dtypes.by_numpy(array.dtype).id, array.size
+        self.dtype_id, self.elements = _dtypes.by_numpy(array.dtype).id, array.size
         self.codec = coding = (codec.id, codec.core_parameters(), self.dtype_id)
         self.source, self.target = gpu.put(array), memory.empty(array.nbytes)
         self.payload = memory.empty(_core.capacity(*coding, self.elements))
@@ -208,7 +209,7 @@ def measure_sizes(gpu: Gpu, sizes: Sequence[int], rotated: int) -> Iterator[dict
 
 def measure_calls(gpu: Gpu) -> dict[str, Any]:
     """Seconds on the host of public calls for 1 KiB. All but the last only enqueue."""
-    x = arrays.to_cuda(normal(np.random.default_rng(0), 256), gpu.framework.index)
+    x = registry.to_cuda(normal(np.random.default_rng(0), 256), gpu.framework.index)
     compressed = arrcomp.compress(x, CODEC)
 
     def both() -> None:
@@ -227,7 +228,7 @@ def measure_calls(gpu: Gpu) -> dict[str, Any]:
 def measure_many(gpu: Gpu) -> dict[str, Any]:
     """Seconds for 1000 arrays of 4 KiB until the device is done: together, and one by one."""
     rng = np.random.default_rng(0)
-    xs = [arrays.to_cuda(normal(rng, 1024), gpu.framework.index) for _ in range(1000)]
+    xs = [registry.to_cuda(normal(rng, 1024), gpu.framework.index) for _ in range(1000)]
     small = arrcomp.compress_many(xs, CODEC)
 
     def waiting(work: Callable[[], Any]) -> Call:

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from arrcomp import machine
+from arrcomp import cpu
 from harness.clock import gigahertz
 from harness.timing import least_seconds
 
@@ -25,8 +25,8 @@ def measured() -> dict[str, Any]:
 
     Nothing where the processor has no such instructions, or its clock cannot be measured.
     """
-    clock, best = gigahertz(), machine.instruction_sets()[0]
-    if clock is None or COUNTED not in machine.instruction_sets():
+    clock, best = gigahertz(), cpu.instruction_sets()[0]
+    if clock is None or COUNTED not in cpu.instruction_sets():
         return {}
     counts = json.loads((_CI / "instructions.json").read_text())[COUNTED]
     found: dict[str, dict[str, dict[str, float]]] = {}
@@ -35,10 +35,10 @@ def measured() -> dict[str, Any]:
         for way, call in calls.items():
             figures = {"instructions": counts[case][way]}
             for name, instruction_set in (("cycles", COUNTED), ("best cycles", best)):
-                machine.use_instruction_set(instruction_set)
+                cpu.use_instruction_set(instruction_set)
                 figures[name] = least_seconds(call, CALLS) * clock * 1e9 / counted.VALUES
             found.setdefault(case, {})[way] = figures
-    machine.use_instruction_set(best)
+    cpu.use_instruction_set(best)
     processor = {"clock": {"gigahertz": clock}, "best": {"instruction set": best}}
     return {"processor": processor, "cases": found}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import arrcomp
-from arrcomp import machine
+from arrcomp import cpu
 from peers import Array, Kind, Payload
 
 
@@ -44,7 +44,7 @@ class Arrcomp:
         return arrcomp.ErrorBounded(abs=bound, speed=self._speed)
 
     def _select(self) -> None:
-        machine.use_instruction_set(self._instruction_set or machine.instruction_sets()[0])
+        cpu.use_instruction_set(self._instruction_set or cpu.instruction_sets()[0])
 
 
 def standard(threads: int) -> list[Arrcomp]:
@@ -57,6 +57,6 @@ def variants(kind: Kind) -> list[Arrcomp]:
     return [
         Arrcomp(kind, speed, threads, instruction_set)
         for speed in ("default", "fast")
-        for instruction_set in machine.instruction_sets()
+        for instruction_set in cpu.instruction_sets()
         for threads in (1, 2)
     ]

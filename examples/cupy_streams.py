@@ -12,6 +12,8 @@ Without a GPU, or with an arrcomp built without CUDA, it says so and does nothin
 import sys
 from typing import Any
 
+import numpy as np
+
 import arrcomp
 
 ARRAYS = 64
@@ -50,7 +52,7 @@ def main() -> None:
     except ImportError as error:
         sys.exit(f'cupy_streams.py needs CuPy ({error}): pip install ".[cupy]"')
     try:
-        arrcomp.cuda.check_device(0)
+        arrcomp.compress(np.zeros(1)).to("cuda")
     except arrcomp.DeviceUnavailableError as error:
         print(f"cupy_streams.py needs a GPU and an arrcomp built with CUDA, and there is none here: {error}")
         return

@@ -1,7 +1,7 @@
 """Compressed arrays in an HDF5 file: a dataset with a stream for each block of rows.
 
 HDF5's own filters are plug-ins in C, so other programs see bytes here, not values. A stream says which codec, dtype and
-shape its block has; blocks are read one by one. (For chunks that readers find by themselves, see `arrcomp.zarr`.)
+shape its block has; blocks are read one by one. (See `arrcomp.stores.zarr` for chunks that readers find.)
 
     pip install . h5py
     python examples/hdf5_blocks.py

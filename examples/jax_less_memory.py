@@ -19,7 +19,7 @@ except ImportError as error:
     sys.exit(f'jax_less_memory.py needs JAX and Optax ({error}): pip install ".[jax]" optax')
 
 import arrcomp.jax
-from arrcomp.jax.optimizers import eight_bit, state_nbytes
+from arrcomp.jax.optim import eight_bit, state_nbytes
 
 SEGMENTS = jnp.array([0x7E, 0x30, 0x6D, 0x79, 0x33, 0x5B, 0x5F, 0x70, 0x7F, 0x7B])
 SIZES = (56, 512, 512, 512, 10)

@@ -3,9 +3,9 @@
 `arrcomp.torch.nn` and `arrcomp.jax.nn` have the activations themselves.
 """
 
-from .fitting import fit, squared_error
-from .functions import ACTIVATIONS, Activation, activation
-from .steps import StepFunction
-from .tables import steps_of
+from ._fitting import fit, squared_error
+from ._functions import ACTIVATIONS, Activation, activation
+from ._steps import StepFunction
+from ._tables import steps_of
 
 __all__ = ["ACTIVATIONS", "Activation", "StepFunction", "activation", "fit", "squared_error", "steps_of"]

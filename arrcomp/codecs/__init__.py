@@ -1,15 +1,15 @@
 """The codecs: what is kept, and with which parameters."""
 
-from .base import Codec
-from .base_delta import BaseDelta
-from .codebook import Codebook
-from .error_bounded import ErrorBounded
-from .float_format import FloatFormat
-from .lossless import Lossless
-from .qsgd import QSGD
-from .registry import codec_from_config, codec_from_id, codecs
-from .s2fp8 import S2FP8
-from .smaq import SmaQ
+from ._base import Codec
+from ._base_delta import BaseDelta
+from ._codebook import Codebook
+from ._error_bounded import ErrorBounded
+from ._float_format import FloatFormat
+from ._lossless import Lossless
+from ._qsgd import QSGD
+from ._registry import available_codecs, codec_from_config, codec_from_id
+from ._s2fp8 import S2FP8
+from ._smaq import SmaQ
 
 __all__ = [
     "QSGD",
@@ -21,7 +21,7 @@ __all__ = [
     "FloatFormat",
     "Lossless",
     "SmaQ",
+    "available_codecs",
     "codec_from_config",
     "codec_from_id",
-    "codecs",
 ]

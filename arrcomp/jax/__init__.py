@@ -3,19 +3,19 @@
 Importing this registers the core's calls with XLA, and `Compressed` as a pytree.
 """
 
+from . import _tree as _tree
 from . import nn
-from . import tree as _tree  # noqa: F401  registers Compressed
-from .activations import compress_residuals
-from .collectives import (
+from ._collectives import (
     all_gather_quantized,
     pmean_quantized,
     psum_quantized,
     psum_scatter_quantized,
     psum_wire_nbytes,
 )
-from .files import load, save
-from .functions import accumulate, compress, compress_sum, decompress, roundtrip
-from .optimizers import compressed_optimizer
+from ._files import load, save
+from ._functions import accumulate, compress, compress_sum, decompress, roundtrip
+from ._saved_activations import compress_residuals
+from .optim import compressed_optimizer
 
 __all__ = [
     "accumulate",

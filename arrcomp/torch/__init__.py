@@ -7,11 +7,11 @@ arrays, and what `save` wrote.
 """
 
 from . import functional, nn
-from .activations import ActivationStatistics, compressed_activations
-from .files import load, save
-from .functions import accumulate, compress, compress_sum, decompress, roundtrip
+from ._files import load, save
+from ._functions import accumulate, compress, compress_sum, decompress, roundtrip
+from ._saved_activations import ActivationStatistics, compressed_activations
+from ._saved_memory import SavedMemory, saved_memory
 from .optim import CompressedOptimizer
-from .saved_memory import SavedMemory, saved_memory
 
 __all__ = [
     "ActivationStatistics",

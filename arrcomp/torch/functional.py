@@ -27,10 +27,10 @@ from typing import Any
 import torch.nn.functional as plain
 from torch import Tensor
 
+from .._arguments import check_choice
 from ..activations import StepFunction
-from ..codecs.base import check_choice
-from .few_bit import activated, activated_by, checked_steps, is_recorded, numbers_of
-from .randomized_linear import randomized_linear as randomized_linear
+from ._few_bit import activated, activated_by, checked_steps, is_recorded, numbers_of
+from ._randomized_linear import randomized_linear as randomized_linear
 
 
 def gelu(x: Tensor, approximate: str = "none", *, bits: int = 3, steps: StepFunction | None = None) -> Tensor:

@@ -9,7 +9,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from arrcomp import _core, dtypes, host
+from arrcomp import _core, _dtypes
+from arrcomp._arrays import host
 from arrcomp.activations import steps_of
 from kernels.device import Gpu
 
@@ -23,7 +24,7 @@ class Slot:
     def __init__(self, gpu: Gpu, function: str, bits: int, x: NDArray[Any]) -> None:
         self.memory, self.function = gpu.framework, function
         self.steps = steps_of(function, (), bits).core_parameters()
-        self.dtype_id, self.elements = dtypes.by_numpy(x.dtype).id, x.size
+        self.dtype_id, self.elements = _dtypes.by_numpy(x.dtype).id, x.size
         self.source, self.values = gpu.put(x), self.memory.empty(x.nbytes)
         self.gradient = self.memory.empty(x.nbytes)
         self.packed = self.memory.empty(_core.step_bytes(self.steps, x.size))

@@ -12,7 +12,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from arrcomp import DeviceUnavailableError, cuda, host
+from arrcomp import DeviceUnavailableError
+from arrcomp._arrays import device, host
 from harness.timing import by_turns
 
 Array = NDArray[Any]
@@ -145,7 +146,7 @@ def framework(index: int) -> Any:
     Raises:
         DeviceUnavailableError: there is none, or arrcomp cannot use it.
     """
-    cuda.check_device(index)
+    device.check_device(index)
     for make in (TorchFramework, CupyFramework):
         try:
             found = make(index)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arrcomp
-from arrcomp import ErrorBounded, Lossless, machine
+from arrcomp import ErrorBounded, Lossless, cpu
 from harness.tables import table
 from proofs.chunk_modes import MODES, TABLES
 from proofs.exhaustive_checks import CUDA, cuda_at_hand, longdouble_is_wider, place_named, tried
@@ -96,7 +96,7 @@ class Plan:
     @classmethod
     def full(cls) -> Plan:
         """All of it."""
-        return cls(1 << 22, range(1 << 10), -(-(10**10) >> 20), 1000, machine.available_threads())
+        return cls(1 << 22, range(1 << 10), -(-(10**10) >> 20), 1000, cpu.available_threads())
 
     @classmethod
     def quick(cls, piece: int = 1 << 18, bounds16: int = 20) -> Plan:
@@ -178,13 +178,13 @@ def _each(
 
 def done(plan: Plan, task: Task, names: Sequence[str]) -> dict[str, Counter[str]]:
     """Try a task's arrays in the places named; what was counted, by row, and the patterns' sums in the row "sums"."""
-    places, before = [place_named(name) for name in names], machine.instruction_set()
+    places, before = [place_named(name) for name in names], cpu.instruction_set()
     found: dict[str, Counter[str]] = {}
     try:
         for row, x, codec in trials(plan, *task):
             found[row] = found.get(row, Counter()) + tried(x, codec, places)
     finally:
-        machine.use_instruction_set(before)
+        cpu.use_instruction_set(before)
     if task[0] == "float32":
         found["sums"] = _sums(float32_patterns(task[1], plan.piece))
     return found
@@ -209,7 +209,7 @@ def measured(quick: bool) -> dict[str, Any]:
 
 
 def _places() -> list[str]:
-    return [*machine.instruction_sets(), *([CUDA] if cuda_at_hand() else [])]
+    return [*cpu.instruction_sets(), *([CUDA] if cuda_at_hand() else [])]
 
 
 def counted(plan: Plan, places: Sequence[str]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import arrcomp
-from arrcomp import ErrorBounded, _core, machine
+from arrcomp import ErrorBounded, _core, cpu
 from proofs.chunk_modes import modes_of
 
 Array = NDArray[Any]
@@ -149,11 +149,11 @@ class InstructionSet:
     name: str
 
     def compress(self, x: Array, codec: arrcomp.Codec) -> bytes:
-        machine.use_instruction_set(self.name)
+        cpu.use_instruction_set(self.name)
         return arrcomp.compress(x, codec, threads=1).to_bytes()
 
     def decompress(self, stream: bytes) -> Array:
-        machine.use_instruction_set(self.name)
+        cpu.use_instruction_set(self.name)
         found: Array = arrcomp.decompress(arrcomp.from_bytes(stream), threads=1)
         return found
 

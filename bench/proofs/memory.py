@@ -35,7 +35,7 @@ def measured(quick: bool) -> dict[str, Any]:
     Args:
         quick: small arrays alone.
     """
-    rows = [_measured(codec, mib) for codec in codecs() for mib in (_QUICK_SIZES if quick else _SIZES)]
+    rows = [_measured(codec, mib) for codec in _codecs() for mib in (_QUICK_SIZES if quick else _SIZES)]
     broken = sum(row[name]["peak"] > row[name]["allowed"] for row in rows for name in ("compress", "decompress"))
     return {"rows": rows, "failures": broken}
 
@@ -50,9 +50,9 @@ def markdown(found: dict[str, Any]) -> str:
     return f"{_ABOUT}\n\n{table(heads, lines)}"
 
 
-def codecs() -> Iterator[Codec]:
+def _codecs() -> Iterator[Codec]:
     """One of each kind, and those of its variants that work in another way."""
-    for kind in arrcomp.codecs().values():
+    for kind in arrcomp.available_codecs().values():
         codec = kind.examples()[0]
         yield codec
         names = {field.name for field in dataclasses.fields(codec)}  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arrcomp.activations import StepFunction, squared_error, steps_of
-from arrcomp.activations.functions import CONTINUOUS, Activation
+from arrcomp.activations._functions import CONTINUOUS, Activation
 from harness import figures
 from harness.page import BENCH
 from harness.section import Found, Section

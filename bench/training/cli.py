@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import torch
 import typer
 
-from arrcomp.cli.choice import parameters
-from arrcomp.cli.common import Json, one_line_errors, print_json, print_table
+from arrcomp._arguments import checked_integer
+from arrcomp._cli.choice import parameters
+from arrcomp._cli.common import Json, one_line_errors, print_json, print_table
 from arrcomp.codecs import Codec
-from arrcomp.codecs.base import checked_integer
 from arrcomp.torch.training import CODECS, DATASETS, MODELS, STRUCTURES, Settings, chosen_codecs
 from arrcomp.torch.training.extras import Extras
 from arrcomp.torch.training.run import load, train

@@ -105,7 +105,7 @@ def jax_speeds() -> dict[str, dict[str, float]]:
     import jax
     import optax
 
-    from arrcomp.jax.optimizers import compressed_optimizer, eight_bit, state_nbytes
+    from arrcomp.jax.optim import compressed_optimizer, eight_bit, state_nbytes
 
     keys = jax.random.split(jax.random.key(0), len(SHAPES))
     gradients = [jax.random.normal(key, shape) for key, shape in zip(keys, SHAPES, strict=True)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from arrcomp.files.replacing import replacing
+from arrcomp._files.replacing import replacing
 
 _BINS, _SIGMAS = 101, 5.0
 _BLUE, _RED = "#1f5fa8", "#d1495b"

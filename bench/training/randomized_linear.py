@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from arrcomp.projections import KINDS
+from arrcomp._methods.projections import KINDS
 from arrcomp.torch.nn import RandomizedLinear
 from harness.section import Found, Section
 from harness.tables import table

@@ -11,8 +11,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from arrcomp.cli.tables import new_table
-from arrcomp.files.replacing import replacing
+from arrcomp._cli.tables import new_table
+from arrcomp._files.replacing import replacing
 from arrcomp.torch.training import STRUCTURES
 from arrcomp.torch.training.run import Result
 

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import arrcomp
-from arrcomp.demo_data import demo_arrays
+from arrcomp._cli.demo_data import demo_arrays
 
 PICTURES = Path(__file__).resolve().parent.parent / "pictures"
 ARRAYS = ("trained_weights", "gradients", "activations", "adam_second_moment", "smooth_field")

@@ -1,6 +1,6 @@
 """Writes variants.inc, which the decoders' fuzzer is compiled with, and inputs that it may begin with.
 
-python tests/fuzz/make_seeds.py --check     whether variants.inc is what tests/fuzz_inputs.py gives
+python tests/fuzz/make_seeds.py --check     whether variants.inc is what tests/support/fuzz_inputs.py gives
 python tests/fuzz/make_seeds.py FOLDER      variants.inc, and seeds of each codec into FOLDER/CODEC
 """
 
@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 FOLDER = Path(__file__).resolve().parent
-sys.path.insert(0, str(FOLDER.parent))
+sys.path[:0] = [str(FOLDER.parent / folder) for folder in ("support", "independent")]
 
 import arrcomp
 import checks
 import fuzz_inputs
 import small_streams
-from arrcomp import Codec, dtypes
+from arrcomp import Codec, _dtypes
 from checks import Array
 
 _LARGEST = 16_000  # bytes of a seed
@@ -60,10 +60,10 @@ def _of_streams(name: str) -> Iterator[bytes]:
     for data in (*golden, *small):
         compressed = arrcomp.from_bytes(data)
         variant = _variant(name, compressed.codec)
-        elements = int(np.prod(compressed.shape)) * dtypes.by_numpy(compressed.dtype).parts
+        elements = int(np.prod(compressed.shape)) * _dtypes.by_numpy(compressed.dtype).parts
         if variant is not None and elements <= 3 * 4096:
             payload = compressed.host_payload().tobytes()
-            yield fuzz_inputs.packed(name, variant, dtypes.by_numpy(compressed.dtype), elements, payload)
+            yield fuzz_inputs.packed(name, variant, _dtypes.by_numpy(compressed.dtype), elements, payload)
 
 
 def _variant(name: str, codec: Codec) -> int | None:
@@ -88,7 +88,7 @@ def _of_large_arrays(name: str) -> Iterator[bytes]:
             for entry_nbytes in (4, 8):
                 grouping = logarithm | (4 if entry_nbytes == 8 else 0)
                 last = _last_group(payload, -(-array.size // (4096 << logarithm)), 1 << logarithm, entry_nbytes)
-                yield fuzz_inputs.packed(name, 0, dtypes.by_numpy(array.dtype), end.size, last, grouping)
+                yield fuzz_inputs.packed(name, 0, _dtypes.by_numpy(array.dtype), end.size, last, grouping)
 
 
 def _last_group(payload: bytes, groups: int, chunks_per_group: int, entry_nbytes: int) -> bytes:
@@ -115,7 +115,7 @@ def _input(name: str, variant: int, array: Array) -> bytes:
     codec = fuzz_inputs.VARIANTS[name][variant]
     seed: dict[str, Any] = {"seed": 1} if codec.needs_seed else {}
     compressed = arrcomp.compress(array, codec, threads=1, **seed)
-    dtype = dtypes.by_numpy(array.dtype)
+    dtype = _dtypes.by_numpy(array.dtype)
     return fuzz_inputs.packed(name, variant, dtype, array.size * dtype.parts, compressed.host_payload().tobytes())
 
 
@@ -123,7 +123,7 @@ def _main(arguments: list[str]) -> None:
     table = FOLDER / "variants.inc"
     if arguments == ["--check"]:
         if table.read_text() != variants_text():
-            raise SystemExit(f"{table}: not what tests/fuzz_inputs.py gives: run {Path(__file__).name}")
+            raise SystemExit(f"{table}: not what tests/support/fuzz_inputs.py gives: run {Path(__file__).name}")
         return
     table.write_text(variants_text())
     for folder in arguments:

@@ -1,6 +1,6 @@
 """Functions of neural networks that keep less for the backward pass."""
 
-from .activations import (
+from ._few_bit import (
     celu,
     elu,
     gelu,
@@ -24,7 +24,7 @@ from .activations import (
     tanh_shrink,
     threshold,
 )
-from .linear import randomized_linear
+from ._randomized_linear import randomized_linear
 
 __all__ = [
     "celu",

@@ -3,7 +3,7 @@
 Importing this registers the backend "arrcomp": `torch.distributed.init_process_group("arrcomp")`.
 """
 
-from .backend import (
+from ._backend import (
     BackendOptions,
     CompressingGroup,
     configure,
@@ -12,10 +12,10 @@ from .backend import (
     set_quantization_bits,
     set_quantization_bucket_size,
 )
-from .collectives import all_gather, all_reduce, all_reduce_coalesced, broadcast, reduce_scatter
-from .ddp import LayerStatistics, QuantizedState, quantized_allreduce_hook
-from .hierarchy import Hierarchy, hierarchical_all_reduce
-from .pending import Pending
+from ._collectives import all_gather, all_reduce, all_reduce_coalesced, broadcast, reduce_scatter
+from ._ddp import LayerStatistics, QuantizedState, quantized_allreduce_hook
+from ._hierarchy import Hierarchy, hierarchical_all_reduce
+from ._pending import Pending
 
 __all__ = [
     "BackendOptions",

@@ -12,15 +12,13 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
 
-from ... import arrays
+from ..._api.compress import checked_codec, checked_seed
+from ..._arguments import checked_integer, thread_count, type_name
+from ..._methods.seeds import derived
 from ...codecs import QSGD, Codec
-from ...codecs.base import checked_integer
-from ...compress import checked_codec, checked_seed
-from ...machine import thread_count
-from ...seeds import derived
-from ..tensors import dtype_of
-from .collectives import all_gather, reduce_scatter
-from .wire import all_gather_single, reduce_scatter_single
+from .._tensors import dtype_of
+from ._collectives import all_gather, reduce_scatter
+from ._wire import all_gather_single, reduce_scatter_single
 
 _USUAL_SIZE = 1024
 _MOST = 1 << 62
@@ -124,7 +122,7 @@ class QuantizedAllGather(_Communication):
     ) -> None:
         super().__init__(checked_codec(codec), min_size, seed, threads)
         if reduce_scatter is not None and not isinstance(reduce_scatter, QuantizedReduceScatter):
-            name = arrays.type_name(reduce_scatter)
+            name = type_name(reduce_scatter)
             raise TypeError(f"reduce_scatter is a {name}; a QuantizedReduceScatter is allowed")
         if codec.needs_seed and reduce_scatter is None:
             raise ValueError(f"reduce_scatter=None: {codec!r} rounds at random; the module's QuantizedReduceScatter is")
@@ -165,7 +163,7 @@ def compress_fsdp(
         RuntimeError: this PyTorch has no custom communications of FSDP.
     """
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model is a {arrays.type_name(model)}; a torch.nn.Module is allowed")
+        raise TypeError(f"model is a {type_name(model)}; a torch.nn.Module is allowed")
     modules: list[Any] = [module for module in model.modules() if isinstance(module, FSDPModule)]
     if not modules:
         raise ValueError("model: none of its modules is sharded; call torch.distributed.fsdp.fully_shard first")

@@ -1,6 +1,7 @@
 """Layers that keep less for the backward pass, and how a model gets them."""
 
-from .activations import (
+from ._convert import convert, map_modules
+from ._few_bit import (
     CELU,
     ELU,
     GELU,
@@ -15,8 +16,7 @@ from .activations import (
     Tanh,
     Tanhshrink,
 )
-from .convert import convert, map_modules
-from .piecewise import (
+from ._piecewise import (
     Hardshrink,
     Hardsigmoid,
     Hardtanh,
@@ -27,7 +27,7 @@ from .piecewise import (
     Stepwise,
     Threshold,
 )
-from .randomized_linear import RandomizedLinear, convert_linear
+from ._randomized_linear import RandomizedLinear, convert_linear
 
 __all__ = [
     "CELU",

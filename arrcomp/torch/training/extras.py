@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..._arguments import checked_integer, checked_real
 from ...codecs import Codec
-from ...codecs.base import checked_integer, checked_real
-from ..activations import compressed_activations
+from .._saved_activations import compressed_activations
 from ..nn import convert, convert_linear
 from ..optim import CompressedOptimizer
 from .settings import Settings

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from ..._arguments import check_choice, checked_integer, checked_real
 from ...codecs import Codec
-from ...codecs.base import check_choice, checked_integer, checked_real
 from .data import DATASETS, DataSet
 from .inputs import Tokens
 from .models import MODELS, Model

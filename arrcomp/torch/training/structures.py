@@ -12,18 +12,18 @@ from torch.nn.modules import activation, pooling
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.modules.conv import _ConvNd
 
+from ..._api.compress import checked_codec
+from ..._methods.seeds import derived
 from ...codecs import Codec
-from ...compress import checked_codec
 from ...errors import UnknownNameError
-from ...seeds import derived
-from ..functions import compress, decompress, roundtrip
-from ..tensors import dtype_of
+from .._functions import compress, decompress, roundtrip
+from .._tensors import dtype_of
 from .meter import Meter
 
 STRUCTURES = ("weights", "gradients", "forward", "backward", "optimizer")
 _NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm)
 _KINDS = (_ConvNd, nn.Linear, nn.Bilinear, *_NORMS)
-_ACTIVATIONS = (activation.__name__, "arrcomp.torch.nn.activations", "arrcomp.torch.nn.piecewise")
+_ACTIVATIONS = (activation.__name__, "arrcomp.torch.nn._few_bit", "arrcomp.torch.nn._piecewise")
 _MODULES = {*_ACTIVATIONS, pooling.__name__}  # whose classes are activations and pools
 _NOT_FLAT = (nn.MultiheadAttention,)  # which has places of its own inside
 

@@ -1,0 +1,172 @@
+"""Checks of arguments: typed errors that name the argument, what was expected and what it got."""
+
+import itertools
+import math
+import numbers
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def type_name(x: Any) -> str:
+    """Name of an object's type, with its module."""
+    kind = type(x)
+    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def wrong_type(name: str, expected: str, got: Any) -> TypeError:
+    """The error for an argument of a wrong type.
+
+    Args:
+        name: of the argument.
+        expected: what it should have been, with an article: "an integer", "a NumPy array".
+        got: the argument, of which plain values are shown and other objects' types are named.
+
+    >>> wrong_type("threads", "an integer of at least 1", "two")
+    TypeError("threads: expected an integer of at least 1, got 'two' (str)")
+    """
+    plain = got is None or isinstance(got, (bool, int, float, str))
+    shown = f"{got!r} ({type_name(got)})" if plain and got is not None else str(got) if plain else type_name(got)
+    return TypeError(f"{name}: expected {expected}, got {shown}")
+
+
+def wrong_value(name: str, expected: str, got: Any) -> ValueError:
+    """The error for an argument of a right type and a wrong value.
+
+    >>> wrong_value("threads", "an integer of at least 1", 0)
+    ValueError('threads: expected an integer of at least 1, got 0')
+    """
+    return ValueError(f"{name}: expected {expected}, got {got!r}")
+
+
+def thread_count(threads: int | None) -> int:
+    """`threads`, checked, as the core takes it: 0 for None, which means all cores that this process may use.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is below 1.
+    """
+    if threads is None:
+        return 0
+    expected = "an integer of at least 1, or None for all cores"
+    try:
+        count = operator.index(threads)
+    except TypeError:
+        raise wrong_type("threads", expected, threads) from None
+    if isinstance(threads, bool):
+        raise wrong_type("threads", expected, threads)
+    if count < 1:
+        raise wrong_value("threads", expected, count)
+    return count
+
+
+def checked_real(name: str, value: Any, expected: str) -> float:
+    """`value` as a finite float above 0.
+
+    Raises:
+        TypeError: it is not a real number.
+        ValueError: it is not finite or not above 0.
+    """
+    number = checked_number(name, value, expected)
+    if not number > 0:
+        raise wrong_value(name, expected, value)
+    return number
+
+
+def checked_number(name: str, value: Any, expected: str) -> float:
+    """`value` as a finite float.
+
+    Raises:
+        TypeError: it is not a real number.
+        ValueError: it is not finite.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
+        raise wrong_type(name, expected, value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise wrong_value(name, expected, value)
+    return number
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise unless `value` is one of these."""
+    expected = " or ".join(map(repr, choices))
+    if not isinstance(value, str):
+        raise wrong_type(name, expected, value)
+    if value not in choices:
+        raise wrong_value(name, expected, value)
+
+
+def checked_integer(name: str, value: Any, least: int, most: int) -> int:
+    """`value` as an integer.
+
+    Raises:
+        TypeError: it is not an integer.
+        ValueError: it is below `least` or above `most`.
+    """
+    expected = f"an integer from {least} to {most}"
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise wrong_type(name, expected, value) from None
+    if isinstance(value, bool):
+        raise wrong_type(name, expected, value)
+    if not least <= number <= most:
+        raise wrong_value(name, expected, number)
+    return number
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raise TypeError unless `value` is True or False."""
+    if not isinstance(value, bool):
+        raise wrong_type(name, "True or False", value)
+
+
+def checked_numbers(name: str, values: Any) -> tuple[float, ...]:
+    """A list, tuple or array of numbers as a tuple of short ones, all of them float32's.
+
+    Raises:
+        TypeError: it is no such thing.
+        ValueError: a number is not finite in float32.
+    """
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or np.ndim(values) != 1:
+        raise wrong_type(name, "a list of numbers", values)
+    array = np.asarray(values)
+    flags = [value for value in values if isinstance(value, (bool, np.bool_))]
+    if flags or (array.dtype.kind not in "iuf" and array.size > 0):
+        raise TypeError(f"{name}: expected numbers, got {flags[0] if flags else array.dtype}")
+    with np.errstate(over="ignore"):
+        single = array.astype(np.float64).astype(np.float32)  # of large integers too, as FORMAT.md has it
+    if not np.isfinite(single).all():
+        wrong = array[~np.isfinite(single)][0]
+        raise ValueError(f"{name}: expected finite numbers in the range of float32, got {wrong}")
+    return tuple(float(str(number)) + 0.0 for number in single)  # + 0.0: there is one zero
+
+
+def check_ascending(name: str, values: Sequence[float]) -> None:
+    """Raise ValueError unless numbers of float32's ascend strictly."""
+    for lower, upper in itertools.pairwise(values):
+        if not lower < upper:
+            raise ValueError(f"{name}: expected ascending numbers, got {lower} before {upper} (in float32)")
+
+
+def checked_reals(name: str, values: Any) -> NDArray[np.float64]:
+    """Real numbers of any shape as float64.
+
+    Raises:
+        TypeError: they are no such thing.
+        ValueError: one is not finite.
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "iuf" and array.dtype.name != "bfloat16":
+        raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
+    wide: NDArray[np.float64] = array.astype(np.float64)
+    if not np.isfinite(wide).all():
+        raise ValueError(f"{name}: expected finite numbers, got NaN or infinities")
+    return wide

@@ -1,0 +1,58 @@
+"""The command line. Its exit codes are in `page`, its manual page is `man/arrcomp.1`, which `manual` writes."""
+
+try:
+    import rich  # noqa: F401 - asked for here, so that it is missed here
+    import typer
+except ImportError as missing:
+    raise ImportError(f"the command line needs typer and rich ({missing}): pip install arrcomp[cli]") from None
+
+from typing import Annotated
+
+from .. import __version__
+from .._files import ARRAY_SUFFIXES
+from .compress import compress
+from .decompress import decompress
+from .demo import codecs, demo
+from .diff import diff
+from .info import info
+from .page import EXITS, FAILED, PROGRAM, USAGE, Example, described
+from .plot import plot
+from .program import Command, Program
+from .verify import verify
+
+app = typer.Typer(
+    name=PROGRAM,
+    cls=Program,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+
+@app.callback(invoke_without_command=True, help=f"Compress arrays in {', '.join(ARRAY_SUFFIXES)} files.")
+@described(
+    Example("Compress an array", "arrcomp compress x.npy -o x.arrcomp"),
+    Example("Get it back", "arrcomp decompress x.arrcomp -o back.npy"),
+    Example("See what a command does, and examples of it", "arrcomp compress --help"),
+    failed=EXITS[FAILED],
+)
+def program(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """The program itself: its version, or its help."""
+    if version:
+        typer.echo(f"{PROGRAM} {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(USAGE)
+
+
+for command in (compress, decompress, info, verify, diff, plot, codecs, demo):
+    app.command(cls=Command)(command)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name=PROGRAM)

@@ -1,0 +1,114 @@
+"""What commands share: options, errors in one line, exit codes, tables or JSON."""
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from .._api.compressed import Compressed
+from .._files import CompressedFile
+from ..errors import ArrcompError, CorruptStreamError, FormatVersionError, UnknownCodecError
+from . import tables
+from .measure import Measurement
+from .page import CORRUPT, FAILED, INTERRUPTED, PROGRAM, USAGE
+from .program import discard_output
+from .standard import STANDARD
+
+Output = Annotated[
+    Path, typer.Option("-o", "--output", metavar="OUT", help="File to write, its suffix says what kind; or -.")
+]
+Force = Annotated[bool, typer.Option("-f", "--force", help="Overwrite OUT if it exists.")]
+Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads on the CPU; all cores if not given.")]
+MaxSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="BYTES",
+        help="The most that an array of a compressed file, or of a .npz file, may take in memory. If not given, 8192 "
+        "times its bytes in the file, or 1 GiB if that is more.",
+    ),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of a table; what is no finite number is null there.")
+]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors, and what --json asks for.")]
+
+
+class VerificationError(ArrcompError):
+    """What came back breaks the codec's promise."""
+
+
+@contextlib.contextmanager
+def one_line_errors() -> Iterator[None]:
+    """Turn what may go wrong into a line on standard error and an exit code."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except VerificationError as error:
+        _fail(error, FAILED)
+    except (CorruptStreamError, FormatVersionError, UnknownCodecError) as error:
+        _fail(error, CORRUPT)
+    except (ArrcompError, TypeError, ValueError, OSError, ImportError, MemoryError) as error:
+        _fail(error, USAGE)
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def stored(file: CompressedFile, name: str, *, check: bool = True) -> tuple[Compressed, Measurement]:
+    """An array as a file has it, with what that takes; `check` as of `CompressedFile.compressed`."""
+    compressed = file.compressed(name, check=check)
+    return compressed, Measurement(name, compressed.spec, file.nbytes(name), compressed.payload.is_framed)
+
+
+def check_json_has_room(as_json: bool, output: Path) -> None:
+    """Raise ValueError if JSON and an array are both to go to standard output."""
+    if as_json and output == STANDARD:
+        raise ValueError("--json with -o -: standard output is for one of them; name a file for the other")
+
+
+def show(rows: Sequence[Measurement], *, as_json: bool, quiet: bool, short: bool = True) -> None:
+    """Print measurements; with `short` a table has the largest arrays alone, and all together."""
+    if as_json:
+        print_json(tables.measurements_document(rows))
+    elif not quiet:
+        print_table(tables.measurements_table(rows, short=short))
+
+
+def print_table(table: Table) -> None:
+    """Write a table to standard output."""
+    _print(tables.rendered(table))
+
+
+def print_json(document: Any) -> None:
+    """Write a document to standard output."""
+    _print(json.dumps(document, indent=1, allow_nan=False) + "\n")
+
+
+def _print(text: str) -> None:
+    try:
+        typer.echo(text, nl=False)
+    except OSError as error:
+        discard_output()
+        raise OSError(error.errno, error.strerror, "standard output") from None
+
+
+def require(rows: Sequence[Measurement]) -> None:
+    """Raise VerificationError unless every array came back as promised."""
+    for row in rows:
+        if row.comparison is not None and not row.comparison.holds:
+            raise VerificationError(
+                f"array {row.name!r}: {row.comparison.violations} values break the promise of {row.spec.codec!r}; "
+                f"largest error {row.comparison.largest_error:.6g}"
+            )
+
+
+def _fail(error: Exception, code: int) -> None:
+    named = isinstance(error, OSError) and error.filename is not None
+    text = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
+    message = " ".join(text.split()) or type(error).__name__
+    typer.echo(f"{PROGRAM}: {message}", err=True)
+    raise typer.Exit(code) from None

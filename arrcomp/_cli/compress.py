@@ -1,0 +1,150 @@
+"""The command `arrcomp compress`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import _dtypes, _files
+from .._api.compressed import Compressed
+from .._arrays.device import parse_kind
+from .._files import Content, Lazy
+from .._files.content import check_suffix, naming
+from .._format.frame import checked_level
+from ..codecs import ErrorBounded, Lossless
+from ..codecs._rules import Rule, codec_for
+from . import measure
+from .choice import chosen_rules, codec_named, completed_codecs, parameters
+from .common import Force, Json, MaxSize, Output, Quiet, Threads, check_json_has_room, one_line_errors, require, show
+from .measure import Array, Measurement
+from .page import Example, described
+from .standard import STANDARD, input_file, output_file
+
+_Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the codec, as bits=4.")
+]
+_Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN=CODEC[:NAME=VALUE,...]",
+        help="Codec of the arrays whose names fit, as '*norm*=lossless' or '*.weight=error-bounded:abs=1e-4'; the "
+        "first rule that fits wins, --codec is for the rest.",
+    ),
+]
+_RulesFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="JSON list of rules, as `Rule.config()` gives them; they follow --rule."),
+]
+_Zstd = Annotated[
+    int | None,
+    typer.Option(metavar="LEVEL", help="Zstandard frames of level 1 to 22 around payloads that they make 5 % smaller."),
+]
+
+
+@described(
+    Example("Keep every bit", "arrcomp compress x.npy -o x.arrcomp"),
+    Example("Keep every value within 0.0001", "arrcomp compress x.npy -o x.arrcomp --abs 1e-4"),
+    Example(
+        "A model: norms losslessly, other floats within a thousandth of their range",
+        "arrcomp compress model.safetensors -o small.safetensors \\\n    --rule '*norm*=lossless' --rel 1e-3",
+    ),
+    Example("Four bits a value", "arrcomp compress x.npy -o x.arrcomp --codec qsgd --set bits=4"),
+    Example("From one program to another", "cat x.npy | arrcomp compress - -o - | arrcomp info -"),
+    failed="a value came back beyond its promise; OUT is not written",
+    streams=False,
+)
+def compress(
+    source: Annotated[
+        Path, typer.Argument(metavar="IN", help="A .npy, .npz or .safetensors file; - for standard input, a .npy file.")
+    ],
+    output: Output,
+    codec: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="How to compress; see `arrcomp codecs`. [default: error-bounded with a bound, else lossless]",
+            autocompletion=completed_codecs,
+        ),
+    ] = None,
+    absolute: Annotated[float | None, typer.Option("--abs", metavar="E", help="Bound: |x - y| <= E.")] = None,
+    relative: Annotated[float | None, typer.Option("--rel", metavar="R", help="Bound: R times the range.")] = None,
+    pointwise: Annotated[float | None, typer.Option(metavar="P", help="Bound: P times each |x|.")] = None,
+    speed: Annotated[str | None, typer.Option(metavar="default|fast", help="A better ratio, or faster.")] = None,
+    others: _Settings = None,
+    rule: _Rules = None,
+    rules: _RulesFile = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="For codecs that round at random.")] = None,
+    zstd: _Zstd = None,
+    threads: Threads = None,
+    max_size: MaxSize = None,
+    device: Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
+    check: Annotated[bool, typer.Option(help="Decompress and compare before the file is written.")] = True,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Compress the arrays of a file, one after the other: a model need not fit into memory.
+
+    One array (.npy) becomes one stream (.arrcomp); several become a .safetensors file of streams. With - for OUT the
+    stream goes to standard output.
+
+    Arrays of a dtype that the codec does not take, as integers by error-bounded, are kept losslessly.
+    """
+    with one_line_errors():
+        bounds = {"abs": absolute, "rel": relative, "pointwise": pointwise}
+        if codec is None:
+            codec = Lossless.name if set(bounds.values()) == {None} else ErrorBounded.name
+        rest = codec_named(codec, bounds | {"speed": speed} | parameters(others or [], "--set"))
+        level = checked_level(zstd, "--zstd")
+        job = _Job(chosen_rules(rule or [], rules, rest), seed, level, threads, _cuda_index(device), check)
+        check_json_has_room(as_json, output)
+        with (
+            input_file(source, ".npy") as readable,
+            output_file(output, ".arrcomp", source, force=force) as writable,
+        ):
+            content = _files.read_arrays(readable, max_size)
+            _check_output(readable, writable, len(content.arrays))
+            results = Lazy(content.arrays, lambda name: job.compressed(name, content))
+            _files.save_file(results, writable, metadata=content.metadata, progress=not quiet)
+        show(job.rows, as_json=as_json, quiet=quiet or output == STANDARD)
+
+
+@dataclass
+class _Job:
+    """What is done to each array, and what came of it."""
+
+    rules: Sequence[Rule]
+    seed: int | None
+    zstd_level: int | None
+    threads: int | None
+    cuda: int | None
+    check: bool
+    rows: list[Measurement] = field(default_factory=list)
+
+    def compressed(self, name: str, content: Content[Array]) -> Compressed:
+        """An array, compressed, and checked if wanted."""
+        array = content.arrays[name]
+        with naming(None, name):
+            codec = codec_for(self.rules, name, _dtypes.by_numpy(array.dtype), array.shape)
+            compressed, row = measure.encode(
+                name, array, codec, threads=self.threads, cuda=self.cuda, seed=self.seed, zstd_level=self.zstd_level
+            )
+        if self.check:
+            row = measure.check(array, compressed, row, threads=self.threads)
+            require([row])
+        self.rows.append(row)
+        return compressed
+
+
+def _cuda_index(device: str) -> int | None:
+    kind, index = parse_kind(device)
+    return index if kind == "cuda" else None
+
+
+def _check_output(source: Path, output: Path, count: int) -> None:
+    if source.suffix != ".npy" and output.suffix != ".safetensors":
+        names = "s with names" if count != 1 else " with a name"
+        raise ValueError(f"{output}: {source} holds {count} array{names}; suffix .safetensors is allowed")
+    check_suffix(output, _files.COMPRESSED_SUFFIXES)

@@ -1,0 +1,61 @@
+"""The commands `arrcomp demo` and `arrcomp codecs`."""
+
+from typing import Annotated
+
+import typer
+
+from .._files.progress import progress
+from ..codecs import available_codecs
+from . import measure, tables
+from .choice import codec_class, completed_codecs
+from .common import Json, Quiet, Threads, one_line_errors, print_json, print_table, require
+from .page import Example, described
+
+
+@described(Example("What there is to choose from", "arrcomp codecs"), streams=False)
+def codecs(as_json: Json = False) -> None:
+    """List the codecs, with what each promises, takes, and an example of it."""
+    with one_line_errors():
+        if as_json:
+            print_json(tables.codecs_document())
+        else:
+            print_table(tables.codecs_table())
+
+
+@described(
+    Example("All codecs on all arrays", "arrcomp demo"),
+    Example("One codec", "arrcomp demo --codec error-bounded"),
+    failed="a value came back beyond its promise",
+    streams=False,
+)
+def demo(
+    chosen: Annotated[
+        list[str] | None,
+        typer.Option("--codec", metavar="NAME", help="This codec alone.", autocompletion=completed_codecs),
+    ] = None,
+    threads: Threads = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Make real-looking arrays, compress them with every codec, and check what comes back.
+
+    It takes a minute, or some seconds with --codec.
+    """
+    from .demo_data import demo_arrays
+
+    with one_line_errors():
+        kinds = [codec_class(name) for name in chosen] if chosen else available_codecs().values()
+        arrays = demo_arrays()
+        examples = [codec for kind in kinds for codec in kind.examples()]
+        jobs = [(name, codec) for name in arrays for codec in examples if codec.takes_numpy(arrays[name].dtype)]
+        rows = []
+        with progress("compressing", len(jobs), not quiet) as done:
+            for name, codec in jobs:
+                compressed, row = measure.encode(name, arrays[name], codec, threads=threads, seed=0)
+                rows.append(measure.check(arrays[name], compressed, row, threads=threads))
+                done(row.spec.nbytes)
+        if as_json:
+            print_json(tables.measurements_document(rows))
+        elif not quiet:
+            print_table(tables.measurements_table(rows, summary=False))
+        require(rows)

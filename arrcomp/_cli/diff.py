@@ -1,0 +1,122 @@
+"""The command `arrcomp diff`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from .. import _files
+from .._arguments import checked_number
+from .._files.content import naming
+from .._files.progress import progress
+from .common import Json, MaxSize, Quiet, one_line_errors, print_json, print_table
+from .difference import Difference, Tolerance, difference, together
+from .page import FAILED, Example, described
+from .tables import MAX_ROWS, finite, new_table
+
+_FIGURES = {
+    "largest_error": "largest error",
+    "relative_to_range": "by range",
+    "relative_error": "relative L2",
+    "psnr": "PSNR, dB",
+}
+
+
+@described(
+    Example("Whether two files hold the same bits", "arrcomp diff x.npy back.npy"),
+    Example("Whether they are the same within 0.001", "arrcomp diff model.safetensors small.safetensors --abs 1e-3"),
+    Example("For a script", "arrcomp diff --quiet x.npy x.arrcomp && echo same"),
+    failed="the files differ",
+)
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="A", help="A file of arrays, compressed or not.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another one, of any kind.")],
+    absolute: Annotated[
+        float | None, typer.Option("--abs", metavar="E", help="Values a and b are the same if |a - b| <= E.")
+    ] = None,
+    relative: Annotated[
+        float | None, typer.Option("--rel", metavar="R", help="... or if |a - b| <= R times the range of A's array.")
+    ] = None,
+    max_size: MaxSize = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Compare the arrays of two files.
+
+    Without --abs and --rel every bit counts, and the dtype. With them values alone count, in float64; NaNs are the
+    same. Names that only one file has, and other shapes, are differences always.
+    """
+    with one_line_errors():
+        tolerance = Tolerance(_checked("--abs", absolute), _checked("--rel", relative))
+        a, b = (_files.read_any(path, max_size).arrays for path in (first, second))
+        alone = {str(first): [name for name in a if name not in b], str(second): [name for name in b if name not in a]}
+        common = [name for name in a if name in b]
+        pairs = {}
+        with progress("comparing", len(common), not quiet) as done:
+            for name in common:
+                pairs[name], nbytes = _pair(a, b, name, tolerance)
+                done(nbytes)
+        same = not any(alone.values()) and all(pair.same for pair in pairs.values())
+        if as_json:
+            print_json(_document(pairs, alone, same))
+        elif not quiet:
+            print_table(_table(pairs, alone))
+    if not same:
+        raise typer.Exit(FAILED)
+
+
+def _checked(option: str, value: float | None) -> float | None:
+    allowed = "a finite number of at least 0"
+    if value is not None and checked_number(option, value, allowed) < 0:
+        raise ValueError(f"{option}={value}: {allowed} is allowed")
+    return value
+
+
+def _pair(a: Mapping[str, Any], b: Mapping[str, Any], name: str, tolerance: Tolerance) -> tuple[Difference, int]:
+    x, y = a[name], b[name]
+    with naming(None, name):
+        return difference(x, y, tolerance), x.nbytes
+
+
+def _table(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]]) -> Table:
+    """The arrays that differ in anything, the worst if there are many, and all together."""
+    table = new_table(["array", "note"], ["values", "not the same", *_FIGURES.values()])
+    changed = [name for name, pair in pairs.items() if not pair.same or pair.squared_error > 0 or pair.obstacle]
+    worst = sorted(changed, key=lambda name: (pairs[name].same, -pairs[name].relative_error))[:MAX_ROWS]
+    for name in (name for name in changed if name in set(worst)):
+        pair = pairs[name]
+        table.add_row(Text(name), pair.obstacle, *_cells(pair), style=None if pair.same else "red")
+    for path, names in alone.items():
+        for name in names[:MAX_ROWS]:
+            table.add_row(Text(name), Text(f"only in {path}"), *[""] * (2 + len(_FIGURES)), style="red")
+        if len(names) > MAX_ROWS:
+            table.add_row("...", Text(f"{len(names)} arrays are only in {path}"), *[""] * (2 + len(_FIGURES)))
+    table.add_section()
+    hidden = f", {len(changed) - len(worst)} of them not shown" if len(changed) > len(worst) else ""
+    note = f"not equal: {len(changed)}{hidden}" if changed else "equal"
+    table.add_row(f"in both files: {len(pairs)}", note, *_cells(together(pairs.values())))
+    return table
+
+
+def _cells(pair: Difference) -> list[str]:
+    figures = [finite(getattr(pair, name)) for name in _FIGURES]
+    return [f"{pair.values:,}", f"{pair.differing:,}", *("" if value is None else f"{value:.4g}" for value in figures)]
+
+
+def _document(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]], same: bool) -> dict[str, Any]:
+    return {
+        "same": same,
+        "arrays": [{"name": name} | _numbers(pair) for name, pair in pairs.items()],
+        "only_in": alone,
+        "total": _numbers(together(pairs.values())),
+    }
+
+
+def _numbers(pair: Difference) -> dict[str, Any]:
+    numbers: dict[str, Any] = {"values": pair.values, "differing": pair.differing}
+    if pair.obstacle:
+        numbers["note"] = pair.obstacle
+    return numbers | {name: finite(getattr(pair, name)) for name in _FIGURES}

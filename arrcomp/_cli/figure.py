@@ -1,0 +1,188 @@
+"""What `arrcomp plot` draws: how values are distributed, and how many bits they take at which error."""
+
+import math
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._api.compress import compress, decompress
+from ..codecs import BaseDelta, Codec, ErrorBounded, Lossless, available_codecs
+from .difference import Tolerance, difference
+from .measure import Array
+
+_SAMPLE, _PIECES = 1 << 20, 32
+_BOUNDS = 2.0 ** np.arange(-20, 2.5, 0.5)  # by the root mean square of the values
+_BINS = 200
+_BEYOND = 1e-4  # share of the values at each end that may lie outside of the histogram
+_BLUE, _LIGHT_BLUE, _GREY = "#1f5fa8", "#7fb2e5", "#888888"
+_COLOURS = ("#d1495b", "#2a9d57", "#e08e1b", "#7b4bb3", "#3a9fb0", "#8c5a3c", "#c25b9e")
+_MARKERS = "osD^vPX*"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A codec on an array.
+
+    Attributes:
+        codec: the codec.
+        bits: bits for each value, all of the stream counted.
+        largest: the largest error.
+        typical: the root mean square error.
+    """
+
+    codec: Codec
+    bits: float
+    largest: float
+    typical: float
+
+
+def sample(x: Array) -> Array:
+    """At most about a million finite values of an array, in float32 or float64 as they are, from all over it."""
+    flat = x.reshape(-1)
+    if flat.size > _SAMPLE:
+        length = _SAMPLE // _PIECES
+        starts = np.linspace(0, flat.size - length, _PIECES).astype(np.int64)
+        flat = np.concatenate([flat[start : start + length] for start in starts])
+    return flat[np.isfinite(flat)]
+
+
+def bounded_points(x: Array, speed: str, threads: int | None) -> list[Point]:
+    """Error-bounded compression at many bounds."""
+    largest = float(np.abs(x).max()) or 1.0
+    scale = largest * float(np.sqrt(np.mean(np.square(x.astype(np.float64) / largest)))) or 1.0
+    bounds = [float(bound) * scale for bound in _BOUNDS]
+    usable = [bound for bound in bounds if 0 < bound < math.inf]
+    return [_point(x, ErrorBounded(abs=bound, speed=speed), threads) for bound in usable]  # type: ignore[arg-type]
+
+
+def other_points(x: Array, threads: int | None) -> list[Point]:
+    """The examples of all codecs that quantize."""
+    exact = (Lossless, ErrorBounded, BaseDelta)
+    kinds = [kind for kind in available_codecs().values() if not issubclass(kind, exact)]
+    return [_point(x, codec, threads) for kind in kinds for codec in kind.examples() if codec.takes_numpy(x.dtype)]
+
+
+def draw(path: Path, title: str, arrays: Mapping[str, Array], x: Array, threads: int | None) -> None:
+    """Write the picture as a PNG file.
+
+    Args:
+        path: of the file.
+        title: of the picture.
+        arrays: finite values by name, whose distributions are shown.
+        x: the finite values that are compressed.
+        threads: on the CPU; None for all cores.
+
+    Raises:
+        ImportError: matplotlib is not installed.
+        OSError: the file cannot be written.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as missing:
+        raise ImportError(f"a plot needs matplotlib ({missing}): pip install arrcomp[plot]") from None
+    figure = Figure(figsize=(15, 7.8), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    figure.suptitle(_plain(title))
+    _draw_histograms(left, arrays)
+    curves = {speed: bounded_points(x, speed, threads) for speed in ("default", "fast")}
+    others, lossless = other_points(x, threads), _point(x, Lossless(), threads)
+    for panel, error, label in ((middle, "largest", "largest error"), (right, "typical", "root mean square error")):
+        _draw_rates(panel, error, curves, others, lossless.bits)
+        panel.set_xlabel(label)
+        panel.set_title(f"rate against {label}")
+    handles, labels = middle.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # of a name, that the font lacks
+        figure.savefig(path, format="png", dpi=110)
+
+
+def _point(x: Array, codec: Codec, threads: int | None) -> Point:
+    compressed = compress(x, codec, threads=threads, seed=0)
+    found = difference(x, decompress(compressed, threads=threads), Tolerance())
+    typical = math.sqrt(found.squared_error / x.size)
+    return Point(codec, 8 * compressed.nbytes / x.size, found.largest_error, typical)
+
+
+def _draw_histograms(panel: Any, arrays: Mapping[str, Array]) -> None:
+    edges = _edges(arrays)
+    outside = 0
+    for number, (name, x) in enumerate(arrays.items()):
+        counts, _ = np.histogram(x.astype(np.float64), edges)
+        outside += x.size - int(counts.sum())
+        share = np.where(counts, counts / x.size, np.nan)
+        colour = (_BLUE, *_COLOURS)[number % (1 + len(_COLOURS))]
+        panel.stairs(
+            share, edges, label=_short(name), color=colour, linewidth=1 if number else 2, zorder=3 - number / 100
+        )
+    panel.set_yscale("log")
+    panel.set_xlabel("value" + (f" ({outside:,} outliers are not shown)" if outside else ""))
+    panel.set_ylabel(f"share of an array's values in each of {_BINS} bins")
+    panel.set_title("distribution of the values")
+    low, high = panel.get_ylim()
+    panel.set_ylim(low, high * (high / low) ** (0.045 * len(arrays)))  # room for the legend above the curves
+    panel.legend(fontsize=8, loc="upper center", frameon=False)
+    _tidy(panel)
+
+
+def _edges(arrays: Mapping[str, Array]) -> Array:
+    """The bins' edges: from the least to the largest value, but for a few that lie far outside."""
+    ends = [np.quantile(x.astype(np.float64), [_BEYOND, 1 - _BEYOND]) for x in arrays.values()]
+    low, high = min(float(end[0]) for end in ends), max(float(end[1]) for end in ends)
+    margin = (high - low) / 10 or abs(low) / 2 or 0.5
+    return np.linspace(low - margin, high + margin, _BINS + 1)
+
+
+def _draw_rates(
+    panel: Any, error: str, curves: Mapping[str, Sequence[Point]], others: Sequence[Point], lossless: float
+) -> None:
+    drawn = 0
+    for (speed, points), colour in zip(curves.items(), (_BLUE, _LIGHT_BLUE), strict=True):
+        label = "ErrorBounded(abs=...)" if speed == "default" else f"ErrorBounded(abs=..., speed={speed!r})"
+        shown = [(getattr(point, error), point.bits) for point in points if 0 < getattr(point, error) < math.inf]
+        panel.plot(*np.reshape(shown, (-1, 2)).T, "-", color=colour, label=label, linewidth=2)
+        drawn += len(shown)
+    for point, (colour, marker) in zip(others, _styles(others), strict=True):
+        value = getattr(point, error)
+        if 0 < value < math.inf:
+            panel.plot(value, point.bits, marker, color=colour, label=_label(point), markersize=7)
+            drawn += 1
+    panel.axhline(lossless, color=_GREY, linestyle=":", linewidth=1.2, label=f"Lossless(), {lossless:.1f} bits")
+    if drawn:
+        panel.set_xscale("log")
+    panel.set_ylim(0, lossless * 1.08)
+    panel.set_ylabel("bits for each value")
+    _tidy(panel)
+
+
+def _styles(points: Sequence[Point]) -> Iterator[tuple[str, str]]:
+    """A colour for each kind of codec, and a marker for each codec of a kind."""
+    seen: dict[str, int] = {}
+    for point in points:
+        name = point.codec.name
+        seen[name] = seen.get(name, -1) + 1
+        yield _COLOURS[list(seen).index(name) % len(_COLOURS)], _MARKERS[seen[name] % len(_MARKERS)]
+
+
+def _label(point: Point) -> str:
+    return f"{point.codec!r}, {point.bits:.1f} bits"
+
+
+def _short(name: str) -> str:
+    # Matplotlib leaves names that begin with an underscore out of its legends.
+    return " " + _plain(name if len(name) <= 40 else f"{name[:18]}...{name[-19:]}")
+
+
+def _plain(text: str) -> str:
+    """A text in which Matplotlib finds no formula."""
+    return text.replace("$", r"\$")
+
+
+def _tidy(panel: Any) -> None:
+    panel.grid(color="#dddddd", linewidth=0.6)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,37 @@
+"""The command `arrcomp info`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import _files
+from .._files.progress import progress
+from .common import Json, Quiet, one_line_errors, show, stored
+from .page import Example, described
+from .standard import input_file
+
+
+@described(
+    Example("What a file holds", "arrcomp info small.safetensors"),
+    Example("Of a large one, without reading all of it", "arrcomp info --no-check small.safetensors"),
+    Example("Whether it is sound, for a script", "arrcomp info --quiet x.arrcomp && echo sound"),
+    Example("For another program", "arrcomp info --json small.safetensors > small.json"),
+)
+def info(
+    source: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A .arrcomp or .safetensors file; - for standard input, one stream.")
+    ],
+    check: Annotated[bool, typer.Option(help="Check the checksums too, which reads all of the file.")] = True,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """List the arrays of a compressed file: what each is, how it is coded, and what it takes in the file."""
+    with one_line_errors(), input_file(source, ".arrcomp") as readable, _files.open_file(readable) as file:
+        rows = []
+        with progress("reading", len(file), not quiet) as done:
+            for name in file:
+                _, row = stored(file, name, check=check)
+                rows.append(row)
+                done(row.spec.nbytes)
+        show(rows, as_json=as_json, quiet=quiet, short=False)

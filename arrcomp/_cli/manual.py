@@ -1,0 +1,114 @@
+"""Write the manual page, man/arrcomp.1, from what the help says: ``python -m arrcomp._cli.manual [--check] [FILE]``.
+
+With --check nothing is written, and the exit code is 1 unless the file is what would be.
+"""
+
+import argparse
+import re
+import sys
+import textwrap
+from collections.abc import Iterable
+from pathlib import Path
+
+import typer
+from typer.core import TyperGroup
+
+from .. import __version__
+from . import app
+from .page import FAILED, PROGRAM, Example, Page, pages
+
+_FILES = (
+    (".npy, .npz", "NumPy's files of one array, and of several."),
+    (".safetensors", "A model's arrays by name; as written by `arrcomp compress`, with a stream for each."),
+    (".arrcomp", "One stream: one compressed array, with all that is needed to read it, and a checksum."),
+)
+_ENVIRONMENT = (
+    ("NO_COLOR", "Not empty: no colours on terminals either. What is no terminal gets none anyway."),
+    ("COLUMNS", "Width of help and tables, in place of the terminal's; below 80 tables become paragraphs."),
+    ("TMPDIR", "Where a stream is kept that comes from standard input or goes to standard output."),
+)
+
+
+def manual() -> str:
+    """The manual page, in the macros of man(7); the same for all versions of Typer."""
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperGroup)
+    program, *commands = pages(command)
+    lines = [
+        f'.TH {PROGRAM.upper()} 1 "" "{PROGRAM} {__version__}" "User Commands"',
+        ".SH NAME",
+        rf"{PROGRAM} \- {_text(program.summary[0].lower() + program.summary[1:].rstrip('.'))}",
+        ".SH SYNOPSIS",
+        *_synopsis(program, *commands),
+        ".SH DESCRIPTION",
+        *_prose(" ".join(program.about)),
+        *_examples(program.examples),
+        ".SH OPTIONS",
+        *_terms(program.sections["Options"]),
+        ".SH COMMANDS",
+    ]
+    for page in commands:
+        lines += _command(page)
+    lines += [".SH EXIT STATUS", *_terms(program.sections["Exit codes"])]
+    lines += [".SH ENVIRONMENT", *_terms(_ENVIRONMENT), ".SH FILES", *_terms(_FILES)]
+    return "\n".join(lines) + "\n"
+
+
+def _command(page: Page) -> list[str]:
+    lines = [f".SS {_text(page.name)}"]
+    for number, paragraph in enumerate(page.about):
+        lines += [*([".PP"] if number else []), *_prose(paragraph)]
+    for title in ("Arguments", "Options"):
+        lines += _terms(page.sections.get(title, ()))
+    failed = dict(page.sections["Exit codes"]).get(str(FAILED))
+    if failed is not None:
+        lines += [".PP", *_prose(f"Exit status {FAILED}: {failed}.")]
+    return lines + _examples(page.examples)
+
+
+def _synopsis(*all_pages: Page) -> list[str]:
+    lines = []
+    for number, page in enumerate(all_pages):
+        rest = page.synopsis.removeprefix(page.name).strip()
+        lines += [*([".br"] if number else []), rf"\fB{_text(page.name)}\fR {_text(rest)}"]
+    return lines
+
+
+def _examples(examples: Iterable[Example]) -> list[str]:
+    lines = []
+    for example in examples:
+        command = [_text(line) for line in example.command.splitlines()]
+        lines += [".PP", *_prose(f"{example.about}:"), ".PP", ".RS 4", ".nf", *command, ".fi", ".RE"]
+    return lines
+
+
+def _terms(rows: Iterable[tuple[str, str]]) -> list[str]:
+    return [line for term, meaning in rows for line in (".TP", rf"\fB{_text(term)}\fR", *_prose(meaning))]
+
+
+def _prose(text: str) -> list[str]:
+    """Lines of text that may be filled; none begins with what roff takes for a request."""
+    lines = textwrap.wrap(_text(text), 79, break_long_words=False, break_on_hyphens=False)
+    return [rf"\&{line}" if line.startswith(".") else line for line in lines]
+
+
+def _text(text: str) -> str:
+    """A line of text; what is in backticks becomes bold."""
+    escaped = text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq").replace("^", r"\(ha")
+    return re.sub(r"`([^`]*)`", r"\\fB\1\\fR", escaped)
+
+
+def main() -> None:
+    """Write the page, or check it."""
+    parser = argparse.ArgumentParser(description="Write the manual page from what the help says.")
+    parser.add_argument("file", nargs="?", type=Path, default=Path("man") / f"{PROGRAM}.1")
+    parser.add_argument("--check", action="store_true", help="say whether the file is what would be written")
+    arguments = parser.parse_args()
+    if not arguments.check:
+        arguments.file.write_text(manual(), encoding="utf-8")
+    elif not arguments.file.exists() or arguments.file.read_text(encoding="utf-8") != manual():
+        sys.exit(f"{arguments.file} is not what the help says: python -m arrcomp._cli.manual {arguments.file}")
+
+
+if __name__ == "__main__":
+    main()

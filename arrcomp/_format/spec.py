@@ -1,0 +1,43 @@
+"""What is known of a compressed array without looking at its payload."""
+
+import math
+from dataclasses import dataclass
+
+from .. import _core
+from .._dtypes import DType
+from ..codecs._base import Codec
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Codec, data type and shape: hashable, so that compilers can take it as static.
+
+    Attributes:
+        codec: the codec.
+        dtype: the array's data type.
+        shape: the array's shape.
+    """
+
+    codec: Codec
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def elements(self) -> int:
+        """Elements that the payload codes: a complex value is two."""
+        return math.prod(self.shape) * self.dtype.parts
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the array."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @property
+    def capacity(self) -> int:
+        """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
+        return _core.capacity(self.codec.id, self.codec.core_parameters(), self.dtype.id, self.elements)
+
+    @property
+    def least_payload_nbytes(self) -> int:
+        """Bytes that no payload has fewer than."""
+        return _core.least_length(self.codec.id, self.codec.core_parameters(), self.dtype.id, self.elements)

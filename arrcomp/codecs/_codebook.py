@@ -1,0 +1,289 @@
+"""Codebooks: any table of intervals and levels."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._arguments import (
+    check_ascending,
+    check_choice,
+    check_flag,
+    checked_integer,
+    checked_numbers,
+    checked_reals,
+)
+from . import _codebook_fit
+from ._base import FLOATS, Codec, checked_bucket_size
+from ._codebook_tables import NAMES, TABLES, midpoints, shortest
+
+_SCALINGS = ("absmax", "tensor")
+_UNSIGNED = "dynamic8-unsigned"
+_MOST_LEVELS = 256
+_MOST_SUPPORT = 1 << 14  # distinct samples that the fit tells apart
+
+
+@dataclass(frozen=True, repr=False)
+class Codebook(Codec):
+    """Keep each value as the index of the interval that it lies in, and give back that interval's level.
+
+    The index of x is the number of borders below x, so that a value on a border belongs to the interval below it, and
+    y = levels[index]. Levels need not ascend: they may be any function of the interval. Where they do ascend and the
+    borders are their midpoints, each value gets the nearest level, of two that are equally near the lower one.
+
+    With a scaling, x / max|x| is looked up and y = level * max|x|, with the largest magnitude of the value's bucket of
+    `bucket_size` values ("absmax") or of the array ("tensor"). A bucket of zeros comes back as zeros.
+
+    A bucket with a NaN or an infinity comes back all NaN (with "tensor" the array); without scaling as well.
+
+    The rate is fixed: the payload's size follows from the shape. It has for each bucket the largest magnitude in
+    float32 (float64 for float64 arrays), or one byte without scaling, and for each value ceil(log2(len(levels))) bits,
+    1 to 8. Rounding is never at random, as levels may lie anywhere.
+
+    Borders and levels are float32 numbers, for float64 arrays too, whose arithmetic is float64. The fields hold the
+    shortest decimal numbers that stand for them.
+
+    Reference: dynamic 8-bit map: T. Dettmers et al., arXiv:2110.02861, section 2; NF4: T. Dettmers et al.,
+    arXiv:2305.14314, section 3; derivatives in steps: G. Novikov et al., "Few-bit backward", arXiv:2202.00441.
+
+    Takes float16, bfloat16, float32 and float64, of any shape.
+
+    Args:
+        borders: numbers within float32's range, strictly ascending as float32, one fewer than levels.
+        levels: 2 to 256 numbers within float32's range.
+        scaling: "absmax", "tensor" or None, for the values as they are.
+        bucket_size: values in a bucket, at least 16. ("tensor" does not use it. Without scaling, larger buckets store
+            fewer flags.)
+
+    Raises:
+        TypeError, ValueError: an argument is not allowed.
+
+    >>> Codebook([-0.5, 0.5], [-1, 0, 1])
+    Codebook((-0.5, 0.5), (-1.0, 0.0, 1.0))
+    >>> Codebook.nf4().levels[8]
+    0.0795803
+    """
+
+    name: ClassVar[str] = "codebook"
+    id: ClassVar[int] = 8
+    dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
+    fixed_rate: ClassVar[bool] = True
+
+    borders: Sequence[float]
+    levels: Sequence[float]
+    scaling: Literal["absmax", "tensor"] | None = field(default=None, kw_only=True)
+    bucket_size: int = field(default=64, kw_only=True)
+
+    def __post_init__(self) -> None:
+        borders, levels = checked_numbers("borders", self.borders), checked_numbers("levels", self.levels)
+        if not 2 <= len(levels) <= _MOST_LEVELS:
+            raise ValueError(f"levels has {len(levels)} numbers; 2 to {_MOST_LEVELS} are allowed")
+        if len(borders) != len(levels) - 1:
+            raise ValueError(
+                f"borders has {len(borders)} numbers; {len(levels) - 1}, one fewer than levels, is allowed"
+            )
+        check_ascending("borders", borders)
+        if self.scaling is not None:
+            check_choice("scaling", self.scaling, _SCALINGS)
+        size = checked_bucket_size(self.bucket_size)
+        scaling = 0 if self.scaling is None else 1 + _SCALINGS.index(self.scaling)
+        # Calls with small arrays would spend most of their time on these.
+        parameters = (float(scaling), float(size), *borders, *levels)
+        for name, value in (
+            ("borders", borders),
+            ("levels", levels),
+            ("bucket_size", size),
+            ("_parameters", parameters),
+            ("_hash", hash(parameters)),
+        ):
+            object.__setattr__(self, name, value)
+
+    @property
+    def bits(self) -> int:
+        """Bits of each value."""
+        return (len(self.levels) - 1).bit_length()
+
+    @classmethod
+    def nf4(cls, bucket_size: int = 64) -> "Codebook":
+        """NF4 (arXiv:2305.14314, appendix E): 16 levels for normal weights, scaled in buckets."""
+        return cls(*TABLES["nf4"], scaling="absmax", bucket_size=bucket_size)
+
+    @classmethod
+    def dynamic8(cls, bucket_size: int = 256, *, signed: bool = True) -> "Codebook":
+        """The dynamic 8-bit map (arXiv:2110.02861, section 2): 256 levels in seven decades, for buckets.
+
+        Args:
+            bucket_size: values in a bucket, at least 16.
+            signed: whether there are levels below 0. Without them there are twice as many above, and no value above 0
+                comes back as 0, but as the lowest level at least, 3.25e-7 of the bucket's largest (where the array's
+                type has such a number): for second moments, by whose roots optimizers divide. Values below 0 come back
+                as 0.
+
+        Raises:
+            TypeError, ValueError: an argument is not allowed.
+        """
+        check_flag("signed", signed)
+        return cls(*TABLES["dynamic8" if signed else _UNSIGNED], scaling="absmax", bucket_size=bucket_size)
+
+    @classmethod
+    def fit(
+        cls,
+        samples: ArrayLike,
+        bits: int,
+        *,
+        weights: ArrayLike | None = None,
+        scaling: Literal["absmax", "tensor"] | None = None,
+        bucket_size: int = 64,
+    ) -> "Codebook":
+        """The codebook that brings samples back with the least sum of squared errors.
+
+        The minimum is exact but for the rounding to float32, by dynamic programming (X. Wu, J. Algorithms 12, 1991;
+        A. Grønlund et al., arXiv:1701.07204), if there are at most 16384 different samples (after the scaling);
+        of more, neighbours are put together first, into so many.
+
+        Args:
+            samples: finite numbers of any shape, not all equal, cut into buckets as an array would be.
+            bits: for each value, 1 to 8. There are fewer than 2^bits levels if there are fewer different samples.
+            weights: of the samples' squared errors: finite numbers of the samples' shape, none below 0; None: all 1.
+            scaling: that of the codebook. With one, the errors are those of the samples as they are, not as scaled.
+            bucket_size: that of the codebook.
+
+        Raises:
+            TypeError, ValueError: an argument is not allowed.
+
+        >>> Codebook.fit([0, 1, 4, 4, 5, 5], bits=1)
+        Codebook((2.5,), (0.5, 4.5))
+        """
+        levels = 1 << checked_integer("bits", bits, 1, 8)
+        x = checked_reals("samples", samples)
+        w = np.ones(x.shape) if weights is None else checked_reals("weights", weights)
+        if w.shape != x.shape:
+            raise ValueError(f"weights has shape {w.shape}; {x.shape}, that of the samples, is allowed")
+        if (w < 0).any():
+            raise ValueError(f"weights has {w.min()}; numbers from 0 on are allowed")
+        # Checks scaling and bucket_size, and is what is given back of one level alone.
+        cls((0.0,), (0.0, 1.0), scaling=scaling, bucket_size=bucket_size)
+        unit, square = _scaled(x.reshape(-1), scaling, bucket_size)
+        w = w.reshape(-1) * square
+        unit, w = unit[w > 0], w[w > 0]
+        if unit.size == 0 or unit.min() == unit.max():
+            raise ValueError("samples (those of a weight above 0) are all equal; different ones are allowed")
+        points, w = _codebook_fit.support_of(unit, w, _MOST_SUPPORT)
+        cuts = _codebook_fit.cuts_of_sorted(points, w, min(levels, points.size))
+        means = sorted({shortest(mean) for mean in _codebook_fit.means_of_runs(points, w, cuts)})
+        if len(means) < 2:
+            raise ValueError("samples are all equal in float32; different ones are allowed")
+        return cls(midpoints(tuple(means)), means, scaling=scaling, bucket_size=bucket_size)
+
+    @classmethod
+    def fit_function(
+        cls,
+        function: Callable[[NDArray[np.float64]], ArrayLike],
+        bits: int,
+        domain: tuple[float, float],
+        density: Callable[[NDArray[np.float64]], ArrayLike] | None = None,
+        *,
+        points: int = 2048,
+        bucket_size: int = 4096,
+    ) -> "Codebook":
+        """The function in 2^bits steps that is nearest to a function: y is about function(x).
+
+        The integral of density(x) (function(x) - y)^2 over the domain is least among all step functions whose borders
+        are on a grid, by dynamic programming; outside of the domain the first and the last step go on. (Derivatives of
+        activation functions: G. Novikov et al., arXiv:2202.00441, section 3.)
+
+        Args:
+            function: gives finite numbers for an array of numbers.
+            bits: for each value, 1 to 8.
+            domain: the least and the largest x, finite.
+            density: of x, as `function`, nowhere below 0; None: the standard normal one.
+            points: of the grid, 2^bits to 8192; time and memory grow with their square. Half of them are spread
+                evenly, half by the density.
+            bucket_size: that of the codebook, which does not scale.
+
+        Raises:
+            TypeError, ValueError: an argument is not allowed.
+        """
+        levels = 1 << checked_integer("bits", bits, 1, 8)
+        size = checked_integer("points", points, levels, 8192)
+        low, high = checked_numbers("domain", domain) if np.size(domain) == 2 else (0.0, 0.0)
+        if not low < high:
+            raise ValueError(f"domain={domain!r}: two numbers, the lower one first, are allowed")
+        edges, x, w = _codebook_fit.grid_of(
+            low, high, _codebook_fit.sampled("density", density or _codebook_fit.normal_density), size
+        )
+        if not w.sum() > 0:
+            raise ValueError(f"density is 0 on all of {domain!r}; a density above 0 is allowed")
+        y = _codebook_fit.sampled("function", function)(x)
+        cuts = _codebook_fit.cuts_in_order(y, w, levels)
+        means = _codebook_fit.means_of_runs(y, w, cuts)
+        return cls(edges[cuts].tolist(), means.tolist(), bucket_size=bucket_size)
+
+    @property
+    def granularity(self) -> int:
+        return self.bucket_size
+
+    def core_parameters(self) -> tuple[float, ...]:
+        parameters: tuple[float, ...] = self.__dict__["_parameters"]
+        return parameters
+
+    def config(self) -> dict[str, Any]:
+        found = super().config()
+        table = self._table()
+        if table is not None:
+            del found["borders"], found["levels"]
+            found["table"] = table
+        else:
+            found |= {"borders": list(self.borders), "levels": list(self.levels)}
+        return found
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "Codec":
+        parameters = dict(config)
+        if "table" in parameters:
+            table = parameters.pop("table")
+            check_choice("table", table, tuple(TABLES))
+            for name, numbers in zip(("borders", "levels"), TABLES[table], strict=True):
+                if name in parameters:
+                    raise ValueError(f"{name}: there is a table already, {table}; one of both is allowed")
+                parameters[name] = numbers
+        for name in ("borders", "levels"):
+            if name not in parameters:
+                raise ValueError(f"{name} is missing; borders and levels, or a table, are allowed: {', '.join(TABLES)}")
+        return super().from_config(parameters)
+
+    def __hash__(self) -> int:
+        found: int = self.__dict__["_hash"]
+        return found
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_config, (self.config(),)
+
+    def __repr__(self) -> str:
+        table = self._table()
+        rest = {"scaling": (self.scaling, None), "bucket_size": (self.bucket_size, 64)}
+        shown = [f"{name}={value!r}" for name, (value, default) in rest.items() if value != default]
+        if table is not None and self.scaling == "absmax":
+            name, unsigned = ("dynamic8", ", signed=False") if table == _UNSIGNED else (table, "")
+            return f"Codebook.{name}(bucket_size={self.bucket_size}{unsigned})"
+        return f"Codebook({', '.join([repr(self.borders), repr(self.levels), *shown])})"
+
+    def _table(self) -> str | None:
+        return NAMES.get((tuple(self.borders), tuple(self.levels)))
+
+    @classmethod
+    def examples(cls) -> tuple[Codec, ...]:
+        return (cls.dynamic8(), cls.nf4())
+
+
+def _scaled(
+    x: NDArray[np.float64], scaling: str | None, bucket_size: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What is looked up, and the weight of its squared error: the square of the scale."""
+    if scaling is None or x.size == 0:
+        return x, np.ones(x.size)
+    starts = np.arange(0, x.size, x.size if scaling == "tensor" else bucket_size)
+    each = np.repeat(np.maximum.reduceat(np.abs(x), starts), np.diff([*starts, x.size]))
+    return x / np.where(each > 0, each, 1), (each / max(each.max(), np.finfo(np.float64).tiny)) ** 2

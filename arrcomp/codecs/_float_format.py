@@ -1,0 +1,257 @@
+"""Values as small floating-point numbers or integers, alone or with shared scales."""
+
+import re
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from .._arguments import check_choice
+from .._dtypes import DType
+from ._base import FLOATS, ROUNDINGS, Codec, checked_bucket_size
+
+_IEEE, _ONE_NAN, _UNSIGNED_ZERO, _NO_SPECIALS, _INTEGER = range(5)
+_UNSCALED, _NUMBER, _FLOOR, _CEIL, _TWO_LEVEL = range(5)
+_OVERFLOWS = ("saturate", "infinity")
+_SCALINGS = ("tensor", "bucket")
+_RULES = ("floor", "ceil")
+_USUAL_BUCKET = 512
+
+
+class NumberFormat(NamedTuple):
+    """A small number format: what a code of 1 + exponent_bits + mantissa_bits bits stands for.
+
+    Attributes:
+        specials: the number by which the core knows its infinities and NaN.
+        block_size: values that share a scale; 0 where the format itself has none.
+    """
+
+    exponent_bits: int
+    mantissa_bits: int
+    bias: int
+    specials: int
+    block_size: int = 0
+
+    @property
+    def has_nan(self) -> bool:
+        """Whether a code is NaN."""
+        return self.specials in (_IEEE, _ONE_NAN, _UNSIGNED_ZERO)
+
+    @property
+    def has_infinity(self) -> bool:
+        """Whether codes are infinite."""
+        return self.specials == _IEEE
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number."""
+        exponent = (1 << self.exponent_bits) - (2 if self.specials == _IEEE else 1)
+        steps = (2 << self.mantissa_bits) - (2 if self.specials == _ONE_NAN else 1)
+        return steps * 2.0 ** (exponent - self.bias - self.mantissa_bits)
+
+
+_FORMATS = {
+    "fp8_e4m3": NumberFormat(4, 3, 7, _ONE_NAN),
+    "fp8_e5m2": NumberFormat(5, 2, 15, _IEEE),
+    "fp8_e4m3fnuz": NumberFormat(4, 3, 8, _UNSIGNED_ZERO),
+    "fp8_e5m2fnuz": NumberFormat(5, 2, 16, _UNSIGNED_ZERO),
+    "fp8_e4m3b11fnuz": NumberFormat(4, 3, 11, _UNSIGNED_ZERO),
+    "fp6_e3m2": NumberFormat(3, 2, 3, _NO_SPECIALS),
+    "fp6_e2m3": NumberFormat(2, 3, 1, _NO_SPECIALS),
+    "fp4_e2m1": NumberFormat(2, 1, 1, _NO_SPECIALS),
+    "fp16": NumberFormat(5, 10, 15, _IEEE),
+    "bf16": NumberFormat(8, 7, 127, _IEEE),
+    "fp32": NumberFormat(8, 23, 127, _IEEE),
+    "mxfp8_e4m3": NumberFormat(4, 3, 7, _ONE_NAN, 32),
+    "mxfp8_e5m2": NumberFormat(5, 2, 15, _IEEE, 32),
+    "mxfp6_e3m2": NumberFormat(3, 2, 3, _NO_SPECIALS, 32),
+    "mxfp6_e2m3": NumberFormat(2, 3, 1, _NO_SPECIALS, 32),
+    "mxfp4": NumberFormat(2, 1, 1, _NO_SPECIALS, 32),
+    "mxint8": NumberFormat(1, 6, 1, _INTEGER, 32),
+    "nvfp4": NumberFormat(2, 1, 1, _NO_SPECIALS, 16),
+}
+_ALIASES = {"mxfp8": "mxfp8_e4m3", "mxfp6": "mxfp6_e2m3", "e5m2": "fp8_e5m2", "e5m10": "fp16", "e8m7": "bf16"}
+_ANY = re.compile(r"e([2-8])m([1-9]|1[0-3])")
+_WIDE = "fp32"
+
+
+@dataclass(frozen=True, repr=False)
+class FloatFormat(Codec):
+    """Keep each value as a small floating-point number, or as an 8-bit integer, where wanted with a scale.
+
+    Formats, of 1 + X + Y bits (sign, X of the exponent, Y of the mantissa):
+
+    - "fp8_e4m3" (OCP: no infinities, largest number 448), "fp8_e5m2", "fp16", "bf16", "fp32", and any "eXmY" with X
+      from 2 to 8, Y at least 1 and at most 16 bits in all, which has infinities and NaN as IEEE 754's formats do;
+    - "fp8_e4m3fnuz", "fp8_e5m2fnuz", "fp8_e4m3b11fnuz", without infinities and without a negative zero;
+    - "fp6_e3m2", "fp6_e2m3", "fp4_e2m1", which have numbers alone, and so need scaling;
+    - blocks of 32 values with a power of two as their scale, in one byte (OCP Microscaling): "mxfp8_e4m3" (or
+      "mxfp8"), "mxfp8_e5m2", "mxfp6_e2m3" (or "mxfp6"), "mxfp6_e3m2", "mxfp4" (e2m1), "mxint8" (multiples of 1/64);
+    - blocks of 16 values with an e4m3 scale, and one scale for the array: "nvfp4" (e2m1).
+
+    Without a scale every value is rounded to the format. ``scaling="tensor"`` divides by amax / largest first: amax is
+    the array's largest |x|, `largest` the format's largest number; ``"bucket"`` does so in buckets of `bucket_size`
+    values. The scales are float32, or float64 for float64 arrays. A block's power of two is 2^(floor(log2 amax) - e)
+    with ``scale_rule="floor"``, where 2^e is the largest number's power of two, so that values near amax may saturate;
+    with "ceil" it is the smallest with which none does. (These powers end at 2^-127 and 2^127, so that larger values
+    of float64 arrays saturate.) Of "nvfp4" the array's scale is amax / (448 * 6), of its finite values, and a block's
+    the e4m3 number nearest to its amax / 6, divided by the array's scale.
+
+    ``rounding="nearest"`` rounds ties to even, once: the codes are those of ml_dtypes' and PyTorch's casts, but for
+    their rounding of float64 by way of float32. With ``"stochastic"`` a value becomes one of its two neighbours and its
+    mean over the seeds (an argument of `compress`) is x, unless it saturates. Random numbers follow from the seed and
+    the value's index alone.
+
+    Finite values beyond the format's largest number become it, or with ``overflow="infinity"`` what IEEE 754 says:
+    infinite, and NaN in formats without infinities. So do values that the array's data type does not hold on the way
+    back. NaN stays NaN and infinities stay infinite, or become NaN in formats without them: never a number. With a
+    scale, a bucket or block with a NaN or an infinity comes back all NaN. Zeros stay zeros.
+
+    The rate is fixed: the payload's size follows from the shape.
+
+    Reference: OCP 8-bit Floating Point Specification (OFP8) 1.0, sections 4 and 5; OCP Microscaling Formats (MX)
+    Specification 1.0, sections 5 and 6; "fnuz": B. Noune et al., arXiv:2206.02915; stochastic rounding: S. Gupta et
+    al., arXiv:1502.02551, section 3.
+
+    Takes float16, bfloat16, float32 and float64, of any shape; "fp32" takes float32 and float64.
+
+    Args:
+        format: one of the above.
+        scaling: None, "tensor" or "bucket"; None with formats of blocks.
+        bucket_size: values that share a scale, at least 16, with ``scaling="bucket"``: 512 if it is None, which costs
+            1/16 bit a value; smaller buckets gain little where the format's own exponents follow the values.
+        scale_rule: "floor" (if it is None) or "ceil", with formats whose names begin with "mx".
+        rounding: "nearest" or "stochastic".
+        overflow: "saturate" or, without scales, "infinity".
+
+    Raises:
+        TypeError, ValueError: an argument is not allowed, or not with the others.
+
+    >>> FloatFormat("fp8_e4m3")
+    FloatFormat(format='fp8_e4m3')
+    >>> FloatFormat("mxfp8", rounding="stochastic")
+    FloatFormat(format='mxfp8_e4m3', scale_rule='floor', rounding='stochastic')
+    """
+
+    name: ClassVar[str] = "float-format"
+    id: ClassVar[int] = 5
+    dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
+    fixed_rate: ClassVar[bool] = True
+
+    format: str
+    _: KW_ONLY
+    scaling: Literal["tensor", "bucket"] | None = None
+    bucket_size: int | None = None
+    scale_rule: Literal["floor", "ceil"] | None = None
+    rounding: Literal["nearest", "stochastic"] = "nearest"
+    overflow: Literal["saturate", "infinity"] = "saturate"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "format", _checked_format(self.format))
+        check_choice("rounding", self.rounding, ROUNDINGS)
+        check_choice("overflow", self.overflow, _OVERFLOWS)
+        if self.scaling is not None:
+            check_choice("scaling", self.scaling, _SCALINGS)
+        if self.scale_rule is not None:
+            check_choice("scale_rule", self.scale_rule, _RULES)
+        if self.numbers.block_size:
+            self._check_block()
+        else:
+            self._check_plain()
+
+    @property
+    def numbers(self) -> NumberFormat:
+        """What the codes stand for."""
+        return _FORMATS.get(self.format) or _ieee_format(self.format)
+
+    @property
+    def needs_seed(self) -> bool:
+        return self.rounding == "stochastic"
+
+    @property
+    def granularity(self) -> int:
+        return self.numbers.block_size or self.bucket_size or super().granularity
+
+    def takes(self, dtype: DType) -> bool:
+        return super().takes(dtype) and not self._is_wider(dtype)
+
+    def check_dtype(self, dtype: DType) -> None:
+        if self._is_wider(dtype):
+            raise TypeError(f"dtype {dtype.name}: format={self.format!r} is wider; float32 and float64 are allowed")
+        super().check_dtype(dtype)
+
+    def core_parameters(self) -> tuple[float, ...]:
+        x, y, bias, specials, block = self.numbers
+        saturates = self.overflow == "saturate"
+        sizes = (self._scale_kind(), block or self.bucket_size or 0)
+        return tuple(float(number) for number in (x, y, bias, specials, saturates, *sizes, self.needs_seed))
+
+    @classmethod
+    def examples(cls) -> tuple[Codec, ...]:
+        return (cls("bf16"), cls("fp8_e4m3", scaling="bucket"), cls("mxfp8"), cls("mxfp4"), cls("nvfp4"))
+
+    def _is_wider(self, dtype: DType) -> bool:
+        return self.format == _WIDE and dtype.name in ("float16", "bfloat16")
+
+    def _scale_kind(self) -> int:
+        if self.numbers.block_size == 0:
+            return _UNSCALED if self.scaling is None else _NUMBER
+        if self.scale_rule is None:
+            return _TWO_LEVEL
+        return _FLOOR if self.scale_rule == "floor" else _CEIL
+
+    def _check_block(self) -> None:
+        """A block format has its own scales."""
+        for name in ("scaling", "bucket_size"):
+            if (value := getattr(self, name)) is not None:
+                size = self.numbers.block_size
+                raise ValueError(
+                    f"{name}={value!r}: format={self.format!r} has scales of its own, for blocks of {size}"
+                )
+        if self.overflow != "saturate":
+            raise ValueError(f"overflow={self.overflow!r}: format={self.format!r} has scales; 'saturate' is allowed")
+        if self.format == "nvfp4":
+            self._check_no_rule()
+        elif self.scale_rule is None:
+            object.__setattr__(self, "scale_rule", "floor")
+
+    def _check_plain(self) -> None:
+        """Any other format may be scaled."""
+        self._check_no_rule()
+        if self.scaling is None and not self.numbers.has_nan:
+            wanted = "scaling='tensor' or 'bucket' is needed"
+            raise ValueError(f"format={self.format!r} has no NaN, which a scale can hold: {wanted}")
+        if self.scaling is not None and self.overflow != "saturate":
+            raise ValueError(f"overflow={self.overflow!r}: scaling={self.scaling!r} allows 'saturate' alone")
+        if self.scaling != "bucket":
+            if self.bucket_size is not None:
+                raise ValueError(f"bucket_size={self.bucket_size!r}: scaling='bucket' alone takes it")
+            return
+        size = _USUAL_BUCKET if self.bucket_size is None else self.bucket_size
+        object.__setattr__(self, "bucket_size", checked_bucket_size(size))
+
+    def _check_no_rule(self) -> None:
+        if self.scale_rule is not None:
+            raise ValueError(f"scale_rule={self.scale_rule!r}: formats whose names begin with 'mx' alone take it")
+
+
+def _checked_format(value: str) -> str:
+    """The name of a format, of several the first.
+
+    Raises:
+        TypeError, ValueError: there is no such format.
+    """
+    allowed = f"{', '.join(_FORMATS)} or eXmY with X from 2 to 8, Y at least 1 and at most 16 bits in all"
+    if not isinstance(value, str):
+        raise TypeError(f"format={value!r} is a {type(value).__name__}; {allowed} is allowed")
+    name = _ALIASES.get(value, value)
+    if name in _FORMATS:
+        return name
+    found = _ANY.fullmatch(name)
+    if found is None or int(found[1]) + int(found[2]) > 15:
+        raise ValueError(f"format={value!r}: {allowed} is allowed")
+    return name
+
+
+def _ieee_format(name: str) -> NumberFormat:
+    """An eXmY format."""
+    exponent_bits, mantissa_bits = (int(digits) for digits in name[1:].split("m"))
+    return NumberFormat(exponent_bits, mantissa_bits, (1 << exponent_bits - 1) - 1, _IEEE)

@@ -1,0 +1,43 @@
+"""Lossless compression of every data type."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from .._arguments import check_choice
+from ._base import SPEEDS, Codec
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Lossless(Codec):
+    """Keep every bit.
+
+    Guarantee: what comes back equals the array bit for bit, NaN payloads and -0.0 included.
+
+    Method: of floats, the exponents are coded by interleaved rANS (J. Duda, arXiv:1311.2540) with static tables, as
+    differences from a base of their chunk of 4096 values; signs and mantissas are stored, without low bits that are
+    always zero. Integers are coded as values or as first differences, whichever is shorter.
+
+    Takes every data type of the format, of any shape.
+
+    Args:
+        speed: "default" for the better ratio, "fast" for the higher speed.
+
+    Raises:
+        TypeError, ValueError: `speed` is neither of the two.
+    """
+
+    name: ClassVar[str] = "lossless"
+    id: ClassVar[int] = 1
+    dtypes: ClassVar[tuple[str, ...] | None] = None
+
+    speed: Literal["default", "fast"] = "default"
+
+    def __post_init__(self) -> None:
+        check_choice("speed", self.speed, SPEEDS)
+
+    def core_parameters(self) -> tuple[float, ...]:
+        return (float(self.speed == "fast"),)
+
+    @classmethod
+    def examples(cls) -> tuple[Codec, ...]:
+        return (cls(), cls(speed="fast"))

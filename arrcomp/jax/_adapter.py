@@ -1,0 +1,333 @@
+"""JAX's arrays: what the package asks of them (`Adapter`), outside and inside of traced functions."""
+
+import functools
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _dtypes
+from .._api.compressed import Compressed
+from .._arrays.checks import check_matches
+from .._arrays.contract import Adapter, Payload
+from .._arrays.device import Device, platform
+from .._arrays.numpy import ADAPTER as NUMPY
+from .._dtypes import Bytes
+from .._format.spec import Spec
+from ..codecs import Codec
+from ..errors import DeviceUnavailableError, unfit_payload
+from . import _ops
+
+_CONFIG: Any = jax.config
+_LATER = "return the Compressed from the traced function and ask outside of it"
+
+
+def is_traced(x: Any) -> bool:
+    """Whether a value stands for one that is computed later, inside `jax.jit` and the like."""
+    return isinstance(x, jax.core.Tracer)
+
+
+def check_concrete(x: Any, context: str) -> None:
+    """Raise JAX's error for a traced value where a concrete one is needed."""
+    if is_traced(x):
+        raise jax.errors.ConcretizationTypeError(x, f"{context}: {_LATER}.")
+
+
+def uint64_pair(number: int) -> Any:
+    """A length or a seed as JAX can hold it without jax_enable_x64: uint32[2], a little-endian uint64."""
+    return np.array([number], "<u8").view(np.uint32)
+
+
+def has_cuda() -> bool:
+    """Whether JAX has CUDA devices."""
+    try:
+        return len(jax.local_devices(backend="cuda")) > 0
+    except RuntimeError:
+        return False
+
+
+def single_device(x: Any) -> jax.Device:
+    """The device of an array that is not traced.
+
+    Raises:
+        TypeError: there are several.
+        DeviceUnavailableError: it is neither the CPU nor CUDA.
+    """
+    devices = x.devices()
+    if len(devices) != 1:
+        raise TypeError(
+            f"x is spread over {len(devices)} devices; an array on one is allowed: call arrcomp.jax inside of "
+            "jax.shard_map, where each device has its own part, or compress each of x.addressable_shards"
+        )
+    (device,) = devices
+    platform(device.platform)
+    return device
+
+
+def seed_operand(seed: Any) -> Any:
+    """A seed as `_ops.encode` takes it.
+
+    Args:
+        seed: None, an integer from 0 to 2^64 - 1, or an array of JAX or NumPy.
+
+    Raises:
+        TypeError: it is another array than an integer without dimensions.
+    """
+    if seed is None or isinstance(seed, int):
+        return None if seed is None else uint64_pair(seed)
+    if not isinstance(seed, (jax.Array, np.ndarray)):
+        raise TypeError(f"seed is a {type(seed).__name__}; an integer, or one of JAX's arrays, is allowed")
+    if jax.numpy.issubdtype(seed.dtype, jax.numpy.integer) and seed.ndim == 0:
+        return seed if isinstance(seed, jax.Array) else uint64_pair(int(seed) % (1 << 64))
+    raise TypeError(
+        f"seed is an array {seed.dtype}{list(seed.shape)}; an integer without dimensions is allowed (of a random key: "
+        "jax.random.bits(key))"
+    )
+
+
+class SharedLength(NamedTuple):
+    """A payload's length among those of all that were made with it: to cut each out would be work for the device.
+
+    Attributes:
+        all: uint32[payloads, 2].
+        place: which of them.
+    """
+
+    all: jax.Array
+    place: int
+
+
+def own_length(length: Any) -> Any:
+    """A payload's length as an array of its own; what is one is handed back."""
+    return _ops.row(length.all, length.place) if isinstance(length, SharedLength) else length
+
+
+class JaxAdapter:
+    """JAX's arrays. Those inside of traced functions have a dtype and a shape, but neither a device nor bytes."""
+
+    name = "jax"
+
+    def device(self, x: Any) -> Device:
+        if isinstance(x, np.ndarray):  # a pytree's leaf, as jax.device_get leaves it
+            return NUMPY.device(x)
+        check_concrete(x, "The device of a traced value is not known")
+        device = single_device(x)
+        return Device("jax", platform(device.platform), device.id)
+
+    def default_device(self) -> Device:
+        return self.device(jax.device_put(np.zeros(0, np.uint8)))
+
+    def batch_key(self, x: Any) -> Hashable:
+        return None if is_traced(x) else self.device(x)
+
+    def dtype_and_shape(self, x: Any) -> tuple[_dtypes.DType, tuple[int, ...]]:
+        return _supported(x.dtype, _CONFIG.jax_enable_x64), x.shape
+
+    def is_finite(self, x: Any) -> bool:
+        return bool(jax.numpy.isfinite(x).all())
+
+    def compress(
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
+    ) -> list[Payload]:
+        if out is not None:
+            raise TypeError("out is given; JAX's arrays cannot be written to, None is allowed")
+        check_hashable(specs[0].codec)
+        for x in xs:
+            if not is_traced(x):
+                single_device(x)
+        buffers, lengths = _ops.encode(list(xs), tuple(specs), threads, seed_operand(seed))
+        if specs[0].codec.fixed_rate:
+            return [Payload(self, buffer, trusted=True) for buffer in buffers]
+        return [Payload(self, buffer, _part(lengths, i), trusted=True) for i, buffer in enumerate(buffers)]
+
+    def decompress(
+        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Any]:
+        if out is not None:
+            raise TypeError("out is given; JAX's arrays cannot be written to, like= is allowed instead")
+        _supported(specs[0].dtype.numpy, _CONFIG.jax_enable_x64)
+        _check_not_batched(payloads)
+        whole = specs[0].codec.fixed_rate and all(p.trusted and p.length is None for p in payloads)
+        if not whole and self._better_on_host(payloads):
+            return self._decode_on_host(payloads, specs, threads)
+        lengths = [] if whole else _lengths(payloads)
+        arrays, status = _ops.decode([p.buffer for p in payloads], lengths, tuple(specs), threads)
+        if not is_traced(status) and not all(p.trusted for p in payloads) and int(status) != 0:
+            raise unfit_payload()
+        restored: list[Any] = arrays
+        return restored
+
+    def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
+        check_matches(*self.dtype_and_shape(into), spec, "into")
+        _check_not_batched([payload])
+        return _ops.accumulate(into, _whole([payload], spec), (weight,), spec, threads)
+
+    def compress_sum(
+        self,
+        payloads: Sequence[Payload],
+        spec: Spec,
+        weights: Sequence[float],
+        result: Spec,
+        out: Any,
+        threads: int,
+        seed: Any,
+    ) -> Payload:
+        if out is not None:
+            raise TypeError("out is given; JAX's arrays cannot be written to, None is allowed")
+        check_hashable(result.codec)
+        _check_not_batched(payloads)
+        buffers = _whole(payloads, spec)
+        buffer, length = _ops.encode_sum(buffers, tuple(weights), spec, result, threads, seed_operand(seed))
+        return Payload(self, buffer, None if result.codec.fixed_rate else length, trusted=True)
+
+    def read_length(self, length: Any) -> int:
+        if isinstance(length, SharedLength):
+            return int(np.asarray(length.all)[length.place].view("<u8")[0])
+        check_concrete(length, "The size of a payload is not known before the program runs")
+        return int(np.asarray(length).view("<u8")[0])
+
+    def head(self, buffer: Any, nbytes: int) -> Any:
+        if isinstance(buffer, np.ndarray) or self.device(buffer).kind == "cuda":
+            return buffer[:nbytes]
+        # Through host memory: slicing would compile a program for every length.
+        return jax.device_put(self.to_host(buffer)[:nbytes], single_device(buffer))
+
+    def to_host(self, buffer: Any) -> Bytes:
+        check_concrete(buffer, "The bytes of a payload are not there before the program runs")
+        return np.asarray(buffer)
+
+    def from_host(self, data: Bytes, device: Device) -> tuple[Any, Any]:
+        there = _jax_device(device)
+        if device.kind == "cpu":
+            return jax.device_put(data, there), None
+        buffer = np.zeros(_ops.rounded_nbytes(data.size), np.uint8)
+        buffer[: data.size] = data
+        return jax.device_put(buffer, there), jax.device_put(uint64_pair(data.size), there)
+
+    def from_dlpack(self, x: Any) -> Any:
+        return jax.dlpack.from_dlpack(x)
+
+    def upload(self, x: NDArray[Any], index: int) -> Any:
+        _supported(x.dtype, _CONFIG.jax_enable_x64)
+        return jax.device_put(x, _jax_device(Device("jax", "cuda", index)))
+
+    def to_device(self, buffer: Any, device: Device) -> Any:
+        return jax.device_put(own_length(buffer), _jax_device(device))
+
+    def copy(self, buffer: Any) -> Any:
+        return jax.numpy.array(own_length(buffer), copy=True)
+
+    def _better_on_host(self, payloads: Sequence[Payload]) -> bool:
+        # Each size of a buffer would be a program of its own to compile; and the host's decoder says what is corrupt.
+        if all(p.trusted and p.length is not None for p in payloads):
+            return False
+        return not any(map(is_traced, _leaves(payloads))) and self.device(payloads[0].buffer).kind == "cpu"
+
+    def _decode_on_host(self, payloads: Sequence[Payload], specs: Sequence[Spec], threads: int) -> list[Any]:
+        on_host = [Payload(NUMPY, payload.to_host(), trusted=payload.trusted) for payload in payloads]
+        device = single_device(payloads[0].buffer)
+        return [jax.device_put(array, device) for array in NUMPY.decompress(on_host, specs, None, threads)]
+
+
+ADAPTER: Adapter = JaxAdapter()
+
+
+def is_supported(dtype: Any) -> bool:
+    """Whether JAX, as it is configured, has arrays of a NumPy dtype that the format has."""
+    try:
+        _supported(dtype, _CONFIG.jax_enable_x64)
+    except TypeError:
+        return False
+    return True
+
+
+def check_hashable(codec: Codec) -> None:
+    """Raise TypeError unless the codec can be a static argument of a compiled function."""
+    try:
+        hash(codec)
+    except TypeError as error:
+        raise TypeError(f"codec={codec!r} is not hashable ({error}); parameters as tuples are allowed") from None
+
+
+@functools.cache
+def _supported(dtype: Any, x64: bool) -> _dtypes.DType:
+    if jax.numpy.issubdtype(dtype, jax.dtypes.extended):
+        raise TypeError(f"dtype {dtype}: random keys are no numbers; jax.random.key_data(x) is allowed")
+    known = _dtypes.by_numpy(dtype)
+    if known.name.startswith("float6_"):
+        # Newer JAX has such arrays, but XLA hands them to no custom call.
+        raise TypeError(f"dtype {known.name}: JAX's custom calls take no such arrays; like=numpy.empty(0) works")
+    if not x64 and known.itemsize // known.parts == 8:
+        raise TypeError(f"dtype {known.name}: JAX has such arrays only with jax_enable_x64; like=numpy.empty(0) works")
+    return known
+
+
+def _check_not_batched(payloads: Sequence[Payload]) -> None:
+    for payload in payloads:
+        if np.ndim(payload.buffer) != 1:
+            raise ValueError(
+                f"a batch of compressed arrays, of shape {tuple(payload.buffer.shape[:-1])}, as jax.vmap makes it: "
+                "jax.vmap(arrcomp.jax.decompress) decompresses it"
+            )
+
+
+def _whole(payloads: Sequence[Payload], spec: Spec) -> list[Any]:
+    """The bytes of a fixed-rate codec's payloads and nothing else."""
+    buffers = []
+    for number, payload in enumerate(payloads):
+        size = payload.buffer.shape[0]
+        told = payload.length is not None and not payload.trusted
+        if (
+            size < spec.capacity
+            or (size > spec.capacity and payload.length is None)
+            or (told and payload.nbytes != spec.capacity)
+        ):
+            raise unfit_payload(f"payload {number}")
+        buffers.append(payload.buffer if size == spec.capacity else payload.buffer[: spec.capacity])
+    return buffers
+
+
+def _part(lengths: jax.Array, index: int) -> Any:
+    if lengths.ndim == 1:
+        return lengths
+    return lengths[index] if is_traced(lengths) else SharedLength(lengths, index)
+
+
+def _lengths(payloads: Sequence[Payload]) -> list[Any]:
+    """The payloads' lengths as few arrays: a single one if the payloads are all that were made together, in order."""
+    given = [uint64_pair(p.buffer.shape[0]) if p.length is None else p.length for p in payloads]
+    return [given[0].all] if _are_all(given) else [own_length(length) for length in given]
+
+
+def _are_all(lengths: list[Any]) -> bool:
+    first = lengths[0]
+    if not isinstance(first, SharedLength) or first.all.shape[0] != len(lengths):
+        return False
+    return all(
+        isinstance(length, SharedLength) and length.all is first.all and length.place == i
+        for i, length in enumerate(lengths)
+    )
+
+
+def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
+    """The children of what JAX knows as a pytree's node, and what makes one like it of others; None for all else."""
+    children, structure = jax.tree_util.tree_flatten(x, is_leaf=lambda node: node is not x)
+    if isinstance(x, Compressed) or jax.tree_util.treedef_is_leaf(structure):
+        return None
+    return children, lambda others: jax.tree_util.tree_unflatten(structure, others)
+
+
+def _leaves(payloads: Sequence[Payload]) -> list[Any]:
+    return [leaf for payload in payloads for leaf in (payload.buffer, payload.length)]
+
+
+def _jax_device(device: Device) -> jax.Device:
+    try:
+        for found in jax.local_devices(backend=device.kind):
+            if found.id == device.index:
+                return found
+    except RuntimeError:  # JAX has no devices of this kind
+        pass
+    raise DeviceUnavailableError(f"{device.name}: JAX has no such device here")

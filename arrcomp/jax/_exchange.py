@@ -1,0 +1,217 @@
+"""Sums over an axis of devices, whose summands travel compressed: what each device does.
+
+Payloads stand in rows, uint8[devices, bytes]: one for each device that sends or gets them.
+"""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax import lax
+from jax import numpy as jnp
+
+from .. import _dtypes
+from .._format.spec import Spec
+from .._methods.shards import Shards
+from ..codecs import QSGD, Codec
+from . import _ops, _seeds
+
+_lax: Any = lax  # parts of which are not in every version
+_SCATTER, _GATHER = 0, 1  # the steps, of which each device draws its own random numbers
+
+
+class Exchange(NamedTuple):
+    """What is the same for all arrays that are exchanged together.
+
+    Attributes:
+        axis: name of the devices' axis, or names of several.
+        world: number of devices on it.
+        codec: of the payloads.
+        threads: of the codec, on the CPU; 0 for all cores.
+        weight: of each summand.
+    """
+
+    axis: Any
+    world: int
+    codec: Codec
+    threads: int
+    weight: float = 1.0
+
+    def spec(self, dtype: Any, shape: tuple[int, ...]) -> Spec:
+        """What is known of a payload of these devices."""
+        return Spec(self.codec, _dtypes.by_numpy(dtype), shape)
+
+
+def wire_nbytes(x: Any, exchange: Exchange) -> int:
+    """Bytes that each device sends in `all_reduced` of an array.
+
+    Raises:
+        TypeError: the codec does not take the dtype.
+    """
+    exchange.codec.check_dtype(_dtypes.by_numpy(x.dtype))
+    tail = _tail(x, exchange.codec)
+    shard = _shard_spec(x, exchange).capacity
+    raw = tail * int(np.dtype(x.dtype).itemsize)
+    return 2 * (exchange.world - 1) * shard + -(-2 * (exchange.world - 1) * raw // exchange.world)
+
+
+def all_reduced(
+    xs: Sequence[jax.Array], seed: Any, exchange: Exchange, exact: Callable[[list[jax.Array]], list[jax.Array]]
+) -> list[jax.Array]:
+    """The sums of arrays over all devices, which end with the same bits.
+
+    Args:
+        xs: the arrays; at least one.
+        seed: uint32[2], or None where the codec needs none.
+        exchange: with whom, and how.
+        exact: the same for values that the codec keeps as they are.
+    """
+    specs = [_shard_spec(x, exchange) for x in xs]
+    rows = [_shards(x, spec, exchange) for x, spec in zip(xs, specs, strict=True)]
+    own_seeds = _seeds_of(seed, exchange, _GATHER, len(xs))
+    received = zip(_scattered(rows, specs, seed, exchange), specs, own_seeds, strict=True)
+    sums = jnp.concatenate([_summed_payload(payloads, spec, s, exchange) for payloads, spec, s in received])
+    payloads = _parted(_gathered(sums, exchange.axis), specs)
+    flat = [_decoded(*each, exchange).reshape(-1) for each in zip(payloads, specs, strict=True)]
+    return [_with_tail(x, y, exchange.codec, exact) for x, y in zip(xs, flat, strict=True)]
+
+
+def scattered_sums(rows: Sequence[jax.Array], seed: Any, exchange: Exchange) -> list[jax.Array]:
+    """The sums over all devices of this device's row of arrays that have one for each."""
+    specs = [exchange.spec(x.dtype, x.shape[1:]) for x in rows]
+    received = _scattered(rows, specs, seed, exchange)
+    return [_summed(payloads, spec, exchange) for payloads, spec in zip(received, specs, strict=True)]
+
+
+def all_gathered(xs: Sequence[jax.Array], seed: Any, exchange: Exchange) -> list[jax.Array]:
+    """The arrays of all devices, in rows."""
+    specs = [exchange.spec(x.dtype, x.shape) for x in xs]
+    own_seeds = _seeds_of(seed, exchange, _GATHER, len(xs))
+    sent = jnp.concatenate([_encoded(*each, exchange) for each in zip(xs, specs, own_seeds, strict=True)])
+    payloads = _parted(lax.all_gather(sent, exchange.axis), specs)
+    return [_decoded(*each, exchange) for each in zip(payloads, specs, strict=True)]
+
+
+def _tail(x: Any, codec: Codec) -> int:
+    """Values of a last, shorter bucket that the codec keeps as they are."""
+    skips = isinstance(codec, QSGD) and codec.skip_incomplete
+    return math.prod(x.shape) % codec.granularity if skips else 0
+
+
+def _with_tail(x: jax.Array, sums: jax.Array, codec: Codec, exact: Callable[..., Any]) -> jax.Array:
+    """The sums of an array, of which `sums` begins with all but those of the tail."""
+    head = x.size - _tail(x, codec)
+    if head == x.size:
+        return sums[:head].reshape(x.shape)
+    (tail,) = exact([x.reshape(-1)[head:]])
+    return jnp.concatenate([sums[:head], tail]).reshape(x.shape)
+
+
+def _shard_spec(x: Any, exchange: Exchange) -> Spec:
+    """What is known of a shard's payload: XLA's arrays have one shape on all devices, so that all shards are full."""
+    elements = math.prod(x.shape) - _tail(x, exchange.codec)
+    shards = Shards.of(elements, exchange.world, exchange.codec.granularity)
+    return exchange.spec(x.dtype, (shards.size,))
+
+
+def _shards(x: jax.Array, spec: Spec, exchange: Exchange) -> jax.Array:
+    """An array, but for its tail, in rows, one for each device, with so many values behind it that all are full.
+
+    In the last bucket they shall change nothing: zeros do not, but where the least value counts as well as the largest.
+    """
+    head = x.reshape(-1)[: x.size - _tail(x, exchange.codec)]
+    missing = exchange.world * spec.elements - head.size
+    between_extremes = isinstance(exchange.codec, QSGD) and exchange.codec.norm == "minmax"
+    mode = "edge" if between_extremes and missing > 0 else "constant"
+    return jnp.pad(head, (0, missing), mode=mode).reshape(exchange.world, -1)
+
+
+def _scattered(rows: Sequence[jax.Array], specs: Sequence[Spec], seed: Any, exchange: Exchange) -> list[jax.Array]:
+    """The payloads of this device's row of each array, from all devices. All arrays travel in one buffer."""
+    payloads = []
+    for x, spec, own_seed in zip(rows, specs, _seeds_of(seed, exchange, _SCATTER, len(rows)), strict=True):
+        row_seeds = None if own_seed is None else jax.vmap(_seeds.derived, (None, 0))(own_seed, _numbers(exchange))
+        payloads.append(jax.vmap(lambda row, s, spec=spec: _encoded(row, spec, s, exchange))(x, row_seeds))
+    sent = jnp.concatenate(payloads, axis=1)
+    return _parted(_lax.all_to_all(sent, exchange.axis, 0, 0, tiled=True), specs)
+
+
+def _seeds_of(seed: Any, exchange: Exchange, step: int, arrays: int) -> list[Any]:
+    """A seed for each array, of this step and this device alone."""
+    if seed is None:
+        return [None] * arrays
+    own = _seeds.derived(seed, step, lax.axis_index(exchange.axis))
+    return [_seeds.derived(own, number) for number in range(arrays)]
+
+
+def _numbers(exchange: Exchange) -> jax.Array:
+    return jnp.arange(exchange.world, dtype=jnp.uint32)
+
+
+def _encoded(x: jax.Array, spec: Spec, seed: Any, exchange: Exchange) -> jax.Array:
+    payload: jax.Array
+    (payload,), _ = _ops.encode([x], (spec,), exchange.threads, seed)
+    return payload
+
+
+def _decoded(payloads: jax.Array, spec: Spec, exchange: Exchange) -> jax.Array:
+    arrays, _ = jax.vmap(lambda payload: _ops.decode([payload], [], (spec,), exchange.threads))(payloads)
+    rows: jax.Array = arrays[0]
+    return rows
+
+
+def _summed_payload(payloads: jax.Array, spec: Spec, seed: Any, exchange: Exchange) -> jax.Array:
+    """The payload of the sum of rows: without the arrays in between, where the codec can do that."""
+    if not exchange.codec.has_sums:
+        return _encoded(_summed(payloads, spec, exchange), spec, seed, exchange)
+    payload: jax.Array
+    payload, _ = _ops.encode_sum(list(payloads), _weights(exchange), spec, spec, exchange.threads, seed)
+    return payload
+
+
+def _summed(payloads: jax.Array, spec: Spec, exchange: Exchange) -> jax.Array:
+    """The sum of rows, in the devices' order, rounded to their dtype once."""
+    if exchange.codec.has_sums:
+        zeros = jnp.zeros(spec.shape, spec.dtype.numpy)
+        sums: jax.Array = _ops.accumulate(zeros, list(payloads), _weights(exchange), spec, exchange.threads)
+        return sums
+    rows = _decoded(payloads, spec, exchange)
+    wide = rows.astype(jnp.promote_types(rows.dtype, jnp.float32))
+    total = wide[0]
+    for row in wide[1:]:
+        total = total + row
+    return (total * exchange.weight).astype(rows.dtype)
+
+
+def _weights(exchange: Exchange) -> tuple[float, ...]:
+    return (exchange.weight,) * exchange.world
+
+
+def _parted(rows: jax.Array, specs: Sequence[Spec]) -> list[jax.Array]:
+    """Rows of payloads that stand side by side, apart."""
+    parts, first = [], 0
+    for spec in specs:
+        parts.append(rows[:, first : first + spec.capacity])
+        first += spec.capacity
+    return parts
+
+
+def _gathered(x: jax.Array, axis: Any) -> jax.Array:
+    """The arrays of all devices. Where `shard_map` tracks what varies, it knows that all devices get the same."""
+    tracked = _ops.varying_axes([x]).issuperset(axis if isinstance(axis, tuple) else (axis,))
+    rows: jax.Array = _gather_invariant(x, axis) if tracked else lax.all_gather(x, axis)
+    return rows
+
+
+def _gather_of_this_version() -> Callable[[jax.Array, Any], jax.Array]:
+    if "to" in inspect.signature(lax.all_gather).parameters:
+        return functools.partial(_lax.all_gather, to="invarying")
+    gather: Callable[[jax.Array, Any], jax.Array] = getattr(_lax, "all_gather_invariant", _lax.all_gather)
+    return gather
+
+
+_gather_invariant = _gather_of_this_version()

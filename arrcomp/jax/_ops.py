@@ -1,0 +1,251 @@
+"""The core as JAX operations: compiled into the program like any other, without calls back to Python.
+
+Batched by `jax.vmap` into one call of the core for all items, and by the caller for several arrays.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .. import _core, _dtypes
+from .._format.spec import Spec
+from ..codecs import Codec
+
+_ALIGNMENT = 8  # of a payload in a batch of them, where they stand one after the other
+_NIBBLES = ("int4", "uint4", "float4_e2m1fn")  # XLA puts two of them into a byte; a stream, as NumPy, one
+
+struct: Any = jax.ShapeDtypeStruct
+_lax: Any = lax  # parts of which are not in every version
+
+for _target, _platforms in _core.xla_handlers().items():
+    for _platform, _handler in _platforms.items():
+        jax.ffi.register_ffi_target(_target, _handler, platform=_platform)
+
+
+def rounded_nbytes(nbytes: int) -> int:
+    """A size of at least `nbytes`, one of 16 to a power of two: programs are compiled for each size of a buffer."""
+    step = max(1 << max(nbytes.bit_length() - 5, 0), _ALIGNMENT)
+    return -(-nbytes // step) * step
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2))
+def encode(
+    xs: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0, seed: Any = None
+) -> tuple[list[jax.Array], jax.Array]:
+    """Payloads of arrays. No gradient passes.
+
+    Args:
+        xs: the arrays.
+        specs: of each; all have one codec and one dtype.
+        threads: on the CPU; 0 for all cores.
+        seed: for all arrays: an array of one integer, or uint32[2], a little-endian uint64; None where the codec needs
+            none.
+
+    Returns:
+        For each array a buffer, uint8[spec.capacity], at whose start the payload is; and the payloads' lengths,
+        uint32[arrays, 2], or of a single one uint32[2]: each pair is a little-endian uint64.
+    """
+    stored = [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
+    operands = [*stored, *seed_operands(seed)]
+    buffers = [struct((spec.capacity,), jnp.uint8) for spec in specs]
+    lengths = struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
+    *made, length = _call("arrcomp_encode", operands, [*buffers, lengths], specs, threads)
+    return made, length
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3))
+def decode(
+    buffers: Sequence[jax.Array], lengths: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0
+) -> tuple[list[jax.Array], jax.Array]:
+    """Arrays of payloads.
+
+    Args:
+        buffers: uint8 of any size, at whose start the payloads are.
+        lengths: of the payloads in order, each for one or for several of them, as `encode` gives them; none where they
+            are all of their buffers, which only those of a fixed-rate codec can be.
+        specs: of each array; all have one codec and one dtype.
+        threads: on the CPU; 0 for all cores.
+
+    Returns:
+        The arrays, and a status, uint32[]: 0, or 1 if a payload is corrupt and the arrays hold anything. (On the CPU
+        the call fails instead.) Under `jax.vmap` the first status stands for all.
+    """
+    operands = [*map(_padded, buffers), *lengths]
+    arrays = [struct(spec.shape, _storage(spec.dtype)) for spec in specs]
+    *made, status = _call("arrcomp_decode", operands, [*arrays, struct((), jnp.uint32)], specs, threads)
+    return [_restored(array, spec.dtype) for array, spec in zip(made, specs, strict=True)], status
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+def accumulate(
+    into: jax.Array, buffers: Sequence[jax.Array], weights: tuple[float, ...], spec: Spec, threads: int = 0
+) -> jax.Array:
+    """An array with the arrays of payloads added, times their weights.
+
+    Args:
+        into: the array, whose memory is used where it is not needed any more.
+        buffers: the payloads, uint8[spec.capacity] each, of a codec that has sums.
+        weights: for each.
+        spec: of all of these arrays.
+        threads: on the CPU; 0 for all cores.
+    """
+    operands = [_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)]
+    results = [struct(spec.shape, _storage(spec.dtype))]
+    extra = {"weights": np.array(weights, np.float64)}
+    (made,) = _call("arrcomp_accumulate", operands, results, (spec,), threads, {0: 0}, extra)
+    return _restored(made, spec.dtype)
+
+
+@functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
+def encode_sum(
+    buffers: Sequence[jax.Array],
+    weights: tuple[float, ...],
+    spec: Spec,
+    result: Spec,
+    threads: int = 0,
+    seed: Any = None,
+) -> tuple[jax.Array, jax.Array]:
+    """The payload of a sum of payloads' arrays, as `encode` gives it.
+
+    Args:
+        buffers: the payloads, uint8[spec.capacity] each, of a codec that has sums.
+        weights: for each.
+        spec: of each array.
+        result: of the sum.
+        threads: on the CPU; 0 for all cores.
+        seed: as of `encode`, for the codec of `result`.
+    """
+    operands = [*map(_padded, buffers), *seed_operands(seed)]
+    results = [struct((result.capacity,), jnp.uint8), struct((2,), jnp.uint32)]
+    extra = {
+        "weights": np.array(weights, np.float64),
+        "result_codec_id": result.codec.id,
+        "result_parameters": np.array(result.codec.core_parameters(), np.float64),
+    }
+    made, length = _call("arrcomp_encode_sum", operands, results, (spec,), threads, None, extra)
+    return made, length
+
+
+@jax.jit
+def row(x: jax.Array, index: int) -> jax.Array:
+    """`x[index]`, by one program for every index."""
+    part: jax.Array = lax.dynamic_index_in_dim(x, index, keepdims=False)
+    return part
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
+def _straight_through(x: jax.Array, seed: Any, codec: Codec) -> jax.Array:
+    spec = Spec(codec, _dtypes.by_numpy(x.dtype), x.shape)
+    stored = _stored(x, spec.dtype)
+    operands = [stored, *seed_operands(seed)]
+    (made,) = _call("arrcomp_roundtrip", operands, [struct(stored.shape, stored.dtype)], (spec,), 0, {0: 0})
+    return _restored(made, spec.dtype)
+
+
+_straight_through.defvjp(
+    lambda x, seed, codec: (_straight_through(x, seed, codec), None),
+    lambda codec, residuals, gradient: (gradient, None),
+)
+
+# What comes back of an array when it is compressed with a codec that takes its dtype. Gradients pass unchanged. The
+# seed is as `encode` takes it.
+roundtrip = jax.jit(_straight_through, static_argnums=2)
+
+
+def _call(
+    target: str,
+    operands: list[jax.Array],
+    results: list[Any],
+    specs: tuple[Spec, ...],
+    threads: int,
+    aliases: dict[int, int] | None = None,
+    attributes: dict[str, Any] | None = None,
+) -> list[jax.Array]:
+    attributes = {
+        "codec_id": specs[0].codec.id,
+        "parameters": np.array(specs[0].codec.core_parameters(), np.float64),
+        "dtype_id": specs[0].dtype.id,
+        "counts": np.array([spec.elements for spec in specs], np.int64),
+        "threads": threads,
+    } | (attributes or {})
+    return custom_call(target, operands, results, attributes, aliases)
+
+
+def custom_call(
+    target: str,
+    operands: list[jax.Array],
+    results: list[Any],
+    attributes: dict[str, Any],
+    aliases: dict[int, int] | None = None,
+) -> list[jax.Array]:
+    """A call of the core. Its results vary over a mesh as its operands do."""
+    operands = varying_alike(operands)
+    call = jax.ffi.ffi_call(target, results, vmap_method="broadcast_all", input_output_aliases=aliases)
+    return [_vary(result, varying_axes(operands)) for result in call(*operands, **attributes)]
+
+
+def seed_operands(seed: Any) -> list[jax.Array]:
+    """A seed as calls take it, uint32[2], or none: so the 64-bit types that JAX may lack are not needed."""
+    if seed is None or seed.ndim == 1:
+        return [] if seed is None else [jnp.asarray(seed)]
+    if seed.dtype.itemsize == 8:
+        return [lax.bitcast_convert_type(seed, jnp.uint32)]
+    if jnp.issubdtype(seed.dtype, jnp.unsignedinteger):
+        low = seed.astype(jnp.uint32)
+        words = [low, jnp.zeros((), jnp.uint32)]
+    else:
+        signed = seed.astype(jnp.int32)
+        words = [lax.bitcast_convert_type(part, jnp.uint32) for part in (signed, signed >> 31)]
+    return [jnp.stack(varying_alike(words))]
+
+
+def _padded(buffer: jax.Array) -> jax.Array:
+    missing = -buffer.shape[0] % _ALIGNMENT
+    return jnp.pad(buffer, (0, missing)) if missing else buffer
+
+
+def _storage(dtype: _dtypes.DType) -> Any:
+    """The dtype as which XLA hands over an array with one value to a byte at least."""
+    return np.uint8 if dtype.name in _NIBBLES else dtype.numpy
+
+
+def _stored(x: jax.Array, dtype: _dtypes.DType) -> jax.Array:
+    return lax.bitcast_convert_type(x, jnp.uint4).astype(jnp.uint8) if dtype.name in _NIBBLES else x
+
+
+def _restored(x: jax.Array, dtype: _dtypes.DType) -> jax.Array:
+    return lax.bitcast_convert_type(x.astype(jnp.uint4), dtype.numpy) if dtype.name in _NIBBLES else x
+
+
+# Inside shard_map, JAX tracks over which axes of the mesh a value varies: calls want operands that agree in it, and do
+# not say it of their results.
+
+
+def varying_axes(xs: Sequence[jax.Array]) -> frozenset[Any]:
+    """Over which axes one of these values may vary."""
+    return frozenset().union(*map(_axes_of, xs))
+
+
+def _axes_of(x: jax.Array) -> frozenset[Any]:
+    kind: Any = jax.typeof(x)
+    axes: frozenset[Any] = kind.mat.varying if hasattr(kind, "mat") else getattr(kind, "vma", frozenset())
+    return axes
+
+
+def _vary(x: jax.Array, axes: frozenset[Any]) -> jax.Array:
+    missing = tuple(axes - _axes_of(x))
+    if not missing:
+        return x
+    varying: jax.Array = _lax.pcast(x, missing, to="varying") if hasattr(lax, "pcast") else _lax.pvary(x, missing)
+    return varying
+
+
+def varying_alike(xs: list[jax.Array]) -> list[jax.Array]:
+    """The values as ones that vary over all axes over which one of them does."""
+    axes = varying_axes(xs)
+    return [_vary(x, axes) for x in xs]

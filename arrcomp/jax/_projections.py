@@ -1,0 +1,116 @@
+"""Random projections of JAX's arrays, in operations that XLA compiles into the program; the same as PyTorch's."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax
+from jax import lax
+from jax import numpy as jnp
+
+from .._methods import projections
+from ._seeds import derived, upper_half
+
+_barrier: Any = lax.optimization_barrier  # which JAX leaves without types
+_BLOCK = 1 << 20  # entries of a dense S that are in memory at a time
+
+
+@functools.partial(jax.jit, static_argnums=(2, 3, 4))
+def project(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool = False) -> jax.Array:
+    """S x, or with its weights W S x; `arrcomp._methods.projections` says what S and W are.
+
+    Args:
+        x: a floating-point array, [rows, columns].
+        seed: uint32[2], a little-endian uint64.
+        kind: one of `projections.KINDS`.
+        dim: rows of S, from 1 to those of x.
+        weighted: whether weights are multiplied in.
+
+    Returns:
+        An array of x's dtype, [dim, columns]. Transforms of float16 and bfloat16 are calculated in float32.
+    """
+    if kind in projections.ENTRIES_OF_WORD:
+        return _dense(x, seed, kind, dim, weighted)
+    sampled = _sampled(seed, x.shape[0], dim)
+    kept = x[sampled] if kind == "rows" else _transformed(x, seed, kind, sampled)
+    if weighted:
+        kept = kept * _lengths(x.shape[0], dim)[:, None].astype(kept.dtype)
+    return kept.astype(x.dtype)
+
+
+def _words(seed: jax.Array, *parts: Any) -> jax.Array:
+    """`derived`, in memory before it is used: XLA would repeat all of its steps for each value that depends on it."""
+    words: jax.Array = _barrier(derived(seed, *parts))
+    return words
+
+
+def _lengths(rows: int, dim: int) -> jax.Array:
+    length, longer = projections.strata(rows, dim)
+    lengths: jax.Array = length + (jnp.arange(dim, dtype=jnp.uint32) < longer).astype(jnp.uint32)
+    return lengths
+
+
+def _sampled(seed: jax.Array, rows: int, dim: int) -> jax.Array:
+    """A row of each stratum, uint32[dim], in ascending order."""
+    run = jnp.arange(dim, dtype=jnp.uint32)
+    length, longer = projections.strata(rows, dim)
+    words = _words(seed, projections.SAMPLES, run)[1]
+    chosen: jax.Array = run * length + jnp.minimum(run, longer) + upper_half(words, _lengths(rows, dim))
+    return chosen
+
+
+def _transformed(x: jax.Array, seed: jax.Array, kind: str, chosen: jax.Array) -> jax.Array:
+    """Chosen rows of T D x, float32 or float64."""
+    rows = x.shape[0]
+    signs = _words(seed, projections.SIGNS, jnp.arange(rows, dtype=jnp.uint32))[0] & 1
+    exact = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    exact = jnp.where(signs[:, None] == 0, exact, -exact)
+    if kind == "dct":  # of the Fourier transform, as in arrcomp.torch._projections
+        exact = jnp.concatenate([exact[0::2], exact[1::2][::-1]])
+    mirrored = chosen > rows // 2
+    place = jnp.where(mirrored, rows - chosen, chosen)
+    spectrum = jnp.fft.rfft(exact, axis=0, norm="ortho")[place]
+    imaginary = jnp.where(mirrored[:, None], -spectrum.imag, spectrum.imag)
+    if kind == "dft":
+        return spectrum.real - imaginary
+    angle = chosen.astype(exact.dtype) * (math.pi / (2 * rows))
+    norm = jnp.sqrt(2 - (chosen == 0).astype(exact.dtype))
+    return (spectrum.real * jnp.cos(angle)[:, None] + imaginary * jnp.sin(angle)[:, None]) * norm[:, None]
+
+
+def _dense(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool) -> jax.Array:
+    rows = x.shape[0]
+    scale, weight = projections.dense_scale(dim)
+
+    def block(numbers: jax.Array) -> jax.Array:
+        return (_entries(seed, kind, numbers, rows) * scale).astype(x.dtype) @ x
+
+    kept = _in_blocks(block, dim, max(1, _BLOCK // rows))
+    return (kept * weight).astype(x.dtype) if weighted else kept
+
+
+def _in_blocks(block: Callable[[jax.Array], jax.Array], count: int, size: int) -> jax.Array:
+    """What a function makes of the numbers below `count`, `size` of them at a time."""
+    if count <= size:
+        return block(jnp.arange(count, dtype=jnp.uint32))
+    blocks = -(-count // size)
+    numbers = jnp.arange(blocks * size, dtype=jnp.uint32).reshape(blocks, size)
+    made: jax.Array = lax.map(block, numbers).reshape(blocks * size, -1)
+    return made[:count]
+
+
+def _entries(seed: jax.Array, kind: str, numbers: jax.Array, rows: int) -> jax.Array:
+    """Rows of S before they are scaled, float32[len(numbers), rows]."""
+    words = jnp.arange(-(-rows // projections.ENTRIES_OF_WORD[kind]), dtype=jnp.uint32)
+    low, high = _words(seed, projections.ENTRIES, numbers[:, None], words)
+    if kind == "rademacher":
+        halves = jnp.stack([low, high], axis=-1)[..., None] >> jnp.arange(32, dtype=jnp.uint32)
+        entries = 1 - 2 * (halves & 1).astype(jnp.float32)
+    else:
+        uniform = ((high >> 8).astype(jnp.float32) + 0.5) * 2.0**-24
+        radius = jnp.sqrt(-2 * jnp.log(uniform))
+        angle = (low >> 8).astype(jnp.float32) * (2.0**-23 * math.pi)
+        entries = jnp.stack([radius * jnp.cos(angle), radius * jnp.sin(angle)], axis=-1)
+    result: jax.Array = entries.reshape(numbers.shape[0], -1)[:, :rows]
+    return result

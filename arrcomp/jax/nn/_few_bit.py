@@ -1,0 +1,258 @@
+"""Activations as of `jax.nn`, by its names, that keep few bits of their input for the backward pass.
+
+The values are JAX's, but for rounding. The gradient is the incoming one times a level, one of few that stand for the
+derivative, and the residual is the level's index: `bits` for each value, packed. Functions that are linear in pieces
+have exact derivatives with 1 bit. What is not differentiated is JAX's own function.
+
+All take float16, bfloat16, float32 and float64, of any shape, under `jit`, `vmap`, `grad` and `checkpoint`; not forward
+mode (`jvp`), as they are `jax.custom_vjp`. Besides the input their arguments are Python's numbers, not traced:
+
+- bits: of each index, 1 to 8. The steps are the best for normal inputs (`arrcomp.activations.steps_of`); for other
+  parameters than the default ones they are fitted in the first call, in half a second for 3 bits, seconds for 8.
+- steps: a `arrcomp.activations.StepFunction` of your own, instead of those for `bits`.
+
+What JAX has no name for is called as in PyTorch, with underscores: `hard_shrink`, `soft_shrink`, `tanh_shrink`,
+`threshold`. Arguments of a wrong type raise TypeError, those out of range ValueError.
+
+Reference: G. Novikov et al., "Few-bit backward", arXiv:2202.00441.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+
+from ..._arguments import check_flag
+from ...activations import StepFunction, activation, steps_of
+from .._few_bit_ops import activate, times_steps
+
+_DTYPES = ("float16", "bfloat16", "float32", "float64")
+
+
+def gelu(x: ArrayLike, approximate: bool = True, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.gelu`, keeping `bits` for each value; approximate: by tanh, or exact."""
+    check_flag("approximate", approximate)
+    return _few_bit(x, "gelu_tanh" if approximate else "gelu", (), bits, steps)
+
+
+def silu(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.silu`, keeping `bits` for each value."""
+    return _few_bit(x, "silu", (), bits, steps)
+
+
+def mish(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.mish`, keeping `bits` for each value."""
+    return _few_bit(x, "mish", (), bits, steps)
+
+
+def sigmoid(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.sigmoid`, keeping `bits` for each value."""
+    return _few_bit(x, "sigmoid", (), bits, steps)
+
+
+def tanh(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.tanh`, keeping `bits` for each value."""
+    return _few_bit(x, "tanh", (), bits, steps)
+
+
+def softplus(
+    x: ArrayLike, beta: float = 1.0, threshold: float = 20.0, *, bits: int = 3, steps: StepFunction | None = None
+) -> jax.Array:
+    """`jax.nn.softplus` of beta x, over beta, keeping `bits` for each value; x itself where beta x > threshold.
+
+    beta is above 0.
+    """
+    return _few_bit(x, "softplus", (beta, threshold), bits, steps)
+
+
+def soft_sign(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.soft_sign`, keeping `bits` for each value."""
+    return _few_bit(x, "softsign", (), bits, steps)
+
+
+def elu(x: ArrayLike, alpha: float = 1.0, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.elu`, keeping `bits` for each value."""
+    return _few_bit(x, "elu", (alpha,), bits, steps)
+
+
+def celu(x: ArrayLike, alpha: float = 1.0, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.celu`, keeping `bits` for each value; alpha is above 0."""
+    return _few_bit(x, "celu", (alpha,), bits, steps)
+
+
+def selu(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.selu`, keeping `bits` for each value."""
+    return _few_bit(x, "selu", (), bits, steps)
+
+
+def log_sigmoid(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.log_sigmoid`, keeping `bits` for each value."""
+    return _few_bit(x, "logsigmoid", (), bits, steps)
+
+
+def hard_swish(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """`jax.nn.hard_swish`, keeping `bits` for each value."""
+    return _few_bit(x, "hardswish", (), bits, steps)
+
+
+def tanh_shrink(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
+    """X - tanh(x), keeping `bits` for each value."""
+    return _few_bit(x, "tanhshrink", (), bits, steps)
+
+
+def relu(x: ArrayLike) -> jax.Array:
+    """`jax.nn.relu`, keeping 1 bit for each value."""
+    return _few_bit(x, "relu")
+
+
+def relu6(x: ArrayLike) -> jax.Array:
+    """`jax.nn.relu6`, keeping 1 bit for each value."""
+    return _few_bit(x, "relu6")
+
+
+def leaky_relu(x: ArrayLike, negative_slope: float = 0.01) -> jax.Array:
+    """`jax.nn.leaky_relu`, keeping 1 bit for each value."""
+    return _few_bit(x, "leaky_relu", (negative_slope,))
+
+
+def threshold(x: ArrayLike, threshold: float, value: float) -> jax.Array:
+    """X where it is above the threshold, else the value, keeping 1 bit for each value."""
+    return _few_bit(x, "threshold", (threshold, value))
+
+
+def hard_sigmoid(x: ArrayLike) -> jax.Array:
+    """`jax.nn.hard_sigmoid`, keeping 1 bit for each value."""
+    return _few_bit(x, "hardsigmoid")
+
+
+def hard_tanh(x: ArrayLike, min_val: float = -1.0, max_val: float = 1.0) -> jax.Array:
+    """`jax.nn.hard_tanh`, or x between other numbers, keeping 1 bit for each value; max_val is above min_val."""
+    return _few_bit(x, "hardtanh", (min_val, max_val))
+
+
+def hard_shrink(x: ArrayLike, lambd: float = 0.5) -> jax.Array:
+    """X where |x| > lambd, else 0, keeping 1 bit for each value; lambd is 0 or above."""
+    return _few_bit(x, "hardshrink", (lambd,))
+
+
+def soft_shrink(x: ArrayLike, lambd: float = 0.5) -> jax.Array:
+    """X nearer to 0 by lambd, or 0 where that would pass it, keeping 1 bit for each value; lambd is 0 or above."""
+    return _few_bit(x, "softshrink", (lambd,))
+
+
+def stepwise(x: ArrayLike, function: Callable[[jax.Array], jax.Array], steps: StepFunction) -> jax.Array:
+    """A function of your own, keeping `steps.bits` for each value.
+
+    Args:
+        x: the input.
+        function: gives each value from the one at its place alone. It may not close over traced values.
+        steps: its derivative, as `arrcomp.activations.fit` finds it; for a function that is linear in pieces, exactly.
+
+    Raises:
+        TypeError: an argument is of another type.
+        ValueError: the function gives another shape or dtype.
+    """
+    if not callable(function):
+        raise TypeError(f"function is a {type(function).__name__}; a function of arrays is allowed")
+    return _stepwise(function, _checked_steps(steps), _checked_input(x))
+
+
+_PLAIN: dict[str, Callable[..., jax.Array]] = {
+    "gelu": functools.partial(jax.nn.gelu, approximate=False),
+    "gelu_tanh": functools.partial(jax.nn.gelu, approximate=True),
+    "silu": jax.nn.silu,
+    "mish": jax.nn.mish,
+    "sigmoid": jax.nn.sigmoid,
+    "tanh": jnp.tanh,
+    "softplus": lambda x, beta, threshold: jnp.where(beta * x > threshold, x, jax.nn.softplus(beta * x) / beta),
+    "softsign": jax.nn.soft_sign,
+    "elu": jax.nn.elu,
+    "celu": jax.nn.celu,
+    "selu": jax.nn.selu,
+    "logsigmoid": jax.nn.log_sigmoid,
+    "hardswish": jax.nn.hard_swish,
+    "tanhshrink": lambda x: x - jnp.tanh(x),
+    "relu": jax.nn.relu,
+    "relu6": jax.nn.relu6,
+    "leaky_relu": jax.nn.leaky_relu,
+    "threshold": lambda x, border, value: jnp.where(x > border, x, jnp.asarray(value, x.dtype)),
+    "hardsigmoid": jax.nn.hard_sigmoid,
+    "hardtanh": jnp.clip,
+    "hardshrink": lambda x, border: jnp.where(jnp.abs(x) > border, x, jnp.zeros_like(x)),
+    "softshrink": lambda x, border: x - jnp.clip(x, -border, border),
+}
+
+
+def _few_bit(
+    x: ArrayLike,
+    function: str,
+    parameters: tuple[float, ...] = (),
+    bits: int = 3,
+    steps: StepFunction | None = None,
+) -> jax.Array:
+    values = activation(function).checked(parameters)
+    chosen = steps_of(function, values, bits) if steps is None else _checked_steps(steps)
+    return _activation(function, values, chosen, _checked_input(x))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+def _activation(function: str, parameters: tuple[float, ...], steps: StepFunction, x: jax.Array) -> jax.Array:
+    return _PLAIN[function](x, *parameters)
+
+
+def _activation_forward(
+    function: str, parameters: tuple[float, ...], steps: StepFunction, x: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    y, index = activate(x, function, parameters, steps)
+    return y, index
+
+
+def _activation_backward(
+    function: str, parameters: tuple[float, ...], steps: StepFunction, index: jax.Array, gradient: jax.Array
+) -> tuple[jax.Array]:
+    return (times_steps(gradient, index, steps),)
+
+
+_activation.defvjp(_activation_forward, _activation_backward)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _stepwise(function: Callable[[jax.Array], Any], steps: StepFunction, x: jax.Array) -> jax.Array:
+    y: jax.Array = function(x)
+    if jnp.shape(y) != x.shape or jnp.result_type(y) != x.dtype:
+        raise ValueError(
+            f"function gives shape {jnp.shape(y)} and {jnp.result_type(y)} for {x.shape} and {x.dtype}; "
+            "the same ones are allowed, as each value has its own derivative"
+        )
+    return y
+
+
+def _stepwise_forward(
+    function: Callable[[jax.Array], Any], steps: StepFunction, x: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    return _stepwise(function, steps, x), activate(x, "", (), steps)[1]
+
+
+def _stepwise_backward(
+    function: Callable[[jax.Array], Any], steps: StepFunction, index: jax.Array, gradient: jax.Array
+) -> tuple[jax.Array]:
+    return (times_steps(gradient, index, steps),)
+
+
+_stepwise.defvjp(_stepwise_forward, _stepwise_backward)
+
+
+def _checked_steps(steps: object) -> StepFunction:
+    if not isinstance(steps, StepFunction):
+        raise TypeError(f"steps is a {type(steps).__name__}; a StepFunction is allowed")
+    return steps
+
+
+def _checked_input(x: ArrayLike) -> jax.Array:
+    array = jnp.asarray(x)
+    if array.dtype.name not in _DTYPES:
+        raise TypeError(f"dtype {array.dtype}: few-bit activations take {', '.join(_DTYPES)}")
+    return array

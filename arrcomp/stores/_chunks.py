@@ -1,0 +1,59 @@
+"""How the chunks of a store are coded: what `arrcomp.stores.zarr` and `arrcomp.stores.numcodecs` have in common.
+
+A chunk is a complete stream, and the store keeps what is needed to write more of them: the codec's configuration, and
+the seed of one that rounds at random, in one plain JSON object.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from .._api.compress import checked_codec, checked_seed, compress
+from .._arguments import checked_integer
+from .._methods.seeds import MAX_SEED
+from ..codecs import Codec, Lossless, codec_from_config
+
+_SEED = "seed"
+
+
+def checked(codec: Any, seed: Any) -> tuple[Codec, int | None]:
+    """The codec, `Lossless()` for None, and the seed, None for a codec that takes none.
+
+    Raises:
+        TypeError: `codec` is no codec, `seed` no integer, or the codec needs a seed.
+        ValueError: the seed is not from 0 to 2^64 - 1.
+    """
+    codec = checked_codec(codec)
+    number = None if seed is None else checked_integer(_SEED, seed, 0, MAX_SEED)
+    return codec, checked_seed(codec, number)
+
+
+def config_of(codec: Codec, seed: int | None) -> dict[str, Any]:
+    """The codec and the seed as a plain JSON object; `from_config` turns it back.
+
+    >>> from arrcomp import QSGD
+    >>> config_of(QSGD(rounding="stochastic"), 7)["seed"]
+    7
+    """
+    return codec.config() | ({} if seed is None else {_SEED: seed})
+
+
+def from_config(config: Mapping[str, Any]) -> tuple[Codec, int | None]:
+    """The codec and the seed of a JSON object; without a codec's name, of `Lossless`.
+
+    Raises:
+        TypeError, ValueError: a parameter is unknown or not allowed, or the seed is missing.
+        UnknownCodecError: there is no such codec.
+    """
+    parameters = {"codec": Lossless.name} | dict(config)
+    seed = parameters.pop(_SEED, None)
+    return checked(codec_from_config(parameters), seed)
+
+
+def repr_of(coded_by: object, codec: Codec, seed: int | None) -> str:
+    """How an object is written that codes chunks by them."""
+    return f"{type(coded_by).__name__}({codec!r}{'' if seed is None else f', seed={seed}'})"
+
+
+def encode(chunk: Any, codec: Codec, seed: int | None) -> bytes:
+    """The stream of a chunk. On one thread: stores code many chunks at once, each on a thread of its own."""
+    return compress(chunk, codec, seed=seed, threads=1).to_bytes()

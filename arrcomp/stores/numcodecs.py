@@ -1,0 +1,101 @@
+"""arrcomp as a codec of numcodecs, and of zarr's format 2: `numcodecs.get_codec({"id": "arrcomp", ...})` finds it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .._api.compress import decompress
+from .._api.compressed import from_bytes
+from ..codecs import Codec
+from . import _chunks
+
+try:
+    from numcodecs.abc import Codec as Base  # type: ignore[import-not-found,import-untyped,unused-ignore]
+    from numcodecs.compat import ensure_contiguous_ndarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
+except ImportError as error:
+    raise ImportError(f"arrcomp.stores.numcodecs needs numcodecs ({error}): pip install arrcomp[zarr]") from None
+
+
+class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
+    """Compress each buffer as arrcomp does, losslessly unless told otherwise.
+
+    An array comes back with its dtype, datetimes as the integers that they are; and with its shape, unless it is in
+    Fortran order: then its memory comes back, flat, which is all that numcodecs asks for. Other buffers are bytes.
+
+    Args:
+        codec: how to compress; None for `arrcomp.Lossless()`.
+        seed: for codecs that round at random, 0 to 2^64 - 1. It is the same for every buffer: elements of the same
+            index get the same random number.
+
+    Raises:
+        TypeError, ValueError: `codec` is no codec, or needs a seed, or `seed` is not allowed.
+
+    >>> import numcodecs, numpy, arrcomp
+    >>> codec = Arrcomp(arrcomp.ErrorBounded(abs=1e-3))
+    >>> codec.get_config()
+    {'id': 'arrcomp', 'codec': 'error-bounded', 'abs': 0.001, 'speed': 'default'}
+    >>> numcodecs.get_codec(codec.get_config()).decode(codec.encode(numpy.ones((2, 3), "f4"))).shape
+    (2, 3)
+    """
+
+    codec_id = "arrcomp"
+
+    def __init__(self, codec: Codec | None = None, *, seed: int | None = None) -> None:
+        self.codec, self.seed = _chunks.checked(codec, seed)
+
+    def encode(self, buf: Any) -> bytes:
+        """The stream of an array, or of a buffer's bytes.
+
+        Raises:
+            TypeError: the codec, or the format, does not take the dtype; or it is of another byte order than the
+                machine's, which would not come back.
+            ValueError: the array is neither in C nor in Fortran order.
+        """
+        array = ensure_contiguous_ndarray(buf, flatten=False)
+        if not array.dtype.isnative:
+            native = array.dtype.newbyteorder("=")
+            raise TypeError(f"dtype {array.dtype.str}: arrays come back in native byte order; {native.str} is allowed")
+        if not array.flags.c_contiguous:
+            array = array.reshape(-1, order="F")
+        return _chunks.encode(array, self.codec, self.seed)
+
+    def decode(self, buf: Any, out: Any = None) -> Any:
+        """The array of a stream.
+
+        Args:
+            buf: what `encode` gave.
+            out: a writable, contiguous buffer of exactly the array's bytes, to be filled and returned; None for a new
+                array.
+
+        Raises:
+            CorruptStreamError: `buf` is no whole stream.
+            SizeLimitError: the array is larger than `arrcomp.from_bytes` allows by default.
+            ValueError: `out` is of another size, read-only or not contiguous.
+        """
+        compressed = from_bytes(ensure_contiguous_ndarray(buf).view(np.uint8))
+        if out is None:
+            return decompress(compressed, threads=1)
+        memory = ensure_contiguous_ndarray(out).view(np.uint8)
+        nbytes = compressed.spec.nbytes
+        if memory.nbytes != nbytes:
+            raise ValueError(f"out has {memory.nbytes} bytes; {nbytes} are allowed")
+        decompress(compressed, out=memory.view(compressed.dtype).reshape(compressed.shape), threads=1)
+        return out
+
+    def get_config(self) -> dict[str, Any]:
+        """The codec as a plain JSON object."""
+        return {"id": self.codec_id} | _chunks.config_of(self.codec, self.seed)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> "Arrcomp":
+        """The codec of what `get_config` gives; without a name under "codec" it is lossless.
+
+        Raises:
+            TypeError, ValueError: a parameter is unknown or not allowed.
+        """
+        codec, seed = _chunks.from_config(config)
+        return cls(codec, seed=seed)
+
+    def __repr__(self) -> str:
+        return _chunks.repr_of(self, self.codec, self.seed)

@@ -1,0 +1,357 @@
+"""What the operators do on real tensors: checks, memory, and the driver.
+
+All tensors of one call have one dtype and are on one device. On CUDA the work is enqueued on PyTorch's current stream;
+memory comes from PyTorch's allocator, which takes it back in the order of that stream.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .. import _core
+from .._arrays import driver
+from .._arrays.checks import OVERLAPS_X, check_capacity, check_separate, overlaps_payload
+from .._arrays.device import check_device
+from .._arrays.driver import Seed
+from .._arrays.numpy import ADAPTER as NUMPY
+from .._dtypes import Bytes
+from .._methods.seeds import MAX_SEED
+from ._tensors import capacity, capacity_of, dtype_of, places, row_of
+
+
+class TorchMemory:
+    """PyTorch's memory and streams (`arrcomp._arrays.contract.Memory`)."""
+
+    def address(self, x: Tensor) -> int:
+        return x.data_ptr()
+
+    def stream(self, x: Tensor) -> tuple[int, int] | None:
+        if x.is_cpu:
+            return None
+        index = x.device.index
+        check_device(index)
+        return index, torch.cuda.current_stream(index).cuda_stream
+
+    def empty(self, nbytes: int, like: Tensor) -> Tensor:
+        return torch.empty(nbytes, dtype=torch.uint8, device=like.device)
+
+    def copy(self, buffer: Tensor) -> Tensor:
+        return buffer.clone()
+
+    def to_host(self, buffer: Tensor) -> Bytes:
+        data: Bytes = buffer.detach().cpu().numpy()
+        return data
+
+
+class _HostMemory(TorchMemory):
+    """Tensors on the CPU beside NumPy's arrays."""
+
+    def address(self, x: Any) -> int:
+        return x.data_ptr() if isinstance(x, Tensor) else NUMPY.address(x)
+
+    def stream(self, x: Any) -> None:
+        return None
+
+
+MEMORY = TorchMemory()
+_HOST_MEMORY = _HostMemory()
+
+
+def encode(
+    xs: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """Payloads one after the other, uint8[sum(places(xs, codec, parameters))], and their lengths, int64[len(xs)]."""
+    _check_together("xs", xs)
+    sizes = places(xs, codec, parameters)
+    payloads = _room(sum(sizes), xs[0])
+    out = [payloads] if len(xs) == 1 else payloads.split_with_sizes(sizes)
+    return payloads, _encode(xs, out, codec, parameters, seed, seed_at, threads)
+
+
+def encode_trimmed(
+    xs: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+) -> list[Tensor]:
+    """Payloads of tensors on the CPU, each in memory of its size.
+
+    The memory is NumPy's, which shrinks in place: PyTorch would copy, which takes as long as encoding does.
+    """
+    _check_together("xs", xs)
+    dtype = dtype_of(xs[0])
+    sources, elements = [x.contiguous() for x in xs], [x.numel() * dtype.parts for x in xs]
+    coding = (codec, parameters, dtype.id)
+    rooms = NUMPY.allocate([_core.capacity(codec, parameters, dtype.id, count) for count in elements], None)
+    lengths = NUMPY.new_lengths(len(xs), None)
+    random = _seed(seed, seed_at, xs[0].device)
+    driver.encode(_HOST_MEMORY, sources, rooms, lengths, elements, coding, random, threads)
+    return [torch.from_numpy(payload.buffer) for payload in NUMPY.payloads(rooms, lengths, shrink=True)]
+
+
+def encode_out(
+    xs: Sequence[Tensor],
+    out: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+) -> Tensor:
+    """Put payloads at the starts of uint8 tensors, and return their lengths, int64[len(xs)]."""
+    _check_together("xs", xs)
+    if len(xs) != len(out):
+        raise ValueError(f"out: expected {len(xs)} tensors, got {len(out)}")
+    for x, buffer in zip(xs, out):  # noqa: B905 - here and below, strict=True takes longer than the check above
+        _check_bytes("out", buffer, x)
+        check_capacity(buffer.numel(), capacity(x, codec, parameters))
+        check_separate(buffer.data_ptr(), buffer.numel(), x.data_ptr(), x.nbytes, OVERLAPS_X)
+    return _encode(xs, out, codec, parameters, seed, seed_at, threads)
+
+
+def decode(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    sizes: Sequence[int],
+    dimensions: Sequence[int],
+    codec: int,
+    parameters: Sequence[float],
+    dtype: torch.dtype,
+    trusted: bool = False,
+    threads: int = 0,
+) -> list[Tensor]:
+    """Arrays of payloads, new and of these shapes."""
+    device = payloads[0].device
+    arrays = [torch.empty(shape, dtype=dtype, device=device) for shape in shapes(sizes, dimensions)]
+    _decode(payloads, lengths, arrays, codec, parameters, trusted, threads)
+    return arrays
+
+
+def decode_out(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    out: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    trusted: bool = False,
+    threads: int = 0,
+) -> None:
+    """Fill contiguous tensors with the arrays of payloads."""
+    _check_together("out", out)
+    for payload, target in zip(payloads, out, strict=True):
+        _check_contiguous("out", target)
+        _check_separate("out", target, payload)
+    _decode(payloads, lengths, out, codec, parameters, trusted, threads)
+
+
+def roundtrip(
+    x: Tensor,
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+) -> Tensor:
+    """Compress, then decompress into a new tensor."""
+    payload = _room(capacity(x, codec, parameters), x)
+    length = _encode([x], [payload], codec, parameters, seed, seed_at, threads)
+    result = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    _decode([payload], [length], [result], codec, parameters, True, threads)
+    return result
+
+
+def accumulate(
+    into: Tensor,
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    weights: Sequence[float],
+    codec: int,
+    parameters: Sequence[float],
+    trusted: bool = False,
+    threads: int = 0,
+) -> None:
+    """Add the arrays of payloads, times their weights, to a contiguous tensor."""
+    dtype = dtype_of(into)
+    _check_contiguous("into", into)
+    for payload in payloads:
+        _check_separate("into", into, payload)
+    terms = _terms(payloads, lengths, weights, into)
+    elements, coding = into.numel() * dtype.parts, (codec, parameters, dtype.id)
+    driver.accumulate(MEMORY, terms, into, elements, coding, trusted, threads)
+
+
+def encode_sum(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    weights: Sequence[float],
+    elements: int,
+    dtype: torch.dtype,
+    terms_codec: int,
+    terms_parameters: Sequence[float],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    trusted: bool = False,
+    threads: int = 0,
+) -> tuple[Tensor, Tensor]:
+    """The payload of a sum of payloads' arrays, in memory of the longest one, and its length, int64[1]."""
+    out = _room(capacity_of(elements, row_of(dtype), codec, parameters), payloads[0])
+    length = encode_sum_out(
+        payloads, lengths, weights, out, elements, dtype, terms_codec, terms_parameters, codec, parameters,
+        seed, seed_at, trusted, threads,
+    )  # fmt: skip
+    return out, length
+
+
+def encode_sum_out(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    weights: Sequence[float],
+    out: Tensor,
+    elements: int,
+    dtype: torch.dtype,
+    terms_codec: int,
+    terms_parameters: Sequence[float],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    trusted: bool = False,
+    threads: int = 0,
+) -> Tensor:
+    """Put the payload of a sum of payloads' arrays at the start of a uint8 tensor, and return its length, int64[1]."""
+    row = row_of(dtype)
+    _check_bytes("out", out, payloads[0])
+    check_capacity(out.numel(), capacity_of(elements, row, codec, parameters))
+    for payload in payloads:
+        _check_separate("out", out, payload)
+    terms = _terms(payloads, lengths, weights, out)
+    length = torch.empty(1, dtype=torch.int64, device=out.device)
+    coding, random = (terms_codec, terms_parameters, row.id), _seed(seed, seed_at, out.device)
+    driver.encode_sum(MEMORY, terms, out, length, elements, coding, (codec, parameters), random, trusted, threads)
+    return length
+
+
+def shapes(sizes: Sequence[int], dimensions: Sequence[int]) -> list[Sequence[int]]:
+    """Shapes from the sizes of all of them one after the other, and the number of sizes in each."""
+    if sum(dimensions) != len(sizes):
+        raise ValueError(f"dimensions: expected the sum {len(sizes)}, the number of sizes, got {dimensions}")
+    ends = [sum(dimensions[: i + 1]) for i in range(len(dimensions))]
+    return [sizes[end - count : end] for end, count in zip(ends, dimensions, strict=True)]
+
+
+def _encode(
+    xs: Sequence[Tensor],
+    out: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    seed: int,
+    seed_at: Tensor | None,
+    threads: int,
+) -> Tensor:
+    dtype, device = dtype_of(xs[0]), xs[0].device
+    sources, elements = [x.contiguous() for x in xs], [x.numel() * dtype.parts for x in xs]
+    lengths = torch.empty(len(xs), dtype=torch.int64, device=device)
+    coding, random = (codec, parameters, dtype.id), _seed(seed, seed_at, device)
+    driver.encode(MEMORY, sources, out, lengths, elements, coding, random, threads)
+    return lengths
+
+
+def _decode(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    targets: Sequence[Tensor],
+    codec: int,
+    parameters: Sequence[float],
+    trusted: bool,
+    threads: int,
+) -> None:
+    dtype = dtype_of(targets[0])
+    coded = _coded(payloads, lengths, targets[0])
+    elements = [x.numel() * dtype.parts for x in targets]
+    driver.decode(MEMORY, coded, targets, elements, (codec, parameters, dtype.id), trusted, threads)
+
+
+def _coded(
+    payloads: Sequence[Tensor], lengths: Sequence[Tensor | None], x: Tensor
+) -> list[tuple[Tensor, Tensor | None]]:
+    """Payloads as the driver takes them, checked; x is on the device where they must be."""
+    for payload in payloads:
+        _check_bytes("payloads", payload, x)
+    for length in lengths:
+        if length is not None and (length.dtype != torch.int64 or length.numel() != 1 or length.device != x.device):
+            raise TypeError(f"lengths: expected int64[1] on {x.device}, got {_described(length)}")
+    return list(zip(payloads, lengths, strict=True))
+
+
+def _terms(
+    payloads: Sequence[Tensor], lengths: Sequence[Tensor | None], weights: Sequence[float], x: Tensor
+) -> list[tuple[Tensor, Tensor | None, float]]:
+    if not payloads:
+        raise ValueError("payloads: expected at least one tensor, got none")
+    return [(*coded, weight) for coded, weight in zip(_coded(payloads, lengths, x), weights, strict=True)]
+
+
+def _seed(seed: int, seed_at: Tensor | None, device: torch.device) -> Seed:
+    if seed_at is None:
+        return seed & MAX_SEED, None  # operators have signed integers: seeds from 2^63 on come as negative ones
+    if seed_at.dtype != torch.int64 or seed_at.numel() != 1 or seed_at.device != device:
+        raise TypeError(f"seed_at: expected int64[] on {device}, got {_described(seed_at)}")
+    return 0, seed_at
+
+
+def _room(nbytes: int, like: Tensor) -> Tensor:
+    """Memory for payloads.
+
+    On the CPU it is zero, so that a payload's buffer has the same bytes every time. It is NumPy's, which gets zeros
+    from the operating system without writing them, and asks for huge pages.
+    """
+    return torch.from_numpy(np.zeros(nbytes, np.uint8)) if like.is_cpu else MEMORY.empty(nbytes, like)
+
+
+def _check_together(name: str, xs: Sequence[Tensor]) -> None:
+    if not xs:
+        raise ValueError(f"{name}: expected at least one tensor, got none")
+    if len(xs) == 1:
+        return
+    first = xs[0]
+    for x in xs:
+        if (x.dtype, x.device) != (first.dtype, first.device):
+            raise ValueError(
+                f"{name}: expected tensors of one dtype on one device, got {first.dtype} on {first.device} and "
+                f"{x.dtype} on {x.device}"
+            )
+
+
+def _check_bytes(name: str, buffer: Tensor, x: Tensor) -> None:
+    if buffer.dtype is torch.uint8 and buffer.device == x.device and buffer.is_contiguous():
+        return
+    if buffer.dtype != torch.uint8:
+        raise TypeError(f"{name}: expected dtype uint8, got {str(buffer.dtype).removeprefix('torch.')}")
+    if buffer.device != x.device:
+        raise TypeError(f"{name}: expected a uint8 tensor on {x.device}, got one on {buffer.device}")
+    _check_contiguous(name, buffer)
+
+
+def _check_contiguous(name: str, x: Tensor) -> None:
+    if not x.is_contiguous():
+        raise ValueError(f"{name}: expected a C-contiguous tensor, got strides {x.stride()}")
+
+
+def _check_separate(name: str, x: Tensor, payload: Tensor) -> None:
+    check_separate(payload.data_ptr(), payload.numel(), x.data_ptr(), x.nbytes, overlaps_payload(name))
+
+
+def _described(x: Tensor) -> str:
+    return f"{x.dtype}{list(x.shape)} on {x.device}"

@@ -1,0 +1,232 @@
+"""The core as PyTorch operators: `torch.ops.arrcomp.encode`, `decode`, what fills given tensors, and `roundtrip`.
+
+`codec` and `parameters` are a codec's id and its `core_parameters()`; `threads` is 0 for all cores of the CPU. `seed`
+is that of random numbers, 64 bits read without a sign; `seed_at`, int64[] on the tensors' device, counts instead where
+it is given, and is read when the device comes to it. All tensors of one call have one dtype and are on one device. The
+shapes of all results but `encode_trimmed`'s follow from the arguments alone.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from . import _kernels
+from ._library import define, register_autograd, register_vmap
+from ._tensors import capacity_of, places, row_of
+
+_CODEC = "int codec, float[] parameters"
+_CODING = f"{_CODEC}, SymInt seed=0, Tensor? seed_at=None, int threads=0"
+
+# PyTorch leaves these without types.
+_library: Any = torch.library
+_unpack_dual: Any = forward_ad.unpack_dual
+
+
+def _fake_encode(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], *rest: Any, **options: Any) -> Any:
+    return _bytes(sum(places(xs, codec, parameters)), xs[0]), _lengths(xs)
+
+
+def _fake_encode_trimmed(xs: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
+    context = _library.get_ctx()
+    return [_bytes(context.new_dynamic_size(), x) for x in xs]
+
+
+def _fake_encode_out(xs: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
+    return _lengths(xs)
+
+
+def _fake_decode(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    sizes: Sequence[int],
+    dimensions: Sequence[int],
+    codec: int,
+    parameters: Sequence[float],
+    dtype: torch.dtype,
+    trusted: bool = False,
+    threads: int = 0,
+) -> Any:
+    return [payloads[0].new_empty(shape, dtype=dtype) for shape in _kernels.shapes(sizes, dimensions)]
+
+
+def _fake_decode_out(*arguments: Any) -> None:
+    return None
+
+
+def _fake_accumulate(*arguments: Any, **options: Any) -> None:
+    return None
+
+
+def _fake_encode_sum(
+    payloads: Sequence[Tensor],
+    lengths: Sequence[Tensor | None],
+    weights: Sequence[float],
+    elements: int,
+    dtype: torch.dtype,
+    terms_codec: int,
+    terms_parameters: Sequence[float],
+    codec: int,
+    parameters: Sequence[float],
+    *rest: Any,
+    **options: Any,
+) -> Any:
+    size = capacity_of(elements, row_of(dtype), codec, parameters)
+    return _bytes(size, payloads[0]), _lengths(payloads[:1])
+
+
+def _fake_encode_sum_out(payloads: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
+    return _lengths(payloads[:1])
+
+
+def _fake_roundtrip(x: Tensor, *rest: Any, **options: Any) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+def _bytes(size: Any, x: Tensor) -> Tensor:
+    return x.new_empty((size,), dtype=torch.uint8)
+
+
+def _lengths(xs: Sequence[Tensor]) -> Tensor:
+    return xs[0].new_empty((len(xs),), dtype=torch.int64)
+
+
+# The payloads one after the other (`tensors.places`), and their lengths, int64[number of tensors].
+encode = define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", _kernels.encode, _fake_encode)
+
+# The payloads, each in memory of its size; on the CPU alone, as CUDA would have to be waited for.
+encode_trimmed = define(
+    f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]",
+    _kernels.encode_trimmed,
+    _fake_encode_trimmed,
+    ("CPU",),
+)
+
+# The lengths; the payloads are at the starts of `out`.
+encode_out = define(
+    f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor",
+    _kernels.encode_out,
+    _fake_encode_out,
+)
+
+# The arrays. A payload's length is int64[1]; None where it is all of its tensor. `sizes` are those of all shapes, one
+# after the other, `dimensions` how many each shape has. On CUDA it waits for payloads that are not `trusted`.
+decode = define(
+    f"decode(Tensor[] payloads, Tensor?[] lengths, SymInt[] sizes, int[] dimensions, {_CODEC}, ScalarType dtype, "
+    "bool trusted=False, int threads=0) -> Tensor[]",
+    _kernels.decode,
+    _fake_decode,
+)
+decode_out = define(
+    f"decode_out(Tensor[] payloads, Tensor?[] lengths, Tensor(a!)[] out, {_CODEC}, bool trusted=False, "
+    "int threads=0) -> ()",
+    _kernels.decode_out,
+    _fake_decode_out,
+)
+
+# Adds payloads' arrays, times their weights, to `into`; lengths and `trusted` are as of `decode`.
+accumulate = define(
+    f"accumulate(Tensor(a!) into, Tensor[] payloads, Tensor?[] lengths, float[] weights, {_CODEC}, "
+    "bool trusted=False, int threads=0) -> ()",
+    _kernels.accumulate,
+    _fake_accumulate,
+)
+
+# The payload of the sum of payloads' arrays, of `elements` elements each, in memory of the longest one (or at the start
+# of `out`), and its length, int64[1].
+_SUM = "SymInt elements, ScalarType dtype, int terms_codec, float[] terms_parameters"
+_SUM_CODING = f"{_SUM}, {_CODEC}, SymInt seed=0, Tensor? seed_at=None, bool trusted=False, int threads=0"
+encode_sum = define(
+    f"encode_sum(Tensor[] payloads, Tensor?[] lengths, float[] weights, {_SUM_CODING}) -> (Tensor, Tensor)",
+    _kernels.encode_sum,
+    _fake_encode_sum,
+)
+encode_sum_out = define(
+    f"encode_sum_out(Tensor[] payloads, Tensor?[] lengths, float[] weights, Tensor(a!) out, {_SUM_CODING}) -> Tensor",
+    _kernels.encode_sum_out,
+    _fake_encode_sum_out,
+)
+
+# What comes back of x.
+roundtrip = define(f"roundtrip(Tensor x, {_CODING}) -> Tensor", _kernels.roundtrip, _fake_roundtrip)
+
+
+def _straight_through(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+    return gradient, None, None, None, None, None
+
+
+def _roundtrip_batched(
+    info: Any,
+    dimensions: tuple[Any, ...],
+    x: Tensor,
+    codec: int,
+    parameters: Sequence[float],
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+) -> tuple[Tensor, int]:
+    size = info.batch_size
+    items = x.expand(size, *x.shape) if dimensions[0] is None else x.movedim(dimensions[0], 0)
+    if size == 0:
+        return items.clone(), 0
+    dimension = dimensions[4] if len(dimensions) > 4 else None  # of seed_at
+    seeds = [seed_at] * size if seed_at is None or dimension is None else seed_at.unbind(dimension)
+    # One by one: what is kept of an array may depend on all of its values (ErrorBounded's rel), or on its own seed.
+    made = [
+        roundtrip(item, codec, parameters, seed, own_seed, threads) for item, own_seed in zip(items, seeds, strict=True)
+    ]
+    return torch.stack(made), 0
+
+
+register_autograd("roundtrip", _straight_through)
+register_vmap("roundtrip", _roundtrip_batched)
+
+
+class _StraightThrough(torch.autograd.Function):
+    """`roundtrip` with the derivatives that operators of `torch.library` cannot have: `torch.func`'s, forward mode."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor, codec: int, seed: int, seed_at: Tensor | None, threads: int, *parameters: float) -> Tensor:
+        y: Tensor = roundtrip(x, codec, parameters, seed, seed_at, threads)
+        return y
+
+    @staticmethod
+    def setup_context(context: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        context.constants = len(inputs) - 1
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        return gradient, *[None] * context.constants
+
+    @staticmethod
+    def jvp(context: Any, tangent: Tensor, *constants: None) -> Tensor:
+        return tangent
+
+
+_apply: Any = _StraightThrough.apply
+
+
+def differentiable_roundtrip(
+    x: Tensor, codec: int, parameters: Sequence[float], seed: int, seed_at: Tensor | None, threads: int
+) -> Tensor:
+    """`roundtrip`, whose derivative is one, in all modes of differentiation."""
+    if needs_function(x):
+        made: Tensor = _apply(x, codec, seed, seed_at, threads, *parameters)
+        return made
+    y: Tensor = roundtrip(x, codec, parameters, seed, seed_at, threads)
+    return y
+
+
+# Without this function of PyTorch's own, all of eager mode takes the class, which takes longer.
+_in_transform: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
+
+
+def needs_function(x: Tensor) -> bool:
+    """Whether x takes part in what a `torch.autograd.Function` alone can do: `torch.func`, forward mode."""
+    if torch.compiler.is_compiling():  # compilers do not follow the class
+        return False
+    return _in_transform() or _unpack_dual(x).tangent is not None

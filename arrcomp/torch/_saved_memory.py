@@ -1,0 +1,228 @@
+"""Which tensors a model keeps for the backward pass, and how much memory they take: `saved_memory`."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import Module
+from torch.utils import _pytree as pytree
+
+from .._arguments import type_name
+from ._saved_activations import CompressedTensor
+
+_RAW = "_raw_saved_"  # attributes of autograd's nodes that show what they keep without restoring it
+_sequence_number: Any = torch._C._autograd._get_sequence_nr
+
+
+class SavedTensorRow(NamedTuple):
+    """A tensor that a node of autograd's graph keeps.
+
+    Attributes:
+        module: path of the innermost module in whose forward pass the node was made; "" for the model itself.
+        operation: name of the node, for instance "AddmmBackward0".
+        name: what the node calls the tensor, for instance "mat1"; of its own kind's several, their place.
+        shape: of the tensor.
+        dtype: of the tensor.
+        nbytes: memory that it takes: its whole storage, or what it is compressed to. 0 where a row before has the same.
+        kind: "tensor"; "compressed", in `compressed_activations`; or "parameter", a parameter or a buffer of the model.
+        shared: whether a row before has the same memory.
+    """
+
+    module: str
+    operation: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    nbytes: int
+    kind: str
+    shared: bool
+
+
+@dataclass(frozen=True)
+class SavedMemory:
+    """What a model keeps for the backward pass; printed, it is a table.
+
+    Attributes:
+        rows: the tensors, in the order of the forward pass.
+    """
+
+    rows: tuple[SavedTensorRow, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all, each storage once, without parameters and buffers."""
+        return sum(row.nbytes for row in self.rows if row.kind != "parameter")
+
+    @property
+    def parameter_nbytes(self) -> int:
+        """Memory of parameters and buffers among them, which are there anyway."""
+        return sum(row.nbytes for row in self.rows if row.kind == "parameter")
+
+    def __str__(self) -> str:
+        heads = ("module", "operation", "saved", "shape", "dtype", "kind", "bytes")
+        cells = [heads, *map(_cells, self.rows)]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
+        return "\n".join([*lines, f"{self.nbytes:,} bytes, and {self.parameter_nbytes:,} of parameters and buffers"])
+
+
+def saved_memory(model: Callable[..., Any], inputs: Any) -> SavedMemory:
+    """Run a model forward, and see what autograd keeps for the backward pass.
+
+    What is seen is the graph behind the model's outputs, as it is after the forward pass: with
+    `compressed_activations` around the call or in the model, what is compressed and to how many bytes; of compiled
+    code, what its one node keeps. What is kept elsewhere is not seen: inputs of regions under
+    `torch.utils.checkpoint` (``use_reentrant=False``), and tensors that a `torch.autograd.Function` keeps without
+    `save_for_backward`.
+
+    The model runs once, as it is (call `train()` before), with gradients: random numbers are drawn, running statistics
+    updated. Nothing else is kept. On the meta device shapes and sizes are found without memory.
+
+    Args:
+        model: a module, or any function of tensors. (Of a function, "module" is "" everywhere, and parameters are
+            known by their type alone.)
+        inputs: of the model: a tensor, a tuple or a list of arguments, or a mapping of arguments by keyword.
+
+    Raises:
+        TypeError: `model` cannot be called.
+        ValueError: no output depends on anything that requires a gradient.
+        RuntimeError: this PyTorch does not show what its graph keeps.
+
+    >>> import torch
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.GELU())
+    >>> print(saved_memory(model, torch.ones(4, 8)))
+    module  operation       saved  shape    dtype    kind    bytes
+    0       AddmmBackward0  mat1   [4, 8]   float32  tensor  128
+    1       GeluBackward0   self   [4, 32]  float32  tensor  512
+    640 bytes, and 0 of parameters and buffers
+    """
+    if not callable(model):
+        raise TypeError(f"model is a {type_name(model)}; a torch.nn.Module, or a function, is allowed")
+    args, kwargs = _arguments(inputs)
+    calls = _Calls()
+    with ExitStack() as stack, torch.enable_grad():
+        if isinstance(model, Module):
+            for path, module in _followed(model):
+                stack.callback(module.register_forward_pre_hook(calls.enter(path)).remove)
+                stack.callback(module.register_forward_hook(calls.leave, always_call=True).remove)
+        outputs = model(*args, **kwargs)
+    nodes = [x.grad_fn for x in pytree.tree_leaves(outputs) if isinstance(x, Tensor) and x.grad_fn is not None]
+    if not nodes:
+        raise ValueError("model has no output with a gradient: something in it, or in inputs, must require one")
+    known = {id(_memory(x)) for x in _tensors_of(model)}
+    return SavedMemory(tuple(_rows(_nodes(nodes), calls, known)))
+
+
+class _Call(NamedTuple):
+    path: str
+    first: int  # of autograd's sequence numbers
+    end: int
+
+
+class _Calls:
+    """Which nodes were made while which module ran, by their sequence numbers."""
+
+    def __init__(self) -> None:
+        self.done: list[_Call] = []
+        self._running: list[tuple[str, int]] = []
+
+    def enter(self, path: str) -> Callable[..., None]:
+        return lambda *_: self._running.append((path, _sequence_number()))
+
+    def leave(self, *_: Any) -> None:
+        if self._running:
+            self.done.append(_Call(*self._running.pop(), _sequence_number()))
+
+    def path(self, node: Any) -> str:
+        # The innermost ends first.
+        return next((call.path for call in self.done if call.first <= node._sequence_nr() < call.end), "")
+
+
+def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    return (tuple(inputs), {}) if isinstance(inputs, (tuple, list)) else ((inputs,), {})
+
+
+def _followed(model: Module) -> Iterator[tuple[str, Module]]:
+    """Modules by path, without those inside of compiled ones: hooks would have them compiled anew."""
+    compiled: list[str] = []
+    for path, module in model.named_modules():
+        if any(path.startswith(f"{outer}." if outer else "") for outer in compiled):
+            continue
+        if hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None:
+            compiled.append(path)
+        else:
+            yield path, module
+
+
+def _tensors_of(model: Any) -> Iterable[Tensor]:
+    return [*model.parameters(), *model.buffers()] if isinstance(model, Module) else []
+
+
+def _nodes(roots: Iterable[Any]) -> list[Any]:
+    """The nodes of a graph, in the order in which they were made."""
+    found: dict[Any, None] = {}
+    waiting = list(roots)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found[node] = None
+            waiting += [parent for parent, _ in node.next_functions if parent is not None]
+    return sorted(found, key=lambda node: int(node._sequence_nr()))
+
+
+def _rows(nodes: Iterable[Any], calls: _Calls, parameters: set[int]) -> Iterator[SavedTensorRow]:
+    seen: dict[int, Any] = {}  # by identity, and kept, so that identities stay
+    for node in nodes:
+        for name, kept in _kept_by(node):
+            memory, nbytes, kind = _memory_of(kept, parameters)
+            shared = id(memory) in seen
+            seen[id(memory)] = memory
+            about = (tuple(kept.shape), kept.dtype, 0 if shared else nbytes, kind, shared)
+            yield SavedTensorRow(calls.path(node), node.name(), name, *about)
+
+
+def _kept_by(node: Any) -> Iterator[tuple[str, Tensor | CompressedTensor]]:
+    for attribute in dir(node):
+        if attribute.startswith(_RAW):
+            name, raw = attribute.removeprefix(_RAW), getattr(node, attribute)
+            several = isinstance(raw, (tuple, list))
+            for place, saved in enumerate(raw if several else [raw]):
+                for kept in _contents(saved):
+                    yield f"{name}[{place}]" if several else name, kept
+
+
+def _contents(saved: Any) -> list[Tensor | CompressedTensor]:
+    """What is in a place where a node keeps a tensor: one, none, or whatever hooks have put there."""
+    if not hasattr(saved, "data"):
+        raise RuntimeError(f"PyTorch {torch.__version__} does not show what its graph keeps; a newer one does")
+    leaves = pytree.tree_leaves(saved.data, is_leaf=lambda node: isinstance(node, CompressedTensor))
+    return [leaf for leaf in leaves if isinstance(leaf, (Tensor, CompressedTensor))]
+
+
+def _memory_of(kept: Tensor | CompressedTensor, parameters: set[int]) -> tuple[Any, int, str]:
+    """What holds the values of a tensor, its bytes, and of which kind it is."""
+    if isinstance(kept, CompressedTensor):
+        return kept.stored, kept.nbytes, "compressed"
+    memory = _memory(kept)
+    nbytes = memory.nbytes() if isinstance(memory, torch.UntypedStorage) else kept.numel() * kept.itemsize
+    is_parameter = id(memory) in parameters or isinstance(kept, torch.nn.Parameter)
+    return memory, nbytes, "parameter" if is_parameter else "tensor"
+
+
+def _memory(x: Tensor) -> torch.UntypedStorage | Tensor:
+    """The storage of a tensor, or itself where it has none: a subclass made of several tensors, or a sparse one."""
+    try:
+        return x.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return x
+
+
+def _cells(row: SavedTensorRow) -> tuple[str, ...]:
+    dtype = str(row.dtype).removeprefix("torch.")
+    size = "as above" if row.shared else f"{row.nbytes:,}"
+    return row.module, row.operation, row.name, str(list(row.shape)), dtype, row.kind, size

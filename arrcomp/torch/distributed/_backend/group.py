@@ -1,0 +1,219 @@
+"""The backend "arrcomp" of torch.distributed: importing this module registers it."""
+
+import warnings
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ...._methods.seeds import derived
+from .._arguments import Processes, thread_number
+from .._hierarchy import Hierarchy, levels
+from .._pending import Pending
+from .._wire import Steps, copied_back
+from .environment import options_from_environment, without_effect
+from .forwarding import ForwardingGroup
+from .groups import Members, usual_backends
+from .layers import Layers
+from .options import BackendOptions, parsed_backends
+from .queued import Queue
+from .segments import segments
+from .steps import all_reduce_steps
+
+_NAME = "arrcomp"
+_COMPRESSED = ("SUM", "AVG")
+
+
+class CompressingGroup(ForwardingGroup):
+    """A process group whose all-reduces are compressed where `options` say so.
+
+    Everything else is done by the backends underneath, as in PyTorch's own process groups.
+
+    On the CPU the compressed all-reduces of a group go on by themselves, one after the other, on a thread and a Gloo
+    group of their own, which the first of them makes: nothing else that the program does meanwhile gets between them.
+    On CUDA they are enqueued on a stream of their own, and use the communicator underneath.
+
+    Attributes:
+        options: what is compressed.
+        layers: those of registered buckets.
+    """
+
+    def __init__(self, members: Members, options: BackendOptions) -> None:
+        backends = usual_backends() if options.backends is None else parsed_backends(options.backends)
+        self._check_nodes(options, len(members.ranks))
+        super().__init__(members.make(backends), backends)
+        self.options, self.layers = options, Layers()
+        self._members, self._backends, self._calls = members, backends, 0
+        self._is_coalescing = False
+        self._queue: Queue | None = None
+        self._on_cpu: Processes | None = None
+        self._hierarchies: dict[tuple[str, int], Hierarchy] = {}
+
+    def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, *, op: Any = None) -> Any:
+        """Reduce tensors over all processes, in place, with compressed data if `options` say so."""
+        listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        if isinstance(opts, dist.AllreduceOptions):
+            options = opts
+        else:
+            options = _all_reduce_options(opts if op is None else op, timeout)
+        work = self._compressed(listed, options.reduceOp)
+        return self.plain.allreduce(listed, options) if work is None else work
+
+    def allreduce_coalesced(self, tensors: Sequence[Tensor], opts: Any = None) -> Any:
+        """Reduce tensors over all processes, in place, in one exchange, with compressed data if `options` say so."""
+        listed, options = list(tensors), dist.AllreduceCoalescedOptions() if opts is None else opts
+        work = self._compressed(listed, options.reduceOp)
+        return self.plain.allreduce_coalesced(listed, options) if work is None else work
+
+    def _start_coalescing(self, device: torch.device) -> None:
+        """From now on the backend only collects operations: those in several steps cannot be done."""
+        self.plain._start_coalescing(device)
+        self._is_coalescing = True
+
+    def _end_coalescing(self, device: torch.device) -> Any:
+        self._is_coalescing = False
+        return self.plain._end_coalescing(device)
+
+    def configure(self, options: BackendOptions) -> None:
+        """Have other options from now on.
+
+        Raises:
+            ValueError: they do not fit the number of processes.
+        """
+        self._check_nodes(options, self.size())
+        self.options = options
+
+    def shutdown(self) -> None:
+        """Finish what is in the queue, and give up what belongs to the group."""
+        if self._queue is not None:
+            self._queue.close(wait=True)
+        for group in self._groups():
+            group.shutdown()
+
+    def abort(self) -> None:
+        """Give up without waiting for anything."""
+        if self._queue is not None:
+            self._queue.close(wait=False)
+        for group in self._groups():
+            group.abort()
+
+    def _compressed(self, tensors: list[Tensor], op: Any) -> Any:
+        """The work of an all-reduce in which values are compressed; None where none are."""
+        name = next((name for name in _COMPRESSED if op == getattr(dist.ReduceOp, name)), None)
+        if name is None or self.size() == 1 or self._is_coalescing or not all(map(_is_dense, tensors)):
+            return None
+        xs = [x.detach() for x in tensors]
+        dense = [x.contiguous() for x in xs]
+        found = segments(dense, self.options, self.layers)
+        if not any(segment.codec for segment in found):
+            return None
+        where, plain = self._where(xs[0].device.type)
+        seed, threads = derived(self.options.seed, self._calls), thread_number(self.options.threads)
+        self._calls += 1
+        steps = all_reduce_steps(found, name, where, plain, seed, self.options, threads)
+        return self._started(copied_back(steps, dense, xs), [*xs, *dense], tensors)
+
+    def _started(self, steps: Steps[None], touched: list[Tensor], tensors: list[Tensor]) -> Any:
+        if touched[0].is_cuda:
+            return Pending(steps, touched, tensors)
+        self._queue = self._queue or Queue()
+        return self._queue.add(steps, tensors)
+
+    def _where(self, device: str) -> tuple[Processes | Hierarchy, Any]:
+        """The processes that exchange compressed values on a device, or their nodes; and a group for plain values."""
+        processes = self._on_cuda() if device == "cuda" else self._apart()
+        plain = self.plain if device == "cuda" else processes.group
+        size = self.options.local_size
+        if size is None:
+            return processes, plain
+        if (device, size) not in self._hierarchies:
+            self._hierarchies[device, size] = self._nodes(processes, size, device)
+        return self._hierarchies[device, size], plain
+
+    @staticmethod
+    def _check_nodes(options: BackendOptions, world: int) -> None:
+        if options.local_size is not None:
+            levels(world, options.local_size)
+
+    def _on_cuda(self) -> Processes:
+        if self._backends.get("cuda") != "nccl":
+            raise RuntimeError(f"backends={self._backends}: compressed all-reduces on CUDA need NCCL")
+        return Processes.of(self)
+
+    def _apart(self) -> Processes:
+        """The same processes, in a group for the queue alone."""
+        if self._on_cpu is None:
+            group = self._members.some(range(self.size()), "compressed").make({"cpu": "gloo"})
+            self._on_cpu = Processes(group, self.rank(), self.size())
+        return self._on_cpu
+
+    def _nodes(self, whole: Processes, local_size: int, device: str) -> Hierarchy:
+        backend = {device: "nccl" if device == "cuda" else "gloo"}
+        own = []
+        for level, parts in zip(("node", "peers"), levels(whole.world, local_size), strict=True):
+            places = next(part for part in parts if whole.rank in part)
+            members = self._members.some(places, f"{level}/{device}/{local_size}/{places[0]}")
+            own.append(Processes(members.make(backend), members.rank, len(places)))
+        return Hierarchy(whole, *own)
+
+    def _groups(self) -> list[Any]:
+        made = [] if self._on_cpu is None else [self._on_cpu]
+        made += [part for nodes in self._hierarchies.values() for part in (nodes.local, nodes.cross)]
+        return [*(processes.group for processes in made), self.plain]
+
+
+def _is_dense(x: Tensor) -> bool:
+    return x.layout is torch.strided and not x.is_nested and x.device.type in ("cpu", "cuda")
+
+
+def _all_reduce_options(op: Any, timeout: timedelta | None) -> Any:
+    """What PyTorch's other ways to call `allreduce` mean."""
+    options: Any = dist.AllreduceOptions()
+    options.reduceOp = dist.ReduceOp.SUM if op is None else op
+    if timeout is not None:
+        options.timeout = timeout
+    return options
+
+
+def _create(about: Any, pg_options: Any) -> Any:
+    """A group, as `init_process_group` and `new_group` want it; `new_group` without options gets a plain one.
+
+    Args:
+        about: the group: store, rank, size, timeout, name, and ranks, of which the default group has none.
+        pg_options: a `BackendOptions`; None for the environment's in the default group.
+    """
+    ranks = about.global_ranks_in_group or range(about.group_size)
+    members = Members(about.store, ranks, about.group_rank, about.timeout, str(about.group_id))
+    if pg_options is None and about.global_ranks_in_group:
+        return members.make(usual_backends())
+    options = _chosen(pg_options, is_first=about.group_rank == 0)
+    _compare(options, about.store, about.group_rank)
+    return CompressingGroup(members._replace(nccl=options.nccl), options)
+
+
+def _chosen(pg_options: Any, is_first: bool) -> BackendOptions:
+    if pg_options is not None and not isinstance(pg_options, BackendOptions):
+        raise TypeError(f"pg_options={pg_options!r}: a BackendOptions is allowed")
+    options: BackendOptions = pg_options or options_from_environment()
+    if is_first and pg_options is None and (unused := without_effect()):
+        warnings.warn(f"without effect: {'; '.join(unused)}", stacklevel=2)
+    if is_first and options.fake_ratio < 1:
+        warnings.warn(f"fake_ratio={options.fake_ratio}: results are wrong; only speed can be looked at", stacklevel=2)
+    return options
+
+
+def _compare(options: BackendOptions, store: Any, rank: int) -> None:
+    """Raise ValueError unless the options are those of the group's first process."""
+    own = options.agreed()
+    if rank == 0:
+        store.set("arrcomp/options", own)
+        return
+    first = store.get("arrcomp/options").decode()
+    if first != own:
+        raise ValueError(f"the options of the group's processes differ: {first} on the first one, {own} here")
+
+
+dist.Backend.register_backend(_NAME, _create, extended_api=True, devices=["cpu", "cuda"])

@@ -1,0 +1,103 @@
+"""An operation that goes on while its caller does something else."""
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from ._wire import Steps, drained
+
+_Work: Any = dist.Work
+
+
+def run(steps: Steps[Any], touched: Sequence[Tensor], result: Any, async_op: bool) -> "Pending | None":
+    """Do an operation; with `async_op` begin it.
+
+    Args:
+        steps: the operation.
+        touched: the tensors that it reads or writes, of one device.
+        result: what its `Work` gives as a result.
+        async_op: whether to return at once.
+    """
+    if async_op:
+        return Pending(steps, touched, result)
+    drained(steps)
+    return None
+
+
+class Pending(_Work):  # type: ignore[misc]
+    """The `Work` of a collective operation in several steps.
+
+    On CUDA all of it is enqueued when it is made, on a stream of its own that first waits for the current one; `wait`
+    makes the current stream wait for it, and the process never does. On the CPU the first exchange goes on by itself;
+    the rest is done by `wait`, which all ranks of the group must call, in the same order.
+    """
+
+    def __init__(self, steps: Steps[Any], touched: Sequence[Tensor], result: Any) -> None:
+        super().__init__()
+        self._steps = steps
+        self._result = result
+        self._current: Any = None
+        self._stream: Any = None
+        if touched[0].is_cuda:
+            self._future: Any = torch.futures.Future(devices=[touched[0].device])
+            self._enqueue(touched)
+        else:
+            self._future = torch.futures.Future()
+            self._advance()
+
+    def wait(self, timeout: datetime.timedelta | None = None) -> bool:
+        """Wait until the result is there (on CUDA: make the current stream wait).
+
+        The group's own timeout is the one that counts.
+        """
+        if self._stream is not None:
+            torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
+            return True
+        while not self._future.done():
+            self._current.wait()
+            self._advance()
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether the result is there, as far as the host knows."""
+        done: bool = self._future.done() if self._stream is None else self._stream.query()
+        return done
+
+    def get_future(self) -> Any:
+        """A future of the result; on the CPU `wait` completes it."""
+        return self._future
+
+    def result(self) -> Any:
+        """The result: tensors that have it once this work is done."""
+        return self._result
+
+    def _enqueue(self, touched: Sequence[Tensor]) -> None:
+        device = touched[0].device
+        self._stream = _side_stream(device)
+        self._stream.wait_stream(torch.cuda.current_stream(device))
+        with torch.cuda.stream(self._stream):
+            drained(self._steps)
+            for x in touched:  # whose memory the allocator must not give away before
+                x.record_stream(self._stream)
+            self._future.set_result(self._result)
+
+    def _advance(self) -> None:
+        try:
+            self._current = next(self._steps)
+        except StopIteration:
+            self._future.set_result(self._result)
+
+
+_new_stream: Any = torch.cuda.Stream
+_side_streams: dict[torch.device, Any] = {}
+
+
+def _side_stream(device: torch.device) -> Any:
+    """One stream for each device: its operations stay in the order in which all ranks start them."""
+    if device not in _side_streams:
+        _side_streams.setdefault(device, _new_stream(device))  # where threads meet here, the first one's
+    return _side_streams[device]

@@ -1,0 +1,164 @@
+"""Linear layers that keep a random projection of their input for the backward pass, in place of the input."""
+
+import copy
+import re
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..._arguments import check_flag
+from ..._methods import seeds
+from ..._methods.projections import KINDS, Projection
+from .._randomized_linear import applied, checked_seed, is_recording
+from .._seeds import counted, signed
+from ._convert import map_modules
+
+
+class RandomizedLinear(nn.Linear):
+    """A linear layer that keeps a random projection of its input for the backward pass: `randomized_linear`.
+
+    Parameters, initialization and `state_dict` are those of `torch.nn.Linear`. In evaluation (`eval()`) it is one.
+
+    Args:
+        in_features: size of the input's last dimension.
+        out_features: size of the output's last dimension.
+        bias: whether there is one.
+        projection: as of `randomized_linear`, and so are the sizes.
+        proj_dim_ratio: see there.
+        proj_dim: see there.
+        proj_dim_min: see there.
+        proj_dim_max: see there.
+        seed: None to draw a seed in each step from PyTorch's default generator. An integer from 0 to 2^64 - 1 makes
+            the seeds independent of it: they follow from this one, the number of the call, which starts at 0 in every
+            process, and the process' rank. (In compiled code, no such layer can be in an activation checkpoint.)
+        device: of the parameters.
+        dtype: of the parameters.
+
+    Raises:
+        TypeError, ValueError: as `randomized_linear`.
+
+    >>> layer = RandomizedLinear(512, 256, proj_dim_ratio=0.2)
+    >>> layer(torch.randn(100, 512)).sum().backward()
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        *,
+        projection: str = KINDS[0],
+        proj_dim_ratio: float | None = None,
+        proj_dim: int | None = None,
+        proj_dim_min: int | None = None,
+        proj_dim_max: int | None = None,
+        seed: int | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        how = Projection(projection, proj_dim_ratio, proj_dim, proj_dim_min, proj_dim_max)
+        check_flag("bias", bias)
+        checked_seed(seed)
+        super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
+        self._randomize(how, seed)
+
+    @classmethod
+    def from_linear(cls, linear: nn.Linear, how: Projection, seed: int | None = None) -> "RandomizedLinear":
+        """A layer with the parameters, hooks and mode of another, all of them shared."""
+        made = cls.__new__(cls)
+        parts = {name: copy.copy(part) if isinstance(part, dict) else part for name, part in vars(linear).items()}
+        vars(made).update(parts)
+        made._randomize(how, seed)
+        return made
+
+    def _randomize(self, how: Projection, seed: int | None) -> None:
+        self.projection, self.seed = how, seed
+        # Not in the state_dict, which is that of a plain layer.
+        calls = None if seed is None else torch.zeros((), dtype=torch.int64, device=self.weight.device)
+        self.register_buffer("calls", calls, persistent=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training:
+            return super().forward(x)
+        return applied(x, self.weight, self.bias, self.projection, self._next_seed())
+
+    def _next_seed(self) -> Tensor | None:
+        if self.seed is None or not is_recording(self.weight):
+            return None
+        seed: Tensor = counted(self.calls, signed(self.seed))
+        return seed
+
+    def extra_repr(self) -> str:
+        shown = self.projection.arguments() | ({} if self.seed is None else {"seed": self.seed})
+        return ", ".join([super().extra_repr(), *(f"{name}={value!r}" for name, value in shown.items())])
+
+
+def convert_linear(
+    model: nn.Module,
+    *,
+    projection: str = KINDS[0],
+    proj_dim_ratio: float | None = None,
+    proj_dim: int | None = None,
+    proj_dim_min: int | None = None,
+    proj_dim_max: int | None = None,
+    seed: int | None = None,
+    pattern: str | re.Pattern[str] | None = None,
+) -> nn.Module:
+    """Put a `RandomizedLinear` in the place of each `torch.nn.Linear` of a model, which is altered.
+
+    Parameters are the same objects as before, so that optimizers, hooks and tied weights stay as they are, and so does
+    the `state_dict`. Subclasses of `torch.nn.Linear` stay: what holds them may read their weight without calling them,
+    as `torch.nn.MultiheadAttention` does.
+
+    Args:
+        model: the model, or a single layer.
+        projection: as of `randomized_linear`, and so are the sizes.
+        proj_dim_ratio: see there.
+        proj_dim: see there.
+        proj_dim_min: see there.
+        proj_dim_max: see there.
+        seed: as of `RandomizedLinear`; each layer gets one of its own that follows from this one.
+        pattern: which paths, as of `map_modules`; None for all.
+
+    Returns:
+        `model`; the new layer if it is a single one.
+
+    Raises:
+        TypeError: an argument is of a wrong type.
+        ValueError: there is nothing to convert; or a number is not allowed.
+
+    >>> model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
+    >>> convert_linear(model, proj_dim_ratio=0.2, pattern="0")[0]
+    RandomizedLinear(in_features=64, out_features=64, bias=True, projection='rows', proj_dim_ratio=0.2)
+    """
+    how = Projection(projection, proj_dim_ratio, proj_dim, proj_dim_min, proj_dim_max)
+    checked_seed(seed)
+    found: list[str] = []
+
+    def converted(module: nn.Module, path: str) -> nn.Module:
+        if type(module) is not nn.Linear:
+            return module
+        found.append(path)
+        own = None if seed is None else seeds.derived(seed, len(found))
+        return RandomizedLinear.from_linear(module, how, own)
+
+    made = map_modules(model, converted, pattern)
+    if not found:
+        raise ValueError(_nothing_found(model, pattern))
+    return made
+
+
+def _nothing_found(model: nn.Module, pattern: str | re.Pattern[str] | None) -> str:
+    paths = [path or "the model itself" for path, module in model.named_modules() if type(module) is nn.Linear]
+    if paths:
+        return f"pattern={pattern!r} fits none of the model's torch.nn.Linear layers; they are {_some(paths)}"
+    kinds = sorted({type(module).__name__ for module in model.modules()})
+    return (
+        f"model has no torch.nn.Linear to convert; it has {_some(kinds)}; a model with one at least is allowed "
+        "(subclasses stay as they are: call randomized_linear in them)"
+    )
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

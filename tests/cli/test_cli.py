@@ -1,0 +1,435 @@
+"""The command line: the main job on real files, its tables, errors and exit codes."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import arrcomp
+import checks
+
+pytest.importorskip("typer")
+safetensors_numpy = pytest.importorskip("safetensors.numpy")
+
+from typer.testing import CliRunner
+
+from arrcomp import _cli
+from arrcomp._cli import demo_data, guarantees
+from arrcomp._files import read_arrays
+
+RNG = np.random.default_rng(11)
+WEIGHTS = RNG.normal(0, 0.02, (64, 100)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder with x.npy in it."""
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", WEIGHTS)
+    return tmp_path
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    """What a command prints; it must end with this exit code, and errors in one line without a traceback."""
+    result = CliRunner().invoke(_cli.app, arguments)
+    assert result.exit_code == code, result.output
+    if code:
+        assert "Traceback" not in result.output
+        assert len(result.stderr.splitlines()) == 1, result.stderr
+        assert result.stderr.startswith("arrcomp: ")
+        return result.stderr
+    return result.stdout
+
+
+def test_a_file_is_compressed_within_its_bound_and_comes_back(folder: Path) -> None:
+    table = run("compress", "x.npy", "-o", "x.arrcomp", "--abs", "1e-4")  # a bound says which codec
+    for word in ("float32", "64 x 100", "error-bounded abs=0.0001", "ratio", "largest error", "GB/s", "25,600"):
+        assert word in table
+    assert "25,600" in run("decompress", "x.arrcomp", "-o", "y.npy")
+    y = np.load("y.npy")
+    checks.check_bound(WEIGHTS, y, arrcomp.ErrorBounded(abs=1e-4))
+    run("verify", "x.npy", "x.arrcomp")
+    assert "error-bounded abs=0.0001" in run("info", "x.arrcomp")
+    stream = arrcomp.compress(WEIGHTS, arrcomp.ErrorBounded(abs=1e-4)).to_bytes()
+    assert (folder / "x.arrcomp").read_bytes() == stream
+    assert sorted(path.name for path in folder.iterdir()) == ["x.arrcomp", "x.npy", "y.npy"]
+
+
+def test_the_default_loses_nothing() -> None:
+    run("compress", "x.npy", "-o", "x.arrcomp")
+    run("decompress", "x.arrcomp", "-o", "y.npy", "--threads", "1")
+    checks.check_same_bits(np.load("y.npy"), WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("options", "codec"),
+    [
+        (["--rel", "1e-3"], arrcomp.ErrorBounded(rel=1e-3)),
+        (["--pointwise", "0.01", "--speed", "fast"], arrcomp.ErrorBounded(pointwise=0.01, speed="fast")),
+        (["--abs", "0.5", "--threads", "2", "--no-check"], arrcomp.ErrorBounded(abs=0.5)),
+    ],
+    ids=str,
+)
+def test_options_reach_the_codec(options: list[str], codec: arrcomp.Codec) -> None:
+    run("compress", "x.npy", "-o", "x.arrcomp", "--codec", "error-bounded", *options)
+    assert arrcomp.from_bytes(Path("x.arrcomp").read_bytes()).codec == codec
+
+
+def test_a_model_comes_back_with_its_names_dtypes_and_metadata() -> None:
+    model: dict[str, NDArray[Any]] = {
+        "layer.weight": WEIGHTS.astype(ml_dtypes.bfloat16),
+        "layer.scale": RNG.normal(0, 1, 9).astype(ml_dtypes.float8_e4m3fn),
+        "steps": np.array(12),
+        "embedding": WEIGHTS,
+    }
+    safetensors_numpy.save_file(model, "m.safetensors", metadata={"format": "pt"})
+    table = run("compress", "m.safetensors", "-o", "c.safetensors", "--codec", "error-bounded", "--abs", "1e-3")
+    assert "4 arrays" in table
+    codecs = codecs_of("c.safetensors")
+    bounded = arrcomp.ErrorBounded(abs=1e-3)
+    assert codecs["embedding"] == codecs["layer.weight"] == bounded
+    assert codecs["steps"] == codecs["layer.scale"] == arrcomp.Lossless()
+    run("verify", "m.safetensors", "c.safetensors")
+    run("decompress", "c.safetensors", "-o", "back.safetensors")
+    back = read_arrays(Path("back.safetensors"))
+    assert back.metadata == {"format": "pt"}
+    assert set(back.arrays) == set(model)
+    for name in ("steps", "layer.scale"):
+        checks.check_same_bits(np.asarray(back.arrays[name]), model[name])
+    for name in ("embedding", "layer.weight"):
+        checks.check_bound(model[name], np.asarray(back.arrays[name]), bounded)
+
+
+def test_an_archive_comes_back_with_its_names() -> None:
+    arrays: dict[str, NDArray[Any]] = {
+        "a": WEIGHTS,
+        "b/c": np.arange(5),
+        "d": np.array(2 + 1j),
+        "e": np.zeros((0, 3), bool),
+    }
+    np.savez("x.npz", **arrays)  # type: ignore[arg-type]
+    run("compress", "x.npz", "-o", "x.safetensors")
+    run("verify", "x.npz", "x.safetensors")
+    run("decompress", "x.safetensors", "-o", "y.npz")
+    with np.load("y.npz") as found:
+        assert set(found) == set(arrays)
+        for name, array in arrays.items():
+            checks.check_same_bits(found[name], array)
+
+
+def test_verify_fails_where_the_promise_is_broken() -> None:
+    run("compress", "x.npy", "-o", "x.arrcomp", "--codec", "error-bounded", "--abs", "1e-4")
+    moved = WEIGHTS.copy()
+    moved[3, 4] += 0.5
+    np.save("moved.npy", moved)
+    assert "1 values break the promise of ErrorBounded(abs=0.0001)" in run("verify", "moved.npy", "x.arrcomp", code=1)
+    run("compress", "x.npy", "-o", "l.arrcomp")
+    moved[3, 4] = WEIGHTS[3, 4]
+    moved[0, 0] = np.nextafter(moved[0, 0], np.float32(1))
+    np.save("moved.npy", moved)
+    assert "1 values break the promise of Lossless()" in run("verify", "moved.npy", "l.arrcomp", code=1)
+    np.save("moved.npy", WEIGHTS[:, :50])
+    run("verify", "moved.npy", "l.arrcomp", code=1)
+    np.savez("moved.npz", other=WEIGHTS)
+    assert "arr_0, other" in run("verify", "moved.npz", "l.arrcomp", code=1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("compress missing.npy -o x.arrcomp", "No such file"),
+        ("compress x.npy -o x.zip", "suffix '.zip'; allowed are .arrcomp, .safetensors"),
+        ("compress x.npy -o x.npy --force", "same file"),
+        ("compress x.npy -o good.arrcomp", "good.arrcomp exists; --force overwrites it"),
+        ("decompress good.arrcomp -o x.npy", "x.npy exists; --force overwrites it"),
+        ("decompress good.arrcomp -o . --force", "suffix ''"),
+        ("compress x.npy -o - --json", "--json with -o -"),
+        ("compress x.txt -o x.arrcomp", "suffix '.txt'; allowed are .npy, .npz, .safetensors"),
+        ("compress x.npy -o x.arrcomp --codec zip", "codec 'zip' is unknown; this package has lossless"),
+        ("compress x.npy -o x.arrcomp --codec lossless --abs 1e-4", "--codec error-bounded takes --abs"),
+        ("compress x.npy -o x.arrcomp --codec error-bounded", "exactly one of abs, rel and pointwise"),
+        ("compress x.npy -o x.arrcomp --codec error-bounded --abs 1 --rel 1", "exactly one of abs, rel and pointwise"),
+        ("compress x.npy -o x.arrcomp --codec error-bounded --abs nan", "abs=nan: a finite number above 0"),
+        ("compress x.npy -o x.arrcomp --codec error-bounded --pointwise 1", "below 1"),
+        ("compress x.npy -o x.arrcomp --speed faster", "speed='faster'"),
+        ("compress x.npy -o x.arrcomp --set bits", "--set bits: NAME=VALUE"),
+        ("compress x.npy -o x.arrcomp --rule lossless", "--rule lossless: PATTERN=CODEC"),
+        ("compress x.npy -o x.arrcomp --rule *=", r"--rule \*=: PATTERN=CODEC"),
+        ("compress x.npy -o x.arrcomp --rule *=zip", r"--rule \*=zip: codec zip: codec 'zip' is unknown"),
+        ("compress x.npy -o x.arrcomp --rule *=qsgd:bits", r"--rule \*=qsgd:bits: bits: NAME=VALUE"),
+        ("compress x.npy -o x.arrcomp --rule *=qsgd:bits=9", r"--rule \*=qsgd:bits=9: codec qsgd: bits=9"),
+        ("compress x.npy -o x.arrcomp --rules no.json", "No such file"),
+        ("compress x.npy -o x.arrcomp --threads 0", "threads=0"),
+        ("compress x.npy -o x.arrcomp --device tpu", "device 'tpu': 'cpu', 'cuda' or 'cuda:N'"),
+        ("compress x.npy -o x.arrcomp --device cuda:", "device 'cuda:': 'cpu', 'cuda' or 'cuda:N'"),
+        ("compress x.npy -o x.arrcomp --device cuda:9999", "cuda:9999: "),
+        ("compress x.npy -o no/such/folder/x.arrcomp", "No such file"),
+        ("compress text.npy -o x.arrcomp", "array 'arr_0': dtype <U4 is not supported"),
+        ("compress two.npz -o x.arrcomp", "holds 2 arrays with names; suffix .safetensors"),
+        ("decompress x.npy -o y.npy", "suffix '.npy'; allowed are .arrcomp, .safetensors"),
+        ("decompress good.arrcomp -o y.txt", "suffix '.txt'; allowed are .npy"),
+        ("decompress good.arrcomp -o good.arrcomp", "same file"),
+        ("decompress two.safetensors -o y.npy", "holds one array, not 2"),
+        ("info missing.arrcomp", "No such file"),
+    ],
+)
+def test_wrong_usage_is_told_in_one_line(folder: Path, arguments: str, message: str) -> None:
+    np.save("text.npy", np.array(["abcd"]))
+    np.savez("two.npz", a=WEIGHTS, b=WEIGHTS)
+    run("compress", "x.npy", "-o", "good.arrcomp")
+    run("compress", "two.npz", "-o", "two.safetensors")
+    before = sorted(folder.iterdir())
+    assert re.search(message, run(*arguments.split(), code=2))
+    assert sorted(folder.iterdir()) == before
+
+
+def test_corrupt_streams_have_their_own_exit_code(folder: Path) -> None:
+    run("compress", "x.npy", "-o", "x.arrcomp")
+    data = bytearray(Path("x.arrcomp").read_bytes())
+    data[len(data) // 2] ^= 1
+    for name, content in (("flipped", data), ("cut", data[:50]), ("empty", b""), ("alien", WEIGHTS.tobytes())):
+        Path(f"{name}.arrcomp").write_bytes(content)
+        for arguments in (["info"], ["decompress", "-o", "y.npy"], ["verify", "x.npy"]):
+            run(*arguments, f"{name}.arrcomp", code=3)
+    data = bytearray(Path("x.arrcomp").read_bytes()[:-8])
+    data[4] = 9
+    Path("newer.arrcomp").write_bytes(checks.seal(data))
+    assert "format version 9.1 is newer than 0.1" in run("info", "newer.arrcomp", code=3)
+    assert not Path("y.npy").exists()
+
+
+def test_what_breaks_its_bound_is_not_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> guarantees.Comparison:
+        return guarantees.Comparison(violations=3, largest_error=0.5, allowed_error=0.1)
+
+    monkeypatch.setattr("arrcomp._cli.measure.compare", broken)
+    assert "3 values break the promise" in run("compress", "x.npy", "-o", "x.arrcomp", code=1)
+    assert not Path("x.arrcomp").exists()
+
+
+def codecs_of(path: str) -> dict[str, arrcomp.Codec]:
+    with arrcomp.open_file(path) as file:
+        return {name: file.spec(name).codec for name in file}
+
+
+def test_rules_pick_the_codecs_of_a_model() -> None:
+    model = dict.fromkeys(("a.norm", "a.weight", "b.weight", "c", "d"), WEIGHTS)
+    safetensors_numpy.save_file(model | {"e": np.arange(3)}, "m.safetensors")
+    d = arrcomp.Rule(arrcomp.QSGD(bits=4), "d").config()
+    Path("rules.json").write_text(json.dumps([{"codec": "s2fp8", "names": "*.weight"}, d]))
+    rules = ["--rule", "*norm*=lossless:speed=fast", "--rule", "b.*=error-bounded:abs=1e-2,speed=fast"]
+    rest = ["--rules", "rules.json", "--codec", "error-bounded", "--abs", "1e-3"]
+    table = run("compress", "m.safetensors", "-o", "c.safetensors", *rules, *rest)
+    assert codecs_of("c.safetensors") == {
+        "a.norm": arrcomp.Lossless(speed="fast"),
+        "a.weight": arrcomp.S2FP8(),
+        "b.weight": arrcomp.ErrorBounded(abs=1e-2, speed="fast"),
+        "c": arrcomp.ErrorBounded(abs=1e-3),
+        "d": arrcomp.QSGD(bits=4),
+        "e": arrcomp.Lossless(),
+    }
+    for word in ("qsgd bits=4", "s2fp8", "lossless speed=fast", "6 arrays"):
+        assert word in table
+
+
+@pytest.mark.parametrize(
+    "rules", ["{", "{}", '[{"codec": "zip"}]', '[{"codec": "lossless"}, {"codec": "lossless", "x": 1}]']
+)
+def test_wrong_files_of_rules_are_told_in_one_line(rules: str) -> None:
+    Path("rules.json").write_text(rules)
+    message = run("compress", "x.npy", "-o", "x.arrcomp", "--rules", "rules.json", code=2)
+    assert "--rules rules.json" in message
+
+
+def test_tables_come_as_json() -> None:
+    safetensors_numpy.save_file({"w": WEIGHTS, "n": np.arange(3)}, "m.safetensors")
+    bounded = ["--codec", "error-bounded", "--abs", "1e-3"]
+    documents = [
+        json.loads(run(*command, "--json"))
+        for command in (
+            ["compress", "m.safetensors", "-o", "c.safetensors", *bounded],
+            ["info", "c.safetensors"],
+            ["verify", "m.safetensors", "c.safetensors"],
+            ["decompress", "c.safetensors", "-o", "b.safetensors"],
+        )
+    ]
+    for document in documents:
+        rows = {row["name"]: row for row in document["arrays"]}
+        assert rows["w"]["codec"] == arrcomp.ErrorBounded(abs=1e-3).config()
+        assert (rows["w"]["dtype"], rows["w"]["shape"], rows["w"]["bytes"]) == ("float32", [64, 100], 25600)
+        assert document["total"]["bytes"] == 25600 + 24
+        assert document["total"]["compressed"] == sum(row["compressed"] for row in rows.values())
+    compressed, info, verified, decompressed = ({row["name"]: row for row in d["arrays"]}["w"] for d in documents)
+    assert compressed["largest_error"] == verified["largest_error"] <= 1e-3
+    assert compressed["violations"] == 0
+    assert compressed["encode_seconds"] > 0
+    assert decompressed["decode_seconds"] > 0
+    assert "largest_error" not in info
+
+
+def test_info_reads_no_payload_unless_it_is_to_check() -> None:
+    run("compress", "x.npy", "-o", "x.arrcomp")
+    data = bytearray(Path("x.arrcomp").read_bytes())
+    data[len(data) // 2] ^= 1
+    Path("x.arrcomp").write_bytes(data)
+    assert "25,600" in run("info", "--no-check", "x.arrcomp")
+    assert "checksum" in run("info", "x.arrcomp", code=3)
+
+
+def diff(*arguments: str, code: int) -> str:
+    result = CliRunner().invoke(_cli.app, ["diff", *arguments])
+    assert result.exit_code == code, result.output
+    assert result.stderr == ""
+    return result.stdout
+
+
+def test_diff_compares_files_compressed_or_not() -> None:
+    run("compress", "x.npy", "-o", "l.arrcomp")
+    run("compress", "x.npy", "-o", "b.arrcomp", "--codec", "error-bounded", "--abs", "1e-3")
+    np.savez("x.npz", arr_0=WEIGHTS)
+    run("compress", "x.npz", "-o", "b.safetensors", "--codec", "error-bounded", "--abs", "1e-3")
+    assert "equal" in diff("x.npy", "l.arrcomp", code=0)
+    diff("x.npy", "x.npz", code=0)
+    diff("b.arrcomp", "b.safetensors", code=0)
+    table = diff("x.npy", "b.arrcomp", code=1)
+    for word in ("arr_0", "relative L2", "PSNR", "6,400"):
+        assert word in table
+    diff("x.npy", "b.arrcomp", "--abs", "1e-3", code=0)
+    diff("x.npy", "b.arrcomp", "--abs", "1e-4", code=1)
+    diff("x.npy", "b.arrcomp", "--abs", "1e-4", "--rel", "0.5", code=0)
+
+
+def test_diff_tells_names_that_only_one_file_has() -> None:
+    np.savez("a.npz", both=WEIGHTS, one=WEIGHTS)
+    np.savez("b.npz", both=WEIGHTS, two=WEIGHTS, three=WEIGHTS)
+    assert re.search(r"three +│ only in b\.npz", diff("a.npz", "b.npz", code=1))
+    document = json.loads(diff("a.npz", "b.npz", "--abs", "9", "--json", code=1))
+    assert document["same"] is False
+    assert document["only_in"] == {"a.npz": ["one"], "b.npz": ["two", "three"]}
+    assert document["arrays"][0]["name"] == "both"
+    assert document["arrays"][0]["psnr"] is None
+    assert document["total"]["differing"] == 0
+
+
+def test_diff_of_many_arrays_shows_the_worst() -> None:
+    arrays = {f"a{i}": np.full(10, i, np.float32) for i in range(1, 101)}
+    np.savez("a.npz", **arrays)  # type: ignore[arg-type]
+    np.savez("b.npz", **{name: x + np.float32(x[0] == 50) * 50 + 1 for name, x in arrays.items()})  # type: ignore[arg-type]
+    table = diff("a.npz", "b.npz", code=1)
+    assert "not equal: 100, 60 of them not shown" in table
+    assert "a50 " in table
+    assert "a99 " not in table
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        ("x.npy missing.npy", "No such file", 2),
+        ("x.npy x.txt", "suffix '.txt'; allowed are .npy, .npz, .safetensors, .arrcomp", 2),
+        ("x.npy x.npy --abs -1", "--abs=-1.0: a finite number of at least 0", 2),
+        ("x.npy x.npy --rel nan", "--rel=nan", 2),
+        ("x.npy bad.arrcomp", "checksum", 3),
+        ("text.npy text.npy", "array 'arr_0': dtype <U1 is not supported", 2),
+    ],
+)
+def test_diff_tells_trouble_in_one_line(arguments: str, message: str, code: int) -> None:
+    stream = bytearray(arrcomp.compress(WEIGHTS).to_bytes())
+    stream[-1] ^= 1
+    Path("bad.arrcomp").write_bytes(stream)
+    np.save("text.npy", np.array(["a", "b"]))
+    assert message in run("diff", *arguments.split(), code=code)
+
+
+def test_hostile_names_become_no_files(folder: Path) -> None:
+    stream = np.frombuffer(arrcomp.compress(WEIGHTS).to_bytes(), np.uint8)
+    mark = {"format": "arrcomp", "version": "0.1"}
+    for name in ("../../evil", "/evil", "a/../../evil", "evil\0"):
+        safetensors_numpy.save_file({name: stream}, "h.safetensors", metadata=mark)
+        before = sorted(folder.rglob("*"))
+        for output in ("y.npy", "y.npz", "y.safetensors"):
+            assert "is a path out of its folder" in run("decompress", "h.safetensors", "-o", output, code=3)
+        assert sorted(folder.rglob("*")) == before
+
+
+def test_codecs_are_listed() -> None:
+    listed = run("codecs")
+    for name in arrcomp.available_codecs():
+        assert name in listed
+    listed = json.loads(run("codecs", "--json"))["codecs"]
+    assert [row["name"] for row in listed] == list(arrcomp.available_codecs())
+    for row in listed:
+        assert row.keys() == {"name", "promise", "dtypes", "example"}
+        assert arrcomp.codec_from_config(row["example"]).name == row["name"]
+
+
+def test_ctrl_c_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("arrcomp._cli.measure.encode", interrupted)
+    result = CliRunner().invoke(_cli.app, ["compress", "x.npy", "-o", "x.arrcomp"])
+    assert (result.exit_code, result.output) == (130, "")
+    assert not Path("x.arrcomp").exists()
+
+
+def test_names_are_not_markup() -> None:
+    np.savez("x.npz", **{"[red]a[/b]": WEIGHTS})  # type: ignore[arg-type]
+    assert "[red]a[/b]" in run("compress", "x.npz", "-o", "x.safetensors")
+
+
+def test_large_models_print_a_short_table() -> None:
+    np.savez("x.npz", **{f"a{i}": np.zeros(i, np.int8) for i in range(100)})  # type: ignore[arg-type]
+    table = run("compress", "x.npz", "-o", "x.safetensors")
+    assert "100 arrays (60 smaller ones not shown)" in table
+    assert "a99" in table
+    assert "a10 " not in table
+
+
+def test_demo_compresses_every_array_with_every_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = {"weights": WEIGHTS, "counts": np.arange(1000)}
+    monkeypatch.setattr(demo_data, "demo_arrays", lambda: arrays)  # the real ones take many seconds
+    table = run("demo", "--threads", "1")
+    for word in (*arrays, *arrcomp.available_codecs()):
+        assert word in table
+    rows = json.loads(run("demo", "--codec", "qsgd", "--codec", "lossless", "--json"))["arrays"]
+    assert {(row["name"], row["codec"]["codec"]) for row in rows} == {
+        ("weights", "qsgd"),
+        ("weights", "lossless"),
+        ("counts", "lossless"),
+    }
+    assert all(row["violations"] == 0 for row in rows)
+
+
+def test_the_program_runs() -> None:
+    def program(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-P", "-m", "arrcomp", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert program("compress", "x.npy", "-o", "x.arrcomp").returncode == 0
+    assert program("verify", "x.npy", "x.arrcomp").returncode == 0
+    Path("x.arrcomp").write_bytes(b"ARRC")
+    failed = program("info", "x.arrcomp")
+    assert failed.returncode == 3
+    assert failed.stderr.count("\n") == 1
+    assert "-o" in program("compress", "--help").stdout
+
+
+def test_a_missing_extra_is_named(folder: Path) -> None:
+    (folder / "without" / "typer").mkdir(parents=True)
+    (folder / "without" / "typer" / "__init__.py").write_text("raise ImportError('No module named typer')")
+    command = [sys.executable, "-P", "-m", "arrcomp", "codecs"]
+    result = subprocess.run(
+        command, env=checks.environment_with(folder / "without"), capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 2
+    assert "pip install arrcomp[cli]" in result.stderr
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,126 @@
+"""`arrcomp plot`: its points are what compressing gives, and it draws whatever a file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import arrcomp
+
+pytest.importorskip("typer")
+pytest.importorskip("matplotlib")
+
+from typer.testing import CliRunner
+
+from arrcomp import _cli
+from arrcomp._cli import figure
+
+RNG = np.random.default_rng(2)
+X = RNG.normal(0, 1, (100, 50)).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def plot(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(_cli.app, ["plot", *arguments])
+    assert result.exit_code == code, result.output
+    assert len(result.stderr.splitlines()) == (code != 0)
+    return result.stderr
+
+
+def test_points_of_bounds_keep_them_and_take_fewer_bits_the_wider_they_are() -> None:
+    for speed in ("default", "fast"):
+        points = figure.bounded_points(X, speed, None)
+        assert len(points) > 20
+        for point in points:
+            assert isinstance(point.codec, arrcomp.ErrorBounded)
+            assert 0 < point.typical <= point.largest <= point.codec.abs
+        assert [point.bits for point in points] == sorted((point.bits for point in points), reverse=True)
+
+
+def test_points_of_quantizers_are_what_compressing_gives() -> None:
+    points = {point.codec: point for point in figure.other_points(X, 1)}
+    point = points[arrcomp.QSGD(bits=8)]
+    c = arrcomp.compress(X, arrcomp.QSGD(bits=8))
+    error = np.abs(X.astype(np.float64) - arrcomp.decompress(c))
+    assert point.bits == 8 * c.nbytes / X.size
+    assert point.largest == error.max()
+    assert point.typical == pytest.approx(np.sqrt(np.mean(error**2)))
+    assert {type(codec) for codec in points} == set(arrcomp.available_codecs().values()) - {
+        arrcomp.Lossless,
+        arrcomp.ErrorBounded,
+        arrcomp.BaseDelta,
+    }
+
+
+def test_samples_are_of_all_of_an_array() -> None:
+    x = np.arange(3_000_000, dtype=np.float64).reshape(-1, 3)
+    taken = figure.sample(x)
+    assert taken.size <= 1 << 20
+    assert (taken.min(), taken.max()) == (0, x.size - 1)
+    assert figure.sample(np.array([np.nan, 1, np.inf])).tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        X,
+        X.astype(ml_dtypes.bfloat16),
+        X.astype(np.float16),
+        np.zeros(100, np.float32),
+        np.full(100, 1e300),
+        np.array([5e-324, 0]),
+        np.array(3.0),
+        np.array([np.nan, np.inf, 1, 2]),
+    ],
+    ids=lambda x: f"{x.dtype} {x.size}",
+)
+def test_arrays_of_all_kinds_are_drawn(folder: Path, x: NDArray[Any]) -> None:
+    arrcomp.save_file({"_a $x$ {\\b": x, "größe": x}, "x.safetensors")
+    plot("x.safetensors", "-o", "x.png")
+    assert (folder / "x.png").read_bytes().startswith(b"\x89PNG")
+    assert len(list(folder.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("x.npz -o x.pdf", "suffix '.pdf'; allowed are .png"),
+        ("x.npz -o x.png --tensor other", "--tensor other: x.npz has no such array"),
+        ("x.npz -o x.png --tensor xx", "x.npz has no such array; did you mean x?"),
+        ("x.npz -o n.npz", "n.npz exists; --force overwrites it"),
+        ("x.npz -o x.png --tensor n", "--tensor n: dtype int64; float16, bfloat16, float32, float64 are allowed"),
+        ("n.npz -o x.png", "n.npz has no array of floats"),
+        ("x.txt -o x.png", "suffix '.txt'"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_in_one_line(folder: Path, arguments: str, message: str) -> None:
+    np.savez("x.npz", x=X, n=np.arange(3))
+    np.savez("n.npz", n=np.arange(3), empty=np.zeros(0))
+    assert message in plot(*arguments.split(), code=2)
+    assert not (folder / "x.png").exists()
+
+
+def test_one_array_can_be_chosen(folder: Path) -> None:
+    np.savez("x.npz", large=X, small=X[0])
+    for name in ("large", "small"):
+        plot("x.npz", "-o", f"{name}.png", "--tensor", name)
+    assert (folder / "large.png").read_bytes() != (folder / "small.png").read_bytes()
+
+
+def test_a_drawing_goes_to_standard_output_or_over_another_if_that_is_wanted(folder: Path) -> None:
+    np.save("x.npy", X[0])
+    result = CliRunner().invoke(_cli.app, ["plot", "x.npy", "-o", "-"])
+    assert (result.exit_code, result.stdout_bytes[:4], result.stderr) == (0, b"\x89PNG", "")
+    (folder / "x.png").write_bytes(b"another")
+    plot("x.npy", "-o", "x.png", "--force")
+    assert (folder / "x.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,173 @@
+"""Codecs: what their parameters may be, and the one mapping to plain JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import arrcomp
+from arrcomp import QSGD, S2FP8, BaseDelta, Codebook, ErrorBounded, FloatFormat, Lossless, SmaQ, UnknownCodecError
+
+BOUNDS = ("abs", "rel", "pointwise")
+EXAMPLES = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
+EXAMPLES.append(S2FP8(bucket_size=100, rounding="stochastic"))
+EXAMPLES.append(FloatFormat("e3m4", scaling="bucket", bucket_size=100, rounding="stochastic"))
+EXAMPLES.append(FloatFormat("mxfp6", scale_rule="ceil"))
+EXAMPLES.append(FloatFormat("fp16", overflow="infinity"))
+EXAMPLES.append(QSGD(bits=3, bucket_size=100, norm="l2", rounding="stochastic", skip_incomplete=True, coding="entropy"))
+EXAMPLES.append(SmaQ(4, 9, block_size=None, statistics="given", mean=1, std=2, rounding="truncate", min_size=0))
+EXAMPLES.append(BaseDelta(bases=2, delta_bits=(8, 16, 24), drop_bits=3, rounding="stochastic"))
+
+REALS_ONLY: list[arrcomp.Codec] = [
+    ErrorBounded(abs=1),
+    QSGD(),
+    SmaQ(rounding="nearest"),
+    FloatFormat("bf16"),
+    S2FP8(),
+    Codebook.nf4(),
+]
+
+
+def test_the_registry_lists_every_codec_once() -> None:
+    kinds = [Lossless, ErrorBounded, QSGD, SmaQ, FloatFormat, S2FP8, BaseDelta, Codebook]
+    assert list(arrcomp.available_codecs().values()) == kinds
+    assert list(arrcomp.available_codecs()) == [kind.name for kind in kinds]
+    assert len({kind.id for kind in arrcomp.available_codecs().values()}) == len(arrcomp.available_codecs())
+
+
+@pytest.mark.parametrize("codec", EXAMPLES, ids=repr)
+def test_configurations_come_back_through_json(codec: arrcomp.Codec) -> None:
+    config = json.loads(json.dumps(codec.config()))
+    assert arrcomp.codec_from_config(config) == codec
+
+
+@pytest.mark.parametrize("codec", EXAMPLES, ids=repr)
+def test_codecs_are_values(codec: arrcomp.Codec) -> None:
+    twin = dataclasses.replace(codec)  # type: ignore[type-var]
+    assert twin == codec
+    assert hash(twin) == hash(codec)
+    assert pickle.loads(pickle.dumps(codec)) == codec  # noqa: S301
+    assert eval(repr(codec), vars(arrcomp)) == codec  # noqa: S307
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        codec.speed = "fast"  # type: ignore[attr-defined]
+
+
+@given(st.floats(min_value=0, exclude_min=True, allow_infinity=False))
+def test_every_finite_bound_above_zero_is_kept_exactly(bound: float) -> None:
+    codec = ErrorBounded(abs=bound)
+    assert codec.abs == bound
+    assert arrcomp.codec_from_config(json.loads(json.dumps(codec.config()))) == codec
+
+
+@pytest.mark.parametrize("value", [1, np.float32(0.5), np.float64(0.5), np.int8(1), np.float16(0.5), Fraction(1, 2)])
+def test_real_numbers_are_stored_as_floats(value: Any) -> None:
+    codec = ErrorBounded(abs=value)
+    assert type(codec.abs) is float
+    assert codec.abs == float(value)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize(
+    "value", [0, 0.0, -0.0, -1, -1e-9, math.nan, math.inf, -math.inf, 10**400, Fraction(1, 10**400)]
+)
+def test_bounds_that_are_not_finite_and_above_zero_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}=.* is allowed"):
+        ErrorBounded(**{name: value})
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+@pytest.mark.parametrize("value", [True, False, np.True_, "1e-3", b"1", 1j, [1e-3], np.array(1e-3), np.array([1e-3])])
+def test_bounds_that_are_no_real_numbers_are_refused(name: str, value: Any) -> None:
+    with pytest.raises(TypeError, match=rf"^{name}=.* is allowed"):
+        ErrorBounded(**{name: value})
+
+
+@pytest.mark.parametrize("value", [1, 1.0, 2, 1e300])
+def test_pointwise_stays_below_one(value: float) -> None:
+    with pytest.raises(ValueError, match=r"^pointwise=.*below 1"):
+        ErrorBounded(pointwise=value)
+    ErrorBounded(pointwise=math.nextafter(1, 0))
+
+
+@pytest.mark.parametrize(
+    "bounds", [{}, {"abs": 1, "rel": 1}, {"abs": 1, "pointwise": 0.1}, {"rel": 1, "pointwise": 0.1}]
+)
+def test_exactly_one_bound_is_taken(bounds: dict[str, float]) -> None:
+    with pytest.raises(TypeError, match="exactly one of abs, rel and pointwise"):
+        ErrorBounded(**bounds)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", [lambda speed: ErrorBounded(abs=1, speed=speed), lambda speed: Lossless(speed=speed)])
+def test_speed_is_one_of_two(kind: Any) -> None:
+    kind("default"), kind("fast")
+    with pytest.raises(ValueError, match=r"speed='faster': 'default' or 'fast'"):
+        kind("faster")
+    for value in (None, 1, b"fast"):
+        with pytest.raises(TypeError, match=r"speed=.*'default' or 'fast'"):
+            kind(value)
+
+
+def test_bounds_are_given_by_name() -> None:
+    with pytest.raises(TypeError):
+        ErrorBounded(1e-3)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize(
+    ("config", "error", "message"),
+    [
+        ({}, ValueError, r"config\['codec'\] is None"),
+        ({"codec": 3}, ValueError, r"config\['codec'\] is 3"),
+        ({"codec": "zip"}, UnknownCodecError, "'zip' is unknown; this package has lossless"),
+        ({"codec": "lossless", "abs": 1}, ValueError, "abs: codec lossless has no such parameter; allowed are speed"),
+        ({"codec": "error-bounded", "abs": "x"}, TypeError, "abs='x'"),
+        ({"codec": "s2fp8", "bucket_size": 8}, ValueError, "^bucket_size=8: 16 to 1099511627776 is allowed"),
+        ({"codec": "qsgd", "bits": 9}, ValueError, "^bits=9: 1 to 8 is allowed"),
+        ({"codec": "float-format", "format": "fp7"}, ValueError, "^format='fp7'"),
+        ({"codec": "float-format"}, TypeError, "format"),
+        ({"codec": "qsgd", "seed": 1}, ValueError, "seed: codec qsgd has no such parameter; allowed are bits"),
+        ({"codec": "base-delta", "bases": 3}, ValueError, "^bases=3: 1 to 2 is allowed"),
+        ({"codec": "error-bounded", "abs": 1, "id": 1}, ValueError, "id: codec error-bounded has no such parameter"),
+        ([("codec", "lossless")], TypeError, "config is a list"),
+        ("lossless", TypeError, "config is a str"),
+    ],
+)
+def test_wrong_configurations_say_what_is_allowed(config: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        arrcomp.codec_from_config(config)
+
+
+def test_a_codec_that_is_none_is_refused() -> None:
+    for codec in ("lossless", Lossless, {"codec": "lossless"}):
+        with pytest.raises(TypeError, match="codec="):
+            arrcomp.compress(np.zeros(3), codec)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "bool", "uint8", "float8_e4m3fn", "int4"])
+@pytest.mark.parametrize("codec", REALS_ONLY, ids=repr)
+def test_codecs_for_floats_name_the_dtypes_they_take(codec: arrcomp.Codec, dtype: str) -> None:
+    import ml_dtypes
+
+    x, kind = np.zeros(3, getattr(ml_dtypes, dtype, dtype)), type(codec).__name__
+    with pytest.raises(TypeError, match=f"dtype {dtype}: {kind} takes float16, bfloat16, float32, float64"):
+        arrcomp.compress(x, codec)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_arrays_are_for_lossless_alone(dtype: Any) -> None:
+    for codec in REALS_ONLY:
+        with pytest.raises(TypeError, match="real and imaginary parts"):
+            arrcomp.compress(np.zeros(3, dtype), codec)
+    arrcomp.compress(np.zeros(3, dtype))
+
+
+def test_the_default_codec_loses_nothing() -> None:
+    assert arrcomp.compress(np.zeros(3)).codec == Lossless()

@@ -1,0 +1,488 @@
+"""Files of compressed arrays: one array at a time on the way in, and nothing but what is asked for on the way out."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tracemalloc
+import weakref
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import arrcomp
+import checks
+from arrcomp import ErrorBounded, Lossless, Rule, load_file, open_file, save_file
+from arrcomp._files.content import is_stray
+from arrcomp._files.parts import part_of
+from checks import sample
+
+safetensors_numpy = pytest.importorskip("safetensors.numpy")
+
+RNG = np.random.default_rng(5)
+BOUNDED = ErrorBounded(abs=1e-3)
+MODEL: dict[str, NDArray[Any]] = {
+    "layer.weight": RNG.normal(0, 0.02, (64, 100)).astype(np.float32),
+    "layer.bias": RNG.normal(0, 0.02, 64).astype(np.float32),
+    "embedding": RNG.normal(0, 1, (50, 8)),
+    "steps": np.array(12),
+    "mask": np.zeros((0, 3), bool),
+}
+NAMES = st.text(max_size=20).filter(lambda name: not is_stray(name) and name != "__metadata__")
+
+
+class Stream(Mapping[str, Any]):
+    """Arrays that are made when they are asked for, as those of a model that does not fit into memory."""
+
+    def __init__(self, count: int, values: int) -> None:
+        self._names = [f"w{i}" for i in range(count)]
+        self._values = values
+        self.made: list[str] = []
+        self.alive: list[int] = []
+        self._references: list[weakref.ref[Any]] = []
+
+    def __getitem__(self, name: str) -> NDArray[np.float32]:
+        self.made.append(name)
+        self.alive.append(sum(reference() is not None for reference in self._references))
+        array = np.random.default_rng(len(self.made)).random(self._values, np.float32)
+        self._references.append(weakref.ref(array))
+        return array
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file of compressed arrays, of `MODEL`."""
+    path = tmp_path / "model.safetensors"
+    save_file(MODEL, path, metadata={"format": "pt"})
+    return path
+
+
+def check_same(actual: Mapping[str, Any], expected: Mapping[str, NDArray[Any]]) -> None:
+    assert list(actual) == list(expected)
+    for name, array in expected.items():
+        checks.check_same_bits(np.asarray(actual[name]), array)
+
+
+# Saving
+
+
+def test_several_streams_are_a_safetensors_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    arrays = {name: sample(name) for name in checks.DTYPES}
+    save_file(arrays, path, metadata={"format": "pt", "note": "ü"})
+    check_same(load_file(path), arrays)
+    with open_file(path) as file:
+        assert file.metadata == {"format": "pt", "note": "ü"}
+    tensors = safetensors_numpy.load_file(path)
+    for name, array in arrays.items():
+        assert tensors[name].dtype == np.uint8
+        assert tensors[name].tobytes() == arrcomp.compress(array).to_bytes()
+
+
+def test_a_stream_is_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.arrcomp"
+    save_file({"x": MODEL["embedding"]}, path, BOUNDED)
+    assert path.read_bytes() == arrcomp.compress(MODEL["embedding"], BOUNDED).to_bytes()
+    checks.check_bound(MODEL["embedding"], load_file(path)["arr_0"], BOUNDED)
+    with open_file(path) as file:
+        assert file.spec("arr_0").codec == BOUNDED
+
+
+@settings(max_examples=50)
+@given(arrays=st.dictionaries(NAMES, st.integers(0, 300)), metadata=st.dictionaries(st.text(), st.text()))
+def test_all_names_and_metadata_come_back(tmp_path: Path, arrays: dict[str, int], metadata: dict[str, str]) -> None:
+    path = tmp_path / "x.safetensors"
+    expected = {name: np.arange(size) for name, size in arrays.items()}
+    save_file(expected, path, metadata=metadata)
+    with open_file(path) as file:
+        check_same(file, expected)
+        assert file.metadata == metadata
+    assert set(safetensors_numpy.load_file(path)) == set(expected)
+
+
+def test_arrays_are_asked_for_once_in_order_and_dropped_before_the_next(tmp_path: Path) -> None:
+    tensors = Stream(16, 1 << 18)
+    tracemalloc.start()
+    try:
+        save_file(tensors, tmp_path / "x.safetensors", threads=1)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert tensors.made == list(tensors)
+    assert not any(tensors.alive)
+    assert peak < 3.5 * (4 << 18), f"{peak} bytes at once, for arrays of {4 << 18}"
+    assert open_file(tmp_path / "x.safetensors").names == list(tensors)
+
+
+def test_compressed_arrays_are_dropped_before_the_next(tmp_path: Path) -> None:
+    source = Stream(4, 1000)
+    references: list[weakref.ref[Any]] = []
+
+    def compressed(name: str) -> arrcomp.Compressed:
+        assert all(reference() is None for reference in references)
+        c = arrcomp.compress(source[name])
+        references.append(weakref.ref(c.payload.buffer))
+        return c
+
+    save_file(arrcomp._files.Lazy(source, compressed), tmp_path / "x.safetensors")
+    assert len(references) == 4
+
+
+def test_compressed_arrays_are_written_as_they_are(tmp_path: Path) -> None:
+    c = arrcomp.compress(MODEL["embedding"], ErrorBounded(abs=0.5))
+    save_file({"c": c, "x": MODEL["embedding"]}, tmp_path / "x.safetensors", BOUNDED)
+    with open_file(tmp_path / "x.safetensors") as file:
+        assert file.compressed("c").to_bytes() == c.to_bytes()
+        assert file.compressed("x").codec == BOUNDED
+
+
+def test_rules_pick_the_codec(tmp_path: Path) -> None:
+    path = tmp_path / "x.safetensors"
+    save_file(MODEL, path, [Rule(Lossless(speed="fast"), "*.bias"), Rule(BOUNDED, dtypes="float32")])
+    with open_file(path) as file:
+        found = {name: file.spec(name).codec for name in file}
+    assert found.pop("layer.weight") == BOUNDED
+    assert found.pop("layer.bias") == Lossless(speed="fast")
+    assert set(found.values()) == {Lossless()}
+
+
+def test_a_seed_reaches_codecs_that_round_at_random(tmp_path: Path) -> None:
+    path, codec = tmp_path / "x.safetensors", arrcomp.QSGD(bits=4, rounding="stochastic")
+    x = MODEL["layer.weight"]
+    with pytest.raises(TypeError, match="seed=None"):
+        save_file({"x": x}, path, codec)
+    save_file({"x": x}, path, codec, seed=7)
+    assert open_file(path).compressed("x").to_bytes() == arrcomp.compress(x, codec, seed=7).to_bytes()
+
+
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_arrays_of_every_framework_are_saved_and_loaded(tmp_path: Path, framework: str) -> None:
+    module = pytest.importorskip(framework)
+    make = module.from_numpy if framework == "torch" else module.numpy.asarray
+    kind = module.Tensor if framework == "torch" else module.Array
+    x = MODEL["layer.weight"]
+    save_file({"x": make(x)}, tmp_path / "x.safetensors")
+    for like in (framework, make(x)):
+        for device in (None, "cpu"):
+            y = load_file(tmp_path / "x.safetensors", like=like, device=device)["x"]
+            assert isinstance(y, kind)
+            checks.check_same_bits(np.asarray(y), x)
+
+
+def test_a_failure_halfway_leaves_the_old_file(path: Path) -> None:
+    before = path.read_bytes()
+    for wrong in ("not an array", np.array(["text"])):
+        with pytest.raises(TypeError, match="array 'b': "):
+            save_file({"a": np.zeros(1000), "b": wrong}, path)
+    assert path.read_bytes() == before
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    for suffix in (".arrcomp", ".safetensors"):
+        with pytest.raises(OSError, match="No space left"):
+            save_file({"x": np.zeros(3)}, tmp_path / f"x{suffix}")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"tensors": [np.zeros(3)]}, TypeError, "tensors is a list; a mapping"),
+        ({"tensors": {3: np.zeros(3)}}, TypeError, "name 3 is a int"),
+        ({"tensors": {"__metadata__": np.zeros(3)}}, ValueError, "name '__metadata__'"),
+        ({"tensors": {"../x": np.zeros(3)}}, ValueError, r"name '\.\./x'"),
+        ({"tensors": {"\ud800": np.zeros(3)}}, ValueError, r"name '\\ud800'"),
+        ({"path": "x.npz"}, ValueError, "suffix '.npz'; allowed are .arrcomp, .safetensors"),
+        ({"path": "x.arrcomp", "tensors": {}}, ValueError, "holds one array, not 0"),
+        ({"path": "x.arrcomp", "metadata": {"a": "b"}}, ValueError, "has no metadata"),
+        ({"codec": "lossless"}, TypeError, "codec='lossless'"),
+        ({"metadata": {"a": 3}}, TypeError, "metadata="),
+        ({"threads": 0}, ValueError, "threads=0"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused_before_any_work(
+    tmp_path: Path, changes: dict[str, Any], error: type[Exception], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(error, match=message):
+        save_file(**{"tensors": {"x": np.zeros(3)}, "path": "x.safetensors"} | changes)
+    assert not list(tmp_path.iterdir())
+
+
+# Loading
+
+
+def test_a_model_comes_back(path: Path) -> None:
+    check_same(load_file(path), MODEL)
+    check_same(load_file(path, names=["steps", "embedding"], threads=1), {k: MODEL[k] for k in ("steps", "embedding")})
+    with open_file(path) as file:
+        check_same(file, MODEL)
+        assert file.names == list(file) == list(MODEL)
+        assert len(file) == len(MODEL)
+        assert repr(file) == f"<CompressedFile {str(path)!r}: 5 arrays>"
+
+
+def test_an_empty_model_comes_back(tmp_path: Path) -> None:
+    save_file({}, tmp_path / "x.safetensors")
+    assert load_file(tmp_path / "x.safetensors") == {}
+
+
+def test_specs_are_known_without_the_payload(path: Path) -> None:
+    with open_file(path) as file:
+        expected = {name: (file.spec(name), file.nbytes(name)) for name in file}
+        for name, array in MODEL.items():
+            assert expected[name][0] == arrcomp.compress(array).spec
+            assert expected[name][1] == arrcomp.compress(array).nbytes
+        stream = file.compressed("layer.weight").to_bytes()
+    data = path.read_bytes()
+    path.write_bytes(data.replace(stream, stream[:100] + bytes(len(stream) - 100)))
+    with open_file(path) as file:
+        assert {name: (file.spec(name), file.nbytes(name)) for name in file} == expected
+        with pytest.raises(arrcomp.CorruptStreamError, match=r"array 'layer\.weight': checksum is wrong"):
+            file["layer.weight"]
+        checks.check_same_bits(file["layer.bias"], MODEL["layer.bias"])
+
+
+def test_looking_for_a_name_decodes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with open_file(path) as file:
+        monkeypatch.setattr("arrcomp._files.opened.parse_stream", None)
+        assert "steps" in file
+        assert "other" not in file
+        assert 3 not in file
+        with pytest.raises(KeyError):
+            file["other"]
+
+
+def test_what_was_taken_outlives_the_file_and_its_replacement(path: Path) -> None:
+    with open_file(path) as file:
+        c = file.compressed("embedding")
+        save_file({"embedding": np.zeros(3)}, path)
+        checks.check_same_bits(file["layer.bias"], MODEL["layer.bias"])
+    checks.check_same_bits(arrcomp.decompress(c), MODEL["embedding"])
+    file.close()
+    for call in (file.spec, file.compressed, file.slice, file.__getitem__):
+        with pytest.raises(ValueError, match="is closed"):
+            call("layer.bias")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"like": "tensorflow"}, ValueError, "like='tensorflow': an array, or a name of numpy, torch, jax, cupy"),
+        ({"like": 3}, TypeError, "like is a int; an array, or a name of numpy, torch"),
+        ({"device": "tpu"}, ValueError, "device 'tpu'"),
+        ({"device": 3}, TypeError, "device is a int"),
+        ({"names": "steps"}, TypeError, "names='steps' is one text"),
+        ({"names": ["steps", "other"]}, KeyError, "'other' is not in"),
+        ({"threads": 0}, ValueError, "threads=0"),
+    ],
+    ids=str,
+)
+def test_wrong_places_and_names_are_refused(
+    path: Path, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        load_file(path, **arguments)
+
+
+def test_a_device_that_is_not_there_is_told(path: Path) -> None:
+    if arrcomp._core.cuda_device_count() > 0:
+        pytest.skip("there is one")
+    with pytest.raises(arrcomp.DeviceUnavailableError, match="cuda:0"):
+        load_file(path, device="cuda")
+
+
+def test_arrays_are_loaded_onto_the_device(path: Path, device: checks.Host) -> None:
+    like = device.put(np.zeros(1, np.float32))
+    for name, y in load_file(path, like=like, names=["layer.weight", "steps"]).items():
+        assert type(y) is type(like)
+        checks.check_same_bits(device.get(y), MODEL[name])
+
+
+def test_a_progress_bar_goes_to_standard_error_where_that_is_watched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rich")
+
+    def shown() -> str:
+        save_file(MODEL, tmp_path / "x.safetensors", progress=True)
+        check_same(load_file(tmp_path / "x.safetensors", progress=True), MODEL)
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        return captured.err
+
+    assert shown() == ""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # for Rich a terminal; but nobody watches
+    assert shown() == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    assert "5 of 5 arrays" in shown()
+
+
+# Parts
+
+
+@st.composite
+def shapes_and_indices(draw: st.DrawFn) -> tuple[tuple[int, ...], Any]:
+    """A shape and a basic index of an array of it."""
+    shape = tuple(draw(st.lists(st.integers(0, 5), max_size=4)))
+    bounds = st.none() | st.integers(-7, 7)
+    part = st.integers(-6, 6) | st.builds(slice, bounds, bounds, st.sampled_from([None, 1, 2, -1, -3]))
+    index: list[Any] = [draw(part) for _ in range(draw(st.integers(0, len(shape))))]
+    if draw(st.booleans()):
+        index.insert(draw(st.integers(0, len(index))), ...)
+    return shape, index[0] if len(index) == 1 and draw(st.booleans()) else tuple(index)
+
+
+@settings(max_examples=500)
+@given(shapes_and_indices())
+def test_a_part_holds_what_an_index_takes(case: tuple[tuple[int, ...], Any]) -> None:
+    shape, index = case
+    x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    try:
+        expected = x[index]
+    except IndexError:
+        with pytest.raises(IndexError):
+            _part(x, index)
+        return
+    np.testing.assert_array_equal(_part(x, index), expected)
+
+
+def _part(x: NDArray[Any], index: Any) -> Any:
+    first, shape, rest = part_of(x.shape, index)
+    return x.reshape(-1)[first : first + int(np.prod(shape, dtype=int))].reshape(shape)[rest]
+
+
+def test_no_more_is_taken_than_the_first_dimensions_need() -> None:
+    assert part_of((100, 7, 3), slice(10, 20)) == (210, (10, 7, 3), (slice(0, None, 1), slice(None), slice(None)))
+    assert part_of((100, 7, 3), (-1, slice(2, 4), 0)) == (99 * 21 + 6, (2, 3), (slice(0, None, 1), 0))
+    assert part_of((100, 7, 3), (1, 2, 1)) == (21 + 6 + 1, (), ())
+    assert part_of((100,), slice(90, 10, -20)) == (30, (61,), (slice(60, None, -20),))
+    assert part_of((100, 7), slice(5, 5))[1] == (0, 7)
+
+
+@pytest.mark.parametrize(
+    ("index", "error"),
+    [
+        ((0, 0, 0), IndexError),
+        ((..., 0, ...), IndexError),
+        (100, IndexError),
+        ("name", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+        (1.0, TypeError),
+        ([0, 1], TypeError),
+        (np.array([0, 1]), TypeError),
+    ],
+    ids=repr,
+)
+def test_other_indices_are_refused(path: Path, index: Any, error: type[Exception]) -> None:
+    with open_file(path) as file, pytest.raises(error, match="index"):
+        file.slice("layer.weight")[index]
+
+
+@pytest.mark.parametrize(
+    "codec", [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()], ids=repr
+)
+def test_parts_are_those_of_the_whole(tmp_path: Path, codec: arrcomp.Codec) -> None:
+    x = RNG.normal(0, 1, (300, 7, 20)).astype(np.float32)
+    save_file({"x": x}, tmp_path / "x.safetensors", codec, seed=1)
+    with open_file(tmp_path / "x.safetensors") as file:
+        part, whole = file.slice("x", threads=1), file["x"]
+    assert (part.shape, part.dtype) == (x.shape, x.dtype)
+    for index in (
+        slice(10, 20),
+        299,
+        (slice(None, None, 50), ..., 3),
+        (-1, 6, 5),
+        ...,
+        slice(3, 3),
+        (0, slice(2, 0, -1)),
+    ):
+        np.testing.assert_array_equal(part[index], whole[index])
+
+
+@pytest.mark.parametrize("name", checks.DTYPES)
+def test_parts_of_every_dtype(tmp_path: Path, name: str) -> None:
+    x = RNG.integers(0, 2, (40, 300)).astype(checks.numpy_dtype(name))
+    save_file({"x": x}, tmp_path / "x.safetensors")
+    with open_file(tmp_path / "x.safetensors") as file:
+        part = file.slice("x")
+        checks.check_same_bits(part[5:9], x[5:9])
+        checks.check_same_bits(np.asarray(part[39, 299]), np.asarray(x[39, 299]))
+
+
+@settings(max_examples=200)
+@given(data=st.data())
+def test_parts_of_damaged_payloads_are_wrong_at_worst(tmp_path: Path, data: st.DataObject) -> None:
+    codec = data.draw(
+        st.sampled_from([codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()])
+    )
+    path = tmp_path / "x.arrcomp"
+    save_file({"x": np.linspace(-1, 1, 9000, dtype=np.float32).reshape(90, 100)}, path, codec, seed=1)
+    content = bytearray(path.read_bytes())
+    start, end = checks.payload_span(bytes(content))
+    for _ in range(data.draw(st.integers(1, 4))):
+        content[data.draw(st.integers(start, end - 1))] = data.draw(st.integers(0, 255))
+    path.write_bytes(content)
+    with open_file(path) as file:
+        part = file.slice("arr_0")
+        try:
+            assert part[40:60].shape == (20, 100)
+        except arrcomp.CorruptStreamError as error:
+            assert "array 'arr_0'" in str(error)  # noqa: PT017 - or none is raised
+
+
+# Memory
+
+_STREAMED = """
+import sys, numpy, arrcomp
+from pathlib import Path
+from arrcomp._files import Content, Lazy, read_arrays, write_arrays
+
+def peak():
+    return int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM"))) << 10
+
+def weights(name):
+    return numpy.random.default_rng(int(name)).standard_normal(1 << 24, numpy.float32)
+
+names, plain, small, back = [str(i) for i in range(32)], *sys.argv[1:]
+look = lambda name: (numpy.dtype("float32"), (1 << 24,))
+before = peak()
+write_arrays(Path(plain), Content(Lazy(names, weights, look)))
+arrcomp.save_file(read_arrays(Path(plain)).arrays, small, arrcomp.ErrorBounded(abs=1e-4))
+with arrcomp.open_file(small) as file:
+    write_arrays(Path(back), Content(Lazy(file, file.__getitem__, look)))
+print((peak() - before) >> 20)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="/proc tells the peak")
+def test_two_gigabytes_are_streamed_within_a_tenth(tmp_path: Path) -> None:
+    paths = [str(tmp_path / name) for name in ("plain.safetensors", "small.safetensors", "back.safetensors")]
+    command = [sys.executable, "-P", "-c", _STREAMED, *paths]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert Path(paths[0]).stat().st_size > 1 << 31
+    assert int(result.stdout) < 220, f"{result.stdout} MiB more than before, for arrays of 64 MiB"
+    checks.check_bound(
+        *(arrcomp._files.read_arrays(Path(p)).arrays["31"] for p in (paths[0], paths[2])), ErrorBounded(abs=1e-4)
+    )

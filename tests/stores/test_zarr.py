@@ -1,0 +1,327 @@
+"""arrcomp as codecs of zarr: arrays come back from chunks and shards, in whole and in part, in every process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import arrcomp
+import checks
+from arrcomp import CorruptStreamError, ErrorBounded, Lossless
+from checks import Array
+
+zarr = pytest.importorskip("zarr", "3.1")
+
+from arrcomp.stores.numcodecs import Arrcomp
+from arrcomp.stores.zarr import ArrcompCodec, ArrcompCompressor
+
+CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
+NUMPY_DTYPES = {name for name in checks.DTYPES if hasattr(np, name)}
+WAYS = {"serializer": ArrcompCodec, "compressors": ArrcompCompressor}
+both_ways = pytest.mark.parametrize("way", WAYS)
+WEIGHTS = np.random.default_rng(0).normal(0, 0.02, (30, 50)).astype(np.float32)
+
+
+def zarr_has(name: str) -> bool:
+    """Whether zarr has this data type; those of ml_dtypes it may learn."""
+    try:
+        zarr.create_array(zarr.storage.MemoryStore(), shape=(1,), dtype=checks.numpy_dtype(name))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+DTYPES = [name for name in checks.DTYPES if zarr_has(name)]
+
+
+def coded_by(codec: arrcomp.Codec, way: str = "serializer") -> dict[str, Any]:
+    """What to tell zarr of an array that this codec codes, and no other."""
+    return {"compressors": None} | {way: WAYS[way](codec, seed=checks.SEED if codec.needs_seed else None)}
+
+
+def codec_of(z: Any, way: str) -> Any:
+    """The only codec of an array that is one of arrcomp's."""
+    (codec,) = z.compressors if way == "compressors" else (z.serializer,)
+    return codec
+
+
+def stored(x: Array, codec: arrcomp.Codec | None = None, path: Path | None = None, **options: Any) -> Any:
+    """A zarr array of format 3, in memory unless there is a path, with the values of x; `way` as for `coded_by`."""
+    options = coded_by(codec or Lossless(), options.pop("way", "serializer")) | options
+    z = zarr.create_array(path or zarr.storage.MemoryStore(), shape=x.shape, dtype=x.dtype, **options)
+    z[...] = x
+    return z
+
+
+def expected(x: Array, codec: arrcomp.Codec) -> Array:
+    """What the codec makes of an array."""
+    return checks.array_of(checks.stream_of(x, codec))
+
+
+# Values
+
+
+def test_zarr_has_the_dtypes_of_numpy() -> None:
+    assert set(DTYPES) >= NUMPY_DTYPES
+    assert len(NUMPY_DTYPES) == 14
+
+
+@st.composite
+def layouts(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...] | None]:
+    """A shape, chunks, and shards of some of these chunks."""
+    shape = draw(hnp.array_shapes(max_dims=3, max_side=12))
+    chunks = tuple(draw(st.integers(1, size + 2)) for size in shape)
+    shards = tuple(size * draw(st.integers(1, 3)) for size in chunks) if draw(st.booleans()) else None
+    return shape, chunks, shards
+
+
+@given(name=st.sampled_from(DTYPES), layout=layouts(), way=st.sampled_from([*WAYS]), data=st.data())
+def test_every_dtype_comes_back_in_whole_and_in_part(name: str, layout: Any, way: str, data: st.DataObject) -> None:
+    shape, chunks, shards = layout
+    x = (np.arange(np.prod(shape)).reshape(shape) % 2).astype(checks.numpy_dtype(name))
+    z = stored(x, way=way, chunks=chunks, shards=shards)
+    checks.check_same_bits(z[...], x)
+    where = data.draw(hnp.basic_indices(shape, allow_ellipsis=False, allow_newaxis=False).filter(is_forward))
+    checks.check_same_bits(np.asarray(z[where]), np.asarray(x[where]))
+    z[where] = x[where]
+    checks.check_same_bits(z[...], x)
+
+
+def is_forward(where: Any) -> bool:
+    """Whether zarr takes these indices."""
+    parts = where if isinstance(where, tuple) else (where,)
+    return all(not isinstance(part, slice) or (part.step or 1) > 0 for part in parts)
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=repr)
+@pytest.mark.parametrize("shards", [None, (20, 50)], ids=["chunks", "shards"])
+@both_ways
+def test_every_codec_codes_chunks_as_it_does_elsewhere(codec: arrcomp.Codec, shards: Any, way: str) -> None:
+    z = stored(WEIGHTS, codec, way=way, chunks=(10, 25), shards=shards)
+    for rows in (slice(0, 10), slice(10, 20), slice(20, 30)):
+        for columns in (slice(0, 25), slice(25, 50)):
+            checks.check_same_bits(z[rows, columns], expected(WEIGHTS[rows, columns], codec))
+
+
+@both_ways
+@pytest.mark.parametrize("x", [np.float32(1.5), np.zeros((0,), "i2"), np.zeros((3, 0), "f8")], ids=repr)
+def test_arrays_without_dimensions_or_values_come_back(x: Any, way: str) -> None:
+    x = np.asarray(x)
+    z = stored(x, way=way, chunks=tuple(max(size, 1) for size in x.shape))
+    checks.check_same_bits(np.asarray(z[...]), x)
+
+
+@both_ways
+@pytest.mark.parametrize("fill", [np.nan, 0.0, 7.5, np.inf])
+def test_chunks_that_are_not_written_are_filled(fill: float, way: str) -> None:
+    x = np.full((8, 8), fill, np.float64)
+    x[:4, 4:] = 1
+    z = stored(x, way=way, chunks=(4, 4), fill_value=fill)
+    assert z.nchunks_initialized == 1
+    np.testing.assert_array_equal(z[...], x)
+    z[:4, 4:] = fill
+    assert z.nchunks_initialized == 0
+    np.testing.assert_array_equal(z[...], np.full((8, 8), fill))
+
+
+@both_ways
+def test_values_that_are_never_written_are_filled(way: str) -> None:
+    options = coded_by(Lossless(), way)
+    z = zarr.create_array(zarr.storage.MemoryStore(), shape=(5,), chunks=(2,), dtype="i4", fill_value=-3, **options)
+    z[1] = 9
+    assert z[:].tolist() == [-3, 9, -3, -3, -3]
+    z.resize((7,))
+    z.append(np.array([4, 5], "i4"))
+    assert z[:].tolist() == [-3, 9, -3, -3, -3, -3, -3, 4, 5]
+
+
+@both_ways
+@pytest.mark.parametrize("dtype", [">f4", ">i2", ">c16"])
+def test_the_byte_order_comes_back(dtype: str, way: str) -> None:
+    x = np.arange(12).reshape(3, 4).astype(dtype)
+    y = stored(x, way=way, chunks=(2, 3))[...]
+    assert y.dtype == x.dtype
+    np.testing.assert_array_equal(y, x)
+
+
+def test_other_codecs_come_before_and_after() -> None:
+    filters, compressors = zarr.codecs.TransposeCodec(order=(1, 0)), zarr.codecs.ZstdCodec()
+    z = stored(WEIGHTS, chunks=(10, 30), filters=[filters], compressors=[compressors])
+    checks.check_same_bits(z[...], WEIGHTS)
+    checks.check_same_bits(stored(WEIGHTS, compressors="auto")[...], WEIGHTS)
+    checks.check_same_bits(stored(np.asfortranarray(WEIGHTS))[...], WEIGHTS)
+
+
+def test_arrays_are_read_and_written_asynchronously() -> None:
+    async def work() -> Array:
+        z = await zarr.api.asynchronous.create_array(
+            zarr.storage.MemoryStore(), shape=(30, 50), dtype="f4", chunks=(3, 5), serializer=ArrcompCodec()
+        )
+        await asyncio.gather(*(z.setitem(slice(i, i + 3), WEIGHTS[i : i + 3]) for i in range(0, 30, 3)))
+        parts = await asyncio.gather(*(z.getitem(slice(i, i + 5)) for i in range(0, 30, 5)))
+        return np.concatenate(parts)
+
+    checks.check_same_bits(asyncio.run(work()), WEIGHTS)
+
+
+# Files
+
+
+@both_ways
+@pytest.mark.parametrize("shards", [None, (20, 50)], ids=["chunks", "shards"])
+def test_a_fresh_process_reads_and_writes_without_importing_arrcomp(tmp_path: Path, shards: Any, way: str) -> None:
+    path, codec = tmp_path / "x.zarr", ErrorBounded(abs=1e-3)
+    stored(WEIGHTS, codec, path, way=way, chunks=(10, 25), shards=shards)
+    code = (
+        "import sys, zarr; assert 'arrcomp' not in sys.modules; z = zarr.open_array(sys.argv[1]); "
+        "x = z[:]; z[:10] = 2 * x[:10]; sys.stdout.buffer.write(x.tobytes())"
+    )
+    result = subprocess.run([sys.executable, "-P", "-c", code, str(path)], capture_output=True, check=False)
+    assert result.returncode == 0, result.stderr.decode()
+    x = np.frombuffer(result.stdout, np.float32).reshape(WEIGHTS.shape)
+    checks.check_bound(WEIGHTS, x, codec)
+    checks.check_bound(2 * x[:10], zarr.open_array(path)[:10], codec)
+
+
+@both_ways
+def test_the_metadata_are_plain_json(tmp_path: Path, way: str) -> None:
+    for number, codec in enumerate(CODECS):
+        options = coded_by(codec, way)
+        zarr.create_array(tmp_path / str(number), shape=(4,), dtype="f4", **options)
+        written = json.loads((tmp_path / str(number) / "zarr.json").read_text())["codecs"]
+        seed = {"seed": checks.SEED} if codec.needs_seed else {}
+        configuration = json.loads(json.dumps(codec.config())) | seed
+        bytes_codec = {"name": "bytes", "configuration": {"endian": "little"}}
+        assert (
+            written
+            == {
+                "serializer": [{"name": "arrcomp", "configuration": configuration}],
+                "compressors": [bytes_codec, {"name": "arrcomp_compressor", "configuration": configuration}],
+            }[way]
+        )
+        assert codec_of(zarr.open_array(tmp_path / str(number)), way) == options[way]
+
+
+@both_ways
+def test_a_dictionary_names_the_codec(way: str) -> None:
+    name = {"name": WAYS[way].codec_name}
+    for text, codec in (
+        (name, Lossless()),
+        (name | {"configuration": {"codec": "error-bounded", "abs": 0.5}}, ErrorBounded(abs=0.5)),
+    ):
+        assert codec_of(stored(WEIGHTS, way=way, **{way: text}), way).codec == codec
+
+
+@both_ways
+def test_arrays_are_pickled_with_their_codec(tmp_path: Path, way: str) -> None:
+    z = stored(WEIGHTS, arrcomp.SmaQ(), tmp_path / "x", way=way)
+    twin = pickle.loads(pickle.dumps(z))  # noqa: S301
+    assert codec_of(twin, way) == codec_of(z, way) == WAYS[way](arrcomp.SmaQ(), seed=checks.SEED)
+    checks.check_same_bits(twin[...], z[...])
+
+
+# Format 2
+
+
+@pytest.mark.parametrize("name", DTYPES)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_of_format_2_come_back(name: str, order: Any) -> None:
+    x = (np.arange(7 * 9).reshape(7, 9) % 2).astype(checks.numpy_dtype(name))
+    z = stored(x, serializer="auto", compressors=Arrcomp(), chunks=(4, 5), zarr_format=2, order=order)
+    checks.check_same_bits(z[...], x)
+    checks.check_same_bits(z[2:6, ::3], x[2:6, ::3])
+
+
+def test_a_fresh_process_reads_format_2(tmp_path: Path) -> None:
+    compressor = Arrcomp(ErrorBounded(abs=1e-3))
+    path = tmp_path / "x"
+    stored(WEIGHTS, path=path, serializer="auto", compressors=compressor, chunks=(10, 25), zarr_format=2)
+    code = "import sys, zarr; sys.stdout.buffer.write(zarr.open_array(sys.argv[1])[:].tobytes())"
+    result = subprocess.run([sys.executable, "-P", "-c", code, str(path)], capture_output=True, check=False)
+    x = np.frombuffer(result.stdout, np.float32).reshape(WEIGHTS.shape)
+    checks.check_bound(WEIGHTS, x, ErrorBounded(abs=1e-3))
+
+
+# What is wrong
+
+
+@both_ways
+@pytest.mark.parametrize("shards", [None, (8,)], ids=["chunks", "shards"])
+@pytest.mark.parametrize("dtype", ["i4", "c8", "bool", "M8[s]", "S3", "U3", [("a", "f4")]], ids=str)
+def test_dtypes_that_a_codec_does_not_take_are_refused_when_an_array_is_made(dtype: Any, shards: Any, way: str) -> None:
+    store, options = zarr.storage.MemoryStore(), coded_by(ErrorBounded(abs=1), way)
+    with pytest.raises(TypeError, match=r"dtype .*: ErrorBounded takes|dtype .* is not supported"):
+        zarr.create_array(store, shape=(8,), chunks=(4,), shards=shards, dtype=dtype, **options)
+    assert not store._store_dict
+
+
+@pytest.mark.parametrize(
+    ("configuration", "error", "message"),
+    [
+        ({"codec": "error-bounded"}, TypeError, "exactly one of abs, rel and pointwise"),
+        ({"codec": "zip"}, arrcomp.UnknownCodecError, "codec 'zip' is unknown"),
+        ({"level": 3}, ValueError, "level: codec lossless has no such parameter"),
+        ({"codec": "smaq"}, TypeError, "seed=None: SmaQ"),
+        ({"codec": "smaq", "seed": 2**64}, ValueError, "seed=18446744073709551616"),
+    ],
+    ids=str,
+)
+@both_ways
+def test_wrong_configurations_are_named(configuration: Any, error: type[Exception], message: str, way: str) -> None:
+    with pytest.raises(error, match=message):
+        stored(WEIGHTS, **{way: {"name": WAYS[way].codec_name, "configuration": configuration}})
+
+
+@both_ways
+def test_what_is_no_codec_is_named(way: str) -> None:
+    with pytest.raises(TypeError, match="codec='lossless' is a str"):
+        WAYS[way]("lossless")
+
+
+@pytest.mark.parametrize("module", ["zarr", "numcodecs"])
+def test_without_the_library_an_error_says_what_to_install(tmp_path: Path, module: str) -> None:
+    (tmp_path / f"{module}.py").write_text(f"raise ImportError('No module named {module}')")
+    command = [sys.executable, "-P", "-c", f"import arrcomp.stores.{module}"]
+    result = subprocess.run(command, env=checks.environment_with(tmp_path), capture_output=True, text=True, check=False)
+    assert re.search(rf"ImportError: arrcomp\.stores\.{module} needs .*pip install arrcomp\[zarr\]", result.stderr)
+
+
+def chunk_files(path: Path) -> list[Path]:
+    return sorted(file for file in (path / "c").rglob("*") if file.is_file())
+
+
+@both_ways
+def test_damaged_chunks_are_noticed(tmp_path: Path, way: str) -> None:
+    path = tmp_path / "x"
+    z = stored(WEIGHTS, path=path, way=way, chunks=(15, 50))
+    first, second = chunk_files(path)
+    whole = first.read_bytes()
+    for damaged in (whole[:-1], whole + b"\0", b"\1", whole[:200] + bytes([whole[200] ^ 1]) + whole[201:]):
+        first.write_bytes(damaged)
+        with pytest.raises(CorruptStreamError):
+            z[:15]
+        checks.check_same_bits(z[15:], WEIGHTS[15:])
+    second.write_bytes(whole)
+    checks.check_same_bits(z[15:], WEIGHTS[:15])
+
+
+@both_ways
+@pytest.mark.parametrize("other", [WEIGHTS[:14], WEIGHTS[:15].astype("f8"), WEIGHTS[:15].ravel()], ids=["0", "1", "2"])
+def test_a_chunk_of_another_array_is_noticed(tmp_path: Path, other: Array, way: str) -> None:
+    path = tmp_path / "x"
+    z = stored(WEIGHTS, path=path, way=way, chunks=(15, 50))
+    chunk_files(path)[0].write_bytes(arrcomp.compress(other).to_bytes())
+    with pytest.raises(CorruptStreamError, match=r"the chunk holds .*, not float32 of shape \(15, 50\)"):
+        z[:15]
