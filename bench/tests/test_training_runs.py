@@ -129,10 +129,10 @@ def test_the_command_line_trains_several_codecs_and_draws(tmp_path: Path) -> Non
         (["--dataset", "glue", "--task", "sst2"], "train.tsv and 1 more not found"),
         (["--dataset", "glue"], "task: expected one of data set glue's (cola"),
         (["--milestones", "x"], "--milestones: expected epochs, as 60,80, got x"),
-        (["--seeds", "0"], "seeds=0"),
+        (["--seeds", "0"], "seeds: expected an integer from 1 to 1048576, got 0"),
         (["--compress", "smaq", "--optimizer-state", "8bit"], "leave the optimizer out of the structures"),
-        (["--activation-bits", "12"], "activation_bits=12: 1 to 8"),
-        (["--saved-activations", "qsgd:bits=9"], "bits=9: 1 to 8"),
+        (["--activation-bits", "12"], "activation_bits: expected an integer from 1 to 8, got 12"),
+        (["--saved-activations", "qsgd:bits=9"], "bits: expected an integer from 1 to 8, got 9"),
         (["--import", "no_such_module_here"], "No module named 'no_such_module_here'"),
     ],
 )

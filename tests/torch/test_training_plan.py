@@ -84,7 +84,7 @@ def test_structures_get_codecs_and_settings_of_their_own(what: str, settings: li
         ),
         (("smaq", "weights", ["gradients.bits=4"]), ValueError, "got 'gradients.bits=4'"),
         (("smaq", "weights", ["smaq.bits=4"]), ValueError, "weights: bits: codec smaq has no such parameter"),
-        (("smaq", "weights", ["smaq.main_bits=99"]), ValueError, "weights: main_bits=99: 3 to 8"),
+        (("smaq", "weights", ["smaq.main_bits=99"]), ValueError, "weights: main_bits: expected an integer from 3 to 8, got 99"),
         (("fp32", "weights", ["fp32.bits=4"]), ValueError, "weights: bits: codec fp32 has no parameters"),
     ],
 )
@@ -119,15 +119,15 @@ def test_optimizers_and_rates_suit_the_model() -> None:
             "task: expected .*, got 'third'",
         ),
         ({"task": "first"}, ValueError, "data set pictures has no tasks"),
-        ({"optimizer": "lion"}, ValueError, "optimizer='lion': 'sgd' or 'adam' or 'adamw'"),
-        ({"lr": 0}, ValueError, "lr=0"),
-        ({"lr": "fast"}, TypeError, "lr='fast'"),
+        ({"optimizer": "lion"}, ValueError, "optimizer: expected 'sgd' or 'adam' or 'adamw', got 'lion'"),
+        ({"lr": 0}, ValueError, "lr: expected .*, got 0"),
+        ({"lr": "fast"}, TypeError, "lr: expected .*, got 'fast'"),
         ({"momentum": 1.0}, ValueError, "momentum: expected .*, got 1.0"),
         ({"weight_decay": -1}, ValueError, "weight_decay: expected .*, got -1"),
-        ({"epochs": 0}, ValueError, "epochs=0"),
-        ({"batch": 2.5}, TypeError, "batch=2.5"),
-        ({"seed": -1}, ValueError, "seed=-1"),
-        ({"milestones": (30,), "epochs": 20}, ValueError, "milestones=30: 1 to 20"),
+        ({"epochs": 0}, ValueError, "epochs: expected .*, got 0"),
+        ({"batch": 2.5}, TypeError, "batch: expected .*, got 2.5"),
+        ({"seed": -1}, ValueError, "seed: expected .*, got -1"),
+        ({"milestones": (30,), "epochs": 20}, ValueError, "milestones: expected an integer from 1 to 20, got 30"),
         ({"master_weights": True}, ValueError, "master_weights: expected False"),
     ],
 )
@@ -139,9 +139,9 @@ def test_settings_that_do_not_fit_are_refused(arguments: Any, error: Any, messag
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"activation_bits": 9}, ValueError, "activation_bits=9: 1 to 8"),
+        ({"activation_bits": 9}, ValueError, "activation_bits: expected an integer from 1 to 8, got 9"),
         ({"randomized_linear": 1.5}, ValueError, "randomized_linear: expected .*, got 1.5"),
-        ({"randomized_linear": 0}, ValueError, "randomized_linear=0"),
+        ({"randomized_linear": 0}, ValueError, "randomized_linear: expected .*, got 0"),
         ({"optimizer_state": "4bit"}, ValueError, "optimizer_state: expected '8bit', got '4bit'"),
     ],
 )
