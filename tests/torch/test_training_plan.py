@@ -84,7 +84,11 @@ def test_structures_get_codecs_and_settings_of_their_own(what: str, settings: li
         ),
         (("smaq", "weights", ["gradients.bits=4"]), ValueError, "got 'gradients.bits=4'"),
         (("smaq", "weights", ["smaq.bits=4"]), ValueError, "weights: bits: codec smaq has no such parameter"),
-        (("smaq", "weights", ["smaq.main_bits=99"]), ValueError, "weights: main_bits: expected an integer from 3 to 8, got 99"),
+        (
+            ("smaq", "weights", ["smaq.main_bits=99"]),
+            ValueError,
+            "weights: main_bits: expected an integer from 3 to 8, got 99",
+        ),
         (("fp32", "weights", ["fp32.bits=4"]), ValueError, "weights: bits: codec fp32 has no parameters"),
     ],
 )
