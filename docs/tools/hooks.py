@@ -55,15 +55,19 @@ def on_files(files: Files, *, config: Any) -> Files:
 def section(text: str, heading: str | None) -> str:
     """A section of a page, without its heading; the whole page without its title, if there is no heading to look for.
 
+    The section's own sections become those of a page: the first level is the second one.
+
     Raises:
         ValueError: there is no such section.
     """
     if heading is None:
         return re.sub(r"\A# .*\n", "", text)
-    found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^(#+) {re.escape(heading)}\n", text, re.MULTILINE)
     if found is None:
         raise ValueError(f"no section {heading!r}")
-    return found[2].strip()
+    deeper = len(found[1]) - 1
+    whole = re.split(rf"^#{{1,{len(found[1])}}} ", text[found.end() :], maxsplit=1, flags=re.MULTILINE)[0].strip()
+    return re.sub(rf"^#{{{deeper}}}(?=#+ )", "", whole, flags=re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
