@@ -7,9 +7,10 @@ import numpy as np
 
 from .. import _dtypes
 from .._arguments import thread_count
-from .._arrays.contract import Adapter, Home
-from .._arrays.payload import admit
-from .._arrays.registry import adapter_of, place_of, place_to_fill
+from .._arrays.checks import admit
+from .._arrays.contract import Adapter
+from .._arrays.device import Device
+from .._arrays.registry import adapter_of, locate, locate_target
 from .._format.spec import Spec
 from ..codecs import Codec, Lossless
 from .compressed import Compressed
@@ -61,7 +62,7 @@ def compress(
     threads = thread_count(threads)
     adapter, x = adapter_of(x)
     if check_finite:
-        adapter.look(x)
+        adapter.dtype_and_shape(x)
         if not adapter.is_finite(x):
             raise ValueError("x has NaN or infinite values; check_finite=False leaves them to the codec")
     return compress_with(adapter, x, codec, out, threads, checked_seed(codec, seed))
@@ -114,7 +115,7 @@ def checked_codec(codec: Any) -> Codec:
 
 def spec_of(adapter: Adapter, x: Any, codec: Codec) -> Spec:
     """What will be known of the compressed array."""
-    dtype, shape = adapter.look(x)
+    dtype, shape = adapter.dtype_and_shape(x)
     codec.check_dtype(dtype)
     return Spec(codec, dtype, shape)
 
@@ -156,17 +157,17 @@ def decompress(
     payload = c.payload
     admit(c.spec, payload, max_size)
     if like is not None:
-        return decompress_at(c, *place_of(like), threads)
+        return decompress_at(c, *locate(like), threads)
     if out is not None:
-        payload = payload.moved(*place_to_fill(out))
+        payload = payload.to(*locate_target(out))
     (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads)
     return array
 
 
-def decompress_at(c: Compressed, adapter: Adapter, home: Home, threads: int) -> Any:
-    """`decompress` into an adapter's framework, at one of its homes."""
+def decompress_at(c: Compressed, adapter: Adapter, device: Device, threads: int) -> Any:
+    """`decompress` into arrays of an adapter, on one of its devices."""
     admit(c.spec, c.payload, None)
-    payload = c.payload.moved(adapter, home)
+    payload = c.payload.to(adapter, device)
     (array,) = payload.adapter.decompress([payload], [c.spec], None, threads)
     return array
 

@@ -8,7 +8,7 @@ from typing import Any
 from .._api.compress import checked_seed, compress_with
 from .._api.compressed import Compressed
 from .._arguments import thread_count, type_name
-from .._arrays.registry import adapter_of, place_wanted
+from .._arrays.registry import adapter_of, locate_new
 from .._format import stream
 from .._format.frame import checked_level
 from .._format.limits import checked_max_size
@@ -126,7 +126,7 @@ def load_file(
             installed.
         DeviceUnavailableError: the device is not there.
     """
-    place, count, limit = place_wanted(like, device), thread_count(threads), checked_max_size(max_size)
+    place, count, limit = locate_new(like, device), thread_count(threads), checked_max_size(max_size)
     if isinstance(names, str):
         raise TypeError(f"names={names!r} is one text; a list of names, or None for all, is allowed")
     with CompressedFile(Path(path), limit) as file:
@@ -146,7 +146,7 @@ def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed:
     if isinstance(item, Compressed):
         return item
     adapter, x = adapter_of(item)
-    codec = codec_for(rules, name, *adapter.look(x))
+    codec = codec_for(rules, name, *adapter.dtype_and_shape(x))
     return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed))
 
 

@@ -9,9 +9,10 @@ from typing import Any
 from .._api.compress import decompress_at
 from .._api.compressed import Compressed, parse_stream
 from .._arguments import thread_count
-from .._arrays import host
-from .._arrays.contract import Adapter, Home
-from .._arrays.registry import place_wanted
+from .._arrays.contract import Adapter
+from .._arrays.device import Device
+from .._arrays.numpy import ADAPTER as NUMPY
+from .._arrays.registry import locate_new
 from .._format import stream
 from .._format.limits import checked_max_size
 from .._format.spec import Spec
@@ -129,13 +130,13 @@ class CompressedFile(Mapping[str, Any]):
             TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
             ImportError, DeviceUnavailableError: the framework or the device is not there.
         """
-        return self.load_at(name, *place_wanted(like, device), thread_count(threads))
+        return self.load_at(name, *locate_new(like, device), thread_count(threads))
 
-    def load_at(self, name: str, adapter: Adapter, home: Home, threads: int) -> Any:
+    def load_at(self, name: str, adapter: Adapter, device: Device, threads: int) -> Any:
         """`load`, with arguments that are checked."""
         c = self.compressed(name)
         with naming(self.path, name):
-            return decompress_at(c, adapter, home, threads)
+            return decompress_at(c, adapter, device, threads)
 
     def slice(self, name: str, *, threads: int | None = None) -> Slice:
         """An array of which parts are decompressed, in NumPy: ``file.slice(name)[10:20]``.
@@ -164,7 +165,7 @@ class CompressedFile(Mapping[str, Any]):
             return span()
 
     def __getitem__(self, name: str) -> Any:
-        return self.load_at(name, host.ADAPTER, Home(), 0)
+        return self.load_at(name, NUMPY, Device(), 0)
 
     def __contains__(self, name: object) -> bool:
         return name in self._spans

@@ -11,13 +11,23 @@ import torch
 from torch import Tensor
 
 from .. import _dtypes
+from .._api import pickling
 from .._api.compress import decompress_at
 from .._api.compressed import Compressed, check_payload_nbytes, from_bytes, spec_from_config
-from .._arrays.payload import Payload
+from .._arrays.contract import Payload
 from .._dtypes import MAX_DIMENSIONS
 from .._format import limits
 from .._format.stream import check_shape
 from ..errors import CorruptStreamError
+from ._adapter import ADAPTER
+
+
+def reduce(c: Compressed) -> pickling.Reduced:
+    """How a compressed tensor is pickled: as its payload, which goes where `map_location` says."""
+    buffer = c.payload.trimmed_view()
+    if buffer.untyped_storage().nbytes() != buffer.numel():
+        buffer = buffer.clone()  # or all of the memory that it is in would be saved
+    return rebuild, (buffer, c.codec.config(), c.spec.dtype.name, tuple(c.shape))
 
 
 def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[int, ...]) -> Compressed:
@@ -33,8 +43,6 @@ def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[in
         CorruptStreamError: these do not belong together, or are none of what `Compressed` pickles.
         UnknownCodecError: a newer arrcomp wrote it.
     """
-    from ._adapter import ADAPTER
-
     _check_bytes("payload", payload)
     row = _row(dtype)
     spec = spec_from_config(config, row, _shape(shape, row))
@@ -65,16 +73,13 @@ def restore(stream: Tensor, place: Tensor) -> Tensor:
         TypeError: PyTorch has no such dtype, or `place` is on the meta device: the shape is in the stream.
         DeviceUnavailableError: the device is not there.
     """
-    from ._adapter import ADAPTER
-
     _check_bytes("stream", stream)
     if not isinstance(place, Tensor):
         raise CorruptStreamError("place is no tensor")
     if stream.is_meta or place.is_meta:
         raise TypeError("map_location is the meta device; another one is allowed, as the shapes are in the streams")
-    home = ADAPTER.home(place)
     # The checksum is computed on the host: from a device that `map_location` names, the stream comes back for it.
-    tensor: Tensor = decompress_at(from_bytes(ADAPTER.to_host(stream)), ADAPTER, home, 0)
+    tensor: Tensor = decompress_at(from_bytes(ADAPTER.to_host(stream)), ADAPTER, ADAPTER.device(place), 0)
     return tensor
 
 
@@ -118,4 +123,5 @@ def _shape(shape: Any, dtype: _dtypes.DType) -> tuple[int, ...]:
 
 
 # What torch.load(weights_only=True) may call.
-torch.serialization.add_safe_globals([rebuild, from_bytes, restore, arranged])
+torch.serialization.add_safe_globals([rebuild, from_bytes, pickling.restore, restore, arranged])
+pickling.register("torch", reduce)
