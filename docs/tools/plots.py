@@ -1,6 +1,6 @@
 """Draws the pictures of docs/choosing.md: bits per value against error, on the arrays of `arrcomp demo`.
 
-    python docs/tools/plots.py
+Run it as `python docs/tools/plots.py`.
 """
 
 from __future__ import annotations
