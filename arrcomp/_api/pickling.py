@@ -26,7 +26,8 @@ def register(framework: str, reduce: Callable[[Compressed], Reduced]) -> None:
     _reducers[framework] = reduce
 
 
-def _reduce(c: Compressed) -> Reduced:
+def reduced(c: Compressed) -> Reduced:
+    """A function and its arguments, same as `object.__reduce__`; synchronizes."""
     framework = c.payload.adapter.name
     own = _reducers.get(framework)
     return own(c) if own is not None else (restore, (c.to_bytes(), framework))
@@ -44,4 +45,4 @@ def restore(stream: bytes, framework: str) -> Compressed:
     return Compressed(c.spec, c.payload.to(adapter, adapter.default_device()))
 
 
-copyreg.pickle(Compressed, _reduce)
+copyreg.pickle(Compressed, reduced)

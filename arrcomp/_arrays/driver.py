@@ -99,7 +99,10 @@ def decode(
     ]
     where = memory.stream(targets[0])
     if where is None:
-        _raise_corrupt(_core.decode_at(*coding, arrays, threads), len(arrays))
+        corrupt = _core.decode_at(*coding, arrays, threads)
+        if len(arrays) == 1 and corrupt == 0:
+            raise unfit_payload()
+        _raise_corrupt(corrupt)
         return
     device, stream = where
     status = memory.empty(4, targets[0])
@@ -113,11 +116,11 @@ def accumulate(
 ) -> None:
     """Add the arrays of payloads, times their weights, to an array; arguments and errors are those of `decode`."""
     address = memory.address
-    kept, core_terms = _core_terms(memory, terms)
+    _kept, core_terms = _core_terms(memory, terms)
     about = (coding[:2], coding[2], core_terms, elements, address(into))
     where = memory.stream(into)
     if where is None:
-        _raise_corrupt(_core.accumulate_at(*about, threads), len(kept))
+        _raise_corrupt(_core.accumulate_at(*about, threads))
         return
     device, stream = where
     status = memory.empty(4, into)
@@ -156,14 +159,12 @@ def encode_sum(
         CorruptStreamError: one of the payloads is corrupt.
     """
     address = memory.address
-    kept, core_terms = _core_terms(memory, terms)
+    _kept, core_terms = _core_terms(memory, terms)
     room, at = _aligned(memory, buffer)
     about = (coding[:2], coding[2], core_terms, elements, result)
     where = memory.stream(length)
     if where is None:
-        _raise_corrupt(
-            _core.encode_sum_at(*about, at, address(length), *_seed_arguments(memory, seed), threads), len(kept)
-        )
+        _raise_corrupt(_core.encode_sum_at(*about, at, address(length), *_seed_arguments(memory, seed), threads))
     else:
         device, stream = where
         status = memory.empty(4, length)
@@ -231,9 +232,9 @@ def _core_terms(memory: Memory, terms: Sequence[Term]) -> tuple[list[Any], list[
     return kept, told
 
 
-def _raise_corrupt(index: int, payloads: int) -> None:
+def _raise_corrupt(index: int) -> None:
     if index >= 0:
-        raise unfit_payload("payload" if payloads == 1 else f"payload {index}")
+        raise unfit_payload(f"payload {index}")
 
 
 def _check_status(memory: Memory, status: Any, trusted: bool) -> None:

@@ -7,6 +7,7 @@ import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
 from .._api.compress import checked_codec, checked_seed, compress_with
 from .._api.compress import decompress as decompress_any
 from .._api.compressed import Compressed
+from .._arguments import wrong_type
 from .._arrays.device import Device
 from ..codecs import Codec
 from ._adapter import ADAPTER, check_array
@@ -33,7 +34,7 @@ def compress(x: Any, codec: Codec | None = None, *, out: Any = None, seed: Any =
         DeviceUnavailableError: this build has no CUDA.
     """
     if not isinstance(x, cupy.ndarray):
-        raise TypeError(f"x is a {type(x).__name__}; a cupy.ndarray is allowed (arrcomp.compress takes every array)")
+        raise wrong_type("x", "a cupy.ndarray (arrcomp.compress takes every array)", x)
     codec = checked_codec(codec)
     return compress_with(ADAPTER, x, codec, out, 0, checked_seed(codec, seed))
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils import dlpack
 
 from .. import _dtypes
-from .._arguments import type_name
+from .._arguments import wrong_type
 from .._arrays.checks import check_matches, validate_untrusted
 from .._arrays.contract import Bytes, Payload
 from .._arrays.device import Device, check_device, platform
@@ -178,9 +178,9 @@ def has_cuda() -> bool:
 def check_layout(name: str, x: Tensor) -> None:
     """Raise TypeError unless a tensor is dense."""
     if x.layout is not torch.strided:
-        raise TypeError(f"{name} has layout {x.layout}; a dense tensor is allowed, for instance {name}.to_dense()")
+        raise TypeError(f"{name}: expected a dense tensor, got layout {x.layout}; call {name}.to_dense()")
     if x.is_nested:
-        raise TypeError(f"{name} is a nested tensor; a dense one is allowed, for instance of {name}.unbind()")
+        raise TypeError(f"{name}: expected a dense tensor, got a nested one; pass those of {name}.unbind()")
 
 
 def seed_arguments(seed: Any, x: Tensor) -> tuple[int, Tensor | None]:
@@ -198,11 +198,11 @@ def seed_arguments(seed: Any, x: Tensor) -> tuple[int, Tensor | None]:
     if isinstance(seed, int):
         return (seed if seed < 1 << 63 else seed - (1 << 64)), None
     if not isinstance(seed, Tensor):
-        raise TypeError(f"seed is a {type_name(seed)}; an integer, or a torch.Tensor of one, is allowed")
+        raise wrong_type("seed", "an integer, or a torch.Tensor of one", seed)
     if seed.dtype not in _INTEGERS or seed.dim() > 1 or seed.numel() != 1:
-        raise TypeError(f"seed is a tensor {seed.dtype}{list(seed.shape)}; int64[], or another integer, is allowed")
+        raise TypeError(f"seed: expected a tensor of one integer, got {seed.dtype}{list(seed.shape)}")
     if seed.device != x.device:
-        raise TypeError(f"seed is on {seed.device}; an integer, or a tensor on {x.device} as x is, is allowed")
+        raise TypeError(f"seed: expected a tensor on {x.device} like x, got one on {seed.device}")
     return 0, seed.view(torch.int64) if seed.dtype == torch.uint64 else seed.to(torch.int64)
 
 
@@ -255,34 +255,34 @@ def _bytes_to_fill(out: Any, x: Tensor) -> Tensor:
     """The caller's buffer for the payload of x."""
     if not isinstance(out, Tensor):
         if not x.is_cpu:
-            raise TypeError(f"out is a {type_name(out)}; a uint8 array on the device of x is allowed")
+            raise wrong_type("out", f"a uint8 tensor on {x.device} like x", out)
         return torch.from_numpy(writable_bytes(out))
     if out.device != x.device:
-        raise TypeError(f"out is on {out.device}; a uint8 array on the device of x is allowed")
+        raise TypeError(f"out: expected a uint8 tensor on {x.device} like x, got one on {out.device}")
     if out.dtype != torch.uint8:
-        raise TypeError(f"out has dtype {str(out.dtype).removeprefix('torch.')}; uint8 is allowed")
+        raise TypeError(f"out: expected dtype uint8, got {str(out.dtype).removeprefix('torch.')}")
     _check_fillable(out)
     return out.view(-1)
 
 
 def _check_target(out: Any, spec: Spec, name: str = "out") -> None:
     if not isinstance(out, Tensor):
-        raise TypeError(f"{name} is a {type_name(out)}; a torch.Tensor is allowed")
+        raise wrong_type(name, "a torch.Tensor", out)
     _check_dense(name, out)
     check_matches(dtype_of(out), tuple(out.shape), spec, name)
     _check_fillable(out, name)
 
 
 def _check_fillable(out: Tensor, name: str = "out") -> None:
-    obstacle = ""
     if out.requires_grad:
-        obstacle = "requires grad (detach it)"
-    elif not torch.compiler.is_compiling() and (out.is_conj() or out.is_neg()):  # compilers cannot follow these two
-        obstacle = "is lazily conjugated or negated"
-    elif not out.is_contiguous():
-        obstacle = "is not C-contiguous"
-    if obstacle:
-        raise ValueError(f"{name} {obstacle}; a writable array in C order and native byte order is allowed")
+        raise ValueError(f"{name}: expected a tensor that requires no gradient, got one that does; detach it")
+    if not torch.compiler.is_compiling() and (out.is_conj() or out.is_neg()):  # compilers cannot follow these two
+        raise ValueError(
+            f"{name}: expected a tensor with its own values, got a lazy conjugate or negative of another; "
+            "call resolve_conj() or resolve_neg()"
+        )
+    if not out.is_contiguous():
+        raise ValueError(f"{name}: expected a C-contiguous tensor, got strides {out.stride()}")
 
 
 class _Shown:

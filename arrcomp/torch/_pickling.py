@@ -60,26 +60,26 @@ def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Ten
     return restore, (torch.frombuffer(bytearray().join(c.parts()), dtype=torch.uint8), x)
 
 
-def restore(stream: Tensor, place: Tensor) -> Tensor:
+def restore(stream: Tensor, like: Tensor) -> Tensor:
     """The tensor of a stream, of which nothing is trusted.
 
     Args:
         stream: uint8[n], a complete stream.
-        place: a tensor on the device where the result is wanted: what `map_location` says, or where it was.
+        like: a tensor on the device of the result: what `map_location` says, or where it was.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the stream is damaged, or of a newer arrcomp.
         SizeLimitError: the tensor is larger than is allowed.
-        TypeError: PyTorch has no such dtype, or `place` is on the meta device: the shape is in the stream.
+        TypeError: PyTorch has no such dtype, or `like` is on the meta device: the shape is in the stream.
         DeviceUnavailableError: the device is not there.
     """
     _check_bytes("stream", stream)
-    if not isinstance(place, Tensor):
-        raise CorruptStreamError("place is no tensor")
-    if stream.is_meta or place.is_meta:
-        raise TypeError("map_location is the meta device; another one is allowed, as the shapes are in the streams")
+    if not isinstance(like, Tensor):
+        raise CorruptStreamError(f"like: expected a tensor, got {type(like).__name__}")
+    if stream.is_meta or like.is_meta:
+        raise TypeError("map_location: expected 'cpu' or 'cuda', got 'meta'; the shapes are in the streams")
     # The checksum is computed on the host: from a device that `map_location` names, the stream comes back for it.
-    tensor: Tensor = decompress_at(from_bytes(ADAPTER.to_host(stream)), ADAPTER, ADAPTER.device(place), 0)
+    tensor: Tensor = decompress_at(from_bytes(ADAPTER.to_host(stream)), ADAPTER, ADAPTER.device(like), 0)
     return tensor
 
 
@@ -102,9 +102,9 @@ def arranged(base: Tensor, order: Sequence[int], requires_grad: bool) -> Tensor:
 
 def _check_bytes(name: str, tensor: Any) -> None:
     if not (isinstance(tensor, Tensor) and tensor.dtype == torch.uint8 and tensor.dim() == 1):
-        raise CorruptStreamError(f"{name} is no one-dimensional uint8 tensor")
+        raise CorruptStreamError(f"{name}: expected a one-dimensional uint8 tensor")
     if not tensor.is_contiguous():
-        raise CorruptStreamError(f"{name} is not contiguous")
+        raise CorruptStreamError(f"{name}: expected a contiguous tensor")
 
 
 def _row(name: Any) -> _dtypes.DType:
@@ -117,7 +117,7 @@ def _row(name: Any) -> _dtypes.DType:
 def _shape(shape: Any, dtype: _dtypes.DType) -> tuple[int, ...]:
     sizes = shape if isinstance(shape, tuple) else (None,)
     if not all(type(size) is int and size >= 0 for size in sizes) or len(sizes) > MAX_DIMENSIONS:
-        raise CorruptStreamError(f"shape is {shape!r}; sizes of 0 and above are allowed")
+        raise CorruptStreamError(f"shape: expected sizes of at least 0, got {shape!r}")
     check_shape(sizes, dtype)
     return sizes
 
