@@ -49,7 +49,7 @@ def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Ten
         c: the compressed tensor; waits for its device.
         x: a tensor without elements on the device where the tensor is to come back.
     """
-    return restore, (torch.frombuffer(bytearray().join(c.parts()), dtype=torch.uint8), x)
+    return restore, (torch.frombuffer(bytearray().join(c.buffers()), dtype=torch.uint8), x)
 
 
 def restore(stream: Tensor, place: Tensor) -> Tensor:
