@@ -7,9 +7,10 @@ import numpy as np
 
 from .. import _dtypes
 from .._arguments import thread_count, wrong_type, wrong_value
-from .._arrays.contract import Adapter, Home
-from .._arrays.payload import admit
-from .._arrays.registry import adapter_of, place_of, place_to_fill
+from .._arrays.checks import admit
+from .._arrays.contract import Adapter
+from .._arrays.device import Device
+from .._arrays.registry import adapter_of, locate, locate_target
 from .._format.spec import Spec
 from ..codecs import Codec, Lossless
 from .compressed import Compressed
@@ -60,7 +61,7 @@ def compress(
     threads = thread_count(threads)
     adapter, x = adapter_of(x)
     if check_finite:
-        adapter.look(x)
+        adapter.dtype_and_shape(x)
         check_values(adapter, x, "x")
     return compress_with(adapter, x, codec, out, threads, checked_seed(codec, seed))
 
@@ -118,7 +119,7 @@ def checked_codec(codec: Any) -> Codec:
 
 def spec_of(adapter: Adapter, x: Any, codec: Codec) -> Spec:
     """Codec, data type and shape of an array's compressed array."""
-    dtype, shape = adapter.look(x)
+    dtype, shape = adapter.dtype_and_shape(x)
     codec.check_dtype(dtype)
     return Spec(codec, dtype, shape)
 
@@ -159,17 +160,17 @@ def decompress(
     payload = c.payload
     admit(c.spec, payload, max_nbytes)
     if like is not None:
-        return decompress_at(c, *place_of(like), threads)
+        return decompress_at(c, *locate(like), threads)
     if out is not None:
-        payload = payload.moved(*place_to_fill(out))
+        payload = payload.to(*locate_target(out))
     (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads)
     return array
 
 
-def decompress_at(c: Compressed, adapter: Adapter, home: Home, threads: int, max_nbytes: int | None = None) -> Any:
-    """`decompress` into an adapter's framework, on one of its devices."""
+def decompress_at(c: Compressed, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
+    """`decompress` into arrays of an adapter, on one of its devices."""
     admit(c.spec, c.payload, max_nbytes)
-    payload = c.payload.moved(adapter, home)
+    payload = c.payload.to(adapter, device)
     (array,) = payload.adapter.decompress([payload], [c.spec], None, threads)
     return array
 

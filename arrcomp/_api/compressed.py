@@ -6,11 +6,11 @@ import numpy as np
 
 from .. import _dtypes
 from .._arguments import thread_count, wrong_type
-from .._arrays import host
-from .._arrays.contract import Bytes
+from .._arrays.checks import admit
+from .._arrays.contract import Bytes, Payload
 from .._arrays.framed import FramedPayload
-from .._arrays.payload import Payload, admit
-from .._arrays.registry import adapter_named, home_named
+from .._arrays.numpy import ADAPTER as NUMPY
+from .._arrays.registry import adapter_named, parse_device
 from .._format import frame, limits, stream
 from .._format.spec import Spec
 from ..codecs import Codec, codec_from_config, codec_from_id
@@ -50,7 +50,7 @@ class Compressed:
     @property
     def device(self) -> str:
         """The payload's device: "cpu", or for instance "cuda:0"."""
-        return self._payload.home.device
+        return self._payload.device.name
 
     @property
     def nbytes(self) -> int:
@@ -122,8 +122,8 @@ class Compressed:
             TypeError, ValueError: `device` is none of these.
             DeviceUnavailableError: the device, or a framework for it, is not available.
         """
-        home = home_named(device, self._payload.home)
-        payload = self._payload.moved(adapter_named(home.framework), home)
+        there = parse_device(device, self._payload.device)
+        payload = self._payload.to(adapter_named(there.framework), there)
         return self if payload is self._payload else Compressed(self._spec, payload)
 
     def trim(self) -> "Compressed":
@@ -169,9 +169,6 @@ class Compressed:
     def __deepcopy__(self, memo: dict[int, Any]) -> "Compressed":
         return Compressed(self._spec, self._payload.copy())
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return self._payload.adapter.reduce(self._spec, self._payload)
-
 
 def from_bytes(data: Any, *, max_nbytes: int | None = None) -> Compressed:
     """Read a stream that `Compressed.to_bytes` wrote.
@@ -211,7 +208,7 @@ def parse_stream(data: Any, max_nbytes: int | None = None, *, check: bool = True
     check_payload_nbytes(spec, body.nbytes)
     allowed = limits.allowed_of(len(view), max_nbytes)
     if not body.framed:
-        return Compressed(spec, Payload(host.ADAPTER, np.frombuffer(body.data, np.uint8), max_nbytes=allowed))
+        return Compressed(spec, Payload(NUMPY, np.frombuffer(body.data, np.uint8), max_nbytes=allowed))
     _check_framed_nbytes(spec, body.nbytes)
     frame.check_frame(body.data, body.nbytes)
     return Compressed(spec, FramedPayload(body.data, body.nbytes, spec, allowed))

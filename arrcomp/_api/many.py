@@ -5,9 +5,9 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from .._arguments import thread_count
+from .._arrays.checks import admit
 from .._arrays.contract import Adapter
-from .._arrays.payload import admit
-from .._arrays.registry import adapter_of, is_array, place_of, pytree_children
+from .._arrays.registry import adapter_of, is_array, locate, pytree_children
 from .._format import limits
 from .._format.spec import Spec
 from ..codecs import Codec
@@ -62,14 +62,14 @@ def compress_many(
     specs: list[Spec] = []
     for i, leaf in enumerate(leaves):
         adapter, x = adapter_of(leaf)
-        dtype, shape = adapter.look(x)
+        dtype, shape = adapter.dtype_and_shape(x)
         spec = Spec(codec if codec.takes(dtype) else otherwise, dtype, shape)
         spec.codec.check_dtype(dtype)
         if check_finite:
             check_values(adapter, x, f"array {i} of the tree")
         adopted.append((adapter, x))
         specs.append(spec)
-        batches.setdefault((adapter.name, adapter.group(x), spec.codec, dtype.id), []).append(i)
+        batches.setdefault((adapter.name, adapter.batch_key(x), spec.codec, dtype.id), []).append(i)
     seeds = [checked_seed(specs[members[0]].codec, seed) for members in batches.values()]
     results: list[Any] = [None] * len(leaves)
     for members, own_seed in zip(batches.values(), seeds, strict=True):
@@ -97,16 +97,16 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, 
         Same as in `decompress`.
     """
     threads = thread_count(threads)
-    place = None if like is None else place_of(like)
+    target = None if like is None else locate(like)
     limit = limits.checked_max_nbytes(max_nbytes)
     leaves, rebuild = _flatten(tree, lambda x: isinstance(x, Compressed))
     for c in leaves:
         admit(c.spec, c.payload, limit)
-    payloads = [c.payload if place is None else c.payload.moved(*place) for c in leaves]
+    payloads = [c.payload if target is None else c.payload.to(*target) for c in leaves]
     batches: dict[Hashable, list[int]] = {}
     for i, (c, payload) in enumerate(zip(leaves, payloads, strict=True)):
         adapter = payload.adapter
-        batches.setdefault((adapter.name, adapter.group(payload.buffer), c.codec, c.spec.dtype.id), []).append(i)
+        batches.setdefault((adapter.name, adapter.batch_key(payload.buffer), c.codec, c.spec.dtype.id), []).append(i)
     results: list[Any] = [None] * len(leaves)
     for members in batches.values():
         adapter = payloads[members[0]].adapter

@@ -8,8 +8,7 @@ import numpy as np
 
 from .. import _dtypes
 from .._arguments import thread_count, wrong_type
-from .._arrays.contract import Adapter
-from .._arrays.payload import Payload
+from .._arrays.contract import Adapter, Payload
 from .._arrays.registry import adapter_named, framework_of
 from .._format.spec import Spec
 from ..codecs import Codec
@@ -54,7 +53,7 @@ def accumulate(c: Compressed, into: Any, weight: float = 1.0, *, threads: int | 
         raise wrong_type("into", "a NumPy, PyTorch, JAX or CuPy array", into)
     adapter = adapter_named(framework)
     checked_summand("c", c)
-    return accumulate_with(adapter, c, c.payload.moved(adapter, adapter.home(into)), into, weight, threads)
+    return accumulate_with(adapter, c, c.payload.to(adapter, adapter.device(into)), into, weight, threads)
 
 
 def accumulate_with(adapter: Adapter, c: Compressed, payload: Payload, into: Any, weight: float, threads: int) -> Any:
@@ -157,7 +156,7 @@ def _check_alike(first: Compressed, c: Compressed, number: int) -> None:
     if a.shape != b.shape:
         raise ValueError(f"{name}: expected shape {a.shape}, that of compressed[0], got {b.shape}")
     here, there = first.payload, c.payload
-    if here.adapter is not there.adapter or here.adapter.group(here.buffer) != here.adapter.group(there.buffer):
+    if here.adapter is not there.adapter or here.adapter.batch_key(here.buffer) != here.adapter.batch_key(there.buffer):
         expected, got = f"{here.adapter.name} on {first.device}", f"{there.adapter.name} on {c.device}"
         raise ValueError(f"{name}: expected {expected}, that of compressed[0], got {got}")
 

@@ -9,7 +9,7 @@ import typer
 
 from .. import _dtypes, _files
 from .._api.compressed import Compressed
-from .._arrays.device import parse_device
+from .._arrays.device import parse_kind
 from .._files import Content, Lazy
 from .._files.content import check_suffix, naming
 from .._format.frame import checked_level
@@ -139,7 +139,7 @@ class _Job:
 
 
 def _cuda_index(device: str) -> int | None:
-    kind, index = parse_device(device)
+    kind, index = parse_kind(device)
     return index if kind == "cuda" else None
 
 

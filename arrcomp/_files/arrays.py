@@ -5,7 +5,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from .._arrays.host import numpy_bytes
+from .._arrays.numpy import numpy_bytes
 from .._format.limits import checked_max_nbytes
 from . import container, numpy_files
 from .container import Container

@@ -8,7 +8,7 @@ from typing import Any
 from .._api.compress import check_values, checked_seed, compress_with
 from .._api.compressed import Compressed
 from .._arguments import thread_count, wrong_type, wrong_value
-from .._arrays.registry import adapter_of, place_wanted
+from .._arrays.registry import adapter_of, locate_new
 from .._format import stream
 from .._format.frame import checked_level
 from .._format.limits import checked_max_nbytes
@@ -129,7 +129,7 @@ def load_file(
             installed.
         DeviceUnavailableError: the device is not available.
     """
-    place, count, limit = place_wanted(like, device), thread_count(threads), checked_max_nbytes(max_nbytes)
+    target, count, limit = locate_new(like, device), thread_count(threads), checked_max_nbytes(max_nbytes)
     if isinstance(names, str):
         raise wrong_type("names", "a list of names, or None for all", names)
     with CompressedFile(Path(path), limit) as file:
@@ -140,7 +140,7 @@ def load_file(
         loaded = {}
         with progress_bar("decompressing", len(wanted), progress) as done:
             for name in wanted:
-                loaded[name] = file.load_at(name, *place, count)
+                loaded[name] = file.load_at(name, *target, count)
                 done(file.spec(name).nbytes)
     return loaded
 
@@ -149,7 +149,7 @@ def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed:
     if isinstance(item, Compressed):
         return item
     adapter, x = adapter_of(item)
-    codec = codec_for(rules, name, *adapter.look(x))
+    codec = codec_for(rules, name, *adapter.dtype_and_shape(x))
     if check_finite:
         check_values(adapter, x, f"array {name!r}")
     return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed))

@@ -9,9 +9,10 @@ from typing import Any
 from .._api.compress import decompress_at
 from .._api.compressed import Compressed, parse_stream
 from .._arguments import thread_count
-from .._arrays import host
-from .._arrays.contract import Adapter, Home
-from .._arrays.registry import place_wanted
+from .._arrays.contract import Adapter
+from .._arrays.device import Device
+from .._arrays.numpy import ADAPTER as NUMPY
+from .._arrays.registry import locate_new
 from .._format import stream
 from .._format.limits import checked_max_nbytes
 from .._format.spec import Spec
@@ -138,14 +139,14 @@ class CompressedFile(Mapping[str, Any]):
             TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
             ImportError, DeviceUnavailableError: the framework or the device is not available.
         """
-        place, count = place_wanted(like, device), thread_count(threads)
-        return self.load_at(name, *place, count, checked_max_nbytes(max_nbytes))
+        target, count = locate_new(like, device), thread_count(threads)
+        return self.load_at(name, *target, count, checked_max_nbytes(max_nbytes))
 
-    def load_at(self, name: str, adapter: Adapter, home: Home, threads: int, max_nbytes: int | None = None) -> Any:
+    def load_at(self, name: str, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
         """`load`, with checked arguments."""
         c = self.compressed(name)
         with naming(self.path, name):
-            return decompress_at(c, adapter, home, threads, max_nbytes)
+            return decompress_at(c, adapter, device, threads, max_nbytes)
 
     def slice(self, name: str, *, threads: int | None = None, max_nbytes: int | None = None) -> Slice:
         """An array whose slices are decompressed to NumPy arrays: ``file.slice(name)[10:20]``.
@@ -180,7 +181,7 @@ class CompressedFile(Mapping[str, Any]):
             return span()
 
     def __getitem__(self, name: str) -> Any:
-        return self.load_at(name, host.ADAPTER, Home(), 0)
+        return self.load_at(name, NUMPY, Device(), 0)
 
     def __contains__(self, name: object) -> bool:
         return name in self._spans

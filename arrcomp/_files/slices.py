@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.compressed import Compressed
-from .._arrays import host
+from .._arrays.driver import decode_range
 from .content import naming
 
 Index = int | slice
@@ -48,7 +48,7 @@ class Slice:
     def __getitem__(self, index: Any) -> Any:
         first, shape, rest = values_of(self.spec.shape, index)
         with naming(self._path, self._name):
-            return host.decode_part(self._payload, self.spec, first, shape, self._threads)[rest]
+            return decode_range(self._payload, self.spec, first, shape, self._threads)[rest]
 
 
 def values_of(shape: Sequence[int], index: Any) -> tuple[int, tuple[int, ...], tuple[Index, ...]]:

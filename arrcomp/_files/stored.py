@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from .._api.compressed import Compressed, parse_stream
-from .._arrays import host
-from .._arrays.contract import Bytes, Home
+from .._arrays.contract import Bytes, Fetch, Payload
+from .._arrays.device import Device
 from .._arrays.framed import FramedPayload
-from .._arrays.payload import Fetch, Payload
+from .._arrays.numpy import ADAPTER as NUMPY
 from .._format.spec import Spec
 from .reading import Span
 
@@ -65,13 +65,13 @@ class _StoredPayload(Payload):
     _data: Bytes
 
     def __init__(self, memory: _LazyMemory, payload: Payload) -> None:
-        super().__init__(host.ADAPTER, payload.buffer, max_nbytes=payload.max_nbytes)
+        super().__init__(NUMPY, payload.buffer, max_nbytes=payload.max_nbytes)
         self._memory = memory
         self._nbytes = payload.nbytes
 
     @property
-    def home(self) -> Home:
-        return Home()
+    def device(self) -> Device:
+        return Device()
 
     @property
     def buffer(self) -> Any:
@@ -84,7 +84,7 @@ class _StoredPayload(Payload):
         self._data = data
 
     def host_parts(self) -> tuple[Bytes, Fetch]:
-        start = host.address(self._data) - host.address(self._memory.data)
+        start = NUMPY.address(self._data) - NUMPY.address(self._memory.data)
         return self._data, lambda begin, end: self._memory.fetch(start + begin, start + end)
 
 

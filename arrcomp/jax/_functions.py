@@ -10,7 +10,8 @@ from .._api.compress import checked_codec, checked_seed, compress_with, spec_of
 from .._api.compressed import Compressed
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
 from .._arguments import thread_count, type_name
-from .._arrays.payload import Payload, admit
+from .._arrays.checks import admit
+from .._arrays.contract import Payload
 from ..codecs import Codec
 from . import _ops
 from ._adapter import ADAPTER, check_hashable, is_traced, seed_operand, single_device, uint64_pair
@@ -171,7 +172,7 @@ def _payload_of_jax(c: Compressed) -> Payload:
         return c.payload
     probe = jax.device_put(np.zeros(0, np.uint8))
     if not is_traced(probe):
-        return c.payload.moved(ADAPTER, ADAPTER.home(probe))
+        return c.payload.to(ADAPTER, ADAPTER.device(probe))
     c.verify()  # a compiled program has no exceptions
     data = c.payload.to_host()
     return Payload(ADAPTER, data, uint64_pair(data.size), trusted=True)

@@ -151,7 +151,7 @@ class _Saving:
 
     def _base(self, name: str, x: Tensor) -> _Base:
         with naming(None, name):
-            codec = codec_for(self._rules, name, *ADAPTER.look(x))
+            codec = codec_for(self._rules, name, *ADAPTER.dtype_and_shape(x))
             c = compress_with(ADAPTER, x, codec, None, self._threads, checked_seed(codec, self._seed))
         place = self._places.setdefault(x.device, torch.empty(0, device=x.device))
         return _Base(streamed(c, place))

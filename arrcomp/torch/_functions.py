@@ -9,8 +9,8 @@ from .._api.compress import checked_codec, checked_seed, compress_with
 from .._api.compressed import Compressed
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
 from .._arguments import thread_count, type_name
-from .._arrays.contract import Home
-from .._arrays.payload import admit
+from .._arrays.checks import admit
+from .._arrays.device import Device
 from ..codecs import Codec
 from . import _ops
 from ._adapter import ADAPTER, check_layout, seed_arguments
@@ -79,10 +79,10 @@ def decompress(
     admit(c.spec, payload, max_size)
     if out is not None:
         _check_tensor("out", out, "arrcomp.decompress fills other arrays")
-        payload = payload.moved(ADAPTER, ADAPTER.home(out))
+        payload = payload.to(ADAPTER, ADAPTER.device(out))
     elif payload.adapter is not ADAPTER:
-        here = payload.home
-        payload = payload.moved(ADAPTER, Home("torch", here.kind, here.index))
+        here = payload.device
+        payload = payload.to(ADAPTER, Device("torch", here.kind, here.index))
     (array,) = ADAPTER.decompress([payload], [c.spec], None if out is None else [out], threads)
     return array
 
@@ -110,7 +110,7 @@ def accumulate(c: Compressed, into: Tensor, weight: float = 1.0, *, threads: int
     checked_summand("c", c)
     payload = c.payload
     if payload.adapter is not ADAPTER or payload.buffer.device != into.device:
-        payload = payload.moved(ADAPTER, ADAPTER.home(into))
+        payload = payload.to(ADAPTER, ADAPTER.device(into))
     result: Tensor = accumulate_with(ADAPTER, c, payload, into, weight, threads)
     return result
 

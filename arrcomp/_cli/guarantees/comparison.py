@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._arrays.host import numpy_bytes
+from ..._arrays.numpy import numpy_bytes
 
 BLOCK = 1 << 18  # values compared at a time
 
