@@ -218,18 +218,22 @@ def check_payload_nbytes(spec: Spec, nbytes: int) -> None:
     """Raise CorruptStreamError if a payload of this length is impossible, before memory for the array is allocated."""
     if spec.codec.fixed_rate:
         if nbytes != spec.capacity:
-            raise CorruptStreamError(f"payload: expected {spec.capacity} bytes for shape {spec.shape}, got {nbytes}")
+            raise CorruptStreamError(
+                f"payload length: expected {spec.capacity} bytes for shape {spec.shape}, got {nbytes}"
+            )
         return
     needed = spec.least_payload_nbytes
     if nbytes < needed:
-        raise CorruptStreamError(f"payload: expected at least {needed} bytes for shape {spec.shape}, got {nbytes}")
+        raise CorruptStreamError(
+            f"payload length: expected at least {needed} bytes for shape {spec.shape}, got {nbytes}"
+        )
 
 
 def _check_framed_nbytes(spec: Spec, nbytes: int) -> None:
     """Raise CorruptStreamError if a payload in a frame is longer than any payload of this array."""
     most = 2 * spec.nbytes + 1024  # more than any codec writes
     if nbytes > most:
-        raise CorruptStreamError(f"payload: expected at most {most} bytes for shape {spec.shape}, got {nbytes}")
+        raise CorruptStreamError(f"payload length: expected at most {most} bytes for shape {spec.shape}, got {nbytes}")
 
 
 def spec_from_config(configuration: Any, dtype: _dtypes.DType, shape: tuple[int, ...]) -> Spec:
