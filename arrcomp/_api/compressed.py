@@ -7,10 +7,11 @@ import numpy as np
 from .. import _dtypes
 from .._arguments import thread_count, wrong_type
 from .._arrays.checks import admit
-from .._arrays.contract import Bytes, Payload
+from .._arrays.contract import Payload
 from .._arrays.framed import FramedPayload
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._arrays.registry import adapter_named, parse_device
+from .._dtypes import Bytes
 from .._format import frame, limits, stream
 from .._format.spec import Spec
 from ..codecs import Codec, codec_from_config, codec_from_id
