@@ -96,8 +96,8 @@ def test_steps_are_values() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (((0, 0), (1, 2, 3)), r"^borders: expected ascending numbers, got 0\.0 before 0\.0 (in float32)"),
-        (((0, 1e-50), (1, 2, 3)), r"^borders: expected ascending numbers, got 0\.0 before 0\.0 (in float32)"),
+        (((0, 0), (1, 2, 3)), r"^borders: expected ascending numbers, got 0\.0 before 0\.0 (in float32\)"),
+        (((0, 1e-50), (1, 2, 3)), r"^borders: expected ascending numbers, got 0\.0 before 0\.0 (in float32\)"),
         (((), (1,)), "^levels: expected 2 to 256 numbers, got 1"),
         ((range(256), range(257)), "^levels: expected 2 to 256 numbers, got 257"),
         (((0,), (1, 2, 3)), "^borders: expected 2 numbers, one fewer than levels, got 1"),

@@ -198,24 +198,34 @@ def test_wrong_arguments_are_named() -> None:
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
         (c, {}, TypeError, r"^compressed: expected a list or tuple of.*got arrcomp\._api\.compressed\.Compressed"),
         ([], {}, ValueError, "^compressed: expected at least one array, got none"),
-        ([c, x], {}, TypeError, r"compressed\[1\] is a numpy.ndarray; a Compressed"),
-        ([arrcomp.compress(x)], {}, TypeError, r"compressed\[0\] is of Lossless\(\); QSGD of fixed rate"),
-        ([c], {"weights": 1.0}, TypeError, "weights is a float"),
-        ([c], {"weights": [1, 2]}, ValueError, "weights has 2 numbers; 1,"),
-        ([c], {"weights": ["1"]}, TypeError, "weights: '1' is a str"),
-        ([c], {"weights": [True]}, TypeError, "weights: True is a bool"),
-        ([c], {"weights": [math.nan]}, ValueError, "weights: nan is not finite"),
-        ([c], {"weights": [1e39]}, ValueError, "weights: 1e.39 is not finite in the arithmetic of float32"),
-        ([c], {"codec": "qsgd"}, TypeError, "codec='qsgd'"),
-        ([c], {"codec": QSGD(rounding="stochastic")}, TypeError, "seed=None"),
+        ([c, x], {}, TypeError, r"^compressed\[1\]: expected a Compressed, got numpy\.ndarray"),
+        (
+            [arrcomp.compress(x)],
+            {},
+            TypeError,
+            r"^compressed\[0\]: expected codec QSGD with packed levels, got Lossless\(\)",
+        ),
+        ([c], {"weights": 1.0}, TypeError, r"^weights: expected a list or tuple of numbers, got 1\.0 \(float\)"),
+        ([c], {"weights": [1, 2]}, ValueError, "^weights: expected 1 numbers, one for each array, got 2"),
+        ([c], {"weights": ["1"]}, TypeError, r"^weights: expected a number, got '1' \(str\)"),
+        ([c], {"weights": [True]}, TypeError, r"^weights: expected a number, got True \(bool\)"),
+        ([c], {"weights": [math.nan]}, ValueError, "^weights: expected a finite number .*, got nan"),
+        (
+            [c],
+            {"weights": [1e39]},
+            ValueError,
+            r"^weights: expected a finite number in the arithmetic of float32, got 1e\+39",
+        ),
+        ([c], {"codec": "qsgd"}, TypeError, "^codec: expected a codec .*, got 'qsgd'"),
+        ([c], {"codec": QSGD(rounding="stochastic")}, TypeError, "^seed: expected an integer.*, got None"),
         ([c], {"threads": 0}, ValueError, "^threads: expected .* got 0"),
     ]
     for compressed, options, error, message in cases:
         with pytest.raises(error, match=message):
             arrcomp.compress_sum(compressed, **options)
     wrong: list[tuple[Any, Any, Any, type[Exception], str]] = [
-        (x, x, 1.0, TypeError, "c is a numpy.ndarray; a Compressed"),
-        (arrcomp.compress(x), x, 1.0, TypeError, r"c is of Lossless\(\)"),
+        (x, x, 1.0, TypeError, r"^c: expected a Compressed, got numpy\.ndarray"),
+        (arrcomp.compress(x), x, 1.0, TypeError, r"^c: expected codec QSGD .*, got Lossless\(\)"),
         (
             c,
             [1.0],
@@ -226,8 +236,8 @@ def test_wrong_arguments_are_named() -> None:
         (c, x.astype(np.float64), 1.0, TypeError, "into: expected dtype float32, got float64"),
         (c, x.reshape(3, 5), 1.0, ValueError, r"into: expected shape \(15,\), got \(3, 5\)"),
         (c, np.ones(30, np.float32)[::2], 1.0, ValueError, "into: expected a C-contiguous"),
-        (c, x, math.inf, ValueError, "weight: inf is not finite"),
-        (c, x, "1", TypeError, "weight: '1' is a str"),
+        (c, x, math.inf, ValueError, "^weight: expected a finite number .*, got inf"),
+        (c, x, "1", TypeError, "^weight: expected a number, got '1'"),
     ]
     for compressed, into, weight, error, message in wrong:
         with pytest.raises(error, match=message):

@@ -177,13 +177,16 @@ def test_closed_streams_and_terminals_hold_no_arrays(monkeypatch: pytest.MonkeyP
         def isatty(self) -> bool:
             return True
 
-    for stream, message in ((None, "standard input is closed"), (Terminal(), "standard input is a terminal")):
+    for stream, message in (
+        (None, "expected standard input to be open, got a closed one"),
+        (Terminal(), "expected standard input to be a file or a pipe, got a terminal"),
+    ):
         monkeypatch.setattr(sys, "stdin", stream)
         with pytest.raises(ValueError, match=f"-: {message}; "), standard.input_file(Path("-"), ".npy"):
             raise AssertionError("nothing to read")
     monkeypatch.setattr(sys, "stdout", None)
     with (
-        pytest.raises(ValueError, match="-: standard output is closed; "),
+        pytest.raises(ValueError, match=r"-: expected standard output to be open, got a closed one; "),
         standard.output_file(Path("-"), ".npy", Path("x.npy"), force=False),
     ):
         raise AssertionError("nowhere to write to")
@@ -200,7 +203,7 @@ def test_no_temporary_file_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_arrays_are_not_written_to_a_terminal() -> None:
     code, text = terminals.in_terminal(100, "compress", "x.npy", "-o", "-")
     assert code == 2
-    assert "arrcomp: -: standard output is a terminal" in text
+    assert "arrcomp: -: expected standard output to be a file or a pipe, got a terminal" in text
     assert "ARRC" not in text
 
 
