@@ -48,7 +48,7 @@ def spy(monkeypatch: pytest.MonkeyPatch) -> Spy:
 
 def test_contiguous_tensors_are_read_and_written_in_place(spy: Spy) -> None:
     x = torch.randn(40, 50)
-    room = torch.empty(arrcomp.max_compressed_size(x), dtype=torch.uint8)
+    room = torch.empty(arrcomp.max_compressed_nbytes(x), dtype=torch.uint8)
     for out in (None, room):
         c = arrcomp.torch.compress(x, out=out)
         assert spy.calls[-1][0][0] == x.data_ptr()
@@ -134,14 +134,14 @@ def test_a_lazy_out_is_refused(tensor: str) -> None:
 
 
 def test_torch_memory_holds_the_result() -> None:
-    out = torch.empty(arrcomp.max_compressed_size(X), dtype=torch.uint8)
+    out = torch.empty(arrcomp.max_compressed_nbytes(X), dtype=torch.uint8)
     assert arrcomp.compress(X, out=out).to_bytes() == arrcomp.compress(X).to_bytes()
 
 
 @pytest.mark.parametrize("make", [bytearray, lambda n: np.empty(n, np.uint8), lambda n: torch.empty(n + 3).byte()[3:]])
 def test_any_memory_of_the_host_holds_a_tensor(make: Any) -> None:
     x = torch.from_numpy(X)
-    out = make(arrcomp.max_compressed_size(x))
+    out = make(arrcomp.max_compressed_nbytes(x))
     c = arrcomp.torch.compress(x, out=out)
     expected = arrcomp.compress(X)
     assert c.to_bytes() == expected.to_bytes()
@@ -155,7 +155,7 @@ def test_any_memory_of_the_host_holds_a_tensor(make: Any) -> None:
         (
             torch.empty(16, dtype=torch.uint8),
             ValueError,
-            r"out: expected at least \d+ bytes \(max_compressed_size\), got 16",
+            r"out: expected at least \d+ bytes \(max_compressed_nbytes\), got 16",
         ),
         (torch.empty(200_000, dtype=torch.uint8)[::2], ValueError, "expected a C-contiguous"),
         (torch.empty(100_000), TypeError, "out: expected dtype uint8, got float32"),

@@ -120,7 +120,7 @@ def test_codecs_without_random_numbers_ignore_the_seed() -> None:
 @pytest.mark.parametrize("elements", [0, 1, 250, 5000])
 def test_fixed_rate_payloads_are_all_of_their_buffers(codec: Codec, elements: int) -> None:
     x = tensor(elements)
-    room = torch.empty(arrcomp.max_compressed_size(x) + 64, dtype=torch.uint8)
+    room = torch.empty(arrcomp.max_compressed_nbytes(x) + 64, dtype=torch.uint8)
     single = arrcomp.torch.compress(x, codec, seed=7)
     filled = arrcomp.torch.compress(x, codec, seed=7, out=room)
     many = arrcomp.compress_many([x, x[:30]], codec, seed=7)
@@ -262,7 +262,7 @@ def test_compiled_payloads_are_all_of_their_buffers(codec: Codec, dynamic: bool)
     compiled = torch.compile(both, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     for rows in (5, 90):
         x = tensor(rows, 33)
-        room = torch.zeros(arrcomp.max_compressed_size(x), dtype=torch.uint8)
+        room = torch.zeros(arrcomp.max_compressed_nbytes(x), dtype=torch.uint8)
         c, many, filled, y, z = compiled(x, room)
         for made in (c, many["x"], many["y"], filled):
             assert made.payload.length is None
