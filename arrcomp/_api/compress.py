@@ -61,10 +61,17 @@ def compress(
     threads = thread_count(threads)
     adapter, x = adapter_of(x)
     if check_finite:
-        adapter.look(x)
-        if not adapter.is_finite(x):
-            raise ValueError("x has NaN or infinite values; check_finite=False leaves them to the codec")
+        check_all_finite(adapter, x)
     return compress_with(adapter, x, codec, out, threads, checked_seed(codec, seed))
+
+
+def check_all_finite(adapter: Adapter, x: Any, *, tracing: bool = False) -> None:
+    """Raise ValueError if a value of an array is NaN or infinite, or if `x` is being traced. Synchronizes."""
+    if tracing:
+        raise ValueError("check_finite: expected False under tracing, got True")
+    adapter.look(x)
+    if not adapter.is_finite(x):
+        raise ValueError("x: expected finite values, got NaN or infinity; check_finite=False leaves them to the codec")
 
 
 def compress_with(adapter: Adapter, x: Any, codec: Codec, out: Any, threads: int, seed: Any) -> Compressed:

@@ -11,7 +11,7 @@ from .._arrays.registry import adapter_of, is_array, place_of, pytree_children
 from .._format import limits
 from .._format.spec import Spec
 from ..codecs import Codec
-from .compress import checked_codec, checked_seed
+from .compress import check_all_finite, checked_codec, checked_seed
 from .compressed import Compressed
 
 
@@ -22,6 +22,7 @@ def compress_many(
     otherwise: Codec | None = None,
     threads: int | None = None,
     seed: Any = None,
+    check_finite: bool = False,
 ) -> Any:
     """Compress all arrays of a structure, those of one dtype on one device in one go.
 
@@ -34,6 +35,7 @@ def compress_many(
         threads: how many to use on the CPU; None for all cores that the process may use.
         seed: as of `compress`, one for all arrays: elements of the same index in different arrays get the same random
             number. Where they must be independent, compress each with a seed of its own.
+        check_finite: raise if a value of an array is NaN or infinite, same as in `compress`.
 
     Returns:
         The structure with a `Compressed` for every array, each the same as `compress` makes of it. On a CUDA device
@@ -63,6 +65,8 @@ def compress_many(
         dtype, shape = adapter.look(x)
         spec = Spec(codec if codec.takes(dtype) else otherwise, dtype, shape)
         spec.codec.check_dtype(dtype)
+        if check_finite:
+            check_all_finite(adapter, x)
         adopted.append((adapter, x))
         specs.append(spec)
         batches.setdefault((adapter.name, adapter.group(x), spec.codec, dtype.id), []).append(i)

@@ -73,9 +73,9 @@ def all_reduced(
     specs = [_shard_spec(x, exchange) for x in xs]
     rows = [_shards(x, spec, exchange) for x, spec in zip(xs, specs, strict=True)]
     own_seeds = _seeds_of(seed, exchange, _GATHER, len(xs))
-    received = zip(_scattered(rows, specs, seed, exchange), specs, own_seeds, strict=True)
+    received = zip(_all_to_all(rows, specs, seed, exchange), specs, own_seeds, strict=True)
     sums = jnp.concatenate([_summed_payload(payloads, spec, s, exchange) for payloads, spec, s in received])
-    payloads = _parted(_gathered(sums, exchange.axis), specs)
+    payloads = _split(_all_gather(sums, exchange.axis), specs)
     flat = [_decoded(*each, exchange).reshape(-1) for each in zip(payloads, specs, strict=True)]
     return [_with_tail(x, y, exchange.codec, exact) for x, y in zip(xs, flat, strict=True)]
 
@@ -83,7 +83,7 @@ def all_reduced(
 def scattered_sums(rows: Sequence[jax.Array], seed: Any, exchange: Exchange) -> list[jax.Array]:
     """The sums over all devices of this device's row of arrays that have one for each."""
     specs = [exchange.spec(x.dtype, x.shape[1:]) for x in rows]
-    received = _scattered(rows, specs, seed, exchange)
+    received = _all_to_all(rows, specs, seed, exchange)
     return [_summed(payloads, spec, exchange) for payloads, spec in zip(received, specs, strict=True)]
 
 
@@ -92,7 +92,7 @@ def all_gathered(xs: Sequence[jax.Array], seed: Any, exchange: Exchange) -> list
     specs = [exchange.spec(x.dtype, x.shape) for x in xs]
     own_seeds = _seeds_of(seed, exchange, _GATHER, len(xs))
     sent = jnp.concatenate([_encoded(*each, exchange) for each in zip(xs, specs, own_seeds, strict=True)])
-    payloads = _parted(lax.all_gather(sent, exchange.axis), specs)
+    payloads = _split(lax.all_gather(sent, exchange.axis), specs)
     return [_decoded(*each, exchange) for each in zip(payloads, specs, strict=True)]
 
 
@@ -130,14 +130,14 @@ def _shards(x: jax.Array, spec: Spec, exchange: Exchange) -> jax.Array:
     return jnp.pad(head, (0, missing), mode=mode).reshape(exchange.world, -1)
 
 
-def _scattered(rows: Sequence[jax.Array], specs: Sequence[Spec], seed: Any, exchange: Exchange) -> list[jax.Array]:
+def _all_to_all(rows: Sequence[jax.Array], specs: Sequence[Spec], seed: Any, exchange: Exchange) -> list[jax.Array]:
     """The payloads of this device's row of each array, from all devices. All arrays travel in one buffer."""
     payloads = []
     for x, spec, own_seed in zip(rows, specs, _seeds_of(seed, exchange, _SCATTER, len(rows)), strict=True):
         row_seeds = None if own_seed is None else jax.vmap(_seeds.derived, (None, 0))(own_seed, _numbers(exchange))
         payloads.append(jax.vmap(lambda row, s, spec=spec: _encoded(row, spec, s, exchange))(x, row_seeds))
     sent = jnp.concatenate(payloads, axis=1)
-    return _parted(_lax.all_to_all(sent, exchange.axis, 0, 0, tiled=True), specs)
+    return _split(_lax.all_to_all(sent, exchange.axis, 0, 0, tiled=True), specs)
 
 
 def _seeds_of(seed: Any, exchange: Exchange, step: int, arrays: int) -> list[Any]:
@@ -191,7 +191,7 @@ def _weights(exchange: Exchange) -> tuple[float, ...]:
     return (exchange.weight,) * exchange.world
 
 
-def _parted(rows: jax.Array, specs: Sequence[Spec]) -> list[jax.Array]:
+def _split(rows: jax.Array, specs: Sequence[Spec]) -> list[jax.Array]:
     """Rows of payloads that stand side by side, apart."""
     parts, first = [], 0
     for spec in specs:
@@ -200,7 +200,7 @@ def _parted(rows: jax.Array, specs: Sequence[Spec]) -> list[jax.Array]:
     return parts
 
 
-def _gathered(x: jax.Array, axis: Any) -> jax.Array:
+def _all_gather(x: jax.Array, axis: Any) -> jax.Array:
     """The arrays of all devices. Where `shard_map` tracks what varies, it knows that all devices get the same."""
     tracked = _ops.varying_axes([x]).issuperset(axis if isinstance(axis, tuple) else (axis,))
     rows: jax.Array = _gather_invariant(x, axis) if tracked else lax.all_gather(x, axis)

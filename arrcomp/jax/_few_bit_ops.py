@@ -35,7 +35,7 @@ def activate(
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def times_steps(gradient: jax.Array, packed: jax.Array, steps: StepFunction) -> jax.Array:
+def step_grad(gradient: jax.Array, packed: jax.Array, steps: StepFunction) -> jax.Array:
     """Gradients times the levels of steps, whose numbers `activate` has packed.
 
     Args:

@@ -20,7 +20,7 @@ from ._tree import flattened
 
 _SEPARATORS = (".", "/")
 _SEPARATOR = "key_separator"  # in the file's metadata, where it is not the first
-_MOST_KEYS = 256  # of a name that is taken apart: JAX itself fails on trees of a thousand levels
+_MAX_KEYS = 256  # of a name that is taken apart: JAX itself fails on trees of a thousand levels
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -148,8 +148,8 @@ def _nested(file: CompressedFile, separator: str, threads: int | None) -> Any:
     for name in file:
         node: Any = tree
         *outer, last = name.split(separator)
-        if len(outer) >= _MOST_KEYS:
-            raise ValueError(f"{file.path}: array {name[:50]!r}... has over {_MOST_KEYS} keys; like= is allowed")
+        if len(outer) >= _MAX_KEYS:
+            raise ValueError(f"{file.path}: array {name[:50]!r}... has over {_MAX_KEYS} keys; like= is allowed")
         for key in outer:
             node = node.setdefault(key, {}) if isinstance(node, dict) else None
         if not isinstance(node, dict) or last in node:

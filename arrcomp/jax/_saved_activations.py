@@ -22,7 +22,7 @@ from ._functions import decompress, fixed_rate_codec
 
 _NEAREST = QSGD(bits=8)
 _STOCHASTIC = QSGD(bits=8, rounding="stochastic")
-_MOST_ARGUMENTS = 255
+_MAX_ARGUMENTS = 255
 
 
 def compress_residuals(
@@ -34,7 +34,7 @@ def compress_residuals(
     static_argnums: int | Sequence[int] = (),
     seed: Any = None,
 ) -> Callable[..., Any]:
-    """`fun`, with what its derivative needs kept compressed between the forward and the backward pass.
+    """`fun`, with what its derivative needs settings compressed between the forward and the backward pass.
 
     To be used as `jax.checkpoint`, which keeps a function's arguments and calculates the rest again: this keeps the
     rest, in fewer bits. Values do not change; gradients are those of the residuals as they come back. It works under
@@ -42,7 +42,7 @@ def compress_residuals(
     around it.
 
     Left alone are residuals that are arguments (as parameters are), small ones, and numbers that the codec does not
-    take. Booleans, as `jax.nn.relu` leaves them, are kept in one bit each, exactly.
+    take. Booleans, as `jax.nn.relu` leaves them, are settings in one bit each, exactly.
 
     It has first derivatives in reverse mode: forward mode is refused by JAX, second derivatives by this.
 
@@ -79,9 +79,9 @@ def compress_residuals(
     default = _NEAREST if seed is None else _STOCHASTIC
     codec = default if codec is None else fixed_rate_codec(codec, "keep", "QSGD(bits=8)")
     words = seed_operand(checked_seed(codec, seed))
-    kept = _Keeping(codec, checked_integer("min_size", min_size, 0, MAX_VALUES))
-    static = _places("static_argnums", static_argnums)
-    also = _places("compress_argnums", compress_argnums)
+    settings = _Settings(codec, checked_integer("min_size", min_size, 0, MAX_VALUES))
+    static = _argnums("static_argnums", static_argnums)
+    also = _argnums("compress_argnums", compress_argnums)
     if static & also:
         raise ValueError(f"compress_argnums={compress_argnums!r}: static arguments are no arrays to compress")
 
@@ -96,7 +96,7 @@ def compress_residuals(
         alone, compressed = ({i: arg for i, arg in arrays.items() if (i in also) is there} for there in (False, True))
         operands = _Operands(alone, compressed, kwargs, traced.consts)
         function = _Traced(traced.jaxpr, jax.tree.structure(result))
-        return _differentiable(function, kept)(operands, None if words is None else _ops.seed_operands(words)[0])
+        return _differentiable(function, settings)(operands, None if words is None else _ops.seed_operands(words)[0])
 
     return wrapped
 
@@ -122,7 +122,7 @@ class _Traced(NamedTuple):
         return jax.tree.unflatten(self.result, function(*leaves))
 
 
-class _Keeping(NamedTuple):
+class _Settings(NamedTuple):
     codec: Codec
     min_size: int
 
@@ -147,14 +147,14 @@ class _Bits:
         return jnp.unpackbits(self.packed, count=count).astype(bool).reshape(self.shape)
 
 
-def _differentiable(run: _Traced, keeping: _Keeping) -> Callable[..., Any]:
+def _differentiable(run: _Traced, settings: _Settings) -> Callable[..., Any]:
     """The function, of operands and a seed, with the derivative by compressed residuals."""
 
     def forward(operands: _Operands, words: Any) -> tuple[Any, Any]:
         pullback: Any
         out, pullback = jax.vjp(lambda operands: run(operands), operands)
         alone = {id(leaf) for leaf in jax.tree.leaves(operands._replace(compressed={}))}
-        return out, _stored(pullback, alone, keeping, words)
+        return out, _stored(pullback, alone, settings, words)
 
     def backward(stored: Any, gradient: Any) -> tuple[Any, None]:
         pullback = jax.tree.map(_restored, stored, is_leaf=_is_stored)
@@ -165,24 +165,24 @@ def _differentiable(run: _Traced, keeping: _Keeping) -> Callable[..., Any]:
     return call
 
 
-def _stored(pullback: Any, alone: set[int], keeping: _Keeping, words: Any) -> Any:
+def _stored(pullback: Any, alone: set[int], settings: _Settings, words: Any) -> Any:
     """A pullback whose residuals are compressed, but those whose identity is in `alone`."""
     leaves, structure = jax.tree.flatten(pullback)
     made: dict[int, Any] = {}
     for place, leaf in enumerate(leaves):
         if id(leaf) not in alone and id(leaf) not in made:
-            made[id(leaf)] = _stored_leaf(leaf, keeping, None if words is None else _seeds.derived(words, place))
+            made[id(leaf)] = _stored_leaf(leaf, settings, None if words is None else _seeds.derived(words, place))
     return jax.tree.unflatten(structure, [made.get(id(leaf), leaf) for leaf in leaves])
 
 
-def _stored_leaf(x: Any, keeping: _Keeping, words: Any) -> Any:
-    if x.size < keeping.min_size:
+def _stored_leaf(x: Any, settings: _Settings, words: Any) -> Any:
+    if x.size < settings.min_size:
         return x
     if x.dtype == bool:
         return _Bits(jnp.packbits(x.reshape(-1)), x.shape)
-    if not keeping.codec.takes_numpy(x.dtype):
+    if not settings.codec.takes_numpy(x.dtype):
         return x
-    spec = spec_of(ADAPTER, x, keeping.codec)
+    spec = spec_of(ADAPTER, x, settings.codec)
     (buffer,), _ = _ops.encode([_first_order(x)], (spec,), 0, words)
     return Compressed(spec, Payload(ADAPTER, buffer, trusted=True))
 
@@ -210,6 +210,6 @@ def _(primals: Any, tangents: Any) -> Any:
     )
 
 
-def _places(name: str, value: Any) -> set[int]:
+def _argnums(name: str, value: Any) -> set[int]:
     several = value if isinstance(value, (tuple, list)) else (value,)
-    return {checked_integer(name, place, 0, _MOST_ARGUMENTS) for place in several}
+    return {checked_integer(name, place, 0, _MAX_ARGUMENTS) for place in several}

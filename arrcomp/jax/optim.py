@@ -22,7 +22,7 @@ from ._tree import flattened
 
 Transformation = TypeVar("Transformation")  # optax.GradientTransformation, or a subclass
 
-_MOST_NBYTES = 1 << 26  # of arrays in one call, unless there is one alone
+_MAX_NBYTES = 1 << 26  # of arrays in one call, unless there is one alone
 
 # What a user says: one codec, codecs by key, or a function of the keys on the way to an array, and of the array.
 CodecChoice = Codec | Mapping[str, Codec | None] | Callable[[tuple[str, ...], Any], Codec | None]
@@ -61,7 +61,7 @@ def compressed_optimizer(
     decompressed at the same time: at most all of the state. Under `jax.jit` with arrays that are sharded over devices
     XLA gathers those to be compressed first; inside `jax.shard_map` each device compresses its own.
 
-    The state has the structure of the optimizer's own, with a one-dimensional array of bytes in the place of each array
+    The state has the structure of the optimizer's own, with a one-dimensional array of bytes in the index of each array
     that is compressed: whatever saves pytrees of arrays saves it, and restores it to the bit. What the bytes mean
     follows from the parameters' shapes and types, which `update` therefore needs: `params` must be given.
 
@@ -97,9 +97,9 @@ def compressed_optimizer(
     """
     if not (isinstance(tx, tuple) and callable(getattr(tx, "init", None)) and callable(getattr(tx, "update", None))):
         raise TypeError(f"tx is a {type_name(tx)}; an optax.GradientTransformation is allowed")
-    compressing = _Compressing(tx, codec, min_size, seed, thread_count(threads))
+    compressor = _Compressor(tx, codec, min_size, seed, thread_count(threads))
     # Of the same type, so that Optax knows what to pass to it.
-    made: Transformation = tx._replace(init=compressing.init, update=compressing.update)  # type: ignore[attr-defined]
+    made: Transformation = tx._replace(init=compressor.init, update=compressor.update)  # type: ignore[attr-defined]
     return made
 
 
@@ -116,9 +116,9 @@ def decompressed_state(tx: Any, state: CompressedState, params: Any) -> Any:
         ValueError: the state is of other parameters.
     """
     owner = getattr(getattr(tx, "init", None), "__self__", None)
-    if not isinstance(owner, _Compressing):
+    if not isinstance(owner, _Compressor):
         raise TypeError(f"tx is a {type_name(tx)}; what compressed_optimizer returns is allowed")
-    return owner.opened(state, owner.plan_of(params))
+    return owner.decompressed(state, owner.plan_of(params))
 
 
 def state_nbytes(state: Any) -> int:
@@ -132,7 +132,7 @@ class _Plan(NamedTuple):
     Attributes:
         structure: of it, and of the optimizer's own.
         specs: of each array that is compressed; None for others.
-        batches: the places of those that are compressed in one call.
+        batches: the indices of those that are compressed in one call.
     """
 
     structure: Any
@@ -140,7 +140,7 @@ class _Plan(NamedTuple):
     batches: tuple[tuple[int, ...], ...]
 
 
-class _Compressing:
+class _Compressor:
     """An optimizer around another one."""
 
     def __init__(self, tx: Any, codec: Any, min_size: int, seed: int, threads: int) -> None:
@@ -157,7 +157,7 @@ class _Compressing:
     def init(self, params: Any) -> CompressedState:
         """The first state."""
         plan = self.plan_of(params)
-        return self._closed(self._tx.init(params), plan, jnp.zeros((), jnp.uint32))
+        return self._compressed(self._tx.init(params), plan, jnp.zeros((), jnp.uint32))
 
     def update(
         self, updates: Any, state: CompressedState, params: Any = None, **extra: Any
@@ -168,8 +168,8 @@ class _Compressing:
                 "params is None; the parameters are needed, whose shapes and types tell those of the state"
             )
         plan = self.plan_of(params)
-        updates, changed = self._tx.update(updates, self.opened(state, plan), params, **extra)
-        return updates, self._closed(changed, plan, state.step + jnp.uint32(1))
+        updates, changed = self._tx.update(updates, self.decompressed(state, plan), params, **extra)
+        return updates, self._compressed(changed, plan, state.step + jnp.uint32(1))
 
     def plan_of(self, params: Any) -> _Plan:
         """The plan for parameters, which is made once for all that are alike."""
@@ -182,29 +182,29 @@ class _Compressing:
             self._plans[key] = _Plan(structure, tuple(specs), _batches(specs))
         return self._plans[key]
 
-    def opened(self, state: Any, plan: _Plan) -> Any:
+    def decompressed(self, state: Any, plan: _Plan) -> Any:
         """The optimizer's own state."""
         if not isinstance(state, CompressedState):
             raise TypeError(f"state is a {type_name(state)}; a CompressedState, as init makes it, is allowed")
         leaves = _leaves(state.inner_state, plan)
-        for places, specs in _batches_of(plan):
-            buffers = [_checked_buffer(leaves[i], spec) for i, spec in zip(places, specs, strict=True)]
+        for indices, specs in _calls_of(plan):
+            buffers = [_checked_buffer(leaves[i], spec) for i, spec in zip(indices, specs, strict=True)]
             made, _ = _ops.decode(buffers, [], specs, self._threads)
-            _put(leaves, places, made)
+            _put(leaves, indices, made)
         return jax.tree.unflatten(plan.structure, leaves)
 
-    def _closed(self, state: Any, plan: _Plan, step: jax.Array) -> CompressedState:
+    def _compressed(self, state: Any, plan: _Plan, step: jax.Array) -> CompressedState:
         leaves = _leaves(state, plan)
-        for places, specs in _batches_of(plan):
-            xs = [_checked_array(leaves[i], spec) for i, spec in zip(places, specs, strict=True)]
-            made, _ = _ops.encode(xs, specs, self._threads, self._seed_of(specs[0], step, places[0]))
-            _put(leaves, places, made)
+        for indices, specs in _calls_of(plan):
+            xs = [_checked_array(leaves[i], spec) for i, spec in zip(indices, specs, strict=True)]
+            made, _ = _ops.encode(xs, specs, self._threads, self._seed_of(specs[0], step, indices[0]))
+            _put(leaves, indices, made)
         return CompressedState(jax.tree.unflatten(plan.structure, leaves), step)
 
-    def _seed_of(self, spec: Spec, step: jax.Array, place: int) -> Any:
+    def _seed_of(self, spec: Spec, step: jax.Array, index: int) -> Any:
         if not spec.codec.needs_seed:
             return None
-        return derived(jnp.asarray(uint64_pair(self._seed)), step, place)
+        return derived(jnp.asarray(uint64_pair(self._seed)), step, index)
 
     def _spec_of(self, keys: tuple[str, ...], x: Any) -> Spec | None:
         if not jnp.issubdtype(x.dtype, jnp.floating) or x.ndim == 0 or x.size < self._min_size:
@@ -236,29 +236,29 @@ def _batches(specs: Sequence[Spec | None]) -> tuple[tuple[int, ...], ...]:
     """
     batches: list[list[int]] = []
     open_batches: dict[Hashable, tuple[list[int], int]] = {}
-    for place, spec in enumerate(specs):
+    for index, spec in enumerate(specs):
         if spec is None:
             continue
         key = spec.codec, spec.dtype
         batch, nbytes = open_batches.get(key, ([], 0))
-        if not batch or spec.codec.needs_seed or nbytes + spec.nbytes > _MOST_NBYTES:
+        if not batch or spec.codec.needs_seed or nbytes + spec.nbytes > _MAX_NBYTES:
             batch, nbytes = [], 0
             batches.append(batch)
-        batch.append(place)
+        batch.append(index)
         open_batches[key] = batch, nbytes + spec.nbytes
     return tuple(map(tuple, batches))
 
 
-def _batches_of(plan: _Plan) -> Iterator[tuple[tuple[int, ...], tuple[Spec, ...]]]:
-    """The places and specs of each call."""
-    for places in plan.batches:
-        specs = [plan.specs[place] for place in places]
-        yield places, tuple(spec for spec in specs if spec is not None)
+def _calls_of(plan: _Plan) -> Iterator[tuple[tuple[int, ...], tuple[Spec, ...]]]:
+    """The indices and specs of each call."""
+    for indices in plan.batches:
+        specs = [plan.specs[index] for index in indices]
+        yield indices, tuple(spec for spec in specs if spec is not None)
 
 
-def _put(leaves: list[Any], places: Sequence[int], made: Sequence[jax.Array]) -> None:
-    for place, x in zip(places, made, strict=True):
-        leaves[place] = x
+def _put(leaves: list[Any], indices: Sequence[int], made: Sequence[jax.Array]) -> None:
+    for index, x in zip(indices, made, strict=True):
+        leaves[index] = x
 
 
 def _checked_array(x: Any, spec: Spec) -> Any:

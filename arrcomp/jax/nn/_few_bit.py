@@ -27,41 +27,41 @@ from jax.typing import ArrayLike
 
 from ..._arguments import check_flag
 from ...activations import StepFunction, activation, steps_of
-from .._few_bit_ops import activate, times_steps
+from .._few_bit_ops import activate, step_grad
 
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
 def gelu(x: ArrayLike, approximate: bool = True, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.gelu`, keeping `bits` for each value; approximate: by tanh, or exact."""
+    """`jax.nn.gelu`, saving `bits` per value; approximate: by tanh, or exact."""
     check_flag("approximate", approximate)
     return _few_bit(x, "gelu_tanh" if approximate else "gelu", (), bits, steps)
 
 
 def silu(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.silu`, keeping `bits` for each value."""
+    """`jax.nn.silu`, saving `bits` per value."""
     return _few_bit(x, "silu", (), bits, steps)
 
 
 def mish(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.mish`, keeping `bits` for each value."""
+    """`jax.nn.mish`, saving `bits` per value."""
     return _few_bit(x, "mish", (), bits, steps)
 
 
 def sigmoid(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.sigmoid`, keeping `bits` for each value."""
+    """`jax.nn.sigmoid`, saving `bits` per value."""
     return _few_bit(x, "sigmoid", (), bits, steps)
 
 
 def tanh(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.tanh`, keeping `bits` for each value."""
+    """`jax.nn.tanh`, saving `bits` per value."""
     return _few_bit(x, "tanh", (), bits, steps)
 
 
 def softplus(
     x: ArrayLike, beta: float = 1.0, threshold: float = 20.0, *, bits: int = 3, steps: StepFunction | None = None
 ) -> jax.Array:
-    """`jax.nn.softplus` of beta x, over beta, keeping `bits` for each value; x itself where beta x > threshold.
+    """`jax.nn.softplus` of beta x, over beta, saving `bits` per value; x itself where beta x > threshold.
 
     beta is above 0.
     """
@@ -69,77 +69,77 @@ def softplus(
 
 
 def soft_sign(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.soft_sign`, keeping `bits` for each value."""
+    """`jax.nn.soft_sign`, saving `bits` per value."""
     return _few_bit(x, "softsign", (), bits, steps)
 
 
 def elu(x: ArrayLike, alpha: float = 1.0, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.elu`, keeping `bits` for each value."""
+    """`jax.nn.elu`, saving `bits` per value."""
     return _few_bit(x, "elu", (alpha,), bits, steps)
 
 
 def celu(x: ArrayLike, alpha: float = 1.0, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.celu`, keeping `bits` for each value; alpha is above 0."""
+    """`jax.nn.celu`, saving `bits` per value; alpha is above 0."""
     return _few_bit(x, "celu", (alpha,), bits, steps)
 
 
 def selu(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.selu`, keeping `bits` for each value."""
+    """`jax.nn.selu`, saving `bits` per value."""
     return _few_bit(x, "selu", (), bits, steps)
 
 
 def log_sigmoid(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.log_sigmoid`, keeping `bits` for each value."""
+    """`jax.nn.log_sigmoid`, saving `bits` per value."""
     return _few_bit(x, "logsigmoid", (), bits, steps)
 
 
 def hard_swish(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.hard_swish`, keeping `bits` for each value."""
+    """`jax.nn.hard_swish`, saving `bits` per value."""
     return _few_bit(x, "hardswish", (), bits, steps)
 
 
 def tanh_shrink(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """X - tanh(x), keeping `bits` for each value."""
+    """X - tanh(x), saving `bits` per value."""
     return _few_bit(x, "tanhshrink", (), bits, steps)
 
 
 def relu(x: ArrayLike) -> jax.Array:
-    """`jax.nn.relu`, keeping 1 bit for each value."""
+    """`jax.nn.relu`, saving 1 bit per value."""
     return _few_bit(x, "relu")
 
 
 def relu6(x: ArrayLike) -> jax.Array:
-    """`jax.nn.relu6`, keeping 1 bit for each value."""
+    """`jax.nn.relu6`, saving 1 bit per value."""
     return _few_bit(x, "relu6")
 
 
 def leaky_relu(x: ArrayLike, negative_slope: float = 0.01) -> jax.Array:
-    """`jax.nn.leaky_relu`, keeping 1 bit for each value."""
+    """`jax.nn.leaky_relu`, saving 1 bit per value."""
     return _few_bit(x, "leaky_relu", (negative_slope,))
 
 
 def threshold(x: ArrayLike, threshold: float, value: float) -> jax.Array:
-    """X where it is above the threshold, else the value, keeping 1 bit for each value."""
+    """X where it is above the threshold, else the value, saving 1 bit per value."""
     return _few_bit(x, "threshold", (threshold, value))
 
 
 def hard_sigmoid(x: ArrayLike) -> jax.Array:
-    """`jax.nn.hard_sigmoid`, keeping 1 bit for each value."""
+    """`jax.nn.hard_sigmoid`, saving 1 bit per value."""
     return _few_bit(x, "hardsigmoid")
 
 
 def hard_tanh(x: ArrayLike, min_val: float = -1.0, max_val: float = 1.0) -> jax.Array:
-    """`jax.nn.hard_tanh`, or x between other numbers, keeping 1 bit for each value; max_val is above min_val."""
+    """`jax.nn.hard_tanh`, or x between other numbers, saving 1 bit per value; max_val is above min_val."""
     return _few_bit(x, "hardtanh", (min_val, max_val))
 
 
 def hard_shrink(x: ArrayLike, lambd: float = 0.5) -> jax.Array:
-    """X where |x| > lambd, else 0, keeping 1 bit for each value; lambd is 0 or above."""
+    """X where |x| > lambd, else 0, saving 1 bit per value; lambd is 0 or above."""
     return _few_bit(x, "hardshrink", (lambd,))
 
 
 def soft_shrink(x: ArrayLike, lambd: float = 0.5) -> jax.Array:
-    """X nearer to 0 by lambd, or 0 where that would pass it, keeping 1 bit for each value; lambd is 0 or above."""
+    """X nearer to 0 by lambd, or 0 where that would pass it, saving 1 bit per value; lambd is 0 or above."""
     return _few_bit(x, "softshrink", (lambd,))
 
 
@@ -213,7 +213,7 @@ def _activation_forward(
 def _activation_backward(
     function: str, parameters: tuple[float, ...], steps: StepFunction, index: jax.Array, gradient: jax.Array
 ) -> tuple[jax.Array]:
-    return (times_steps(gradient, index, steps),)
+    return (step_grad(gradient, index, steps),)
 
 
 _activation.defvjp(_activation_forward, _activation_backward)
@@ -239,7 +239,7 @@ def _stepwise_forward(
 def _stepwise_backward(
     function: Callable[[jax.Array], Any], steps: StepFunction, index: jax.Array, gradient: jax.Array
 ) -> tuple[jax.Array]:
-    return (times_steps(gradient, index, steps),)
+    return (step_grad(gradient, index, steps),)
 
 
 _stepwise.defvjp(_stepwise_forward, _stepwise_backward)

@@ -19,12 +19,12 @@ from ._arguments import (
     seed_of,
     thread_number,
 )
-from ._messages import Coder, Coding
+from ._messages import Coder, PayloadSpec
 from ._pending import Pending, run
-from ._rank_checks import agree
+from ._rank_checks import check_ranks_match
 from ._reduction import Reduction
 from ._ring import RingReduction
-from ._wire import Steps, broadcast_message, copied_back, gather
+from ._wire import Steps, broadcast_message, then_copy_back, gather
 
 ALGORITHMS = {"scatter": Reduction, "ring": RingReduction}
 _SUM = dist.ReduceOp.SUM
@@ -44,7 +44,7 @@ def all_reduce(
 ) -> Pending | None:
     """Reduce a tensor over all processes of a group, in place, with compressed data on the wire.
 
-    As `torch.distributed.all_reduce`. Each process gets all pieces of its share by an all-to-all, adds them (in one
+    As `torch.distributed.all_reduce`. Each process gets all pieces of its shard by an all-to-all, adds them (in one
     pass from payloads to payload where the codec has sums), and an all-gather brings the compressed sums to all. Each
     value is coded twice, whatever the number of processes; all end with bit-identical results. On the wire each process
     sends 2 (W - 1) / W of the compressed size. A group of one process changes nothing.
@@ -116,10 +116,10 @@ def all_reduce_coalesced(
     name = checked_operation(op, xs, each)
     number, threads = seed_of(each, seed), thread_number(threads)
     processes = Processes.of(group)
-    agree(f"all_reduce {name} {algorithm}", xs, each, processes, check_finite=check_finite)
+    check_ranks_match(f"all_reduce {name} {algorithm}", xs, each, processes, check_finite=check_finite)
     dense = [x.contiguous() for x in xs]
     reduction = ALGORITHMS[algorithm](dense, each, name, processes, number, threads)
-    return run(copied_back(reduction.steps(), dense, xs), [*xs, *dense], list(tensors), async_op)
+    return run(then_copy_back(reduction.steps(), dense, xs), [*xs, *dense], list(tensors), async_op)
 
 
 def reduce_scatter(
@@ -155,13 +155,13 @@ def reduce_scatter(
     """
     out, x = checked_tensor("output", output), checked_tensor("input", input)
     processes = Processes.of(group)
-    _check_parts("output", out, "input", x, processes.world)
+    _check_sizes("output", out, "input", x, processes.world)
     (checked,) = checked_codecs([codec], [x])
     name = checked_operation(op, [x], [checked])
     number, threads = seed_of([checked], seed), thread_number(threads)
-    agree(f"reduce_scatter {name}", [x], [checked], processes, check_finite=check_finite)
+    check_ranks_match(f"reduce_scatter {name}", [x], [checked], processes, check_finite=check_finite)
     dense = x.contiguous()
-    reduction = Reduction([dense], [checked], name, processes, number, threads, shares=_equal(out, processes))
+    reduction = Reduction([dense], [checked], name, processes, number, threads, shards=_equal(out, processes))
     return run(reduction.scatter_steps([out.view(-1)]), [x, dense, out], output, async_op)
 
 
@@ -196,10 +196,10 @@ def all_gather(
     """
     out, x = checked_tensor("output", output), checked_tensor("input", input)
     processes = Processes.of(group)
-    _check_parts("input", x, "output", out, processes.world)
+    _check_sizes("input", x, "output", out, processes.world)
     (checked,) = checked_codecs([codec], [x])
     number, threads = seed_of([checked], seed), thread_number(threads)
-    agree("all_gather", [x], [checked], processes, check_finite=check_finite)
+    check_ranks_match("all_gather", [x], [checked], processes, check_finite=check_finite)
     coder = Coder(checked.fixed_rate, x.device, threads)
     dense, parts = x.contiguous(), out.view(processes.world, -1)
     steps = _all_gather_steps(dense.view(-1), checked, coder, number, list(parts), processes)
@@ -240,30 +240,30 @@ def broadcast(
     source = processes.rank_of(src)
     (checked,) = checked_codecs([codec], [x])
     number, threads = seed_of([checked], seed), thread_number(threads)
-    agree(f"broadcast from {source}", [x], [checked], processes, check_finite=check_finite)
+    check_ranks_match(f"broadcast from {source}", [x], [checked], processes, check_finite=check_finite)
     dense = x.contiguous()
     coder = Coder(checked.fixed_rate, x.device, threads)
     steps = _broadcast_steps(dense.view(-1), checked, coder, number, src, processes)
-    return run(copied_back(steps, [dense], [x]), [x, dense], tensor, async_op)
+    return run(then_copy_back(steps, [dense], [x]), [x, dense], tensor, async_op)
 
 
 def _all_gather_steps(
     x: Tensor, codec: Codec, coder: Coder, seed: int, parts: list[Tensor], processes: Processes
 ) -> Steps[None]:
-    coding = Coding(codec, x.dtype, x.numel())
-    sent = coder.encode([[x]], [[coding]], derived(seed, 0, processes.rank))
+    spec = PayloadSpec(codec, x.dtype, x.numel())
+    sent = coder.encode([[x]], [[spec]], derived(seed, 0, processes.rank))
     sizes = sent.sizes * processes.world if coder.fixed else None
     gathered = yield from gather(sent.buffer, sizes, processes)
     for message, part in zip(gathered, parts, strict=True):
-        coder.decode(coder.payloads(message, [coding]), [coding], [part])
+        coder.decode(coder.payloads(message, [spec]), [spec], [part])
 
 
 def _broadcast_steps(x: Tensor, codec: Codec, coder: Coder, seed: int, src: int, processes: Processes) -> Steps[None]:
-    coding = Coding(codec, x.dtype, x.numel())
+    spec = PayloadSpec(codec, x.dtype, x.numel())
     is_source = dist.get_rank() == src
-    sent = coder.encode([[x]], [[coding]], seed).buffer if is_source else None
-    message = yield from broadcast_message(sent, coder.size([coding]), src, processes, x.device)
-    coder.decode(coder.payloads(message, [coding]), [coding], [x])
+    sent = coder.encode([[x]], [[spec]], seed).buffer if is_source else None
+    message = yield from broadcast_message(sent, coder.size([spec]), src, processes, x.device)
+    coder.decode(coder.payloads(message, [spec]), [spec], [x])
 
 
 def _equal(part: Tensor, processes: Processes) -> list[list[Piece]]:
@@ -271,7 +271,7 @@ def _equal(part: Tensor, processes: Processes) -> list[list[Piece]]:
     return [[Piece(0, rank * size, (rank + 1) * size)] for rank in range(processes.world)]
 
 
-def _check_parts(small: str, part: Tensor, large: str, whole: Tensor, world: int) -> None:
+def _check_sizes(small: str, part: Tensor, large: str, whole: Tensor, world: int) -> None:
     for name, x in (("output", part if small == "output" else whole),):
         if not x.is_contiguous():
             raise ValueError(f"{name} is not C-contiguous; a tensor in C order is allowed")

@@ -24,8 +24,8 @@ from ._arguments import (
 from ._collectives import ALGORITHMS
 from ._launcher import local_world_size
 from ._pending import Pending, run
-from ._rank_checks import agree
-from ._wire import Steps, all_gather_single, copied_back, reduce_scatter_single
+from ._rank_checks import check_ranks_match
+from ._wire import Steps, all_gather_single, then_copy_back, reduce_scatter_single
 
 _SUM = dist.ReduceOp.SUM
 _WITHIN = {"SUM": _SUM, "AVG": _SUM, "MAX": dist.ReduceOp.MAX, "MIN": dist.ReduceOp.MIN}
@@ -64,11 +64,11 @@ class Hierarchy:
         """
         whole = Processes.of(group)
         size = checked_integer("local_size", local_world_size() if local_size is None else local_size, 1, 1 << 31)
-        nodes, peers = levels(whole.world, size)
+        nodes, peers = nodes_and_peers(whole.world, size)
         return cls(whole, _own_part(nodes, whole, timeout), _own_part(peers, whole, timeout))
 
 
-def levels(world: int, local_size: int) -> tuple[list[range], list[range]]:
+def nodes_and_peers(world: int, local_size: int) -> tuple[list[range], list[range]]:
     """The ranks of each node, and those that have each place in their nodes.
 
     Raises:
@@ -188,10 +188,10 @@ def hierarchical_all_reduce(
     name = checked_operation(op, [x], [checked])
     number, threads = seed_of([checked], seed), thread_number(threads)
     title = f"hierarchical_all_reduce {name} {algorithm} on nodes of {hierarchy.local.world}"
-    agree(title, [x], [checked], hierarchy.whole, check_finite=check_finite)
+    check_ranks_match(title, [x], [checked], hierarchy.whole, check_finite=check_finite)
     dense = x.contiguous()
     reduction = HierarchicalReduction([dense], [checked], name, hierarchy, number, threads, algorithm)
-    return run(copied_back(reduction.steps(), [dense], [x]), [x, dense], tensor, async_op)
+    return run(then_copy_back(reduction.steps(), [dense], [x]), [x, dense], tensor, async_op)
 
 
 def _own_part(parts: Sequence[range], whole: Processes, timeout: datetime.timedelta | None) -> Processes:

@@ -22,7 +22,7 @@ _ALIGNMENT = 8  # what the core reads words at
 _LENGTH = 8  # bytes of a payload's length
 
 
-class Coding(NamedTuple):
+class PayloadSpec(NamedTuple):
     """How one tensor of a message is coded.
 
     Attributes:
@@ -78,42 +78,42 @@ class Coder:
     device: torch.device
     threads: int
 
-    def size(self, codings: Sequence[Coding]) -> int | None:
+    def size(self, specs: Sequence[PayloadSpec]) -> int | None:
         """Bytes of a message with these tensors; None where it depends on their values."""
-        return _size(codings) if self.fixed else None
+        return _size(specs) if self.fixed else None
 
-    def encode(self, xs: Sequence[Sequence[Tensor]], codings: Sequence[Sequence[Coding]], seed: int) -> Messages:
+    def encode(self, xs: Sequence[Sequence[Tensor]], specs: Sequence[Sequence[PayloadSpec]], seed: int) -> Messages:
         """A message with the payloads of flat tensors for each of several processes."""
-        every, all_codings = [x for part in xs for x in part], [coding for part in codings for coding in part]
+        every, all_specs = [x for part in xs for x in part], [spec for part in specs for spec in part]
         if self.fixed:
-            sizes = [_size(part) for part in codings]
+            sizes = [_size(part) for part in specs]
             messages = Messages(self.room(sum(sizes)), sizes)
-            self._encode_into(every, all_codings, places(messages.buffer, all_codings), seed)
+            self._encode_into(every, all_specs, payload_views(messages.buffer, all_specs), seed)
             return messages
-        numbered = enumerate(zip(every, all_codings, strict=True))
-        payloads = iter([self._trimmed(x, coding, coding.seed(seed, i)) for i, (x, coding) in numbered])
+        numbered = enumerate(zip(every, all_specs, strict=True))
+        payloads = iter([self._trimmed(x, spec, spec.seed(seed, i)) for i, (x, spec) in numbered])
         made = [self._with_lengths([next(payloads) for _ in part]) for part in xs]
         return Messages(torch.cat(made), [message.numel() for message in made])
 
-    def payloads(self, message: Tensor, codings: Sequence[Coding]) -> list[Tensor]:
+    def payloads(self, message: Tensor, specs: Sequence[PayloadSpec]) -> list[Tensor]:
         """The payloads of a message. On CUDA this waits unless the rates are fixed."""
-        if self.fixed or not codings:
-            return places(message, codings)
-        lengths = self._lengths(message, codings)
-        parts = message[_LENGTH * len(codings) :].split_with_sizes([_rounded(length) for length in lengths])
+        if self.fixed or not specs:
+            return payload_views(message, specs)
+        lengths = self._lengths(message, specs)
+        parts = message[_LENGTH * len(specs) :].split_with_sizes([_rounded(length) for length in lengths])
         return [part[:length] for part, length in zip(parts, lengths, strict=True)]
 
-    def shares(self, message: Tensor, codings: Sequence[Coding]) -> list[int]:
+    def nbytes_each(self, message: Tensor, specs: Sequence[PayloadSpec]) -> list[int]:
         """How many bytes of a message each tensor takes. On CUDA this waits unless the rates are fixed."""
-        if self.fixed or not codings:
-            return [_rounded(coding.capacity) for coding in codings]
-        return [_LENGTH + _rounded(length) for length in self._lengths(message, codings)]
+        if self.fixed or not specs:
+            return [_rounded(spec.capacity) for spec in specs]
+        return [_LENGTH + _rounded(length) for length in self._lengths(message, specs)]
 
-    def decode(self, payloads: Sequence[Tensor], codings: Sequence[Coding], targets: Sequence[Tensor]) -> None:
+    def decode(self, payloads: Sequence[Tensor], specs: Sequence[PayloadSpec], targets: Sequence[Tensor]) -> None:
         """Fill flat tensors with the arrays of payloads, with one call for all of a codec and dtype."""
-        for members in _alike([coding.group for coding in codings]):
+        for members in _alike([spec.group for spec in specs]):
             arrays, room = [payloads[i] for i in members], [targets[i] for i in members]
-            codec = coding_of(codings[members[0]].codec)
+            codec = coding_of(specs[members[0]].codec)
             # On CUDA a process of the same program is trusted: doubt would wait for the device.
             _ops.decode_out(arrays, [None] * len(arrays), room, *codec, trusted=True, threads=self.threads)
 
@@ -121,23 +121,23 @@ class Coder:
         """Memory for messages, whose gaps are zero: the same bytes every time."""
         return torch.zeros(nbytes, dtype=torch.uint8, device=self.device)
 
-    def _encode_into(self, xs: Sequence[Tensor], codings: Sequence[Coding], out: Sequence[Tensor], seed: int) -> None:
+    def _encode_into(self, xs: Sequence[Tensor], specs: Sequence[PayloadSpec], out: Sequence[Tensor], seed: int) -> None:
         """Encode with one call for all of a codec and dtype, but those that draw numbers, each with its own seed."""
-        keys = [(coding.group, i if coding.codec.needs_seed else None) for i, coding in enumerate(codings)]
+        keys = [(spec.group, i if spec.codec.needs_seed else None) for i, spec in enumerate(specs)]
         for members in _alike(keys):
             first = members[0]
-            own_seed, _ = seed_arguments(codings[first].seed(seed, first), xs[first])
+            own_seed, _ = seed_arguments(specs[first].seed(seed, first), xs[first])
             arrays, room = [xs[i] for i in members], [out[i] for i in members]
-            _ops.encode_out(arrays, room, *coding_of(codings[first].codec), own_seed, threads=self.threads)
+            _ops.encode_out(arrays, room, *coding_of(specs[first].codec), own_seed, threads=self.threads)
 
-    def _trimmed(self, x: Tensor, coding: Coding, seed: int) -> Tensor:
+    def _trimmed(self, x: Tensor, spec: PayloadSpec, seed: int) -> Tensor:
         own_seed, _ = seed_arguments(seed, x)
         payload: Tensor
-        payload, length = _ops.encode([x], *coding_of(coding.codec), own_seed, threads=self.threads)
+        payload, length = _ops.encode([x], *coding_of(spec.codec), own_seed, threads=self.threads)
         return payload[: int(length.item())]
 
-    def _lengths(self, message: Tensor, codings: Sequence[Coding]) -> list[int]:
-        lengths: list[int] = message[: _LENGTH * len(codings)].view(torch.int64).tolist()
+    def _lengths(self, message: Tensor, specs: Sequence[PayloadSpec]) -> list[int]:
+        lengths: list[int] = message[: _LENGTH * len(specs)].view(torch.int64).tolist()
         return lengths
 
     def _with_lengths(self, payloads: Sequence[Tensor]) -> Tensor:
@@ -146,10 +146,10 @@ class Coder:
         return torch.cat([lengths.view(torch.uint8), *padded])
 
 
-def places(buffer: Tensor, codings: Sequence[Coding]) -> list[Tensor]:
+def payload_views(buffer: Tensor, specs: Sequence[PayloadSpec]) -> list[Tensor]:
     """Where payloads of fixed-rate codecs are in a message, or in several of them one after the other."""
-    parts = buffer.split_with_sizes([_rounded(coding.capacity) for coding in codings])
-    return [part[: coding.capacity] for part, coding in zip(parts, codings, strict=True)]
+    parts = buffer.split_with_sizes([_rounded(spec.capacity) for spec in specs])
+    return [part[: spec.capacity] for part, spec in zip(parts, specs, strict=True)]
 
 
 @lru_cache(maxsize=1 << 14)  # asked for many times a step, of every piece of a model
@@ -157,8 +157,8 @@ def _capacity(codec: Codec, dtype: torch.dtype, elements: int) -> int:
     return capacity_of(elements, row_of(dtype), codec.id, codec.core_parameters())
 
 
-def _size(codings: Sequence[Coding]) -> int:
-    return sum(_rounded(coding.capacity) for coding in codings)
+def _size(specs: Sequence[PayloadSpec]) -> int:
+    return sum(_rounded(spec.capacity) for spec in specs)
 
 
 def _alike(keys: Sequence[Hashable]) -> Iterable[list[int]]:

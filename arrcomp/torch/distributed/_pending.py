@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ._wire import Steps, drained
+from ._wire import Steps, run_steps
 
 _Work: Any = dist.Work
 
@@ -24,7 +24,7 @@ def run(steps: Steps[Any], touched: Sequence[Tensor], result: Any, async_op: boo
     """
     if async_op:
         return Pending(steps, touched, result)
-    drained(steps)
+    run_steps(steps)
     return None
 
 
@@ -80,7 +80,7 @@ class Pending(_Work):  # type: ignore[misc]
         self._stream = _side_stream(device)
         self._stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(self._stream):
-            drained(self._steps)
+            run_steps(self._steps)
             for x in touched:  # whose memory the allocator must not give away before
                 x.record_stream(self._stream)
             self._future.set_result(self._result)

@@ -18,7 +18,7 @@ _HEAD = 9
 _known: "WeakKeyDictionary[Any, set[bytes]]" = WeakKeyDictionary()
 
 
-def agree(
+def check_ranks_match(
     operation: str,
     tensors: Sequence[Tensor],
     codecs: Sequence[Codec],

@@ -14,7 +14,7 @@ from ..._methods.seeds import derived
 from ..._methods.shards import Piece, cut
 from ...codecs import Codec
 from ._arguments import Processes
-from ._messages import Coder, Coding, Messages
+from ._messages import Coder, PayloadSpec, Messages
 from ._sums import combine_into, encode_combined
 from ._wire import Steps, exchange, gather
 
@@ -22,8 +22,8 @@ from ._wire import Steps, exchange, gather
 class Reduction:
     """One all-reduce of several tensors, in place.
 
-    The tensors are cut into as many shares of pieces as there are processes; each process gets all that others have of
-    its share, adds, and sends the sums to all. In a group of one process nothing is coded, and nothing changes.
+    The tensors are cut into as many shards of pieces as there are processes; each process gets all that others have of
+    its shard, adds, and sends the sums to all. In a group of one process nothing is coded, and nothing changes.
 
     Args:
         tensors: contiguous, on one device.
@@ -33,9 +33,9 @@ class Reduction:
         seed: of codecs that draw random numbers: ranks and pieces derive their own from it.
         threads: for the codecs, on the CPU.
         lost: for each tensor one of its shape, which gets the tensor less what the others receive of it; or None.
-        lost_sums: for each piece of this rank's share a flat tensor, which is added to the piece's sum (or average)
+        lost_sums: for each piece of this rank's shard a flat tensor, which is added to the piece's sum (or average)
             before that is coded, and gets what is lost then; or None.
-        shares: pieces of each rank, where they are given; all tensors are cut evenly otherwise.
+        shards: pieces of each rank, where they are given; all tensors are cut evenly otherwise.
         numbers: of each tensor, that its random numbers follow from beside the seed; None for its place among them.
     """
 
@@ -50,7 +50,7 @@ class Reduction:
         *,
         lost: Sequence[Tensor] | None = None,
         lost_sums: Sequence[Tensor] | None = None,
-        shares: list[list[Piece]] | None = None,
+        shards: list[list[Piece]] | None = None,
         numbers: Sequence[int] | None = None,
     ) -> None:
         self.processes, self.op = processes, op
@@ -59,7 +59,7 @@ class Reduction:
         self.flat = [x.view(-1) for x in tensors]
         self.lost = None if lost is None else [x.view(-1) for x in lost]
         self.lost_sums = lost_sums
-        self.shares = shares or cut(
+        self.shards = shards or cut(
             [x.numel() for x in tensors], [codec.granularity for codec in codecs], processes.world
         )
         # Ranks draw different numbers, and those for the sums are different ones again.
@@ -69,9 +69,9 @@ class Reduction:
         self.sent_nbytes_each = [0] * len(tensors)  # of each tensor
 
     @cached_property
-    def codings(self) -> list[list[Coding]]:
-        """How the pieces of each share are coded."""
-        return [[self._coding(piece) for piece in share] for share in self.shares]
+    def specs(self) -> list[list[PayloadSpec]]:
+        """How the pieces of each shard are coded."""
+        return [[self._coding(piece) for piece in shard] for shard in self.shards]
 
     def steps(self) -> Steps[None]:
         """The operation; the tensors then have the result."""
@@ -79,27 +79,27 @@ class Reduction:
             for x in [*(self.lost or []), *(self.lost_sums or [])]:
                 x.zero_()
             return
-        pieces = [[self._piece(self.flat, piece) for piece in share] for share in self.shares]
+        pieces = [[self._piece(self.flat, piece) for piece in shard] for shard in self.shards]
         sent, terms = yield from self._exchanged(pieces)
         rank = self.processes.rank
-        sums = encode_combined(self.coder, terms, self.codings[rank], self.op, self.seeds[1], self.lost_sums)
+        sums = encode_combined(self.coder, terms, self.specs[rank], self.op, self.seeds[1], self.lost_sums)
         self._count(sums, rank, self.processes.world - 1)
         gathered = yield from gather(sums, sent.sizes if self.coder.fixed else None, self.processes)
-        for message, codings, targets in zip(gathered, self.codings, pieces, strict=True):
-            self.coder.decode(self.coder.payloads(message, codings), codings, targets)
+        for message, specs, targets in zip(gathered, self.specs, pieces, strict=True):
+            self.coder.decode(self.coder.payloads(message, specs), specs, targets)
 
     def scatter_steps(self, out: Sequence[Tensor]) -> Steps[None]:
         """The first half of the operation: this rank's pieces get the results, in tensors of their own."""
-        pieces = [[self._piece(self.flat, piece) for piece in share] for share in self.shares]
+        pieces = [[self._piece(self.flat, piece) for piece in shard] for shard in self.shards]
         _sent, terms = yield from self._exchanged(pieces)
-        codings = self.codings[self.processes.rank]
-        for target, payloads, coding in zip(out, zip(*terms, strict=True), codings, strict=True):
-            combine_into(target, self.coder, payloads, coding, self.op)
+        specs = self.specs[self.processes.rank]
+        for target, payloads, spec in zip(out, zip(*terms, strict=True), specs, strict=True):
+            combine_into(target, self.coder, payloads, spec, self.op)
 
     def _exchanged(self, pieces: Sequence[Sequence[Tensor]]) -> Steps[tuple[Messages, list[list[Tensor]]]]:
         """What this rank sent, and the payloads of its pieces from each rank."""
-        sent = self.coder.encode(pieces, self.codings, self.seeds[0])
-        own = self.codings[self.processes.rank]
+        sent = self.coder.encode(pieces, self.specs, self.seeds[0])
+        own = self.specs[self.processes.rank]
         size = self.coder.size(own)
         received = yield from exchange(sent, None if size is None else [size] * self.processes.world, self.processes)
         self._note_lost(sent)  # only now: the exchange did not have to wait for it
@@ -108,14 +108,14 @@ class Reduction:
         return sent, [self.coder.payloads(message, own) for message in received]
 
     def _count(self, message: Tensor, rank: int, receivers: int) -> None:
-        """Add a message with the pieces of a rank's share to what was sent."""
-        for piece, nbytes in zip(self.shares[rank], self.coder.shares(message, self.codings[rank]), strict=True):
+        """Add a message with the pieces of a rank's shard to what was sent."""
+        for piece, nbytes in zip(self.shards[rank], self.coder.nbytes_each(message, self.specs[rank]), strict=True):
             self.sent_nbytes += receivers * nbytes
             self.sent_nbytes_each[piece.array] += receivers * nbytes
 
-    def _coding(self, piece: Piece) -> Coding:
+    def _coding(self, piece: Piece) -> PayloadSpec:
         number = None if self.numbers is None else derived(self.numbers[piece.array], piece.first)
-        return Coding(self.codecs[piece.array], self.flat[piece.array].dtype, piece.elements, number)
+        return PayloadSpec(self.codecs[piece.array], self.flat[piece.array].dtype, piece.elements, number)
 
     def _piece(self, arrays: Sequence[Tensor], piece: Piece) -> Tensor:
         return arrays[piece.array][piece.first : piece.end]
@@ -123,10 +123,10 @@ class Reduction:
     def _note_lost(self, sent: Messages) -> None:
         if self.lost is None:
             return
-        for share, codings, message in zip(
-            self.shares, self.codings, sent.buffer.split_with_sizes(sent.sizes), strict=True
+        for shard, specs, message in zip(
+            self.shards, self.specs, sent.buffer.split_with_sizes(sent.sizes), strict=True
         ):
-            targets = [self._piece(self.lost, piece) for piece in share]
-            self.coder.decode(self.coder.payloads(message, codings), codings, targets)
+            targets = [self._piece(self.lost, piece) for piece in shard]
+            self.coder.decode(self.coder.payloads(message, specs), specs, targets)
         for x, lost in zip(self.flat, self.lost, strict=True):
             torch.sub(x, lost, out=lost)

@@ -24,31 +24,31 @@ class RingReduction(Reduction):
             return
         partial = [self._weighted(x) for x in self._pieces(rank)]
         for hop in range(world - 1):
-            share = (rank - hop) % world
-            sent = self.coder.encode([partial], [self.codings[share]], derived(self.seeds[0], hop))
-            share = (share - 1) % world
-            message = yield from shift(sent.buffer, self.coder.size(self.codings[share]), self.processes)
-            partial = [self._weighted(x) for x in self._pieces(share)]
-            payloads = self.coder.payloads(message, self.codings[share])
-            for x, payload, coding in zip(partial, payloads, self.codings[share], strict=True):
-                add_to(x, self.coder, payload, coding, self.op)
+            shard = (rank - hop) % world
+            sent = self.coder.encode([partial], [self.specs[shard]], derived(self.seeds[0], hop))
+            shard = (shard - 1) % world
+            message = yield from shift(sent.buffer, self.coder.size(self.specs[shard]), self.processes)
+            partial = [self._weighted(x) for x in self._pieces(shard)]
+            payloads = self.coder.payloads(message, self.specs[shard])
+            for x, payload, spec in zip(partial, payloads, self.specs[shard], strict=True):
+                add_to(x, self.coder, payload, spec, self.op)
             self.sent_nbytes += sent.buffer.numel()
         yield from self._spread(partial)
 
     def _spread(self, sums: list[Tensor]) -> Steps[None]:
-        """Give all processes the sums: this process's are those of the share after its own."""
+        """Give all processes the sums: this process's are those of the shard after its own."""
         world, rank = self.processes.world, self.processes.rank
-        message = self.coder.encode([sums], [self.codings[(rank + 1) % world]], self.seeds[1]).buffer
-        shares = [(other + 1) % world for other in range(world)]
-        sizes = [self.coder.size(self.codings[share]) for share in shares]
+        message = self.coder.encode([sums], [self.specs[(rank + 1) % world]], self.seeds[1]).buffer
+        shards = [(other + 1) % world for other in range(world)]
+        sizes = [self.coder.size(self.specs[shard]) for shard in shards]
         gathered = yield from gather(message, [size for size in sizes if size is not None] or None, self.processes)
-        for received, share in zip(gathered, shares, strict=True):
-            codings = self.codings[share]
-            self.coder.decode(self.coder.payloads(received, codings), codings, self._pieces(share))
+        for received, shard in zip(gathered, shards, strict=True):
+            specs = self.specs[shard]
+            self.coder.decode(self.coder.payloads(received, specs), specs, self._pieces(shard))
         self.sent_nbytes += (world - 1) * message.numel()
 
-    def _pieces(self, share: int) -> list[Tensor]:
-        return [self._piece(self.flat, piece) for piece in self.shares[share]]
+    def _pieces(self, shard: int) -> list[Tensor]:
+        return [self._piece(self.flat, piece) for piece in self.shards[shard]]
 
     def _weighted(self, x: Tensor) -> Tensor:
         """This process's summand, in memory of its own."""

@@ -116,7 +116,7 @@ def _exchanged_sizes(messages: Messages, processes: Processes) -> Steps[list[int
     return sizes
 
 
-def drained(steps: Steps[T]) -> T:
+def run_steps(steps: Steps[T]) -> T:
     """The result of an operation, whose exchanges are waited for one by one (on CUDA: by the current stream)."""
     try:
         while True:
@@ -126,7 +126,7 @@ def drained(steps: Steps[T]) -> T:
         return result
 
 
-def copied_back(steps: Steps[None], copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> Steps[None]:
+def then_copy_back(steps: Steps[None], copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> Steps[None]:
     """Steps after which tensors that are not contiguous get what their copies have."""
     yield from steps
     for copy, x in zip(copies, tensors, strict=True):

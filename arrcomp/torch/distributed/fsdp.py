@@ -20,8 +20,8 @@ from .._tensors import dtype_of
 from ._collectives import all_gather, reduce_scatter
 from ._wire import all_gather_single, reduce_scatter_single
 
-_USUAL_SIZE = 1024
-_MOST = 1 << 62
+_DEFAULT_MIN_SIZE = 1024
+_MAX = 1 << 62
 
 
 class _Communication:
@@ -29,7 +29,7 @@ class _Communication:
 
     def __init__(self, codec: Codec | None, min_size: int, seed: int, threads: int | None) -> None:
         self.codec = codec if codec is None else checked_codec(codec)
-        self.min_size = checked_integer("min_size", min_size, 0, _MOST)
+        self.min_size = checked_integer("min_size", min_size, 0, _MAX)
         self.seed: int = checked_seed(QSGD(rounding="stochastic"), seed)
         thread_count(threads)
         self.threads = threads
@@ -66,7 +66,7 @@ class QuantizedReduceScatter(_Communication):
     """
 
     def __init__(
-        self, codec: Codec | None, *, min_size: int = _USUAL_SIZE, seed: int = 0, threads: int | None = None
+        self, codec: Codec | None, *, min_size: int = _DEFAULT_MIN_SIZE, seed: int = 0, threads: int | None = None
     ) -> None:
         super().__init__(codec, min_size, seed, threads)
 
@@ -115,7 +115,7 @@ class QuantizedAllGather(_Communication):
         self,
         codec: Codec,
         *,
-        min_size: int = _USUAL_SIZE,
+        min_size: int = _DEFAULT_MIN_SIZE,
         seed: int = 0,
         threads: int | None = None,
         reduce_scatter: QuantizedReduceScatter | None = None,
@@ -143,7 +143,7 @@ def compress_fsdp(
     *,
     reduce_scatter: Codec | None = None,
     all_gather: Codec | None = None,
-    min_size: int = _USUAL_SIZE,
+    min_size: int = _DEFAULT_MIN_SIZE,
     seed: int = 0,
     threads: int | None = None,
 ) -> None:

@@ -14,16 +14,16 @@ from ..._api.compressed import Compressed
 from ..._arguments import check_flag, checked_integer, thread_count, type_name
 from ..._methods.seeds import MAX_SEED
 from .._tensors import dtype_of
-from ._choice import CodecChoice, StateChoice, eight_bit
-from ._parameters import local, returned
-from ._store import Entries, Store, leaves, mapped, replace
+from ._state_codecs import CodecChoice, StateCodecs, eight_bit
+from ._parameters import local, with_layout_of
+from ._store import Entries, StateStore, leaves, mapped, replace
 
 # Optimizers of PyTorch, whatever its version has of them, that treat each parameter by itself.
 _KINDS = (
     *("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "RAdam", "RMSprop"),
     *("Rprop", "SGD", "SparseAdam"),
 )
-_MOST_STATES = 3  # of the size of their parameter, that these make: to be expected where there is no state yet
+_MAX_STATES = 3  # of the size of their parameter, that these make: to be expected where there is no state yet
 _OURS = "compression"  # in a state_dict
 
 # As PyTorch marks its optimizers' other methods; torch.compiler.disable would import the compiler here: two seconds.
@@ -118,17 +118,17 @@ class CompressedOptimizer(Optimizer):
         compressed_state_dict: bool = True,
     ) -> None:
         _check_optimizer(optimizer)
-        choice = StateChoice.of(codec, checked_integer("min_size", min_size, 0, 1 << 62))
+        choice = StateCodecs.of(codec, checked_integer("min_size", min_size, 0, 1 << 62))
         self._scratch = None if scratch is None else checked_integer("scratch", scratch, 1, 1 << 62)
         if separable is not None:
             check_flag("separable", separable)
         self._separable = _is_separable(optimizer) if separable is None else separable
         check_flag("compressed_state_dict", compressed_state_dict)
         self.compressed_state_dict = compressed_state_dict
-        self._store = Store(choice, thread_count(threads), checked_integer("seed", seed, 0, MAX_SEED))
+        self._store = StateStore(choice, thread_count(threads), checked_integer("seed", seed, 0, MAX_SEED))
         self.optimizer = optimizer
         self._begin()
-        self._store.close(self._entries())
+        self._store.compress(self._entries())
 
     @classmethod
     def eight_bit(cls, optimizer: Optimizer, **options: Any) -> "CompressedOptimizer":
@@ -234,7 +234,7 @@ class CompressedOptimizer(Optimizer):
             found["state"] = mapped(found["state"], Compressed, copy.deepcopy)
         else:
             of = {id(c): parameter for _, parameter, entry in self._entries() for c in leaves(entry, Compressed)}
-            found["state"] = mapped(found["state"], Compressed, lambda c: returned(decompress(c), of[id(c)]))
+            found["state"] = mapped(found["state"], Compressed, lambda c: with_layout_of(decompress(c), of[id(c)]))
         return {**found, _OURS: {"seed": self._store.seed, "step": self._store.step}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
@@ -257,7 +257,7 @@ class CompressedOptimizer(Optimizer):
         entries = self._entries()
         for _, parameter, entry in entries:
             replace(entry, Compressed, partial(self._loaded, parameter))
-        self._store.close(entries)
+        self._store.compress(entries)
         for _, _, entry in entries:
             replace(entry, Tensor, torch.clone)  # PyTorch takes those of the other optimizer, and then changes them
 
@@ -294,16 +294,16 @@ class CompressedOptimizer(Optimizer):
         mine = local(parameter)
         if dtype_of(mine) != c.spec.dtype and _is_separable(self.optimizer):
             # PyTorch gives state the type of the parameter, and its optimizers take no other.
-            return returned(decompress(c, like=mine).to(mine.dtype), parameter)
+            return with_layout_of(decompress(c, like=mine).to(mine.dtype), parameter)
         return copy.deepcopy(c.to(mine))
 
     def _step_whole(self, closure: Callable[[], Any] | None) -> Any:
         """A step with all state decompressed."""
-        before = self._store.open(self._entries())
+        before = self._store.decompress(self._entries())
         try:
             return _plain_step(type(self.optimizer))(self.optimizer, *(() if closure is None else (closure,)))
         finally:
-            self._store.close(self._entries(), before)
+            self._store.compress(self._entries(), before)
 
     def _step_parts(self) -> None:
         """A step of all parameters that have gradients, part by part."""
@@ -322,11 +322,11 @@ class CompressedOptimizer(Optimizer):
             self.param_groups = groups
 
     def _step_part(self, part: list[Tensor], numbers: Mapping[int, int]) -> None:
-        before = self._store.open(self._entries(part, numbers))
+        before = self._store.decompress(self._entries(part, numbers))
         try:
             _plain_step(type(self.optimizer))(self.optimizer)
         finally:
-            self._store.close(self._entries(part, numbers), before)
+            self._store.compress(self._entries(part, numbers), before)
 
     def _parts(self, parameters: Iterable[Tensor]) -> Iterator[list[Tensor]]:
         """Parameters with gradients, in runs of which each has no more state than is to be decompressed at a time."""
@@ -348,7 +348,7 @@ class CompressedOptimizer(Optimizer):
         """Bytes of a parameter's state that are to be decompressed."""
         entry = self.optimizer.state.get(parameter)
         if not entry:
-            return _MOST_STATES * local(parameter).nbytes
+            return _MAX_STATES * local(parameter).nbytes
         return sum(c.spec.nbytes for c in leaves(entry, Compressed))
 
     def _numbers(self) -> dict[int, int]:

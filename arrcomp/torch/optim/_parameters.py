@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 
-def can_return(x: Tensor, parameter: Tensor) -> bool:
+def is_compressible(x: Tensor, parameter: Tensor) -> bool:
     """Whether a tensor in the state of a parameter can be compressed, and come back as it was: a dense one.
 
     Of a parameter that is a DTensor those are compressed that are sharded as it is.
@@ -27,7 +27,7 @@ def local(x: Tensor) -> Tensor:
     return part
 
 
-def returned(x: Tensor, parameter: Tensor) -> Tensor:
+def with_layout_of(x: Tensor, parameter: Tensor) -> Tensor:
     """A decompressed tensor as it was in the state of a parameter: `local` turned back, and in its order in memory.
 
     PyTorch's optimizers take the fast way where states are in the order of their parameters, for instance

@@ -18,8 +18,8 @@ from ..._methods.seeds import derived
 from ...codecs import Codec
 from .._adapter import ADAPTER
 from .._tensors import dtype_of
-from ._choice import StateChoice
-from ._parameters import local, returned
+from ._state_codecs import StateCodecs
+from ._parameters import local, with_layout_of
 
 _ADAPTER: Adapter = ADAPTER
 
@@ -51,7 +51,7 @@ class _Job(NamedTuple):
         return self.spec.codec, self.spec.dtype, self.values.device, self.memory is None, self.seed
 
 
-class Store:
+class StateStore:
     """Compresses and decompresses states.
 
     Attributes:
@@ -62,12 +62,12 @@ class Store:
         scratch_nbytes: the most bytes that were decompressed at a time since this was set to 0.
     """
 
-    def __init__(self, choice: StateChoice, threads: int, seed: int) -> None:
+    def __init__(self, choice: StateCodecs, threads: int, seed: int) -> None:
         self.choice, self.threads, self.seed = choice, threads, seed
         self.step = 0
         self.scratch_nbytes = 0
 
-    def open(self, entries: Entries) -> dict[int, Compressed]:
+    def decompress(self, entries: Entries) -> dict[int, Compressed]:
         """Decompress states.
 
         Returns:
@@ -80,7 +80,7 @@ class Store:
 
         def opened(parameter: Tensor, _: Compressed) -> Tensor:
             c, array = next(pairs)
-            x = returned(array, parameter)
+            x = with_layout_of(array, parameter)
             before[id(x)] = c
             return x
 
@@ -88,12 +88,12 @@ class Store:
             replace(entry, Compressed, partial(opened, parameter))
         return before
 
-    def close(self, entries: Entries, before: dict[int, Compressed] | None = None) -> None:
+    def compress(self, entries: Entries, before: dict[int, Compressed] | None = None) -> None:
         """Compress states, where there is a codec for them.
 
         Args:
             entries: the states.
-            before: what `open` returned for them; payloads of one length go to where they were.
+            before: what `decompress` returned for them; payloads of one length go to where they were.
 
         Raises:
             TypeError: a codec does not take the data type of a state that it is for.

@@ -31,7 +31,7 @@ _BITS, _BUCKET, _MINIMAL, _SKIP, _RATIO = (
 )
 _FUSION, _INTRA = "CGX_FUSION_BUFFER_SIZE_MB", "CGX_INTRA_COMPRESS"
 _INNER, _CROSS = "CGX_INNER_REDUCTION_TYPE", "CGX_CROSS_REDUCTION_TYPE"
-_MOST = 1 << 40
+_MAX = 1 << 40
 
 _READ = (_BITS, _BUCKET, _MINIMAL, _SKIP, _RATIO, _FUSION, _INTRA, _INNER, _CROSS)
 _ALGORITHMS: dict[str, Literal["scatter", "ring"]] = {"SRA": "scatter", "RING": "ring"}
@@ -54,11 +54,11 @@ def options_from_environment(environ: Mapping[str, str] = os.environ) -> Backend
             a node.
     """
     bits = integer_variable(environ, _BITS, 32, 1, 64)
-    size, skip = integer_variable(environ, _BUCKET, 512, 16, _MOST), integer_variable(environ, _SKIP, 0, 0, 1) == 1
+    size, skip = integer_variable(environ, _BUCKET, 512, 16, _MAX), integer_variable(environ, _SKIP, 0, 0, 1) == 1
     within = integer_variable(environ, _INTRA, 1, 0, 1) == 1
     return BackendOptions(
         QSGD(bits=bits, bucket_size=size, skip_incomplete=skip) if bits <= 8 else None,
-        minimal_size=integer_variable(environ, _MINIMAL, 16, 0, _MOST),
+        minimal_size=integer_variable(environ, _MINIMAL, 16, 0, _MAX),
         layer_codec=QSGD(bucket_size=size, skip_incomplete=skip),
         fusion_nbytes=integer_variable(environ, _FUSION, 64, 1, 1 << 20) << 20,
         algorithm=_algorithm(environ, _INNER if within else _CROSS),

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from ...._methods.seeds import derived
 from .._arguments import Processes, thread_number
-from .._hierarchy import Hierarchy, levels
+from .._hierarchy import Hierarchy, nodes_and_peers
 from .._pending import Pending
-from .._wire import Steps, copied_back
+from .._wire import Steps, then_copy_back
 from .environment import options_from_environment, without_effect
 from .forwarding import ForwardingGroup
 from .groups import Members, usual_backends
@@ -49,7 +49,7 @@ class CompressingGroup(ForwardingGroup):
         self._members, self._backends, self._calls = members, backends, 0
         self._is_coalescing = False
         self._queue: Queue | None = None
-        self._on_cpu: Processes | None = None
+        self._cpu_processes: Processes | None = None
         self._hierarchies: dict[tuple[str, int], Hierarchy] = {}
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, *, op: Any = None) -> Any:
@@ -110,21 +110,21 @@ class CompressingGroup(ForwardingGroup):
         found = segments(dense, self.options, self.layers)
         if not any(segment.codec for segment in found):
             return None
-        where, plain = self._where(xs[0].device.type)
+        where, plain = self._participants(xs[0].device.type)
         seed, threads = derived(self.options.seed, self._calls), thread_number(self.options.threads)
         self._calls += 1
         steps = all_reduce_steps(found, name, where, plain, seed, self.options, threads)
-        return self._started(copied_back(steps, dense, xs), [*xs, *dense], tensors)
+        return self._start(then_copy_back(steps, dense, xs), [*xs, *dense], tensors)
 
-    def _started(self, steps: Steps[None], touched: list[Tensor], tensors: list[Tensor]) -> Any:
+    def _start(self, steps: Steps[None], touched: list[Tensor], tensors: list[Tensor]) -> Any:
         if touched[0].is_cuda:
             return Pending(steps, touched, tensors)
         self._queue = self._queue or Queue()
         return self._queue.add(steps, tensors)
 
-    def _where(self, device: str) -> tuple[Processes | Hierarchy, Any]:
+    def _participants(self, device: str) -> tuple[Processes | Hierarchy, Any]:
         """The processes that exchange compressed values on a device, or their nodes; and a group for plain values."""
-        processes = self._on_cuda() if device == "cuda" else self._apart()
+        processes = self._cuda_group() if device == "cuda" else self._cpu_group()
         plain = self.plain if device == "cuda" else processes.group
         size = self.options.local_size
         if size is None:
@@ -136,31 +136,31 @@ class CompressingGroup(ForwardingGroup):
     @staticmethod
     def _check_nodes(options: BackendOptions, world: int) -> None:
         if options.local_size is not None:
-            levels(world, options.local_size)
+            nodes_and_peers(world, options.local_size)
 
-    def _on_cuda(self) -> Processes:
+    def _cuda_group(self) -> Processes:
         if self._backends.get("cuda") != "nccl":
             raise RuntimeError(f"backends={self._backends}: compressed all-reduces on CUDA need NCCL")
         return Processes.of(self)
 
-    def _apart(self) -> Processes:
+    def _cpu_group(self) -> Processes:
         """The same processes, in a group for the queue alone."""
-        if self._on_cpu is None:
-            group = self._members.some(range(self.size()), "compressed").make({"cpu": "gloo"})
-            self._on_cpu = Processes(group, self.rank(), self.size())
-        return self._on_cpu
+        if self._cpu_processes is None:
+            group = self._members.subset(range(self.size()), "compressed").make({"cpu": "gloo"})
+            self._cpu_processes = Processes(group, self.rank(), self.size())
+        return self._cpu_processes
 
     def _nodes(self, whole: Processes, local_size: int, device: str) -> Hierarchy:
         backend = {device: "nccl" if device == "cuda" else "gloo"}
         own = []
-        for level, parts in zip(("node", "peers"), levels(whole.world, local_size), strict=True):
+        for level, parts in zip(("node", "peers"), nodes_and_peers(whole.world, local_size), strict=True):
             places = next(part for part in parts if whole.rank in part)
-            members = self._members.some(places, f"{level}/{device}/{local_size}/{places[0]}")
+            members = self._members.subset(places, f"{level}/{device}/{local_size}/{places[0]}")
             own.append(Processes(members.make(backend), members.rank, len(places)))
         return Hierarchy(whole, *own)
 
     def _groups(self) -> list[Any]:
-        made = [] if self._on_cpu is None else [self._on_cpu]
+        made = [] if self._cpu_processes is None else [self._cpu_processes]
         made += [part for nodes in self._hierarchies.values() for part in (nodes.local, nodes.cross)]
         return [*(processes.group for processes in made), self.plain]
 
@@ -207,7 +207,7 @@ def _chosen(pg_options: Any, is_first: bool) -> BackendOptions:
 
 def _compare(options: BackendOptions, store: Any, rank: int) -> None:
     """Raise ValueError unless the options are those of the group's first process."""
-    own = options.agreed()
+    own = options.shared_config()
     if rank == 0:
         store.set("arrcomp/options", own)
         return

@@ -30,7 +30,7 @@ class Members(NamedTuple):
     name: str
     nccl: Any = None
 
-    def some(self, places: Sequence[int], name: str) -> "Members":
+    def subset(self, places: Sequence[int], name: str) -> "Members":
         """Some of them, this one included, by their places, under a name that no others of them have."""
         store, ranks = _PrefixStore(f"{name}/", self.store), [self.ranks[i] for i in places]
         return self._replace(store=store, ranks=ranks, rank=places.index(self.rank), name=f"{self.name}/{name}")

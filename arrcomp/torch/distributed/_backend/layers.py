@@ -5,9 +5,9 @@ from typing import NamedTuple
 from ...._arguments import checked_integer
 from ....codecs._base import checked_bucket_size
 
-_MOST_BITS = 64
+_MAX_BITS = 64
 _QUANTIZED = 8
-_MOST = 1 << 62
+_MAX = 1 << 62
 
 
 class Layer(NamedTuple):
@@ -47,9 +47,9 @@ class Layers:
             TypeError, ValueError: an argument is not an integer, or out of its range.
         """
         for name, index in (("bucket_index", bucket_index), ("layer_index", layer_index)):
-            checked_integer(name, index, 0, _MOST)
+            checked_integer(name, index, 0, _MAX)
         size = checked_bucket_size(bucket_size)
-        layer = Layer(checked_integer("numel", elements, 0, _MOST), _checked_bits(bits), size)
+        layer = Layer(checked_integer("numel", elements, 0, _MAX), _checked_bits(bits), size)
         self._buckets.setdefault(bucket_index, {})[layer_index] = layer
 
     def set_bits(self, bucket_index: int, layer_index: int, bits: int) -> None:
@@ -93,4 +93,4 @@ def _elements(layers: dict[int, Layer]) -> int:
 
 
 def _checked_bits(bits: int) -> int:
-    return checked_integer("bits", bits, 1, _MOST_BITS)
+    return checked_integer("bits", bits, 1, _MAX_BITS)

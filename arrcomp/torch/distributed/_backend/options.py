@@ -10,7 +10,7 @@ from ...._api.compress import checked_codec, checked_seed
 from ...._arguments import check_choice, checked_integer, checked_real, thread_count
 from ....codecs import QSGD, Codec
 
-_MOST = 1 << 62
+_MAX = 1 << 62
 _UNDERLYING = ("gloo", "nccl", "mpi")
 _PLAIN = QSGD()
 _OWN = ("threads", "nccl")  # each process may have its own
@@ -73,13 +73,13 @@ class BackendOptions:
         for name, least in (("minimal_size", 0), ("fusion_nbytes", 1), ("local_size", 1)):
             value = getattr(self, name)
             if value is not None or name != "local_size":
-                checked_integer(name, value, least, _MOST)
+                checked_integer(name, value, least, _MAX)
         if checked_real("fake_ratio", self.fake_ratio, "a number above 0 and at most 1") > 1:
             raise ValueError(f"fake_ratio={self.fake_ratio}: a number above 0 and at most 1 is allowed")
         if self.backends is not None:
             parsed_backends(self.backends)
 
-    def agreed(self) -> str:
+    def shared_config(self) -> str:
         """What all processes of a group must have alike, as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _OWN}
         configs = {name: value.config() for name, value in values.items() if isinstance(value, Codec)}

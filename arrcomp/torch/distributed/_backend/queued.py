@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from .._wire import Steps, drained
+from .._wire import Steps, run_steps
 
 _Work: Any = dist.Work
 
@@ -65,7 +65,7 @@ class Queued(_Work):  # type: ignore[misc]
         """
         try:
             with torch.inference_mode(inference):
-                drained(steps)
+                run_steps(steps)
         except Exception as error:
             self._error = error
         self._done.set()

@@ -12,7 +12,7 @@ from ....codecs import Codec
 from .._arguments import Processes
 from .._collectives import ALGORITHMS
 from .._hierarchy import HierarchicalReduction, Hierarchy
-from .._rank_checks import agree
+from .._rank_checks import check_ranks_match
 from .._reduction import Reduction
 from .._wire import Steps
 from .options import BackendOptions
@@ -42,7 +42,7 @@ def all_reduce_steps(
     whole = where.whole if isinstance(where, Hierarchy) else where
     compressed = [segment for segment in found if segment.codec is not None]
     xs, codecs = _columns(compressed)
-    agree(f"all_reduce {op} {options.algorithm}", xs, codecs, whole)
+    check_ranks_match(f"all_reduce {op} {options.algorithm}", xs, codecs, whole)
     plain = [_Plain(xs, op, plain_group) for xs in _by_dtype(found)]
     for i, batch in enumerate(fused(compressed, options.fusion_nbytes)):
         yield from _reduction(batch, op, where, derived(seed, i), threads, options.algorithm).steps()

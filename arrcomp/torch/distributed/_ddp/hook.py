@@ -18,7 +18,7 @@ from ..._adapter import seed_arguments
 from ..._tensors import capacity, coding_of
 from .._arguments import Processes, checked_tensor
 from .._pending import Pending
-from .._rank_checks import agree
+from .._rank_checks import check_ranks_match
 from .._reduction import Reduction
 from .._wire import Steps
 from .state import Gradient, QuantizedState
@@ -55,7 +55,7 @@ def quantized_allreduce_hook(
     if not isinstance(state, QuantizedState):
         raise TypeError(f"state is a {type_name(state)}; a QuantizedState is allowed")
     if bucket.index() == 0:
-        state.forget_step()  # that an exception may have ended, on all processes
+        state.clear_step()  # that an exception may have ended, on all processes
     buffer = checked_tensor("the bucket's buffer", bucket.buffer())
     processes = Processes.of(state.process_group)
     gradients = state.gradients(bucket.parameters(), bucket.gradients())
@@ -91,7 +91,7 @@ def _compare(state: QuantizedState, gradients: Sequence[Gradient], processes: Pr
         return
     operation = f"quantized_allreduce_hook at step {state.step} with {json.dumps(state.settings.config())}"
     codecs = [gradient.codec or Lossless() for gradient in gradients]
-    agree(operation, [gradient.values for gradient in gradients], codecs, processes)
+    check_ranks_match(operation, [gradient.values for gradient in gradients], codecs, processes)
     state.checked = True
 
 
@@ -108,11 +108,11 @@ class _BucketAverage:
         self.numbers = [gradient.layer.number for gradient in self.coded]
         # Nothing of a layer depends on the other layers of the bucket: DDP makes other buckets in time.
         sizes, multiples = [x.values.numel() for x in self.coded], [codec.granularity for codec in self.codecs]
-        self.shares = cut_each(sizes, multiples, self.numbers, processes.world)
+        self.shards = cut_each(sizes, multiples, self.numbers, processes.world)
         self.residuals: list[Tensor] | None = None
         self.sum_residuals: list[Tensor] | None = None
         if state.settings.error_feedback:
-            own = self.shares[processes.rank]
+            own = self.shards[processes.rank]
             self.residuals = [state.residual(gradient) for gradient in self.coded]
             self.sum_residuals = [state.sum_residual(self.coded[piece.array], piece.elements) for piece in own]
 
@@ -164,7 +164,7 @@ class _BucketAverage:
         lost_and_places = {
             "lost": lost,
             "lost_sums": self.sum_residuals,
-            "shares": self.shares,
+            "shards": self.shards,
             "numbers": self.numbers,
         }
         place = self.processes, self.state.seed_of_step(), self.state.threads

@@ -12,7 +12,7 @@ from ...._methods.seeds import MAX_SEED
 from ....codecs import QSGD, Codec, Lossless
 from ....codecs._rules import Rule, codec_for
 
-_MOST = 1 << 62
+_MAX = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Planning:
     alpha: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "interval", checked_integer("plan_interval", self.interval, 1, _MOST))
+        object.__setattr__(self, "interval", checked_integer("plan_interval", self.interval, 1, _MAX))
         object.__setattr__(self, "uniform", checked_integer("uniform_bits", self.uniform, 1, 8))
         object.__setattr__(self, "alpha", checked_real("alpha", self.alpha, "a finite number above 0"))
         if isinstance(self.candidates, (str, bytes)) or not hasattr(self.candidates, "__iter__"):
@@ -79,7 +79,7 @@ class HookSettings:
         if not isinstance(self.rules, (list, tuple)) or not all(isinstance(rule, Rule) for rule in self.rules):
             raise TypeError(f"rules={self.rules!r}: a list of Rule is allowed")
         object.__setattr__(self, "rules", tuple(self.rules))
-        for name, most in (("layer_min_size", _MOST), ("start_iter", _MOST), ("seed", MAX_SEED)):
+        for name, most in (("layer_min_size", _MAX), ("start_iter", _MAX), ("seed", MAX_SEED)):
             object.__setattr__(self, name, checked_integer(name, getattr(self, name), 0, most))
         check_flag("error_feedback", self.error_feedback)
         check_flag("track_error", self.track_error)
@@ -124,7 +124,7 @@ class HookSettings:
         return plain | {"codec": self.codec.config(), "rules": rules, "planning": planning}
 
 
-def codec_of(bits: Any, codec: Any, uniform_bits: int, settings: dict[str, Any]) -> Codec:
+def codec_from_arguments(bits: Any, codec: Any, uniform_bits: int, settings: dict[str, Any]) -> Codec:
     """The codec that is meant by bits and other settings of QSGD, or by itself.
 
     Raises:

@@ -14,10 +14,10 @@ from ....codecs._rules import Rule
 from ..._tensors import dtype_of
 from .._arguments import thread_number
 from .layers import ModelLayer, ModelLayers, check_names
-from .settings import HookSettings, Planning, codec_of
+from .settings import HookSettings, Planning, codec_from_arguments
 from .statistics import LayerStatistics, table, total
 
-_PARTS = ("step", "plan", "residuals", "sum_residuals", "named")
+_STATE_KEYS = ("step", "plan", "residuals", "sum_residuals", "named")
 
 
 class Gradient(NamedTuple):
@@ -112,7 +112,7 @@ class QuantizedState:
     ) -> None:
         planning = Planning(plan_interval, uniform_bits, candidate_bits, alpha)  # type: ignore[arg-type]
         checked = HookSettings(
-            codec=codec_of(bits, codec, planning.uniform, settings),
+            codec=codec_from_arguments(bits, codec, planning.uniform, settings),
             rules=rules,  # type: ignore[arg-type]
             layer_min_size=layer_min_size,
             error_feedback=error_feedback,
@@ -208,7 +208,7 @@ class QuantizedState:
         if not self.checked:
             self._check_names()
         if parameters[0].is_complex():
-            return [_uncompressed_parts(layer, x) for layer, x in zip(layers, values, strict=True)]
+            return [_uncompressed_complex(layer, x) for layer, x in zip(layers, values, strict=True)]
         return [self._gradient(layer, x) for layer, x in zip(layers, values, strict=True)]
 
     def residual(self, gradient: Gradient) -> Tensor:
@@ -241,14 +241,14 @@ class QuantizedState:
         """A table of what was sent of each layer, as plain text. On CUDA this waits where errors are tracked."""
         return table(self.statistics, self.step)
 
-    def forget_step(self) -> None:
+    def clear_step(self) -> None:
         """Forget what is kept during a step alone."""
         self.pending.clear()
         self.errors.clear()
 
     def end_step(self) -> None:
         """Count a step."""
-        self.forget_step()
+        self.clear_step()
         self.layers.close()
         self.step += 1
 
@@ -275,10 +275,10 @@ class QuantizedState:
             TypeError: it is something else.
             ValueError: it does not go with the settings.
         """
-        if not isinstance(state_dict, Mapping) or set(state_dict) != set(_PARTS):
-            raise TypeError(f"state_dict is {type_name(state_dict)} of other things than {', '.join(_PARTS)}")
+        if not isinstance(state_dict, Mapping) or set(state_dict) != set(_STATE_KEYS):
+            raise TypeError(f"state_dict is {type_name(state_dict)} of other things than {', '.join(_STATE_KEYS)}")
         step = checked_integer("state_dict['step']", state_dict["step"], 0, 1 << 62)
-        plan, residuals, sums = (dict(state_dict[name]) for name in _PARTS[1:4])
+        plan, residuals, sums = (dict(state_dict[name]) for name in _STATE_KEYS[1:4])
         if plan and not set(plan.values()) <= set(self.settings.planned):
             raise ValueError(f'state_dict has a plan of bits {plan}; with bits="auto", its candidates are allowed')
         if residuals and not self.settings.error_feedback:
@@ -324,7 +324,7 @@ class QuantizedState:
         return bool(self.plan or self.residuals)
 
 
-def _uncompressed_parts(layer: ModelLayer, values: Tensor) -> Gradient:
+def _uncompressed_complex(layer: ModelLayer, values: Tensor) -> Gradient:
     """A gradient in a bucket of complex ones, which is not compressed, and of which only the size counts.
 
     DDP's bucket has their real and imaginary parts, but the places that it tells of them there are wrong.

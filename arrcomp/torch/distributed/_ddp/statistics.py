@@ -62,20 +62,20 @@ def total(layers: Mapping[str, LayerStatistics]) -> LayerStatistics:
     return made
 
 
-_HEADS = ("layer", "values", "codec", "sent", "saved", "ratio", "error")
+_HEADERS = ("layer", "values", "codec", "sent", "saved", "ratio", "error")
 
 
 def table(layers: Mapping[str, LayerStatistics], step: int) -> str:
     """All layers and their sum, as text in columns."""
     name, values, _codec, *figures = _row("all", total(layers))
-    rows = [_HEADS, *(_row(name, layer) for name, layer in layers.items())]
+    rows = [_HEADERS, *(_row(name, layer) for name, layer in layers.items())]
     rows += [(name, values, f"step {step}", *figures)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADERS))]
     left = ("layer", "codec")
     lines = [
         "  ".join(
             cell.ljust(width) if head in left else cell.rjust(width)
-            for head, cell, width in zip(_HEADS, row, widths, strict=True)
+            for head, cell, width in zip(_HEADERS, row, widths, strict=True)
         ).rstrip()
         for row in rows
     ]

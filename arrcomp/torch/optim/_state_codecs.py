@@ -9,7 +9,7 @@ from torch import Tensor
 from ..._methods.keyed_codecs import KeyedCodecs, check_codec_or_none
 from ...codecs import Codebook, Codec
 from .._tensors import dtype_of
-from ._parameters import can_return
+from ._parameters import is_compressible
 
 # What a user says: one codec, codecs by key, or a function of a parameter and a key.
 CodecChoice = Codec | Mapping[str, Codec | None] | Callable[[Tensor, str], Codec | None]
@@ -32,7 +32,7 @@ def eight_bit() -> dict[str, Codec | None]:
 
 
 @dataclass(frozen=True)
-class StateChoice:
+class StateCodecs:
     """The codecs of an optimizer's state.
 
     Attributes:
@@ -44,7 +44,7 @@ class StateChoice:
     min_size: int
 
     @classmethod
-    def of(cls, codec: Any, min_size: int) -> "StateChoice":
+    def of(cls, codec: Any, min_size: int) -> "StateCodecs":
         """The choice that a user's `codec` means.
 
         Raises:
@@ -63,7 +63,7 @@ class StateChoice:
         Raises:
             TypeError: the codec does not take the tensor's data type, or is none.
         """
-        if not self._is_large(x) or not can_return(x, parameter):
+        if not self._is_large(x) or not is_compressible(x, parameter):
             return None
         if isinstance(self.codecs, KeyedCodecs):
             codec = self.codecs.find((str(key),))
