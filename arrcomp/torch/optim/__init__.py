@@ -1,4 +1,4 @@
-"""Optimizers of `torch.optim`, or anyone's, whose state is compressed between steps.
+"""Compressed state for the optimizers of `torch.optim` and others.
 
 optimizer = CompressedOptimizer.eight_bit(torch.optim.AdamW(model.parameters(), lr=1e-3))
 """
