@@ -13,10 +13,8 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mkdir -p "${1:?a folder}"
 folder=$(cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- tests/test_golden.py tests/test_activation_kernels.py tests/test_base_delta.py \
-  tests/test_bound.py tests/test_codebook.py tests/test_float_casts.py tests/test_float_format.py \
-  tests/test_lossless.py tests/test_modes.py tests/test_qsgd.py tests/test_s2fp8.py tests/test_smaq.py \
-  tests/test_sums.py
+[ $# -gt 0 ] || set -- tests/format/test_golden.py tests/activations/test_kernels.py tests/api/test_sums.py \
+  tests/codecs/test_{base_delta,bound,codebook,float_casts,float_format,lossless,modes,qsgd,s2fp8,smaq}.py
 version=$("$python" -c 'import sys; print("{}.{}".format(*sys.version_info))')
 root=$folder/sysroot
 compiler=aarch64-linux-gnu-g++
@@ -77,4 +75,4 @@ test_lanes
 build_extension
 cd "$top"
 test_on neon "$@"
-test_on plain tests/test_golden.py
+test_on plain tests/format/test_golden.py

@@ -17,9 +17,8 @@ trap 'rm -rf "$folder"' EXIT
 case $sanitize in
   address,undefined)
     runtime=libasan.so
-    tests=(tests/test_corruption.py tests/test_corrupt_configurations.py tests/test_parts.py tests/test_lossless.py tests/test_bound.py
-      tests/test_qsgd.py tests/test_smaq.py tests/test_float_format.py tests/test_s2fp8.py tests/test_codebook.py
-      tests/test_base_delta.py tests/test_sums.py tests/test_many.py tests/test_activation_kernels.py)
+    tests=(tests/format/test_{corruption,corrupt_configurations,parts}.py tests/api/test_{sums,many}.py
+      tests/codecs/test_{lossless,bound,qsgd,smaq,float_format,s2fp8,codebook,base_delta}.py tests/activations/test_kernels.py)
     options=(-n 2)
     wrapper=()
     # Python keeps memory until it ends: leaks would be its own.
@@ -27,10 +26,10 @@ case $sanitize in
     ;;
   thread)
     runtime=libtsan.so
-    tests=(tests/test_threads.py tests/test_concurrency.py)
+    tests=(tests/api/test_threads.py tests/api/test_concurrency.py)
     # The run time takes threads of a child for those of its parent, and knows nothing of OpenMP's, which PyTorch has.
-    options=(-p no:xdist --deselect tests/test_concurrency.py::test_a_fork_in_the_midst_of_a_pools_life
-      --deselect tests/test_concurrency.py::test_workers_of_a_data_loader)
+    options=(-p no:xdist --deselect tests/api/test_concurrency.py::test_a_fork_in_the_midst_of_a_pools_life
+      --deselect tests/api/test_concurrency.py::test_workers_of_a_data_loader)
     # The run time wants memory where it would be without randomized addresses.
     wrapper=(setarch -R)
     # Children of forks start threads here; a daemon that Python leaves in a call at its end never joins its threads;

@@ -20,9 +20,8 @@ variants=("${@:2}")
 constraints=$top/.ci/constraints.txt
 largest=10000000
 # What holds of every codec, dtype and framework, and of streams of earlier versions.
-checks=(golden conformance frameworks corruption dlpack files versions)
-tests=("${checks[@]/#/tests/test_}")
-tests=("${tests[@]/%/.py}")
+tests=(tests/format/test_golden.py tests/format/test_corruption.py tests/arrays/test_conformance.py
+  tests/arrays/test_frameworks.py tests/arrays/test_dlpack.py tests/files/test_files.py tests/project/test_versions.py)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

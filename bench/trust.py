@@ -42,20 +42,25 @@ PROOFS: Mapping[str, Proof] = {
         "for bit. Forged streams have a right checksum, but headers, configurations or payloads that nobody writes: "
         "arrcomp and the reader both refuse one, or read the same array. Where they differed at first, and the page "
         "had not said which was right, it says so now, and the reader follows it.",
-        ("test_golden.py", "test_reader.py", "test_corruption.py", "test_corrupt_configurations.py"),
+        (
+            "format/test_golden.py",
+            "format/test_reader.py",
+            "format/test_corruption.py",
+            "format/test_corrupt_configurations.py",
+        ),
     ),
     "hostile": Evidence(
         "Hostile sizes",
         "Streams forged field by field with right checksums, and files, are refused by the name of the field, in a "
         "process that may take 256 MiB; and no entry makes an array of more than `max_size` bytes.",
-        ("test_hostile.py", "test_max_size.py", "test_hostile_files.py"),
+        ("format/test_hostile.py", "format/test_max_size.py", "files/test_hostile.py"),
     ),
     "faults": Evidence(
         "Faults of files and memory",
         "A file system that is full, a folder without rights, a process that is killed while it writes, a file that is "
         "cut while it is open, a limit of memory: an error says what happened, the input and the old file are as they "
         "were, and nothing else is left. Ctrl-C: the seconds until its exception.",
-        ("test_faults_files.py", "test_memory_limits.py", "test_interruption.py"),
+        ("files/test_faults.py", "api/test_memory_limits.py", "api/test_interruption.py"),
     ),
     "memory": memory,
     "concurrency": concurrency,

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# With --import-mode=importlib, pytest leaves the tests' own modules out of sys.path.
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+# With --import-mode=importlib, pytest leaves the tests' own modules out of sys.path. This folder itself is never there:
+# folders in it have the names of frameworks.
+TESTS = Path(__file__).resolve().parent
+sys.path[:0] = [str(TESTS / "support"), str(TESTS / "independent")]
 
 pytest.register_assert_rewrite("checks", "frameworks", "small_streams")
 

@@ -22,7 +22,7 @@ _EVIDENCE = Evidence(
     "ThreadSanitizer watches these tests but two, of a fork beside threads and of PyTorch's loader. The extension "
     "declares that it needs no GIL; where there is none, CPython itself cannot fork beside threads (a child hangs in a "
     "dictionary that another thread was reading), and that test is left out.",
-    ("test_concurrency.py", "test_threads.py"),
+    ("api/test_concurrency.py", "api/test_threads.py"),
 )
 _HELD, _BROKEN = "held", "**broken**"
 _FREE_THREADED = ("python3.14t", "python3.13t")

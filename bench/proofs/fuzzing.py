@@ -28,7 +28,7 @@ which nothing may be touched; mutations know directories, side data and lengths,
 is decoded on two instruction sets of the CPU, which must agree on what is corrupt and on every bit, and in part.
 Streams' headers are fuzzed in Python, with checksums that are right, guided by the lines that are reached. Run
 `.ci/fuzz.sh` for a minute of it; the inputs that reach most are kept in `tests/fuzz/corpus`, which
-`tests/test_fuzz_corpus.py` tries on every machine and, with `--device cuda`, on a GPU."""
+`tests/format/test_fuzz_corpus.py` tries on every machine and, with `--device cuda`, on a GPU."""
 
 
 def measured(quick: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-// Inputs of the fuzzer: eight bytes that say what is decoded, then a payload. tests/fuzz_inputs.py reads them too.
+// Inputs of the fuzzer: eight bytes that say what is decoded, then a payload. tests/support/fuzz_inputs.py reads them too.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 """Writes variants.inc, which the decoders' fuzzer is compiled with, and inputs that it may begin with.
 
-python tests/fuzz/make_seeds.py --check     whether variants.inc is what tests/fuzz_inputs.py gives
+python tests/fuzz/make_seeds.py --check     whether variants.inc is what tests/support/fuzz_inputs.py gives
 python tests/fuzz/make_seeds.py FOLDER      variants.inc, and seeds of each codec into FOLDER/CODEC
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 FOLDER = Path(__file__).resolve().parent
-sys.path.insert(0, str(FOLDER.parent))
+sys.path[:0] = [str(FOLDER.parent / folder) for folder in ("support", "independent")]
 
 import arrcomp
 import checks
@@ -123,7 +123,7 @@ def _main(arguments: list[str]) -> None:
     table = FOLDER / "variants.inc"
     if arguments == ["--check"]:
         if table.read_text() != variants_text():
-            raise SystemExit(f"{table}: not what tests/fuzz_inputs.py gives: run {Path(__file__).name}")
+            raise SystemExit(f"{table}: not what tests/support/fuzz_inputs.py gives: run {Path(__file__).name}")
         return
     table.write_text(variants_text())
     for folder in arguments:

@@ -1,0 +1,62 @@
+"""The conformance matrix: every codec on every dtype, framework, device and way to call writes NumPy's bytes.
+
+The table of what agrees is printed at the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import arrcomp
+import checks
+from arrcomp import _dtypes
+from checks import DTYPES
+from frameworks import PLACES, Place, seed_of
+
+from .test_conformance import CODECS, mixture
+
+SHAPE = (37, 161)  # two chunks, the second not full
+CASES = [
+    pytest.param(place, way, codec, dtype, id=f"{place.name}-{place.device}-{way}-{codec!r}-{dtype}")
+    for place in PLACES
+    for way in place.ways
+    for codec in CODECS
+    for dtype in DTYPES
+    if codec.takes(_dtypes.by_name(dtype))
+]
+
+
+@pytest.mark.parametrize(("place", "way", "codec", "dtype"), CASES)
+@pytest.mark.filterwarnings("ignore:.*different byte:UserWarning")
+def test_the_same_everywhere(
+    place: Place, way: str, codec: arrcomp.Codec, dtype: str, record_property: Callable[[str, object], None]
+) -> None:
+    place.check()
+    array = mixture(dtype, 20_000)[-SHAPE[0] * SHAPE[1] :].reshape(SHAPE)
+    expected = arrcomp.compress(array, codec, seed=seed_of(codec))
+    compress, decompress = place.functions(way, codec)
+    with place.context():
+        x = place.put(array)
+        c = compress(x)
+        y = decompress(c)
+        assert c.device.partition(":")[0] == place.device
+        assert c.to_bytes() == expected.to_bytes()
+        assert place.describe(y) == place.describe(x)
+        checks.check_same_bits(place.get(y), arrcomp.decompress(expected))
+    record_property("conformance", (place.title, way, type(codec).__name__, repr(codec), dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2", "complex64", "int32"])
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.title)
+def test_values_that_are_not_finite_are_found(place: Place, dtype: str) -> None:
+    place.check()
+    array = mixture(dtype, 20_000)[:6000].copy()  # without the random bits at its end
+    arrcomp.compress(place.put(array), check_finite=True)
+    if dtype != "int32":
+        array[777] = np.nan
+        with pytest.raises(ValueError, match="check_finite=False"):
+            arrcomp.compress(place.put(array), check_finite=True)
+        arrcomp.compress(place.put(array))

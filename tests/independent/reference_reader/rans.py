@@ -1,0 +1,123 @@
+"""Section 4: the entropy coder, interleaved rANS with 32 states."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .rows import LANES
+from .source import U64, need
+
+SYMBOLS = 64
+BUCKET = 32
+TABLES = Path(__file__).parents[3] / "native" / "codecs" / "rans_tables.inc"
+
+
+@cache
+def frequencies() -> NDArray[np.int64]:
+    """The frequencies of all tables, shape (160, 64)."""
+    text = TABLES.read_text(encoding="utf-8")
+    body = text[text.index("rans_frequencies") :]
+    rows = re.findall(r"\{([\d,\s]+)\}", body[body.index("=") : body.index("};")])
+    return np.array([[int(f) for f in row.split(",")] for row in rows])
+
+
+def alias(f: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """Section 4.1: split, alias and offset of each bucket."""
+    left, split, other = list(f), [BUCKET] * SYMBOLS, list(range(SYMBOLS))
+    small = [b for b in range(SYMBOLS) if f[b] < BUCKET]
+    large = [b for b in range(SYMBOLS) if f[b] >= BUCKET]
+    while small:
+        b = small.pop()
+        split[b] = left[b]
+        top = large[-1]
+        other[b] = top
+        left[top] -= BUCKET - split[b]
+        if left[top] < BUCKET:
+            small.append(large.pop())
+    following, offset = list(split), [0] * SYMBOLS
+    for b in range(SYMBOLS):
+        if split[b] < BUCKET:
+            offset[b] = following[other[b]] - split[b]
+            following[other[b]] += BUCKET - split[b]
+    return split, other, offset
+
+
+class Table:
+    """One static table: frequencies (64,), symbol and rank of each slot (2048,), and the escape."""
+
+    def __init__(self, index: int) -> None:
+        f = frequencies()[index]
+        self.frequency = f.astype(np.uint64)
+        self.escape = int(np.flatnonzero(f)[-1])
+        split, other, offset = (np.repeat(column, BUCKET) for column in alias(f.tolist()))
+        r = np.tile(np.arange(BUCKET), SYMBOLS)
+        own = r < split
+        self.symbol = np.where(own, np.repeat(np.arange(SYMBOLS), BUCKET), other)
+        self.rank = np.where(own, r, r + offset).astype(np.uint64)
+
+
+table = cache(Table)
+
+
+class Decoder:
+    """Section 4.2: decodes a group's rows from its words and its 32 states; `wide` where W is 64."""
+
+    def __init__(self, words: U64, states: U64, wide: bool) -> None:
+        self.words = words
+        self.position = len(words)
+        self.x = states
+        self.more = 4 if wide else 2
+        self.escapes = 0
+        self.long_escapes = 0
+
+    def take(self, count: int) -> U64:
+        """The next word of `count` lanes."""
+        need(count <= self.position, "words run out")
+        self.position -= count
+        return self.words[self.position : self.position + count]
+
+    def row(self, t: Table) -> U64:
+        """The symbols of the next row, shape (32,)."""
+        slot = (self.x & np.uint64(2047)).astype(np.intp)
+        symbol = t.symbol[slot]
+        x = t.frequency[symbol] * (self.x >> np.uint64(11)) + t.rank[slot]
+        low = x < 1 << 16
+        if low.any():
+            x[low] = x[low] << np.uint64(16) | self.take(int(low.sum()))
+        self.x = x
+        value = symbol.astype(np.uint64)
+        escaped = np.flatnonzero(symbol == t.escape)
+        if len(escaped):
+            value[escaped] += self.rests(len(escaped))
+        return value
+
+    def rests(self, count: int) -> U64:
+        """What `count` escaped lanes have above the escape."""
+        rest = self.take(count).copy()
+        long = np.flatnonzero(rest == 65535)
+        self.escapes += count
+        self.long_escapes += len(long)
+        if len(long):
+            rest[long] = 0
+            for _ in range(self.more):
+                rest[long] = rest[long] << np.uint64(16) | self.take(len(long))
+        return rest
+
+    def rows(self, index: int, count: int) -> U64:
+        """The next `count` rows, coded with table `index`, shape (count, 32)."""
+        out = np.zeros((count, LANES), np.uint64)
+        for r in range(count):
+            out[r] = self.row(table(index))
+        return out
+
+    def end(self, carrying: bool) -> U64:
+        """Section 4.3: check the end; returns the two bits that each of the last 8 rows' words carry, shape (8, 32)."""
+        need(bool(((self.x >> np.uint64(16)) == 1).all()), "final states")
+        need(self.position <= 1 and not self.words[: self.position].any(), "words left over")
+        need(carrying or not (self.x & np.uint64(0xFFFF)).any(), "low bits of the final states")
+        return self.x >> np.arange(0, 16, 2, dtype=np.uint64)[:, None] & np.uint64(3)

@@ -1,0 +1,156 @@
+"""What test_collective_calls.py runs in a process of its own, where JAX has eight CPU devices."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
+
+import jax
+import ml_dtypes
+import numpy as np
+from jax import lax
+from jax import numpy as jnp
+from jax.sharding import Mesh, PartitionSpec
+
+import arrcomp
+import arrcomp.jax
+import reference_collectives as reference
+from arrcomp import QSGD, Codebook
+from two_devices import shard_map
+
+CODEC = QSGD(bits=4, bucket_size=64)
+RANDOM = QSGD(bits=2, bucket_size=64, rounding="stochastic")
+EVERYWHERE = PartitionSpec()
+TRACKED = ({"check_vma": True}, {"check_vma": False}) if hasattr(jax, "shard_map") else ({},)
+
+
+def mesh_of(*shape: int) -> Mesh:
+    """Some of the devices."""
+    return Mesh(np.array(jax.devices()[: int(np.prod(shape))]).reshape(shape), ("a", "b")[: len(shape)])
+
+
+def normal(*shape: int) -> Any:
+    """Some numbers."""
+    return np.random.default_rng(6).normal(0, 1, shape).astype(np.float32)
+
+
+def check_on_all(y: Any, expected: Any) -> None:
+    """What each device has of an array of which all should have the same, bit for bit."""
+    assert len(y.addressable_shards) > 0
+    for shard in y.addressable_shards:
+        np.testing.assert_array_equal(np.asarray(shard.data), expected)
+
+
+def check_sums() -> None:
+    """All numbers of devices, with `shard_map` knowing that the results are the same, or not looking."""
+    for world in (1, 2, 3, 4, 8):
+        dtype = {3: np.float16, 4: ml_dtypes.bfloat16}.get(world, np.float32)
+        for count, codec, seed in ((1001, CODEC, None), (64 * world, RANDOM, 7), (5, Codebook.nf4(), None)):
+            x = normal(world, count).astype(dtype)
+            expected = x[0] if world == 1 else reference.all_reduced(x, codec, seed)
+            for options in TRACKED:
+                local = functools.partial(arrcomp.jax.psum_quantized, axis_name="a", codec=codec, seed=seed)
+                options = {"mesh": mesh_of(world), "in_specs": PartitionSpec("a"), "out_specs": EVERYWHERE, **options}
+                total = shard_map(lambda row, local=local: local(row[0]), **options)
+                check_on_all(jax.jit(total)(x), expected)
+
+
+def check_axes() -> None:
+    """Several axes, or one of several; and values that are the same on all devices."""
+    x, mesh = normal(2, 4, 300), mesh_of(2, 4)
+
+    def total(row: Any, names: Any) -> Any:
+        return arrcomp.jax.psum_quantized(row.reshape(-1), names, CODEC)
+
+    options = {"mesh": mesh, "in_specs": PartitionSpec("a", "b"), "out_specs": EVERYWHERE}
+    both = shard_map(functools.partial(total, names=("a", "b")), **options)
+    check_on_all(jax.jit(both)(x), reference.all_reduced(x.reshape(8, 300), CODEC))
+    reverse = shard_map(functools.partial(total, names=("b", "a")), **options)
+    check_on_all(jax.jit(reverse)(x), reference.all_reduced(x.swapaxes(0, 1).reshape(8, 300), CODEC))
+    one = shard_map(functools.partial(total, names="b"), **{**options, "out_specs": PartitionSpec("a")})
+    np.testing.assert_array_equal(jax.jit(one)(x), np.concatenate([reference.all_reduced(row, CODEC) for row in x]))
+    same = shard_map(functools.partial(total, names="b"), **{**options, "in_specs": EVERYWHERE})
+    check_on_all(jax.jit(same)(x[0, 0]), reference.all_reduced(np.tile(x[0, 0], (4, 1)), CODEC))
+
+
+def check_other_seeds() -> None:
+    """Devices end with the same, even if each brings a seed of its own."""
+    x, seeds = normal(8, 500), np.arange(8, dtype=np.uint32)
+
+    def total(row: Any, seed: Any) -> Any:
+        return arrcomp.jax.pmean_quantized(row[0], "a", RANDOM, seed=seed[0])
+
+    rows = PartitionSpec("a")
+    y = jax.jit(shard_map(total, mesh=mesh_of(8), in_specs=(rows, rows), out_specs=EVERYWHERE))(x, seeds)
+    check_on_all(y, np.asarray(y))
+    assert np.abs(np.asarray(y) - x.mean(0)).max() < 4
+
+
+def check_gradients() -> None:
+    """Inside and outside of `shard_map` the derivatives are those of the exact collectives."""
+    x = jnp.asarray(normal(8, 16))
+    # JAX 0.6 takes the types of the others' primals and tangents for different ones.
+    names = ("psum", "pmean", "psum_scatter", "all_gather")[: 2 if jax.__version_info__ < (0, 7) else None]
+    for name in names:
+        quantized = functools.partial(getattr(arrcomp.jax, f"{name}_quantized"), codec=CODEC)
+        for options in TRACKED:
+            found, expected = (gradients(f, x, options) for f in (quantized, getattr(lax, name)))
+            for a, b in zip(found, expected, strict=True):
+                np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+def gradients(collective: Callable[..., Any], x: Any, options: Any) -> list[Any]:
+    """Inside, and outside in both modes."""
+    gradient = jax.grad(lambda part: loss(collective, part).sum())
+    inside = jax.jit(shard_map(gradient, **local(options)))(x)
+    mapped = jax.jit(shard_map(functools.partial(loss, collective), **local(options)))
+    return [inside, jax.jit(jax.grad(lambda x: mapped(x).sum()))(x), jax.jvp(mapped, (x,), (x,))[1]]
+
+
+def local(options: Any) -> Any:
+    """The options of functions of each device's own."""
+    return {"mesh": mesh_of(4), "in_specs": PartitionSpec("a"), "out_specs": PartitionSpec("a"), **options}
+
+
+def loss(collective: Callable[..., Any], part: Any) -> Any:
+    """Linear in what a collective operation gives, so that the gradient does not depend on its values."""
+    made = collective((part**2).reshape(4, 8), "a").reshape(-1)[:8]
+    return (made * jnp.asarray(normal(8))).sum()[None] * (1.0 + lax.axis_index("a"))
+
+
+def check_wire() -> None:
+    """Only compressed bytes are exchanged."""
+    total = shard_map(
+        lambda x: arrcomp.jax.psum_quantized({"a": x, "b": x[:, :9]}, "a", CODEC),
+        mesh=mesh_of(8), in_specs=PartitionSpec("a"), out_specs=EVERYWHERE,
+    )  # fmt: skip
+    program = jax.jit(total).lower(jax.ShapeDtypeStruct((8, 5000), np.float32)).compile().as_text()
+    assert "all-reduce" not in program
+    for name in ("all-to-all", "all-gather"):
+        lines = [line for line in program.splitlines() if f" {name}(" in line]
+        assert len(lines) == 1, program
+        assert " u8[" in lines[0] or "(u8[" in lines[0], lines
+
+
+def main() -> None:
+    """Run all checks."""
+    assert len(jax.devices()) == 8
+    check_sums()
+    check_axes()
+    check_other_seeds()
+    check_gradients()
+    check_wire()
+    if hasattr(jax, "pmap"):
+        x = normal(8, 1001)
+        total = jax.pmap(lambda x: arrcomp.jax.psum_quantized(x, "a", CODEC), axis_name="a")
+        check_on_all(total(x), reference.all_reduced(x, CODEC)[None])
+    print("passed")
+
+
+if __name__ == "__main__":
+    main()

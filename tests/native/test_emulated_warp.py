@@ -1,0 +1,63 @@
+"""The CUDA kernels on warps that a CPU emulates: the same payloads and elements as the CPU's own codecs."""
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+TESTS = Path(__file__).resolve().parent
+NATIVE = TESTS.parent.parent / "native"
+FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
+CPU_PARTS = (
+    *("activations", "buckets", "coded_buckets", "driver", "interruption", "select"),
+    *("plain", "plain_activations", "plain_buckets"),
+)
+CPU_SOURCES = ["codecs/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in CPU_PARTS)]
+PROGRAMS = ["emulated_kernels", "emulated_buckets", "emulated_activations"]
+
+# Device code reads the same bytes as integers of several widths.
+KERNEL_FLAGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fno-strict-aliasing"]
+# The sanitized build takes reductions apart, as kernels for GPUs before compute capability 8 do.
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D__CUDA_ARCH__=750"]
+# What else the compiler is told, and in how many orders of a warp's lanes each input is run.
+BUILDS = {"optimized": ([], 3), "sanitized": (SANITIZE, 1)}
+
+
+def compiler() -> list[str]:
+    """The C++ compiler's command line; skips the test where it cannot serve."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        pytest.skip("fibers are made as Linux on x86-64 makes them")
+    command = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
+    if command is None:
+        pytest.skip("no C++ compiler: set CXX")
+    return command.split()
+
+
+def run(command: Sequence[str | Path]) -> None:
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.fixture(scope="module")
+def cpu_objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The CPU's codecs, compiled for the plain machine."""
+    folder = tmp_path_factory.mktemp("cpu")
+    objects = []
+    for source in CPU_SOURCES:
+        objects.append(folder / Path(source).with_suffix(".o").name)
+        run([*compiler(), *FLAGS, "-c", NATIVE / source, "-o", objects[-1]])
+    return objects
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_kernels_agree_with_the_cpu(name: str, build: str, cpu_objects: list[Path], tmp_path: Path) -> None:
+    flags, orders = BUILDS[build]
+    program = tmp_path / name
+    source = TESTS / f"{name}.cpp"
+    run([*compiler(), *FLAGS, *KERNEL_FLAGS, *flags, source, *cpu_objects, "-pthread", "-o", program])
+    run([program, str(orders)])

@@ -1,0 +1,158 @@
+"""The examples in docstrings, in the README and on the pages of docs/ run, and give what they say."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import importlib.util
+import pkgutil
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import arrcomp
+
+from . import pages
+
+MOST_ELSEWHERE = 6
+README = Path(__file__).resolve().parents[2] / "README.md"
+BLOCKS = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+MODULES = ["arrcomp", *(module.name for module in pkgutil.walk_packages(arrcomp.__path__, "arrcomp."))]
+X = np.random.default_rng(0).normal(0, 0.02, (40, 50)).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.endswith("__main__")])
+def test_the_examples_of_docstrings(name: str) -> None:
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        pytest.skip(str(error))
+    assert doctest.testmod(module).failed == 0
+
+
+class Model:
+    """What the README calls a model."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Its arrays."""
+        return {"weight": X, "steps": np.arange(3)}
+
+
+def module_of(block: str) -> str:
+    """The framework whose module of arrcomp a block imports."""
+    found = re.search(r"^import arrcomp\.(\w+)", block, re.MULTILINE)
+    return found[1] if found else "numpy"
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # by inductor's own imports
+@pytest.mark.parametrize("block", BLOCKS, ids=module_of)
+def test_the_examples_of_the_readme(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = module_of(block)
+    names: dict[str, Any] = {"x": X, "model": Model(), "step": 3, "codec": arrcomp.ErrorBounded(abs=1e-3)}
+    if name != "numpy":
+        module = names[name] = pytest.importorskip(name)
+        names["x"] = (module.from_numpy if name == "torch" else module.numpy.asarray)(X)
+    if name == "torch":
+        names["model"] = module.nn.Linear(40, 50)
+    monkeypatch.chdir(tmp_path)
+    exec(block, names)  # noqa: S102
+    if callable(names["step"]):
+        doubled = np.asarray(names["step"](names["x"]))
+        assert np.all(np.abs(doubled - 2 * X) <= 2.001e-3)
+
+
+# What a page needs besides arrcomp and NumPy.
+NEEDS = {
+    "start.md": ("safetensors", "typer", "rich"),
+    "use/pytorch.md": ("torch", "safetensors"),
+    "use/jax.md": ("jax", "optax", "safetensors"),
+    "use/collectives.md": ("torch",),
+    "use/training.md": ("torch",),
+    "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs"),
+    "use/command-line.md": ("typer", "rich", "safetensors"),
+    "codecs/activations.md": ("torch",),
+    "coming-from/bitsandbytes.md": ("torch",),
+    "coming-from/cgx.md": ("torch",),
+    "coming-from/fewbit.md": ("torch",),
+    "coming-from/numcodecs.md": ("zarr", "numcodecs"),
+    "coming-from/smaq.md": ("torch",),
+}
+
+
+@pytest.fixture
+def _no_group_left() -> Iterator[None]:
+    """A page that fails half-way leaves no process group to the tests after it."""
+    yield
+    dist = sys.modules.get("torch.distributed")
+    if dist is not None and dist.is_initialized():
+        dist.destroy_process_group()
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.usefixtures("_no_group_left")
+@pytest.mark.parametrize("page", [page for page in pages.pages() if "```" in (pages.DOCS / page).read_text("utf-8")])
+def test_what_a_page_shows_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in NEEDS.get(page, ()):
+        pytest.importorskip(module)
+    monkeypatch.chdir(tmp_path)
+    pages.run(page, tmp_path)
+
+
+def test_few_blocks_are_left_to_other_machines() -> None:
+    found = [block for page in pages.pages() for block in pages.blocks((pages.DOCS / page).read_text("utf-8"))]
+    shown = [block for block in found if block.language in ("python", "console")]
+    left = [block for block in shown if block.title in pages.ELSEWHERE]
+    assert len(left) <= MOST_ELSEWHERE
+    assert len(shown) > 10 * len(left)
+
+
+def test_an_output_that_is_not_what_is_printed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = '```python\nprint(1 + 1)\n```\n\n```text title="output"\n{}\n```\n'
+    monkeypatch.setattr(pages, "DOCS", tmp_path)
+    for output in ("2", "..."):
+        (tmp_path / "page.md").write_text(text.format(output))
+        pages.run("page.md", tmp_path)
+    (tmp_path / "page.md").write_text(text.format("3"))
+    with pytest.raises(AssertionError, match=r"page.md, line 6: the page says\n3\n"):
+        pages.run("page.md", tmp_path)
+
+
+def numbers(text: str) -> set[str]:
+    """The numbers with a decimal point in a text."""
+    return set(re.findall(r"(?<![\w.])\d[\d,]*\.\d+(?:e-?\d+)?(?![\w.])", text))
+
+
+def test_the_figures_of_the_page_on_speed_were_measured() -> None:
+    text = (pages.DOCS / "speed.md").read_text("utf-8")
+    measured = "".join(path.read_text("utf-8") for path in sorted((pages.DOCS.parent / "bench").glob("*.md")))
+    assert len(numbers(text)) >= 10
+    assert numbers(text) - numbers(measured) == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["arrcomp", "arrcomp.torch", "arrcomp.torch.nn", "arrcomp.torch.distributed", "arrcomp.jax"]
+)
+def test_all_public_names_are_in_the_reference(name: str) -> None:
+    if name != "arrcomp":
+        pytest.importorskip(name.split(".")[1])
+    listed = "".join(path.read_text("utf-8") for path in (pages.DOCS / "reference").glob("*.md"))
+    module = importlib.import_module(name)
+    entries = {one: f"::: {place_in_reference(module, one)}\n" for one in module.__all__ if one != "nn"}
+    assert {one for one, entry in entries.items() if entry not in listed} == set()
+
+
+def place_in_reference(module: Any, name: str) -> str:
+    """What the reference calls a public name: where a module has the same name, that would be shown in its place."""
+    path = f"{module.__name__}.{name}"
+    value = getattr(module, name)
+    if isinstance(value, type) and issubclass(value, arrcomp.ArrcompError):
+        return "arrcomp.errors"
+    if isinstance(value, ModuleType) or importlib.util.find_spec(path) is None:
+        return path
+    return f"{value.__module__}.{name}"

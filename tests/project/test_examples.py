@@ -1,0 +1,179 @@
+"""The examples run, and lose no more than they say."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
+
+def output_of(name: str) -> str:
+    program = [sys.executable, str(EXAMPLES / f"{name}.py")]
+    environment = os.environ | {"JAX_PLATFORMS": "cpu"}
+    result = run(program, environment)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def run(program: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        program, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=500
+    )
+
+
+def numbers(pattern: str, output: str) -> list[float]:
+    return [float(number.replace(",", "")) for number in re.findall(pattern, output)]
+
+
+def test_a_checkpoint_of_pytorch_is_smaller_and_as_accurate() -> None:
+    pytest.importorskip("torch")
+    output = output_of("torch_checkpoint")
+    plain, lossless, ruled = numbers(r"([\d,]+) bytes", output)
+    assert plain > lossless > 2 * ruled
+    plain, lossless, ruled = numbers(r"accuracy ([\d.]+)", output)
+    assert plain == lossless
+    assert ruled > plain - 0.01
+
+
+def test_a_checkpoint_of_orbax_is_smaller_and_within_its_bound() -> None:
+    pytest.importorskip("jax")
+    if importlib.util.find_spec("orbax") is None:
+        pytest.skip("orbax-checkpoint is not installed")
+    output = output_of("orbax_checkpoint")
+    plain, compressed = numbers(r"([\d,]+) bytes", output)
+    assert plain > 3 * compressed
+    assert numbers(r"largest error (\S+),", output)[0] <= 1e-4
+
+
+def test_training_on_several_devices_in_jax_sends_less_and_is_as_accurate() -> None:
+    jax = pytest.importorskip("jax")
+    if not hasattr(jax.lax, "pcast"):
+        pytest.skip("this version of JAX has no jax.lax.pcast, which the example uses")
+    output = output_of("jax_data_parallel")
+    plain, eight, four, two = numbers(r"([\d,]+) bytes", output)
+    assert plain > 3.5 * eight > 6.5 * four > 12 * two
+    accuracies = numbers(r"accuracy ([\d.]+)", output)
+    assert min(accuracies) > max(0.78, accuracies[0] - 0.01)
+
+
+def test_training_in_less_memory_keeps_less_and_is_as_accurate() -> None:
+    pytest.importorskip("torch")
+    output = output_of("torch_less_memory")
+    plain, bits, rows, _ = numbers(r"kept +([\d,]+) bytes", output)
+    assert plain > 1.7 * bits > 5 * rows
+    *_, before, after = numbers(r"state +([\d,]+) bytes", output)
+    assert before > 3.5 * after
+    accuracies = numbers(r"accuracy ([\d.]+)", output)
+    assert min(accuracies) > max(0.75, accuracies[0] - 0.03)
+
+
+def test_training_in_less_memory_in_jax_keeps_less_and_is_as_accurate() -> None:
+    pytest.importorskip("jax")
+    pytest.importorskip("optax")
+    output = output_of("jax_less_memory")
+    plain, same, bits = numbers(r"kept +([\d,]+) bytes", output)
+    assert plain == same > 2.5 * bits
+    before, *after = numbers(r"state +([\d,]+) bytes", output)
+    assert before > 3.5 * max(after)
+    plain, *compressed = numbers(r"accuracy ([\d.]+)", output)
+    assert min(compressed) > max(0.75, plain - 0.03)
+
+
+def test_a_model_within_a_bound_is_smaller_and_as_accurate() -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("sklearn")
+    rows = re.findall(
+        r"^(.+?) +([\d,]+) +[\d.]+x +([\d.]+) +([\d.]+) %$", output_of("checkpoint_accuracy"), re.MULTILINE
+    )
+    found = {title: (int(nbytes.replace(",", "")), float(error), float(right)) for title, nbytes, error, right in rows}
+    plain_nbytes, plain_error, plain_right = found["torch.save"]
+    assert plain_right > 93
+    assert found["lossless"][1:] == (plain_error, plain_right) == (0, plain_right)
+    bounded = {float(title.split()[-1]): row for title, row in found.items() if title.startswith("error at most")}
+    assert len(bounded) >= 4
+    assert all(error <= bound for bound, (_, error, _) in bounded.items())
+    assert min(bounded[bound][2] for bound in (1e-4, 1e-3)) > plain_right - 0.5
+    assert bounded[1e-2][2] > plain_right - 1.5
+    assert plain_nbytes > 6 * bounded[1e-2][0]
+    sizes = [bounded[bound][0] for bound in sorted(bounded, reverse=True)]
+    assert sizes == sorted(sizes)
+
+
+def test_two_processes_send_few_bits_of_gradients_and_learn_as_much() -> None:
+    torch = pytest.importorskip("torch")
+    if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
+        pytest.skip("this PyTorch has no Gloo")
+    rows = re.findall(r"^ +(\d+) +([\d,]+) +([\d.]+) % +(\w+)$", output_of("torch_ddp"), re.MULTILINE)
+    assert [(bits, same) for bits, _, _, same in rows] == [("32", "yes"), ("4", "yes"), ("2", "yes")]
+    plain, four, two = (int(sent.replace(",", "")) for _, sent, _, _ in rows)
+    assert plain > 7 * four > 12 * two
+    accuracies = [float(accuracy) for _, _, accuracy, _ in rows]
+    assert min(accuracies) > max(75, accuracies[0] - 3)
+
+
+def test_a_store_of_zarr_is_smaller_and_within_its_bounds() -> None:
+    pytest.importorskip("zarr", "3.1")
+    rows = re.findall(r"^(.+?) +([\d,]+) +[\d.]+x +\d+ +([\d.]+)$", output_of("zarr_store"), re.MULTILINE)
+    found = {title: (int(nbytes.replace(",", "")), float(error)) for title, nbytes, error in rows}
+    default, lossless, *bounded = found.values()
+    assert default[1] == lossless[1] == 0
+    assert default[0] > 1.2 * lossless[0]
+    bounds = [float(title.split()[1]) for title in found if title.startswith("within")]
+    assert len(bounds) == 3
+    for bound, (nbytes, error) in zip(bounds, bounded, strict=True):
+        assert 0 < error <= bound
+        assert nbytes < lossless[0] / 1.5
+    assert lossless[0] > 5 * bounded[-1][0]
+
+
+def test_attention_hardly_notices_small_bounds_of_a_cache() -> None:
+    rows = re.findall(r"^(.+?) {2,}([\d.]+) +([\d.]+) +([\d.]+) %$", output_of("kv_cache"), re.MULTILINE)
+    found = {title: tuple(map(float, row)) for title, *row in rows}
+    assert found["lossless"][1:] == (0, 0)
+    bounded = {float(title.split()[-1]): row for title, row in found.items() if title.startswith("error at most")}
+    assert len(bounded) >= 4
+    assert all(error <= bound for bound, (_, error, _) in bounded.items())
+    tight_to_loose = [bounded[bound] for bound in sorted(bounded)]
+    assert [row[0] for row in tight_to_loose] == sorted((row[0] for row in tight_to_loose), reverse=True)
+    assert [row[2] for row in tight_to_loose] == sorted(row[2] for row in tight_to_loose)
+    assert bounded[1e-2][0] < 8.5
+    assert bounded[1e-2][2] < 2
+    assert 1.5 * found["QSGD, 4 bits"][2] < found["QSGD, 4 bits, by token"][2]
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
+    text = (EXAMPLES / f"{name}.py").read_text()
+    assert len(text.splitlines()) < 80
+    docstring = ast.get_docstring(ast.parse(text)) or ""
+    assert "pip install" in docstring
+    assert f"python examples/{name}.py" in docstring
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "needed"),
+    [
+        ("checkpoint_accuracy", "sklearn", "PyTorch and scikit-learn"),
+        ("cupy_streams", "cupy", "CuPy"),
+        ("hdf5_blocks", "h5py", "h5py"),
+        ("jax_less_memory", "jax", "JAX and Optax"),
+        ("torch_ddp", "torch", "PyTorch"),
+        ("torch_less_memory", "torch", "PyTorch"),
+        ("zarr_store", "zarr", "zarr 3.1 or newer"),
+    ],
+)
+def test_without_a_package_an_example_says_so(name: str, package: str, needed: str) -> None:
+    code = f"import runpy, sys; sys.modules[{package!r}] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    result = run([sys.executable, "-P", "-c", code, str(EXAMPLES / f"{name}.py")], dict(os.environ))
+    assert result.returncode == 1
+    assert f"{name}.py needs {needed} (" in result.stderr
+    assert "pip install" in result.stderr
+    assert "Traceback" not in result.stderr

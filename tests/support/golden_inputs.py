@@ -1,0 +1,302 @@
+"""The arrays behind the golden streams, rebuilt by integer arithmetic: no library's random numbers or functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+import arrcomp
+import checks
+
+Array = NDArray[Any]
+
+FOLDER = Path(__file__).resolve().parents[1] / "golden"
+
+
+class Golden(NamedTuple):
+    """An array and the codec that compressed it; the payload is in a frame if there is a level."""
+
+    make: Callable[[], Array]
+    codec: arrcomp.Codec
+    zstd_level: int | None = None
+
+
+def random_words(count: int, seed: int) -> NDArray[np.uint64]:
+    """Random 64-bit words (SplitMix64: G. L. Steele, D. Lea, C. H. Flood, OOPSLA 2014)."""
+    z = (np.arange(1, count + 1, dtype=np.uint64) + (np.uint64(seed) << np.uint64(32))) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ z >> np.uint64(30)) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ z >> np.uint64(27)) * np.uint64(0x94D049BB133111EB)
+    return z ^ z >> np.uint64(31)
+
+
+def bell_integers(count: int, seed: int) -> NDArray[np.int64]:
+    """Nearly normal integers with mean 0 and standard deviation 65536: sums of twelve 16-bit numbers."""
+    words = random_words(3 * count, seed).reshape(3, count)
+    parts = np.stack([words >> np.uint64(16 * i) & np.uint64(0xFFFF) for i in range(4)])
+    centred: NDArray[np.int64] = parts.astype(np.int64).sum(axis=(0, 1)) - 6 * 65535
+    return centred
+
+
+def smooth_integers(count: int) -> NDArray[np.int64]:
+    """Parabolic arcs of two lengths, between 0 and about 300000."""
+    i = np.arange(count, dtype=np.int64)
+    short, long = i % 97, i % 1024
+    return long * (1024 - long) + 8 * short * (97 - short)
+
+
+def weights(count: int, seed: int) -> NDArray[np.float32]:
+    """Nearly N(0, 0.0156), exactly representable."""
+    return bell_integers(count, seed).astype(np.float32) * np.float32(2.0**-22)
+
+
+def _sparse(count: int, seed: int, one_in: int) -> NDArray[np.float32]:
+    return np.where(random_words(count, seed + 1) % np.uint64(one_in) == 0, weights(count, seed), np.float32(0))
+
+
+def _specials() -> NDArray[np.float32]:
+    values = weights(5000, 5)
+    patterns = np.array([0x7F800000, 0xFF800000, 0x7FC00001, 0xFFBFFFFF, 0x00000001, 0x80000000, 0x7F7FFFFF], np.uint32)
+    values.view(np.uint32)[11 : 11 + 400 * 7 : 400] = patterns
+    return values
+
+
+def _long_tail() -> NDArray[np.int32]:
+    values = (bell_integers(4500, 12) >> 11).astype(np.int32)
+    values[::501] = 1 << 26
+    return values
+
+
+def _groups_of_two() -> NDArray[np.int8]:
+    values = np.zeros((1 << 20) + 4096 + 77, np.int8)
+    values[300000:309000] = bell_integers(9000, 14) >> 13
+    return values
+
+
+def _clusters() -> NDArray[np.int64]:
+    """Integers near 0, near two large numbers, and anywhere, in stretches."""
+    words = random_words(9000, 22)
+    centres = np.array([0, 10**12, -(10**15)])[(words >> np.uint64(32)) % np.uint64(3)]
+    near = centres + (words % np.uint64(100)).astype(np.int64)
+    stretch = np.arange(9000) // 1000
+    return np.select(
+        [stretch < 5, stretch < 6, stretch < 8], [near, 0 * near, np.abs(centres[:1]) + 0 * near], words.view(np.int64)
+    )
+
+
+def few(name: str, seed: int) -> Array:
+    """300 values of any dtype: 160 usual ones, 80 zeros, 32 equal ones, and of dtypes of 8 bits and more any bits."""
+    dtype, usual = checks.numpy_dtype(name), bell_integers(160, seed)
+    real = {"complex64": "float32", "complex128": "float64"}.get(name, name)
+    if real in ("float16", "bfloat16", "float32", "float64"):
+        values = (usual.astype(np.float32) * np.float32(2.0**-22)).astype(checks.numpy_dtype(real))
+    elif name == "bool" or name.startswith(("int", "uint")):
+        values = (usual >> 14).astype(np.int8).astype(dtype)
+        values = values if dtype.itemsize == 1 else values + usual.astype(dtype)
+    else:  # small floats: patterns near that of 1, of both signs
+        places = {"float4_e2m1fn": 4, "float6_e2m3fn": 6, "float6_e3m2fn": 6}.get(name, 8)
+        patterns = (1 << places - 2) - 1 + (usual >> 15) + ((usual & 1) << places - 1)
+        values = (patterns & (1 << places) - 1).astype(np.uint8).view(dtype)
+    any_bits = values[:28]
+    if real.startswith(("uint", "int", "float", "bfloat")) and real not in ("int4", "uint4") and "_" not in real:
+        any_bits = random_words(28, seed + 1).astype(f"u{values.itemsize}").view(values.dtype)
+    parts = [values, np.zeros(80, values.dtype), np.repeat(values[:1], 32), any_bits]
+    found = np.concatenate(parts)
+    return np.stack([found, found[::-1]], axis=1).copy().view(dtype).ravel() if real != name else found
+
+
+def _groups_of_four() -> NDArray[np.uint8]:
+    values = np.zeros((1 << 24) + 9000, np.uint8)
+    values[5_000_000:5_009_000] = random_words(9000, 24) >> np.uint64(61)
+    return values
+
+
+GOLDEN: dict[str, Golden] = {
+    "error_bounded_float32_weights": Golden(lambda: weights(9000, 1), arrcomp.ErrorBounded(abs=1e-3)),
+    "error_bounded_float32_fast": Golden(lambda: weights(6000, 2), arrcomp.ErrorBounded(abs=1e-3, speed="fast")),
+    "error_bounded_float32_specials": Golden(_specials, arrcomp.ErrorBounded(abs=2.0**-9)),
+    "error_bounded_float32_pointwise": Golden(lambda: weights(5000, 3), arrcomp.ErrorBounded(pointwise=1e-2)),
+    "error_bounded_float64_field": Golden(
+        lambda: smooth_integers(90 * 91).astype(np.float64).reshape(90, 91) * 2.0**-18, arrcomp.ErrorBounded(rel=1e-5)
+    ),
+    "error_bounded_float16_activations": Golden(
+        lambda: np.maximum(weights(5000, 4) * np.float32(32), np.float32(0)).astype(np.float16),
+        arrcomp.ErrorBounded(abs=2.0**-8),
+    ),
+    "error_bounded_bfloat16_gradients": Golden(
+        lambda: _sparse(9000, 6, 40).astype(ml_dtypes.bfloat16), arrcomp.ErrorBounded(abs=1e-4)
+    ),
+    "lossless_float32_weights": Golden(lambda: weights(5000, 8), arrcomp.Lossless()),
+    "lossless_bfloat16_weights": Golden(lambda: weights(9000, 9).astype(ml_dtypes.bfloat16), arrcomp.Lossless()),
+    "lossless_float64_integers": Golden(lambda: bell_integers(5000, 10).astype(np.float64), arrcomp.Lossless()),
+    "lossless_float8": Golden(lambda: weights(5000, 11).astype(ml_dtypes.float8_e4m3fn), arrcomp.Lossless()),
+    "lossless_complex64_fast": Golden(
+        lambda: (weights(2000, 15) + np.complex64(1j) * weights(2000, 16)).reshape(20, 100),
+        arrcomp.Lossless(speed="fast"),
+    ),
+    "lossless_int16_smooth": Golden(lambda: (smooth_integers(7000) >> 4).astype(np.int16), arrcomp.Lossless()),
+    "lossless_int32_long_tail": Golden(_long_tail, arrcomp.Lossless()),
+    "lossless_bool_mask": Golden(lambda: random_words(9000, 13) % np.uint64(5) == 0, arrcomp.Lossless()),
+    "lossless_int8_groups_of_two": Golden(_groups_of_two, arrcomp.Lossless()),
+    "lossless_uint8_empty": Golden(lambda: np.zeros((3, 0, 2), np.uint8), arrcomp.Lossless()),
+    "qsgd_float32_weights": Golden(lambda: weights(9000, 17), arrcomp.QSGD()),
+    "qsgd_float32_specials": Golden(_specials, arrcomp.QSGD(bits=5, bucket_size=100, norm="linf")),
+    "qsgd_bfloat16_gradients": Golden(
+        lambda: (weights(4500, 18) * np.float32(2.0**-120)).astype(ml_dtypes.bfloat16),
+        arrcomp.QSGD(bits=3, bucket_size=1000, rounding="stochastic", skip_incomplete=True),
+    ),
+    "qsgd_float16_signs": Golden(
+        lambda: weights(4321, 19).astype(np.float16), arrcomp.QSGD(bits=1, norm="linf", rounding="stochastic")
+    ),
+    "base_delta_float32_dropped": Golden(
+        lambda: weights(5000, 20), arrcomp.BaseDelta(drop_bits=15, rounding="stochastic")
+    ),
+    "base_delta_int64_clusters": Golden(_clusters, arrcomp.BaseDelta(bases=2)),
+    "base_delta_float16_activations": Golden(
+        lambda: np.maximum(weights(5000, 21) * np.float32(32), np.float32(0)).astype(np.float16),
+        arrcomp.BaseDelta(delta_bits=(4, 8, 11)),
+    ),
+    "codebook_float32_nf4": Golden(lambda: weights(9000, 20), arrcomp.Codebook.nf4()),
+    "codebook_bfloat16_dynamic": Golden(
+        lambda: weights(5000, 21).astype(ml_dtypes.bfloat16), arrcomp.Codebook.dynamic8(bucket_size=300)
+    ),
+    "codebook_float32_specials": Golden(
+        _specials,
+        arrcomp.Codebook([-0.02, -0.005, 0.0, 0.01], [-0.03, -0.01, 0.002, 0.004, 0.025], bucket_size=100),
+    ),
+    "codebook_float64_steps": Golden(
+        lambda: smooth_integers(40 * 71).astype(np.float64).reshape(40, 71) * 2.0**-18,
+        arrcomp.Codebook([0.25, 0.75], [0.5, 0.0, 1.0], scaling="tensor"),
+    ),
+    "qsgd_float32_entropy": Golden(
+        lambda: weights(9000, 20), arrcomp.QSGD(bits=3, norm="l2", skip_incomplete=True, coding="entropy")
+    ),
+    "qsgd_float64_field": Golden(
+        lambda: smooth_integers(60 * 71).astype(np.float64).reshape(60, 71) * 2.0**-18,
+        arrcomp.QSGD(bits=8, bucket_size=17, norm="l2"),
+    ),
+    "s2fp8_float32_weights": Golden(lambda: weights(9000, 20), arrcomp.S2FP8()),
+    "s2fp8_float32_specials": Golden(_specials, arrcomp.S2FP8(bucket_size=100)),
+    "s2fp8_float64_gradients": Golden(
+        lambda: _sparse(5000, 21, 3).astype(np.float64) * 2.0**-900,
+        arrcomp.S2FP8(bucket_size=1000, rounding="stochastic"),
+    ),
+    "s2fp8_bfloat16_gradients": Golden(
+        lambda: (_sparse(4500, 22, 10) * np.float32(2.0**-120)).astype(ml_dtypes.bfloat16), arrcomp.S2FP8()
+    ),
+    "float_format_float32_specials": Golden(_specials, arrcomp.FloatFormat("fp8_e4m3", overflow="infinity")),
+    "float_format_float32_mxfp8": Golden(_specials, arrcomp.FloatFormat("mxfp8", rounding="stochastic")),
+    "float_format_float64_tensor": Golden(
+        lambda: smooth_integers(4300).astype(np.float64) - 1e5, arrcomp.FloatFormat("e4m6", scaling="tensor")
+    ),
+    "float_format_bfloat16_nvfp4": Golden(
+        lambda: weights(9000, 20).astype(ml_dtypes.bfloat16), arrcomp.FloatFormat("nvfp4")
+    ),
+    "smaq_float32_weights": Golden(lambda: weights(9000, 20), arrcomp.SmaQ()),
+    "smaq_float16_activations": Golden(
+        lambda: np.maximum(weights(5000, 21) * np.float32(32), np.float32(0)).astype(np.float16),
+        arrcomp.SmaQ(4, 9, block_size=None, statistics="sampled", num_samples=100, all_positive=True),
+    ),
+    "smaq_float64_clamped": Golden(
+        lambda: weights(4500, 22).astype(np.float64) * 2.0**-1040,
+        arrcomp.SmaQ(8, 8, overflow="clamp", block_size=100, statistics="range", rounding="truncate"),
+    ),
+    "smaq_float32_specials": Golden(
+        _specials,
+        arrcomp.SmaQ(3, 7, block_size=64, statistics="given", mean=0.01, std=0.02, rounding="nearest"),
+    ),
+    "frame_qsgd_float32_gradients": Golden(lambda: _sparse(9000, 23, 40), arrcomp.QSGD(), zstd_level=9),
+    "frame_lossless_int64_range": Golden(lambda: np.arange(90_000), arrcomp.Lossless(), zstd_level=1),
+}
+
+
+# One codec, as it is used below, for each of the ids.
+_OF_ID: dict[str, arrcomp.Codec] = {
+    "lossless": arrcomp.Lossless(),
+    "error_bounded": arrcomp.ErrorBounded(abs=1e-3),
+    "qsgd": arrcomp.QSGD(bits=6, bucket_size=64, norm="l2"),
+    "smaq": arrcomp.SmaQ(block_size=64, rounding="nearest"),
+    "float_format": arrcomp.FloatFormat("fp6_e2m3", scaling="bucket", bucket_size=64),
+    "s2fp8": arrcomp.S2FP8(bucket_size=64),
+    "base_delta": arrcomp.BaseDelta(bases=2),
+    "codebook": arrcomp.Codebook.nf4(),
+}
+_SCALED = ("fp6_e3m2", "fp4_e2m1", "e3m7")
+_FORMATS = (
+    *("fp8_e4m3", "fp8_e5m2", "fp8_e4m3fnuz", "fp8_e5m2fnuz", "fp8_e4m3b11fnuz", "fp16", "bf16", "fp32", *_SCALED),
+    *("e8m1", "mxfp8_e4m3", "mxfp8_e5m2", "mxfp6_e3m2", "mxfp6_e2m3", "mxfp4", "mxint8", "nvfp4"),
+)
+
+
+def _float_format(name: str) -> arrcomp.FloatFormat:
+    if name in _SCALED:
+        return arrcomp.FloatFormat(name, scaling="tensor")
+    if name in ("fp8_e5m2", "e8m1", "fp16"):
+        return arrcomp.FloatFormat(name, overflow="infinity")
+    return arrcomp.FloatFormat(name, **({"scale_rule": "ceil"} if name in ("mxfp4", "mxint8") else {}))
+
+
+def _pairs() -> dict[str, Golden]:
+    """Every codec with every dtype that it takes, and with arrays of no dimension and of no elements."""
+    found = {}
+    for codec_name, codec in _OF_ID.items():
+        names = checks.DTYPES if codec.dtypes is None else codec.dtypes
+        for seed, name in enumerate(names):
+            found[f"{codec_name}_{name}_few"] = Golden(partial(few, name, 30 + seed), codec)
+        for shape, kind in (((), "scalar"), ((2, 0, 3), "empty")):
+            name = names[-1] if codec.dtypes is None else "float32"
+            found[f"{codec_name}_{name}_{kind}"] = Golden(partial(np.zeros, shape, checks.numpy_dtype(name)), codec)
+    return found
+
+
+# Small ones, so that no codec, dtype, format or choice of a chunk is without a stream.
+GOLDEN |= _pairs()
+GOLDEN |= {
+    f"float_format_float32_few_{name}": Golden(partial(few, "float32", 70), _float_format(name)) for name in _FORMATS
+}
+GOLDEN |= {
+    f"qsgd_float32_few_{bits}_bits": Golden(partial(few, "float32", 71), arrcomp.QSGD(bits=bits, bucket_size=64))
+    for bits in range(1, 9)
+}
+GOLDEN |= {
+    "codebook_float32_unsigned": Golden(
+        lambda: np.abs(weights(300, 72)), arrcomp.Codebook.dynamic8(signed=False, bucket_size=50)
+    ),
+    "error_bounded_float64_zeros": Golden(lambda: np.zeros(200), arrcomp.ErrorBounded(abs=1e-3)),
+    "lossless_uint64_any_bits": Golden(lambda: random_words(200, 73), arrcomp.Lossless()),
+    "base_delta_int16_zeros": Golden(lambda: np.zeros(5000, np.int16), arrcomp.BaseDelta()),
+    "base_delta_int32_two_centres": Golden(
+        lambda: ((_clusters() % 100) + np.array([10**6, -(10**8)])[_clusters() % 2]).astype(np.int32)[:640],
+        arrcomp.BaseDelta(bases=2),
+    ),
+    "frame_lossless_uint8_groups_of_four": Golden(_groups_of_four, arrcomp.Lossless(), zstd_level=9),
+    "frame_base_delta_bfloat16_few": Golden(
+        lambda: np.tile(few("bfloat16", 74), 9), arrcomp.BaseDelta(), zstd_level=19
+    ),
+}
+
+
+def path_of(name: str) -> Path:
+    """Where the golden stream of this name is kept."""
+    return FOLDER / f"{name}.arrcomp"
+
+
+def write() -> list[str]:
+    """Write all golden streams, and remove those that have no input; gives a line on each."""
+    FOLDER.mkdir(exist_ok=True)
+    for path in FOLDER.glob("*.arrcomp"):
+        if path.stem not in GOLDEN:
+            path.unlink()
+    lines = []
+    for name, (make, codec, zstd_level) in GOLDEN.items():
+        if zstd_level is not None and path_of(name).exists():
+            continue  # another version of Zstandard may make another frame
+        stream = arrcomp.from_bytes(checks.stream_of(make(), codec)).to_bytes(zstd_level=zstd_level)
+        path_of(name).write_bytes(stream)
+        lines.append(f"{len(stream):6d} bytes  {name}")
+    return lines

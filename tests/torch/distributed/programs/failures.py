@@ -1,0 +1,113 @@
+"""What test_collectives.py runs in a process of its own: something is wrong with one of three processes."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+import arrcomp.torch.distributed as collectives
+from arrcomp import QSGD, Lossless
+
+WORLD = 3
+TIMEOUT = 15  # seconds
+CODEC = QSGD(bits=4)
+
+
+def message_of(error: type[Exception], action: Callable[[], Any]) -> str:
+    """The message of the error that an action raises, which it must."""
+    try:
+        action()
+    except error as raised:
+        return str(raised)
+    raise AssertionError(f"no {error.__name__}")
+
+
+def check_differences(rank: int) -> None:
+    """All ranks raise, say what differs, and can go on."""
+    odd = rank == 1
+    x = torch.ones(1001 if odd else 1000)
+    text = message_of(ValueError, lambda: collectives.all_reduce(x, CODEC))
+    assert re.search(r"rank 0 calls all_reduce SUM .*\[1000\].* rank 1 calls .*\[1001\]", text), text
+    x = torch.ones(1000, dtype=torch.float16 if odd else torch.float32)
+    text = message_of(ValueError, lambda: collectives.all_reduce(x, CODEC))
+    assert re.search(r"rank 0 calls .*float32.* rank 1 calls .*float16", text), text
+    x = torch.ones(1000)
+    text = message_of(ValueError, lambda: collectives.all_reduce(x, QSGD(bits=8) if odd else CODEC))
+    assert re.search(r'rank 0 calls .*"bits": 4.* rank 1 calls .*"bits": 8', text), text
+    op = dist.ReduceOp.MAX if odd else dist.ReduceOp.SUM
+    assert "rank 1 calls all_reduce MAX" in message_of(ValueError, lambda: collectives.all_reduce(x, CODEC, op))
+    action = collectives.broadcast if odd else collectives.all_reduce
+    assert "rank 1 calls broadcast" in message_of(ValueError, lambda: action(x, CODEC))
+    many = [torch.ones(10 + i) for i in range(100)]
+    if odd:
+        many[99] = torch.ones(5)
+    assert "differ" in message_of(ValueError, lambda: collectives.all_reduce_coalesced(many, CODEC))
+    assert (x == 1).all()
+    collectives.all_reduce(x, CODEC)
+    assert (x == WORLD).all()
+
+
+def check_finite(rank: int) -> None:
+    """All ranks raise where one has a NaN, if that is asked for."""
+    x = torch.ones(1000)
+    if rank == 2:
+        x[5] = torch.nan
+    for action in (collectives.all_reduce, collectives.broadcast):
+        text = message_of(ValueError, lambda action=action: action(x, CODEC, check_finite=True))
+        assert "ranks [2] have values that are NaN or infinite" in text
+    collectives.all_reduce(x, CODEC)
+    assert x[:512].isnan().all()
+    assert (x[512:] == WORLD).all()
+
+
+def check_alone(rank: int) -> None:
+    """A rank with a wrong argument raises at once; the others do by the group's timeout."""
+    group = dist.new_group(timeout=datetime.timedelta(seconds=3))
+    x = torch.ones(1000)
+    start = time.monotonic()
+    if rank == 1:
+        message_of(TypeError, lambda: collectives.all_reduce(x, "qsgd", group=group))  # type: ignore[arg-type]
+    else:
+        text = message_of(RuntimeError, lambda: collectives.all_reduce(x, CODEC, group=group))
+        assert "imed out" in text or "closed" in text, text
+    assert time.monotonic() - start < TIMEOUT
+
+
+def check_death(rank: int) -> None:
+    """Where a process is gone, the others raise, in the middle of an operation too."""
+    x = torch.randn(100_000)
+    work = collectives.all_reduce(x, Lossless(), async_op=True)
+    if rank == 1:
+        os._exit(0)
+    start = time.monotonic()
+    assert work is not None
+    message_of(RuntimeError, lambda: (work.wait(), collectives.all_reduce(x, CODEC)))
+    assert time.monotonic() - start < TIMEOUT
+    print(f"rank {rank} survived", flush=True)
+    os._exit(0)  # without waiting for a group that is no more
+
+
+def run(rank: int, folder: Path) -> None:
+    """All checks, in one of the processes."""
+    timeout = datetime.timedelta(seconds=TIMEOUT)
+    torch.set_num_threads(1)
+    meeting = f"file://{folder}/meeting"
+    dist.init_process_group("gloo", init_method=meeting, rank=rank, world_size=WORLD, timeout=timeout)
+    check_differences(rank)
+    check_finite(rank)
+    check_alone(rank)
+    check_death(rank)
+
+
+if __name__ == "__main__":
+    torch.multiprocessing.spawn(run, (Path(sys.argv[1]),), nprocs=WORLD)
+    print("passed")

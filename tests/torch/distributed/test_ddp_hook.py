@@ -1,0 +1,183 @@
+"""The communication hook for DistributedDataParallel: what it refuses, and, in three processes, what comes back."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arrcomp import QSGD, Codebook, ErrorBounded, Lossless, Rule
+from arrcomp._methods.shards import cut, cut_each
+
+torch = pytest.importorskip("torch")
+if not torch.distributed.is_available():
+    pytest.skip("this PyTorch has no torch.distributed", allow_module_level=True)
+
+from arrcomp.torch.distributed import LayerStatistics, QuantizedState
+from arrcomp.torch.distributed._ddp.statistics import ring_nbytes, table
+
+
+@pytest.mark.parametrize("name", ["ddp_processes", "ddp_state_processes"])
+def test_three_processes_train(name: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(Path(__file__).parent / "programs" / f"{name}.py"), str(tmp_path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
+    assert result.stdout.endswith("passed\n"), result.stdout + result.stderr
+
+
+def test_codecs_follow_from_settings() -> None:
+    assert QuantizedState().settings.codec == QSGD(bits=4, bucket_size=512)
+    state = QuantizedState(bits=2, bucket_size=64, norm="l2", rounding="stochastic")
+    assert state.settings.codec == QSGD(bits=2, bucket_size=64, norm="l2", rounding="stochastic")
+    assert QuantizedState(codec=ErrorBounded(abs=1e-3)).settings.codec == ErrorBounded(abs=1e-3)
+    assert QuantizedState(bits="auto", uniform_bits=3, bucket_size=64).settings.codec == QSGD(bits=3, bucket_size=64)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"bits": 9}, ValueError, "bits=9: 1 to 8"),
+        ({"bits": 2.5}, TypeError, "bits=2.5"),
+        ({"bits": "some"}, ValueError, "bits='some'"),
+        ({"bucket_size": 1}, ValueError, "bucket_size=1"),
+        ({"buckets": 512}, TypeError, "buckets is no setting of a QuantizedState or of QSGD"),
+        ({"codec": "qsgd"}, TypeError, "codec='qsgd'"),
+        ({"codec": QSGD(), "bits": 4}, ValueError, "and bits are both given"),
+        ({"codec": QSGD(), "norm": "l2"}, ValueError, "and norm are both given"),
+        ({"bits": "auto", "codec": QSGD()}, ValueError, "and bits are both given"),
+        ({"bits": "auto", "coding": "entropy"}, ValueError, "coding='entropy'"),
+        ({"bits": "auto", "uniform_bits": 9}, ValueError, "uniform_bits=9"),
+        ({"bits": "auto", "candidate_bits": [2, 3]}, ValueError, r"candidate_bits=\[2, 3\]"),
+        ({"bits": "auto", "candidate_bits": 4}, TypeError, "candidate_bits=4"),
+        ({"bits": "auto", "candidate_bits": [0, 4]}, ValueError, "candidate_bits=0"),
+        ({"bits": "auto", "plan_interval": 0}, ValueError, "plan_interval=0"),
+        ({"bits": "auto", "alpha": 0}, ValueError, "alpha=0"),
+        ({"bits": "auto", "alpha": "1"}, TypeError, "alpha='1'"),
+        ({"rules": [QSGD()]}, TypeError, "rules="),
+        ({"rules": QSGD()}, TypeError, "rules="),
+        ({"layer_min_size": -1}, ValueError, "layer_min_size=-1"),
+        ({"error_feedback": 1}, TypeError, "error_feedback=1"),
+        ({"error_feedback": True, "bits": 1}, ValueError, "bits=1 with error_feedback=True"),
+        ({"error_feedback": True, "rules": [Rule(QSGD(bits=1))]}, ValueError, "bits=1 with error_feedback=True"),
+        (
+            {"error_feedback": True, "bits": "auto", "candidate_bits": [1, 4]},
+            ValueError,
+            "bits=1 with error_feedback=True",
+        ),
+        ({"start_iter": -1}, ValueError, "start_iter=-1"),
+        ({"seed": 1 << 64}, ValueError, "seed=18446744073709551616"),
+        ({"seed": None}, TypeError, "seed=None"),
+        ({"track_error": "yes"}, TypeError, "track_error='yes'"),
+        ({"threads": 0}, ValueError, "threads=0"),
+    ],
+    ids=str,
+)
+def test_wrong_settings_are_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        QuantizedState(**arguments)
+
+
+def test_models_alone_have_names() -> None:
+    with pytest.raises(TypeError, match=r"model is a list; a torch\.nn\.Module"):
+        QuantizedState().register_model([])
+    with pytest.raises(TypeError, match="model is a str"):
+        QuantizedState.for_model("model")
+    model = torch.nn.Linear(3, 4)
+    state = QuantizedState.for_model(model, 2)
+    assert state.layers.names == ["weight", "bias"]
+    assert state.settings.codec == QSGD(bits=2)
+
+
+def progressed() -> Any:
+    state = QuantizedState(bits="auto", error_feedback=True, rules=[Rule(Lossless(), "*.bias")], seed=4)
+    residuals = {"weight": torch.randn(4, 3)}
+    plan = {"weight": 3}
+    state.load_state_dict(
+        {"step": 7, "plan": plan, "residuals": residuals, "sum_residuals": {"weight": torch.ones(5)}, "named": True}
+    )
+    return state
+
+
+def pickled(state: Any) -> Any:
+    return pickle.loads(pickle.dumps(state))  # noqa: S301 - own bytes
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, pickled])
+def test_a_state_is_copied_and_pickled_without_its_group(again: Any) -> None:
+    state = progressed()
+    state.process_group = object()
+    twin = again(state)
+    assert twin.process_group is None
+    assert twin.settings == state.settings
+    assert (twin.step, twin.plan) == (7, {"weight": 3})
+    assert torch.equal(twin.residuals["weight"], state.residuals["weight"])
+    state.residuals["weight"].zero_()
+    assert twin.residuals["weight"].any(), "memory of its own"
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"step": -1}, ValueError, r"state_dict\['step'\]=-1"),
+        ({"step": "7"}, TypeError, r"state_dict\['step'\]='7'"),
+        ({"plan": {"weight": 9}}, ValueError, "its candidates are allowed"),
+        ({"more": 1}, TypeError, "of other things than step, plan"),
+    ],
+    ids=str,
+)
+def test_other_progress_is_refused(change: dict[str, Any], error: type[Exception], message: str) -> None:
+    state = progressed()
+    with pytest.raises(error, match=message):
+        state.load_state_dict(state.state_dict() | change)
+    with pytest.raises(TypeError, match="state_dict is NoneType"):
+        state.load_state_dict(None)
+    with pytest.raises(ValueError, match="error_feedback=True"):
+        QuantizedState(bits="auto").load_state_dict(state.state_dict())
+    with pytest.raises(ValueError, match="plan of bits"):
+        QuantizedState(error_feedback=True).load_state_dict(state.state_dict())
+
+
+def test_one_bit_has_error_feedback_with_levels_near_zero() -> None:
+    codec = Codebook((0.0,), (-0.25, 0.25), scaling="absmax", bucket_size=512)  # as the error message says
+    assert QuantizedState(codec=codec, error_feedback=True).settings.codec == codec
+
+
+def test_a_table_has_a_line_for_each_layer_and_one_for_all() -> None:
+    layers = {
+        "first.weight": LayerStatistics(1000, QSGD(bits=4), 500_000, 4_000_000, torch.tensor(1.0), torch.tensor(100.0)),
+        "second": LayerStatistics(2000, ErrorBounded(abs=1.0), 1_000_000, 8_000_000),
+        "b": LayerStatistics(10, None, 40_000, 40_000),
+        "unsent": LayerStatistics(10),
+    }
+    lines = table(layers, 12).splitlines()
+    assert lines[0].split() == ["layer", "values", "codec", "sent", "saved", "ratio", "error"]
+    assert lines[2].split() == ["first.weight", "1,000", "qsgd,", "4", "bits", "0.500", "MB", "3.500", "MB", "8", "0.1"]
+    assert lines[3].split() == ["second", "2,000", "error-bounded", "1.000", "MB", "7.000", "MB", "8"]
+    assert lines[4].split() == ["b", "10", "-", "0.040", "MB", "0.000", "MB", "1"]
+    assert lines[5].split() == ["unsent", "10", "-", "0.000", "MB", "0.000", "MB"]
+    assert lines[6].split() == ["all", "3,020", "step", "12", "1.540", "MB", "10.500", "MB", "7.82", "0.1"]
+    assert len({line.index(" MB") for line in lines[2:]}) == 1, "columns are aligned"
+
+
+def test_a_ring_sends_nothing_to_itself() -> None:
+    assert [ring_nbytes(4000, world) for world in (1, 2, 4)] == [0, 4000, 6000]
+
+
+@pytest.mark.parametrize("world", [1, 2, 3, 8])
+def test_each_array_is_cut_by_itself(world: int) -> None:
+    elements, multiples, turns = [10_000, 3, 700, 0], [512, 512, 64, 512], [5, 1, 2, 0]
+    shares = cut_each(elements, multiples, turns, world)
+    for array, (count, multiple, turn) in enumerate(zip(elements, multiples, turns, strict=True)):
+        alone = cut([count], [multiple], world)
+        mine = [[piece for piece in share if piece.array == array] for share in shares]
+        assert [
+            [piece._replace(array=0) for piece in pieces] for pieces in mine[turn % world :] + mine[: turn % world]
+        ] == (alone)
+        assert sorted(i for pieces in mine for piece in pieces for i in range(piece.first, piece.end)) == list(
+            range(count)
+        )
+        assert all(piece.first % multiple == 0 for pieces in mine for piece in pieces)

@@ -1,8 +1,0 @@
-"""Write the golden streams: `python tests/write_golden.py`. Only for a new input or a new major format version."""
-
-import sys
-
-import golden_inputs
-
-if __name__ == "__main__":
-    sys.stdout.write("\n".join(golden_inputs.write()) + "\n")
