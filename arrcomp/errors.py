@@ -15,7 +15,7 @@ def unfit_payload(which: str = "payload") -> CorruptStreamError:
 
 
 class SizeLimitError(ArrcompError, ValueError):
-    """A stream or a file claims an array that is larger than `max_size` allows; nothing was allocated for it."""
+    """A stream or a file claims an array that is larger than `max_nbytes` allows; nothing was allocated for it."""
 
 
 class FormatVersionError(ArrcompError, ValueError):

@@ -31,7 +31,7 @@ def compress(
             of any shape, layout and byte order, and a dtype that the codec takes. It is not changed.
         codec: what to keep; None for `Lossless()`, so that nobody loses data by accident.
         out: memory for the result: a writable, contiguous uint8 array (on the CPU also a bytearray or memoryview) of at
-            least `max_compressed_size(x)` bytes on the device of `x`. The result views it. None allocates. (Not for
+            least `max_compressed_nbytes(x)` bytes on the device of `x`. The result views it. None allocates. (Not for
             JAX, whose arrays cannot be written to.)
         threads: how many to use on the CPU; None for all cores that the process may use. The result does not depend
             on it.
@@ -127,7 +127,7 @@ def spec_of(adapter: Adapter, x: Any, codec: Codec) -> Spec:
 
 
 def decompress(
-    c: Compressed, *, like: Any = None, out: Any = None, threads: int | None = None, max_size: int | None = None
+    c: Compressed, *, like: Any = None, out: Any = None, threads: int | None = None, max_nbytes: int | None = None
 ) -> Any:
     """The array that was compressed.
 
@@ -137,7 +137,7 @@ def decompress(
         out: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype, to be filled and
             returned.
         threads: how many to use on the CPU; None for all cores that the process may use.
-        max_size: bytes that the array may have. None for what `from_bytes` or the file's reader was told, by default
+        max_nbytes: bytes that the array may have. None for what `from_bytes` or the file's reader was told, by default
             8192 times the bytes of the stream, or 1 GiB if that is more; and for no limit of what `compress` made in
             this process.
 
@@ -148,11 +148,11 @@ def decompress(
 
     Raises:
         CorruptStreamError: the payload is corrupt. (`out` may have been written to.)
-        SizeLimitError: the array is larger than `max_size`; nothing was allocated.
-        TypeError: `c`, `like`, `out`, `threads` or `max_size` is of a wrong type or dtype, or the framework has no such
+        SizeLimitError: the array is larger than `max_nbytes`; nothing was allocated.
+        TypeError: `c`, `like`, `out`, `threads` or `max_nbytes` is of a wrong type or dtype, or the framework has no such
             dtype.
         ValueError: `out` has another shape, is read-only or not contiguous; `like` and `out` are both given; `threads`
-            is below 1, or `max_size` below 0.
+            is below 1, or `max_nbytes` below 0.
         ImportError, DeviceUnavailableError: the framework or the device is not there.
     """
     if not isinstance(c, Compressed):
@@ -161,7 +161,7 @@ def decompress(
         raise ValueError("like and out are both given; one of them is allowed")
     threads = thread_count(threads)
     payload = c.payload
-    admit(c.spec, payload, max_size)
+    admit(c.spec, payload, max_nbytes)
     if like is not None:
         return decompress_at(c, *place_of(like), threads)
     if out is not None:
@@ -178,7 +178,7 @@ def decompress_at(c: Compressed, adapter: Adapter, home: Home, threads: int) -> 
     return array
 
 
-def max_compressed_size(x: Any, dtype: Any = None) -> int:
+def max_compressed_nbytes(x: Any, dtype: Any = None) -> int:
     """How large an `out` for `compress` must be, in bytes, whatever the codec and the values.
 
     Args:
@@ -190,7 +190,7 @@ def max_compressed_size(x: Any, dtype: Any = None) -> int:
         ValueError: a size is negative.
 
     >>> import arrcomp
-    >>> arrcomp.max_compressed_size((1000, 3), "float32") >= 12_000
+    >>> arrcomp.max_compressed_nbytes((1000, 3), "float32") >= 12_000
     True
     """
     if dtype is None:

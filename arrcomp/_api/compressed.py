@@ -134,18 +134,18 @@ class Compressed:
         """
         return Compressed(self._spec, self._payload.trim())
 
-    def verify(self, *, max_size: int | None = None) -> None:
+    def verify(self, *, max_nbytes: int | None = None) -> None:
         """Decode the payload and throw the array away; waits. What `compress` made in this process is not doubted.
 
         Args:
-            max_size: as of `decompress`.
+            max_nbytes: as of `decompress`.
 
         Raises:
             CorruptStreamError: the payload is corrupt.
-            SizeLimitError: the array is larger than `max_size`.
-            TypeError, ValueError: `max_size` is no integer, or below 0.
+            SizeLimitError: the array is larger than `max_nbytes`.
+            TypeError, ValueError: `max_nbytes` is no integer, or below 0.
         """
-        admit(self._spec, self._payload, max_size)
+        admit(self._spec, self._payload, max_nbytes)
         if not self._payload.trusted:
             self._payload.adapter.decompress([self._payload], [self._spec], None, 0)
             self._payload.trusted = True
@@ -171,32 +171,32 @@ class Compressed:
         return self._payload.adapter.reduce(self._spec, self._payload)
 
 
-def from_bytes(data: Any, *, max_size: int | None = None) -> Compressed:
+def from_bytes(data: Any, *, max_nbytes: int | None = None) -> Compressed:
     """Read a stream that `Compressed.to_bytes` wrote.
 
     Args:
         data: bytes, bytearray, memoryview, mmap, or a uint8 NumPy array: exactly one stream. It is viewed, not copied,
             and must not change as long as the result is used.
-        max_size: bytes that the array may have, for all that will be done with the result: `decompress` takes it from
+        max_nbytes: bytes that the array may have, for all that will be done with the result: `decompress` takes it from
             here. None for 8192 times the bytes of `data`, or 1 GiB if that is more, which only a stream with a
             Zstandard frame can exceed.
 
     Returns:
         The compressed array. `decompress` makes a NumPy array of it, unless told otherwise by `like=` or `out=`. A
         payload in a Zstandard frame stays there until then: only the frame's header is checked before. What takes it
-        out, as `decompress`, `to` and `to_bytes` do, raises SizeLimitError if the array is larger than `max_size`.
+        out, as `decompress`, `to` and `to_bytes` do, raises SizeLimitError if the array is larger than `max_nbytes`.
 
     Raises:
-        TypeError: `data` is not a contiguous buffer of bytes, or `max_size` no integer.
-        ValueError: `max_size` is below 0.
+        TypeError: `data` is not a contiguous buffer of bytes, or `max_nbytes` no integer.
+        ValueError: `max_nbytes` is below 0.
         CorruptStreamError: the stream is truncated, altered, or none.
         FormatVersionError, UnknownCodecError: a newer arrcomp wrote it.
         ImportError: its payload is in a Zstandard frame, and zstandard is not installed.
     """
-    return parse_stream(data, limits.checked_max_size(max_size))
+    return parse_stream(data, limits.checked_max_nbytes(max_nbytes))
 
 
-def parse_stream(data: Any, max_size: int | None = None, *, check: bool = True) -> Compressed:
+def parse_stream(data: Any, max_nbytes: int | None = None, *, check: bool = True) -> Compressed:
     """`from_bytes`; without `check` the checksum is not looked at, so that nothing but headers is read."""
     view = _byte_view(data)
     header, body = stream.parse(view, check=check)
@@ -207,9 +207,9 @@ def parse_stream(data: Any, max_size: int | None = None, *, check: bool = True) 
             f"configuration is of codec {spec.codec.name}, the header's codec id of {expected.name}"
         )
     check_payload_nbytes(spec, body.nbytes)
-    allowed = limits.allowed_of(len(view), max_size)
+    allowed = limits.allowed_of(len(view), max_nbytes)
     if not body.framed:
-        return Compressed(spec, Payload(host.ADAPTER, np.frombuffer(body.data, np.uint8), max_size=allowed))
+        return Compressed(spec, Payload(host.ADAPTER, np.frombuffer(body.data, np.uint8), max_nbytes=allowed))
     _check_framed_nbytes(spec, body.nbytes)
     frame.check_frame(body.data, body.nbytes)
     return Compressed(spec, FramedPayload(body.data, body.nbytes, spec, allowed))

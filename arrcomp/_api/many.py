@@ -81,14 +81,14 @@ def compress_many(
     return rebuild(results)
 
 
-def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, max_size: int | None = None) -> Any:
+def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, max_nbytes: int | None = None) -> Any:
     """Decompress all compressed arrays of a structure.
 
     Args:
         tree: what `compress_many` returned, or any structure with `Compressed` in it.
         like: an array whose framework and device the results get; None for those that were compressed.
         threads: how many to use on the CPU; None for all cores that the process may use.
-        max_size: bytes that each of the arrays may have, as of `decompress`.
+        max_nbytes: bytes that each of the arrays may have, as of `decompress`.
 
     Returns:
         The structure with the array of every `Compressed`.
@@ -98,7 +98,7 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, 
     """
     threads = thread_count(threads)
     place = None if like is None else place_of(like)
-    limit = limits.checked_max_size(max_size)
+    limit = limits.checked_max_nbytes(max_nbytes)
     leaves, rebuild = _flatten(tree, lambda x: isinstance(x, Compressed))
     for c in leaves:
         admit(c.spec, c.payload, limit)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from .._format.limits import check_nbytes, checked_max_size
+from .._format.limits import check_nbytes, checked_max_nbytes
 from .._format.spec import Spec
 from .contract import Adapter, Bytes, Home
 
@@ -21,11 +21,11 @@ class Payload:
         length: None where it is all of the buffer; else the framework's array of 8 bytes that hold the number of bytes
             as a little-endian unsigned integer. It is where the buffer is, and nothing waits for it until asked.
         trusted: whether this process made it, so that the decoder need not be waited for to learn that it is corrupt.
-        max_size: bytes that an array may have that is made of it, unless a caller says otherwise; None where nothing
+        max_nbytes: bytes that an array may have that is made of it, unless a caller says otherwise; None where nothing
             limits it, as it was made in this process.
     """
 
-    __slots__ = ("_nbytes", "adapter", "buffer", "length", "max_size", "trusted")
+    __slots__ = ("_nbytes", "adapter", "buffer", "length", "max_nbytes", "trusted")
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class Payload:
         length: Any = None,
         *,
         trusted: bool = False,
-        max_size: int | None = None,
+        max_nbytes: int | None = None,
     ) -> None:
         self.adapter = adapter
         self.buffer = buffer
         self.length = length
         self.trusted = trusted
-        self.max_size = max_size
+        self.max_nbytes = max_nbytes
         self._nbytes: int | None = None
 
     @property
@@ -112,7 +112,7 @@ class Payload:
 
     def _again(self, adapter: Adapter, buffer: Any, length: Any = None) -> "Payload":
         """The same payload in other memory."""
-        return Payload(adapter, buffer, length, trusted=self.trusted, max_size=self.max_size)
+        return Payload(adapter, buffer, length, trusted=self.trusted, max_nbytes=self.max_nbytes)
 
     def _check_single(self) -> None:
         if np.ndim(self.buffer) != 1:
@@ -122,23 +122,23 @@ class Payload:
             )
 
 
-def admit(spec: Spec, payload: Payload, max_size: Any) -> None:
-    """Allow that an array is made of a payload, which a larger `max_size` than before allows from now on.
+def admit(spec: Spec, payload: Payload, max_nbytes: Any) -> None:
+    """Allow that an array is made of a payload, which a larger `max_nbytes` than before allows from now on.
 
     Args:
         spec: of the array.
         payload: of the array.
-        max_size: bytes that are allowed, not checked; None for what the payload says.
+        max_nbytes: bytes that are allowed, not checked; None for what the payload says.
 
     Raises:
         SizeLimitError: the array has more bytes.
-        TypeError, ValueError: as `checked_max_size`.
+        TypeError, ValueError: as `checked_max_nbytes`.
     """
-    if max_size is None and payload.max_size is None:
+    if max_nbytes is None and payload.max_nbytes is None:
         return
-    said = checked_max_size(max_size)
-    allowed = payload.max_size if said is None else said
+    said = checked_max_nbytes(max_nbytes)
+    allowed = payload.max_nbytes if said is None else said
     assert allowed is not None
     check_nbytes(spec.nbytes, allowed, spec.dtype.name, spec.shape)
-    if payload.max_size is not None:
-        payload.max_size = max(payload.max_size, allowed)
+    if payload.max_nbytes is not None:
+        payload.max_nbytes = max(payload.max_nbytes, allowed)

@@ -23,7 +23,7 @@ Output = Annotated[
 ]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Overwrite OUT if it exists.")]
 Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads on the CPU; all cores if not given.")]
-MaxSize = Annotated[
+MaxNbytes = Annotated[
     int | None,
     typer.Option(
         metavar="BYTES",

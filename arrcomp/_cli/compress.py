@@ -17,7 +17,7 @@ from ..codecs import ErrorBounded, Lossless
 from ..codecs._rules import Rule, codec_for
 from . import measure
 from .choice import chosen_rules, codec_named, completed_codecs, parameters
-from .common import Force, Json, MaxSize, Output, Quiet, Threads, check_json_has_room, one_line_errors, require, show
+from .common import Force, Json, MaxNbytes, Output, Quiet, Threads, check_json_has_room, one_line_errors, require, show
 from .measure import Array, Measurement
 from .page import Example, described
 from .standard import STANDARD, input_file, output_file
@@ -78,7 +78,7 @@ def compress(
     seed: Annotated[int | None, typer.Option(metavar="N", help="For codecs that round at random.")] = None,
     zstd: _Zstd = None,
     threads: Threads = None,
-    max_size: MaxSize = None,
+    max_nbytes: MaxNbytes = None,
     device: Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
     check: Annotated[bool, typer.Option(help="Decompress and compare before the file is written.")] = True,
     force: Force = False,
@@ -104,7 +104,7 @@ def compress(
             input_file(source, ".npy") as readable,
             output_file(output, ".arrcomp", source, force=force) as writable,
         ):
-            content = _files.read_arrays(readable, max_size)
+            content = _files.read_arrays(readable, max_nbytes)
             _check_output(readable, writable, len(content.arrays))
             results = Lazy(content.arrays, lambda name: job.compressed(name, content))
             _files.save_file(results, writable, metadata=content.metadata, progress=not quiet)

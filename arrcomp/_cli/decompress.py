@@ -9,7 +9,7 @@ from .. import _files
 from .._files import Content, Lazy
 from .._files.progress import progress
 from . import measure
-from .common import Force, Json, MaxSize, Output, Quiet, Threads, check_json_has_room, one_line_errors, show, stored
+from .common import Force, Json, MaxNbytes, Output, Quiet, Threads, check_json_has_room, one_line_errors, show, stored
 from .measure import Array, Measurement
 from .page import Example, described
 from .standard import STANDARD, input_file, output_file
@@ -29,7 +29,7 @@ def decompress(
     ],
     output: Output,
     threads: Threads = None,
-    max_size: MaxSize = None,
+    max_nbytes: MaxNbytes = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -44,7 +44,7 @@ def decompress(
         with (
             input_file(source, ".arrcomp") as readable,
             output_file(output, ".npy", source, force=force) as writable,
-            _files.open_file(readable, max_size=max_size) as file,
+            _files.open_file(readable, max_nbytes=max_nbytes) as file,
             progress("decompressing", len(file), not quiet) as done,
         ):
 

@@ -12,7 +12,7 @@ from .. import _files
 from .._arguments import checked_number
 from .._files.content import naming
 from .._files.progress import progress
-from .common import Json, MaxSize, Quiet, one_line_errors, print_json, print_table
+from .common import Json, MaxNbytes, Quiet, one_line_errors, print_json, print_table
 from .difference import Difference, Tolerance, difference, together
 from .page import FAILED, Example, described
 from .tables import MAX_ROWS, finite, new_table
@@ -40,7 +40,7 @@ def diff(
     relative: Annotated[
         float | None, typer.Option("--rel", metavar="R", help="... or if |a - b| <= R times the range of A's array.")
     ] = None,
-    max_size: MaxSize = None,
+    max_nbytes: MaxNbytes = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -51,7 +51,7 @@ def diff(
     """
     with one_line_errors():
         tolerance = Tolerance(_checked("--abs", absolute), _checked("--rel", relative))
-        a, b = (_files.read_any(path, max_size).arrays for path in (first, second))
+        a, b = (_files.read_any(path, max_nbytes).arrays for path in (first, second))
         alone = {str(first): [name for name in a if name not in b], str(second): [name for name in b if name not in a]}
         common = [name for name in a if name in b]
         pairs = {}

@@ -74,7 +74,7 @@ def encode(
     nbytes = compressed.nbytes  # waits for the device
     if zstd_level is not None:
         stream = compressed.to_bytes(zstd_level=zstd_level, threads=threads)
-        compressed, nbytes = from_bytes(stream, max_size=compressed.spec.nbytes), len(stream)
+        compressed, nbytes = from_bytes(stream, max_nbytes=compressed.spec.nbytes), len(stream)
     seconds = time.perf_counter() - start
     if cuda is not None and zstd_level is None:
         compressed = from_bytes(compressed.to_bytes())  # frees the device's memory for the next array

@@ -12,7 +12,7 @@ from .._files.content import check_suffix
 from .._files.replacing import replacing
 from ..codecs import ErrorBounded
 from . import figure
-from .common import Force, MaxSize, Threads, one_line_errors
+from .common import Force, MaxNbytes, Threads, one_line_errors
 from .measure import Array
 from .page import Example, described
 from .program import did_you_mean
@@ -33,7 +33,7 @@ def plot(
         str | None, typer.Option(metavar="NAME", help="The array to show; without it the largest of floats.")
     ] = None,
     threads: Threads = None,
-    max_size: MaxSize = None,
+    max_nbytes: MaxNbytes = None,
     force: Force = False,
 ) -> None:
     """Draw how values are distributed, and how many bits they take at which error, by bounds and by quantizers.
@@ -43,7 +43,7 @@ def plot(
     """
     with one_line_errors(), output_file(output, ".png", source, force=force) as writable:
         check_suffix(writable, (".png",))
-        content = _files.read_any(source, max_size)
+        content = _files.read_any(source, max_nbytes)
         names = [tensor] if tensor is not None else _largest(content)
         arrays = {name: _values(source, content, name) for name in names}
         arrays = {name: x for name, x in arrays.items() if x.size}

@@ -8,7 +8,7 @@ import typer
 from .. import _files
 from .._files.progress import progress
 from . import measure
-from .common import Json, MaxSize, Quiet, Threads, VerificationError, one_line_errors, require, show, stored
+from .common import Json, MaxNbytes, Quiet, Threads, VerificationError, one_line_errors, require, show, stored
 from .page import Example, described
 
 
@@ -22,13 +22,13 @@ def verify(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The file that was compressed.")],
     compressed: Annotated[Path, typer.Argument(metavar="OUT", help="The compressed file that was made of it.")],
     threads: Threads = None,
-    max_size: MaxSize = None,
+    max_nbytes: MaxNbytes = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Decompress OUT and compare it with IN: every value must be as its codec promises, every bit of a lossless one."""
-    with one_line_errors(), _files.open_file(compressed, max_size=max_size) as file:
-        original = _files.read_arrays(source, max_size).arrays
+    with one_line_errors(), _files.open_file(compressed, max_nbytes=max_nbytes) as file:
+        original = _files.read_arrays(source, max_nbytes).arrays
         if set(original) != set(file):
             odd = sorted(set(original) ^ set(file))
             raise VerificationError(f"only one of {source} and {compressed} has the arrays {', '.join(odd)}")

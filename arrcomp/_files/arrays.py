@@ -6,30 +6,30 @@ from typing import Any
 from numpy.typing import NDArray
 
 from .._arrays.host import numpy_bytes
-from .._format.limits import checked_max_size
+from .._format.limits import checked_max_nbytes
 from . import container, numpy_files
 from .container import Container
 from .content import ARRAY_SUFFIXES, Content, Lazy, check_suffix
 from .opened import open_file
 
 
-def read_arrays(path: Path, max_size: int | None = None) -> Content[NDArray[Any]]:
+def read_arrays(path: Path, max_nbytes: int | None = None) -> Content[NDArray[Any]]:
     """Open a .npy, .npz or .safetensors file.
 
     Args:
         path: of the file.
-        max_size: bytes that each array of a .npz file may have, which may be packed there: a larger one raises
+        max_nbytes: bytes that each array of a .npz file may have, which may be packed there: a larger one raises
             SizeLimitError when it is asked for. None for 8192 times the bytes that it takes there, or 1 GiB if that is
             more. Arrays of other files are mapped into memory as they are.
 
     Raises:
-        TypeError: `max_size` is no integer.
+        TypeError: `max_nbytes` is no integer.
         ValueError: the suffix is another one, or the file is not what its suffix says, or compressed already; or
-            `max_size` is below 0.
+            `max_nbytes` is below 0.
         OSError: it cannot be read.
         ImportError: safetensors is not installed.
     """
-    suffix, limit = check_suffix(path, ARRAY_SUFFIXES), checked_max_size(max_size)
+    suffix, limit = check_suffix(path, ARRAY_SUFFIXES), checked_max_nbytes(max_nbytes)
     if suffix == ".npy":
         return Content(numpy_files.open_npy(path))
     if suffix == ".npz":
@@ -68,21 +68,21 @@ def _write_safetensors(path: Path, content: Content[NDArray[Any]]) -> None:
             writer.add(name, entry.kind, entry.shape, [numpy_bytes(content.arrays[name])])
 
 
-def read_any(path: Path, max_size: int | None = None) -> Content[NDArray[Any]]:
+def read_any(path: Path, max_nbytes: int | None = None) -> Content[NDArray[Any]]:
     """Open a file of arrays, or of compressed ones, which are decompressed when they are asked for.
 
     Args:
         path: of the file.
-        max_size: as of `read_arrays` and `open_file`.
+        max_nbytes: as of `read_arrays` and `open_file`.
 
     Raises:
         As `read_arrays` and `open_file`.
     """
     check_suffix(path, (*ARRAY_SUFFIXES, ".arrcomp"))
     if path.suffix == ".arrcomp" or (path.suffix == ".safetensors" and _is_compressed(Container(path, ValueError))):
-        file = open_file(path, max_size=max_size)
+        file = open_file(path, max_nbytes=max_nbytes)
         return Content(Lazy(file, file.__getitem__, file.look), file.metadata)
-    return read_arrays(path, max_size)
+    return read_arrays(path, max_nbytes)
 
 
 def _is_compressed(opened: Container) -> bool:

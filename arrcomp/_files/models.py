@@ -11,7 +11,7 @@ from .._arguments import thread_count, type_name
 from .._arrays.registry import adapter_of, place_wanted
 from .._format import stream
 from .._format.frame import checked_level
-from .._format.limits import checked_max_size
+from .._format.limits import checked_max_nbytes
 from ..codecs import Codec
 from ..codecs._rules import Rule, checked_rules, codec_for
 from . import container
@@ -98,7 +98,7 @@ def load_file(
     names: Iterable[str] | None = None,
     threads: int | None = None,
     progress: bool = False,
-    max_size: int | None = None,
+    max_nbytes: int | None = None,
 ) -> dict[str, Any]:
     """Decompress a file of compressed arrays into memory, or onto a device.
 
@@ -111,14 +111,14 @@ def load_file(
         names: of the arrays to load; None for all.
         threads: how many to use on the CPU; None for all cores that the process may use.
         progress: whether to show a progress bar, where standard error is a terminal or a notebook.
-        max_size: bytes that each of the arrays may have, as of `open_file`.
+        max_nbytes: bytes that each of the arrays may have, as of `open_file`.
 
     Returns:
         The arrays by name, in the order of `names` or of the file. Besides them, one stream at a time takes memory.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
-        SizeLimitError: an array is larger than `max_size`.
+        SizeLimitError: an array is larger than `max_nbytes`.
         KeyError: there is no array of one of the `names`.
         TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
         OSError: the file cannot be read.
@@ -126,7 +126,7 @@ def load_file(
             installed.
         DeviceUnavailableError: the device is not there.
     """
-    place, count, limit = place_wanted(like, device), thread_count(threads), checked_max_size(max_size)
+    place, count, limit = place_wanted(like, device), thread_count(threads), checked_max_nbytes(max_nbytes)
     if isinstance(names, str):
         raise TypeError(f"names={names!r} is one text; a list of names, or None for all, is allowed")
     with CompressedFile(Path(path), limit) as file:

@@ -73,12 +73,12 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
         np.lib.format.write_array(SimpleNamespace(write=file.write), array, allow_pickle=False)
 
 
-def open_npz(path: Path, max_size: int | None = None) -> Lazy[NDArray[Any]]:
+def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
     """The arrays of a .npz file, each read when it is asked for.
 
     Args:
         path: of the file.
-        max_size: as of `read_arrays`, checked.
+        max_nbytes: as of `read_arrays`, checked.
 
     Raises:
         ValueError: it is none.
@@ -93,7 +93,7 @@ def open_npz(path: Path, max_size: int | None = None) -> Lazy[NDArray[Any]]:
             archive.open(f"{name}.npy") as member,
         ):
             packed = archive.getinfo(f"{name}.npy")
-            _check_claims(member, packed.file_size, limits.allowed_of(packed.compress_size, max_size))
+            _check_claims(member, packed.file_size, limits.allowed_of(packed.compress_size, max_nbytes))
             array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
             return array
 
@@ -127,16 +127,16 @@ def write_npz(path: Path, content: Content[NDArray[Any]]) -> None:
                 np.lib.format.write_array(member, content.arrays[name], allow_pickle=False)
 
 
-def _check_claims(member: IO[bytes], nbytes: int, max_size: int) -> None:
+def _check_claims(member: IO[bytes], nbytes: int, max_nbytes: int) -> None:
     """Look at the header of a .npy file of `nbytes` that is packed, for which memory will be allocated.
 
     Raises:
         ValueError: it is damaged, or its array would not take what is left of the file.
-        SizeLimitError: the array has more than `max_size` bytes.
+        SizeLimitError: the array has more than `max_nbytes` bytes.
     """
     shape, _, dtype = _npy_header(member)
     claimed = math.prod(shape) * dtype.itemsize
-    limits.check_nbytes(claimed, max_size, dtype, shape)
+    limits.check_nbytes(claimed, max_nbytes, dtype, shape)
     if claimed != nbytes - member.tell():
         raise ValueError(f"shape {shape} of {dtype} takes {claimed} bytes, not {nbytes - member.tell()}")
     member.seek(0)

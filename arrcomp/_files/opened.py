@@ -13,7 +13,7 @@ from .._arrays import host
 from .._arrays.contract import Adapter, Home
 from .._arrays.registry import place_wanted
 from .._format import stream
-from .._format.limits import checked_max_size
+from .._format.limits import checked_max_nbytes
 from .._format.spec import Spec
 from ..errors import CorruptStreamError, FormatVersionError
 from .container import Container
@@ -23,13 +23,13 @@ from .reading import OpenedFile, Span
 from .stored import stored
 
 
-def open_file(path: str | Path, *, max_size: int | None = None) -> "CompressedFile":
+def open_file(path: str | Path, *, max_nbytes: int | None = None) -> "CompressedFile":
     """Open a file of compressed arrays, to decompress some of them, or parts.
 
     Args:
         path: of a .safetensors file that `save_file` or `arrcomp compress` wrote, or of a .arrcomp file, which is one
             stream: its array is called "arr_0".
-        max_size: bytes that each of the arrays may have, or what is asked for of it: more raises SizeLimitError when it
+        max_nbytes: bytes that each of the arrays may have, or what is asked for of it: more raises SizeLimitError when it
             is asked for. None for 8192 times the bytes of its stream, or 1 GiB if that is more, which only a stream
             with a Zstandard frame can exceed.
 
@@ -37,15 +37,15 @@ def open_file(path: str | Path, *, max_size: int | None = None) -> "CompressedFi
         A mapping from names to arrays, and a context manager.
 
     Raises:
-        TypeError: `max_size` is no integer.
-        ValueError: the suffix is another one, or the file holds no compressed arrays, or `max_size` is below 0.
+        TypeError: `max_nbytes` is no integer.
+        ValueError: the suffix is another one, or the file holds no compressed arrays, or `max_nbytes` is below 0.
         CorruptStreamError: the file's header is damaged, or a name is a path that leads out of its folder. Damage to an
             array is found when that is asked for.
         FormatVersionError: a newer arrcomp wrote it.
         OSError: it cannot be read.
         ImportError: safetensors is not installed.
     """
-    return CompressedFile(Path(path), checked_max_size(max_size))
+    return CompressedFile(Path(path), checked_max_nbytes(max_nbytes))
 
 
 class CompressedFile(Mapping[str, Any]):
@@ -61,10 +61,10 @@ class CompressedFile(Mapping[str, Any]):
         metadata: texts by name: those of the file that was compressed, or those that `save_file` was given.
     """
 
-    def __init__(self, path: Path, max_size: int | None) -> None:
-        """As `open_file`, with a `max_size` that is checked."""
+    def __init__(self, path: Path, max_nbytes: int | None) -> None:
+        """As `open_file`, with a `max_nbytes` that is checked."""
         self.path = path
-        self._max_size = max_size
+        self._max_nbytes = max_nbytes
         self.metadata: dict[str, str] = {}
         if check_suffix(path, COMPRESSED_SUFFIXES) == ".safetensors":
             container = Container(path, CorruptStreamError)
@@ -111,7 +111,7 @@ class CompressedFile(Mapping[str, Any]):
         """
         span = self._span(name)
         with naming(self.path, name):
-            return parse_stream(span.read(), self._max_size) if check else stored(span, self._max_size)
+            return parse_stream(span.read(), self._max_nbytes) if check else stored(span, self._max_nbytes)
 
     def load(self, name: str, *, like: Any = None, device: Any = None, threads: int | None = None) -> Any:
         """An array, decompressed where it is wanted: to a device it travels compressed.
@@ -125,7 +125,7 @@ class CompressedFile(Mapping[str, Any]):
 
         Raises:
             CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or of a newer arrcomp.
-            SizeLimitError: it is larger than `max_size`, as of `open_file`.
+            SizeLimitError: it is larger than `max_nbytes`, as of `open_file`.
             TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
             ImportError, DeviceUnavailableError: the framework or the device is not there.
         """

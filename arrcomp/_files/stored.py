@@ -16,19 +16,19 @@ from .reading import Span
 _HEADERS_NBYTES = 24 + 8 * 64 + (1 << 16) + 8 + 18
 
 
-def stored(span: Span, max_size: int | None) -> Compressed:
+def stored(span: Span, max_nbytes: int | None) -> Compressed:
     """The compressed array whose stream a part of a file is: nothing but headers is read now, no checksum checked.
 
     Args:
         span: the part of the file.
-        max_size: as of `open_file`, checked.
+        max_nbytes: as of `open_file`, checked.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: these are damaged, or of a newer arrcomp.
     """
     room = _Room(span)
     room.fetch(0, min(span.nbytes, _HEADERS_NBYTES))
-    c = parse_stream(room.data, max_size, check=False)
+    c = parse_stream(room.data, max_nbytes, check=False)
     if isinstance(c.payload, FramedPayload):
         return Compressed(c.spec, _StoredFrame(room, c.payload, c.spec))
     return Compressed(c.spec, _StoredPayload(room, c.payload))
@@ -65,7 +65,7 @@ class _StoredPayload(Payload):
     _data: Bytes
 
     def __init__(self, room: _Room, payload: Payload) -> None:
-        super().__init__(host.ADAPTER, payload.buffer, max_size=payload.max_size)
+        super().__init__(host.ADAPTER, payload.buffer, max_nbytes=payload.max_nbytes)
         self._room = room
         self._nbytes = payload.nbytes
 
@@ -94,7 +94,7 @@ class _StoredFrame(FramedPayload):
     __slots__ = ("_room",)
 
     def __init__(self, room: _Room, payload: FramedPayload, spec: Spec) -> None:
-        super().__init__(payload.frame, payload.nbytes, spec, payload.max_size)
+        super().__init__(payload.frame, payload.nbytes, spec, payload.max_nbytes)
         self._room = room
 
     @property

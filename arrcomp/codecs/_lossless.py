@@ -11,16 +11,16 @@ from ._base import SPEEDS, Codec
 class Lossless(Codec):
     """Keep every bit.
 
-    Guarantee: what comes back equals the array bit for bit, NaN payloads and -0.0 included.
+    Guarantee: the decompressed array equals the original bit for bit, including NaN payloads and -0.0.
 
-    Method: of floats, the exponents are coded by interleaved rANS (J. Duda, arXiv:1311.2540) with static tables, as
-    differences from a base of their chunk of 4096 values; signs and mantissas are stored, without low bits that are
-    always zero. Integers are coded as values or as first differences, whichever is shorter.
+    Method: the exponents of floats are coded as differences from a base of their chunk of 4096 values, by interleaved
+    rANS (J. Duda, arXiv:1311.2540) with static tables. Signs and mantissas are stored, without low bits that are always
+    zero. Integers are coded as values or as first differences, whichever is shorter.
 
     Takes every data type of the format, of any shape.
 
     Args:
-        speed: "default" for the better ratio, "fast" for the higher speed.
+        speed: "default" for a better ratio, "fast" for more speed.
 
     Raises:
         TypeError, ValueError: `speed` is neither of the two.

@@ -36,7 +36,7 @@ def brute_force(values: Array, weights: Array, runs: int) -> float:
 
 
 def error_of_cuts(values: Array, weights: Array, cuts: NDArray[np.intp]) -> float:
-    means = _codebook_fit.means_of_runs(values, weights, cuts)
+    means = _codebook_fit.segment_means(values, weights, cuts)
     each = np.repeat(means, np.diff([0, *cuts, values.size]))
     return float((weights * (values - each) ** 2).sum())
 
@@ -45,7 +45,7 @@ def test_cuts_are_the_best_of_all() -> None:
     rng = np.random.default_rng(5)
     for size in (6, 12, 13):
         values, weights = rng.normal(size=size), rng.random(size) + 0.01
-        for runs, cuts in zip((2, 3, 4), _codebook_fit.cuts_for_each(values, weights, (2, 3, 4)), strict=True):
+        for runs, cuts in zip((2, 3, 4), _codebook_fit.splits_for_each(values, weights, (2, 3, 4)), strict=True):
             assert error_of_cuts(values, weights, cuts) == pytest.approx(brute_force(values, weights, runs), rel=1e-9)
 
 
@@ -53,7 +53,7 @@ def test_moved_cuts_are_the_best_within_reach() -> None:
     rng = np.random.default_rng(6)
     values, weights = rng.normal(size=14), rng.random(14) + 0.01
     for first in ([1, 2, 3], [2, 7, 11], [11, 12, 13]):
-        moved = _codebook_fit.moved_cuts(values, weights, np.array(first), reach=14)
+        moved = _codebook_fit.refined_splits(values, weights, np.array(first), reach=14)
         assert error_of_cuts(values, weights, moved) == pytest.approx(brute_force(values, weights, 4), rel=1e-9)
 
 

@@ -40,7 +40,7 @@ def test_it_finds_the_fewest_bytes_where_errors_are_whole_parts(seed: int) -> No
     costs = random.integers(0, 60, (LAYERS, OPTIONS)).astype(float)
     budget = int(random.integers(40, 200))
     nbytes, errors = all_choices(sizes, costs)
-    choice = fewest_bytes(sizes, costs, budget, parts=budget)
+    choice = fewest_bytes(sizes, costs, budget, units=budget)
     if not (errors <= budget).any():
         assert choice is None
         return
@@ -54,7 +54,7 @@ def test_it_misses_nothing_that_a_slightly_smaller_budget_allows(seed: int) -> N
     sizes, costs = quantizer_like(np.random.default_rng(seed))
     budget = costs[:, 2].sum()
     nbytes, errors = all_choices(sizes, costs)
-    choice = fewest_bytes(sizes, costs, budget, parts=1000)
+    choice = fewest_bytes(sizes, costs, budget, units=1000)
     assert choice is not None
     assert total(costs, choice) <= budget
     assert (

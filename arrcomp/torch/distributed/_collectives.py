@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..._arguments import check_choice
 from ..._methods.seeds import derived
-from ..._methods.shards import Piece
+from ..._methods.shards import Range
 from ...codecs import Codec
 from ._arguments import (
     Processes,
@@ -266,9 +266,9 @@ def _broadcast_steps(x: Tensor, codec: Codec, coder: Coder, seed: int, src: int,
     coder.decode(coder.payloads(message, [spec]), [spec], [x])
 
 
-def _equal(part: Tensor, processes: Processes) -> list[list[Piece]]:
+def _equal(part: Tensor, processes: Processes) -> list[list[Range]]:
     size = part.numel()
-    return [[Piece(0, rank * size, (rank + 1) * size)] for rank in range(processes.world)]
+    return [[Range(0, rank * size, (rank + 1) * size)] for rank in range(processes.world)]
 
 
 def _check_sizes(small: str, part: Tensor, large: str, whole: Tensor, world: int) -> None:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..._methods.seeds import derived
-from ..._methods.shards import Piece, cut
+from ..._methods.shards import Range, split
 from ...codecs import Codec
 from ._arguments import Processes
 from ._messages import Coder, PayloadSpec, Messages
@@ -50,7 +50,7 @@ class Reduction:
         *,
         lost: Sequence[Tensor] | None = None,
         lost_sums: Sequence[Tensor] | None = None,
-        shards: list[list[Piece]] | None = None,
+        shards: list[list[Range]] | None = None,
         numbers: Sequence[int] | None = None,
     ) -> None:
         self.processes, self.op = processes, op
@@ -59,7 +59,7 @@ class Reduction:
         self.flat = [x.view(-1) for x in tensors]
         self.lost = None if lost is None else [x.view(-1) for x in lost]
         self.lost_sums = lost_sums
-        self.shards = shards or cut(
+        self.shards = shards or split(
             [x.numel() for x in tensors], [codec.granularity for codec in codecs], processes.world
         )
         # Ranks draw different numbers, and those for the sums are different ones again.
@@ -113,11 +113,11 @@ class Reduction:
             self.sent_nbytes += receivers * nbytes
             self.sent_nbytes_each[piece.array] += receivers * nbytes
 
-    def _coding(self, piece: Piece) -> PayloadSpec:
+    def _coding(self, piece: Range) -> PayloadSpec:
         number = None if self.numbers is None else derived(self.numbers[piece.array], piece.first)
         return PayloadSpec(self.codecs[piece.array], self.flat[piece.array].dtype, piece.elements, number)
 
-    def _piece(self, arrays: Sequence[Tensor], piece: Piece) -> Tensor:
+    def _piece(self, arrays: Sequence[Tensor], piece: Range) -> Tensor:
         return arrays[piece.array][piece.first : piece.end]
 
     def _note_lost(self, sent: Messages) -> None:

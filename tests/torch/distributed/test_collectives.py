@@ -12,7 +12,7 @@ import pytest
 
 from arrcomp import QSGD, S2FP8, ErrorBounded, FloatFormat
 from arrcomp._methods.seeds import derived
-from arrcomp._methods.shards import Shards, cut
+from arrcomp._methods.shards import Shards, split
 
 torch = pytest.importorskip("torch")
 dist = pytest.importorskip("torch.distributed")
@@ -111,7 +111,7 @@ def test_pieces_cover_all_arrays_and_are_cut_at_buckets() -> None:
         world, arrays = rng.randint(1, 8), rng.randint(1, 5)
         counts = [rng.choice([0, 1, 5, 100, 1000, 5000]) for _ in range(arrays)]
         multiples = [rng.choice([1, 32, 100, 512]) for _ in counts]
-        shares = cut(counts, multiples, world)
+        shares = split(counts, multiples, world)
         assert len(shares) == world
         ends = [0] * arrays
         for piece in (piece for share in shares for piece in share):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from arrcomp import QSGD, Codebook, ErrorBounded, Lossless, Rule
-from arrcomp._methods.shards import cut, cut_each
+from arrcomp._methods.shards import split, split_each
 
 torch = pytest.importorskip("torch")
 if not torch.distributed.is_available():
@@ -170,9 +170,9 @@ def test_a_ring_sends_nothing_to_itself() -> None:
 @pytest.mark.parametrize("world", [1, 2, 3, 8])
 def test_each_array_is_cut_by_itself(world: int) -> None:
     elements, multiples, turns = [10_000, 3, 700, 0], [512, 512, 64, 512], [5, 1, 2, 0]
-    shares = cut_each(elements, multiples, turns, world)
+    shares = split_each(elements, multiples, turns, world)
     for array, (count, multiple, turn) in enumerate(zip(elements, multiples, turns, strict=True)):
-        alone = cut([count], [multiple], world)
+        alone = split([count], [multiple], world)
         mine = [[piece for piece in share if piece.array == array] for share in shares]
         assert [
             [piece._replace(array=0) for piece in pieces] for pieces in mine[turn % world :] + mine[: turn % world]

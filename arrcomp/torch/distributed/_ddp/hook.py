@@ -11,7 +11,7 @@ from torch import Tensor
 from ...._arguments import type_name
 from ...._methods import planner
 from ...._methods.seeds import derived
-from ...._methods.shards import cut_each
+from ...._methods.shards import split_each
 from ....codecs import Lossless
 from ... import _ops
 from ..._adapter import seed_arguments
@@ -108,7 +108,7 @@ class _BucketAverage:
         self.numbers = [gradient.layer.number for gradient in self.coded]
         # Nothing of a layer depends on the other layers of the bucket: DDP makes other buckets in time.
         sizes, multiples = [x.values.numel() for x in self.coded], [codec.granularity for codec in self.codecs]
-        self.shards = cut_each(sizes, multiples, self.numbers, processes.world)
+        self.shards = split_each(sizes, multiples, self.numbers, processes.world)
         self.residuals: list[Tensor] | None = None
         self.sum_residuals: list[Tensor] | None = None
         if state.settings.error_feedback:
