@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..activations import StepFunction, activation, steps_of
 from .._arguments import wrong_type
+from ..activations import StepFunction, activation, steps_of
 from ._few_bit_ops import activate_op, grad_from_packed, save_packed
 from ._ops import needs_function
 from ._tensors import constant_result, constants

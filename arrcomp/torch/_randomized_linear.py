@@ -122,9 +122,7 @@ _NO_SECOND: Any = _NoSecondDerivative
 _LINEAR: Any = _RandomizedLinear
 
 
-def apply_linear(
-    x: Tensor, weight: Tensor, bias: Tensor | None, projection: Projection, seed: Tensor | None
-) -> Tensor:
+def apply_linear(x: Tensor, weight: Tensor, bias: Tensor | None, projection: Projection, seed: Tensor | None) -> Tensor:
     """`randomized_linear` with checked settings, and the seed on the device, or None to draw one."""
     _check_input(x, weight)
     dim = projection.rows_of(rows := math.prod(x.shape[:-1]))

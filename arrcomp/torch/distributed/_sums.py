@@ -1,4 +1,4 @@
-"""Sums of arrays of which several processes sent payloads."""
+"""Sums of the arrays whose payloads several ranks sent."""
 
 from collections.abc import Callable, Sequence
 
@@ -22,15 +22,16 @@ def encode_combined(
     seed: int,
     lost: Sequence[Tensor] | None = None,
 ) -> Tensor:
-    """A message with the sums (or averages, ...) of what several processes sent.
+    """A message with the sums (or averages, maxima, minima) of what several ranks sent.
 
     Args:
         coder: of all messages.
-        terms: the payloads that each process sent.
-        specs: of each of them, and of its sum.
-        op: what is calculated, in float32 for 16-bit floats.
-        seed: of codecs that draw random numbers.
-        lost: for each sum a flat tensor, which is added to it before it is coded, and gets what is lost then; or None.
+        terms: the payloads from each rank.
+        specs: of each payload, and of its sum.
+        op: the reduction, computed in float32 for 16-bit floats.
+        seed: for stochastic rounding.
+        lost: error feedback: for each sum a flat tensor, which is added before coding, and then gets the coding error;
+            or None.
     """
     columns = list(zip(*terms, strict=True))
     fused = lost is None and all(_is_fused(spec, op) for spec in specs)
@@ -40,16 +41,16 @@ def encode_combined(
         for x, column, spec in zip(made, columns, specs, strict=True):
             combine_into(x, coder, column, spec, op)
         return _encode_with(lost, coder, made, specs, seed)
-    message = coder.room(size)
-    for i, (column, spec, place) in enumerate(zip(columns, specs, payload_views(message, specs), strict=True)):
-        _encode_sum(column, spec, op, place, spec.seed(seed, i), coder.threads)
+    message = coder.zeros(size)
+    for i, (column, spec, out) in enumerate(zip(columns, specs, payload_views(message, specs), strict=True)):
+        _encode_sum(column, spec, op, out, spec.seed(seed, i), coder.threads)
     return message
 
 
 def _encode_with(
     lost: Sequence[Tensor] | None, coder: Coder, sums: Sequence[Tensor], specs: Sequence[PayloadSpec], seed: int
 ) -> Tensor:
-    """A message with sums to which is added what was lost of earlier ones, if anybody asks for that."""
+    """A message with sums, with error feedback if `lost` is given."""
     if lost is None:
         return coder.encode([sums], [specs], seed).buffer
     for x, gone in zip(sums, lost, strict=True):
@@ -62,7 +63,7 @@ def _encode_with(
 
 
 def combine_into(out: Tensor, coder: Coder, payloads: Sequence[Tensor], spec: PayloadSpec, op: str) -> None:
-    """The sum, average, ... of the arrays of payloads, in their order, in a flat tensor."""
+    """Reduce the arrays of payloads, in their order, into a flat tensor."""
     if _is_fused(spec, op):
         out.zero_()
         weights = [_weight(payloads, op)] * len(payloads)
@@ -102,10 +103,10 @@ def _decoded(coder: Coder, payload: Tensor, spec: PayloadSpec) -> Tensor:
     return x.float() if spec.dtype in _HALVES else x
 
 
-def _encode_sum(payloads: Sequence[Tensor], spec: PayloadSpec, op: str, place: Tensor, seed: int, threads: int) -> None:
-    """The fused form: the payload of the sum in one pass over payloads."""
+def _encode_sum(payloads: Sequence[Tensor], spec: PayloadSpec, op: str, out: Tensor, seed: int, threads: int) -> None:
+    """The payload of the sum, in one pass over payloads."""
     count, codec = len(payloads), coding_of(spec.codec)
-    own_seed, _ = seed_arguments(seed, place)
-    places_and_weights = payloads, [None] * count, [_weight(payloads, op)] * count, place
+    own_seed, _ = seed_arguments(seed, out)
+    operands = payloads, [None] * count, [_weight(payloads, op)] * count, out
     kinds = spec.elements, spec.dtype, *codec, *codec
-    _ops.encode_sum_out(*places_and_weights, *kinds, own_seed, trusted=True, threads=threads)
+    _ops.encode_sum_out(*operands, *kinds, own_seed, trusted=True, threads=threads)

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ...activations import StepFunction
 from .. import functional
-from .._few_bit import few_bit_activation, select_steps, is_recorded
+from .._few_bit import few_bit_activation, is_recorded, select_steps
 
 _Self = TypeVar("_Self", bound="FewBit")
 

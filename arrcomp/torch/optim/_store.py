@@ -18,8 +18,8 @@ from ..._methods.seeds import derived
 from ...codecs import Codec
 from .._adapter import ADAPTER
 from .._tensors import dtype_of
-from ._state_codecs import StateCodecs
 from ._parameters import local, with_layout_of
+from ._state_codecs import StateCodecs
 
 _ADAPTER: Adapter = ADAPTER
 
@@ -183,5 +183,5 @@ def _check_capture(job: _Job) -> None:
     codec: Codec = job.spec.codec
     if job.seed is not None or not codec.fixed_rate:
         raise RuntimeError(
-            f"codec: expected a fixed-rate codec without stochastic rounding while a CUDA graph is captured, got {codec!r}"
+            f"codec: expected a fixed rate and no stochastic rounding while a CUDA graph is captured, got {codec!r}"
         )
