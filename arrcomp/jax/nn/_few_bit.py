@@ -1,17 +1,17 @@
-"""Activations as of `jax.nn`, by its names, that keep few bits of their input for the backward pass.
+"""Activations of `jax.nn`, with its names, that save few bits per value for the backward pass.
 
-The values are JAX's, but for rounding. The gradient is the incoming one times a level, one of few that stand for the
-derivative, and the residual is the level's index: `bits` for each value, packed. Functions that are linear in pieces
-have exact derivatives with 1 bit. What is not differentiated is JAX's own function.
+The values are JAX's, up to rounding. The derivative is approximated by a step function, and the residual is the packed
+index of its level: `bits` per value. Piecewise linear functions have exact derivatives with 1 bit. Without
+differentiation, JAX's own functions are called.
 
-All take float16, bfloat16, float32 and float64, of any shape, under `jit`, `vmap`, `grad` and `checkpoint`; not forward
-mode (`jvp`), as they are `jax.custom_vjp`. Besides the input their arguments are Python's numbers, not traced:
+All take float16, bfloat16, float32 and float64, of any shape, under `jit`, `vmap`, `grad` and `checkpoint`; but not
+forward mode (`jvp`), as they are `jax.custom_vjp`. Other arguments than the input are static Python numbers:
 
-- bits: of each index, 1 to 8. The steps are the best for normal inputs (`arrcomp.activations.steps_of`); for other
-  parameters than the default ones they are fitted in the first call, in half a second for 3 bits, seconds for 8.
-- steps: a `arrcomp.activations.StepFunction` of your own, instead of those for `bits`.
+- bits: of each index, 1 to 8. The steps are optimal for normally distributed inputs (`arrcomp.activations.steps_of`).
+  For other parameters than the defaults, the first call fits them: half a second for 3 bits, seconds for 8.
+- steps: your own `arrcomp.activations.StepFunction`, instead of those for `bits`.
 
-What JAX has no name for is called as in PyTorch, with underscores: `hard_shrink`, `soft_shrink`, `tanh_shrink`,
+Functions that JAX does not have are named as in PyTorch, with underscores: `hard_shrink`, `soft_shrink`, `tanh_shrink`,
 `threshold`. Arguments of a wrong type raise TypeError, those out of range ValueError.
 
 Reference: G. Novikov et al., "Few-bit backward", arXiv:2202.00441.
@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ..._arguments import check_flag
+from ..._arguments import check_flag, wrong_type
 from ...activations import StepFunction, activation, steps_of
 from .._few_bit_ops import activate, step_grad
 
@@ -144,19 +144,19 @@ def soft_shrink(x: ArrayLike, lambd: float = 0.5) -> jax.Array:
 
 
 def stepwise(x: ArrayLike, function: Callable[[jax.Array], jax.Array], steps: StepFunction) -> jax.Array:
-    """A function of your own, keeping `steps.bits` for each value.
+    """Your own elementwise function, saving `steps.bits` per value.
 
     Args:
         x: the input.
-        function: gives each value from the one at its place alone. It may not close over traced values.
-        steps: its derivative, as `arrcomp.activations.fit` finds it; for a function that is linear in pieces, exactly.
+        function: an elementwise function. It may not close over traced values.
+        steps: its derivative, for instance from `arrcomp.activations.fit`; exact for a piecewise linear function.
 
     Raises:
-        TypeError: an argument is of another type.
-        ValueError: the function gives another shape or dtype.
+        TypeError: an argument has a wrong type.
+        ValueError: the function changes the shape or dtype.
     """
     if not callable(function):
-        raise TypeError(f"function is a {type(function).__name__}; a function of arrays is allowed")
+        raise wrong_type("function", "a function of an array", function)
     return _stepwise(function, _checked_steps(steps), _checked_input(x))
 
 
@@ -224,8 +224,7 @@ def _stepwise(function: Callable[[jax.Array], Any], steps: StepFunction, x: jax.
     y: jax.Array = function(x)
     if jnp.shape(y) != x.shape or jnp.result_type(y) != x.dtype:
         raise ValueError(
-            f"function gives shape {jnp.shape(y)} and {jnp.result_type(y)} for {x.shape} and {x.dtype}; "
-            "the same ones are allowed, as each value has its own derivative"
+            f"function(x): expected {x.dtype} of shape {x.shape}, got {jnp.result_type(y)} of shape {jnp.shape(y)}"
         )
     return y
 
@@ -247,12 +246,12 @@ _stepwise.defvjp(_stepwise_forward, _stepwise_backward)
 
 def _checked_steps(steps: object) -> StepFunction:
     if not isinstance(steps, StepFunction):
-        raise TypeError(f"steps is a {type(steps).__name__}; a StepFunction is allowed")
+        raise wrong_type("steps", "a StepFunction", steps)
     return steps
 
 
 def _checked_input(x: ArrayLike) -> jax.Array:
     array = jnp.asarray(x)
     if array.dtype.name not in _DTYPES:
-        raise TypeError(f"dtype {array.dtype}: few-bit activations take {', '.join(_DTYPES)}")
+        raise TypeError(f"x: expected float16, bfloat16, float32 or float64, got {array.dtype}")
     return array
