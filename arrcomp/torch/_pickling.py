@@ -39,7 +39,7 @@ def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[in
     row = _row(dtype)
     spec = spec_from_config(config, row, _shape(shape, row))
     check_payload_nbytes(spec, payload.numel())
-    return Compressed(spec, Payload(ADAPTER, payload, max_size=limits.allowed_of(payload.numel())))
+    return Compressed(spec, Payload(ADAPTER, payload, max_nbytes=limits.allowed_of(payload.numel())))
 
 
 def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
