@@ -13,6 +13,9 @@ from typing import Any
 from numpy import uint8
 from numpy.typing import NDArray
 
+def address(buffer: object) -> int:
+    """Where the memory of an object with the buffer protocol begins; it is contiguous, and may be read-only."""
+
 def capacity(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
     """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
 

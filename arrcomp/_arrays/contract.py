@@ -1,69 +1,69 @@
-"""What a framework's adapter does: the contract of `arrcomp.torch`, `arrcomp.jax` and `arrcomp.cupy`."""
+"""What the package asks of a framework: its memory, which the driver needs, and its adapter, which the API needs."""
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._dtypes import DType
 from .._format.spec import Spec
-
-if TYPE_CHECKING:
-    from .payload import Payload
+from .device import Device
 
 Bytes = NDArray[np.uint8]
+Fetch = Callable[[int, int], None]
 
 
-@dataclass(frozen=True)
-class Home:
-    """Where an array lives.
+class Memory(Protocol):
+    """A framework's memory and streams: all that `driver` needs to hand arrays to the core.
 
-    Attributes:
-        framework: "numpy", "torch", "jax" or "cupy".
-        kind: "cpu" or "cuda".
-        index: number of the device.
+    A buffer is a one-dimensional uint8 array of the framework.
     """
 
-    framework: str = "numpy"
-    kind: str = "cpu"
-    index: int = 0
+    def address(self, x: Any) -> int:
+        """Where a contiguous array begins."""
 
-    @property
-    def device(self) -> str:
-        """The device's name, for instance "cpu" or "cuda:0"."""
-        return "cpu" if self.kind == "cpu" and self.index == 0 else f"{self.kind}:{self.index}"
+    def stream(self, x: Any) -> tuple[int, int] | None:
+        """The CUDA device of an array and the handle of the framework's current stream there; None in host memory."""
+
+    def empty(self, nbytes: int, like: Any) -> Any:
+        """A new buffer on the device of an array, aligned to 8 bytes."""
+
+    def copy(self, buffer: Any) -> Any:
+        """A copy of a buffer, or of a payload's length, in memory of its own size."""
+
+    def to_host(self, buffer: Any) -> Bytes:
+        """The bytes of a buffer; synchronizes. A view where the buffer is in host memory."""
 
 
 class Adapter(Protocol):
-    """A framework's arrays. Where several arrays are given, they are on one device, of one dtype, with one codec.
+    """A framework's arrays.
 
-    A buffer is a one-dimensional uint8 array of the framework. The module of an adapter has it as `ADAPTER`, and a
-    function `has_cuda()` that says whether the framework can use a CUDA device here.
+    Arrays that are given to one call together are on one device, have one dtype and one codec. The module of an adapter
+    has it as `ADAPTER`, and a function `has_cuda()` that says whether the framework can use a CUDA device here.
     """
 
     name: str
 
-    def home(self, x: Any) -> Home:
-        """Where an array or a buffer lives.
+    def device(self, x: Any) -> Device:
+        """The device of an array or a buffer.
 
         Raises:
             TypeError: it has no data.
-            DeviceUnavailableError: it is on a device that is neither the CPU nor CUDA.
+            DeviceUnavailableError: it is neither on the CPU nor on CUDA.
         """
 
-    def default_home(self) -> Home:
-        """Where the framework puts new arrays.
+    def default_device(self) -> Device:
+        """Where the framework creates arrays.
 
         Raises:
-            DeviceUnavailableError: the framework has none but on CUDA, and there is no such device.
+            DeviceUnavailableError: the framework has CUDA arrays only, and there is no CUDA device.
         """
 
-    def group(self, x: Any) -> Hashable:
-        """What arrays, or buffers, that are given to one call must have in common: mostly their device."""
+    def batch_key(self, x: Any) -> Hashable:
+        """Equal for arrays, or buffers, that one call may take together: in most frameworks their device."""
 
-    def look(self, x: Any) -> tuple[DType, tuple[int, ...]]:
+    def dtype_and_shape(self, x: Any) -> tuple[DType, tuple[int, ...]]:
         """Data type and shape of an array.
 
         Raises:
@@ -71,49 +71,49 @@ class Adapter(Protocol):
         """
 
     def is_finite(self, x: Any) -> bool:
-        """Whether all values of an array are numbers, and finite; waits for the device."""
+        """Whether no value of an array is NaN or infinite; synchronizes."""
 
     def compress(
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> "list[Payload]":
-        """Payloads of arrays.
+        """Compress arrays.
 
-        Those of a fixed-rate codec have no length: they are all of their buffers, of `Spec.capacity` bytes.
+        Payloads of a fixed-rate codec have no length: they fill their buffers, of `Spec.capacity` bytes.
 
         Args:
             xs: the arrays.
-            specs: of each.
-            out: the caller's buffers, to be checked (`Raises` of `arrcomp.compress`); None allocates.
+            specs: of each array.
+            out: the caller's buffers, not checked yet (see `Raises` of `arrcomp.compress`); None allocates.
             threads: on the CPU; 0 for all cores.
-            seed: of random numbers, for all arrays: an integer from 0 to 2^64 - 1, or the framework's integer array of
-                no dimensions on their device, to be checked, which nothing waits for; None where the codec needs none.
+            seed: of random numbers, for all arrays: an integer from 0 to 2^64 - 1, or the framework's 0-d integer array
+                on their device, not checked yet and read without synchronizing; None where the codec needs none.
         """
 
     def decompress(
         self, payloads: "Sequence[Payload]", specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
-        """Arrays of payloads that this adapter holds, on the payloads' device.
+        """Decompress payloads that this adapter holds, on their device.
 
         Args:
             payloads: the payloads.
             specs: of each array.
-            out: the caller's arrays, to be checked (`Raises` of `arrcomp.decompress`), filled and returned; None
-                allocates.
+            out: the caller's arrays, not checked yet (see `Raises` of `arrcomp.decompress`), to be filled and returned;
+                None allocates.
             threads: on the CPU; 0 for all cores.
         """
 
     def accumulate(self, payload: "Payload", spec: Spec, weight: float, into: Any, threads: int) -> Any:
-        """A payload's array, times `weight`, added to an array that is where the payload is.
+        """Add a payload's array, times `weight`, to an array on the same device.
 
         Args:
             payload: of a codec that has sums.
             spec: of its array.
             weight: finite in the arithmetic type.
-            into: the caller's array, to be checked (`Raises` of `arrcomp.accumulate`).
+            into: the caller's array, not checked yet (see `Raises` of `arrcomp.accumulate`).
             threads: on the CPU; 0 for all cores.
 
         Returns:
-            `into`, or a new array where the framework's cannot be written to.
+            `into`, or a new array where the framework's arrays are immutable.
         """
 
     def compress_sum(
@@ -126,51 +126,161 @@ class Adapter(Protocol):
         threads: int,
         seed: Any,
     ) -> "Payload":
-        """The payload of a weighted sum of payloads' arrays.
+        """Compress the weighted sum of payloads' arrays.
 
         Args:
             payloads: one at least, of a codec that has sums.
-            spec: of the array of each.
+            spec: of each of their arrays.
             weights: for each, finite in the arithmetic type.
             result: of the sum, of the same dtype and shape.
-            out: the caller's buffer, as of `compress`.
+            out: the caller's buffer, same as in `compress`.
             threads: on the CPU; 0 for all cores.
-            seed: as of `compress`, for `result`'s codec.
+            seed: same as in `compress`, for the codec of `result`.
         """
 
     def read_length(self, length: Any) -> int:
-        """The number in a payload's length; waits for the device."""
+        """The number in a payload's length; synchronizes."""
 
     def head(self, buffer: Any, nbytes: int) -> Any:
         """The first bytes of a buffer: a view."""
 
-    def to_host(self, buffer: Any) -> Bytes:
-        """The bytes of a buffer; waits for the device. A view where the buffer is in host memory."""
+    def copy(self, buffer: Any) -> Any:
+        """Same as in `Memory`."""
 
-    def from_host(self, data: Bytes, home: Home) -> tuple[Any, Any]:
-        """A buffer with these bytes on a device of this framework, and as `Payload.length` how many they are.
+    def to_host(self, buffer: Any) -> Bytes:
+        """Same as in `Memory`."""
+
+    def from_host(self, data: Bytes, device: Device) -> tuple[Any, Any]:
+        """A buffer with these bytes on a device of this framework, and its `Payload.length`.
 
         A view where that is host memory.
         """
 
     def from_dlpack(self, x: Any) -> Any:
-        """The framework's array on the memory of another producer's, which is on a CUDA device.
+        """The framework's array on the CUDA memory of another DLPack producer.
 
-        The producer is told the stream on which this framework goes on: what it has enqueued comes first.
+        The producer learns the stream on which this framework goes on: what it has enqueued comes first.
         """
 
-    def move(self, buffer: Any, home: Home) -> Any:
+    def to_device(self, buffer: Any, device: Device) -> Any:
         """A buffer of this framework copied to another of its devices."""
 
-    def copy(self, buffer: Any) -> Any:
-        """A copy of a buffer, or of a payload's length, of its own size."""
-
-    def put(self, x: NDArray[Any], index: int) -> Any:
+    def upload(self, x: NDArray[Any], index: int) -> Any:
         """A NumPy array copied to a CUDA device of this framework.
 
         Raises:
             TypeError: the framework has no such dtype.
         """
 
-    def reduce(self, spec: Spec, payload: "Payload") -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        """How a `Compressed` is pickled: a function and its arguments, as `object.__reduce__` gives them."""
+
+class Payload:
+    """The coded bytes of an array, on the device where they were made.
+
+    Attributes:
+        adapter: of the framework that holds the buffer.
+        buffer: the framework's one-dimensional uint8 array, which begins with the payload.
+        length: None where the payload fills its buffer; else the framework's array of 8 bytes that hold the number of
+            bytes as a little-endian unsigned integer. It is where the buffer is, and read when it is asked for.
+        trusted: whether this process made the payload, so that decoding needs no synchronization to report corruption.
+        max_nbytes: the most bytes that its array may have, unless a caller says otherwise; None for no limit, as this
+            process made it.
+    """
+
+    __slots__ = ("_nbytes", "adapter", "buffer", "length", "max_nbytes", "trusted")
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        buffer: Any,
+        length: Any = None,
+        *,
+        trusted: bool = False,
+        max_nbytes: int | None = None,
+    ) -> None:
+        self.adapter = adapter
+        self.buffer = buffer
+        self.length = length
+        self.trusted = trusted
+        self.max_nbytes = max_nbytes
+        self._nbytes: int | None = None
+
+    @property
+    def device(self) -> Device:
+        """Where it is."""
+        return self.adapter.device(self.buffer)
+
+    @property
+    def frame(self) -> memoryview | None:
+        """The Zstandard frame in host memory that it came in; None where it came in none."""
+        return None
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether it came in a Zstandard frame."""
+        return False
+
+    @property
+    def nbytes(self) -> int:
+        """Length in bytes; synchronizes the first time.
+
+        Raises:
+            ValueError: this is a batch of payloads, as a function under `jax.vmap` returns it.
+        """
+        if self._nbytes is None:
+            self._check_single()
+            self._nbytes = self.buffer.shape[0] if self.length is None else self.adapter.read_length(self.length)
+        return self._nbytes
+
+    def to_host(self) -> Bytes:
+        """The payload in host memory, one-dimensional; synchronizes. A view where it is there."""
+        if self.device.kind == "cpu":
+            return self.adapter.to_host(self.buffer)[: self.nbytes]
+        return self.adapter.to_host(self.trimmed_view())
+
+    def host_parts(self) -> tuple[Bytes, Fetch | None]:
+        """Same as `to_host`, and what fetches bytes from a begin to an end before they are read; None if all are there.
+
+        Payloads in files are read in parts by it.
+        """
+        return self.to_host(), None
+
+    def trimmed_view(self) -> Any:
+        """The buffer without what follows the payload; synchronizes."""
+        return self.adapter.head(self.buffer, self.nbytes)
+
+    def trim(self) -> "Payload":
+        """The payload in memory of its own size; synchronizes."""
+        if self.length is None and self.device.kind == "cpu":
+            return self
+        return self._again(self.adapter, self.adapter.copy(self.trimmed_view()))
+
+    def copy(self) -> "Payload":
+        """The same payload in memory of its own."""
+        length = None if self.length is None else self.adapter.copy(self.length)
+        return self._again(self.adapter, self.adapter.copy(self.buffer), length)
+
+    def to(self, adapter: Adapter, device: Device) -> "Payload":
+        """The same payload on a device of an adapter; a copy only where it is elsewhere.
+
+        Asynchronous within a framework; between frameworks the length is read.
+        """
+        here = self.device
+        if here == device:
+            return self
+        if here.framework == device.framework:
+            length = None if self.length is None else adapter.to_device(self.length, device)
+            return self._again(adapter, adapter.to_device(self.buffer, device), length)
+        if (here.kind, here.index) == (device.kind, device.index) and device.kind == "cuda":
+            return self._again(adapter, adapter.from_dlpack(self.trimmed_view()))
+        return self._again(adapter, *adapter.from_host(self.to_host(), device))
+
+    def _again(self, adapter: Adapter, buffer: Any, length: Any = None) -> "Payload":
+        """The same payload in other memory."""
+        return Payload(adapter, buffer, length, trusted=self.trusted, max_nbytes=self.max_nbytes)
+
+    def _check_single(self) -> None:
+        if np.ndim(self.buffer) != 1:
+            raise ValueError(
+                f"compressed: expected a single array, got a batch of shape {tuple(self.buffer.shape[:-1])} from "
+                "jax.vmap; use it under jax.vmap, or select one with jax.tree.map(lambda leaf: leaf[i], ...)"
+            )

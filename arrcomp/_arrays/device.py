@@ -1,12 +1,34 @@
-"""CUDA: what the adapters of all frameworks share: names of devices, and whether the core can work on one."""
+"""Devices: where an array is, and whether the core can work there."""
 
+from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
+from .._arguments import wrong_type, wrong_value
 from ..errors import DeviceUnavailableError
 
 
-def parse_device(device: Any) -> tuple[str, int]:
+@dataclass(frozen=True)
+class Device:
+    """Where an array is.
+
+    Attributes:
+        framework: "numpy", "torch", "jax" or "cupy".
+        kind: "cpu" or "cuda".
+        index: number of the device.
+    """
+
+    framework: str = "numpy"
+    kind: str = "cpu"
+    index: int = 0
+
+    @property
+    def name(self) -> str:
+        """The name that users see, for instance "cpu" or "cuda:0"."""
+        return "cpu" if self.kind == "cpu" and self.index == 0 else f"{self.kind}:{self.index}"
+
+
+def parse_kind(device: Any) -> tuple[str, int]:
     """Kind ("cpu" or "cuda") and number of a device.
 
     Args:
@@ -15,41 +37,41 @@ def parse_device(device: Any) -> tuple[str, int]:
 
     Raises:
         TypeError: it is none of these.
-        ValueError: the name is not one of those.
+        ValueError: the name is another one.
         DeviceUnavailableError: it is of another kind.
     """
     if isinstance(device, str):
         kind, colon, number = device.partition(":")
         if kind not in ("cpu", "cuda") or (colon and not (number.isascii() and number.isdigit())):
-            raise ValueError(f"device {device!r}: 'cpu', 'cuda' or 'cuda:N' is allowed")
+            raise wrong_value("device", "'cpu', 'cuda' or 'cuda:N'", device)
         return kind, int(number or 0)
     if hasattr(device, "type") and hasattr(device, "index"):
         return platform(device.type), device.index or 0
     if hasattr(device, "platform") and hasattr(device, "id"):
         return platform(device.platform), device.id
-    raise TypeError(f"device is a {type(device).__name__}; a name as 'cuda:0', a device or an array is allowed")
+    raise wrong_type("device", "a name such as 'cuda:0', a device or an array", device)
 
 
 def platform(name: str) -> str:
-    """A device's kind as PyTorch and JAX name it, in our words.
+    """The kind of a device that PyTorch or JAX calls by this name.
 
     Raises:
-        TypeError: PyTorch's meta device.
+        TypeError: it is PyTorch's meta device.
         DeviceUnavailableError: it is neither the CPU nor CUDA.
     """
     if name == "meta":
-        raise TypeError("x is a meta tensor, which has no data; a tensor on 'cpu' or 'cuda' is allowed")
+        raise TypeError("x: expected a tensor on 'cpu' or 'cuda', got a meta tensor, which has no data")
     if name not in ("cpu", "cuda", "gpu"):
-        raise DeviceUnavailableError(f"device {name!r}: arrcomp runs on 'cpu' and 'cuda'; move the array there")
+        raise DeviceUnavailableError(f"device: expected 'cpu' or 'cuda', got {name!r}; move the array to one of them")
     return "cpu" if name == "cpu" else "cuda"
 
 
 def check_device(index: int) -> None:
-    """Raise DeviceUnavailableError unless the core can work on this device."""
+    """Raise DeviceUnavailableError unless the core can work on this CUDA device."""
     if not _core.cuda_built():
         raise DeviceUnavailableError(
-            f"cuda:{index}: this arrcomp was built without CUDA; install one built where a CUDA compiler is found "
-            "(ARRCOMP_CUDA=ON), or move the array to the CPU"
+            f"cuda:{index}: this arrcomp was built without CUDA; install one that was built with ARRCOMP_CUDA=ON, or "
+            "move the array to the CPU"
         )
     count = _core.cuda_device_count()
     if not 0 <= index < count:

@@ -4,9 +4,10 @@ from typing import Any
 
 from .._format.frame import decompress_frame
 from .._format.spec import Spec
-from . import host
-from .contract import Bytes, Home
-from .payload import Payload, admit
+from .checks import admit
+from .contract import Bytes, Payload
+from .device import Device
+from .numpy import ADAPTER as NUMPY
 
 
 class FramedPayload(Payload):
@@ -22,14 +23,14 @@ class FramedPayload(Payload):
 
     def __init__(self, frame: memoryview, nbytes: int, spec: Spec, max_nbytes: int | None) -> None:
         """A payload of `nbytes`, of an array, in a frame that `check_frame` has looked at."""
-        super().__init__(host.ADAPTER, None, max_nbytes=max_nbytes)
+        super().__init__(NUMPY, None, max_nbytes=max_nbytes)
         self._frame = frame
         self._nbytes = nbytes
         self._spec = spec
 
     @property
-    def home(self) -> Home:
-        return Home()
+    def device(self) -> Device:
+        return Device()
 
     @property
     def frame(self) -> memoryview:

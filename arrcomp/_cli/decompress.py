@@ -36,7 +36,7 @@ def decompress(
 ) -> None:
     """Decompress a file into a .npy (one array), .npz or .safetensors file, one array after the other.
 
-    With - for OUT the array goes to standard output, as a .npy file.
+    With - as OUT the array goes to standard output, as a .npy file.
     """
     rows: dict[str, Measurement] = {}
     with one_line_errors():
@@ -53,5 +53,5 @@ def decompress(
                 done(array.nbytes)
                 return array
 
-            _files.write_arrays(writable, Content(Lazy(file, restored, file.look), file.metadata))
+            _files.write_arrays(writable, Content(Lazy(file, restored, file.info), file.metadata))
         show([rows[name] for name in file], as_json=as_json, quiet=quiet or output == STANDARD)

@@ -7,7 +7,8 @@ import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
 from .._api.compress import checked_codec, checked_seed, compress_with
 from .._api.compress import decompress as decompress_any
 from .._api.compressed import Compressed
-from .._arrays.contract import Home
+from .._arguments import wrong_type
+from .._arrays.device import Device
 from ..codecs import Codec
 from ._adapter import ADAPTER, check_array
 
@@ -33,7 +34,7 @@ def compress(x: Any, codec: Codec | None = None, *, out: Any = None, seed: Any =
         DeviceUnavailableError: this build has no CUDA.
     """
     if not isinstance(x, cupy.ndarray):
-        raise TypeError(f"x is a {type(x).__name__}; a cupy.ndarray is allowed (arrcomp.compress takes every array)")
+        raise wrong_type("x", "a cupy.ndarray (arrcomp.compress takes every array)", x)
     codec = checked_codec(codec)
     return compress_with(ADAPTER, x, codec, out, 0, checked_seed(codec, seed))
 
@@ -60,6 +61,6 @@ def decompress(c: Compressed, *, out: Any = None) -> Any:
         return decompress_any(c, out=out)
     if not isinstance(c, Compressed) or c.payload.adapter is ADAPTER:
         return decompress_any(c)
-    here = c.payload.home
-    home = Home("cupy", "cuda", here.index) if here.kind == "cuda" else ADAPTER.default_home()
-    return decompress_any(Compressed(c.spec, c.payload.moved(ADAPTER, home)))
+    here = c.payload.device
+    device = Device("cupy", "cuda", here.index) if here.kind == "cuda" else ADAPTER.default_device()
+    return decompress_any(Compressed(c.spec, c.payload.to(ADAPTER, device)))

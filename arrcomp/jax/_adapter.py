@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _dtypes
-from .._api.compressed import Compressed, from_bytes
+from .._api.compressed import Compressed
 from .._arguments import wrong_type
-from .._arrays import host
-from .._arrays.contract import Adapter, Bytes, Home
-from .._arrays.device import platform
-from .._arrays.payload import Payload
+from .._arrays.checks import check_matches
+from .._arrays.contract import Adapter, Bytes, Payload
+from .._arrays.device import Device, platform
+from .._arrays.numpy import ADAPTER as NUMPY
 from .._format.spec import Spec
 from ..codecs import Codec
 from ..errors import DeviceUnavailableError, unfit_payload
@@ -109,20 +109,20 @@ class JaxAdapter:
 
     name = "jax"
 
-    def home(self, x: Any) -> Home:
+    def device(self, x: Any) -> Device:
         if isinstance(x, np.ndarray):  # a pytree's leaf, as jax.device_get leaves it
-            return host.ADAPTER.home(x)
+            return NUMPY.device(x)
         check_concrete(x, "The device of a traced value is not known")
         device = single_device(x)
-        return Home("jax", platform(device.platform), device.id)
+        return Device("jax", platform(device.platform), device.id)
 
-    def default_home(self) -> Home:
-        return self.home(jax.device_put(np.zeros(0, np.uint8)))
+    def default_device(self) -> Device:
+        return self.device(jax.device_put(np.zeros(0, np.uint8)))
 
-    def group(self, x: Any) -> Hashable:
-        return None if is_traced(x) else self.home(x)
+    def batch_key(self, x: Any) -> Hashable:
+        return None if is_traced(x) else self.device(x)
 
-    def look(self, x: Any) -> tuple[_dtypes.DType, tuple[int, ...]]:
+    def dtype_and_shape(self, x: Any) -> tuple[_dtypes.DType, tuple[int, ...]]:
         return _supported(x.dtype, _CONFIG.jax_enable_x64), x.shape
 
     def is_finite(self, x: Any) -> bool:
@@ -160,7 +160,7 @@ class JaxAdapter:
         return restored
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
-        host.check_matches(*self.look(into), spec, "into")
+        check_matches(*self.dtype_and_shape(into), spec, "into")
         _check_not_batched([payload])
         return _ops.accumulate(into, _whole([payload], spec), (weight,), spec, threads)
 
@@ -189,7 +189,7 @@ class JaxAdapter:
         return int(np.asarray(length).view("<u8")[0])
 
     def head(self, buffer: Any, nbytes: int) -> Any:
-        if isinstance(buffer, np.ndarray) or self.home(buffer).kind == "cuda":
+        if isinstance(buffer, np.ndarray) or self.device(buffer).kind == "cuda":
             return buffer[:nbytes]
         # Through host memory: slicing would compile a program for each length.
         return jax.device_put(self.to_host(buffer)[:nbytes], single_device(buffer))
@@ -198,51 +198,40 @@ class JaxAdapter:
         check_concrete(buffer, "The bytes of a payload are not there before the program runs")
         return np.asarray(buffer)
 
-    def from_host(self, data: Bytes, home: Home) -> tuple[Any, Any]:
-        device = _device(home)
-        if home.kind == "cpu":
-            return jax.device_put(data, device), None
+    def from_host(self, data: Bytes, device: Device) -> tuple[Any, Any]:
+        there = _jax_device(device)
+        if device.kind == "cpu":
+            return jax.device_put(data, there), None
         buffer = np.zeros(_ops.rounded_nbytes(data.size), np.uint8)
         buffer[: data.size] = data
-        return jax.device_put(buffer, device), jax.device_put(uint64_pair(data.size), device)
+        return jax.device_put(buffer, there), jax.device_put(uint64_pair(data.size), there)
 
     def from_dlpack(self, x: Any) -> Any:
         return jax.dlpack.from_dlpack(x)
 
-    def put(self, x: NDArray[Any], index: int) -> Any:
+    def upload(self, x: NDArray[Any], index: int) -> Any:
         _supported(x.dtype, _CONFIG.jax_enable_x64)
-        return jax.device_put(x, _device(Home("jax", "cuda", index)))
+        return jax.device_put(x, _jax_device(Device("jax", "cuda", index)))
 
-    def move(self, buffer: Any, home: Home) -> Any:
-        return jax.device_put(own_length(buffer), _device(home))
+    def to_device(self, buffer: Any, device: Device) -> Any:
+        return jax.device_put(own_length(buffer), _jax_device(device))
 
     def copy(self, buffer: Any) -> Any:
         return jax.numpy.array(own_length(buffer), copy=True)
-
-    def reduce(self, spec: Spec, payload: Payload) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        return restore, (Compressed(spec, payload).to_bytes(),)
 
     def _better_on_host(self, payloads: Sequence[Payload]) -> bool:
         # Decoding in JAX would compile a program for each buffer size, and could not say what is corrupt.
         if all(p.trusted and p.length is not None for p in payloads):
             return False
-        return not any(map(is_traced, _leaves(payloads))) and self.home(payloads[0].buffer).kind == "cpu"
+        return not any(map(is_traced, _leaves(payloads))) and self.device(payloads[0].buffer).kind == "cpu"
 
     def _decode_on_host(self, payloads: Sequence[Payload], specs: Sequence[Spec], threads: int) -> list[Any]:
-        host.check_doubted(payloads, specs)
-        pairs = [host.empty(spec) for spec in specs]
-        host.decode(payloads, [data for _, data in pairs], specs, threads)
+        on_host = [Payload(NUMPY, payload.to_host(), trusted=payload.trusted) for payload in payloads]
         device = single_device(payloads[0].buffer)
-        return [jax.device_put(array, device) for array, _ in pairs]
+        return [jax.device_put(array, device) for array in NUMPY.decompress(on_host, specs, None, threads)]
 
 
 ADAPTER: Adapter = JaxAdapter()
-
-
-def restore(stream: bytes) -> Compressed:
-    """A pickled `Compressed`, on JAX's default device."""
-    c = from_bytes(stream)
-    return Compressed(c.spec, c.payload.moved(ADAPTER, ADAPTER.default_home()))
 
 
 def is_supported(dtype: Any) -> bool:
@@ -334,11 +323,11 @@ def _leaves(payloads: Sequence[Payload]) -> list[Any]:
     return [leaf for payload in payloads for leaf in (payload.buffer, payload.length)]
 
 
-def _device(home: Home) -> jax.Device:
+def _jax_device(device: Device) -> jax.Device:
     try:
-        for device in jax.local_devices(backend=home.kind):
-            if device.id == home.index:
-                return device
+        for found in jax.local_devices(backend=device.kind):
+            if found.id == device.index:
+                return found
     except RuntimeError:  # JAX has no devices of this kind
         pass
-    raise DeviceUnavailableError(f"device: expected one of JAX's devices, got {home.device}")
+    raise DeviceUnavailableError(f"device: expected one of JAX's devices, got {device.name}")

@@ -6,11 +6,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from .._api.compress import check_all_finite, checked_codec, checked_seed, compress_with, spec_of
+from .._api.compress import check_values, checked_codec, checked_seed, compress_with, spec_of
 from .._api.compressed import Compressed
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
-from .._arguments import thread_count, wrong_type
-from .._arrays.payload import Payload, admit
+from .._arguments import thread_count, wrong_type, wrong_value
+from .._arrays.checks import admit
+from .._arrays.contract import Payload
 from ..codecs import Codec
 from . import _ops
 from ._adapter import ADAPTER, check_hashable, is_traced, seed_operand, single_device, uint64_pair
@@ -65,7 +66,7 @@ def compress(
     codec = checked_codec(codec)
     x = checked_array(x)
     if check_finite:
-        check_all_finite(ADAPTER, x, tracing=is_traced(x))
+        _check_values(x)
     return compress_with(ADAPTER, x, codec, None, thread_count(threads), checked_seed(codec, seed))
 
 
@@ -184,9 +185,17 @@ def roundtrip(
     if not is_traced(x):
         single_device(x)
     if check_finite:
-        check_all_finite(ADAPTER, x, tracing=is_traced(x))
+        _check_values(x)
     result: jax.Array = _ops.roundtrip(x, seed_operand(checked_seed(codec, seed)), codec, thread_count(threads))
     return result
+
+
+def _check_values(x: jax.Array) -> None:
+    """Raise ValueError if a value is NaN or infinite, or under tracing. Synchronizes."""
+    if is_traced(x):
+        raise wrong_value("check_finite", "False under tracing", True)
+    ADAPTER.dtype_and_shape(x)
+    check_values(ADAPTER, x, "x")
 
 
 def _payload_of_jax(c: Compressed) -> Payload:
@@ -194,7 +203,7 @@ def _payload_of_jax(c: Compressed) -> Payload:
         return c.payload
     probe = jax.device_put(np.zeros(0, np.uint8))
     if not is_traced(probe):
-        return c.payload.moved(ADAPTER, ADAPTER.home(probe))
+        return c.payload.to(ADAPTER, ADAPTER.device(probe))
     c.verify()  # a compiled program cannot raise
     data = c.payload.to_host()
     return Payload(ADAPTER, data, uint64_pair(data.size), trusted=True)

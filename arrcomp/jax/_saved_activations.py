@@ -12,7 +12,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from .._api.compress import checked_seed, spec_of
 from .._api.compressed import Compressed
 from .._arguments import checked_integer, wrong_type
-from .._arrays.payload import Payload
+from .._arrays.contract import Payload
 from .._dtypes import MAX_VALUES
 from ..codecs import QSGD, Codec
 from . import _ops, _seeds

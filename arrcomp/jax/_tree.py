@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from .._api.compressed import Compressed
-from .._arrays.payload import Payload
+from .._arrays.contract import Payload
 from .._format.spec import Spec
 from ._adapter import ADAPTER, own_length, uint64_pair
 

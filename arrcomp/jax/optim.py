@@ -213,7 +213,7 @@ class _Compressor:
         if codec is None:
             return None
         _check_fixed_rate(codec)
-        dtype, shape = ADAPTER.look(x)
+        dtype, shape = ADAPTER.dtype_and_shape(x)
         try:
             codec.check_dtype(dtype)
         except TypeError as error:

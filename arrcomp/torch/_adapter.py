@@ -4,7 +4,7 @@ Everything goes through the operators of `arrcomp.torch._ops`, so that `torch.co
 modes see it; while one of them traces, what needs a tensor's data is left out here.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,19 @@ from torch import Tensor
 from torch.utils import dlpack
 
 from .. import _dtypes
-from .._arguments import type_name
-from .._arrays import host
-from .._arrays.contract import Bytes, Home
-from .._arrays.device import check_device, platform
-from .._arrays.payload import Payload
+from .._arguments import wrong_type
+from .._arrays.checks import check_matches, validate_untrusted
+from .._arrays.contract import Bytes, Payload
+from .._arrays.device import Device, check_device, platform
+from .._arrays.numpy import ADAPTER as NUMPY
+from .._arrays.numpy import numpy_bytes, writable_bytes
 from .._format.spec import Spec
 from ..errors import DeviceUnavailableError
-from . import _ops, _pickling
+from . import _ops
+from ._kernels import MEMORY
 from ._tensors import capacities, capacity, capacity_of, coding_of, constants, dtype_of, type_named
 
-_CPU = Home("torch")
+_CPU = Device("torch")
 _INTEGERS = [getattr(torch, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 
 
@@ -32,17 +34,17 @@ class TorchAdapter:
 
     name = "torch"
 
-    def home(self, x: Tensor) -> Home:
+    def device(self, x: Tensor) -> Device:
         device = x.device
-        return _CPU if device.type == "cpu" else Home("torch", platform(device.type), device.index or 0)
+        return _CPU if device.type == "cpu" else Device("torch", platform(device.type), device.index or 0)
 
-    def default_home(self) -> Home:
-        return self.home(torch.empty(0))
+    def default_device(self) -> Device:
+        return self.device(torch.empty(0))
 
-    def group(self, x: Tensor) -> Hashable:
+    def batch_key(self, x: Tensor) -> Hashable:
         return x.device
 
-    def look(self, x: Tensor) -> tuple[_dtypes.DType, tuple[int, ...]]:
+    def dtype_and_shape(self, x: Tensor) -> tuple[_dtypes.DType, tuple[int, ...]]:
         _check_dense("x", x)
         return dtype_of(x), tuple(x.shape)
 
@@ -87,7 +89,7 @@ class TorchAdapter:
         buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
         trusted = all(payload.trusted for payload in payloads)
         if not trusted and _are_at_hand(buffers):
-            host.check_doubted(payloads, specs)
+            validate_untrusted(payloads, specs)
         if out is not None:
             for target, spec in zip(out, specs, strict=True):
                 _check_target(target, spec)
@@ -142,34 +144,27 @@ class TorchAdapter:
         return buffer[:nbytes]
 
     def to_host(self, buffer: Tensor) -> Bytes:
-        data: Bytes = buffer.detach().cpu().numpy()
-        return data
+        return MEMORY.to_host(buffer)
 
-    def from_host(self, data: Bytes, home: Home) -> tuple[Tensor, Tensor | None]:
-        return _view(data) if home.kind == "cpu" else _view(data).to(_device(home)), None
+    def from_host(self, data: Bytes, device: Device) -> tuple[Tensor, Tensor | None]:
+        return _view(data) if device.kind == "cpu" else _view(data).to(_device_name(device)), None
 
     def from_dlpack(self, x: Any) -> Tensor:
         tensor: Tensor = dlpack.from_dlpack(x)
         return tensor
 
-    def move(self, buffer: Tensor, home: Home) -> Tensor:
-        return buffer.to(_device(home))
+    def to_device(self, buffer: Tensor, device: Device) -> Tensor:
+        return buffer.to(_device_name(device))
 
     def copy(self, buffer: Tensor) -> Tensor:
-        return buffer.clone()
+        return MEMORY.copy(buffer)
 
-    def put(self, x: Any, index: int) -> Tensor:
+    def upload(self, x: Any, index: int) -> Tensor:
         row = _dtypes.by_numpy(x.dtype)
-        tensor = torch.empty(x.shape, dtype=type_named(row.name), device=_device(Home("torch", "cuda", index)))
+        tensor = torch.empty(x.shape, dtype=type_named(row.name), device=_device_name(Device("torch", "cuda", index)))
         if x.size:
-            tensor.view(-1).view(torch.uint8).copy_(_view(host.numpy_bytes(x)))
+            tensor.view(-1).view(torch.uint8).copy_(_view(numpy_bytes(x)))
         return tensor
-
-    def reduce(self, spec: Spec, payload: Payload) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-        buffer = payload.trimmed_view()
-        if buffer.untyped_storage().nbytes() != buffer.numel():
-            buffer = buffer.clone()  # or all of the memory that it is in would be saved
-        return _pickling.rebuild, (buffer, spec.codec.config(), spec.dtype.name, tuple(spec.shape))
 
 
 ADAPTER = TorchAdapter()
@@ -183,9 +178,9 @@ def has_cuda() -> bool:
 def check_layout(name: str, x: Tensor) -> None:
     """Raise TypeError unless a tensor is dense."""
     if x.layout is not torch.strided:
-        raise TypeError(f"{name} has layout {x.layout}; a dense tensor is allowed, for instance {name}.to_dense()")
+        raise TypeError(f"{name}: expected a dense tensor, got layout {x.layout}; call {name}.to_dense()")
     if x.is_nested:
-        raise TypeError(f"{name} is a nested tensor; a dense one is allowed, for instance of {name}.unbind()")
+        raise TypeError(f"{name}: expected a dense tensor, got a nested one; pass those of {name}.unbind()")
 
 
 def seed_arguments(seed: Any, x: Tensor) -> tuple[int, Tensor | None]:
@@ -203,11 +198,11 @@ def seed_arguments(seed: Any, x: Tensor) -> tuple[int, Tensor | None]:
     if isinstance(seed, int):
         return (seed if seed < 1 << 63 else seed - (1 << 64)), None
     if not isinstance(seed, Tensor):
-        raise TypeError(f"seed is a {type_name(seed)}; an integer, or a torch.Tensor of one, is allowed")
+        raise wrong_type("seed", "an integer, or a torch.Tensor of one", seed)
     if seed.dtype not in _INTEGERS or seed.dim() > 1 or seed.numel() != 1:
-        raise TypeError(f"seed is a tensor {seed.dtype}{list(seed.shape)}; int64[], or another integer, is allowed")
+        raise TypeError(f"seed: expected a tensor of one integer, got {seed.dtype}{list(seed.shape)}")
     if seed.device != x.device:
-        raise TypeError(f"seed is on {seed.device}; an integer, or a tensor on {x.device} as x is, is allowed")
+        raise TypeError(f"seed: expected a tensor on {x.device} like x, got one on {seed.device}")
     return 0, seed.view(torch.int64) if seed.dtype == torch.uint64 else seed.to(torch.int64)
 
 
@@ -223,12 +218,12 @@ def _check_dense(name: str, x: Tensor) -> None:
         platform(x.device.type)
 
 
-def _device(home: Home) -> str:
-    if home.kind == "cuda":
-        check_device(home.index)
+def _device_name(device: Device) -> str:
+    if device.kind == "cuda":
+        check_device(device.index)
         if not has_cuda():
-            raise DeviceUnavailableError(f"{home.device}: PyTorch finds no CUDA device; was it built with CUDA?")
-    return home.device
+            raise DeviceUnavailableError(f"{device.name}: PyTorch finds no CUDA device; was it built with CUDA?")
+    return device.name
 
 
 def _is_eager(x: Tensor) -> bool:
@@ -260,34 +255,34 @@ def _bytes_to_fill(out: Any, x: Tensor) -> Tensor:
     """The caller's buffer for the payload of x."""
     if not isinstance(out, Tensor):
         if not x.is_cpu:
-            raise TypeError(f"out is a {type_name(out)}; a uint8 array on the device of x is allowed")
-        return torch.from_numpy(host.writable_bytes(out))
+            raise wrong_type("out", f"a uint8 tensor on {x.device} like x", out)
+        return torch.from_numpy(writable_bytes(out))
     if out.device != x.device:
-        raise TypeError(f"out is on {out.device}; a uint8 array on the device of x is allowed")
+        raise TypeError(f"out: expected a uint8 tensor on {x.device} like x, got one on {out.device}")
     if out.dtype != torch.uint8:
-        raise TypeError(f"out has dtype {str(out.dtype).removeprefix('torch.')}; uint8 is allowed")
+        raise TypeError(f"out: expected dtype uint8, got {str(out.dtype).removeprefix('torch.')}")
     _check_fillable(out)
     return out.view(-1)
 
 
 def _check_target(out: Any, spec: Spec, name: str = "out") -> None:
     if not isinstance(out, Tensor):
-        raise TypeError(f"{name} is a {type_name(out)}; a torch.Tensor is allowed")
+        raise wrong_type(name, "a torch.Tensor", out)
     _check_dense(name, out)
-    host.check_matches(dtype_of(out), tuple(out.shape), spec, name)
+    check_matches(dtype_of(out), tuple(out.shape), spec, name)
     _check_fillable(out, name)
 
 
 def _check_fillable(out: Tensor, name: str = "out") -> None:
-    obstacle = ""
     if out.requires_grad:
-        obstacle = "requires grad (detach it)"
-    elif not torch.compiler.is_compiling() and (out.is_conj() or out.is_neg()):  # compilers cannot follow these two
-        obstacle = "is lazily conjugated or negated"
-    elif not out.is_contiguous():
-        obstacle = "is not C-contiguous"
-    if obstacle:
-        raise ValueError(f"{name} {obstacle}; a writable array in C order and native byte order is allowed")
+        raise ValueError(f"{name}: expected a tensor that requires no gradient, got one that does; detach it")
+    if not torch.compiler.is_compiling() and (out.is_conj() or out.is_neg()):  # compilers cannot follow these two
+        raise ValueError(
+            f"{name}: expected a tensor with its own values, got a lazy conjugate or negative of another; "
+            "call resolve_conj() or resolve_neg()"
+        )
+    if not out.is_contiguous():
+        raise ValueError(f"{name}: expected a C-contiguous tensor, got strides {out.stride()}")
 
 
 class _Shown:
@@ -295,7 +290,7 @@ class _Shown:
 
     def __init__(self, data: Bytes) -> None:
         self._data = data  # lives as long as a view of it
-        self.__array_interface__ = data.__array_interface__ | {"data": (host.address(data), False)}
+        self.__array_interface__ = data.__array_interface__ | {"data": (NUMPY.address(data), False)}
 
 
 def _view(data: Bytes) -> Tensor:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
-from ._kernels import cuda_place
+from ._kernels import MEMORY
 from ._library import define, register_autograd, register_vmap
 from ._tensors import dtype_of
 
@@ -36,10 +36,11 @@ def _activate_kernel(
     packed = _empty_packed(source, int(steps[1]))
     pointers = (source.data_ptr(), values.data_ptr() if function else 0, packed.data_ptr(), source.numel())
     work = (function, parameters, steps, dtype_of(x).id)
-    if x.is_cpu:
+    where = MEMORY.stream(x)
+    if where is None:
         _core.activate_at(*work, *pointers, threads or torch.get_num_threads())
     else:
-        index, stream = cuda_place(x.device)
+        index, stream = where
         _core.cuda_activate(*work, *pointers, stream, index)
     return values, packed
 
@@ -60,10 +61,11 @@ def _step_grad_kernel(gradient: Tensor, packed: Tensor, steps: Sequence[float], 
     target = torch.empty_like(source)
     pointers = (packed.data_ptr(), source.data_ptr(), target.data_ptr(), source.numel())
     work = (steps, dtype_of(source).id)
-    if source.is_cpu:
+    where = MEMORY.stream(source)
+    if where is None:
         _core.times_steps_at(*work, *pointers, threads or torch.get_num_threads())
     else:
-        index, stream = cuda_place(source.device)
+        index, stream = where
         _core.cuda_times_steps(*work, *pointers, stream, index)
     return target
 

@@ -149,7 +149,7 @@ class _TensorPickler:
 
     def _compress(self, name: str, x: Tensor) -> _SharedValues:
         with naming(None, name):
-            codec = codec_for(self._rules, name, *ADAPTER.look(x))
+            codec = codec_for(self._rules, name, *ADAPTER.dtype_and_shape(x))
             c = compress_with(ADAPTER, x, codec, None, self._threads, checked_seed(codec, self._seed))
         probe = self._device_probes.setdefault(x.device, torch.empty(0, device=x.device))
         return _SharedValues(streamed(c, probe))

@@ -6,12 +6,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._api.compress import check_all_finite, checked_codec, checked_seed, compress_with
+from .._api.compress import check_values, checked_codec, checked_seed, compress_with
 from .._api.compressed import Compressed
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
-from .._arguments import thread_count, wrong_type
-from .._arrays.contract import Home
-from .._arrays.payload import admit
+from .._arguments import thread_count, wrong_type, wrong_value
+from .._arrays.checks import admit
+from .._arrays.device import Device
 from ..codecs import Codec
 from . import _ops
 from ._adapter import ADAPTER, check_layout, seed_arguments
@@ -61,7 +61,7 @@ def compress(
     _check_tensor("x", x, "arrcomp.compress takes other arrays")
     codec = checked_codec(codec)
     if check_finite:
-        check_all_finite(ADAPTER, x, tracing=torch.compiler.is_compiling())
+        _check_values(x)
     return compress_with(ADAPTER, x, codec, out, thread_count(threads), _checked_seed(codec, seed))
 
 
@@ -94,10 +94,10 @@ def decompress(
     admit(c.spec, payload, max_nbytes)
     if out is not None:
         _check_tensor("out", out, "arrcomp.decompress fills other arrays")
-        payload = payload.moved(ADAPTER, ADAPTER.home(out))
+        payload = payload.to(ADAPTER, ADAPTER.device(out))
     elif payload.adapter is not ADAPTER:
-        here = payload.home
-        payload = payload.moved(ADAPTER, Home("torch", here.kind, here.index))
+        here = payload.device
+        payload = payload.to(ADAPTER, Device("torch", here.kind, here.index))
     (array,) = ADAPTER.decompress([payload], [c.spec], None if out is None else [out], threads)
     return array
 
@@ -125,7 +125,7 @@ def accumulate(c: Compressed, into: Tensor, weight: float = 1.0, *, threads: int
     checked_summand("c", c)
     payload = c.payload
     if payload.adapter is not ADAPTER or payload.buffer.device != into.device:
-        payload = payload.moved(ADAPTER, ADAPTER.home(into))
+        payload = payload.to(ADAPTER, ADAPTER.device(into))
     result: Tensor = accumulate_with(ADAPTER, c, payload, into, weight, threads)
     return result
 
@@ -202,10 +202,18 @@ def roundtrip(
     codec = checked_codec(codec)
     codec.check_dtype(dtype_of(x))
     if check_finite:
-        check_all_finite(ADAPTER, x, tracing=torch.compiler.is_compiling())
+        _check_values(x)
     seeds = seed_arguments(_checked_seed(codec, seed), x)
     y: Tensor = _ops.differentiable_roundtrip(x, *coding_of(codec), *seeds, thread_count(threads))
     return y
+
+
+def _check_values(x: Tensor) -> None:
+    """Raise ValueError if a value is NaN or infinite, or under tracing. Synchronizes."""
+    if torch.compiler.is_compiling():
+        raise wrong_value("check_finite", "False under tracing", True)
+    ADAPTER.dtype_and_shape(x)
+    check_values(ADAPTER, x, "x")
 
 
 def _checked_seed(codec: Codec, seed: Any) -> Any:

@@ -11,13 +11,23 @@ import torch
 from torch import Tensor
 
 from .. import _dtypes
+from .._api import pickling
 from .._api.compress import decompress_at
 from .._api.compressed import Compressed, check_payload_nbytes, from_bytes, spec_from_config
-from .._arrays.payload import Payload
+from .._arrays.contract import Payload
 from .._dtypes import MAX_DIMENSIONS
 from .._format import limits
 from .._format.stream import check_shape
 from ..errors import CorruptStreamError
+from ._adapter import ADAPTER
+
+
+def reduce(c: Compressed) -> pickling.Reduced:
+    """How a compressed tensor is pickled: as its payload, which goes where `map_location` says."""
+    buffer = c.payload.trimmed_view()
+    if buffer.untyped_storage().nbytes() != buffer.numel():
+        buffer = buffer.clone()  # or all of the memory that it is in would be saved
+    return rebuild, (buffer, c.codec.config(), c.spec.dtype.name, tuple(c.shape))
 
 
 def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[int, ...]) -> Compressed:
@@ -33,8 +43,6 @@ def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[in
         CorruptStreamError: these do not belong together, or are none of what `Compressed` pickles.
         UnknownCodecError: a newer arrcomp wrote it.
     """
-    from ._adapter import ADAPTER
-
     _check_bytes("payload", payload)
     row = _row(dtype)
     spec = spec_from_config(config, row, _shape(shape, row))
@@ -49,32 +57,29 @@ def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Ten
         c: the compressed tensor; waits for its device.
         x: a tensor without elements on the device where the tensor is to come back.
     """
-    return restore, (torch.frombuffer(bytearray().join(c.parts()), dtype=torch.uint8), x)
+    return restore, (torch.frombuffer(bytearray().join(c.buffers()), dtype=torch.uint8), x)
 
 
-def restore(stream: Tensor, place: Tensor) -> Tensor:
+def restore(stream: Tensor, like: Tensor) -> Tensor:
     """The tensor of a stream, of which nothing is trusted.
 
     Args:
         stream: uint8[n], a complete stream.
-        place: a tensor on the device where the result is wanted: what `map_location` says, or where it was.
+        like: a tensor on the device of the result: what `map_location` says, or where it was.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the stream is damaged, or of a newer arrcomp.
         SizeLimitError: the tensor is larger than is allowed.
-        TypeError: PyTorch has no such dtype, or `place` is on the meta device: the shape is in the stream.
+        TypeError: PyTorch has no such dtype, or `like` is on the meta device: the shape is in the stream.
         DeviceUnavailableError: the device is not there.
     """
-    from ._adapter import ADAPTER
-
     _check_bytes("stream", stream)
-    if not isinstance(place, Tensor):
-        raise CorruptStreamError("place is no tensor")
-    if stream.is_meta or place.is_meta:
-        raise TypeError("map_location is the meta device; another one is allowed, as the shapes are in the streams")
-    home = ADAPTER.home(place)
+    if not isinstance(like, Tensor):
+        raise CorruptStreamError(f"like: expected a tensor, got {type(like).__name__}")
+    if stream.is_meta or like.is_meta:
+        raise TypeError("map_location: expected 'cpu' or 'cuda', got 'meta'; the shapes are in the streams")
     # The checksum is computed on the host: from a device that `map_location` names, the stream comes back for it.
-    tensor: Tensor = decompress_at(from_bytes(ADAPTER.to_host(stream)), ADAPTER, home, 0)
+    tensor: Tensor = decompress_at(from_bytes(ADAPTER.to_host(stream)), ADAPTER, ADAPTER.device(like), 0)
     return tensor
 
 
@@ -97,9 +102,9 @@ def arranged(base: Tensor, order: Sequence[int], requires_grad: bool) -> Tensor:
 
 def _check_bytes(name: str, tensor: Any) -> None:
     if not (isinstance(tensor, Tensor) and tensor.dtype == torch.uint8 and tensor.dim() == 1):
-        raise CorruptStreamError(f"{name} is no one-dimensional uint8 tensor")
+        raise CorruptStreamError(f"{name}: expected a one-dimensional uint8 tensor")
     if not tensor.is_contiguous():
-        raise CorruptStreamError(f"{name} is not contiguous")
+        raise CorruptStreamError(f"{name}: expected a contiguous tensor")
 
 
 def _row(name: Any) -> _dtypes.DType:
@@ -112,10 +117,11 @@ def _row(name: Any) -> _dtypes.DType:
 def _shape(shape: Any, dtype: _dtypes.DType) -> tuple[int, ...]:
     sizes = shape if isinstance(shape, tuple) else (None,)
     if not all(type(size) is int and size >= 0 for size in sizes) or len(sizes) > MAX_DIMENSIONS:
-        raise CorruptStreamError(f"shape is {shape!r}; sizes of 0 and above are allowed")
+        raise CorruptStreamError(f"shape: expected sizes of at least 0, got {shape!r}")
     check_shape(sizes, dtype)
     return sizes
 
 
 # What torch.load(weights_only=True) may call.
-torch.serialization.add_safe_globals([rebuild, from_bytes, restore, arranged])
+torch.serialization.add_safe_globals([rebuild, from_bytes, pickling.restore, restore, arranged])
+pickling.register("torch", reduce)

@@ -337,10 +337,19 @@ void cuda_encode_sum(const CodecPair& codec, int dtype_id, const SummandTuples& 
                               pointer<void>(scratch), pointer<void>(stream), device));
 }
 
+uint64_t address_of(nb::handle buffer) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(buffer.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+  const auto address = reinterpret_cast<uintptr_t>(view.buf);
+  PyBuffer_Release(&view);
+  return address;
+}
+
 }  // namespace
 
 NB_MODULE(_core, m) {
   using nb::arg;
+  m.def("address", &address_of, arg("buffer"));
   m.def("capacity", &capacity_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("least_length", &least_length_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("capacity_terms", &capacity_terms_of, arg("codec_id"), arg("parameters"), arg("dtype_id"));

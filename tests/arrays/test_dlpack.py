@@ -236,7 +236,7 @@ def test_only_one_of_the_two_methods_is_no_array() -> None:
     class NoDevice:
         def __dlpack__(self) -> None: ...
 
-    with pytest.raises(TypeError, match="NoDevice is no array"):
+    with pytest.raises(TypeError, match=r"x: expected a NumPy, .*, got .*NoDevice"):
         arrcomp.compress(NoDevice())
 
 
@@ -269,5 +269,5 @@ def test_tensorflow_tensors(name: str) -> None:
 
 def test_tinygrad_tensors_have_no_dlpack() -> None:
     tinygrad = pytest.importorskip("tinygrad", exc_type=ImportError)
-    with pytest.raises(TypeError, match="Tensor is no array"):
+    with pytest.raises(TypeError, match=r"x: expected a NumPy, .*, got .*Tensor"):
         arrcomp.compress(tinygrad.Tensor([1.0], device="PYTHON"))

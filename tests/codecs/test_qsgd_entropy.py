@@ -133,7 +133,7 @@ def test_payloads_that_end_in_front_of_the_codes_are_corrupt() -> None:
     codec = QSGD(bucket_size=64, coding="entropy")
     c = arrcomp.compress(np.linspace(-3, 3, 640, dtype=np.float32), codec)
     for nbytes in (0, 40, 72, 80, 90, c.payload.nbytes - 4, c.payload.nbytes - 1):
-        payload = arrcomp._arrays.payload.Payload(c.payload.adapter, c.payload.buffer[:nbytes].copy())
+        payload = arrcomp._arrays.contract.Payload(c.payload.adapter, c.payload.buffer[:nbytes].copy())
         with pytest.raises(CorruptStreamError):
             arrcomp.decompress(arrcomp.Compressed(c.spec, payload))
 

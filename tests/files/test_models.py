@@ -21,7 +21,7 @@ import arrcomp
 import checks
 from arrcomp import ErrorBounded, Lossless, Rule, load_file, open_file, save_file
 from arrcomp._files.content import is_stray
-from arrcomp._files.parts import part_of
+from arrcomp._files.slices import values_of
 from checks import sample
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
@@ -367,16 +367,16 @@ def test_a_part_holds_what_an_index_takes(case: tuple[tuple[int, ...], Any]) -> 
 
 
 def _part(x: NDArray[Any], index: Any) -> Any:
-    first, shape, rest = part_of(x.shape, index)
+    first, shape, rest = values_of(x.shape, index)
     return x.reshape(-1)[first : first + int(np.prod(shape, dtype=int))].reshape(shape)[rest]
 
 
 def test_no_more_is_taken_than_the_first_dimensions_need() -> None:
-    assert part_of((100, 7, 3), slice(10, 20)) == (210, (10, 7, 3), (slice(0, None, 1), slice(None), slice(None)))
-    assert part_of((100, 7, 3), (-1, slice(2, 4), 0)) == (99 * 21 + 6, (2, 3), (slice(0, None, 1), 0))
-    assert part_of((100, 7, 3), (1, 2, 1)) == (21 + 6 + 1, (), ())
-    assert part_of((100,), slice(90, 10, -20)) == (30, (61,), (slice(60, None, -20),))
-    assert part_of((100, 7), slice(5, 5))[1] == (0, 7)
+    assert values_of((100, 7, 3), slice(10, 20)) == (210, (10, 7, 3), (slice(0, None, 1), slice(None), slice(None)))
+    assert values_of((100, 7, 3), (-1, slice(2, 4), 0)) == (99 * 21 + 6, (2, 3), (slice(0, None, 1), 0))
+    assert values_of((100, 7, 3), (1, 2, 1)) == (21 + 6 + 1, (), ())
+    assert values_of((100,), slice(90, 10, -20)) == (30, (61,), (slice(60, None, -20),))
+    assert values_of((100, 7), slice(5, 5))[1] == (0, 7)
 
 
 @pytest.mark.parametrize(

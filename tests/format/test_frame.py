@@ -121,7 +121,7 @@ def test_no_codec_writes_payloads_longer_than_a_frame_may_hold(codec: arrcomp.Co
 def test_there_is_no_frame_unless_asked_for(codec: arrcomp.Codec) -> None:
     c = arrcomp.compress(X, codec, seed=checks.SEED)
     assert not is_framed(c.to_bytes())
-    assert b"".join(c.parts()) == c.to_bytes() == c.to_bytes(zstd_level=None)
+    assert b"".join(c.buffers()) == c.to_bytes() == c.to_bytes(zstd_level=None)
 
 
 def test_any_number_of_threads_makes_the_same_frame() -> None:

@@ -191,7 +191,7 @@ def test_every_entry_has_the_rule_by_default(entry: Callable[[bytes, Any], Any],
 def test_no_use_takes_a_large_payload_out_of_its_frame(use: Call, framed: bytes, strict: None) -> None:
     c = arrcomp.from_bytes(framed)
     assert (c.shape, c.to("cpu").nbytes) == (X.shape, len(PLAIN))
-    assert b"".join(c.stored_parts()) == framed
+    assert b"".join(c.stored_buffers()) == framed
     with refusing(SizeLimitError, "max_size"):
         use(c)
 

@@ -303,7 +303,7 @@ def test_a_corrupt_stream_becomes_an_array() -> None:
     c = arrcomp.compress(X)
     bad = np.array(c.host_payload())
     bad[18] ^= 1
-    payload = arrcomp._arrays.payload.Payload(arrcomp._arrays.host.ADAPTER, bad)
+    payload = arrcomp._arrays.contract.Payload(arrcomp._arrays.numpy.ADAPTER, bad)
     corrupt = arrcomp.Compressed(c.spec, payload)
     for use in (
         lambda: arrcomp.decompress(corrupt, like=jnp.zeros(1)),

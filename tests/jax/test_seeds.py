@@ -224,7 +224,7 @@ def test_a_payload_of_another_length_is_an_array() -> None:
 
 def test_a_corrupt_payload_of_another_length_is_an_array() -> None:
     c = arrcomp.compress(X, RANDOM, seed=1)
-    payload = arrcomp._arrays.payload.Payload(arrcomp._arrays.host.ADAPTER, c.host_payload()[:-8])
+    payload = arrcomp._arrays.contract.Payload(arrcomp._arrays.numpy.ADAPTER, c.host_payload()[:-8])
     corrupt = arrcomp.Compressed(c.spec, payload)
     for use in (
         lambda: arrcomp.jax.decompress(corrupt),

@@ -158,7 +158,7 @@ class ndarray:  # noqa: N801
         self.elements = elements
         self.mem = mem
         self.dtype, self.shape, self.ndim = elements.dtype, elements.shape, elements.ndim
-        self.size, self.nbytes = elements.size, elements.nbytes
+        self.size, self.nbytes, self.strides = elements.size, elements.nbytes, elements.strides
         self.flags = types.SimpleNamespace(c_contiguous=elements.flags.c_contiguous)
         self.device = Device(mem.device_id)
         self.data = _Pointer(elements.ctypes.data if elements.size else 0, mem)

@@ -11,6 +11,7 @@ import pytest
 
 import arrcomp
 from arrcomp import Compressed, CorruptStreamError, ErrorBounded, Lossless
+from arrcomp._api import pickling
 
 torch = pytest.importorskip("torch")
 
@@ -157,7 +158,7 @@ def test_corrupt_payloads_are_found_in_compiled_code() -> None:
     c = arrcomp.compress(tensor(40, 50).numpy())
     data = bytearray(c.payload.to_host())
     data[0] ^= 0xFF
-    rebuild, (_, *rest) = arrcomp.compress(tensor(40, 50)).__reduce__()
+    rebuild, (_, *rest) = pickling.reduced(arrcomp.compress(tensor(40, 50)))
     broken = rebuild(torch.frombuffer(data, dtype=torch.uint8), *rest)
     with pytest.raises(CorruptStreamError):
         torch.compile(arrcomp.torch.decompress, fullgraph=True, backend="aot_eager")(broken)

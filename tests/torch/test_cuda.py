@@ -12,6 +12,7 @@ import pytest
 
 import arrcomp
 from arrcomp import QSGD, CorruptStreamError, ErrorBounded, Lossless, _core
+from arrcomp._api import pickling
 
 torch = pytest.importorskip("torch")
 
@@ -160,7 +161,7 @@ def test_memory_elsewhere_is_refused() -> None:
     with pytest.raises(TypeError, match="out is a bytearray"):
         arrcomp.torch.compress(x, out=bytearray(10_000))
     memory = torch.zeros(10_000, dtype=torch.uint8, device="cuda")
-    with pytest.raises(ValueError, match="out overlaps x"):
+    with pytest.raises(ValueError, match="out: expected memory of its own, got memory that overlaps x"):
         arrcomp.torch.compress(memory[:400].view(torch.float32), out=memory)
 
 
@@ -240,7 +241,7 @@ def test_work_goes_to_the_current_stream() -> None:
 
 
 def test_payloads_from_outside_are_checked() -> None:
-    rebuild, (payload, *rest) = arrcomp.torch.compress(tensor(50, 50)).__reduce__()
+    rebuild, (payload, *rest) = pickling.reduced(arrcomp.torch.compress(tensor(50, 50)))
     arrcomp.torch.decompress(rebuild(payload, *rest))
     payload = payload.clone()
     payload[0] ^= 0xFF

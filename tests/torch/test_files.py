@@ -330,7 +330,7 @@ def test_tensors_go_where_they_are_sent(device: checks.Host) -> None:
     for location in ("cpu", {"cuda:0": "cpu"}, lambda storage, location: storage):
         check_same(loaded(data, map_location=location)["x"], x.cpu())
     check_same(loaded(stored({"x": x.cpu()}), map_location=x.device)["x"], x)
-    with pytest.raises(TypeError, match="map_location is the meta device"):
+    with pytest.raises(TypeError, match="map_location: expected 'cpu' or 'cuda', got 'meta'"):
         loaded(data, map_location="meta")
 
 
@@ -442,12 +442,12 @@ STREAM = torch.frombuffer(bytearray(arrcomp.compress(np.arange(100.0)).to_bytes(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((None, STREAM), "stream is no"),
-        ((STREAM.float(), STREAM), "stream is no"),
-        ((STREAM[None], STREAM), "stream is no"),
-        ((STREAM.repeat_interleave(2)[::2], STREAM), "not contiguous"),
+        ((None, STREAM), "stream: expected a one-dimensional"),
+        ((STREAM.float(), STREAM), "stream: expected a one-dimensional"),
+        ((STREAM[None], STREAM), "stream: expected a one-dimensional"),
+        ((STREAM.repeat_interleave(2)[::2], STREAM), "expected a contiguous"),
         ((STREAM[:-1], STREAM), "truncated"),
-        ((STREAM, None), "place is no tensor"),
+        ((STREAM, None), "like: expected a tensor"),
     ],
 )
 def test_hostile_calls_are_refused(arguments: tuple[Any, Any], message: str) -> None:

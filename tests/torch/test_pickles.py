@@ -13,6 +13,7 @@ import pytest
 
 import arrcomp
 from arrcomp import CorruptStreamError, ErrorBounded, Lossless
+from arrcomp._api import pickling
 
 torch = pytest.importorskip("torch")
 
@@ -98,7 +99,7 @@ def test_what_is_unpickled_is_not_trusted() -> None:
     ids=repr,
 )
 def test_hostile_pickles_are_refused(arguments: dict[str, Any]) -> None:
-    _, (payload, config, dtype, shape) = arrcomp.compress(torch.from_numpy(X)).__reduce__()
+    _, (payload, config, dtype, shape) = pickling.reduced(arrcomp.compress(torch.from_numpy(X)))
     good = {"payload": payload, "config": config, "dtype": dtype, "shape": shape}
     assert _pickling.rebuild(**good).shape == (6, 50)
     with pytest.raises(CorruptStreamError):
@@ -106,7 +107,7 @@ def test_hostile_pickles_are_refused(arguments: dict[str, Any]) -> None:
 
 
 def test_altered_pickles_are_found_corrupt() -> None:
-    rebuild, (payload, *rest) = arrcomp.compress(torch.from_numpy(X)).__reduce__()
+    rebuild, (payload, *rest) = pickling.reduced(arrcomp.compress(torch.from_numpy(X)))
     payload = payload.clone()
     payload[0] ^= 0xFF
     c = rebuild(payload, *rest)

@@ -176,7 +176,7 @@ def test_streams_become_tensors_without_a_warning_or_a_copy() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         y = arrcomp.torch.decompress(c)
-        moved = c.payload.moved(arrcomp.torch._functions.ADAPTER, arrcomp.torch._functions.ADAPTER.home(y))
+        moved = c.payload.to(arrcomp.torch._functions.ADAPTER, arrcomp.torch._functions.ADAPTER.device(y))
     np.testing.assert_array_equal(y.numpy(), arrcomp.decompress(c))
     assert moved.buffer.data_ptr() == c.payload.buffer.__array_interface__["data"][0]
     assert moved.to_host().tobytes() == c.payload.to_host().tobytes()

@@ -78,7 +78,7 @@ class SavePlanner(DefaultSavePlanner):
             return item
         name = write_item.index.fqn
         with naming(None, name):
-            codec = codec_for(self._rules, name, ADAPTER.look(item)[0], tuple(data.size))
+            codec = codec_for(self._rules, name, ADAPTER.dtype_and_shape(item)[0], tuple(data.size))
             c = compress_with(ADAPTER, item, codec, None, self._threads, checked_seed(codec, self._seed))
         return _stream(c)
 

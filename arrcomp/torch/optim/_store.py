@@ -11,8 +11,7 @@ from torch import Tensor
 
 from ..._api.compressed import Compressed
 from ..._api.many import decompress_many
-from ..._arrays.contract import Adapter
-from ..._arrays.payload import Payload
+from ..._arrays.contract import Adapter, Payload
 from ..._format.spec import Spec
 from ..._methods.seeds import derived
 from ...codecs import Codec

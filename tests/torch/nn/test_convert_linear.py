@@ -195,7 +195,10 @@ def test_a_wrong_input_is_taken(x: Any, weight: Any, error: type[Exception], mes
 
 @pytest.mark.parametrize(
     ("seed", "message"),
-    [(torch.tensor(1.5), r"seed is a tensor torch\.float32"), (torch.ones(2, dtype=torch.int64), r"\[2\]")],
+    [
+        (torch.tensor(1.5), r"seed: expected a tensor of one integer, got torch\.float32"),
+        (torch.ones(2, dtype=torch.int64), r"\[2\]"),
+    ],
 )
 def test_a_wrong_seed_is_taken(seed: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):

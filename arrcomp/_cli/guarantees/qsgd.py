@@ -1,4 +1,4 @@
-"""The promise of `QSGD`."""
+"""The guarantee of `QSGD`."""
 
 from typing import Any
 
@@ -7,29 +7,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...codecs import QSGD
-from .comparison import BLOCK, Comparison, bits_differ
+from .comparison import Comparison, bits_differ, largest_of, whole_buckets
 
 
-def compare_buckets(x: NDArray[Any], y: NDArray[Any], codec: QSGD) -> Comparison:
-    """Values are within the distance of two levels (half of it without random rounding), or NaN in broken buckets."""
+def compare_qsgd(x: NDArray[Any], y: NDArray[Any], codec: QSGD) -> Comparison:
+    """Values are within the distance of two levels (half of it with rounding to nearest), or NaN in broken buckets."""
     size = codec.bucket_size
     kept = x.size - x.size % size if codec.skip_incomplete else x.size
     violations = int(bits_differ(x[kept:], y[kept:]).sum())
     largest = allowed = 0.0
-    step = max(BLOCK // size, 1) * size
+    step = whole_buckets(size)
     for start in range(0, kept, step):
         a, b = x[start : min(start + step, kept)], y[start : min(start + step, kept)]
         error, limit = _bucket_errors(a, b, codec)
         violations += int((~(error <= limit)).sum())
-        largest = max(largest, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
+        largest = max(largest, largest_of(error))
         allowed = max(allowed, float(limit.max(initial=0.0)))
     return Comparison(violations, largest, allowed)
 
 
 def _bucket_errors(a: NDArray[Any], b: NDArray[Any], codec: QSGD) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Each value's error (0 where a bucket with NaN or infinity came back NaN) and what is allowed in its bucket."""
+    """Each value's error (0 where a bucket with NaN or infinity became NaN) and its bucket's limit."""
     rows = -(-a.size // codec.bucket_size)
-    padding = rows * codec.bucket_size - a.size  # by repeating the last value, which changes no limit but the l2 norm
+    padding = (
+        rows * codec.bucket_size - a.size
+    )  # repeats the last value, which changes the limit with the l2 norm alone
     with np.errstate(all="ignore"):
         wide = np.pad(a.astype(np.float64), (0, padding), mode="edge").reshape(rows, -1)
         back = np.pad(b.astype(np.float64), (0, padding), mode="edge").reshape(rows, -1)

@@ -1,0 +1,48 @@
+"""How a `Compressed` is pickled.
+
+A framework registers a way of its own where it has a better one than the stream. Pickles name the functions of this
+module: they keep their place.
+"""
+
+import copyreg
+from collections.abc import Callable
+from typing import Any
+
+from .._arrays.registry import adapter_named
+from .compressed import Compressed, from_bytes
+
+Reduced = tuple[Callable[..., Any], tuple[Any, ...]]
+
+_reducers: dict[str, Callable[[Compressed], Reduced]] = {}
+
+
+def register(framework: str, reduce: Callable[[Compressed], Reduced]) -> None:
+    """Let a framework say how compressed arrays of its own are pickled.
+
+    Args:
+        framework: its name.
+        reduce: gives a function and its arguments, same as `object.__reduce__`.
+    """
+    _reducers[framework] = reduce
+
+
+def reduced(c: Compressed) -> Reduced:
+    """A function and its arguments, same as `object.__reduce__`; synchronizes."""
+    framework = c.payload.adapter.name
+    own = _reducers.get(framework)
+    return own(c) if own is not None else (restore, (c.to_bytes(), framework))
+
+
+def restore(stream: bytes, framework: str) -> Compressed:
+    """A pickled `Compressed`, on the device where the framework creates arrays.
+
+    Raises:
+        CorruptStreamError, FormatVersionError, UnknownCodecError: same as in `from_bytes`.
+        ImportError, DeviceUnavailableError: the framework or its device is not there.
+    """
+    adapter = adapter_named(framework)
+    c = from_bytes(stream)
+    return Compressed(c.spec, c.payload.to(adapter, adapter.default_device()))
+
+
+copyreg.pickle(Compressed, reduced)

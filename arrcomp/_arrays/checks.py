@@ -1,0 +1,91 @@
+"""Checks of arrays that the adapters of all frameworks share."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core
+from .._dtypes import DType
+from .._format.limits import check_nbytes, checked_max_nbytes
+from .._format.spec import Spec
+from ..errors import CorruptStreamError
+from .contract import Payload
+
+OVERLAPS_X = "out: expected memory of its own, got memory that overlaps x"
+
+
+def overlaps_payload(name: str) -> str:
+    """The message where the argument `name` and a compressed array share memory."""
+    return f"{name}: expected memory of its own, got memory that overlaps the compressed array"
+
+
+def check_capacity(nbytes: int, capacity: int) -> None:
+    """Raise ValueError unless a buffer of so many bytes holds every payload."""
+    if nbytes < capacity:
+        raise ValueError(f"out: expected at least {capacity} bytes (max_compressed_nbytes), got {nbytes}")
+
+
+def check_matches(dtype: DType, shape: Sequence[int], spec: Spec, name: str = "out") -> None:
+    """Raise unless an array to be filled has the dtype and shape of the one that was compressed."""
+    if dtype != spec.dtype:
+        raise TypeError(f"{name}: expected dtype {spec.dtype.name}, got {dtype.name}")
+    if shape != spec.shape:
+        raise ValueError(f"{name}: expected shape {spec.shape}, got {shape}")
+
+
+def check_separate(first: int, first_nbytes: int, second: int, second_nbytes: int, message: str) -> None:
+    """Raise ValueError if two ranges of memory, by address, overlap."""
+    if first_nbytes and second_nbytes and first < second + second_nbytes and second < first + first_nbytes:
+        raise ValueError(message)
+
+
+def validate_untrusted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
+    """Check the lengths, headers and directories of untrusted payloads, before their arrays are allocated.
+
+    The payloads are in host memory.
+
+    Raises:
+        CorruptStreamError: something is corrupt there; the message names it.
+    """
+    for number, payload in enumerate(payloads):
+        if payload.trusted:
+            continue
+        spec = specs[number]
+        coding = (spec.codec.id, spec.codec.core_parameters(), spec.dtype.id)
+        try:
+            _core.check_payload(*coding, payload.to_host(), spec.elements)
+        except CorruptStreamError as error:
+            if len(payloads) == 1:
+                raise
+            raise CorruptStreamError(f"payload {number}: {error}") from None
+
+
+def admit(spec: Spec, payload: Payload, max_nbytes: Any) -> None:
+    """Check that an array may be made of a payload; a larger `max_nbytes` than before holds from now on.
+
+    Args:
+        spec: of the array.
+        payload: of the array.
+        max_nbytes: bytes that the array may have, not checked yet; None for what the payload says.
+
+    Raises:
+        SizeLimitError: the array has more bytes.
+        TypeError, ValueError: same as in `checked_max_nbytes`.
+    """
+    if max_nbytes is None and payload.max_nbytes is None:
+        return
+    given = checked_max_nbytes(max_nbytes)
+    allowed = payload.max_nbytes if given is None else given
+    assert allowed is not None
+    check_nbytes(spec.nbytes, allowed, spec.dtype.name, spec.shape)
+    if payload.max_nbytes is not None:
+        payload.max_nbytes = max(payload.max_nbytes, allowed)
+
+
+def check_fillable(array: Any, name: str) -> None:
+    """Raise ValueError unless an array of NumPy or CuPy can be written to as it lies in memory."""
+    if not array.flags.c_contiguous:
+        raise ValueError(f"{name}: expected a C-contiguous array, got strides {array.strides}")
+    if not array.dtype.isnative:
+        raise ValueError(f"{name}: expected native byte order, got dtype {array.dtype.str}")
+    if not getattr(array.flags, "writeable", True):  # CuPy has no such flag
+        raise ValueError(f"{name}: expected a writable array, got a read-only one")

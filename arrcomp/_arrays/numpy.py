@@ -1,0 +1,155 @@
+"""NumPy's arrays."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core, _dtypes
+from .._arguments import wrong_type
+from .._dtypes import DType
+from .._format.spec import Spec
+from .checks import check_fillable, check_matches, validate_untrusted
+from .contract import Bytes, Payload
+from .device import Device
+from .driver import Seed
+from .eager import EagerAdapter
+
+_DEVICE = Device()
+
+
+class NumpyAdapter(EagerAdapter):
+    """NumPy's arrays."""
+
+    name = "numpy"
+
+    def device(self, x: Any) -> Device:
+        return _DEVICE
+
+    def default_device(self) -> Device:
+        return _DEVICE
+
+    def batch_key(self, x: Any) -> Hashable:
+        return None
+
+    def dtype_and_shape(self, x: Any) -> tuple[DType, tuple[int, ...]]:
+        return _dtypes.by_numpy(x.dtype), x.shape
+
+    def is_finite(self, x: Any) -> bool:
+        return bool(np.isfinite(x).all())
+
+    def validate(self, payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
+        validate_untrusted(payloads, specs)
+
+    def address(self, x: Any) -> int:
+        return _core.address(x)
+
+    def stream(self, x: Any) -> None:
+        return None
+
+    def empty(self, nbytes: int, like: Any) -> Bytes:
+        return np.empty(nbytes, np.uint8)
+
+    def copy(self, buffer: Any) -> Any:
+        return buffer.copy()
+
+    def to_host(self, buffer: Any) -> Bytes:
+        data: Bytes = buffer
+        return data
+
+    def contiguous(self, x: Any, spec: Spec) -> Bytes:
+        return numpy_bytes(x)
+
+    def allocate(self, sizes: Sequence[int], like: Any) -> list[Bytes]:
+        return [np.empty(size, np.uint8) for size in sizes]
+
+    def new_lengths(self, count: int, like: Any) -> NDArray[np.uint64]:
+        return np.empty(count, np.uint64)
+
+    def new_array(self, spec: Spec) -> NDArray[Any]:
+        return np.empty(spec.shape, spec.dtype.numpy)
+
+    def payloads(self, buffers: Sequence[Any], lengths: Any, shrink: bool) -> list[Payload]:
+        found = []
+        for buffer, length in zip(buffers, lengths.tolist(), strict=True):
+            if shrink:
+                buffer.resize(length, refcheck=False)  # gives the rest back without a copy
+            found.append(Payload(self, buffer if shrink else buffer[:length], trusted=True))
+        return found
+
+    def seed_of(self, seed: Any, like: Any) -> Seed:
+        if seed is None or isinstance(seed, int):
+            return seed or 0, None
+        if np.asarray(seed).dtype.kind not in "iu":
+            raise TypeError(f"seed: expected an integer, or an array of one, got an array of {np.asarray(seed).dtype}")
+        return int(seed) % (1 << 64), None
+
+    def checked_buffer(self, out: Any, like: Any) -> Bytes:
+        return writable_bytes(out)
+
+    def check_array(self, array: Any, spec: Spec, name: str) -> None:
+        if not isinstance(array, np.ndarray):
+            hint = ", or like= instead" if name == "out" else ""
+            raise wrong_type(name, f"a NumPy, PyTorch or CuPy array{hint}", array)
+        check_matches(_dtypes.by_numpy(array.dtype), array.shape, spec, name)
+        check_fillable(array, name)
+
+    def read_length(self, length: Any) -> int:
+        return int(length.view(np.uint64)[0])
+
+    def head(self, buffer: Any, nbytes: int) -> Any:
+        return buffer[:nbytes]
+
+    def from_host(self, data: Bytes, device: Device) -> tuple[Any, Any]:
+        return data, None
+
+    def from_dlpack(self, x: Any) -> Any:
+        raise AssertionError("NumPy has no arrays on CUDA devices")
+
+    def upload(self, x: Any, index: int) -> Any:
+        raise AssertionError("NumPy has no arrays on CUDA devices")
+
+    def to_device(self, buffer: Any, device: Device) -> Any:
+        return buffer
+
+
+ADAPTER = NumpyAdapter()
+
+
+def numpy_bytes(x: Any) -> Bytes:
+    """The bytes of a NumPy array in C order and native byte order; a view where the array is so already."""
+    x = np.asarray(x)
+    if not x.dtype.isnative:
+        x = x.astype(x.dtype.newbyteorder("="))
+    return np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+
+
+def writable_bytes(out: Any) -> Bytes:
+    """The caller's memory for a payload, in host memory.
+
+    Args:
+        out: a uint8 NumPy array, a bytearray, a memoryview, or an array of another library in host memory of which
+            NumPy can make a view.
+
+    Raises:
+        TypeError: it is none of these.
+        ValueError: it is read-only or not contiguous.
+    """
+    array = _view(out)
+    if array.dtype != np.uint8:
+        raise TypeError(f"out: expected dtype uint8, got {array.dtype}")
+    check_fillable(array, "out")
+    return array.reshape(-1)
+
+
+def _view(out: Any) -> NDArray[Any]:
+    if isinstance(out, (bytes, bytearray, memoryview)):
+        return np.frombuffer(out, np.uint8)
+    if isinstance(out, np.ndarray):
+        return out
+    if hasattr(out, "__array__") and hasattr(out, "__dlpack__"):
+        array = np.asarray(out)
+        if not array.flags.owndata:
+            return array
+    raise wrong_type("out", "a uint8 array in host memory", out)

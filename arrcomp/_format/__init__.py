@@ -1,0 +1,1 @@
+"""The bytes of a stream (native/FORMAT.md): header, checksum, frame, and limits on what they may claim."""

@@ -1,0 +1,1 @@
+"""Mathematics that no framework owns: projections, bit planning, seeds, shards."""
