@@ -39,8 +39,8 @@ def compress(
     Args:
         x: a dense tensor on the CPU or on CUDA, of any shape and strides, and a dtype that the codec supports.
         codec: what to keep; None for `Lossless()`.
-        out: memory for the result: a contiguous uint8 tensor of at least `arrcomp.max_compressed_nbytes(x)` bytes on the
-            device of `x` (on the CPU also a NumPy array, bytearray or memoryview).
+        out: memory for the result: a contiguous uint8 tensor of at least `arrcomp.max_compressed_nbytes(x)` bytes on
+            the device of `x` (on the CPU also a NumPy array, bytearray or memoryview).
         threads: number of CPU threads; None for all cores that the process may use.
         seed: for stochastic rounding; other codecs ignore it. An integer from 0 to 2^64 - 1; changing it does not
             trigger recompilation. Or a tensor of one integer on the device of `x`, read as unsigned 64-bit when the
