@@ -146,11 +146,15 @@ class _Compressor:
 
     def __init__(self, tx: Any, codec: Any, min_size: int, seed: int, threads: int) -> None:
         self._tx, self._threads = tx, threads
-        if callable(codec) and not isinstance(codec, (Codec, Mapping)):
-            self._find: Callable[[tuple[str, ...], Any], Codec | None] = codec
+        if isinstance(codec, (Codec, Mapping)):
+            codecs = KeyedCodecs.of(codec)
+            for _, one in codecs.choices:
+                _check_fixed_rate(one)
+            self._find: Callable[[tuple[str, ...], Any], Codec | None] = lambda keys, x: codecs.find(keys)
+        elif callable(codec):
+            self._find = codec
         else:
-            codecs = _checked_codecs(codec)
-            self._find = lambda keys, x: codecs.find(keys)
+            raise wrong_type("codec", "a codec, a mapping of codecs, or a function of keys and an array", codec)
         self._min_size = checked_integer("min_size", min_size, 0, 1 << 62)
         self._seed = checked_integer("seed", seed, 0, MAX_SEED)
         self._plans: dict[Hashable, _Plan] = {}
@@ -274,16 +278,6 @@ def _checked_buffer(buffer: Any, spec: Spec) -> Any:
         expected = f"uint8[{spec.capacity}] for {spec.dtype.name}{list(spec.shape)}"
         raise ValueError(f"state: expected {expected}, got {buffer.dtype}{list(buffer.shape)}")
     return buffer
-
-
-def _checked_codecs(codec: Any) -> KeyedCodecs:
-    try:
-        codecs = KeyedCodecs.of(codec)
-    except TypeError as error:
-        raise TypeError(f"{error} (or a function of keys and an array)") from None
-    for _, one in codecs.choices:
-        _check_fixed_rate(one)
-    return codecs
 
 
 def _check_fixed_rate(codec: Codec | None) -> None:

@@ -78,8 +78,8 @@ def _compare(messages: Sequence[bytes]) -> None:
     first = messages[0]
     for rank, message in enumerate(messages):
         if message[:8] != first[:8]:
-            texts = [x[_TEXT_START:].rstrip(b"\0").decode(errors="replace") for x in (first, message)]
-            expected, got = _differences(*texts)
+            a, b = (x[_TEXT_START:].rstrip(b"\0").decode(errors="replace") for x in (first, message))
+            expected, got = _differences(a, b) if a != b else (f"{a[:60]}...", "another tensor or codec")
             raise ValueError(f"ranks: expected the call of rank 0, {expected}, got {got} on rank {rank}")
 
 

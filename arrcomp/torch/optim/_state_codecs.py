@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ..._arguments import wrong_type
 from ..._methods.keyed_codecs import KeyedCodecs, check_codec_or_none
 from ...codecs import Codebook, Codec
 from .._tensors import dtype_of
@@ -50,12 +51,11 @@ class StateCodecs:
         Raises:
             TypeError, ValueError: it is not a `CodecChoice`.
         """
-        if callable(codec) and not isinstance(codec, (Codec, Mapping)):
-            return cls(codec, min_size)
-        try:
+        if isinstance(codec, (Codec, Mapping)):
             return cls(KeyedCodecs.of(codec), min_size)
-        except TypeError as error:
-            raise TypeError(f"{error} (or a function of a parameter and a key)") from None
+        if not callable(codec):
+            raise wrong_type("codec", "a codec, a mapping of codecs, or a function of a parameter and a key", codec)
+        return cls(codec, min_size)
 
     def codec_for(self, parameter: Tensor, key: str, x: Tensor) -> Codec | None:
         """The codec of a tensor in the state of a parameter; None if it is not compressed.

@@ -349,7 +349,7 @@ def check_groups_are_the_states_own(folder: Path) -> None:
     if outsider is None:
         hooked(Given())  # DDP compares models in the whole group
     else:
-        refused(ValueError, "this process is not in it", lambda: averaged(outsider, gradients))
+        refused(ValueError, "expected one that contains this process", lambda: averaged(outsider, gradients))
 
 
 def check_gradients_accumulate(folder: Path) -> None:
