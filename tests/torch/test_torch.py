@@ -268,7 +268,9 @@ def test_values_that_are_not_finite_are_refused_if_asked() -> None:
 
 def test_compiled_code_cannot_check_values() -> None:
     for function in (arrcomp.torch.compress, arrcomp.torch.roundtrip):
-        compiled = torch.compile(lambda x, call=function: call(x, BOUNDED, check_finite=True), backend="eager")
+        compiled = torch.compile(
+            lambda x, call=function: call(x, BOUNDED, check_finite=True), backend="eager", fullgraph=True
+        )
         with pytest.raises(Exception, match="check_finite: expected False under tracing, got True"):
             compiled(torch.ones(3))
 

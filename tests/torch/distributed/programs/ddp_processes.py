@@ -157,7 +157,7 @@ def check_what_is_lost_and_what_comes_back_make_the_sum(folder: Path) -> None:
         xs = [torch.randn(shape, generator=torch.Generator().manual_seed(rank())) for shape in shapes]
         lost, results = [torch.full_like(x, 7) for x in xs], [x.clone() for x in xs]
         work = _reduction.Reduction(results, [codec] * 3, op, Processes.of(None), 5, 1, lost=lost)
-        own = work.shares[rank()]
+        own = work.shards[rank()]
         before = [torch.randn(piece.elements, generator=torch.Generator().manual_seed(7)) for piece in own]
         work.lost_sums = [x.clone() for x in before]
         nbytes = _drained_with_sizes(work)
