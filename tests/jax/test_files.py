@@ -232,9 +232,9 @@ def test_wrong_arguments_are_refused(path: Path) -> None:
     for call in (lambda: arrcomp.jax.save({}, "x.npz"), lambda: arrcomp.jax.load("x.arrcomp")):
         with pytest.raises(ValueError, match=r"expected suffix \.safetensors, got '\.(npz|arrcomp)'"):
             call()
-    with pytest.raises(ValueError, match="threads: expected an integer of at least 1.*, got 0"):
+    with pytest.raises(ValueError, match=r"threads: expected an integer of at least 1.*, got 0"):
         arrcomp.jax.load(path, threads=0)
-    with pytest.raises(TypeError, match="codec: expected .*, got 'lossless'"):
+    with pytest.raises(TypeError, match=r"codec: expected .*, got 'lossless'"):
         arrcomp.jax.save({"x": jnp.ones(3)}, path, "lossless")
     assert not path.exists()
 
@@ -251,7 +251,7 @@ def test_damage_is_found(path: Path) -> None:
         arrcomp.jax.load(path)
     for names in (["a", "a.b"], ["a.b", "a"]):
         arrcomp.save_file(dict.fromkeys(names, np.ones(3)), path)
-        with pytest.raises(ValueError, match="expected either a dict or an array at .*, got both"):
+        with pytest.raises(ValueError, match=r"expected either a dict or an array at .*, got both"):
             arrcomp.jax.load(path)
     arrcomp.save_file({".".join("a" * 1000): np.ones(3)}, path)
     with pytest.raises(ValueError, match="expected at most 256 keys, got more in"):

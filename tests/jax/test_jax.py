@@ -354,7 +354,7 @@ def test_the_round_trip_takes_threads() -> None:
         y = jax.jit(lambda x, n=threads: arrcomp.jax.roundtrip(x, BOUNDED, threads=n))(x)
         np.testing.assert_array_equal(np.asarray(y), np.asarray(arrcomp.jax.roundtrip(x, BOUNDED)))
     assert (jax.grad(lambda x: arrcomp.jax.roundtrip(x, BOUNDED, threads=1).sum())(x) == 1).all()
-    with pytest.raises(ValueError, match="threads: expected an integer of at least 1.*, got 0"):
+    with pytest.raises(ValueError, match=r"threads: expected an integer of at least 1.*, got 0"):
         arrcomp.jax.roundtrip(x, BOUNDED, threads=0)
 
 

@@ -158,7 +158,7 @@ def test_memory_elsewhere_is_refused() -> None:
         arrcomp.torch.compress(x, out=room)
     with pytest.raises(TypeError, match="out is on cuda:0"):
         arrcomp.torch.compress(x.cpu(), out=room.cuda())
-    with pytest.raises(TypeError, match="out: expected .*, got bytearray"):
+    with pytest.raises(TypeError, match=r"out: expected .*, got bytearray"):
         arrcomp.torch.compress(x, out=bytearray(10_000))
     memory = torch.zeros(10_000, dtype=torch.uint8, device="cuda")
     with pytest.raises(ValueError, match="out: expected memory of its own, got memory that overlaps x"):

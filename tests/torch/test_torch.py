@@ -90,7 +90,7 @@ def test_tensors_without_plain_data_are_refused() -> None:
         arrcomp.compress(torch.eye(3).to_sparse())
     with pytest.raises(TypeError, match="meta tensor"):
         arrcomp.compress(torch.empty(3, device="meta"))
-    with pytest.raises(TypeError, match="dtype: expected bool.* got complex32"):
+    with pytest.raises(TypeError, match=r"dtype: expected bool.* got complex32"):
         arrcomp.compress(torch.empty(3, dtype=torch.complex32))
 
 
@@ -104,7 +104,7 @@ def test_other_kinds_of_tensors_are_refused() -> None:
             function(torch.nested.nested_tensor(ragged))
         with pytest.raises(TypeError, match=r"layout torch\.jagged"):
             function(torch.nested.nested_tensor(ragged, layout=torch.jagged))
-        with pytest.raises(TypeError, match="dtype: expected bool.* got qint8"):
+        with pytest.raises(TypeError, match=r"dtype: expected bool.* got qint8"):
             function(torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.qint8))
         with pytest.raises(
             TypeError, match="dtype: expected float16, bfloat16, float32, float64 for ErrorBounded, got int64"
@@ -262,7 +262,7 @@ def test_values_that_are_not_finite_are_refused_if_asked() -> None:
             with pytest.raises(ValueError, match="x: expected finite values, got NaN or infinit"):
                 function(torch.tensor([1.0, bad]), BOUNDED, check_finite=True)
         function(torch.ones(3), BOUNDED, check_finite=True)
-        with pytest.raises(TypeError, match="layout|dense"):
+        with pytest.raises(TypeError, match=r"layout|dense"):
             function(torch.eye(3).to_sparse(), check_finite=True)
 
 

@@ -147,7 +147,7 @@ def test_codecs_that_do_not_fit_a_state_are_errors_that_name_it() -> None:
     inner.state[p]["exp_avg"] = inner.state[p]["exp_avg"].to(torch.float8_e5m2)
     with pytest.raises(
         TypeError,
-        match="^state 'exp_avg': dtype: expected float16, bfloat16, float32, float64 for QSGD, got float8_e5m2",
+        match=r"^state 'exp_avg': dtype: expected float16, bfloat16, float32, float64 for QSGD, got float8_e5m2",
     ):
         CompressedOptimizer(inner, QSGD(bits=8))
     with pytest.raises(TypeError, match=r"^codec\(parameter, 'exp_avg'\): expected a codec or None, got 8 \(int\)"):
