@@ -5,6 +5,9 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from numpy.typing import NDArray
+
+Bytes = NDArray[np.uint8]
 
 MAX_DIMENSIONS = 64
 MAX_VALUES = 1 << 60  # a payload has fewer elements

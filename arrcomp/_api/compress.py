@@ -104,16 +104,16 @@ def checked_seed(codec: Codec, seed: Any) -> Any:
     return number
 
 
-def checked_codec(codec: Any) -> Codec:
+def checked_codec(codec: Any, name: str = "codec") -> Codec:
     """The codec; `Lossless()` for None.
 
     Raises:
-        TypeError: it is not a codec.
+        TypeError: the argument `name` is not a codec.
     """
     if codec is None:
         return Lossless()
     if not isinstance(codec, Codec):
-        raise wrong_type("codec", "a codec such as ErrorBounded(abs=1e-4)", codec)
+        raise wrong_type(name, "a codec such as ErrorBounded(abs=1e-4)", codec)
     return codec
 
 

@@ -7,10 +7,11 @@ import numpy as np
 from .. import _dtypes
 from .._arguments import thread_count, wrong_type
 from .._arrays.checks import admit
-from .._arrays.contract import Bytes, Payload
+from .._arrays.contract import Payload
 from .._arrays.framed import FramedPayload
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._arrays.registry import adapter_named, parse_device
+from .._dtypes import Bytes
 from .._format import frame, limits, stream
 from .._format.spec import Spec
 from ..codecs import Codec, codec_from_config, codec_from_id
@@ -218,18 +219,22 @@ def check_payload_nbytes(spec: Spec, nbytes: int) -> None:
     """Raise CorruptStreamError if a payload of this length is impossible, before memory for the array is allocated."""
     if spec.codec.fixed_rate:
         if nbytes != spec.capacity:
-            raise CorruptStreamError(f"payload: expected {spec.capacity} bytes for shape {spec.shape}, got {nbytes}")
+            raise CorruptStreamError(
+                f"payload length: expected {spec.capacity} bytes for shape {spec.shape}, got {nbytes}"
+            )
         return
     needed = spec.least_payload_nbytes
     if nbytes < needed:
-        raise CorruptStreamError(f"payload: expected at least {needed} bytes for shape {spec.shape}, got {nbytes}")
+        raise CorruptStreamError(
+            f"payload length: expected at least {needed} bytes for shape {spec.shape}, got {nbytes}"
+        )
 
 
 def _check_framed_nbytes(spec: Spec, nbytes: int) -> None:
     """Raise CorruptStreamError if a payload in a frame is longer than any payload of this array."""
     most = 2 * spec.nbytes + 1024  # more than any codec writes
     if nbytes > most:
-        raise CorruptStreamError(f"payload: expected at most {most} bytes for shape {spec.shape}, got {nbytes}")
+        raise CorruptStreamError(f"payload length: expected at most {most} bytes for shape {spec.shape}, got {nbytes}")
 
 
 def spec_from_config(configuration: Any, dtype: _dtypes.DType, shape: tuple[int, ...]) -> Spec:

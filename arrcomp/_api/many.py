@@ -54,7 +54,7 @@ def compress_many(
     >>> arrcomp.decompress_many(small)["w"].sum()
     np.float32(1200.0)
     """
-    codec, otherwise = checked_codec(codec), checked_codec(otherwise)
+    codec, otherwise = checked_codec(codec), checked_codec(otherwise, "otherwise")
     threads = thread_count(threads)
     leaves, rebuild = _flatten(tree, is_array)
     batches: dict[Hashable, list[int]] = {}

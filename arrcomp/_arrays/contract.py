@@ -6,11 +6,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from .._dtypes import DType
+from .._dtypes import Bytes, DType
 from .._format.spec import Spec
 from .device import Device
 
-Bytes = NDArray[np.uint8]
 Fetch = Callable[[int, int], None]
 
 

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+from .._dtypes import Bytes
 from .._format.frame import decompress_frame
 from .._format.spec import Spec
 from .checks import admit
-from .contract import Bytes, Payload
+from .contract import Payload
 from .device import Device
 from .numpy import ADAPTER as NUMPY
 

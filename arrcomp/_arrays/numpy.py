@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from .. import _core, _dtypes
 from .._arguments import wrong_type
-from .._dtypes import DType
+from .._dtypes import Bytes, DType
 from .._format.spec import Spec
 from .checks import check_fillable, check_matches, validate_untrusted
-from .contract import Bytes, Payload
+from .contract import Payload
 from .device import Device
 from .driver import Seed
 from .eager import EagerAdapter

@@ -85,7 +85,7 @@ def _rule(text: str) -> Rule:
             f"--rule: expected PATTERN=CODEC[:NAME=VALUE,...], as '*.weight=error-bounded:abs=1e-4', got {text}"
         )
     options = parameters(settings.split(","), f"--rule {text}") if colon else {}
-    return Rule(codec_named(name, options, f"--rule {text}"), pattern)
+    return Rule(codec_named(name, options, f"--rule {text}: codec"), pattern)
 
 
 def _rules_of_file(path: Path) -> list[Rule]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from .._arrays.contract import Bytes
+from .._dtypes import Bytes
 
 _CHUNK_NBYTES = 1 << 26  # of one read, so that Ctrl-C stops a long one
 

@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from .._api.compressed import Compressed, parse_stream
-from .._arrays.contract import Bytes, Fetch, Payload
+from .._arrays.contract import Fetch, Payload
 from .._arrays.device import Device
 from .._arrays.framed import FramedPayload
 from .._arrays.numpy import ADAPTER as NUMPY
+from .._dtypes import Bytes
 from .._format.spec import Spec
 from .reading import Span
 

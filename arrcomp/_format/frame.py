@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._arguments import checked_integer
-from .._arrays.contract import Bytes
+from .._dtypes import Bytes
 from ..cpu import available_threads
 from ..errors import CorruptStreamError
 from . import stream

@@ -159,25 +159,25 @@ def _header_end(nbytes: int, dimensions: int, configuration_nbytes: int) -> int:
     _check_length(f"shape of {dimensions} dimensions", sizes_end + _CHECKSUM_NBYTES, nbytes)
     packed = sizes_end + configuration_nbytes
     end = packed + -packed % 8
-    _check_length(f"configuration of {configuration_nbytes} bytes", end + _CHECKSUM_NBYTES, nbytes)
+    _check_length(f"configuration length {configuration_nbytes}", end + _CHECKSUM_NBYTES, nbytes)
     return end
 
 
 def _body(data: memoryview, start: int, frame: int, payload_nbytes: int) -> Body:
     """The payload at offset `start`. All lengths must match the stream exactly."""
-    field, stored = "payload", payload_nbytes
+    field, stored = "payload length", payload_nbytes
     if frame == _ZSTANDARD:
-        field = "frame"
+        field = "frame length"
         _check_length(field, start + FRAME_LENGTH_NBYTES + _CHECKSUM_NBYTES, len(data))
         (stored,) = _FRAME_LENGTH.unpack_from(data, start)
         start += FRAME_LENGTH_NBYTES
     elif frame != _NO_FRAME:
         raise CorruptStreamError(f"frame: expected 0 (none) or 1 (Zstandard), got {frame}")
     end = start + stored + _CHECKSUM_NBYTES
-    _check_length(f"{field} of {stored} bytes", end, len(data))
+    _check_length(f"{field} {stored}", end, len(data))
     if end < len(data):
         excess = f"{len(data) - end} more after the checksum"
-        raise CorruptStreamError(f"{field} of {stored} bytes: expected a stream of {end} bytes, got {excess}")
+        raise CorruptStreamError(f"{field} {stored}: expected a stream of {end} bytes, got {excess}")
     return Body(payload_nbytes, data[start : start + stored], frame == _ZSTANDARD)
 
 

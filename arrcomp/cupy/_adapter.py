@@ -9,11 +9,12 @@ import numpy as np
 from .. import _dtypes
 from .._arguments import wrong_type
 from .._arrays.checks import check_fillable, check_matches
-from .._arrays.contract import Bytes, Payload
+from .._arrays.contract import Payload
 from .._arrays.device import Device, check_device
 from .._arrays.driver import Seed
 from .._arrays.eager import EagerAdapter
 from .._arrays.numpy import numpy_bytes
+from .._dtypes import Bytes
 from .._format.spec import Spec
 
 _ALIGNMENT = 256  # of payloads that share an allocation

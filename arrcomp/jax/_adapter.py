@@ -12,9 +12,10 @@ from .. import _dtypes
 from .._api.compressed import Compressed
 from .._arguments import wrong_type
 from .._arrays.checks import check_matches
-from .._arrays.contract import Adapter, Bytes, Payload
+from .._arrays.contract import Adapter, Payload
 from .._arrays.device import Device, platform
 from .._arrays.numpy import ADAPTER as NUMPY
+from .._dtypes import Bytes
 from .._format.spec import Spec
 from ..codecs import Codec
 from ..errors import DeviceUnavailableError, unfit_payload

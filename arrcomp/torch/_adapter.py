@@ -15,10 +15,11 @@ from torch.utils import dlpack
 from .. import _dtypes
 from .._arguments import wrong_type
 from .._arrays.checks import check_matches, validate_untrusted
-from .._arrays.contract import Bytes, Payload
+from .._arrays.contract import Payload
 from .._arrays.device import Device, check_device, platform
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._arrays.numpy import numpy_bytes, writable_bytes
+from .._dtypes import Bytes
 from .._format.spec import Spec
 from ..errors import DeviceUnavailableError
 from . import _ops

@@ -14,10 +14,10 @@ from torch import Tensor
 from .. import _core
 from .._arrays import driver
 from .._arrays.checks import OVERLAPS_X, check_capacity, check_separate, overlaps_payload
-from .._arrays.contract import Bytes
 from .._arrays.device import check_device
 from .._arrays.driver import Seed
 from .._arrays.numpy import ADAPTER as NUMPY
+from .._dtypes import Bytes
 from .._methods.seeds import MAX_SEED
 from ._tensors import capacities, capacity, capacity_of, dtype_of, row_of
 
