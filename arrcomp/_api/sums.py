@@ -48,7 +48,7 @@ def accumulate(c: Compressed, into: Any, weight: float = 1.0, *, threads: int | 
     array([2.5, 4.5, 8.5])
     """
     threads = thread_count(threads)
-    framework = framework_of(into)
+    framework = framework_of(into, "into")
     if framework == "dlpack":
         raise wrong_type("into", "a NumPy, PyTorch, JAX or CuPy array", into)
     adapter = adapter_named(framework)

@@ -18,7 +18,7 @@ from .._arrays.driver import Seed
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._dtypes import Bytes
 from .._methods.seeds import MAX_SEED
-from ._tensors import capacity, capacity_of, dtype_of, places, row_of
+from ._tensors import capacities, capacity, capacity_of, dtype_of, row_of
 
 
 class TorchMemory:
@@ -57,9 +57,9 @@ def encode(
     seed_at: Tensor | None = None,
     threads: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Payloads one after the other, uint8[sum(places(xs, codec, parameters))], and their lengths, int64[len(xs)]."""
+    """Payloads in one buffer, uint8[sum(capacities(xs, codec, parameters))], and their lengths, int64[len(xs)]."""
     _check_together("xs", xs)
-    sizes = places(xs, codec, parameters)
+    sizes = capacities(xs, codec, parameters)
     payloads = _room(sum(sizes), xs[0])
     out = [payloads] if len(xs) == 1 else payloads.split_with_sizes(sizes)
     return payloads, _encode(xs, out, codec, parameters, seed, seed_at, threads)

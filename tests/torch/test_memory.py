@@ -88,7 +88,7 @@ def test_what_follows_a_payload_is_zero() -> None:
     x = torch.randn(30_000)
     coding = (BOUNDED.id, BOUNDED.core_parameters())
     payloads, lengths = _ops.encode([x, x[:10]], *coding)
-    first, second = payloads.split(_kernels.places([x, x[:10]], *coding))
+    first, second = payloads.split(_kernels.capacities([x, x[:10]], *coding))
     for room, length in zip((first, second), lengths.tolist(), strict=True):
         assert 0 < length < room.numel()
         assert not room[length:].any()
@@ -199,7 +199,7 @@ def test_operators_refuse_what_would_read_or_write_elsewhere() -> None:
         _ops.decode([payloads[::2]], [None], *shape)
     with pytest.raises(TypeError, match=r"lengths: expected int64\[1\] on cpu, got torch\.int32\[1\] on cpu"):
         _ops.decode([payloads], [lengths.int()], *shape)
-    with pytest.raises(ValueError, match="dimensions: expected the sum 1"):
+    with pytest.raises(ValueError, match=r"dimensions: expected the sum 1, the number of sizes, got \[2\]"):
         _ops.decode([payloads], [lengths], [100], [2], *shape[2:])
     with pytest.raises(ValueError, match="codec_id: expected the id of a codec, got 99"):
         _ops.roundtrip(x, 99, [0.0])
