@@ -11,16 +11,14 @@ from __future__ import annotations
 import importlib.util
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 import arrcomp
-from measure import median_seconds
-from text_table import table
-
-Call = Callable[[], Any]
+from harness.tables import table
+from harness.timing import Call, median_seconds
 
 VALUES = 1 << 23
 BUCKET = 512

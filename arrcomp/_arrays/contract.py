@@ -19,7 +19,8 @@ class Memory(Protocol):
     A buffer is a one-dimensional uint8 array of the framework.
     """
 
-    def address(self, x: Any) -> int:
+    @staticmethod
+    def address(x: Any, /) -> int:
         """Where a contiguous array begins."""
 
     def stream(self, x: Any) -> tuple[int, int] | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
+from .. import _core
 from .._arguments import checked_integer, wrong_value
 from .._dtypes import DType, by_numpy
 
@@ -13,6 +14,8 @@ ROUNDINGS = ("nearest", "stochastic")
 TRUNCATING_ROUNDINGS = (*ROUNDINGS, "truncate")
 _CHUNK = 4096  # elements that the core codes together (FORMAT.md, section 3)
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+_PARAMETER_NAMES = {number: names for number, _, _, names in _core.codec_table()}
 
 
 class Codec(ABC):
@@ -52,8 +55,20 @@ class Codec(ABC):
         return _CHUNK
 
     @abstractmethod
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        """The parameters as the core's table of codecs names them: numbers, or tuples of numbers."""
+
     def core_parameters(self) -> tuple[float, ...]:
-        """The parameters for the core: numbers, in an order that the codec defines."""
+        """The parameters as the core takes them beside the codec's id: numbers, in the order of its table."""
+        parameters: tuple[float, ...] = self.__dict__["_core_parameters"]
+        return parameters
+
+    def __post_init__(self) -> None:
+        # Calls with small arrays would spend much of their time on these.
+        object.__setattr__(self, "_core_parameters", in_core_order(self.id, self.named_parameters()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_config, (self.config(),)
 
     @classmethod
     @abstractmethod
@@ -108,6 +123,25 @@ class Codec(ABC):
 
     def _values(self) -> list[tuple[str, Any]]:
         return [(field.name, getattr(self, field.name)) for field in fields(self)]  # type: ignore[arg-type]
+
+
+def in_core_order(codec_id: int, named: Mapping[str, float | tuple[float, ...]]) -> tuple[float, ...]:
+    """Parameters by name as the numbers that the core takes, in the order of its table of codecs.
+
+    Raises:
+        TypeError: they are not the parameters of this codec.
+    """
+    names = _PARAMETER_NAMES[codec_id]
+    if len(named) != len(names) or any(name not in named for name in names):
+        raise TypeError(f"parameters of codec {codec_id}: expected {', '.join(names)}, got {', '.join(named)}")
+    numbers: list[float] = []
+    for name in names:
+        value = named[name]
+        if isinstance(value, tuple):
+            numbers += value
+        else:
+            numbers.append(float(value))
+    return tuple(numbers)
 
 
 def checked_bucket_size(value: Any) -> int:

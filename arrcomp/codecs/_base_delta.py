@@ -1,5 +1,6 @@
 """Base-delta-immediate compression of bit patterns."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -71,6 +72,7 @@ class BaseDelta(Codec):
         most = max(_MANTISSA_BITS.values())
         object.__setattr__(self, "drop_bits", checked_integer("drop_bits", self.drop_bits, 0, most))
         check_choice("rounding", self.rounding, TRUNCATING_ROUNDINGS)
+        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -96,18 +98,17 @@ class BaseDelta(Codec):
         most = _MANTISSA_BITS[dtype.name]
         raise ValueError(f"drop_bits: expected 0 to {most}, the mantissa bits of {dtype.name}, got {self.drop_bits}")
 
-    def core_parameters(self) -> tuple[float, ...]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         widths = (
             (1 << _MOST_WIDTH) - 1 if self.delta_bits is None else sum(1 << width % 64 for width in self.delta_bits)
         )
-        low, high = widths & 0xFFFFFFFF, widths >> 32
-        return (
-            float(self.bases),
-            float(self.drop_bits),
-            float(TRUNCATING_ROUNDINGS.index(self.rounding)),
-            float(low),
-            float(high),
-        )
+        return {
+            "bases": self.bases,
+            "drop_bits": self.drop_bits,
+            "rounding": TRUNCATING_ROUNDINGS.index(self.rounding),
+            "widths_low": widths & 0xFFFFFFFF,
+            "widths_high": widths >> 32,
+        }
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

@@ -72,17 +72,10 @@ class Codebook(Codec):
         if self.scaling is not None:
             check_choice("scaling", self.scaling, _SCALINGS)
         size = checked_bucket_size(self.bucket_size)
-        scaling = 0 if self.scaling is None else 1 + _SCALINGS.index(self.scaling)
-        # Made once: calls with small arrays would spend most of their time on them.
-        parameters = (float(scaling), float(size), *borders, *levels)
-        for name, value in (
-            ("borders", borders),
-            ("levels", levels),
-            ("bucket_size", size),
-            ("_parameters", parameters),
-            ("_hash", hash(parameters)),
-        ):
+        for name, value in (("borders", borders), ("levels", levels), ("bucket_size", size)):
             object.__setattr__(self, name, value)
+        super().__post_init__()
+        object.__setattr__(self, "_hash", hash(self.core_parameters()))
 
     @property
     def bits(self) -> int:
@@ -203,9 +196,13 @@ class Codebook(Codec):
     def granularity(self) -> int:
         return self.bucket_size
 
-    def core_parameters(self) -> tuple[float, ...]:
-        parameters: tuple[float, ...] = self.__dict__["_parameters"]
-        return parameters
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {
+            "scaling": 0 if self.scaling is None else 1 + _SCALINGS.index(self.scaling),
+            "bucket_size": self.bucket_size,
+            "borders": tuple(self.borders),
+            "levels": tuple(self.levels),
+        }
 
     def config(self) -> dict[str, Any]:
         found = super().config()
@@ -235,9 +232,6 @@ class Codebook(Codec):
     def __hash__(self) -> int:
         found: int = self.__dict__["_hash"]
         return found
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_config, (self.config(),)
 
     def __repr__(self) -> str:
         table = self._table()

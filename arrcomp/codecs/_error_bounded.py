@@ -1,5 +1,6 @@
 """Error-bounded compression of floats."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -64,12 +65,13 @@ class ErrorBounded(Codec):
                 raise wrong_value(name, expected, value)
             object.__setattr__(self, name, number)
         check_choice("speed", self.speed, SPEEDS)
+        super().__post_init__()
 
-    def core_parameters(self) -> tuple[float, ...]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         for name, kind in _BOUNDS.items():
             bound = getattr(self, name)
             if bound is not None:
-                return (kind, bound, float(self.speed == "fast"))
+                return {"kind": kind, "bound": bound, "fast": self.speed == "fast"}
         raise AssertionError("checked when constructed")
 
     @classmethod

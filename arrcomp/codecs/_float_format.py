@@ -1,6 +1,7 @@
 """Values as small floating-point numbers or integers, with or without shared scales."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal, NamedTuple
 
@@ -156,6 +157,7 @@ class FloatFormat(Codec):
             self._check_block()
         else:
             self._check_plain()
+        super().__post_init__()
 
     @property
     def numbers(self) -> NumberFormat:
@@ -178,11 +180,18 @@ class FloatFormat(Codec):
             raise TypeError(f"dtype: expected float32 or float64 for format={self.format!r}, got {dtype.name}")
         super().check_dtype(dtype)
 
-    def core_parameters(self) -> tuple[float, ...]:
-        x, y, bias, specials, block = self.numbers
-        saturates = self.overflow == "saturate"
-        sizes = (self._scale_kind(), block or self.bucket_size or 0)
-        return tuple(float(number) for number in (x, y, bias, specials, saturates, *sizes, self.needs_seed))
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        numbers = self.numbers
+        return {
+            "exponent_bits": numbers.exponent_bits,
+            "mantissa_bits": numbers.mantissa_bits,
+            "bias": numbers.bias,
+            "specials": numbers.specials,
+            "saturates": self.overflow == "saturate",
+            "scale": self._scale_kind(),
+            "bucket_size": numbers.block_size or self.bucket_size or 0,
+            "stochastic": self.needs_seed,
+        }
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

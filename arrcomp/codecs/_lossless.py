@@ -1,5 +1,6 @@
 """Lossless compression of every data type."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -34,9 +35,10 @@ class Lossless(Codec):
 
     def __post_init__(self) -> None:
         check_choice("speed", self.speed, SPEEDS)
+        super().__post_init__()
 
-    def core_parameters(self) -> tuple[float, ...]:
-        return (float(self.speed == "fast"),)
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {"fast": self.speed == "fast"}
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

@@ -1,5 +1,6 @@
 """Quantization in buckets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -73,6 +74,7 @@ class QSGD(Codec):
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_flag("skip_incomplete", self.skip_incomplete)
         check_choice("coding", self.coding, _CODINGS)
+        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -96,9 +98,15 @@ class QSGD(Codec):
     def granularity(self) -> int:
         return self.bucket_size
 
-    def core_parameters(self) -> tuple[float, ...]:
-        flags = (float(self.needs_seed), float(self.skip_incomplete), float(self.coding == "entropy"))
-        return (float(self.bits), float(self.bucket_size), float(_NORMS.index(self.norm)), *flags)
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {
+            "bits": self.bits,
+            "bucket_size": self.bucket_size,
+            "norm": _NORMS.index(self.norm),
+            "stochastic": self.needs_seed,
+            "skip_incomplete": self.skip_incomplete,
+            "entropy": self.coding == "entropy",
+        }
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

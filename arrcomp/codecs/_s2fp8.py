@@ -1,5 +1,6 @@
 """Shifted and squeezed FP8."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -63,6 +64,7 @@ class S2FP8(Codec):
         if self.bucket_size is not None:
             object.__setattr__(self, "bucket_size", checked_bucket_size(self.bucket_size))
         check_choice("rounding", self.rounding, ROUNDINGS)
+        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -72,8 +74,8 @@ class S2FP8(Codec):
     def granularity(self) -> int:
         return self.bucket_size or super().granularity
 
-    def core_parameters(self) -> tuple[float, ...]:
-        return (float(self.bucket_size or 0), float(self.needs_seed))
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {"bucket_size": self.bucket_size or 0, "stochastic": self.needs_seed}
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

@@ -1,5 +1,6 @@
 """Quantization of standard scores."""
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
@@ -111,6 +112,7 @@ class SmaQ(Codec):
         check_flag("preserve_zeros", self.preserve_zeros)
         check_flag("all_positive", self.all_positive)
         self._set("min_size", checked_integer("min_size", self.min_size, 0, _MOST_SIZE))
+        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -124,23 +126,23 @@ class SmaQ(Codec):
     def granularity(self) -> int:
         return self.block_size or super().granularity
 
-    def core_parameters(self) -> tuple[float, ...]:
-        return (
-            float(self.main_bits),
-            float(self.outlier_bits),
-            self.main_threshold,
-            self.outlier_threshold,
-            float(self.overflow == "extend"),
-            float(_STATISTICS.index(self.statistics)),
-            0.0 if self.mean is None else self.mean,
-            1.0 if self.std is None else self.std,
-            float(self.num_samples),
-            float(self.block_size or 0),
-            float(TRUNCATING_ROUNDINGS.index(self.rounding)),
-            float(self.preserve_zeros),
-            float(self.all_positive),
-            float(self.min_size),
-        )
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {
+            "main_bits": self.main_bits,
+            "outlier_bits": self.outlier_bits,
+            "main_threshold": self.main_threshold,
+            "outlier_threshold": self.outlier_threshold,
+            "extends": self.overflow == "extend",
+            "statistics": _STATISTICS.index(self.statistics),
+            "mean": 0.0 if self.mean is None else self.mean,
+            "std": 1.0 if self.std is None else self.std,
+            "num_samples": self.num_samples,
+            "block_size": self.block_size or 0,
+            "rounding": TRUNCATING_ROUNDINGS.index(self.rounding),
+            "preserve_zeros": self.preserve_zeros,
+            "all_positive": self.all_positive,
+            "min_size": self.min_size,
+        }
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

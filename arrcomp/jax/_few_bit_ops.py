@@ -44,7 +44,7 @@ def times_steps(gradient: jax.Array, packed: jax.Array, steps: StepFunction) -> 
         steps: those given to `activate`.
     """
     result = [struct(gradient.shape, gradient.dtype)]
-    (product,) = _call("arrcomp_times_steps", [gradient, packed], result, steps, {})
+    (product,) = _call("arrcomp_step_grad", [gradient, packed], result, steps, {})
     return product
 
 

@@ -65,10 +65,10 @@ def _times_steps_kernel(gradient: Tensor, packed: Tensor, steps: Sequence[float]
     work = (steps, dtype_of(source).id)
     where = MEMORY.stream(source)
     if where is None:
-        _core.times_steps_at(*work, *places, threads or torch.get_num_threads())
+        _core.step_grad_at(*work, *places, threads or torch.get_num_threads())
     else:
         index, stream = where
-        _core.cuda_times_steps(*work, *places, stream, index)
+        _core.cuda_step_grad(*work, *places, stream, index)
     return target
 
 

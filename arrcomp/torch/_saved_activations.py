@@ -188,7 +188,7 @@ def compressed_activations(
     `torch.func` refuses hooks. They are those of the thread that enters.
 
     Of the codecs of fixed rate the default makes the smallest error of gradients for its bits, and one that averages
-    out over steps (bench/COMPRESSED_ACTIVATIONS.md). On the CPU `ErrorBounded` takes fewer bits for the same error.
+    out over steps (bench/RESULTS.md). On the CPU `ErrorBounded` takes fewer bits for the same error.
 
     Reference: J. Chen et al., "ActNN", arXiv:2104.14129: gradients are unbiased where the compression is, in layers
     that are linear in what they save.

@@ -12,7 +12,7 @@ from typing import Any
 
 import arrcomp
 from arrcomp import QSGD, Codec
-from text_table import table
+from harness.tables import table
 
 TITLE = "Memory"
 
