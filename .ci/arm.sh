@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the extension for 64-bit Arm with a cross compiler and runs, under an emulator, what tests arithmetic and
-# bytes: every operation of the lanes, golden streams, codecs on all machines. Of speed it says nothing.
+# bytes: every operation of the lanes, golden streams, codecs on all instruction sets. Of speed it says nothing.
 #
 # Usage: arm.sh FOLDER [pytest arguments]
 # FOLDER keeps what is downloaded and built, a few hundred megabytes, for the next time.
@@ -55,12 +55,12 @@ build_extension() {
 }
 
 test_lanes() {
-  "$compiler" -std=c++20 -Wall -Wextra -Werror -static -O2 -ffp-contract=off -I"$top/native" -DLANES_TEST_MACHINE=neon \
+  "$compiler" -std=c++20 -Wall -Wextra -Werror -static -O2 -ffp-contract=off -I"$top/native" -DLANES_TEST_ISA=neon \
     "$top/tests/native/lanes_test.cpp" -o "$folder/lanes_test"
   "$emulator" "$folder/lanes_test"
 }
 
-test_on() { # test_on MACHINE [pytest arguments]
+test_on() { # test_on INSTRUCTION_SET [pytest arguments]
   echo "+ tests on $1"
   ARRCOMP_INSTRUCTION_SET=$1 QEMU_LD_PREFIX=$root PYTHONPATH=$folder/package:$folder/libraries \
     "$emulator" "$root/usr/bin/python$version" -P -m pytest -q -p no:cacheprovider "${@:2}"

@@ -1,7 +1,7 @@
 """Counts the instructions a value that every codec takes; fails where they are many more than instructions.json says.
 
-Times depend on the machine and on who else uses it; instructions, counted by valgrind's callgrind, do not. Under it the
-processor has AVX2 and no AVX-512: these and the plain machine are counted, on one thread.
+Times depend on the computer and on who else uses it; instructions, counted by valgrind's callgrind, do not. Under it
+the processor has AVX2 and no AVX-512: AVX2 and the plain instruction set are counted, on one thread.
 
 python -P .ci/check_instructions.py            of the installed package, a minute; needs valgrind and a C compiler
 python -P .ci/check_instructions.py --write    writes the table anew, after a change that is meant
@@ -44,7 +44,7 @@ def tools():
 
 
 def counted():
-    """Returns {machine: {case: {direction: instructions a value}}}."""
+    """Returns {isa: {case: {direction: instructions a value}}}."""
     valgrind, compiler = tools()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -62,16 +62,16 @@ def read_counts(reports):
     """Returns `counted` of callgrind's reports, one for each mark."""
     counts = {}
     for match in filter(None, map(TOTAL.search, reports)):
-        machine, case, direction = match["name"].split(": ")
-        counts.setdefault(machine, {}).setdefault(case, {})[direction] = round(int(match["count"]) / VALUES, 2)
+        isa, case, direction = match["name"].split(": ")
+        counts.setdefault(isa, {}).setdefault(case, {})[direction] = round(int(match["count"]) / VALUES, 2)
     return counts
 
 
 def flat(counts):
-    """Returns {"machine: case: direction": instructions a value}."""
+    """Returns {"isa: case: direction": instructions a value}."""
     return {
-        f"{machine}: {case}: {direction}": count
-        for machine, cases in counts.items()
+        f"{isa}: {case}: {direction}": count
+        for isa, cases in counts.items()
         for case, directions in cases.items()
         for direction, count in directions.items()
     }
@@ -93,11 +93,11 @@ def verdicts(counts, table):
 
 def text(counts):
     """Returns the table as JSON, a line for each case."""
-    machines = []
-    for machine, cases in counts.items():
+    isas = []
+    for isa, cases in counts.items():
         lines = [f"  {json.dumps(case)}: {json.dumps(directions)}" for case, directions in cases.items()]
-        machines.append(f" {json.dumps(machine)}: {{\n" + ",\n".join(lines) + "\n }")
-    return "{\n" + ",\n".join(machines) + "\n}\n"
+        isas.append(f" {json.dumps(isa)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(isas) + "\n}\n"
 
 
 def main():

@@ -70,7 +70,7 @@ def activation_calls(name, bits, x):
 
     def backward():
         source, target, kept = map(host.address, arrays)
-        _core.times_steps_at(steps, dtype, kept, source, target, x.size, 1)
+        _core.step_grad_at(steps, dtype, kept, source, target, x.size, 1)
 
     return {"forward": forward, "backward": backward}
 

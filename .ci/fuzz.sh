@@ -10,7 +10,10 @@ set -euo pipefail
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$top/build/fuzz
 python=${PYTHON:-python3}
-names=(lossless error-bounded qsgd smaq float-format s2fp8 base-delta codebook)  # in the order of their ids
+table=$top/native/stream/codec_table.h
+mapfile -t codecs < <(sed -nE 's/^ *X\(([0-9]+), \w+, \w+, "([a-z0-9-]+)"\).*/\1 \2/p' "$table" | sort -n)
+names=("${codecs[@]#* }")
+[ ${#names[@]} -gt 0 ] || { echo "error: $table: expected lines of codecs, got none" >&2; exit 1; }
 seconds=${1:-60}
 chosen=("${@:2}")
 [ ${#chosen[@]} -gt 0 ] || chosen=("${names[@]}" header)
@@ -22,18 +25,18 @@ has_fuzzer() {
 
 # The id of a codec; 0 for the header.
 id_of() {
-  local id
-  for id in "${!names[@]}"; do
-    if [ "${names[$id]}" = "$1" ]; then
-      echo $((id + 1))
+  local codec
+  for codec in "${codecs[@]}" "0 header"; do
+    if [ "${codec#* }" = "$1" ]; then
+      echo "${codec%% *}"
       return
     fi
   done
-  [ "$1" = header ] && echo 0
+  return 1
 }
 
 for name in "${chosen[@]}"; do
-  id_of "$name" >/dev/null || { echo "error: '$name': ${names[*]} and header are allowed" >&2; exit 2; }
+  id_of "$name" >/dev/null || { echo "error: CODEC: expected one of ${names[*]} header, got '$name'" >&2; exit 2; }
 done
 
 if ! has_fuzzer && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

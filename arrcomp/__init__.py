@@ -10,7 +10,7 @@ True
 """
 
 from . import cpu
-from ._api.compress import compress, decompress, max_compressed_size
+from ._api.compress import compress, decompress, max_compressed_nbytes
 from ._api.compressed import Compressed, from_bytes
 from ._api.many import compress_many, decompress_many
 from ._api.sums import accumulate, compress_sum
@@ -75,7 +75,7 @@ __all__ = [
     "decompress_many",
     "from_bytes",
     "load_file",
-    "max_compressed_size",
+    "max_compressed_nbytes",
     "model_rules",
     "open_file",
     "plan_bits",

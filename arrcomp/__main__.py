@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line; without the packages that it needs, say in one line how to install them."""
+    """Run the command line. If a package is missing, say in one line how to install it."""
     try:
         from ._cli import main as run
     except ImportError as error:

@@ -16,11 +16,21 @@ from numpy.typing import NDArray
 def address(buffer: object) -> int:
     """Where the memory of an object with the buffer protocol begins; it is contiguous, and may be read-only."""
 
+def codec_table() -> list[tuple[int, str, str, tuple[str, ...]]]:
+    """Id, name, family ("grouped" or "bucketed") and names of the parameters, in their order, of each codec."""
+
+def codec_properties(codec_id: int, parameters: Sequence[float]) -> tuple[tuple[int, ...], bool, bool]:
+    """Ids of the data types that a codec takes, whether its rate is fixed, and whether its payloads can be added.
+
+    Raises:
+        ValueError: there is no codec with these parameters.
+    """
+
 def capacity(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
     """Bytes of the longest payload; of every payload, if the codec's rate is fixed."""
 
-def least_length(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
-    """Bytes that no payload has fewer than."""
+def min_length(codec_id: int, parameters: Sequence[float], dtype_id: int, elements: int) -> int:
+    """Bytes of the shortest payload."""
 
 def capacity_terms(codec_id: int, parameters: Sequence[float], dtype_id: int) -> list[tuple[int, int, int, int]]:
     """The capacity as a sum, for numbers of elements that are symbols; empty where it is no such sum.
@@ -62,7 +72,7 @@ def decode(
 def check_payload(
     codec_id: int, parameters: Sequence[float], dtype_id: int, payload: NDArray[uint8], elements: int
 ) -> None:
-    """Look at a payload's length, head and directory, which takes no memory for the array.
+    """Check a payload's length, header and directory, without memory for the array.
 
     `payload` may be read-only, and hostile.
 
@@ -71,12 +81,12 @@ def check_payload(
             it as FORMAT.md does.
     """
 
-def part_index(
+def directory_ranges(
     codec_id: int, parameters: Sequence[float], dtype_id: int, nbytes: int, elements: int
 ) -> list[tuple[int, int]]:
-    """Begin and end of the bytes of a payload of `nbytes` that `part_spans` looks at, whatever the part."""
+    """Begin and end of the bytes that `payload_ranges` reads of any payload of `nbytes`: its header and directory."""
 
-def part_spans(
+def payload_ranges(
     codec_id: int,
     parameters: Sequence[float],
     dtype_id: int,
@@ -85,12 +95,12 @@ def part_spans(
     first: int,
     nbytes: int,
 ) -> list[tuple[int, int]]:
-    """Begin and end of the bytes that `decode_part` looks at beside these; none where it will find them corrupt.
+    """Begin and end of the other bytes that `decode_range` reads; none if header or directory are corrupt.
 
-    Of `payload` no more is looked at than what `part_index` gives. The part is of `nbytes` from the element `first` on.
+    Reads no more of `payload` than what `directory_ranges` gives. The range is `nbytes` from the element `first` on.
     """
 
-def decode_part(
+def decode_range(
     codec_id: int,
     parameters: Sequence[float],
     dtype_id: int,
@@ -102,11 +112,11 @@ def decode_part(
 ) -> None:
     """Write the bytes of the elements from `first` on, as many as `out` holds, of a payload of `elements`.
 
-    Only the groups or chunks that have them are decoded (and what tells where these are is read). `payload` may be
-    read-only, and hostile.
+    Only the groups or chunks that have them are decoded, and header and directory are read. `payload` may be read-only,
+    and hostile.
 
     Raises:
-        arrcomp.errors.CorruptStreamError: the payload is found corrupt.
+        arrcomp.errors.CorruptStreamError: the payload is corrupt.
         ValueError: these elements are not there, or `out` has no whole number of them.
     """
 
@@ -148,7 +158,7 @@ def accumulate_at(
 ) -> int:
     """Add payloads in host memory, each (address, bytes there, address of its length, weight), to an array.
 
-    A codec is its id and parameters. The address of a length is as of `decode_at`, and so is what is returned.
+    A codec is its id and parameters. The address of a length and what is returned are the same as in `decode_at`.
 
     Raises:
         ValueError: payloads of the codec cannot be added.
@@ -166,9 +176,10 @@ def encode_sum_at(
     seed_at: int,
     threads: int,
 ) -> int:
-    """Encode the sum of payloads (terms and what is returned are as of `accumulate_at`) with the codec `result`.
+    """Encode the sum of payloads with the codec `result`.
 
-    The payload goes to an address with its capacity, its length and the seed are as of `encode_at`.
+    Terms and what is returned are the same as in `accumulate_at`. The payload
+    goes to an address with its capacity. Its length and the seed are the same as in `encode_at`.
     """
 
 def import_dlpack(x: object) -> tuple[NDArray[uint8], str, tuple[int, ...]]:
@@ -210,7 +221,7 @@ def cuda_encode(
     stream: int,
     device: int,
 ) -> None:
-    """As `encode_at`, with device memory, enqueued.
+    """`encode_at` with device memory, enqueued.
 
     Scratch memory is aligned to 256 bytes, arrays to their elements.
     """
@@ -228,7 +239,7 @@ def cuda_decode(
     stream: int,
     device: int,
 ) -> None:
-    """As `decode_at`, with device memory, enqueued. Afterwards the status (uint32) is not 0 if a payload is corrupt."""
+    """`decode_at` with device memory, enqueued. Then the status (uint32) is not 0 if a payload is corrupt."""
 
 def cuda_accumulate_scratch(terms: int) -> int:
     """Bytes of device memory that `cuda_accumulate` needs for so many terms."""
@@ -244,7 +255,7 @@ def cuda_accumulate(
     stream: int,
     device: int,
 ) -> None:
-    """As `accumulate_at`, with device memory, enqueued. The status is as of `cuda_decode`."""
+    """`accumulate_at` with device memory, enqueued. The status is the same as in `cuda_decode`."""
 
 def cuda_encode_sum_scratch(
     codec: tuple[int, Sequence[float]],
@@ -271,7 +282,7 @@ def cuda_encode_sum(
     stream: int,
     device: int,
 ) -> None:
-    """As `encode_sum_at`, with device memory, enqueued. The status is as of `cuda_decode`."""
+    """`encode_sum_at` with device memory, enqueued. The status is the same as in `cuda_decode`."""
 
 def step_bytes(steps: Sequence[float], elements: int) -> int:
     """Bytes that `activate_at` keeps of so many elements.
@@ -293,7 +304,7 @@ def activate_at(
     elements: int,
     threads: int,
 ) -> None:
-    """Put an activation function's values of an array in host memory, and the packed numbers of its elements' steps.
+    """Write an activation function's values of an array in host memory, and the packed numbers of its elements' steps.
 
     All is by address; that of values is 0 where none are wanted, that of packed numbers too. The values may replace the
     array. The function is a name of native/stream/activation.h; "" gives back the array.
@@ -302,7 +313,7 @@ def activate_at(
         ValueError: there is no such function, steps, or data type for them.
     """
 
-def times_steps_at(
+def step_grad_at(
     steps: Sequence[float],
     dtype_id: int,
     packed: int,
@@ -311,7 +322,7 @@ def times_steps_at(
     elements: int,
     threads: int,
 ) -> None:
-    """Put gradients times the levels of steps, whose numbers `activate_at` packed. The target may be the same."""
+    """Write gradients times the levels of steps, whose numbers `activate_at` packed. The target may be the same."""
 
 def cuda_activate(
     function: str,
@@ -325,9 +336,9 @@ def cuda_activate(
     stream: int,
     device: int,
 ) -> None:
-    """As `activate_at`, with device memory, enqueued."""
+    """`activate_at` with device memory, enqueued."""
 
-def cuda_times_steps(
+def cuda_step_grad(
     steps: Sequence[float],
     dtype_id: int,
     packed: int,
@@ -337,4 +348,4 @@ def cuda_times_steps(
     stream: int,
     device: int,
 ) -> None:
-    """As `times_steps_at`, with device memory, enqueued."""
+    """`step_grad_at` with device memory, enqueued."""

@@ -1,4 +1,4 @@
-"""The data types of the format (FORMAT.md, section 2): the one table that maps their ids and names to NumPy's."""
+"""The data types of the format (FORMAT.md, section 2): a table of ids, names and NumPy dtypes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Bytes = NDArray[np.uint8]
 
 MAX_DIMENSIONS = 64
-MAX_VALUES = 1 << 60  # a payload codes fewer elements
+MAX_VALUES = 1 << 60  # a payload has fewer elements
 
 _NAMES = {
     1: "bool",
@@ -49,10 +49,10 @@ class DType:
     """One data type.
 
     Attributes:
-        id: the number that stands for it in a stream.
-        name: NumPy's or ml_dtypes' name.
+        id: its number in a stream.
+        name: its name in NumPy or ml_dtypes.
         numpy: the NumPy dtype, in native byte order.
-        parts: elements per value of the array: 2 for complex values, else 1.
+        parts: elements of one value: 2 for complex values, else 1.
     """
 
     id: int
@@ -62,7 +62,7 @@ class DType:
 
     @property
     def itemsize(self) -> int:
-        """Bytes of one value of the array."""
+        """Bytes of one value."""
         return self.numpy.itemsize
 
 
@@ -89,12 +89,12 @@ def by_name(name: str) -> DType:
     """
     row = _BY_NAME.get(name)
     if row is None:
-        raise TypeError(f"dtype {name} is not supported; allowed are {', '.join(_BY_NAME)}")
+        raise TypeError(f"dtype: expected {', '.join(_BY_NAME)}, got {name}")
     return row
 
 
 def by_numpy(dtype: Any) -> DType:
-    """The data type of a NumPy dtype of either byte order, or of what `numpy.dtype` makes one of.
+    """The data type of a NumPy dtype of either byte order, or of an argument of `numpy.dtype`.
 
     Raises:
         TypeError: it is not a dtype, or the format has no such type.

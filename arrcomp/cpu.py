@@ -1,12 +1,13 @@
-"""What the core runs on: threads and instruction sets.
+"""Threads and instruction sets of the core.
 
-The environment variable `ARRCOMP_INSTRUCTION_SET` names the instruction set to use; it is read once, when arrcomp is
-imported. The bytes written do not depend on it.
+The environment variable `ARRCOMP_INSTRUCTION_SET` selects the instruction set. It is read once, when arrcomp is
+imported. The compressed bytes do not depend on it.
 """
 
 import os
 
 from . import _core
+from ._arguments import check_choice
 
 __all__ = ["available_threads", "instruction_set", "instruction_sets", "use_instruction_set"]
 
@@ -14,7 +15,7 @@ _VARIABLE = "ARRCOMP_INSTRUCTION_SET"
 
 
 def available_threads() -> int:
-    """How many cores this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -26,7 +27,7 @@ def instruction_set() -> str:
 
 
 def instruction_sets() -> list[str]:
-    """All instruction sets that this build has and this processor runs, the best first."""
+    """All instruction sets that this build and this processor support, the fastest first."""
     return _core.instruction_sets()
 
 
@@ -34,10 +35,10 @@ def use_instruction_set(name: str) -> None:
     """Use another instruction set from now on, in the whole process.
 
     Raises:
+        TypeError: `name` is not a string.
         ValueError: `name` is not in `instruction_sets()`.
     """
-    if name not in _core.instruction_sets():
-        raise ValueError(f"instruction set {name!r}: this machine has {', '.join(_core.instruction_sets())}")
+    check_choice("name", name, _core.instruction_sets())
     _core.use_instruction_set(name)
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong besides a wrong argument, which is a `TypeError` or a `ValueError`."""
+"""Exceptions of the package. A wrong argument raises `TypeError` or `ValueError`."""
 
 __all__ = [
     "ArrcompError",
@@ -13,24 +13,24 @@ __all__ = [
 
 
 class ArrcompError(Exception):
-    """Base of the package's own errors."""
+    """Base of the package's own exceptions."""
 
 
 class CorruptStreamError(ArrcompError, ValueError):
-    """A stream is truncated, altered, or was never one; the message names the field."""
+    """The bytes are not a stream, or a stream is truncated or altered. The message names the field."""
 
 
 def unfit_payload(which: str = "payload") -> CorruptStreamError:
-    """The error for a payload that no array of its codec, data type and number of elements has."""
-    return CorruptStreamError(f"{which}: not one of this data type and number of elements")
+    """The exception for a payload that does not belong to any array of its codec, data type and number of elements."""
+    return CorruptStreamError(f"{which}: expected one of this data type and number of elements, got other bytes")
 
 
 class SizeLimitError(ArrcompError, ValueError):
-    """A stream or a file claims an array that is larger than `max_size` allows; nothing was allocated for it."""
+    """A stream or a file claims to hold an array of more than `max_nbytes` bytes. Nothing was allocated for it."""
 
 
 class FormatVersionError(ArrcompError, ValueError):
-    """A stream is of a newer major format version than this package reads."""
+    """A stream has a newer major format version than this package reads."""
 
 
 class UnknownCodecError(ArrcompError, ValueError):
@@ -38,12 +38,12 @@ class UnknownCodecError(ArrcompError, ValueError):
 
 
 class DeviceUnavailableError(ArrcompError, RuntimeError):
-    """A device was asked for that this build or this machine does not have; the message says what to install."""
+    """This build or this computer does not have the device. The message says what to install."""
 
 
 class UnknownNameError(ArrcompError, ValueError):
-    """A model, a data set or another part is asked for by a name that none has; the message lists those there are."""
+    """There is no model, data set or other item of this name. The message lists the known names."""
 
 
 class DataNotFoundError(ArrcompError, FileNotFoundError):
-    """A data set's files are not there; the message says which are expected where, and how to get them."""
+    """A data set's files are missing. The message says which are expected where, and how to get them."""

@@ -1,8 +1,8 @@
-"""Compresses whole models within an absolute bound, and writes CHECKPOINT.md beside this file.
+"""Compresses whole models within an absolute bound, and prints the tables that results.py puts into RESULTS.md.
 
     python bench/checkpoint.py                            RegNet-Y-32GF before training: three minutes, 4 GB of memory
     python bench/checkpoint.py --file model.safetensors   the float32 tensors of files as well
-    python bench/checkpoint.py --only-files --file model.safetensors --output /tmp
+    python bench/checkpoint.py --only-files --file model.safetensors
 
 Beside it stands what cuda_float_compress makes of the same values (`peers.cuda_float_compress`), and what its authors
 report for it on this model after training.
@@ -11,13 +11,10 @@ report for it on this model after training.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -26,18 +23,19 @@ import arrcomp
 import regnet
 from arrcomp._cli.guarantees import compare
 from arrcomp._files import read_arrays
-from conditions import machine_found, version
+from harness.section import Found, Section
+from harness.tables import table
+from harness.timing import median_of
 from peers import Array
 from peers.cuda_float_compress import CudaFloatCompress, planes_of
-from text_table import table
 
 Model = Mapping[str, Array]
 
 REGNET = "RegNet-Y-32GF before training"
 BOUND = 1e-4
+PEER = "cuda_float_compress (seconds: Zstandard alone)"
 _PASSES = 3
-_VERSIONS = ("arrcomp", "numpy", "zstandard")
-_REPORTED = ["reported: RTX 4090, i9-12900K, after training", "4.02", "1.00017", "", "0.40", "0.32"]
+_REPORTED = {"ratio": 4.02, "error": 1.00017, "encode": 0.40, "decode": 0.32}
 
 _HOW = """\
 All float32 parameters, within 1e-4 of their values. arrcomp compresses tensor by tensor, each to a complete stream,
@@ -51,36 +49,10 @@ figures vary by tens of percent, those of two threads most.
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """A line of the table.
-
-    Attributes:
-        name: of the compressor.
-        ratio: bytes before by bytes after.
-        error: the largest error by the bound.
-        broken: values beyond the bound.
-        encode: seconds.
-        decode: seconds.
-    """
-
-    name: str
-    ratio: float
-    error: float
-    broken: int
-    encode: float
-    decode: float
-
-    def cells(self) -> list[str]:
-        """As text, column by column."""
-        error = f"{self.error:.5f}"
-        return [self.name, f"{self.ratio:.3f}", error, f"{self.broken:,}", f"{self.encode:.2f}", f"{self.decode:.2f}"]
-
-
-def arrcomp_row(model: Model, speed: str, threads: int) -> Row:
+def arrcomp_figures(model: Model, speed: str, threads: int) -> dict[str, float]:
     """arrcomp, tensor by tensor."""
     codec = arrcomp.ErrorBounded(abs=BOUND, speed=speed)
-    rooms = {name: np.empty(arrcomp.max_compressed_size(x), np.uint8) for name, x in model.items()}
+    rooms = {name: np.empty(arrcomp.max_compressed_nbytes(x), np.uint8) for name, x in model.items()}
     restored = {name: np.zeros_like(x) for name, x in model.items()}
     compressed: dict[str, arrcomp.Compressed] = {}
 
@@ -92,58 +64,54 @@ def arrcomp_row(model: Model, speed: str, threads: int) -> Row:
         for name, c in compressed.items():
             arrcomp.decompress(c, out=restored[name], threads=threads)
 
-    seconds = median_seconds(encode), median_seconds(decode)
+    seconds = median_of(encode, _PASSES), median_of(decode, _PASSES)
     size = sum(c.nbytes for c in compressed.values())
-    notes = [speed] * (speed != "default") + [f"{threads} threads" if threads > 1 else "1 thread"]
-    return _row(f"**arrcomp**, {', '.join(notes)}", model, restored, size, seconds)
+    return _figures(model, restored, size, seconds)
 
 
-def peer_row(model: Model) -> Row:
+def peer_figures(model: Model) -> dict[str, float]:
     """cuda_float_compress, of all tensors end to end."""
     peer = CudaFloatCompress()
     flat = np.concatenate([x.reshape(-1) for x in model.values()])
     planes, restored = planes_of(flat, BOUND), np.zeros_like(flat)
     data = peer.pack(planes)
-    seconds = median_seconds(lambda: peer.pack(planes)), median_seconds(lambda: peer.unpack(data, planes))
+    seconds = (
+        median_of(lambda: peer.pack(planes), _PASSES),
+        median_of(lambda: peer.unpack(data, planes), _PASSES),
+    )
     payload = peer.compress(flat, BOUND)
     peer.decompress(payload, restored)
-    return _row("cuda_float_compress (seconds: Zstandard alone)", {"": flat}, {"": restored}, payload.nbytes, seconds)
+    return _figures({"": flat}, {"": restored}, payload.nbytes, seconds)
 
 
-def median_seconds(call: Callable[[], object]) -> float:
-    """Median of a few calls after one that does not count."""
-    samples = []
-    for _ in range(1 + _PASSES):
-        start = time.perf_counter()
-        call()
-        samples.append(time.perf_counter() - start)
-    return sorted(samples[1:])[_PASSES // 2]
-
-
-def _row(name: str, model: Model, restored: Model, size: int, seconds: tuple[float, float]) -> Row:
+def _figures(model: Model, restored: Model, size: int, seconds: tuple[float, float]) -> dict[str, float]:
     codec = arrcomp.ErrorBounded(abs=BOUND)
     found = [compare(x, restored[part], codec) for part, x in model.items()]
-    error = max(comparison.largest_error for comparison in found) / BOUND
-    broken = sum(comparison.violations for comparison in found)
-    return Row(name, sum(x.nbytes for x in model.values()) / size, error, broken, *seconds)
+    return {
+        "ratio": sum(x.nbytes for x in model.values()) / size,
+        "error": max(comparison.largest_error for comparison in found) / BOUND,
+        "broken": sum(comparison.violations for comparison in found),
+        "encode": seconds[0],
+        "decode": seconds[1],
+    }
 
 
-def section(title: str, model: Model, console: Console) -> str:
-    """What was measured of a model, as Markdown."""
-    rows = []
+def figures_of(title: str, model: Model, console: Console) -> dict[str, dict[str, float]]:
+    """What was measured of a model, by compressor."""
+    found: dict[str, dict[str, float]] = {
+        "model": {"values": sum(x.size for x in model.values()), "tensors": len(model)},
+        "np.copyto": {"encode": _copy_seconds(model)},
+    }
     for speed in ("default", "fast"):
         for threads in (1, 2):
             console.print(f"{title}: arrcomp, {speed}, {threads} threads")
-            rows.append(arrcomp_row(model, speed, threads).cells())
+            notes = [speed] * (speed != "default") + [f"{threads} threads" if threads > 1 else "1 thread"]
+            found[f"arrcomp, {', '.join(notes)}"] = arrcomp_figures(model, speed, threads)
     console.print(f"{title}: cuda_float_compress in NumPy")
-    rows.append(peer_row(model).cells())
-    values, tensors = sum(x.size for x in model.values()), len(model)
-    copied = _copy_seconds(model)
-    heads = ["<compressor", "ratio", "error", "broken", "compress, s", "decompress, s"]
-    about = (
-        f"{values:,} values in {tensors} tensors, {4 * values / 1e6:.0f} MB; `np.copyto` takes {copied:.2f} s for them."
-    )
-    return f"## {title}\n\n{about}\n\n{table(heads, [*rows, *([_REPORTED] if title == REGNET else [])])}"
+    found[PEER] = peer_figures(model)
+    if title == REGNET:
+        found["reported: RTX 4090, i9-12900K, after training"] = _REPORTED
+    return found
 
 
 def _copy_seconds(model: Model) -> float:
@@ -153,7 +121,7 @@ def _copy_seconds(model: Model) -> float:
         for name, x in model.items():
             np.copyto(targets[name], x)
 
-    return median_seconds(copy)
+    return median_of(copy, _PASSES)
 
 
 def _file_model(path: Path) -> Model:
@@ -164,30 +132,54 @@ def _file_model(path: Path) -> Model:
     return model
 
 
-def markdown(sections: list[str]) -> str:
-    """The page."""
-    versions = ", ".join(f"{name} {version(name)}" for name in _VERSIONS)
-    lines = [f"- {name}: {value}" for name, value in machine_found().items()]
-    lines += [f"- versions: {versions}", f"- date: {datetime.now(UTC).date().isoformat()}"]
-    lines += [f"- load average over a minute, of which this run makes 1 to 2: {os.getloadavg()[0]:.1f}"]
-    head = "# Whole models\n\nWritten by `python bench/checkpoint.py`."
-    return "\n\n".join([head, "\n".join(lines), _HOW.rstrip(), *sections]) + "\n"
+def section(found: Found) -> str:
+    """What was measured, as text."""
+    return "\n\n".join([_HOW.rstrip(), *(_model(title, figures) for title, figures in found.items())])
+
+
+def _model(title: str, found: Found) -> str:
+    about, copied = found["model"], found["np.copyto"]["encode"]
+    size = f"{about['values']:,} values in {about['tensors']} tensors, {4 * about['values'] / 1e6:.0f} MB"
+    heads = ["<compressor", "ratio", "error", "broken", "compress, s", "decompress, s"]
+    rows = [_cells(name, figures) for name, figures in found.items() if "ratio" in figures]
+    return f"### {title}\n\n{size}; `np.copyto` takes {copied:.2f} s for them.\n\n{table(heads, rows)}"
+
+
+def _cells(name: str, figures: Mapping[str, float]) -> list[str]:
+    shown = name.replace("arrcomp", "**arrcomp**") if name.startswith("arrcomp") else name
+    ratio = f"{figures['ratio']:.3f}" if "broken" in figures else f"{figures['ratio']}"
+    broken = f"{figures['broken']:,}" if "broken" in figures else ""
+    return [shown, ratio, f"{figures['error']:.5f}", broken, f"{figures['encode']:.2f}", f"{figures['decode']:.2f}"]
+
+
+def measured(quick: bool = False, files: Sequence[Path] = ()) -> dict[str, Any]:
+    """RegNet-Y-32GF before training, unless time is short, and the models of files."""
+    console = Console(stderr=True)
+    models = {} if quick else {REGNET: regnet.parameters()}
+    models |= {path.stem: _file_model(path) for path in files}
+    return {title: figures_of(title, model, console) for title, model in models.items()}
+
+
+SECTION = Section(
+    "Whole models",
+    measured,
+    section,
+    levels=("subject", "method", "metric"),
+    units={"encode": "s", "decode": "s"},
+    versions=("arrcomp", "numpy", "zstandard"),
+)
 
 
 def main() -> int:
-    """Parse the command line, measure, write the page."""
+    """Parse the command line, measure, and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, action="append", default=[], metavar="F", help="a model to measure too")
     parser.add_argument("--only-files", action="store_true", help="leave RegNet-Y-32GF out")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER", help="for the page")
     options = parser.parse_args()
-    console = Console(stderr=True)
-    sections = [] if options.only_files else [section(REGNET, regnet.parameters(), console)]
     try:
-        sections += [section(path.stem, _file_model(path), console) for path in options.file]
+        print(section(measured(options.only_files, options.file)))
     except (OSError, ValueError) as error:
         parser.error(str(error))
-    (options.output / "CHECKPOINT.md").write_text(markdown(sections))
     return 0
 
 

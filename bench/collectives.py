@@ -1,7 +1,7 @@
-"""What all-reduces of compressed gradients send and take: writes COLLECTIVES.md and collectives.png beside this file.
+"""What all-reduces of compressed gradients send and take.
 
-    python bench/collectives.py                    a minute on two cores; two and four processes over Gloo
-    python bench/collectives.py --output /tmp
+`python bench/collectives.py` prints the tables that results.py puts into RESULTS.md: a minute on two cores, with two
+and four processes over Gloo.
 
 Bytes on the wire are counted twice: from the shapes, and by the kernel's counter of the loopback interface. Step times
 of larger groups are simulated from the bytes, the network's bandwidth, and the codec's speed as measured here.
@@ -9,18 +9,13 @@ of larger groups are simulated from the bytes, the network's bandwidth, and the 
 
 from __future__ import annotations
 
-import argparse
-import multiprocessing
-import os
-import sys
-import tempfile
+import statistics
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import torch
 import torch.distributed as dist
@@ -31,13 +26,10 @@ from arrcomp import QSGD, Codec
 from arrcomp._dtypes import by_name
 from arrcomp._format.spec import Spec
 from arrcomp._methods.shards import Shards
-from conditions import machine_found, version
-from measure import median_seconds
-from text_table import table
-
-mpl.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.ticker import FixedLocator, FuncFormatter
+from harness.processes import in_processes
+from harness.section import Found, Section
+from harness.tables import table
+from harness.timing import median_seconds
 
 ELEMENTS = 25_000_000  # of a gradient: ResNet-50's
 SENT = 4_000_000  # elements of what is really sent here
@@ -45,10 +37,7 @@ WORLDS = (8, 16, 32, 64, 128, 256, 512, 1024)
 GBITS = (10, 100, 400)
 LATENCY = 10e-6  # seconds of a message, assumed
 BITS = (8, 4, 2, 1)
-_HEAD = "# Quantized collectives\n\nWritten by `python bench/collectives.py`."
 _WIRE = """\
-## Bytes on the wire
-
 Bytes that each of W processes sends in an all-reduce, by the elements of the tensor. Both algorithms send the same:
 2 (W - 1) / W of the compressed size, whose buckets of 512 values have two float32 numbers each."""
 _MEASURED = f"""\
@@ -56,13 +45,13 @@ Measured: {SENT:,} values, over Gloo on this machine's loopback interface, whose
 the 512 bytes by which processes compare what they mean. Loopback is as fast as memory, and the processes share its
 cores: these times say what the codecs cost, not what a network gains."""
 _SIMULATED = f"""\
-## Step times, simulated
-
 An all-reduce of {ELEMENTS:,} values (ResNet-50's gradient): bytes by bandwidth, {1e6 * LATENCY:.0f} us for each of
 2 (W - 1) messages, and the codec's work, one after the other. Codecs on one CPU thread, measured here:"""
 _STEPS = """\
 Milliseconds; a process's bandwidth is that of one direction, and there is no other traffic. The codecs' part on GPUs is
 not yet measured."""
+ByWorld = dict[str, dict[str, dict[str, float]]]
+
 _LOOPBACK = Path("/sys/class/net/lo/statistics/tx_bytes")
 
 
@@ -110,7 +99,7 @@ def speeds_of(codec: Codec) -> Speeds:
     parts, out, room = (
         [c] * 4,
         torch.empty_like(x),
-        torch.empty(arrcomp.max_compressed_size(x), dtype=torch.uint8),
+        torch.empty(arrcomp.max_compressed_nbytes(x), dtype=torch.uint8),
     )
     calls = (
         lambda: arrcomp.compress(x, codec, threads=1, out=room),
@@ -124,17 +113,10 @@ def speeds_of(codec: Codec) -> Speeds:
     return Speeds(seconds[0], seconds[1] / len(parts), seconds[2])
 
 
-def _process(rank: int, world: int, folder: str, results: multiprocessing.Queue[list[list[float]]]) -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=world)
-    x = torch.from_numpy(np.random.default_rng(rank).normal(0, 1e-3, SENT).astype(np.float32))
-    rows = []
-    for bits in (32, *BITS):
-        codec = None if bits == 32 else codec_of(bits)
-        rows.append([bits, *_measured_call(x, codec)])
-    if rank == 0:
-        results.put(rows)
-    dist.destroy_process_group()
+def _all_reduces() -> list[list[float]]:
+    """Bits, bytes sent by each process, and seconds, of real all-reduces; in each of the processes."""
+    x = torch.from_numpy(np.random.default_rng(dist.get_rank()).normal(0, 1e-3, SENT).astype(np.float32))
+    return [[bits, *_measured_call(x, _codec(bits))] for bits in (32, *BITS)]
 
 
 def _measured_call(x: torch.Tensor, codec: Codec | None) -> tuple[float, float]:
@@ -151,21 +133,7 @@ def _measured_call(x: torch.Tensor, codec: Codec | None) -> tuple[float, float]:
         seconds.append(time.perf_counter() - start)
         dist.barrier()
         nbytes.append((int(_LOOPBACK.read_text()) - before) / dist.get_world_size())
-    return sorted(nbytes)[2], sorted(seconds)[2]
-
-
-def measured(world: int) -> list[list[float]]:
-    """Bits, bytes sent by each process, and seconds, of real all-reduces over Gloo."""
-    context = multiprocessing.get_context("spawn")
-    results: multiprocessing.Queue[list[list[float]]] = context.Queue()
-    with tempfile.TemporaryDirectory() as folder:
-        processes = [context.Process(target=_process, args=(rank, world, folder, results)) for rank in range(world)]
-        for process in processes:
-            process.start()
-        rows = results.get(timeout=600)
-        for process in processes:
-            process.join()
-    return rows
+    return statistics.median(nbytes), statistics.median(seconds)
 
 
 # Simulated
@@ -179,18 +147,120 @@ def step_seconds(codec: Codec | None, speeds: Speeds | None, world: int, gbits: 
     return wire + ELEMENTS * (speeds.encode + speeds.reduce + speeds.decode)
 
 
-def plot(speeds: dict[int, Speeds], path: Path) -> None:
+# The section
+
+
+def measured(quick: bool = False) -> dict[str, Any]:
+    """Bytes on the wire, calculated and counted, the codecs' speeds here, and simulated steps."""
+    speeds = {bits: speeds_of(codec_of(bits)) for bits in BITS}
+    worlds = (2,) if quick else (2, 4)
+    codec = {
+        _name(bits): {step: 4e-9 / value for step, value in asdict(found).items()} for bits, found in speeds.items()
+    }
+    parts = {"wire": wire(), "loopback": {f"{world} processes": _loopback(world) for world in worlds}}
+    return {**parts, "codec": {"1 thread": codec}, **{f"{gbits} Gbit/s": _steps(speeds, gbits) for gbits in GBITS}}
+
+
+def wire() -> ByWorld:
+    """Bytes that a process sends, by those of a value."""
+    worlds = (2, 4, 8, 64, 1024)
+    return _by_world("sent", worlds, lambda bits, world: sent_nbytes(ELEMENTS, _codec(bits), world) / ELEMENTS)
+
+
+def _steps(speeds: Mapping[int, Speeds], gbits: float) -> ByWorld:
+    """Milliseconds of an all-reduce."""
+
+    def milliseconds(bits: int, world: int) -> float:
+        return 1e3 * step_seconds(_codec(bits), speeds.get(bits), world, gbits)
+
+    return _by_world("time", WORLDS, milliseconds)
+
+
+def _by_world(metric: str, worlds: Sequence[int], figure: Callable[[int, int], float]) -> ByWorld:
+    """A figure for each number of processes and each codec."""
+    return {f"W = {world}": {_name(bits): {metric: figure(bits, world)} for bits in (32, *BITS)} for world in worlds}
+
+
+def _codec(bits: int) -> Codec | None:
+    return None if bits == 32 else codec_of(bits)
+
+
+def _loopback(world: int) -> dict[str, dict[str, float]]:
+    found = {}
+    for bits, nbytes, seconds in in_processes(world, _all_reduces):
+        expected = sent_nbytes(SENT, _codec(int(bits)), world) / SENT
+        found[_name(int(bits))] = {"calculated": expected, "counted": nbytes / SENT, "time": 1e3 * seconds}
+    return found
+
+
+def _name(bits: int) -> str:
+    return "float32, ring" if bits == 32 else f"QSGD(bits={bits})"
+
+
+def section(found: Found) -> str:
+    """What was measured, as text."""
+    parts = ["### Bytes on the wire", _WIRE, _wire_table(found["wire"])]
+    parts += [_MEASURED, _loopback_table(found["loopback"]), "### Step times, simulated", _SIMULATED]
+    parts += [_speed_table(found["codec"]["1 thread"]), _STEPS, _step_table(found)]
+    return "\n\n".join([*parts, "![step times](collectives.png)"])
+
+
+def _wire_table(found: Found) -> str:
+    first, *others = (world.removeprefix("W = ") for world in found)
+    rows = []
+    for name in _methods(found):
+        cells = [figures[name]["sent"] for figures in found.values()]
+        less = found["W = 8"]["float32, ring"]["sent"] / found["W = 8"][name]["sent"]
+        rows.append([name, *(f"{cell:.3f}" for cell in cells), f"{less:.1f}"])
+    return table(["<sent as", f"W = {first}", *others, "less, W = 8"], rows)
+
+
+def _methods(found: Found) -> list[str]:
+    return list(next(iter(found.values())))
+
+
+def _loopback_table(found: Found) -> str:
+    rows = [
+        [world.split()[0], name, f"{made['calculated']:.3f}", f"{made['counted']:.3f}", f"{made['time']:.1f}"]
+        for world, names in found.items()
+        for name, made in names.items()
+    ]
+    return table(["processes", "<sent as", "bytes, calculated", "bytes, counted", "ms"], rows)
+
+
+def _speed_table(found: Found) -> str:
+    rows = [[name, *(f"{value:.1f}" for value in figures.values())] for name, figures in found.items()]
+    return table(["<codec", "encode, GB/s", "decode, add, encode, GB/s of summands", "decode, GB/s"], rows)
+
+
+def _step_table(found: Found) -> str:
+    networks = {name.split()[0]: steps for name, steps in found.items() if name.endswith("Gbit/s")}
+    rows = [
+        [gbits, name, *(f"{figures[name]['time']:.1f}" for figures in steps.values())]
+        for gbits, steps in networks.items()
+        for name in _methods(steps)
+    ]
+    return table(["Gbit/s", "<sent as", *next(iter(networks.values()))], rows)
+
+
+def draw(found: Found, folder: Path) -> None:
     """Draw step times against the number of processes, a panel for each bandwidth."""
-    figure, panels = plt.subplots(1, len(GBITS), figsize=(13, 4.2), layout="constrained", sharex=True, sharey=True)
-    colours = {32: "#555555", 8: "#0072B2", 4: "#D55E00", 2: "#009E73", 1: "#CC79A7"}
-    for panel, gbits in zip(panels, GBITS, strict=True):
-        for bits in (32, *BITS):
-            codec = None if bits == 32 else codec_of(bits)
-            times = [1e3 * step_seconds(codec, speeds.get(bits), world, gbits) for world in WORLDS]
-            name = "float32 ring" if bits == 32 else f"{bits} bit{'s' * (bits > 1)}"
-            panel.plot(WORLDS, times, marker="o", markersize=4, color=colours[bits], label=name)
-        panel.set(xscale="log", yscale="log", xlabel="processes", title=f"{gbits} Gbit/s")
-        panel.set_xticks(WORLDS, [str(world) for world in WORLDS], fontsize=8)
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import FixedLocator, FuncFormatter
+
+    networks = {name: steps for name, steps in found.items() if name.endswith("Gbit/s")}
+    figure, panels = plt.subplots(1, len(networks), figsize=(13, 4.2), layout="constrained", sharex=True, sharey=True)
+    colours = ("#555555", "#0072B2", "#D55E00", "#009E73", "#CC79A7")
+    for panel, (title, steps) in zip(panels, networks.items(), strict=True):
+        worlds = [int(world.removeprefix("W = ")) for world in steps]
+        for name, colour in zip(_methods(steps), colours, strict=True):
+            times = [figures[name]["time"] for figures in steps.values()]
+            panel.plot(worlds, times, marker="o", markersize=4, color=colour, label=name)
+        panel.set(xscale="log", yscale="log", xlabel="processes", title=title)
+        panel.set_xticks(worlds, [str(world) for world in worlds], fontsize=8)
         panel.yaxis.set_major_locator(FixedLocator([1, 2, 5, 10, 20, 50, 100, 200]))
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         panel.minorticks_off()
@@ -198,80 +268,28 @@ def plot(speeds: dict[int, Speeds], path: Path) -> None:
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("ms for an all-reduce")
     panels[-1].legend(frameon=False, fontsize=9)
-    figure.suptitle(
-        "All-reduce of 25 million float32 gradients, simulated with codecs on one CPU thread", x=0.01, ha="left"
-    )
-    figure.savefig(path, dpi=110)
+    title = "All-reduce of 25 million float32 gradients, simulated with codecs on one CPU thread"
+    figure.suptitle(title, x=0.01, ha="left")
+    figure.savefig(folder / "collectives.png", dpi=110)
     plt.close(figure)
 
 
-# The page
-
-
-def _wire_table() -> str:
-    rows = []
-    for bits in (32, *BITS):
-        codec = None if bits == 32 else codec_of(bits)
-        cells = [sent_nbytes(ELEMENTS, codec, world) / ELEMENTS for world in (2, 4, 8, 64, 1024)]
-        share = sent_nbytes(ELEMENTS, codec, 8) / sent_nbytes(ELEMENTS, None, 8)
-        rows.append([_name(bits), *[f"{cell:.3f}" for cell in cells], f"{1 / share:.1f}"])
-    return table(["<sent as", "W = 2", "4", "8", "64", "1024", "less, W = 8"], rows)
-
-
-def _measured_table(found: dict[int, list[list[float]]]) -> str:
-    rows = []
-    for world, measurements in found.items():
-        for bits, nbytes, seconds in measurements:
-            expected = sent_nbytes(SENT, None if bits == 32 else codec_of(int(bits)), world) / SENT
-            rows.append(
-                [str(world), _name(int(bits)), f"{expected:.3f}", f"{nbytes / SENT:.3f}", f"{1e3 * seconds:.1f}"]
-            )
-    return table(["processes", "<sent as", "bytes, calculated", "bytes, counted", "ms"], rows)
-
-
-def _speed_table(speeds: dict[int, Speeds]) -> str:
-    rows = [
-        [_name(bits), *[f"{4e-9 / value:.1f}" for value in (found.encode, found.reduce, found.decode)]]
-        for bits, found in speeds.items()
-    ]
-    return table(["<codec", "encode, GB/s", "decode, add, encode, GB/s of summands", "decode, GB/s"], rows)
-
-
-def _step_table(speeds: dict[int, Speeds]) -> str:
-    rows = []
-    for gbits in GBITS:
-        for bits in (32, *BITS):
-            codec = None if bits == 32 else codec_of(bits)
-            times = [1e3 * step_seconds(codec, speeds.get(bits), world, gbits) for world in WORLDS]
-            rows.append([str(gbits), _name(bits), *[f"{value:.1f}" for value in times]])
-    return table(["Gbit/s", "<sent as", *[f"W = {world}" for world in WORLDS]], rows)
-
-
-def _name(bits: int) -> str:
-    return "float32, ring" if bits == 32 else f"QSGD(bits={bits})"
-
-
-def markdown(speeds: dict[int, Speeds], found: dict[int, list[list[float]]]) -> str:
-    """The page."""
-    lines = [f"- {name}: {value}" for name, value in machine_found().items()]
-    lines += [f"- versions: {', '.join(f'{name} {version(name)}' for name in ('arrcomp', 'torch', 'numpy'))}"]
-    lines += [f"- date: {datetime.now(UTC).date().isoformat()}", f"- load average: {os.getloadavg()[0]:.1f}"]
-    sections = [_HEAD, "\n".join(lines), _WIRE, _wire_table(), _MEASURED, _measured_table(found)]
-    sections += [_SIMULATED, _speed_table(speeds), _STEPS, _step_table(speeds), "![step times](collectives.png)"]
-    return "\n\n".join(section.rstrip() for section in sections) + "\n"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line, measure, write the page."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent, metavar="FOLDER", help="for the page")
-    options = parser.parse_args(arguments)
-    speeds = {bits: speeds_of(codec_of(bits)) for bits in BITS}
-    found = {world: measured(world) for world in (2, 4)}
-    plot(speeds, options.output / "collectives.png")
-    (options.output / "COLLECTIVES.md").write_text(markdown(speeds, found))
-    return 0
+SECTION = Section(
+    "Quantized collectives",
+    measured,
+    section,
+    levels=("subject", "setting", "method", "metric"),
+    units={
+        **dict.fromkeys(("sent", "calculated", "counted"), "B a value"),
+        "time": "ms",
+        "encode": "GB/s",
+        "reduce": "GB/s",
+        "decode": "GB/s",
+    },
+    versions=("arrcomp", "torch", "numpy"),
+    draw=draw,
+)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    print(section(measured()))

@@ -80,7 +80,7 @@ def file_subjects(paths: Sequence[Path]) -> list[Subject]:
     subjects = [_file_subject(path) for path in paths]
     for subject in subjects:
         if subject.values.size == 0 or not np.isfinite(subject.values).all():
-            raise ValueError(f"{subject.name}: arrays that hold finite values, at least one, are allowed")
+            raise ValueError(f"{subject.name}: expected finite values, at least one")
     return subjects
 
 
@@ -89,7 +89,7 @@ def _file_subject(path: Path) -> Subject:
         return Subject(path.stem, np.ascontiguousarray(np.load(path)), f"array of {path.name}")
     if path.suffix == ".safetensors":
         return Subject(path.stem, _tensors(path), f"float32 tensors of {path.name}", weights=True)
-    raise ValueError(f"{path}: .npy and .safetensors files are allowed")
+    raise ValueError(f"{path}: expected a .npy or .safetensors file")
 
 
 def _tensors(path: Path) -> Array:

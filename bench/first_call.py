@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from text_table import table
+from harness.tables import table
 
 PROCESSES = 5
 _PROCESS = Path(__file__).with_name("first_call_process.py")

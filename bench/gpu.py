@@ -32,8 +32,8 @@ from arrcomp import _core, _dtypes
 from arrcomp._arrays import host, registry
 from arrcomp._cli.demo_data import demo_arrays
 from arrcomp.codecs import Codec
-from gpu_activations import measure_activations, print_activations
-from gpu_device import MOST_CALLS, Gpu, driver, framework
+from kernels.activations import measure_activations, print_activations
+from kernels.device import MOST_CALLS, Gpu, driver, framework
 
 Array = NDArray[Any]
 Call = Callable[[], None]

@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-import clock
 from arrcomp import cpu
-from measure import least_seconds
+from harness.clock import gigahertz
+from harness.timing import least_seconds
 
 _CI = Path(__file__).parent.parent / ".ci"
 COUNTED = "avx2"
@@ -25,9 +25,9 @@ def measured() -> dict[str, Any]:
 
     Nothing where the processor has no such instructions, or its clock cannot be measured.
     """
-    gigahertz, best = clock.gigahertz(), cpu.instruction_sets()[0]
-    if gigahertz is None or COUNTED not in cpu.instruction_sets():
-        return {"cases": {}}
+    clock, best = gigahertz(), cpu.instruction_sets()[0]
+    if clock is None or COUNTED not in cpu.instruction_sets():
+        return {}
     counts = json.loads((_CI / "instructions.json").read_text())[COUNTED]
     found: dict[str, dict[str, dict[str, float]]] = {}
     counted = _counted_calls()
@@ -36,10 +36,11 @@ def measured() -> dict[str, Any]:
             figures = {"instructions": counts[case][way]}
             for name, instruction_set in (("cycles", COUNTED), ("best cycles", best)):
                 cpu.use_instruction_set(instruction_set)
-                figures[name] = least_seconds(call, CALLS) * gigahertz * 1e9 / counted.VALUES
+                figures[name] = least_seconds(call, CALLS) * clock * 1e9 / counted.VALUES
             found.setdefault(case, {})[way] = figures
     cpu.use_instruction_set(best)
-    return {"gigahertz": gigahertz, "best": best, "cases": found}
+    processor = {"clock": {"gigahertz": clock}, "best": {"instruction set": best}}
+    return {"processor": processor, "cases": found}
 
 
 def _counted_calls() -> Any:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from data import Setting, Subject
+from harness.timing import median_seconds
 from peers import Array, Compressor
 
-_LEAST_SAMPLES, _MOST_SAMPLES = 5, 31
-_ENOUGH_SECONDS = 0.1
 _BLOCK = 2**20  # values whose error is looked at together
 
 
@@ -76,26 +72,6 @@ def _measure(subject: Subject, setting: Setting, compressor: Compressor) -> Resu
         decode=values.nbytes / decode / 1e9,
         copy=values.nbytes / copy / 1e9,
     )
-
-
-def median_seconds(call: Callable[[], object]) -> float:
-    """Median time of at least five calls; the caller has made one before, which does not count."""
-    samples: list[float] = []
-    while len(samples) < _LEAST_SAMPLES or (sum(samples) < _ENOUGH_SECONDS and len(samples) < _MOST_SAMPLES):
-        start = time.perf_counter()
-        call()
-        samples.append(time.perf_counter() - start)
-    return statistics.median(samples)
-
-
-def least_seconds(call: Callable[[], object], calls: int) -> float:
-    """Least time of so many calls: what one takes where nothing interrupts it."""
-    samples = []
-    for _ in range(calls):
-        start = time.perf_counter()
-        call()
-        samples.append(time.perf_counter() - start)
-    return min(samples)
 
 
 def _error(values: Array, restored: Array, bound: float | None) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,10 +15,9 @@ import numpy as np
 
 import arrcomp
 from arrcomp import _core
+from harness.tables import table
+from harness.timing import Call, by_turns
 from scaling import size_name
-from text_table import table
-
-Call = Callable[[], Any]
 
 OWN = "x + 1"
 CODEC = arrcomp.ErrorBounded(abs=1e-3)
@@ -71,15 +69,8 @@ def frameworks(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, dict[str, Call], 
 
 def microseconds(calls: dict[str, Call], settle: Call, count: int = CALLS) -> dict[str, float]:
     """Least mean time of each call, over samples of so many: what it costs where nothing interrupts it."""
-    samples: dict[str, list[float]] = {name: [] for name in calls}
-    for _ in range(SAMPLES):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(count):
-                call()
-            samples[name].append((time.perf_counter() - start) / count * 1e6)
-            settle()
-    return {name: min(values) for name, values in samples.items()}
+    samples = by_turns(calls, SAMPLES, count=count, settle=settle)
+    return {name: 1e6 * min(values) for name, values in samples.items()}
 
 
 def measured(sizes: Sequence[int] = SIZES) -> dict[str, dict[str, dict[str, float]]]:

@@ -11,16 +11,14 @@ from __future__ import annotations
 import importlib.util
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 import arrcomp
-from measure import median_seconds
-from text_table import table
-
-Call = Callable[[], Any]
+from harness.tables import table
+from harness.timing import Call, median_seconds
 
 VALUES = 1 << 23
 BUCKET = 512
@@ -55,7 +53,7 @@ def name_of(codec: arrcomp.Codec) -> str:
 def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
     """Name, quantization into memory allocated once, and what gives the values back."""
     for codec in CODECS:
-        room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
+        room, out = np.empty(arrcomp.max_compressed_nbytes(x), np.uint8), np.empty_like(x)
 
         def encode(codec: arrcomp.Codec = codec, room: Any = room) -> arrcomp.Compressed:
             return arrcomp.compress(x, codec, out=room, threads=1, seed=1)

@@ -1,47 +1,127 @@
-"""Measures arrcomp on this machine's CPU, and writes RESULTS.md, results.json and two pictures beside this file.
+"""Measures arrcomp on this machine's CPU, and writes results.csv, RESULTS.md and pictures beside this file.
 
 pip install -r bench/requirements.txt
-python bench/results.py                          ten minutes; the README's figures too
+python bench/results.py                          an hour; the README's figures too
 python bench/results.py --only calls,quantizers  these sections anew, the others as they are
 python bench/results.py --quick --output /tmp    a little of everything
-python bench/results.py --redraw                 measures nothing: pictures and pages again, from results.json
-python bench/results.py --check                  whether RESULTS.md and the README are what results.json gives
+python bench/results.py --redraw                 measures nothing: pictures and pages again, from results.csv
+python bench/results.py --check                  whether RESULTS.md and the README are what results.csv gives
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Mapping
+import re
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
+import checkpoint
+import collectives
 import first_call
 import instructions
 import overhead
 import peers
 import quantizers
-import readme
+import run
 import scaling
-from data import GAUSSIAN, MINILM, Subject, standard_subjects
-from measure import Result, median_seconds
-from page import Page
-from report import markdown
-from run import run, tasks
+from data import GAUSSIAN, MINILM
+from harness import figures
+from harness.page import Document, Page
+from harness.section import Section
+from harness.timing import median_seconds
+from report import compressors, limits, readme
+from training import SECTIONS as TRAINING
 
 _QUICK_SCALING = {"largest": 24, "threads_nbytes": 1 << 24, "most": 1 << 4}
+_TRIED = ("arrcomp", "numpy", "torch", "jax")
 
-# What is measured, by its name in results.json; with True, quickly.
-SECTIONS: dict[str, Callable[[bool], Any]] = {
-    "compressors": lambda quick: compressors(quick),
-    "quantizers": lambda quick: quantizers.measured(1 << 18 if quick else quantizers.VALUES),
-    "calls": lambda quick: overhead.measured(overhead.SIZES[:1] if quick else overhead.SIZES),
-    "first calls": lambda quick: first_call.measured(1 if quick else first_call.PROCESSES),
-    "scaling": lambda quick: scaling.measured(**(_QUICK_SCALING if quick else {})),
-    "instructions": lambda quick: instructions.measured(),
+
+def _draw_compressors(found: Mapping[str, Any], folder: Path) -> None:
+    """Ratios and speeds of the trained network, or of Gaussian weights without it."""
+    from report.plots import plot
+
+    results = compressors.plain(run.results_of(found))
+    array = next(name for name in (MINILM, GAUSSIAN) if name in found)
+    headings = {"abs 1e-03": "error at most 1e-3", "lossless": "lossless"}
+    rows = [
+        (f"{array}, {heading}", [result for result in results if (result.array, result.setting) == (array, setting)])
+        for setting, heading in headings.items()
+    ]
+    plot(rows, folder / "results.png")
+
+
+def _draw_scaling(found: Mapping[str, Any], folder: Path) -> None:
+    from report.plots import plot_scaling
+
+    plot_scaling(found, folder / "scaling.png")
+
+
+def _scaling_text(found: Mapping[str, Any]) -> str:
+    return f"![Time against size, threads and number](scaling.png)\n\n{scaling.section(found)}"
+
+
+# What is measured, by its name in results.csv, in the page's order.
+SECTIONS: dict[str, Section] = {
+    "compressors": Section(
+        "Compressors",
+        run.measured,
+        lambda found: "",  # which has several sections: `_of_compressors`
+        levels=("subject", "setting", "method", "metric"),
+        units={"encode": "GB/s", "decode": "GB/s", "copy": "GB/s"},
+        versions=("arrcomp", "numpy", "ml_dtypes", "torch", "jax", *peers.LIBRARIES),
+        draw=_draw_compressors,
+    ),
+    "quantizers": Section(
+        "Quantizers",
+        lambda quick: quantizers.measured(1 << 18 if quick else quantizers.VALUES),
+        quantizers.section,
+        levels=("method", "metric"),
+        units={"encode": "GB/s", "decode": "GB/s", "bits": "bit"},
+        versions=("arrcomp", "numpy", "torch"),
+    ),
+    "calls": Section(
+        "What a call costs",
+        lambda quick: overhead.measured(overhead.SIZES[:1] if quick else overhead.SIZES),
+        overhead.section,
+        levels=("subject", "method", "setting"),
+        units={"time": "us"},
+        metric="time",
+        versions=_TRIED,
+    ),
+    "first calls": Section(
+        "What the first calls cost",
+        lambda quick: first_call.measured(1 if quick else first_call.PROCESSES),
+        first_call.section,
+        levels=("subject", "method"),
+        units={"time": "ms"},
+        metric="time",
+        versions=_TRIED,
+    ),
+    "scaling": Section(
+        "Time against size, threads and number",
+        lambda quick: scaling.measured(**(_QUICK_SCALING if quick else {})),
+        _scaling_text,
+        levels=("subject", "method", "metric", "setting"),
+        units={"encode": "s", "decode": "s", "bits": "bit", "nbytes": "B"},
+        draw=_draw_scaling,
+    ),
+    "instructions": Section(
+        "Instructions",
+        lambda quick: instructions.measured(),
+        lambda found: "",  # in the section on limits
+        levels=("subject", "method", "setting", "metric"),
+        units={"gigahertz": "GHz"},
+        versions=("arrcomp",),
+    ),
+    "checkpoint": checkpoint.SECTION,
+    "collectives": collectives.SECTION,
+    **TRAINING,
 }
+_LIMITS = ("compressors", "scaling", "quantizers", "calls", "instructions")  # which the section on limits needs
 
 
 def _copy_speed() -> float:
@@ -50,60 +130,107 @@ def _copy_speed() -> float:
     return copied.nbytes / median_seconds(lambda: np.copyto(target, copied)) / 1e9
 
 
-def compressors(quick: bool) -> dict[str, Any]:
-    """What bench/run.py measures, and its arrays."""
-    subjects = standard_subjects(quick)
-    results = list(run(tasks(subjects), Console(stderr=True)))
-    return {
-        "arrays": {subject.name: _about(subject) for subject in subjects},
-        "results": [dataclasses.asdict(result) for result in results],
-    }
+def markdown(document: Document) -> str:
+    """RESULTS.md, of what was measured."""
+    parts = list(_parts(document))
+    contents = "\n".join(f"- [{title}](#{_anchor(title)})" for title, _ in parts)
+    head = "Written by `python bench/results.py`; [results.csv](results.csv) has every figure, one a line."
+    sections = [f"## {title}\n\n{text}" for title, text in parts]
+    return "\n\n".join(["# Results", head, contents, *sections]) + "\n"
 
 
-def _about(subject: Subject) -> str:
-    values = subject.values
-    shape = " x ".join(map(str, values.shape))
-    return f"{subject.description}; {values.dtype}, {shape}, {values.nbytes / 1e6:.1f} MB"
+def _parts(document: Document) -> Iterator[tuple[str, str]]:
+    """Titles and texts."""
+    yield "How it is measured", f"{_machines(document)}\n\n{compressors.HOW}"
+    if "compressors" in document:
+        yield from _of_compressors(document)
+    for name, section in SECTIONS.items():
+        text = section.text(document[name]["found"]) if name in document else ""
+        if text:
+            yield section.title, f"{text}\n\n{_when(document, name)}"
+    if all(name in document for name in _LIMITS):
+        results = run.results_of(document["compressors"]["found"])
+        yield "Where arrcomp is slower or larger than planned", limits.section(document, results)
+    if "compressors" in document:
+        found = document["compressors"]["found"]
+        yield "Every array", compressors.every_array(found, run.results_of(found))
 
 
-def results_of(document: Mapping[str, Any]) -> list[Result]:
-    """What compressors did."""
-    return [Result(**fields) for fields in document["compressors"]["found"]["results"]]
+def _of_compressors(document: Document) -> Iterator[tuple[str, str]]:
+    results = run.results_of(document["compressors"]["found"])
+    picture = "![Ratio against speed](results.png)"
+    yield "Ratio against speed", f"{picture}\n\n{_when(document, 'compressors')}"
+    yield "Error-bounded: arrcomp, SZ3 and pcodec", compressors.bounded_summary(results)
+    yield "Lossless: arrcomp, pcodec, zipnn and Zstandard", compressors.lossless_summary(results)
+    yield "Where a peer is ahead", compressors.ahead(results)
+    yield "Instruction sets and threads", compressors.variants(results)
 
 
-def draw(document: Mapping[str, Any], folder: Path) -> None:
-    """Both pictures; ratios and speeds of the trained network, or of Gaussian weights without it."""
-    from plot import plot, plot_scaling
-
-    results = results_of(document)
-    arrays = [name for name in (MINILM, GAUSSIAN) if any(result.array == name for result in results)]
-    rows = []
-    for setting, heading in (("abs 1e-03", "error at most 1e-3"), ("lossless", "lossless")):
-        case = [result for result in results if (result.array, result.setting) == (arrays[0], setting)]
-        varied = [result for result in case if "avx" in result.compressor or "plain" in result.compressor]
-        rows.append((f"{arrays[0]}, {heading}", [result for result in case if result not in varied]))
-    plot(rows, folder / "results.png")
-    plot_scaling(document["scaling"]["found"], folder / "scaling.png")
+def _anchor(title: str) -> str:
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
-def pages(document: Mapping[str, Any], folder: Path) -> dict[Path, str]:
+def _machines(document: Document) -> str:
+    lines = [[f"- {name}: {value}" for name, value in about.items()] for about in document["machines"].values()]
+    return "\n\n".join("\n".join(about) for about in lines)
+
+
+def _when(document: Document, name: str) -> str:
+    """When a section was measured, how busy and how fast the machine was, and with what."""
+    made = document[name]
+    text = f"Measured on {made['date']}"
+    text += f" on {made['machine']}" if len(document["machines"]) > 1 else ""
+    text += f" in {made['minutes']:.1f} minutes" if "minutes" in made else ""
+    if "load before" in made:
+        text += f", with a load average of {made['load before']:.1f} and {made['load after']:.1f} before and after"
+        text += " (a run alone makes about 1)"
+    elif "load" in made:
+        text += f", with a load average of {made['load']:.1f}"
+    text += f", while a copy of 34 MB ran at {made['copy']:.1f} GB/s" if "copy" in made else ""
+    versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
+    text += f"; {versions}" if versions else ""
+    return textwrap.fill(f"{text}.", 120, break_on_hyphens=False)
+
+
+def _texts(document: Document, folder: Path) -> dict[Path, str]:
     """The text of the page, and of the README if the folder is the repository's."""
-    results = results_of(document)
-    texts = {folder / "RESULTS.md": markdown(document, results)}
+    texts = {folder / "RESULTS.md": markdown(document)}
     if folder.resolve() == readme.README.parent / "bench":
+        results = run.results_of(document["compressors"]["found"])
         texts[readme.README] = readme.with_block(readme.README.read_text(), results)
     return texts
 
 
+def _draw(document: Document, folder: Path, names: Sequence[str]) -> None:
+    for name in names:
+        SECTIONS[name].draw(document[name]["found"], folder)
+
+
 PAGE = Page(
-    name="results",
+    file="results.csv",
     about=__doc__,
-    sections=SECTIONS,
-    versions=("arrcomp", "numpy", "ml_dtypes", "torch", "jax", *peers.LIBRARIES),
-    texts=pages,
-    draw=draw,
+    sections={name: section.measure for name, section in SECTIONS.items()},
+    versions=lambda name: SECTIONS[name].versions,
+    texts=_texts,
+    draw=_draw,
     conditions={"copy": _copy_speed},
+    read=lambda path: figures.read(path, SECTIONS),
+    write=lambda path, document: figures.write(path, document, SECTIONS),
 )
+
+
+def measure(names: Sequence[str], *, quick: bool = False, folder: Path | None = None) -> int:
+    """Measure some sections anew, and print them; 1 if something is worse than it may be."""
+    document = PAGE.measure(names, quick=quick, **({} if folder is None else {"folder": folder}))
+    broken = []
+    for name in names:
+        found = document[name]["found"]
+        print(SECTIONS[name].text(found), end="\n\n")
+        broken += SECTIONS[name].broken(found)
+    if broken:
+        print("\n".join(broken), file=sys.stderr)
+    return int(bool(broken))
+
 
 if __name__ == "__main__":
     PAGE.main()

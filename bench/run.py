@@ -14,9 +14,11 @@ writes RESULTS.md.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import track
@@ -80,6 +82,34 @@ def run(chosen: Sequence[Task], console: Console) -> Iterator[Result]:
     """Measure one after the other, with a progress bar."""
     for subject, setting, compressor in track(chosen, "measuring", console=console, transient=True):
         yield measure(subject, setting, compressor)
+
+
+def measured(quick: bool) -> dict[str, Any]:
+    """All of it for results.csv: by array its description, and by setting and compressor the figures."""
+    subjects = standard_subjects(quick)
+    found: dict[str, Any] = {subject.name: {"description": _about(subject)} for subject in subjects}
+    for result in run(tasks(subjects), Console(stderr=True)):
+        figures = dataclasses.asdict(result)
+        array, setting, compressor = (figures.pop(key) for key in ("array", "setting", "compressor"))
+        found[array].setdefault(setting, {})[compressor] = figures
+    return found
+
+
+def _about(subject: Subject) -> str:
+    values = subject.values
+    shape = " x ".join(map(str, values.shape))
+    return f"{subject.description}; {values.dtype}, {shape}, {values.nbytes / 1e6:.1f} MB"
+
+
+def results_of(found: Mapping[str, Any]) -> list[Result]:
+    """What `measured` gave, a result each."""
+    return [
+        Result(array, setting, compressor, **figures)
+        for array, settings in found.items()
+        for setting, compressors in settings.items()
+        if setting != "description"
+        for compressor, figures in compressors.items()
+    ]
 
 
 def table(subject: Subject, results: Sequence[Result]) -> Table:

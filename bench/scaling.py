@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 import arrcomp
 from arrcomp import FloatFormat, _core
 from arrcomp.codecs import Codec
-from measure import median_seconds
-from text_table import table
+from harness.tables import table
+from harness.timing import median_seconds
 
 CODECS: dict[str, Codec] = {
     "ErrorBounded(abs=1e-3)": arrcomp.ErrorBounded(abs=1e-3),
@@ -52,7 +52,7 @@ def values_of(nbytes: int) -> NDArray[np.float32]:
 
 def both_ways(x: NDArray[np.float32], codec: Codec, threads: int) -> dict[str, float]:
     """Seconds to encode and to decode an array."""
-    buffer = np.zeros(arrcomp.max_compressed_size(x), np.uint8)
+    buffer = np.zeros(arrcomp.max_compressed_nbytes(x), np.uint8)
     back = np.zeros_like(x)
 
     def encode() -> Any:
@@ -139,9 +139,9 @@ def measured(largest: int = LARGEST, threads_nbytes: int = THREADS_NBYTES, most:
     """Everything, with arrays of up to 2^largest bytes."""
     return {
         "sizes": by_size(range(SMALLEST, largest + 1, 2)),
-        "threads nbytes": threads_nbytes,
+        "threads size": {"array": {"nbytes": threads_nbytes}},
         "threads": by_threads(threads_nbytes),
-        "bits": {name: bits_of(codec) for name, codec in CODECS.items()},
+        "rate": {name: {"bits": bits_of(codec)} for name, codec in CODECS.items()},
         "number": by_number(most),
     }
 
@@ -153,7 +153,7 @@ def section(found: dict[str, Any]) -> str:
     """What was measured, as text."""
     sizes = [size_name(int(size)) for size in found["sizes"][COPY]["encode"]]
     powers = "The last column is the power of the size that times grow with from 1 MiB on: 1 is a straight line."
-    threads = f"GB/s of an array of {size_name(found['threads nbytes'].bit_length() - 1)}, by threads"
+    threads = f"GB/s of an array of {size_name(_threads_nbytes(found).bit_length() - 1)}, by threads"
     parts = [_ABOUT, f"GB/s by size, one thread. {powers}"]
     parts += [table([f"<{way}", *sizes, "power"], _size_rows(found["sizes"], way)) for way in WAYS]
     for title, key in (
@@ -163,6 +163,10 @@ def section(found: dict[str, Any]) -> str:
         parts += [f"{title}:"]
         parts += [table([f"<{way}", *found[key][next(iter(CODECS))][way]], _rows(found, way, key)) for way in WAYS]
     return "\n\n".join(parts)
+
+
+def _threads_nbytes(found: dict[str, Any]) -> int:
+    return int(found["threads size"]["array"]["nbytes"])
 
 
 def size_name(size: int) -> str:
@@ -183,7 +187,7 @@ def _size_rows(found: Seconds, way: str) -> list[list[str]]:
 def _rows(found: dict[str, Any], way: str, key: str) -> list[list[str]]:
     def cell(count: str, seconds: float) -> str:
         if key == "threads":
-            return f"{found['threads nbytes'] / seconds / 1e9:.2f}"
+            return f"{_threads_nbytes(found) / seconds / 1e9:.2f}"
         return f"{1e6 * seconds / int(count):.1f}"
 
     return [[name, *itertools.starmap(cell, times[way].items())] for name, times in found[key].items()]

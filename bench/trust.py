@@ -14,10 +14,10 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from page import Document, Page
+from harness.page import Document, Page
+from harness.tables import table
 from proofs import concurrency, exhaustive, fuzzing, memory
 from proofs.evidence import Evidence
-from text_table import table
 
 
 class Proof(Protocol):
@@ -74,7 +74,7 @@ def markdown(document: Document) -> str:
         "Written by `python bench/trust.py`; [trust.json](trust.json) has every figure. [SECURITY.md](../SECURITY.md) "
         "says what is promised about hostile input.",
         table(["<", "<tried on", "minutes", "promises broken"], [_line(name, document[name]) for name in PROOFS]),
-        "\n".join(f"- {name}: {value}" for name, value in document["machine"].items()),
+        *("\n".join(f"- {name}: {value}" for name, value in about.items()) for about in document["machines"].values()),
         *(f"## {proof.TITLE}\n\n{proof.markdown(document[name]['found'])}" for name, proof in PROOFS.items()),
     ]
     return "\n\n".join(sections) + "\n"
@@ -83,15 +83,15 @@ def markdown(document: Document) -> str:
 def _line(name: str, made: Mapping[str, Any]) -> list[str]:
     failures = made["found"]["failures"]
     broken = f"**{failures}**" if failures else "0"
-    date = made["date"] + (", a little of it" if made["quick"] else "")
+    date = made["date"] + (", a little of it" if made.get("quick") else "")
     return [PROOFS[name].TITLE, date, f"{made['minutes']:.0f}", broken]
 
 
 PAGE = Page(
-    name="trust",
+    file="trust.json",
     about=__doc__,
     sections={name: proof.measured for name, proof in PROOFS.items()},
-    versions=("arrcomp", "numpy", "ml_dtypes", "torch", "jax", "zstandard"),
+    versions=lambda name: ("arrcomp", "numpy", "ml_dtypes", "torch", "jax", "zstandard"),
     texts=lambda document, folder: {folder / "TRUST.md": markdown(document)},
 )
 

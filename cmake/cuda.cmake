@@ -36,7 +36,7 @@ endfunction()
 # The kernels' flags: no contraction (streams are the same bytes as a CPU's), a word from ptxas on every spill; but not
 # where that would stop the build at the first architecture: .ci/check_cuda.py reads the spills of all.
 function(arrcomp_cuda_target name)
-  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/native")
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/native" "${ARRCOMP_GENERATED}")
   set_target_properties(${name} PROPERTIES
     CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON CUDA_EXTENSIONS OFF
     CUDA_VISIBILITY_PRESET hidden
@@ -64,7 +64,7 @@ elseif(ARRCOMP_CUDA MATCHES "^(AUTO|ON)$")
     set(ARRCOMP_CUDA_WHY_NOT "no CUDA compiler works here; CUDACXX or CUDA_HOME would name one")
   endif()
 else()
-  message(FATAL_ERROR "ARRCOMP_CUDA=${ARRCOMP_CUDA}: it is AUTO, ON or OFF")
+  message(FATAL_ERROR "ARRCOMP_CUDA: expected AUTO, ON or OFF, got ${ARRCOMP_CUDA}")
 endif()
 
 if(ARRCOMP_HAS_CUDA)

@@ -13,16 +13,16 @@ add_executable(arrcomp_fuzz
   tests/fuzz/decode.cpp
   tests/fuzz/input.cpp
   tests/fuzz/mutate.cpp
-  native/codecs/rans_tables.cpp
+  native/codecs/grouped/rans_tables.cpp
   native/cpu/buckets.cpp
   native/cpu/coded_buckets.cpp
   native/cpu/driver.cpp
   native/cpu/interruption.cpp
-  native/cpu/parts.cpp
+  native/cpu/ranges.cpp
   native/cpu/select.cpp
   native/cpu/sums.cpp)
 arrcomp_target(arrcomp_fuzz)
 target_compile_options(arrcomp_fuzz PRIVATE -Wno-unused-function)  # encoders
-arrcomp_add_machines(arrcomp_fuzz codecs buckets)
+arrcomp_add_instruction_sets(arrcomp_fuzz groups buckets)
 target_link_options(arrcomp_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
 target_link_libraries(arrcomp_fuzz PRIVATE Threads::Threads)

@@ -1,7 +1,7 @@
-"""A model's checkpoint with several codecs and bounds: how small is the file, and what does the model still know?
+"""A model's checkpoint with several codecs and bounds: the size of the file, and the accuracy of the model.
 
-A network learns scikit-learn's handwritten digits. It is saved with each codec, loaded, and tested on pictures that it
-has not seen. Codecs are for the large matrices: biases and batch norm keep every bit (`arrcomp.model_rules`).
+A network learns scikit-learn's handwritten digits. The script saves it with each codec, loads it, and tests it on
+unseen pictures. The codec applies to the large matrices; biases and batch norm are lossless (`arrcomp.model_rules`).
 
     pip install ".[torch]" scikit-learn
     python examples/checkpoint_accuracy.py
@@ -33,7 +33,7 @@ CODECS = {
 
 
 def new() -> nn.Module:
-    """A model that knows nothing yet."""
+    """An untrained model."""
     hidden = [nn.Linear(64, 512), nn.BatchNorm1d(512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU()]
     return nn.Sequential(*hidden, nn.Linear(512, 10))
 
@@ -50,7 +50,7 @@ def train(model: nn.Module, x: Tensor, y: Tensor) -> None:
 
 def main() -> None:
     """Train, then save, load and test with each codec."""
-    torch.set_num_threads(1)  # more would wait for each other: the model is small
+    torch.set_num_threads(1)  # the model is small: more threads would be slower
     torch.manual_seed(0)
     x, y = (torch.from_numpy(array) for array in load_digits(return_X_y=True))
     x = x.float() / 16

@@ -1,9 +1,9 @@
 """Several compressions at once: a pipeline of arrays, each compressed and decompressed on a stream of its own.
 
-Small arrays do not fill a GPU. On one stream they wait for each other; on several, what one leaves idle another uses.
-Nothing in the pipeline waits on the host: the whole of it is enqueued before the device is half done.
+Small arrays do not fill a GPU. On one stream they run one after the other; several streams use the GPU better. The
+pipeline is asynchronous: the host enqueues all of it before the device is half done.
 
-Without a GPU, or with an arrcomp built without CUDA, it says so and does nothing.
+Without a GPU, or with an arrcomp built without CUDA, the script says so and ends.
 
     pip install ".[cupy]"        (with CUDA 12: ".[cupy-cuda12]")
     python examples/cupy_streams.py
@@ -22,7 +22,7 @@ CODEC = arrcomp.ErrorBounded(abs=1e-3)
 
 
 def enqueue(arrays: list[Any], streams: list[Any]) -> list[Any]:
-    """Compress and decompress every array, in turn on each of the streams."""
+    """Compress and decompress every array, on the streams in turn."""
     results = []
     for i, x in enumerate(arrays):
         with streams[i % len(streams)]:
@@ -31,7 +31,7 @@ def enqueue(arrays: list[Any], streams: list[Any]) -> list[Any]:
 
 
 def milliseconds(cupy: Any, arrays: list[Any], streams: list[Any]) -> float:
-    """Time on the device from the first stream's start to the last one's end, by events."""
+    """Time on the device, from the start of the first stream to the end of the last, by events."""
     main = cupy.cuda.get_current_stream()
     start = main.record()
     for stream in streams:
@@ -63,7 +63,7 @@ def main() -> None:
         streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(count)]
         milliseconds(cupy, arrays, streams)  # fills CuPy's pool, and loads the kernels
         best = min(milliseconds(cupy, arrays, streams) for _ in range(10))
-        print(f"{count} streams: {best:.2f} ms, {gigabytes / best * 1e3:.1f} GB/s of input there and back")
+        print(f"{count} streams: {best:.2f} ms, {gigabytes / best * 1e3:.1f} GB/s of input, both ways")
     results = enqueue(arrays, [cupy.cuda.Stream.null])
     worst = max(float(abs(x - y).max()) for x, y in zip(arrays, results, strict=True))
     print(f"largest error: {worst:.2e}, allowed: {CODEC.abs:.0e}")

@@ -1,7 +1,7 @@
 """Compressed arrays in an HDF5 file: a dataset with a stream for each block of rows.
 
-HDF5's own filters are plug-ins in C, so other programs see bytes here, not values. A stream says which codec, dtype and
-shape its block has; blocks are read one by one. (See `arrcomp.stores.zarr` for chunks that readers find.)
+HDF5's own filters are C plug-ins, so other programs see bytes here, not values. A stream contains the codec, dtype and
+shape of its block. Blocks are read one by one. (See `arrcomp.stores.zarr` for chunks that every zarr reader decodes.)
 
     pip install . h5py
     python examples/hdf5_blocks.py
@@ -19,10 +19,10 @@ import arrcomp
 
 
 def write(group: Any, name: str, x: NDArray[Any], codec: arrcomp.Codec, rows: int) -> None:
-    """Put an array into an open file or group, with `rows` rows in a block; a few hundred kilobytes each are best."""
+    """Write an array to an open file or group, in blocks of `rows` rows; a few hundred kilobytes a block are best."""
     import h5py
 
-    blocks = max(-(-len(x) // rows), 1)  # one of no rows tells shape and dtype of an array without rows
+    blocks = max(-(-len(x) // rows), 1)  # an array without rows has one block, for its shape and dtype
     dataset = group.create_dataset(name, (blocks,), h5py.vlen_dtype(np.uint8))
     dataset.attrs["rows"] = rows
     for i in range(blocks):
@@ -31,7 +31,7 @@ def write(group: Any, name: str, x: NDArray[Any], codec: arrcomp.Codec, rows: in
 
 
 def read(dataset: Any, start: int, stop: int) -> NDArray[Any]:
-    """Rows `start` to `stop` of an array, as far as there are any; no other blocks than theirs are read."""
+    """Rows `start` to `stop` of an array, as far as they exist; only their blocks are read."""
     rows = int(dataset.attrs["rows"])
     first = min(start // rows, len(dataset) - 1)
     last = min(max(-(-stop // rows), first + 1), len(dataset))
@@ -41,7 +41,7 @@ def read(dataset: Any, start: int, stop: int) -> NDArray[Any]:
 
 
 def main() -> None:
-    """Write an array, and read a part of it."""
+    """Write an array and read part of it."""
     try:
         import h5py
     except ImportError as error:

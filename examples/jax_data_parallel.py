@@ -1,7 +1,7 @@
-"""Data-parallel training in JAX: what the devices tell each other of their gradients, in 32, 8, 4 and 2 bits a value.
+"""Data-parallel training in JAX: the devices exchange their gradients in 32, 8, 4 and 2 bits per value.
 
-Each device has pictures of its own, noisy digits of seven segments. The mean of their gradients comes from
-`arrcomp.jax.pmean_quantized`, whose random rounding is unbiased. Four of XLA's CPU devices stand for the real ones.
+Each device has its own pictures, noisy seven-segment digits. `arrcomp.jax.pmean_quantized` averages the gradients with
+stochastic rounding, which is unbiased. Four of XLA's CPU devices stand for real devices.
 
     pip install ".[jax]"
     python examples/jax_data_parallel.py
@@ -27,14 +27,14 @@ STEPS, RATE = 150, 0.05
 
 
 def batch(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-    """Noisy pictures of digits, and which they show."""
+    """Noisy pictures of digits, and their labels."""
     digits = jax.random.randint(jax.random.fold_in(key, 0), (size,), 0, 10)
     segments = jnp.asarray(SEGMENTS)[digits, None] >> jnp.arange(7) & 1
     return jnp.tile(segments, 8) + jax.random.normal(jax.random.fold_in(key, 1), (size, 56)), digits
 
 
 def scores(params: Any, pictures: jax.Array) -> jax.Array:
-    """What two layers make of pictures: a number for each digit."""
+    """The outputs of two layers for pictures: a score for each digit."""
     return jax.nn.relu(pictures @ params["first"] + params["offsets"]) @ params["second"]
 
 
@@ -47,7 +47,7 @@ def step(params: Any, number: jax.Array, codec: QSGD | None) -> Any:
     """One step of gradient descent, on each device."""
     key = jax.random.fold_in(jax.random.key(0), number)
     pictures, digits = batch(jax.random.fold_in(key, lax.axis_index("data")), 32)
-    # Of parameters that vary, the gradient is this device's own: of others JAX would add up all devices' by itself.
+    # With varying parameters the gradient is this device's own. Otherwise JAX would sum those of all devices itself.
     slopes = jax.grad(loss)(lax.pcast(params, "data", to="varying"), pictures, digits)
     mean = functools.partial(arrcomp.jax.pmean_quantized, codec=codec, seed=number) if codec else lax.pmean
     slopes = mean(slopes, "data")
@@ -60,7 +60,7 @@ def trained(params: Any, codec: QSGD | None) -> Any:
 
 
 def main() -> None:
-    """Train with each number of bits, and compare."""
+    """Train with each number of bits and compare."""
     world, everywhere = jax.device_count(), PartitionSpec()
     draw = jax.random.normal(jax.random.key(1), (56 + 10, 512)) / 8
     start = {"first": draw[:56], "second": draw[56:].T, "offsets": jnp.zeros(512)}

@@ -1,7 +1,7 @@
-"""Training in JAX with an optimizer whose state is compressed between updates, and with activations in 3 bits.
+"""Training in JAX with compressed optimizer state and with activations that keep 3 bits.
 
-A network learns to tell noisy digits of seven segments. Printed are the bytes that the backward pass of a batch needs
-(weights among them), those of the optimizer's state, and the accuracy.
+A network learns to recognize noisy seven-segment digits. The script prints the bytes that the backward pass of a batch
+needs (including weights), the bytes of the optimizer's state, and the accuracy.
 
     pip install ".[jax]" optax
     python examples/jax_less_memory.py
@@ -26,27 +26,27 @@ SIZES = (56, 512, 512, 512, 10)
 
 
 def batch(key: jax.Array, size: int) -> tuple[jax.Array, jax.Array]:
-    """Noisy pictures of digits, and which they show."""
+    """Noisy pictures of digits, and their labels."""
     digits = jax.random.randint(jax.random.fold_in(key, 0), (size,), 0, 10)
     segments = SEGMENTS[digits, None] >> jnp.arange(7) & 1
     return jnp.tile(segments, 8) + jax.random.normal(jax.random.fold_in(key, 1), (size, 56)), digits
 
 
 def new(key: jax.Array) -> list[tuple[jax.Array, jax.Array]]:
-    """Weights and biases of a network that knows nothing yet."""
+    """Weights and biases of an untrained network."""
     shapes = zip(jax.random.split(key, len(SIZES) - 1), itertools.pairwise(SIZES), strict=True)
     return [(jax.random.normal(own, (n, m)) * (2 / n) ** 0.5, jnp.zeros(m)) for own, (n, m) in shapes]
 
 
 def logits(params: Any, x: jax.Array, activation: Any) -> jax.Array:
-    """What the network says of pictures."""
+    """The network's outputs for pictures."""
     for weight, bias in params[:-1]:
         x = activation(x @ weight + bias)
     return x @ params[-1][0] + params[-1][1]
 
 
 def train(title: str, activation: Any, optimizer: optax.GradientTransformation) -> None:
-    """Train, and print what it took."""
+    """Train, and print memory and accuracy."""
 
     def loss(params: Any, x: jax.Array, digits: jax.Array) -> jax.Array:
         return optax.softmax_cross_entropy_with_integer_labels(logits(params, x, activation), digits).mean()
@@ -68,7 +68,7 @@ def train(title: str, activation: Any, optimizer: optax.GradientTransformation) 
 
 
 def main() -> None:
-    """Train with ever less."""
+    """Train in less and less memory."""
     compressed = arrcomp.jax.compressed_optimizer(optax.adamw(1e-3), eight_bit())
     train("float32", jax.nn.gelu, optax.adamw(1e-3))
     train("AdamW's state in 8 bits", jax.nn.gelu, compressed)

@@ -1,8 +1,8 @@
-"""A transformer's KV cache under several bounds and codecs: bits a value, and what attention's outputs lose.
+"""A transformer's KV cache with several bounds and codecs: bits per value, and the error of attention's outputs.
 
-The cache is made up, but like real ones: keys and values change slowly from token to token, and a few channels of the
-keys are many times larger than the others. Where a codec scales runs of values (buckets), a run should be one channel
-over time: among channels, one large one takes the levels of all (Z. Liu et al., "KIVI", arXiv:2402.02750).
+The cache is synthetic, but similar to real ones: keys and values change slowly from token to token, and a few channels
+of the keys are many times larger than the others. If a codec scales buckets of values, a bucket should be one channel
+over time. Across channels, one large channel would widen the steps of all (Z. Liu et al., "KIVI", arXiv:2402.02750).
 
     pip install .
     python examples/kv_cache.py
@@ -33,14 +33,14 @@ def cache(rng: np.random.Generator) -> tuple[Array, Array]:
 
 
 def attention(queries: Array, keys: Array, values: Array) -> Array:
-    """What every query gets of the values, float32 (heads, queries, channels)."""
+    """The attention output of every query, float32 (heads, queries, channels)."""
     scores = queries @ keys.astype(np.float32).swapaxes(1, 2) / np.sqrt(CHANNELS)
     weights = np.exp(scores - scores.max(-1, keepdims=True))
     return weights / weights.sum(-1, keepdims=True) @ values.astype(np.float32)
 
 
 def roundtrip(x: Array, codec: arrcomp.Codec, by_channel: bool) -> tuple[Array, int]:
-    """What comes back of keys or values, and bytes; `by_channel`: all tokens of a channel side by side."""
+    """Compress keys or values, then decompress; also the bytes. `by_channel`: tokens of a channel are contiguous."""
     laid_out = np.ascontiguousarray(x.swapaxes(1, 2)) if by_channel else x
     compressed = arrcomp.compress(laid_out, codec)
     back = arrcomp.decompress(compressed)
@@ -48,10 +48,10 @@ def roundtrip(x: Array, codec: arrcomp.Codec, by_channel: bool) -> tuple[Array, 
 
 
 def main() -> None:
-    """Compress the cache in each way, and compare outputs with those of the cache as it is."""
+    """Compress the cache in each way, and compare outputs with those of the uncompressed cache."""
     rng = np.random.default_rng(0)
     keys, values = cache(rng)
-    # Each query looks for what tells one token from the others.
+    # Each query looks for what distinguishes one token from the others.
     sought = (keys - keys.mean(1, keepdims=True))[:, rng.integers(TOKENS, size=QUERIES)]
     queries = (0.5 * sought + rng.normal(size=sought.shape)).astype(np.float32)
     exact = attention(queries, keys, values)

@@ -1,7 +1,7 @@
-"""Orbax checkpoints of a train state whose arrays are compressed: what Orbax writes are their streams.
+"""Orbax checkpoints of a train state whose arrays are compressed: Orbax writes their streams.
 
-A stream says itself of which dtype and shape its array is, so that Orbax needs to know no more than names and bytes.
-Steps, retention, asynchronous and atomic writes stay Orbax's affair.
+A stream contains the dtype and shape of its array, so Orbax needs only names and bytes. Orbax still handles steps,
+retention, asynchronous and atomic writes.
 
     pip install ".[jax]" orbax-checkpoint
     python examples/orbax_checkpoint.py
@@ -29,7 +29,7 @@ def named(tree: Any) -> dict[str, Any]:
 
 
 def compressed(state: Any) -> dict[str, Any]:
-    """Streams, uint8[n], of the arrays of a pytree: matrices of floats within the bound, all others bit for bit."""
+    """The arrays of a pytree as streams, uint8[n]: float matrices within the bound, all others lossless."""
 
     def stream(x: Any) -> Any:
         codec = CODEC if x.ndim >= 2 and x.dtype == jnp.float32 else arrcomp.Lossless()
@@ -39,14 +39,14 @@ def compressed(state: Any) -> dict[str, Any]:
 
 
 def decompressed(streams: dict[str, Any], like: Any) -> Any:
-    """The pytree of streams; structure and devices are those of `like`."""
+    """Decompress streams to a pytree with the structure and devices of `like`."""
     arrays = [arrcomp.decompress(arrcomp.from_bytes(streams[name]), like=x) for name, x in named(like).items()]
     return jax.tree.unflatten(jax.tree.structure(like), arrays)
 
 
 @jax.jit
 def step(state: dict[str, Any], x: jax.Array) -> dict[str, Any]:
-    """One step of gradient descent with momentum, on squares of what two layers make of x."""
+    """One step of gradient descent with momentum; the loss is the mean of (outputs of two layers - 1)^2."""
     first, second = state["params"]
     slopes = jax.grad(lambda params: jnp.square(jnp.tanh(x @ params[0]) @ params[1] - 1).mean())([first, second])
     momentum = jax.tree.map(lambda m, slope: 0.9 * m + slope, state["momentum"], slopes)
@@ -55,7 +55,7 @@ def step(state: dict[str, Any], x: jax.Array) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Train, save both ways, restore, and compare."""
+    """Train, save both ways, restore and compare."""
     keys = jax.random.split(jax.random.key(0), 3)
     params = [0.02 * jax.random.normal(keys[0], (512, 1024)), 0.02 * jax.random.normal(keys[1], (1024, 256))]
     state = {"params": params, "momentum": jax.tree.map(jnp.zeros_like, params), "step": jnp.int32(0)}

@@ -1,8 +1,8 @@
-"""A checkpoint of a model and its optimizer: with every bit, and with rules for what may lose some.
+"""A checkpoint of a model and its optimizer: lossless, and with rules that allow some loss.
 
-The model learns to tell noisy digits of seven segments. Its weights are kept within 1e-3. Of Adam's averages, which
-training forgets soon, 8 bits a value are enough; those of squares are divided by, and kept within a hundredth of each
-value. The rest, as biases and statistics of layers, keeps every bit.
+The model learns to recognize noisy seven-segment digits. The rules keep its weights within 1e-3. For Adam's first
+moments, which decay soon, 8 bits per value are enough. The second moments are divisors, so they are kept within a
+hundredth of each value. The rest, for example biases and statistics of layers, is lossless.
 
     pip install ".[torch]"
     python examples/torch_checkpoint.py
@@ -26,14 +26,14 @@ RULES = [
 
 
 def batch(size: int) -> tuple[Tensor, Tensor]:
-    """Noisy pictures of digits, and which they show."""
+    """Noisy pictures of digits, and their labels."""
     digits = torch.randint(10, (size,))
     segments = SEGMENTS[digits, None] >> torch.arange(7) & 1
     return segments.repeat(1, 8) + torch.randn(size, 56), digits
 
 
 def new() -> tuple[nn.Module, torch.optim.Optimizer]:
-    """A model that knows nothing yet, and its optimizer."""
+    """An untrained model and its optimizer."""
     model = nn.Sequential(nn.Linear(56, 1024), nn.BatchNorm1d(1024), nn.ReLU(), nn.Linear(1024, 10))
     return model, torch.optim.Adam(model.parameters())
 
@@ -49,15 +49,15 @@ def train(model: nn.Module, optimizer: torch.optim.Optimizer, steps: int) -> Non
 
 @torch.no_grad()
 def accuracy(model: nn.Module) -> float:
-    """How many of the same pictures a model gets right."""
+    """The model's accuracy, always on the same pictures."""
     torch.manual_seed(1)
     pictures, digits = batch(5000)
     return float((model.eval()(pictures).argmax(1) == digits).float().mean())
 
 
 def main() -> None:
-    """Train, save, load, and compare."""
-    torch.set_num_threads(1)  # more would wait for each other: the model is small
+    """Train, save, load and compare."""
+    torch.set_num_threads(1)  # the model is small: more threads would be slower
     torch.manual_seed(0)
     model, optimizer = new()
     train(model, optimizer, 300)

@@ -1,8 +1,8 @@
-"""DistributedDataParallel on two processes, with gradients on the wire in 32, 4 and 2 bits a value.
+"""DistributedDataParallel on two processes, with gradients sent in 32, 4 and 2 bits per value.
 
-Each process has pictures of its own, noisy digits of seven segments. DDP's communication hook compresses the gradients
-of matrices; biases stay as they are. With 2 bits each process adds what it lost to its next gradient (error feedback).
-Gloo connects the processes here; on GPUs NCCL would. The script starts both of them itself.
+Each process has its own pictures, noisy seven-segment digits. DDP's communication hook compresses the gradients of
+matrices; biases are not compressed. With 2 bits each process adds its compression error to its next gradient (error
+feedback). The processes communicate through Gloo; on GPUs use NCCL. The script starts both processes.
 
     pip install ".[torch]"
     python examples/torch_ddp.py
@@ -26,14 +26,14 @@ SEGMENTS = torch.tensor([0x7E, 0x30, 0x6D, 0x79, 0x33, 0x5B, 0x5F, 0x70, 0x7F, 0
 
 
 def batch(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Noisy pictures of digits, and which they show."""
+    """Noisy pictures of digits, and their labels."""
     digits = torch.randint(10, (size,), generator=generator)
     segments = SEGMENTS[digits, None] >> torch.arange(7) & 1
     return segments.repeat(1, 8) + torch.randn(size, 56, generator=generator), digits
 
 
 def train(bits: int) -> None:
-    """Train with so many bits, and print what it took; all processes do this together."""
+    """Train with this number of bits, and print bytes and accuracy; all processes call this together."""
     torch.manual_seed(0)
     layers = [nn.Linear(56, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)]
     model = DistributedDataParallel(nn.Sequential(*layers))
@@ -63,9 +63,9 @@ def train(bits: int) -> None:
 
 
 def process(rank: int, folder: str) -> None:
-    """What each of the processes does."""
+    """Run one process."""
     torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/rendezvous", rank=rank, world_size=WORLD)
     if rank == 0:
         print("bits  bytes sent a step and process  accuracy  same weights on both", flush=True)
     for bits in (32, 4, 2):
@@ -75,5 +75,5 @@ def process(rank: int, folder: str) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        # Forked processes do not import PyTorch again, and end without tearing Python down beside Gloo's threads.
+        # Forked processes do not import PyTorch again, and end without shutting Python down while Gloo's threads run.
         torch.multiprocessing.start_processes(process, (folder,), nprocs=WORLD, start_method="fork")

@@ -1,7 +1,7 @@
 """The same training four times, each in less memory: few-bit activations, sampled rows, optimizer state in 8 bits.
 
-A network learns to tell noisy digits of seven segments. Printed are the bytes that autograd keeps for the backward pass
-of a batch, those of the optimizer's state between steps, and the accuracy.
+A network learns to recognize noisy seven-segment digits. The script prints the bytes that autograd keeps for the
+backward pass of a batch, the bytes of the optimizer's state between steps, and the accuracy.
 
     pip install ".[torch]"
     python examples/torch_less_memory.py
@@ -23,14 +23,14 @@ SEGMENTS = torch.tensor([0x7E, 0x30, 0x6D, 0x79, 0x33, 0x5B, 0x5F, 0x70, 0x7F, 0
 
 
 def batch(size: int) -> tuple[Tensor, Tensor]:
-    """Noisy pictures of digits, and which they show."""
+    """Noisy pictures of digits, and their labels."""
     digits = torch.randint(10, (size,))
     segments = SEGMENTS[digits, None] >> torch.arange(7) & 1
     return segments.repeat(1, 8) + torch.randn(size, 56), digits
 
 
 def new() -> nn.Module:
-    """A network that knows nothing yet, the same in each training."""
+    """An untrained network, the same in each training."""
     torch.manual_seed(0)
     hidden = [part for _ in range(3) for part in (nn.Linear(512, 512), nn.GELU())]
     return nn.Sequential(nn.Linear(56, 512), nn.GELU(), *hidden, nn.Linear(512, 10))
@@ -44,7 +44,7 @@ def state_nbytes(optimizer: torch.optim.Optimizer) -> int:
 
 
 def train(title: str, change: Callable[[nn.Module], nn.Module], eight_bit: bool = False) -> None:
-    """Train, and print what it took."""
+    """Train, and print memory and accuracy."""
     model = change(new())
     optimizer: torch.optim.Optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     if eight_bit:
@@ -62,8 +62,8 @@ def train(title: str, change: Callable[[nn.Module], nn.Module], eight_bit: bool 
 
 
 def main() -> None:
-    """Train with ever less."""
-    torch.set_num_threads(1)  # more would wait for each other: the model is small
+    """Train in less and less memory."""
+    torch.set_num_threads(1)  # the model is small: more threads would be slower
     train("float32", lambda model: model)
     train("3 bits of each GELU's input", lambda model: convert(model, bits=3))
     small = lambda model: convert_linear(convert(model, bits=3), proj_dim_ratio=0.25)  # noqa: E731

@@ -1,7 +1,7 @@
-"""A field in a zarr store, its chunks compressed by arrcomp: bytes on disk, and the largest error.
+"""A field in a zarr store whose chunks arrcomp compresses: bytes on disk, and the largest error.
 
-zarr finds the codec by its name, through arrcomp's entry point: neither who writes nor who reads imports arrcomp, which
-only has to be installed. Parts of the array are read from their own chunks, as with any codec of zarr's.
+zarr finds the codec by its name, through arrcomp's entry point. arrcomp must be installed, but neither the writer nor
+the reader imports it. Parts of the array are read from their own chunks, as with any zarr codec.
 
     pip install ".[zarr]"
     python examples/zarr_store.py
@@ -35,12 +35,12 @@ def temperatures() -> NDArray[np.float32]:
 
 
 def arrcomp_codec(name: str, **parameters: Any) -> dict[str, Any]:
-    """How to tell zarr of one of arrcomp's codecs (the command `arrcomp codecs` lists them), and of no other."""
+    """The options that make zarr use only this codec of arrcomp's (the command `arrcomp codecs` lists them)."""
     return {"serializer": {"name": "arrcomp", "configuration": {"codec": name, **parameters}}, "compressors": None}
 
 
 def main() -> None:
-    """Write the field with several codecs, read it, and compare."""
+    """Write the field with several codecs, read it and compare."""
     x = temperatures()
     ways: dict[str, dict[str, Any]] = {
         "zarr's default (Zstandard)": {},

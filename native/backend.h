@@ -1,5 +1,5 @@
-// What a back end does: encode and decode arrays, all of a call with one element type, so that many small ones go into
-// one launch. All sizes are in bytes unless they say elements; the payload is FORMAT.md's, section 3.
+// The contract of a back end. A call encodes or decodes arrays of one element type, so that many small ones share a
+// launch. Sizes are in bytes unless a name says elements. FORMAT.md, sections 3 and 5, defines payloads.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -11,27 +11,27 @@
 namespace arrcomp {
 
 // An array to encode, in the back end's memory space.
-struct Encoding {
+struct EncodeTask {
   const void* source;  // `count` elements; any alignment on the CPU, the element's on CUDA
   uint8_t* payload;    // capacity(codec, element, count) bytes, aligned to 8
   uint64_t count;      // elements
 };
 
 // An array to decode, in the back end's memory space.
-struct Decoding {
+struct DecodeTask {
   const uint8_t* payload;  // `limit` bytes, aligned to 8
   uint64_t limit;
-  const uint64_t* length;  // of the payload, aligned to 4; null where it is `limit`
+  const uint64_t* length;  // of the payload, aligned to 4; null if it is `limit`
   void* target;            // `count` elements; any alignment on the CPU, the element's on CUDA
   uint64_t count;          // elements
 };
 
 // Bytes [begin, end) of a payload.
-struct Span {
+struct ByteRange {
   uint64_t begin, end;
 };
 
-// Of all arrays.
+// The elements of all arrays.
 template <class Arrays>
 uint64_t elements_of(const Arrays& arrays) {
   uint64_t elements = 0;
@@ -41,55 +41,54 @@ uint64_t elements_of(const Arrays& arrays) {
 
 namespace cpu {
 
-// All of these throw std::bad_alloc, and Interrupted where an Interruption of the calling thread says so (interruption.h).
+// All of these throw std::bad_alloc, and Interrupted if the calling thread is interrupted (interruption.h).
 
-// Encodes all arrays, with at most `threads` threads (0: as many as there are cores for this process). The payloads'
-// lengths go to `lengths`.
-void encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+// Encodes all arrays with at most `threads` threads (0: the number of cores that this process may use). Writes the
+// payloads' lengths to `lengths`.
+void encode(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
             const Seed& seed, int threads);
 
-// Decodes all arrays. The index of the first whose payload is corrupt (its target then holds anything), or their
-// number.
-size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads);
+// Decodes all arrays. Returns the index of the first corrupt payload (its target is then undefined), or the number of
+// arrays.
+size_t decode(const Codec& codec, const Element& element, std::span<const DecodeTask> arrays, int threads);
 
-// What is corrupt of a payload's length, head or directory, as FORMAT.md calls it, or null: all that can be known without
-// memory for the array. The `length` bytes at `payload` have any alignment. Throws std::bad_alloc.
+// Names what is corrupt in a payload's length, header or directory, in FORMAT.md's words; null if nothing is. Takes no
+// memory for the array. The `length` bytes at `payload` have any alignment.
 const char* payload_fault(const Codec& codec, const Element& element, const uint8_t* payload, uint64_t length,
                           uint64_t count);
 
-// Decodes elements [first, first + count) of an array, of which `target` has room for these alone; false where the payload
-// is found corrupt, of which other groups and chunks are not looked at.
-bool decode_part(const Codec& codec, const Element& element, const Decoding& array, uint64_t first, uint64_t count,
-                 int threads);
+// Decodes elements [first, first + count) of an array; `target` has room for these alone. Reads only the groups or
+// chunks that hold them. Returns false if these are corrupt.
+bool decode_range(const Codec& codec, const Element& element, const DecodeTask& array, uint64_t first, uint64_t count,
+                  int threads);
 
-// What part_spans looks at of a payload of `length` bytes, whatever the part. Throws std::bad_alloc.
-std::vector<Span> part_index(const Codec& codec, const Element& element, uint64_t count, uint64_t length);
+// The bytes that payload_ranges reads of any payload of `length` bytes: its header and directory.
+std::vector<ByteRange> directory_ranges(const Codec& codec, const Element& element, uint64_t count, uint64_t length);
 
-// What decode_part looks at beside that, of `array` without a target; nothing where it will find that corrupt. Throws
-// std::bad_alloc.
-std::vector<Span> part_spans(const Codec& codec, const Element& element, const Decoding& array, uint64_t first,
-                             uint64_t count);
+// The other bytes that decode_range reads, of `array` without a target; none if header or directory are corrupt.
+std::vector<ByteRange> payload_ranges(const Codec& codec, const Element& element, const DecodeTask& array,
+                                      uint64_t first, uint64_t count);
 
-// Puts the elements of a sum that begins with the array `start` to `target`, which may be `start` (any alignment). The
-// index of the first term whose payload is corrupt (nothing is then written), or their number.
+// Writes the elements of a sum that begins with the array `start` to `target`, which may be `start` (any alignment).
+// Returns the index of the first term whose payload is corrupt (nothing is then written), or the number of terms.
 size_t accumulate(const Sum& sum, const void* start, void* target, int threads);
 
-// Encodes a sum: what encode writes of an array with its elements, for `codec`. As accumulate tells of corrupt payloads
-// (nothing is then written). `payload` and `length` are as of encode.
+// Encodes a sum with `codec`: the same bytes as encode writes for an array of the sum's elements. Returns the same as
+// accumulate; `payload` and `length` are the same as in encode.
 size_t encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t* length, const Seed& seed,
                   int threads);
 
-// Puts an activation function's values, and what is kept of the array for its gradient.
-void activate(const Activation& activation, const Steps& steps, const Element& element, const Activating& array,
+// Writes an activation function's values, and what the gradient needs of the array.
+void activate(const Activation& activation, const Steps& steps, const Element& element, const ActivateTask& array,
               int threads);
 
-// The gradient, from what `activate` kept.
-void times_steps(const Steps& steps, const Element& element, const TimesSteps& array, int threads);
+// Writes the gradient, from what `activate` kept.
+void step_grad(const Steps& steps, const Element& element, const StepGradTask& array, int threads);
 
 // Cores that this process may use.
 int available_threads();
 
-// Instruction sets that this processor has, the best first, ending with a null pointer; and the one in use.
+// The instruction sets that this processor has, the best first, ending with a null pointer; and the one in use.
 const char* const* instruction_sets();
 const char* instruction_set();
 bool use_instruction_set(const char* name);
@@ -100,50 +99,50 @@ namespace cuda {
 
 enum class Status : int { ok = 0, unavailable = 1, failed = 2 };
 
-// Instead of a device's number: the one that is current on this thread.
+// Stands for the device that is current on this thread.
 constexpr int current_device = -1;
 
 bool is_built();
 int device_count();
 
-// The text of the last failure on this thread.
+// The message of the last failure on this thread.
 const char* last_error();
 
-// Bytes of device memory that encode needs as scratch on this device, for arrays of so many elements.
+// Bytes of scratch memory that encode needs on this device for arrays with these numbers of elements.
 Status encode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts, int device,
                             uint64_t& bytes);
 
-// As cpu::encode, with device memory everywhere (`scratch` aligned to 256), enqueued on `stream` (a cudaStream_t)
-// without waiting. The spans are read before this returns. Safe to capture in a graph.
-Status encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+// cpu::encode with device memory everywhere (`scratch` aligned to 256), enqueued on `stream` (a cudaStream_t):
+// asynchronous. Reads the spans before it returns. A graph may capture it.
+Status encode(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
               const Seed& seed, void* scratch, void* stream, int device);
 
-// Bytes of device memory that decode needs as scratch for arrays of so many elements.
+// Bytes of scratch memory that decode needs for arrays with these numbers of elements.
 uint64_t decode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts);
 
-// As cpu::decode, enqueued; *status (device memory) is set to 0, or to 1 where a payload is corrupt.
-Status decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, uint32_t* status,
+// cpu::decode, enqueued. Sets *status (device memory) to 0, or to 1 if a payload is corrupt.
+Status decode(const Codec& codec, const Element& element, std::span<const DecodeTask> arrays, uint32_t* status,
               void* scratch, void* stream, int device);
 
-// Bytes of device memory that accumulate needs as scratch for so many terms.
+// Bytes of scratch memory that accumulate needs for so many terms.
 uint64_t accumulate_scratch_bytes(size_t terms);
 
-// As cpu::accumulate, enqueued; `status` is as of decode. The arrays are aligned to their elements.
+// cpu::accumulate, enqueued; `status` is the same as in decode. The arrays are aligned to their elements.
 Status accumulate(const Sum& sum, const void* start, void* target, uint32_t* status, void* scratch, void* stream,
                   int device);
 
-// Bytes of device memory that encode_sum needs as scratch.
+// Bytes of scratch memory that encode_sum needs.
 Status encode_sum_scratch_bytes(const Codec& terms_codec, const Codec& codec, const Element& element, size_t terms,
                                 uint64_t count, int device, uint64_t& bytes);
 
-// As cpu::encode_sum, enqueued; `status` is as of decode.
+// cpu::encode_sum, enqueued; `status` is the same as in decode.
 Status encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t* length, const Seed& seed,
                   uint32_t* status, void* scratch, void* stream, int device);
 
-// As cpu::activate and cpu::times_steps, enqueued.
-Status activate(const Activation& activation, const Steps& steps, const Element& element, const Activating& array,
+// cpu::activate and cpu::step_grad, enqueued.
+Status activate(const Activation& activation, const Steps& steps, const Element& element, const ActivateTask& array,
                 void* stream, int device);
-Status times_steps(const Steps& steps, const Element& element, const TimesSteps& array, void* stream, int device);
+Status step_grad(const Steps& steps, const Element& element, const StepGradTask& array, void* stream, int device);
 
 }  // namespace cuda
 }  // namespace arrcomp

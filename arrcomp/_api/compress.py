@@ -1,4 +1,4 @@
-"""Arrays to compressed arrays and back."""
+"""Compress and decompress one array."""
 
 import operator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
-from .._arguments import thread_count
+from .._arguments import thread_count, wrong_type, wrong_value
 from .._arrays.checks import admit
 from .._arrays.contract import Adapter
 from .._arrays.device import Device
@@ -25,32 +25,31 @@ def compress(
     seed: Any = None,
     check_finite: bool = False,
 ) -> Compressed:
-    """Compress an array where it is.
+    """Compress an array on its device.
 
     Args:
         x: a NumPy, PyTorch, JAX or CuPy array, a NumPy scalar, or any object with `__dlpack__`, on the CPU or on CUDA;
             of any shape, layout and byte order, and a dtype that the codec takes. It is not changed.
-        codec: what to keep; None for `Lossless()`, so that nobody loses data by accident.
+        codec: the codec; None for `Lossless()`: compression is lossless by default.
         out: memory for the result: a writable, contiguous uint8 array (on the CPU also a bytearray or memoryview) of at
-            least `max_compressed_size(x)` bytes on the device of `x`. The result views it. None allocates. (Not for
-            JAX, whose arrays cannot be written to.)
-        threads: how many to use on the CPU; None for all cores that the process may use. The result does not depend
+            least `max_compressed_nbytes(x)` bytes on the device of `x`. The result views it. None allocates memory.
+            (JAX has no `out`, as its arrays are immutable.)
+        threads: number of threads on the CPU; None for all cores that the process may use. The result does not depend
             on it.
-        seed: for codecs that round at random (others ignore it): an integer from 0 to 2^64 - 1, or an integer array
-            without dimensions of the framework of `x` on its device, which is read when the work is done. Equal seeds
-            give equal bytes, on every device and with any number of threads.
-        check_finite: raise if a value is NaN or infinite, instead of what the codec does with it. Reads the array once
-            more, and waits for the device.
+        seed: for codecs with stochastic rounding (others ignore it): an integer from 0 to 2^64 - 1, or a 0-dimensional
+            integer array of the framework of `x` on its device, which is read asynchronously. Equal seeds give equal
+            bytes, on every device and with any number of threads.
+        check_finite: raise ValueError if a value is NaN or infinite. This reads the array once more, and synchronizes.
 
     Returns:
-        The compressed array. On CUDA the work is enqueued on the framework's current stream, and not waited for.
+        The compressed array. On CUDA the call is asynchronous: it enqueues work on the framework's current stream.
 
     Raises:
-        TypeError: `x` is not an array, has no data (sparse, meta), or a dtype that the codec does not take;
-            or `codec`, `out`, `threads` or `seed` is of a wrong type, or the codec needs a seed.
-        ValueError: `out` is too small, read-only or not contiguous, `threads` is below 1, `seed` out of its range, or
-            with `check_finite` a value is not finite.
-        DeviceUnavailableError: `x` is on a device that this build or this machine does not have.
+        TypeError: `x` is not an array, has no data (sparse, meta), or has a dtype that the codec does not take; or
+            `codec`, `out`, `threads` or `seed` is of a wrong type, or the codec needs a seed.
+        ValueError: `out` is too small, read-only or not contiguous; `threads` is below 1; `seed` is out of its range;
+            or `check_finite` is set and a value is not finite.
+        DeviceUnavailableError: this build or this computer does not have the device of `x`.
 
     >>> import numpy, arrcomp
     >>> x = numpy.linspace(0, 1, 10_000, dtype=numpy.float32)
@@ -63,28 +62,33 @@ def compress(
     adapter, x = adapter_of(x)
     if check_finite:
         adapter.dtype_and_shape(x)
-        if not adapter.is_finite(x):
-            raise ValueError("x has NaN or infinite values; check_finite=False leaves them to the codec")
+        check_values(adapter, x, "x")
     return compress_with(adapter, x, codec, out, threads, checked_seed(codec, seed))
 
 
+def check_values(adapter: Adapter, x: Any, name: str) -> None:
+    """Raise ValueError if a value is NaN or infinite. Synchronizes."""
+    if not adapter.is_finite(x):
+        raise ValueError(f"{name}: expected finite values, got NaN or infinities; check_finite=False accepts them")
+
+
 def compress_with(adapter: Adapter, x: Any, codec: Codec, out: Any, threads: int, seed: Any) -> Compressed:
-    """`compress` of an array whose adapter is known, with arguments that are checked."""
+    """`compress` with a known adapter and checked arguments."""
     spec = spec_of(adapter, x, codec)
     (payload,) = adapter.compress([x], [spec], None if out is None else [out], threads, seed)
     return Compressed(spec, payload)
 
 
 def checked_seed(codec: Codec, seed: Any) -> Any:
-    """The seed; None where the codec needs none.
+    """The seed; None if the codec needs none.
 
     Raises:
-        TypeError: the codec needs one, and it is None or neither an integer nor an array without dimensions.
+        TypeError: the codec needs one, and it is neither an integer nor a 0-dimensional array.
         ValueError: it is not from 0 to 2^64 - 1.
     """
     if not codec.needs_seed:
         return None
-    # First: compilers that have a symbol for the number follow this alone.
+    # This test comes first: compilers with symbolic numbers can trace it alone.
     if type(seed) is int and 0 <= seed < 1 << 64:
         return seed
     if getattr(seed, "shape", None) == () and not isinstance(seed, np.generic):
@@ -94,68 +98,67 @@ def checked_seed(codec: Codec, seed: Any) -> Any:
     except TypeError:
         number = None
     if number is None:
-        raise TypeError(f"seed={seed!r}: {codec!r} rounds at random and takes an integer, or an array of one")
+        raise wrong_type("seed", f"an integer, or a 0-dimensional integer array, for {codec!r}", seed)
     if not 0 <= number < 1 << 64:
-        raise ValueError(f"seed={number}: 0 to 2^64 - 1 is allowed")
+        raise wrong_value("seed", "an integer from 0 to 2^64 - 1", number)
     return number
 
 
-def checked_codec(codec: Any) -> Codec:
-    """The codec; the default one for None.
+def checked_codec(codec: Any, name: str = "codec") -> Codec:
+    """The codec; `Lossless()` for None.
 
     Raises:
-        TypeError: it is not a codec.
+        TypeError: the argument `name` is not a codec.
     """
     if codec is None:
         return Lossless()
     if not isinstance(codec, Codec):
-        raise TypeError(f"codec={codec!r} is a {type(codec).__name__}; a codec is allowed, as ErrorBounded(abs=1e-4)")
+        raise wrong_type(name, "a codec such as ErrorBounded(abs=1e-4)", codec)
     return codec
 
 
 def spec_of(adapter: Adapter, x: Any, codec: Codec) -> Spec:
-    """What will be known of the compressed array."""
+    """Codec, data type and shape of an array's compressed array."""
     dtype, shape = adapter.dtype_and_shape(x)
     codec.check_dtype(dtype)
     return Spec(codec, dtype, shape)
 
 
 def decompress(
-    c: Compressed, *, like: Any = None, out: Any = None, threads: int | None = None, max_size: int | None = None
+    c: Compressed, *, like: Any = None, out: Any = None, threads: int | None = None, max_nbytes: int | None = None
 ) -> Any:
-    """The array that was compressed.
+    """Decompress an array.
 
     Args:
         c: a compressed array.
-        like: an array whose framework and device the result gets (its shape and dtype do not matter).
-        out: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype, to be filled and
+        like: an array. The result gets its framework and device (its shape and dtype do not matter).
+        out: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype. It is filled and
             returned.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        max_size: bytes that the array may have. None for what `from_bytes` or the file's reader was told, by default
-            8192 times the bytes of the stream, or 1 GiB if that is more; and for no limit of what `compress` made in
-            this process.
+        threads: number of threads on the CPU; None for all cores that the process may use.
+        max_nbytes: the most bytes that the array may have. None for the limit of `from_bytes` or of the file's reader,
+            by default 8192 times the bytes of the stream, or 1 GiB if that is more. Without a stream there is no limit:
+            then `compress` made it in this process.
 
     Returns:
-        An array in C order and native byte order, of the shape and dtype of the one compressed: in `like`'s framework
-        and on its device if given, else in those of the one compressed. Other DLPack producers' arrays in host memory,
-        and streams read by `from_bytes`, become NumPy arrays.
+        An array in C order and native byte order, of the original's shape and dtype, and of its framework and device
+        unless `like` is given. Arrays of other DLPack producers, and streams of `from_bytes`, become NumPy arrays.
 
     Raises:
-        CorruptStreamError: the payload is corrupt. (`out` may have been written to.)
-        SizeLimitError: the array is larger than `max_size`; nothing was allocated.
-        TypeError: `c`, `like`, `out`, `threads` or `max_size` is of a wrong type or dtype, or the framework has no such
-            dtype.
+        CorruptStreamError: the payload is corrupt. (`out` may have been overwritten.)
+        SizeLimitError: the array has more bytes than `max_nbytes`. Nothing was allocated.
+        TypeError: `c`, `like`, `out`, `threads` or `max_nbytes` is of a wrong type or dtype, or the framework does not
+            have this dtype.
         ValueError: `out` has another shape, is read-only or not contiguous; `like` and `out` are both given; `threads`
-            is below 1, or `max_size` below 0.
-        ImportError, DeviceUnavailableError: the framework or the device is not there.
+            is below 1, or `max_nbytes` below 0.
+        ImportError, DeviceUnavailableError: the framework or the device is not available.
     """
     if not isinstance(c, Compressed):
-        raise TypeError(f"c is a {type(c).__name__}; a Compressed is allowed (of a stream's bytes: from_bytes)")
+        raise wrong_type("c", "a Compressed (from_bytes reads a stream)", c)
     if like is not None and out is not None:
-        raise ValueError("like and out are both given; one of them is allowed")
+        raise ValueError("like: expected None beside out, got both")
     threads = thread_count(threads)
     payload = c.payload
-    admit(c.spec, payload, max_size)
+    admit(c.spec, payload, max_nbytes)
     if like is not None:
         return decompress_at(c, *locate(like), threads)
     if out is not None:
@@ -164,27 +167,27 @@ def decompress(
     return array
 
 
-def decompress_at(c: Compressed, adapter: Adapter, device: Device, threads: int) -> Any:
+def decompress_at(c: Compressed, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
     """`decompress` into arrays of an adapter, on one of its devices."""
-    admit(c.spec, c.payload, None)
+    admit(c.spec, c.payload, max_nbytes)
     payload = c.payload.to(adapter, device)
     (array,) = payload.adapter.decompress([payload], [c.spec], None, threads)
     return array
 
 
-def max_compressed_size(x: Any, dtype: Any = None) -> int:
-    """How large an `out` for `compress` must be, in bytes, whatever the codec and the values.
+def max_compressed_nbytes(x: Any, dtype: Any = None) -> int:
+    """The least bytes of an `out` for `compress` that are enough for every codec and all values.
 
     Args:
-        x: an array; or its shape (a size or a sequence of sizes), and `dtype` as well.
-        dtype: a NumPy dtype or the name of one, as "bfloat16"; only with a shape.
+        x: an array; or a shape (a size or a sequence of sizes), with `dtype`.
+        dtype: a NumPy dtype or its name, for instance "bfloat16"; only with a shape.
 
     Raises:
-        TypeError: `x` is neither, or the dtype is not supported.
+        TypeError: `x` is neither an array nor a shape, or the dtype is not supported.
         ValueError: a size is negative.
 
     >>> import arrcomp
-    >>> arrcomp.max_compressed_size((1000, 3), "float32") >= 12_000
+    >>> arrcomp.max_compressed_nbytes((1000, 3), "float32") >= 12_000
     True
     """
     if dtype is None:
@@ -195,6 +198,6 @@ def max_compressed_size(x: Any, dtype: Any = None) -> int:
     for size in x if isinstance(x, (tuple, list)) else (x,):
         size = operator.index(size)
         if size < 0:
-            raise ValueError(f"shape {x}: sizes of 0 and above are allowed")
+            raise wrong_value("x", "a shape of sizes of at least 0", x)
         elements *= size
     return Spec(Lossless(), row, (elements // row.parts,)).capacity

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
-from .._arguments import thread_count
+from .._arguments import thread_count, wrong_type
 from .._arrays.checks import admit
 from .._arrays.contract import Payload
 from .._arrays.framed import FramedPayload
@@ -19,11 +19,11 @@ from ..errors import CorruptStreamError
 
 
 class Compressed:
-    """An array as `compress` leaves it: a payload in the array's framework, and what is needed to read it.
+    """A compressed array: a payload in memory of the array's framework, and its codec, dtype and shape.
 
-    It is not changed after it was made (but one made with `out=` shares that buffer). It pickles, copies, moves with
-    `to`, is saved by `torch.save` (alone or in a `state_dict`), and is a pytree under JAX. `nbytes`, `ratio`,
-    `to_bytes`, `trim`, printing and pickling wait for a device that the payload is on; nothing else does.
+    It is immutable (but the result of `compress` with `out=` shares that buffer). It can be pickled, copied, moved with
+    `to` and saved by `torch.save` (alone or in a `state_dict`), and is a pytree under JAX. `nbytes`, `ratio`,
+    `to_bytes`, `trim`, `verify`, printing and pickling synchronize the payload's device. All else is asynchronous.
     """
 
     __slots__ = ("_payload", "_spec")
@@ -50,49 +50,49 @@ class Compressed:
 
     @property
     def device(self) -> str:
-        """Where the payload is: "cpu", or for instance "cuda:0"."""
+        """The payload's device: "cpu", or for instance "cuda:0"."""
         return self._payload.device.name
 
     @property
     def nbytes(self) -> int:
-        """Length in bytes of all of it, as `to_bytes` writes it without a frame: header, payload and checksum."""
+        """Bytes of the stream that `to_bytes` writes without a frame: header, payload and checksum. Synchronizes."""
         return stream.stream_nbytes(self._header, self._payload.nbytes)
 
     @property
     def ratio(self) -> float:
-        """Bytes of the array divided by `nbytes`."""
+        """Bytes of the array divided by `nbytes`. Synchronizes."""
         return self._spec.nbytes / self.nbytes
 
     @property
     def spec(self) -> Spec:
-        """Codec, data type and shape: what is known without looking at the payload."""
+        """Codec, data type and shape: all that is known without the payload."""
         return self._spec
 
     @property
     def payload(self) -> Payload:
-        """The payload where it is."""
+        """The payload, on its device."""
         return self._payload
 
     def to_bytes(self, *, zstd_level: int | None = None, threads: int | None = None) -> bytes:
-        """The stream: self-describing, with a checksum, the same on every machine (FORMAT.md).
+        """The stream: self-describing, with a checksum, the same bytes on every platform (FORMAT.md). Synchronizes.
 
         Args:
-            zstd_level: put the payload into a Zstandard frame of this level, 1 to 22, where that saves at least a
-                twentieth of it; None for no frame. It often does for codecs of fixed rate and for integers, hardly ever
-                for floats that `Lossless` or `ErrorBounded` has coded. Readers need zstandard too. The frame is of the
-                library's making: another version of it may write other bytes.
-            threads: how many to use for the frame; None for all cores that the process may use.
+            zstd_level: put the payload into a Zstandard frame of this level, 1 to 22, if that saves at least 5 % of it;
+                None for no frame. It often does for codecs of fixed rate and for integers, rarely for floats with
+                `Lossless` or `ErrorBounded`. Readers need zstandard too. Other versions of that library may write other
+                frames.
+            threads: number of threads for the frame; None for all cores that the process may use.
 
         Raises:
-            TypeError, ValueError: `zstd_level` or `threads` is not allowed.
+            TypeError, ValueError: `zstd_level` or `threads` is of a wrong type or value.
             ImportError: zstandard is not installed.
         """
-        return b"".join(self.parts(zstd_level=zstd_level, threads=threads))
+        return b"".join(self.buffers(zstd_level=zstd_level, threads=threads))
 
-    def parts(self, *, zstd_level: int | None = None, threads: int | None = None) -> list[bytes | memoryview]:
-        """The stream in pieces, to be written one after the other without putting them together first.
+    def buffers(self, *, zstd_level: int | None = None, threads: int | None = None) -> list[bytes | memoryview]:
+        """The stream as buffers, which can be written one after the other without a copy.
 
-        Arguments and errors are those of `to_bytes`.
+        Arguments and errors are the same as in `to_bytes`.
         """
         threads = thread_count(threads)
         level = frame.checked_level(zstd_level)
@@ -101,54 +101,56 @@ class Compressed:
         data = payload.data if framed is None else memoryview(framed)
         return stream.pack(self._header, stream.Body(payload.size, data, framed is not None))
 
-    def stored_parts(self) -> list[bytes | memoryview]:
-        """The stream in pieces, with the payload in the Zstandard frame that it came in, if it came in one."""
+    def stored_buffers(self) -> list[bytes | memoryview]:
+        """The stream as buffers, with the payload in the Zstandard frame that it was read in, if any."""
         framed = self._payload.frame
         if framed is None:
-            return self.parts()
+            return self.buffers()
         return stream.pack(self._header, stream.Body(self._payload.nbytes, framed, True))
 
     def host_payload(self) -> Bytes:
-        """The payload in host memory, one-dimensional; a view where it is there."""
+        """The payload in host memory, one-dimensional; a view if it is there already."""
         return self._payload.to_host()
 
     def to(self, device: Any) -> "Compressed":
-        """The same on another device; `self` if it is there.
+        """The same compressed array on another device; `self` if it is there already.
 
         Args:
-            device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array, whose framework counts too.
-                From NumPy to CUDA the payload becomes one of PyTorch, CuPy or JAX, whichever is installed.
+            device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array, whose framework is used too.
+                From NumPy to CUDA the payload moves to PyTorch, CuPy or JAX, whichever is installed.
 
         Raises:
             TypeError, ValueError: `device` is none of these.
-            DeviceUnavailableError: the device, or a framework for it, is not there.
+            DeviceUnavailableError: the device, or a framework for it, is not available.
         """
         there = parse_device(device, self._payload.device)
         payload = self._payload.to(adapter_named(there.framework), there)
         return self if payload is self._payload else Compressed(self._spec, payload)
 
     def trim(self) -> "Compressed":
-        """The same in memory of its own size. Waits for the device.
+        """A copy in a buffer of the payload's own length. Synchronizes.
 
-        The payload's buffer is as large as the array until its length is known: this gives the rest of the memory back
-        (where `self` is dropped). On the CPU, NumPy's and PyTorch's are trimmed already.
+        A payload's buffer has its full capacity until its length is known. Trimming frees the rest of that memory once
+        `self` is dropped. On the CPU, NumPy's and PyTorch's payloads are already trimmed.
         """
         return Compressed(self._spec, self._payload.trim())
 
-    def verify(self, *, max_size: int | None = None) -> None:
-        """Decode the payload and throw the array away; waits. What `compress` made in this process is not doubted.
+    def verify(self, *, threads: int | None = None, max_nbytes: int | None = None) -> None:
+        """Decode the payload and drop the array. Synchronizes. A payload of this process' own is trusted: no decoding.
 
         Args:
-            max_size: as of `decompress`.
+            threads: number of threads on the CPU; None for all cores that the process may use.
+            max_nbytes: same as in `decompress`.
 
         Raises:
             CorruptStreamError: the payload is corrupt.
-            SizeLimitError: the array is larger than `max_size`.
-            TypeError, ValueError: `max_size` is no integer, or below 0.
+            SizeLimitError: the array has more bytes than `max_nbytes`.
+            TypeError, ValueError: `threads` or `max_nbytes` is of a wrong type or value.
         """
-        admit(self._spec, self._payload, max_size)
+        count = thread_count(threads)
+        admit(self._spec, self._payload, max_nbytes)
         if not self._payload.trusted:
-            self._payload.adapter.decompress([self._payload], [self._spec], None, 0)
+            self._payload.adapter.decompress([self._payload], [self._spec], None, count)
             self._payload.trusted = True
 
     @property
@@ -159,7 +161,7 @@ class Compressed:
         about = f"<Compressed {self._spec.dtype.name}{list(self.shape)} by {self.codec!r}"
         try:
             return f"{about}: {self.nbytes} bytes, ratio {self.ratio:.2f}, on {self.device}>"
-        except (AttributeError, TypeError, ValueError):  # traced by a compiler, batched, or a pytree's placeholders
+        except (AttributeError, TypeError, ValueError):  # traced by a compiler, batched, or placeholders of a pytree
             return f"{about}>"
 
     def __copy__(self) -> "Compressed":
@@ -169,75 +171,77 @@ class Compressed:
         return Compressed(self._spec, self._payload.copy())
 
 
-def from_bytes(data: Any, *, max_size: int | None = None) -> Compressed:
+def from_bytes(data: Any, *, max_nbytes: int | None = None) -> Compressed:
     """Read a stream that `Compressed.to_bytes` wrote.
 
     Args:
         data: bytes, bytearray, memoryview, mmap, or a uint8 NumPy array: exactly one stream. It is viewed, not copied,
-            and must not change as long as the result is used.
-        max_size: bytes that the array may have, for all that will be done with the result: `decompress` takes it from
-            here. None for 8192 times the bytes of `data`, or 1 GiB if that is more, which only a stream with a
-            Zstandard frame can exceed.
+            and must not change while the result is used.
+        max_nbytes: the most bytes that the array may have, in `decompress` and all other uses of the result. None for
+            8192 times the bytes of `data`, or 1 GiB if that is more. Only a stream with a Zstandard frame can exceed
+            this.
 
     Returns:
-        The compressed array. `decompress` makes a NumPy array of it, unless told otherwise by `like=` or `out=`. A
-        payload in a Zstandard frame stays there until then: only the frame's header is checked before. What takes it
-        out, as `decompress`, `to` and `to_bytes` do, raises SizeLimitError if the array is larger than `max_size`.
+        The compressed array, in NumPy. A payload in a Zstandard frame stays in it at first: only the frame's header is
+        checked. `decompress`, `to` and `to_bytes` unpack it. They raise SizeLimitError if the array has more bytes than
+        `max_nbytes`.
 
     Raises:
-        TypeError: `data` is not a contiguous buffer of bytes, or `max_size` no integer.
-        ValueError: `max_size` is below 0.
-        CorruptStreamError: the stream is truncated, altered, or none.
+        TypeError: `data` is not a contiguous buffer of bytes, or `max_nbytes` is not an integer.
+        ValueError: `max_nbytes` is below 0.
+        CorruptStreamError: these bytes are not a stream, or it is truncated or altered.
         FormatVersionError, UnknownCodecError: a newer arrcomp wrote it.
-        ImportError: its payload is in a Zstandard frame, and zstandard is not installed.
+        ImportError: the payload is in a Zstandard frame, and zstandard is not installed.
     """
-    return parse_stream(data, limits.checked_max_size(max_size))
+    return parse_stream(data, limits.checked_max_nbytes(max_nbytes))
 
 
-def parse_stream(data: Any, max_size: int | None = None, *, check: bool = True) -> Compressed:
-    """`from_bytes`; without `check` the checksum is not looked at, so that nothing but headers is read."""
+def parse_stream(data: Any, max_nbytes: int | None = None, *, check: bool = True) -> Compressed:
+    """`from_bytes`. Without `check` the checksum is not checked: only headers are read."""
     view = _byte_view(data)
     header, body = stream.parse(view, check=check)
     expected = codec_from_id(header.codec_id)
     spec = spec_from_config(header.configuration, header.dtype, header.shape)
     if type(spec.codec) is not expected:
         raise CorruptStreamError(
-            f"configuration is of codec {spec.codec.name}, the header's codec id of {expected.name}"
+            f"configuration: expected codec {expected.name}, as in the header's codec id, got {spec.codec.name}"
         )
     check_payload_nbytes(spec, body.nbytes)
-    allowed = limits.allowed_of(len(view), max_size)
+    allowed = limits.allowed_of(len(view), max_nbytes)
     if not body.framed:
-        return Compressed(spec, Payload(NUMPY, np.frombuffer(body.data, np.uint8), max_size=allowed))
+        return Compressed(spec, Payload(NUMPY, np.frombuffer(body.data, np.uint8), max_nbytes=allowed))
     _check_framed_nbytes(spec, body.nbytes)
     frame.check_frame(body.data, body.nbytes)
     return Compressed(spec, FramedPayload(body.data, body.nbytes, spec, allowed))
 
 
 def check_payload_nbytes(spec: Spec, nbytes: int) -> None:
-    """Raise CorruptStreamError where a payload cannot be of this array: memory for the array may be allocated after."""
+    """Raise CorruptStreamError if a payload of this length is impossible, before memory for the array is allocated."""
     if spec.codec.fixed_rate:
         if nbytes != spec.capacity:
-            raise CorruptStreamError(f"payload length is {nbytes} bytes; shape {spec.shape} takes {spec.capacity}")
+            raise CorruptStreamError(
+                f"payload length: expected {spec.capacity} bytes for shape {spec.shape}, got {nbytes}"
+            )
         return
     needed = spec.least_payload_nbytes
     if nbytes < needed:
         raise CorruptStreamError(
-            f"payload length is {nbytes} bytes; shape {spec.shape} takes {needed} at the very least"
+            f"payload length: expected at least {needed} bytes for shape {spec.shape}, got {nbytes}"
         )
 
 
 def _check_framed_nbytes(spec: Spec, nbytes: int) -> None:
-    """Raise CorruptStreamError where a payload that is not there yet is longer than this array can justify."""
+    """Raise CorruptStreamError if a payload in a frame is longer than any payload of this array."""
     most = 2 * spec.nbytes + 1024  # more than any codec writes
     if nbytes > most:
-        raise CorruptStreamError(f"payload length is {nbytes} bytes; shape {spec.shape} takes {most} at the very most")
+        raise CorruptStreamError(f"payload length: expected at most {most} bytes for shape {spec.shape}, got {nbytes}")
 
 
 def spec_from_config(configuration: Any, dtype: _dtypes.DType, shape: tuple[int, ...]) -> Spec:
-    """What a stream or a pickle says of its payload.
+    """The spec of a stream or a pickle.
 
     Raises:
-        CorruptStreamError: the configuration is of no codec for this data type.
+        CorruptStreamError: the configuration does not describe a codec for this data type.
     """
     try:
         codec = codec_from_config(configuration)
@@ -254,4 +258,4 @@ def _byte_view(data: Any) -> memoryview:
             return view.cast("B")
     except (TypeError, ValueError):
         pass
-    raise TypeError(f"data is a {type(data).__name__}; bytes, or a flat contiguous buffer of them, are allowed")
+    raise wrong_type("data", "bytes, or a one-dimensional contiguous buffer of bytes", data)

@@ -1,4 +1,4 @@
-"""Many arrays at once: lists, dicts, pytrees and state_dicts, in few launches."""
+"""Compress and decompress many arrays at once: lists, dicts, pytrees and state_dicts, in few kernel launches."""
 
 import copy
 from collections.abc import Callable, Hashable, Mapping
@@ -11,7 +11,7 @@ from .._arrays.registry import adapter_of, is_array, locate, pytree_children
 from .._format import limits
 from .._format.spec import Spec
 from ..codecs import Codec
-from .compress import checked_codec, checked_seed
+from .compress import check_values, checked_codec, checked_seed
 from .compressed import Compressed
 
 
@@ -22,27 +22,29 @@ def compress_many(
     otherwise: Codec | None = None,
     threads: int | None = None,
     seed: Any = None,
+    check_finite: bool = False,
 ) -> Any:
-    """Compress all arrays of a structure, those of one dtype on one device in one go.
+    """Compress all arrays of a structure. Arrays of one dtype on one device are compressed together.
 
     Args:
-        tree: arrays in lists, tuples, named tuples and mappings (a `state_dict` for instance), nested as they like, and
-            whatever JAX has registered as a pytree. What is neither is left as it is: numbers, strings, None.
-        codec: what to keep; None for `Lossless()`.
+        tree: arrays in nested lists, tuples, named tuples and mappings (a `state_dict` for instance), and in pytrees
+            that are registered with JAX. Other leaves (numbers, strings, None) are kept.
+        codec: the codec; None for `Lossless()`.
         otherwise: the codec for arrays whose dtype `codec` does not take, for instance integers in a `state_dict`; None
             for `Lossless()`.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        seed: as of `compress`, one for all arrays: elements of the same index in different arrays get the same random
-            number. Where they must be independent, compress each with a seed of its own.
+        threads: number of threads on the CPU; None for all cores that the process may use.
+        seed: same as in `compress`, one for all arrays: elements of the same index in different arrays get the same
+            random number. For independent random numbers, compress each array with its own seed.
+        check_finite: same as in `compress`, for every array.
 
     Returns:
-        The structure with a `Compressed` for every array, each the same as `compress` makes of it. On a CUDA device
-        arrays of one dtype take two launches (three with a bound relative to the range) for each thousand, and nothing
-        waits. Their payloads share memory: `Compressed.trim` gives one its own.
+        The structure with a `Compressed` for every array, the same as from `compress`. On CUDA the call is
+        asynchronous. A thousand arrays of one dtype take two kernel launches (three with a bound relative to the
+        range). Their payloads share memory: `Compressed.trim` copies one to memory of its own.
 
     Raises:
-        TypeError: `otherwise` does not take an array's dtype either; else as `compress`.
-        ValueError, DeviceUnavailableError: as `compress`.
+        TypeError: `otherwise` does not take an array's dtype either; or same as in `compress`.
+        ValueError, DeviceUnavailableError: same as in `compress`.
 
     >>> import numpy, arrcomp
     >>> weights = {"w": numpy.ones((30, 40), numpy.float32), "step": 7}
@@ -52,7 +54,7 @@ def compress_many(
     >>> arrcomp.decompress_many(small)["w"].sum()
     np.float32(1200.0)
     """
-    codec, otherwise = checked_codec(codec), checked_codec(otherwise)
+    codec, otherwise = checked_codec(codec), checked_codec(otherwise, "otherwise")
     threads = thread_count(threads)
     leaves, rebuild = _flatten(tree, is_array)
     batches: dict[Hashable, list[int]] = {}
@@ -63,6 +65,8 @@ def compress_many(
         dtype, shape = adapter.dtype_and_shape(x)
         spec = Spec(codec if codec.takes(dtype) else otherwise, dtype, shape)
         spec.codec.check_dtype(dtype)
+        if check_finite:
+            check_values(adapter, x, f"array {i} of the tree")
         adopted.append((adapter, x))
         specs.append(spec)
         batches.setdefault((adapter.name, adapter.batch_key(x), spec.codec, dtype.id), []).append(i)
@@ -77,28 +81,28 @@ def compress_many(
     return rebuild(results)
 
 
-def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, max_size: int | None = None) -> Any:
+def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, max_nbytes: int | None = None) -> Any:
     """Decompress all compressed arrays of a structure.
 
     Args:
-        tree: what `compress_many` returned, or any structure with `Compressed` in it.
-        like: an array whose framework and device the results get; None for those that were compressed.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        max_size: bytes that each of the arrays may have, as of `decompress`.
+        tree: the result of `compress_many`, or any structure with `Compressed` in it.
+        like: an array whose framework and device the results get; None for those of the original arrays.
+        threads: number of threads on the CPU; None for all cores that the process may use.
+        max_nbytes: the most bytes that each array may have, same as in `decompress`.
 
     Returns:
-        The structure with the array of every `Compressed`.
+        The structure with an array in place of every `Compressed`.
 
     Raises:
-        As `decompress`.
+        Same as in `decompress`.
     """
     threads = thread_count(threads)
-    place = None if like is None else locate(like)
-    limit = limits.checked_max_size(max_size)
+    target = None if like is None else locate(like)
+    limit = limits.checked_max_nbytes(max_nbytes)
     leaves, rebuild = _flatten(tree, lambda x: isinstance(x, Compressed))
     for c in leaves:
         admit(c.spec, c.payload, limit)
-    payloads = [c.payload if place is None else c.payload.to(*place) for c in leaves]
+    payloads = [c.payload if target is None else c.payload.to(*target) for c in leaves]
     batches: dict[Hashable, list[int]] = {}
     for i, (c, payload) in enumerate(zip(leaves, payloads, strict=True)):
         adapter = payload.adapter
@@ -113,7 +117,7 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, 
 
 
 def _flatten(tree: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Callable[[list[Any]], Any]]:
-    """The leaves of a structure in order, and what puts others in their places; the structure itself is not changed."""
+    """The leaves of a structure in order, and a function that builds the structure with others in their place."""
     leaves: list[Any] = []
 
     def build(node: Any) -> Callable[[list[Any]], Any]:
@@ -125,15 +129,15 @@ def _flatten(tree: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Call
         if taken is None:
             return lambda results: node
         children, remake = taken
-        parts = [build(child) for child in children]
-        return lambda results: remake([part(results) for part in parts])
+        builders = [build(child) for child in children]
+        return lambda results: remake([builder(results) for builder in builders])
 
     rebuild = build(tree)
     return leaves, rebuild
 
 
 def _children(node: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
-    """The children of a container, and what makes one like it of others; None for what is none."""
+    """The children of a container, and a function that makes such a container of others; None for a leaf."""
     if isinstance(node, Mapping):
         return list(node.values()), lambda children: _like_mapping(node, children)
     if isinstance(node, tuple) and hasattr(node, "_fields"):
@@ -149,9 +153,9 @@ def _like_mapping(node: Mapping[Any, Any], children: list[Any]) -> Any:
     if type(node) is dict:
         return dict(zip(node, children, strict=True))
     try:
-        twin = copy.copy(node)  # of its type, with what else it carries, as a state_dict its versions
+        twin = copy.copy(node)  # of the same type, with its attributes, such as the versions of a state_dict
         for key, child in zip(node, children, strict=True):
             twin[key] = child  # type: ignore[index]
-    except TypeError:  # it cannot be changed
+    except TypeError:  # it is immutable
         return dict(zip(node, children, strict=True))
     return twin

@@ -1,4 +1,4 @@
-"""Arithmetic on compressed arrays: what an all-reduce of quantized gradients needs, without arrays in between."""
+"""Sums of compressed arrays without decompressed copies, for instance for an all-reduce of quantized gradients."""
 
 import numbers
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
-from .._arguments import thread_count, type_name
+from .._arguments import thread_count, wrong_type
 from .._arrays.contract import Adapter, Payload
 from .._arrays.registry import adapter_named, framework_of
 from .._format.spec import Spec
@@ -21,25 +21,26 @@ _LARGEST_FLOAT, _LARGEST_DOUBLE = float(np.finfo(np.float32).max), float(np.finf
 def accumulate(c: Compressed, into: Any, weight: float = 1.0, *, threads: int | None = None) -> Any:
     """Add a compressed array to an array: ``into += weight * decompress(c)``, in one pass.
 
-    The sum is calculated in float32 (float64 for float64 arrays) and rounded to the dtype once, so that it may differ
-    from the formula's, which rounds the product as well. A NaN becomes the quiet one.
+    The sum is computed in float32 (float64 for float64 arrays) and rounded to the dtype once. It may differ from the
+    formula, which also rounds the product. NaN becomes the default quiet NaN. There is no `max_nbytes`, as `into` has
+    the array's size already.
 
     Args:
-        c: a compressed array, of a codec with `has_sums`: QSGD with packed levels.
-        into: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype, which is changed; or
-            one of JAX's, which is not.
-        weight: a finite number (in float32 as well, for other arrays than float64).
-        threads: how many to use on the CPU; None for all cores that the process may use.
+        c: a compressed array of a codec with `has_sums`: QSGD with packed levels.
+        into: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype, which is changed; or a
+            JAX array, which is not.
+        weight: a finite number (finite in float32, unless the arrays are float64).
+        threads: number of threads on the CPU; None for all cores that the process may use.
 
     Returns:
-        `into`; a new array for one of JAX's.
+        `into`; a new array for JAX.
 
     Raises:
         CorruptStreamError: the payload is corrupt.
         TypeError: `c`, `into`, `weight` or `threads` is of a wrong type or dtype, or the codec has no sums.
         ValueError: `into` has another shape, is read-only or not contiguous; `weight` is not finite; `threads` is
             below 1.
-        ImportError, DeviceUnavailableError: the framework or the device is not there.
+        ImportError, DeviceUnavailableError: the framework or the device is not available.
 
     >>> import numpy, arrcomp
     >>> c = arrcomp.compress(numpy.array([1.0, 2.0, 4.0]), arrcomp.QSGD(bits=8))
@@ -47,16 +48,16 @@ def accumulate(c: Compressed, into: Any, weight: float = 1.0, *, threads: int | 
     array([2.5, 4.5, 8.5])
     """
     threads = thread_count(threads)
-    framework = framework_of(into)
+    framework = framework_of(into, "into")
     if framework == "dlpack":
-        raise TypeError(f"into is a {type_name(into)}; a NumPy, PyTorch, JAX or CuPy array is allowed")
+        raise wrong_type("into", "a NumPy, PyTorch, JAX or CuPy array", into)
     adapter = adapter_named(framework)
     checked_summand("c", c)
     return accumulate_with(adapter, c, c.payload.to(adapter, adapter.device(into)), into, weight, threads)
 
 
 def accumulate_with(adapter: Adapter, c: Compressed, payload: Payload, into: Any, weight: float, threads: int) -> Any:
-    """`accumulate` of a payload that is where `into` is, with an adapter that is known."""
+    """`accumulate` with a known adapter and a payload on the device of `into`."""
     (checked,) = checked_weights([weight], 1, c.spec.dtype, "weight")
     return adapter.accumulate(payload, c.spec, checked, into, threads)
 
@@ -72,75 +73,72 @@ def compress_sum(
 ) -> Compressed:
     """Compress the (weighted) sum of compressed arrays, without decompressing them to memory first.
 
-    The sum of the elements, ``weights[0] * y[0] + weights[1] * y[1] + ...`` in this order, is calculated in float32
-    (float64 for float64 arrays) and rounded to the dtype once; the result is, byte for byte, what `compress` makes of
-    an array with these elements. It is made in one pass where the buckets of `codec` are of 32, 64, ... or 4096
-    values; otherwise the array of the sum is in memory for a while.
+    The sum of the elements, ``weights[0] * y[0] + weights[1] * y[1] + ...`` in this order, is computed in float32
+    (float64 for float64 arrays) and rounded to the dtype once. The result has the same bytes as `compress` of an array
+    with these elements. If the buckets of `codec` have 32, 64, ... or 4096 values, one pass is enough. Otherwise the
+    array of the sum is in memory temporarily. There is no `check_finite`: check the arrays when they are compressed.
 
     Args:
-        compressed: compressed arrays of one framework, device, dtype, shape and codec, one with `has_sums`; one
-            at least.
-        codec: of the result; None for the one of `compressed`.
-        weights: a finite number (in float32 as well, for other arrays than float64) for each; None for ones.
-        out: memory for the result, as of `compress`.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        seed: of the result's codec, as of `compress`.
+        compressed: at least one compressed array, all of one framework, device, dtype, shape and codec with `has_sums`.
+        codec: codec of the result; None for that of `compressed`.
+        weights: a finite number (finite in float32, unless the arrays are float64) for each array; None for ones.
+        out: memory for the result, same as in `compress`.
+        threads: number of threads on the CPU; None for all cores that the process may use.
+        seed: for the result's codec, same as in `compress`.
 
     Returns:
-        The compressed sum, where the arrays are.
+        The compressed sum, on the same device.
 
     Raises:
         CorruptStreamError: a payload is corrupt.
         TypeError: an argument is of a wrong type; the codec of `compressed` has no sums, or `codec` does not take
             their dtype; or it needs a seed.
-        ValueError: `compressed` is empty, or its arrays differ in something; there is not one finite weight for each;
-            `out` is too small, read-only or not contiguous; `threads` is below 1, or `seed` out of its range.
-        DeviceUnavailableError: the device is not there.
+        ValueError: `compressed` is empty, or its arrays do not match; there is not one finite weight for each; `out` is
+            too small, read-only or not contiguous; `threads` is below 1, or `seed` is out of its range.
+        DeviceUnavailableError: the device is not available.
 
     >>> import numpy, arrcomp
-    >>> parts = [arrcomp.compress(numpy.full(100, x), arrcomp.QSGD(bits=8)) for x in (1.0, 2.0)]
-    >>> arrcomp.decompress(arrcomp.compress_sum(parts, weights=[0.5, 0.5]))[:3]
+    >>> terms = [arrcomp.compress(numpy.full(100, x), arrcomp.QSGD(bits=8)) for x in (1.0, 2.0)]
+    >>> arrcomp.decompress(arrcomp.compress_sum(terms, weights=[0.5, 0.5]))[:3]
     array([1.5, 1.5, 1.5])
     """
-    parts = checked_summands(compressed)
-    first = parts[0]
-    codec = first.codec if codec is None else checked_codec(codec)
-    return compress_sum_with(
-        first.payload.adapter, parts, codec, weights, out, thread_count(threads), checked_seed(codec, seed)
-    )
+    terms = checked_summands(compressed)
+    adapter = terms[0].payload.adapter
+    codec = terms[0].codec if codec is None else checked_codec(codec)
+    return compress_sum_with(adapter, terms, codec, weights, out, thread_count(threads), checked_seed(codec, seed))
 
 
 def compress_sum_with(
-    adapter: Adapter, parts: Sequence[Compressed], codec: Codec, weights: Any, out: Any, threads: int, seed: Any
+    adapter: Adapter, terms: Sequence[Compressed], codec: Codec, weights: Any, out: Any, threads: int, seed: Any
 ) -> Compressed:
-    """`compress_sum` of arrays that go together, with an adapter that is known."""
-    spec = parts[0].spec
+    """`compress_sum` with a known adapter and matching arrays."""
+    spec = terms[0].spec
     codec.check_dtype(spec.dtype)
-    checked = checked_weights(weights, len(parts), spec.dtype, "weights")
+    checked = checked_weights(weights, len(terms), spec.dtype, "weights")
     result = Spec(codec, spec.dtype, spec.shape)
-    payload = adapter.compress_sum([c.payload for c in parts], spec, checked, result, out, threads, seed)
+    payload = adapter.compress_sum([c.payload for c in terms], spec, checked, result, out, threads, seed)
     return Compressed(result, payload)
 
 
 def checked_summand(name: str, c: Any) -> None:
-    """Raise TypeError unless this is a compressed array that can be added."""
+    """Raise TypeError unless this is a compressed array of a codec with sums."""
     if not isinstance(c, Compressed):
-        raise TypeError(f"{name} is a {type_name(c)}; a Compressed is allowed")
+        raise wrong_type(name, "a Compressed", c)
     if not c.codec.has_sums:
-        raise TypeError(f"{name} is of {c.codec!r}; QSGD of fixed rate is allowed (decompress others)")
+        raise TypeError(f"{name}: expected codec QSGD with packed levels, got {c.codec!r}; decompress others")
 
 
 def checked_summands(compressed: Any) -> list[Compressed]:
     """Compressed arrays that can be added to each other.
 
     Raises:
-        TypeError: they are no sequence of them.
-        ValueError: there is none, or they differ in something.
+        TypeError: this is not a list or tuple of compressed arrays with sums.
+        ValueError: it is empty, or the arrays do not match.
     """
     if isinstance(compressed, Compressed) or not isinstance(compressed, (list, tuple)):
-        raise TypeError(f"compressed is a {type_name(compressed)}; a list or tuple of Compressed is allowed")
+        raise wrong_type("compressed", "a list or tuple of Compressed", compressed)
     if not compressed:
-        raise ValueError("compressed is empty; one at least is allowed")
+        raise ValueError("compressed: expected at least one array, got none")
     for number, c in enumerate(compressed):
         checked_summand(f"compressed[{number}]", c)
         _check_alike(compressed[0], c, number)
@@ -149,43 +147,40 @@ def checked_summands(compressed: Any) -> list[Compressed]:
 
 def _check_alike(first: Compressed, c: Compressed, number: int) -> None:
     a, b = first.spec, c.spec
-    # Field by field: compilers that have symbols for sizes cannot compare the whole.
+    name = f"compressed[{number}]"
+    # Compilers with symbolic sizes cannot compare whole specs.
     if (a.codec.id, a.codec.core_parameters()) != (b.codec.id, b.codec.core_parameters()):
-        raise ValueError(f"compressed[{number}] has codec {b.codec}; {a.codec}, as compressed[0] has it, is allowed")
+        raise ValueError(f"{name}: expected codec {a.codec}, that of compressed[0], got {b.codec}")
     if a.dtype.name != b.dtype.name:
-        raise ValueError(
-            f"compressed[{number}] has dtype {b.dtype.name}; {a.dtype.name}, as compressed[0] has it, is allowed"
-        )
+        raise ValueError(f"{name}: expected dtype {a.dtype.name}, that of compressed[0], got {b.dtype.name}")
     if a.shape != b.shape:
-        raise ValueError(f"compressed[{number}] has shape {b.shape}; {a.shape}, as compressed[0] has it, is allowed")
+        raise ValueError(f"{name}: expected shape {a.shape}, that of compressed[0], got {b.shape}")
     here, there = first.payload, c.payload
     if here.adapter is not there.adapter or here.adapter.batch_key(here.buffer) != here.adapter.batch_key(there.buffer):
-        raise ValueError(
-            f"compressed[{number}] is of {there.adapter.name} on {c.device}; {here.adapter.name} on {first.device}, "
-            "as compressed[0] is, is allowed"
-        )
+        expected, got = f"{here.adapter.name} on {first.device}", f"{there.adapter.name} on {c.device}"
+        raise ValueError(f"{name}: expected {expected}, that of compressed[0], got {got}")
 
 
 def checked_weights(weights: Any, count: int, dtype: _dtypes.DType, name: str) -> list[float]:
     """A weight for each of `count` arrays; ones for None.
 
     Raises:
-        TypeError: they are no sequence of numbers.
-        ValueError: there are more or fewer, or one is not finite in the arithmetic type.
+        TypeError: they are not a sequence of numbers.
+        ValueError: their number is wrong, or one is not finite in the arithmetic type.
     """
     if weights is None:
         return [1.0] * count
     if not isinstance(weights, (list, tuple, np.ndarray)):
-        raise TypeError(f"{name} is a {type(weights).__name__}; a list or tuple of numbers is allowed")
+        raise wrong_type(name, "a list or tuple of numbers", weights)
     if len(weights) != count:
-        raise ValueError(f"{name} has {len(weights)} numbers; {count}, one for each array, are allowed")
+        raise ValueError(f"{name}: expected {count} numbers, one for each array, got {len(weights)}")
     most = _LARGEST_DOUBLE if dtype.itemsize == 8 else _LARGEST_FLOAT
     checked: list[float] = []
     for weight in weights:
         if isinstance(weight, (bool, np.bool_)) or not isinstance(weight, numbers.Real):
-            raise TypeError(f"{name}: {weight!r} is a {type(weight).__name__}; a number is allowed")
+            raise wrong_type(name, "a number", weight)
         number = float(weight)
-        if not abs(number) <= most:  # as a NaN is not either
-            raise ValueError(f"{name}: {weight!r} is not finite in the arithmetic of {dtype.name}")
+        if not abs(number) <= most:  # NaN is refused too
+            raise ValueError(f"{name}: expected a finite number in the arithmetic of {dtype.name}, got {weight!r}")
         checked.append(number)
     return checked

@@ -5,7 +5,7 @@ from typing import Any
 
 from .. import _core
 from .._dtypes import DType
-from .._format.limits import check_nbytes, checked_max_size
+from .._format.limits import check_nbytes, checked_max_nbytes
 from .._format.spec import Spec
 from ..errors import CorruptStreamError
 from .contract import Payload
@@ -21,7 +21,7 @@ def overlaps_payload(name: str) -> str:
 def check_capacity(nbytes: int, capacity: int) -> None:
     """Raise ValueError unless a buffer of so many bytes holds every payload."""
     if nbytes < capacity:
-        raise ValueError(f"out: expected at least {capacity} bytes (max_compressed_size), got {nbytes}")
+        raise ValueError(f"out: expected at least {capacity} bytes (max_compressed_nbytes), got {nbytes}")
 
 
 def check_matches(dtype: DType, shape: Sequence[int], spec: Spec, name: str = "out") -> None:
@@ -59,26 +59,26 @@ def validate_untrusted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> No
             raise CorruptStreamError(f"payload {number}: {error}") from None
 
 
-def admit(spec: Spec, payload: Payload, max_size: Any) -> None:
-    """Check that an array may be made of a payload; a larger `max_size` than before holds from now on.
+def admit(spec: Spec, payload: Payload, max_nbytes: Any) -> None:
+    """Check that an array may be made of a payload; a larger `max_nbytes` than before holds from now on.
 
     Args:
         spec: of the array.
         payload: of the array.
-        max_size: bytes that the array may have, not checked yet; None for what the payload says.
+        max_nbytes: bytes that the array may have, not checked yet; None for what the payload says.
 
     Raises:
         SizeLimitError: the array has more bytes.
-        TypeError, ValueError: same as in `checked_max_size`.
+        TypeError, ValueError: same as in `checked_max_nbytes`.
     """
-    if max_size is None and payload.max_size is None:
+    if max_nbytes is None and payload.max_nbytes is None:
         return
-    given = checked_max_size(max_size)
-    allowed = payload.max_size if given is None else given
+    given = checked_max_nbytes(max_nbytes)
+    allowed = payload.max_nbytes if given is None else given
     assert allowed is not None
     check_nbytes(spec.nbytes, allowed, spec.dtype.name, spec.shape)
-    if payload.max_size is not None:
-        payload.max_size = max(payload.max_size, allowed)
+    if payload.max_nbytes is not None:
+        payload.max_nbytes = max(payload.max_nbytes, allowed)
 
 
 def check_fillable(array: Any, name: str) -> None:

@@ -19,7 +19,8 @@ class Memory(Protocol):
     A buffer is a one-dimensional uint8 array of the framework.
     """
 
-    def address(self, x: Any) -> int:
+    @staticmethod
+    def address(x: Any, /) -> int:
         """Where a contiguous array begins."""
 
     def stream(self, x: Any) -> tuple[int, int] | None:
@@ -181,11 +182,11 @@ class Payload:
         length: None where the payload fills its buffer; else the framework's array of 8 bytes that hold the number of
             bytes as a little-endian unsigned integer. It is where the buffer is, and read when it is asked for.
         trusted: whether this process made the payload, so that decoding needs no synchronization to report corruption.
-        max_size: bytes that an array made of it may have, unless a caller says otherwise; None for no limit, where this
+        max_nbytes: the most bytes that its array may have, unless a caller says otherwise; None for no limit, as this
             process made it.
     """
 
-    __slots__ = ("_nbytes", "adapter", "buffer", "length", "max_size", "trusted")
+    __slots__ = ("_nbytes", "adapter", "buffer", "length", "max_nbytes", "trusted")
 
     def __init__(
         self,
@@ -194,13 +195,13 @@ class Payload:
         length: Any = None,
         *,
         trusted: bool = False,
-        max_size: int | None = None,
+        max_nbytes: int | None = None,
     ) -> None:
         self.adapter = adapter
         self.buffer = buffer
         self.length = length
         self.trusted = trusted
-        self.max_size = max_size
+        self.max_nbytes = max_nbytes
         self._nbytes: int | None = None
 
     @property
@@ -275,7 +276,7 @@ class Payload:
 
     def _again(self, adapter: Adapter, buffer: Any, length: Any = None) -> "Payload":
         """The same payload in other memory."""
-        return Payload(adapter, buffer, length, trusted=self.trusted, max_size=self.max_size)
+        return Payload(adapter, buffer, length, trusted=self.trusted, max_nbytes=self.max_nbytes)
 
     def _check_single(self) -> None:
         if np.ndim(self.buffer) != 1:

@@ -18,8 +18,7 @@ from .contract import Memory, Payload
 
 Coding = tuple[int, Sequence[float], int]  # codec id, parameters, dtype id
 Seed = tuple[int, Any]  # a number; the array of the one that counts instead, uint64[], or None
-Coded = tuple[Any, Any]  # a payload's buffer; its length, or None where it fills the buffer
-Term = tuple[Any, Any, float]  # the same, and a weight
+Term = tuple[Any, Any, float]  # a payload's buffer; its length, or None where it fills the buffer; a weight
 
 _ALIGNMENT = 8  # of payloads: the core reads and writes words
 
@@ -52,25 +51,44 @@ def encode(
         threads: on the CPU; 0 for all cores.
     """
     address = memory.address
-    rooms = [_aligned(memory, buffer) for buffer in buffers]
-    arrays = [(address(x), at, count) for x, (_, at), count in zip(sources, rooms, elements, strict=True)]
+    rooms, starts = _aligned(memory, buffers)
+    arrays = list(zip(map(address, sources), starts, elements))
+    number, seed_array = seed
+    seed_at = 0 if seed_array is None else address(seed_array)
     where = memory.stream(lengths)
     if where is None:
-        _core.encode_at(*coding, arrays, address(lengths), *_seed_arguments(memory, seed), threads)
+        _core.encode_at(*coding, arrays, address(lengths), number, seed_at, threads)
     else:
         device, stream = where
         scratch = memory.empty(_core.cuda_encode_scratch(*coding, elements, device), lengths)
-        _core.cuda_encode(
-            *coding, arrays, address(lengths), *_seed_arguments(memory, seed), address(scratch), stream, device
-        )
-    for buffer, (room, _) in zip(buffers, rooms, strict=True):
-        if room is not buffer:
-            buffer[:] = room
+        _core.cuda_encode(*coding, arrays, address(lengths), number, seed_at, address(scratch), stream, device)
+    if rooms is not buffers:
+        _copy_back(rooms, buffers)
+
+
+def encode_on_host(
+    arrays: Sequence[tuple[int, int, int]],
+    lengths: NDArray[np.uint64],
+    coding: Coding,
+    seed: tuple[int, int],
+    threads: int,
+) -> None:
+    """`encode` for arrays in host memory whose addresses are known.
+
+    Args:
+        arrays: address of each, address of a buffer for its payload, aligned to 8 bytes, and number of its elements.
+        lengths: for each payload's length.
+        coding: see `coding_of`.
+        seed: a number, and the address of the one that counts instead, or 0.
+        threads: 0 for all cores.
+    """
+    _core.encode_at(*coding, arrays, _core.address(lengths), *seed, threads)
 
 
 def decode(
     memory: Memory,
-    payloads: Sequence[Coded],
+    payloads: Sequence[Any],
+    lengths: Sequence[Any],
     targets: Sequence[Any],
     elements: Sequence[int],
     coding: Coding,
@@ -81,7 +99,8 @@ def decode(
 
     Args:
         memory: of the framework.
-        payloads: of each array.
+        payloads: a buffer for each.
+        lengths: of each payload; None where it fills its buffer.
         targets: the arrays.
         elements: of each array.
         coding: see `coding_of`.
@@ -92,10 +111,10 @@ def decode(
         CorruptStreamError: a payload is corrupt.
     """
     address = memory.address
-    buffers = [_aligned(memory, buffer) for buffer, _ in payloads]
+    buffers, starts = _aligned(memory, payloads)
     arrays = [
         (at, buffer.nbytes, 0 if length is None else address(length), address(target), count)
-        for (buffer, at), (_, length), target, count in zip(buffers, payloads, targets, elements, strict=True)
+        for at, buffer, length, target, count in zip(starts, buffers, lengths, targets, elements)
     ]
     where = memory.stream(targets[0])
     if where is None:
@@ -160,21 +179,22 @@ def encode_sum(
     """
     address = memory.address
     _kept, core_terms = _core_terms(memory, terms)
-    room, at = _aligned(memory, buffer)
+    rooms, (at,) = _aligned(memory, [buffer])
     about = (coding[:2], coding[2], core_terms, elements, result)
+    number, seed_array = seed
+    seed_at = 0 if seed_array is None else address(seed_array)
     where = memory.stream(length)
     if where is None:
-        _raise_corrupt(_core.encode_sum_at(*about, at, address(length), *_seed_arguments(memory, seed), threads))
+        _raise_corrupt(_core.encode_sum_at(*about, at, address(length), number, seed_at, threads))
     else:
         device, stream = where
         status = memory.empty(4, length)
         scratch_nbytes = _core.cuda_encode_sum_scratch(*about[:2], len(terms), elements, result, device)
         scratch = memory.empty(scratch_nbytes, length)
-        addresses = (at, address(length), *_seed_arguments(memory, seed), address(status), address(scratch))
+        addresses = (at, address(length), number, seed_at, address(status), address(scratch))
         _core.cuda_encode_sum(*about, *addresses, stream, device)
         _check_status(memory, status, trusted)
-    if room is not buffer:
-        buffer[:] = room
+    _copy_back(rooms, [buffer])
 
 
 def decode_range(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...], threads: int) -> NDArray[Any]:
@@ -200,36 +220,37 @@ def decode_range(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...
         start, coding = first * spec.dtype.parts, coding_of(spec)
         data, fetch = payload.host_parts()
         if fetch is not None:
-            for span in _core.part_index(*coding, data.size, spec.elements):
+            for span in _core.directory_ranges(*coding, data.size, spec.elements):
                 fetch(*span)
-            for span in _core.part_spans(*coding, data, spec.elements, start, target.size):
+            for span in _core.payload_ranges(*coding, data, spec.elements, start, target.size):
                 fetch(*span)
-        _core.decode_part(*coding, data, spec.elements, start, target, threads)
+        _core.decode_range(*coding, data, spec.elements, start, target, threads)
     return array
 
 
-def _aligned(memory: Memory, buffer: Any) -> tuple[Any, int]:
-    """A buffer, or a copy where it begins between words (as one cut out of another may), and its address."""
-    at = memory.address(buffer)
-    if at % _ALIGNMENT:
-        buffer = memory.copy(buffer)
-        at = memory.address(buffer)
-    return buffer, at
+def _aligned(memory: Memory, buffers: Sequence[Any]) -> tuple[Sequence[Any], list[int]]:
+    """Buffers and their addresses; copies of those that begin between words, as one cut out of another may."""
+    starts = [memory.address(buffer) for buffer in buffers]
+    for at in starts:
+        if at % _ALIGNMENT:
+            copies = [b if at % _ALIGNMENT == 0 else memory.copy(b) for b, at in zip(buffers, starts)]
+            return copies, [memory.address(copy) for copy in copies]
+    return buffers, starts
 
 
-def _seed_arguments(memory: Memory, seed: Seed) -> tuple[int, int]:
-    number, array = seed
-    return number, 0 if array is None else memory.address(array)
+def _copy_back(rooms: Sequence[Any], buffers: Sequence[Any]) -> None:
+    for room, buffer in zip(rooms, buffers):
+        if room is not buffer:
+            buffer[:] = room
 
 
-def _core_terms(memory: Memory, terms: Sequence[Term]) -> tuple[list[Any], list[tuple[int, int, int, float]]]:
+def _core_terms(memory: Memory, terms: Sequence[Term]) -> tuple[Sequence[Any], list[tuple[int, int, int, float]]]:
     """The buffers to keep alive while the core reads them, and what it is told about them."""
-    kept, told = [], []
-    for given, length, weight in terms:
-        buffer, at = _aligned(memory, given)
-        kept.append(buffer)
-        told.append((at, buffer.nbytes, 0 if length is None else memory.address(length), weight))
-    return kept, told
+    buffers, starts = _aligned(memory, [buffer for buffer, _, _ in terms])
+    return buffers, [
+        (at, buffer.nbytes, 0 if length is None else memory.address(length), weight)
+        for at, buffer, (_, length, weight) in zip(starts, buffers, terms)
+    ]
 
 
 def _raise_corrupt(index: int) -> None:

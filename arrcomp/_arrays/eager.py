@@ -1,16 +1,16 @@
 """The adapter of frameworks whose calls run as they are made, NumPy and CuPy: checks, then the driver."""
 
-import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
+from .._core import capacity
 from .._format.spec import Spec
 from . import driver
 from .checks import OVERLAPS_X, check_capacity, check_separate, overlaps_payload
 from .contract import Adapter, Memory, Payload
 
-_NO_CONTEXT = contextlib.nullcontext()
+NO_SEED: driver.Seed = (0, None)
 
 
 class EagerAdapter(Adapter, Memory, ABC):
@@ -19,44 +19,38 @@ class EagerAdapter(Adapter, Memory, ABC):
     def compress(
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:
-        with self.on_device_of(xs[0]):
-            sources = [self.contiguous(x, spec) for x, spec in zip(xs, specs, strict=True)]
-            capacities = [spec.capacity for spec in specs]
-            if out is None:
-                buffers = self.allocate(capacities, xs[0])
-            else:
-                buffers = [self._out_buffer(*row) for row in zip(out, xs, sources, capacities, strict=True)]
-            lengths = self.new_lengths(len(xs), xs[0])
-            elements = [spec.elements for spec in specs]
-            coding = driver.coding_of(specs[0])
-            driver.encode(self, sources, buffers, lengths, elements, coding, self.seed_of(seed, xs[0]), threads)
-            if specs[0].codec.fixed_rate:
-                return [Payload(self, _cut(*row), trusted=True) for row in zip(buffers, capacities, strict=True)]
-            return self.payloads(buffers, lengths, out is None)
+        sources, elements = [self.contiguous(x) for x in xs], [spec.elements for spec in specs]
+        coding = driver.coding_of(specs[0])
+        capacities = [capacity(*coding, count) for count in elements]
+        if out is None:
+            buffers = self.allocate(capacities, xs[0])
+        else:
+            buffers = [self._out_buffer(*row) for row in zip(out, xs, sources, capacities)]
+        lengths = self.new_lengths(len(xs), xs[0])
+        random = NO_SEED if seed is None else self.seed_of(seed, xs[0])
+        driver.encode(self, sources, buffers, lengths, elements, coding, random, threads)
+        return self.payloads(buffers, lengths, specs, out is None)
 
     def decompress(
         self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
         self.validate(payloads, specs)
-        with self.on_device_of(payloads[0].buffer):
-            if out is None:
-                arrays = [self.new_array(spec) for spec in specs]
-            else:
-                arrays = list(out)
-                for array, payload, spec in zip(arrays, payloads, specs, strict=True):
-                    self._check_target(array, [payload], spec, "out")
-            coded = [(payload.buffer, payload.length) for payload in payloads]
-            elements, coding = [spec.elements for spec in specs], driver.coding_of(specs[0])
-            trusted = all(payload.trusted for payload in payloads)
-            driver.decode(self, coded, arrays, elements, coding, trusted, threads)
+        if out is None:
+            arrays = [self.new_array(spec) for spec in specs]
+        else:
+            arrays = list(out)
+            for array, payload, spec in zip(arrays, payloads, specs):
+                self._check_target(array, payload, spec, "out")
+        buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
+        trusted, elements = [payload.trusted for payload in payloads], [spec.elements for spec in specs]
+        coding = driver.coding_of(specs[0])
+        driver.decode(self, buffers, lengths, arrays, elements, coding, False not in trusted, threads)
         return arrays
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
-        self._check_target(into, [payload], spec, "into")
-        with self.on_device_of(into):
-            terms = [(payload.buffer, payload.length, weight)]
-            coding = driver.coding_of(spec)
-            driver.accumulate(self, terms, into, spec.elements, coding, payload.trusted, threads)
+        self._check_target(into, payload, spec, "into")
+        terms = [(payload.buffer, payload.length, weight)]
+        driver.accumulate(self, terms, into, spec.elements, driver.coding_of(spec), payload.trusted, threads)
         return into
 
     def compress_sum(
@@ -69,35 +63,26 @@ class EagerAdapter(Adapter, Memory, ABC):
         threads: int,
         seed: Any,
     ) -> Payload:
-        first, capacity = payloads[0].buffer, result.capacity
-        with self.on_device_of(first):
-            if out is None:
-                buffer = self.allocate([capacity], first)[0]
-            else:
-                buffer = self.checked_buffer(out, first)
-                check_capacity(buffer.nbytes, capacity)
-                for payload in payloads:
-                    self._check_separate(buffer, payload.buffer, overlaps_payload("out"))
-            length = self.new_lengths(1, first)
-            terms = [(p.buffer, p.length, weight) for p, weight in zip(payloads, weights, strict=True)]
-            coding, result_coding = driver.coding_of(spec), driver.coding_of(result)[:2]
-            number, trusted = self.seed_of(seed, first), all(payload.trusted for payload in payloads)
-            driver.encode_sum(
-                self, terms, buffer, length, spec.elements, coding, result_coding, number, trusted, threads
-            )
-            if result.codec.fixed_rate:
-                return Payload(self, _cut(buffer, capacity), trusted=True)
-            return self.payloads([buffer], length, out is None)[0]
-
-    def on_device_of(self, x: Any) -> Any:
-        """A context in which the device of an array is the framework's current one."""
-        return _NO_CONTEXT
+        first, needed = payloads[0].buffer, result.capacity
+        if out is None:
+            buffer = self.allocate([needed], first)[0]
+        else:
+            buffer = self.checked_buffer(out, first)
+            check_capacity(buffer.nbytes, needed)
+            for payload in payloads:
+                self._check_separate(buffer, payload.buffer, overlaps_payload("out"))
+        length = self.new_lengths(1, first)
+        terms = [(p.buffer, p.length, weight) for p, weight in zip(payloads, weights)]
+        coding, sum_coding = driver.coding_of(spec), driver.coding_of(result)[:2]
+        random, trusted = self.seed_of(seed, first), all(payload.trusted for payload in payloads)
+        driver.encode_sum(self, terms, buffer, length, spec.elements, coding, sum_coding, random, trusted, threads)
+        return self.payloads([buffer], length, [result], out is None)[0]
 
     def validate(self, payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
         """Check untrusted payloads before memory is allocated for their arrays, where that needs no device."""
 
     @abstractmethod
-    def contiguous(self, x: Any, spec: Spec) -> Any:
+    def contiguous(self, x: Any) -> Any:
         """The elements of an array in C order, native byte order and aligned; the array itself where it is so."""
 
     @abstractmethod
@@ -113,8 +98,8 @@ class EagerAdapter(Adapter, Memory, ABC):
         """A new array on the current device."""
 
     @abstractmethod
-    def payloads(self, buffers: Sequence[Any], lengths: Any, shrink: bool) -> list[Payload]:
-        """Payloads in buffers, which may be shrunk where they are ours."""
+    def payloads(self, buffers: Sequence[Any], lengths: Any, specs: Sequence[Spec], shrink: bool) -> list[Payload]:
+        """Payloads at the starts of buffers, which may be shrunk where they are ours."""
 
     @abstractmethod
     def seed_of(self, seed: Any, like: Any) -> driver.Seed:
@@ -134,14 +119,9 @@ class EagerAdapter(Adapter, Memory, ABC):
         self._check_separate(buffer, source, OVERLAPS_X)
         return buffer
 
-    def _check_target(self, array: Any, payloads: Sequence[Payload], spec: Spec, name: str) -> None:
+    def _check_target(self, array: Any, payload: Payload, spec: Spec, name: str) -> None:
         self.check_array(array, spec, name)
-        for payload in payloads:
-            self._check_separate(array, payload.buffer, overlaps_payload(name))
+        self._check_separate(array, payload.buffer, overlaps_payload(name))
 
     def _check_separate(self, first: Any, second: Any, message: str) -> None:
         check_separate(self.address(first), first.nbytes, self.address(second), second.nbytes, message)
-
-
-def _cut(buffer: Any, nbytes: int) -> Any:
-    return buffer if buffer.nbytes == nbytes else buffer[:nbytes]

@@ -22,9 +22,9 @@ class FramedPayload(Payload):
 
     _taken: Bytes | None
 
-    def __init__(self, frame: memoryview, nbytes: int, spec: Spec, max_size: int | None) -> None:
+    def __init__(self, frame: memoryview, nbytes: int, spec: Spec, max_nbytes: int | None) -> None:
         """A payload of `nbytes`, of an array, in a frame that `check_frame` has looked at."""
-        super().__init__(NUMPY, None, max_size=max_size)
+        super().__init__(NUMPY, None, max_nbytes=max_nbytes)
         self._frame = frame
         self._nbytes = nbytes
         self._spec = spec

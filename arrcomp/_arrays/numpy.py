@@ -42,8 +42,7 @@ class NumpyAdapter(EagerAdapter):
     def validate(self, payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
         validate_untrusted(payloads, specs)
 
-    def address(self, x: Any) -> int:
-        return _core.address(x)
+    address = staticmethod(_core.address)
 
     def stream(self, x: Any) -> None:
         return None
@@ -58,7 +57,9 @@ class NumpyAdapter(EagerAdapter):
         data: Bytes = buffer
         return data
 
-    def contiguous(self, x: Any, spec: Spec) -> Bytes:
+    def contiguous(self, x: Any) -> NDArray[Any]:
+        if type(x) is np.ndarray and x.flags.c_contiguous and x.dtype.isnative:
+            return x
         return numpy_bytes(x)
 
     def allocate(self, sizes: Sequence[int], like: Any) -> list[Bytes]:
@@ -70,13 +71,18 @@ class NumpyAdapter(EagerAdapter):
     def new_array(self, spec: Spec) -> NDArray[Any]:
         return np.empty(spec.shape, spec.dtype.numpy)
 
-    def payloads(self, buffers: Sequence[Any], lengths: Any, shrink: bool) -> list[Payload]:
-        found = []
-        for buffer, length in zip(buffers, lengths.tolist(), strict=True):
-            if shrink:
-                buffer.resize(length, refcheck=False)  # gives the rest back without a copy
-            found.append(Payload(self, buffer if shrink else buffer[:length], trusted=True))
-        return found
+    def payloads(self, buffers: Sequence[Any], lengths: Any, specs: Sequence[Spec], shrink: bool) -> list[Payload]:
+        if shrink:
+            own = self.trim(buffers, lengths)
+        else:
+            own = [buffer[:length] for buffer, length in zip(buffers, lengths.tolist())]
+        return [Payload(self, buffer, trusted=True) for buffer in own]
+
+    def trim(self, buffers: Sequence[Bytes], lengths: NDArray[np.uint64]) -> Sequence[Bytes]:
+        """Buffers of our own, shrunk in place to so many bytes, without a copy."""
+        for buffer, length in zip(buffers, lengths.tolist()):
+            buffer.resize(length, refcheck=False)
+        return buffers
 
     def seed_of(self, seed: Any, like: Any) -> Seed:
         if seed is None or isinstance(seed, int):

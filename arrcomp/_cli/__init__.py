@@ -1,7 +1,7 @@
-"""The command line. Its exit codes are in `page`, its manual page is `man/arrcomp.1`, which `manual` writes."""
+"""The command line. `page` has its exit codes. `manual` writes its manual page, `man/arrcomp.1`."""
 
 try:
-    import rich  # noqa: F401 - asked for here, so that it is missed here
+    import rich  # noqa: F401 - so that a missing package is reported here
     import typer
 except ImportError as missing:
     raise ImportError(f"the command line needs typer and rich ({missing}): pip install arrcomp[cli]") from None
@@ -40,7 +40,7 @@ def program(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
-    """The program itself: its version, or its help."""
+    """Print the version or the help."""
     if version:
         typer.echo(f"{PROGRAM} {__version__}")
         raise typer.Exit

@@ -1,4 +1,4 @@
-"""Codecs and rules as the command line has them."""
+"""Codecs and rules from the command line."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from .program import did_you_mean
 
 
 def chosen_rules(rules: Sequence[str], path: Path | None, rest: Codec) -> list[Rule]:
-    """The rules of --rule, then those of --rules, then the codec for what none of them is for.
+    """The rules of --rule, then those of --rules, then the codec for all other arrays.
 
     Raises:
         ValueError: a rule is wrong.
@@ -22,10 +22,10 @@ def chosen_rules(rules: Sequence[str], path: Path | None, rest: Codec) -> list[R
 
 
 def codec_named(name: str, options: Mapping[str, Any], option: str = "--codec") -> Codec:
-    """The codec of a name and of the parameters that are not None.
+    """The codec of this name, with those parameters that are not None.
 
     Raises:
-        ValueError: there is no such codec, or it does not take a parameter.
+        ValueError: there is no such codec, or a parameter is wrong.
     """
     given = {key: value for key, value in options.items() if value is not None}
     kind = codec_class(name, option)
@@ -37,38 +37,38 @@ def codec_named(name: str, options: Mapping[str, Any], option: str = "--codec") 
 
 
 def codec_class(name: str, option: str = "--codec") -> type[Codec]:
-    """The codec of a name.
+    """The codec of this name.
 
     Raises:
         ValueError: there is none.
     """
     if name not in available_codecs():
-        known = f"{', '.join(available_codecs())}{did_you_mean(name, available_codecs())}"
-        raise ValueError(f"{option} {name}: codec {name!r} is unknown; this package has {known}")
+        known = ", ".join(available_codecs())
+        raise ValueError(f"{option}: expected {known}, got {name!r}{did_you_mean(name, available_codecs())}")
     return available_codecs()[name]
 
 
 def completed_codecs(incomplete: str) -> list[str]:
-    """What a shell offers for the beginning of a codec's name."""
+    """Completions of the beginning of a codec's name."""
     return [name for name in available_codecs() if name.startswith(incomplete)]
 
 
-def promise_of(codec: type[Codec]) -> str:
-    """What a codec promises, in a sentence."""
+def guarantee_of(codec: type[Codec]) -> str:
+    """What a codec guarantees, in one sentence."""
     return (codec.__doc__ or "").partition("\n")[0]
 
 
 def parameters(settings: Sequence[str], option: str) -> dict[str, Any]:
-    """Parameters of NAME=VALUE; a value that is JSON (a number, true, false) is taken as such, another as text.
+    """Parameters from NAME=VALUE. Values are JSON (a number, true, false) or else strings.
 
     Raises:
-        ValueError: one is no NAME=VALUE.
+        ValueError: one is not NAME=VALUE.
     """
     found: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not (name and equals):
-            raise ValueError(f"{option} {setting}: NAME=VALUE is allowed, for instance bits=4")
+            raise ValueError(f"{option}: expected NAME=VALUE, for instance bits=4, got {setting}")
         try:
             found[name] = json.loads(text)
         except json.JSONDecodeError:
@@ -77,14 +77,14 @@ def parameters(settings: Sequence[str], option: str) -> dict[str, Any]:
 
 
 def _rule(text: str) -> Rule:
-    """A rule of PATTERN=CODEC[:NAME=VALUE,...]."""
+    """A rule from PATTERN=CODEC[:NAME=VALUE,...]."""
     pattern, equals, described = text.partition("=")
     name, colon, settings = described.partition(":")
     if not (pattern and equals and name):
         raise ValueError(
-            f"--rule {text}: PATTERN=CODEC[:NAME=VALUE,...] is allowed, as '*.weight=error-bounded:abs=1e-4'"
+            f"--rule: expected PATTERN=CODEC[:NAME=VALUE,...], as '*.weight=error-bounded:abs=1e-4', got {text}"
         )
-    options = parameters(settings.split(","), f"--rule {text}:") if colon else {}
+    options = parameters(settings.split(","), f"--rule {text}") if colon else {}
     return Rule(codec_named(name, options, f"--rule {text}: codec"), pattern)
 
 
@@ -92,9 +92,9 @@ def _rules_of_file(path: Path) -> list[Rule]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"--rules {path}: not readable as JSON: {error}") from None
+        raise ValueError(f"--rules {path}: expected JSON, got {error}") from None
     if not isinstance(found, list):
-        raise ValueError(f"--rules {path}: a JSON list of rules is allowed")
+        raise ValueError(f"--rules {path}: expected a JSON list of rules, got {type(found).__name__}")
     rules = []
     for number, config in enumerate(found):
         try:

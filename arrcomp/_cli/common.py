@@ -1,4 +1,4 @@
-"""What commands share: options, errors in one line, exit codes, tables or JSON."""
+"""Common parts of commands: options, errors in one line, exit codes, tables or JSON."""
 
 import contextlib
 import json
@@ -19,31 +19,29 @@ from .program import discard_output
 from .standard import STANDARD
 
 Output = Annotated[
-    Path, typer.Option("-o", "--output", metavar="OUT", help="File to write, its suffix says what kind; or -.")
+    Path, typer.Option("-o", "--output", metavar="OUT", help="File to write, of the kind of its suffix; or -.")
 ]
 Force = Annotated[bool, typer.Option("-f", "--force", help="Overwrite OUT if it exists.")]
-Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads on the CPU; all cores if not given.")]
-MaxSize = Annotated[
+Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads on the CPU. [default: all cores]")]
+MaxNbytes = Annotated[
     int | None,
     typer.Option(
         metavar="BYTES",
-        help="The most that an array of a compressed file, or of a .npz file, may take in memory. If not given, 8192 "
-        "times its bytes in the file, or 1 GiB if that is more.",
+        help="The most bytes of an array of a compressed file, or of a .npz file, in memory. [default: 8192 times its "
+        "bytes in the file, or 1 GiB if that is more]",
     ),
 ]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print JSON instead of a table; what is no finite number is null there.")
-]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors, and what --json asks for.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table. NaN and infinities become null.")]
+Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors, and the JSON of --json.")]
 
 
 class VerificationError(ArrcompError):
-    """What came back breaks the codec's promise."""
+    """The decompressed array breaks the codec's guarantee."""
 
 
 @contextlib.contextmanager
 def one_line_errors() -> Iterator[None]:
-    """Turn what may go wrong into a line on standard error and an exit code."""
+    """Turn exceptions into one line on standard error and an exit code."""
     try:
         yield
     except BrokenPipeError:
@@ -59,19 +57,19 @@ def one_line_errors() -> Iterator[None]:
 
 
 def stored(file: CompressedFile, name: str, *, check: bool = True) -> tuple[Compressed, Measurement]:
-    """An array as a file has it, with what that takes; `check` as of `CompressedFile.compressed`."""
+    """A compressed array of a file and its measurement; `check` is the same as in `CompressedFile.compressed`."""
     compressed = file.compressed(name, check=check)
     return compressed, Measurement(name, compressed.spec, file.nbytes(name), compressed.payload.is_framed)
 
 
 def check_json_has_room(as_json: bool, output: Path) -> None:
-    """Raise ValueError if JSON and an array are both to go to standard output."""
+    """Raise ValueError if both JSON and an array would go to standard output."""
     if as_json and output == STANDARD:
-        raise ValueError("--json with -o -: standard output is for one of them; name a file for the other")
+        raise ValueError("--json: expected a file as OUT, got -; standard output cannot hold both")
 
 
 def show(rows: Sequence[Measurement], *, as_json: bool, quiet: bool, short: bool = True) -> None:
-    """Print measurements; with `short` a table has the largest arrays alone, and all together."""
+    """Print measurements. With `short` a table has only the largest arrays and the total."""
     if as_json:
         print_json(tables.measurements_document(rows))
     elif not quiet:
@@ -97,11 +95,11 @@ def _print(text: str) -> None:
 
 
 def require(rows: Sequence[Measurement]) -> None:
-    """Raise VerificationError unless every array came back as promised."""
+    """Raise VerificationError unless every array keeps its codec's guarantee."""
     for row in rows:
         if row.comparison is not None and not row.comparison.holds:
             raise VerificationError(
-                f"array {row.name!r}: {row.comparison.violations} values break the promise of {row.spec.codec!r}; "
+                f"array {row.name!r}: {row.comparison.violations} values break the guarantee of {row.spec.codec!r}; "
                 f"largest error {row.comparison.largest_error:.6g}"
             )
 

@@ -17,29 +17,29 @@ from ..codecs import ErrorBounded, Lossless
 from ..codecs._rules import Rule, codec_for
 from . import measure
 from .choice import chosen_rules, codec_named, completed_codecs, parameters
-from .common import Force, Json, MaxSize, Output, Quiet, Threads, check_json_has_room, one_line_errors, require, show
+from .common import Force, Json, MaxNbytes, Output, Quiet, Threads, check_json_has_room, one_line_errors, require, show
 from .measure import Array, Measurement
 from .page import Example, described
 from .standard import STANDARD, input_file, output_file
 
 _Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any parameter of the codec, as bits=4.")
+    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the codec, for instance bits=4.")
 ]
 _Rules = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN=CODEC[:NAME=VALUE,...]",
-        help="Codec of the arrays whose names fit, as '*norm*=lossless' or '*.weight=error-bounded:abs=1e-4'; the "
-        "first rule that fits wins, --codec is for the rest.",
+        help="Codec of the arrays whose names match, for instance '*norm*=lossless' or "
+        "'*.weight=error-bounded:abs=1e-4'. The first rule that matches wins; --codec is for other arrays.",
     ),
 ]
 _RulesFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="JSON list of rules, as `Rule.config()` gives them; they follow --rule."),
+    typer.Option(metavar="FILE", help="JSON list of rules, as from `Rule.config()`. They come after those of --rule."),
 ]
 _Zstd = Annotated[
     int | None,
-    typer.Option(metavar="LEVEL", help="Zstandard frames of level 1 to 22 around payloads that they make 5 % smaller."),
+    typer.Option(metavar="LEVEL", help="Put payloads into Zstandard frames of level 1 to 22, if that saves 5 %."),
 ]
 
 
@@ -52,7 +52,7 @@ _Zstd = Annotated[
     ),
     Example("Four bits a value", "arrcomp compress x.npy -o x.arrcomp --codec qsgd --set bits=4"),
     Example("From one program to another", "cat x.npy | arrcomp compress - -o - | arrcomp info -"),
-    failed="a value came back beyond its promise; OUT is not written",
+    failed="a value breaks its guarantee; OUT is not written",
     streams=False,
 )
 def compress(
@@ -75,10 +75,10 @@ def compress(
     others: _Settings = None,
     rule: _Rules = None,
     rules: _RulesFile = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="For codecs that round at random.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="For codecs with stochastic rounding.")] = None,
     zstd: _Zstd = None,
     threads: Threads = None,
-    max_size: MaxSize = None,
+    max_nbytes: MaxNbytes = None,
     device: Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
     check: Annotated[bool, typer.Option(help="Decompress and compare before the file is written.")] = True,
     force: Force = False,
@@ -87,10 +87,10 @@ def compress(
 ) -> None:
     """Compress the arrays of a file, one after the other: a model need not fit into memory.
 
-    One array (.npy) becomes one stream (.arrcomp); several become a .safetensors file of streams. With - for OUT the
-    stream goes to standard output.
+    One array (.npy) becomes one stream (.arrcomp). Several arrays become a .safetensors file of streams. With - as OUT
+    the stream goes to standard output.
 
-    Arrays of a dtype that the codec does not take, as integers by error-bounded, are kept losslessly.
+    Arrays of a dtype that the codec does not take, for instance integers with error-bounded, are compressed losslessly.
     """
     with one_line_errors():
         bounds = {"abs": absolute, "rel": relative, "pointwise": pointwise}
@@ -104,7 +104,7 @@ def compress(
             input_file(source, ".npy") as readable,
             output_file(output, ".arrcomp", source, force=force) as writable,
         ):
-            content = _files.read_arrays(readable, max_size)
+            content = _files.read_arrays(readable, max_nbytes)
             _check_output(readable, writable, len(content.arrays))
             results = Lazy(content.arrays, lambda name: job.compressed(name, content))
             _files.save_file(results, writable, metadata=content.metadata, progress=not quiet)
@@ -113,7 +113,7 @@ def compress(
 
 @dataclass
 class _Job:
-    """What is done to each array, and what came of it."""
+    """The settings for all arrays, and the measurements."""
 
     rules: Sequence[Rule]
     seed: int | None
@@ -124,7 +124,7 @@ class _Job:
     rows: list[Measurement] = field(default_factory=list)
 
     def compressed(self, name: str, content: Content[Array]) -> Compressed:
-        """An array, compressed, and checked if wanted."""
+        """An array, compressed and, with `check`, compared."""
         array = content.arrays[name]
         with naming(None, name):
             codec = codec_for(self.rules, name, _dtypes.by_numpy(array.dtype), array.shape)
@@ -146,5 +146,6 @@ def _cuda_index(device: str) -> int | None:
 def _check_output(source: Path, output: Path, count: int) -> None:
     if source.suffix != ".npy" and output.suffix != ".safetensors":
         names = "s with names" if count != 1 else " with a name"
-        raise ValueError(f"{output}: {source} holds {count} array{names}; suffix .safetensors is allowed")
+        expected = f"suffix .safetensors for {count} array{names} of {source}"
+        raise ValueError(f"{output}: expected {expected}, got {output.suffix!r}")
     check_suffix(output, _files.COMPRESSED_SUFFIXES)

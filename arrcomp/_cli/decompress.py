@@ -9,7 +9,7 @@ from .. import _files
 from .._files import Content, Lazy
 from .._files.progress import progress
 from . import measure
-from .common import Force, Json, MaxSize, Output, Quiet, Threads, check_json_has_room, one_line_errors, show, stored
+from .common import Force, Json, MaxNbytes, Output, Quiet, Threads, check_json_has_room, one_line_errors, show, stored
 from .measure import Array, Measurement
 from .page import Example, described
 from .standard import STANDARD, input_file, output_file
@@ -29,14 +29,14 @@ def decompress(
     ],
     output: Output,
     threads: Threads = None,
-    max_size: MaxSize = None,
+    max_nbytes: MaxNbytes = None,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Decompress a file into a .npy (one array), .npz or .safetensors file, one array after the other.
 
-    With - for OUT the array goes to standard output, as a .npy file.
+    With - as OUT the array goes to standard output, as a .npy file.
     """
     rows: dict[str, Measurement] = {}
     with one_line_errors():
@@ -44,7 +44,7 @@ def decompress(
         with (
             input_file(source, ".arrcomp") as readable,
             output_file(output, ".npy", source, force=force) as writable,
-            _files.open_file(readable, max_size=max_size) as file,
+            _files.open_file(readable, max_nbytes=max_nbytes) as file,
             progress("decompressing", len(file), not quiet) as done,
         ):
 
@@ -53,5 +53,5 @@ def decompress(
                 done(array.nbytes)
                 return array
 
-            _files.write_arrays(writable, Content(Lazy(file, restored, file.look), file.metadata))
+            _files.write_arrays(writable, Content(Lazy(file, restored, file.info), file.metadata))
         show([rows[name] for name in file], as_json=as_json, quiet=quiet or output == STANDARD)

@@ -12,9 +12,9 @@ from .common import Json, Quiet, Threads, one_line_errors, print_json, print_tab
 from .page import Example, described
 
 
-@described(Example("What there is to choose from", "arrcomp codecs"), streams=False)
+@described(Example("Which codecs there are", "arrcomp codecs"), streams=False)
 def codecs(as_json: Json = False) -> None:
-    """List the codecs, with what each promises, takes, and an example of it."""
+    """List the codecs: what each guarantees, its dtypes, and an example."""
     with one_line_errors():
         if as_json:
             print_json(tables.codecs_document())
@@ -25,21 +25,21 @@ def codecs(as_json: Json = False) -> None:
 @described(
     Example("All codecs on all arrays", "arrcomp demo"),
     Example("One codec", "arrcomp demo --codec error-bounded"),
-    failed="a value came back beyond its promise",
+    failed="a value breaks its guarantee",
     streams=False,
 )
 def demo(
     chosen: Annotated[
         list[str] | None,
-        typer.Option("--codec", metavar="NAME", help="This codec alone.", autocompletion=completed_codecs),
+        typer.Option("--codec", metavar="NAME", help="Only this codec.", autocompletion=completed_codecs),
     ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Make real-looking arrays, compress them with every codec, and check what comes back.
+    """Make realistic arrays, compress them with every codec, and check the decompressed arrays.
 
-    It takes a minute, or some seconds with --codec.
+    It takes a minute, or a few seconds with --codec.
     """
     from .demo_data import demo_arrays
 

@@ -1,11 +1,11 @@
-"""Arrays like those that people compress, made by NumPy alone in a few seconds: no download, no file.
+"""Realistic arrays, made by NumPy alone in a few seconds: no download, no file.
 
     >>> from arrcomp._cli.demo_data import DESCRIPTIONS, demo_arrays
     >>> arrays = demo_arrays()
     >>> arrays.keys() == DESCRIPTIONS.keys()
     True
 
-Nothing is tiled or repeated: a compressor that looks for repetitions finds only what real data would show it.
+Nothing is tiled or repeated: a compressor finds no more repetitions than in real data.
 
 How each array is made:
 
@@ -33,6 +33,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
+
+from .._arguments import wrong_value
 
 __all__ = ["DESCRIPTIONS", "demo_arrays"]
 
@@ -77,18 +79,18 @@ def demo_arrays(seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     """Make the demonstration arrays, 1 to 2 million values each, about 70 MB together.
 
     Args:
-        seed: a non-negative integer. The same seed gives the same arrays on the same machine; elsewhere the trained
-            ones may differ in the last bits, because matrix products do.
+        seed: a non-negative integer. The same seed gives the same arrays on the same computer. On others the trained
+            arrays may differ in the last bits, because matrix products do.
 
     Returns:
         Arrays by name, in C order: float32, except `trained_weights_bfloat16` (ml_dtypes.bfloat16), `relu_mask` (bool)
-        and `token_counts` (int32). `DESCRIPTIONS` has a line on each, under the same names and in the same order.
+        and `token_counts` (int32). `DESCRIPTIONS` describes them, with the same names in the same order.
 
     Raises:
         ValueError: `seed` is negative.
     """
     if seed < 0:
-        raise ValueError(f"seed={seed}: demo_arrays takes a non-negative integer")
+        raise wrong_value("seed", "a non-negative integer", seed)
     training_rng, weights_rng, text_rng, field_rng = np.random.default_rng(seed).spawn(4)
     arrays = _classifier_arrays(training_rng)
     arrays |= _text_arrays(text_rng)
@@ -194,7 +196,7 @@ def _cross_entropy_gradient(logits: Floats, labels: npt.NDArray[np.int64]) -> Fl
 
 
 def _adam_step(state: _TrainingState, step: int, rate: float = 1e-3) -> None:
-    """One step of Adam, its decay rates and epsilon as published (algorithm 1, as section 2's last lines write it)."""
+    """One step of Adam with the published decay rates and epsilon (algorithm 1, as rewritten in section 2)."""
     state.first_moment += np.float32(0.1) * (state.gradients - state.first_moment)
     state.second_moment += np.float32(0.001) * (np.square(state.gradients) - state.second_moment)
     corrected_rate = np.float32(rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step))

@@ -9,10 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from .. import _files
-from .._arguments import checked_number
+from .._arguments import checked_number, wrong_value
 from .._files.content import naming
 from .._files.progress import progress
-from .common import Json, MaxSize, Quiet, one_line_errors, print_json, print_table
+from .common import Json, MaxNbytes, Quiet, Threads, one_line_errors, print_json, print_table
 from .difference import Difference, Tolerance, difference, together
 from .page import FAILED, Example, described
 from .tables import MAX_ROWS, finite, new_table
@@ -33,25 +33,26 @@ _FIGURES = {
 )
 def diff(
     first: Annotated[Path, typer.Argument(metavar="A", help="A file of arrays, compressed or not.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another one, of any kind.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Another file, of any kind.")],
     absolute: Annotated[
-        float | None, typer.Option("--abs", metavar="E", help="Values a and b are the same if |a - b| <= E.")
+        float | None, typer.Option("--abs", metavar="E", help="Values a and b are equal if |a - b| <= E.")
     ] = None,
     relative: Annotated[
         float | None, typer.Option("--rel", metavar="R", help="... or if |a - b| <= R times the range of A's array.")
     ] = None,
-    max_size: MaxSize = None,
+    threads: Threads = None,
+    max_nbytes: MaxNbytes = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Compare the arrays of two files.
 
-    Without --abs and --rel every bit counts, and the dtype. With them values alone count, in float64; NaNs are the
-    same. Names that only one file has, and other shapes, are differences always.
+    Without --abs and --rel all bits and dtypes must be equal. With them values are compared in float64, and NaNs are
+    equal. Names that only one file has, and different shapes, are always differences.
     """
     with one_line_errors():
         tolerance = Tolerance(_checked("--abs", absolute), _checked("--rel", relative))
-        a, b = (_files.read_any(path, max_size).arrays for path in (first, second))
+        a, b = (_files.read_any(path, max_nbytes, threads).arrays for path in (first, second))
         alone = {str(first): [name for name in a if name not in b], str(second): [name for name in b if name not in a]}
         common = [name for name in a if name in b]
         pairs = {}
@@ -69,9 +70,9 @@ def diff(
 
 
 def _checked(option: str, value: float | None) -> float | None:
-    allowed = "a finite number of at least 0"
-    if value is not None and checked_number(option, value, allowed) < 0:
-        raise ValueError(f"{option}={value}: {allowed} is allowed")
+    expected = "a finite number of at least 0"
+    if value is not None and checked_number(option, value, expected) < 0:
+        raise wrong_value(option, expected, value)
     return value
 
 
@@ -82,7 +83,7 @@ def _pair(a: Mapping[str, Any], b: Mapping[str, Any], name: str, tolerance: Tole
 
 
 def _table(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]]) -> Table:
-    """The arrays that differ in anything, the worst if there are many, and all together."""
+    """The arrays that differ (the worst ones if there are many), and the total."""
     table = new_table(["array", "note"], ["values", "not the same", *_FIGURES.values()])
     changed = [name for name, pair in pairs.items() if not pair.same or pair.squared_error > 0 or pair.obstacle]
     worst = sorted(changed, key=lambda name: (pairs[name].same, -pairs[name].relative_error))[:MAX_ROWS]

@@ -1,4 +1,4 @@
-"""How far two arrays are from each other, whatever they are: what `arrcomp diff` says of two files."""
+"""The difference between any two arrays, for `arrcomp diff`."""
 
 import math
 from collections.abc import Iterable
@@ -9,18 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._dtypes import by_numpy
-from .guarantees.comparison import bits_differ, blocks
+from .guarantees.comparison import bits_differ, blocks, components, finite_range
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """What two values may differ by and still count as the same: nothing, not even a bit, if neither is given.
+    """The largest difference of two values that count as equal. Without a limit all bits must be equal.
 
     Attributes:
-        absolute: a distance.
-        relative: a share of the range of the first array.
+        absolute: an absolute difference.
+        relative: a difference divided by the range of the first array.
     """
 
     absolute: float | None = None
@@ -28,27 +28,27 @@ class Tolerance:
 
     @property
     def is_exact(self) -> bool:
-        """Whether every bit counts, and the dtype."""
+        """Whether all bits and dtypes must be equal."""
         return self.absolute is None and self.relative is None
 
     def distance(self, extent: float) -> float:
-        """The largest distance that is tolerated, in an array of this range; the larger one if both are given."""
+        """The tolerated difference for an array of this range; the larger one if both are given."""
         return max(self.absolute or 0.0, (self.relative or 0.0) * extent)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Two arrays beside each other, or several pairs of them together. Complex values are two each.
+    """The difference between two arrays, or the total of several pairs. Complex values count twice.
 
     Attributes:
-        values: how many there are.
-        differing: how many are not the same, by the tolerance.
+        values: number of values.
+        differing: number of values that differ by more than the tolerance.
         largest_error: the largest |a - b|, where both are finite.
-        relative_to_range: that by the range of the finite values of a; the largest of several pairs.
+        relative_to_range: `largest_error` divided by the range of a's finite values; the largest of several pairs.
         squared_error: sum of |a - b|^2, where both are finite.
-        squared_norm: sum of |a|^2 there.
-        extent: range of the finite values of a; NaN of several pairs.
-        obstacle: why they cannot be compared value by value, or are not of one dtype; empty otherwise.
+        squared_norm: sum of |a|^2, where both are finite.
+        extent: range of a's finite values; NaN for several pairs.
+        obstacle: why values cannot be compared, or which dtypes differ; empty otherwise.
     """
 
     values: int
@@ -67,12 +67,12 @@ class Difference:
 
     @property
     def relative_error(self) -> float:
-        """The root of the sum of squared errors by that of the squares of a: the relative L2 error."""
+        """The relative L2 error: the root of the sum of squared errors divided by the sum of squares of a."""
         return math.sqrt(_quotient(self.squared_error, self.squared_norm))
 
     @property
     def psnr(self) -> float:
-        """Peak signal to noise in dB: the range by the root mean square error; infinite without an error."""
+        """Peak signal-to-noise ratio in dB: the range by the root mean square error; infinite without errors."""
         if not self.extent > 0:
             return math.nan
         if self.squared_error == 0:
@@ -81,19 +81,18 @@ class Difference:
 
 
 def difference(a: Array, b: Array, tolerance: Tolerance) -> Difference:
-    """Compare two arrays, in float64 (of integers exactly).
+    """Compare two arrays, in float64 (integers exactly).
 
-    Values that are not finite are the same if both are NaN or the same infinity; without a tolerance, as all others, if
-    they have the same bits.
+    With a tolerance NaNs are equal, and so are infinities of the same sign. Without one all bits must be equal.
 
     Raises:
-        TypeError: an array is of a dtype that the format has not, as one of texts.
+        TypeError: the format does not have an array's dtype, for instance strings.
     """
     for array in (a, b):
         by_numpy(array.dtype)
     if a.shape != b.shape:
         return Difference(max(a.size, b.size), max(a.size, b.size, 1), obstacle=f"shape {a.shape} and {b.shape}")
-    found = _of_values(_flat(a), _flat(b), tolerance)
+    found = _of_values(components(a.reshape(-1)), components(b.reshape(-1)), tolerance)
     if a.dtype == b.dtype:
         return found
     obstacle = f"dtype {a.dtype} and {b.dtype}"
@@ -101,7 +100,7 @@ def difference(a: Array, b: Array, tolerance: Tolerance) -> Difference:
 
 
 def together(pairs: Iterable[Difference]) -> Difference:
-    """Several pairs of arrays as one."""
+    """The total of several pairs of arrays."""
     found = list(pairs)
     return Difference(
         sum(pair.values for pair in found),
@@ -114,7 +113,7 @@ def together(pairs: Iterable[Difference]) -> Difference:
 
 
 def _of_values(a: Array, b: Array, tolerance: Tolerance) -> Difference:
-    extent = _range(a)
+    extent = finite_range(a)
     allowed = tolerance.distance(extent)
     differing, largest, squared_error, squared_norm = 0, 0.0, 0.0, 0.0
     for x, y in blocks(a, b):
@@ -135,31 +134,16 @@ def _of_values(a: Array, b: Array, tolerance: Tolerance) -> Difference:
 
 
 def _distances(x: Array, y: Array, wide_x: Array, wide_y: Array) -> Array:
-    """|x - y| in float64. Of integers, 64 bits of which float64 does not hold, the difference is exact before."""
+    """|x - y| in float64. The difference of integers is exact before it is rounded to float64."""
     if x.dtype == y.dtype and x.dtype.kind in "iu":
-        apart: Array = np.maximum(x, y).astype(np.uint64) - np.minimum(x, y).astype(np.uint64)
-        return apart.astype(np.float64)
+        exact: Array = np.maximum(x, y).astype(np.uint64) - np.minimum(x, y).astype(np.uint64)
+        return exact.astype(np.float64)
     with np.errstate(invalid="ignore"):
         distances: Array = np.abs(wide_x - wide_y)
     return distances
 
 
-def _range(a: Array) -> float:
-    low, high = math.inf, -math.inf
-    for block, _ in blocks(a, a):
-        wide = block.astype(np.float64)
-        finite = wide[np.isfinite(wide)]
-        low, high = float(finite.min(initial=low)), float(finite.max(initial=high))
-    return high - low if high >= low else 0.0
-
-
-def _flat(x: Array) -> Array:
-    """The values of an array, those of complex ones as pairs."""
-    flat = x.reshape(-1)
-    return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
-
-
-def _quotient(part: float, whole: float) -> float:
-    if part == 0:
+def _quotient(numerator: float, denominator: float) -> float:
+    if numerator == 0:
         return 0.0
-    return part / whole if whole > 0 else math.inf
+    return numerator / denominator if denominator > 0 else math.inf

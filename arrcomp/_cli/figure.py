@@ -1,4 +1,4 @@
-"""What `arrcomp plot` draws: how values are distributed, and how many bits they take at which error."""
+"""The plot of `arrcomp plot`: distributions of values, and bits a value against errors."""
 
 import math
 import warnings
@@ -14,10 +14,10 @@ from ..codecs import BaseDelta, Codec, ErrorBounded, Lossless, available_codecs
 from .difference import Tolerance, difference
 from .measure import Array
 
-_SAMPLE, _PIECES = 1 << 20, 32
-_BOUNDS = 2.0 ** np.arange(-20, 2.5, 0.5)  # by the root mean square of the values
+_SAMPLE, _RANGES = 1 << 20, 32
+_BOUNDS = 2.0 ** np.arange(-20, 2.5, 0.5)  # relative to the root mean square of the values
 _BINS = 200
-_BEYOND = 1e-4  # share of the values at each end that may lie outside of the histogram
+_BEYOND = 1e-4  # share of the values at each end that may be outside the histogram
 _BLUE, _LIGHT_BLUE, _GREY = "#1f5fa8", "#7fb2e5", "#888888"
 _COLOURS = ("#d1495b", "#2a9d57", "#e08e1b", "#7b4bb3", "#3a9fb0", "#8c5a3c", "#c25b9e")
 _MARKERS = "osD^vPX*"
@@ -25,11 +25,11 @@ _MARKERS = "osD^vPX*"
 
 @dataclass(frozen=True)
 class Point:
-    """A codec on an array.
+    """The result of a codec on an array.
 
     Attributes:
         codec: the codec.
-        bits: bits for each value, all of the stream counted.
+        bits: bits a value, of the whole stream.
         largest: the largest error.
         typical: the root mean square error.
     """
@@ -41,17 +41,17 @@ class Point:
 
 
 def sample(x: Array) -> Array:
-    """At most about a million finite values of an array, in float32 or float64 as they are, from all over it."""
+    """About a million finite values of an array at most, in evenly spaced ranges of it."""
     flat = x.reshape(-1)
     if flat.size > _SAMPLE:
-        length = _SAMPLE // _PIECES
-        starts = np.linspace(0, flat.size - length, _PIECES).astype(np.int64)
+        length = _SAMPLE // _RANGES
+        starts = np.linspace(0, flat.size - length, _RANGES).astype(np.int64)
         flat = np.concatenate([flat[start : start + length] for start in starts])
     return flat[np.isfinite(flat)]
 
 
 def bounded_points(x: Array, speed: str, threads: int | None) -> list[Point]:
-    """Error-bounded compression at many bounds."""
+    """Results of error-bounded compression at many bounds."""
     largest = float(np.abs(x).max()) or 1.0
     scale = largest * float(np.sqrt(np.mean(np.square(x.astype(np.float64) / largest)))) or 1.0
     bounds = [float(bound) * scale for bound in _BOUNDS]
@@ -60,7 +60,7 @@ def bounded_points(x: Array, speed: str, threads: int | None) -> list[Point]:
 
 
 def other_points(x: Array, threads: int | None) -> list[Point]:
-    """The examples of all codecs that quantize."""
+    """Results of the examples of all codecs that quantize."""
     exact = (Lossless, ErrorBounded, BaseDelta)
     kinds = [kind for kind in available_codecs().values() if not issubclass(kind, exact)]
     return [_point(x, codec, threads) for kind in kinds for codec in kind.examples() if codec.takes_numpy(x.dtype)]
@@ -72,9 +72,9 @@ def draw(path: Path, title: str, arrays: Mapping[str, Array], x: Array, threads:
     Args:
         path: of the file.
         title: of the picture.
-        arrays: finite values by name, whose distributions are shown.
+        arrays: finite values by name, for the distributions.
         x: the finite values that are compressed.
-        threads: on the CPU; None for all cores.
+        threads: number of threads on the CPU; None for all cores.
 
     Raises:
         ImportError: matplotlib is not installed.
@@ -97,7 +97,7 @@ def draw(path: Path, title: str, arrays: Mapping[str, Array], x: Array, threads:
     handles, labels = middle.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # of a name, that the font lacks
+        warnings.filterwarnings("ignore", "Glyph")  # the font may lack characters of a name
         figure.savefig(path, format="png", dpi=110)
 
 
@@ -124,13 +124,13 @@ def _draw_histograms(panel: Any, arrays: Mapping[str, Array]) -> None:
     panel.set_ylabel(f"share of an array's values in each of {_BINS} bins")
     panel.set_title("distribution of the values")
     low, high = panel.get_ylim()
-    panel.set_ylim(low, high * (high / low) ** (0.045 * len(arrays)))  # room for the legend above the curves
+    panel.set_ylim(low, high * (high / low) ** (0.045 * len(arrays)))  # space for the legend above the curves
     panel.legend(fontsize=8, loc="upper center", frameon=False)
     _tidy(panel)
 
 
 def _edges(arrays: Mapping[str, Array]) -> Array:
-    """The bins' edges: from the least to the largest value, but for a few that lie far outside."""
+    """The bins' edges, from the least to the largest value, without a few outliers."""
     ends = [np.quantile(x.astype(np.float64), [_BEYOND, 1 - _BEYOND]) for x in arrays.values()]
     low, high = min(float(end[0]) for end in ends), max(float(end[1]) for end in ends)
     margin = (high - low) / 10 or abs(low) / 2 or 0.5
@@ -160,7 +160,7 @@ def _draw_rates(
 
 
 def _styles(points: Sequence[Point]) -> Iterator[tuple[str, str]]:
-    """A colour for each kind of codec, and a marker for each codec of a kind."""
+    """A colour for each codec class, and a marker for each codec of a class."""
     seen: dict[str, int] = {}
     for point in points:
         name = point.codec.name
@@ -173,12 +173,12 @@ def _label(point: Point) -> str:
 
 
 def _short(name: str) -> str:
-    # Matplotlib leaves names that begin with an underscore out of its legends.
+    # Matplotlib omits names that begin with an underscore from legends.
     return " " + _plain(name if len(name) <= 40 else f"{name[:18]}...{name[-19:]}")
 
 
 def _plain(text: str) -> str:
-    """A text in which Matplotlib finds no formula."""
+    """The text without formulas for Matplotlib."""
     return text.replace("$", r"\$")
 
 

@@ -13,20 +13,20 @@ from .standard import input_file
 
 
 @described(
-    Example("What a file holds", "arrcomp info small.safetensors"),
-    Example("Of a large one, without reading all of it", "arrcomp info --no-check small.safetensors"),
-    Example("Whether it is sound, for a script", "arrcomp info --quiet x.arrcomp && echo sound"),
+    Example("The arrays of a file", "arrcomp info small.safetensors"),
+    Example("The same without reading the whole file", "arrcomp info --no-check small.safetensors"),
+    Example("Whether it is undamaged, for a script", "arrcomp info --quiet x.arrcomp && echo undamaged"),
     Example("For another program", "arrcomp info --json small.safetensors > small.json"),
 )
 def info(
     source: Annotated[
         Path, typer.Argument(metavar="FILE", help="A .arrcomp or .safetensors file; - for standard input, one stream.")
     ],
-    check: Annotated[bool, typer.Option(help="Check the checksums too, which reads all of the file.")] = True,
+    check: Annotated[bool, typer.Option(help="Check the checksums too, which reads the whole file.")] = True,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """List the arrays of a compressed file: what each is, how it is coded, and what it takes in the file."""
+    """List the arrays of a compressed file: dtype, shape, codec, and bytes in the file."""
     with one_line_errors(), input_file(source, ".arrcomp") as readable, _files.open_file(readable) as file:
         rows = []
         with progress("reading", len(file), not quiet) as done:

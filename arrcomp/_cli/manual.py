@@ -1,6 +1,8 @@
-"""Write the manual page, man/arrcomp.1, from what the help says: ``python -m arrcomp._cli.manual [--check] [FILE]``.
+"""Write the manual page, man/arrcomp.1, from the commands' help: ``python -m arrcomp._cli.manual [--check] [FILE]``.
 
-With --check nothing is written, and the exit code is 1 unless the file is what would be.
+With --check nothing is written, and the exit code is 1 if the file is out of date. (click-man cannot replace this
+module: Typer has a Click of its own, whose options click-man does not recognize, and it has no examples, exit status
+and environment.)
 """
 
 import argparse
@@ -19,18 +21,18 @@ from .page import FAILED, PROGRAM, Example, Page, pages
 
 _FILES = (
     (".npy, .npz", "NumPy's files of one array, and of several."),
-    (".safetensors", "A model's arrays by name; as written by `arrcomp compress`, with a stream for each."),
-    (".arrcomp", "One stream: one compressed array, with all that is needed to read it, and a checksum."),
+    (".safetensors", "A model's arrays by name. `arrcomp compress` writes one stream for each."),
+    (".arrcomp", "One stream: a self-describing compressed array with a checksum."),
 )
 _ENVIRONMENT = (
-    ("NO_COLOR", "Not empty: no colours on terminals either. What is no terminal gets none anyway."),
-    ("COLUMNS", "Width of help and tables, in place of the terminal's; below 80 tables become paragraphs."),
-    ("TMPDIR", "Where a stream is kept that comes from standard input or goes to standard output."),
+    ("NO_COLOR", "If not empty: no colours on terminals. Other output never has colours."),
+    ("COLUMNS", "Width of help and tables, in place of the terminal's. Below 80 tables become paragraphs."),
+    ("TMPDIR", "Folder for temporary files of standard input and output."),
 )
 
 
 def manual() -> str:
-    """The manual page, in the macros of man(7); the same for all versions of Typer."""
+    """The manual page, in the macros of man(7), the same with all versions of Typer."""
     command = typer.main.get_command(app)
     assert isinstance(command, TyperGroup)
     program, *commands = pages(command)
@@ -87,27 +89,27 @@ def _terms(rows: Iterable[tuple[str, str]]) -> list[str]:
 
 
 def _prose(text: str) -> list[str]:
-    """Lines of text that may be filled; none begins with what roff takes for a request."""
+    """Lines of text that roff may fill. None begins like a request of roff."""
     lines = textwrap.wrap(_text(text), 79, break_long_words=False, break_on_hyphens=False)
     return [rf"\&{line}" if line.startswith(".") else line for line in lines]
 
 
 def _text(text: str) -> str:
-    """A line of text; what is in backticks becomes bold."""
+    """A line of text. Text in backticks becomes bold."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-").replace("'", r"\(aq").replace("^", r"\(ha")
     return re.sub(r"`([^`]*)`", r"\\fB\1\\fR", escaped)
 
 
 def main() -> None:
-    """Write the page, or check it."""
-    parser = argparse.ArgumentParser(description="Write the manual page from what the help says.")
+    """Write or check the page."""
+    parser = argparse.ArgumentParser(description="Write the manual page from the commands' help.")
     parser.add_argument("file", nargs="?", type=Path, default=Path("man") / f"{PROGRAM}.1")
-    parser.add_argument("--check", action="store_true", help="say whether the file is what would be written")
+    parser.add_argument("--check", action="store_true", help="fail if the file is out of date")
     arguments = parser.parse_args()
     if not arguments.check:
         arguments.file.write_text(manual(), encoding="utf-8")
     elif not arguments.file.exists() or arguments.file.read_text(encoding="utf-8") != manual():
-        sys.exit(f"{arguments.file} is not what the help says: python -m arrcomp._cli.manual {arguments.file}")
+        sys.exit(f"{arguments.file} is out of date: python -m arrcomp._cli.manual {arguments.file}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Compress an array, look at what comes back, and time both: what the command line's tables show."""
+"""Compress an array, decompress and compare it, and time both, for the command line's tables."""
 
 import time
 from dataclasses import dataclass, replace
@@ -19,16 +19,16 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Measurement:
-    """One array and what became of it; None stands for what was not looked at.
+    """The measurements of one array; None if not measured.
 
     Attributes:
         name: of the array.
         spec: its codec, dtype and shape.
-        nbytes: bytes of its stream, as a file has it.
-        framed: whether its payload is in a Zstandard frame there.
-        encode_seconds: time taken to compress it where it was, on the CPU or on the device, and to make its frame.
-        decode_seconds: time taken to decompress it into NumPy, out of its frame.
-        comparison: how it came back.
+        nbytes: bytes of its stream in a file.
+        framed: whether its payload is in a Zstandard frame.
+        encode_seconds: time to compress it on its device, and to make its frame.
+        decode_seconds: time to decompress it to NumPy, with its frame.
+        comparison: its difference from the decompressed array.
     """
 
     name: str
@@ -55,26 +55,26 @@ def encode(
     Args:
         name: of the array.
         x: any NumPy array.
-        codec: how to compress it.
-        threads: on the CPU; None for all cores.
-        cuda: number of the device to compress on; None for the CPU.
-        seed: for codecs that round at random.
-        zstd_level: as of `Compressed.to_bytes`.
+        codec: the codec.
+        threads: number of threads on the CPU; None for all cores.
+        cuda: index of the CUDA device to compress on; None for the CPU.
+        seed: for codecs with stochastic rounding.
+        zstd_level: same as in `Compressed.to_bytes`.
 
     Returns:
-        The compressed array, in host memory and in its frame if it got one, and what it took.
+        The compressed array, in host memory and in its frame if it has one, and the measurement.
 
     Raises:
         TypeError: the dtype is not supported, or a seed is needed.
-        DeviceUnavailableError: there is no such device.
+        DeviceUnavailableError: the device is not available.
     """
     source = x if cuda is None else to_cuda(x, cuda)
     start = time.perf_counter()
     compressed = compress(source, codec, threads=threads, seed=seed)
-    nbytes = compressed.nbytes  # waits for the device
+    nbytes = compressed.nbytes  # synchronizes
     if zstd_level is not None:
         stream = compressed.to_bytes(zstd_level=zstd_level, threads=threads)
-        compressed, nbytes = from_bytes(stream, max_size=compressed.spec.nbytes), len(stream)
+        compressed, nbytes = from_bytes(stream, max_nbytes=compressed.spec.nbytes), len(stream)
     seconds = time.perf_counter() - start
     if cuda is not None and zstd_level is None:
         compressed = from_bytes(compressed.to_bytes())  # frees the device's memory for the next array
@@ -84,7 +84,7 @@ def encode(
 def decode(
     compressed: Compressed, measurement: Measurement, *, threads: int | None = None
 ) -> tuple[Array, Measurement]:
-    """Decompress an array into NumPy; beside it the measurement with what that took."""
+    """Decompress an array to NumPy. Returns it and the measurement with the time."""
     start = time.perf_counter()
     restored: Array = decompress(compressed, like=np.empty(0), threads=threads)
     return restored, replace(measurement, decode_seconds=time.perf_counter() - start)
@@ -93,6 +93,6 @@ def decode(
 def check(
     original: Array, compressed: Compressed, measurement: Measurement, *, threads: int | None = None
 ) -> Measurement:
-    """The measurement with what decompressing takes and gives."""
+    """The measurement with the time to decompress and the comparison."""
     restored, decoded = decode(compressed, measurement, threads=threads)
     return replace(decoded, comparison=compare(original, restored, compressed.codec))

@@ -1,4 +1,4 @@
-"""What the help of a command says: `--help` prints it, and the manual page is made of it."""
+"""The help of a command, for `--help` and for the manual page."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -11,17 +11,17 @@ PROGRAM = "arrcomp"
 DONE, FAILED, USAGE, CORRUPT, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
 EXITS = {
     DONE: "done",
-    FAILED: "a promise is broken, or files differ",
-    USAGE: "wrong usage, or a file that cannot be read or written",
-    CORRUPT: "a corrupt stream, or one of a newer format",
+    FAILED: "a guarantee is broken, or files differ",
+    USAGE: "wrong usage, or a file cannot be read or written",
+    CORRUPT: "a stream is corrupt, or has a newer format",
     INTERRUPTED: "interrupted by Ctrl-C",
-    UNREAD: "nobody reads the output any more",
+    UNREAD: "the output's reader has closed it",
 }
 
 _HELP = ("-h, --help", "Show this text.")
 _COMPLETION = {
-    "install_completion": "Make the shell in use complete commands, options, codecs and files.",
-    "show_completion": "Print what --install-completion installs.",
+    "install_completion": "Install completion of commands, options, codecs and files for the current shell.",
+    "show_completion": "Print the completion script of --install-completion.",
 }
 _ATTRIBUTE = "arrcomp_help"
 _Function = TypeVar("_Function", bound=Callable[..., None])
@@ -29,11 +29,11 @@ _Function = TypeVar("_Function", bound=Callable[..., None])
 
 @dataclass(frozen=True)
 class Example:
-    """A command line that works.
+    """An example of a command line.
 
     Attributes:
-        about: what it does, in a few words.
-        command: for a shell.
+        about: a few words on what it does.
+        command: the command line, for a shell.
     """
 
     about: str
@@ -45,11 +45,11 @@ class Page:
     """The help of a command, or of the program.
 
     Attributes:
-        name: as it is called.
-        synopsis: how it is called.
-        about: paragraphs, the first of one sentence.
-        examples: the plainest first.
-        sections: terms and what they mean, by title.
+        name: of the command.
+        synopsis: its usage.
+        about: paragraphs; the first is one sentence.
+        examples: the simplest first.
+        sections: terms and their meanings, by title.
     """
 
     name: str
@@ -60,20 +60,20 @@ class Page:
 
     @property
     def summary(self) -> str:
-        """What it does, in one sentence."""
+        """The first sentence."""
         return self.about[0]
 
 
 def described(*examples: Example, failed: str | None = None, streams: bool = True) -> Callable[[_Function], _Function]:
-    """Give a command its examples and its exit codes.
+    """Add examples and exit codes to a command.
 
     Args:
-        examples: the plainest first.
-        failed: what exit code 1 says; None where there is none.
+        examples: the simplest first.
+        failed: the meaning of exit code 1; None if the command does not use it.
         streams: whether it reads streams, which may be corrupt.
     """
-    odd = ({CORRUPT} if not streams else set()) | ({FAILED} if failed is None else set())
-    exits = {code: text for code, text in EXITS.items() if code not in odd}
+    unused = ({CORRUPT} if not streams else set()) | ({FAILED} if failed is None else set())
+    exits = {code: text for code, text in EXITS.items() if code not in unused}
     if failed is not None:
         exits[FAILED] = failed
 
@@ -85,9 +85,9 @@ def described(*examples: Example, failed: str | None = None, streams: bool = Tru
 
 
 def page_of(command: TyperCommand | TyperGroup, name: str) -> Page:
-    """The help of a command that is called by this name."""
+    """The help of the command with this name."""
     examples, exits = getattr(command.callback, _ATTRIBUTE)
-    params: list[Any] = list(command.params)  # of Typer's own classes, which know more than their base
+    params: list[Any] = list(command.params)  # Typer's own classes have more attributes than their base
     arguments = [param for param in params if param.param_type_name == "argument"]
     options = [param for param in params if param.param_type_name == "option" and not param.hidden]
     commands = command.commands if isinstance(command, TyperGroup) else {}
@@ -104,7 +104,7 @@ def page_of(command: TyperCommand | TyperGroup, name: str) -> Page:
 
 
 def pages(program: TyperGroup) -> list[Page]:
-    """The program's own help, and that of each command."""
+    """The help of the program and of each command."""
     return [page_of(program, PROGRAM), *(page_of(each, f"{PROGRAM} {name}") for name, each in program.commands.items())]  # type: ignore[arg-type]
 
 
@@ -128,7 +128,7 @@ def _forms(option: Any, forms: list[str]) -> str:
 
 
 def _meaning(option: Any) -> str:
-    """What an option does, and what holds without it."""
+    """The meaning of an option, with its default."""
     if option.name in _COMPLETION:
         return _COMPLETION[option.name]
     default = ""

@@ -1,4 +1,4 @@
-"""The program's commands as Typer has them: their help from `page`, wrong usage in one line."""
+"""Typer's classes of the program and its commands: help from `page`, wrong usage in one line."""
 
 import contextlib
 import os
@@ -14,16 +14,16 @@ from typer.core import TyperCommand, TyperGroup
 from .page import PROGRAM, UNREAD, USAGE, Example, Page, page_of
 
 _LEAST_WIDTH, _MOST_WIDTH = 20, 100
-_NARROW = 60  # columns below which a term stands above what it means
-_SHORT_TERM, _LONGEST_TERM = 10, 28  # which has what it means beside it always, or at most
-_UsageError: Any = typer.BadParameter.__base__  # of all that the parser raises; Typer exports this one alone
+_NARROW = 60  # columns below which terms are above their meanings
+_SHORT_TERM, _LONGEST_TERM = 10, 28  # columns of terms that are always beside their meanings, or at most
+_UsageError: Any = typer.BadParameter.__base__  # the base of all errors of the parser, which Typer does not export
 
 
 class Command(TyperCommand):
     """A command."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write its help."""
+        """Write the command's help."""
         formatter.write(rendered(page_of(self, ctx.command_path)))
 
 
@@ -35,7 +35,7 @@ class Program(TyperGroup):
         formatter.write(rendered(page_of(self, ctx.command_path)))
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
-        """Parse; `--help` prints here."""
+        """Parse the arguments. `--help` prints here."""
         with ending_quietly():
             return super().make_context(*args, **extra)
 
@@ -45,7 +45,7 @@ class Program(TyperGroup):
             return super().invoke(ctx)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Parse and run; wrong usage is told in one line."""
+        """Parse and run. Wrong usage is reported in one line."""
         try:
             code = super().main(*args, **extra | {"standalone_mode": False})
         except _UsageError as error:
@@ -55,20 +55,20 @@ class Program(TyperGroup):
 
 @contextlib.contextmanager
 def ending_quietly() -> Iterator[None]:
-    """End without a word where nobody reads the output any more, as after `| head`; with one where it has no room."""
+    """Exit silently if the output's reader has closed it, as `| head` does; with a message if the disk is full."""
     try:
         yield
     except BrokenPipeError:
         discard_output()
         sys.exit(UNREAD)
-    except OSError as error:  # commands tell their own
+    except OSError as error:  # commands report their own
         discard_output()
         typer.echo(f"{PROGRAM}: {error.filename or 'standard output'}: {error.strerror}", err=True)
         sys.exit(USAGE)
 
 
 def discard_output() -> None:
-    """Forget what standard output could not take, which Python would try to write once more at its end."""
+    """Drop buffered output that could not be written. Python would try again when it exits."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
@@ -76,21 +76,21 @@ def discard_output() -> None:
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """The end of a message about a name that is unknown: those it resembles, or nothing."""
+    """The end of a message about an unknown name: similar names, or nothing."""
     close = get_close_matches(name, list(allowed))
     return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def rendered(page: Page) -> str:
-    """A page for the terminal; what a pager or a file gets has no styles."""
+    """A page for the terminal. Pagers and files get no styles."""
     width = min(typer.get_terminal_size().columns, _MOST_WIDTH)
     title = _bold if _is_styled() else str
-    parts = [f"{title('Usage:')} {page.synopsis}"]
-    parts += [textwrap.fill(text, width) for text in page.about]
+    paragraphs = [f"{title('Usage:')} {page.synopsis}"]
+    paragraphs += [textwrap.fill(text, width) for text in page.about]
     if page.examples:
-        parts.append("\n".join([title("Examples:"), *map(_shown, page.examples)]))
-    parts += ["\n".join([title(f"{name}:"), *_terms(rows, width)]) for name, rows in page.sections.items()]
-    return "\n\n".join(parts) + "\n"
+        paragraphs.append("\n".join([title("Examples:"), *map(_shown, page.examples)]))
+    paragraphs += ["\n".join([title(f"{name}:"), *_terms(rows, width)]) for name, rows in page.sections.items()]
+    return "\n\n".join(paragraphs) + "\n"
 
 
 def _shown(example: Example) -> str:
@@ -98,7 +98,7 @@ def _shown(example: Example) -> str:
 
 
 def _terms(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
-    """Terms in one column and what they mean in another; above it where that is too narrow, or they too long."""
+    """Terms beside their meanings; above them if the screen is too narrow or a term too long."""
     column = 4 + max(len(term) for term, _ in rows if len(term) <= _LONGEST_TERM)
     column = 4 if width < _NARROW and column > 4 + _SHORT_TERM else column
     for term, meaning in rows:
@@ -118,7 +118,7 @@ def _is_styled() -> bool:
 
 
 def _refuse(error: Any) -> NoReturn:
-    """Say what is wrong, what may have been meant, and where the help is."""
+    """Report wrong usage, similar names, and the command's help."""
     message = error.message if getattr(error, "option_name", None) else error.format_message()
     if getattr(error, "possibilities", None):
         message += f"; did you mean {' or '.join(sorted(error.possibilities))}?"

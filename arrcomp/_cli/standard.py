@@ -1,6 +1,6 @@
-"""Files that a command reads and writes; "-" is standard input or output, by way of a temporary file.
+"""Files that a command reads and writes. "-" is standard input or output, with a temporary file.
 
-So a stream that comes through a pipe is checked as one in a file is, and nothing is written unless all went well.
+So streams from a pipe are checked like those in files, and nothing is written if the command fails.
 """
 
 import contextlib
@@ -16,10 +16,10 @@ STANDARD = Path("-")
 
 @contextlib.contextmanager
 def input_file(path: Path, suffix: str) -> Iterator[Path]:
-    """The file to read: `path`, or one with this suffix and all of standard input.
+    """The file to read: `path`, or a temporary one with this suffix and the bytes of standard input.
 
     Raises:
-        ValueError: standard input is wanted, and a terminal or closed.
+        ValueError: `path` is "-", and standard input is a terminal or closed.
         OSError: it cannot be read.
     """
     if path != STANDARD:
@@ -34,18 +34,18 @@ def input_file(path: Path, suffix: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def output_file(path: Path, suffix: str, source: Path, *, force: bool) -> Iterator[Path]:
-    """The file to write: `path`, or one with this suffix that goes to standard output at the end.
+    """The file to write: `path`, or a temporary one with this suffix that is copied to standard output at the end.
 
     Raises:
-        FileExistsError: it exists, and is not to be overwritten.
-        ValueError: it is also the `source`; or standard output is wanted, and a terminal or closed.
+        FileExistsError: it exists, and `force` is False.
+        ValueError: it is also the `source`; or `path` is "-", and standard output is a terminal or closed.
         OSError: standard output cannot be written.
     """
     if path != STANDARD:
         if path.exists() and source.exists() and path.samefile(source):
-            raise ValueError(f"{path}: IN and OUT are the same file")
+            raise ValueError(f"{path}: expected another file than IN as OUT, got the same")
         if path.is_file() and not force:
-            raise FileExistsError(f"{path} exists; --force overwrites it")
+            raise FileExistsError(f"{path}: expected a new file, got one that exists; --force overwrites it")
         yield path
         return
     target = _bytes_of(sys.stdout, "standard output", "name a file, or send it through a pipe")
@@ -59,21 +59,21 @@ def output_file(path: Path, suffix: str, source: Path, *, force: bool) -> Iterat
 def _bytes_of(stream: Any, name: str, advice: str) -> Any:
     """The bytes behind a text stream."""
     if stream is None or stream.closed:
-        raise ValueError(f"-: {name} is closed; {advice}")
+        raise ValueError(f"-: expected {name} to be open, got a closed one; {advice}")
     if stream.isatty():
-        raise ValueError(f"-: {name} is a terminal; {advice}")
+        raise ValueError(f"-: expected {name} to be a file or a pipe, got a terminal; {advice}")
     return stream.buffer
 
 
 @contextlib.contextmanager
 def _temporary(name: str, suffix: str) -> Iterator[Path]:
-    """A path in a folder that is removed at the end; errors have `name` in its place."""
+    """A path in a temporary folder. Errors show `name` in its place."""
     with tempfile.TemporaryDirectory(prefix="arrcomp-") as folder:
         path = Path(folder) / f"stream{suffix}"
         try:
             yield path
         except Exception as error:
-            error.args = tuple(part.replace(str(path), name) if isinstance(part, str) else part for part in error.args)
+            error.args = tuple(arg.replace(str(path), name) if isinstance(arg, str) else arg for arg in error.args)
             if isinstance(error, OSError) and error.filename == str(path):
                 error.filename = name
             raise

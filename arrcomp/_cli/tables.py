@@ -10,19 +10,19 @@ from rich.table import Table
 from rich.text import Text
 
 from ..codecs import Codec, available_codecs
-from .choice import promise_of
+from .choice import guarantee_of
 from .measure import Measurement
 
-MAX_ROWS = 40  # of the largest arrays; the others are counted in the last row alone
-_FRAME = "zstd"  # the one kind that there is
+MAX_ROWS = 40  # for the largest arrays; others are in the total alone
+_FRAME = "zstd"  # the only kind
 _LEAST_WIDTH = 80  # of a terminal with tables
 _PLAIN_WIDTH = 180  # of output that is no terminal
 
 
 def rendered(table: Table) -> str:
-    """A table as standard output takes it: with colours on a terminal alone, as paragraphs where that is narrow."""
+    """A table for standard output: with colours on a terminal, and as paragraphs on a narrow one."""
     screen = Console()
-    pages = io.BytesIO()  # not standard output itself: its trouble is for who writes there
+    pages = io.BytesIO()  # the caller writes to standard output, and handles its errors
     console = Console(
         file=io.TextIOWrapper(pages, screen.encoding, errors="backslashreplace", newline="\n", write_through=True),
         width=screen.width if screen.is_terminal else _PLAIN_WIDTH,
@@ -34,7 +34,7 @@ def rendered(table: Table) -> str:
 
 
 def _paragraphs(table: Table) -> Text:
-    """A table's rows as paragraphs, a line for each cell that is not empty."""
+    """A table's rows as paragraphs, with a line for each cell that is not empty."""
     paragraphs = []
     for row, cells in zip(table.rows, zip(*(column.cells for column in table.columns), strict=True), strict=True):
         texts = [cell if isinstance(cell, Text) else Text(str(cell)) for cell in cells]
@@ -49,9 +49,9 @@ def _paragraphs(table: Table) -> Text:
 
 
 def measurements_table(rows: Sequence[Measurement], *, summary: bool = True, short: bool = True) -> Table:
-    """Ratio, largest error and speed of each array; with `summary` of all together, and if `short` of few of them.
+    """Ratio, largest error and speed of each array, with `summary` also the total. `short` shows few arrays.
 
-    There is a column for frames where an array is in one.
+    If an array is in a frame, there is a column for frames.
     """
     figures = _figures(rows)
     framed = any(row.framed for row in rows)
@@ -69,7 +69,7 @@ def measurements_table(rows: Sequence[Measurement], *, summary: bool = True, sho
 
 
 def measurements_document(rows: Sequence[Measurement]) -> dict[str, Any]:
-    """The same for JSON, of all arrays; seconds instead of speeds."""
+    """The same for JSON, with all arrays, and with seconds in place of speeds."""
     arrays = [
         {
             "name": row.name,
@@ -85,10 +85,10 @@ def measurements_document(rows: Sequence[Measurement]) -> dict[str, Any]:
 
 
 def codecs_table() -> Table:
-    """All codecs, with what they promise and take."""
-    table = new_table(["codec", "promise", "dtypes", "example"], [])
+    """All codecs, with their guarantees and dtypes."""
+    table = new_table(["codec", "guarantee", "dtypes", "example"], [])
     for name, codec in available_codecs().items():
-        table.add_row(name, promise_of(codec), ", ".join(codec.dtypes or ("all",)), Text(repr(codec.examples()[0])))
+        table.add_row(name, guarantee_of(codec), ", ".join(codec.dtypes or ("all",)), Text(repr(codec.examples()[0])))
     return table
 
 
@@ -98,7 +98,7 @@ def codecs_document() -> dict[str, Any]:
         "codecs": [
             {
                 "name": name,
-                "promise": promise_of(codec),
+                "guarantee": guarantee_of(codec),
                 "dtypes": list(codec.dtypes) if codec.dtypes else None,
                 "example": codec.examples()[0].config(),
             }
@@ -118,8 +118,8 @@ def new_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
 
 
 def _describe(row: Measurement, framed: bool) -> list[Text]:
-    """What an array is; with `framed` a column tells whether it is in a frame."""
-    # Text, as names may hold what Rich takes for markup.
+    """Cells that describe an array; with `framed` also one for its frame."""
+    # Text, as names may look like Rich's markup.
     shape = " x ".join(map(str, row.spec.shape)) or "scalar"
     texts = [row.name, row.spec.dtype.name, shape, _codec(row.spec.codec)]
     frame = [_FRAME if row.framed else ""] if framed else []
@@ -132,7 +132,7 @@ def _codec(codec: Codec) -> str:
 
 
 def _numbers(rows: Sequence[Measurement]) -> dict[str, Any]:
-    """What was measured of arrays together, by name."""
+    """The totals of measurements, by name."""
     before, after = sum(row.spec.nbytes for row in rows), sum(row.nbytes for row in rows)
     numbers: dict[str, Any] = {"bytes": before, "compressed": after, "ratio": before / after if after else None}
     comparisons = [row.comparison for row in rows if row.comparison is not None]
@@ -147,12 +147,12 @@ def _numbers(rows: Sequence[Measurement]) -> dict[str, Any]:
 
 
 def finite(number: float) -> float | None:
-    """A number for JSON, which has none that are not finite."""
+    """The number, or None if it is not finite, for JSON."""
     return number if math.isfinite(number) else None
 
 
 def _figures(rows: Sequence[Measurement]) -> dict[str, str]:
-    """Title and text of each column of numbers, of those that were measured."""
+    """Title and text of each column of numbers that were measured."""
     numbers = _numbers(rows)
     before, after, ratio = numbers["bytes"], numbers["compressed"], numbers["ratio"]
     figures = {"bytes": f"{before:,}", "compressed": f"{after:,}", "ratio": "" if ratio is None else f"{ratio:.3f}"}

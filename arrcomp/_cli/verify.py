@@ -8,30 +8,31 @@ import typer
 from .. import _files
 from .._files.progress import progress
 from . import measure
-from .common import Json, MaxSize, Quiet, Threads, VerificationError, one_line_errors, require, show, stored
+from .common import Json, MaxNbytes, Quiet, Threads, VerificationError, one_line_errors, require, show, stored
 from .page import Example, described
 
 
 @described(
-    Example("Whether the promise was kept", "arrcomp verify x.npy x.arrcomp"),
-    Example("For a script", "arrcomp verify --quiet model.safetensors small.safetensors && echo kept"),
+    Example("Whether the guarantee holds", "arrcomp verify x.npy x.arrcomp"),
+    Example("For a script", "arrcomp verify --quiet model.safetensors small.safetensors && echo verified"),
     Example("The largest errors, as JSON", "arrcomp verify --json model.safetensors small.safetensors"),
-    failed="a value is beyond its promise, or one file has other arrays",
+    failed="a value breaks its guarantee, or the files have different arrays",
 )
 def verify(
     source: Annotated[Path, typer.Argument(metavar="IN", help="The file that was compressed.")],
-    compressed: Annotated[Path, typer.Argument(metavar="OUT", help="The compressed file that was made of it.")],
+    compressed: Annotated[Path, typer.Argument(metavar="OUT", help="The compressed file.")],
     threads: Threads = None,
-    max_size: MaxSize = None,
+    max_nbytes: MaxNbytes = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Decompress OUT and compare it with IN: every value must be as its codec promises, every bit of a lossless one."""
-    with one_line_errors(), _files.open_file(compressed, max_size=max_size) as file:
-        original = _files.read_arrays(source, max_size).arrays
+    """Decompress OUT and compare it with IN: every value must keep its codec's guarantee."""
+    with one_line_errors(), _files.open_file(compressed, max_nbytes=max_nbytes) as file:
+        original = _files.read_arrays(source, max_nbytes).arrays
         if set(original) != set(file):
             odd = sorted(set(original) ^ set(file))
-            raise VerificationError(f"only one of {source} and {compressed} has the arrays {', '.join(odd)}")
+            names = ", ".join(odd)
+            raise VerificationError(f"{compressed}: expected the arrays of {source}, got others: {names}")
         rows = []
         with progress("verifying", len(file), not quiet) as done:
             for name in file:

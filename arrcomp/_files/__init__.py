@@ -1,10 +1,10 @@
 """Files of arrays (.npy, .npz, .safetensors) and of compressed arrays (.arrcomp, .safetensors).
 
-A .arrcomp file is one stream. Several compressed arrays are a .safetensors file with one uint8 tensor for each, which
-is its complete stream, and the metadata `{"format": "arrcomp", "version": "0.1"}`; metadata of the file they came from
-is kept there as JSON under "source_metadata".
+A .arrcomp file is one stream. Several compressed arrays are a .safetensors file with one uint8 tensor for each, its
+complete stream, and the metadata `{"format": "arrcomp", "version": "0.1"}`. The original file's metadata is in it as
+JSON under "source_metadata".
 
-Arrays are read and written one by one. A file that is written is complete, or as it was before.
+Arrays are read and written one by one. Files are replaced atomically.
 """
 
 from .arrays import read_any, read_arrays, write_arrays

@@ -1,7 +1,7 @@
-"""Files of tensors: the safetensors format. A header of JSON says where each tensor's bytes are.
+"""Files of tensors: the safetensors format. A JSON header has the offsets of each tensor's bytes.
 
-The safetensors library checks the files that are read. They are not written by it, as it takes all tensors at once, but
-with the header last, in room that is left for it: a tensor need not be there before its turn, nor after it.
+The safetensors library checks files that are read. It needs all tensors at once to write a file. This module writes
+them one by one instead, into the space after a reserved header, and the header last.
 """
 
 import contextlib
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _dtypes
+from .content import ArrayInfo
 from .reading import OpenedFile, Span
 from .replacing import replacing
 
@@ -42,19 +43,19 @@ _DTYPES = {
 }
 _NAMES = {name: kind for kind, name in _DTYPES.items()}
 _METADATA = "__metadata__"
-_MOST_HEADER_NBYTES = 100_000_000  # what the library reads
+_MOST_HEADER_NBYTES = 100_000_000  # the library's limit
 _LARGEST = (1 << 63) - 1
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A tensor's place.
+    """A tensor's description in the header.
 
     Attributes:
         kind: the format's name of its data type.
         shape: its shape.
-        start: where its bytes begin, from the end of the header.
-        end: where they end.
+        start: offset of its first byte after the header.
+        end: offset after its last byte.
     """
 
     kind: str
@@ -64,12 +65,12 @@ class Entry:
 
 
 class Container:
-    """An open file of tensors, which the library found sound.
+    """An open file of tensors, checked by the library.
 
     Attributes:
         path: of the file.
-        metadata: texts by name.
-        entries: the tensors' places by name, in the header's order.
+        metadata: strings by name.
+        entries: the tensors' descriptions by name, in the header's order.
     """
 
     def __init__(self, path: Path, failure: type[Exception]) -> None:
@@ -91,7 +92,7 @@ class Container:
         }
 
     def span(self, name: str) -> Span:
-        """Where the bytes of a tensor are, to be read."""
+        """The range of the file with a tensor's bytes."""
         entry = self.entries[name]
         return self._file.span(self._start + entry.start, self._start + entry.end)
 
@@ -100,91 +101,92 @@ class Container:
 
         Raises:
             TypeError: NumPy has no such data type.
-            OSError, MemoryError, or `failure` of the container: it cannot be read.
+            OSError, MemoryError, `failure` of the container: it cannot be read.
         """
         entry = self.entries[name]
         if entry.kind not in _DTYPES:
-            allowed = ", ".join(_DTYPES)
-            raise TypeError(f"{self.path}, array {name!r}: dtype {entry.kind} is not supported; allowed are {allowed}")
+            raise TypeError(f"{self.path}, array {name!r}: expected dtype {', '.join(_DTYPES)}, got {entry.kind}")
         return self.span(name).read().view(_dtypes.by_name(_DTYPES[entry.kind]).numpy).reshape(entry.shape)
 
     def close(self) -> None:
-        """Let the file go."""
+        """Close the file."""
         self._file.close()
 
 
 class Writer:
     """Writes tensors one after the other; made by `writing`."""
 
-    def __init__(self, file: Any, room: int, metadata: Mapping[str, str]) -> None:
+    def __init__(self, file: Any, header_nbytes: int, metadata: Mapping[str, str]) -> None:
         self._file = file
-        self._room = room
+        self._header_nbytes = header_nbytes
         self._metadata = metadata
         self._entries: dict[str, Entry] = {}
         self._end = 0
-        file.seek(8 + room)
+        file.seek(8 + header_nbytes)
 
-    def add(self, name: str, kind: str, shape: tuple[int, ...], parts: Iterable[Any]) -> None:
-        """Write the next tensor: its bytes, in parts."""
+    def add(self, name: str, kind: str, shape: tuple[int, ...], buffers: Iterable[Any]) -> None:
+        """Write the next tensor, whose bytes are these buffers."""
         start = self._end
-        for part in parts:
-            self._end += self._file.write(part)
+        for buffer in buffers:
+            self._end += self._file.write(buffer)
         self._entries[name] = Entry(kind, shape, start, self._end)
 
     def finish(self) -> None:
-        """Write the header into its room."""
-        header = _packed(self._entries, self._metadata).ljust(self._room)
-        assert len(header) == self._room, "room is left for the longest header"
+        """Write the header into its reserved space."""
+        header = _packed(self._entries, self._metadata).ljust(self._header_nbytes)
+        assert len(header) == self._header_nbytes, "the reserved space fits the longest header"
         self._file.seek(0)
         self._file.write(len(header).to_bytes(8, "little") + header)
 
 
 @contextlib.contextmanager
 def writing(path: Path, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> Iterator[Writer]:
-    """A writer of a file that replaces the one at `path` when all went well.
+    """A writer of a file that replaces `path` if the block succeeds.
 
     Args:
         path: of the file.
-        entries: of the tensors to be written; the header will be as long as theirs, or shorter.
-        metadata: texts by name.
+        entries: of the tensors that will be written, or longer ones. Their header's length is reserved.
+        metadata: strings by name.
 
     Raises:
-        ValueError: the header is longer than the library reads.
+        ValueError: the header exceeds the library's limit.
         OSError: the file cannot be written.
     """
-    room = len(_packed(entries, metadata))
-    if room > _MOST_HEADER_NBYTES:
-        raise ValueError(f"{path}: names and metadata take {room} bytes; {_MOST_HEADER_NBYTES} are allowed")
+    nbytes = len(_packed(entries, metadata))
+    if nbytes > _MOST_HEADER_NBYTES:
+        expected = f"names and metadata of at most {_MOST_HEADER_NBYTES} bytes"
+        raise ValueError(f"{path}: expected {expected}, got {nbytes}")
     with replacing(path) as temporary, temporary.open("wb") as file:
-        writer = Writer(file, room, metadata)
+        writer = Writer(file, nbytes, metadata)
         yield writer
         writer.finish()
 
 
 def entries_of_bytes(names: Iterable[str]) -> dict[str, Entry]:
-    """Entries of one-dimensional uint8 tensors, as long as any whose sizes are not known yet."""
+    """The longest entries of one-dimensional uint8 tensors, whose sizes are not known yet."""
     return {name: Entry("U8", (_LARGEST,), _LARGEST, _LARGEST) for name in names}
 
 
-def entries_of_arrays(path: Path, looks: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]) -> dict[str, Entry]:
-    """Entries of arrays of these dtypes and shapes, in the order in which all are aligned to their elements.
+def entries_of_arrays(path: Path, infos: Mapping[str, ArrayInfo]) -> dict[str, Entry]:
+    """Entries of arrays of these dtypes and shapes, in an order that aligns all of them.
 
     Raises:
         TypeError: the format has no such dtype.
     """
     entries: dict[str, Entry] = {}
     end = 0
-    for name in sorted(looks, key=lambda name: (-looks[name][0].itemsize, name)):
-        dtype, shape = looks[name]
+    for name in sorted(infos, key=lambda name: (-infos[name].dtype.itemsize, name)):
+        dtype, shape = infos[name]
         if dtype.name not in _NAMES:
-            raise TypeError(f"{path}, array {name!r}: .safetensors files have no dtype {dtype.name}; .npz is allowed")
+            expected = f"dtype {', '.join(_NAMES)} for a .safetensors file"
+            raise TypeError(f"{path}, array {name!r}: expected {expected}, got {dtype.name}; .npz has more")
         start, end = end, end + int(np.prod(shape, dtype=object)) * dtype.itemsize
         entries[name] = Entry(_NAMES[dtype.name], shape, start, end)
     return entries
 
 
 def _packed(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
-    """The header; padded so that what follows it is aligned."""
+    """The header, padded so that the tensors after it are aligned."""
     header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
     for name, entry in entries.items():
         header[name] = {"dtype": entry.kind, "shape": entry.shape, "data_offsets": [entry.start, entry.end]}
@@ -193,7 +195,7 @@ def _packed(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
 
 
 def _checked_metadata(path: Path, failure: type[Exception]) -> dict[str, str]:
-    """What the library says of a file after it has checked all of its header."""
+    """The metadata of a file whose whole header the library has checked."""
     try:
         import safetensors
     except ImportError as error:
@@ -202,23 +204,23 @@ def _checked_metadata(path: Path, failure: type[Exception]) -> dict[str, str]:
         with safetensors.safe_open(path, framework="np") as opened:
             return opened.metadata() or {}
     except safetensors.SafetensorError as error:
-        raise failure(f"{path} is no readable .safetensors file: {error}") from None
+        raise failure(f"{path}: expected a .safetensors file, got another or a damaged one: {error}") from None
 
 
 def _parse(header: bytes, path: Path, failure: type[Exception]) -> dict[str, Any]:
-    """The header, which the library has read already: but of a name that is there twice it tells nothing."""
-    twice: list[str] = []
+    """The header. The library has checked it, but does not report duplicate names."""
+    duplicates: list[str] = []
 
-    def counted(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            twice.extend(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+            duplicates.extend(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
         return found
 
     try:
-        parsed: dict[str, Any] = json.loads(header, object_pairs_hook=counted)
+        parsed: dict[str, Any] = json.loads(header, object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
-        raise failure(f"{path}: its header is not readable JSON: {error}") from None
-    if twice:
-        raise failure(f"{path}: its header has the name {twice[0]!r} twice")
+        raise failure(f"{path}: expected JSON in its header, got {error}") from None
+    if duplicates:
+        raise failure(f"{path}: expected different names in its header, got {duplicates[0]!r} twice")
     return parsed

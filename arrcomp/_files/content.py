@@ -1,11 +1,11 @@
-"""What files hold: arrays by name, each made when it is asked for."""
+"""The content of files: arrays by name, each loaded when it is accessed."""
 
 import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -13,29 +13,35 @@ from ..errors import CorruptStreamError, FormatVersionError, SizeLimitError, Unk
 
 ARRAY_SUFFIXES = (".npy", ".npz", ".safetensors")
 COMPRESSED_SUFFIXES = (".arrcomp", ".safetensors")
-ONLY_NAME = "arr_0"  # of an array without one, as NumPy names it
+ONLY_NAME = "arr_0"  # NumPy's name of an array without a name
 
-# What would lead out of a folder on one system or another, were a name ever taken for a path.
+# Names that, used as a path, would lead out of a folder on some system.
 _STRAY_PATH = re.compile(r"\0|^[/\\]|^[A-Za-z]:[/\\]|(^|[/\\])\.\.([/\\]|$)")
 
 T = TypeVar("T")
-Look = tuple[np.dtype[Any], tuple[int, ...]]
+
+
+class ArrayInfo(NamedTuple):
+    """NumPy dtype and shape of an array."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
 
 
 class Lazy(Mapping[str, T]):
-    """Items that are made when they are asked for, and not kept."""
+    """Items that are loaded when they are accessed, and not kept."""
 
     def __init__(
-        self, names: Iterable[str], load: Callable[[str], T], look: Callable[[str], Look] | None = None
+        self, names: Iterable[str], load: Callable[[str], T], info: Callable[[str], ArrayInfo] | None = None
     ) -> None:
-        """Made of names and of what makes the item of a name; `look` tells dtype and shape of an array before that."""
+        """A mapping from `names` to what `load` returns. `info` returns dtype and shape without loading an array."""
         self._names = dict.fromkeys(names)
         self._load = load
-        self._look = look
+        self._info = info
 
-    def look(self, name: str) -> Look:
-        """Dtype and shape of an array, without making it where that is known."""
-        return _look_of(self[name]) if self._look is None else self._look(name)
+    def info(self, name: str) -> ArrayInfo:
+        """Dtype and shape of an array, without loading it if possible."""
+        return _info_of(self[name]) if self._info is None else self._info(name)
 
     def __getitem__(self, name: str) -> T:
         if name not in self._names:
@@ -54,50 +60,50 @@ class Lazy(Mapping[str, T]):
 
 @dataclass(frozen=True)
 class Content(Generic[T]):
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
-        arrays: by name; each is read when it is asked for.
+        arrays: arrays by name; each is read when it is accessed.
         metadata: of a .safetensors file, else empty.
     """
 
     arrays: Mapping[str, T]
     metadata: Mapping[str, str] = field(default_factory=dict)
 
-    def look(self, name: str) -> Look:
-        """Dtype and shape of an array, which is read for that only where they are not known before."""
+    def info(self, name: str) -> ArrayInfo:
+        """Dtype and shape of an array, without reading it if possible."""
         if isinstance(self.arrays, Lazy):
-            return self.arrays.look(name)
-        return _look_of(self.arrays[name])
+            return self.arrays.info(name)
+        return _info_of(self.arrays[name])
 
 
-def _look_of(array: Any) -> Look:
-    return array.dtype, array.shape
+def _info_of(array: Any) -> ArrayInfo:
+    return ArrayInfo(array.dtype, array.shape)
 
 
-def check_suffix(path: Path, allowed: tuple[str, ...]) -> str:
+def check_suffix(path: Path, suffixes: tuple[str, ...]) -> str:
     """The suffix of a path.
 
     Raises:
-        ValueError: it is none of those that are allowed.
+        ValueError: it is not one of these.
     """
-    if path.suffix not in allowed:
-        raise ValueError(f"{path}: suffix {path.suffix!r}; allowed are {', '.join(allowed)}")
+    if path.suffix not in suffixes:
+        raise ValueError(f"{path}: expected suffix {', '.join(suffixes)}, got {path.suffix!r}")
     return path.suffix
 
 
 def is_stray(name: str) -> bool:
-    """Whether a name, taken for a path, would lead out of its folder: it is absolute, has a "..", or a NUL."""
+    """Whether a name, used as a path, would lead out of its folder: it is absolute, or has a ".." or a NUL."""
     return _STRAY_PATH.search(name) is not None
 
 
 @contextlib.contextmanager
 def naming(path: Path | None, name: str) -> Iterator[None]:
-    """Say in errors of which array they are."""
+    """Add the array's name to errors."""
     try:
         yield
     except (CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError, TypeError) as error:
         if path is not None and str(error).startswith(f"{path} "):
-            raise  # it is of all of the file, which it names
+            raise  # it is about the whole file, and names it
         where = "" if path is None else f"{path}, "
         raise type(error)(f"{where}array {name!r}: {error}") from None

@@ -1,17 +1,17 @@
-"""Arrays by name, as models have them, compressed into a file and back, one after the other."""
+"""Files of models: named arrays, compressed into a file and decompressed one after the other."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._api.compress import checked_seed, compress_with
+from .._api.compress import check_values, checked_seed, compress_with
 from .._api.compressed import Compressed
-from .._arguments import thread_count, type_name
+from .._arguments import thread_count, wrong_type, wrong_value
 from .._arrays.registry import adapter_of, locate_new
 from .._format import stream
 from .._format.frame import checked_level
-from .._format.limits import checked_max_size
+from .._format.limits import checked_max_nbytes
 from ..codecs import Codec
 from ..codecs._rules import Rule, checked_rules, codec_for
 from . import container
@@ -32,32 +32,35 @@ def save_file(
     zstd_level: int | None = None,
     threads: int | None = None,
     seed: Any = None,
+    check_finite: bool = False,
     progress: bool = False,
 ) -> None:
     """Compress arrays into a file, one after the other.
 
-    Each is asked for once, in order, and dropped before the next: with a mapping that makes them when they are asked
-    for, a model need not fit into memory. The file is a .safetensors file of uint8 tensors, each a complete stream; it
-    takes the place of one that is there when it is complete.
+    Each array is accessed once, in order, and dropped before the next one. With a mapping that loads arrays when they
+    are accessed, a model need not fit into memory. The file is a .safetensors file of uint8 tensors, each a complete
+    stream. An existing file is replaced when the new one is complete.
 
     Args:
-        tensors: by name, arrays of any framework on any device, or `Compressed`, which are not coded again: a
-            `state_dict`, or any mapping.
-        path: of a .safetensors file, or of a .arrcomp file for a single array (which has no name there).
-        codec: a codec; or rules, of which the first decides that is for an array and takes its dtype, as `model_rules`
-            gives them; None for none. What none of them is for is kept losslessly.
-        metadata: texts by name, to be kept with the arrays (not in a .arrcomp file).
-        zstd_level: as of `Compressed.to_bytes`, for each payload; None for no new frames: a `Compressed` that came in
-            one, as from a file, stays in it.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        seed: as of `compress`, one for all arrays.
-        progress: whether to show a progress bar, where standard error is a terminal or a notebook.
+        tensors: a `state_dict`, or any mapping from names to arrays of any framework on any device, or to `Compressed`,
+            which are stored as they are.
+        path: of a .safetensors file, or of a .arrcomp file for a single array (without its name).
+        codec: a codec; or rules, for instance `model_rules`: the first rule that fits an array and takes its dtype
+            decides. Arrays without a rule are compressed losslessly. None for no rules.
+        metadata: strings by name, stored with the arrays (not in a .arrcomp file).
+        zstd_level: same as in `Compressed.to_bytes`, for each payload; None for no new frames. (A `Compressed` that was
+            read in a frame stays in it.)
+        threads: number of threads on the CPU; None for all cores that the process may use.
+        seed: same as in `compress`, one for all arrays.
+        check_finite: same as in `compress`, for every array. (`Compressed` are not checked.)
+        progress: whether to show a progress bar, if standard error is a terminal or a notebook.
 
     Raises:
-        TypeError: an argument is of a wrong type; something is not an array, or of no dtype of the format; a codec
-            needs a seed.
-        ValueError: the suffix is another one; there are several arrays for a .arrcomp file; a name is no text in UTF-8,
-            "__metadata__", or a path that leads out of its folder; `zstd_level` or `threads` is out of its range.
+        TypeError: an argument is of a wrong type; an item is not an array, or its dtype is not one of the format; a
+            codec needs a seed.
+        ValueError: the suffix is wrong; there are several arrays for a .arrcomp file; a name is not valid in UTF-8, is
+            "__metadata__", or is a path out of its folder; `zstd_level` or `threads` is out of its range; or
+            `check_finite` is set and a value is not finite.
         OSError: the file cannot be written.
         ImportError: `progress` needs rich, or `zstd_level` zstandard.
 
@@ -79,11 +82,11 @@ def save_file(
     def compressed(name: str) -> Compressed:
         item = tensors[name]
         with naming(None, name):
-            return _compressed(name, item, rules, count, seed)
+            return _compressed(name, item, rules, count, seed, check_finite)
 
     with progress_bar("compressing", len(names), progress) as done:
         if suffix == ".arrcomp":
-            _write_stream(path, _parts(names[0], compressed(names[0]), level, threads))
+            _write_stream(path, _buffers(names[0], compressed(names[0]), level, threads))
             return
         with container.writing(path, container.entries_of_bytes(names), described) as writer:
             for name in names:
@@ -98,94 +101,97 @@ def load_file(
     names: Iterable[str] | None = None,
     threads: int | None = None,
     progress: bool = False,
-    max_size: int | None = None,
+    max_nbytes: int | None = None,
 ) -> dict[str, Any]:
     """Decompress a file of compressed arrays into memory, or onto a device.
 
     Args:
-        path: of a .safetensors or .arrcomp file, as of `open_file`.
+        path: of a .safetensors or .arrcomp file, same as in `open_file`.
         like: an array whose framework and device the results get; or the name of a framework, "numpy", "torch", "jax"
-            or "cupy", for where that puts new arrays; None for NumPy, or on CUDA for whichever is installed.
-        device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array; None for the one of `like`. The
-            arrays travel there compressed.
-        names: of the arrays to load; None for all.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        progress: whether to show a progress bar, where standard error is a terminal or a notebook.
-        max_size: bytes that each of the arrays may have, as of `open_file`.
+            or "cupy", with its default device; None for NumPy, or on CUDA for whichever is installed.
+        device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array; None for that of `like`. The
+            arrays are transferred compressed.
+        names: names of the arrays to load; None for all.
+        threads: number of threads on the CPU; None for all cores that the process may use.
+        progress: whether to show a progress bar, if standard error is a terminal or a notebook.
+        max_nbytes: the most bytes that each array may have, same as in `open_file`.
 
     Returns:
-        The arrays by name, in the order of `names` or of the file. Besides them, one stream at a time takes memory.
+        The arrays by name, in the order of `names` or of the file. Besides them, one stream at a time is in memory.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
-        SizeLimitError: an array is larger than `max_size`.
+        SizeLimitError: an array has more bytes than `max_nbytes`.
         KeyError: there is no array of one of the `names`.
         TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
         OSError: the file cannot be read.
         ImportError: the framework, safetensors, zstandard for arrays in a frame, or rich for `progress`, is not
             installed.
-        DeviceUnavailableError: the device is not there.
+        DeviceUnavailableError: the device is not available.
     """
-    place, count, limit = locate_new(like, device), thread_count(threads), checked_max_size(max_size)
+    target, count, limit = locate_new(like, device), thread_count(threads), checked_max_nbytes(max_nbytes)
     if isinstance(names, str):
-        raise TypeError(f"names={names!r} is one text; a list of names, or None for all, is allowed")
+        raise wrong_type("names", "a list of names, or None for all", names)
     with CompressedFile(Path(path), limit) as file:
         wanted = file.names if names is None else list(names)
         for name in wanted:
             if name not in file:
-                raise KeyError(f"names: {name!r} is not in {path}")
+                raise KeyError(f"names: expected names of arrays in {path}, got {name!r}")
         loaded = {}
         with progress_bar("decompressing", len(wanted), progress) as done:
             for name in wanted:
-                loaded[name] = file.load_at(name, *place, count)
+                loaded[name] = file.load_at(name, *target, count)
                 done(file.spec(name).nbytes)
     return loaded
 
 
-def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed: Any) -> Compressed:
+def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed: Any, check_finite: bool) -> Compressed:
     if isinstance(item, Compressed):
         return item
     adapter, x = adapter_of(item)
     codec = codec_for(rules, name, *adapter.dtype_and_shape(x))
+    if check_finite:
+        check_values(adapter, x, f"array {name!r}")
     return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed))
 
 
-def _parts(name: str, c: Compressed, level: int | None, threads: int | None) -> list[bytes | memoryview]:
-    """The stream to be written, in pieces."""
+def _buffers(name: str, c: Compressed, level: int | None, threads: int | None) -> list[bytes | memoryview]:
+    """The stream as buffers."""
     with naming(None, name):
-        return c.stored_parts() if level is None else c.parts(zstd_level=level, threads=threads)
+        return c.stored_buffers() if level is None else c.buffers(zstd_level=level, threads=threads)
 
 
 def _write_tensor(writer: container.Writer, name: str, c: Compressed, level: int | None, threads: int | None) -> int:
-    """Write a stream as the next tensor; gives the array's number of bytes."""
-    parts = _parts(name, c, level, threads)
-    writer.add(name, "U8", (sum(map(len, parts)),), parts)
+    """Write a stream as the next tensor. Returns the array's number of bytes."""
+    buffers = _buffers(name, c, level, threads)
+    writer.add(name, "U8", (sum(map(len, buffers)),), buffers)
     return c.spec.nbytes
 
 
-def _write_stream(path: Path, parts: Sequence[bytes | memoryview]) -> None:
+def _write_stream(path: Path, buffers: Sequence[bytes | memoryview]) -> None:
     with replacing(path) as temporary, temporary.open("wb") as file:
-        file.writelines(parts)
+        file.writelines(buffers)
 
 
 def _check_single(path: Path, names: Sequence[str], metadata: Mapping[str, str] | None) -> None:
     if len(names) != 1:
-        raise ValueError(f"{path}: a .arrcomp file holds one array, not {len(names)}; .safetensors is allowed")
+        raise ValueError(
+            f"{path}: expected one array for a .arrcomp file, got {len(names)}; .safetensors holds several"
+        )
     if metadata:
-        raise ValueError(f"{path}: a .arrcomp file has no metadata; .safetensors is allowed")
+        raise ValueError(f"{path}: expected no metadata for a .arrcomp file, got some; .safetensors holds it")
 
 
 def _checked_names(tensors: Any) -> list[str]:
     if not isinstance(tensors, Mapping):
-        raise TypeError(f"tensors is a {type_name(tensors)}; a mapping from names to arrays is allowed")
+        raise wrong_type("tensors", "a mapping from names to arrays", tensors)
     names = list(tensors)
     for name in names:
         if not isinstance(name, str):
-            raise TypeError(f"tensors: name {name!r} is a {type_name(name)}; a text is allowed")
+            raise wrong_type("tensors", "strings as names", name)
         if name == _RESERVED or is_stray(name) or not _is_unicode(name):
-            raise ValueError(
-                f"tensors: name {name!r}; any text is allowed but {_RESERVED!r}, paths out of a folder, and surrogates"
-            )
+            refused = f"{_RESERVED!r}, paths out of a folder, and surrogates"
+            raise wrong_value("tensors", f"other names than {refused}", name)
     return names
 
 
@@ -198,9 +204,9 @@ def _is_unicode(text: str) -> bool:
 
 
 def _described(metadata: Any) -> dict[str, str]:
-    """The file's own metadata, with the caller's in it."""
+    """The file's own metadata, which contain the caller's."""
     given = {} if metadata is None else metadata
     if not isinstance(given, Mapping) or not all(isinstance(text, str) for pair in given.items() for text in pair):
-        raise TypeError(f"metadata={metadata!r}: a mapping from texts to texts is allowed")
+        raise wrong_type("metadata", "a mapping from strings to strings", metadata)
     source = {"source_metadata": json.dumps(dict(given), sort_keys=True)} if given else {}
     return {"format": "arrcomp", "version": stream.VERSION} | source

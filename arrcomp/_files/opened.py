@@ -1,4 +1,4 @@
-"""Files of compressed arrays, opened: what is not asked for is not read."""
+"""Open files of compressed arrays. Only what is accessed is read."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -14,58 +14,58 @@ from .._arrays.device import Device
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._arrays.registry import locate_new
 from .._format import stream
-from .._format.limits import checked_max_size
+from .._format.limits import checked_max_nbytes
 from .._format.spec import Spec
 from ..errors import CorruptStreamError, FormatVersionError
 from .container import Container
-from .content import COMPRESSED_SUFFIXES, ONLY_NAME, Look, check_suffix, is_stray, naming
-from .parts import Slice
+from .content import COMPRESSED_SUFFIXES, ONLY_NAME, ArrayInfo, check_suffix, is_stray, naming
 from .reading import OpenedFile, Span
+from .slices import Slice
 from .stored import stored
 
 
-def open_file(path: str | Path, *, max_size: int | None = None) -> "CompressedFile":
-    """Open a file of compressed arrays, to decompress some of them, or parts.
+def open_file(path: str | Path, *, max_nbytes: int | None = None) -> "CompressedFile":
+    """Open a file of compressed arrays, to decompress some of them, or slices.
 
     Args:
         path: of a .safetensors file that `save_file` or `arrcomp compress` wrote, or of a .arrcomp file, which is one
-            stream: its array is called "arr_0".
-        max_size: bytes that each of the arrays may have, or what is asked for of it: more raises SizeLimitError when it
-            is asked for. None for 8192 times the bytes of its stream, or 1 GiB if that is more, which only a stream
-            with a Zstandard frame can exceed.
+            stream. Its array has the name "arr_0".
+        max_nbytes: the most bytes that each decompressed array, or slice of one, may have. Larger ones raise
+            SizeLimitError. None for 8192 times the bytes of its stream, or 1 GiB if that is more. Only a stream with a
+            Zstandard frame can exceed this.
 
     Returns:
-        A mapping from names to arrays, and a context manager.
+        A mapping from names to arrays, which is also a context manager.
 
     Raises:
-        TypeError: `max_size` is no integer.
-        ValueError: the suffix is another one, or the file holds no compressed arrays, or `max_size` is below 0.
-        CorruptStreamError: the file's header is damaged, or a name is a path that leads out of its folder. Damage to an
-            array is found when that is asked for.
+        TypeError: `max_nbytes` is not an integer.
+        ValueError: the suffix is wrong, the file has no compressed arrays, or `max_nbytes` is below 0.
+        CorruptStreamError: the file's header is damaged, or a name is a path out of its folder. Damaged arrays raise
+            when they are accessed.
         FormatVersionError: a newer arrcomp wrote it.
         OSError: it cannot be read.
         ImportError: safetensors is not installed.
     """
-    return CompressedFile(Path(path), checked_max_size(max_size))
+    return CompressedFile(Path(path), checked_max_nbytes(max_nbytes))
 
 
 class CompressedFile(Mapping[str, Any]):
-    """Compressed arrays in a file, decompressed when they are asked for; made by `open_file`.
+    """Compressed arrays in a file, decompressed when they are accessed. `open_file` makes it.
 
-    `file[name]` is an array in NumPy, `file.load` makes one elsewhere; both take memory for the array's stream and for
-    the array. What was asked for stays valid after the file is closed. Names that are not there raise KeyError; what
-    would read a closed file raises ValueError, and of a file that was cut while it was open CorruptStreamError; without
-    zstandard, all that is asked of an array in a Zstandard frame raises ImportError.
+    `file[name]` is a NumPy array, with the defaults of `file.load`, which makes arrays elsewhere too. Both need memory
+    for the array and its stream. Results stay valid after the file is closed. Unknown names raise KeyError. Reading a
+    closed file raises ValueError; reading one that was truncated while it was open raises CorruptStreamError. Arrays in
+    a Zstandard frame raise ImportError if zstandard is not installed.
 
     Attributes:
         path: of the file.
-        metadata: texts by name: those of the file that was compressed, or those that `save_file` was given.
+        metadata: strings by name: those of the original file, or those given to `save_file`.
     """
 
-    def __init__(self, path: Path, max_size: int | None) -> None:
-        """As `open_file`, with a `max_size` that is checked."""
+    def __init__(self, path: Path, max_nbytes: int | None) -> None:
+        """`open_file`, with a checked `max_nbytes`."""
         self.path = path
-        self._max_size = max_size
+        self._max_nbytes = max_nbytes
         self.metadata: dict[str, str] = {}
         if check_suffix(path, COMPRESSED_SUFFIXES) == ".safetensors":
             container = Container(path, CorruptStreamError)
@@ -83,20 +83,20 @@ class CompressedFile(Mapping[str, Any]):
         return list(self._spans)
 
     def spec(self, name: str) -> Spec:
-        """Codec, dtype and shape of an array, of which nothing but the headers of stream and frame is read.
+        """Codec, dtype and shape of an array. Only the headers of its stream and frame are read.
 
         Raises:
-            CorruptStreamError, FormatVersionError, UnknownCodecError: that is damaged, or of a newer arrcomp.
+            CorruptStreamError, FormatVersionError, UnknownCodecError: they are damaged, or a newer arrcomp wrote them.
         """
         return self.compressed(name, check=False).spec
 
-    def look(self, name: str) -> Look:
-        """NumPy dtype and shape of an array, as of `spec`."""
+    def info(self, name: str) -> ArrayInfo:
+        """NumPy dtype and shape of an array. Reads and raises the same as `spec`."""
         spec = self.spec(name)
-        return spec.dtype.numpy, spec.shape
+        return ArrayInfo(spec.dtype.numpy, spec.shape)
 
     def nbytes(self, name: str) -> int:
-        """Length in bytes of an array's stream in the file, with its frame where it has one."""
+        """Bytes of an array's stream in the file, with its frame if it has one."""
         return self._span(name).nbytes
 
     def compressed(self, name: str, *, check: bool = True) -> Compressed:
@@ -104,62 +104,78 @@ class CompressedFile(Mapping[str, Any]):
 
         Args:
             name: of the array.
-            check: whether to check the checksum; if not, nothing but the headers of stream and frame is read now, the
-                payload when it is looked at, and of a damaged array the values may be wrong.
+            check: whether to check the checksum. If not, only the headers of stream and frame are read now, and the
+                payload when it is needed. A damaged array may then have wrong values.
 
         Raises:
-            CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or of a newer arrcomp.
+            CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or a newer arrcomp wrote it.
         """
         span = self._span(name)
         with naming(self.path, name):
-            return parse_stream(span.read(), self._max_size) if check else stored(span, self._max_size)
+            return parse_stream(span.read(), self._max_nbytes) if check else stored(span, self._max_nbytes)
 
-    def load(self, name: str, *, like: Any = None, device: Any = None, threads: int | None = None) -> Any:
-        """An array, decompressed where it is wanted: to a device it travels compressed.
+    def load(
+        self,
+        name: str,
+        *,
+        like: Any = None,
+        device: Any = None,
+        threads: int | None = None,
+        max_nbytes: int | None = None,
+    ) -> Any:
+        """Decompress an array on a device, to which it is transferred compressed.
 
         Args:
             name: of the array.
             like: an array whose framework and device it gets; or the name of a framework, "numpy", "torch", "jax" or
-                "cupy", for where that puts new arrays; None for NumPy, or on CUDA for whichever is installed.
-            device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array; None for the one of `like`.
-            threads: how many to use on the CPU; None for all cores that the process may use.
+                "cupy", with its default device; None for NumPy, or on CUDA for whichever is installed.
+            device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array; None for that of `like`.
+            threads: number of threads on the CPU; None for all cores that the process may use.
+            max_nbytes: the most bytes that the array may have; None for the limit of `open_file`.
 
         Raises:
-            CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or of a newer arrcomp.
-            SizeLimitError: it is larger than `max_size`, as of `open_file`.
+            CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or a newer arrcomp wrote it.
+            SizeLimitError: it has more bytes than `max_nbytes`.
             TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
-            ImportError, DeviceUnavailableError: the framework or the device is not there.
+            ImportError, DeviceUnavailableError: the framework or the device is not available.
         """
-        return self.load_at(name, *locate_new(like, device), thread_count(threads))
+        target, count = locate_new(like, device), thread_count(threads)
+        return self.load_at(name, *target, count, checked_max_nbytes(max_nbytes))
 
-    def load_at(self, name: str, adapter: Adapter, device: Device, threads: int) -> Any:
-        """`load`, with arguments that are checked."""
+    def load_at(self, name: str, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
+        """`load`, with checked arguments."""
         c = self.compressed(name)
         with naming(self.path, name):
-            return decompress_at(c, adapter, device, threads)
+            return decompress_at(c, adapter, device, threads, max_nbytes)
 
-    def slice(self, name: str, *, threads: int | None = None) -> Slice:
-        """An array of which parts are decompressed, in NumPy: ``file.slice(name)[10:20]``.
+    def slice(self, name: str, *, threads: int | None = None, max_nbytes: int | None = None) -> Slice:
+        """An array whose slices are decompressed to NumPy arrays: ``file.slice(name)[10:20]``.
 
-        The checksum, which is of all of a stream, is not checked for a part: of a damaged one the values may be wrong.
+        The checksum is that of the whole stream, and is not checked. A damaged array may have wrong values.
 
         Args:
             name: of the array.
-            threads: how many to use; None for all cores that the process may use.
+            threads: number of threads; None for all cores that the process may use.
+            max_nbytes: the most bytes that a slice may have (in a Zstandard frame: the array); None for the limit of
+                `open_file`.
 
         Raises:
-            CorruptStreamError, FormatVersionError, UnknownCodecError: its header is damaged, or of a newer arrcomp.
-            TypeError, ValueError: `threads` is no integer, or below 1.
+            CorruptStreamError, FormatVersionError, UnknownCodecError: its header is damaged, or a newer arrcomp wrote
+                it.
+            TypeError, ValueError: `threads` or `max_nbytes` is of a wrong type or value.
         """
-        count = thread_count(threads)
-        return Slice(self.path, name, self.compressed(name, check=False), count)
+        count, limit = thread_count(threads), checked_max_nbytes(max_nbytes)
+        c = self.compressed(name, check=False)
+        if limit is not None:
+            c.payload.max_nbytes = limit
+        return Slice(self.path, name, c, count)
 
     def close(self) -> None:
-        """Let the file go; what was asked for stays."""
+        """Close the file. Results stay valid."""
         self._close()
 
     def _span(self, name: str) -> Span:
-        """Where an array's stream is."""
+        """The range of the file with an array's stream."""
         span = self._spans[name]
         with naming(self.path, name):
             return span()
@@ -189,44 +205,44 @@ class CompressedFile(Mapping[str, Any]):
 
 
 def _spans(container: Container) -> dict[str, Callable[[], Span]]:
-    """What gives the place of each array's stream."""
+    """Functions that find each array's stream."""
 
     def span(name: str) -> Callable[[], Span]:
         return lambda: _stream_span(container, name)
 
     for name in container.entries:
         if is_stray(name):
-            raise CorruptStreamError(f"{container.path}: array name {name!r} is a path out of its folder")
+            raise CorruptStreamError(f"{container.path}: expected names without paths out of a folder, got {name!r}")
     return {name: span(name) for name in container.entries}
 
 
 def _stream_span(container: Container, name: str) -> Span:
     entry = container.entries[name]
     if entry.kind != "U8" or len(entry.shape) != 1:
-        raise CorruptStreamError(f"a tensor {entry.kind} of shape {list(entry.shape)}, not the uint8 bytes of a stream")
+        raise CorruptStreamError(f"stream: expected one-dimensional U8, got {entry.kind} of shape {list(entry.shape)}")
     return container.span(name)
 
 
 def _source_metadata(container: Container) -> dict[str, str]:
-    """The metadata of what was compressed, from a file that this package reads."""
+    """The original file's metadata."""
     path, metadata = container.path, container.metadata
     if metadata.get("format") != "arrcomp":
-        raise ValueError(f"{path} holds no compressed arrays; `arrcomp compress` makes such files")
+        raise ValueError(f"{path}: expected compressed arrays, got others; `arrcomp compress` makes such files")
     _check_version(path, metadata.get("version", ""))
     try:
         source = json.loads(metadata.get("source_metadata", "{}"))
     except (ValueError, RecursionError):
         source = None
     if not isinstance(source, dict) or not all(isinstance(value, str) for value in source.values()):
-        raise CorruptStreamError(f"{path}: metadata's source_metadata is not a JSON object of texts")
+        raise CorruptStreamError(f"{path}: expected a JSON object of strings as source_metadata, got something else")
     return source
 
 
 def _check_version(path: Path, version: str) -> None:
     major = version.partition(".")[0]
     if not (major.isascii() and major.isdigit()):
-        raise CorruptStreamError(f"{path}: metadata's version is {version!r}")
+        raise CorruptStreamError(f"{path}: expected a version number in its metadata, got {version!r}")
     if int(major) > stream.MAJOR_VERSION:
         raise FormatVersionError(
-            f"{path}: format version {version} is newer than {stream.VERSION}, the newest this package reads"
+            f"{path}: expected format version {stream.VERSION} at most, got {version}; a newer arrcomp reads it"
         )

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, where that is a terminal or a notebook."""
+"""A progress bar on standard error, if that is a terminal or a notebook."""
 
 import contextlib
 import sys
@@ -12,12 +12,12 @@ def progress(title: str, count: int, shown: bool) -> Iterator[Callable[[int], No
     """A bar for `count` arrays while the block runs.
 
     Args:
-        title: what is being done.
-        count: how many arrays there are.
-        shown: whether there is a bar at all, where somebody can watch it.
+        title: of the bar.
+        count: number of arrays.
+        shown: whether to show a bar, if standard error is a terminal or a notebook.
 
     Yields:
-        What is to be called with the bytes of an array when that is done.
+        A function to call after each array, with its bytes.
 
     Raises:
         ImportError: rich is not installed.
@@ -32,7 +32,7 @@ def progress(title: str, count: int, shown: bool) -> Iterator[Callable[[int], No
     except ImportError as missing:
         raise ImportError(f"a progress bar needs rich ({missing}): pip install arrcomp[cli]") from None
     console = Console(stderr=True)
-    # Rich may be told to take any output for a terminal, for the sake of colours; nobody watches a log.
+    # Rich's settings may force colours for any output. A log needs no bar.
     watched = (sys.stderr is not None and sys.stderr.isatty()) or console.is_jupyter
     counted = rich.TextColumn("{task.completed} of {task.total} arrays")
     columns: list[rich.ProgressColumn] = [rich.TextColumn(title), counted]

@@ -1,6 +1,6 @@
-"""Files that are open for reading, of which parts are read into memory.
+"""Files that are open for reading, in ranges.
 
-None is mapped: where a mapped file is cut, the system ends the process that looks at it.
+They are not mapped into memory: if a mapped file is truncated, the system ends the process that reads it.
 """
 
 import os
@@ -11,14 +11,14 @@ import numpy as np
 
 from .._dtypes import Bytes
 
-_PIECE_NBYTES = 1 << 26  # read at once, so that Ctrl-C need not wait for all
+_CHUNK_NBYTES = 1 << 26  # of one read, so that Ctrl-C stops a long one
 
 
 class OpenedFile:
-    """A file that is open for reading, and stays what it was if another one takes its name.
+    """A file that is open for reading. It stays the same file if another one takes its name.
 
     Attributes:
-        path: where it was.
+        path: of the file when it was opened.
         nbytes: its length when it was opened.
     """
 
@@ -27,7 +27,7 @@ class OpenedFile:
 
         Args:
             path: of the file.
-            failure: what is raised where it turns out to have been cut.
+            failure: raised if the file was truncated after it was opened.
 
         Raises:
             OSError: it cannot be read.
@@ -37,22 +37,22 @@ class OpenedFile:
         self.nbytes = self._source.nbytes
 
     def span(self, start: int, end: int) -> "Span":
-        """A part of the file, to be read later, even after `close`.
+        """A range of the file, which can be read later, even after `close`.
 
         Raises:
             ValueError: the file is closed.
         """
         if self._source is None:
-            raise ValueError(f"{self.path} is closed")
+            raise ValueError(f"{self.path}: expected an open file, got a closed one")
         return Span(self._source, start, end)
 
     def close(self) -> None:
-        """Let the file go, with the last span of it; a second time does nothing."""
+        """Close the file once its last span is gone. A second call does nothing."""
         self._source = None
 
 
 class Span:
-    """A part of a file; made by `OpenedFile.span`.
+    """A range of a file. `OpenedFile.span` makes it.
 
     Attributes:
         nbytes: its length.
@@ -68,19 +68,19 @@ class Span:
         Raises:
             OSError: they cannot be read.
             MemoryError: there is no memory for them.
-            As given to `OpenedFile`: the file was cut since it was opened.
+            `failure` of `OpenedFile`: the file was truncated after it was opened.
         """
         data = np.empty(self.nbytes, np.uint8)
         self.read_into(data, 0)
         return data
 
     def read_into(self, data: Bytes, first: int) -> None:
-        """Its bytes from `first` on, as many as `data` takes; raises as `read`."""
+        """Fill `data` with its bytes from `first` on. Raises the same as `read`."""
         self._source.read_into(data, self._start + first)
 
 
 class _Source:
-    """A descriptor that is closed when nobody is left who reads from it."""
+    """A file descriptor that is closed when its last reader is gone."""
 
     def __init__(self, path: Path, failure: type[Exception]) -> None:
         descriptor = os.open(path, os.O_RDONLY)
@@ -88,19 +88,18 @@ class _Source:
         self._descriptor, self._path, self._failure = descriptor, path, failure
         self.nbytes = os.fstat(descriptor).st_size
 
-    def read_into(self, data: Bytes, place: int) -> None:
-        for first in range(0, data.size, _PIECE_NBYTES):
-            piece = data[first : first + _PIECE_NBYTES]
-            done = 0
-            while done < piece.size:
-                count = self._read(piece[done:], place + first + done)
-                if count == 0:
-                    found = os.fstat(self._descriptor).st_size
-                    raise self._failure(f"{self._path} was cut while it was open: {found} bytes, of {self.nbytes}")
-                done += count
+    def read_into(self, data: Bytes, offset: int) -> None:
+        done = 0
+        while done < data.size:
+            count = self._read(data[done : done + _CHUNK_NBYTES], offset + done)
+            if count == 0:
+                found = os.fstat(self._descriptor).st_size
+                expected = f"expected {self.nbytes} bytes, as when it was opened"
+                raise self._failure(f"{self._path}: {expected}, got {found}; it was truncated")
+            done += count
 
-    def _read(self, data: Bytes, place: int) -> int:
+    def _read(self, data: Bytes, offset: int) -> int:
         try:
-            return os.preadv(self._descriptor, [data.data], place)
+            return os.preadv(self._descriptor, [data.data], offset)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self._path)) from None

@@ -1,8 +1,7 @@
-"""A file is complete, or as it was before: it is written without its name, which it gets at the end."""
+"""Atomic replacement of files: a file is written without its name, and gets it at the end."""
 
 import contextlib
 import errno
-import fcntl
 import itertools
 import os
 import re
@@ -12,19 +11,24 @@ from typing import Any, TypeVar
 
 import xxhash
 
+try:
+    import fcntl
+except ImportError:  # Windows: no locks, so that files of writers that were killed stay
+    fcntl = None  # type: ignore[assignment]
+
 T = TypeVar("T")
 
 _DESCRIPTORS = Path("/proc/self/fd")
 _TEMPORARY = re.compile(r"\.[0-9a-f]{16}\.[0-9]+\.tmp")
-_STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # of writing to a file that is open
+_STORAGE_ERRORS = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.EFBIG, errno.EIO)
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to, whose file takes the name `path` at the end, and is gone if anything fails.
+    """A path to write to. Its file gets the name `path` at the end, and is removed if anything fails.
 
-    Where the system has files without names, a process that is killed leaves nothing behind either, but between two
-    calls at the very end; else, what it left is removed by the next that writes the same file.
+    On systems with unnamed files, a process that is killed leaves nothing behind either, except between two calls at
+    the very end. On others, the next writer of the same file removes what is left.
 
     Raises:
         ValueError: `path` is there and not a regular file.
@@ -32,12 +36,12 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        raise ValueError(f"{path} is not a regular file")
+        raise ValueError(f"{path}: expected a regular file, got another kind")
     with _errors_of(path, target.parent):
         descriptor, temporary = _opened(target)
         try:
             yield temporary
-            if target.exists():
+            if target.exists() and hasattr(os, "fchmod"):
                 os.fchmod(descriptor, target.stat().st_mode & 0o7777)
             os.fsync(descriptor)
             _put(descriptor, temporary, target)
@@ -52,7 +56,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 def _opened(target: Path) -> tuple[int, Path]:
     """A new file in the folder of `target`: its descriptor, locked, and a path to it."""
-    with contextlib.suppress(AttributeError, OSError):  # where there are none the other way tells what is wrong
+    with contextlib.suppress(AttributeError, OSError):  # if it fails, the way below reports the reason
         descriptor = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
         nameless = _DESCRIPTORS / str(descriptor)
         if nameless.exists():
@@ -64,15 +68,15 @@ def _opened(target: Path) -> tuple[int, Path]:
         _lock(descriptor)
         if os.fstat(descriptor).st_nlink:
             return descriptor, named
-        os.close(descriptor)  # before it was locked, it was taken for one that was left
+        os.close(descriptor)  # another writer removed it before it was locked
 
 
 def _put(descriptor: int, temporary: Path, target: Path) -> None:
-    """Give a file, which `temporary` leads to, the name `target`."""
+    """Give the file at `temporary` the name `target`."""
     if temporary.parent == target.parent:
         temporary.replace(target)
         return
-    # A link cannot take the place of another file.
+    # A link cannot replace another file.
     linked: Path | None = None
     try:
         _, linked = _beside(target, lambda path: _link(descriptor, temporary, path))
@@ -84,15 +88,15 @@ def _put(descriptor: int, temporary: Path, target: Path) -> None:
 
 
 def _link(descriptor: int, temporary: Path, path: Path) -> bool:
-    """Give a nameless file a name that no file has."""
-    # With any descriptor Python asks the system to follow links, as those in /proc are.
+    """Give an unnamed file a new name."""
+    # With a descriptor, any one, Python makes the system follow links, such as those in /proc.
     os.link(temporary, path, src_dir_fd=descriptor, follow_symlinks=True)
     return True
 
 
 def _beside(target: Path, make: Callable[[Path], T]) -> tuple[T, Path]:
-    """What `make` gives for the first name that is free of those for files that become `target`, and that name."""
-    stem = xxhash.xxh3_64_hexdigest(os.fsencode(target.name))  # as long for a name that leaves no room
+    """The result of `make` for the first free name of a temporary file of `target`, and that name."""
+    stem = xxhash.xxh3_64_hexdigest(os.fsencode(target.name))  # short, as the name itself may have the greatest length
     for number in itertools.count():
         path = target.with_name(f".{stem}.{number}.tmp")
         for _ in range(2):
@@ -103,7 +107,9 @@ def _beside(target: Path, make: Callable[[Path], T]) -> tuple[T, Path]:
 
 
 def _remove_if_left(path: Path) -> None:
-    """Remove a file whose writer was killed: one that lives holds a lock."""
+    """Remove a file whose writer was killed. A living writer holds a lock."""
+    if fcntl is None:
+        return
     with contextlib.suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
@@ -115,14 +121,15 @@ def _remove_if_left(path: Path) -> None:
 
 
 def _lock(descriptor: int) -> None:
-    with contextlib.suppress(OSError):  # a file system without locks: what is left stays
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    if fcntl is not None:
+        with contextlib.suppress(OSError):  # a file system without locks: files of killed writers stay
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _sync_folder(folder: Path) -> None:
     try:
         descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # one may write into some folders that one may not list
+    except PermissionError:  # the folder may be writable but not readable; on Windows folders cannot be opened
         return
     try:
         os.fsync(descriptor)
@@ -132,17 +139,17 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _errors_of(path: Path, folder: Path) -> Iterator[None]:
-    """Name `path` in errors that name no file, or one that the caller does not know."""
+    """Name `path` in errors without a file name, or with that of a temporary file."""
     try:
         yield
     except OSError as error:
-        if _is_ours(error.filename, folder) or (error.filename is None and error.errno in _STORAGE):
+        if _is_ours(error.filename, folder) or (error.filename is None and error.errno in _STORAGE_ERRORS):
             raise OSError(error.errno, error.strerror, str(path)) from None
         raise
 
 
 def _is_ours(filename: Any, folder: Path) -> bool:
-    """Whether a name in an error is that of a folder, or of a file that is there for a while."""
+    """Whether a name in an error is that of the folder or of a temporary file."""
     if not isinstance(filename, (str, Path)):
         return False
     name = Path(filename)

@@ -1,4 +1,4 @@
-"""Compressed arrays that stay in their file until somebody looks at them."""
+"""Compressed arrays that stay in their file until their payload is needed."""
 
 from typing import Any
 
@@ -13,33 +13,33 @@ from .._dtypes import Bytes
 from .._format.spec import Spec
 from .reading import Span
 
-# The longest header of stream and frame: of 64 dimensions and the longest configuration, and RFC 8878's.
+# The longest headers: of a stream with 64 dimensions and the longest configuration, and of a frame (RFC 8878).
 _HEADERS_NBYTES = 24 + 8 * 64 + (1 << 16) + 8 + 18
 
 
-def stored(span: Span, max_size: int | None) -> Compressed:
-    """The compressed array whose stream a part of a file is: nothing but headers is read now, no checksum checked.
+def stored(span: Span, max_nbytes: int | None) -> Compressed:
+    """The compressed array of a stream in a file. Only headers are read now, and the checksum is not checked.
 
     Args:
-        span: the part of the file.
-        max_size: as of `open_file`, checked.
+        span: the range of the file with the stream.
+        max_nbytes: same as in `open_file`, checked.
 
     Raises:
-        CorruptStreamError, FormatVersionError, UnknownCodecError: these are damaged, or of a newer arrcomp.
+        CorruptStreamError, FormatVersionError, UnknownCodecError: headers are damaged, or a newer arrcomp wrote them.
     """
-    room = _Room(span)
-    room.fetch(0, min(span.nbytes, _HEADERS_NBYTES))
-    c = parse_stream(room.data, max_size, check=False)
+    memory = _LazyMemory(span)
+    memory.fetch(0, min(span.nbytes, _HEADERS_NBYTES))
+    c = parse_stream(memory.data, max_nbytes, check=False)
     if isinstance(c.payload, FramedPayload):
-        return Compressed(c.spec, _StoredFrame(room, c.payload, c.spec))
-    return Compressed(c.spec, _StoredPayload(room, c.payload))
+        return Compressed(c.spec, _StoredFrame(memory, c.payload, c.spec))
+    return Compressed(c.spec, _StoredPayload(memory, c.payload))
 
 
-class _Room:
-    """Memory for a part of a file, of which the system gives no more than what is read into it.
+class _LazyMemory:
+    """Memory for a range of a file. The system allocates only those pages into which bytes were read.
 
     Attributes:
-        data: the bytes; those that were not fetched are anything.
+        data: the bytes; undefined where they were not fetched.
     """
 
     def __init__(self, span: Span) -> None:
@@ -48,26 +48,26 @@ class _Room:
         self._is_full = False
 
     def fetch(self, begin: int, end: int) -> None:
-        """Read some of the bytes."""
+        """Read bytes `begin` to `end`."""
         if not self._is_full:
             self._span.read_into(self.data[begin:end], begin)
 
     def fill(self) -> None:
-        """Read all bytes, the first time."""
+        """Read all bytes; once."""
         self.fetch(0, self.data.size)
         self._is_full = True
 
 
 class _StoredPayload(Payload):
-    """A payload in a file, not in a frame."""
+    """A payload in a file, without a frame."""
 
-    __slots__ = ("_data", "_room")
+    __slots__ = ("_data", "_memory")
 
     _data: Bytes
 
-    def __init__(self, room: _Room, payload: Payload) -> None:
-        super().__init__(NUMPY, payload.buffer, max_size=payload.max_size)
-        self._room = room
+    def __init__(self, memory: _LazyMemory, payload: Payload) -> None:
+        super().__init__(NUMPY, payload.buffer, max_nbytes=payload.max_nbytes)
+        self._memory = memory
         self._nbytes = payload.nbytes
 
     @property
@@ -76,8 +76,8 @@ class _StoredPayload(Payload):
 
     @property
     def buffer(self) -> Any:
-        """The payload, read the first time; raises as `Span.read`."""
-        self._room.fill()
+        """The payload, read on first access. Raises the same as `Span.read`."""
+        self._memory.fill()
         return self._data
 
     @buffer.setter
@@ -85,21 +85,21 @@ class _StoredPayload(Payload):
         self._data = data
 
     def host_parts(self) -> tuple[Bytes, Fetch]:
-        start = NUMPY.address(self._data) - NUMPY.address(self._room.data)
-        return self._data, lambda begin, end: self._room.fetch(start + begin, start + end)
+        start = NUMPY.address(self._data) - NUMPY.address(self._memory.data)
+        return self._data, lambda begin, end: self._memory.fetch(start + begin, start + end)
 
 
 class _StoredFrame(FramedPayload):
     """A payload in a file, in a frame."""
 
-    __slots__ = ("_room",)
+    __slots__ = ("_memory",)
 
-    def __init__(self, room: _Room, payload: FramedPayload, spec: Spec) -> None:
-        super().__init__(payload.frame, payload.nbytes, spec, payload.max_size)
-        self._room = room
+    def __init__(self, memory: _LazyMemory, payload: FramedPayload, spec: Spec) -> None:
+        super().__init__(payload.frame, payload.nbytes, spec, payload.max_nbytes)
+        self._memory = memory
 
     @property
     def frame(self) -> memoryview:
-        """The frame, read the first time; raises as `Span.read`."""
-        self._room.fill()
+        """The frame, read on first access. Raises the same as `Span.read`."""
+        self._memory.fill()
         return super().frame

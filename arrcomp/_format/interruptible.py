@@ -1,4 +1,4 @@
-"""Calls of other libraries that take long and handle no signals meanwhile."""
+"""Long calls of other libraries, which handle no signals meanwhile."""
 
 import _thread
 import threading
@@ -6,24 +6,24 @@ import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
-_LEAST_NBYTES = 1 << 20  # of work that a thread of its own pays for
-_SECONDS_BETWEEN_LOOKS = 0.05  # at signals, where another thread got one that this one waits for
+_LEAST_NBYTES = 1 << 20  # of work for a thread of its own
+_SIGNAL_SECONDS = 0.05  # between checks for signals, which another thread may have received
 
 T = TypeVar("T")
 
 
 def interruptible(call: Callable[[], T], nbytes: int) -> T:
-    """`call()`, on a thread of its own where it may take long and this is the main thread, which handles signals.
+    """`call()`. The main thread, which handles signals, runs long calls on another thread.
 
-    When a handler raises, as Ctrl-C's does, its exception is raised at once. The call cannot be stopped: it goes on
-    until it or the process ends, keeps until then what it refers to, and what it returns is dropped.
+    If a signal handler raises, as Ctrl-C's does, its exception is raised at once. The call cannot be stopped: it goes
+    on until it or the process ends, and keeps its objects until then. Its result is dropped.
 
     Args:
-        call: releases the GIL, and writes to nothing that its caller sees.
-        nbytes: how much it works on.
+        call: releases the GIL, and writes to no memory of its caller.
+        nbytes: bytes that it processes.
 
     Raises:
-        MemoryError: there was no memory for a thread.
+        MemoryError: there is no memory for a thread.
     """
     if nbytes < _LEAST_NBYTES or threading.current_thread() is not threading.main_thread():
         return call()
@@ -40,7 +40,7 @@ def interruptible(call: Callable[[], T], nbytes: int) -> T:
         finally:
             ended.release()
 
-    # Not threading.Thread, whose start waits for ever for a thread that finds no memory for its first steps.
+    # Not threading.Thread: its start waits for ever if the thread finds no memory for its first steps.
     life = _Life()
     is_alive = weakref.ref(life)
     try:
@@ -48,7 +48,7 @@ def interruptible(call: Callable[[], T], nbytes: int) -> T:
     except RuntimeError:  # no threads are left, or the interpreter is about to end
         return call()
     del life
-    while not ended.acquire(timeout=_SECONDS_BETWEEN_LOOKS) and is_alive() is not None:
+    while not ended.acquire(timeout=_SIGNAL_SECONDS) and is_alive() is not None:
         pass
     if results:
         return results[0]
@@ -56,4 +56,4 @@ def interruptible(call: Callable[[], T], nbytes: int) -> T:
 
 
 class _Life:
-    """Lives as long as the thread that was given it, even where that ended before its first step."""
+    """An object that lives as long as its thread, even if that ends before its first step."""

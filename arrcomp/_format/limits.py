@@ -1,7 +1,8 @@
-"""How large an array may become of bytes that claim to hold it: the one home of `max_size`.
+"""The limit `max_nbytes` of decompressed arrays.
 
-A few bytes in a Zstandard frame may claim terabytes. What was read, from bytes or from a file, is therefore
-decompressed to `allowed_of` bytes at most, unless a caller says otherwise; what this process compressed has no limit.
+A few bytes in a Zstandard frame may claim to hold terabytes. A stream that was read from bytes or from a file therefore
+decompresses to at most `allowed_of` bytes, unless a caller says otherwise. Arrays that this process compressed have no
+limit.
 """
 
 import contextlib
@@ -13,48 +14,48 @@ from .._arguments import checked_integer
 from ..errors import SizeLimitError
 
 LEAST_NBYTES = 1 << 30
-# No payload takes less than 5 bytes for 4096 elements of at most 8: only what a frame holds can be larger.
+# A payload takes at least 5 bytes for 4096 elements of at most 8 bytes. Only a frame can exceed this.
 MOST_GROWTH = 8192
 _LARGEST = (1 << 63) - 1
 
-_reading: ContextVar[int | None] = ContextVar("max_size", default=None)
+_reading: ContextVar[int | None] = ContextVar("max_nbytes", default=None)
 
 
-def allowed_of(nbytes: int, max_size: int | None = None) -> int:
-    """Bytes that an array may have of which `nbytes` were read: a stream with its payload or frame.
+def allowed_of(nbytes: int, max_nbytes: int | None = None) -> int:
+    """The most bytes that the array of a stream may have.
 
     Args:
-        nbytes: read.
-        max_size: what the caller allows, checked; None for the rule, or what `reading` was told.
+        nbytes: bytes of the stream, with its payload or frame.
+        max_nbytes: the caller's limit, checked; None for that of `reading`, or else for the default.
     """
-    said = _reading.get() if max_size is None else max_size
-    return max(MOST_GROWTH * nbytes, LEAST_NBYTES) if said is None else said
+    limit = _reading.get() if max_nbytes is None else max_nbytes
+    return max(MOST_GROWTH * nbytes, LEAST_NBYTES) if limit is None else limit
 
 
 @contextlib.contextmanager
-def reading(max_size: int | None) -> Iterator[None]:
-    """Inside, what is read gets this `max_size`: for readers that others call, as those of pickles."""
-    token = _reading.set(checked_max_size(max_size))
+def reading(max_nbytes: int | None) -> Iterator[None]:
+    """Inside, streams are read with this `max_nbytes`: for readers without arguments, such as those of pickles."""
+    token = _reading.set(checked_max_nbytes(max_nbytes))
     try:
         yield
     finally:
         _reading.reset(token)
 
 
-def checked_max_size(max_size: Any) -> int | None:
-    """The argument `max_size`, checked; None stays None.
+def checked_max_nbytes(max_nbytes: Any) -> int | None:
+    """The argument `max_nbytes`, checked; None stays None.
 
     Raises:
         TypeError: it is not an integer.
-        ValueError: it is below 0, or no array's size.
+        ValueError: it is below 0, or above 2^63 - 1.
     """
-    return None if max_size is None else checked_integer("max_size", max_size, 0, _LARGEST)
+    return None if max_nbytes is None else checked_integer("max_nbytes", max_nbytes, 0, _LARGEST)
 
 
 def check_nbytes(nbytes: int, allowed: int, dtype: object, shape: tuple[int, ...]) -> None:
-    """Raise SizeLimitError where an array that is claimed has more bytes than are allowed."""
+    """Raise SizeLimitError if a stream or file claims to hold an array of more bytes than allowed."""
     if nbytes > allowed:
         raise SizeLimitError(
-            f"max_size: an array of {nbytes} bytes is claimed ({dtype} of shape {shape}); {allowed} are allowed, and "
-            "more with a larger max_size, for data that is trusted"
+            f"max_nbytes: expected an array of at most {allowed} bytes, got a claim of {nbytes} bytes ({dtype} of "
+            f"shape {shape}); a larger max_nbytes accepts trusted data"
         )

@@ -1,4 +1,4 @@
-"""The stream: header, payload and checksum (FORMAT.md, section 1). The only Python code that parses hostile bytes."""
+"""The stream: header, payload and checksum (FORMAT.md, section 1). The only Python code that parses untrusted bytes."""
 
 import json
 import math
@@ -10,6 +10,7 @@ from typing import Any
 import xxhash
 
 from .. import _dtypes
+from .._arguments import wrong_value
 from ..errors import CorruptStreamError, FormatVersionError
 
 MAGIC = b"ARRC"
@@ -20,17 +21,17 @@ VERSION = f"{MAJOR_VERSION}.{MINOR_VERSION}"
 # magic, major, minor, codec, dtype, dimensions, frame, configuration's length, zero, payload's length
 _FIXED = struct.Struct("<4s6BHIQ")
 _FRAME_LENGTH = struct.Struct("<Q")
-FRAME_LENGTH_NBYTES = _FRAME_LENGTH.size  # what a frame takes in a stream besides itself
+FRAME_LENGTH_NBYTES = _FRAME_LENGTH.size  # bytes before a frame in a stream
 _NO_FRAME, _ZSTANDARD = 0, 1
 _CHECKSUM_NBYTES = 8
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a stream says about its payload.
+    """A stream's description of its payload.
 
     Attributes:
-        codec_id: the codec's number; nothing is checked about it here.
+        codec_id: the codec's number, not checked here.
         dtype: the array's data type.
         shape: the array's shape.
         configuration: the codec's configuration, a JSON object.
@@ -43,18 +44,18 @@ class Header:
 
     @property
     def elements(self) -> int:
-        """Elements that the payload codes: a complex value is two."""
+        """Number of elements in the payload: a complex value is two."""
         return math.prod(self.shape) * self.dtype.parts
 
 
 @dataclass(frozen=True)
 class Body:
-    """A payload as a stream holds it.
+    """A payload as it is in a stream.
 
     Attributes:
         nbytes: length of the payload.
-        data: the payload, or the Zstandard frame that it is in; nothing is checked about either here.
-        framed: which of the two.
+        data: the payload, or the Zstandard frame around it, not checked here.
+        framed: whether it is in a frame.
     """
 
     nbytes: int
@@ -63,13 +64,13 @@ class Body:
 
 
 def pack(header: Header, body: Body) -> list[bytes | memoryview]:
-    """A stream, in pieces to be written one after the other.
+    """A stream, as buffers to be written one after the other.
 
     Raises:
-        ValueError: the shape or the configuration is larger than the format holds.
+        ValueError: the shape or the configuration is too large for the format.
     """
-    head = _pack_header(header, body.nbytes, body.data.nbytes if body.framed else None)
-    return [head, body.data, checksum(head, body.data)]
+    packed = _pack_header(header, body.nbytes, body.data.nbytes if body.framed else None)
+    return [packed, body.data, checksum(packed, body.data)]
 
 
 def stream_nbytes(header: Header, payload_nbytes: int) -> int:
@@ -78,15 +79,13 @@ def stream_nbytes(header: Header, payload_nbytes: int) -> int:
 
 
 def _pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None = None) -> bytes:
-    """The bytes of a stream before its payload, or before the frame of that length that it is in."""
+    """The bytes of a stream before its payload, or before its frame of this length."""
     configuration = json.dumps(header.configuration, sort_keys=True, separators=(",", ":")).encode()
     if len(header.shape) > _dtypes.MAX_DIMENSIONS or header.elements >= _dtypes.MAX_VALUES:
-        raise ValueError(
-            f"shape: expected at most {_dtypes.MAX_DIMENSIONS} dimensions and fewer than 2^60 values (complex: 2^59), "
-            f"got {header.shape}"
-        )
+        expected = f"at most {_dtypes.MAX_DIMENSIONS} dimensions and fewer than 2^60 values (complex: 2^59)"
+        raise wrong_value("shape", expected, header.shape)
     if len(configuration) > 0xFFFF:
-        raise ValueError(f"the codec's configuration takes {len(configuration)} bytes; at most 65535 are allowed")
+        raise ValueError(f"codec: expected a configuration of at most 65535 bytes, got {len(configuration)}")
     frame = _NO_FRAME if frame_nbytes is None else _ZSTANDARD
     fixed = _FIXED.pack(
         MAGIC, MAJOR_VERSION, MINOR_VERSION, header.codec_id, header.dtype.id, len(header.shape), frame,
@@ -97,104 +96,109 @@ def _pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None =
     return packed if frame_nbytes is None else packed + _FRAME_LENGTH.pack(frame_nbytes)
 
 
-def checksum(*parts: bytes | memoryview) -> bytes:
-    """XXH3-64 (seed 0) of the parts one after the other, little-endian."""
+def checksum(*buffers: bytes | memoryview) -> bytes:
+    """XXH3-64 (seed 0) of the concatenated buffers, little-endian."""
     state = xxhash.xxh3_64()
-    for part in parts:
-        state.update(part)
+    for buffer in buffers:
+        state.update(buffer)
     return state.intdigest().to_bytes(_CHECKSUM_NBYTES, "little")
 
 
 def parse(data: memoryview, *, check: bool = True) -> tuple[Header, Body]:
-    """Take a stream apart, trusting nothing in it.
+    """Parse an untrusted stream.
 
     Args:
         data: a complete stream, one-dimensional unsigned bytes.
-        check: whether to check its checksum; if not, nothing but the header, and a frame's length, is read.
+        check: whether to check its checksum. If not, only the header and a frame's length are read.
 
     Returns:
-        The header and the payload. Whether that has a length that suits the shape is left to who knows the codec, and
-        what is in a frame to who knows Zstandard.
+        The header and the payload. The caller checks the payload's length by the codec, and a frame's content.
 
     Raises:
-        FormatVersionError: a newer major format version wrote it.
+        FormatVersionError: it has a newer major format version.
         CorruptStreamError: anything else is wrong with it.
     """
     if data[:4] != MAGIC[: len(data)]:
-        raise CorruptStreamError(f"magic is {bytes(data[:4])!r}, not {MAGIC!r}: these bytes are no arrcomp stream")
+        raise CorruptStreamError(
+            f"magic: expected {MAGIC!r}, got {bytes(data[:4])!r}; these bytes are not an arrcomp stream"
+        )
     if len(data) < _FIXED.size + _CHECKSUM_NBYTES:
-        raise CorruptStreamError(f"header is truncated: the stream has {len(data)} bytes")
+        least = _FIXED.size + _CHECKSUM_NBYTES
+        raise CorruptStreamError(f"header: expected at least {least} bytes, got {len(data)}; the stream is truncated")
     fields = _FIXED.unpack_from(data)
     _, major, minor, codec_id, dtype_id, dimensions, frame, configuration_nbytes, zero32, payload_nbytes = fields
     if major > MAJOR_VERSION:
         raise FormatVersionError(
-            f"format version {major}.{minor} is newer than {VERSION}, the newest this package reads: update arrcomp"
+            f"format version: expected at most {VERSION}, got {major}.{minor}; a newer arrcomp reads it"
         )
     header_end = _header_end(len(data), dimensions, configuration_nbytes)
     body = _body(data, header_end, frame, payload_nbytes)
     if check and checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
-        raise CorruptStreamError("checksum is wrong: the stream was altered")
+        raise CorruptStreamError(
+            "checksum: expected that of the stream's bytes, got another one; the stream was altered"
+        )
     if zero32:
-        raise CorruptStreamError(f"reserved field is {zero32}; 0 is allowed")
+        raise CorruptStreamError(f"reserved field: expected 0, got {zero32}")
     dtype = _dtypes.by_id(dtype_id)
     if dtype is None:
-        raise CorruptStreamError(f"dtype id {dtype_id} is unknown")
+        raise CorruptStreamError(f"dtype id: expected a known one, got {dtype_id}")
     shape = struct.unpack_from(f"<{dimensions}Q", data, _FIXED.size)
     configuration_start = _FIXED.size + 8 * dimensions
     configuration_end = configuration_start + configuration_nbytes
     if any(data[configuration_end:header_end]):
-        raise CorruptStreamError("padding after the configuration is not zero")
+        raise CorruptStreamError("padding: expected zeros after the configuration, got other bytes")
     check_shape(shape, dtype)
     return Header(codec_id, dtype, shape, _configuration(data[configuration_start:configuration_end])), body
 
 
 def _header_end(nbytes: int, dimensions: int, configuration_nbytes: int) -> int:
-    """Where the configuration's padding ends in a stream of `nbytes`."""
+    """The offset after the configuration's padding, in a stream of `nbytes`."""
     if dimensions > _dtypes.MAX_DIMENSIONS:
-        raise CorruptStreamError(f"number of dimensions is {dimensions}; at most {_dtypes.MAX_DIMENSIONS} are allowed")
+        raise CorruptStreamError(f"number of dimensions: expected at most {_dtypes.MAX_DIMENSIONS}, got {dimensions}")
     sizes_end = _FIXED.size + 8 * dimensions
-    _check_announced(f"shape of {dimensions} dimensions", sizes_end + _CHECKSUM_NBYTES, nbytes)
+    _check_length(f"shape of {dimensions} dimensions", sizes_end + _CHECKSUM_NBYTES, nbytes)
     packed = sizes_end + configuration_nbytes
     end = packed + -packed % 8
-    _check_announced(f"configuration length is {configuration_nbytes}", end + _CHECKSUM_NBYTES, nbytes)
+    _check_length(f"configuration length {configuration_nbytes}", end + _CHECKSUM_NBYTES, nbytes)
     return end
 
 
 def _body(data: memoryview, start: int, frame: int, payload_nbytes: int) -> Body:
-    """The payload that begins at `start`, if all lengths fit the stream exactly."""
+    """The payload at offset `start`. All lengths must match the stream exactly."""
     field, stored = "payload length", payload_nbytes
     if frame == _ZSTANDARD:
         field = "frame length"
-        _check_announced(field, start + FRAME_LENGTH_NBYTES + _CHECKSUM_NBYTES, len(data))
+        _check_length(field, start + FRAME_LENGTH_NBYTES + _CHECKSUM_NBYTES, len(data))
         (stored,) = _FRAME_LENGTH.unpack_from(data, start)
         start += FRAME_LENGTH_NBYTES
     elif frame != _NO_FRAME:
-        raise CorruptStreamError(f"frame is {frame}; 0 (none) and 1 (Zstandard) are known")
-    announced = start + stored + _CHECKSUM_NBYTES
-    _check_announced(f"{field} is {stored}", announced, len(data))
-    if announced < len(data):
-        raise CorruptStreamError(f"{field} is {stored}: {len(data) - announced} bytes follow the checksum")
+        raise CorruptStreamError(f"frame: expected 0 (none) or 1 (Zstandard), got {frame}")
+    end = start + stored + _CHECKSUM_NBYTES
+    _check_length(f"{field} {stored}", end, len(data))
+    if end < len(data):
+        excess = f"{len(data) - end} more after the checksum"
+        raise CorruptStreamError(f"{field} {stored}: expected a stream of {end} bytes, got {excess}")
     return Body(payload_nbytes, data[start : start + stored], frame == _ZSTANDARD)
 
 
-def _check_announced(field: str, announced: int, nbytes: int) -> None:
-    if announced > nbytes:
-        raise CorruptStreamError(f"{field}: stream is truncated, {nbytes} bytes are there, of {announced} at least")
+def _check_length(field: str, least: int, nbytes: int) -> None:
+    if least > nbytes:
+        raise CorruptStreamError(f"{field}: expected at least {least} bytes, got {nbytes}; the stream is truncated")
 
 
 def _configuration(text: memoryview) -> dict[str, Any]:
     try:
         configuration = json.loads(bytes(text).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise CorruptStreamError(f"configuration is not JSON in UTF-8: {type(error).__name__}") from None
+        raise CorruptStreamError(f"configuration: expected JSON in UTF-8, got {type(error).__name__}") from None
     if not isinstance(configuration, dict):
-        raise CorruptStreamError("configuration is not a JSON object")
+        raise CorruptStreamError(f"configuration: expected a JSON object, got {type(configuration).__name__}")
     return configuration
 
 
 def check_shape(shape: tuple[int, ...], dtype: _dtypes.DType) -> None:
-    """Raise CorruptStreamError where no array has this shape, of sizes that are not negative."""
-    # A dimension of 0 must not hide others that no array can have.
+    """Raise CorruptStreamError if the shape, without negative sizes, is too large for an array."""
+    # A size of 0 must not hide other sizes that are too large.
     span = math.prod(max(size, 1) for size in shape) * dtype.itemsize
     if math.prod(shape) * dtype.parts >= _dtypes.MAX_VALUES or span >= 1 << 63:
-        raise CorruptStreamError(f"shape {shape} of {dtype.name} is larger than any array")
+        raise CorruptStreamError(f"shape: expected that of an array of {dtype.name}, got {shape}, which is too large")

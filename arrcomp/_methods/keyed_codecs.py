@@ -1,10 +1,11 @@
-"""Codecs by key: which codec for which part of an optimizer's state."""
+"""Codecs by key: which codec for which array of an optimizer's state."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
+from .._arguments import wrong_type, wrong_value
 from ..codecs import Codec
 
 
@@ -13,14 +14,14 @@ class KeyedCodecs:
     """Codecs for keys.
 
     Attributes:
-        choices: patterns, as `fnmatch` has them, each with a codec, or None for what is left as it is.
+        choices: patterns of `fnmatch`, each with a codec, or with None for arrays that are not compressed.
     """
 
     choices: tuple[tuple[str, Codec | None], ...]
 
     @classmethod
     def of(cls, codec: Any) -> "KeyedCodecs":
-        """What functions take as `codec`: one for everything, or a mapping from patterns to codecs.
+        """The argument `codec` of functions: one codec for all keys, or a mapping from patterns to codecs.
 
         Raises:
             TypeError: it is neither.
@@ -29,17 +30,17 @@ class KeyedCodecs:
         if isinstance(codec, Codec):
             return cls((("*", codec),))
         if not isinstance(codec, Mapping):
-            raise TypeError(f"codec={codec!r} is a {type(codec).__name__}; a codec, or a mapping of codecs, is allowed")
+            raise wrong_type("codec", "a codec, or a mapping from patterns to codecs", codec)
         if not codec:
-            raise ValueError("codec is an empty mapping; a key at least is allowed")
+            raise wrong_value("codec", "at least one key", codec)
         for key, value in codec.items():
             if not isinstance(key, str):
-                raise TypeError(f"codec has the key {key!r}, a {type(key).__name__}; texts are allowed")
+                raise wrong_type("codec", "strings as keys", key)
             check_codec_or_none(f"codec[{key!r}]", value)
         return cls(tuple(codec.items()))
 
     def find(self, keys: Iterable[str]) -> Codec | None:
-        """The codec of the first key that a pattern fits, by the first pattern that does; None where none fits."""
+        """The codec of the first key that matches a pattern, by the first such pattern; None if no key does."""
         for key in keys:
             for pattern, codec in self.choices:
                 if fnmatchcase(key, pattern):
@@ -50,4 +51,4 @@ class KeyedCodecs:
 def check_codec_or_none(name: str, value: Any) -> None:
     """Raise TypeError unless `value` is a codec or None."""
     if value is not None and not isinstance(value, Codec):
-        raise TypeError(f"{name}={value!r} is a {type(value).__name__}; a codec or None is allowed")
+        raise wrong_type(name, "a codec or None", value)

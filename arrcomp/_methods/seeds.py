@@ -1,17 +1,16 @@
-"""Seeds for parts of one operation."""
+"""Seeds for the steps of one operation."""
 
 MAX_SEED = (1 << 64) - 1
 
 
-def derived(seed: int, *parts: int) -> int:
-    """A seed of its own for a part of an operation, which numbers such as a rank and a step tell from the others.
+def derived(seed: int, *numbers: int) -> int:
+    """A seed derived from a seed and numbers, such as a rank and a step.
 
-    Each number is mixed into the seed by SplitMix64's output function (G. Steele, D. Lea, C. Flood, "Fast splittable
-    pseudorandom number generators", OOPSLA 2014, figure 16), a bijection: seeds that
-    differ in one number differ.
+    SplitMix64's output function (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA
+    2014, figure 16) mixes each number into the seed. It is a bijection: if one number differs, the seeds differ.
     """
-    for part in parts:
-        seed = _mixed((seed + 0x9E3779B97F4A7C15 * (part + 1)) & MAX_SEED)
+    for number in numbers:
+        seed = _mixed((seed + 0x9E3779B97F4A7C15 * (number + 1)) & MAX_SEED)
     return seed
 
 

@@ -1,16 +1,16 @@
-"""How an array is cut into shards, one for each process of a collective operation."""
+"""How arrays are split into shards, one for each process of a collective operation."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 
 class Shards(NamedTuple):
-    """Equal shards of an array, in C order, of which the last may be shorter or empty.
+    """Equal shards of an array, in C order. The last ones may be shorter or empty.
 
     Attributes:
-        elements: of the array.
+        elements: number of elements of the array.
         world: number of shards.
-        size: elements of each shard but the last.
+        size: elements of a full shard.
     """
 
     elements: int
@@ -19,27 +19,27 @@ class Shards(NamedTuple):
 
     @classmethod
     def of(cls, elements: int, world: int, multiple: int = 1) -> "Shards":
-        """Shards whose sizes are multiples of `multiple`, so that a codec's buckets are as in the whole array."""
+        """Shards whose sizes are multiples of `multiple`. With a codec's granularity, buckets stay whole."""
         each = -(-elements // world)
         return cls(elements, world, -(-each // multiple) * multiple)
 
     def bounds(self, rank: int) -> tuple[int, int]:
-        """First element of a shard, and the one behind its last."""
+        """The first element of a shard, and the one after its last."""
         return min(rank * self.size, self.elements), min((rank + 1) * self.size, self.elements)
 
     def length(self, rank: int) -> int:
-        """Elements of a shard."""
+        """Number of elements of a shard."""
         first, end = self.bounds(rank)
         return end - first
 
 
-class Piece(NamedTuple):
+class Range(NamedTuple):
     """Consecutive elements of one of several arrays.
 
     Attributes:
-        array: which of them.
+        array: index of the array.
         first: the first element.
-        end: the one behind the last.
+        end: the one after the last.
     """
 
     array: int
@@ -52,40 +52,42 @@ class Piece(NamedTuple):
         return self.end - self.first
 
 
-def cut(elements: Sequence[int], multiples: Sequence[int], world: int) -> list[list[Piece]]:
-    """Pieces of several arrays for each process: about as many elements for each, in order, none of them empty.
+def split(elements: Sequence[int], multiples: Sequence[int], world: int) -> list[list[Range]]:
+    """Ranges of several arrays for each process: about equally many elements, in order, none of them empty.
 
     Args:
-        elements: of each array.
-        multiples: of what an array is cut at: the values that its codec codes together.
+        elements: number of elements of each array.
+        multiples: of each array: ranges start at multiples of this number, its codec's granularity.
         world: number of processes.
     """
     total, before = sum(elements), 0
-    shares: list[list[Piece]] = [[] for _ in range(world)]
+    shares: list[list[Range]] = [[] for _ in range(world)]
     for array, (count, multiple) in enumerate(zip(elements, multiples, strict=True)):
         first = 0
         for rank, share in enumerate(shares):
-            wanted = (rank + 1) * total // world - before  # where this process's share would end in this array
-            end = count if rank == world - 1 else min(max(-(-wanted // multiple) * multiple, first), count)
+            ideal = (rank + 1) * total // world - before  # end of an equal share of this process in this array
+            end = count if rank == world - 1 else min(max(-(-ideal // multiple) * multiple, first), count)
             if end > first:
-                share.append(Piece(array, first, end))
+                share.append(Range(array, first, end))
             first = end
         before += count
     return shares
 
 
-def cut_each(elements: Sequence[int], multiples: Sequence[int], turns: Sequence[int], world: int) -> list[list[Piece]]:
-    """As `cut`, but each array by itself: its pieces do not depend on which others are beside it.
+def split_each(
+    elements: Sequence[int], multiples: Sequence[int], turns: Sequence[int], world: int
+) -> list[list[Range]]:
+    """`split`, but each array alone: its ranges do not depend on the other arrays.
 
     Args:
-        elements: of each array.
-        multiples: of what an array is cut at.
-        turns: of each array: the process that gets its first piece, modulo their number; arrays too small for pieces
-            for all processes then go to different ones.
+        elements: same as in `split`.
+        multiples: same as in `split`.
+        turns: of each array: the process that gets its first range, modulo `world`. So small arrays, with fewer ranges
+            than processes, go to different processes.
         world: number of processes.
     """
-    shares: list[list[Piece]] = [[] for _ in range(world)]
+    shares: list[list[Range]] = [[] for _ in range(world)]
     for array, (count, multiple, turn) in enumerate(zip(elements, multiples, turns, strict=True)):
-        for rank, pieces in enumerate(cut([count], [multiple], world)):
-            shares[(rank + turn) % world] += [piece._replace(array=array) for piece in pieces]
+        for rank, ranges in enumerate(split([count], [multiple], world)):
+            shares[(rank + turn) % world] += [one._replace(array=array) for one in ranges]
     return shares

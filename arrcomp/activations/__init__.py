@@ -1,4 +1,4 @@
-"""Activations whose backward pass needs a few bits of each input: what their derivatives become, for all frameworks.
+"""Step functions in place of activations' derivatives, so that a backward pass needs a few bits of each input.
 
 `arrcomp.torch.nn` and `arrcomp.jax.nn` have the activations themselves.
 """

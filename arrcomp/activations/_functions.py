@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arguments import check_choice, checked_number
+from .._arguments import check_choice, checked_number, wrong_value
 from ..codecs._codebook_fit import Array, normal_density
 from ._fitting import Parity
 from ._steps import StepFunction
@@ -19,13 +19,13 @@ _TANH_GELU = math.sqrt(2 / math.pi), 0.044715
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that an activation takes.
+    """A number that is an argument of an activation.
 
     Attributes:
-        name: PyTorch's.
-        default: PyTorch's; None where there is none.
-        least: the least value allowed.
-        above: allowed values are above this one.
+        name: PyTorch's name.
+        default: PyTorch's default; None if there is none.
+        least: the least valid value.
+        above: valid values are above this one.
     """
 
     name: str
@@ -37,16 +37,16 @@ class Parameter:
         """The value as a float.
 
         Raises:
-            TypeError, ValueError: it is not allowed.
+            TypeError, ValueError: it is not a valid value.
         """
-        allowed = "a finite number"
+        expected = "a finite number"
         if self.least > -math.inf:
-            allowed = f"a number from {self.least:g} on"
+            expected = f"a number of at least {self.least:g}"
         if self.above > -math.inf:
-            allowed = f"a number above {self.above:g}"
-        number = checked_number(self.name, value, allowed)
+            expected = f"a number above {self.above:g}"
+        number = checked_number(self.name, value, expected)
         if number < self.least or not number > self.above:
-            raise ValueError(f"{self.name}={value!r}: {allowed} is allowed")
+            raise wrong_value(self.name, expected, value)
         return number
 
 
@@ -55,13 +55,13 @@ class Activation:
     """An activation function.
 
     Attributes:
-        name: PyTorch's, in lower case.
-        function: of a float64 array and the parameters.
-        derivative: of the same; where it jumps, as PyTorch's backward pass has it.
+        name: PyTorch's name, in lower case.
+        function: takes a float64 array and the parameters.
+        derivative: takes the same. Where it jumps, it is what PyTorch's backward pass uses.
         parameters: in PyTorch's order.
-        parity: of the derivative with the default parameters, as of `fit`.
+        parity: of the derivative with the default parameters, same as in `fit`.
         jumps: where the derivative jumps, or bends.
-        steps: of a function that is piecewise linear, the derivative itself, made from the parameters; else None.
+        steps: for piecewise linear functions: makes the exact derivative from the parameters; else None.
     """
 
     name: str
@@ -76,21 +76,22 @@ class Activation:
         """The parameters as floats.
 
         Raises:
-            TypeError, ValueError: there are more or fewer than the activation has, or one is not allowed.
+            TypeError, ValueError: their number is wrong, or one is not a valid value.
         """
         if len(values) != len(self.parameters):
             names = ", ".join(parameter.name for parameter in self.parameters) or "none"
-            raise ValueError(f"parameters: {self.name} takes {len(self.parameters)} ({names}), not {len(values)}")
+            expected = f"{len(self.parameters)} numbers ({names}) for {self.name}"
+            raise ValueError(f"parameters: expected {expected}, got {len(values)}")
         return tuple(parameter.checked(value) for parameter, value in zip(self.parameters, values, strict=True))
 
     @property
     def defaults(self) -> tuple[float, ...]:
-        """The parameters' defaults, of those that have one."""
+        """The defaults of those parameters that have one."""
         return tuple(parameter.default for parameter in self.parameters if parameter.default is not None)
 
 
 def _normal_share(x: Array) -> Array:
-    """The part of the standard normal distribution below x; exact to the last places for x far below 0, too."""
+    """The cumulative distribution function of the standard normal distribution; accurate for x far below 0 too."""
     share: NDArray[np.float64] = np.array([math.erfc(-value / math.sqrt(2)) / 2 for value in x.reshape(-1).tolist()])
     return share.reshape(x.shape)
 
@@ -212,12 +213,12 @@ def _above(border: float, below: float = 0.0) -> StepFunction:
 
 def _between(low: float, high: float, slope: float = 1.0) -> StepFunction:
     if not low < high:
-        raise ValueError(f"min_val={low}, max_val={high}: a max_val above min_val is allowed")
+        raise wrong_value("max_val", f"a number above min_val={low}", high)
     return StepFunction((low, high), (0.0, slope), "inside")
 
 
 def _beyond(border: float) -> StepFunction:
-    # Borders differ: with a border of 0, all float32 numbers but 0 are beyond the smallest of them.
+    # The two borders must differ. With a border of 0 they are the least float32 numbers, and only 0 is between them.
     border = max(border, float(np.finfo(np.float32).smallest_subnormal))
     return StepFunction((-border, border), (0.0, 1.0), "outside")
 
@@ -257,7 +258,7 @@ def activation(name: str) -> Activation:
     """The activation of this name.
 
     Raises:
-        TypeError, ValueError: there is none.
+        TypeError, ValueError: there is none of this name.
     """
     check_choice("function", name, tuple(ACTIVATIONS))
     return ACTIVATIONS[name]

@@ -1,6 +1,6 @@
-"""Writes tables.json, the shipped steps of the continuous activations: `python -m arrcomp.activations._make_tables`.
+"""Writes tables.json, the shipped steps of continuous activations: `python -m arrcomp.activations._make_tables`.
 
-It takes minutes. With `--check` it fits those of few bits again, and fails if their errors differ from the file's.
+It takes minutes. `--check` fits the tables of few bits again, and fails if their errors differ from the file's.
 """
 
 import json
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from ._fitting import MOST_BITS, Parity, fits, slopes_of, squared_error
+from ._fitting import MOST_BITS, Parity, fits, midpoint_slopes, squared_error
 from ._functions import CONTINUOUS, Activation
 from ._steps import StepFunction
 from ._tables import FILE, steps_of
@@ -19,10 +19,10 @@ _TOLERANCE = 1e-3  # relative, of a squared error
 
 
 def fitted(activation: Activation, most_bits: int, cells: int) -> list[StepFunction]:
-    """The best steps of an activation with default parameters, for normal inputs, with 1 bit and more.
+    """The best steps of an activation with default parameters, for normal inputs, from 1 bit to `most_bits`.
 
-    Steps that mirror each other are taken where they are as good as any others: one level fewer on one side is better
-    for gelu and hardswish at 4 bits.
+    Mirrored steps are used where they are as good as others. (For gelu and hardswish at 4 bits, one level fewer on one
+    side is better.)
     """
     chosen = _fitted(activation, activation.parity, most_bits, cells)
     if activation.parity != "odd":
@@ -36,7 +36,7 @@ def _simpler(activation: Activation, mirrored: StepFunction, free: StepFunction)
 
 
 def _fitted(activation: Activation, parity: Parity | None, most_bits: int, cells: int) -> list[StepFunction]:
-    slopes = slopes_of(lambda x: activation.derivative(x, *activation.defaults))
+    slopes = midpoint_slopes(lambda x: activation.derivative(x, *activation.defaults))
     bits = range(1, most_bits + 1)
     return fits(slopes, bits, density="normal", parity=parity, jumps=activation.jumps, cells=cells)
 
@@ -47,7 +47,7 @@ def error_of(activation: Activation, steps: StepFunction) -> float:
 
 
 def write() -> None:
-    """Write the file, a table a line."""
+    """Write the file, one table a line."""
     lines = []
     for activation in CONTINUOUS:
         tables = [json.dumps(_plain(steps)) for steps in fitted(activation, MOST_BITS, _CELLS)]
@@ -61,7 +61,7 @@ def _plain(steps: StepFunction) -> dict[str, Any]:
 
 
 def differences() -> list[str]:
-    """The tables, of few bits, whose errors are not those of a new fit."""
+    """The tables of few bits whose errors differ from those of a new fit."""
     found = []
     for activation in CONTINUOUS:
         for steps in fitted(activation, _CHECKED_BITS, _CHECKED_CELLS):
@@ -73,7 +73,7 @@ def differences() -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write or check; the exit status."""
+    """Write or check. Returns the exit status."""
     if list(arguments) not in ([], ["--check"]):
         print(__doc__, file=sys.stderr)
         return 2

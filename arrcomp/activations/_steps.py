@@ -1,4 +1,4 @@
-"""Functions in steps: what stands for an activation's derivative, of which only the step's index is kept."""
+"""Step functions in place of an activation's derivative. The backward pass needs the step's index alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,37 +7,37 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arguments import check_ascending, check_choice, checked_numbers
+from .._arguments import check_ascending, check_choice, checked_numbers, wrong_value
+from ..codecs._codebook_tables import checked_table
 
 RULES = ("ascending", "even", "inside", "outside")
-MOST_LEVELS = 256
 
 
 @dataclass(frozen=True)
 class StepFunction:
-    """A function of steps: x gets an index, and the index a level.
+    """A step function: the rule maps x to an index, and each index has a level.
 
-    How x becomes an index is the rule:
+    Rules:
 
-    - "ascending": the number of borders below x, so that x on a border belongs to the interval below it.
-    - "even": the same of |x|, for functions with f(-x) = f(x): each bit goes twice as far.
-    - "inside": of two borders, 1 strictly between them, 0 elsewhere.
-    - "outside": of two borders, 1 strictly below the lower or above the upper one, 0 elsewhere.
+    - "ascending": the number of borders below x. So x on a border belongs to the interval below it.
+    - "even": the same for |x|, for functions with f(-x) = f(x).
+    - "inside": 1 strictly between two borders, 0 elsewhere.
+    - "outside": 1 strictly below the lower or above the upper of two borders, 0 elsewhere.
 
-    NaN is below all borders, and neither inside nor outside.
+    NaN has index 0.
 
-    Borders and levels are float32 numbers; the fields hold the shortest decimal numbers that stand for them.
+    Borders and levels are float32 numbers. The fields hold the shortest decimal numbers that round to them.
 
     Reference: G. Novikov et al., "Few-bit backward", arXiv:2202.00441, section 3.
 
     Args:
-        borders: numbers, strictly ascending as float32, one fewer than levels; none below 0 if the rule is "even", two
-            if it is "inside" or "outside".
-        levels: 2 to 256 numbers; two if the rule is "inside" or "outside".
+        borders: numbers, strictly ascending as float32, one fewer than levels; none below 0 with the rule "even", two
+            with "inside" and "outside".
+        levels: 2 to 256 numbers; two with the rules "inside" and "outside".
         rule: how x becomes an index.
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is of a wrong type or value.
 
     >>> StepFunction([0], [0, 1])([-2, 0, 3])
     array([0., 0., 1.], dtype=float32)
@@ -51,13 +51,12 @@ class StepFunction:
 
     def __post_init__(self) -> None:
         check_choice("rule", self.rule, RULES)
-        borders, levels = checked_numbers("borders", self.borders), checked_numbers("levels", self.levels)
-        _check_counts(len(borders), len(levels), self.rule)
-        check_ascending("borders", borders)
+        pair = self.rule in ("inside", "outside")
+        borders, levels = (_checked_pairs if pair else checked_table)(self.borders, self.levels)
         if self.rule == "even" and borders[0] < 0:
-            raise ValueError(f"borders has {borders[0]}; numbers from 0 on are allowed for the rule 'even'")
+            raise wrong_value("borders", "numbers of at least 0 with rule='even'", borders[0])
         bits = (len(levels) - 1).bit_length()
-        # Every call of an activation asks for these.
+        # Made once: every call of an activation uses these.
         parameters = (float(RULES.index(self.rule)), float(bits), *borders, *levels)
         for name, value in (
             ("borders", borders),
@@ -75,20 +74,20 @@ class StepFunction:
         return bits
 
     def core_parameters(self) -> tuple[float, ...]:
-        """The rule's number, the bits, the borders and the levels: what the core takes."""
+        """The parameters for the core: the rule's number, the bits, the borders and the levels."""
         parameters: tuple[float, ...] = self.__dict__["_parameters"]
         return parameters
 
     def index(self, x: ArrayLike) -> NDArray[np.uint8]:
-        """The index of each number; NumPy's reference for the core."""
+        """The index of each number, in NumPy: the reference for the core."""
         array, borders = np.asarray(x).astype(np.float64), np.array(self.borders, np.float32)
         if self.rule == "inside":
-            places = (array > borders[0]) & (array < borders[1])
+            index = (array > borders[0]) & (array < borders[1])
         elif self.rule == "outside":
-            places = (array < borders[0]) | (array > borders[1])
+            index = (array < borders[0]) | (array > borders[1])
         else:
-            places = np.searchsorted(borders, np.abs(array) if self.rule == "even" else array)
-        return np.where(np.isnan(array), 0, places).astype(np.uint8)
+            index = np.searchsorted(borders, np.abs(array) if self.rule == "even" else array)
+        return np.where(np.isnan(array), 0, index).astype(np.uint8)
 
     def __call__(self, x: ArrayLike) -> NDArray[np.float32]:
         """The level of each number."""
@@ -104,12 +103,10 @@ class StepFunction:
         return f"StepFunction({', '.join(map(repr, shown))})"
 
 
-def _check_counts(borders: int, levels: int, rule: str) -> None:
-    if rule in ("inside", "outside"):
-        if (borders, levels) != (2, 2):
-            raise ValueError(f"rule={rule!r}: {borders} borders and {levels} levels; 2 and 2 are allowed")
-        return
-    if not 2 <= levels <= MOST_LEVELS:
-        raise ValueError(f"levels has {levels} numbers; 2 to {MOST_LEVELS} are allowed")
-    if borders != levels - 1:
-        raise ValueError(f"borders has {borders} numbers; {levels - 1}, one fewer than levels, is allowed")
+def _checked_pairs(borders: Any, levels: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    borders, levels = checked_numbers("borders", borders), checked_numbers("levels", levels)
+    for name, numbers in (("borders", borders), ("levels", levels)):
+        if len(numbers) != 2:
+            raise ValueError(f"{name}: expected 2 numbers with the rules 'inside' and 'outside', got {len(numbers)}")
+    check_ascending("borders", borders)
+    return borders, levels

@@ -1,4 +1,4 @@
-"""The steps of each activation, shipped or fitted: `steps_of`."""
+"""The step function of each activation, from the shipped tables or fitted."""
 
 import functools
 import json
@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from .._arguments import check_choice, checked_integer
-from ._fitting import DENSITIES, DOMAIN, MOST_BITS, checked_domain, fits, slopes_of
+from ..codecs._codebook_fit import checked_domain
+from ._fitting import DENSITIES, DOMAIN, MOST_BITS, fits, midpoint_slopes
 from ._functions import Activation, activation
 from ._steps import StepFunction
 
@@ -22,21 +23,21 @@ def steps_of(
     density: Literal["normal", "uniform"] = "normal",
     domain: tuple[float, float] = DOMAIN,
 ) -> StepFunction:
-    """The steps that stand for an activation's derivative.
+    """The step function in place of an activation's derivative.
 
-    Those of functions that are piecewise linear are exact, and have 1 bit whatever was asked for. Those of the others
-    are the best there are (`fit`): from the shipped tables with the default parameters, density and domain, else fitted
-    when they are first asked for, which takes half a second for 3 bits, seconds for 8.
+    It is exact for piecewise linear functions, and has 1 bit then, whatever `bits` is. For other functions it is the
+    best one (see `fit`). With the default parameters, density and domain it comes from the shipped tables. Otherwise
+    the first call fits it, which takes half a second for 3 bits and seconds for 8.
 
     Args:
-        function: the activation's name, as `ACTIVATIONS` has it.
-        parameters: those of the activation, in its order; None: the defaults.
+        function: the activation's name in `ACTIVATIONS`.
+        parameters: the activation's parameters, in its order; None for the defaults.
         bits: of each index, 1 to 8.
         density: of the inputs: "normal", with mean 0 and variance 1, or "uniform".
-        domain: the least and the largest input that counts.
+        domain: the least and the largest x, finite.
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is of a wrong type or value.
 
     >>> steps_of("relu").levels
     (0.0, 1.0)
@@ -48,7 +49,7 @@ def steps_of(
     if found.steps is not None:
         return _exact_steps(found, values)
     check_choice("density", density, DENSITIES)
-    # Activations come here in every call: what needs no check has none.
+    # Every call of an activation comes here. The default domain needs no check.
     checked = domain if domain is DOMAIN else checked_domain(domain)
     return _steps(found, values, checked_integer("bits", bits, 1, MOST_BITS), density, checked)
 
@@ -69,9 +70,9 @@ def _steps(
 ) -> StepFunction:
     if (values, density, domain) == (found.defaults, "normal", DOMAIN):
         return StepFunction(**_shipped()[found.name][bits - 1])
-    # Derivatives that are even take no parameters; odd ones need not have mirrored steps (`make_tables`).
+    # Even derivatives have no parameters. Odd ones need not have mirrored steps (see `_make_tables`).
     parity = found.parity if found.parity == "even" and domain[0] == -domain[1] else None
-    slopes = slopes_of(lambda x: found.derivative(x, *values))
+    slopes = midpoint_slopes(lambda x: found.derivative(x, *values))
     return fits(slopes, [bits], density=density, domain=domain, parity=parity, jumps=found.jumps)[0]
 
 

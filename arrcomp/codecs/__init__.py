@@ -1,4 +1,4 @@
-"""The codecs: what is kept, and with which parameters."""
+"""The codecs and their parameters."""
 
 from ._base import Codec
 from ._base_delta import BaseDelta

@@ -1,27 +1,30 @@
-"""What a codec is: a frozen dataclass of checked parameters, with one mapping to plain JSON."""
+"""The base of all codecs: frozen dataclasses of checked parameters, which convert to plain JSON and back."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
-from .._arguments import checked_integer
+from .. import _core
+from .._arguments import checked_integer, wrong_value
 from .._dtypes import DType, by_numpy
 
 SPEEDS = ("default", "fast")
 ROUNDINGS = ("nearest", "stochastic")
 TRUNCATING_ROUNDINGS = (*ROUNDINGS, "truncate")
-_CHUNK = 4096  # values that the core codes together (FORMAT.md, section 3)
+_CHUNK = 4096  # elements that the core codes together (FORMAT.md, section 3)
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+_PARAMETER_NAMES = {number: names for number, _, _, names in _core.codec_table()}
 
 
 class Codec(ABC):
-    """Base of all codecs: subclasses are frozen dataclasses that check their fields when constructed.
+    """Base of all codecs. Subclasses are frozen dataclasses, which check their fields when they are constructed.
 
     Attributes:
-        name: what configurations and the command line call it.
-        id: the number that stands for it in a stream.
-        dtypes: names of the data types it takes; None for all of the format.
+        name: its name in configurations and on the command line.
+        id: its number in a stream.
+        dtypes: names of the data types that it takes; None for all data types of the format.
     """
 
     name: ClassVar[str]
@@ -30,38 +33,50 @@ class Codec(ABC):
 
     @property
     def fixed_rate(self) -> bool:
-        """Whether the payload's length follows from dtype and shape alone."""
+        """Whether dtype and shape alone determine the payload's length."""
         return False
 
     @property
     def has_sums(self) -> bool:
-        """Whether `accumulate` and `compress_sum` take its compressed arrays."""
+        """Whether `accumulate` and `compress_sum` accept its compressed arrays."""
         return False
 
     @property
     def needs_seed(self) -> bool:
-        """Whether it rounds at random, so that `compress` takes a seed."""
+        """Whether it uses random numbers, for stochastic rounding for instance. `compress` then needs a seed."""
         return False
 
     @property
     def granularity(self) -> int:
-        """Values of a bucket: an array that is cut at multiples of it, and compressed in parts, keeps its buckets.
+        """Values in a bucket. An array that is split at multiples of this number keeps its buckets.
 
-        What is calculated from all of an array, as its range or its mean, each part has for itself.
+        Statistics of a whole array, such as its range or its mean, are different for each shard.
         """
         return _CHUNK
 
     @abstractmethod
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        """The parameters as the core's table of codecs names them: numbers, or tuples of numbers."""
+
     def core_parameters(self) -> tuple[float, ...]:
-        """The parameters as the core takes them beside the codec's id: numbers, in an order of the codec's own."""
+        """The parameters as the core takes them beside the codec's id: numbers, in the order of its table."""
+        parameters: tuple[float, ...] = self.__dict__["_core_parameters"]
+        return parameters
+
+    def __post_init__(self) -> None:
+        # Calls with small arrays would spend much of their time on these.
+        object.__setattr__(self, "_core_parameters", in_core_order(self.id, self.named_parameters()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_config, (self.config(),)
 
     @classmethod
     @abstractmethod
     def examples(cls) -> "tuple[Codec, ...]":
-        """A few instances worth showing, for demonstrations and measurements."""
+        """A few typical instances, for demonstrations and measurements."""
 
     def config(self) -> dict[str, Any]:
-        """The codec as a plain JSON object; `codec_from_config` turns it back.
+        """The codec as a plain JSON object, from which `codec_from_config` makes an equal codec.
 
         >>> from arrcomp import ErrorBounded
         >>> ErrorBounded(abs=1e-4).config()
@@ -71,35 +86,36 @@ class Codec(ABC):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Codec":
-        """The codec whose parameters a configuration holds.
+        """The codec with the parameters of a configuration.
 
         Raises:
-            TypeError, ValueError: a parameter is unknown or not allowed.
+            TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
         """
         parameters = {key: value for key, value in config.items() if key != "codec"}
-        allowed = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         for key in parameters:
-            if key not in allowed:
-                raise ValueError(f"{key}: codec {cls.name} has no such parameter; allowed are {', '.join(allowed)}")
+            if key not in known:
+                raise wrong_value("config", f"parameters of {cls.name} ({', '.join(known)})", key)
         return cls(**parameters)
 
     def takes(self, dtype: DType) -> bool:
-        """Whether the codec takes this data type."""
+        """Whether the codec accepts this data type."""
         return self.dtypes is None or dtype.name in self.dtypes
 
     def takes_numpy(self, dtype: Any) -> bool:
-        """Whether the codec takes this NumPy dtype."""
+        """Whether the codec accepts this NumPy dtype."""
         try:
             return self.takes(by_numpy(dtype))
         except TypeError:  # the format has no such type
             return False
 
     def check_dtype(self, dtype: DType) -> None:
-        """Raise TypeError unless the codec takes this data type."""
+        """Raise TypeError unless the codec accepts this data type."""
         if self.dtypes is not None and not self.takes(dtype):
-            allowed = ", ".join(self.dtypes)
-            hint = "; compress real and imaginary parts each" if dtype.parts == 2 else "; Lossless takes every dtype"
-            raise TypeError(f"dtype {dtype.name}: {type(self).__name__} takes {allowed}{hint}")
+            hint = "compress real and imaginary parts separately" if dtype.parts == 2 else "Lossless takes every dtype"
+            raise TypeError(
+                f"dtype: expected {', '.join(self.dtypes)} for {type(self).__name__}, got {dtype.name}; {hint}"
+            )
 
     def __repr__(self) -> str:
         shown = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]  # type: ignore[arg-type]
@@ -109,10 +125,29 @@ class Codec(ABC):
         return [(field.name, getattr(self, field.name)) for field in fields(self)]  # type: ignore[arg-type]
 
 
+def in_core_order(codec_id: int, named: Mapping[str, float | tuple[float, ...]]) -> tuple[float, ...]:
+    """Parameters by name as the numbers that the core takes, in the order of its table of codecs.
+
+    Raises:
+        TypeError: they are not the parameters of this codec.
+    """
+    names = _PARAMETER_NAMES[codec_id]
+    if len(named) != len(names) or any(name not in named for name in names):
+        raise TypeError(f"parameters of codec {codec_id}: expected {', '.join(names)}, got {', '.join(named)}")
+    numbers: list[float] = []
+    for name in names:
+        value = named[name]
+        if isinstance(value, tuple):
+            numbers += value
+        else:
+            numbers.append(float(value))
+    return tuple(numbers)
+
+
 def checked_bucket_size(value: Any) -> int:
     """`value` as the number of elements of a bucket.
 
     Raises:
-        TypeError, ValueError: as `checked_integer`.
+        TypeError, ValueError: same as in `checked_integer`.
     """
     return checked_integer("bucket_size", value, 16, 1 << 40)

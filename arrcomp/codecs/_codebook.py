@@ -1,4 +1,4 @@
-"""Codebooks: any table of intervals and levels."""
+"""Codebooks: tables of intervals and levels."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,58 +7,49 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arguments import (
-    check_ascending,
-    check_choice,
-    check_flag,
-    checked_integer,
-    checked_numbers,
-    checked_reals,
-)
+from .._arguments import check_choice, check_flag, checked_integer, checked_reals, wrong_value
 from . import _codebook_fit
 from ._base import FLOATS, Codec, checked_bucket_size
-from ._codebook_tables import NAMES, TABLES, midpoints, shortest
+from ._codebook_tables import NAMES, TABLES, checked_table, midpoints, shortest
 
 _SCALINGS = ("absmax", "tensor")
 _UNSIGNED = "dynamic8-unsigned"
-_MOST_LEVELS = 256
-_MOST_SUPPORT = 1 << 14  # distinct samples that the fit tells apart
+_MOST_SUPPORT = 1 << 14  # distinct samples in a fit
 
 
 @dataclass(frozen=True, repr=False)
 class Codebook(Codec):
-    """Keep each value as the index of the interval that it lies in, and give back that interval's level.
+    """Keep each value as the index of the interval that it lies in. It decompresses to that interval's level.
 
-    The index of x is the number of borders below x, so that a value on a border belongs to the interval below it, and
-    y = levels[index]. Levels need not ascend: they may be any function of the interval. Where they do ascend and the
-    borders are their midpoints, each value gets the nearest level, of two that are equally near the lower one.
+    The index of x is the number of borders below x, and y = levels[index]. So a value on a border belongs to the
+    interval below it. Levels need not ascend: they may be any function of the interval. If they ascend and the borders
+    are their midpoints, each value gets the nearest level; of two that are equally near, the lower one.
 
-    With a scaling, x / max|x| is looked up and y = level * max|x|, with the largest magnitude of the value's bucket of
-    `bucket_size` values ("absmax") or of the array ("tensor"). A bucket of zeros comes back as zeros.
+    With a scaling, x / max|x| is looked up and y = level * max|x|. The maximum is that of the value's bucket of
+    `bucket_size` values ("absmax"), or of the array ("tensor"). A bucket of zeros comes back as zeros. A bucket (with
+    "tensor" the array) with a NaN or an infinity becomes all NaN, without scaling too.
 
-    A bucket with a NaN or an infinity comes back all NaN (with "tensor" the array); without scaling as well.
-
-    The rate is fixed: the payload's size follows from the shape. It has for each bucket the largest magnitude in
+    The rate is fixed: the shape determines the payload's length. It has for each bucket the largest magnitude in
     float32 (float64 for float64 arrays), or one byte without scaling, and for each value ceil(log2(len(levels))) bits,
-    1 to 8. Rounding is never at random, as levels may lie anywhere.
+    1 to 8. There is no stochastic rounding, as levels may be any numbers.
 
-    Borders and levels are float32 numbers, for float64 arrays too, whose arithmetic is float64. The fields hold the
-    shortest decimal numbers that stand for them.
+    Borders and levels are float32 numbers, for float64 arrays too. The arithmetic of float64 arrays is float64. The
+    fields hold the shortest decimal numbers that round to these float32 numbers.
 
     Reference: dynamic 8-bit map: T. Dettmers et al., arXiv:2110.02861, section 2; NF4: T. Dettmers et al.,
-    arXiv:2305.14314, section 3; derivatives in steps: G. Novikov et al., "Few-bit backward", arXiv:2202.00441.
+    arXiv:2305.14314, section 3; step functions: G. Novikov et al., "Few-bit backward", arXiv:2202.00441.
 
     Takes float16, bfloat16, float32 and float64, of any shape.
 
     Args:
         borders: numbers within float32's range, strictly ascending as float32, one fewer than levels.
         levels: 2 to 256 numbers within float32's range.
-        scaling: "absmax", "tensor" or None, for the values as they are.
-        bucket_size: values in a bucket, at least 16. ("tensor" does not use it. Without scaling, larger buckets store
+        scaling: "absmax", "tensor" or None for no scaling.
+        bucket_size: values in a bucket, at least 16. ("tensor" does not use it. Without scaling, larger buckets have
             fewer flags.)
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is of a wrong type or value.
 
     >>> Codebook([-0.5, 0.5], [-1, 0, 1])
     Codebook((-0.5, 0.5), (-1.0, 0.0, 1.0))
@@ -77,28 +68,14 @@ class Codebook(Codec):
     bucket_size: int = field(default=64, kw_only=True)
 
     def __post_init__(self) -> None:
-        borders, levels = checked_numbers("borders", self.borders), checked_numbers("levels", self.levels)
-        if not 2 <= len(levels) <= _MOST_LEVELS:
-            raise ValueError(f"levels has {len(levels)} numbers; 2 to {_MOST_LEVELS} are allowed")
-        if len(borders) != len(levels) - 1:
-            raise ValueError(
-                f"borders has {len(borders)} numbers; {len(levels) - 1}, one fewer than levels, is allowed"
-            )
-        check_ascending("borders", borders)
+        borders, levels = checked_table(self.borders, self.levels)
         if self.scaling is not None:
             check_choice("scaling", self.scaling, _SCALINGS)
         size = checked_bucket_size(self.bucket_size)
-        scaling = 0 if self.scaling is None else 1 + _SCALINGS.index(self.scaling)
-        # Calls with small arrays would spend most of their time on these.
-        parameters = (float(scaling), float(size), *borders, *levels)
-        for name, value in (
-            ("borders", borders),
-            ("levels", levels),
-            ("bucket_size", size),
-            ("_parameters", parameters),
-            ("_hash", hash(parameters)),
-        ):
+        for name, value in (("borders", borders), ("levels", levels), ("bucket_size", size)):
             object.__setattr__(self, name, value)
+        super().__post_init__()
+        object.__setattr__(self, "_hash", hash(self.core_parameters()))
 
     @property
     def bits(self) -> int:
@@ -107,22 +84,21 @@ class Codebook(Codec):
 
     @classmethod
     def nf4(cls, bucket_size: int = 64) -> "Codebook":
-        """NF4 (arXiv:2305.14314, appendix E): 16 levels for normal weights, scaled in buckets."""
+        """NF4 (arXiv:2305.14314, appendix E): 16 levels for normally distributed weights, scaled in buckets."""
         return cls(*TABLES["nf4"], scaling="absmax", bucket_size=bucket_size)
 
     @classmethod
     def dynamic8(cls, bucket_size: int = 256, *, signed: bool = True) -> "Codebook":
-        """The dynamic 8-bit map (arXiv:2110.02861, section 2): 256 levels in seven decades, for buckets.
+        """The dynamic 8-bit map (arXiv:2110.02861, section 2): 256 levels in seven decades, scaled in buckets.
 
         Args:
             bucket_size: values in a bucket, at least 16.
-            signed: whether there are levels below 0. Without them there are twice as many above, and no value above 0
-                comes back as 0, but as the lowest level at least, 3.25e-7 of the bucket's largest (where the array's
-                type has such a number): for second moments, by whose roots optimizers divide. Values below 0 come back
-                as 0.
+            signed: whether there are levels below 0. False is for second moments, by whose roots optimizers divide:
+                there are twice as many levels above 0, values below 0 become 0, and no value above 0 becomes 0. It
+                becomes at least the lowest level, 3.25e-7 of the bucket's largest (if the dtype has such a number).
 
         Raises:
-            TypeError, ValueError: an argument is not allowed.
+            TypeError, ValueError: an argument is of a wrong type or value.
         """
         check_flag("signed", signed)
         return cls(*TABLES["dynamic8" if signed else _UNSIGNED], scaling="absmax", bucket_size=bucket_size)
@@ -137,21 +113,21 @@ class Codebook(Codec):
         scaling: Literal["absmax", "tensor"] | None = None,
         bucket_size: int = 64,
     ) -> "Codebook":
-        """The codebook that brings samples back with the least sum of squared errors.
+        """The codebook with the least sum of squared errors for samples.
 
-        The minimum is exact but for the rounding to float32, by dynamic programming (X. Wu, J. Algorithms 12, 1991;
-        A. Grønlund et al., arXiv:1701.07204), if there are at most 16384 different samples (after the scaling);
-        of more, neighbours are put together first, into so many.
+        Dynamic programming finds the exact minimum, apart from the rounding to float32 (X. Wu, J. Algorithms 12, 1991;
+        A. Grønlund et al., arXiv:1701.07204), for at most 16384 different samples (after the scaling). More samples
+        are first merged with their neighbours into this number.
 
         Args:
-            samples: finite numbers of any shape, not all equal, cut into buckets as an array would be.
+            samples: finite numbers of any shape, not all equal, split into buckets as an array is.
             bits: for each value, 1 to 8. There are fewer than 2^bits levels if there are fewer different samples.
-            weights: of the samples' squared errors: finite numbers of the samples' shape, none below 0; None: all 1.
-            scaling: that of the codebook. With one, the errors are those of the samples as they are, not as scaled.
-            bucket_size: that of the codebook.
+            weights: weights of the squared errors: finite numbers of the samples' shape, none below 0; None for ones.
+            scaling: the codebook's scaling. The errors are always those of the samples before the scaling.
+            bucket_size: the codebook's bucket size.
 
         Raises:
-            TypeError, ValueError: an argument is not allowed.
+            TypeError, ValueError: an argument is of a wrong type or value.
 
         >>> Codebook.fit([0, 1, 4, 4, 5, 5], bits=1)
         Codebook((2.5,), (0.5, 4.5))
@@ -160,21 +136,21 @@ class Codebook(Codec):
         x = checked_reals("samples", samples)
         w = np.ones(x.shape) if weights is None else checked_reals("weights", weights)
         if w.shape != x.shape:
-            raise ValueError(f"weights has shape {w.shape}; {x.shape}, that of the samples, is allowed")
+            raise ValueError(f"weights: expected shape {x.shape}, that of the samples, got {w.shape}")
         if (w < 0).any():
-            raise ValueError(f"weights has {w.min()}; numbers from 0 on are allowed")
-        # Checks scaling and bucket_size, and is what is given back of one level alone.
+            raise ValueError(f"weights: expected numbers of at least 0, got {w.min()}")
+        # Checks scaling and bucket_size.
         cls((0.0,), (0.0, 1.0), scaling=scaling, bucket_size=bucket_size)
         unit, square = _scaled(x.reshape(-1), scaling, bucket_size)
         w = w.reshape(-1) * square
         unit, w = unit[w > 0], w[w > 0]
         if unit.size == 0 or unit.min() == unit.max():
-            raise ValueError("samples (those of a weight above 0) are all equal; different ones are allowed")
-        points, w = _codebook_fit.support_of(unit, w, _MOST_SUPPORT)
-        cuts = _codebook_fit.cuts_of_sorted(points, w, min(levels, points.size))
-        means = sorted({shortest(mean) for mean in _codebook_fit.means_of_runs(points, w, cuts)})
+            raise ValueError("samples: expected different numbers with weights above 0, got equal ones")
+        points, w = _codebook_fit.merged_points(unit, w, _MOST_SUPPORT)
+        splits = _codebook_fit.sorted_splits(points, w, min(levels, points.size))
+        means = sorted({shortest(mean) for mean in _codebook_fit.segment_means(points, w, splits)})
         if len(means) < 2:
-            raise ValueError("samples are all equal in float32; different ones are allowed")
+            raise ValueError("samples: expected different numbers in float32, got equal ones")
         return cls(midpoints(tuple(means)), means, scaling=scaling, bucket_size=bucket_size)
 
     @classmethod
@@ -188,46 +164,45 @@ class Codebook(Codec):
         points: int = 2048,
         bucket_size: int = 4096,
     ) -> "Codebook":
-        """The function in 2^bits steps that is nearest to a function: y is about function(x).
+        """The step function with 2^bits steps that is nearest to a function: y is about function(x).
 
-        The integral of density(x) (function(x) - y)^2 over the domain is least among all step functions whose borders
-        are on a grid, by dynamic programming; outside of the domain the first and the last step go on. (Derivatives of
+        Dynamic programming finds the least integral of density(x) (function(x) - y)^2 over the domain among all step
+        functions with borders on a grid. The first and the last step extend beyond the domain. (For derivatives of
         activation functions: G. Novikov et al., arXiv:2202.00441, section 3.)
 
         Args:
-            function: gives finite numbers for an array of numbers.
+            function: maps an array of numbers to finite numbers.
             bits: for each value, 1 to 8.
             domain: the least and the largest x, finite.
-            density: of x, as `function`, nowhere below 0; None: the standard normal one.
-            points: of the grid, 2^bits to 8192; time and memory grow with their square. Half of them are spread
-                evenly, half by the density.
-            bucket_size: that of the codebook, which does not scale.
+            density: maps x to its density, at least 0; None for the standard normal density.
+            points: number of grid points, 2^bits to 8192; time and memory grow with its square. Half of them are
+                evenly spaced, half follow the density.
+            bucket_size: the codebook's bucket size. The codebook has no scaling.
 
         Raises:
-            TypeError, ValueError: an argument is not allowed.
+            TypeError, ValueError: an argument is of a wrong type or value.
         """
         levels = 1 << checked_integer("bits", bits, 1, 8)
         size = checked_integer("points", points, levels, 8192)
-        low, high = checked_numbers("domain", domain) if np.size(domain) == 2 else (0.0, 0.0)
-        if not low < high:
-            raise ValueError(f"domain={domain!r}: two numbers, the lower one first, are allowed")
-        edges, x, w = _codebook_fit.grid_of(
-            low, high, _codebook_fit.sampled("density", density or _codebook_fit.normal_density), size
-        )
-        if not w.sum() > 0:
-            raise ValueError(f"density is 0 on all of {domain!r}; a density above 0 is allowed")
+        low, high = _codebook_fit.checked_domain(domain)
+        weight = _codebook_fit.sampled("density", density or _codebook_fit.normal_density)
+        edges, x, w = _codebook_fit.density_grid(low, high, weight, size)
         y = _codebook_fit.sampled("function", function)(x)
-        cuts = _codebook_fit.cuts_in_order(y, w, levels)
-        means = _codebook_fit.means_of_runs(y, w, cuts)
-        return cls(edges[cuts].tolist(), means.tolist(), bucket_size=bucket_size)
+        splits = _codebook_fit.ordered_splits(y, w, levels)
+        means = _codebook_fit.segment_means(y, w, splits)
+        return cls(edges[splits].tolist(), means.tolist(), bucket_size=bucket_size)
 
     @property
     def granularity(self) -> int:
         return self.bucket_size
 
-    def core_parameters(self) -> tuple[float, ...]:
-        parameters: tuple[float, ...] = self.__dict__["_parameters"]
-        return parameters
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {
+            "scaling": 0 if self.scaling is None else 1 + _SCALINGS.index(self.scaling),
+            "bucket_size": self.bucket_size,
+            "borders": tuple(self.borders),
+            "levels": tuple(self.levels),
+        }
 
     def config(self) -> dict[str, Any]:
         found = super().config()
@@ -247,19 +222,16 @@ class Codebook(Codec):
             check_choice("table", table, tuple(TABLES))
             for name, numbers in zip(("borders", "levels"), TABLES[table], strict=True):
                 if name in parameters:
-                    raise ValueError(f"{name}: there is a table already, {table}; one of both is allowed")
+                    raise wrong_value(name, f"none beside table={table!r}", parameters[name])
                 parameters[name] = numbers
         for name in ("borders", "levels"):
             if name not in parameters:
-                raise ValueError(f"{name} is missing; borders and levels, or a table, are allowed: {', '.join(TABLES)}")
+                raise ValueError(f"{name}: expected borders and levels, or a table ({', '.join(TABLES)}), got none")
         return super().from_config(parameters)
 
     def __hash__(self) -> int:
         found: int = self.__dict__["_hash"]
         return found
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_config, (self.config(),)
 
     def __repr__(self) -> str:
         table = self._table()
@@ -281,7 +253,7 @@ class Codebook(Codec):
 def _scaled(
     x: NDArray[np.float64], scaling: str | None, bucket_size: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """What is looked up, and the weight of its squared error: the square of the scale."""
+    """The scaled values, and the weights of their squared errors: the squares of the scales."""
     if scaling is None or x.size == 0:
         return x, np.ones(x.size)
     starts = np.arange(0, x.size, x.size if scaling == "tensor" else bucket_size)

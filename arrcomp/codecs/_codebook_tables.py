@@ -1,11 +1,15 @@
-"""Published codebooks, by name. FORMAT.md, section 5.5, has the same definitions."""
+"""Published codebooks, by name, and checks of others. FORMAT.md, section 5.5, has the same definitions."""
 
 from typing import Any
 
 import numpy as np
 
+from .._arguments import check_ascending, checked_numbers
+
+MOST_LEVELS = 256
+
 # T. Dettmers et al., "QLoRA", arXiv:2305.14314, appendix E: means of neighbouring quantiles of the normal distribution,
-# on each side of 0, over the largest.
+# on each side of 0, divided by the largest.
 _NF4 = (
     *(-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453),
     *(-0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0),
@@ -17,7 +21,7 @@ _NF4 = (
 def _dynamic8() -> tuple[float, ...]:
     """T. Dettmers et al., "8-bit optimizers via block-wise quantization", arXiv:2110.02861, section 2.1.
 
-    Each decade from 10^-7 to 1 has twice as many numbers as the one below it, in the middles of equal parts.
+    Each decade from 10^-7 to 1 has twice as many numbers as the one below it: the midpoints of equal intervals.
     """
     sizes = [
         ((2 << i) + 9 * (2 * k + 1)) / ((2 << i) * 10 ** (7 - i))  # (0.1 + 0.9 (k + 1/2) / 2^i) 10^(i - 6)
@@ -28,7 +32,7 @@ def _dynamic8() -> tuple[float, ...]:
 
 
 def _dynamic8_unsigned() -> tuple[float, ...]:
-    """The same without signs, as those of the second moments in that paper: each decade has twice as many numbers."""
+    """The same without signs, for that paper's second moments: each decade has twice as many numbers."""
     sizes = [
         ((4 << i) + 9 * (2 * k + 1)) / ((4 << i) * 10 ** (7 - i))  # (0.1 + 0.9 (k + 1/2) / 2^(i + 1)) 10^(i - 6)
         for i in range(7)
@@ -38,21 +42,36 @@ def _dynamic8_unsigned() -> tuple[float, ...]:
 
 
 def shortest(number: Any) -> float:
-    """The number with the fewest decimal digits that is the same one in float32."""
+    """The number with the fewest decimal digits that rounds to the same float32."""
     return float(str(np.float32(number)))
 
 
 def midpoints(levels: tuple[float, ...]) -> tuple[float, ...]:
-    """The borders between ascending levels with which each float32 value gets the nearest one.
+    """The borders between ascending levels with which each float32 value gets the nearest level.
 
-    They are rounded down to float32: no such value lies between a border and the midpoint that it stands for, and
-    borders differ as levels do.
+    Midpoints are rounded down to float32. No float32 lies between a midpoint and its border, and different levels have
+    different borders.
     """
     wide = np.array(levels, np.float32).astype(np.float64)
     middles = (wide[1:] + wide[:-1]) / 2
     rounded = middles.astype(np.float32)
     borders = np.where(rounded > middles, np.nextafter(rounded, np.float32(-np.inf)), rounded)
     return tuple(map(shortest, borders))
+
+
+def checked_table(borders: Any, levels: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Borders and levels as tuples of float32 numbers.
+
+    Raises:
+        TypeError, ValueError: these are not ascending borders, one fewer than levels, and 2 to 256 levels.
+    """
+    borders, levels = checked_numbers("borders", borders), checked_numbers("levels", levels)
+    if not 2 <= len(levels) <= MOST_LEVELS:
+        raise ValueError(f"levels: expected 2 to {MOST_LEVELS} numbers, got {len(levels)}")
+    if len(borders) != len(levels) - 1:
+        raise ValueError(f"borders: expected {len(levels) - 1} numbers, one fewer than levels, got {len(borders)}")
+    check_ascending("borders", borders)
+    return borders, levels
 
 
 def _table(levels: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -63,7 +82,7 @@ def _table(levels: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, .
 def _without_new_zeros(
     table: tuple[tuple[float, ...], tuple[float, ...]],
 ) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The table of a 0 and positive levels, of which nothing above 0 gets the 0: what is divided by may have none."""
+    """The table in which nothing above 0 gets the level 0, for values that are divisors."""
     borders, levels = table
     return (0.0, *borders[1:]), levels
 

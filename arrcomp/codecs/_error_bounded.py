@@ -1,9 +1,10 @@
 """Error-bounded compression of floats."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .._arguments import check_choice, checked_real
+from .._arguments import check_choice, checked_real, wrong_value
 from ._base import FLOATS, SPEEDS, Codec
 
 _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
@@ -13,19 +14,19 @@ _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
 class ErrorBounded(Codec):
     """Keep every finite value within a bound of itself.
 
-    Guarantee, for every finite x and the y that comes back, in exact arithmetic on y in the array's dtype::
+    Guarantee for every finite value x and its decompressed value y, in exact arithmetic on y in the array's dtype::
 
         abs=E         |x - y| <= E
         rel=r         |x - y| <= r * (max - min), over the array's finite values
         pointwise=p   |x - y| <= p * |x|
 
-    Infinities and NaNs (with their payloads) come back bit for bit, and so does every value that the method below
-    cannot bring within the bound.
+    Infinities and NaNs (with their payloads) come back bit for bit. So does every value that the method below cannot
+    bring within the bound.
 
-    Method: `abs` and `rel` quantize with verified reconstruction, q = rint(x / 2E), y = 2E q, in chunks of 4096 values
-    with a first-difference predictor and a mask of zeros where they pay; q is coded by interleaved rANS (J. Duda,
+    Method: `abs` and `rel` quantize with verified reconstruction: q = rint(x / 2E), y = 2E q. Chunks of 4096 values get
+    a first-difference predictor and a mask of zeros where these save bytes. q is coded by interleaved rANS (J. Duda,
     arXiv:1311.2540) with static tables, or by fixed-width packing with `speed="fast"`. `pointwise` rounds the mantissa
-    to as many bits as the bound needs, then codes losslessly.
+    to the number of bits that the bound needs, then codes losslessly.
 
     Takes float16, bfloat16, float32 and float64, of any shape.
 
@@ -33,11 +34,11 @@ class ErrorBounded(Codec):
         abs: absolute bound, finite, above 0.
         rel: bound relative to the range of the array, finite, above 0.
         pointwise: bound relative to each value, above 0 and below 1.
-        speed: "default" for the better ratio, "fast" for the higher speed.
+        speed: "default" for a better ratio, "fast" for more speed.
 
     Raises:
         TypeError: a bound is not a real number, or not exactly one of `abs`, `rel` and `pointwise` is given.
-        ValueError: a bound or `speed` is not allowed.
+        ValueError: a bound is out of its range, or `speed` is unknown.
 
     >>> ErrorBounded(abs=1e-4)
     ErrorBounded(abs=0.0001)
@@ -56,20 +57,21 @@ class ErrorBounded(Codec):
         given = {name: getattr(self, name) for name in _BOUNDS if getattr(self, name) is not None}
         if len(given) != 1:
             shown = ", ".join(f"{name}={value!r}" for name, value in given.items()) or "none"
-            raise TypeError(f"ErrorBounded takes exactly one of abs, rel and pointwise; given: {shown}")
+            raise TypeError(f"bound: expected exactly one of abs, rel and pointwise, got {shown}")
         for name, value in given.items():
-            allowed = "a number above 0 and below 1" if name == "pointwise" else "a finite number above 0"
-            number = checked_real(name, value, allowed)
+            expected = "a number above 0 and below 1" if name == "pointwise" else "a finite number above 0"
+            number = checked_real(name, value, expected)
             if name == "pointwise" and number >= 1:
-                raise ValueError(f"{name}={value!r}: {allowed} is allowed")
+                raise wrong_value(name, expected, value)
             object.__setattr__(self, name, number)
         check_choice("speed", self.speed, SPEEDS)
+        super().__post_init__()
 
-    def core_parameters(self) -> tuple[float, ...]:
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
         for name, kind in _BOUNDS.items():
             bound = getattr(self, name)
             if bound is not None:
-                return (kind, bound, float(self.speed == "fast"))
+                return {"kind": kind, "bound": bound, "fast": self.speed == "fast"}
         raise AssertionError("checked when constructed")
 
     @classmethod

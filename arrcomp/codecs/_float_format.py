@@ -1,10 +1,11 @@
-"""Values as small floating-point numbers or integers, alone or with shared scales."""
+"""Values as small floating-point numbers or integers, with or without shared scales."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal, NamedTuple
 
-from .._arguments import check_choice
+from .._arguments import check_choice, wrong_type, wrong_value
 from .._dtypes import DType
 from ._base import FLOATS, ROUNDINGS, Codec, checked_bucket_size
 
@@ -17,11 +18,11 @@ _USUAL_BUCKET = 512
 
 
 class NumberFormat(NamedTuple):
-    """A small number format: what a code of 1 + exponent_bits + mantissa_bits bits stands for.
+    """A small number format. Its codes have 1 + exponent_bits + mantissa_bits bits.
 
     Attributes:
-        specials: the number by which the core knows its infinities and NaN.
-        block_size: values that share a scale; 0 where the format itself has none.
+        specials: the core's number for its kind of infinities and NaN.
+        block_size: values that share a scale; 0 if the format itself has no scales.
     """
 
     exponent_bits: int
@@ -32,12 +33,12 @@ class NumberFormat(NamedTuple):
 
     @property
     def has_nan(self) -> bool:
-        """Whether a code is NaN."""
+        """Whether the format has NaN."""
         return self.specials in (_IEEE, _ONE_NAN, _UNSIGNED_ZERO)
 
     @property
     def has_infinity(self) -> bool:
-        """Whether codes are infinite."""
+        """Whether the format has infinities."""
         return self.specials == _IEEE
 
     @property
@@ -75,37 +76,37 @@ _WIDE = "fp32"
 
 @dataclass(frozen=True, repr=False)
 class FloatFormat(Codec):
-    """Keep each value as a small floating-point number, or as an 8-bit integer, where wanted with a scale.
+    """Keep each value as a small floating-point number or 8-bit integer, optionally with a scale.
 
     Formats, of 1 + X + Y bits (sign, X of the exponent, Y of the mantissa):
 
     - "fp8_e4m3" (OCP: no infinities, largest number 448), "fp8_e5m2", "fp16", "bf16", "fp32", and any "eXmY" with X
-      from 2 to 8, Y at least 1 and at most 16 bits in all, which has infinities and NaN as IEEE 754's formats do;
+      from 2 to 8, Y at least 1 and at most 16 bits in all, which has infinities and NaN like IEEE 754's formats;
     - "fp8_e4m3fnuz", "fp8_e5m2fnuz", "fp8_e4m3b11fnuz", without infinities and without a negative zero;
-    - "fp6_e3m2", "fp6_e2m3", "fp4_e2m1", which have numbers alone, and so need scaling;
+    - "fp6_e3m2", "fp6_e2m3", "fp4_e2m1", without infinities and NaN, so that they need scaling;
     - blocks of 32 values with a power of two as their scale, in one byte (OCP Microscaling): "mxfp8_e4m3" (or
       "mxfp8"), "mxfp8_e5m2", "mxfp6_e2m3" (or "mxfp6"), "mxfp6_e3m2", "mxfp4" (e2m1), "mxint8" (multiples of 1/64);
     - blocks of 16 values with an e4m3 scale, and one scale for the array: "nvfp4" (e2m1).
 
-    Without a scale every value is rounded to the format. ``scaling="tensor"`` divides by amax / largest first: amax is
-    the array's largest |x|, `largest` the format's largest number; ``"bucket"`` does so in buckets of `bucket_size`
-    values. The scales are float32, or float64 for float64 arrays. A block's power of two is 2^(floor(log2 amax) - e)
-    with ``scale_rule="floor"``, where 2^e is the largest number's power of two, so that values near amax may saturate;
-    with "ceil" it is the smallest with which none does. (These powers end at 2^-127 and 2^127, so that larger values
-    of float64 arrays saturate.) Of "nvfp4" the array's scale is amax / (448 * 6), of its finite values, and a block's
+    Without a scale every value is rounded to the format. ``scaling="tensor"`` first divides by amax / largest: amax is
+    the array's largest |x|, `largest` the format's largest number. ``"bucket"`` does so in buckets of `bucket_size`
+    values. The scales are float32, or float64 for float64 arrays. With ``scale_rule="floor"`` a block's power of two is
+    2^(floor(log2 amax) - e), where 2^e is the largest number's power of two; values near amax may saturate. With "ceil"
+    it is the smallest power with which none saturates. (These powers end at 2^-127 and 2^127, so that larger values of
+    float64 arrays saturate.) The array's scale of "nvfp4" is amax / (448 * 6), of its finite values. A block's scale is
     the e4m3 number nearest to its amax / 6, divided by the array's scale.
 
-    ``rounding="nearest"`` rounds ties to even, once: the codes are those of ml_dtypes' and PyTorch's casts, but for
-    their rounding of float64 by way of float32. With ``"stochastic"`` a value becomes one of its two neighbours and its
-    mean over the seeds (an argument of `compress`) is x, unless it saturates. Random numbers follow from the seed and
-    the value's index alone.
+    ``rounding="nearest"`` rounds once, ties to even. The codes are those of ml_dtypes' and PyTorch's casts, except that
+    these round float64 by way of float32. With ``"stochastic"`` a value becomes one of its two neighbours, and its mean
+    over the seeds (an argument of `compress`) is x, unless it saturates. Random numbers depend on the seed and on the
+    value's index alone.
 
-    Finite values beyond the format's largest number become it, or with ``overflow="infinity"`` what IEEE 754 says:
-    infinite, and NaN in formats without infinities. So do values that the array's data type does not hold on the way
-    back. NaN stays NaN and infinities stay infinite, or become NaN in formats without them: never a number. With a
-    scale, a bucket or block with a NaN or an infinity comes back all NaN. Zeros stay zeros.
+    Finite values beyond the format's largest number saturate to it. With ``overflow="infinity"`` they become infinite,
+    or NaN in formats without infinities, as in IEEE 754. The same holds for decompressed values that the array's data
+    type cannot hold. NaN stays NaN. Infinities stay infinite, or become NaN in formats without them, but never a
+    number. With a scale, a bucket or block with a NaN or an infinity becomes all NaN. Zeros stay zeros.
 
-    The rate is fixed: the payload's size follows from the shape.
+    The rate is fixed: the shape determines the payload's length.
 
     Reference: OCP 8-bit Floating Point Specification (OFP8) 1.0, sections 4 and 5; OCP Microscaling Formats (MX)
     Specification 1.0, sections 5 and 6; "fnuz": B. Noune et al., arXiv:2206.02915; stochastic rounding: S. Gupta et
@@ -116,14 +117,14 @@ class FloatFormat(Codec):
     Args:
         format: one of the above.
         scaling: None, "tensor" or "bucket"; None with formats of blocks.
-        bucket_size: values that share a scale, at least 16, with ``scaling="bucket"``: 512 if it is None, which costs
-            1/16 bit a value; smaller buckets gain little where the format's own exponents follow the values.
-        scale_rule: "floor" (if it is None) or "ceil", with formats whose names begin with "mx".
+        bucket_size: with ``scaling="bucket"``: values that share a scale, at least 16; None for 512, which costs 1/16
+            bit a value. Smaller buckets gain little, as the format has exponents of its own.
+        scale_rule: with formats whose names begin with "mx": "floor" (None means the same) or "ceil".
         rounding: "nearest" or "stochastic".
         overflow: "saturate" or, without scales, "infinity".
 
     Raises:
-        TypeError, ValueError: an argument is not allowed, or not with the others.
+        TypeError, ValueError: an argument is of a wrong type or value, or does not go with the others.
 
     >>> FloatFormat("fp8_e4m3")
     FloatFormat(format='fp8_e4m3')
@@ -156,10 +157,11 @@ class FloatFormat(Codec):
             self._check_block()
         else:
             self._check_plain()
+        super().__post_init__()
 
     @property
     def numbers(self) -> NumberFormat:
-        """What the codes stand for."""
+        """The format of the codes."""
         return _FORMATS.get(self.format) or _ieee_format(self.format)
 
     @property
@@ -175,14 +177,21 @@ class FloatFormat(Codec):
 
     def check_dtype(self, dtype: DType) -> None:
         if self._is_wider(dtype):
-            raise TypeError(f"dtype {dtype.name}: format={self.format!r} is wider; float32 and float64 are allowed")
+            raise TypeError(f"dtype: expected float32 or float64 for format={self.format!r}, got {dtype.name}")
         super().check_dtype(dtype)
 
-    def core_parameters(self) -> tuple[float, ...]:
-        x, y, bias, specials, block = self.numbers
-        saturates = self.overflow == "saturate"
-        sizes = (self._scale_kind(), block or self.bucket_size or 0)
-        return tuple(float(number) for number in (x, y, bias, specials, saturates, *sizes, self.needs_seed))
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        numbers = self.numbers
+        return {
+            "exponent_bits": numbers.exponent_bits,
+            "mantissa_bits": numbers.mantissa_bits,
+            "bias": numbers.bias,
+            "specials": numbers.specials,
+            "saturates": self.overflow == "saturate",
+            "scale": self._scale_kind(),
+            "bucket_size": numbers.block_size or self.bucket_size or 0,
+            "stochastic": self.needs_seed,
+        }
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:
@@ -199,55 +208,54 @@ class FloatFormat(Codec):
         return _FLOOR if self.scale_rule == "floor" else _CEIL
 
     def _check_block(self) -> None:
-        """A block format has its own scales."""
+        """Check the arguments of a block format, which has its own scales."""
         for name in ("scaling", "bucket_size"):
             if (value := getattr(self, name)) is not None:
-                size = self.numbers.block_size
-                raise ValueError(
-                    f"{name}={value!r}: format={self.format!r} has scales of its own, for blocks of {size}"
-                )
+                blocks = f"scales of its own, for blocks of {self.numbers.block_size}"
+                raise wrong_value(name, f"None with format={self.format!r}, which has {blocks}", value)
         if self.overflow != "saturate":
-            raise ValueError(f"overflow={self.overflow!r}: format={self.format!r} has scales; 'saturate' is allowed")
+            raise wrong_value("overflow", f"'saturate' with format={self.format!r}, which has scales", self.overflow)
         if self.format == "nvfp4":
             self._check_no_rule()
         elif self.scale_rule is None:
             object.__setattr__(self, "scale_rule", "floor")
 
     def _check_plain(self) -> None:
-        """Any other format may be scaled."""
+        """Check the arguments of any other format, which may be scaled."""
         self._check_no_rule()
         if self.scaling is None and not self.numbers.has_nan:
-            wanted = "scaling='tensor' or 'bucket' is needed"
-            raise ValueError(f"format={self.format!r} has no NaN, which a scale can hold: {wanted}")
+            expected = f"'tensor' or 'bucket' with format={self.format!r}, which has no NaN without a scale"
+            raise wrong_value("scaling", expected, None)
         if self.scaling is not None and self.overflow != "saturate":
-            raise ValueError(f"overflow={self.overflow!r}: scaling={self.scaling!r} allows 'saturate' alone")
+            raise wrong_value("overflow", f"'saturate' with scaling={self.scaling!r}", self.overflow)
         if self.scaling != "bucket":
             if self.bucket_size is not None:
-                raise ValueError(f"bucket_size={self.bucket_size!r}: scaling='bucket' alone takes it")
+                raise wrong_value("bucket_size", f"None with scaling={self.scaling!r}", self.bucket_size)
             return
         size = _USUAL_BUCKET if self.bucket_size is None else self.bucket_size
         object.__setattr__(self, "bucket_size", checked_bucket_size(size))
 
     def _check_no_rule(self) -> None:
         if self.scale_rule is not None:
-            raise ValueError(f"scale_rule={self.scale_rule!r}: formats whose names begin with 'mx' alone take it")
+            expected = f"None with format={self.format!r}, as only formats whose names begin with 'mx' have rules"
+            raise wrong_value("scale_rule", expected, self.scale_rule)
 
 
 def _checked_format(value: str) -> str:
-    """The name of a format, of several the first.
+    """The canonical name of a format.
 
     Raises:
         TypeError, ValueError: there is no such format.
     """
-    allowed = f"{', '.join(_FORMATS)} or eXmY with X from 2 to 8, Y at least 1 and at most 16 bits in all"
+    expected = f"{', '.join(_FORMATS)} or eXmY with X from 2 to 8, Y at least 1 and at most 16 bits in all"
     if not isinstance(value, str):
-        raise TypeError(f"format={value!r} is a {type(value).__name__}; {allowed} is allowed")
+        raise wrong_type("format", expected, value)
     name = _ALIASES.get(value, value)
     if name in _FORMATS:
         return name
     found = _ANY.fullmatch(name)
     if found is None or int(found[1]) + int(found[2]) > 15:
-        raise ValueError(f"format={value!r}: {allowed} is allowed")
+        raise wrong_value("format", expected, value)
     return name
 
 

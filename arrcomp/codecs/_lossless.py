@@ -1,5 +1,6 @@
 """Lossless compression of every data type."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,16 +12,16 @@ from ._base import SPEEDS, Codec
 class Lossless(Codec):
     """Keep every bit.
 
-    Guarantee: what comes back equals the array bit for bit, NaN payloads and -0.0 included.
+    Guarantee: the decompressed array equals the original bit for bit, including NaN payloads and -0.0.
 
-    Method: of floats, the exponents are coded by interleaved rANS (J. Duda, arXiv:1311.2540) with static tables, as
-    differences from a base of their chunk of 4096 values; signs and mantissas are stored, without low bits that are
-    always zero. Integers are coded as values or as first differences, whichever is shorter.
+    Method: the exponents of floats are coded as differences from a base of their chunk of 4096 values, by interleaved
+    rANS (J. Duda, arXiv:1311.2540) with static tables. Signs and mantissas are stored, without low bits that are always
+    zero. Integers are coded as values or as first differences, whichever is shorter.
 
     Takes every data type of the format, of any shape.
 
     Args:
-        speed: "default" for the better ratio, "fast" for the higher speed.
+        speed: "default" for a better ratio, "fast" for more speed.
 
     Raises:
         TypeError, ValueError: `speed` is neither of the two.
@@ -34,9 +35,10 @@ class Lossless(Codec):
 
     def __post_init__(self) -> None:
         check_choice("speed", self.speed, SPEEDS)
+        super().__post_init__()
 
-    def core_parameters(self) -> tuple[float, ...]:
-        return (float(self.speed == "fast"),)
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {"fast": self.speed == "fast"}
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

@@ -1,5 +1,6 @@
 """Quantization in buckets."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -14,24 +15,24 @@ _CODINGS = ("packed", "entropy")
 class QSGD(Codec):
     """Keep each value as one of 2^bits levels of its bucket.
 
-    The array, in C order, is cut into buckets of `bucket_size` values, of which the last may be shorter. With
-    ``norm="minmax"`` a bucket's levels lie at equal distances from its smallest to its largest value::
+    The array, in C order, is split into buckets of `bucket_size` values. The last one may be shorter. With
+    ``norm="minmax"`` a bucket's levels are equally spaced from its smallest to its largest value::
 
         unit = (max - min) / (2^bits - 1);  level = floor((x - min) / unit + r);  y = min + unit * level
 
-    With ``"l2"`` or ``"linf"`` they lie at equal distances on both sides of 0, from -norm to norm: 2^bits - 1 of them,
-    as one is 0; with one bit the two are -norm and norm. r is 1/2 for ``rounding="nearest"``, so that |x - y| is at
-    most half the distance of two levels, but for the rounding of the arithmetic and of y. For ``"stochastic"`` r is
-    uniform in [0, 1) and y is unbiased: its mean over the seeds is x. Random numbers follow from the seed (an argument
-    of `compress`) and the value's index alone.
+    With ``"l2"`` or ``"linf"`` they are equally spaced from -norm to norm: 2^bits - 1 levels, one of which is 0. (One
+    bit has the two levels -norm and norm.) For ``rounding="nearest"`` r is 1/2. Then |x - y| is at most half the
+    distance of two levels, apart from the rounding of the arithmetic and of y. For ``"stochastic"`` r is uniform in
+    [0, 1) and y is unbiased: its mean over the seeds is x. Random numbers depend on the seed (an argument of
+    `compress`) and on the value's index alone.
 
-    With "minmax", buckets of equal values come back exactly. A bucket with a NaN or an infinity comes back all NaN.
-    With "l2" the sum of squares is rounded to 6 digits.
+    With "minmax", buckets of equal values come back exactly. A bucket with a NaN or an infinity becomes all NaN. With
+    "l2" the sum of squares is rounded to 6 digits.
 
-    For each bucket the payload has unit and minimum, or the unit alone, in float32 (float64 for float64 arrays). Levels
-    take `bits` bits each with ``coding="packed"``: the rate is fixed, the payload's size follows from the shape. With
-    "entropy" they are coded by interleaved rANS (J. Duda, arXiv:1311.2540) with static tables, in place of the paper's
-    Elias codes: few levels are as likely as others, so that they take fewer bits, and how many depends on the values.
+    The payload has for each bucket unit and minimum, or the unit alone, in float32 (float64 for float64 arrays). With
+    ``coding="packed"`` each level takes `bits` bits: the rate is fixed, and the shape determines the payload's length.
+    With "entropy" levels are coded by interleaved rANS (J. Duda, arXiv:1311.2540) with static tables, in place of the
+    paper's Elias codes. Levels are not equally likely, so that they take fewer bits; how many depends on the values.
 
     Reference: D. Alistarh et al., "QSGD", arXiv:1610.02132, sections 3.1 and 4; buckets between their minima and
     maxima: I. Markov et al., "CGX", arXiv:2111.08617, section 3.
@@ -41,13 +42,13 @@ class QSGD(Codec):
     Args:
         bits: for each value, 1 to 8.
         bucket_size: values in a bucket, at least 16.
-        norm: what the levels lie between: "minmax", "l2" or "linf".
+        norm: which range the levels span: "minmax", "l2" or "linf".
         rounding: "nearest" or "stochastic".
-        skip_incomplete: keep the values of a last, shorter bucket as they are.
+        skip_incomplete: store the values of a shorter last bucket as they are.
         coding: how the levels are stored: "packed" or "entropy".
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is of a wrong type or value.
 
     >>> QSGD(bits=4)
     QSGD()
@@ -73,6 +74,7 @@ class QSGD(Codec):
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_flag("skip_incomplete", self.skip_incomplete)
         check_choice("coding", self.coding, _CODINGS)
+        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -89,16 +91,22 @@ class QSGD(Codec):
     def config(self) -> dict[str, Any]:
         config = super().config()
         if self.coding == "packed":
-            del config["coding"]  # as streams had it before there was a choice
+            del config["coding"]  # streams had no such key before there was a choice
         return config
 
     @property
     def granularity(self) -> int:
         return self.bucket_size
 
-    def core_parameters(self) -> tuple[float, ...]:
-        flags = (float(self.needs_seed), float(self.skip_incomplete), float(self.coding == "entropy"))
-        return (float(self.bits), float(self.bucket_size), float(_NORMS.index(self.norm)), *flags)
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {
+            "bits": self.bits,
+            "bucket_size": self.bucket_size,
+            "norm": _NORMS.index(self.norm),
+            "stochastic": self.needs_seed,
+            "skip_incomplete": self.skip_incomplete,
+            "entropy": self.coding == "entropy",
+        }
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

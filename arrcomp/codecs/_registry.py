@@ -1,8 +1,9 @@
-"""The list of all codecs, by name and by the id they have in streams."""
+"""The list of all codecs. It finds them by name and by their ids in streams."""
 
 from collections.abc import Mapping
 from typing import Any
 
+from .._arguments import wrong_type
 from ..errors import UnknownCodecError
 from ._base import Codec
 from ._base_delta import BaseDelta
@@ -27,31 +28,31 @@ def available_codecs() -> dict[str, type[Codec]]:
 
 
 def codec_from_config(config: Mapping[str, Any]) -> Codec:
-    """The codec that `config()` describes.
+    """The codec of a configuration, which `Codec.config()` returned.
 
     Args:
-        config: a mapping with the codec's name under "codec" and its parameters; what is left out has its default.
+        config: a mapping with the codec's name under "codec", and its parameters. Missing parameters get their
+            defaults.
 
     Raises:
-        TypeError, ValueError: it is not such a mapping, or a parameter is unknown or not allowed.
+        TypeError, ValueError: it is not such a mapping, or a parameter is unknown, or of a wrong type or value.
         UnknownCodecError: there is no codec of this name.
 
     >>> codec_from_config({"codec": "error-bounded", "rel": 0.001})
     ErrorBounded(rel=0.001)
     """
     if not isinstance(config, Mapping):
-        raise TypeError(f"config is a {type(config).__name__}; a mapping is allowed")
+        raise wrong_type("config", "a mapping", config)
     name = config.get("codec")
-    if not isinstance(name, str):
-        raise ValueError(f"config['codec'] is {name!r}; a codec's name is allowed: {', '.join(available_codecs())}")
-    codec = available_codecs().get(name)
+    codec = available_codecs().get(name) if isinstance(name, str) else None
     if codec is None:
-        raise UnknownCodecError(f"codec {name!r} is unknown; this package has {', '.join(available_codecs())}")
+        error = UnknownCodecError if isinstance(name, str) else ValueError
+        raise error(f"config['codec']: expected {', '.join(available_codecs())}, got {name!r}")
     return codec.from_config(config)
 
 
 def codec_from_id(number: int) -> type[Codec]:
-    """The codec that has this id in streams.
+    """The codec with this id in streams.
 
     Raises:
         UnknownCodecError: there is none.
@@ -59,4 +60,4 @@ def codec_from_id(number: int) -> type[Codec]:
     for codec in _CODECS:
         if codec.id == number:
             return codec
-    raise UnknownCodecError(f"codec id {number} is unknown: a newer arrcomp may read this stream")
+    raise UnknownCodecError(f"codec id: expected 1 to {len(_CODECS)}, got {number}; a newer arrcomp may read it")

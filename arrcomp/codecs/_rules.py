@@ -1,4 +1,4 @@
-"""Which codec for which array: rules for the arrays of a model, by name, data type and size."""
+"""Rules that choose a codec for each array of a model, by name, data type and size."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,12 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
-from .._arguments import checked_integer
+from .._arguments import checked_integer, wrong_type, wrong_value
 from .._dtypes import MAX_DIMENSIONS, MAX_VALUES, DType, by_name
 from . import Codec, Lossless, codec_from_config
 
-# Small parts of models that an error does most harm to, and that a name tells of where their shape does not: norms,
-# biases and scales of several dimensions, embeddings of positions and segments.
+# Small arrays of models that are sensitive to errors, and that names show where shapes do not: norms, biases and scales
+# of several dimensions, embeddings of positions and segments.
 _DELICATE = (
     "*norm*", "*Norm*", "*ln_*", "*.bn*", "*bias*", "*scale*", "*pos_embed*", "*position*", "*token_type*",
     "*cls_token*",
@@ -20,20 +20,19 @@ _DELICATE = (
 
 @dataclass(frozen=True)
 class Rule:
-    """A codec, and the arrays it is for: those that fit all that is said.
+    """A codec, and the arrays that it is for: those that meet all conditions.
 
     Args:
         codec: the codec.
-        names: a pattern, or several of which one must fit, as `fnmatch` has them: `*`, `?`, `[abc]`; upper and lower
-            case are told apart.
+        names: a pattern of `fnmatch` (`*`, `?`, `[abc]`), or several, one of which must match. Case matters.
         dtypes: a name of a data type, or several ("float32", "bfloat16"); None for all.
-        min_size: the fewest values, of the array.
+        min_size: the fewest values of the array.
         max_size: the most values; None for any number.
         min_ndim: the fewest dimensions.
         max_ndim: the most dimensions; None for any number.
 
     Raises:
-        TypeError: an argument is of a wrong type, or `dtypes` names one that there is not.
+        TypeError: an argument is of a wrong type, or `dtypes` has an unknown name.
         ValueError: a number is out of its range, or `names` or `dtypes` is empty.
 
     >>> from arrcomp import ErrorBounded, Lossless
@@ -50,10 +49,10 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not isinstance(self.codec, Codec):
-            raise TypeError(f"codec={self.codec!r} is a {type(self.codec).__name__}; a codec is allowed")
-        object.__setattr__(self, "names", _checked_texts("names", self.names))
+            raise wrong_type("codec", "a codec", self.codec)
+        object.__setattr__(self, "names", _checked_strings("names", self.names))
         if self.dtypes is not None:
-            object.__setattr__(self, "dtypes", _checked_texts("dtypes", self.dtypes))
+            object.__setattr__(self, "dtypes", _checked_strings("dtypes", self.dtypes))
             for name in self.dtypes:
                 by_name(name)
         for name, most in (("size", MAX_VALUES), ("ndim", MAX_DIMENSIONS)):
@@ -62,7 +61,7 @@ class Rule:
                 checked_integer(f"max_{name}", getattr(self, f"max_{name}"), least, most)
 
     def fits(self, name: str, dtype: DType, shape: tuple[int, ...]) -> bool:
-        """Whether the rule is for this array and its codec takes it."""
+        """Whether the array meets all conditions, and the codec accepts its data type."""
         return (
             self.min_size <= math.prod(shape) <= (MAX_VALUES if self.max_size is None else self.max_size)
             and self.min_ndim <= len(shape) <= (MAX_DIMENSIONS if self.max_ndim is None else self.max_ndim)
@@ -72,7 +71,7 @@ class Rule:
         )
 
     def config(self) -> dict[str, Any]:
-        """The rule as a plain JSON object; `rule_from_config` turns it back.
+        """The rule as a plain JSON object, from which `rule_from_config` makes an equal rule.
 
         >>> from arrcomp import Lossless
         >>> Rule(Lossless(), "*.bias", max_ndim=1).config()["names"]
@@ -85,27 +84,27 @@ class Rule:
 
 
 def rule_from_config(config: Mapping[str, Any]) -> Rule:
-    """The rule that `Rule.config()` describes.
+    """The rule of a configuration, which `Rule.config()` returned.
 
     Args:
-        config: a mapping with the codec's configuration, or its name alone, under "codec", and what else a rule takes;
-            what is left out has its default.
+        config: a mapping with the codec's configuration, or its name alone, under "codec", and a rule's other
+            arguments. Missing ones get their defaults.
 
     Raises:
-        TypeError, ValueError: it is not such a mapping, or something in it is unknown or not allowed.
+        TypeError, ValueError: it is not such a mapping, or an argument is unknown, or of a wrong type or value.
         UnknownCodecError: there is no such codec.
 
     >>> rule_from_config({"names": "*.weight", "codec": {"codec": "error-bounded", "abs": 1e-4}}).codec
     ErrorBounded(abs=0.0001)
     """
     if not isinstance(config, Mapping):
-        raise TypeError(f"config is a {type(config).__name__}; a mapping is allowed")
-    allowed = [field.name for field in fields(Rule)]
+        raise wrong_type("config", "a mapping", config)
+    known = [field.name for field in fields(Rule)]
     for key in config:
-        if key not in allowed:
-            raise TypeError(f"{key!r} is no part of a rule; {', '.join(allowed)} are allowed")
+        if key not in known:
+            raise TypeError(f"config: expected arguments of a rule ({', '.join(known)}), got {key!r}")
     if "codec" not in config:
-        raise ValueError(f"config {dict(config)!r} has no 'codec'; a codec's name or configuration is allowed")
+        raise wrong_value("config", "a codec's name or configuration under 'codec'", dict(config))
     codec = config["codec"]
     made = codec_from_config({"codec": codec} if isinstance(codec, str) else codec)
     lists = {name: tuple(value) for name, value in config.items() if isinstance(value, list)}
@@ -113,17 +112,17 @@ def rule_from_config(config: Mapping[str, Any]) -> Rule:
 
 
 def model_rules(codec: Codec, *, min_size: int = 4096) -> list[Rule]:
-    """The usual rules for a model: `codec` for its large matrices, and every bit of all else.
+    """The usual rules for a model: `codec` for its large matrices, and `Lossless()` for all other arrays.
 
-    All else is what has fewer than two dimensions or few values, and what is called norm, bias, scale, or an embedding
-    of positions or token types: it makes up little of a model and much of its quality.
+    The other arrays have fewer than two dimensions or few values, or a name with norm, bias, scale, or an embedding of
+    positions or token types. They are a small part of a model, and its quality depends on them.
 
     Args:
-        codec: for the rest.
+        codec: for the large matrices.
         min_size: arrays with fewer values are kept losslessly.
 
     Raises:
-        TypeError: `codec` is not one, or `min_size` not an integer.
+        TypeError: `codec` is not a codec, or `min_size` not an integer.
         ValueError: `min_size` is below 0.
 
     >>> from arrcomp import ErrorBounded
@@ -135,10 +134,10 @@ def model_rules(codec: Codec, *, min_size: int = 4096) -> list[Rule]:
 
 
 def checked_rules(codec: Any) -> tuple[Rule, ...]:
-    """Rules of what functions take as `codec`: a codec, rules, or None for none.
+    """The argument `codec` as rules: it is a codec, a list of rules, or None for no rules.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: it is none of these.
     """
     if codec is None:
         return ()
@@ -146,21 +145,21 @@ def checked_rules(codec: Any) -> tuple[Rule, ...]:
         return (Rule(codec),)
     if isinstance(codec, Sequence) and all(isinstance(rule, Rule) for rule in codec):
         return tuple(codec)
-    raise TypeError(f"codec={codec!r} is a {type(codec).__name__}; a codec, a list of Rule, or None is allowed")
+    raise wrong_type("codec", "a codec, a list of Rule, or None", codec)
 
 
 def codec_for(rules: Sequence[Rule], name: str, dtype: DType, shape: tuple[int, ...]) -> Codec:
-    """The codec of the first rule that is for an array and takes its data type; else `Lossless()`."""
+    """The codec of the first rule that fits the array; `Lossless()` if none does."""
     for rule in rules:
         if rule.fits(name, dtype, shape):
             return rule.codec
     return Lossless()
 
 
-def _checked_texts(name: str, value: Any) -> tuple[str, ...]:
+def _checked_strings(name: str, value: Any) -> tuple[str, ...]:
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, (tuple, list)) or not all(isinstance(text, str) for text in texts):
-        raise TypeError(f"{name}={value!r}: a text, or a tuple of texts, is allowed")
+        raise wrong_type(name, "a string, or a tuple of strings", value)
     if not texts:
-        raise ValueError(f"{name}={value!r}: one at least is allowed")
+        raise wrong_value(name, "at least one string", value)
     return tuple(texts)

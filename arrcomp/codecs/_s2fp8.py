@@ -1,5 +1,6 @@
 """Shifted and squeezed FP8."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -11,25 +12,25 @@ from ._base import FLOATS, ROUNDINGS, Codec, checked_bucket_size
 class S2FP8(Codec):
     """Keep each value in 8 bits of a floating-point format that is fitted to the values.
 
-    With mu the mean and m the maximum of log2 |x| over the values that are not 0, magnitudes are squeezed and
-    shifted so that mu becomes 0 and m becomes 15, and stored as e5m2 (FP8 with 5 exponent and 2 mantissa bits)::
+    Let mu be the mean and m the maximum of log2 |x| over the values that are not 0. Magnitudes are squeezed and shifted
+    so that mu becomes 0 and m becomes 15. They are stored as e5m2 (FP8 with 5 exponent and 2 mantissa bits)::
 
         alpha = 15 / (m - mu);  beta = -alpha mu;  y = sign(x) 2^beta |x|^alpha
 
-    They come back as sign(y) (2^-beta |y|)^(1/alpha). So no scale of loss or gradients needs to be found, and the
-    relative error is about that of e5m2 divided by alpha (3 to 5 for normal and Laplace distributions). What is stored
-    for a bucket, which is the whole array where `bucket_size` is None, is alpha and, in place of beta, the largest |x|,
-    both in float32 (float64 for float64 arrays).
+    They decompress to sign(y) (2^-beta |y|)^(1/alpha). So no scale of losses or gradients has to be found, and the
+    relative error is about that of e5m2 divided by alpha (3 to 5 for normal and Laplace distributions). Each bucket
+    (the whole array if `bucket_size` is None) stores alpha and, in place of beta, the largest |x|, both in float32
+    (float64 for float64 arrays).
 
-    Guarantee: zeros keep their bits, the largest magnitude comes back exactly (so do values that all have the same),
-    no finite value comes back larger than that, NaN or infinite. A bucket with a NaN or an infinity comes back all
+    Guarantee: zeros keep their bits. The largest magnitude comes back exactly, and so do values that all have the same
+    magnitude. No finite value becomes larger than that, NaN or infinite. A bucket with a NaN or an infinity becomes all
     NaN. With ``rounding="nearest"`` values below the least magnitude of the squeezed format become that or 0, whichever
-    is nearer to x; the paper's formula takes what is nearer to y, at an error up to 1.8 times as large. With
+    is nearer to x. (The paper's formula takes what is nearer to y; its error is up to 1.8 times as large.) With
     ``"stochastic"`` y, not x, is unbiased: its mean over the seeds is the squeezed value.
 
-    Method: logarithms and powers by polynomials, so that every device has the same bits; what y is off is below 1e-5 of
-    it for alpha up to 10, far below the 1/8 of e5m2's rounding. alpha is at most 15 * 2^20. The rate is fixed: 8 bits a
-    value, and two numbers for each bucket.
+    Method: polynomials approximate logarithms and powers, so that every device computes the same bits. The relative
+    error of y is below 1e-5 for alpha up to 10, far below the 1/8 of e5m2's rounding. alpha is at most 15 * 2^20. The
+    rate is fixed: 8 bits a value, and two numbers for each bucket.
 
     Reference: L. Cambier et al., "Shifted and Squeezed 8-bit Floating Point Format for Low-Precision Training of Deep
     Neural Networks", arXiv:2001.05674, section 3.
@@ -37,11 +38,11 @@ class S2FP8(Codec):
     Takes float16, bfloat16, float32 and float64, of any shape.
 
     Args:
-        bucket_size: values that share alpha and beta, at least 16, in C order; None for all of the array.
+        bucket_size: values that share alpha and beta, at least 16, in C order; None for the whole array.
         rounding: "nearest" or "stochastic".
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is of a wrong type or value.
 
     >>> import numpy, arrcomp
     >>> x = numpy.array([0, 1e-30, -3e-30, 2e-28, -1e-29], numpy.float32)
@@ -63,6 +64,7 @@ class S2FP8(Codec):
         if self.bucket_size is not None:
             object.__setattr__(self, "bucket_size", checked_bucket_size(self.bucket_size))
         check_choice("rounding", self.rounding, ROUNDINGS)
+        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -72,8 +74,8 @@ class S2FP8(Codec):
     def granularity(self) -> int:
         return self.bucket_size or super().granularity
 
-    def core_parameters(self) -> tuple[float, ...]:
-        return (float(self.bucket_size or 0), float(self.needs_seed))
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {"bucket_size": self.bucket_size or 0, "stochastic": self.needs_seed}
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

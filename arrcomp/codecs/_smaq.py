@@ -1,9 +1,10 @@
 """Quantization of standard scores."""
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
-from .._arguments import check_choice, check_flag, checked_integer, checked_number, checked_real
+from .._arguments import check_choice, check_flag, checked_integer, checked_number, checked_real, wrong_value
 from ._base import FLOATS, TRUNCATING_ROUNDINGS, Codec
 
 _OVERFLOWS = ("clamp", "extend")
@@ -16,22 +17,21 @@ _LEAST_BLOCK, _MOST_SIZE = 32, 1 << 40
 class SmaQ(Codec):
     """Keep each value by its distance from the mean: short codes near it, longer ones for outliers.
 
-    The array, in C order, is cut into blocks of `block_size` values, of which the last may be shorter. In a block of
-    this mean and standard deviation, z = (x - mean) / std. Values with |z| <= `main_threshold` take `main_bits`: one
-    bit says so, one is the sign, the others |z| in 2^(main_bits - 2) - 1 equal steps from 0 to the threshold. The rest
-    take `outlier_bits`: as many steps, 2^(outlier_bits - 2) - 1, from there to the outlier threshold. With
-    ``overflow="extend"`` that is the largest |z| of the block, which is stored with it; with ``"clamp"`` it is
-    `outlier_threshold`, and what lies beyond comes back as that.
+    The array, in C order, is split into blocks of `block_size` values. The last one may be shorter. Let z be
+    (x - mean) / std, with the block's mean and standard deviation. Values with |z| <= `main_threshold` take
+    `main_bits`: one bit marks them, one is the sign, and the others are |z| in 2^(main_bits - 2) - 1 equal steps from 0
+    to the threshold. Outliers take `outlier_bits`: 2^(outlier_bits - 2) - 1 steps from there to the outlier threshold.
+    With ``overflow="extend"`` the outlier threshold is the block's largest |z|, which is stored. With ``"clamp"`` it is
+    `outlier_threshold`, to which larger values are clamped.
 
-    Guarantee: |x - y| is at most half a step with ``rounding="nearest"``, a whole one with ``"stochastic"`` and
-    ``"truncate"`` (towards the mean), but for the rounding of the arithmetic and of y; with "clamp" for values within
-    the outlier threshold. With "stochastic" y is unbiased within the thresholds: its mean over the seeds is x. Blocks
-    of equal values come back exactly, and so do zeros (as 0.0, with ``preserve_zeros=True``, by a code that is free
-    anyway: it costs nothing). A block with a NaN or an infinity comes back all NaN. A standard deviation that is too
-    small for the arithmetic, or more than 2^100 times smaller than the block, is taken as the least that will do.
+    Guarantee: |x - y| is at most half a step with ``rounding="nearest"``, and a whole step with ``"stochastic"`` and
+    ``"truncate"`` (towards the mean), apart from the rounding of the arithmetic and of y. With "clamp" this holds for
+    values within the outlier threshold. With "stochastic" y is unbiased within the thresholds: its mean over the seeds
+    is x. Blocks of equal values come back exactly. So do zeros with ``preserve_zeros=True`` (as 0.0; they use a spare
+    code, which costs nothing). A block with a NaN or an infinity becomes all NaN. A standard deviation that is too
+    small for the arithmetic, or more than 2^100 times smaller than the block, is replaced by the least usable one.
 
-    Defaults, by relative L2 error (bits a value, all included), with statistics of blocks of 1024 and rounding to
-    nearest::
+    Relative L2 errors of the defaults (and bits a value, all included), with blocks of 1024 and rounding to nearest::
 
                                 weights       gradients     Adam m        Adam v        pre-activations  ReLU
         extend, blocks of 1024  .017 (6.74)   .017 (6.60)   .018 (6.63)   .019 (6.39)   .016 (6.80)      .011 (6.47)
@@ -39,15 +39,14 @@ class SmaQ(Codec):
         extend, of the array    .019 (6.65)   .094 (6.22)   .088 (6.21)   .046 (6.02)   .017 (6.68)      .012 (6.36)
         clamp,  of the array    .055 (6.65)   .648 (6.22)   .648 (6.21)   .909 (6.02)   .034 (6.68)      .094 (6.36)
 
-    The rate varies: `main_bits` for each value, `outlier_bits` - `main_bits` more for each outlier, and for each block
+    The rate varies. Each value takes `main_bits`, and each outlier `outlier_bits` - `main_bits` more. Each block has
     mean, standard deviation and, with "extend", threshold in float32 (float64 for float64 arrays). Arrays of fewer than
     `min_size` elements are stored as they are.
 
-    Statistics, in float32 or float64 whatever the array's type: ``"exact"`` of all values; ``"sampled"`` of
-    `num_samples` values of the block drawn at random, with repetition, or exact where these are all the same, or are
-    all of it (the block is read all the same, as its range is asked for: the estimate saves no time); ``"range"`` takes
-    the range divided by the one that is expected of as many normal values, and the exact mean; ``"given"`` takes `mean`
-    and `std`, for instance of a batch normalization.
+    Statistics are float32 or float64. ``"exact"`` uses all values. ``"sampled"`` uses `num_samples` values of the block
+    drawn at random, with repetition; all values where the samples are equal or are the whole block. (It saves no time:
+    the whole block is read for its range.) ``"range"`` divides the range by the expected range of as many normal
+    values, and uses the exact mean. ``"given"`` uses `mean` and `std`, for instance of a batch normalization.
 
     Reference: the published SmaQ ("Smart Quantization") for thresholds and code lengths; expected ranges: L. H. C.
     Tippett, "On the extreme individuals and the range of samples taken from a normal population", Biometrika 17 (1925).
@@ -61,17 +60,17 @@ class SmaQ(Codec):
         outlier_threshold: with "clamp", where they end, above `main_threshold`.
         overflow: "extend" or "clamp".
         statistics: "exact", "sampled", "range" or "given".
-        mean: with "given" only: of all blocks, finite.
+        mean: with "given" only: the mean of all blocks, finite.
         std: with "given" only: the standard deviation of all blocks, finite, above 0.
-        num_samples: with "sampled", 2 to 4096 for each block.
+        num_samples: with "sampled": samples of each block, 2 to 4096.
         block_size: values in a block, at least 32; None for one block of the whole array.
-        rounding: "stochastic", "nearest" or "truncate". "stochastic" and "sampled" take the `seed` of `compress`.
-        preserve_zeros: exact zeros come back exact.
-        all_positive: what would come back below 0 comes back as 0.
-        min_size: elements below which an array is stored as it is.
+        rounding: "stochastic", "nearest" or "truncate". "stochastic" and "sampled" need the `seed` of `compress`.
+        preserve_zeros: zeros come back as zeros.
+        all_positive: values that would come back below 0 come back as 0.
+        min_size: arrays with fewer elements are stored as they are.
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is of a wrong type or value.
 
     >>> SmaQ(4, 6)
     SmaQ(main_bits=4, outlier_bits=6)
@@ -113,36 +112,37 @@ class SmaQ(Codec):
         check_flag("preserve_zeros", self.preserve_zeros)
         check_flag("all_positive", self.all_positive)
         self._set("min_size", checked_integer("min_size", self.min_size, 0, _MOST_SIZE))
+        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
         return self.rounding == "stochastic" or self.statistics == "sampled"
 
     def config(self) -> dict[str, Any]:
-        # None is a block size: that of the array.
+        # A block size of None is kept: it means the whole array.
         return super().config() | {"block_size": self.block_size}
 
     @property
     def granularity(self) -> int:
         return self.block_size or super().granularity
 
-    def core_parameters(self) -> tuple[float, ...]:
-        return (
-            float(self.main_bits),
-            float(self.outlier_bits),
-            self.main_threshold,
-            self.outlier_threshold,
-            float(self.overflow == "extend"),
-            float(_STATISTICS.index(self.statistics)),
-            0.0 if self.mean is None else self.mean,
-            1.0 if self.std is None else self.std,
-            float(self.num_samples),
-            float(self.block_size or 0),
-            float(TRUNCATING_ROUNDINGS.index(self.rounding)),
-            float(self.preserve_zeros),
-            float(self.all_positive),
-            float(self.min_size),
-        )
+    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+        return {
+            "main_bits": self.main_bits,
+            "outlier_bits": self.outlier_bits,
+            "main_threshold": self.main_threshold,
+            "outlier_threshold": self.outlier_threshold,
+            "extends": self.overflow == "extend",
+            "statistics": _STATISTICS.index(self.statistics),
+            "mean": 0.0 if self.mean is None else self.mean,
+            "std": 1.0 if self.std is None else self.std,
+            "num_samples": self.num_samples,
+            "block_size": self.block_size or 0,
+            "rounding": TRUNCATING_ROUNDINGS.index(self.rounding),
+            "preserve_zeros": self.preserve_zeros,
+            "all_positive": self.all_positive,
+            "min_size": self.min_size,
+        }
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:
@@ -152,26 +152,21 @@ class SmaQ(Codec):
         object.__setattr__(self, name, value)
 
     def _check_thresholds(self) -> None:
-        allowed = f"a number from {_LEAST_THRESHOLD} to {_MOST_THRESHOLD}"
+        expected = f"a number from {_LEAST_THRESHOLD} to {_MOST_THRESHOLD}"
         for name in ("main_threshold", "outlier_threshold"):
-            value = checked_real(name, getattr(self, name), allowed)
+            value = checked_real(name, getattr(self, name), expected)
             if not _LEAST_THRESHOLD <= value <= _MOST_THRESHOLD:
-                raise ValueError(f"{name}={value!r}: {allowed} is allowed")
+                raise wrong_value(name, expected, value)
             self._set(name, value)
         if self.outlier_threshold <= self.main_threshold:
-            raise ValueError(
-                f"outlier_threshold={self.outlier_threshold!r}: above main_threshold={self.main_threshold!r} is allowed"
-            )
+            above = f"a number above main_threshold={self.main_threshold!r}"
+            raise wrong_value("outlier_threshold", above, self.outlier_threshold)
 
     def _check_given(self) -> None:
         if self.statistics != "given":
             for name in ("mean", "std"):
-                if getattr(self, name) is not None:
-                    shown = f"{name}={getattr(self, name)!r} with statistics={self.statistics!r}"
-                    raise ValueError(f"{shown}: it is allowed with 'given'")
+                if (value := getattr(self, name)) is not None:
+                    raise wrong_value(name, f"None with statistics={self.statistics!r}", value)
             return
-        for name in ("mean", "std"):
-            if getattr(self, name) is None:
-                raise TypeError(f"{name}=None with statistics='given': a finite number is allowed")
-        self._set("mean", checked_number("mean", self.mean, "a finite number"))
-        self._set("std", checked_real("std", self.std, "a finite number above 0"))
+        self._set("mean", checked_number("mean", self.mean, "a finite number with statistics='given'"))
+        self._set("std", checked_real("std", self.std, "a finite number above 0 with statistics='given'"))

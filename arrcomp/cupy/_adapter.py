@@ -52,15 +52,41 @@ class CupyAdapter(EagerAdapter):
         return dtype, x.shape
 
     def is_finite(self, x: Any) -> bool:
-        with self.on_device_of(x):
+        with _current(x):
             return bool(cupy.isfinite(x).all())
 
-    def on_device_of(self, x: Any) -> Any:
-        index = x.device.id
-        check_device(index)
-        return cupy.cuda.Device(index)
+    def compress(
+        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
+    ) -> list[Payload]:
+        with _current(xs[0]):
+            return super().compress(xs, specs, out, threads, seed)
 
-    def address(self, x: Any) -> int:
+    def decompress(
+        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+    ) -> list[Any]:
+        with _current(payloads[0].buffer):
+            return super().decompress(payloads, specs, out, threads)
+
+    def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
+        check_array(into, "into")
+        with _current(into):
+            return super().accumulate(payload, spec, weight, into, threads)
+
+    def compress_sum(
+        self,
+        payloads: Sequence[Payload],
+        spec: Spec,
+        weights: Sequence[float],
+        result: Spec,
+        out: Any,
+        threads: int,
+        seed: Any,
+    ) -> Payload:
+        with _current(payloads[0].buffer):
+            return super().compress_sum(payloads, spec, weights, result, out, threads, seed)
+
+    @staticmethod
+    def address(x: Any, /) -> int:
         address: int = x.data.ptr
         return address
 
@@ -79,8 +105,8 @@ class CupyAdapter(EagerAdapter):
             data: Bytes = cupy.asnumpy(buffer)
         return data
 
-    def contiguous(self, x: Any, spec: Spec) -> Any:
-        if x.data.ptr % _element_nbytes(spec.dtype) == 0:
+    def contiguous(self, x: Any) -> Any:
+        if x.data.ptr % _element_nbytes(_dtypes.by_numpy(x.dtype)) == 0:
             return cupy.ascontiguousarray(x)
         return x[..., None].view(cupy.uint8).copy()  # byte by byte: CuPy's kernels may not read misaligned elements
 
@@ -96,7 +122,10 @@ class CupyAdapter(EagerAdapter):
         _check_dtype(spec.dtype)
         return cupy.empty(spec.shape, spec.dtype.numpy)
 
-    def payloads(self, buffers: Sequence[Any], lengths: Any, shrink: bool) -> list[Payload]:
+    def payloads(self, buffers: Sequence[Any], lengths: Any, specs: Sequence[Spec], shrink: bool) -> list[Payload]:
+        if specs[0].codec.fixed_rate:
+            sized = [buffer[: spec.capacity] for buffer, spec in zip(buffers, specs, strict=True)]
+            return [Payload(self, buffer, trusted=True) for buffer in sized]
         return [Payload(self, buffer, lengths[i : i + 1], trusted=True) for i, buffer in enumerate(buffers)]
 
     def seed_of(self, seed: Any, like: Any) -> Seed:
@@ -172,6 +201,12 @@ def check_array(out: Any, name: str = "out") -> None:
     """Raise TypeError unless this is a CuPy array."""
     if not isinstance(out, cupy.ndarray):
         raise wrong_type(name, "a cupy.ndarray", out)
+
+
+def _current(x: Any) -> Any:
+    """A context in which the device of an array, on which the core can work, is CuPy's current one."""
+    check_device(x.device.id)
+    return cupy.cuda.Device(x.device.id)
 
 
 def _uploaded(data: Bytes, index: int) -> Any:

@@ -1,6 +1,6 @@
-"""Compression inside JAX programs: `compress`, `decompress` and `roundtrip` for `jax.jit` and its relatives.
+"""Compression inside JAX programs: `compress`, `decompress` and `roundtrip` under `jax.jit` and other transformations.
 
-Importing this registers the core's calls with XLA, and `Compressed` as a pytree.
+Importing this module registers the core's custom calls with XLA, and `Compressed` as a pytree.
 """
 
 from . import _tree as _tree

@@ -1,4 +1,4 @@
-"""JAX's arrays: what the package asks of them (`Adapter`), outside and inside of traced functions."""
+"""The `Adapter` of JAX arrays, outside and inside traced functions."""
 
 import functools
 from collections.abc import Callable, Hashable, Sequence
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _dtypes
 from .._api.compressed import Compressed
+from .._arguments import wrong_type
 from .._arrays.checks import check_matches
 from .._arrays.contract import Adapter, Payload
 from .._arrays.device import Device, platform
@@ -21,22 +22,22 @@ from ..errors import DeviceUnavailableError, unfit_payload
 from . import _ops
 
 _CONFIG: Any = jax.config
-_LATER = "return the Compressed from the traced function and ask outside of it"
+_LATER = "return the Compressed from the traced function and use it outside"
 
 
 def is_traced(x: Any) -> bool:
-    """Whether a value stands for one that is computed later, inside `jax.jit` and the like."""
+    """Whether a value is a tracer, inside `jax.jit` and other transformations."""
     return isinstance(x, jax.core.Tracer)
 
 
 def check_concrete(x: Any, context: str) -> None:
-    """Raise JAX's error for a traced value where a concrete one is needed."""
+    """Raise JAX's ConcretizationTypeError for a traced value."""
     if is_traced(x):
         raise jax.errors.ConcretizationTypeError(x, f"{context}: {_LATER}.")
 
 
 def uint64_pair(number: int) -> Any:
-    """A length or a seed as JAX can hold it without jax_enable_x64: uint32[2], a little-endian uint64."""
+    """A length or a seed as uint32[2], a little-endian uint64, which needs no jax_enable_x64."""
     return np.array([number], "<u8").view(np.uint32)
 
 
@@ -58,8 +59,8 @@ def single_device(x: Any) -> jax.Device:
     devices = x.devices()
     if len(devices) != 1:
         raise TypeError(
-            f"x is spread over {len(devices)} devices; an array on one is allowed: call arrcomp.jax inside of "
-            "jax.shard_map, where each device has its own part, or compress each of x.addressable_shards"
+            f"x: expected an array on one device, got one sharded over {len(devices)}; call arrcomp.jax inside "
+            "jax.shard_map, or compress each of x.addressable_shards"
         )
     (device,) = devices
     platform(device.platform)
@@ -67,32 +68,32 @@ def single_device(x: Any) -> jax.Device:
 
 
 def seed_operand(seed: Any) -> Any:
-    """A seed as `_ops.encode` takes it.
+    """A seed for `_ops.encode`.
 
     Args:
         seed: None, an integer from 0 to 2^64 - 1, or an array of JAX or NumPy.
 
     Raises:
-        TypeError: it is another array than an integer without dimensions.
+        TypeError: it is an array, but not a scalar integer.
     """
     if seed is None or isinstance(seed, int):
         return None if seed is None else uint64_pair(seed)
     if not isinstance(seed, (jax.Array, np.ndarray)):
-        raise TypeError(f"seed is a {type(seed).__name__}; an integer, or one of JAX's arrays, is allowed")
+        raise wrong_type("seed", "an integer, or a scalar integer array of JAX", seed)
     if jax.numpy.issubdtype(seed.dtype, jax.numpy.integer) and seed.ndim == 0:
         return seed if isinstance(seed, jax.Array) else uint64_pair(int(seed) % (1 << 64))
     raise TypeError(
-        f"seed is an array {seed.dtype}{list(seed.shape)}; an integer without dimensions is allowed (of a random key: "
-        "jax.random.bits(key))"
+        f"seed: expected a scalar integer array, got {seed.dtype}{list(seed.shape)}; for a random key use "
+        "jax.random.bits(key)"
     )
 
 
 class SharedLength(NamedTuple):
-    """A payload's length among those of all that were made with it: to cut each out would be work for the device.
+    """A payload's length in an array of the lengths of one call: slicing each would be work for the device.
 
     Attributes:
         all: uint32[payloads, 2].
-        place: which of them.
+        place: index of the payload.
     """
 
     all: jax.Array
@@ -100,12 +101,12 @@ class SharedLength(NamedTuple):
 
 
 def own_length(length: Any) -> Any:
-    """A payload's length as an array of its own; what is one is handed back."""
+    """A payload's length as a separate array."""
     return _ops.row(length.all, length.place) if isinstance(length, SharedLength) else length
 
 
 class JaxAdapter:
-    """JAX's arrays. Those inside of traced functions have a dtype and a shape, but neither a device nor bytes."""
+    """Adapter of JAX arrays. Traced arrays have a dtype and a shape, but no device and no bytes."""
 
     name = "jax"
 
@@ -132,7 +133,7 @@ class JaxAdapter:
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:
         if out is not None:
-            raise TypeError("out is given; JAX's arrays cannot be written to, None is allowed")
+            raise TypeError("out: expected None, got an array; JAX arrays are immutable")
         check_hashable(specs[0].codec)
         for x in xs:
             if not is_traced(x):
@@ -146,7 +147,7 @@ class JaxAdapter:
         self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
         if out is not None:
-            raise TypeError("out is given; JAX's arrays cannot be written to, like= is allowed instead")
+            raise TypeError("out: expected None, got an array; JAX arrays are immutable (use like)")
         _supported(specs[0].dtype.numpy, _CONFIG.jax_enable_x64)
         _check_not_batched(payloads)
         whole = specs[0].codec.fixed_rate and all(p.trusted and p.length is None for p in payloads)
@@ -175,7 +176,7 @@ class JaxAdapter:
         seed: Any,
     ) -> Payload:
         if out is not None:
-            raise TypeError("out is given; JAX's arrays cannot be written to, None is allowed")
+            raise TypeError("out: expected None, got an array; JAX arrays are immutable")
         check_hashable(result.codec)
         _check_not_batched(payloads)
         buffers = _whole(payloads, spec)
@@ -191,7 +192,7 @@ class JaxAdapter:
     def head(self, buffer: Any, nbytes: int) -> Any:
         if isinstance(buffer, np.ndarray) or self.device(buffer).kind == "cuda":
             return buffer[:nbytes]
-        # Through host memory: slicing would compile a program for every length.
+        # Through host memory: slicing would compile a program for each length.
         return jax.device_put(self.to_host(buffer)[:nbytes], single_device(buffer))
 
     def to_host(self, buffer: Any) -> Bytes:
@@ -220,7 +221,7 @@ class JaxAdapter:
         return jax.numpy.array(own_length(buffer), copy=True)
 
     def _better_on_host(self, payloads: Sequence[Payload]) -> bool:
-        # Each size of a buffer would be a program of its own to compile; and the host's decoder says what is corrupt.
+        # Decoding in JAX would compile a program for each buffer size, and could not say what is corrupt.
         if all(p.trusted and p.length is not None for p in payloads):
             return False
         return not any(map(is_traced, _leaves(payloads))) and self.device(payloads[0].buffer).kind == "cpu"
@@ -235,7 +236,7 @@ ADAPTER: Adapter = JaxAdapter()
 
 
 def is_supported(dtype: Any) -> bool:
-    """Whether JAX, as it is configured, has arrays of a NumPy dtype that the format has."""
+    """Whether JAX, in its current configuration, and the format support a NumPy dtype."""
     try:
         _supported(dtype, _CONFIG.jax_enable_x64)
     except TypeError:
@@ -248,19 +249,19 @@ def check_hashable(codec: Codec) -> None:
     try:
         hash(codec)
     except TypeError as error:
-        raise TypeError(f"codec={codec!r} is not hashable ({error}); parameters as tuples are allowed") from None
+        raise TypeError(f"codec: expected hashable parameters, such as tuples, got {codec!r} ({error})") from None
 
 
 @functools.cache
 def _supported(dtype: Any, x64: bool) -> _dtypes.DType:
     if jax.numpy.issubdtype(dtype, jax.dtypes.extended):
-        raise TypeError(f"dtype {dtype}: random keys are no numbers; jax.random.key_data(x) is allowed")
+        raise TypeError(f"x: expected numbers, got random keys ({dtype}); use jax.random.key_data(x)")
     known = _dtypes.by_numpy(dtype)
     if known.name.startswith("float6_"):
-        # Newer JAX has such arrays, but XLA hands them to no custom call.
-        raise TypeError(f"dtype {known.name}: JAX's custom calls take no such arrays; like=numpy.empty(0) works")
+        # Newer JAX has such arrays, but XLA does not pass them to custom calls.
+        raise TypeError(f"dtype: expected one of JAX's custom calls, got {known.name}; use like=numpy.empty(0)")
     if not x64 and known.itemsize // known.parts == 8:
-        raise TypeError(f"dtype {known.name}: JAX has such arrays only with jax_enable_x64; like=numpy.empty(0) works")
+        raise TypeError(f"dtype: expected jax_enable_x64=True for {known.name}, got False; or use like=numpy.empty(0)")
     return known
 
 
@@ -268,13 +269,13 @@ def _check_not_batched(payloads: Sequence[Payload]) -> None:
     for payload in payloads:
         if np.ndim(payload.buffer) != 1:
             raise ValueError(
-                f"a batch of compressed arrays, of shape {tuple(payload.buffer.shape[:-1])}, as jax.vmap makes it: "
-                "jax.vmap(arrcomp.jax.decompress) decompresses it"
+                f"c: expected one compressed array, got a batch of shape {tuple(payload.buffer.shape[:-1])}; call "
+                "jax.vmap(arrcomp.jax.decompress)"
             )
 
 
 def _whole(payloads: Sequence[Payload], spec: Spec) -> list[Any]:
-    """The bytes of a fixed-rate codec's payloads and nothing else."""
+    """The buffers of a fixed-rate codec's payloads, without spare bytes."""
     buffers = []
     for number, payload in enumerate(payloads):
         size = payload.buffer.shape[0]
@@ -296,7 +297,7 @@ def _part(lengths: jax.Array, index: int) -> Any:
 
 
 def _lengths(payloads: Sequence[Payload]) -> list[Any]:
-    """The payloads' lengths as few arrays: a single one if the payloads are all that were made together, in order."""
+    """The payloads' lengths as few arrays: a single one if the payloads are all those of one call, in order."""
     given = [uint64_pair(p.buffer.shape[0]) if p.length is None else p.length for p in payloads]
     return [given[0].all] if _are_all(given) else [own_length(length) for length in given]
 
@@ -312,7 +313,7 @@ def _are_all(lengths: list[Any]) -> bool:
 
 
 def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
-    """The children of what JAX knows as a pytree's node, and what makes one like it of others; None for all else."""
+    """The children of a JAX pytree node, and a function that rebuilds it from others; None for anything else."""
     children, structure = jax.tree_util.tree_flatten(x, is_leaf=lambda node: node is not x)
     if isinstance(x, Compressed) or jax.tree_util.treedef_is_leaf(structure):
         return None
@@ -330,4 +331,4 @@ def _jax_device(device: Device) -> jax.Device:
                 return found
     except RuntimeError:  # JAX has no devices of this kind
         pass
-    raise DeviceUnavailableError(f"{device.name}: JAX has no such device here")
+    raise DeviceUnavailableError(f"device: expected one of JAX's devices, got {device.name}")

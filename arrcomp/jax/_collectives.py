@@ -1,4 +1,4 @@
-"""Collective operations inside `jax.shard_map` and its relatives, whose data crosses the wire compressed."""
+"""Collective operations with compressed communication, inside `jax.shard_map` and `jax.pmap`."""
 
 import functools
 from collections.abc import Callable
@@ -17,52 +17,51 @@ from ._exchange import Exchange, all_gathered, all_reduced, scattered_sums, wire
 from ._functions import checked_array, fixed_rate_codec
 
 _Arrays = list[jax.Array]
-_lax: Any = lax  # parts of which have no types in every version
+_lax: Any = lax  # untyped: some types are missing in some versions
 
 
 def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, threads: int | None = None) -> Any:
-    """`jax.lax.psum` with compressed data on the wire, inside `jax.shard_map`, `jax.pmap` or `jax.vmap(axis_name=...)`.
+    """`jax.lax.psum` with compressed communication, inside `jax.shard_map`, `jax.pmap` or `jax.vmap(axis_name=...)`.
 
-    The array, in C order, is cut into a shard for each of the W devices. Each device compresses all shards and sends
-    each to its device (all-to-all), which adds the W payloads and compresses the sum, in one pass where the codec has
-    sums; all get these (all-gather) and decompress them. So each value is coded twice, however many devices there are,
-    and all devices end with the same bits, of which `shard_map` knows: ``out_specs=PartitionSpec()`` is allowed under
-    ``check_vma=True`` (with JAX 0.6.2 or newer). The sum is calculated in the devices' order, in float32 (float64 for
-    float64 arrays).
+    (`arrcomp.torch.distributed.all_reduce` does the same for PyTorch.) The array, in C order, is divided into a shard
+    for each of the W devices. Each device compresses all shards and sends each to its device (all-to-all). That device
+    sums the W payloads and compresses the sum, in one pass if the codec has sums. All devices receive the sums
+    (all-gather) and decompress them. So each value is coded twice, for any number of devices, and all devices get
+    bit-identical results. `shard_map` knows this: ``out_specs=PartitionSpec()`` works under ``check_vma=True`` (with
+    JAX 0.6.2 or newer). The sum is computed in the devices' order, in float32 (float64 for float64 arrays).
 
-    Shards are whole buckets of the codec, as those of the whole array: so an array that is much smaller than W buckets
-    sends more than it has. Values that are missing at the end of the last bucket count as zeros or, for
-    ``QSGD(norm="minmax")``, as the last value, which leaves its range as it is. What a codec calculates from the whole
-    array, as S2FP8 without buckets, it does for each shard. With ``skip_incomplete`` the last, shorter bucket goes
-    through `jax.lax.psum`.
+    Shards consist of whole buckets, so an array much smaller than W buckets sends more bytes than it has. The last
+    bucket is padded with zeros or, for ``QSGD(norm="minmax")``, with the last value, which does not change its range.
+    Codecs that use statistics of the whole array, such as S2FP8 without buckets, use those of each shard. With
+    ``skip_incomplete`` the last, shorter bucket goes through `jax.lax.psum`.
 
-    Of a pytree each array is cut and compressed for itself, but their payloads travel together: two collective
-    operations, however many arrays there are. On an axis of one device nothing is exchanged, or changed.
+    The arrays of a pytree are compressed separately and sent together, with two collectives in total. On an axis of one
+    device nothing is exchanged or changed.
 
-    The derivative is that of `jax.lax.psum`, in both modes and of any order: straight-through, as if nothing had been
-    lost, and not compressed. (Of a jitted function around ``jax.vmap(axis_name=...)`` JAX has none for collective
-    operations with rules of their own: differentiate first.) Under ``check_vma=True`` JAX itself adds up gradients of
-    parameters that are the same on all devices, uncompressed, before they come here:
-    ``jax.lax.pcast(params, axis_name, to="varying")`` gives each device its own.
+    The derivative is that of `jax.lax.psum`, in both modes and of any order: straight-through, as if nothing were lost,
+    and not compressed. (JAX cannot differentiate a jitted function around ``jax.vmap(axis_name=...)``: differentiate
+    first.) Under ``check_vma=True`` JAX itself sums gradients of replicated parameters, uncompressed, before this
+    function is called. ``jax.lax.pcast(params, axis_name, to="varying")`` prevents that.
 
     Args:
-        x: an array of any shape and a dtype that the codec takes, or a pytree of them.
+        x: an array of any shape and a dtype that the codec supports, or a pytree of them.
         axis_name: of the devices, or a tuple of names.
-        codec: one of fixed rate, as ``QSGD(bits=4)``. Static. Payloads of any length are refused: XLA, whose shapes
-            are fixed, would send them at their largest size, above that of the array.
-        seed: of a codec that rounds at random, the same on all devices; as of `compress`. Each device, shard, array
-            and step has one of its own: `derived` of the step (0: all-to-all, 1: all-gather), the
-            device's index, the array's place in the pytree and in step 0 the shard's. So the result is unbiased.
-        threads: how many each device uses on the CPU; None for all cores that the process may use.
+        codec: a fixed-rate codec, such as ``QSGD(bits=4)``. Static. Others raise an error: XLA would send their
+            payloads at their capacity, which is larger than the array.
+        seed: for stochastic rounding; same as in `compress`, and the same on all devices. Each device, shard, array and
+            step derives its own from the step (0: all-to-all, 1: all-gather), the device's index, the array's index in
+            the pytree, and in step 0 the shard's index. So the result is unbiased.
+        threads: CPU threads of each device; None for all cores that the process may use. Static.
 
     Returns:
-        The sums. A bucket in which one device has a NaN or an infinity is what the codec makes of it: of QSGD, all NaN.
+        The sums. If a device has a NaN or an infinity in a bucket, the sum is what the codec makes of it: for QSGD, a
+        bucket of NaN.
 
     Raises:
-        TypeError: `x` has something else than JAX's arrays, or a dtype that the codec does not take; `codec` is not
-            one, or not of fixed rate; `axis_name` is an integer; the codec needs a seed, and `seed` is none.
-        ValueError: `seed` is negative or too large, or `threads` below 1.
-        NameError: there is no such axis here.
+        TypeError: `x` contains something else than JAX arrays, or a dtype that the codec does not support; `codec` is
+            not a fixed-rate codec; `axis_name` is an integer; the codec needs a seed, and `seed` is None.
+        ValueError: `seed` or `threads` is out of range.
+        NameError: there is no such axis.
 
     >>> import jax, numpy, arrcomp.jax
     >>> total = lambda x: arrcomp.jax.psum_quantized(x, "devices", arrcomp.QSGD(bits=8))
@@ -74,23 +73,23 @@ def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, th
 
 
 def pmean_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, threads: int | None = None) -> Any:
-    """`jax.lax.pmean` with compressed data on the wire.
+    """`jax.lax.pmean` with compressed communication.
 
-    As `psum_quantized`, which says more. Each summand is weighed before it is added, so that 16-bit floats do not
+    Same as `psum_quantized`, but each summand is multiplied by 1 / W before the sum, so that 16-bit floats do not
     overflow.
 
     Args:
-        x: as of `psum_quantized`, as are all arguments.
-        axis_name: of the devices.
-        codec: one of fixed rate.
-        seed: of a codec that rounds at random.
-        threads: how many each device uses on the CPU.
+        x: this and all further arguments: same as in `psum_quantized`.
+        axis_name: see there.
+        codec: see there.
+        seed: see there.
+        threads: see there.
 
     Returns:
         The means.
 
     Raises:
-        TypeError, ValueError, NameError: as `psum_quantized`.
+        TypeError, ValueError, NameError: same as in `psum_quantized`.
     """
     exchange = _exchange(axis_name, codec, threads)
     return _all_reduced(x, exchange._replace(weight=1 / exchange.world), seed, lax.pmean)
@@ -106,26 +105,28 @@ def psum_scatter_quantized(
     seed: Any = None,
     threads: int | None = None,
 ) -> Any:
-    """`jax.lax.psum_scatter` with compressed data on the wire: each device gets its part of the sum.
+    """`jax.lax.psum_scatter` with compressed communication: each device gets its shard of the sum.
 
-    The first half of `psum_quantized`, which says more: each part is compressed for itself, and once; the sums are not.
-    A device's own part goes through the codec as well, so that the result does not depend on which device has it. The
-    derivative inside of a jitted `shard_map` needs JAX 0.7 or newer.
+    The first half of `psum_quantized`: each shard is compressed separately, and once; the sums are not coded. A
+    device's own values are coded too, so that the result does not depend on which device gets it. The derivative inside
+    a jitted `shard_map` needs JAX 0.7 or newer.
 
     Args:
-        x: as of `psum_quantized`, as are all arguments that it has.
-        axis_name: of the devices.
-        codec: one of fixed rate.
-        scatter_dimension: which is cut into parts, one for each device.
-        tiled: whether the dimension stays, with a part of its size; else it has the number of devices and goes.
-        seed: of a codec that rounds at random.
-        threads: how many each device uses on the CPU.
+        x: same as in `psum_quantized`.
+        axis_name: same as in `psum_quantized`.
+        codec: same as in `psum_quantized`.
+        scatter_dimension: is divided into a shard for each device.
+        tiled: whether to keep the dimension, with a fraction of its size; else its size is the number of devices, and
+            it is removed.
+        seed: same as in `psum_quantized`.
+        threads: same as in `psum_quantized`.
 
     Returns:
-        The sums of this device's part.
+        The sums of this device's shard.
 
     Raises:
-        TypeError, ValueError, NameError: as `psum_quantized`; or the dimension is not there, or of a wrong size.
+        TypeError, ValueError, NameError: same as in `psum_quantized`; or the dimension does not exist, or has a wrong
+            size.
     """
     check_flag("tiled", tiled)
     exchange = _exchange(axis_name, codec, threads)
@@ -152,26 +153,25 @@ def all_gather_quantized(
     seed: Any = None,
     threads: int | None = None,
 ) -> Any:
-    """`jax.lax.all_gather` with compressed data on the wire: each device gets the arrays of all.
+    """`jax.lax.all_gather` with compressed communication: each device gets the arrays of all.
 
-    As `psum_quantized`, which says more; but each array is compressed as it is, and once. A device's own array goes
-    through the codec as well, so that all devices end with the same bits. The derivative inside of a jitted `shard_map`
-    needs JAX 0.7 or newer.
+    Each array is compressed whole, and once. A device's own array is coded too, so that all devices get bit-identical
+    results. The derivative inside a jitted `shard_map` needs JAX 0.7 or newer.
 
     Args:
-        x: as of `psum_quantized`, as are all arguments that it has.
-        axis_name: of the devices.
-        codec: one of fixed rate.
-        axis: which dimension the devices' arrays stand along in the result.
-        tiled: whether that dimension is one of `x`, which gets longer; else it is a new one.
-        seed: of a codec that rounds at random.
-        threads: how many each device uses on the CPU.
+        x: same as in `psum_quantized`.
+        axis_name: same as in `psum_quantized`.
+        codec: same as in `psum_quantized`.
+        axis: the dimension of the result along which the devices' arrays are gathered.
+        tiled: whether to concatenate along a dimension of `x`; else to stack along a new one.
+        seed: same as in `psum_quantized`.
+        threads: same as in `psum_quantized`.
 
     Returns:
         The arrays of all devices.
 
     Raises:
-        TypeError, ValueError, NameError: as `psum_quantized`; or the dimension is not there.
+        TypeError, ValueError, NameError: same as in `psum_quantized`; or the dimension does not exist.
     """
     check_flag("tiled", tiled)
     exchange = _exchange(axis_name, codec, threads)
@@ -179,28 +179,28 @@ def all_gather_quantized(
 
     def gathered(xs: _Arrays, words: Any) -> _Arrays:
         rows = all_gathered(xs, words, exchange)
-        return [_along(leaf, place, tiled) for leaf, place in zip(rows, axes, strict=True)]
+        return [_along(leaf, each, tiled) for leaf, each in zip(rows, axes, strict=True)]
 
     def exact(xs: _Arrays) -> _Arrays:
         gather = functools.partial(lax.all_gather, axis_name=exchange.axis, tiled=tiled)
-        return [gather(leaf, axis=place) for leaf, place in zip(xs, axes, strict=True)]
+        return [gather(leaf, axis=each) for leaf, each in zip(xs, axes, strict=True)]
 
     return _straight_through(gathered, exact, x, seed, exchange)
 
 
 def psum_wire_nbytes(x: Any, codec: Codec, axis_size: int) -> int:
-    """How many bytes each device sends, and gets, in `psum_quantized` or `pmean_quantized`.
+    """Bytes that each device sends, and receives, in `psum_quantized` or `pmean_quantized`.
 
-    2 (W - 1) times the compressed size of a shard, of which W make an array: 2 (W - 1) / W of the compressed size.
-    `jax.lax.psum`, as a ring, sends 2 (W - 1) / W of the array.
+    This is 2 (W - 1) times the compressed size of a shard: 2 (W - 1) / W of the compressed size of the array.
+    `jax.lax.psum`, as a ring, sends 2 (W - 1) / W of the uncompressed size.
 
     Args:
         x: an array, anything else with a shape and a dtype, or a pytree of them.
-        codec: one of fixed rate.
+        codec: a fixed-rate codec.
         axis_size: number of devices, W.
 
     Raises:
-        TypeError, ValueError: `codec` is not of fixed rate or does not take a dtype, or `axis_size` is below 1.
+        TypeError, ValueError: `codec` is not a fixed-rate codec or does not support a dtype, or `axis_size` is below 1.
 
     >>> import jax, arrcomp.jax
     >>> x = jax.ShapeDtypeStruct((1000, 1000), "float32")
@@ -228,7 +228,7 @@ def _straight_through(
     seed: Any,
     exchange: Exchange,
 ) -> Any:
-    """What `quantized` makes of the leaves of a pytree; the derivative is that of `exact`."""
+    """Apply `quantized` to the leaves of a pytree, with the derivative of `exact`."""
     checked = seed_operand(checked_seed(exchange.codec, seed))
     leaves, structure = jax.tree.flatten(x)
     if not leaves:
@@ -245,7 +245,7 @@ def _exchange(axis_name: Any, codec: Any, threads: int | None) -> Exchange:
     names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
     for name in names:
         if isinstance(name, int):
-            raise TypeError(f"axis_name={axis_name!r}: names of axes are allowed, as shard_map and pmap have them")
+            raise TypeError(f"axis_name: expected names of axes of shard_map or pmap, got {axis_name!r}")
     axis = names if isinstance(axis_name, (tuple, list)) else axis_name
     return Exchange(
         axis, int(_lax.psum(1, axis)), fixed_rate_codec(codec, "send", "QSGD(bits=4)"), thread_count(threads)
@@ -253,7 +253,7 @@ def _exchange(axis_name: Any, codec: Any, threads: int | None) -> Exchange:
 
 
 def _leaves(x: Any, codec: Codec) -> _Arrays:
-    """The arrays of a pytree, all of which the codec takes."""
+    """The arrays of a pytree, whose dtypes the codec supports."""
     leaves = [checked_array(leaf) for leaf in jax.tree.leaves(x)]
     for leaf in leaves:
         spec_of(ADAPTER, leaf, codec)
@@ -261,27 +261,27 @@ def _leaves(x: Any, codec: Codec) -> _Arrays:
 
 
 def _dimension(name: str, value: Any, x: jax.Array, more: int) -> int:
-    """The place of a dimension of an array, or of one that will have some more, counted from the first."""
+    """The non-negative index of a dimension of an array with `more` additional dimensions."""
     ndim = x.ndim + more
     if ndim == 0:
-        raise ValueError(f"{name}={value!r}: an array without dimensions has none")
+        raise ValueError(f"{name}: expected an array with dimensions, got a scalar")
     return checked_integer(name, value, -ndim, ndim - 1) % ndim
 
 
 def _rows(x: jax.Array, dimension: int, world: int, tiled: bool) -> jax.Array:
-    """An array as one part for each device, which stand along a new first dimension."""
+    """An array, divided into a row for each device along a new first dimension."""
     before, size, after = x.shape[:dimension], x.shape[dimension], x.shape[dimension + 1 :]
     if size % world if tiled else size != world:
         raise ValueError(
-            f"x has shape {x.shape}; with tiled={tiled}, {'a multiple of ' if tiled else ''}{world}, the number of "
-            f"devices, is allowed in place {dimension}"
+            f"x: expected {'a multiple of ' if tiled else ''}{world} (the number of devices) in dimension {dimension} "
+            f"with tiled={tiled}, got shape {x.shape}"
         )
-    part = (size // world,) if tiled else ()
-    return jnp.moveaxis(x.reshape(*before, world, *part, *after), dimension, 0)
+    rest = (size // world,) if tiled else ()
+    return jnp.moveaxis(x.reshape(*before, world, *rest, *after), dimension, 0)
 
 
 def _along(rows: jax.Array, axis: int, tiled: bool) -> jax.Array:
-    """Rows along another dimension than the first; with `tiled` behind each other, in one that they have already."""
+    """Move the rows to another dimension; with `tiled` concatenate them along an existing one."""
     moved = jnp.moveaxis(rows, 0, axis)
     if not tiled:
         return moved

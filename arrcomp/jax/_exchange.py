@@ -1,6 +1,6 @@
-"""Sums over an axis of devices, whose summands travel compressed: what each device does.
+"""Compressed collectives over an axis of devices: the part that each device runs.
 
-Payloads stand in rows, uint8[devices, bytes]: one for each device that sends or gets them.
+Payloads are rows of uint8[devices, bytes]: one for each sending or receiving device.
 """
 
 import functools
@@ -20,18 +20,18 @@ from .._methods.shards import Shards
 from ..codecs import QSGD, Codec
 from . import _ops, _seeds
 
-_lax: Any = lax  # parts of which are not in every version
-_SCATTER, _GATHER = 0, 1  # the steps, of which each device draws its own random numbers
+_lax: Any = lax  # untyped: some functions are missing in some versions
+_SCATTER, _GATHER = 0, 1  # the two steps; each device draws different random numbers in each
 
 
 class Exchange(NamedTuple):
-    """What is the same for all arrays that are exchanged together.
+    """Settings of an exchange of arrays.
 
     Attributes:
-        axis: name of the devices' axis, or names of several.
+        axis: name of the devices' axis, or a tuple of names.
         world: number of devices on it.
         codec: of the payloads.
-        threads: of the codec, on the CPU; 0 for all cores.
+        threads: CPU threads of the codec; 0 for all cores.
         weight: of each summand.
     """
 
@@ -42,7 +42,7 @@ class Exchange(NamedTuple):
     weight: float = 1.0
 
     def spec(self, dtype: Any, shape: tuple[int, ...]) -> Spec:
-        """What is known of a payload of these devices."""
+        """The spec of a payload."""
         return Spec(self.codec, _dtypes.by_numpy(dtype), shape)
 
 
@@ -50,7 +50,7 @@ def wire_nbytes(x: Any, exchange: Exchange) -> int:
     """Bytes that each device sends in `all_reduced` of an array.
 
     Raises:
-        TypeError: the codec does not take the dtype.
+        TypeError: the codec does not support the dtype.
     """
     exchange.codec.check_dtype(_dtypes.by_numpy(x.dtype))
     tail = _tail(x, exchange.codec)
@@ -62,48 +62,48 @@ def wire_nbytes(x: Any, exchange: Exchange) -> int:
 def all_reduced(
     xs: Sequence[jax.Array], seed: Any, exchange: Exchange, exact: Callable[[list[jax.Array]], list[jax.Array]]
 ) -> list[jax.Array]:
-    """The sums of arrays over all devices, which end with the same bits.
+    """The sums of arrays over all devices, bit-identical on each.
 
     Args:
         xs: the arrays; at least one.
-        seed: uint32[2], or None where the codec needs none.
-        exchange: with whom, and how.
-        exact: the same for values that the codec keeps as they are.
+        seed: uint32[2], or None if the codec needs none.
+        exchange: its settings.
+        exact: the uncompressed collective, for values that the codec does not quantize.
     """
     specs = [_shard_spec(x, exchange) for x in xs]
     rows = [_shards(x, spec, exchange) for x, spec in zip(xs, specs, strict=True)]
     own_seeds = _seeds_of(seed, exchange, _GATHER, len(xs))
-    received = zip(_scattered(rows, specs, seed, exchange), specs, own_seeds, strict=True)
+    received = zip(_all_to_all(rows, specs, seed, exchange), specs, own_seeds, strict=True)
     sums = jnp.concatenate([_summed_payload(payloads, spec, s, exchange) for payloads, spec, s in received])
-    payloads = _parted(_gathered(sums, exchange.axis), specs)
+    payloads = _split(_all_gather(sums, exchange.axis), specs)
     flat = [_decoded(*each, exchange).reshape(-1) for each in zip(payloads, specs, strict=True)]
     return [_with_tail(x, y, exchange.codec, exact) for x, y in zip(xs, flat, strict=True)]
 
 
 def scattered_sums(rows: Sequence[jax.Array], seed: Any, exchange: Exchange) -> list[jax.Array]:
-    """The sums over all devices of this device's row of arrays that have one for each."""
+    """The sums over all devices of this device's row of each array, which has a row for each device."""
     specs = [exchange.spec(x.dtype, x.shape[1:]) for x in rows]
-    received = _scattered(rows, specs, seed, exchange)
+    received = _all_to_all(rows, specs, seed, exchange)
     return [_summed(payloads, spec, exchange) for payloads, spec in zip(received, specs, strict=True)]
 
 
 def all_gathered(xs: Sequence[jax.Array], seed: Any, exchange: Exchange) -> list[jax.Array]:
-    """The arrays of all devices, in rows."""
+    """The arrays of all devices, as rows."""
     specs = [exchange.spec(x.dtype, x.shape) for x in xs]
     own_seeds = _seeds_of(seed, exchange, _GATHER, len(xs))
     sent = jnp.concatenate([_encoded(*each, exchange) for each in zip(xs, specs, own_seeds, strict=True)])
-    payloads = _parted(lax.all_gather(sent, exchange.axis), specs)
+    payloads = _split(lax.all_gather(sent, exchange.axis), specs)
     return [_decoded(*each, exchange) for each in zip(payloads, specs, strict=True)]
 
 
 def _tail(x: Any, codec: Codec) -> int:
-    """Values of a last, shorter bucket that the codec keeps as they are."""
+    """Number of values in a last, shorter bucket that the codec does not quantize."""
     skips = isinstance(codec, QSGD) and codec.skip_incomplete
     return math.prod(x.shape) % codec.granularity if skips else 0
 
 
 def _with_tail(x: jax.Array, sums: jax.Array, codec: Codec, exact: Callable[..., Any]) -> jax.Array:
-    """The sums of an array, of which `sums` begins with all but those of the tail."""
+    """The sums of an array: `sums` begins with all but those of the tail."""
     head = x.size - _tail(x, codec)
     if head == x.size:
         return sums[:head].reshape(x.shape)
@@ -112,36 +112,36 @@ def _with_tail(x: jax.Array, sums: jax.Array, codec: Codec, exact: Callable[...,
 
 
 def _shard_spec(x: Any, exchange: Exchange) -> Spec:
-    """What is known of a shard's payload: XLA's arrays have one shape on all devices, so that all shards are full."""
+    """The spec of a shard. XLA's arrays have the same shape on all devices, so all shards are full."""
     elements = math.prod(x.shape) - _tail(x, exchange.codec)
     shards = Shards.of(elements, exchange.world, exchange.codec.granularity)
     return exchange.spec(x.dtype, (shards.size,))
 
 
 def _shards(x: jax.Array, spec: Spec, exchange: Exchange) -> jax.Array:
-    """An array, but for its tail, in rows, one for each device, with so many values behind it that all are full.
+    """An array without its tail, padded and divided into a row for each device.
 
-    In the last bucket they shall change nothing: zeros do not, but where the least value counts as well as the largest.
+    The padding must not change the scale of the last bucket: zeros do not, except for norm="minmax".
     """
     head = x.reshape(-1)[: x.size - _tail(x, exchange.codec)]
     missing = exchange.world * spec.elements - head.size
-    between_extremes = isinstance(exchange.codec, QSGD) and exchange.codec.norm == "minmax"
-    mode = "edge" if between_extremes and missing > 0 else "constant"
+    is_minmax = isinstance(exchange.codec, QSGD) and exchange.codec.norm == "minmax"
+    mode = "edge" if is_minmax and missing > 0 else "constant"
     return jnp.pad(head, (0, missing), mode=mode).reshape(exchange.world, -1)
 
 
-def _scattered(rows: Sequence[jax.Array], specs: Sequence[Spec], seed: Any, exchange: Exchange) -> list[jax.Array]:
-    """The payloads of this device's row of each array, from all devices. All arrays travel in one buffer."""
+def _all_to_all(rows: Sequence[jax.Array], specs: Sequence[Spec], seed: Any, exchange: Exchange) -> list[jax.Array]:
+    """The payloads of this device's row of each array, from all devices. One buffer holds all arrays."""
     payloads = []
     for x, spec, own_seed in zip(rows, specs, _seeds_of(seed, exchange, _SCATTER, len(rows)), strict=True):
         row_seeds = None if own_seed is None else jax.vmap(_seeds.derived, (None, 0))(own_seed, _numbers(exchange))
         payloads.append(jax.vmap(lambda row, s, spec=spec: _encoded(row, spec, s, exchange))(x, row_seeds))
     sent = jnp.concatenate(payloads, axis=1)
-    return _parted(_lax.all_to_all(sent, exchange.axis, 0, 0, tiled=True), specs)
+    return _split(_lax.all_to_all(sent, exchange.axis, 0, 0, tiled=True), specs)
 
 
 def _seeds_of(seed: Any, exchange: Exchange, step: int, arrays: int) -> list[Any]:
-    """A seed for each array, of this step and this device alone."""
+    """A seed for each array, different in each step and on each device."""
     if seed is None:
         return [None] * arrays
     own = _seeds.derived(seed, step, lax.axis_index(exchange.axis))
@@ -165,7 +165,7 @@ def _decoded(payloads: jax.Array, spec: Spec, exchange: Exchange) -> jax.Array:
 
 
 def _summed_payload(payloads: jax.Array, spec: Spec, seed: Any, exchange: Exchange) -> jax.Array:
-    """The payload of the sum of rows: without the arrays in between, where the codec can do that."""
+    """The payload of the sum of rows, in one pass if the codec has sums."""
     if not exchange.codec.has_sums:
         return _encoded(_summed(payloads, spec, exchange), spec, seed, exchange)
     payload: jax.Array
@@ -191,17 +191,17 @@ def _weights(exchange: Exchange) -> tuple[float, ...]:
     return (exchange.weight,) * exchange.world
 
 
-def _parted(rows: jax.Array, specs: Sequence[Spec]) -> list[jax.Array]:
-    """Rows of payloads that stand side by side, apart."""
-    parts, first = [], 0
+def _split(rows: jax.Array, specs: Sequence[Spec]) -> list[jax.Array]:
+    """Split rows of concatenated payloads."""
+    payloads, first = [], 0
     for spec in specs:
-        parts.append(rows[:, first : first + spec.capacity])
+        payloads.append(rows[:, first : first + spec.capacity])
         first += spec.capacity
-    return parts
+    return payloads
 
 
-def _gathered(x: jax.Array, axis: Any) -> jax.Array:
-    """The arrays of all devices. Where `shard_map` tracks what varies, it knows that all devices get the same."""
+def _all_gather(x: jax.Array, axis: Any) -> jax.Array:
+    """The arrays of all devices. `shard_map` knows that the result is the same on all, if it tracks that."""
     tracked = _ops.varying_axes([x]).issuperset(axis if isinstance(axis, tuple) else (axis,))
     rows: jax.Array = _gather_invariant(x, axis) if tracked else lax.all_gather(x, axis)
     return rows

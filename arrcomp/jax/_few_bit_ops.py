@@ -1,4 +1,4 @@
-"""Activation functions as JAX operations: values, and in the same pass what is kept for their gradient."""
+"""Activation functions as JAX operations: values, and in the same pass packed step indices for their gradient."""
 
 import functools
 from typing import Any
@@ -16,35 +16,34 @@ from ._ops import custom_call, struct
 def activate(
     x: jax.Array, function: str, parameters: tuple[float, ...], steps: StepFunction
 ) -> tuple[jax.Array, jax.Array]:
-    """An activation function's values, and what is kept for their gradient. No gradient passes.
+    """Compute an activation function and its packed step indices. The gradient is zero.
 
     Args:
         x: float16, bfloat16, float32 or float64, of any shape.
-        function: PyTorch's name of it, or "" for none: the values are x then.
+        function: PyTorch's name of it, or "" for the identity.
         parameters: of the function, in PyTorch's order.
-        steps: what stands for its derivative.
+        steps: the approximation of its derivative.
 
     Returns:
-        The values, of x's shape and dtype, and the packed numbers of steps, uint8[packed bytes].
+        The values, of x's shape and dtype, and the packed step indices, uint8[packed bytes].
     """
-    kept = struct((_core.step_bytes(steps.core_parameters(), x.size),), jnp.uint8)
-    results = [struct(x.shape, x.dtype), kept]
+    results = [struct(x.shape, x.dtype), struct((_core.step_bytes(steps.core_parameters(), x.size),), jnp.uint8)]
     attributes = {"function": function, "parameters": np.array(parameters, np.float64)}
     values, packed = _call("arrcomp_activate", [jax.lax.stop_gradient(x)], results, steps, attributes)
     return values, packed
 
 
 @functools.partial(jax.jit, static_argnums=2)
-def times_steps(gradient: jax.Array, packed: jax.Array, steps: StepFunction) -> jax.Array:
-    """Gradients times the levels of steps, whose numbers `activate` has packed.
+def step_grad(gradient: jax.Array, packed: jax.Array, steps: StepFunction) -> jax.Array:
+    """Multiply gradients by the levels of the steps whose indices `activate` packed.
 
     Args:
-        gradient: of the dtype and the number of values of what was activated.
+        gradient: with the dtype and number of values of the input of `activate`.
         packed: uint8[packed bytes].
-        steps: those given to `activate`.
+        steps: same as in `activate`.
     """
     result = [struct(gradient.shape, gradient.dtype)]
-    (product,) = _call("arrcomp_times_steps", [gradient, packed], result, steps, {})
+    (product,) = _call("arrcomp_step_grad", [gradient, packed], result, steps, {})
     return product
 
 

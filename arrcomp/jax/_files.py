@@ -20,7 +20,7 @@ from ._tree import flattened
 
 _SEPARATORS = (".", "/")
 _SEPARATOR = "key_separator"  # in the file's metadata, where it is not the first
-_MOST_KEYS = 256  # of a name that is taken apart: JAX itself fails on trees of a thousand levels
+_MAX_KEYS = 256  # in one name: JAX fails on trees with a thousand levels
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -34,22 +34,22 @@ def save(
 ) -> None:
     """Compress the arrays of a pytree into a .safetensors file, one after the other, by `arrcomp.save_file`.
 
-    Arrays on one device are compressed there; those that are spread over several are gathered on the host first, one at
-    a time. The file takes the place of one that is there when it is complete.
+    Arrays are compressed on their device. Arrays that are sharded over several devices are first gathered on the host,
+    one at a time. An existing file is replaced when the new one is complete.
 
     Args:
-        tree: a pytree of arrays (JAX's, NumPy's, of other frameworks), numbers, which become arrays without dimensions,
-            and `Compressed`, which are written as they are. Nodes without leaves, as None, leave no trace.
+        tree: a pytree of arrays (of any framework), numbers, which become scalar arrays, and `Compressed`, which are
+            written unchanged. Nodes without leaves, such as None, are not stored.
         path: of a .safetensors file.
-        codec: as of `arrcomp.save_file`. Names, for rules, are the keys of an array joined by dots, as
-            "params.dense.0.w", or by "/" if a key has a dot in it.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        seed: as of `arrcomp.compress`, one for all arrays.
+        codec: same as in `arrcomp.save_file`. The names for rules are the keys of an array joined by dots, for instance
+            "params.dense.0.w", or by "/" if a key contains a dot.
+        threads: number of CPU threads; None for all cores that the process may use.
+        seed: same as in `arrcomp.compress`; all arrays use the same one.
 
     Raises:
-        TypeError: a leaf is something else, a random key (`jax.random.key_data(key)` is allowed), traced, or spread
-            over processes; or of no dtype of the format; or as `arrcomp.save_file`.
-        ValueError: there are keys with a dot and keys with a "/"; the suffix is another one; or as `arrcomp.save_file`.
+        TypeError: a leaf is something else, a random key (pass `jax.random.key_data(key)`), traced, sharded over
+            processes, or of an unsupported dtype; or same as in `arrcomp.save_file`.
+        ValueError: some keys contain a dot and some a "/"; the suffix is unknown; or same as in `arrcomp.save_file`.
         OSError: the file cannot be written.
         ImportError: safetensors is not installed.
 
@@ -66,7 +66,7 @@ def save(
     names = [separator.join(keys) for keys in paths]
     named = dict(zip(names, leaves, strict=True))
     if len(named) < len(names):
-        raise ValueError(f"tree: two leaves are called {max(names, key=names.count)!r}; names of their own are allowed")
+        raise ValueError(f"tree: expected unique names of leaves, got {max(names, key=names.count)!r} twice")
     for name, leaf in named.items():
         _check_leaf(name, leaf)
     metadata = None if separator == _SEPARATORS[0] else {_SEPARATOR: separator}
@@ -74,37 +74,37 @@ def save(
     save_file(contents, path, codec, metadata=metadata, threads=threads, seed=seed)
 
 
-def load(path: str | Path, like: Any = None, *, threads: int | None = None, max_size: int | None = None) -> Any:
+def load(path: str | Path, like: Any = None, *, threads: int | None = None, max_nbytes: int | None = None) -> Any:
     """Decompress a pytree that `save` wrote.
 
     Args:
-        path: of the file; one that `arrcomp.save_file` wrote will do.
-        like: a pytree of the structure that is wanted, of which every leaf says what it is to be: one of JAX's arrays
-            or a `jax.ShapeDtypeStruct`, for an array with that sharding; a NumPy array; a number; a `Compressed`. What
-            the file has besides is not read. None for nested dicts of all arrays, with texts as keys.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        max_size: bytes that each of the arrays may have, as of `arrcomp.from_bytes`.
+        path: of the file, which `arrcomp.save_file` may have written, too.
+        like: a pytree of the wanted structure, whose leaves say what to return: a JAX array or a
+            `jax.ShapeDtypeStruct` for an array with that sharding; a NumPy array; a number; a `Compressed`. Other
+            arrays of the file are not read. None for nested dicts of all arrays, with strings as keys.
+        threads: number of CPU threads; None for all cores that the process may use.
+        max_nbytes: the most bytes that each array may have, same as in `arrcomp.from_bytes`.
 
     Returns:
-        The pytree. Without `like`, arrays are JAX's on its default device, where they travel compressed, and NumPy's
-        where JAX has no such dtype (64 bits without jax_enable_x64).
+        The pytree. Without `like`, it contains JAX arrays on the default device, to which they are copied compressed,
+        and NumPy arrays for dtypes that JAX does not have (64 bits without jax_enable_x64).
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
-        SizeLimitError: an array is larger than `max_size`.
-        KeyError: the file does not have an array of `like`.
-        TypeError: it is of another dtype; or a leaf of `like` is none of the above.
-        ValueError: it is of another shape; or the suffix is another one; or without `like` there is an array in the
-            place of a dict, or a name of over 256 keys.
+        SizeLimitError: an array is larger than `max_nbytes`.
+        KeyError: the file does not contain an array of `like`.
+        TypeError: an array has another dtype than in `like`; or a leaf of `like` is none of the above.
+        ValueError: an array has another shape than in `like`; the suffix is unknown; or without `like`, the name of an
+            array is also that of a dict, or has more than 256 keys.
         OSError: the file cannot be read.
         ImportError: safetensors is not installed.
     """
     thread_count(threads)
     check_suffix(Path(path), (".safetensors",))
-    with open_file(path, max_size=max_size) as file:
+    with open_file(path, max_nbytes=max_nbytes) as file:
         separator = file.metadata.get(_SEPARATOR, _SEPARATORS[0])
         if separator not in _SEPARATORS:
-            raise CorruptStreamError(f"{path}: metadata's {_SEPARATOR} is {separator!r}")
+            raise CorruptStreamError(f"{path}: expected {_SEPARATOR} '.' or '/' in the metadata, got {separator!r}")
         if like is None:
             return _nested(file, separator, threads)
         paths, leaves, structure = flattened(like)
@@ -119,64 +119,64 @@ def _separator(paths: Sequence[tuple[str, ...]]) -> str:
         if not any(separator in key for path in paths for key in path):
             return separator
     examples = [next(key for path in paths for key in path if separator in key) for separator in _SEPARATORS]
-    raise ValueError(f"tree has the keys {examples[0]!r} and {examples[1]!r}; either dots or '/' in keys are allowed")
+    raise ValueError(f"tree: expected keys with dots or with '/', got both: {examples[0]!r} and {examples[1]!r}")
 
 
 def _check_leaf(name: str, leaf: Any) -> None:
-    """Raise TypeError unless a leaf can be saved; its dtype is looked at later."""
+    """Raise TypeError unless a leaf can be saved. Its dtype is checked later."""
     if isinstance(leaf, jax.Array):
         check_concrete(leaf, f"tree: leaf {name!r} is traced")
         if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.extended):
-            raise TypeError(f"tree: leaf {name!r} is a random key, not numbers; jax.random.key_data(key) is allowed")
+            raise TypeError(f"tree: expected numbers in leaf {name!r}, got a random key; use jax.random.key_data(key)")
         if not leaf.is_fully_addressable:
-            raise TypeError(f"tree: leaf {name!r} is spread over processes; an array that this one has is allowed")
+            raise TypeError(f"tree: expected leaf {name!r} on this process's devices, got one sharded over processes")
     elif not isinstance(leaf, (*_NUMBERS, Compressed)) and not is_array(leaf):
-        raise TypeError(f"tree: leaf {name!r} is a {type_name(leaf)}; an array or a number is allowed")
+        raise TypeError(f"tree: expected an array or a number in leaf {name!r}, got {type_name(leaf)}")
 
 
 def _on_one_device(leaf: Any) -> Any:
-    """A leaf as `save_file` takes it."""
-    spread = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1
-    return np.asarray(leaf) if spread or isinstance(leaf, _NUMBERS) else leaf
+    """A leaf for `save_file`: sharded arrays and numbers become NumPy arrays."""
+    sharded = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1
+    return np.asarray(leaf) if sharded or isinstance(leaf, _NUMBERS) else leaf
 
 
 def _nested(file: CompressedFile, separator: str, threads: int | None) -> Any:
-    """All arrays in dicts of dicts; the array alone where its name is empty."""
+    """All arrays in nested dicts; a single array with an empty name alone."""
     if file.names == [""]:
         return _array(file, "", None, threads)
     tree: dict[str, Any] = {}
     for name in file:
         node: Any = tree
         *outer, last = name.split(separator)
-        if len(outer) >= _MOST_KEYS:
-            raise ValueError(f"{file.path}: array {name[:50]!r}... has over {_MOST_KEYS} keys; like= is allowed")
+        if len(outer) >= _MAX_KEYS:
+            raise ValueError(f"{file.path}: expected at most {_MAX_KEYS} keys, got more in {name[:50]!r}...; pass like")
         for key in outer:
             node = node.setdefault(key, {}) if isinstance(node, dict) else None
         if not isinstance(node, dict) or last in node:
-            raise ValueError(f"{file.path}: array {name!r} is in the place of another one; like= is allowed")
+            raise ValueError(f"{file.path}: expected either a dict or an array at {name!r}, got both; pass like")
         node[last] = _array(file, name, None, threads)
     return tree
 
 
 def _check_matches(file: CompressedFile, name: str, leaf: Any) -> None:
     if name not in file:
-        raise KeyError(f"like: {name!r} is not in {file.path}")
-    dtype, shape = file.look(name)
+        raise KeyError(f"like: expected names of arrays in {file.path}, got {name!r}")
+    dtype, shape = file.info(name)
     if isinstance(leaf, _NUMBERS):
         leaf = np.asarray(leaf)
         same = leaf.dtype.kind == dtype.kind.replace("u", "i")
     elif hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
         same = leaf.dtype == dtype
     else:
-        raise TypeError(f"like: leaf {name!r} is a {type_name(leaf)}; an array or a number is allowed")
+        raise TypeError(f"like: expected an array or a number in leaf {name!r}, got {type_name(leaf)}")
     if not same:
-        raise TypeError(f"{file.path}: array {name!r} is of dtype {dtype}; like has {leaf.dtype}")
+        raise TypeError(f"like: expected dtype {dtype} for {name!r} of {file.path}, got {leaf.dtype}")
     if shape != tuple(leaf.shape):
-        raise ValueError(f"{file.path}: array {name!r} is of shape {shape}; like has {tuple(leaf.shape)}")
+        raise ValueError(f"like: expected shape {shape} for {name!r} of {file.path}, got {tuple(leaf.shape)}")
 
 
 def _loaded(file: CompressedFile, name: str, leaf: Any, threads: int | None) -> Any:
-    """An array as a leaf of `like` wants it."""
+    """An array in the form of a leaf of `like`."""
     if isinstance(leaf, Compressed):
         return file.compressed(name)
     if isinstance(leaf, _NUMBERS):
@@ -187,9 +187,9 @@ def _loaded(file: CompressedFile, name: str, leaf: Any, threads: int | None) -> 
 
 
 def _array(file: CompressedFile, name: str, sharding: Any, threads: int | None) -> Any:
-    """One of JAX's arrays; where no sharding is wanted, NumPy's if JAX has no such dtype."""
+    """A JAX array; with sharding None a NumPy array if JAX does not have its dtype."""
     if sharding is None:
-        like = "jax" if is_supported(file.look(name)[0]) else "numpy"
+        like = "jax" if is_supported(file.info(name).dtype) else "numpy"
         return file.load(name, like=like, threads=threads)
     devices = sharding.device_set
     if len(devices) > 1:

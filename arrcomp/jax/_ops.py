@@ -1,6 +1,6 @@
-"""The core as JAX operations: compiled into the program like any other, without calls back to Python.
+"""The core's JAX operations: custom calls in the compiled program, without callbacks to Python.
 
-Batched by `jax.vmap` into one call of the core for all items, and by the caller for several arrays.
+`jax.vmap` makes one call of the core for all items; callers can pass several arrays to one call.
 """
 
 import functools
@@ -16,11 +16,11 @@ from .. import _core, _dtypes
 from .._format.spec import Spec
 from ..codecs import Codec
 
-_ALIGNMENT = 8  # of a payload in a batch of them, where they stand one after the other
-_NIBBLES = ("int4", "uint4", "float4_e2m1fn")  # XLA puts two of them into a byte; a stream, as NumPy, one
+_ALIGNMENT = 8  # of each payload in a batch
+_NIBBLES = ("int4", "uint4", "float4_e2m1fn")  # XLA packs two into a byte; a stream, like NumPy, stores one
 
 struct: Any = jax.ShapeDtypeStruct
-_lax: Any = lax  # parts of which are not in every version
+_lax: Any = lax  # untyped: some functions are missing in some versions
 
 for _target, _platforms in _core.xla_handlers().items():
     for _platform, _handler in _platforms.items():
@@ -28,7 +28,7 @@ for _target, _platforms in _core.xla_handlers().items():
 
 
 def rounded_nbytes(nbytes: int) -> int:
-    """A size of at least `nbytes`, one of 16 to a power of two: programs are compiled for each size of a buffer."""
+    """`nbytes`, rounded up to one of 16 sizes for each power of two: each buffer size needs a compiled program."""
     step = max(1 << max(nbytes.bit_length() - 5, 0), _ALIGNMENT)
     return -(-nbytes // step) * step
 
@@ -37,18 +37,18 @@ def rounded_nbytes(nbytes: int) -> int:
 def encode(
     xs: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0, seed: Any = None
 ) -> tuple[list[jax.Array], jax.Array]:
-    """Payloads of arrays. No gradient passes.
+    """Encode arrays. The gradient is zero.
 
     Args:
         xs: the arrays.
-        specs: of each; all have one codec and one dtype.
-        threads: on the CPU; 0 for all cores.
-        seed: for all arrays: an array of one integer, or uint32[2], a little-endian uint64; None where the codec needs
+        specs: of each; with one codec and one dtype.
+        threads: CPU threads; 0 for all cores.
+        seed: for all arrays: a scalar integer array, or uint32[2], a little-endian uint64; None if the codec needs
             none.
 
     Returns:
-        For each array a buffer, uint8[spec.capacity], at whose start the payload is; and the payloads' lengths,
-        uint32[arrays, 2], or of a single one uint32[2]: each pair is a little-endian uint64.
+        For each array a buffer, uint8[spec.capacity], that begins with the payload; and the payloads' lengths,
+        uint32[arrays, 2] (uint32[2] for a single array): each pair is a little-endian uint64.
     """
     stored = [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
     operands = [*stored, *seed_operands(seed)]
@@ -62,18 +62,18 @@ def encode(
 def decode(
     buffers: Sequence[jax.Array], lengths: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0
 ) -> tuple[list[jax.Array], jax.Array]:
-    """Arrays of payloads.
+    """Decode payloads.
 
     Args:
-        buffers: uint8 of any size, at whose start the payloads are.
-        lengths: of the payloads in order, each for one or for several of them, as `encode` gives them; none where they
-            are all of their buffers, which only those of a fixed-rate codec can be.
-        specs: of each array; all have one codec and one dtype.
-        threads: on the CPU; 0 for all cores.
+        buffers: uint8 of any size, which begin with the payloads.
+        lengths: of the payloads in order, each for one or several, as from `encode`; empty if the payloads (of a
+            fixed-rate codec) fill their buffers.
+        specs: of each array; with one codec and one dtype.
+        threads: CPU threads; 0 for all cores.
 
     Returns:
-        The arrays, and a status, uint32[]: 0, or 1 if a payload is corrupt and the arrays hold anything. (On the CPU
-        the call fails instead.) Under `jax.vmap` the first status stands for all.
+        The arrays, and a status, uint32[]: 0, or 1 if a payload is corrupt and the arrays are undefined. (On the CPU
+        the call fails instead.) Under `jax.vmap` the first status applies to all.
     """
     operands = [*map(_padded, buffers), *lengths]
     arrays = [struct(spec.shape, _storage(spec.dtype)) for spec in specs]
@@ -85,14 +85,14 @@ def decode(
 def accumulate(
     into: jax.Array, buffers: Sequence[jax.Array], weights: tuple[float, ...], spec: Spec, threads: int = 0
 ) -> jax.Array:
-    """An array with the arrays of payloads added, times their weights.
+    """Add decoded payloads, times their weights, to an array.
 
     Args:
-        into: the array, whose memory is used where it is not needed any more.
-        buffers: the payloads, uint8[spec.capacity] each, of a codec that has sums.
+        into: the array, whose memory is reused if it is not needed later.
+        buffers: the payloads, uint8[spec.capacity] each, of a codec with `has_sums`.
         weights: for each.
-        spec: of all of these arrays.
-        threads: on the CPU; 0 for all cores.
+        spec: of all arrays.
+        threads: CPU threads; 0 for all cores.
     """
     operands = [_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)]
     results = [struct(spec.shape, _storage(spec.dtype))]
@@ -110,15 +110,15 @@ def encode_sum(
     threads: int = 0,
     seed: Any = None,
 ) -> tuple[jax.Array, jax.Array]:
-    """The payload of a sum of payloads' arrays, as `encode` gives it.
+    """Encode the weighted sum of decoded payloads. Returns the same as `encode`.
 
     Args:
-        buffers: the payloads, uint8[spec.capacity] each, of a codec that has sums.
+        buffers: the payloads, uint8[spec.capacity] each, of a codec with `has_sums`.
         weights: for each.
         spec: of each array.
-        result: of the sum.
-        threads: on the CPU; 0 for all cores.
-        seed: as of `encode`, for the codec of `result`.
+        result: spec of the sum.
+        threads: CPU threads; 0 for all cores.
+        seed: same as in `encode`, for the codec of `result`.
     """
     operands = [*map(_padded, buffers), *seed_operands(seed)]
     results = [struct((result.capacity,), jnp.uint8), struct((2,), jnp.uint32)]
@@ -133,28 +133,27 @@ def encode_sum(
 
 @jax.jit
 def row(x: jax.Array, index: int) -> jax.Array:
-    """`x[index]`, by one program for every index."""
-    part: jax.Array = lax.dynamic_index_in_dim(x, index, keepdims=False)
-    return part
+    """`x[index]`, with one compiled program for all indices."""
+    item: jax.Array = lax.dynamic_index_in_dim(x, index, keepdims=False)
+    return item
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
-def _straight_through(x: jax.Array, seed: Any, codec: Codec) -> jax.Array:
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _straight_through(x: jax.Array, seed: Any, codec: Codec, threads: int) -> jax.Array:
     spec = Spec(codec, _dtypes.by_numpy(x.dtype), x.shape)
     stored = _stored(x, spec.dtype)
     operands = [stored, *seed_operands(seed)]
-    (made,) = _call("arrcomp_roundtrip", operands, [struct(stored.shape, stored.dtype)], (spec,), 0, {0: 0})
+    (made,) = _call("arrcomp_roundtrip", operands, [struct(stored.shape, stored.dtype)], (spec,), threads, {0: 0})
     return _restored(made, spec.dtype)
 
 
 _straight_through.defvjp(
-    lambda x, seed, codec: (_straight_through(x, seed, codec), None),
-    lambda codec, residuals, gradient: (gradient, None),
+    lambda x, seed, codec, threads: (_straight_through(x, seed, codec, threads), None),
+    lambda codec, threads, residuals, gradient: (gradient, None),
 )
 
-# What comes back of an array when it is compressed with a codec that takes its dtype. Gradients pass unchanged. The
-# seed is as `encode` takes it.
-roundtrip = jax.jit(_straight_through, static_argnums=2)
+# Compress, then decompress, with a straight-through gradient. The seed is the same as in `encode`.
+roundtrip = jax.jit(_straight_through, static_argnums=(2, 3))
 
 
 def _call(
@@ -183,14 +182,14 @@ def custom_call(
     attributes: dict[str, Any],
     aliases: dict[int, int] | None = None,
 ) -> list[jax.Array]:
-    """A call of the core. Its results vary over a mesh as its operands do."""
+    """A custom call of the core, whose results vary over the same mesh axes as its operands."""
     operands = varying_alike(operands)
     call = jax.ffi.ffi_call(target, results, vmap_method="broadcast_all", input_output_aliases=aliases)
     return [_vary(result, varying_axes(operands)) for result in call(*operands, **attributes)]
 
 
 def seed_operands(seed: Any) -> list[jax.Array]:
-    """A seed as calls take it, uint32[2], or none: so the 64-bit types that JAX may lack are not needed."""
+    """A seed as operands, [uint32[2]] or []: this works without jax_enable_x64."""
     if seed is None or seed.ndim == 1:
         return [] if seed is None else [jnp.asarray(seed)]
     if seed.dtype.itemsize == 8:
@@ -210,7 +209,7 @@ def _padded(buffer: jax.Array) -> jax.Array:
 
 
 def _storage(dtype: _dtypes.DType) -> Any:
-    """The dtype as which XLA hands over an array with one value to a byte at least."""
+    """The dtype of an array in a custom call, where each value takes at least a byte."""
     return np.uint8 if dtype.name in _NIBBLES else dtype.numpy
 
 
@@ -222,12 +221,12 @@ def _restored(x: jax.Array, dtype: _dtypes.DType) -> jax.Array:
     return lax.bitcast_convert_type(x.astype(jnp.uint4), dtype.numpy) if dtype.name in _NIBBLES else x
 
 
-# Inside shard_map, JAX tracks over which axes of the mesh a value varies: calls want operands that agree in it, and do
-# not say it of their results.
+# Inside shard_map, JAX tracks the mesh axes over which a value varies. The operands of a custom call must have the same
+# axes, and those of its results must be set.
 
 
 def varying_axes(xs: Sequence[jax.Array]) -> frozenset[Any]:
-    """Over which axes one of these values may vary."""
+    """The mesh axes over which any of the values varies."""
     return frozenset().union(*map(_axes_of, xs))
 
 
@@ -246,6 +245,6 @@ def _vary(x: jax.Array, axes: frozenset[Any]) -> jax.Array:
 
 
 def varying_alike(xs: list[jax.Array]) -> list[jax.Array]:
-    """The values as ones that vary over all axes over which one of them does."""
+    """The values, marked as varying over the axes of all of them."""
     axes = varying_axes(xs)
     return [_vary(x, axes) for x in xs]

@@ -1,4 +1,4 @@
-"""Random projections of JAX's arrays, in operations that XLA compiles into the program; the same as PyTorch's."""
+"""Random projections of JAX arrays, in operations that XLA compiles; the same projections as in `arrcomp.torch`."""
 
 import functools
 import math
@@ -12,23 +12,23 @@ from jax import numpy as jnp
 from .._methods import projections
 from ._seeds import derived, upper_half
 
-_barrier: Any = lax.optimization_barrier  # which JAX leaves without types
-_BLOCK = 1 << 20  # entries of a dense S that are in memory at a time
+_barrier: Any = lax.optimization_barrier  # JAX has no types for it
+_BLOCK = 1 << 20  # entries of a dense S in memory at a time
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
 def project(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool = False) -> jax.Array:
-    """S x, or with its weights W S x; `arrcomp._methods.projections` says what S and W are.
+    """S x, or W S x; `arrcomp._methods.projections` defines S and W.
 
     Args:
         x: a floating-point array, [rows, columns].
         seed: uint32[2], a little-endian uint64.
         kind: one of `projections.KINDS`.
         dim: rows of S, from 1 to those of x.
-        weighted: whether weights are multiplied in.
+        weighted: whether to multiply by the weights W.
 
     Returns:
-        An array of x's dtype, [dim, columns]. Transforms of float16 and bfloat16 are calculated in float32.
+        An array of x's dtype, [dim, columns]. Transforms of float16 and bfloat16 are computed in float32.
     """
     if kind in projections.ENTRIES_OF_WORD:
         return _dense(x, seed, kind, dim, weighted)
@@ -40,7 +40,7 @@ def project(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool =
 
 
 def _words(seed: jax.Array, *parts: Any) -> jax.Array:
-    """`derived`, in memory before it is used: XLA would repeat all of its steps for each value that depends on it."""
+    """`derived`, materialized: otherwise XLA would recompute it for each value that depends on it."""
     words: jax.Array = _barrier(derived(seed, *parts))
     return words
 
@@ -66,11 +66,11 @@ def _transformed(x: jax.Array, seed: jax.Array, kind: str, chosen: jax.Array) ->
     signs = _words(seed, projections.SIGNS, jnp.arange(rows, dtype=jnp.uint32))[0] & 1
     exact = x.astype(jnp.promote_types(x.dtype, jnp.float32))
     exact = jnp.where(signs[:, None] == 0, exact, -exact)
-    if kind == "dct":  # of the Fourier transform, as in arrcomp.torch._projections
+    if kind == "dct":  # by a Fourier transform, same as in arrcomp.torch._projections
         exact = jnp.concatenate([exact[0::2], exact[1::2][::-1]])
     mirrored = chosen > rows // 2
-    place = jnp.where(mirrored, rows - chosen, chosen)
-    spectrum = jnp.fft.rfft(exact, axis=0, norm="ortho")[place]
+    index = jnp.where(mirrored, rows - chosen, chosen)
+    spectrum = jnp.fft.rfft(exact, axis=0, norm="ortho")[index]
     imaginary = jnp.where(mirrored[:, None], -spectrum.imag, spectrum.imag)
     if kind == "dft":
         return spectrum.real - imaginary
@@ -91,7 +91,7 @@ def _dense(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool) -
 
 
 def _in_blocks(block: Callable[[jax.Array], jax.Array], count: int, size: int) -> jax.Array:
-    """What a function makes of the numbers below `count`, `size` of them at a time."""
+    """Apply a function to the numbers below `count`, `size` of them at a time."""
     if count <= size:
         return block(jnp.arange(count, dtype=jnp.uint32))
     blocks = -(-count // size)
@@ -101,7 +101,7 @@ def _in_blocks(block: Callable[[jax.Array], jax.Array], count: int, size: int) -
 
 
 def _entries(seed: jax.Array, kind: str, numbers: jax.Array, rows: int) -> jax.Array:
-    """Rows of S before they are scaled, float32[len(numbers), rows]."""
+    """Unscaled rows of S, float32[len(numbers), rows]."""
     words = jnp.arange(-(-rows // projections.ENTRIES_OF_WORD[kind]), dtype=jnp.uint32)
     low, high = _words(seed, projections.ENTRIES, numbers[:, None], words)
     if kind == "rademacher":

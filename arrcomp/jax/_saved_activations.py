@@ -1,4 +1,4 @@
-"""Functions whose residuals wait for the backward pass compressed: `compress_residuals`, beside `jax.checkpoint`."""
+"""Compression of the residuals of a function's derivative: `compress_residuals`."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from .._api.compress import checked_seed, spec_of
 from .._api.compressed import Compressed
-from .._arguments import checked_integer
+from .._arguments import checked_integer, wrong_type
 from .._arrays.contract import Payload
 from .._dtypes import MAX_VALUES
 from ..codecs import QSGD, Codec
@@ -22,7 +22,7 @@ from ._functions import decompress, fixed_rate_codec
 
 _NEAREST = QSGD(bits=8)
 _STOCHASTIC = QSGD(bits=8, rounding="stochastic")
-_MOST_ARGUMENTS = 255
+_MAX_ARGUMENTS = 255
 
 
 def compress_residuals(
@@ -34,56 +34,56 @@ def compress_residuals(
     static_argnums: int | Sequence[int] = (),
     seed: Any = None,
 ) -> Callable[..., Any]:
-    """`fun`, with what its derivative needs kept compressed between the forward and the backward pass.
+    """Compress the residuals of a function between the forward and the backward pass.
 
-    To be used as `jax.checkpoint`, which keeps a function's arguments and calculates the rest again: this keeps the
-    rest, in fewer bits. Values do not change; gradients are those of the residuals as they come back. It works under
-    `jax.jit`, `jax.vmap`, `jax.lax.scan` and `jax.shard_map`, on pytrees, and `fun` may use differentiated values from
-    around it.
+    Use it like `jax.checkpoint`, which saves a function's arguments and recomputes everything else: this saves
+    everything else in fewer bits. (`arrcomp.torch.compressed_activations` does the same for PyTorch, where it is a
+    context manager.) Values do not change; gradients are computed from the decompressed residuals. It works under
+    `jax.jit`, `jax.vmap`, `jax.lax.scan` and `jax.shard_map`, on pytrees, and `fun` may close over differentiated
+    values.
 
-    Left alone are residuals that are arguments (as parameters are), small ones, and numbers that the codec does not
-    take. Booleans, as `jax.nn.relu` leaves them, are kept in one bit each, exactly.
+    Residuals that are arguments (such as parameters), small ones, and dtypes that the codec does not support are not
+    compressed. Booleans, for instance of `jax.nn.relu`, take one bit each, exactly.
 
-    It has first derivatives in reverse mode: forward mode is refused by JAX, second derivatives by this.
+    First derivatives in reverse mode are supported; forward mode and second derivatives raise an error.
 
     Args:
-        fun: the function; of pytrees of arrays, positional and by keyword.
-        codec: one of fixed rate: XLA, whose shapes are fixed, keeps other payloads at their largest size. Static. None
-            for ``QSGD(bits=8)``, which rounds at random where there is a seed.
-        min_size: residuals with fewer values are left alone.
-        compress_argnums: arguments that are compressed too where the derivative needs them, counted from 0: the
-            activations that a layer takes, for instance, which nobody else keeps where the layer before is compressed
-            so as well, or in a scan.
-        static_argnums: arguments that are no arrays, counted from 0, as of `jax.checkpoint`.
-        seed: of a codec that rounds at random, as of `compress`: an integer or one of JAX's arrays, traced or not.
-            Each residual has one of its own: `arrcomp._methods.seeds.derived` of its place among them.
+        fun: a function of pytrees of arrays, positional or by keyword.
+        codec: a fixed-rate codec (XLA would save other payloads at their capacity). Static. None for
+            ``QSGD(bits=8)``, with stochastic rounding if there is a seed.
+        min_size: residuals with fewer values are not compressed.
+        compress_argnums: indices of arguments to compress, too, if the derivative needs them: for instance the input
+            activations of a layer, if nothing else saves them (the previous layer compresses its residuals, too, or
+            in a scan).
+        static_argnums: indices of arguments that are not arrays, same as in `jax.checkpoint`.
+        seed: for stochastic rounding, same as in `compress`. Each residual derives its own from its index.
 
     Returns:
-        A function as `fun`.
+        A function like `fun`.
 
     Raises:
-        TypeError: `codec` is not one, or not of fixed rate, or needs a seed, and `seed` is none; `fun` is not callable;
-            another argument is of a wrong type. By second derivatives.
-        ValueError: a number is out of its range, or an argument is in both `compress_argnums` and `static_argnums`.
+        TypeError: `codec` is not a fixed-rate codec, or needs a seed, and `seed` is None; `fun` is not callable;
+            another argument has a wrong type; or for second derivatives.
+        ValueError: a number is out of range, or an argument is in both `compress_argnums` and `static_argnums`.
 
     >>> import jax, jax.numpy as jnp, arrcomp.jax
     >>> layer = lambda w, x: jnp.tanh(x @ w)
-    >>> squeezed = arrcomp.jax.compress_residuals(layer)
+    >>> compressed = arrcomp.jax.compress_residuals(layer)
     >>> w, x = jnp.ones((64, 256)) / 64, jnp.ones((100, 64))
-    >>> exact, close = (jax.grad(lambda w: f(w, x).sum())(w) for f in (layer, squeezed))
+    >>> exact, close = (jax.grad(lambda w: f(w, x).sum())(w) for f in (layer, compressed))
     >>> bool(abs(exact - close).max() < 0.01 * abs(exact).max())
     True
     """
     if not callable(fun):
-        raise TypeError(f"fun={fun!r} is a {type(fun).__name__}; a function is allowed")
+        raise wrong_type("fun", "a function", fun)
     default = _NEAREST if seed is None else _STOCHASTIC
     codec = default if codec is None else fixed_rate_codec(codec, "keep", "QSGD(bits=8)")
     words = seed_operand(checked_seed(codec, seed))
-    kept = _Keeping(codec, checked_integer("min_size", min_size, 0, MAX_VALUES))
-    static = _places("static_argnums", static_argnums)
-    also = _places("compress_argnums", compress_argnums)
+    settings = _Settings(codec, checked_integer("min_size", min_size, 0, MAX_VALUES))
+    static = _argnums("static_argnums", static_argnums)
+    also = _argnums("compress_argnums", compress_argnums)
     if static & also:
-        raise ValueError(f"compress_argnums={compress_argnums!r}: static arguments are no arrays to compress")
+        raise ValueError(f"compress_argnums: expected none of static_argnums, got {sorted(static & also)} in both")
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -92,17 +92,17 @@ def compress_residuals(
 
         arrays = {i: arg for i, arg in enumerate(args) if i not in static}
         traced, result = jax.make_jaxpr(call, return_shape=True)(arrays, kwargs)
-        # Values from around the function become operands: they may be differentiated, or of another trace.
+        # Values that the function closes over become operands: they may be differentiated, or of another trace.
         alone, compressed = ({i: arg for i, arg in arrays.items() if (i in also) is there} for there in (False, True))
         operands = _Operands(alone, compressed, kwargs, traced.consts)
         function = _Traced(traced.jaxpr, jax.tree.structure(result))
-        return _differentiable(function, kept)(operands, None if words is None else _ops.seed_operands(words)[0])
+        return _differentiable(function, settings)(operands, None if words is None else _ops.seed_operands(words)[0])
 
     return wrapped
 
 
 class _Operands(NamedTuple):
-    """What a call depends on; of the residuals, only those that are in `compressed` are compressed."""
+    """What a call depends on. Residuals that are operands are only compressed if they are in `compressed`."""
 
     alone: dict[int, Any]
     compressed: dict[int, Any]
@@ -122,14 +122,14 @@ class _Traced(NamedTuple):
         return jax.tree.unflatten(self.result, function(*leaves))
 
 
-class _Keeping(NamedTuple):
+class _Settings(NamedTuple):
     codec: Codec
     min_size: int
 
 
 @jax.tree_util.register_pytree_node_class
 class _Bits:
-    """Booleans, eight to a byte."""
+    """Booleans, packed eight to a byte."""
 
     def __init__(self, packed: jax.Array, shape: tuple[int, ...]) -> None:
         self.packed = packed
@@ -147,14 +147,14 @@ class _Bits:
         return jnp.unpackbits(self.packed, count=count).astype(bool).reshape(self.shape)
 
 
-def _differentiable(run: _Traced, keeping: _Keeping) -> Callable[..., Any]:
-    """The function, of operands and a seed, with the derivative by compressed residuals."""
+def _differentiable(run: _Traced, settings: _Settings) -> Callable[..., Any]:
+    """The function of operands and a seed, with a derivative from compressed residuals."""
 
     def forward(operands: _Operands, words: Any) -> tuple[Any, Any]:
         pullback: Any
         out, pullback = jax.vjp(lambda operands: run(operands), operands)
         alone = {id(leaf) for leaf in jax.tree.leaves(operands._replace(compressed={}))}
-        return out, _stored(pullback, alone, keeping, words)
+        return out, _stored(pullback, alone, settings, words)
 
     def backward(stored: Any, gradient: Any) -> tuple[Any, None]:
         pullback = jax.tree.map(_restored, stored, is_leaf=_is_stored)
@@ -165,24 +165,24 @@ def _differentiable(run: _Traced, keeping: _Keeping) -> Callable[..., Any]:
     return call
 
 
-def _stored(pullback: Any, alone: set[int], keeping: _Keeping, words: Any) -> Any:
-    """A pullback whose residuals are compressed, but those whose identity is in `alone`."""
+def _stored(pullback: Any, alone: set[int], settings: _Settings, words: Any) -> Any:
+    """A pullback with compressed residuals, except those whose id is in `alone`."""
     leaves, structure = jax.tree.flatten(pullback)
     made: dict[int, Any] = {}
-    for place, leaf in enumerate(leaves):
+    for index, leaf in enumerate(leaves):
         if id(leaf) not in alone and id(leaf) not in made:
-            made[id(leaf)] = _stored_leaf(leaf, keeping, None if words is None else _seeds.derived(words, place))
+            made[id(leaf)] = _stored_leaf(leaf, settings, None if words is None else _seeds.derived(words, index))
     return jax.tree.unflatten(structure, [made.get(id(leaf), leaf) for leaf in leaves])
 
 
-def _stored_leaf(x: Any, keeping: _Keeping, words: Any) -> Any:
-    if x.size < keeping.min_size:
+def _stored_leaf(x: Any, settings: _Settings, words: Any) -> Any:
+    if x.size < settings.min_size:
         return x
     if x.dtype == bool:
         return _Bits(jnp.packbits(x.reshape(-1)), x.shape)
-    if not keeping.codec.takes_numpy(x.dtype):
+    if not settings.codec.takes_numpy(x.dtype):
         return x
-    spec = spec_of(ADAPTER, x, keeping.codec)
+    spec = spec_of(ADAPTER, x, settings.codec)
     (buffer,), _ = _ops.encode([_first_order(x)], (spec,), 0, words)
     return Compressed(spec, Payload(ADAPTER, buffer, trusted=True))
 
@@ -199,17 +199,15 @@ def _restored(node: Any) -> Any:
 
 @jax.custom_jvp
 def _first_order(x: jax.Array) -> jax.Array:
-    """The array. Its second derivatives would be lost, as those of any conversion to integers."""
+    """The identity, without a second derivative, which would silently be zero, as for any conversion to integers."""
     return x
 
 
 @_first_order.defjvp
 def _(primals: Any, tangents: Any) -> Any:
-    raise TypeError(
-        "compress_residuals: second derivatives are not supported, of what is compressed; use jax.checkpoint, or fun"
-    )
+    raise TypeError("compress_residuals does not support second derivatives; use jax.checkpoint, or fun itself")
 
 
-def _places(name: str, value: Any) -> set[int]:
+def _argnums(name: str, value: Any) -> set[int]:
     several = value if isinstance(value, (tuple, list)) else (value,)
-    return {checked_integer(name, place, 0, _MOST_ARGUMENTS) for place in several}
+    return {checked_integer(name, index, 0, _MAX_ARGUMENTS) for index in several}

@@ -1,4 +1,4 @@
-"""`arrcomp._methods.seeds` inside traced functions, where neither 64-bit integers nor their product are at hand."""
+"""`arrcomp._methods.seeds` for traced arrays, without 64-bit integers."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ Word = tuple[jax.Array, jax.Array]  # the lower and the upper half of a 64-bit i
 
 
 def derived(seed: jax.Array, *parts: Any) -> jax.Array:
-    """As `arrcomp._methods.seeds.derived`, bit for bit.
+    """Same as `arrcomp._methods.seeds.derived`, bit for bit.
 
     Args:
         seed: uint32[2], a little-endian uint64.
-        parts: integers from 0 to 2^32 - 2, traced or not, or arrays of them whose shapes go together.
+        parts: integers from 0 to 2^32 - 2, traced or not, or arrays of them, whose shapes broadcast.
 
     Returns:
-        uint32[2, ...], with the parts' common shape.
+        uint32[2, ...], with the broadcast shape.
     """
     z = (seed[0], seed[1])
     for part in parts:
@@ -27,7 +27,7 @@ def derived(seed: jax.Array, *parts: Any) -> jax.Array:
 
 
 def upper_half(a: jax.Array, b: jax.Array) -> jax.Array:
-    """The upper half of a product of uint32s, by products of 16-bit integers, none of which can overflow."""
+    """The upper half of a product of uint32s, from products of 16-bit integers, which cannot overflow."""
     (a0, a1), (b0, b1) = ((lax.bitwise_and(x, jnp.uint32(0xFFFF)), x >> 16) for x in (a, b))
     inner = a1 * b0 + (a0 * b0 >> 16)
     outer = a0 * b1 + (inner & 0xFFFF)

@@ -1,6 +1,6 @@
-"""`Compressed` as a pytree: payload and length are its leaves, codec, dtype and shape are static.
+"""`Compressed` as a pytree: buffer and length are its leaves; codec, dtype and shape are static.
 
-The payload of a fixed-rate codec is the only leaf.
+With a fixed-rate codec, the buffer is the only leaf.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ _KEYS = (jax.tree_util.GetAttrKey("buffer"), jax.tree_util.GetAttrKey("length"))
 
 def _flatten(c: Compressed) -> tuple[tuple[Any, Any], Spec]:
     payload = c.payload
-    # What comes out of the leaves is not doubted again: a compiled program has no exceptions.
+    # Leaves are trusted afterwards: a compiled program cannot raise.
     c.verify()
     if c.codec.fixed_rate:
         return (_whole(payload), None), c.spec
@@ -32,7 +32,7 @@ def _flatten(c: Compressed) -> tuple[tuple[Any, Any], Spec]:
 
 
 def _whole(payload: Payload) -> Any:
-    """The buffer of a payload that is all of it."""
+    """The buffer of a fixed-rate payload, without spare bytes."""
     if payload.adapter is not ADAPTER:
         return payload.to_host()
     return payload.buffer if payload.length is None else payload.trimmed_view()
@@ -44,7 +44,7 @@ def _flatten_with_keys(c: Compressed) -> tuple[tuple[tuple[Any, Any], tuple[Any,
 
 
 def _unflatten(spec: Spec, leaves: Any) -> Compressed:
-    buffer, length = leaves  # of any type: JAX and its users put placeholders there
+    buffer, length = leaves  # of any type: JAX and its users replace leaves by placeholders
     return Compressed(spec, Payload(ADAPTER, buffer, length, trusted=True))
 
 
@@ -52,7 +52,7 @@ jax.tree_util.register_pytree_with_keys(Compressed, _flatten_with_keys, _unflatt
 
 
 def flattened(tree: Any) -> tuple[list[tuple[str, ...]], list[Any], Any]:
-    """The keys and values of all leaves, of which `Compressed` is one, and the structure."""
+    """The keys and values of all leaves (a `Compressed` is one leaf), and the structure."""
     found, structure = jax.tree_util.tree_flatten_with_path(tree, is_leaf=lambda node: isinstance(node, Compressed))
     paths = [tuple(jax.tree_util.keystr((key,), simple=True) for key in path) for path, _ in found]
     return paths, [leaf for _, leaf in found], structure

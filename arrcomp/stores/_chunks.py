@@ -1,7 +1,7 @@
-"""How the chunks of a store are coded: what `arrcomp.stores.zarr` and `arrcomp.stores.numcodecs` have in common.
+"""How chunks of a store are coded, for `arrcomp.stores.zarr` and `arrcomp.stores.numcodecs`.
 
-A chunk is a complete stream, and the store keeps what is needed to write more of them: the codec's configuration, and
-the seed of one that rounds at random, in one plain JSON object.
+A chunk is a complete stream. The store keeps the codec's configuration, and the seed of one with stochastic rounding,
+in one plain JSON object. So there is no `check_finite`: it is not part of how a chunk is coded.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ _SEED = "seed"
 
 
 def checked(codec: Any, seed: Any) -> tuple[Codec, int | None]:
-    """The codec, `Lossless()` for None, and the seed, None for a codec that takes none.
+    """The codec, `Lossless()` for None, and the seed, None for a codec that needs none.
 
     Raises:
-        TypeError: `codec` is no codec, `seed` no integer, or the codec needs a seed.
+        TypeError: `codec` is not a codec, `seed` is not an integer, or the codec needs a seed.
         ValueError: the seed is not from 0 to 2^64 - 1.
     """
     codec = checked_codec(codec)
@@ -28,7 +28,7 @@ def checked(codec: Any, seed: Any) -> tuple[Codec, int | None]:
 
 
 def config_of(codec: Codec, seed: int | None) -> dict[str, Any]:
-    """The codec and the seed as a plain JSON object; `from_config` turns it back.
+    """The codec and the seed as a plain JSON object, from which `from_config` restores them.
 
     >>> from arrcomp import QSGD
     >>> config_of(QSGD(rounding="stochastic"), 7)["seed"]
@@ -38,10 +38,10 @@ def config_of(codec: Codec, seed: int | None) -> dict[str, Any]:
 
 
 def from_config(config: Mapping[str, Any]) -> tuple[Codec, int | None]:
-    """The codec and the seed of a JSON object; without a codec's name, of `Lossless`.
+    """The codec and the seed of a JSON object. Without a codec's name it is `Lossless`.
 
     Raises:
-        TypeError, ValueError: a parameter is unknown or not allowed, or the seed is missing.
+        TypeError, ValueError: a parameter is unknown, or of a wrong type or value, or the seed is missing.
         UnknownCodecError: there is no such codec.
     """
     parameters = {"codec": Lossless.name} | dict(config)
@@ -50,10 +50,10 @@ def from_config(config: Mapping[str, Any]) -> tuple[Codec, int | None]:
 
 
 def repr_of(coded_by: object, codec: Codec, seed: int | None) -> str:
-    """How an object is written that codes chunks by them."""
+    """The `repr` of an object with this codec and seed."""
     return f"{type(coded_by).__name__}({codec!r}{'' if seed is None else f', seed={seed}'})"
 
 
 def encode(chunk: Any, codec: Codec, seed: int | None) -> bytes:
-    """The stream of a chunk. On one thread: stores code many chunks at once, each on a thread of its own."""
+    """The stream of a chunk. One thread is enough, as stores code many chunks at once, each on its own thread."""
     return compress(chunk, codec, seed=seed, threads=1).to_bytes()

@@ -1,4 +1,4 @@
-"""arrcomp as a codec of numcodecs, and of zarr's format 2: `numcodecs.get_codec({"id": "arrcomp", ...})` finds it."""
+"""arrcomp as a codec of numcodecs and of zarr's format 2: `numcodecs.get_codec({"id": "arrcomp", ...})`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,7 @@ import numpy as np
 
 from .._api.compress import decompress
 from .._api.compressed import from_bytes
+from .._arguments import wrong_value
 from ..codecs import Codec
 from . import _chunks
 
@@ -20,18 +21,18 @@ __all__ = ["Arrcomp"]
 
 
 class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
-    """Compress each buffer as arrcomp does, losslessly unless told otherwise.
+    """Compress each buffer with arrcomp; lossless by default.
 
-    An array comes back with its dtype, datetimes as the integers that they are; and with its shape, unless it is in
-    Fortran order: then its memory comes back, flat, which is all that numcodecs asks for. Other buffers are bytes.
+    Arrays come back with their dtype (datetimes as integers) and their shape. Arrays in Fortran order come back as
+    their flat memory, which is enough for numcodecs. Other buffers are bytes.
 
     Args:
-        codec: how to compress; None for `arrcomp.Lossless()`.
-        seed: for codecs that round at random, 0 to 2^64 - 1. It is the same for every buffer: elements of the same
+        codec: the codec; None for `arrcomp.Lossless()`.
+        seed: for codecs with stochastic rounding, 0 to 2^64 - 1. Every buffer has the same seed: elements of the same
             index get the same random number.
 
     Raises:
-        TypeError, ValueError: `codec` is no codec, or needs a seed, or `seed` is not allowed.
+        TypeError, ValueError: `codec` is not a codec, or needs a seed, or `seed` is of a wrong type or value.
 
     >>> import numcodecs, numpy, arrcomp
     >>> codec = Arrcomp(arrcomp.ErrorBounded(abs=1e-3))
@@ -50,30 +51,30 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
         """The stream of an array, or of a buffer's bytes.
 
         Raises:
-            TypeError: the codec, or the format, does not take the dtype; or it is of another byte order than the
-                machine's, which would not come back.
+            TypeError: the codec, or the format, does not take the dtype; or its byte order, which would be lost, is not
+                the native one.
             ValueError: the array is neither in C nor in Fortran order.
         """
         array = ensure_contiguous_ndarray(buf, flatten=False)
         if not array.dtype.isnative:
             native = array.dtype.newbyteorder("=")
-            raise TypeError(f"dtype {array.dtype.str}: arrays come back in native byte order; {native.str} is allowed")
+            raise TypeError(f"dtype: expected {native.str}, in native byte order, got {array.dtype.str}")
         if not array.flags.c_contiguous:
             array = array.reshape(-1, order="F")
         return _chunks.encode(array, self.codec, self.seed)
 
     def decode(self, buf: Any, out: Any = None) -> Any:
-        """The array of a stream.
+        """The array of a stream. numcodecs passes no other arguments: one thread, and the default `max_nbytes`.
 
         Args:
-            buf: what `encode` gave.
-            out: a writable, contiguous buffer of exactly the array's bytes, to be filled and returned; None for a new
-                array.
+            buf: the result of `encode`.
+            out: a writable, contiguous buffer of exactly the array's bytes, which is filled and returned; None for a
+                new array.
 
         Raises:
-            CorruptStreamError: `buf` is no whole stream.
-            SizeLimitError: the array is larger than `arrcomp.from_bytes` allows by default.
-            ValueError: `out` is of another size, read-only or not contiguous.
+            CorruptStreamError: `buf` is not a complete stream.
+            SizeLimitError: the array has more bytes than the default `max_nbytes` of `arrcomp.from_bytes`.
+            ValueError: `out` has another size, is read-only or not contiguous.
         """
         compressed = from_bytes(ensure_contiguous_ndarray(buf).view(np.uint8))
         if out is None:
@@ -81,7 +82,7 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
         memory = ensure_contiguous_ndarray(out).view(np.uint8)
         nbytes = compressed.spec.nbytes
         if memory.nbytes != nbytes:
-            raise ValueError(f"out has {memory.nbytes} bytes; {nbytes} are allowed")
+            raise wrong_value("out", f"{nbytes} bytes", memory.nbytes)
         decompress(compressed, out=memory.view(compressed.dtype).reshape(compressed.shape), threads=1)
         return out
 
@@ -91,10 +92,10 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Arrcomp":
-        """The codec of what `get_config` gives; without a name under "codec" it is lossless.
+        """The codec of the result of `get_config`. Without a name under "codec" it is lossless.
 
         Raises:
-            TypeError, ValueError: a parameter is unknown or not allowed.
+            TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
         """
         codec, seed = _chunks.from_config(config)
         return cls(codec, seed=seed)

@@ -1,7 +1,7 @@
-"""arrcomp as codecs of zarr's format 3: one from array to bytes, an array's serializer, and one from bytes to bytes.
+"""arrcomp as codecs of zarr's format 3: from array to bytes (a serializer), and from bytes to bytes (a compressor).
 
-They are registered by entry points: who reads an array has to install arrcomp, and to import nothing. Arrays of
-format 2 take `arrcomp.stores.numcodecs.Arrcomp` as their compressor.
+Entry points register them: readers of an array install arrcomp, and import nothing. For arrays of format 2,
+`arrcomp.stores.numcodecs.Arrcomp` is a compressor.
 """
 
 import asyncio
@@ -33,10 +33,10 @@ _BYTE = np.dtype(np.uint8)
 
 @dataclass(frozen=True, init=False, repr=False)
 class _ChunkCodec(ABC):
-    """What is the same for both of zarr's kinds: how a codec is made, kept in metadata, and run.
+    """The common base of both kinds: constructor, metadata, and asynchronous calls.
 
     Attributes:
-        codec_name: what zarr's metadata call it: unique among all codecs, of either kind.
+        codec_name: its name in zarr's metadata, unique among all codecs of both kinds.
     """
 
     codec_name: ClassVar[str]
@@ -55,17 +55,17 @@ class _ChunkCodec(ABC):
         """The codec of zarr's metadata.
 
         Raises:
-            TypeError, ValueError: a parameter is unknown or not allowed.
+            TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
         """
         codec, seed = _chunks.from_config(data.get("configuration", {}))
         return cls(codec, seed=seed)
 
     def to_dict(self) -> dict[str, Any]:
-        """The codec as zarr's metadata have it."""
+        """The codec for zarr's metadata."""
         return {"name": self.codec_name, "configuration": _chunks.config_of(self.codec, self.seed)}
 
     def evolve_from_array_spec(self, array_spec: Any) -> Self:
-        """The same codec, for chunks that it takes; this is asked when an array is made or opened.
+        """This codec, if it takes the chunks. zarr calls it when an array is created or opened.
 
         Raises:
             TypeError: the codec, or the format, does not take the array's dtype.
@@ -74,7 +74,7 @@ class _ChunkCodec(ABC):
         return self
 
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
-        raise NotImplementedError("the size of a stream depends on the values")
+        raise NotImplementedError("a stream's size depends on the values")
 
     async def _encode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
         return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
@@ -88,30 +88,30 @@ class _ChunkCodec(ABC):
 
     @abstractmethod
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        """What zarr had of a chunk before it was coded."""
+        """The chunk as zarr passed it to the codec."""
 
     @abstractmethod
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        """The array to compress, of what zarr has of a chunk."""
+        """The array to compress, from the chunk that zarr passes."""
 
     def __repr__(self) -> str:
         return _chunks.repr_of(self, self.codec, self.seed)
 
 
 class ArrcompCodec(_ChunkCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ignore]
-    """Compress each chunk as arrcomp does, losslessly unless told otherwise.
+    """Compress each chunk with arrcomp; lossless by default.
 
-    What zarr calls compressors may follow, but seldom pays: `compressors=None` leaves the default one out. Chunks of a
-    few hundred kilobytes and more are best. Data types are those that zarr and the codec have: booleans, integers,
-    floats, complex numbers. (bfloat16 is not among zarr's.)
+    zarr's compressors may follow, but rarely make chunks smaller: `compressors=None` omits the default one. Chunks of a
+    few hundred kilobytes or more are best. Data types are those that zarr and the codec have: booleans, integers,
+    floats, complex numbers. (zarr has no bfloat16.)
 
     Args:
-        codec: how to compress; None for `arrcomp.Lossless()`.
-        seed: for codecs that round at random, 0 to 2^64 - 1. It is the same for every chunk: elements of the same index
-            in their chunks get the same random number.
+        codec: the codec; None for `arrcomp.Lossless()`.
+        seed: for codecs with stochastic rounding, 0 to 2^64 - 1. Every chunk has the same seed: elements of the same
+            index in their chunks get the same random number.
 
     Raises:
-        TypeError, ValueError: `codec` is no codec, or needs a seed, or `seed` is not allowed.
+        TypeError, ValueError: `codec` is not a codec, or needs a seed, or `seed` is of a wrong type or value.
 
     >>> import arrcomp
     >>> ArrcompCodec(arrcomp.ErrorBounded(abs=1e-3)).to_dict()["configuration"]
@@ -130,24 +130,24 @@ class ArrcompCodec(_ChunkCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ig
 
 
 class ArrcompCompressor(_ChunkCodec, BytesBytesCodec):  # type: ignore[misc,unused-ignore]
-    """The same as one of an array's compressors, behind zarr's default serializer: the streams are `ArrcompCodec`'s.
+    """`ArrcompCodec` as one of an array's compressors, after zarr's default serializer. Its streams are the same.
 
-    A compressor gets bytes. These are taken for elements of the array's dtype, little-endian, as zarr's serializer
-    `bytes` writes them unless told otherwise; filters before it may change dtype and shape. Bytes that cannot be all of
-    a chunk's elements (of strings, of structures, from a serializer or compressor that changes their number) are coded
-    as bytes by a lossless codec, and refused by others.
+    A compressor gets bytes. They are interpreted as elements of the array's dtype, little-endian, as zarr's serializer
+    `bytes` writes them by default. Filters before it may change dtype and shape. Bytes of another number than a chunk's
+    elements have (of strings, of structures, after a serializer or compressor that changes their number) are coded as
+    bytes by a lossless codec, and refused by others.
 
-    **Behind what keeps their number but changes the bytes (`bytes` with `endian: big`, a shuffle) only lossless codecs
-    are safe**: zarr does not tell a compressor what comes before it, and values of another byte order than expected
-    would be within no bound. Put it first among the compressors, or use `ArrcompCodec`, which gets the array itself.
+    **Only lossless codecs are safe after a codec that changes the bytes but not their number (`bytes` with `endian:
+    big`, a shuffle)**: zarr does not tell a compressor what comes before it, and the error bound does not hold for
+    values in another byte order. Put it first among the compressors, or use `ArrcompCodec`, which gets the array.
 
     Args:
-        codec: how to compress; None for `arrcomp.Lossless()`. Lossless codecs take arrays of every dtype of zarr's,
-            datetimes as the integers that they are.
-        seed: as for `ArrcompCodec`.
+        codec: the codec; None for `arrcomp.Lossless()`. Lossless codecs take arrays of every dtype of zarr (datetimes
+            as integers).
+        seed: same as in `ArrcompCodec`.
 
     Raises:
-        TypeError, ValueError: `codec` is no codec, or needs a seed, or `seed` is not allowed.
+        TypeError, ValueError: `codec` is not a codec, or needs a seed, or `seed` is of a wrong type or value.
 
     >>> import arrcomp
     >>> ArrcompCompressor(arrcomp.ErrorBounded(abs=1e-3)).to_dict()["name"]
@@ -160,10 +160,10 @@ class ArrcompCompressor(_ChunkCodec, BytesBytesCodec):  # type: ignore[misc,unus
         return self if self._takes_bytes else super().evolve_from_array_spec(array_spec)
 
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        """The elements of a chunk, or its bytes if these are no elements.
+        """The elements of a chunk, or its bytes if their number does not match.
 
         Raises:
-            ValueError: they are no elements, and the codec takes no bytes.
+            ValueError: it does not match, and the codec does not take bytes.
         """
         data = chunk_data.as_array_like()
         dtype, nbytes = _elements(chunk_spec)
@@ -172,8 +172,8 @@ class ArrcompCompressor(_ChunkCodec, BytesBytesCodec):  # type: ignore[misc,unus
         if self._takes_bytes:
             return data
         raise ValueError(
-            f"the chunk has {data.nbytes} bytes; {nbytes} are allowed, as zarr's serializer `bytes` writes {dtype} of "
-            f"shape {chunk_spec.shape}: other compressors come after {self!r}"
+            f"chunk: expected {nbytes} bytes, as zarr's serializer `bytes` writes {dtype} of shape {chunk_spec.shape}, "
+            f"got {data.nbytes}; put {self!r} first among the compressors"
         )
 
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
@@ -185,14 +185,14 @@ class ArrcompCompressor(_ChunkCodec, BytesBytesCodec):  # type: ignore[misc,unus
 
     @property
     def _takes_bytes(self) -> bool:
-        """Whether the codec is lossless, whatever it is given."""
+        """Whether the codec takes bytes, as lossless codecs do."""
         return self.codec.takes_numpy(_BYTE)
 
 
 def _elements(chunk_spec: Any) -> tuple[np.dtype[Any], int]:
-    """What zarr's serializer `bytes` writes of a chunk: the dtype, bytes for one that the format does not have; bytes.
+    """Dtype and number of bytes of a chunk from zarr's serializer `bytes`; uint8 for dtypes that the format lacks.
 
-    zarr allows other byte orders than little-endian, but that is what it writes unless told otherwise, on any machine.
+    The serializer writes little-endian by default, on every platform.
     """
     dtype = chunk_spec.dtype.to_native_dtype()
     if dtype.kind in "mM":
@@ -205,12 +205,12 @@ def _decoded(compressed: Compressed, shape: tuple[int, ...], dtype: np.dtype[Any
     """The array of a chunk, in the byte order of `dtype`.
 
     Raises:
-        CorruptStreamError: the stream is of another shape or dtype, or corrupt.
+        CorruptStreamError: the stream has another shape or dtype, or is corrupt.
     """
     if (compressed.shape, compressed.dtype) != (shape, dtype.newbyteorder("=")):
         raise CorruptStreamError(
-            f"the chunk holds {compressed.dtype} of shape {compressed.shape}, "
-            f"not {dtype} of shape {shape} as the array's metadata say"
+            f"chunk: expected {dtype} of shape {shape}, as in the array's metadata, "
+            f"got {compressed.dtype} of shape {compressed.shape}"
         )
     array: NDArray[Any] = decompress(compressed, threads=1).astype(dtype, copy=False)
     return array

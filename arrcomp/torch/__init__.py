@@ -1,9 +1,9 @@
-"""Compression of PyTorch's tensors: in eager mode, under `torch.compile` and `torch.export`, with gradients.
+"""Compression of PyTorch tensors, in eager mode and under `torch.compile` and `torch.export`.
 
-And training in less memory: `nn`, `functional`, `compressed_activations`, `CompressedOptimizer`, `saved_memory`.
+`nn`, `functional`, `compressed_activations`, `CompressedOptimizer` and `saved_memory` reduce the memory of training.
 
-The operators are `torch.ops.arrcomp.*`. Importing this module also lets `torch.load(weights_only=True)` read compressed
-arrays, and what `save` wrote.
+The operators are `torch.ops.arrcomp.*`. After this module is imported, `torch.load(weights_only=True)` reads compressed
+arrays and the files of `save`.
 """
 
 from . import functional, nn

@@ -24,7 +24,7 @@ from .._format.spec import Spec
 from ..errors import DeviceUnavailableError
 from . import _ops
 from ._kernels import MEMORY
-from ._tensors import capacity, capacity_of, coding_of, constants, dtype_of, places, type_named
+from ._tensors import capacities, capacity, capacity_of, coding_of, constants, dtype_of, type_named
 
 _CPU = Device("torch")
 _INTEGERS = [getattr(torch, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -72,7 +72,7 @@ class TorchAdapter:
         if _are_at_hand(xs):
             return [Payload(self, buffer, trusted=True) for buffer in _ops.encode_trimmed(xs, *coding)]
         payloads, lengths = _ops.encode(xs, *coding)
-        buffers = [payloads] if len(xs) == 1 else payloads.split_with_sizes(places(xs, *codec))
+        buffers = [payloads] if len(xs) == 1 else payloads.split_with_sizes(capacities(xs, *codec))
         if specs[0].codec.fixed_rate:
             return self._payloads(_cut(buffers, xs, *codec))
         return self._payloads(buffers, lengths)

@@ -1,6 +1,6 @@
-"""Activations that keep few bits of their input for the backward pass: what functional forms and modules share.
+"""Activations that save a few bits per value for the backward pass; shared by `functional` and `nn`.
 
-Their derivative is a level of a `StepFunction`, and kept is the packed index of it. Its own derivative is 0.
+The derivative is a level of a `StepFunction`, whose packed index is saved. The second derivative is 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,67 +9,68 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .._arguments import wrong_type
 from ..activations import StepFunction, activation, steps_of
-from ._few_bit_ops import activate_op, keep_made, product
+from ._few_bit_ops import activate_op, grad_from_packed, save_packed
 from ._ops import needs_function
 from ._tensors import constant_result, constants
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
-Numbers = Sequence[float]
+Floats = Sequence[float]
 
 
 class _FewBit(torch.autograd.Function):
-    """The operator with the derivatives that operators of `torch.library` cannot have: `torch.func`'s."""
+    """The operator with `torch.func` derivatives, which `torch.library` operators cannot have."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, function: str, parameters: Numbers, steps: Numbers) -> tuple[Tensor, Tensor]:
+    def forward(x: Tensor, function: str, parameters: Floats, steps: Floats) -> tuple[Tensor, Tensor]:
         made: tuple[Tensor, Tensor] = activate_op(x, function, parameters, steps)
         return made
 
     @staticmethod
     def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        keep_made(context, output[1], inputs[-1:])
+        save_packed(context, output[1], inputs[-1:])
 
     @staticmethod
     def backward(context: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
-        return product(context, gradient), None, None, None
+        return grad_from_packed(context, gradient), None, None, None
 
 
-class _FewBitOfFunction(torch.autograd.Function):
-    """A function of the user's, with steps for its derivative."""
+class _FewBitFunction(torch.autograd.Function):
+    """A user's function with a step function as its derivative."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, function: Callable[[Tensor], Tensor], steps: Numbers) -> tuple[Tensor, Tensor]:
+    def forward(x: Tensor, function: Callable[[Tensor], Tensor], steps: Floats) -> tuple[Tensor, Tensor]:
         packed: Tensor = activate_op(x, "", (), steps)[1]
         return _checked(function(x), x), packed
 
     @staticmethod
     def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        keep_made(context, output[1], inputs[-1:])
+        save_packed(context, output[1], inputs[-1:])
 
     @staticmethod
     def backward(context: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
-        return product(context, gradient), None, None
+        return grad_from_packed(context, gradient), None, None
 
 
 _apply: Any = _FewBit.apply
-_apply_function: Any = _FewBitOfFunction.apply
+_apply_function: Any = _FewBitFunction.apply
 
 
-def activated(x: Tensor, function: str, parameters: Numbers, steps: Numbers, inplace: bool = False) -> Tensor:
-    """The activation of x, which keeps the packed indices of its steps alone.
+def few_bit_activation(x: Tensor, function: str, parameters: Floats, steps: Floats, inplace: bool = False) -> Tensor:
+    """An activation that saves only the packed indices of its steps.
 
     Args:
         x: float16, bfloat16, float32 or float64, of any shape.
-        function: the activation's name, as `arrcomp.activations.ACTIVATIONS` has it.
-        parameters: the activation's.
-        steps: `core_parameters()` of the steps.
-        inplace: x gets the values, too, and is what is given back.
+        function: the activation's name in `arrcomp.activations.ACTIVATIONS`.
+        parameters: of the activation.
+        steps: `core_parameters()` of the step function.
+        inplace: write the result to x, too, and return x.
 
     Raises:
         TypeError: x has another dtype.
@@ -81,73 +82,73 @@ def activated(x: Tensor, function: str, parameters: Numbers, steps: Numbers, inp
     return x.copy_(y) if inplace else y
 
 
-def activated_by(x: Tensor, function: Callable[[Tensor], Tensor], steps: Numbers) -> Tensor:
-    """As `activated`, of a function of the user's.
+def few_bit_function(x: Tensor, function: Callable[[Tensor], Tensor], steps: Floats) -> Tensor:
+    """Same as `few_bit_activation`, for a user's function.
 
     Raises:
-        TypeError: x has another dtype, or the function gives something else than a tensor.
-        ValueError: the function gives another shape, or no floats.
+        TypeError: x has another dtype, or the function does not return a tensor.
+        ValueError: the function changes the shape, or does not return floats.
     """
     y: Tensor = _apply_function(_checked_input(x), function, constants(steps))[0]
     return y
 
 
 def is_recorded(x: Tensor) -> bool:
-    """Whether a backward pass may come, for which something has to be kept."""
+    """Whether autograd records the call."""
     return torch.is_grad_enabled() and x.requires_grad
 
 
-def chosen_steps(
+def select_steps(
     function: str, parameters: tuple[Any, ...], bits: int = 3, steps: StepFunction | None = None
 ) -> StepFunction:
-    """The user's own steps, or those of the activation.
+    """`steps`, or those of the activation if None.
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is invalid.
     """
     values = activation(function).checked(parameters)
     return steps_of(function, values, bits) if steps is None else checked_steps(steps)
 
 
 def checked_steps(steps: object) -> StepFunction:
-    """The steps, if they are.
+    """`steps`, if it is a StepFunction.
 
     Raises:
-        TypeError: they are not.
+        TypeError: it is something else.
     """
     if not isinstance(steps, StepFunction):
-        raise TypeError(f"steps is a {type(steps).__name__}; a StepFunction is allowed")
+        raise wrong_type("steps", "a StepFunction", steps)
     return steps
 
 
-# Compilers do not follow caches.
+# Compilers cannot trace caches.
 
 
 @constant_result
-def _numbers(function: str, parameters: tuple[Any, ...], bits: int) -> tuple[Numbers, Numbers]:
+def _cached_parameters(function: str, parameters: tuple[Any, ...], bits: int) -> tuple[Floats, Floats]:
     values = activation(function).checked(parameters)
     return values, steps_of(function, values, bits).core_parameters()
 
 
 @constant_result
-def _values(function: str, parameters: tuple[Any, ...]) -> Numbers:
+def _cached_values(function: str, parameters: tuple[Any, ...]) -> Floats:
     return activation(function).checked(parameters)
 
 
-def numbers_of(
+def step_parameters(
     function: str, parameters: tuple[Any, ...], bits: int, steps: StepFunction | None
-) -> tuple[Numbers, Numbers]:
-    """The parameters, checked, and `core_parameters()` of `chosen_steps`; in compiled code, too."""
+) -> tuple[Floats, Floats]:
+    """The checked parameters, and `core_parameters()` of `select_steps`. Works in compiled code."""
     given = tuple(constants(parameters))
     if steps is None:
-        return _numbers(function, given, bits)
-    return _values(function, given), checked_steps(steps).core_parameters()
+        return _cached_parameters(function, given, bits)
+    return _cached_values(function, given), checked_steps(steps).core_parameters()
 
 
 def _order(x: Tensor) -> tuple[int, ...] | None:
-    """The dimensions in the order in which x lies in memory, if channels are last; None if it need not be kept.
+    """The dimensions in memory order, if x is in a channels-last format; else None.
 
-    Results then lie as inputs do, and neither they nor gradients are copied into another order.
+    The result gets the format of x, so that neither it nor the gradient is copied.
     """
     layouts = {4: torch.channels_last, 5: torch.channels_last_3d}
     if x.dim() not in layouts or x.is_contiguous() or not x.is_contiguous(memory_format=layouts[x.dim()]):
@@ -165,16 +166,15 @@ def _permuted(x: Tensor, order: tuple[int, ...] | None) -> Tensor:
 
 def _checked_input(x: Tensor) -> Tensor:
     if x.dtype not in DTYPES:
-        raise TypeError(f"dtype {x.dtype}: few-bit activations take float16, bfloat16, float32 and float64")
+        raise TypeError(f"x: expected float16, bfloat16, float32 or float64, got {str(x.dtype).removeprefix('torch.')}")
     return x
 
 
 def _checked(y: object, x: Tensor) -> Tensor:
     if not isinstance(y, Tensor):
-        raise TypeError(f"function gives a {type(y).__name__}; a tensor is allowed")
-    if y.shape != x.shape or y.dtype not in DTYPES:  # autocast may have chosen another dtype than x has
+        raise wrong_type("function(x)", "a tensor", y)
+    if y.shape != x.shape or y.dtype not in DTYPES:  # autocast may have chosen another dtype
         raise ValueError(
-            f"function gives shape {tuple(y.shape)} of {y.dtype} for {tuple(x.shape)} of {x.dtype}; floats of the same "
-            "shape are allowed, as each value has its own derivative"
+            f"function(x): expected floats of shape {tuple(x.shape)}, got {y.dtype} of shape {tuple(y.shape)}"
         )
     return y

@@ -1,7 +1,7 @@
 """`torch.save` and `torch.load` with compressed tensors.
 
-A file is one of `torch.save`, in which compressed tensors are calls of `pickling.restore` with their streams. Anything
-that is no tensor is left to PyTorch, as are tensors that it alone can keep.
+The files are those of `torch.save`. A compressed tensor is pickled as a call of `_pickling.restore` with its stream.
+PyTorch pickles everything else.
 """
 
 import pickle
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .._api.compress import checked_seed, compress_with
-from .._arguments import thread_count, type_name
+from .._arguments import thread_count, wrong_type
 from .._files.content import naming
 from .._files.replacing import replacing
 from .._format import limits
@@ -35,31 +35,30 @@ def save(
 ) -> None:
     """`torch.save` with compressed tensors: a model's or an optimizer's `state_dict`, or a checkpoint with both.
 
-    `torch.load` reads the file as well, once `arrcomp.torch` is imported. Everything comes back that `torch.save`
-    keeps: parameters, `requires_grad`, the order of dimensions in memory, tied tensors (which are compressed once). A
-    file that is there keeps what it has until the new one is complete; until then the compressed tensors are in host
-    memory.
+    After `arrcomp.torch` is imported, `torch.load` reads the file too. Everything that `torch.save` keeps is restored:
+    parameters, `requires_grad`, the order of dimensions in memory, and tied tensors, which are compressed once. An
+    existing file is replaced when the new one is complete. Until then the compressed tensors are in host memory.
 
-    Kept as `torch.save` keeps them, and not compressed: tensors that overlap others without being the same, or
-    themselves (as `expand` makes them); sparse, nested, quantized and meta tensors, subclasses such as DTensor (for
-    which there is `arrcomp.torch.distributed.checkpoint`), other devices than the CPU and CUDA, dtypes that the format
-    does not have; and what is in other objects than dicts, lists and tuples.
+    These tensors are stored uncompressed, as by `torch.save`: tensors that partly overlap others or themselves (after
+    `expand`); sparse, nested, quantized and meta tensors; subclasses such as DTensor (use
+    `arrcomp.torch.distributed.checkpoint`); devices other than the CPU and CUDA; unsupported dtypes; and tensors in
+    containers other than dicts, lists and tuples.
 
     Args:
-        obj: tensors in dicts, lists and tuples, with anything else between them that `torch.save` takes; `Compressed`
-            stay such.
+        obj: nested dicts, lists and tuples of tensors and of anything else that `torch.save` takes. A `Compressed` is
+            stored as it is.
         path_or_file: where to write.
-        codec: a codec; or rules, of which the first decides that is for a tensor and takes its dtype, as
-            `arrcomp.model_rules` gives them; None for none. What none of them is for is kept losslessly. Names are the
-            keys joined by dots, as "model.fc.weight" or "optimizer.state.0.exp_avg"; of a tied tensor the first one.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        seed: as of `arrcomp.compress`, one for all tensors.
+        codec: a codec, or rules such as `arrcomp.model_rules` returns: the first that matches a tensor wins. Tensors
+            that no rule matches, and all with None, are stored losslessly. Names are keys joined by dots, for instance
+            "model.fc.weight" or "optimizer.state.0.exp_avg"; a tied tensor has its first name.
+        threads: number of CPU threads; None for all cores that the process may use.
+        seed: same as in `arrcomp.compress`; all tensors use the same one.
 
     Raises:
-        TypeError: an argument is of a wrong type; a codec needs a seed.
-        ValueError: `threads` or `seed` is out of its range, or `path_or_file` is there and not a regular file.
+        TypeError: an argument has a wrong type, or a codec needs a seed.
+        ValueError: `threads` or `seed` is out of range, or `path_or_file` exists and is not a regular file.
         OSError: the file cannot be written.
-        DeviceUnavailableError: a tensor is on CUDA, which this build does not have.
+        DeviceUnavailableError: a tensor is on CUDA, which this build does not support.
 
     >>> import io, torch, arrcomp.torch
     >>> model, file = torch.nn.Linear(300, 400), io.BytesIO()
@@ -73,7 +72,7 @@ def save(
     for rule in rules:
         checked_seed(rule.codec, seed)
     _check_file(path_or_file, "write")
-    with _Saving(obj, rules, count, seed) as pickler:
+    with _TensorPickler(obj, rules, count, seed) as pickler:
         if not isinstance(path_or_file, (str, Path)):
             _write(obj, path_or_file, pickler)
             return
@@ -81,37 +80,36 @@ def save(
             _write(obj, file, pickler)
 
 
-def load(path_or_file: str | Path | IO[bytes], map_location: Any = None, *, max_size: int | None = None) -> Any:
-    """What `save` wrote, or `torch.save`: `torch.load` with `weights_only=True`.
+def load(path_or_file: str | Path | IO[bytes], map_location: Any = None, *, max_nbytes: int | None = None) -> Any:
+    """Load a file of `save` or `torch.save`: `torch.load` with `weights_only=True`.
 
-    Tensors travel to their device compressed. Nothing but tensors, containers, numbers and texts is unpickled, and
-    what `torch.serialization.add_safe_globals` was told of: named tuples, for instance.
+    Tensors are copied to their device compressed. Only tensors, containers, numbers, strings and the classes given to
+    `torch.serialization.add_safe_globals` are unpickled.
 
     Args:
         path_or_file: where to read.
-        map_location: as of `torch.load`, but for "meta": a device, or a function or dict that says where tensors come
-            back; None for where they were.
-        max_size: bytes that each of the compressed tensors may have, as of `arrcomp.from_bytes`. (PyTorch's own are
-            as large as the file.)
+        map_location: same as in `torch.load`, except "meta": a device, or a function or dict that gives each tensor's
+            device; None for the device that it was on.
+        max_nbytes: the most bytes that each compressed tensor may have, same as in `arrcomp.from_bytes`. Tensors that
+            PyTorch stored are not larger than the file.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: a tensor is damaged, or a newer arrcomp wrote it.
-        SizeLimitError: a tensor is larger than `max_size`.
-        pickle.UnpicklingError: by PyTorch, the file holds what is not allowed.
-        RuntimeError, EOFError, KeyError and others: by PyTorch, which reads the file, what is around the tensors is
-            damaged.
-        TypeError: an argument is of a wrong type, or `map_location` is the meta device.
-        ValueError: `max_size` is below 0.
+        SizeLimitError: a tensor is larger than `max_nbytes`.
+        pickle.UnpicklingError: PyTorch refuses to unpickle an object in the file.
+        RuntimeError, EOFError, KeyError and others: PyTorch found the file damaged outside of compressed tensors.
+        TypeError: an argument has a wrong type, or `map_location` is the meta device.
+        ValueError: `max_nbytes` is negative.
         OSError: the file cannot be read.
-        DeviceUnavailableError: the device is not there.
+        DeviceUnavailableError: the device does not exist.
     """
     _check_file(path_or_file, "read")
-    with limits.reading(max_size):
+    with limits.reading(max_nbytes):
         return torch.load(path_or_file, map_location, weights_only=True)
 
 
-class _Base:
-    """The values of a tensor and of those that are tied to it: pickled once, and read back as a contiguous tensor."""
+class _SharedValues:
+    """The values of a tensor and of those tied to it: pickled once, and unpickled as a contiguous tensor."""
 
     def __init__(self, reduced: tuple[Any, ...]) -> None:
         self._reduced = reduced
@@ -120,54 +118,54 @@ class _Base:
         return self._reduced
 
 
-class _Saving:
-    """What `torch.save` pickles tensors with."""
+class _TensorPickler:
+    """Pickles tensors compressed."""
 
     def __init__(self, obj: Any, rules: Sequence[Rule], threads: int, seed: int | None) -> None:
         self._names = separable(named_tensors(obj))
         self._rules, self._threads, self._seed = rules, threads, seed
-        self._bases: dict[View, _Base] = {}
-        self._places: dict[torch.device, Tensor] = {}
+        self._values: dict[View, _SharedValues] = {}
+        self._device_probes: dict[torch.device, Tensor] = {}  # empty tensors, which `map_location` moves
 
     def __enter__(self) -> SimpleNamespace:
         return _pickle_module(self._reduce)
 
     def __exit__(self, *error: object) -> None:
-        # PyTorch makes a class of the pickler, which stays until the garbage is collected.
+        # PyTorch makes a class of the pickler, which lives until it is garbage-collected.
         self._names.clear()
-        self._bases.clear()
+        self._values.clear()
 
     def _reduce(self, obj: Any) -> Any:
-        if type(obj) is not Tensor:  # a parameter is pickled as the tensor in it
+        if type(obj) is not Tensor:  # PyTorch pickles a parameter as the tensor in it
             return NotImplemented
         view = view_of(obj)
         if view is None or view not in self._names:
             return NotImplemented
         order = memory_order(obj)
-        if view not in self._bases:
-            self._bases[view] = self._base(self._names[view], obj.detach().permute(order))
-        back = tuple(order.index(i) for i in range(obj.dim()))
-        return arranged, (self._bases[view], back, obj.requires_grad)
+        if view not in self._values:
+            self._values[view] = self._compress(self._names[view], obj.detach().permute(order))
+        inverse = tuple(order.index(i) for i in range(obj.dim()))
+        return arranged, (self._values[view], inverse, obj.requires_grad)
 
-    def _base(self, name: str, x: Tensor) -> _Base:
+    def _compress(self, name: str, x: Tensor) -> _SharedValues:
         with naming(None, name):
             codec = codec_for(self._rules, name, *ADAPTER.dtype_and_shape(x))
             c = compress_with(ADAPTER, x, codec, None, self._threads, checked_seed(codec, self._seed))
-        place = self._places.setdefault(x.device, torch.empty(0, device=x.device))
-        return _Base(streamed(c, place))
+        probe = self._device_probes.setdefault(x.device, torch.empty(0, device=x.device))
+        return _SharedValues(streamed(c, probe))
 
 
 def _write(obj: Any, file: IO[bytes], pickler: SimpleNamespace) -> None:
     try:
         torch.save(obj, file, pickle_module=pickler)
     except RuntimeError as error:
-        if isinstance(error.__context__, OSError):  # what PyTorch says after it does not tell why
+        if isinstance(error.__context__, OSError):  # PyTorch's own error hides the reason
             raise error.__context__ from None
         raise
 
 
 def _pickle_module(reduce: Callable[[Any], Any]) -> SimpleNamespace:
-    """Of `pickle` what `torch.save` asks for, with a pickler that asks `reduce` first."""
+    """The part of module `pickle` that `torch.save` uses, with a pickler that calls `reduce` first."""
 
     class Pickler(pickle.Pickler):
         def reducer_override(self, obj: Any) -> Any:
@@ -178,5 +176,4 @@ def _pickle_module(reduce: Callable[[Any], Any]) -> SimpleNamespace:
 
 def _check_file(path_or_file: Any, method: str) -> None:
     if not isinstance(path_or_file, (str, Path)) and not callable(getattr(path_or_file, method, None)):
-        kind = type_name(path_or_file)
-        raise TypeError(f"path_or_file is a {kind}; a path, or a binary file to {method}, is allowed")
+        raise wrong_type("path_or_file", f"a path, or a binary file with a method {method}", path_or_file)

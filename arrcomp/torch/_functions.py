@@ -1,14 +1,15 @@
-"""`arrcomp.torch`: compression of tensors, in eager mode and inside `torch.compile` and `torch.export`."""
+"""Compression of tensors, in eager mode and inside `torch.compile` and `torch.export`."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from .._api.compress import checked_codec, checked_seed, compress_with
+from .._api.compress import check_values, checked_codec, checked_seed, compress_with
 from .._api.compressed import Compressed
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
-from .._arguments import thread_count, type_name
+from .._arguments import thread_count, wrong_type, wrong_value
 from .._arrays.checks import admit
 from .._arrays.device import Device
 from ..codecs import Codec
@@ -18,26 +19,38 @@ from ._tensors import coding_of, dtype_of
 
 
 def compress(
-    x: Tensor, codec: Codec | None = None, *, out: Any = None, threads: int | None = None, seed: Any = None
+    x: Tensor,
+    codec: Codec | None = None,
+    *,
+    out: Any = None,
+    threads: int | None = None,
+    seed: Any = None,
+    check_finite: bool = False,
 ) -> Compressed:
-    """Compress a tensor where it is.
+    """Compress a tensor on its device.
 
-    As `arrcomp.compress`, and usable inside `torch.compile(fullgraph=True)`: the result may leave the compiled
-    function, and enter another. Gradients stop here. In compiled code, and on CUDA, the payload keeps the memory that
-    the longest one takes, until `Compressed.trim`; those of fixed-rate codecs all have one length.
+    Same as `arrcomp.compress`, and usable inside `torch.compile(fullgraph=True)`: a compiled function can return the
+    result, or take it. In compiled code and on CUDA the payload occupies its capacity until `Compressed.trim` is
+    called. Payloads of fixed-rate codecs have no spare memory.
+
+    The gradient of ``decompress(compress(x))`` is zero, without a warning: no gradient flows through a `Compressed`.
+    Use `roundtrip` to differentiate.
 
     Args:
-        x: a dense tensor on the CPU or on CUDA, of any shape and strides, and a dtype that the codec takes.
+        x: a dense tensor on the CPU or on CUDA, of any shape and strides, and a dtype that the codec supports.
         codec: what to keep; None for `Lossless()`.
-        out: memory for the result: a contiguous uint8 tensor of at least `arrcomp.max_compressed_size(x)` bytes on the
-            device of `x` (on the CPU also a NumPy array, bytearray or memoryview).
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        seed: of a codec that draws random numbers; others ignore it. An integer from 0 to 2^64 - 1: in compiled code
-            another one does not compile anew. Or a tensor of one integer on the device of `x`, whose value is read
-            when the device comes to it (without its sign, as 64 bits): so each replay of a CUDA graph can have another.
+        out: memory for the result: a contiguous uint8 tensor of at least `arrcomp.max_compressed_nbytes(x)` bytes on
+            the device of `x` (on the CPU also a NumPy array, bytearray or memoryview).
+        threads: number of CPU threads; None for all cores that the process may use.
+        seed: for stochastic rounding; other codecs ignore it. An integer from 0 to 2^64 - 1; changing it does not
+            trigger recompilation. Or a tensor of one integer on the device of `x`, read as unsigned 64-bit when the
+            device runs the operator, so that each replay of a CUDA graph can have its own.
+        check_finite: raise if a value is NaN or infinite. Reads the tensor once more and synchronizes. Not in compiled
+            code.
 
     Raises:
-        TypeError, ValueError, DeviceUnavailableError: as `arrcomp.compress`.
+        TypeError, ValueError, DeviceUnavailableError: same as in `arrcomp.compress`; ValueError also if `check_finite`
+            is True in compiled code.
 
     >>> import torch, arrcomp.torch
     >>> x = torch.linspace(0, 1, 10_000)
@@ -45,38 +58,40 @@ def compress(
     >>> bool((arrcomp.torch.decompress(c) - x).abs().max() <= 1e-3)
     True
     """
-    _check_tensor("x", x, "arrcomp.compress takes every array")
+    _check_tensor("x", x, "arrcomp.compress takes other arrays")
     codec = checked_codec(codec)
+    if check_finite:
+        _check_values(x)
     return compress_with(ADAPTER, x, codec, out, thread_count(threads), _checked_seed(codec, seed))
 
 
 def decompress(
-    c: Compressed, *, out: Tensor | None = None, threads: int | None = None, max_size: int | None = None
+    c: Compressed, *, out: Tensor | None = None, threads: int | None = None, max_nbytes: int | None = None
 ) -> Tensor:
-    """The array that was compressed, as a tensor.
+    """Decompress to a tensor.
 
-    Usable inside `torch.compile(fullgraph=True)`. On CUDA nothing waits for the device, unless the payload was read
-    from outside this process and may be corrupt.
+    Usable inside `torch.compile(fullgraph=True)`. Asynchronous on CUDA, except for untrusted payloads (read from
+    outside this process), whose validation synchronizes. The result has no gradient.
 
     Args:
         c: a compressed array of any framework.
         out: a contiguous tensor of the same shape and dtype, to be filled and returned.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        max_size: bytes that the tensor may have, as of `arrcomp.decompress`.
+        threads: number of CPU threads; None for all cores that the process may use.
+        max_nbytes: the most bytes that the tensor may have, same as in `arrcomp.decompress`.
 
     Returns:
-        `out`, or a new contiguous tensor on the device of the payload.
+        `out`, or a new contiguous tensor on the payload's device.
 
     Raises:
         CorruptStreamError: the payload is corrupt. (`out` may have been written to.)
-        SizeLimitError: the tensor is larger than `max_size`.
-        TypeError, ValueError, DeviceUnavailableError: as `arrcomp.decompress`.
+        SizeLimitError: the tensor is larger than `max_nbytes`.
+        TypeError, ValueError, DeviceUnavailableError: same as in `arrcomp.decompress`.
     """
     if not isinstance(c, Compressed):
-        raise TypeError(f"c is a {type(c).__name__}; a Compressed is allowed (of a stream's bytes: from_bytes)")
+        raise wrong_type("c", "a Compressed (arrcomp.from_bytes reads a stream)", c)
     threads = thread_count(threads)
     payload = c.payload
-    admit(c.spec, payload, max_size)
+    admit(c.spec, payload, max_nbytes)
     if out is not None:
         _check_tensor("out", out, "arrcomp.decompress fills other arrays")
         payload = payload.to(ADAPTER, ADAPTER.device(out))
@@ -90,22 +105,22 @@ def decompress(
 def accumulate(c: Compressed, into: Tensor, weight: float = 1.0, *, threads: int | None = None) -> Tensor:
     """Add a compressed array to a tensor: ``into += weight * decompress(c)``, in one pass.
 
-    As `arrcomp.accumulate`, and usable inside `torch.compile(fullgraph=True)`. On CUDA nothing waits for the device,
-    unless the payload was read from outside this process. Nothing is recorded for gradients.
+    Same as `arrcomp.accumulate`, and usable inside `torch.compile(fullgraph=True)`. Asynchronous on CUDA, except for
+    untrusted payloads. Autograd records nothing.
 
     Args:
-        c: a compressed array, of a codec that has sums.
-        into: a contiguous tensor of the same shape and dtype that requires no gradient, which is changed.
+        c: a compressed array of a codec with `has_sums`.
+        into: a contiguous tensor of the same shape and dtype that requires no gradient. It is changed in place.
         weight: a finite number.
-        threads: how many to use on the CPU; None for all cores that the process may use.
+        threads: number of CPU threads; None for all cores that the process may use.
 
     Returns:
         `into`.
 
     Raises:
-        CorruptStreamError, TypeError, ValueError, DeviceUnavailableError: as `arrcomp.accumulate`.
+        CorruptStreamError, TypeError, ValueError, DeviceUnavailableError: same as in `arrcomp.accumulate`.
     """
-    _check_tensor("into", into, "arrcomp.accumulate takes every array")
+    _check_tensor("into", into, "arrcomp.accumulate takes other arrays")
     threads = thread_count(threads)
     checked_summand("c", c)
     payload = c.payload
@@ -126,46 +141,54 @@ def compress_sum(
 ) -> Compressed:
     """Compress the (weighted) sum of compressed tensors, without decompressing them to memory first.
 
-    As `arrcomp.compress_sum`, and usable inside `torch.compile(fullgraph=True)`.
+    Same as `arrcomp.compress_sum`, and usable inside `torch.compile(fullgraph=True)`.
 
     Args:
-        compressed: compressed tensors of one device, dtype, shape and codec, whose rate is fixed; one at least.
+        compressed: compressed tensors with the same device, dtype, shape and fixed-rate codec; at least one.
         codec: of the result; None for the one of `compressed`.
         weights: a finite number for each; None for ones.
-        out: memory for the result, as of `compress`.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        seed: of the result's codec, as of `compress`.
+        out: memory for the result, same as in `compress`.
+        threads: number of CPU threads; None for all cores that the process may use.
+        seed: of the result's codec, same as in `compress`.
 
     Raises:
-        CorruptStreamError, TypeError, ValueError, DeviceUnavailableError: as `arrcomp.compress_sum`.
+        CorruptStreamError, TypeError, ValueError, DeviceUnavailableError: same as in `arrcomp.compress_sum`.
     """
-    parts = checked_summands(compressed)
-    codec = parts[0].codec if codec is None else checked_codec(codec)
-    if parts[0].payload.adapter is not ADAPTER:
-        raise TypeError("compressed is of another framework; arrcomp.compress_sum takes those")
-    return compress_sum_with(ADAPTER, parts, codec, weights, out, thread_count(threads), _checked_seed(codec, seed))
+    terms = checked_summands(compressed)
+    codec = terms[0].codec if codec is None else checked_codec(codec)
+    if terms[0].payload.adapter is not ADAPTER:
+        name = terms[0].payload.adapter.name
+        raise TypeError(f"compressed: expected compressed tensors, got {name} arrays (arrcomp.compress_sum takes them)")
+    return compress_sum_with(ADAPTER, terms, codec, weights, out, thread_count(threads), _checked_seed(codec, seed))
 
 
-def roundtrip(x: Tensor, codec: Codec | None = None, *, threads: int | None = None, seed: Any = None) -> Tensor:
-    """What comes back of a tensor that is compressed and decompressed.
+def roundtrip(
+    x: Tensor,
+    codec: Codec | None = None,
+    *,
+    threads: int | None = None,
+    seed: Any = None,
+    check_finite: bool = False,
+) -> Tensor:
+    """Compress, then decompress, with a straight-through gradient.
 
-    The gradient passes unchanged, as if nothing had been lost (a straight-through estimator: Y. Bengio, N. Leonard,
-    A. Courville, arXiv:1308.3432). The derivative is one in forward mode too, and under the transforms of `torch.func`
-    (inside compiled code those do not reach it, but for `vmap`). Under `vmap` every item is compressed by itself, one
-    after the other, and all with the same seed, unless `seed` is a batch of them. Autocast leaves the dtype as it is.
-    Tensors of integers have no gradient, as elsewhere.
+    The derivative is 1, as if nothing were lost (Y. Bengio, N. Leonard, A. Courville, arXiv:1308.3432). (The gradient
+    of ``decompress(compress(x))`` is zero.) This holds in forward mode and under the transforms of `torch.func`, too;
+    in compiled code only `vmap` of these is supported. `vmap` compresses each item separately, with the same seed
+    unless `seed` is a batch. Autocast does not change the dtype. Integer tensors have no gradient.
 
     Args:
-        x: a dense tensor on the CPU or on CUDA, of a dtype that the codec takes; on the meta device, shapes go through.
+        x: a dense tensor on the CPU or on CUDA, of a dtype that the codec supports; or a meta tensor.
         codec: what to keep; None for `Lossless()`.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        seed: as of `compress`.
+        threads: number of CPU threads; None for all cores that the process may use.
+        seed: same as in `compress`.
+        check_finite: same as in `compress`.
 
     Returns:
         A new contiguous tensor of the shape, dtype and device of `x`.
 
     Raises:
-        TypeError, ValueError, DeviceUnavailableError: as `arrcomp.compress`.
+        TypeError, ValueError, DeviceUnavailableError: same as in `compress`.
 
     >>> import torch, arrcomp.torch
     >>> x = torch.randn(100, requires_grad=True)
@@ -174,17 +197,27 @@ def roundtrip(x: Tensor, codec: Codec | None = None, *, threads: int | None = No
     >>> bool((y - x).abs().max() <= 0.1), bool((x.grad == 1).all())
     (True, True)
     """
-    _check_tensor("x", x, "arrcomp.decompress(arrcomp.compress(x)) takes every array")
+    _check_tensor("x", x, "arrcomp.decompress(arrcomp.compress(x)) takes other arrays")
     check_layout("x", x)
     codec = checked_codec(codec)
     codec.check_dtype(dtype_of(x))
+    if check_finite:
+        _check_values(x)
     seeds = seed_arguments(_checked_seed(codec, seed), x)
     y: Tensor = _ops.differentiable_roundtrip(x, *coding_of(codec), *seeds, thread_count(threads))
     return y
 
 
+def _check_values(x: Tensor) -> None:
+    """Raise ValueError if a value is NaN or infinite, or under tracing. Synchronizes."""
+    if torch.compiler.is_compiling():
+        raise wrong_value("check_finite", "False under tracing", True)
+    ADAPTER.dtype_and_shape(x)
+    check_values(ADAPTER, x, "x")
+
+
 def _checked_seed(codec: Codec, seed: Any) -> Any:
-    # Compilers compile anew for every number that is turned into an index; tensors are looked at by the adapter.
+    # operator.index on an integer would trigger recompilation for each value. The adapter checks tensors.
     if codec.needs_seed and (isinstance(seed, Tensor) or (type(seed) is int and 0 <= seed < 1 << 64)):
         return seed
     return checked_seed(codec, seed)
@@ -192,4 +225,4 @@ def _checked_seed(codec: Codec, seed: Any) -> Any:
 
 def _check_tensor(name: str, x: Any, hint: str) -> None:
     if not isinstance(x, Tensor):
-        raise TypeError(f"{name} is a {type_name(x)}; a torch.Tensor is allowed ({hint})")
+        raise wrong_type(name, f"a torch.Tensor ({hint})", x)

@@ -5,7 +5,6 @@ memory comes from PyTorch's allocator, which takes it back in the order of that 
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,13 +18,14 @@ from .._arrays.driver import Seed
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._dtypes import Bytes
 from .._methods.seeds import MAX_SEED
-from ._tensors import capacity, capacity_of, dtype_of, places, row_of
+from ._tensors import capacities, capacity, capacity_of, dtype_of, row_of
 
 
 class TorchMemory:
     """PyTorch's memory and streams (`arrcomp._arrays.contract.Memory`)."""
 
-    def address(self, x: Tensor) -> int:
+    @staticmethod
+    def address(x: Tensor, /) -> int:
         return x.data_ptr()
 
     def stream(self, x: Tensor) -> tuple[int, int] | None:
@@ -46,18 +46,7 @@ class TorchMemory:
         return data
 
 
-class _HostMemory(TorchMemory):
-    """Tensors on the CPU beside NumPy's arrays."""
-
-    def address(self, x: Any) -> int:
-        return x.data_ptr() if isinstance(x, Tensor) else NUMPY.address(x)
-
-    def stream(self, x: Any) -> None:
-        return None
-
-
 MEMORY = TorchMemory()
-_HOST_MEMORY = _HostMemory()
 
 
 def encode(
@@ -68,9 +57,9 @@ def encode(
     seed_at: Tensor | None = None,
     threads: int = 0,
 ) -> tuple[Tensor, Tensor]:
-    """Payloads one after the other, uint8[sum(places(xs, codec, parameters))], and their lengths, int64[len(xs)]."""
+    """Payloads in one buffer, uint8[sum(capacities(xs, codec, parameters))], and their lengths, int64[len(xs)]."""
     _check_together("xs", xs)
-    sizes = places(xs, codec, parameters)
+    sizes = capacities(xs, codec, parameters)
     payloads = _room(sum(sizes), xs[0])
     out = [payloads] if len(xs) == 1 else payloads.split_with_sizes(sizes)
     return payloads, _encode(xs, out, codec, parameters, seed, seed_at, threads)
@@ -90,13 +79,18 @@ def encode_trimmed(
     """
     _check_together("xs", xs)
     dtype = dtype_of(xs[0])
-    sources, elements = [x.contiguous() for x in xs], [x.numel() * dtype.parts for x in xs]
-    coding = (codec, parameters, dtype.id)
-    rooms = NUMPY.allocate([_core.capacity(codec, parameters, dtype.id, count) for count in elements], None)
+    alive, rooms, arrays = [], [], []
+    for x in xs:
+        source, elements = x.contiguous(), x.numel() * dtype.parts
+        room = np.empty(_core.capacity(codec, parameters, dtype.id, elements), np.uint8)
+        arrays.append((source.data_ptr(), NUMPY.address(room), elements))
+        alive.append(source)
+        rooms.append(room)
     lengths = NUMPY.new_lengths(len(xs), None)
-    random = _seed(seed, seed_at, xs[0].device)
-    driver.encode(_HOST_MEMORY, sources, rooms, lengths, elements, coding, random, threads)
-    return [torch.from_numpy(payload.buffer) for payload in NUMPY.payloads(rooms, lengths, shrink=True)]
+    number, array = _seed(seed, seed_at, xs[0].device)
+    random = (number, 0 if array is None else array.data_ptr())
+    driver.encode_on_host(arrays, lengths, (codec, parameters, dtype.id), random, threads)
+    return [torch.from_numpy(payload) for payload in NUMPY.trim(rooms, lengths)]
 
 
 def encode_out(
@@ -278,21 +272,20 @@ def _decode(
     threads: int,
 ) -> None:
     dtype = dtype_of(targets[0])
-    coded = _coded(payloads, lengths, targets[0])
+    _check_payloads(payloads, lengths, targets[0])
     elements = [x.numel() * dtype.parts for x in targets]
-    driver.decode(MEMORY, coded, targets, elements, (codec, parameters, dtype.id), trusted, threads)
+    driver.decode(MEMORY, payloads, lengths, targets, elements, (codec, parameters, dtype.id), trusted, threads)
 
 
-def _coded(
-    payloads: Sequence[Tensor], lengths: Sequence[Tensor | None], x: Tensor
-) -> list[tuple[Tensor, Tensor | None]]:
-    """Payloads as the driver takes them, checked; x is on the device where they must be."""
+def _check_payloads(payloads: Sequence[Tensor], lengths: Sequence[Tensor | None], x: Tensor) -> None:
+    """Raise unless payloads and their lengths are such, on the device of x."""
     for payload in payloads:
         _check_bytes("payloads", payload, x)
     for length in lengths:
         if length is not None and (length.dtype != torch.int64 or length.numel() != 1 or length.device != x.device):
             raise TypeError(f"lengths: expected int64[1] on {x.device}, got {_described(length)}")
-    return list(zip(payloads, lengths, strict=True))
+    if len(payloads) != len(lengths):
+        raise ValueError(f"lengths: expected {len(payloads)} tensors, got {len(lengths)}")
 
 
 def _terms(
@@ -300,7 +293,8 @@ def _terms(
 ) -> list[tuple[Tensor, Tensor | None, float]]:
     if not payloads:
         raise ValueError("payloads: expected at least one tensor, got none")
-    return [(*coded, weight) for coded, weight in zip(_coded(payloads, lengths, x), weights, strict=True)]
+    _check_payloads(payloads, lengths, x)
+    return list(zip(payloads, lengths, weights, strict=True))
 
 
 def _seed(seed: int, seed_at: Tensor | None, device: torch.device) -> Seed:

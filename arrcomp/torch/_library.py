@@ -1,4 +1,4 @@
-"""The library of this package's PyTorch operators, `torch.ops.arrcomp`."""
+"""Registration of the operators `torch.ops.arrcomp.*`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import torch
 
 BOTH_DEVICES = ("CPU", "CUDA")
-EVERYWHERE = ("CompositeExplicitAutograd",)  # of operators made of PyTorch's own
+EVERYWHERE = ("CompositeExplicitAutograd",)  # for operators that are composed of PyTorch's own
 
-# PyTorch leaves it without types.
+# PyTorch has no types for it.
 _torch_library: Any = torch.library
 _LIBRARY = _torch_library.Library("arrcomp", "DEF")
 
@@ -20,7 +20,7 @@ def define(
     devices: tuple[str, ...] = BOTH_DEVICES,
     *tags: torch.Tag,
 ) -> Callable[..., Any]:
-    """A new operator, with implementations for real tensors and for those without data."""
+    """Define an operator with a kernel and a fake (shape-only) implementation."""
     name = schema.partition("(")[0]
     _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *tags))
     for device in devices:
@@ -33,10 +33,10 @@ def define(
 def register_autograd(
     name: str, backward: Callable[..., Any], setup_context: Callable[..., None] | None = None
 ) -> None:
-    """An operator's derivative."""
+    """Register the derivative of an operator."""
     _torch_library.register_autograd(f"arrcomp::{name}", backward, setup_context=setup_context, lib=_LIBRARY)
 
 
 def register_vmap(name: str, batched: Callable[..., Any]) -> None:
-    """What an operator does with a batch."""
+    """Register the batching rule of an operator."""
     _torch_library.register_vmap(f"arrcomp::{name}", batched, lib=_LIBRARY)

@@ -1,9 +1,9 @@
-"""The core as PyTorch operators: `torch.ops.arrcomp.encode`, `decode`, what fills given tensors, and `roundtrip`.
+"""The core's PyTorch operators, `torch.ops.arrcomp.*`.
 
-`codec` and `parameters` are a codec's id and its `core_parameters()`; `threads` is 0 for all cores of the CPU. `seed`
-is that of random numbers, 64 bits read without a sign; `seed_at`, int64[] on the tensors' device, counts instead where
-it is given, and is read when the device comes to it. All tensors of one call have one dtype and are on one device. The
-shapes of all results but `encode_trimmed`'s follow from the arguments alone.
+`codec` and `parameters` are a codec's id and its `core_parameters()`. `threads` is 0 for all CPU cores. `seed` is
+read as an unsigned 64-bit integer. `seed_at`, int64[] on the tensors' device, replaces `seed` and is read when the
+device runs the operator. All tensors of a call have the same dtype and device. Except for `encode_trimmed`, the shapes
+of the results follow from the arguments.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,18 +15,18 @@ from torch.autograd import forward_ad
 
 from . import _kernels
 from ._library import define, register_autograd, register_vmap
-from ._tensors import capacity_of, places, row_of
+from ._tensors import capacities, capacity_of, row_of
 
 _CODEC = "int codec, float[] parameters"
 _CODING = f"{_CODEC}, SymInt seed=0, Tensor? seed_at=None, int threads=0"
 
-# PyTorch leaves these without types.
+# PyTorch has no types for these.
 _library: Any = torch.library
 _unpack_dual: Any = forward_ad.unpack_dual
 
 
 def _fake_encode(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], *rest: Any, **options: Any) -> Any:
-    return _bytes(sum(places(xs, codec, parameters)), xs[0]), _lengths(xs)
+    return _bytes(sum(capacities(xs, codec, parameters)), xs[0]), _lengths(xs)
 
 
 def _fake_encode_trimmed(xs: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
@@ -93,10 +93,10 @@ def _lengths(xs: Sequence[Tensor]) -> Tensor:
     return xs[0].new_empty((len(xs),), dtype=torch.int64)
 
 
-# The payloads one after the other (`tensors.places`), and their lengths, int64[number of tensors].
+# The payloads in one buffer, with the offsets that `capacities` gives, and their lengths, int64[number of tensors].
 encode = define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", _kernels.encode, _fake_encode)
 
-# The payloads, each in memory of its size; on the CPU alone, as CUDA would have to be waited for.
+# The payloads, each in its own memory, without spare bytes. Only on the CPU: CUDA would have to be synchronized.
 encode_trimmed = define(
     f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]",
     _kernels.encode_trimmed,
@@ -104,15 +104,15 @@ encode_trimmed = define(
     ("CPU",),
 )
 
-# The lengths; the payloads are at the starts of `out`.
+# Writes each payload to the start of its `out` and returns the lengths.
 encode_out = define(
     f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor",
     _kernels.encode_out,
     _fake_encode_out,
 )
 
-# The arrays. A payload's length is int64[1]; None where it is all of its tensor. `sizes` are those of all shapes, one
-# after the other, `dimensions` how many each shape has. On CUDA it waits for payloads that are not `trusted`.
+# The arrays. A payload's length is int64[1], or None for a payload that fills its tensor. `sizes` are all shapes,
+# concatenated; `dimensions` is the number of dimensions of each. Payloads that are not `trusted` synchronize CUDA.
 decode = define(
     f"decode(Tensor[] payloads, Tensor?[] lengths, SymInt[] sizes, int[] dimensions, {_CODEC}, ScalarType dtype, "
     "bool trusted=False, int threads=0) -> Tensor[]",
@@ -126,7 +126,7 @@ decode_out = define(
     _fake_decode_out,
 )
 
-# Adds payloads' arrays, times their weights, to `into`; lengths and `trusted` are as of `decode`.
+# Adds the decoded payloads, times their weights, to `into`. `lengths` and `trusted`: same as in `decode`.
 accumulate = define(
     f"accumulate(Tensor(a!) into, Tensor[] payloads, Tensor?[] lengths, float[] weights, {_CODEC}, "
     "bool trusted=False, int threads=0) -> ()",
@@ -134,8 +134,8 @@ accumulate = define(
     _fake_accumulate,
 )
 
-# The payload of the sum of payloads' arrays, of `elements` elements each, in memory of the longest one (or at the start
-# of `out`), and its length, int64[1].
+# The payload of the weighted sum of arrays of `elements` elements, in a buffer of its capacity (or at the start of
+# `out`), and its length, int64[1].
 _SUM = "SymInt elements, ScalarType dtype, int terms_codec, float[] terms_parameters"
 _SUM_CODING = f"{_SUM}, {_CODEC}, SymInt seed=0, Tensor? seed_at=None, bool trusted=False, int threads=0"
 encode_sum = define(
@@ -149,7 +149,7 @@ encode_sum_out = define(
     _fake_encode_sum_out,
 )
 
-# What comes back of x.
+# Compresses and decompresses x.
 roundtrip = define(f"roundtrip(Tensor x, {_CODING}) -> Tensor", _kernels.roundtrip, _fake_roundtrip)
 
 
@@ -171,9 +171,9 @@ def _roundtrip_batched(
     items = x.expand(size, *x.shape) if dimensions[0] is None else x.movedim(dimensions[0], 0)
     if size == 0:
         return items.clone(), 0
-    dimension = dimensions[4] if len(dimensions) > 4 else None  # of seed_at
+    dimension = dimensions[4] if len(dimensions) > 4 else None  # the batch dimension of seed_at
     seeds = [seed_at] * size if seed_at is None or dimension is None else seed_at.unbind(dimension)
-    # One by one: what is kept of an array may depend on all of its values (ErrorBounded's rel), or on its own seed.
+    # One by one: the result may depend on all values of an item (rel of ErrorBounded), or on the item's seed.
     made = [
         roundtrip(item, codec, parameters, seed, own_seed, threads) for item, own_seed in zip(items, seeds, strict=True)
     ]
@@ -185,7 +185,7 @@ register_vmap("roundtrip", _roundtrip_batched)
 
 
 class _StraightThrough(torch.autograd.Function):
-    """`roundtrip` with the derivatives that operators of `torch.library` cannot have: `torch.func`'s, forward mode."""
+    """`roundtrip` with `torch.func` and forward-mode derivatives, which `torch.library` operators cannot have."""
 
     generate_vmap_rule = True
 
@@ -213,7 +213,7 @@ _apply: Any = _StraightThrough.apply
 def differentiable_roundtrip(
     x: Tensor, codec: int, parameters: Sequence[float], seed: int, seed_at: Tensor | None, threads: int
 ) -> Tensor:
-    """`roundtrip`, whose derivative is one, in all modes of differentiation."""
+    """`roundtrip` with derivative 1 in all modes of differentiation."""
     if needs_function(x):
         made: Tensor = _apply(x, codec, seed, seed_at, threads, *parameters)
         return made
@@ -221,12 +221,12 @@ def differentiable_roundtrip(
     return y
 
 
-# Without this function of PyTorch's own, all of eager mode takes the class, which takes longer.
+# Without this PyTorch function, eager mode always uses the class, which is slower.
 _in_transform: Callable[[], bool] = getattr(torch._C, "_are_functorch_transforms_active", lambda: True)
 
 
 def needs_function(x: Tensor) -> bool:
-    """Whether x takes part in what a `torch.autograd.Function` alone can do: `torch.func`, forward mode."""
-    if torch.compiler.is_compiling():  # compilers do not follow the class
+    """Whether x is in a `torch.func` transform or in forward mode, which need a `torch.autograd.Function`."""
+    if torch.compiler.is_compiling():  # compilers cannot trace the class
         return False
     return _in_transform() or _unpack_dual(x).tangent is not None

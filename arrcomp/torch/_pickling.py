@@ -47,7 +47,7 @@ def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[in
     row = _row(dtype)
     spec = spec_from_config(config, row, _shape(shape, row))
     check_payload_nbytes(spec, payload.numel())
-    return Compressed(spec, Payload(ADAPTER, payload, max_size=limits.allowed_of(payload.numel())))
+    return Compressed(spec, Payload(ADAPTER, payload, max_nbytes=limits.allowed_of(payload.numel())))
 
 
 def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
@@ -57,7 +57,7 @@ def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Ten
         c: the compressed tensor; waits for its device.
         x: a tensor without elements on the device where the tensor is to come back.
     """
-    return restore, (torch.frombuffer(bytearray().join(c.parts()), dtype=torch.uint8), x)
+    return restore, (torch.frombuffer(bytearray().join(c.buffers()), dtype=torch.uint8), x)
 
 
 def restore(stream: Tensor, like: Tensor) -> Tensor:

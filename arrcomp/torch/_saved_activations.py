@@ -1,4 +1,4 @@
-"""Activations that wait for the backward pass compressed: `compressed_activations`."""
+"""Compression of the tensors that autograd saves: `compressed_activations`."""
 
 import itertools
 import math
@@ -26,15 +26,15 @@ from ._saved_tensors import (
     in_memory_order,
     is_plain,
     is_tracked,
-    place_of,
+    values_key,
     with_layout,
 )
 from ._tensors import row_of
 
 DEFAULT_CODEC = QSGD(bits=8, rounding="stochastic")
-_BITS = QSGD(bits=1, bucket_size=4096)  # exact for 0 and 1: its levels are a bucket's smallest and largest value
+_BITS = QSGD(bits=1, bucket_size=4096)  # exact for 0 and 1: the two levels are a bucket's smallest and largest value
 
-_disable: Any = torch.compiler.disable  # which has no types
+_disable: Any = torch.compiler.disable  # PyTorch has no types for it
 
 _Skip = Callable[[Tensor], Any] | Module | Tensor
 _contexts = itertools.count()
@@ -42,15 +42,15 @@ _contexts = itertools.count()
 
 @dataclass
 class ActivationStatistics:
-    """What autograd kept while `compressed_activations` was active.
+    """What autograd saved while `compressed_activations` was active.
 
     Attributes:
-        tensors: how many were compressed.
-        nbytes: of their values before.
-        compressed_nbytes: of their payloads.
-        shared: how many more were saved whose values had been compressed for another one, and took no memory.
-        kept_tensors: how many were left alone, without parameters; each as often as it was saved.
-        kept_nbytes: of their values.
+        tensors: number of compressed tensors.
+        nbytes: their bytes before compression.
+        compressed_nbytes: bytes of their payloads.
+        shared: number of saved tensors that share the payload of an earlier one.
+        kept_tensors: number of tensors left uncompressed, without parameters; repeated ones are counted each time.
+        kept_nbytes: their bytes.
     """
 
     tensors: int = 0
@@ -62,21 +62,21 @@ class ActivationStatistics:
 
     @property
     def ratio(self) -> float:
-        """Bytes of what was compressed, before by after; NaN where nothing was."""
+        """Bytes before compression divided by bytes after; NaN if nothing was compressed."""
         return self.nbytes / self.compressed_nbytes if self.compressed_nbytes else math.nan
 
     def __str__(self) -> str:
         compressed = f"{self.tensors} tensors, {self.nbytes:,} bytes, compressed to {self.compressed_nbytes:,}"
-        return f"{compressed} (ratio {self.ratio:.2f}); {self.kept_tensors}, {self.kept_nbytes:,} bytes, left alone"
+        return f"{compressed} (ratio {self.ratio:.2f}); {self.kept_tensors}, {self.kept_nbytes:,} bytes, uncompressed"
 
 
 class StoredValues:
     """The values of one or more saved tensors, compressed.
 
     Attributes:
-        compressed: the values; of booleans those of 0 and 1 in float16.
-        zeros: which of them are zeros (as booleans are compressed), and must be the only ones; None where all may be.
-        storage: a weak reference to the memory that they come from, so that nothing keeps it.
+        compressed: the values; booleans as 0 and 1 in float16.
+        zeros: a compressed mask of exactly the zeros, for the output of a ReLU; else None.
+        storage: a weak reference to the original storage.
     """
 
     __slots__ = ("__weakref__", "compressed", "storage", "zeros")
@@ -94,7 +94,7 @@ class StoredValues:
         return self.compressed.payload.nbytes + (0 if self.zeros is None else self.zeros.payload.nbytes)
 
     def restored(self) -> Tensor:
-        """The values."""
+        """Decompress the values."""
         values = decompress(self.compressed)
         if self.zeros is None:
             return values
@@ -121,7 +121,7 @@ class CompressedTensor(NamedTuple):
 
 
 class KeptTensor(NamedTuple):
-    """A saved tensor that is left alone."""
+    """A saved tensor that is not compressed."""
 
     tensor: Tensor
     version: int
@@ -130,7 +130,7 @@ class KeptTensor(NamedTuple):
         """The tensor.
 
         Raises:
-            RuntimeError: it was changed in place since it was saved. PyTorch does not look where there are hooks.
+            RuntimeError: it was changed in place since it was saved. PyTorch does not check this for hooks.
         """
         version = self.tensor._version
         if version != self.version:
@@ -157,60 +157,58 @@ def compressed_activations(
     skip: _Skip | Iterable[_Skip] = (),
     seed: int | None = None,
 ) -> AbstractContextManager[ActivationStatistics]:
-    """Keep what autograd saves for the backward pass compressed, until it is asked for.
+    """Compress the tensors that autograd saves, from the forward pass until the backward pass uses them.
 
-    A context manager (and a decorator) around the forward pass; the backward pass may be inside or not::
+    A context manager (and decorator) for the forward pass; the backward pass may be inside or outside::
 
         with arrcomp.torch.compressed_activations() as statistics:
             loss = criterion(model(x), y)
         loss.backward()
 
-    Outputs of the model do not change; gradients are those of the activations as they come back, so they are the same
-    to the last bit with a lossless codec. Compressed is each tensor whose dtype a codec takes, once: whatever covers
-    the same values in memory, as views and transposes do, shares one payload, which goes when the graph does. Strides
-    come back too. Booleans (masks) that the codec does not take are kept in one bit each, exactly; and so is which
-    values a ReLU made zero, beside the values, since that is what its derivative asks for.
+    Outputs do not change. Gradients are computed from the decompressed activations, so a lossless codec changes no bit.
+    Views and transposes of the same values share one payload, which is freed with the graph. Strides are restored.
+    Boolean masks take one bit per value, exactly. The output of a ReLU gets such a mask of its zeros, since its
+    derivative depends on them.
 
-    Left alone are parameters, other leaves that require a gradient, their views, and parameters in the dtype of
-    autocast (where autograd's graph shows it: not those that require no gradient, and not what compiled code casts);
-    small tensors; integers that the codec does not take; expanded and overlapping views, which are larger than their
-    memory; sparse, nested and conjugated tensors, subclasses, and what is neither on the CPU nor on CUDA. As PyTorch
-    does without hooks, the backward pass refuses those that were changed in place. Compressed ones are kept as they
-    were.
+    These tensors are not compressed: parameters and other leaves that require a gradient, their views, and autocast
+    copies of parameters (if the autograd graph shows it: not for frozen parameters, nor for casts in compiled code);
+    small tensors; integers that the codec does not support; expanded and overlapping views; sparse, nested, conjugated
+    and subclassed tensors; other devices than the CPU and CUDA. As in PyTorch, the backward pass raises if one of them
+    was changed in place. Compressed tensors keep the values from when they were saved.
 
-    Nothing waits for a device with a codec of fixed rate. Payloads of other codecs take the memory of the tensor until
-    their length is known: on CUDA each is waited for.
+    Fixed-rate codecs are asynchronous. Other codecs synchronize CUDA for each tensor, to learn the payload's length.
 
-    These are hooks of PyTorch (`torch.autograd.graph.saved_tensors_hooks`), and what it says of them holds: of several,
-    one in another, the innermost counts. `torch.utils.checkpoint` brings its own: around it, this compresses the inputs
-    of its regions, inside of a region, it keeps what would have been calculated again. Around a compiled function it
-    compresses what the function saves; inside of one it is a graph break: what is called inside is still compiled.
-    `torch.func` refuses hooks. They are those of the thread that enters.
+    These are `torch.autograd.graph.saved_tensors_hooks`: they are thread-local, the innermost of nested contexts
+    applies, and `torch.func` refuses them. Around `torch.utils.checkpoint`, the inputs of its regions are compressed;
+    inside a region, tensors are saved that would have been recomputed. Around a compiled function, what it saves is
+    compressed; inside one, the context is a graph break.
 
-    Of the codecs of fixed rate the default makes the smallest error of gradients for its bits, and one that averages
-    out over steps (bench/COMPRESSED_ACTIVATIONS.md). On the CPU `ErrorBounded` takes fewer bits for the same error.
+    Among fixed-rate codecs the default has the smallest gradient error for its bits, and that error averages out over
+    steps (bench/RESULTS.md). On the CPU `ErrorBounded` takes fewer bits for the same error.
 
-    Reference: J. Chen et al., "ActNN", arXiv:2104.14129: gradients are unbiased where the compression is, in layers
-    that are linear in what they save.
+    `arrcomp.jax.compress_residuals` does the same for JAX, where it is a function transformation like
+    `jax.checkpoint`.
+
+    Reference: J. Chen et al., "ActNN", arXiv:2104.14129: gradients are unbiased if the compression is, for layers that
+    are linear in what they save.
 
     Args:
-        codec: what to keep, or rules (`arrcomp.Rule`, with its default `names`: saved tensors have none) of which the
-            first that fits counts; None for 8 bits, rounded at random: ``QSGD(bits=8, rounding="stochastic")``. Rules
-            such as ``[Rule(Lossless(), dtypes="int64"), Rule(codec)]`` take the indices of max-pooling too.
-        min_size: tensors with fewer values are left alone.
-        skip: what else is left alone: tensors (all of their memory), what is saved while a module runs (in code that is
-            not compiled), what a function of the saved tensor says; or several of these.
-        seed: of codecs that round at random, 0 to 2^64 - 1. None for another one in each context of the process, which
-            follows from `torch.manual_seed` without drawing numbers. Each saved tensor has one of its own derived from
-            it.
+        codec: what to keep, or rules (`arrcomp.Rule` without `names`: saved tensors have none), of which the first
+            match wins; None for ``QSGD(bits=8, rounding="stochastic")``. Rules such as
+            ``[Rule(Lossless(), dtypes="int64"), Rule(codec)]`` also compress the indices of max-pooling.
+        min_size: tensors with fewer values are not compressed.
+        skip: what else is not compressed: tensors (with everything in the same memory), modules (what is saved while
+            they run, outside of compiled code), functions that return True for a saved tensor; or several of these.
+        seed: for stochastic rounding, 0 to 2^64 - 1. Each saved tensor derives its own from it. With None, each context
+            derives one from `torch.manual_seed`, without advancing the generator.
 
     Returns:
-        The context manager; ``with ... as`` gives `ActivationStatistics`. It can be entered once.
+        The context manager, which can be entered once. ``with ... as`` gives `ActivationStatistics`.
 
     Raises:
-        TypeError: `codec` is neither a codec nor rules, or another argument is of a wrong type.
-        ValueError: `min_size` or `seed` is out of its range.
-        RuntimeError: by the backward pass, as PyTorch has it: a tensor that was left alone was changed in place.
+        TypeError: `codec` is neither a codec nor rules, or another argument has a wrong type.
+        ValueError: `min_size` or `seed` is out of range.
+        RuntimeError: in the backward pass: an uncompressed saved tensor was changed in place.
 
     >>> import torch, arrcomp.torch
     >>> layer, x = torch.nn.Sequential(torch.nn.Linear(64, 512), torch.nn.GELU()), torch.randn(128, 64)
@@ -225,23 +223,23 @@ def compressed_activations(
 
 @contextmanager
 def _active(settings: _Settings) -> Iterator[ActivationStatistics]:
-    packing = _Packing(settings)
+    packer = _Packer(settings)
     with ExitStack() as stack:
         for module in settings.modules:
-            stack.callback(module.register_forward_pre_hook(packing.enter_module).remove)
-            stack.callback(module.register_forward_hook(packing.leave_module, always_call=True).remove)
-        # Where a compiled function falls back to Python, the compiler would look at the hooks too.
-        pack, unpack = _disable(packing.pack), _disable(_unpack)
+            stack.callback(module.register_forward_pre_hook(packer.enter_module).remove)
+            stack.callback(module.register_forward_hook(packer.leave_module, always_call=True).remove)
+        # Otherwise the compiler would trace the hooks after a graph break.
+        pack, unpack = _disable(packer.pack), _disable(_unpack)
         stack.enter_context(saved_tensors_hooks(pack, unpack))
-        yield packing.statistics
+        yield packer.statistics
 
 
 def _unpack(packed: CompressedTensor | KeptTensor) -> Tensor:
     return packed.restored()
 
 
-class _Packing:
-    """What one context does with each tensor that is saved. Nothing here keeps a tensor."""
+class _Packer:
+    """Packs the saved tensors of one context. Holds no references to tensors."""
 
     def __init__(self, settings: _Settings) -> None:
         self.statistics = ActivationStatistics()
@@ -249,8 +247,8 @@ class _Packing:
         self._seed = _context_seed() if settings.seed is None else settings.seed
         self._stored: weakref.WeakValueDictionary[Hashable, StoredValues] = weakref.WeakValueDictionary()
         self._tensors = 0
-        self._modules = 0  # of those to skip, how many are running
-        self._lock = threading.Lock()  # the backward pass on a GPU has a thread of its own, and may save too
+        self._modules = 0  # number of skipped modules that are running
+        self._lock = threading.Lock()  # the backward pass of a GPU runs in its own thread, and may save tensors too
 
     def enter_module(self, *_: Any) -> None:
         self._modules += 1
@@ -267,16 +265,16 @@ class _Packing:
             with self._lock:
                 self.statistics.kept_tensors += 1
                 self.statistics.kept_nbytes += x.numel() * x.itemsize
-        # Without its node: that may be the one that saves it, and they would keep each other.
+        # Detached: the tensor's node may be the one that saves it, which would be a reference cycle.
         return KeptTensor(x.detach(), x._version)
 
     def _codec_for(self, x: Tensor) -> Codec | None:
-        """The codec for a saved tensor; None where it is left alone."""
+        """The codec for a saved tensor; None if it is not compressed."""
         if not is_plain(x) or x.numel() < self._settings.min_size or self._is_skipped(x):
             return None
         try:
             row = row_of(x.dtype)
-        except TypeError:  # the format has no such type
+        except TypeError:  # an unsupported dtype
             return None
         for rule in self._settings.rules:
             if rule.fits("", row, tuple(x.shape)):
@@ -290,10 +288,10 @@ class _Packing:
         return any(storage is skipped for skipped in self._settings.storages)
 
     def _values_of(self, x: Tensor, codec: Codec) -> StoredValues:
-        place, storage = (place_of(x), id(codec)), x.untyped_storage()
+        key, storage = (values_key(x), id(codec)), x.untyped_storage()
         with self._lock:
-            found = self._stored.get(place)
-            # A storage that is gone may have left its identity to another.
+            found = self._stored.get(key)
+            # The id of a freed storage may be reused.
             if found is not None and found.storage() is storage and is_tracked(x):
                 self.statistics.shared += 1
                 return found
@@ -301,7 +299,7 @@ class _Packing:
             self._tensors += 1
         made = StoredValues(x, codec, seed)
         with self._lock:
-            self._stored[place] = made
+            self._stored[key] = made
             self.statistics.tensors += 1
             self.statistics.nbytes += x.nbytes
             self.statistics.compressed_nbytes += made.nbytes
@@ -309,7 +307,7 @@ class _Packing:
 
 
 def _is_rectified(x: Tensor) -> bool:
-    """Whether this comes out of a ReLU, whose derivative is told by which values are zeros."""
+    """Whether this is the output of a ReLU, whose derivative depends on which values are zero."""
     return x.grad_fn is not None and x.grad_fn.name() == "ReluBackward0"
 
 
@@ -319,7 +317,7 @@ def _compressed_bits(x: Tensor) -> Compressed:
 
 def _compressed(values: Tensor, codec: Codec, seed: int) -> Compressed:
     c = compress(values, codec, seed=seed)
-    # A payload whose length is not known yet has memory of the largest size: nothing would be saved.
+    # Before its length is known, a payload occupies its capacity, which saves no memory.
     return c if c.payload.length is None else c.trim()
 
 
@@ -334,7 +332,7 @@ def _checked(codec: Any, min_size: Any, skip: Any, seed: Any) -> _Settings:
     skips = list(skip) if several else [skip]
     for one in skips:
         if isinstance(one, type) or not (isinstance(one, Tensor) or callable(one)):
-            raise TypeError(f"skip has {one!r}; modules, tensors and functions of a tensor are allowed")
+            raise TypeError(f"skip: expected modules, tensors or functions of a tensor, got {one!r}")
     return _Settings(
         rules,
         min_size,

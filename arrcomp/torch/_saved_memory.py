@@ -1,4 +1,4 @@
-"""Which tensors a model keeps for the backward pass, and how much memory they take: `saved_memory`."""
+"""The tensors that autograd saves for a model's backward pass, and their memory: `saved_memory`."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
@@ -10,25 +10,25 @@ from torch import Tensor
 from torch.nn import Module
 from torch.utils import _pytree as pytree
 
-from .._arguments import type_name
+from .._arguments import wrong_type
 from ._saved_activations import CompressedTensor
 
-_RAW = "_raw_saved_"  # attributes of autograd's nodes that show what they keep without restoring it
+_RAW = "_raw_saved_"  # prefix of the node attributes that show a saved tensor without unpacking it
 _sequence_number: Any = torch._C._autograd._get_sequence_nr
 
 
 class SavedTensorRow(NamedTuple):
-    """A tensor that a node of autograd's graph keeps.
+    """A tensor that a node of the autograd graph saves.
 
     Attributes:
-        module: path of the innermost module in whose forward pass the node was made; "" for the model itself.
+        module: path of the innermost module whose forward pass created the node; "" for the model itself.
         operation: name of the node, for instance "AddmmBackward0".
-        name: what the node calls the tensor, for instance "mat1"; of its own kind's several, their place.
+        name: the node's name for the tensor, for instance "mat1", or "tensors[0]" in a list.
         shape: of the tensor.
         dtype: of the tensor.
-        nbytes: memory that it takes: its whole storage, or what it is compressed to. 0 where a row before has the same.
-        kind: "tensor"; "compressed", in `compressed_activations`; or "parameter", a parameter or a buffer of the model.
-        shared: whether a row before has the same memory.
+        nbytes: bytes of its whole storage, or of its payload; 0 if an earlier row has the same memory.
+        kind: "tensor"; "compressed" (by `compressed_activations`); or "parameter", a parameter or buffer of the model.
+        shared: whether an earlier row has the same memory.
     """
 
     module: str
@@ -43,7 +43,7 @@ class SavedTensorRow(NamedTuple):
 
 @dataclass(frozen=True)
 class SavedMemory:
-    """What a model keeps for the backward pass; printed, it is a table.
+    """The tensors that a model saves for the backward pass. ``print`` shows a table.
 
     Attributes:
         rows: the tensors, in the order of the forward pass.
@@ -53,43 +53,42 @@ class SavedMemory:
 
     @property
     def nbytes(self) -> int:
-        """Memory of all, each storage once, without parameters and buffers."""
+        """Bytes of all storages, each counted once, without parameters and buffers."""
         return sum(row.nbytes for row in self.rows if row.kind != "parameter")
 
     @property
     def parameter_nbytes(self) -> int:
-        """Memory of parameters and buffers among them, which are there anyway."""
+        """Bytes of saved parameters and buffers, which exist anyway."""
         return sum(row.nbytes for row in self.rows if row.kind == "parameter")
 
     def __str__(self) -> str:
-        heads = ("module", "operation", "saved", "shape", "dtype", "kind", "bytes")
-        cells = [heads, *map(_cells, self.rows)]
+        headers = ("module", "operation", "saved", "shape", "dtype", "kind", "bytes")
+        cells = [headers, *map(_cells, self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = ["  ".join(map(str.ljust, line, widths)).rstrip() for line in cells]
         return "\n".join([*lines, f"{self.nbytes:,} bytes, and {self.parameter_nbytes:,} of parameters and buffers"])
 
 
 def saved_memory(model: Callable[..., Any], inputs: Any) -> SavedMemory:
-    """Run a model forward, and see what autograd keeps for the backward pass.
+    """Run a model's forward pass, and list what autograd saves for the backward pass.
 
-    What is seen is the graph behind the model's outputs, as it is after the forward pass: with
-    `compressed_activations` around the call or in the model, what is compressed and to how many bytes; of compiled
-    code, what its one node keeps. What is kept elsewhere is not seen: inputs of regions under
-    `torch.utils.checkpoint` (``use_reentrant=False``), and tensors that a `torch.autograd.Function` keeps without
+    The list is read from the graph of the model's outputs. It shows what `compressed_activations` (around the call or
+    in the model) compressed, and what the node of a compiled function saves. It does not show the inputs of regions of
+    `torch.utils.checkpoint` (``use_reentrant=False``), nor tensors that a `torch.autograd.Function` keeps without
     `save_for_backward`.
 
-    The model runs once, as it is (call `train()` before), with gradients: random numbers are drawn, running statistics
-    updated. Nothing else is kept. On the meta device shapes and sizes are found without memory.
+    The model runs once, in its current mode (call `train()` before), with gradients: random numbers are drawn and
+    running statistics are updated. On the meta device this needs no memory.
 
     Args:
-        model: a module, or any function of tensors. (Of a function, "module" is "" everywhere, and parameters are
-            known by their type alone.)
-        inputs: of the model: a tensor, a tuple or a list of arguments, or a mapping of arguments by keyword.
+        model: a module, or any function of tensors. For a function, `module` is "" in all rows, and only
+            `torch.nn.Parameter`s count as parameters.
+        inputs: a tensor, a tuple or list of positional arguments, or a mapping of keyword arguments.
 
     Raises:
-        TypeError: `model` cannot be called.
-        ValueError: no output depends on anything that requires a gradient.
-        RuntimeError: this PyTorch does not show what its graph keeps.
+        TypeError: `model` is not callable.
+        ValueError: no output requires a gradient.
+        RuntimeError: this version of PyTorch does not show what its graph saves.
 
     >>> import torch
     >>> model = torch.nn.Sequential(torch.nn.Linear(8, 32), torch.nn.GELU())
@@ -100,7 +99,7 @@ def saved_memory(model: Callable[..., Any], inputs: Any) -> SavedMemory:
     640 bytes, and 0 of parameters and buffers
     """
     if not callable(model):
-        raise TypeError(f"model is a {type_name(model)}; a torch.nn.Module, or a function, is allowed")
+        raise wrong_type("model", "a torch.nn.Module or a function", model)
     args, kwargs = _arguments(inputs)
     calls = _Calls()
     with ExitStack() as stack, torch.enable_grad():
@@ -111,19 +110,21 @@ def saved_memory(model: Callable[..., Any], inputs: Any) -> SavedMemory:
         outputs = model(*args, **kwargs)
     nodes = [x.grad_fn for x in pytree.tree_leaves(outputs) if isinstance(x, Tensor) and x.grad_fn is not None]
     if not nodes:
-        raise ValueError("model has no output with a gradient: something in it, or in inputs, must require one")
+        raise ValueError(
+            "model: expected an output that requires a gradient, got none; a parameter or an input must require one"
+        )
     known = {id(_memory(x)) for x in _tensors_of(model)}
     return SavedMemory(tuple(_rows(_nodes(nodes), calls, known)))
 
 
 class _Call(NamedTuple):
     path: str
-    first: int  # of autograd's sequence numbers
+    first: int  # autograd's sequence number
     end: int
 
 
 class _Calls:
-    """Which nodes were made while which module ran, by their sequence numbers."""
+    """Finds the module that created a node, by sequence numbers."""
 
     def __init__(self) -> None:
         self.done: list[_Call] = []
@@ -137,7 +138,7 @@ class _Calls:
             self.done.append(_Call(*self._running.pop(), _sequence_number()))
 
     def path(self, node: Any) -> str:
-        # The innermost ends first.
+        # The innermost module ends first.
         return next((call.path for call in self.done if call.first <= node._sequence_nr() < call.end), "")
 
 
@@ -148,7 +149,7 @@ def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def _followed(model: Module) -> Iterator[tuple[str, Module]]:
-    """Modules by path, without those inside of compiled ones: hooks would have them compiled anew."""
+    """Modules by path, without those inside compiled ones, where hooks would trigger recompilation."""
     compiled: list[str] = []
     for path, module in model.named_modules():
         if any(path.startswith(f"{outer}." if outer else "") for outer in compiled):
@@ -164,7 +165,7 @@ def _tensors_of(model: Any) -> Iterable[Tensor]:
 
 
 def _nodes(roots: Iterable[Any]) -> list[Any]:
-    """The nodes of a graph, in the order in which they were made."""
+    """The nodes of a graph, in the order of their creation."""
     found: dict[Any, None] = {}
     waiting = list(roots)
     while waiting:
@@ -176,7 +177,7 @@ def _nodes(roots: Iterable[Any]) -> list[Any]:
 
 
 def _rows(nodes: Iterable[Any], calls: _Calls, parameters: set[int]) -> Iterator[SavedTensorRow]:
-    seen: dict[int, Any] = {}  # by identity, and kept, so that identities stay
+    seen: dict[int, Any] = {}  # by id; the references keep the ids valid
     for node in nodes:
         for name, kept in _kept_by(node):
             memory, nbytes, kind = _memory_of(kept, parameters)
@@ -191,21 +192,23 @@ def _kept_by(node: Any) -> Iterator[tuple[str, Tensor | CompressedTensor]]:
         if attribute.startswith(_RAW):
             name, raw = attribute.removeprefix(_RAW), getattr(node, attribute)
             several = isinstance(raw, (tuple, list))
-            for place, saved in enumerate(raw if several else [raw]):
+            for index, saved in enumerate(raw if several else [raw]):
                 for kept in _contents(saved):
-                    yield f"{name}[{place}]" if several else name, kept
+                    yield f"{name}[{index}]" if several else name, kept
 
 
 def _contents(saved: Any) -> list[Tensor | CompressedTensor]:
-    """What is in a place where a node keeps a tensor: one, none, or whatever hooks have put there."""
+    """The tensors in a saved variable: one, none, or what hooks packed."""
     if not hasattr(saved, "data"):
-        raise RuntimeError(f"PyTorch {torch.__version__} does not show what its graph keeps; a newer one does")
+        raise RuntimeError(
+            f"torch: expected a version that shows what its graph saves, got {torch.__version__}; install a newer one"
+        )
     leaves = pytree.tree_leaves(saved.data, is_leaf=lambda node: isinstance(node, CompressedTensor))
     return [leaf for leaf in leaves if isinstance(leaf, (Tensor, CompressedTensor))]
 
 
 def _memory_of(kept: Tensor | CompressedTensor, parameters: set[int]) -> tuple[Any, int, str]:
-    """What holds the values of a tensor, its bytes, and of which kind it is."""
+    """The object that holds a tensor's values, its bytes, and the row's kind."""
     if isinstance(kept, CompressedTensor):
         return kept.stored, kept.nbytes, "compressed"
     memory = _memory(kept)
@@ -215,7 +218,7 @@ def _memory_of(kept: Tensor | CompressedTensor, parameters: set[int]) -> tuple[A
 
 
 def _memory(x: Tensor) -> torch.UntypedStorage | Tensor:
-    """The storage of a tensor, or itself where it has none: a subclass made of several tensors, or a sparse one."""
+    """The storage of a tensor; the tensor itself if it has none (sparse, or a wrapper subclass)."""
     try:
         return x.untyped_storage()
     except (NotImplementedError, RuntimeError):

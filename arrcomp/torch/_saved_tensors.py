@@ -1,4 +1,4 @@
-"""What a tensor is to those who keep it for the backward pass: whose memory it is, and in which order it lies there."""
+"""Memory and layout of the tensors that autograd saves for the backward pass."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -9,7 +9,7 @@ from torch.nn import Parameter
 
 from ._shared import memory_order
 
-# Nodes of autograd's graph whose result is their input's memory, or their input in another dtype.
+# Autograd nodes whose result shares memory with their input, or is their input in another dtype.
 _VIEWS = frozenset(
     f"{name}Backward0"
     for name in (
@@ -23,10 +23,10 @@ _is_cached: Any = getattr(torch._C, "_is_cached_tensor", lambda x: False)
 
 
 def belongs_to_leaf(x: Tensor) -> bool:
-    """Whether a tensor is a parameter, or a view of one, or one in another dtype, as autocast makes it.
+    """Whether a tensor is a parameter, a view of one, or a cast of one (as by autocast).
 
-    Other leaves that require a gradient are as good as parameters, since autograd keeps them anyway; but not what is
-    calculated from them.
+    Other leaves that require a gradient, and their views, count too, since autograd keeps them anyway; their casts do
+    not.
     """
     if isinstance(x, Parameter) or isinstance(x._base, Parameter) or (x.is_leaf and x.requires_grad):
         return True
@@ -39,39 +39,39 @@ def belongs_to_leaf(x: Tensor) -> bool:
 
 
 def is_plain(x: Tensor) -> bool:
-    """Whether a tensor is nothing but values in the memory of the CPU or of a CUDA device, each of them once."""
+    """Whether a tensor is dense, in CPU or CUDA memory, not lazily conjugated, and without repeated elements."""
     if type(x) is not Tensor or x.layout is not torch.strided or x.is_nested or not (x.is_cpu or x.is_cuda):
         return False
     return 0 < x.numel() <= _extent(x) and not (x.is_conj() or x.is_neg())
 
 
 def in_memory_order(x: Tensor) -> Tensor | None:
-    """All values of a tensor in the order of memory, as a view of one dimension; None where there are gaps."""
+    """A one-dimensional view of all values in memory order; None if the memory has gaps."""
     permuted = x.permute(memory_order(x))
     return permuted.reshape(-1) if permuted.is_contiguous() else None
 
 
-def place_of(x: Tensor) -> Hashable:
-    """Where the values of a tensor are: equal for tensors that have equal values, as long as its storage lives.
+def values_key(x: Tensor) -> Hashable:
+    """A key that identifies the values of a tensor while its storage lives.
 
-    A tensor without gaps, its transposes and what reshapes it are at one place. Changes that autograd is not told of,
-    by `x.data` for instance, are not noticed here either.
+    A tensor without gaps, its transposes and its reshapes have the same key. Changes that autograd does not see, for
+    instance through `x.data`, do not change the key.
     """
-    at = (id(x.untyped_storage()), x.storage_offset(), x.dtype, x._version)
+    memory = (id(x.untyped_storage()), x.storage_offset(), x.dtype, x._version)
     dense = in_memory_order(x) is not None
-    return (*at, x.numel()) if dense else (*at, tuple(x.shape), x.stride())
+    return (*memory, x.numel()) if dense else (*memory, tuple(x.shape), x.stride())
 
 
 def is_tracked(x: Tensor) -> bool:
-    """Whether another version of a tensor means other values: CUDA graphs of compiled code give the same one again."""
+    """Whether the version counter tells when values change. CUDA graphs of compiled code reuse tensors without it."""
     return not _is_cached(x)
 
 
 def with_layout(values: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
-    """Values in memory as a tensor had them: compiled code counts on it.
+    """A tensor with given strides, which compiled code relies on.
 
     Args:
-        values: in the order of memory, one-dimensional; or in that of the dimensions, where the tensor had gaps.
+        values: one-dimensional, in memory order; or of shape `shape`, if the tensor had gaps.
         shape: of the tensor.
         strides: of the tensor.
     """
@@ -85,5 +85,5 @@ def _extent(x: Tensor) -> int:
 
 
 def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
-    """Elements from the first to the last of a tensor that is not empty, in memory."""
+    """Elements of memory from the first to the last element of a non-empty tensor."""
     return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))

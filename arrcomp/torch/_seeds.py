@@ -1,4 +1,4 @@
-"""Seeds on devices: drawn, counted, and `arrcomp._methods.seeds` on tensors, many numbers at once; nothing waits."""
+"""Seeds on devices: drawn, counted, and `arrcomp._methods.seeds` on tensors. All of it is asynchronous."""
 
 from typing import Any
 
@@ -12,19 +12,19 @@ _TWO_64 = 1 << 64
 
 
 def drawn(device: torch.device) -> Tensor:
-    """A seed from the device's default generator, int64[], another one in each process of a group."""
+    """A seed from the device's default generator, int64[], different on each rank."""
     return torch.randint(-(1 << 63), (1 << 63) - 1, (), device=device) ^ _rank()
 
 
 def derived(seed: Tensor, *parts: int | Tensor) -> Tensor:
-    """As `arrcomp._methods.seeds.derived`, bit for bit.
+    """Same as `arrcomp._methods.seeds.derived`, bit for bit.
 
     Args:
-        seed: int64 of any shape, read without its sign.
-        parts: integers from 0, or int64 tensors of them, whose shapes go together with that of the seed.
+        seed: int64 of any shape, read as unsigned.
+        parts: integers from 0, or int64 tensors of them. Shapes broadcast with the seed's.
 
     Returns:
-        int64 of the common shape, to be read without its sign.
+        int64 of the broadcast shape, to be read as unsigned.
     """
     for part in parts:
         step = (part + 1) * _GOLDEN
@@ -33,7 +33,7 @@ def derived(seed: Tensor, *parts: int | Tensor) -> Tensor:
 
 
 def signed(number: int) -> int:
-    """The number from -2^63 to 2^63 - 1 that has the same 64 bits."""
+    """The signed 64-bit integer with the same bits."""
     number %= _TWO_64
     return number - _TWO_64 if number >> 63 else number
 
@@ -48,7 +48,7 @@ _FACTORS = signed(0xBF58476D1CE4E5B9), signed(0x94D049BB133111EB)
 
 
 def _mixed(z: Tensor) -> Tensor:
-    # Shifts of int64 copy the sign, which the masks take away; products wrap around.
+    # Shifts of int64 extend the sign; the masks clear it. Products wrap around.
     z = (z ^ z >> 30 & (1 << 34) - 1) * _FACTORS[0]
     z = (z ^ z >> 27 & (1 << 37) - 1) * _FACTORS[1]
     return z ^ z >> 31 & (1 << 33) - 1
@@ -70,6 +70,6 @@ def _fake_count(calls: Tensor, seed: int) -> Tensor:
     return torch.empty_like(calls)
 
 
-# The seed of a call, int64[], which follows from one of all calls, their number before it, int64[], which is increased,
-# and the process' rank in its group.
+# The seed of a call, int64[], derived from the seed of all calls, the rank, and the number of earlier calls, int64[],
+# which is increased in place.
 counted: Any = define("counted_seed(Tensor(a!) calls, int seed) -> Tensor", _count, _fake_count, EVERYWHERE)

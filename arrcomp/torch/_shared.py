@@ -1,4 +1,4 @@
-"""Tensors of a structure: what they are called, and which of them are one and the same memory."""
+"""Tensors of a structure: their names, and which of them share memory."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -11,17 +11,17 @@ from ._tensors import row_of
 
 
 class View(NamedTuple):
-    """Where a tensor's values are. Equal views are one tensor, under several names or as several objects.
+    """The memory of a tensor. Equal views are the same tensor under several names or as several objects.
 
     Attributes:
         device: of the memory.
-        storage: address of the memory.
-        start: first byte of the tensor, from the start of the memory.
-        end: end of its last element.
+        storage: address of the storage.
+        start: byte offset of the first element in the storage.
+        end: byte offset of the end of the last element.
         shape: of the tensor.
-        strides: of its dimensions, in elements.
-        dtype: of its elements.
-        plain: whether the values are those in memory, each of them once, and the tensor is nothing but them.
+        strides: in elements.
+        dtype: of the elements.
+        plain: whether memory, shape, strides and dtype describe the tensor completely, and no element is shared.
     """
 
     device: torch.device
@@ -35,7 +35,7 @@ class View(NamedTuple):
 
 
 def view_of(x: Tensor) -> View | None:
-    """Where a tensor's values are; None where that is not a range of the CPU's or a CUDA device's memory."""
+    """The view of a tensor; None unless its values are a range of CPU or CUDA memory."""
     if type(x) not in (Tensor, Parameter) or x.layout is not torch.strided or x.is_nested:
         return None
     if not (x.is_cpu or x.is_cuda):
@@ -43,15 +43,15 @@ def view_of(x: Tensor) -> View | None:
     start, last = int(x.storage_offset()), -1
     if x.numel():
         last = sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
-    once = x.numel() <= last + 1  # not with `expand`
-    plain = once and not (x.is_conj() or x.is_neg() or (type(x) is Tensor and vars(x))) and _is_known(x.dtype)
-    place = (x.device, x.untyped_storage().data_ptr(), start * x.itemsize, (start + last + 1) * x.itemsize)
-    return View(*place, tuple(x.shape), tuple(x.stride()), x.dtype, plain)
+    unshared = x.numel() <= last + 1  # False after `expand`
+    plain = unshared and not (x.is_conj() or x.is_neg() or (type(x) is Tensor and vars(x))) and _is_known(x.dtype)
+    memory = (x.device, x.untyped_storage().data_ptr(), start * x.itemsize, (start + last + 1) * x.itemsize)
+    return View(*memory, tuple(x.shape), tuple(x.stride()), x.dtype, plain)
 
 
 def named_tensors(tree: Any) -> Iterator[tuple[str, Tensor]]:
-    """The tensors in dicts, lists and tuples, nested as they like, by their keys and places joined by dots."""
-    entered: set[int] = set()  # a container may be in several places, or in itself
+    """The tensors in nested dicts, lists and tuples, named by their keys and indices joined by dots."""
+    entered: set[int] = set()  # a container may occur several times, or in itself
 
     def walk(node: Any, path: tuple[str, ...]) -> Iterator[tuple[str, Tensor]]:
         if isinstance(node, Tensor):
@@ -65,9 +65,9 @@ def named_tensors(tree: Any) -> Iterator[tuple[str, Tensor]]:
 
 
 def separable(named: Iterable[tuple[str, Tensor]]) -> dict[View, str]:
-    """The views that can be stored by themselves, with the first name of each.
+    """The views that can be stored alone, with the first name of each.
 
-    Not those that share a part of their memory with another view, as a matrix and its transpose do.
+    Views that share memory with a different view, for instance a matrix and its transpose, are left out.
     """
     names: dict[View, str] = {}
     for name, x in named:
@@ -79,14 +79,14 @@ def separable(named: Iterable[tuple[str, Tensor]]) -> dict[View, str]:
 
 
 def memory_order(x: Tensor) -> tuple[int, ...]:
-    """The order of dimensions in which a tensor is contiguous, as `permute` takes it; as they are if there is none."""
+    """The dimensions for `permute` that make a tensor contiguous; unchanged if none do."""
     order = tuple(sorted(range(x.dim()), key=lambda i: -x.stride()[i]))
     return order if x.permute(order).is_contiguous() else tuple(range(x.dim()))
 
 
 def _overlapping(views: Iterable[View]) -> set[View]:
     found: set[View] = set()
-    furthest: View | None = None  # of the views so far in the same memory, the one that ends last
+    furthest: View | None = None  # the view of the same storage that ends last so far
     for view in sorted(views, key=lambda view: (str(view.device), view.storage, view.start)):
         if view.start == view.end:
             continue

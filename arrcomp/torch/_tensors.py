@@ -1,4 +1,4 @@
-"""What a tensor is to the format: its data type, and how large its payload can get."""
+"""Data types of tensors, and capacities of their payloads."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
@@ -13,7 +13,7 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 ALIGNMENT = 256  # of payloads that share an allocation
-_SUB_BYTE = ("int4", "uint4")  # PyTorch names them, but has no tensors with one value to a byte
+_SUB_BYTE = ("int4", "uint4")  # PyTorch has the names, but no tensors with one value in a byte
 
 _ROWS = {
     kind: row
@@ -24,7 +24,7 @@ _TYPES = {row.name: kind for kind, row in _ROWS.items()}
 
 
 def coding_of(codec: Codec) -> tuple[int, tuple[float, ...]]:
-    """A codec's id and parameters as the operators take them: numbers, also where a compiler has symbols for them."""
+    """A codec's id and parameters as operator arguments. A compiler's symbols become numbers."""
     parameters = codec.core_parameters()
     if not torch.compiler.is_compiling():
         return codec.id, parameters
@@ -32,24 +32,24 @@ def coding_of(codec: Codec) -> tuple[int, tuple[float, ...]]:
 
 
 def constants(numbers: Sequence[float]) -> list[float]:
-    """Numbers as the operators take them: also where a compiler has symbols for them."""
+    """Numbers as operator arguments. A compiler's symbols become numbers."""
     return [_number(number) for number in numbers] if torch.compiler.is_compiling() else list(numbers)
 
 
 def dtype_of(x: Tensor) -> _dtypes.DType:
-    """The data type of a tensor.
+    """The format's data type of a tensor.
 
     Raises:
-        TypeError: the format, or this package, has no such type.
+        TypeError: the format, or this package, does not support it.
     """
     return row_of(x.dtype)
 
 
 def row_of(dtype: torch.dtype) -> _dtypes.DType:
-    """The data type of tensors of a dtype.
+    """The format's data type of a `torch.dtype`.
 
     Raises:
-        TypeError: the format, or this package, has no such type.
+        TypeError: the format, or this package, does not support it.
     """
     row = _ROWS.get(dtype)
     if row is None:
@@ -59,10 +59,10 @@ def row_of(dtype: torch.dtype) -> _dtypes.DType:
 
 
 def type_named(name: str) -> torch.dtype:
-    """PyTorch's type for a data type of the format.
+    """The `torch.dtype` of a data type of the format.
 
     Raises:
-        TypeError: it has none.
+        TypeError: PyTorch does not have it.
     """
     kind = _TYPES.get(name)
     if kind is None:
@@ -70,27 +70,24 @@ def type_named(name: str) -> torch.dtype:
     return kind
 
 
-def places(xs: Sequence[Tensor], codec: int, parameters: Sequence[float]) -> list[int]:
-    """Bytes set apart for the payload of each tensor where they stand one after the other.
-
-    Sizes of tensors may be symbols, which go through to the result.
-    """
+def capacities(xs: Sequence[Tensor], codec: int, parameters: Sequence[float]) -> list[int]:
+    """Bytes that each tensor's payload gets in a shared buffer. Symbolic sizes give symbolic results."""
     if len(xs) == 1:
         return [capacity(xs[0], codec, parameters)]
     return [_ceil_div(capacity(x, codec, parameters), ALIGNMENT) * ALIGNMENT for x in xs]
 
 
 def capacity(x: Tensor, codec: int, parameters: Sequence[float]) -> int:
-    """Bytes of the longest payload of a tensor, whose sizes may be symbols.
+    """Bytes of the longest payload of a tensor.
 
-    Symbols become numbers where the codec's capacity is not a sum of terms.
+    Symbolic sizes give a symbolic result if the codec's capacity is a sum of terms. Otherwise they become numbers.
     """
     row = dtype_of(x)
     return capacity_of(x.numel() * row.parts, row, codec, parameters)
 
 
 def capacity_of(elements: int, row: _dtypes.DType, codec: int, parameters: Sequence[float]) -> int:
-    """As `capacity`, of so many elements."""
+    """Same as `capacity`, for a number of elements of a data type."""
     if not torch.compiler.is_compiling() and type(elements) is int:
         return _core.capacity(codec, parameters, row.id, elements)
     terms = _capacity_terms(codec, tuple(parameters), row.name)
@@ -108,22 +105,19 @@ def _ceil_div(number: int, divisor: int) -> int:
 
 
 def _number(symbol: Any) -> Any:
-    """The number behind a compiler's symbol, which it will not take for another one."""
+    """The value of a compiler's symbol; the compiler specializes on it."""
     from torch.fx.experimental.symbolic_shapes import guard_scalar
 
     return guard_scalar(symbol)
 
 
 def constant_result(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """A function that compilers do not follow: they call it while they trace, and take its result for a constant.
-
-    As `torch.compiler.assume_constant_result` does it, which would import the compiler here: as long as PyTorch takes.
-    """
+    """Same as `torch.compiler.assume_constant_result`, which would import the compiler: that takes seconds."""
     vars(function)["_dynamo_marked_constant"] = True
     return function
 
 
-# Compilers cannot follow the core: these two get numbers.
+# Compilers cannot trace the core, so these two functions take numbers.
 
 
 @constant_result
@@ -137,4 +131,4 @@ def _capacity(codec: int, parameters: tuple[float, ...], dtype: str, elements: i
 
 
 def _no_tensors(name: str) -> str:
-    return f"dtype {name}: PyTorch has no such tensors; like=numpy.empty(0) works"
+    return f"dtype: expected one that PyTorch has, got {name}; decompress with like=numpy.empty(0)"

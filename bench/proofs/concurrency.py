@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.tables import table
 from proofs.evidence import TESTS, Evidence
-from text_table import table
 
 TITLE = "Many callers at once"
 _SCRIPT = TESTS.parent / ".ci" / "sanitizers.sh"

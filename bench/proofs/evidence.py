@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from text_table import table
+from harness.tables import table
 
 TESTS = Path(__file__).parents[2] / "tests"
 _OUTCOMES = {"failure": "failed", "error": "failed", "skipped": "skipped"}

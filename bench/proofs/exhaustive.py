@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import arrcomp
 from arrcomp import ErrorBounded, Lossless, cpu
+from harness.tables import table
 from proofs.chunk_modes import MODES, TABLES
 from proofs.exhaustive_checks import CUDA, cuda_at_hand, longdouble_is_wider, place_named, tried
 from proofs.exhaustive_values import (
@@ -30,7 +31,6 @@ from proofs.exhaustive_values import (
     patterns16,
     repeated,
 )
-from text_table import table
 
 Array = NDArray[Any]
 Task = tuple[str, int]  # the kind of values, and a number

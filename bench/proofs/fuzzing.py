@@ -12,7 +12,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from text_table import table
+from harness.tables import table
 
 TITLE = "Fuzzing"
 _TOP = Path(__file__).parents[2]

@@ -1,4 +1,4 @@
-"""Docstrings as the pages show them: doctests and literal blocks become blocks of code."""
+"""Docstrings for the reference pages: doctests and literal blocks become fenced code blocks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def _dedented(found: re.Match[str]) -> str:
 
 
 def fenced(text: str) -> str:
-    """The docstring with its doctests, and what follows a double colon, in fences."""
+    """The docstring with fences around doctests and around what follows a double colon."""
     text = _LITERAL.sub(_dedented, text)
     return _DOCTEST.sub(lambda found: f"```pycon\n{found[0].rstrip()}\n```\n", text)
 
 
 class Fences(griffe.Extension):
-    """Fences in the docstrings of all objects."""
+    """Adds fences to the docstrings of all objects."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         if obj.docstring is not None:

@@ -1,8 +1,8 @@
-"""What MkDocs does not do by itself: pages that are files of the tree, and mathematics without a script.
+"""MkDocs hooks: pages that include files of the source tree, and formulas without a script.
 
-A page with the line `<!-- include: PATH -->` has there the file PATH of the tree, with `PATH#Heading` only that section
-of it: its text has one home. Links in it to other files of the tree lead to the pages that show these, or become plain
-text; its pictures come along.
+In a page, `<!-- include: PATH -->` inserts the file PATH of the source tree, and `PATH#Heading` only that section. So
+each text exists once. Links in it to other files of the tree become links to the pages that include these, or plain
+text. Its pictures are added to the site.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DOCS = TREE / "docs"
 PICTURES = "pictures"
 _INCLUDE = re.compile(r"<!-- include: ([^#\n]+?)(?:#(.+?))? -->")
 _LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
-_BAR = re.compile(r"<mo[^>]*>(?:&#x0007C;|\|)</mo>")  # of a magnitude: no operator between two operands
+_BAR = re.compile(r"<mo[^>]*>(?:&#x0007C;|\|)</mo>")  # around a magnitude: not an operator
 _MATHEMATICS = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -30,8 +30,8 @@ def included(page: str) -> list[str]:
     return [path for path, _ in _INCLUDE.findall((DOCS / page).read_text(encoding="utf-8"))]
 
 
-def _homes() -> dict[str, str]:
-    """The page that shows a file of the tree, by the file's path."""
+def _pages_by_path() -> dict[str, str]:
+    """The page that includes a file of the tree, by the file's path."""
     pages = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md"))
     return {path: page for page in pages for path in included(page) if f"<!-- include: {path} -->" in _source(page)}
 
@@ -53,26 +53,30 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 
 def section(text: str, heading: str | None) -> str:
-    """A section of a page, without its heading; the whole page without its title, if there is no heading to look for.
+    """A section of a page, without its heading; without a heading, the whole page without its title.
+
+    The section's own sections become those of a page: the first level is the second one.
 
     Raises:
         ValueError: there is no such section.
     """
     if heading is None:
         return re.sub(r"\A# .*\n", "", text)
-    found = re.search(rf"^(#+) {re.escape(heading)}\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    found = re.search(rf"^(#+) {re.escape(heading)}\n", text, re.MULTILINE)
     if found is None:
         raise ValueError(f"no section {heading!r}")
-    return found[2].strip()
+    deeper = len(found[1]) - 1
+    whole = re.split(rf"^#{{1,{len(found[1])}}} ", text[found.end() :], maxsplit=1, flags=re.MULTILINE)[0].strip()
+    return re.sub(rf"^#{{{deeper}}}(?=#+ )", "", whole, flags=re.MULTILINE)
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Put the included files in."""
+    """Insert the included files."""
     return _INCLUDE.sub(lambda found: _text(found[1], found[2], page.file.src_uri), markdown)
 
 
 def _text(path: str, heading: str | None, page: str) -> str:
-    homes = _homes()
+    including = _pages_by_path()
 
     def link(found: re.Match[str]) -> str:
         mark, text, target, anchor = found.groups()
@@ -80,16 +84,16 @@ def _text(path: str, heading: str | None, page: str) -> str:
             return found[0]
         if mark:
             return f"![{text}]({posixpath.relpath(f'{PICTURES}/{target}', posixpath.dirname(page))})"
-        home = homes.get(posixpath.normpath(posixpath.join(posixpath.dirname(path), target)))
-        if home is None:
+        shown_on = including.get(posixpath.normpath(posixpath.join(posixpath.dirname(path), target)))
+        if shown_on is None:
             return text if text.startswith("`") else f"`{text}`"
-        return f"[{text}]({posixpath.relpath(home, posixpath.dirname(page))}{anchor or ''})"
+        return f"[{text}]({posixpath.relpath(shown_on, posixpath.dirname(page))}{anchor or ''})"
 
     return _LINK.sub(link, section((TREE / path).read_text(encoding="utf-8"), heading))
 
 
 def on_page_content(content: str, **_: Any) -> str:
-    """Turn formulas into MathML, which browsers draw themselves; wide ones scroll."""
+    """Convert formulas to MathML, which browsers render without a script; wide formulas scroll."""
 
     def formula(found: re.Match[str]) -> str:
         display = "block" if found[1] == "div" else "inline"

@@ -1,8 +1,6 @@
-"""The pictures of docs/choosing.md: bits a value against error, on the arrays of `arrcomp demo`.
+"""Draws the pictures of docs/choosing.md: bits per value against error, on the arrays of `arrcomp demo`.
 
-    python docs/tools/plots.py
-
-There are no times in them.
+Run it as `python docs/tools/plots.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from arrcomp._cli.demo_data import demo_arrays
 
 PICTURES = Path(__file__).resolve().parent.parent / "pictures"
 ARRAYS = ("trained_weights", "gradients", "activations", "adam_second_moment", "smooth_field")
-BOUNDS = 2.0 ** np.arange(-14, 1.25, 0.5)  # by the root mean square of the values
+BOUNDS = 2.0 ** np.arange(-14, 1.25, 0.5)  # times the root mean square of the values
 MOST_VALUES = 1 << 21
 FAMILIES: dict[str, tuple[arrcomp.Codec, ...]] = {
     "QSGD, 2 to 8 bits": tuple(arrcomp.QSGD(bits=bits) for bits in (2, 3, 4, 5, 6, 8)),
@@ -37,7 +35,7 @@ Array = np.ndarray
 
 
 def point(x: Array, codec: arrcomp.Codec) -> tuple[float, float]:
-    """Relative root mean square error, and bits a value with all that is stored."""
+    """Relative root mean square error, and bits per value of the whole stream."""
     compressed = arrcomp.compress(x, codec, seed=0)
     exact = x.astype(np.float64)
     error = np.linalg.norm(arrcomp.decompress(compressed) - exact) / np.linalg.norm(exact)

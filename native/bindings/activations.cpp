@@ -6,7 +6,7 @@
 
 #include "bindings/checks.h"
 #include "bindings/long_work.h"
-#include "floating_point.h"
+#include "bindings/messages.h"
 
 namespace nb = nanobind;
 
@@ -18,33 +18,32 @@ using Numbers = std::vector<double>;
 const Element& float_element_of(int dtype_id) {
   const Element& element = element_of(dtype_id);
   if (element.is_quantizable) return element;
-  throw nb::value_error(("dtype_id=" + std::to_string(dtype_id) + ": of float16, bfloat16, float32, float64").c_str());
+  throw nb::value_error(unexpected_float(dtype_id).c_str());
 }
 
 Steps steps_of(const Numbers& numbers) {
-  const DefaultFloatingPoint environment;  // borders and levels may become subnormal numbers
   Steps steps;
-  if (!Steps::read(numbers, steps)) throw nb::value_error("steps: not a rule, bits, borders and levels");
+  const std::string message = read_steps(numbers, steps);
+  if (!message.empty()) throw nb::value_error(message.c_str());
   return steps;
 }
 
 Activation activation_of(const std::string& function, const Numbers& parameters) {
   Activation activation;
-  if (find_activation(function, parameters, activation)) return activation;
-  throw nb::value_error(
-      ("function='" + function + "': unknown, or it does not take " + std::to_string(parameters.size()) + " parameters")
-          .c_str());
+  const std::string message = read_activation(function, parameters, activation);
+  if (!message.empty()) throw nb::value_error(message.c_str());
+  return activation;
 }
 
 uint64_t step_bytes_of(const Numbers& steps, int64_t elements) {
   return step_bytes(steps_of(steps), checked_count(elements));
 }
 
-Activating activating(uint64_t source, uint64_t values, uint64_t packed, int64_t elements) {
+ActivateTask activating(uint64_t source, uint64_t values, uint64_t packed, int64_t elements) {
   return {pointer<const void>(source), pointer<void>(values), pointer<uint8_t>(packed), checked_count(elements)};
 }
 
-TimesSteps gradients_of(uint64_t packed, uint64_t gradients, uint64_t target, int64_t elements) {
+StepGradTask gradients_of(uint64_t packed, uint64_t gradients, uint64_t target, int64_t elements) {
   return {pointer<const uint8_t>(packed), pointer<const void>(gradients), pointer<void>(target),
           checked_count(elements)};
 }
@@ -54,16 +53,16 @@ void activate_at(const std::string& function, const Numbers& parameters, const N
   const Element& element = float_element_of(dtype_id);
   const Activation activation = activation_of(function, parameters);
   const Steps in_steps = steps_of(steps);
-  const Activating array = activating(source, values, packed, elements);
+  const ActivateTask array = activating(source, values, packed, elements);
   without_gil(array.count, [&] { cpu::activate(activation, in_steps, element, array, threads); });
 }
 
-void times_steps_at(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
-                    int64_t elements, int threads) {
+void step_grad_at(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
+                  int64_t elements, int threads) {
   const Element& element = float_element_of(dtype_id);
   const Steps in_steps = steps_of(steps);
-  const TimesSteps array = gradients_of(packed, gradients, target, elements);
-  without_gil(array.count, [&] { cpu::times_steps(in_steps, element, array, threads); });
+  const StepGradTask array = gradients_of(packed, gradients, target, elements);
+  without_gil(array.count, [&] { cpu::step_grad(in_steps, element, array, threads); });
 }
 
 void cuda_activate(const std::string& function, const Numbers& parameters, const Numbers& steps, int dtype_id,
@@ -72,10 +71,10 @@ void cuda_activate(const std::string& function, const Numbers& parameters, const
                             activating(source, values, packed, elements), pointer<void>(stream), device));
 }
 
-void cuda_times_steps(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
-                      int64_t elements, uint64_t stream, int device) {
-  check_cuda(cuda::times_steps(steps_of(steps), float_element_of(dtype_id),
-                               gradients_of(packed, gradients, target, elements), pointer<void>(stream), device));
+void cuda_step_grad(const Numbers& steps, int dtype_id, uint64_t packed, uint64_t gradients, uint64_t target,
+                    int64_t elements, uint64_t stream, int device) {
+  check_cuda(cuda::step_grad(steps_of(steps), float_element_of(dtype_id),
+                             gradients_of(packed, gradients, target, elements), pointer<void>(stream), device));
 }
 
 }  // namespace
@@ -85,11 +84,11 @@ void add_activations(nb::module_& m) {
   m.def("step_bytes", &step_bytes_of, arg("steps"), arg("elements"));
   m.def("activate_at", &activate_at, arg("function"), arg("parameters"), arg("steps"), arg("dtype_id"), arg("source"),
         arg("values"), arg("packed"), arg("elements"), arg("threads"));
-  m.def("times_steps_at", &times_steps_at, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"),
-        arg("target"), arg("elements"), arg("threads"));
+  m.def("step_grad_at", &step_grad_at, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"), arg("target"),
+        arg("elements"), arg("threads"));
   m.def("cuda_activate", &cuda_activate, arg("function"), arg("parameters"), arg("steps"), arg("dtype_id"),
         arg("source"), arg("values"), arg("packed"), arg("elements"), arg("stream"), arg("device"));
-  m.def("cuda_times_steps", &cuda_times_steps, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"),
+  m.def("cuda_step_grad", &cuda_step_grad, arg("steps"), arg("dtype_id"), arg("packed"), arg("gradients"),
         arg("target"), arg("elements"), arg("stream"), arg("device"));
 }
 

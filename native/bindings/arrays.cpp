@@ -67,7 +67,7 @@ Tensor consume(nb::handle x) {
     // Up to the deleter, all versions have one layout; what follows may be read only now.
     if (managed->major == major_version) return {managed, &managed->tensor};
     const std::string version = std::to_string(managed->major) + "." + std::to_string(managed->minor);
-    throw nb::buffer_error(("x: DLPack version " + version + "; 1.x is allowed").c_str());
+    throw nb::buffer_error(("x: expected DLPack version 1.x, got " + version).c_str());
   }
   if (PyCapsule_IsValid(capsule.ptr(), "dltensor")) {
     auto managed = take<Unversioned>(capsule, "dltensor", "used_dltensor");
@@ -75,8 +75,7 @@ Tensor consume(nb::handle x) {
   }
   const std::string given = nb::repr(capsule).c_str();
   throw nb::type_error(
-      ("x: __dlpack__ of " + class_of(x) + " gave " + given + "; a DLPack capsule that nobody used is allowed")
-          .c_str());
+      ("x: expected an unused DLPack capsule from __dlpack__ of " + class_of(x) + ", got " + given).c_str());
 }
 
 // Names of DLPack 1.1's type codes; those of the first seven go with a number of bits.
@@ -173,19 +172,19 @@ nb::object view(const uint8_t* data, size_t nbytes, std::shared_ptr<void> owner)
 int64_t checked_count(const dltensor& tensor) {
   const int kind = tensor.device.device_type;
   if (kind != 1 && kind != 3)  // kDLCPU and kDLCUDAHost
-    throw nb::buffer_error(("x is on DLPack device type " + std::to_string(kind) + "; host memory is allowed").c_str());
+    throw nb::buffer_error(("x: expected host memory, got DLPack device type " + std::to_string(kind)).c_str());
   if (!is_plain(tensor.dtype))
     throw nb::type_error(("x: dtype " + name_of(tensor.dtype) + " is not supported").c_str());
   if (tensor.ndim < 0 || tensor.ndim > max_dimensions)
-    throw nb::value_error(("x has " + std::to_string(tensor.ndim) + " dimensions; 0 to 64 are allowed").c_str());
+    throw nb::value_error(("x: expected 0 to 64 dimensions, got " + std::to_string(tensor.ndim)).c_str());
   int64_t count = 1;
   for (int d = 0; d < tensor.ndim; ++d) {
     if (tensor.shape[d] < 0)
-      throw nb::value_error(
-          ("x has a size of " + std::to_string(tensor.shape[d]) + "; 0 and above are allowed").c_str());
+      throw nb::value_error(("x: expected sizes of 0 and above, got " + std::to_string(tensor.shape[d])).c_str());
     count *= tensor.shape[d];
   }
-  if (count > 0 && tensor.data == nullptr) throw nb::type_error("x has no memory (a fake or abstract array?)");
+  if (count > 0 && tensor.data == nullptr)
+    throw nb::type_error("x: expected an array with memory, got one without (a fake or abstract array?)");
   return count;
 }
 

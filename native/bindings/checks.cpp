@@ -1,5 +1,7 @@
 #include "bindings/checks.h"
 
+#include "bindings/messages.h"
+
 namespace nb = nanobind;
 
 namespace arrcomp {
@@ -11,13 +13,12 @@ namespace arrcomp {
 }
 
 const Element& element_of(int dtype_id) {
-  if (!is_dtype(dtype_id)) throw nb::value_error(("dtype_id=" + std::to_string(dtype_id) + ": 1 to 28").c_str());
+  if (!is_dtype(dtype_id)) throw nb::value_error(unexpected_dtype(dtype_id).c_str());
   return elements[dtype_id];
 }
 
 uint64_t checked_count(int64_t elements) {
-  if (elements < 0 || elements >= int64_t{1} << 60)
-    throw nb::value_error(("elements=" + std::to_string(elements) + ": 0 to 2^60 - 1").c_str());
+  if (elements < 0 || elements >= max_elements) throw nb::value_error(unexpected_count("elements", elements).c_str());
   return static_cast<uint64_t>(elements);
 }
 

@@ -27,7 +27,7 @@ class WithoutGil {
   PyThreadState* state_;
 };
 
-// As without_gil, on a thread of its own.
+// without_gil, with the work on a thread of its own.
 void without_gil_interruptibly(const std::function<void()>& work);
 
 // Calls work(), which codes so many elements, without the GIL. Where that takes long and this is Python's main thread,

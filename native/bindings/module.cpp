@@ -13,8 +13,8 @@
 #include "bindings/arrays.h"
 #include "bindings/checks.h"
 #include "bindings/long_work.h"
+#include "bindings/messages.h"
 #include "bindings/xla_ffi.h"
-#include "floating_point.h"
 #include "memory.h"
 
 namespace nb = nanobind;
@@ -27,20 +27,50 @@ namespace {
              fault != nullptr ? fault : "payload: not one of this data type and number of elements");
 }
 
-void check_size(const char* name, uint64_t given, uint64_t expected) {
-  if (given == expected) return;
-  throw nb::value_error(
-      (std::string(name) + " has " + std::to_string(given) + " bytes, not " + std::to_string(expected)).c_str());
+void check_size(const char* name, uint64_t given, uint64_t size) {
+  if (given == size) return;
+  throw nb::value_error(expected(name, std::to_string(size) + " bytes", given).c_str());
 }
 
 using Parameters = std::vector<double>;
 
 Codec checked_codec(int codec_id, const Parameters& parameters, const Element& element) {
-  const DefaultFloatingPoint environment;  // parameters may become subnormal numbers
   Codec codec;
-  if (codec_of(codec_id, parameters, codec) && takes(codec, element)) return codec;
-  throw nb::value_error(
-      ("codec_id=" + std::to_string(codec_id) + ": unknown, or these are not its parameters or data type").c_str());
+  const std::string message = read_codec(codec_id, parameters, element, codec);
+  if (!message.empty()) throw nb::value_error(message.c_str());
+  return codec;
+}
+
+// (id, name, family, names of parameters) of each codec.
+nb::list codec_table() {
+  nb::list rows;
+  const auto add = [&](int id, const char* name, const char* family, const std::vector<std::string_view>& names) {
+    nb::list parameters;
+    for (const std::string_view parameter : names) parameters.append(std::string(parameter));
+    rows.append(nb::make_tuple(id, name, family, nb::tuple(parameters)));
+  };
+#define ARRCOMP_ADD_ROW(id, name, Type, text) \
+  add(id, text, Bucketed<Type##Settings> ? "bucketed" : "grouped", parameter_names<Type##Settings>());
+  ARRCOMP_CODECS(ARRCOMP_ADD_ROW)
+#undef ARRCOMP_ADD_ROW
+  return rows;
+}
+
+// (ids of the data types that a codec takes, whether its rate is fixed for all of them, whether its payloads can be
+// added)
+nb::tuple codec_properties(int codec_id, const Parameters& parameters) {
+  nb::list dtypes;
+  bool fixed_rate = true, has_sum = false;
+  std::string message;
+  for (int id = 1; id < dtype_count; ++id) {
+    Codec codec;
+    if (message = read_codec(codec_id, parameters, elements[id], codec); !message.empty()) continue;
+    dtypes.append(id);
+    fixed_rate = fixed_rate && has_fixed_rate(codec, elements[id]);
+    has_sum = has_sums(codec);
+  }
+  if (nb::len(dtypes) == 0) throw nb::value_error(message.c_str());
+  return nb::make_tuple(nb::tuple(dtypes), fixed_rate, has_sum);
 }
 
 uint64_t capacity_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
@@ -48,9 +78,9 @@ uint64_t capacity_of(int codec_id, const Parameters& parameters, int dtype_id, i
   return capacity(checked_codec(codec_id, parameters, element), element, checked_count(elements));
 }
 
-uint64_t least_length_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
+uint64_t min_length_of(int codec_id, const Parameters& parameters, int dtype_id, int64_t elements) {
   const Element& element = element_of(dtype_id);
-  return least_length(checked_codec(codec_id, parameters, element), element, checked_count(elements));
+  return min_length(checked_codec(codec_id, parameters, element), element, checked_count(elements));
 }
 
 nb::list capacity_terms_of(int codec_id, const Parameters& parameters, int dtype_id) {
@@ -65,27 +95,25 @@ uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes 
                 WritableBytes out, uint64_t seed, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const Encoding array{source.data(), out.data(), checked_count(elements)};
+  const EncodeTask array{source.data(), out.data(), checked_count(elements)};
   check_size("source", source.nbytes(), array.count * (element.width / 8));
   if (const uint64_t needed = capacity(codec, element, array.count); out.nbytes() < needed)
-    throw nb::value_error(
-        ("out has " + std::to_string(out.nbytes()) + " bytes, at least " + std::to_string(needed) + " are needed")
-            .c_str());
+    throw nb::value_error(expected("out", "at least " + std::to_string(needed) + " bytes", out.nbytes()).c_str());
   uint64_t length = 0;
   without_gil(array.count, [&] { cpu::encode(codec, element, {&array, 1}, &length, {seed, nullptr}, threads); });
   return length;
 }
 
-const char* fault_of(const Codec& codec, const Element& element, const Decoding& array) {
+const char* fault_of(const Codec& codec, const Element& element, const DecodeTask& array) {
   return cpu::payload_fault(codec, element, array.payload, array.limit, array.count);
 }
 
 // Calls decode(array), whether it found no corruption, for `elements` of the array. Decoding reads words: a payload that
 // is not aligned is moved.
 template <class Decode>
-void decode_aligned(const Codec& codec, const Element& element, const Decoding& given, uint64_t elements,
+void decode_aligned(const Codec& codec, const Element& element, const DecodeTask& given, uint64_t elements,
                     Decode decode) {
-  Decoding array = given;
+  DecodeTask array = given;
   bool ok = false;
   without_gil(elements, [&] {
     std::unique_ptr<uint64_t[]> copy;
@@ -103,16 +131,16 @@ void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payl
             WritableBytes out, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
+  const DecodeTask array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
   check_size("out", out.nbytes(), array.count * (element.width / 8));
   decode_aligned(codec, element, array, array.count,
-                 [&](const Decoding& aligned) { return cpu::decode(codec, element, {&aligned, 1}, threads) == 1; });
+                 [&](const DecodeTask& aligned) { return cpu::decode(codec, element, {&aligned, 1}, threads) == 1; });
 }
 
 void check_payload(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const Decoding array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
+  const DecodeTask array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
   const char* fault = nullptr;
   {
     const WithoutGil released;
@@ -122,64 +150,66 @@ void check_payload(int codec_id, const Parameters& parameters, int dtype_id, Byt
 }
 
 // Elements from `first` on, in so many bytes, of an array with `elements` of them; how many.
-uint64_t checked_part(const char* name, const Element& element, int64_t elements, int64_t first, uint64_t nbytes) {
+uint64_t checked_range(const char* name, const Element& element, int64_t elements, int64_t first, uint64_t nbytes) {
   const uint64_t item = element.width / 8, count = nbytes / item, all = checked_count(elements);
   check_size(name, nbytes, count * item);
   if (first < 0 || count > all || static_cast<uint64_t>(first) > all - count)
-    throw nb::value_error(("first=" + std::to_string(first) + ": " + std::to_string(count) +
-                           " elements from there on are not among " + std::to_string(elements))
+    throw nb::value_error(expected("first",
+                                   std::to_string(count) + " elements from there on among " + std::to_string(elements),
+                                   std::to_string(first))
                               .c_str());
   return count;
 }
 
-nb::list list_of(const std::vector<Span>& spans) {
+nb::list list_of(const std::vector<ByteRange>& spans) {
   nb::list list;
-  for (const Span& span : spans) list.append(nb::make_tuple(span.begin, span.end));
+  for (const ByteRange& span : spans) list.append(nb::make_tuple(span.begin, span.end));
   return list;
 }
 
-nb::list part_index(int codec_id, const Parameters& parameters, int dtype_id, int64_t nbytes, int64_t elements) {
+nb::list directory_ranges(int codec_id, const Parameters& parameters, int dtype_id, int64_t nbytes, int64_t elements) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  return list_of(cpu::part_index(codec, element, checked_count(elements), checked_count(nbytes)));
+  return list_of(cpu::directory_ranges(codec, element, checked_count(elements), checked_count(nbytes)));
 }
 
-nb::list part_spans(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
-                    int64_t first, int64_t nbytes) {
+nb::list payload_ranges(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
+                        int64_t first, int64_t nbytes) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const uint64_t count = checked_part("part", element, elements, first, checked_count(nbytes));
-  if (reinterpret_cast<uintptr_t>(payload.data()) % 8 != 0) throw nb::value_error("payload: it is aligned to 8 bytes");
-  const Decoding array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
-  return list_of(cpu::part_spans(codec, element, array, static_cast<uint64_t>(first), count));
+  const uint64_t count = checked_range("range", element, elements, first, checked_count(nbytes));
+  if (reinterpret_cast<uintptr_t>(payload.data()) % 8 != 0)
+    throw nb::value_error("payload: expected an address that is a multiple of 8, got another");
+  const DecodeTask array{payload.data(), payload.nbytes(), nullptr, nullptr, checked_count(elements)};
+  return list_of(cpu::payload_ranges(codec, element, array, static_cast<uint64_t>(first), count));
 }
 
-void decode_part(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
-                 int64_t first, WritableBytes out, int threads) {
+void decode_range(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
+                  int64_t first, WritableBytes out, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const Decoding array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
-  const uint64_t count = checked_part("out", element, elements, first, out.nbytes());
-  decode_aligned(codec, element, array, count, [&](const Decoding& aligned) {
-    return cpu::decode_part(codec, element, aligned, static_cast<uint64_t>(first), count, threads);
+  const DecodeTask array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
+  const uint64_t count = checked_range("out", element, elements, first, out.nbytes());
+  decode_aligned(codec, element, array, count, [&](const DecodeTask& aligned) {
+    return cpu::decode_range(codec, element, aligned, static_cast<uint64_t>(first), count, threads);
   });
 }
 
 // By address: source, payload, elements.
-using EncodingTuples = std::vector<std::tuple<uint64_t, uint64_t, int64_t>>;
+using EncodeTuples = std::vector<std::tuple<uint64_t, uint64_t, int64_t>>;
 // By address: payload, its bytes, its length or 0, target, elements.
-using DecodingTuples = std::vector<std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, int64_t>>;
+using DecodeTuples = std::vector<std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, int64_t>>;
 
-std::vector<Encoding> encodings_of(const EncodingTuples& tuples) {
-  std::vector<Encoding> arrays;
+std::vector<EncodeTask> encode_tasks(const EncodeTuples& tuples) {
+  std::vector<EncodeTask> arrays;
   arrays.reserve(tuples.size());
   for (const auto& [source, payload, elements] : tuples)
     arrays.push_back({pointer<const void>(source), pointer<uint8_t>(payload), checked_count(elements)});
   return arrays;
 }
 
-std::vector<Decoding> decodings_of(const DecodingTuples& tuples) {
-  std::vector<Decoding> arrays;
+std::vector<DecodeTask> decode_tasks(const DecodeTuples& tuples) {
+  std::vector<DecodeTask> arrays;
   arrays.reserve(tuples.size());
   for (const auto& [payload, limit, length, target, elements] : tuples)
     arrays.push_back({pointer<const uint8_t>(payload), limit, pointer<const uint64_t>(length), pointer<void>(target),
@@ -187,20 +217,20 @@ std::vector<Decoding> decodings_of(const DecodingTuples& tuples) {
   return arrays;
 }
 
-void encode_at(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& tuples, uint64_t lengths,
+void encode_at(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& tuples, uint64_t lengths,
                uint64_t seed, uint64_t seed_at, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const std::vector<Encoding> arrays = encodings_of(tuples);
+  const std::vector<EncodeTask> arrays = encode_tasks(tuples);
   const Seed random{seed, pointer<const uint64_t>(seed_at)};
   without_gil(elements_of(arrays),
               [&] { cpu::encode(codec, element, arrays, pointer<uint64_t>(lengths), random, threads); });
 }
 
-int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& tuples, int threads) {
+int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& tuples, int threads) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const std::vector<Decoding> arrays = decodings_of(tuples);
+  const std::vector<DecodeTask> arrays = decode_tasks(tuples);
   size_t corrupt = 0;
   without_gil(elements_of(arrays), [&] { corrupt = cpu::decode(codec, element, arrays, threads); });
   return corrupt == arrays.size() ? -1 : static_cast<int64_t>(corrupt);
@@ -223,18 +253,19 @@ struct CheckedSum {
         codec(checked_codec(given.first, given.second, element)),
         count(checked_count(elements)) {
     if (!has_sums(codec))
-      throw nb::value_error(("codec_id=" + std::to_string(given.first) + ": its payloads cannot be added").c_str());
-    if (tuples.empty()) throw nb::value_error("terms is empty: at least one is allowed");
+      throw nb::value_error(
+          expected("codec_id", "a codec whose payloads can be added", std::to_string(given.first)).c_str());
+    if (tuples.empty()) throw nb::value_error("terms: expected at least one, got none");
     for (const auto& [payload, limit, length, weight] : tuples)
       terms.push_back({pointer<const uint8_t>(payload), limit, pointer<const uint64_t>(length), weight});
   }
 
   Sum sum() const { return {codec, element, terms, count}; }
 
-  // Of all terms.
+  // The elements of all terms.
   uint64_t elements() const { return terms.size() * count; }
 
-  // As the calls tell of corrupt payloads.
+  // The number by which calls report a corrupt payload.
   int64_t index(size_t corrupt) const { return corrupt == terms.size() ? -1 : static_cast<int64_t>(corrupt); }
 };
 
@@ -271,7 +302,7 @@ nb::list instruction_sets() {
 void use_instruction_set(const std::string& name) {
   if (cpu::use_instruction_set(name.c_str())) return;
   const std::string known = nb::repr(instruction_sets()).c_str();
-  throw nb::value_error(("name='" + name + "': this processor has " + known).c_str());
+  throw nb::value_error(expected("name", "one of " + known, "'" + name + "'").c_str());
 }
 
 std::vector<uint64_t> checked_counts(const std::vector<int64_t>& elements) {
@@ -295,18 +326,18 @@ uint64_t cuda_decode_scratch(int codec_id, const Parameters& parameters, int dty
   return cuda::decode_scratch_bytes(checked_codec(codec_id, parameters, element), element, checked_counts(elements));
 }
 
-void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodingTuples& arrays,
-                 uint64_t lengths, uint64_t seed, uint64_t seed_at, uint64_t scratch, uint64_t stream, int device) {
+void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& arrays, uint64_t lengths,
+                 uint64_t seed, uint64_t seed_at, uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::encode(checked_codec(codec_id, parameters, element), element, encodings_of(arrays),
+  check_cuda(cuda::encode(checked_codec(codec_id, parameters, element), element, encode_tasks(arrays),
                           pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, pointer<void>(scratch),
                           pointer<void>(stream), device));
 }
 
-void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodingTuples& arrays,
-                 uint64_t status, uint64_t scratch, uint64_t stream, int device) {
+void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& arrays, uint64_t status,
+                 uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::decode(checked_codec(codec_id, parameters, element), element, decodings_of(arrays),
+  check_cuda(cuda::decode(checked_codec(codec_id, parameters, element), element, decode_tasks(arrays),
                           pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
@@ -350,8 +381,10 @@ uint64_t address_of(nb::handle buffer) {
 NB_MODULE(_core, m) {
   using nb::arg;
   m.def("address", &address_of, arg("buffer"));
+  m.def("codec_table", &codec_table);
+  m.def("codec_properties", &codec_properties, arg("codec_id"), arg("parameters"));
   m.def("capacity", &capacity_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
-  m.def("least_length", &least_length_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
+  m.def("min_length", &min_length_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("capacity_terms", &capacity_terms_of, arg("codec_id"), arg("parameters"), arg("dtype_id"));
   m.def("encode", &encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("source"), arg("elements"),
         arg("out").noconvert(), arg("seed"), arg("threads"));
@@ -359,10 +392,11 @@ NB_MODULE(_core, m) {
         arg("out").noconvert(), arg("threads"));
   m.def("check_payload", &check_payload, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"));
-  m.def("part_index", &part_index, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("nbytes"), arg("elements"));
-  m.def("part_spans", &part_spans, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"), arg("elements"),
-        arg("first"), arg("nbytes"));
-  m.def("decode_part", &decode_part, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
+  m.def("directory_ranges", &directory_ranges, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("nbytes"),
+        arg("elements"));
+  m.def("payload_ranges", &payload_ranges, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
+        arg("elements"), arg("first"), arg("nbytes"));
+  m.def("decode_range", &decode_range, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"), arg("first"), arg("out"), arg("threads"));
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
         arg("seed"), arg("seed_at"), arg("threads"));

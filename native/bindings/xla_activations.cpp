@@ -2,10 +2,10 @@
 // function, parameters, steps (float64[]) and threads.
 //
 // arrcomp_activate     operand: arrays. Results: their values, and where steps are kept uint8[batch, step bytes].
-// arrcomp_times_steps  operands: gradients, and what was kept of the arrays. Result: the arrays' gradients.
+// arrcomp_step_grad  operands: gradients, and what was kept of the arrays. Result: the arrays' gradients.
+#include "bindings/messages.h"
 #include "bindings/xla_call.h"
 #include "bindings/xla_ffi.h"
-#include "floating_point.h"
 
 namespace nb = nanobind;
 
@@ -18,9 +18,9 @@ using Numbers = ffi::Span<const double>;
 std::span<const double> span_of(Numbers numbers) { return {numbers.begin(), numbers.size()}; }
 
 Steps steps_of(Numbers numbers) {
-  const DefaultFloatingPoint environment;  // borders and levels may become subnormal numbers
   Steps steps;
-  if (!Steps::read(span_of(numbers), steps)) refuse("steps: not a rule, bits, borders and levels");
+  const std::string message = read_steps(span_of(numbers), steps);
+  if (!message.empty()) refuse(message);
   return steps;
 }
 
@@ -33,9 +33,9 @@ struct StepsCall {
 
   static StepsCall of(int64_t dtype_id, int64_t count, Numbers steps, int64_t threads) {
     if (dtype_id < 1 || dtype_id >= dtype_count || !elements[dtype_id].is_quantizable)
-      refuse("dtype_id=" + std::to_string(dtype_id) + ": of float16, bfloat16, float32, float64");
-    if (count < 0 || count >= int64_t{1} << 60) refuse("elements=" + std::to_string(count) + ": 0 to 2^60 - 1");
-    if (threads < 0 || threads > 1 << 20) refuse("threads=" + std::to_string(threads) + ": 0 to 1048576");
+      refuse(unexpected_float(dtype_id));
+    if (count < 0 || count >= max_elements) refuse(unexpected_count("elements", count));
+    check_threads(threads);
     return {elements[dtype_id], static_cast<uint64_t>(count), steps_of(steps), static_cast<int>(threads)};
   }
 
@@ -45,7 +45,7 @@ struct StepsCall {
   uint64_t batch(ffi::AnyBuffer buffer) const {
     const uint64_t bytes = buffer.size_bytes(), item = count * (element.width / 8);
     if (item == 0 ? bytes != 0 : bytes % item != 0)
-      refuse("an array has " + std::to_string(bytes) + " bytes, not a multiple of " + std::to_string(item));
+      refuse(expected("array", "a multiple of " + std::to_string(item) + " bytes", bytes));
     return item == 0 ? 0 : bytes / item;
   }
 
@@ -62,7 +62,7 @@ struct StepsCall {
   }
 };
 
-// Calls activate(Activating) for each item.
+// Calls activate(ActivateTask) for each item.
 template <class Activate>
 void each_activating(const StepsCall& call, const Arguments& arguments, const Results& results, Activate activate) {
   check_number("operands", arguments.size(), 1);
@@ -71,24 +71,25 @@ void each_activating(const StepsCall& call, const Arguments& arguments, const Re
   const Items source = call.arrays(operand(arguments, 0), batch), values = call.arrays(result(results, 0), batch);
   const Items packed = results.size() == 2 ? call.packed(result(results, 1), batch) : Items{nullptr, 0};
   for (uint64_t b = 0; b < batch; ++b)
-    activate(Activating{source[b], values[b], packed.data ? packed[b] : nullptr, call.count});
+    activate(ActivateTask{source[b], values[b], packed.data ? packed[b] : nullptr, call.count});
 }
 
-// Calls times_steps(TimesSteps) for each item.
+// Calls step_grad(StepGradTask) for each item.
 template <class Multiply>
-void each_product(const StepsCall& call, const Arguments& arguments, const Results& results, Multiply times_steps) {
+void each_product(const StepsCall& call, const Arguments& arguments, const Results& results, Multiply step_grad) {
   check_number("operands", arguments.size(), 2);
   check_number("results", results.size(), 1);
   const uint64_t batch = call.batch(operand(arguments, 0));
   const Items gradients = call.arrays(operand(arguments, 0), batch), target = call.arrays(result(results, 0), batch);
   const Items packed = call.packed(operand(arguments, 1), batch);
-  for (uint64_t b = 0; b < batch; ++b) times_steps(TimesSteps{packed[b], gradients[b], target[b], call.count});
+  for (uint64_t b = 0; b < batch; ++b) step_grad(StepGradTask{packed[b], gradients[b], target[b], call.count});
 }
 
 Activation activation_of(std::string_view function, Numbers parameters) {
   Activation activation;
-  if (find_activation(function, span_of(parameters), activation)) return activation;
-  refuse("function='" + std::string(function) + "': unknown, or these are not its parameters");
+  const std::string message = read_activation(function, span_of(parameters), activation);
+  if (!message.empty()) refuse(message);
+  return activation;
 }
 
 ffi::Error activate_on_host(Arguments arguments, Results results, int64_t dtype_id, int64_t elements, Numbers steps,
@@ -96,7 +97,7 @@ ffi::Error activate_on_host(Arguments arguments, Results results, int64_t dtype_
   return guarded([&] {
     const StepsCall call = StepsCall::of(dtype_id, elements, steps, threads);
     const Activation activation = activation_of(function, parameters);
-    each_activating(call, arguments, results, [&](const Activating& array) {
+    each_activating(call, arguments, results, [&](const ActivateTask& array) {
       cpu::activate(activation, call.steps, call.element, array, call.threads);
     });
   });
@@ -108,27 +109,27 @@ ffi::Error activate_on_device(cudaStream_t stream, int32_t index, ffi::ScratchAl
   return guarded([&] {
     const StepsCall call = StepsCall::of(dtype_id, elements, steps, threads);
     const Activation activation = activation_of(function, parameters);
-    each_activating(call, arguments, results, [&](const Activating& array) {
+    each_activating(call, arguments, results, [&](const ActivateTask& array) {
       check(cuda::activate(activation, call.steps, call.element, array, stream, index));
     });
   });
 }
 
-ffi::Error times_steps_on_host(Arguments arguments, Results results, int64_t dtype_id, int64_t elements, Numbers steps,
-                               int64_t threads) {
+ffi::Error step_grad_on_host(Arguments arguments, Results results, int64_t dtype_id, int64_t elements, Numbers steps,
+                             int64_t threads) {
   return guarded([&] {
     const StepsCall call = StepsCall::of(dtype_id, elements, steps, threads);
     each_product(call, arguments, results,
-                 [&](const TimesSteps& array) { cpu::times_steps(call.steps, call.element, array, call.threads); });
+                 [&](const StepGradTask& array) { cpu::step_grad(call.steps, call.element, array, call.threads); });
   });
 }
 
-ffi::Error times_steps_on_device(cudaStream_t stream, int32_t index, ffi::ScratchAllocator, Arguments arguments,
-                                 Results results, int64_t dtype_id, int64_t elements, Numbers steps, int64_t threads) {
+ffi::Error step_grad_on_device(cudaStream_t stream, int32_t index, ffi::ScratchAllocator, Arguments arguments,
+                               Results results, int64_t dtype_id, int64_t elements, Numbers steps, int64_t threads) {
   return guarded([&] {
     const StepsCall call = StepsCall::of(dtype_id, elements, steps, threads);
-    each_product(call, arguments, results, [&](const TimesSteps& array) {
-      check(cuda::times_steps(call.steps, call.element, array, stream, index));
+    each_product(call, arguments, results, [&](const StepGradTask& array) {
+      check(cuda::step_grad(call.steps, call.element, array, stream, index));
     });
   });
 }
@@ -161,13 +162,13 @@ XLA_FFI_Error* device_activate(XLA_FFI_CallFrame* frame) {
   return handler->Call(frame);
 }
 
-XLA_FFI_Error* host_times_steps(XLA_FFI_CallFrame* frame) {
-  static const auto handler = with_steps(ffi::Ffi::Bind()).To(times_steps_on_host);
+XLA_FFI_Error* host_step_grad(XLA_FFI_CallFrame* frame) {
+  static const auto handler = with_steps(ffi::Ffi::Bind()).To(step_grad_on_host);
   return handler->Call(frame);
 }
 
-XLA_FFI_Error* device_times_steps(XLA_FFI_CallFrame* frame) {
-  static const auto handler = with_steps(device_binding()).To(times_steps_on_device);
+XLA_FFI_Error* device_step_grad(XLA_FFI_CallFrame* frame) {
+  static const auto handler = with_steps(device_binding()).To(step_grad_on_device);
   return handler->Call(frame);
 }
 
@@ -175,7 +176,7 @@ XLA_FFI_Error* device_times_steps(XLA_FFI_CallFrame* frame) {
 
 void add_activation_handlers(nb::dict& handlers) {
   handlers["arrcomp_activate"] = xla_target(host_activate, device_activate);
-  handlers["arrcomp_times_steps"] = xla_target(host_times_steps, device_times_steps);
+  handlers["arrcomp_step_grad"] = xla_target(host_step_grad, device_step_grad);
 }
 
 }  // namespace arrcomp

@@ -1,6 +1,6 @@
 #include "bindings/xla_call.h"
 
-#include "floating_point.h"
+#include "bindings/messages.h"
 
 namespace arrcomp {
 namespace {
@@ -22,12 +22,10 @@ constexpr DataType xla_types[dtype_count] = {
     DataType::U8,         DataType::U8,
 };
 
-constexpr int64_t most_elements = int64_t{1} << 60;
-
 void check_type(const std::string& name, ffi::AnyBuffer buffer, DataType type) {
   if (buffer.element_type() == type) return;
-  refuse(name + " has XLA's element type " + std::to_string(static_cast<int>(buffer.element_type())) + ", not " +
-         std::to_string(static_cast<int>(type)));
+  refuse(expected(name, "XLA's element type " + std::to_string(static_cast<int>(type)),
+                  std::to_string(static_cast<int>(buffer.element_type()))));
 }
 
 uint64_t elements_per_value(DataType type) { return type == DataType::C64 || type == DataType::C128 ? 2 : 1; }
@@ -40,18 +38,15 @@ uint64_t elements_per_value(DataType type) { return type == DataType::C64 || typ
 
 XlaCall XlaCall::of(int64_t codec_id, ffi::Span<const double> parameters, int64_t dtype_id,
                     ffi::Span<const int64_t> counts, int64_t threads) {
-  if (dtype_id < 1 || dtype_id >= dtype_count) refuse("dtype_id=" + std::to_string(dtype_id) + ": 1 to 28");
-  if (threads < 0 || threads > 1 << 20) refuse("threads=" + std::to_string(threads) + ": 0 to 1048576");
-  if (counts.size() == 0) refuse("counts is empty: an element count for each array");
+  if (dtype_id < 1 || dtype_id >= dtype_count) refuse(unexpected_dtype(dtype_id));
+  check_threads(threads);
+  if (counts.size() == 0) refuse("counts: expected one for each array, got none");
   for (const int64_t count : counts)
-    if (count < 0 || count >= most_elements) refuse("counts: " + std::to_string(count) + ": 0 to 2^60 - 1");
-  const DefaultFloatingPoint environment;  // parameters may become subnormal numbers
+    if (count < 0 || count >= max_elements) refuse(unexpected_count("counts", count));
   Codec codec;
   const std::span<const double> numbers(parameters.begin(), parameters.size());
-  if (codec_id < 0 || codec_id > 255 || !codec_of(static_cast<int>(codec_id), numbers, codec))
-    refuse("codec_id=" + std::to_string(codec_id) + ": no codec with these parameters");
-  if (!takes(codec, elements[dtype_id]))
-    refuse("dtype_id=" + std::to_string(dtype_id) + ": not one that codec_id=" + std::to_string(codec_id) + " takes");
+  const std::string message = read_codec(codec_id, numbers, elements[dtype_id], codec);
+  if (!message.empty()) refuse(message);
   return {codec, elements[dtype_id], xla_types[dtype_id], {counts.begin(), counts.size()}, static_cast<int>(threads)};
 }
 
@@ -59,7 +54,7 @@ Items items_of(const std::string& name, ffi::AnyBuffer buffer, DataType type, ui
   check_type(name, buffer, type);
   const uint64_t values = buffer.element_count();
   if (batch == 0 ? values != 0 : values % batch != 0)
-    refuse(name + " has " + std::to_string(values) + " values for a batch of " + std::to_string(batch));
+    refuse(expected(name, "values for a batch of " + std::to_string(batch), values));
   const uint64_t per_item = batch == 0 ? 0 : values / batch;
   return {static_cast<uint8_t*>(buffer.untyped_data()), per_item * ffi::ByteWidth(type)};
 }
@@ -68,7 +63,7 @@ Items array_items(const XlaCall& call, size_t array, ffi::AnyBuffer buffer, uint
   const std::string name = "array " + std::to_string(array);
   const Items items = items_of(name, buffer, call.type, batch);
   if (batch > 0 && items.bytes != call.array_bytes(array))
-    refuse(name + " has " + std::to_string(items.bytes) + " bytes, not " + std::to_string(call.array_bytes(array)));
+    refuse(expected(name, std::to_string(call.array_bytes(array)) + " bytes", items.bytes));
   return items;
 }
 
@@ -88,7 +83,7 @@ uint64_t batch_of(const std::string& name, ffi::AnyBuffer buffer, DataType type,
   check_type(name, buffer, type);
   const uint64_t values = buffer.element_count();
   if (per_item == 0 || values % per_item != 0)
-    refuse(name + " has " + std::to_string(values) + " values, not a multiple of " + std::to_string(per_item));
+    refuse(expected(name, "a multiple of " + std::to_string(per_item) + " values", values));
   return values / per_item;
 }
 
@@ -97,12 +92,16 @@ uint64_t array_batch(const XlaCall& call, ffi::AnyBuffer buffer) {
   return batch_of("array 0", buffer, call.type, call.count(0) / elements_per_value(call.type));
 }
 
-void check_number(const char* what, size_t given, size_t expected) {
-  if (given != expected) refuse(std::to_string(given) + " " + what + ", not " + std::to_string(expected));
+void check_number(const char* what, size_t given, size_t number) {
+  if (given != number) refuse(expected(what, std::to_string(number), given));
+}
+
+void check_threads(int64_t threads) {
+  if (threads < 0 || threads > 1 << 20) refuse(expected("threads", "0 to 1048576", std::to_string(threads)));
 }
 
 uint8_t* Device::scratch(uint64_t bytes) {
-  // XLA promises no more than 16 bytes of alignment.
+  // XLA guarantees no more than 16 bytes of alignment.
   const std::optional<void*> memory = allocator.Allocate(bytes + device_alignment, 16);
   if (!memory) throw CallError{ffi::ErrorCode::kResourceExhausted, "arrcomp: no scratch memory on the device"};
   return reinterpret_cast<uint8_t*>(round_up(reinterpret_cast<uintptr_t>(*memory), device_alignment));

@@ -25,7 +25,7 @@ struct CallError {
   std::string message;
 };
 
-// An argument of the call is not allowed.
+// Throws a CallError for a wrong argument.
 [[noreturn]] void refuse(const std::string& message);
 
 // The attributes. An array's elements are counted as in a payload: a complex value is two.
@@ -56,7 +56,7 @@ struct Items {
 // The items of an operand or result of this type. `name` is what messages call it.
 Items items_of(const std::string& name, xla::ffi::AnyBuffer buffer, xla::ffi::DataType type, uint64_t batch);
 
-// As items_of, of the call's array `array`, which must have its size.
+// items_of for the call's array `array`, which must have its size.
 Items array_items(const XlaCall& call, size_t array, xla::ffi::AnyBuffer buffer, uint64_t batch);
 
 // The payloads of one array. Between the items of a batch there is no room to align what comes next.
@@ -71,7 +71,8 @@ uint64_t batch_of(const std::string& name, xla::ffi::AnyBuffer buffer, xla::ffi:
 // How many arrays of the call's only size a buffer has.
 uint64_t array_batch(const XlaCall& call, xla::ffi::AnyBuffer buffer);
 
-void check_number(const char* what, size_t given, size_t expected);
+void check_number(const char* what, size_t given, size_t number);
+void check_threads(int64_t threads);
 
 inline xla::ffi::AnyBuffer operand(const Arguments& arguments, size_t index) {
   return *arguments.get<xla::ffi::AnyBuffer>(index);

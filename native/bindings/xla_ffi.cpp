@@ -47,7 +47,7 @@ const uint64_t* seeds_of(const XlaCall& call, const Arguments& arguments, uint64
 }
 
 struct EncodeWork {
-  std::vector<Encoding> arrays;
+  std::vector<EncodeTask> arrays;
   uint64_t* lengths;
   const uint64_t* seeds;
 };
@@ -58,7 +58,7 @@ EncodeWork encode_work(const XlaCall& call, const Arguments& arguments, const Re
   check_number("results", results.size(), n + 1);
   const ffi::AnyBuffer lengths = result(results, n);
   const uint64_t batch = batch_of("lengths", lengths, DataType::U32, 2 * n);
-  EncodeWork work{std::vector<Encoding>(batch * n), static_cast<uint64_t*>(lengths.untyped_data()),
+  EncodeWork work{std::vector<EncodeTask>(batch * n), static_cast<uint64_t*>(lengths.untyped_data()),
                   seeds_of(call, arguments, batch)};
   for (size_t i = 0; i < n; ++i) {
     const Items sources = array_items(call, i, operand(arguments, i), batch);
@@ -71,13 +71,13 @@ EncodeWork encode_work(const XlaCall& call, const Arguments& arguments, const Re
 }
 
 struct DecodeWork {
-  std::vector<Decoding> arrays;
+  std::vector<DecodeTask> arrays;
   uint32_t* status;
   uint64_t batch;
 };
 
 // Sets the length of each item from the operands behind the payloads.
-void set_lengths(std::vector<Decoding>& items, size_t arrays, uint64_t batch, const Arguments& arguments) {
+void set_lengths(std::vector<DecodeTask>& items, size_t arrays, uint64_t batch, const Arguments& arguments) {
   size_t first = 0;  // array whose length comes next
   for (size_t k = arrays; k < arguments.size(); ++k) {
     const Items lengths = items_of("lengths", operand(arguments, k), DataType::U32, batch);
@@ -98,7 +98,7 @@ DecodeWork decode_work(const XlaCall& call, const Arguments& arguments, const Re
   const bool all_of_it = has_fixed_rate(call.codec, call.element) && arguments.size() == n;
   const ffi::AnyBuffer status = result(results, n);
   const uint64_t batch = batch_of("status", status, DataType::U32, 1);
-  DecodeWork work{std::vector<Decoding>(batch * n), static_cast<uint32_t*>(status.untyped_data()), batch};
+  DecodeWork work{std::vector<DecodeTask>(batch * n), static_cast<uint32_t*>(status.untyped_data()), batch};
   for (size_t i = 0; i < n; ++i) {
     const Items payloads = payload_items(i, operand(arguments, i), batch);
     const Items targets = array_items(call, i, result(results, i), batch);
@@ -112,15 +112,15 @@ DecodeWork decode_work(const XlaCall& call, const Arguments& arguments, const Re
 
 // A round trip's operand into payloads, and these into its result, which may be the operand.
 struct RoundtripWork {
-  std::vector<Encoding> encodings;
-  std::vector<Decoding> decodings;
+  std::vector<EncodeTask> encodings;
+  std::vector<DecodeTask> decodings;
 };
 
 uint64_t payload_stride(const XlaCall& call) { return round_up(call.capacity(0), device_alignment); }
 
 RoundtripWork roundtrip_work(const XlaCall& call, const Items& source, const Items& target, uint64_t batch,
                              uint8_t* payloads, const uint64_t* lengths) {
-  RoundtripWork work{std::vector<Encoding>(batch), std::vector<Decoding>(batch)};
+  RoundtripWork work{std::vector<EncodeTask>(batch), std::vector<DecodeTask>(batch)};
   for (uint64_t b = 0; b < batch; ++b) {
     uint8_t* payload = payloads + b * payload_stride(call);
     work.encodings[b] = {source[b], payload, call.count(0)};
@@ -148,7 +148,7 @@ struct RoundtripBuffers {
 
 // On the host.
 
-void encode_on_host(const XlaCall& call, std::span<const Encoding> arrays, uint64_t* lengths, const uint64_t* seeds) {
+void encode_on_host(const XlaCall& call, std::span<const EncodeTask> arrays, uint64_t* lengths, const uint64_t* seeds) {
   const size_t n = call.arrays();
   for (size_t first = 0, end = 0; first < arrays.size(); first = end) {
     const Seed seed{seeds == nullptr ? 0 : seeds[first / n], nullptr};
@@ -157,7 +157,7 @@ void encode_on_host(const XlaCall& call, std::span<const Encoding> arrays, uint6
   }
 }
 
-void decode_on_host(const XlaCall& call, const std::vector<Decoding>& arrays) {
+void decode_on_host(const XlaCall& call, const std::vector<DecodeTask>& arrays) {
   if (cpu::decode(call.codec, call.element, arrays, call.threads) < arrays.size())
     throw CallError{ffi::ErrorCode::kDataLoss, corrupt_message};
 }
@@ -186,11 +186,11 @@ void host_roundtrip(const XlaCall& call, const Arguments& arguments, const Resul
 // On CUDA devices: enqueued on XLA's stream, with scratch memory of XLA's pool, which reuses it in the stream's order.
 
 // Each item of a batch with seeds is a launch of its own, as nobody knows here whether their seeds are the same.
-void encode_on_device(const XlaCall& call, std::span<const Encoding> arrays, uint64_t* lengths, const uint64_t* seeds,
+void encode_on_device(const XlaCall& call, std::span<const EncodeTask> arrays, uint64_t* lengths, const uint64_t* seeds,
                       Device& device) {
   const size_t n = call.arrays(), at_once = seeds == nullptr ? arrays.size() : n;
   std::vector<uint64_t> counts;
-  for (const Encoding& array : arrays.first(at_once)) counts.push_back(array.count);
+  for (const EncodeTask& array : arrays.first(at_once)) counts.push_back(array.count);
   uint64_t bytes = 0;
   check(cuda::encode_scratch_bytes(call.codec, call.element, counts, device.index, bytes));
   uint8_t* const scratch = device.scratch(bytes);
@@ -201,9 +201,9 @@ void encode_on_device(const XlaCall& call, std::span<const Encoding> arrays, uin
   }
 }
 
-void decode_on_device(const XlaCall& call, const std::vector<Decoding>& arrays, uint32_t* status, Device& device) {
+void decode_on_device(const XlaCall& call, const std::vector<DecodeTask>& arrays, uint32_t* status, Device& device) {
   std::vector<uint64_t> counts;
-  for (const Decoding& array : arrays) counts.push_back(array.count);
+  for (const DecodeTask& array : arrays) counts.push_back(array.count);
   uint8_t* const scratch = device.scratch(cuda::decode_scratch_bytes(call.codec, call.element, counts));
   check(cuda::decode(call.codec, call.element, arrays, status, scratch, device.stream, device.index));
 }
@@ -230,7 +230,7 @@ void device_roundtrip(const XlaCall& call, const Arguments& arguments, const Res
   decode_on_device(call, work.decodings, status, device);
 }
 
-// As XLA calls them.
+// The functions that XLA calls.
 
 using HostCall = void (*)(const XlaCall&, const Arguments&, const Results&);
 using DeviceCall = void (*)(const XlaCall&, const Arguments&, const Results&, Device&);

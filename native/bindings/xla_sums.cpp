@@ -29,7 +29,8 @@ class BatchTerms {
     check_number("counts", call.arrays(), 1);
     if (number_ == 0) check_number("weights", 0, 1);
     if (!has_sums(call.codec))
-      throw CallError{ffi::ErrorCode::kInvalidArgument, "arrcomp: payloads of this codec cannot be added"};
+      throw CallError{ffi::ErrorCode::kInvalidArgument,
+                      "arrcomp: codec_id: expected a codec whose payloads can be added, got another"};
     for (size_t t = 0; t < number_; ++t) {
       const Items payloads = payload_items(t, operand(arguments, first + t), batch);
       if (batch > 0) check_number("bytes of a payload", payloads.bytes, call.capacity(0));

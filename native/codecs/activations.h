@@ -1,13 +1,13 @@
 // Activation functions on lanes, and gradients times the levels of steps: forward makes a value and the number of its
 // step in one pass, backward looks the level up (G. Novikov et al., "Few-bit backward", arXiv:2202.00441, section 2).
 #pragma once
-#include "codecs/elementary.h"
+#include "codecs/numeric/elementary.h"
+#include "codecs/numeric/steps.h"
 #include "codecs/packing.h"
 #include "codecs/real_elements.h"
-#include "codecs/steps.h"
 #include "stream/activation.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 constexpr int activation_rows = 4;  // that are worked on together: 8 bits of each of them fill a word
 
@@ -135,7 +135,8 @@ ARRCOMP_METHOD void steps_of(const Steps& steps, const Real (&rows)[n], U32 (&nu
 template <class Visit>
 ARRCOMP_METHOD void each_four(int count, Visit visit) {
   constexpr int at_once = activation_rows * lanes_per_row;
-  for (int place = 0; place < count; place += at_once) visit(place, count - place < at_once ? count - place : at_once);
+  for (int position = 0; position < count; position += at_once)
+    visit(position, count - position < at_once ? count - position : at_once);
 }
 
 // Of `count` elements from row `row` of four on: how many are in it; none where the array has ended.
@@ -155,7 +156,7 @@ ARRCOMP_METHOD void load_rows(const Element& element, const void* array, uint64_
   }
 }
 
-// Infinities stay; NaN is the quiet one, with the same bits on every machine.
+// Infinities stay; NaN is the quiet one, with the same bits on every instruction set.
 template <class Real>
 ARRCOMP_METHOD void store_rows(const Element& element, void* array, uint64_t first, int count,
                                const Real (&rows)[activation_rows]) {
@@ -198,12 +199,12 @@ ARRCOMP_METHOD void put_steps(const Steps& steps, const Real (&rows)[activation_
 
 template <class Real>
 ARRCOMP_PART void activate_unit(const Activation& activation, const Steps& steps, const Element& element,
-                                const Activating& array, ActivationUnit unit) {
+                                const ActivateTask& array, ActivationUnit unit) {
   const bool keeps = array.packed != nullptr;
   BitWriter writer(keeps ? array.packed + unit.step_offset(steps) : nullptr);
-  each_four(unit.count, [&](int place, int count) ARRCOMP_LAMBDA {
+  each_four(unit.count, [&](int position, int count) ARRCOMP_LAMBDA {
     Real rows[activation_rows];
-    const uint64_t at = unit.first + static_cast<uint64_t>(place);
+    const uint64_t at = unit.first + static_cast<uint64_t>(position);
     load_rows(element, array.source, at, count, rows);
     if (keeps) put_steps(steps, rows, count, writer);
     if (array.values == nullptr) return;
@@ -214,14 +215,14 @@ ARRCOMP_PART void activate_unit(const Activation& activation, const Steps& steps
 }
 
 template <class Real>
-ARRCOMP_PART void times_steps_unit(const Steps& steps, const Element& element, const TimesSteps& array,
-                                   ActivationUnit unit) {
+ARRCOMP_PART void step_grad_unit(const Steps& steps, const Element& element, const StepGradTask& array,
+                                 ActivationUnit unit) {
   const int bits = steps.tables.bits;
   const uint8_t* const begin = array.packed + unit.step_offset(steps);
   BitReader reader(begin, begin + code_bytes(static_cast<uint64_t>(unit.count), static_cast<uint32_t>(bits)));
-  each_four(unit.count, [&](int place, int count) ARRCOMP_LAMBDA {
+  each_four(unit.count, [&](int position, int count) ARRCOMP_LAMBDA {
     Real rows[activation_rows];
-    const uint64_t at = unit.first + static_cast<uint64_t>(place);
+    const uint64_t at = unit.first + static_cast<uint64_t>(position);
     load_rows(element, array.gradients, at, count, rows);
     const int used = (count + lanes_per_row - 1) / lanes_per_row;
     const U32 together = reader.get(used * bits, U32{}), one_code = splat<U32>(low_mask(bits));
@@ -234,4 +235,4 @@ ARRCOMP_PART void times_steps_unit(const Steps& steps, const Element& element, c
   });
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,4 +1,4 @@
-// The head of a chunk's side data: one type that writes, reads and checks it (FORMAT.md, section 3.2).
+// The header of a chunk's side data: one type that writes, reads and checks it (FORMAT.md, section 3.2).
 #pragma once
 #include <cstring>
 
@@ -8,7 +8,7 @@
 #include "stream/element.h"
 #include "stream/plan.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 // Numbers in a payload are aligned to 4 bytes, or to their size where that is less.
 template <class Number>
@@ -49,7 +49,7 @@ struct ChunkHead {
     return word_bits == 64 ? write_number(out, base) : write_number(out, static_cast<uint32_t>(base));
   }
 
-  // Reads the head at `in` and moves past it; false where it is not legal for this element type.
+  // Reads the header at `in` and moves past it; false where it is not legal for this element type.
   ARRCOMP_METHOD bool read(const uint8_t*& in, const uint8_t* end, const Element& element, bool may_quantize) {
     const int word_bits = element.width == 64 ? 64 : 32;
     if (end - in < 4) return false;
@@ -83,4 +83,4 @@ struct ChunkHead {
   }
 };
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

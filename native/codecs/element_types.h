@@ -6,7 +6,7 @@
 #include "stream/constants.h"
 #include "stream/element.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 template <class Storage, class WordType>
 struct BitsOnly {
@@ -102,4 +102,4 @@ ARRCOMP_INLINE void store_elements(void* array, uint64_t first, int n, typename 
   store_row(const_cast<typename T::storage*>(element_pointer<T>(array, first)), bits, n);
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

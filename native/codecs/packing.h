@@ -5,7 +5,7 @@
 #include "lanes/lanes.h"
 #include "stream/constants.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE uint32_t low_mask(int bits) { return bits >= 32 ? ~0u : (1u << bits) - 1; }
 
@@ -97,4 +97,4 @@ class BitReader {
   int have_;
 };
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

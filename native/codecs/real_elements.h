@@ -3,9 +3,9 @@
 // type, and not for each type of elements.
 #pragma once
 #include "codecs/element_types.h"
-#include "codecs/real_layout.h"
+#include "codecs/numeric/real_layout.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 // Calls visit(Real{}) with the arithmetic type of floats of 16, 32 or 64 bits.
 template <class Visitor>
@@ -75,7 +75,7 @@ ARRCOMP_METHOD void store_real(const Element& element, void* array, uint64_t fir
   visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA { store_elements<T>(array, first, n, T::narrow(y)); });
 }
 
-// As it would be after store_real and load_real.
+// The value after store_real and load_real.
 template <class Real>
 ARRCOMP_METHOD Real rounded_to(const Element& element, Real y) {
   return visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA { return T::widen(T::narrow(y)); });
@@ -131,4 +131,4 @@ class ElementRange {
   bool is_whole_;
 };
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

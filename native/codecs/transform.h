@@ -4,7 +4,7 @@
 #include "codecs/chunk.h"
 #include "codecs/element_types.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 template <class Word>
 ARRCOMP_INLINE Word ones(int bits) {  // the low `bits` (1 to 32, or 64) of each lane
@@ -46,11 +46,11 @@ struct ExponentFields {
   int mantissa, exponent, drop;
   Scalar below;  // the base and below it ones, from which nothing below the exponent borrows
 
-  ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& head)
+  ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& header)
       : mantissa(element.mantissa_bits),
         exponent(element.exponent_bits),
-        drop(head.drop),
-        below((static_cast<Scalar>(head.base + 1) << element.mantissa_bits) - 1) {}
+        drop(header.drop),
+        below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1) {}
 
   ARRCOMP_METHOD Word split(Word bits) const {
     const Word difference = (splat<Word>(below) - bits) << 1 & ones<Word>(exponent) << (mantissa + 1);
@@ -67,4 +67,4 @@ struct ExponentFields {
   }
 };
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

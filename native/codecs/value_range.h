@@ -3,7 +3,7 @@
 #include "codecs/real_elements.h"
 #include "codecs/transform.h"
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 // Keys whose unsigned order is that of the numbers, and back.
 template <class Real>
@@ -55,4 +55,4 @@ ARRCOMP_PART void widen_range(const Element& element, const void* array, uint64_
   if (high > range[1]) range[1] = high;
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -13,23 +13,22 @@ template <class Work>
 void share_units(uint64_t count, int threads, Work work) {
   const DefaultFloatingPoint environment;
   const uint64_t units = ceil_div(count, activation_unit);
-  const Shares shares = Shares::of(units, threads_for(count, threads), least_elements / activation_unit);
+  const Shares shares = Shares::of(units, threads_for(count, threads), min_elements / activation_unit);
   run(shares.workers, [&](int worker) { work(shares.begin(worker), shares.end(worker)); });
 }
 
 }  // namespace
 
-void activate(const Activation& activation, const Steps& steps, const Element& element, const Activating& array,
+void activate(const Activation& activation, const Steps& steps, const Element& element, const ActivateTask& array,
               int threads) {
   const ActivateJob job{activation, steps, element, array};
-  share_units(array.count, threads,
-              [&](uint64_t begin, uint64_t end) { machine().activations.activate(job, begin, end); });
+  share_units(array.count, threads, [&](uint64_t begin, uint64_t end) { isa().activations.activate(job, begin, end); });
 }
 
-void times_steps(const Steps& steps, const Element& element, const TimesSteps& array, int threads) {
-  const StepsJob job{steps, element, array};
+void step_grad(const Steps& steps, const Element& element, const StepGradTask& array, int threads) {
+  const StepGradJob job{steps, element, array};
   share_units(array.count, threads,
-              [&](uint64_t begin, uint64_t end) { machine().activations.times_steps(job, begin, end); });
+              [&](uint64_t begin, uint64_t end) { isa().activations.step_grad(job, begin, end); });
 }
 
 }  // namespace arrcomp::cpu

@@ -11,78 +11,78 @@
 namespace arrcomp::cpu {
 namespace {
 
-constexpr uint64_t least_chunks = least_elements / chunk_size;
+constexpr uint64_t min_chunks = min_elements / chunk_size;
 
 // Calls work(begin, end) on shares of `items` chunks.
 template <class Work>
 void share_chunks(uint64_t items, int threads, Work work) {
-  const Shares shares = Shares::of(items, threads, least_chunks);
+  const Shares shares = Shares::of(items, threads, min_chunks);
   run(shares.workers, [&](int worker) { work(shares.begin(worker), shares.end(worker)); });
 }
 
-// The statistics of runs of `size` elements each (the last may have fewer): pieces are looked at side by side, then put
-// together.
+// The statistics of runs of `size` elements each (the last may have fewer): segments are looked at side by side, then
+// put together.
 class RunStatistics {
  public:
   RunStatistics(const BucketJob& job, uint64_t size, int threads)
-      : pieces_(pieces_of_bucket(std::min(size, job.plan.quantized))),
-        found_(ceil_div(job.plan.quantized, size) * pieces_, BucketStatistics::none()) {
+      : segments_(segments_of_bucket(std::min(size, job.plan.quantized))),
+        found_(ceil_div(job.plan.quantized, size) * segments_, BucketStatistics::none()) {
     share_chunks(found_.size(), threads, [&](uint64_t begin, uint64_t end) {
       for (uint64_t i = begin; i < end && !is_interrupted(); ++i) {
-        const uint64_t run = i / pieces_, within = i % pieces_ * piece_size;
+        const uint64_t run = i / segments_, within = i % segments_ * segment_size;
         const uint64_t run_end = std::min((run + 1) * size, job.plan.quantized), first = run * size + within;
         if (within < size && first < run_end)
-          found_[i] = machine().buckets.statistics(job, first, std::min(piece_size, run_end - first));
+          found_[i] = isa().buckets.statistics(job, first, std::min(segment_size, run_end - first));
       }
     });
   }
 
   BucketStatistics of(uint64_t run) const {
     BucketStatistics all = BucketStatistics::none();
-    for (uint64_t first = 0; first < pieces_; first += pieces_per_run) {
+    for (uint64_t first = 0; first < segments_; first += segments_per_run) {
       BucketStatistics some = BucketStatistics::none();
-      const uint64_t end = std::min(first + pieces_per_run, pieces_);
-      for (uint64_t piece = first; piece < end; ++piece) some.add(found_[run * pieces_ + piece]);
+      const uint64_t end = std::min(first + segments_per_run, segments_);
+      for (uint64_t segment = first; segment < end; ++segment) some.add(found_[run * segments_ + segment]);
       all.add(some);
     }
     return all;
   }
 
  private:
-  uint64_t pieces_;
+  uint64_t segments_;
   std::vector<BucketStatistics> found_;
 };
 
-void store_numbers(const BucketJob& job, int threads) {
+void fit_buckets(const BucketJob& job, int threads) {
   const BucketPlan& plan = job.plan;
   if (plan.quantized == 0) return;
   if (plan.buckets_offset > 0) {
     const RunStatistics array(job, plan.quantized, threads);
-    machine().buckets.store_array(job, array.of(0));
+    isa().buckets.store_array(job, array.of(0));
   }
-  if (plan.bucket_bytes == 0 || plan.bucket_size <= piece_size) return;
+  if (plan.bucket_bytes == 0 || plan.bucket_size <= segment_size) return;
   const RunStatistics buckets(job, plan.bucket_size, threads);
   for (uint64_t bucket = 0; bucket < plan.buckets; ++bucket)
-    machine().buckets.store_bucket(job, bucket, buckets.of(bucket));
+    isa().buckets.store_bucket(job, bucket, buckets.of(bucket));
 }
 
 // Encodes all chunks; returns how many extra words these have.
 uint64_t encode_all_chunks(const BucketJob& job, int threads) {
   const BucketPlan& plan = job.plan;
-  const Shares shares = Shares::of(plan.chunks(), threads, least_chunks);
+  const Shares shares = Shares::of(plan.chunks(), threads, min_chunks);
   std::vector<uint64_t> words(static_cast<size_t>(shares.workers));
   uint32_t* const extras = extra_words(plan, job.payload);
   // Each worker writes where its extra words stand if all chunks before have as many as can be; then the gaps are closed.
-  const auto place = [&](int worker) { return extras + shares.begin(worker) * plan.chunk_extras(); };
+  const auto output_of = [&](int worker) { return extras + shares.begin(worker) * plan.chunk_extras(); };
   run(shares.workers, [&](int worker) {
     words[static_cast<size_t>(worker)] =
-        machine().buckets.encode_chunks(job, shares.begin(worker), shares.end(worker), place(worker));
+        isa().buckets.encode_chunks(job, shares.begin(worker), shares.end(worker), output_of(worker));
   });
   if (!plan.has_extras) return 0;
   uint64_t total = words[0];
   for (int worker = 1; worker < shares.workers; ++worker) {
     const uint64_t own = words[static_cast<size_t>(worker)];
-    memmove(extras + total, place(worker), own * sizeof(uint32_t));
+    memmove(extras + total, output_of(worker), own * sizeof(uint32_t));
     uint64_t* const ends = extras_directory(plan, job.payload);
     for (uint64_t chunk = shares.begin(worker); chunk < shares.end(worker); ++chunk) ends[chunk] += total;
     total += own;
@@ -119,7 +119,7 @@ uint64_t encode_buckets(const Codec& codec, const BucketPlan& plan, const void* 
                         int threads) {
   const BucketJob job{codec, plan, source, payload, nullptr, seed};
   memset(payload, 0, plan.buckets_offset);
-  store_numbers(job, threads);
+  fit_buckets(job, threads);
   const uint64_t extras = encode_all_chunks(job, threads);
   write_rest(plan, payload, [&](uint8_t* to) {
     const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
@@ -134,24 +134,24 @@ void encode_sum_by_chunks(const SumJob& sum, const Codec& codec, const BucketPla
     alignas(64) uint8_t window[chunk_size * sizeof(double)];  // the elements of a chunk
     for (uint64_t chunk = begin; chunk < end && !is_interrupted(); ++chunk) {
       const uint64_t first = chunk * chunk_size;
-      machine().buckets.sum(sum, first, std::min<uint64_t>(plan.quantized - first, chunk_size), window);
+      isa().buckets.sum(sum, first, std::min<uint64_t>(plan.quantized - first, chunk_size), window);
       // Where an array would begin that had its elements there.
       const auto* const array =
           reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(window) - first * (plan.element.width / 8));
-      machine().buckets.encode_chunks({codec, plan, array, payload, nullptr, seed}, chunk, chunk + 1, nullptr);
+      isa().buckets.encode_chunks({codec, plan, array, payload, nullptr, seed}, chunk, chunk + 1, nullptr);
     }
   };
   share_chunks(plan.chunks(), threads, encode_chunks);
   write_rest(plan, payload,
-             [&](uint8_t* to) { machine().buckets.sum(sum, plan.quantized, plan.count - plan.quantized, to); });
+             [&](uint8_t* to) { isa().buckets.sum(sum, plan.quantized, plan.count - plan.quantized, to); });
 }
 
 void sum_buckets(const SumJob& sum, void* target, int threads) {
   const uint64_t item = sum.plan.element.width / 8;
   share_chunks(ceil_div(sum.plan.count, chunk_size), threads, [&](uint64_t begin, uint64_t end) {
-    in_pieces(begin, end, least_chunks, [&](uint64_t piece, uint64_t piece_end) {
-      const uint64_t first = piece * chunk_size, last = std::min(piece_end * chunk_size, sum.plan.count);
-      machine().buckets.sum(sum, first, last - first, static_cast<uint8_t*>(target) + first * item);
+    in_steps(begin, end, min_chunks, [&](uint64_t segment, uint64_t segment_end) {
+      const uint64_t first = segment * chunk_size, last = std::min(segment_end * chunk_size, sum.plan.count);
+      isa().buckets.sum(sum, first, last - first, static_cast<uint8_t*>(target) + first * item);
     });
   });
 }
@@ -166,9 +166,8 @@ bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* p
                     int threads) {
   if (!is_length_right(plan, payload, length)) return false;
   const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), target, 0};
-  const bool ok = all_of(Shares::of(plan.chunks(), threads, least_chunks), 0, [&](uint64_t begin, uint64_t end) {
-    return machine().buckets.decode_chunks(job, begin, end);
-  });
+  const bool ok = all_of(Shares::of(plan.chunks(), threads, min_chunks), 0,
+                         [&](uint64_t begin, uint64_t end) { return isa().buckets.decode_chunks(job, begin, end); });
   const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
   memcpy(static_cast<uint8_t*>(target) + tail_at, payload + plan.tail_offset, plan.tail_bytes());
   return ok;

@@ -1,6 +1,6 @@
 // Bucketed payloads of one array on the CPU.
 #pragma once
-#include "cpu/machine.h"
+#include "cpu/isa.h"
 
 namespace arrcomp::cpu {
 

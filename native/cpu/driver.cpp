@@ -21,7 +21,7 @@ namespace arrcomp::cpu {
 namespace {
 
 Shares group_shares(const Plan& plan, int threads) {
-  return Shares::of(plan.groups, threads, least_elements / plan.group_size());
+  return Shares::of(plan.groups, threads, min_elements / plan.group_size());
 }
 
 uint64_t last_level_cache() {
@@ -46,12 +46,12 @@ double range_bound(const EncodeJob& job, double rel, int threads) {
     double limits[2] = {DBL_MAX, -DBL_MAX};
   };
   std::vector<Range> ranges(static_cast<size_t>(shares.workers));
-  const Machine& machine = cpu::machine();
+  const Isa& isa = cpu::isa();
   run(shares.workers, [&](int worker) {
     const uint64_t first = shares.begin(worker) * job.plan.group_size();
     const uint64_t last = std::min(shares.end(worker) * job.plan.group_size(), job.plan.count);
-    in_pieces(first, last, least_elements, [&](uint64_t begin, uint64_t end) {
-      machine.widen_range(job, begin, end - begin, ranges[static_cast<size_t>(worker)].limits);
+    in_steps(first, last, min_elements, [&](uint64_t begin, uint64_t end) {
+      isa.widen_range(job, begin, end - begin, ranges[static_cast<size_t>(worker)].limits);
     });
   });
   Range all;
@@ -62,7 +62,7 @@ double range_bound(const EncodeJob& job, double rel, int threads) {
   return relative_bound(rel, all.limits[0], all.limits[1]);
 }
 
-void set_target(EncodeJob& job, const Settings& settings, int threads) {
+void set_target(EncodeJob& job, const GroupSettings& settings, int threads) {
   const Element& element = job.plan.element;
   if (settings.kind == BoundKind::absolute) job.bound = settings.bound;
   if (settings.kind == BoundKind::relative) job.bound = range_bound(job, settings.bound, threads);
@@ -72,21 +72,21 @@ void set_target(EncodeJob& job, const Settings& settings, int threads) {
 // Encodes all groups; returns the bytes that they take from `out` on.
 uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int threads) {
   const Shares shares = group_shares(job.plan, threads);
-  const Machine& machine = cpu::machine();
-  const uint64_t scratch_bytes = machine.scratch_bytes(job.plan.element);
+  const Isa& isa = cpu::isa();
+  const uint64_t scratch_bytes = isa.scratch_bytes(job.plan.element);
   std::vector<std::unique_ptr<std::byte[]>> scratch(static_cast<size_t>(shares.workers));
   for (auto& memory : scratch) memory.reset(new std::byte[scratch_bytes]);
   std::vector<uint64_t> written(static_cast<size_t>(shares.workers));
   // Each worker writes where its groups stand if all before them have their full size; then the gaps are closed.
-  const auto place = [&](int worker) { return out + shares.begin(worker) * job.plan.group_capacity(); };
+  const auto output_of = [&](int worker) { return out + shares.begin(worker) * job.plan.group_capacity(); };
   run(shares.workers, [&](int worker) {
     const auto w = static_cast<size_t>(worker);
     written[w] =
-        machine.encode_groups(job, shares.begin(worker), shares.end(worker), place(worker), sizes, scratch[w].get());
+        isa.encode_groups(job, shares.begin(worker), shares.end(worker), output_of(worker), sizes, scratch[w].get());
   });
   uint64_t total = written[0];
   for (int worker = 1; worker < shares.workers; ++worker) {
-    memmove(out + total, place(worker), written[static_cast<size_t>(worker)]);
+    memmove(out + total, output_of(worker), written[static_cast<size_t>(worker)]);
     total += written[static_cast<size_t>(worker)];
   }
   return total;
@@ -107,13 +107,13 @@ void for_each_array(const Element& element, const Arrays& arrays, int threads, W
     }
   }
   std::atomic<size_t> next{0};
-  run(Shares::of(elements, threads, least_elements).workers, [&](int) {
+  run(Shares::of(elements, threads, min_elements).workers, [&](int) {
     for (size_t i = next++; i < small.size(); i = next++) work(small[i], 1);
   });
 }
 
 // False where the payload is corrupt.
-bool decode_any(const Codec& codec, const Element& element, const Decoding& array, int threads) {
+bool decode_any(const Codec& codec, const Element& element, const DecodeTask& array, int threads) {
   const uint64_t length = length_of(array);
   if (length > array.limit) return false;
   BucketLayout layout;
@@ -127,7 +127,7 @@ bool decode_any(const Codec& codec, const Element& element, const Decoding& arra
 }  // namespace
 
 int threads_for(uint64_t elements, int threads) {
-  if (elements < 2 * least_elements) return 1;  // small arrays cannot wait for the system's answer
+  if (elements < 2 * min_elements) return 1;  // small arrays cannot wait for the system's answer
   return threads == 0 ? available_threads() : threads;
 }
 
@@ -139,11 +139,11 @@ int available_threads() {
   return static_cast<int>(std::max(std::thread::hardware_concurrency(), 1u));
 }
 
-void encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+void encode(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
             const Seed& seed, int threads) {
   const DefaultFloatingPoint environment;
   threads = threads_for(elements_of(arrays), threads);
-  const uint64_t key = number_of(seed);
+  const uint64_t key = seed_value(seed);
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
     const auto& [source, payload, count] = arrays[i];
     uint64_t length;
@@ -170,7 +170,7 @@ const char* payload_fault(const Codec& codec, const Element& element, const uint
                            length - plan.codes_offset);
 }
 
-size_t decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, int threads) {
+size_t decode(const Codec& codec, const Element& element, std::span<const DecodeTask> arrays, int threads) {
   const DefaultFloatingPoint environment;
   threads = threads_for(elements_of(arrays), threads);
   std::atomic<size_t> corrupt{arrays.size()};
@@ -185,17 +185,17 @@ size_t decode(const Codec& codec, const Element& element, std::span<const Decodi
 
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
                       int threads) {
-  const Settings settings = head_settings(codec);
+  const GroupSettings settings = group_settings(codec);
   EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings.fast, tables(), base_delta_of(codec),
                 seed};
   std::vector<uint32_t> sizes(plan.groups);
   set_target(job, settings, threads);
-  const PayloadHead head = PayloadHead::of(plan, job.bound);
-  memcpy(payload, &head, sizeof head);
-  if (plan.groups == 0) return payload_head_bytes;
+  const PayloadHeader header = PayloadHeader::of(plan, job.bound);
+  memcpy(payload, &header, sizeof header);
+  if (plan.groups == 0) return payload_header_bytes;
   const uint64_t offset = plan.groups_offset();
   const uint64_t total = encode_groups(job, payload + offset, sizes.data(), threads);
-  memset(payload + payload_head_bytes, 0, offset - payload_head_bytes);
+  memset(payload + payload_header_bytes, 0, offset - payload_header_bytes);
   uint64_t end = 0;
   for (uint64_t g = 0; g < plan.groups; ++g) {
     end += sizes[g];
@@ -205,20 +205,20 @@ uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, 
 }
 
 const char* Groups::fault_in(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length) {
-  if (length < payload_head_bytes) return "payload length: shorter than a payload's head";
-  PayloadHead head;
-  memcpy(&head, payload, sizeof head);
-  if (head.chunks_per_group != plan.chunks_per_group) return "S, chunks per group: not that of so many elements";
-  if (head.directory_entry_bytes != plan.directory_entry_bytes)
+  if (length < payload_header_bytes) return "payload length: shorter than a payload's header";
+  PayloadHeader header;
+  memcpy(&header, payload, sizeof header);
+  if (header.chunks_per_group != plan.chunks_per_group) return "S, chunks per group: not that of so many elements";
+  if (header.directory_entry_bytes != plan.directory_entry_bytes)
     return "o, bytes per entry of the directory: not that of so many elements";
-  if (!head.fits(plan) || (base_delta_of(codec) != nullptr && head.bound != 0))
+  if (!header.fits(plan) || (base_delta_of(codec) != nullptr && header.bound != 0))
     return "bound: not one of this codec and data type";
   if (plan.groups == 0)
-    return length == payload_head_bytes ? nullptr : "payload length: more than an empty array takes";
+    return length == payload_header_bytes ? nullptr : "payload length: more than an empty array takes";
   const uint64_t offset = plan.groups_offset();
   if (length < offset) return "directory: does not fit the payload length";
   bytes = payload + offset;
-  bound = head.bound;
+  bound = header.bound;
   ends.resize(plan.groups);
   uint64_t before = 0;
   for (uint64_t g = 0; g < plan.groups; ++g) {
@@ -235,9 +235,9 @@ bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, 
   Groups groups{};
   if (!groups.read(plan, codec, payload, length)) return false;
   const DecodeJob job = groups.job(plan, codec, target, is_streamed(plan, target));
-  const Machine& machine = cpu::machine();
+  const Isa& isa = cpu::isa();
   return all_of(group_shares(plan, threads), 0,
-                [&](uint64_t begin, uint64_t end) { return machine.decode_groups(job, begin, end); });
+                [&](uint64_t begin, uint64_t end) { return isa.decode_groups(job, begin, end); });
 }
 
 }  // namespace arrcomp::cpu

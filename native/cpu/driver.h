@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "backend.h"
-#include "cpu/machine.h"
+#include "cpu/isa.h"
 
 namespace arrcomp::cpu {
 
 // Threads to use for so many elements; 0 asks for as many as there are cores.
 int threads_for(uint64_t elements, int threads);
 
-// The length of a payload, a Decoding's or a Summand's.
+// The length of a payload, a DecodeTask's or a Summand's.
 template <class Payload>
 uint64_t length_of(const Payload& payload) {
   if (payload.length == nullptr) return payload.limit;
@@ -20,7 +20,7 @@ uint64_t length_of(const Payload& payload) {
   return length;
 }
 
-inline uint64_t number_of(const Seed& seed) {
+inline uint64_t seed_value(const Seed& seed) {
   uint64_t number = seed.value;
   if (seed.at != nullptr) memcpy(&number, seed.at, sizeof number);
   return number;
@@ -41,7 +41,7 @@ struct Groups {
   std::vector<uint64_t> ends;  // of each, from `bytes`
   double bound;
 
-  // Reads head and directory of the `length` bytes at `payload`. What is corrupt there, or null.
+  // Reads header and directory of the `length` bytes at `payload`. What is corrupt there, or null.
   const char* fault_in(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length);
 
   // The same; false where they are corrupt.

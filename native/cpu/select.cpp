@@ -21,12 +21,12 @@ bool has_lzcnt_and_f16c() {
 }
 #endif
 
-struct Machines {
-  const Machine* list[4] = {};
+struct IsaList {
+  const Isa* list[4] = {};
   const char* names[4] = {};  // ends with a null pointer
   int count = 0;
 
-  Machines() {
+  IsaList() {
 #ifdef ARRCOMP_X86
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
@@ -34,38 +34,38 @@ struct Machines {
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512cd");
-    if (avx512) add(avx512_machine);
-    if (avx2) add(avx2_machine);
+    if (avx512) add(avx512::isa);
+    if (avx2) add(avx2::isa);
 #endif
 #ifdef ARRCOMP_ARM
-    add(neon_machine);
+    add(neon::isa);
 #endif
-    add(plain_machine);
+    add(plain::isa);
   }
 
-  void add(const Machine& machine) {
-    list[count] = &machine;
-    names[count++] = machine.name;
+  void add(const Isa& isa) {
+    list[count] = &isa;
+    names[count++] = isa.name;
   }
 };
 
-const Machines& available() {
-  static const Machines machines;
-  return machines;
+const IsaList& available() {
+  static const IsaList list;
+  return list;
 }
 
-std::atomic<const Machine*> chosen{nullptr};
+std::atomic<const Isa*> chosen{nullptr};
 
 }  // namespace
 
-const Machine& machine() {
-  const Machine* machine = chosen.load(std::memory_order_relaxed);
-  return machine ? *machine : *available().list[0];
+const Isa& isa() {
+  const Isa* isa = chosen.load(std::memory_order_relaxed);
+  return isa ? *isa : *available().list[0];
 }
 
 const char* const* instruction_sets() { return available().names; }
 
-const char* instruction_set() { return machine().name; }
+const char* instruction_set() { return isa().name; }
 
 bool use_instruction_set(const char* name) {
   for (int i = 0; i < available().count; ++i) {

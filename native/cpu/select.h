@@ -1,7 +1,7 @@
 // The instruction set in use.
 #pragma once
-#include "cpu/machine.h"
+#include "cpu/isa.h"
 
 namespace arrcomp::cpu {
-const Machine& machine();
+const Isa& isa();
 }

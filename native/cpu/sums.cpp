@@ -46,13 +46,13 @@ size_t encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t
   threads = threads_for(sum.count, threads);
   if (BucketLayout layout; bucket_layout(codec, sum.element, layout) && fits_chunks(layout)) {
     const BucketPlan result = make_bucket_plan(layout, sum.element, sum.count);
-    encode_sum_by_chunks(job, codec, result, payload, number_of(seed), threads);
+    encode_sum_by_chunks(job, codec, result, payload, seed_value(seed), threads);
     memcpy(length, &result.length, sizeof *length);
     return corrupt;
   }
   const auto array = allocated<uint8_t>(sum.count * (sum.element.width / 8), "a sum");
   sum_buckets(job, array.get(), threads);
-  const Encoding encoding{array.get(), payload, sum.count};
+  const EncodeTask encoding{array.get(), payload, sum.count};
   encode(codec, sum.element, {&encoding, 1}, length, seed, threads);
   return corrupt;
 }

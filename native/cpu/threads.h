@@ -14,14 +14,14 @@
 
 namespace arrcomp::cpu {
 
-constexpr uint64_t least_elements = 1 << 17;  // for a thread of its own to pay
+constexpr uint64_t min_elements = 1 << 17;  // for a thread of its own to pay
 
 // Contiguous shares of `items`, one for each worker.
 struct Shares {
   uint64_t items;
   int workers;
 
-  // As many workers as there are threads, but none with fewer than `least` items.
+  // One worker for each thread, but none with fewer than `least` items.
   static Shares of(uint64_t items, int threads, uint64_t least) {
     const uint64_t most = std::max<uint64_t>(items / std::max<uint64_t>(least, 1), 1);
     return {items, static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(std::max(threads, 1)), most))};
@@ -80,9 +80,9 @@ void run(int workers, Work work) {
   if (is_interrupted()) throw Interrupted{};
 }
 
-// Calls work(begin, end) with pieces of [begin, end), `most` items each at most, for as long as they are wanted.
+// Calls work(begin, end) with segments of [begin, end), `most` items each at most, for as long as they are wanted.
 template <class Work>
-void in_pieces(uint64_t begin, uint64_t end, uint64_t most, Work work) {
+void in_steps(uint64_t begin, uint64_t end, uint64_t most, Work work) {
   for (; begin < end && !is_interrupted(); begin += most) work(begin, std::min(begin + most, end));
 }
 

@@ -1,6 +1,6 @@
 // Activation functions as kernels: a warp works on one unit after the other.
 #pragma once
-#define ARRCOMP_MACHINE cuda
+#define ARRCOMP_ISA cuda
 #include "codecs/activations.h"
 #include "cuda/shared.cuh"
 #include "cuda/warps.cuh"
@@ -9,19 +9,19 @@ namespace arrcomp::cuda {
 
 // On a processor: leaves a thread 64 registers, or 80.
 template <class Real>
-constexpr int least_activation_blocks = sizeof(typename Real::scalar) == 8 ? 6 : 8;
+constexpr int min_activation_blocks = sizeof(typename Real::scalar) == 8 ? 6 : 8;
 
 struct ActivateArguments {
   Activation activation;
   Steps steps;
   Element element;
-  Activating array;
+  ActivateTask array;
 };
 
 struct StepsArguments {
   Steps steps;
   Element element;
-  TimesSteps array;
+  StepGradTask array;
 };
 
 template <class Visit>
@@ -33,7 +33,7 @@ ARRCOMP_INLINE void each_unit(uint64_t count, Visit visit) {
 }
 
 template <class Real>
-__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<Real>)
+__global__ void __launch_bounds__(threads_per_block, min_activation_blocks<Real>)
     activate_kernel(const __grid_constant__ ActivateArguments a) {
   const Steps& steps = in_shared_memory(a.steps);
   each_unit(a.array.count,
@@ -41,10 +41,10 @@ __global__ void __launch_bounds__(threads_per_block, least_activation_blocks<Rea
 }
 
 template <class Real>
-__global__ void __launch_bounds__(threads_per_block, least_activation_blocks<Real>)
+__global__ void __launch_bounds__(threads_per_block, min_activation_blocks<Real>)
     times_steps_kernel(const __grid_constant__ StepsArguments a) {
   const Steps& steps = in_shared_memory(a.steps);
-  each_unit(a.array.count, [&](ActivationUnit unit) { times_steps_unit<Real>(steps, a.element, a.array, unit); });
+  each_unit(a.array.count, [&](ActivationUnit unit) { step_grad_unit<Real>(steps, a.element, a.array, unit); });
 }
 
 }  // namespace arrcomp::cuda

@@ -12,21 +12,21 @@ Status launch_units(const Element& element, uint64_t count, void* stream, int de
   const DeviceGuard guard(device);
   if (const Status found = check(guard); found != Status::ok) return found;
   if (count == 0) return Status::ok;
-  const int blocks = blocks_for(ceil_div(count, activation_unit), most_blocks);
+  const int blocks = blocks_for(ceil_div(count, activation_unit), max_blocks);
   visit_real(element, [&](auto real) { launch(real, blocks, static_cast<cudaStream_t>(stream)); });
   return launched("launching an activation");
 }
 
 }  // namespace
 
-Status activate(const Activation& activation, const Steps& steps, const Element& element, const Activating& array,
+Status activate(const Activation& activation, const Steps& steps, const Element& element, const ActivateTask& array,
                 void* stream, int device) {
   return launch_units(element, array.count, stream, device, [&](auto real, int blocks, cudaStream_t on) {
     activate_kernel<decltype(real)><<<blocks, threads_per_block, 0, on>>>({activation, steps, element, array});
   });
 }
 
-Status times_steps(const Steps& steps, const Element& element, const TimesSteps& array, void* stream, int device) {
+Status step_grad(const Steps& steps, const Element& element, const StepGradTask& array, void* stream, int device) {
   return launch_units(element, array.count, stream, device, [&](auto real, int blocks, cudaStream_t on) {
     times_steps_kernel<decltype(real)><<<blocks, threads_per_block, 0, on>>>({steps, element, array});
   });

@@ -1,13 +1,13 @@
 // What the kernels are told.
 #pragma once
 #include "backend.h"
-#include "codecs/rans_tables.h"
+#include "codecs/grouped/rans_tables.h"
 
 namespace arrcomp::cuda {
 
 constexpr int warps_per_block = 4;
 constexpr int threads_per_block = warps_per_block * lanes_per_row;
-constexpr int least_blocks = 4;  // on a processor: leaves a thread 128 registers
+constexpr int min_blocks = 4;  // on a processor: leaves a thread 128 registers
 
 // An array of a call, in device memory; units (cuts.h) are counted through all arrays of the call.
 struct EncodeArray {
@@ -52,7 +52,7 @@ struct EncodeArguments {
   uint8_t* memory;    // EncoderMemory of each warp
   const Tables* tables;
   Element element;
-  Settings settings;
+  GroupSettings settings;
   int rounded_bits;  // of the mantissa
   BaseDeltaSettings base_delta;
   Seed seed;

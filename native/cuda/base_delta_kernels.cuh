@@ -1,14 +1,14 @@
 // The base-delta codec as kernels: one warp encodes or decodes one group.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/base_delta_decoder.h"
-#include "codecs/base_delta_encoder.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/grouped/base_delta_decoder.h"
+#include "codecs/grouped/base_delta_encoder.h"
 #include "cuda/kernels.cuh"
 
 namespace arrcomp::cuda {
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
     encode_base_delta_kernel(const __grid_constant__ EncodeArguments a) {
   __shared__ BaseDeltaContext contexts[warps_per_block];
   BaseDeltaContext& context = contexts[threadIdx.x / lanes_per_row];
@@ -38,7 +38,7 @@ ARRCOMP_INLINE bool decode_base_delta_group(const DecodeArray& array, uint64_t g
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
     decode_base_delta_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
   decode_all(a, false, [&](const DecodeArray& array, uint64_t g) {

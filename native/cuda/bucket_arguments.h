@@ -16,15 +16,15 @@ struct BucketEncodeArray {
 
 using BucketDecodeArray = DecodeArrayOf<BucketPlan>;
 
-// Statistics of the pieces that begin in a chunk: buckets that have pieces are larger than a chunk, so that at most one
-// of them begins there, and at most one piece of the bucket before it.
+// Statistics of the segments that begin in a chunk: buckets that have segments are larger than a chunk, so that at most
+// one of them begins there, and at most one segment of the bucket before it.
 struct ChunkStatistics {
-  BucketStatistics later_piece, first_piece;  // of a bucket
+  BucketStatistics later_segment, first_segment;  // of a bucket
 };
 
 // What is looked at before encoding, where it is more than a warp sees of a chunk: buckets, or, with `of_array`, each
 // array as one.
-struct PieceWork {
+struct StatisticsWork {
   ArrayList<BucketEncodeArray> arrays;
   ChunkStatistics* statistics;  // one a unit
   bool of_array;
@@ -68,8 +68,8 @@ struct BucketArguments {
 
 // With the random numbers' seed as well.
 template <class Settings>
-struct NumbersArguments {
-  PieceWork work;
+struct FitArguments {
+  StatisticsWork work;
   Seed seed;
   Settings settings;
 };

@@ -1,12 +1,12 @@
 // Bucketed codecs as kernels: one warp encodes or decodes one unit. Where everything stands follows from the plan.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/bucket_codecs.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/bucketed/bucket_chunks.h"
 #include "cuda/bucket_arguments.h"
-#include "cuda/cuts.h"
 #include "cuda/extras.cuh"
-#include "cuda/pieces.cuh"
+#include "cuda/segments.cuh"
 #include "cuda/shared.cuh"
+#include "cuda/tiling.h"
 #include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
@@ -71,22 +71,22 @@ ARRCOMP_INLINE uint64_t read_seed(const Seed& seed) { return seed.at == nullptr 
 
 // Writes the numbers of the bucket that begins in each chunk, or those of each array.
 template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
-    bucket_numbers_kernel(const __grid_constant__ NumbersArguments<typename Coder::Settings> a) {
+__global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
+    fit_buckets_kernel(const __grid_constant__ FitArguments<typename Coder::Settings> a) {
   __shared__ BucketStatistics memories[warps_per_block][lanes_per_row];
   BucketStatistics* const memory = memories[threadIdx.x / lanes_per_row];
   const uint64_t seed = read_seed(a.seed);
   for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t chunk, uint64_t unit) {
-    const Pieces pieces(array.plan, a.work.of_array);
-    const Piece piece = pieces.first_in(chunk);
-    if (piece.count == 0) return;
-    const uint64_t runs = ceil_div(pieces.of_bucket_at(piece.first), pieces_per_run);
+    const Segments segments(array.plan, a.work.of_array);
+    const Segment segment = segments.first_in(chunk);
+    if (segment.count == 0) return;
+    const uint64_t runs = ceil_div(segments.of_bucket_at(segment.first), segments_per_run);
     const BucketStatistics all =
-        runs > 1 ? join_pieces<true>(a.work.statistics + unit, runs, pieces_per_run, memory)
-                 : join_pieces<true>(a.work.statistics + unit, pieces.of_bucket_at(piece.first), 1, memory);
+        runs > 1 ? join_segments<true>(a.work.statistics + unit, runs, segments_per_run, memory)
+                 : join_segments<true>(a.work.statistics + unit, segments.of_bucket_at(segment.first), 1, memory);
     if (!a.work.of_array) {
       const BucketContext<Coder> context{array.plan, a.settings};
-      store_bucket(context, all, array.source, array.payload, seed, piece.first / array.plan.bucket_size);
+      store_bucket(context, all, array.source, array.payload, seed, segment.first / array.plan.bucket_size);
     } else if constexpr (requires { Coder::store_array(a.settings, array.payload, all); }) {
       Coder::store_array(a.settings, array.payload, all);
     }
@@ -95,10 +95,10 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
 
 // Numbers of 64 bits take more registers: a thread then has 96.
 template <class Coder>
-constexpr int least_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? least_bucket_blocks - 1 : least_bucket_blocks;
+constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? min_bucket_blocks - 1 : min_bucket_blocks;
 
 template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
+__global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     encode_buckets_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ BucketMemory<Coder> memories[warps_per_block];
   BucketMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
 
 // The same for codecs with extra words. Units are taken in order, so that no warp waits for one that does not run.
 template <HasExtras Coder>
-__global__ void __launch_bounds__(threads_per_block, least_extras_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_extras_blocks)
     encode_extras_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ BucketMemory<Coder> memories[warps_per_block];
   __shared__ ExtrasMemory<Coder> extras[warps_per_block];
@@ -145,7 +145,7 @@ ARRCOMP_INLINE void copy_tail_back(const BucketDecodeArray& array, uint64_t unit
 }
 
 template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
+__global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     decode_buckets_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
   const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
   bool ok = true;
@@ -165,7 +165,7 @@ __global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
 }
 
 template <HasExtras Coder>
-__global__ void __launch_bounds__(threads_per_block, least_coding_blocks<Coder>)
+__global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     decode_extras_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
   __shared__ ExtraBuffer buffers[warps_per_block];
   bool ok = true;

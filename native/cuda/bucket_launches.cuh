@@ -52,8 +52,8 @@ template <class Coder>
 constexpr BucketLaunches launches_of_coder() {
   using Settings = typename Coder::Settings;
   return {
-      [](const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
-        bucket_numbers_kernel<Coder>
+      [](const Codec& codec, const StatisticsWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
+        fit_buckets_kernel<Coder>
             <<<blocks, threads_per_block, 0, stream>>>({work, seed, std::get<Settings>(codec.settings)});
       },
       [](const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream) {

@@ -7,9 +7,9 @@
 
 namespace arrcomp::cuda {
 
-// Of one arithmetic type.
+// The launches for one arithmetic type.
 struct BucketLaunches {
-  void (*store_numbers)(const Codec& codec, const PieceWork& work, const Seed& seed, int blocks, cudaStream_t stream);
+  void (*fit)(const Codec& codec, const StatisticsWork& work, const Seed& seed, int blocks, cudaStream_t stream);
   void (*encode)(const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream);
   void (*decode)(const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream);
   void (*sum)(const Codec& codec, const SumWork& work, int blocks, cudaStream_t stream);
@@ -18,27 +18,28 @@ struct BucketLaunches {
                      cudaStream_t stream);
 };
 
-// Of both.
+// The launches for both.
 struct BucketLaunchesOfReals {
   BucketLaunches float32, float64;
 };
 
-extern const BucketLaunchesOfReals qsgd_launches, smaq_launches, float_format_launches, s2fp8_launches,
-    codebook_launches;
+// The launches of the codec that has these settings: from the table, so that none can be forgotten.
+#define ARRCOMP_DECLARE_LAUNCHES(id, name, Type, text) \
+  extern const BucketLaunchesOfReals name##_launches;  \
+  inline const BucketLaunchesOfReals* launches_of(const Type##Settings&) { return &name##_launches; }
+ARRCOMP_BUCKETED_CODECS(ARRCOMP_DECLARE_LAUNCHES)
+#undef ARRCOMP_DECLARE_LAUNCHES
 
-inline const BucketLaunchesOfReals& launches_of(const Codec& codec) {
-  switch (codec.id) {
-    case CodecId::smaq: return smaq_launches;
-    case CodecId::float_format: return float_format_launches;
-    case CodecId::s2fp8: return s2fp8_launches;
-    case CodecId::codebook: return codebook_launches;
-    default: return qsgd_launches;
-  }
+template <Grouped Settings>
+const BucketLaunchesOfReals* launches_of(const Settings&) {
+  return nullptr;
 }
 
+// The launches of a codec of buckets.
 inline const BucketLaunches& launches_of(const Codec& codec, const Element& element) {
-  const BucketLaunchesOfReals& reals = launches_of(codec);
-  return element.width == 64 ? reals.float64 : reals.float32;
+  const auto visitor = [](const auto& settings) { return launches_of(settings); };
+  const BucketLaunchesOfReals* reals = std::visit(visitor, codec.settings);
+  return element.width == 64 ? reals->float64 : reals->float32;
 }
 
 }  // namespace arrcomp::cuda

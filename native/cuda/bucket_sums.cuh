@@ -1,7 +1,7 @@
 // Sums of bucketed payloads as kernels: one warp adds, or adds and encodes, one unit.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/bucket_sums.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/bucketed/bucket_sums.h"
 #include "cuda/bucket_kernels.cuh"
 
 namespace arrcomp::cuda {
@@ -30,7 +30,7 @@ ARRCOMP_INLINE BucketSum<Coder> sum_of(const SumWork& work, const typename Coder
 
 // Puts the sum, in units of a chunk's elements, to the target.
 template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
     sum_buckets_kernel(const __grid_constant__ BucketArguments<SumWork, typename Coder::Settings> a) {
   if (!all_fit(a.work)) return;
   const auto sum = sum_of<Coder>(a.work, a.settings);
@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(threads_per_block, least_bucket_blocks)
 
 // Encodes the sum. Where a term is corrupt, only what the result's length says is written.
 template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, least_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
     encode_sum_kernel(const __grid_constant__ SumEncodeArguments<typename Coder::Settings> a) {
   __shared__ BucketMemory<Coder> memories[warps_per_block];
   BucketMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];

@@ -4,7 +4,7 @@
 #include "cuda/call.h"
 #include "cuda/launch.h"
 #include "cuda/lists.cuh"
-#include "cuda/pieces.h"
+#include "cuda/statistics.h"
 
 namespace arrcomp::cuda {
 namespace {
@@ -22,77 +22,76 @@ struct ScratchLayout {
   }
 
   static bool has_large_buckets(const BucketLayout& layout) {
-    return layout.bucket_bytes > 0 && (layout.bucket_size == 0 || layout.bucket_size > piece_size);
+    return layout.bucket_bytes > 0 && (layout.bucket_size == 0 || layout.bucket_size > segment_size);
   }
 };
 
-ArrayList<BucketEncodeArray> list_to_encode(const BucketCut& cut, std::span<const Encoding> arrays, uint64_t* lengths,
-                                            void* scratch, cudaStream_t stream) {
-  constexpr uint64_t most = most_in_batch<Encoding>;
+ArrayList<BucketEncodeArray> list_to_encode(const BucketTiling& tiling, std::span<const EncodeTask> arrays,
+                                            uint64_t* lengths, void* scratch, cudaStream_t stream) {
+  constexpr uint64_t most = max_in_batch<EncodeTask>;
   auto* const table = static_cast<BucketEncodeArray*>(scratch);
-  ArrayList<BucketEncodeArray> list{table, {}, arrays.size(), units_of_all(cut, arrays)};
+  ArrayList<BucketEncodeArray> list{table, {}, arrays.size(), units_of_all(tiling, arrays)};
   if (arrays.size() == 1) {
-    list.single = device_array(cut, arrays[0], 0, lengths);
+    list.single = device_array(tiling, arrays[0], 0, lengths);
   } else {
-    for_each_batch<most>(cut, arrays, [&](const Batch<Encoding, most>& batch) {
-      set_up_bucket_encoding<most><<<1, set_up_threads, 0, stream>>>(batch, cut, table, lengths);
+    for_each_batch<most>(tiling, arrays, [&](const Batch<EncodeTask, most>& batch) {
+      set_up_bucket_encoding<most><<<1, set_up_threads, 0, stream>>>(batch, tiling, table, lengths);
     });
   }
   return list;
 }
 
 // Looks at what is more than a warp sees of a chunk, and stores what follows from it.
-void store_numbers(const Codec& codec, const Element& element, const PieceWork& work, uint64_t most_elements,
-                   const Seed& seed, int blocks, cudaStream_t stream) {
+void fit_buckets(const Codec& codec, const Element& element, const StatisticsWork& work, uint64_t max_elements,
+                 const Seed& seed, int blocks, cudaStream_t stream) {
   const BucketLaunches& launches = launches_of(codec, element);
-  look_at_pieces(element, work, moments_of(codec), blocks, stream);
-  if (most_elements > pieces_per_run * piece_size) join_runs(work, blocks, stream);
-  launches.store_numbers(codec, work, seed, blocks, stream);
+  compute_statistics(element, work, moments_of(codec), blocks, stream);
+  if (max_elements > segments_per_run * segment_size) join_runs(work, blocks, stream);
+  launches.fit(codec, work, seed, blocks, stream);
 }
 
 }  // namespace
 
 uint64_t bucket_scratch_bytes(const BucketLayout& layout, const Element& element, std::span<const uint64_t> counts) {
-  const BucketCut cut{element, layout};
+  const BucketTiling tiling{element, layout};
   uint64_t units = 0;
-  for (const uint64_t count : counts) units += cut.units(cut.plan(count));
+  for (const uint64_t count : counts) units += tiling.units(tiling.plan(count));
   return ScratchLayout(layout, counts.size(), units).end;
 }
 
 Status encode_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
-                      std::span<const Encoding> arrays, uint64_t* lengths, const Seed& seed, void* scratch,
+                      std::span<const EncodeTask> arrays, uint64_t* lengths, const Seed& seed, void* scratch,
                       cudaStream_t stream) {
   if (arrays.empty()) return Status::ok;
   const auto list = list_to_encode({element, layout}, arrays, lengths, scratch, stream);
-  const ScratchLayout places(layout, list.count, list.units);
-  auto* const statistics = reinterpret_cast<ChunkStatistics*>(static_cast<uint8_t*>(scratch) + places.statistics);
-  const int blocks = blocks_for(list.units, most_blocks);
-  uint64_t most_elements = 0;
-  for (const Encoding& array : arrays) most_elements = std::max(most_elements, array.count);
-  if (layout.array_bytes > 0)
-    store_numbers(codec, element, {list, statistics, true}, most_elements, seed, blocks, stream);
+  const ScratchLayout offsets(layout, list.count, list.units);
+  auto* const statistics = reinterpret_cast<ChunkStatistics*>(static_cast<uint8_t*>(scratch) + offsets.statistics);
+  const int blocks = blocks_for(list.units, max_blocks);
+  uint64_t max_elements = 0;
+  for (const EncodeTask& array : arrays) max_elements = std::max(max_elements, array.count);
+  if (layout.array_bytes > 0) fit_buckets(codec, element, {list, statistics, true}, max_elements, seed, blocks, stream);
   if (ScratchLayout::has_large_buckets(layout)) {
-    if (layout.bucket_size > 0) most_elements = std::min(most_elements, layout.bucket_size);
-    store_numbers(codec, element, {list, statistics, false}, most_elements, seed, blocks, stream);
+    if (layout.bucket_size > 0) max_elements = std::min(max_elements, layout.bucket_size);
+    fit_buckets(codec, element, {list, statistics, false}, max_elements, seed, blocks, stream);
   }
   BucketEncodeWork work{list, seed, nullptr, nullptr};
   if (layout.has_extras) {
     auto* const base = static_cast<uint8_t*>(scratch);
-    const cudaError_t error = cudaMemsetAsync(base + places.tickets, 0, places.end - places.tickets, stream);
+    const cudaError_t error = cudaMemsetAsync(base + offsets.tickets, 0, offsets.end - offsets.tickets, stream);
     if (error != cudaSuccess) return fail(Status::failed, "setting up the placing of extra words", error);
-    work.tickets = reinterpret_cast<uint64_t*>(base + places.tickets);
-    work.entries = reinterpret_cast<uint64_t*>(base + places.entries);
+    work.tickets = reinterpret_cast<uint64_t*>(base + offsets.tickets);
+    work.entries = reinterpret_cast<uint64_t*>(base + offsets.entries);
   }
   launches_of(codec, element).encode(codec, work, blocks, stream);
   return launched("launching the encoder");
 }
 
 Status decode_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
-                      std::span<const Decoding> arrays, uint32_t* status, void* scratch, cudaStream_t stream) {
+                      std::span<const DecodeTask> arrays, uint32_t* status, void* scratch, cudaStream_t stream) {
   BucketDecodeWork work{{}, status};
-  const cudaError_t error = list_to_decode(BucketCut{element, layout}, arrays, status, scratch, stream, work.arrays);
+  const cudaError_t error = list_to_decode(BucketTiling{element, layout}, arrays, status, scratch, stream, work.arrays);
   if (error != cudaSuccess) return fail(Status::failed, "listing the arrays", error);
-  launches_of(codec, element).decode(codec, work, blocks_for(work.arrays.units, most_blocks), stream);
+  launches_of(codec, element).decode(codec, work, blocks_for(work.arrays.units, max_blocks), stream);
   return launched("launching the decoder");
 }
 

@@ -9,10 +9,10 @@ namespace arrcomp::cuda {
 uint64_t bucket_scratch_bytes(const BucketLayout& layout, const Element& element, std::span<const uint64_t> counts);
 
 Status encode_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
-                      std::span<const Encoding> arrays, uint64_t* lengths, const Seed& seed, void* scratch,
+                      std::span<const EncodeTask> arrays, uint64_t* lengths, const Seed& seed, void* scratch,
                       cudaStream_t stream);
 
 Status decode_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
-                      std::span<const Decoding> arrays, uint32_t* status, void* scratch, cudaStream_t stream);
+                      std::span<const DecodeTask> arrays, uint32_t* status, void* scratch, cudaStream_t stream);
 
 }  // namespace arrcomp::cuda

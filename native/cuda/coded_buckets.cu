@@ -31,7 +31,7 @@ struct ScratchLayout {
     bucket_scratch = round_up(status + sizeof(uint64_t), alignment);
   }
 
-  void place_code_scratch(uint64_t bucket_bytes) { code_scratch = round_up(bucket_scratch + bucket_bytes, alignment); }
+  void set_code_scratch(uint64_t bucket_bytes) { code_scratch = round_up(bucket_scratch + bucket_bytes, alignment); }
 
   std::vector<uint64_t> code_counts() const {
     std::vector<uint64_t> counts;
@@ -49,25 +49,25 @@ std::vector<uint64_t> counts_of(std::span<const Array> arrays) {
 
 ScratchLayout layout_to_encode(const BucketLayout& layout, const Element& element, std::span<const uint64_t> counts) {
   ScratchLayout scratch(layout, element, counts);
-  scratch.place_code_scratch(bucket_scratch_bytes(layout, element, counts));
+  scratch.set_code_scratch(bucket_scratch_bytes(layout, element, counts));
   return scratch;
 }
 
-// As bucketed codecs list their arrays.
+// The same list of arrays as that of bucketed codecs.
 uint64_t list_bytes(size_t arrays) { return arrays > 1 ? arrays * sizeof(BucketDecodeArray) : 0; }
 
 ScratchLayout layout_to_decode(const BucketLayout& layout, const Element& element, std::span<const uint64_t> counts) {
   ScratchLayout scratch(layout, element, counts);
-  scratch.place_code_scratch(list_bytes(counts.size()));
+  scratch.set_code_scratch(list_bytes(counts.size()));
   return scratch;
 }
 
 // Calls launch(batch, blocks) for all items; `bytes` of them are copied.
 template <class Item, class Launch>
 void for_batches(const std::vector<Item>& items, uint64_t bytes, Launch launch) {
-  constexpr uint64_t most = most_in_batch<Item>, words_of_thread = 4, most_copy_blocks = 1024;
+  constexpr uint64_t most = max_in_batch<Item>, words_of_thread = 4, max_copy_blocks = 1024;
   const uint64_t wanted = ceil_div(bytes / 8, set_up_threads * words_of_thread);
-  const auto blocks = static_cast<unsigned>(std::clamp<uint64_t>(wanted, 1, most_copy_blocks));
+  const auto blocks = static_cast<unsigned>(std::clamp<uint64_t>(wanted, 1, max_copy_blocks));
   Batch<Item, most> batch;
   for (batch.first = 0; batch.first < items.size(); batch.first += most) {
     batch.count = std::min<uint64_t>(most, items.size() - batch.first);
@@ -87,12 +87,12 @@ Status coded_encode_scratch_bytes(const BucketLayout& layout, const Element& ele
 }
 
 Status encode_coded_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
-                            std::span<const Encoding> arrays, uint64_t* lengths, const Seed& seed, void* memory,
+                            std::span<const EncodeTask> arrays, uint64_t* lengths, const Seed& seed, void* memory,
                             cudaStream_t stream, int device) {
   const std::vector<uint64_t> counts = counts_of(arrays);
   const ScratchLayout scratch = layout_to_encode(layout, element, counts);
   auto* const base = static_cast<uint8_t*>(memory);
-  std::vector<Encoding> whole, codes;
+  std::vector<EncodeTask> whole, codes;
   std::vector<Front> fronts;
   uint64_t front_bytes = 0;
   for (size_t i = 0; i < arrays.size(); ++i) {
@@ -122,19 +122,19 @@ uint64_t coded_decode_scratch_bytes(const BucketLayout& layout, const Element& e
 }
 
 Status decode_coded_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
-                            std::span<const Decoding> arrays, uint32_t* status, void* memory, cudaStream_t stream,
+                            std::span<const DecodeTask> arrays, uint32_t* status, void* memory, cudaStream_t stream,
                             int device) {
   const std::vector<uint64_t> counts = counts_of(arrays);
   const ScratchLayout scratch = layout_to_decode(layout, element, counts);
   auto* const base = static_cast<uint8_t*>(memory);
   auto* const lengths = reinterpret_cast<uint64_t*>(base + scratch.lengths);
   std::vector<CodedPayload> payloads;
-  std::vector<Decoding> codes, whole;
+  std::vector<DecodeTask> codes, whole;
   uint64_t front_bytes = 0;
   for (size_t i = 0; i < arrays.size(); ++i) {
     uint8_t* const bytes = base + scratch.bytes[i];
     const BucketPlan& plan = scratch.plans[i];
-    const Decoding& array = arrays[i];
+    const DecodeTask& array = arrays[i];
     payloads.push_back({{array.payload, bytes, plan.codes_offset}, array.limit, array.length});
     const uint64_t limit = array.limit < plan.codes_offset ? 0 : array.limit - plan.codes_offset;
     codes.push_back({array.payload + plan.codes_offset, limit, lengths + i, bytes + plan.codes_offset, plan.quantized});

@@ -11,14 +11,14 @@ Status coded_encode_scratch_bytes(const BucketLayout& layout, const Element& ele
                                   int device, uint64_t& bytes);
 
 Status encode_coded_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
-                            std::span<const Encoding> arrays, uint64_t* lengths, const Seed& seed, void* scratch,
+                            std::span<const EncodeTask> arrays, uint64_t* lengths, const Seed& seed, void* scratch,
                             cudaStream_t stream, int device);
 
 uint64_t coded_decode_scratch_bytes(const BucketLayout& layout, const Element& element,
                                     std::span<const uint64_t> counts);
 
 Status decode_coded_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
-                            std::span<const Decoding> arrays, uint32_t* status, void* scratch, cudaStream_t stream,
+                            std::span<const DecodeTask> arrays, uint32_t* status, void* scratch, cudaStream_t stream,
                             int device);
 
 }  // namespace arrcomp::cuda

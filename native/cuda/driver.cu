@@ -17,7 +17,7 @@
 namespace arrcomp::cuda {
 namespace {
 
-constexpr uint64_t most_groups = ~0u - (1u << 20);  // a ticket has 32 bits, and every warp takes one too many
+constexpr uint64_t max_groups = ~0u - (1u << 20);  // a ticket has 32 bits, and every warp takes one too many
 
 __device__ Tables device_tables;
 
@@ -50,7 +50,7 @@ cudaError_t load_tables(int device, const Tables*& on_device) {
 }
 
 // Blocks of the encoder that the device holds at a time: asked once for each device, as small arrays cannot wait.
-cudaError_t most_encode_blocks(const Kernels& kernels, int device, int& blocks) {
+cudaError_t max_encode_blocks(const Kernels& kernels, int device, int& blocks) {
   static std::mutex mutex;
   static std::map<std::pair<const Kernels*, int>, int> known;
   const std::lock_guard lock(mutex);
@@ -82,37 +82,37 @@ uint64_t encoder_memory_bytes(const Kernels& kernels, int blocks) {
 }
 
 Status check(uint64_t groups) {
-  if (groups <= most_groups) return Status::ok;
-  failure = "the arrays of a call have " + std::to_string(groups) + " groups; at most " + std::to_string(most_groups) +
-            " are allowed";
+  if (groups <= max_groups) return Status::ok;
+  failure =
+      "arrays: expected at most " + std::to_string(max_groups) + " groups in a call, got " + std::to_string(groups);
   return Status::failed;
 }
 
-void launch_set_up(const EncodeArguments& arguments, std::span<const Encoding> arrays, uint64_t* lengths,
+void launch_set_up(const EncodeArguments& arguments, std::span<const EncodeTask> arrays, uint64_t* lengths,
                    cudaStream_t stream) {
-  constexpr uint64_t entries_of_thread = 16, most_set_up_blocks = 1024;
+  constexpr uint64_t entries_of_thread = 16, max_set_up_blocks = 1024;
   const uint64_t wanted = ceil_div(arguments.groups, set_up_threads * entries_of_thread);
-  const auto blocks = static_cast<unsigned>(std::clamp<uint64_t>(wanted, 1, most_set_up_blocks));
-  const auto launch = [&]<uint64_t n>(const Batch<Encoding, n>& batch) {
+  const auto blocks = static_cast<unsigned>(std::clamp<uint64_t>(wanted, 1, max_set_up_blocks));
+  const auto launch = [&]<uint64_t n>(const Batch<EncodeTask, n>& batch) {
     set_up_encoding<n><<<blocks, set_up_threads, 0, stream>>>(batch, arguments, lengths);
   };
-  const GroupCut cut{arguments.element};
+  const GroupTiling tiling{arguments.element};
   if (arrays.size() == 1) {  // few arguments
-    for_each_batch<1>(cut, arrays, launch);
+    for_each_batch<1>(tiling, arrays, launch);
   } else {
-    for_each_batch<most_in_batch<Encoding>>(cut, arrays, launch);
+    for_each_batch<max_in_batch<EncodeTask>>(tiling, arrays, launch);
   }
 }
 
-Status encode_groups(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+Status encode_groups(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
                      const Seed& seed, void* scratch, cudaStream_t stream, int device) {
-  const Settings settings = head_settings(codec);
+  const GroupSettings settings = group_settings(codec);
   const BaseDeltaSettings* const base_delta = base_delta_of(codec);
-  const uint64_t groups = units_of_all(GroupCut{element}, arrays);
+  const uint64_t groups = units_of_all(GroupTiling{element}, arrays);
   if (const Status status = check(groups); status != Status::ok) return status;
   const Kernels& kernels = kernels_of_element(element);
   int most = 0;
-  cudaError_t error = most_encode_blocks(kernels, device, most);
+  cudaError_t error = max_encode_blocks(kernels, device, most);
   if (error != cudaSuccess) return fail(Status::failed, "asking for the device's properties", error);
   const Tables* tables = nullptr;
   error = load_tables(device, tables);
@@ -139,14 +139,14 @@ Status encode_groups(const Codec& codec, const Element& element, std::span<const
   return launched("launching the encoder");
 }
 
-Status decode_groups(const Codec& codec, const Element& element, std::span<const Decoding> arrays, uint32_t* status,
+Status decode_groups(const Codec& codec, const Element& element, std::span<const DecodeTask> arrays, uint32_t* status,
                      void* scratch, cudaStream_t stream, int device) {
   DecodeArguments arguments{{}, status, nullptr};
   cudaError_t error = load_tables(device, arguments.tables);
   if (error != cudaSuccess) return fail(Status::failed, "copying tables to the device", error);
-  error = list_to_decode(GroupCut{element}, arrays, status, scratch, stream, arguments.arrays);
+  error = list_to_decode(GroupTiling{element}, arrays, status, scratch, stream, arguments.arrays);
   if (error != cudaSuccess) return fail(Status::failed, "listing the arrays", error);
-  const int blocks = std::max(blocks_for(arguments.arrays.units, most_blocks), 1);
+  const int blocks = std::max(blocks_for(arguments.arrays.units, max_blocks), 1);
   const Kernels& kernels = kernels_of_element(element);
   const auto decode = base_delta_of(codec) != nullptr ? kernels.decode_base_delta : kernels.decode;
   decode(arguments, blocks, stream);
@@ -186,13 +186,13 @@ Status encode_scratch_bytes(const Codec& codec, const Element& element, std::spa
   if (const Status status = check(groups); status != Status::ok) return status;
   const Kernels& kernels = kernels_of_element(element);
   int blocks = 0;
-  const cudaError_t error = most_encode_blocks(kernels, guard.device(), blocks);
+  const cudaError_t error = max_encode_blocks(kernels, guard.device(), blocks);
   if (error != cudaSuccess) return fail(Status::failed, "asking for the device's properties", error);
   bytes = ScratchLayout(counts.size(), groups, encoder_memory_bytes(kernels, blocks_for(groups, blocks))).end;
   return Status::ok;
 }
 
-Status encode(const Codec& codec, const Element& element, std::span<const Encoding> arrays, uint64_t* lengths,
+Status encode(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
               const Seed& seed, void* scratch, void* stream_handle, int device) {
   const DeviceGuard guard(device);
   if (const Status status = check(guard); status != Status::ok) return status;
@@ -211,7 +211,7 @@ uint64_t decode_scratch_bytes(const Codec& codec, const Element& element, std::s
   return counts.size() > 1 ? counts.size() * std::max(sizeof(DecodeArray), sizeof(BucketDecodeArray)) : 0;
 }
 
-Status decode(const Codec& codec, const Element& element, std::span<const Decoding> arrays, uint32_t* status,
+Status decode(const Codec& codec, const Element& element, std::span<const DecodeTask> arrays, uint32_t* status,
               void* scratch, void* stream_handle, int device) {
   const DeviceGuard guard(device);
   if (const Status found = check(guard); found != Status::ok) return found;

@@ -1,24 +1,24 @@
 // Where the extra words of a chunk go is known once those of all chunks before it are counted: found in the same launch,
 // as groups are placed. Until then they wait in shared memory.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/bucket_chunks.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/bucketed/bucket_chunks.h"
 #include "cuda/bucket_arguments.h"
-#include "cuda/place.cuh"
+#include "cuda/look_back.cuh"
 
 namespace arrcomp::cuda {
 
 // On a processor: leaves a thread 96 registers; from Blackwell on, for which a few more are needed, 128.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-constexpr int least_extras_blocks = 4;
+constexpr int min_extras_blocks = 4;
 #else
-constexpr int least_extras_blocks = 5;
+constexpr int min_extras_blocks = 5;
 #endif
 
-// Of a warp that encodes.
+// The memory of a warp that encodes.
 template <HasExtras Coder>
 struct ExtrasMemory {
-  uint32_t words[rows_per_chunk * Coder::most_extra_bits];
+  uint32_t words[rows_per_chunk * Coder::max_extra_bits];
 };
 
 // The next unit that nobody has taken, the same in all lanes.
@@ -32,7 +32,7 @@ ARRCOMP_INLINE uint64_t take_unit(uint64_t* tickets) {
 ARRCOMP_INLINE void put_extras(const BucketEncodeArray& array, uint64_t* entries, uint64_t chunk, const uint32_t* words,
                                uint32_t count) {
   const BucketPlan& plan = array.plan;
-  const uint64_t begin = place(entries + array.first_unit, chunk, count), end = begin + count;
+  const uint64_t begin = exclusive_sum(entries + array.first_unit, chunk, count), end = begin + count;
   uint32_t* const out = extra_words(plan, array.payload) + begin;
   for (uint32_t i = static_cast<uint32_t>(lane()); i < count; i += lanes_per_row) out[i] = words[i];
   if (!leader()) return;

@@ -1,13 +1,13 @@
 // The codecs as kernels: one warp encodes or decodes one group.
 #pragma once
-#define ARRCOMP_MACHINE cuda
-#include "codecs/group_decoder.h"
-#include "codecs/group_encoder.h"
-#include "codecs/group_memory.h"
+#define ARRCOMP_ISA cuda
+#include "codecs/grouped/group_decoder.h"
+#include "codecs/grouped/group_encoder.h"
+#include "codecs/grouped/group_memory.h"
 #include "codecs/value_range.h"
 #include "cuda/arguments.h"
-#include "cuda/head.h"
-#include "cuda/place.cuh"
+#include "cuda/header.h"
+#include "cuda/look_back.cuh"
 #include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
@@ -33,10 +33,10 @@ template <class Encoder>
 ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array, uint64_t g, const Encoder& encoder,
                               uint32_t size) {
   const Plan& plan = array.plan;
-  const uint64_t begin = place(a.entries + array.first_unit, g, size);
+  const uint64_t begin = exclusive_sum(a.entries + array.first_unit, g, size);
   encoder.copy_to(array.payload + plan.groups_offset() + begin);
   if (leader()) {
-    if (g == 0) write_head(array, a.settings);
+    if (g == 0) write_header(array, a.settings);
     set_directory_entry(plan, array.payload, g, begin + size);
     if (g + 1 == plan.groups) *array.length = plan.groups_offset() + begin + size;
   }
@@ -45,14 +45,14 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
 // Words of 64 bits take a few registers more than 128 from compute capability 12 on.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
 template <class T>
-constexpr int least_encoding_blocks = T::width == 64 ? least_blocks - 1 : least_blocks;
+constexpr int min_encoding_blocks = T::width == 64 ? min_blocks - 1 : min_blocks;
 #else
 template <class T>
-constexpr int least_encoding_blocks = least_blocks;
+constexpr int min_encoding_blocks = min_blocks;
 #endif
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_encoding_blocks<T>)
+__global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     encode_kernel(const __grid_constant__ EncodeArguments a) {
   __shared__ Turn turns[warps_per_block];
   Turn& turn = turns[threadIdx.x / lanes_per_row];
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(threads_per_block, least_encoding_blocks<T>)
   }
 }
 
-// What a payload's head says.
+// What a payload's header says.
 struct PayloadView {
   uint64_t length = 0;
   double bound = 0;
@@ -84,10 +84,10 @@ struct PayloadView {
     length = array.payload_length();
     const uint64_t least = array.plan.groups_offset();
     if (length > array.limit || length < least || (array.plan.groups == 0 && length > least)) return false;
-    PayloadHead head;
-    memcpy(&head, array.payload, sizeof head);
-    bound = head.bound;
-    return head.fits(array.plan) && (may_quantize || bound == 0);
+    PayloadHeader header;
+    memcpy(&header, array.payload, sizeof header);
+    bound = header.bound;
+    return header.fits(array.plan) && (may_quantize || bound == 0);
   }
 };
 
@@ -138,7 +138,7 @@ ARRCOMP_INLINE void decode_all(const DecodeArguments& a, bool may_quantize, Deco
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
     decode_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
   decode_all(a, true, [&](const DecodeArray& array, uint64_t g) {
@@ -154,7 +154,7 @@ ARRCOMP_INLINE void publish_range(EncodeArray& array, const double range[2]) {
 }
 
 template <class T>
-__global__ void __launch_bounds__(threads_per_block, least_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
     range_kernel(const __grid_constant__ EncodeArguments a) {
   if constexpr (T::quantizes) {
     constexpr double most = 0x1.fffffffffffffp1023;

@@ -33,7 +33,7 @@ inline int blocks_for(uint64_t units, int most) {
   return static_cast<int>(std::min<uint64_t>(ceil_div(units, warps_per_block), static_cast<uint64_t>(most)));
 }
 
-// Of kernels whose blocks need not all be resident.
-constexpr int most_blocks = 1 << 20;
+// The limit for kernels whose blocks need not all be resident.
+constexpr int max_blocks = 1 << 20;
 
 }  // namespace arrcomp::cuda

@@ -7,8 +7,8 @@
 namespace arrcomp::cuda {
 
 // Calls launch(batch) for all arrays, in batches of at most `most`.
-template <uint64_t most, class Cut, class Array, class Launch>
-void for_each_batch(const Cut& cut, std::span<const Array> arrays, Launch launch) {
+template <uint64_t most, class Tiling, class Array, class Launch>
+void for_each_batch(const Tiling& tiling, std::span<const Array> arrays, Launch launch) {
   uint64_t units = 0;
   Batch<Array, most> batch;
   for (batch.first = 0; batch.first < arrays.size(); batch.first += most) {
@@ -16,26 +16,26 @@ void for_each_batch(const Cut& cut, std::span<const Array> arrays, Launch launch
     for (uint64_t i = 0; i < batch.count; ++i) {
       const Array& array = arrays[batch.first + i];
       batch.items[i] = {array, units};
-      units += cut.units(cut.plan(array.count));
+      units += tiling.units(tiling.plan(array.count));
     }
     launch(batch);
   }
 }
 
 // Enqueues what sets up the decoding of `arrays`, one or more: their list, and the status.
-template <class Cut>
-cudaError_t list_to_decode(const Cut& cut, std::span<const Decoding> arrays, uint32_t* status, void* scratch,
-                           cudaStream_t stream, ArrayList<DecodeArrayOf<typename Cut::Plan>>& list) {
-  using Array = DecodeArrayOf<typename Cut::Plan>;
-  constexpr uint64_t most = most_in_batch<Decoding>;
+template <class Tiling>
+cudaError_t list_to_decode(const Tiling& tiling, std::span<const DecodeTask> arrays, uint32_t* status, void* scratch,
+                           cudaStream_t stream, ArrayList<DecodeArrayOf<typename Tiling::Plan>>& list) {
+  using Array = DecodeArrayOf<typename Tiling::Plan>;
+  constexpr uint64_t most = max_in_batch<DecodeTask>;
   auto* const table = static_cast<Array*>(scratch);
-  list = {table, {}, arrays.size(), units_of_all(cut, arrays)};
+  list = {table, {}, arrays.size(), units_of_all(tiling, arrays)};
   if (arrays.size() == 1) {
-    list.single = device_array(cut, arrays[0], 0);
+    list.single = device_array(tiling, arrays[0], 0);
     return cudaMemsetAsync(status, 0, sizeof *status, stream);
   }
-  for_each_batch<most>(cut, arrays, [&](const Batch<Decoding, most>& batch) {
-    set_up_decoding<Cut, most><<<1, set_up_threads, 0, stream>>>(batch, cut, table, status);
+  for_each_batch<most>(tiling, arrays, [&](const Batch<DecodeTask, most>& batch) {
+    set_up_decoding<Tiling, most><<<1, set_up_threads, 0, stream>>>(batch, tiling, table, status);
   });
   return cudaPeekAtLastError();
 }

@@ -11,11 +11,11 @@ const char* last_error() {
 Status encode_scratch_bytes(const Codec&, const Element&, std::span<const uint64_t>, int, uint64_t&) {
   return Status::unavailable;
 }
-Status encode(const Codec&, const Element&, std::span<const Encoding>, uint64_t*, const Seed&, void*, void*, int) {
+Status encode(const Codec&, const Element&, std::span<const EncodeTask>, uint64_t*, const Seed&, void*, void*, int) {
   return Status::unavailable;
 }
 uint64_t decode_scratch_bytes(const Codec&, const Element&, std::span<const uint64_t>) { return 0; }
-Status decode(const Codec&, const Element&, std::span<const Decoding>, uint32_t*, void*, void*, int) {
+Status decode(const Codec&, const Element&, std::span<const DecodeTask>, uint32_t*, void*, void*, int) {
   return Status::unavailable;
 }
 uint64_t accumulate_scratch_bytes(size_t) { return 0; }
@@ -26,9 +26,9 @@ Status encode_sum_scratch_bytes(const Codec&, const Codec&, const Element&, size
 Status encode_sum(const Sum&, const Codec&, uint8_t*, uint64_t*, const Seed&, uint32_t*, void*, void*, int) {
   return Status::unavailable;
 }
-Status activate(const Activation&, const Steps&, const Element&, const Activating&, void*, int) {
+Status activate(const Activation&, const Steps&, const Element&, const ActivateTask&, void*, int) {
   return Status::unavailable;
 }
-Status times_steps(const Steps&, const Element&, const TimesSteps&, void*, int) { return Status::unavailable; }
+Status step_grad(const Steps&, const Element&, const StepGradTask&, void*, int) { return Status::unavailable; }
 
 }  // namespace arrcomp::cuda

@@ -2,17 +2,17 @@
 // waits for a copy, no memory of the host must outlive the call, and a graph keeps all it needs.
 #pragma once
 #include "cuda/bucket_arguments.h"
-#include "cuda/cuts.h"
-#include "cuda/head.h"
+#include "cuda/header.h"
+#include "cuda/tiling.h"
 #include "stream/sums.h"
 
 namespace arrcomp::cuda {
 
 // Kernels take 32,764 bytes of arguments from CUDA 12.1 on, 4,096 before.
 #if CUDART_VERSION >= 12010
-constexpr uint64_t most_argument_bytes = 32764;
+constexpr uint64_t max_argument_bytes = 32764;
 #else
-constexpr uint64_t most_argument_bytes = 4096;
+constexpr uint64_t max_argument_bytes = 4096;
 #endif
 constexpr int set_up_threads = 256;
 
@@ -23,7 +23,7 @@ struct BatchItem {
 };
 
 template <class Array>
-constexpr uint64_t most_in_batch = (most_argument_bytes - 256) / sizeof(BatchItem<Array>);
+constexpr uint64_t max_in_batch = (max_argument_bytes - 256) / sizeof(BatchItem<Array>);
 
 // The arrays [first, first + count) of a call.
 template <class Array, uint64_t most>
@@ -32,37 +32,37 @@ struct Batch {
   BatchItem<Array> items[most];
 };
 
-ARRCOMP_SHARED EncodeArray device_array(const GroupCut& cut, const Encoding& array, uint64_t first_unit,
+ARRCOMP_SHARED EncodeArray device_array(const GroupTiling& tiling, const EncodeTask& array, uint64_t first_unit,
                                         uint64_t* length) {
-  return {cut.plan(array.count), array.source, array.payload, length, first_unit, {0, 0}};
+  return {tiling.plan(array.count), array.source, array.payload, length, first_unit, {0, 0}};
 }
 
-ARRCOMP_SHARED BucketEncodeArray device_array(const BucketCut& cut, const Encoding& array, uint64_t first_unit,
+ARRCOMP_SHARED BucketEncodeArray device_array(const BucketTiling& tiling, const EncodeTask& array, uint64_t first_unit,
                                               uint64_t* length) {
-  return {cut.plan(array.count), array.source, array.payload, length, first_unit};
+  return {tiling.plan(array.count), array.source, array.payload, length, first_unit};
 }
 
-template <class Cut>
-ARRCOMP_SHARED DecodeArrayOf<typename Cut::Plan> device_array(const Cut& cut, const Decoding& array,
-                                                              uint64_t first_unit) {
-  return {cut.plan(array.count), array.payload, array.limit, array.length, array.target, first_unit};
+template <class Tiling>
+ARRCOMP_SHARED DecodeArrayOf<typename Tiling::Plan> device_array(const Tiling& tiling, const DecodeTask& array,
+                                                                 uint64_t first_unit) {
+  return {tiling.plan(array.count), array.payload, array.limit, array.length, array.target, first_unit};
 }
 
-// An array without groups is encoded by its head alone.
-ARRCOMP_SHARED void finish_empty(const EncodeArray& array, const Settings& settings) {
-  write_head(array, settings);
-  *array.length = payload_head_bytes;
+// The payload of an array without groups is its header alone.
+ARRCOMP_SHARED void finish_empty(const EncodeArray& array, const GroupSettings& settings) {
+  write_header(array, settings);
+  *array.length = payload_header_bytes;
 }
 
 // Writes the arrays of a batch, and with the first of a call's batches all that encoding expects to be zero.
 template <uint64_t most>
-__global__ void set_up_encoding(const __grid_constant__ Batch<Encoding, most> batch,
+__global__ void set_up_encoding(const __grid_constant__ Batch<EncodeTask, most> batch,
                                 const __grid_constant__ EncodeArguments a, uint64_t* lengths) {
   const uint64_t thread = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   const uint64_t threads = uint64_t{gridDim.x} * blockDim.x;
   for (uint64_t i = thread; i < batch.count; i += threads) {
     const auto& [encoding, first_unit] = batch.items[i];
-    const EncodeArray array = device_array(GroupCut{a.element}, encoding, first_unit, lengths + batch.first + i);
+    const EncodeArray array = device_array(GroupTiling{a.element}, encoding, first_unit, lengths + batch.first + i);
     a.arrays[batch.first + i] = array;
     if (array.plan.groups == 0) finish_empty(array, a.settings);
   }
@@ -71,24 +71,24 @@ __global__ void set_up_encoding(const __grid_constant__ Batch<Encoding, most> ba
   for (uint64_t group = thread; group < a.groups; group += threads) a.entries[group] = 0;
 }
 
-// As set_up_encoding, for bucketed codecs, by one block.
+// set_up_encoding for bucketed codecs, by one block.
 template <uint64_t most>
-__global__ void set_up_bucket_encoding(const __grid_constant__ Batch<Encoding, most> batch, BucketCut cut,
+__global__ void set_up_bucket_encoding(const __grid_constant__ Batch<EncodeTask, most> batch, BucketTiling tiling,
                                        BucketEncodeArray* arrays, uint64_t* lengths) {
   for (uint64_t i = threadIdx.x; i < batch.count; i += blockDim.x) {
     const auto& [encoding, first_unit] = batch.items[i];
-    arrays[batch.first + i] = device_array(cut, encoding, first_unit, lengths + batch.first + i);
+    arrays[batch.first + i] = device_array(tiling, encoding, first_unit, lengths + batch.first + i);
   }
 }
 
-// As set_up_encoding, by one block.
-template <class Cut, uint64_t most>
-__global__ void set_up_decoding(const __grid_constant__ Batch<Decoding, most> batch, Cut cut,
-                                DecodeArrayOf<typename Cut::Plan>* arrays, uint32_t* status) {
+// set_up_encoding for decoding, by one block.
+template <class Tiling, uint64_t most>
+__global__ void set_up_decoding(const __grid_constant__ Batch<DecodeTask, most> batch, Tiling tiling,
+                                DecodeArrayOf<typename Tiling::Plan>* arrays, uint32_t* status) {
   if (batch.first == 0 && threadIdx.x == 0) *status = 0;
   for (uint64_t i = threadIdx.x; i < batch.count; i += blockDim.x) {
     const auto& [decoding, first_unit] = batch.items[i];
-    arrays[batch.first + i] = device_array(cut, decoding, first_unit);
+    arrays[batch.first + i] = device_array(tiling, decoding, first_unit);
   }
 }
 

@@ -10,7 +10,7 @@ namespace arrcomp::cuda {
 namespace {
 
 // More warps would not hide more latency, and the elements of a chunk that each works on would leave the cache.
-constexpr int most_sum_blocks = 512;
+constexpr int max_sum_blocks = 512;
 
 uint64_t terms_bytes(size_t terms) { return terms > 1 ? round_up(terms * sizeof(Summand), 256) : 0; }
 
@@ -33,7 +33,7 @@ uint64_t window_bytes(const Element& element, int blocks) {
 
 // One term travels as an argument of the kernels, several are written to `scratch` first.
 SumWork sum_work(const Sum& sum, uint64_t units, uint32_t* status, void* scratch, cudaStream_t stream) {
-  constexpr uint64_t most = most_in_batch<Summand>;
+  constexpr uint64_t most = max_in_batch<Summand>;
   auto* const table = static_cast<Summand*>(scratch);
   const BucketPlan plan = make_bucket_plan(layout_of(sum.codec, sum.element), sum.element, sum.count);
   const size_t count = sum.terms.size();
@@ -52,7 +52,7 @@ Status add(const Sum& sum, const void* start, void* target, uint32_t* status, vo
   SumWork work = sum_work(sum, ceil_div(sum.count, chunk_size), status, scratch, stream);
   work.start = start;
   work.target = target;
-  const int blocks = std::max(blocks_for(work.terms.units, most_blocks), 1);  // payloads of nothing are checked too
+  const int blocks = std::max(blocks_for(work.terms.units, max_blocks), 1);  // payloads of nothing are checked too
   launches_of(sum.codec, sum.element).sum(sum.codec, work, blocks, stream);
   return launched("launching a sum");
 }
@@ -64,13 +64,13 @@ Status clear(uint32_t* status, cudaStream_t stream) {
 
 Status encode_fused(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t* length, const Seed& seed,
                     uint32_t* status, uint8_t* scratch, cudaStream_t stream) {
-  const BucketCut cut{sum.element, layout_of(codec, sum.element)};
-  const BucketPlan plan = cut.plan(sum.count);
-  SumEncodeWork work{sum_work(sum, cut.units(plan), status, scratch, stream),
+  const BucketTiling tiling{sum.element, layout_of(codec, sum.element)};
+  const BucketPlan plan = tiling.plan(sum.count);
+  SumEncodeWork work{sum_work(sum, tiling.units(plan), status, scratch, stream),
                      {plan, nullptr, payload, length, 0},
                      seed,
                      scratch + terms_bytes(sum.terms.size())};
-  const int blocks = blocks_for(work.sum.terms.units, most_sum_blocks);
+  const int blocks = blocks_for(work.sum.terms.units, max_sum_blocks);
   launches_of(codec, sum.element).encode_sum(sum.codec, codec, work, blocks, stream);
   return launched("launching the encoder of a sum");
 }
@@ -91,8 +91,8 @@ Status accumulate(const Sum& sum, const void* start, void* target, uint32_t* sta
 Status encode_sum_scratch_bytes(const Codec& terms_codec, const Codec& codec, const Element& element, size_t terms,
                                 uint64_t count, int device, uint64_t& bytes) {
   if (is_fused(terms_codec, codec, element)) {
-    const BucketCut cut{element, layout_of(codec, element)};
-    const int blocks = blocks_for(cut.units(cut.plan(count)), most_sum_blocks);
+    const BucketTiling tiling{element, layout_of(codec, element)};
+    const int blocks = blocks_for(tiling.units(tiling.plan(count)), max_sum_blocks);
     bytes = terms_bytes(terms) + window_bytes(element, blocks);
     return Status::ok;
   }
@@ -113,7 +113,7 @@ Status encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t
   uint8_t* const array = base + terms_bytes(sum.terms.size());
   const Status added = add(sum, nullptr, array, status, base, stream);
   if (added != Status::ok) return added;
-  const Encoding encoding{array, payload, sum.count};
+  const EncodeTask encoding{array, payload, sum.count};
   return encode(codec, sum.element, {&encoding, 1}, length, seed,
                 array + round_up(sum.count * (sum.element.width / 8), 256), stream, device);
 }

@@ -1,4 +1,4 @@
-// The AVX2 machine (x86-64 with avx2, bmi1, bmi2, lzcnt, popcnt and f16c): 8 lanes a register. Lanes of a mask move by
+// AVX2 (x86-64 with avx2, bmi1, bmi2, lzcnt, popcnt and f16c): 8 lanes a register. Lanes of a mask move by
 // permutations out of tables, as no instruction does it.
 #pragma once
 #include <immintrin.h>

@@ -1,4 +1,4 @@
-// The AVX-512 machine (F, BW, DQ, VL, CD): 16 lanes a register, masks in registers of their own.
+// AVX-512 (F, BW, DQ, VL, CD): 16 lanes a register, masks in registers of their own.
 #pragma once
 // GCC 12 takes the undefined values inside of its own intrinsics for uninitialized ones.
 #pragma GCC diagnostic push

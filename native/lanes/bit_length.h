@@ -1,6 +1,6 @@
-// Bit lengths on machines whose vectors cannot count leading zeros (plain, avx2). Included once by each of them, after
-// its Mask, hence no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+// Bit lengths on instruction sets whose vectors cannot count leading zeros (plain, avx2). Included once by each of
+// them, after its Mask, hence no guard.
+namespace arrcomp::ARRCOMP_ISA {
 
 // By the exponent of a float. With the second highest bit gone, the conversion cannot round up to the next power of
 // two.
@@ -10,4 +10,4 @@ ARRCOMP_INLINE U32 bit_length(U32 x) {
   return select(eq(x >> 31, splat<U32>(1)), splat<U32>(32), length);
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,4 +1,4 @@
-// The CUDA machine: a warp, a thread a lane. All 32 threads call each function together. Blocks count their threads
+// CUDA: a lane is a thread of a warp. All 32 threads call each function together. Blocks count their threads
 // along x.
 #pragma once
 #include <cstdint>
@@ -210,7 +210,7 @@ ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
 ARRCOMP_INLINE F64 to_double(F32 f) { return {(double)f.v}; }
 ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }
 #ifdef __CUDACC__
-// As instructions: the header of CUDA's half type would slow the compilation of every file.
+// Written as instructions: the header of CUDA's half type would slow the compilation of every file.
 ARRCOMP_INLINE float float_of_half(uint16_t h) {
   float f;
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
@@ -273,7 +273,7 @@ ARRCOMP_INLINE uint32_t or_all(U32 x) { return __reduce_or_sync(all_lanes, x.v);
 ARRCOMP_INLINE uint32_t max_all(U32 x) { return __reduce_max_sync(all_lanes, x.v); }
 #endif
 
-// Of lanes 0 to 15 and 16 to 31.
+// The values of lanes 0 to 15 and of lanes 16 to 31.
 template <class T>
 struct Halves {
   T lower, upper;

@@ -1,5 +1,5 @@
-// Operations that follow from others on every machine. Included once by each machine, last, hence no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+// Operations that follow from others on every instruction set. Included once by each, last, hence no guard.
+namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE U32 bit_length(U64 x) {
   U32 upper = hi(x);
@@ -27,4 +27,4 @@ ARRCOMP_INLINE Halves<uint64_t> max_of_halves(U64 x) {
   return {max_all(select(upper, splat<U64>(0), x)), max_all(select(upper, x, splat<U64>(0)))};
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

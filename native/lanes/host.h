@@ -1,6 +1,6 @@
-// What the machines of a CPU share: 32 lanes are a few registers of the compiler's vector type, and what works lane by
-// lane is one operator or one of the machine's register functions on each of them. Each such machine includes this
-// once, after its register functions (those on u32r and its kin), hence no guard.
+// What the instruction sets of CPUs share: 32 lanes are a few registers of the compiler's vector type, and what works
+// lane by lane is one operator or one of its register functions on each of them. Each includes this once, after its
+// register functions (those on u32r and its kin), hence no guard.
 
 // The loops are unrolled whole, so that the registers of a value never become an array in memory.
 #undef ARRCOMP_EACH
@@ -9,7 +9,7 @@
   _Pragma("GCC unroll 16") for (int i = 0; i < V::registers; i++) result.v[i] = __VA_ARGS__; \
   return result
 
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 template <class T>
 struct Lanes {
@@ -24,7 +24,7 @@ using U64 = Lanes<uint64_t>;
 using F32 = Lanes<float>;
 using F64 = Lanes<double>;
 
-// Of lanes 0 to 15 and 16 to 31.
+// The values of lanes 0 to 15 and of lanes 16 to 31.
 template <class T>
 struct Halves {
   T lower, upper;
@@ -219,4 +219,4 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
   return {fold(lower, larger), fold(upper, larger)};
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,10 +1,10 @@
 // The vocabulary of 32 lanes: everything a codec may do. A codec is written once on these types and functions; each
-// machine implements them in one header, bit for bit alike:
+// instruction set implements them in one header, bit for bit alike:
 //
 //   plain.h   compiler vectors, any CPU    avx2.h, avx512.h   x86-64    neon.h   AArch64    cuda.h   one warp
 //
-// Include this file with ARRCOMP_MACHINE defined as plain, avx2, avx512, neon or cuda: all of it lands in the namespace
-// arrcomp::ARRCOMP_MACHINE. A program, or a translation unit, may hold several machines: define ARRCOMP_MACHINE anew
+// Include this file with ARRCOMP_ISA defined as plain, avx2, avx512, neon or cuda: all of it lands in the namespace
+// arrcomp::ARRCOMP_ISA. A program, or a translation unit, may hold several: define ARRCOMP_ISA anew
 // and include this file again. Its functions are ARRCOMP_INLINE: always inlined, and never shared between translation
 // units, which are compiled for different instruction sets.
 //
@@ -72,9 +72,9 @@
 //               prefetch(p)            p is read soon, or may be no address at all;  prefetch_to_write(p)  written
 //
 // Arithmetic expects the default floating-point environment: rounding to nearest even, subnormals kept.
-// There is no guard here: each machine's header has its own.
-#ifndef ARRCOMP_MACHINE
-#error "define ARRCOMP_MACHINE as plain, avx2, avx512, neon or cuda before including lanes.h"
+// There is no guard here: the header of each instruction set has its own.
+#ifndef ARRCOMP_ISA
+#error "define ARRCOMP_ISA as plain, avx2, avx512, neon or cuda before including lanes.h"
 #endif
 
 #define ARRCOMP_JOIN_TOKENS(a, b) a##b
@@ -89,10 +89,10 @@
 #define ARRCOMP_ON_DEVICE_cuda 1
 
 #undef ARRCOMP_INLINE
-#if ARRCOMP_JOIN(ARRCOMP_ON_DEVICE_, ARRCOMP_MACHINE)
+#if ARRCOMP_JOIN(ARRCOMP_ON_DEVICE_, ARRCOMP_ISA)
 #define ARRCOMP_INLINE static __device__ __forceinline__
 #else
 #define ARRCOMP_INLINE static inline __attribute__((always_inline))
 #endif
 
-#include ARRCOMP_QUOTE(ARRCOMP_MACHINE.h)
+#include ARRCOMP_QUOTE(ARRCOMP_ISA.h)

@@ -1,6 +1,6 @@
-// What machines without mask registers and without wide lookups share (plain, avx2, neon). Included once by each of
-// them, after host.h, hence no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+// What instruction sets without mask registers and without wide lookups share (plain, avx2, neon). Included once by
+// each of them, after host.h, hence no guard.
+namespace arrcomp::ARRCOMP_ISA {
 
 // A mask in both its forms, a bit a lane and all ones in a lane. The compiler drops the form that a caller does not
 // use, so that comparing and selecting need no bits, and appending words needs no vector.
@@ -98,4 +98,4 @@ struct Table64 {
 ARRCOMP_INLINE Table64 table(const uint32_t* entries) { return {entries}; }
 ARRCOMP_INLINE U32 lookup(Table64 t, U32 i) { return gather(t.entries, i); }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

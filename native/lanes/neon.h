@@ -1,4 +1,4 @@
-// The NEON machine (little-endian AArch64, which always has it): 4 lanes a register. Lanes of a mask move by byte
+// NEON (little-endian AArch64, which always has it): 4 lanes a register. Lanes of a mask move by byte
 // permutations out of tables, as no instruction does it.
 #pragma once
 #include <arm_neon.h>
@@ -96,13 +96,13 @@ ARRCOMP_INLINE u32r lookup(const uint32_t* t, u32r i) {
   if constexpr (n > 32) {
     return gather(t, i & (n - 1));
   } else {
-    const auto places = (uint8x16_t)((i & (n - 1)) * 0x04040404 + 0x03020100);
+    const auto positions = (uint8x16_t)((i & (n - 1)) * 0x04040404 + 0x03020100);
     const auto bytes = [t](int at) {
       return uint8x16x4_t{{loaded<uint8x16_t>(t + at), loaded<uint8x16_t>(t + at + 4), loaded<uint8x16_t>(t + at + 8),
                            loaded<uint8x16_t>(t + at + 12)}};
     };
-    uint8x16_t found = vqtbl4q_u8(bytes(0), places);
-    if constexpr (n == 32) found = vqtbx4q_u8(found, bytes(16), places ^ 64);
+    uint8x16_t found = vqtbl4q_u8(bytes(0), positions);
+    if constexpr (n == 32) found = vqtbx4q_u8(found, bytes(16), positions ^ 64);
     return (u32r)found;
   }
 }

@@ -1,6 +1,6 @@
-// For machines without stores that leave the caches alone, or without need of them. Included once by each of them, after
-// what `store` is there, hence no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+// For instruction sets without stores that leave the caches alone, or without need of them. Included once by each of
+// them, after what `store` is there, hence no guard.
+namespace arrcomp::ARRCOMP_ISA {
 
 constexpr bool can_stream = false;
 
@@ -10,4 +10,4 @@ ARRCOMP_INLINE void store_streaming(T* p, V x) {
 }
 ARRCOMP_INLINE void end_streaming() {}
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,4 +1,4 @@
-// The plain machine: compiler vectors of 16 bytes, and scalar code for the rest. Right on every CPU, and what the
+// Plain: compiler vectors of 16 bytes, and scalar code for the rest. Right on every CPU, and what the
 // others are tested against.
 #pragma once
 #include <cstdint>

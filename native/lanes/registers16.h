@@ -1,6 +1,6 @@
-// Registers of 16 bytes, for machines that have such (plain, neon), and what is the same on each of them. Included once
-// by each, before all else but its constants, hence no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+// Registers of 16 bytes, for instruction sets that have such (plain, neon), and what is the same on each of them.
+// Included once by each, before all else but its constants, hence no guard.
+namespace arrcomp::ARRCOMP_ISA {
 
 constexpr int register_bytes = 16;
 typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
@@ -27,4 +27,4 @@ ARRCOMP_MIN_MAX(f64r)
 ARRCOMP_INLINE u32r sar(u32r x, int k) { return (u32r)((i32r)x >> k); }
 ARRCOMP_INLINE u64r sar(u64r x, int k) { return (u64r)((i64r)x >> k); }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

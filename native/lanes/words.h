@@ -1,6 +1,6 @@
-// Appending the lanes of a mask to memory and taking them back, register by register, for the machines of a CPU.
+// Appending the lanes of a mask to memory and taking them back, register by register, for CPUs.
 // Included once by each of them, after its Mask, hence no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+namespace arrcomp::ARRCOMP_ISA {
 
 // How many lanes of register i are in the mask. Machines of small registers have many of them, and may have no
 // instruction that counts bits: they count those of all registers together.
@@ -55,4 +55,4 @@ ARRCOMP_INLINE const uint16_t* take(const uint16_t* p, U32& x, Mask m) {
   return p;
 }
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -18,20 +18,22 @@ struct Steps {
   StepRule rule;
   float lower, upper;  // of the two borders
 
-  // The rule, the bits, borders, levels.
-  static bool read(std::span<const double> p, Steps& steps) {
-    if (p.size() < 2 || !is_integer(p[0], 0, 3)) return false;
-    steps.rule = static_cast<StepRule>(static_cast<int>(p[0]));
-    const std::span<const double> numbers = p.subspan(2);
-    const size_t borders = numbers.size() / 2;
+  // From numbers in this order: the rule, bits, borders, levels.
+  static bool read(Reals numbers, Steps& steps) {
+    if (numbers.size() < 2) return false;
+    const double rule = numbers[0], bits = numbers[1];
+    const Reals tables = numbers.subspan(2);
+    if (!is_integer(rule, 0, 3)) return false;
+    steps.rule = static_cast<StepRule>(static_cast<int>(rule));
+    const size_t borders = tables.size() / 2;
     bool ok;
     if (steps.rule == StepRule::ascending || steps.rule == StepRule::even) {
-      ok = steps.tables.set(numbers.first(borders), numbers.subspan(borders));
+      ok = steps.tables.set(tables.first(borders), tables.subspan(borders));
     } else {
-      ok = numbers.size() == 4 && steps.set_pair(numbers[0], numbers[1]) &&
-           steps.tables.set(numbers.first(1), numbers.subspan(2));
+      ok = tables.size() == 4 && steps.set_pair(tables[0], tables[1]) &&
+           steps.tables.set(tables.first(1), tables.subspan(2));
     }
-    return ok && p[1] == steps.tables.bits;
+    return ok && bits == steps.tables.bits;
   }
 
  private:
@@ -128,7 +130,7 @@ constexpr uint64_t step_bytes(const Steps& steps, uint64_t count) {
 }
 
 // An array to activate, in a back end's memory space.
-struct Activating {
+struct ActivateTask {
   const void* source;  // `count` elements; any alignment on the CPU, the element's on CUDA
   void* values;        // as many, which may be the source; null where none are wanted
   uint8_t* packed;     // step_bytes, aligned to 4; null where none are wanted
@@ -136,7 +138,7 @@ struct Activating {
 };
 
 // Gradients that become those of a source: times the level of each element's step.
-struct TimesSteps {
+struct StepGradTask {
   const uint8_t* packed;  // step_bytes, aligned to 4
   const void* gradients;
   void* target;  // may be the gradients

@@ -1,16 +1,15 @@
 // What the base-delta codec is asked for, and the numbers of its format (FORMAT.md, section 6).
 #pragma once
-#include <span>
-
 #include "stream/parameters.h"
 #include "stream/plan.h"
+#include "stream/settings.h"
 
 namespace arrcomp {
 
 constexpr int rows_per_line = 2;
 constexpr int lines_per_chunk = rows_per_chunk / rows_per_line;
-constexpr int most_bases = 2;  // of a line, besides zero
-constexpr int line_chunk_head_bytes = 4;
+constexpr int max_bases = 2;  // of a line, besides zero
+constexpr int line_chunk_header_bytes = 4;
 
 enum class LineChunk : uint8_t { raw = 0, lines = 1, zero = 2 };
 
@@ -37,17 +36,14 @@ struct BaseDeltaSettings {
     return drop_bits == 0 || (element.is_quantizable && drop_bits <= element.mantissa_bits);
   }
 
-  // From the numbers that the Python class gives: bases, dropped bits, rounding, and the widths' mask in two halves.
-  // False where these are not allowed.
-  static bool read(std::span<const double> p, BaseDeltaSettings& settings) {
-    constexpr double limits[][2] = {{1, most_bases}, {0, 52}, {0, 2}, {0, 0xffffffff}, {0, 0xffffffff}};
-    if (p.size() != 5) return false;
-    for (int i = 0; i < 5; ++i)
-      if (!is_integer(p[i], limits[i][0], limits[i][1])) return false;
-    settings = {static_cast<int>(p[0]), static_cast<uint64_t>(p[4]) << 32 | static_cast<uint64_t>(p[3]) | 1,
-                static_cast<int>(p[1]), static_cast<DropRounding>(static_cast<int>(p[2]))};
-    return true;
+  static constexpr auto parameters() {
+    using S = BaseDeltaSettings;
+    return std::tuple{integer("bases", &S::bases, 1, max_bases), integer("drop_bits", &S::drop_bits, 0, 52),
+                      integer("rounding", &S::rounding, 0, 2),
+                      mask("widths_low", "widths_high", &S::widths, 1)};  // deltas of 0 bits may always be
   }
+
+  GroupSettings group_settings() const { return {BoundKind::lossless, 0.0, false}; }
 };
 
 }  // namespace arrcomp

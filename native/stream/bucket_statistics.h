@@ -1,5 +1,5 @@
-// What is found out about a bucket, from pieces of at most a chunk. Pieces are put together in order, in runs of 1024;
-// then the runs are, in order.
+// What is found out about a bucket, from segments of at most a chunk. Segments are put together in order, in runs of
+// 1024; then the runs are, in order.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -69,7 +69,7 @@ struct BucketStatistics {
     return l2 <= 0x1.fffffffffffffp1023 ? l2 : 0x1.fffffffffffffp1023;
   }
 
-  // Of values of which there is at least one.
+  // For at least one value.
   ARRCOMP_SHARED double mean_value() const {
     const double m = times_power_of_two(mean, exponent);
     return m < low ? low : high < m ? high : m;
@@ -88,10 +88,12 @@ struct BucketStatistics {
   }
 };
 
-// Elements of the pieces that buckets are looked at in, and pieces of a run.
-constexpr uint64_t piece_size = chunk_size;
-constexpr uint64_t pieces_per_run = 1024;
+// Elements of the segments that buckets are looked at in, and segments of a run.
+constexpr uint64_t segment_size = chunk_size;
+constexpr uint64_t segments_per_run = 1024;
 
-ARRCOMP_SHARED constexpr uint64_t pieces_of_bucket(uint64_t bucket_size) { return ceil_div(bucket_size, piece_size); }
+ARRCOMP_SHARED constexpr uint64_t segments_of_bucket(uint64_t bucket_size) {
+  return ceil_div(bucket_size, segment_size);
+}
 
 }  // namespace arrcomp

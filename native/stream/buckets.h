@@ -30,7 +30,7 @@ struct BucketLayout {
 };
 
 // Bytes of a number in the arithmetic type: float64 for 64-bit elements, else float32.
-ARRCOMP_SHARED constexpr uint32_t number_bytes(const Element& element) { return element.width == 64 ? 8 : 4; }
+ARRCOMP_SHARED constexpr uint32_t scalar_bytes(const Element& element) { return element.width == 64 ? 8 : 4; }
 
 struct BucketPlan {
   Element element;

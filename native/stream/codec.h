@@ -4,35 +4,38 @@
 #include <variant>
 #include <vector>
 
-#include "stream/base_delta.h"
-#include "stream/codebook.h"
-#include "stream/float_format.h"
-#include "stream/qsgd.h"
-#include "stream/s2fp8.h"
-#include "stream/settings.h"
-#include "stream/smaq.h"
+#include "stream/codec_table.h"
 
 namespace arrcomp {
 
-// Ids of codecs in streams.
-enum class CodecId : int {
-  lossless = 1,
-  error_bounded = 2,
-  qsgd = 3,
-  smaq = 4,
-  float_format = 5,
-  s2fp8 = 6,
-  base_delta = 7,
-  codebook = 8
+namespace detail {
+
+template <class None, class... Settings>
+struct VariantOf {
+  using type = std::variant<Settings...>;
 };
 
-// What a codec is asked for. Those whose type has a `layout` write buckets (FORMAT.md, section 5), others groups
-// (section 3).
-using AnySettings = std::variant<Settings, QsgdSettings, BaseDeltaSettings, CodebookSettings, S2fp8Settings,
-                                 FloatFormatSettings, SmaqSettings>;
+}  // namespace detail
+
+// What a codec is asked for.
+#define ARRCOMP_ADD_SETTINGS(id, name, Type, text) , Type##Settings
+using AnySettings = detail::VariantOf<void ARRCOMP_CODECS(ARRCOMP_ADD_SETTINGS)>::type;
+#undef ARRCOMP_ADD_SETTINGS
+
+template <class Settings>
+concept Grouped = requires(const Settings& settings) { settings.group_settings(); };
+template <class Settings>
+concept Bucketed = requires(const Settings& settings, const Element& element) { settings.layout(element); };
+
+#define ARRCOMP_CHECK_GROUPED(id, name, Type, text) static_assert(Grouped<Type##Settings> && !Bucketed<Type##Settings>);
+#define ARRCOMP_CHECK_BUCKETED(id, name, Type, text) \
+  static_assert(Bucketed<Type##Settings> && !Grouped<Type##Settings>);
+ARRCOMP_GROUPED_CODECS(ARRCOMP_CHECK_GROUPED)
+ARRCOMP_BUCKETED_CODECS(ARRCOMP_CHECK_BUCKETED)
+#undef ARRCOMP_CHECK_GROUPED
+#undef ARRCOMP_CHECK_BUCKETED
 
 struct Codec {
-  CodecId id;
   AnySettings settings;
 };
 
@@ -43,22 +46,13 @@ struct Seed {
   const uint64_t* at;
 };
 
-// A codec from its id and the numbers that its Python class gives (core_parameters). False where these are not of any
-// codec.
-inline bool codec_of(int id, std::span<const double> parameters, Codec& codec) {
-  const auto read = [&]<class S>(bool (*reader)(std::span<const double>, S&)) {
-    codec.id = static_cast<CodecId>(id);
-    return reader(parameters, codec.settings.emplace<S>());
-  };
-  switch (static_cast<CodecId>(id)) {
-    case CodecId::lossless: return read(Settings::read_lossless);
-    case CodecId::error_bounded: return read(Settings::read_bounded);
-    case CodecId::qsgd: return read(QsgdSettings::read);
-    case CodecId::base_delta: return read(BaseDeltaSettings::read);
-    case CodecId::codebook: return read(CodebookSettings::read);
-    case CodecId::s2fp8: return read(S2fp8Settings::read);
-    case CodecId::float_format: return read(FloatFormatSettings::read);
-    case CodecId::smaq: return read(SmaqSettings::read);
+// A codec from its id and its parameters as numbers. False where these are not of any codec.
+inline bool codec_of(int id, Reals parameters, Codec& codec) {
+  switch (id) {
+#define ARRCOMP_READ(number, name, Type, text) \
+  case number: return read_parameters(parameters, codec.settings.emplace<Type##Settings>());
+    ARRCOMP_CODECS(ARRCOMP_READ)
+#undef ARRCOMP_READ
   }
   return false;
 }
@@ -68,10 +62,13 @@ inline const BaseDeltaSettings* base_delta_of(const Codec& codec) {
   return std::get_if<BaseDeltaSettings>(&codec.settings);
 }
 
-// Of codecs of groups: what the head of payloads follows from. BaseDelta has nothing in it.
-inline Settings head_settings(const Codec& codec) {
-  const auto* settings = std::get_if<Settings>(&codec.settings);
-  return settings != nullptr ? *settings : Settings{BoundKind::lossless, 0.0, false};
+// What a codec of groups asks for.
+inline GroupSettings group_settings(const Codec& codec) {
+  const auto visitor = []<class Settings>(const Settings& settings) {
+    if constexpr (Grouped<Settings>) return settings.group_settings();
+    return GroupSettings{};
+  };
+  return std::visit(visitor, codec.settings);
 }
 
 // Whether the codec takes elements of this type.
@@ -83,17 +80,17 @@ inline bool takes(const Codec& codec, const Element& element) {
   return std::visit(visitor, codec.settings);
 }
 
-// How the codec lays out buckets. False for codecs of groups.
+// Writes how the codec lays out buckets. False for codecs of groups.
 inline bool bucket_layout(const Codec& codec, const Element& element, BucketLayout& layout) {
   const auto visitor = [&](const auto& settings) {
-    constexpr bool has_buckets = requires { settings.layout(element); };
-    if constexpr (has_buckets) layout = settings.layout(element);
-    return has_buckets;
+    constexpr bool is_bucketed = Bucketed<std::decay_t<decltype(settings)>>;
+    if constexpr (is_bucketed) layout = settings.layout(element);
+    return is_bucketed;
   };
   return std::visit(visitor, codec.settings);
 }
 
-// What the codec asks for of buckets.
+// The moments that the codec needs of buckets.
 inline Moments moments_of(const Codec& codec) {
   return std::visit(
       [](const auto& settings) {
@@ -111,7 +108,7 @@ inline bool has_fixed_rate(const Codec& codec, const Element& element) {
 
 // How codes are entropy coded: as an array of this data type, by this codec.
 constexpr Element code_element = integer_element(8, false);
-inline Codec code_codec() { return {CodecId::lossless, Settings{BoundKind::lossless, 0.0, false}}; }
+inline Codec code_codec() { return {LosslessSettings{false}}; }
 
 // A part of the longest payload: `bytes` for every `outer` begun of the rows (every `inner` elements begun) times
 // `multiplier`. No branches, so that the symbolic shapes of compilers can follow the sum.
@@ -123,13 +120,13 @@ struct CapacityTerm {
   }
 };
 
-// Of a payload in groups.
+// The capacity of a payload in groups.
 inline std::vector<CapacityTerm> capacity_terms(const Element& element) {
   // Of a chunk: its header and widths, what packing rows of less than 32 bits rounds up, and, as if every chunk were a
   // group, the coder's states and an entry of the directory with its padding.
   const uint64_t rounding = element.width == 8 ? 32 : 0;
   const uint64_t chunk = round_up(4 + widths_bytes(rows_per_chunk) + rounding + states_bytes + 8, 8);
-  return {{0, 0, 0, payload_head_bytes},
+  return {{0, 0, 0, payload_header_bytes},
           {lanes_per_row, 1, 1, uint64_t{element.width} * lanes_per_row / 8},
           {chunk_size, 1, 1, chunk}};
 }
@@ -169,7 +166,7 @@ inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Elemen
   return capacity_terms(element);
 }
 
-// Of a bucketed payload.
+// The length of the longest bucketed payload.
 inline uint64_t longest_length(const BucketPlan& plan) {
   if (plan.byte_codes) return plan.codes_offset + capacity_of_groups(code_element, plan.quantized);
   return plan.length + round_up(ceil_div(plan.quantized, lanes_per_row) * plan.extra_bits * 4, 8);
@@ -186,17 +183,17 @@ inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t co
 }
 
 // No payload in groups is shorter: every chunk takes 4 bytes, every group an entry of the directory.
-inline uint64_t least_length_of_groups(uint64_t count) {
+inline uint64_t min_length_of_groups(uint64_t count) {
   const uint64_t chunks = ceil_div(count, chunk_size), groups = ceil_div(chunks, max_chunks_per_group);
-  return payload_head_bytes + 4 * groups + 4 * chunks;
+  return payload_header_bytes + 4 * groups + 4 * chunks;
 }
 
-// No payload of so many elements is shorter.
-inline uint64_t least_length(const Codec& codec, const Element& element, uint64_t count) {
+// The length of the shortest payload of so many elements.
+inline uint64_t min_length(const Codec& codec, const Element& element, uint64_t count) {
   BucketLayout layout;
-  if (!bucket_layout(codec, element, layout)) return least_length_of_groups(count);
+  if (!bucket_layout(codec, element, layout)) return min_length_of_groups(count);
   const BucketPlan plan = make_bucket_plan(layout, element, count);
-  return plan.byte_codes ? plan.codes_offset + least_length_of_groups(plan.quantized) : plan.length;
+  return plan.byte_codes ? plan.codes_offset + min_length_of_groups(plan.quantized) : plan.length;
 }
 
 }  // namespace arrcomp

@@ -27,7 +27,7 @@ constexpr int carried_rows = 8;  // rows whose two lowest bits travel in the ini
 constexpr int carried_bits = 2;
 
 constexpr int states_bytes = lanes_per_row * 4;
-constexpr int payload_head_bytes = 16;
+constexpr int payload_header_bytes = 16;
 
 enum class Transform : uint8_t { quantized = 0, integer = 1, exponent = 2 };
 enum class Coder : uint8_t { none = 0, packed = 1, entropy = 2 };

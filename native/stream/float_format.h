@@ -21,24 +21,28 @@ struct FloatFormatSettings {
   uint64_t bucket_size;  // 0: the array is the bucket
   bool stochastic;
 
-  static bool read(std::span<const double> p, FloatFormatSettings& s) {
-    if (p.size() != 8 || !is_integer(p[0], 1, 8) || !is_integer(p[1], 1, 23) || !is_integer(p[2], 1, 127) ||
-        !is_integer(p[3], 0, 4) || !is_flag(p[4]) || !is_integer(p[5], 0, 4) || !is_integer(p[6], 0, 0x1p40) ||
-        !is_flag(p[7]))
-      return false;
-    const auto integer = [](double x) { return static_cast<int>(x); };
-    s.spec = {integer(p[0]), integer(p[1]), integer(p[2]), static_cast<Specials>(integer(p[3])), p[4] != 0};
-    s.scale = static_cast<ScaleKind>(integer(p[5]));
-    s.bucket_size = static_cast<uint64_t>(p[6]);
-    s.stochastic = p[7] != 0;
-    return s.has_valid_spec() && s.has_valid_buckets();
+  static constexpr auto parameters() {
+    using S = FloatFormatSettings;
+    return std::tuple{integer(
+                          "exponent_bits", [](S& s) -> auto& { return s.spec.exponent_bits; }, 1, 8),
+                      integer(
+                          "mantissa_bits", [](S& s) -> auto& { return s.spec.mantissa_bits; }, 1, 23),
+                      integer(
+                          "bias", [](S& s) -> auto& { return s.spec.bias; }, 1, 127),
+                      integer(
+                          "specials", [](S& s) -> auto& { return s.spec.specials; }, 0, 4),
+                      flag("saturates", [](S& s) -> auto& { return s.spec.saturates; }),
+                      integer("scale", &S::scale, 0, 4),
+                      integer("bucket_size", &S::bucket_size, 0, max_bucket_size),
+                      flag("stochastic", &S::stochastic)};
   }
+  bool is_consistent() const { return has_valid_spec() && has_valid_buckets(); }
 
   ARRCOMP_SHARED constexpr bool is_scaled() const { return scale != ScaleKind::none; }
   ARRCOMP_SHARED static constexpr Moments moments() { return largest_magnitude; }
 
   BucketLayout layout(const Element& element) const {
-    const uint32_t of_bucket = scale == ScaleKind::number ? number_bytes(element) : 1;
+    const uint32_t of_bucket = scale == ScaleKind::number ? scalar_bytes(element) : 1;
     const uint32_t of_array = scale == ScaleKind::two_level ? 8 : 0;
     return {bucket_size, is_scaled() ? of_bucket : 0, of_array, spec.code_bits(), false};
   }

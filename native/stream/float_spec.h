@@ -42,7 +42,7 @@ struct FloatSpec {
     return specials == Specials::unsigned_zero ? sign_code() : 0;
   }
 
-  // Of the largest finite number: its power of two, and what that is multiplied by.
+  // The largest finite number: its power of two, and the factor of that.
   ARRCOMP_SHARED constexpr int largest_exponent() const {
     return static_cast<int>((first_special() - 1) >> mantissa_bits) - bias;
   }

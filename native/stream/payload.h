@@ -1,4 +1,4 @@
-// The payload's head and directory: written and checked here alone (FORMAT.md, section 3).
+// The payload's header and directory: written and checked here alone (FORMAT.md, section 3).
 #pragma once
 #include <cstring>
 
@@ -7,26 +7,26 @@
 
 namespace arrcomp {
 
-struct PayloadHead {
+struct PayloadHeader {
   double bound;
   uint32_t chunks_per_group;
   uint32_t directory_entry_bytes;
 
-  ARRCOMP_SHARED static PayloadHead of(const Plan& plan, double bound) {
+  ARRCOMP_SHARED static PayloadHeader of(const Plan& plan, double bound) {
     return {bound, plan.chunks_per_group, plan.directory_entry_bytes};
   }
 
-  // Whether this is the head of a payload of that plan.
+  // Whether this is the header of a payload of that plan.
   ARRCOMP_SHARED bool fits(const Plan& plan) const {
     return chunks_per_group == plan.chunks_per_group && directory_entry_bytes == plan.directory_entry_bytes &&
            (bound == 0 || (is_quantizable(plan.element, bound) && bound <= 1.7976931348623157e308));
   }
 };
-static_assert(sizeof(PayloadHead) == payload_head_bytes);
+static_assert(sizeof(PayloadHeader) == payload_header_bytes);
 
 // End of a group in bytes from the first group.
 ARRCOMP_SHARED uint64_t directory_entry(const Plan& plan, const uint8_t* payload, uint64_t group) {
-  const uint8_t* entry = payload + payload_head_bytes + group * plan.directory_entry_bytes;
+  const uint8_t* entry = payload + payload_header_bytes + group * plan.directory_entry_bytes;
   if (plan.directory_entry_bytes == 8) {
     uint64_t units;
     memcpy(&units, entry, 8);
@@ -38,7 +38,7 @@ ARRCOMP_SHARED uint64_t directory_entry(const Plan& plan, const uint8_t* payload
 }
 
 ARRCOMP_SHARED void set_directory_entry(const Plan& plan, uint8_t* payload, uint64_t group, uint64_t end) {
-  uint8_t* entry = payload + payload_head_bytes + group * plan.directory_entry_bytes;
+  uint8_t* entry = payload + payload_header_bytes + group * plan.directory_entry_bytes;
   const uint64_t units = end / 4;
   if (plan.directory_entry_bytes == 8) {
     memcpy(entry, &units, 8);

@@ -38,7 +38,7 @@ struct Plan {
     return count - first < group_size() ? count - first : group_size();
   }
   ARRCOMP_SHARED constexpr uint64_t groups_offset() const {  // of the first group in the payload
-    return round_up(payload_head_bytes + groups * directory_entry_bytes, 8);
+    return round_up(payload_header_bytes + groups * directory_entry_bytes, 8);
   }
   ARRCOMP_SHARED constexpr uint32_t group_capacity() const {
     return chunks_per_group * raw_chunk_bytes(rows_per_chunk, element.width) + states_bytes;

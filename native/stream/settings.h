@@ -10,28 +10,38 @@ namespace arrcomp {
 
 enum class BoundKind : int { lossless = 0, absolute = 1, relative = 2, pointwise = 3 };
 
-struct Settings {
+// What codecs of groups ask for of their chunks.
+struct GroupSettings {
   BoundKind kind;
   double bound;  // as the user gave it
   bool fast;     // packing instead of entropy coding
 
-  static bool read_lossless(std::span<const double> p, Settings& s) {
-    if (p.size() != 1 || !is_flag(p[0])) return false;
-    s = {BoundKind::lossless, 0.0, p[0] != 0};
-    return true;
-  }
-
-  static bool read_bounded(std::span<const double> p, Settings& s) {
-    if (p.size() != 3 || !is_integer(p[0], 1, 3) || !(p[1] > 0 && p[1] <= 1.7976931348623157e308) || !is_flag(p[2]))
-      return false;
-    s = {static_cast<BoundKind>(static_cast<int>(p[0])), p[1], p[2] != 0};
-    return true;
-  }
-
-  bool takes(const Element& element) const { return kind == BoundKind::lossless || element.is_quantizable; }
-
   // Mantissa bits that are rounded off before lossless coding.
   inline int rounded_bits(const Element& element) const;
+};
+
+struct LosslessSettings {
+  bool fast;
+
+  static constexpr auto parameters() { return std::tuple{flag("fast", &LosslessSettings::fast)}; }
+
+  bool takes(const Element&) const { return true; }
+  GroupSettings group_settings() const { return {BoundKind::lossless, 0.0, fast}; }
+};
+
+struct ErrorBoundedSettings {
+  BoundKind kind;
+  double bound;
+  bool fast;
+
+  static constexpr auto parameters() {
+    using S = ErrorBoundedSettings;
+    return std::tuple{integer("kind", &S::kind, 1, 3), real("bound", &S::bound, 0, max_real), flag("fast", &S::fast)};
+  }
+  bool is_consistent() const { return bound > 0; }
+
+  bool takes(const Element& element) const { return element.is_quantizable; }
+  GroupSettings group_settings() const { return {kind, bound, fast}; }
 };
 
 // The largest float at or below a positive finite x (or the largest finite one).
@@ -70,7 +80,7 @@ ARRCOMP_SHARED int droppable_bits(const Element& element, double pointwise) {
   return element.mantissa_bits - kept;
 }
 
-inline int Settings::rounded_bits(const Element& element) const {
+inline int GroupSettings::rounded_bits(const Element& element) const {
   return kind == BoundKind::pointwise ? droppable_bits(element, bound) : 0;
 }
 

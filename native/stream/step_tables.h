@@ -11,23 +11,23 @@
 namespace arrcomp {
 
 struct StepTables {
-  static constexpr int most_levels = 256;
+  static constexpr int max_levels = 256;
 
   // Bits of float32 numbers. The last level stands again behind the last. Of the tree of borders node 1 is the root, 2i
   // and 2i + 1 are below node i, and nodes behind the last border are infinite.
-  alignas(64) uint32_t levels[most_levels];
-  alignas(64) uint32_t tree[most_levels];
+  alignas(64) uint32_t levels[max_levels];
+  alignas(64) uint32_t tree[max_levels];
   int bits;  // of an interval's number
 
   // Borders: finite and ascending in float32, one fewer than levels, which are finite.
   bool set(std::span<const double> borders, std::span<const double> given) {
-    if (given.size() < 2 || given.size() > most_levels || borders.size() + 1 != given.size()) return false;
+    if (given.size() < 2 || given.size() > max_levels || borders.size() + 1 != given.size()) return false;
     if (!are_finite(given) || !are_finite(borders) || !are_increasing(borders)) return false;
     bits = 1;
     while (size_t{1} << bits < given.size()) ++bits;
-    for (size_t i = 0; i < most_levels; ++i) levels[i] = bits_of(given[std::min(i, given.size() - 1)]);
+    for (size_t i = 0; i < max_levels; ++i) levels[i] = bits_of(given[std::min(i, given.size() - 1)]);
     tree[0] = 0;
-    for (size_t node = 1, depth = 0; node < most_levels; ++node) {
+    for (size_t node = 1, depth = 0; node < max_levels; ++node) {
       if (node == size_t{2} << depth) ++depth;
       tree[node] = border_of(borders, node - (size_t{1} << depth), static_cast<int>(depth));
     }
@@ -49,11 +49,11 @@ struct StepTables {
     return true;
   }
 
-  // Of the tree's node so many places from the left in a row of nodes.
-  uint32_t border_of(std::span<const double> borders, size_t place, int depth) const {
+  // The border of the node in this column of a row of the tree.
+  uint32_t border_of(std::span<const double> borders, size_t column, int depth) const {
     constexpr double none = std::numeric_limits<double>::infinity();
     if (depth >= bits) return bits_of(none);
-    const size_t rank = ((2 * place + 1) << (bits - depth - 1)) - 1;
+    const size_t rank = ((2 * column + 1) << (bits - depth - 1)) - 1;
     return bits_of(rank < borders.size() ? borders[rank] : none);
   }
 };

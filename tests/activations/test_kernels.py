@@ -53,7 +53,7 @@ def activate(
 def times_steps(gradient: NDArray[Any], packed: NDArray[np.uint8], steps: StepFunction) -> NDArray[Any]:
     target = np.empty_like(gradient)
     places = (packed.ctypes.data, gradient.ctypes.data, target.ctypes.data, gradient.size)
-    _core.times_steps_at(steps.core_parameters(), _dtypes.by_numpy(gradient.dtype).id, *places, 0)
+    _core.step_grad_at(steps.core_parameters(), _dtypes.by_numpy(gradient.dtype).id, *places, 0)
     return target
 
 
@@ -158,5 +158,5 @@ def test_values_may_replace_the_array() -> None:
 def test_what_is_no_activation_is_refused(
     function: str, parameters: tuple[float, ...], steps: tuple[float, ...], dtype_id: int
 ) -> None:
-    with pytest.raises(ValueError, match=r"function=|steps|dtype_id="):
+    with pytest.raises(ValueError, match=r"^(function|steps|dtype_id): expected"):
         _core.activate_at(function, parameters, steps, dtype_id, 0, 0, 0, 0, 0)

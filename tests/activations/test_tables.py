@@ -36,7 +36,7 @@ def brute_force(values: Array, weights: Array, runs: int) -> float:
 
 
 def error_of_cuts(values: Array, weights: Array, cuts: NDArray[np.intp]) -> float:
-    means = _codebook_fit.means_of_runs(values, weights, cuts)
+    means = _codebook_fit.segment_means(values, weights, cuts)
     each = np.repeat(means, np.diff([0, *cuts, values.size]))
     return float((weights * (values - each) ** 2).sum())
 
@@ -45,7 +45,7 @@ def test_cuts_are_the_best_of_all() -> None:
     rng = np.random.default_rng(5)
     for size in (6, 12, 13):
         values, weights = rng.normal(size=size), rng.random(size) + 0.01
-        for runs, cuts in zip((2, 3, 4), _codebook_fit.cuts_for_each(values, weights, (2, 3, 4)), strict=True):
+        for runs, cuts in zip((2, 3, 4), _codebook_fit.splits_for_each(values, weights, (2, 3, 4)), strict=True):
             assert error_of_cuts(values, weights, cuts) == pytest.approx(brute_force(values, weights, runs), rel=1e-9)
 
 
@@ -53,7 +53,7 @@ def test_moved_cuts_are_the_best_within_reach() -> None:
     rng = np.random.default_rng(6)
     values, weights = rng.normal(size=14), rng.random(14) + 0.01
     for first in ([1, 2, 3], [2, 7, 11], [11, 12, 13]):
-        moved = _codebook_fit.moved_cuts(values, weights, np.array(first), reach=14)
+        moved = _codebook_fit.refined_splits(values, weights, np.array(first), reach=14)
         assert error_of_cuts(values, weights, moved) == pytest.approx(brute_force(values, weights, 4), rel=1e-9)
 
 
@@ -103,20 +103,24 @@ def test_borders_lie_on_jumps() -> None:
 @pytest.mark.parametrize(
     ("keywords", "error", "message"),
     [
-        ({"bits": 0}, ValueError, "bits=0: 1 to 8"),
-        ({"bits": 9}, ValueError, "bits=9: 1 to 8"),
-        ({"bits": 3.0}, TypeError, "bits=3.0 is a float"),
-        ({"function": 3}, TypeError, "function is a int"),
-        ({"function": lambda x: x[:5]}, ValueError, "function gives shape"),
-        ({"derivative": lambda x: x * np.nan}, ValueError, "derivative gives has NaN"),
-        ({"density": "cauchy"}, ValueError, "density='cauchy': 'normal' or 'uniform'"),
-        ({"density": lambda x: -x}, ValueError, "numbers from 0 on"),
-        ({"density": np.zeros_like}, ValueError, "density is 0 on all of"),
-        ({"domain": (1, 1)}, ValueError, "domain=.*the lower one first"),
+        ({"bits": 0}, ValueError, "^bits: expected an integer from 1 to 8, got 0"),
+        ({"bits": 9}, ValueError, "^bits: expected an integer from 1 to 8, got 9"),
+        ({"bits": 3.0}, TypeError, r"^bits: expected an integer from 1 to 8, got 3\.0 \(float\)"),
+        ({"function": 3}, TypeError, r"^function: expected a function of arrays, got 3 \(int\)"),
+        ({"function": lambda x: x[:5]}, ValueError, r"^function\(x\): expected shape \(131073,\), got \(5,\)"),
+        (
+            {"derivative": lambda x: x * np.nan},
+            ValueError,
+            r"^derivative\(x\): expected finite numbers, got NaN or infinities",
+        ),
+        ({"density": "cauchy"}, ValueError, "^density: expected 'normal' or 'uniform', got 'cauchy'"),
+        ({"density": lambda x: -x}, ValueError, r"^density\(x\): expected numbers of at least 0, got -9"),
+        ({"density": np.zeros_like}, ValueError, r"^density: expected numbers above .*, got 0 everywhere"),
+        ({"domain": (1, 1)}, ValueError, r"^domain: expected two numbers, the lower one first, got \(1, 1\)"),
         ({"domain": (-1, 2), "parity": "odd"}, ValueError, "one from -x to x"),
-        ({"parity": "even"}, ValueError, "the derivative is not even"),
-        ({"parity": "none"}, ValueError, "parity='none': 'even' or 'odd'"),
-        ({"jumps": [np.nan]}, ValueError, "jumps has nan"),
+        ({"parity": "even"}, ValueError, r"^parity: expected None for .*, got 'even'"),
+        ({"parity": "none"}, ValueError, "^parity: expected 'even' or 'odd', got 'none'"),
+        ({"jumps": [np.nan]}, ValueError, "^jumps: expected finite numbers in the range of float32, got nan"),
     ],
 )
 def test_impossible_fits_are_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -78,7 +78,7 @@ def test_callers_compress_and_decompress_side_by_side() -> None:
 
     def work(caller: int) -> None:
         out = np.empty_like(x)
-        room = np.empty(arrcomp.max_compressed_size(x), np.uint8)
+        room = np.empty(arrcomp.max_compressed_nbytes(x), np.uint8)
         for turn in range(6):
             which = (caller + turn) % len(codecs)
             if (caller + turn) % 2:

@@ -81,7 +81,7 @@ CORE = (
     + """
 # Into memory that is there: what the core takes besides.
 codec = arrcomp.QSGD(bits=8, coding="entropy")
-out, back = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
+out, back = np.empty(arrcomp.max_compressed_nbytes(x), np.uint8), np.empty_like(x)
 out[:], back[:] = 0, 0
 before = digest(x)
 check_refused(lambda: arrcomp.compress(x, codec, out=out, threads=1), 8, "no memory for codes: ")

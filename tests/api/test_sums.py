@@ -134,10 +134,10 @@ def test_signs_of_zeros_are_those_of_plain_sums() -> None:
 def test_memory_of_the_callers_is_used() -> None:
     compressed = parts("float32", QSGD(), 2)
     expected = arrcomp.compress_sum(compressed).to_bytes()
-    room = np.full(arrcomp.max_compressed_size(COUNT, "float32") + 1, 0xA5, np.uint8)
+    room = np.full(arrcomp.max_compressed_nbytes(COUNT, "float32") + 1, 0xA5, np.uint8)
     for out in (room, room[1:], bytearray(room.size)):
         assert arrcomp.compress_sum(compressed, out=out).to_bytes() == expected
-    with pytest.raises(ValueError, match=r"out: expected at least \d+ bytes \(max_compressed_size\), got 100"):
+    with pytest.raises(ValueError, match=r"out: expected at least \d+ bytes \(max_compressed_nbytes\), got 100"):
         arrcomp.compress_sum(compressed, out=np.empty(100, np.uint8))
     with pytest.raises(ValueError, match=r"out: .* overlaps the compressed array"):
         arrcomp.compress_sum(compressed, out=compressed[1].payload.buffer)
@@ -178,9 +178,9 @@ def test_any_payload_of_the_right_length_is_added_as_it_is_decoded() -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (QSGD(bits=3), r"compressed\[1\] has codec QSGD\(bits=3\); QSGD\(\), as compressed\[0\] has it"),
-        ("float64", r"compressed\[1\] has dtype float64; float32"),
-        ((3, 5), r"compressed\[1\] has shape \(3, 5\); \(15,\)"),
+        (QSGD(bits=3), r"^compressed\[1\]: expected codec QSGD\(\), that of compressed\[0\], got QSGD\(bits=3\)"),
+        ("float64", r"^compressed\[1\]: expected dtype float32, that of compressed\[0\], got float64"),
+        ((3, 5), r"^compressed\[1\]: expected shape \(15,\), that of compressed\[0\], got \(3, 5\)"),
     ],
 )
 def test_arrays_that_differ_are_not_added(other: Any, message: str) -> None:
@@ -198,26 +198,36 @@ def test_wrong_arguments_are_named() -> None:
     x = np.ones(15, np.float32)
     c = arrcomp.compress(x, QSGD())
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
-        (c, {}, TypeError, "compressed is a .*Compressed; a list"),
-        ([], {}, ValueError, "compressed is empty"),
-        ([c, x], {}, TypeError, r"compressed\[1\] is a numpy.ndarray; a Compressed"),
-        ([arrcomp.compress(x)], {}, TypeError, r"compressed\[0\] is of Lossless\(\); QSGD of fixed rate"),
-        ([c], {"weights": 1.0}, TypeError, "weights is a float"),
-        ([c], {"weights": [1, 2]}, ValueError, "weights has 2 numbers; 1,"),
-        ([c], {"weights": ["1"]}, TypeError, "weights: '1' is a str"),
-        ([c], {"weights": [True]}, TypeError, "weights: True is a bool"),
-        ([c], {"weights": [math.nan]}, ValueError, "weights: nan is not finite"),
-        ([c], {"weights": [1e39]}, ValueError, "weights: 1e.39 is not finite in the arithmetic of float32"),
-        ([c], {"codec": "qsgd"}, TypeError, "codec='qsgd'"),
-        ([c], {"codec": QSGD(rounding="stochastic")}, TypeError, "seed=None"),
-        ([c], {"threads": 0}, ValueError, "threads=0"),
+        (c, {}, TypeError, r"^compressed: expected a list or tuple of.*got arrcomp\._api\.compressed\.Compressed"),
+        ([], {}, ValueError, "^compressed: expected at least one array, got none"),
+        ([c, x], {}, TypeError, r"^compressed\[1\]: expected a Compressed, got numpy\.ndarray"),
+        (
+            [arrcomp.compress(x)],
+            {},
+            TypeError,
+            r"^compressed\[0\]: expected codec QSGD with packed levels, got Lossless\(\)",
+        ),
+        ([c], {"weights": 1.0}, TypeError, r"^weights: expected a list or tuple of numbers, got 1\.0 \(float\)"),
+        ([c], {"weights": [1, 2]}, ValueError, "^weights: expected 1 numbers, one for each array, got 2"),
+        ([c], {"weights": ["1"]}, TypeError, r"^weights: expected a number, got '1' \(str\)"),
+        ([c], {"weights": [True]}, TypeError, r"^weights: expected a number, got True \(bool\)"),
+        ([c], {"weights": [math.nan]}, ValueError, "^weights: expected a finite number .*, got nan"),
+        (
+            [c],
+            {"weights": [1e39]},
+            ValueError,
+            r"^weights: expected a finite number in the arithmetic of float32, got 1e\+39",
+        ),
+        ([c], {"codec": "qsgd"}, TypeError, "^codec: expected a codec .*, got 'qsgd'"),
+        ([c], {"codec": QSGD(rounding="stochastic")}, TypeError, "^seed: expected an integer.*, got None"),
+        ([c], {"threads": 0}, ValueError, "^threads: expected .* got 0"),
     ]
     for compressed, options, error, message in cases:
         with pytest.raises(error, match=message):
             arrcomp.compress_sum(compressed, **options)
     wrong: list[tuple[Any, Any, Any, type[Exception], str]] = [
-        (x, x, 1.0, TypeError, "c is a numpy.ndarray; a Compressed"),
-        (arrcomp.compress(x), x, 1.0, TypeError, r"c is of Lossless\(\)"),
+        (x, x, 1.0, TypeError, r"^c: expected a Compressed, got numpy\.ndarray"),
+        (arrcomp.compress(x), x, 1.0, TypeError, r"^c: expected codec QSGD .*, got Lossless\(\)"),
         (
             c,
             [1.0],
@@ -228,8 +238,8 @@ def test_wrong_arguments_are_named() -> None:
         (c, x.astype(np.float64), 1.0, TypeError, "into: expected dtype float32, got float64"),
         (c, x.reshape(3, 5), 1.0, ValueError, r"into: expected shape \(15,\), got \(3, 5\)"),
         (c, np.ones(30, np.float32)[::2], 1.0, ValueError, "into: expected a C-contiguous"),
-        (c, x, math.inf, ValueError, "weight: inf is not finite"),
-        (c, x, "1", TypeError, "weight: '1' is a str"),
+        (c, x, math.inf, ValueError, "^weight: expected a finite number .*, got inf"),
+        (c, x, "1", TypeError, "^weight: expected a number, got '1'"),
     ]
     for compressed, into, weight, error, message in wrong:
         with pytest.raises(error, match=message):

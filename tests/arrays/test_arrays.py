@@ -117,7 +117,7 @@ def test_numpy_scalars_are_arrays_without_dimensions(scalar: Any) -> None:
     ids=lambda x: str(x.dtype),
 )
 def test_other_dtypes_are_refused_by_name(x: NDArray[Any]) -> None:
-    with pytest.raises(TypeError, match=r"(?s)dtype .* is not supported; allowed are bool, int8") as caught:
+    with pytest.raises(TypeError, match=r"(?s)^dtype: expected bool, int8, .*, got ") as caught:
         arrcomp.compress(x)
     assert str(x.dtype) in str(caught.value)
 
@@ -173,7 +173,7 @@ def test_an_out_that_does_not_fit_is_refused(out: Any, error: type[Exception], m
 
 @pytest.mark.parametrize("make", [bytearray, lambda n: memoryview(bytearray(n)), lambda n: np.empty(n + 9, np.uint8)])
 def test_a_buffer_for_the_result_is_viewed(make: Any) -> None:
-    out = make(arrcomp.max_compressed_size(X))
+    out = make(arrcomp.max_compressed_nbytes(X))
     c = arrcomp.compress(X, out=out)
     assert c.to_bytes() == arrcomp.compress(X).to_bytes()
     np.testing.assert_array_equal(arrcomp.decompress(c), X)
@@ -185,8 +185,8 @@ def test_a_buffer_for_the_result_is_viewed(make: Any) -> None:
 @pytest.mark.parametrize(
     ("out", "error", "message"),
     [
-        (bytearray(16), ValueError, r"out: expected at least \d+ bytes \(max_compressed_size\), got 16"),
-        (np.empty(0, np.uint8), ValueError, r"out: expected at least \d+ bytes \(max_compressed_size\), got 0"),
+        (bytearray(16), ValueError, r"out: expected at least \d+ bytes \(max_compressed_nbytes\), got 16"),
+        (np.empty(0, np.uint8), ValueError, r"out: expected at least \d+ bytes \(max_compressed_nbytes\), got 0"),
         (bytes(100_000), ValueError, "read-only"),
         (np.empty(200_000, np.uint8)[::2], ValueError, "expected a C-contiguous"),
         (np.empty(100_000, np.float32), TypeError, "out: expected dtype uint8, got float32"),
@@ -210,22 +210,24 @@ def test_memory_that_overlaps_is_refused() -> None:
 
 
 def test_the_largest_size_is_known_from_the_shape() -> None:
-    size = arrcomp.max_compressed_size(X)
+    size = arrcomp.max_compressed_nbytes(X)
     assert size >= X.nbytes
-    assert size == arrcomp.max_compressed_size(X.shape, np.float32) == arrcomp.max_compressed_size([6, 50], "float32")
-    assert arrcomp.max_compressed_size(300, "float32") == size
-    assert arrcomp.max_compressed_size((), "bfloat16") == arrcomp.max_compressed_size(1, ml_dtypes.bfloat16)
-    assert arrcomp.max_compressed_size(10, "complex64") == arrcomp.max_compressed_size(20, "float32")
-    with pytest.raises(ValueError, match=r"shape \(3, -1\)"):
-        arrcomp.max_compressed_size((3, -1), "float32")
+    assert (
+        size == arrcomp.max_compressed_nbytes(X.shape, np.float32) == arrcomp.max_compressed_nbytes([6, 50], "float32")
+    )
+    assert arrcomp.max_compressed_nbytes(300, "float32") == size
+    assert arrcomp.max_compressed_nbytes((), "bfloat16") == arrcomp.max_compressed_nbytes(1, ml_dtypes.bfloat16)
+    assert arrcomp.max_compressed_nbytes(10, "complex64") == arrcomp.max_compressed_nbytes(20, "float32")
+    with pytest.raises(ValueError, match=r"^x: expected a shape of sizes of at least 0, got \(3, -1\)"):
+        arrcomp.max_compressed_nbytes((3, -1), "float32")
     with pytest.raises(TypeError):
-        arrcomp.max_compressed_size((3, 1.5), "float32")
-    with pytest.raises(TypeError, match="dtype object"):
-        arrcomp.max_compressed_size(3, object)
+        arrcomp.max_compressed_nbytes((3, 1.5), "float32")
+    with pytest.raises(TypeError, match=r"^dtype: expected bool, .*, got object"):
+        arrcomp.max_compressed_nbytes(3, object)
 
 
 def test_like_and_out_exclude_each_other() -> None:
-    with pytest.raises(ValueError, match="like and out"):
+    with pytest.raises(ValueError, match=r"^like: expected None beside out, got both"):
         arrcomp.decompress(arrcomp.compress(X), like=X, out=np.empty_like(X))
 
 
@@ -236,15 +238,15 @@ def test_decompress_takes_what_compress_returns() -> None:
 
 @pytest.mark.parametrize("threads", [0, -1])
 def test_less_than_one_thread_is_refused(threads: int) -> None:
-    with pytest.raises(ValueError, match=f"threads={threads}"):
+    with pytest.raises(ValueError, match=f"^threads: expected an integer .*, got {threads}"):
         arrcomp.compress(X, threads=threads)
-    with pytest.raises(ValueError, match=f"threads={threads}"):
+    with pytest.raises(ValueError, match=f"^threads: expected an integer .*, got {threads}"):
         arrcomp.decompress(arrcomp.compress(X), threads=threads)
 
 
 @pytest.mark.parametrize("threads", [1.0, "2", True])
 def test_threads_are_an_integer(threads: Any) -> None:
-    with pytest.raises(TypeError, match="threads="):
+    with pytest.raises(TypeError, match=r"^threads: expected an integer .*, got .*\)"):
         arrcomp.compress(X, threads=threads)
     arrcomp.compress(X, threads=np.int64(2))  # type: ignore[arg-type]
 

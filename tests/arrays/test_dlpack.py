@@ -174,7 +174,7 @@ def test_bfloat16_is_known_by_its_code() -> None:
 )
 def test_other_dtypes_are_refused_by_name(dtype: tuple[int, int, int], name: str) -> None:
     producer = Producer(np.zeros(16), dtype=dtype)
-    with pytest.raises(TypeError, match=f"dtype {name} is not supported"):
+    with pytest.raises(TypeError, match=rf"^dtype: expected bool, .*, got {name}$|^x: dtype {name} is not supported"):
         arrcomp.compress(producer)
     gc.collect()
     assert (producer.lent, producer.deleted) == (0, 1)
@@ -189,7 +189,7 @@ def test_the_producers_own_exception_comes_through(error: Exception) -> None:
 
 def test_a_newer_major_version_is_refused_and_given_back() -> None:
     producer = Producer(X, version=(2, 5))
-    with pytest.raises(BufferError, match=r"x: DLPack version 2\.5; 1\.x is allowed"):
+    with pytest.raises(BufferError, match=r"x: expected DLPack version 1\.x, got 2\.5"):
         arrcomp.compress(producer)
     gc.collect()
     assert (producer.lent, producer.deleted) == (0, 1)
@@ -214,7 +214,7 @@ def test_a_capsule_is_not_consumed_twice(versioned: bool) -> None:
     producer = Producer(X)
     hands = Hands(producer.capsule(versioned))
     np.testing.assert_array_equal(arrcomp.decompress(arrcomp.compress(hands)), X)
-    with pytest.raises(TypeError, match=r"used_dltensor.*; a DLPack capsule that nobody used is allowed"):
+    with pytest.raises(TypeError, match=r"x: expected an unused DLPack capsule .*, got .*used_dltensor"):
         arrcomp.compress(hands)
     del hands
     gc.collect()
@@ -222,13 +222,14 @@ def test_a_capsule_is_not_consumed_twice(versioned: bool) -> None:
 
 
 def test_what_is_no_capsule_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"x: __dlpack__ of .*Hands.* gave \[1\.0\]; a DLPack capsule"):
+    message = r"x: expected an unused DLPack capsule from __dlpack__ of .*Hands.*, got \[1\.0\]"
+    with pytest.raises(TypeError, match=message):
         arrcomp.compress(Hands([1.0]))
 
 
 def test_memory_elsewhere_than_the_producer_said_is_refused() -> None:
     producer = Producer(X, device=(8, 0))
-    with pytest.raises(BufferError, match="x is on DLPack device type 8; host memory is allowed"):
+    with pytest.raises(BufferError, match="x: expected host memory, got DLPack device type 8"):
         arrcomp.compress(Hands(producer.capsule(True)))
     gc.collect()
     assert producer.deleted == 1

@@ -95,13 +95,13 @@ def test_arrays_of_all_kinds_are_drawn(folder: Path, x: NDArray[Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("x.npz -o x.pdf", "suffix '.pdf'; allowed are .png"),
-        ("x.npz -o x.png --tensor other", "--tensor other: x.npz has no such array"),
-        ("x.npz -o x.png --tensor xx", "x.npz has no such array; did you mean x?"),
-        ("x.npz -o n.npz", "n.npz exists; --force overwrites it"),
-        ("x.npz -o x.png --tensor n", "--tensor n: dtype int64; float16, bfloat16, float32, float64 are allowed"),
-        ("n.npz -o x.png", "n.npz has no array of floats"),
-        ("x.txt -o x.png", "suffix '.txt'"),
+        ("x.npz -o x.pdf", "expected suffix .png, got '.pdf'"),
+        ("x.npz -o x.png --tensor other", "--tensor: expected the name of an array of x.npz, got 'other'"),
+        ("x.npz -o x.png --tensor xx", "got 'xx'; did you mean x?"),
+        ("x.npz -o n.npz", "n.npz: expected a new file, got one that exists; --force overwrites it"),
+        ("x.npz -o x.png --tensor n", "--tensor n: expected dtype float16, bfloat16, float32, float64, got int64"),
+        ("n.npz -o x.png", "n.npz: expected an array of floats"),
+        ("x.txt -o x.png", "expected suffix .npy, .npz, .safetensors, .arrcomp, got '.txt'"),
     ],
 )
 def test_what_cannot_be_drawn_is_told_in_one_line(folder: Path, arguments: str, message: str) -> None:

@@ -66,14 +66,14 @@ def test_fits_of_few_different_samples_are_exact() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (([1, 2], 0), ValueError, "^bits=0: 1 to 8"),
-        (([1, 2], 9), ValueError, "^bits=9: 1 to 8"),
-        (([1, np.nan], 2), ValueError, "^samples has NaN"),
-        (([1, 1], 2), ValueError, "^samples .* are all equal"),
-        (([], 2), ValueError, "^samples .* are all equal"),
-        ((["a"], 2), TypeError, "^samples holds <U1"),
-        (([1, 2], 2, [1]), ValueError, r"^weights has shape \(1,\)"),
-        (([1, 2], 2, [1, -1]), ValueError, "^weights has -1"),
+        (([1, 2], 0), ValueError, "^bits: expected an integer from 1 to 8, got 0"),
+        (([1, 2], 9), ValueError, "^bits: expected an integer from 1 to 8, got 9"),
+        (([1, np.nan], 2), ValueError, "^samples: expected finite numbers, got NaN or infinities"),
+        (([1, 1], 2), ValueError, "^samples: expected different numbers with weights above 0, got equal ones"),
+        (([], 2), ValueError, "^samples: expected different numbers with weights above 0, got equal ones"),
+        ((["a"], 2), TypeError, "^samples: expected real numbers, got <U1"),
+        (([1, 2], 2, [1]), ValueError, r"^weights: expected shape \(2,\), that of the samples, got \(1,\)"),
+        (([1, 2], 2, [1, -1]), ValueError, r"^weights: expected numbers of at least 0, got -1\.0"),
     ],
 )
 def test_wrong_samples_are_named(arguments: Any, error: type[Exception], message: str) -> None:
@@ -121,16 +121,20 @@ def test_the_steps_of_gelu_are_as_good_as_known(bits: int, known: float) -> None
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"function": 3}, TypeError, "^function is a int"),
-        ({"function": lambda x: x / 0 * 0}, ValueError, "^what function gives has NaN"),
-        ({"function": lambda x: x[:1]}, ValueError, "^function gives shape"),
-        ({"domain": (1, 1)}, ValueError, r"^domain=\(1, 1\): two numbers"),
-        ({"domain": (0, math.inf)}, ValueError, "^domain has inf"),
-        ({"domain": 3}, ValueError, "^domain=3: two numbers"),
-        ({"density": lambda x: -x}, ValueError, "^density is -"),
-        ({"density": lambda x: 0 * x}, ValueError, "^density is 0 on all"),
-        ({"points": 3}, ValueError, "^points=3: 4 to 8192"),
-        ({"bits": 9}, ValueError, "^bits=9: 1 to 8"),
+        ({"function": 3}, TypeError, r"^function: expected a function of arrays, got 3 \(int\)"),
+        (
+            {"function": lambda x: x / 0 * 0},
+            ValueError,
+            r"^function\(x\): expected finite numbers, got NaN or infinities",
+        ),
+        ({"function": lambda x: x[:1]}, ValueError, r"^function\(x\): expected shape \(2048,\), got \(1,\)"),
+        ({"domain": (1, 1)}, ValueError, r"^domain: expected two numbers, the lower one first, got \(1, 1\)"),
+        ({"domain": (0, math.inf)}, ValueError, "^domain: expected finite numbers in the range of float32, got inf"),
+        ({"domain": 3}, ValueError, "^domain: expected two numbers, the lower one first, got 3"),
+        ({"density": lambda x: -x}, ValueError, r"^density\(x\): expected numbers of at least 0, got -0"),
+        ({"density": lambda x: 0 * x}, ValueError, r"^density: expected numbers above 0 in \(0, 1\), got 0 everywhere"),
+        ({"points": 3}, ValueError, "^points: expected an integer from 4 to 8192, got 3"),
+        ({"bits": 9}, ValueError, "^bits: expected an integer from 1 to 8, got 9"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")

@@ -80,20 +80,20 @@ def test_real_numbers_are_stored_as_floats(value: Any) -> None:
     "value", [0, 0.0, -0.0, -1, -1e-9, math.nan, math.inf, -math.inf, 10**400, Fraction(1, 10**400)]
 )
 def test_bounds_that_are_not_finite_and_above_zero_are_refused(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=rf"^{name}=.* is allowed"):
+    with pytest.raises(ValueError, match=rf"^{name}: expected a .*number above 0.*, got "):
         ErrorBounded(**{name: value})
 
 
 @pytest.mark.parametrize("name", BOUNDS)
 @pytest.mark.parametrize("value", [True, False, np.True_, "1e-3", b"1", 1j, [1e-3], np.array(1e-3), np.array([1e-3])])
 def test_bounds_that_are_no_real_numbers_are_refused(name: str, value: Any) -> None:
-    with pytest.raises(TypeError, match=rf"^{name}=.* is allowed"):
+    with pytest.raises(TypeError, match=rf"^{name}: expected a .*number above 0.*, got "):
         ErrorBounded(**{name: value})
 
 
 @pytest.mark.parametrize("value", [1, 1.0, 2, 1e300])
 def test_pointwise_stays_below_one(value: float) -> None:
-    with pytest.raises(ValueError, match=r"^pointwise=.*below 1"):
+    with pytest.raises(ValueError, match=r"^pointwise: expected a number above 0 and below 1, got "):
         ErrorBounded(pointwise=value)
     ErrorBounded(pointwise=math.nextafter(1, 0))
 
@@ -109,10 +109,10 @@ def test_exactly_one_bound_is_taken(bounds: dict[str, float]) -> None:
 @pytest.mark.parametrize("kind", [lambda speed: ErrorBounded(abs=1, speed=speed), lambda speed: Lossless(speed=speed)])
 def test_speed_is_one_of_two(kind: Any) -> None:
     kind("default"), kind("fast")
-    with pytest.raises(ValueError, match=r"speed='faster': 'default' or 'fast'"):
+    with pytest.raises(ValueError, match=r"^speed: expected 'default' or 'fast', got 'faster'"):
         kind("faster")
     for value in (None, 1, b"fast"):
-        with pytest.raises(TypeError, match=r"speed=.*'default' or 'fast'"):
+        with pytest.raises(TypeError, match=r"^speed: expected 'default' or 'fast', got "):
             kind(value)
 
 
@@ -124,20 +124,20 @@ def test_bounds_are_given_by_name() -> None:
 @pytest.mark.parametrize(
     ("config", "error", "message"),
     [
-        ({}, ValueError, r"config\['codec'\] is None"),
-        ({"codec": 3}, ValueError, r"config\['codec'\] is 3"),
-        ({"codec": "zip"}, UnknownCodecError, "'zip' is unknown; this package has lossless"),
-        ({"codec": "lossless", "abs": 1}, ValueError, "abs: codec lossless has no such parameter; allowed are speed"),
-        ({"codec": "error-bounded", "abs": "x"}, TypeError, "abs='x'"),
-        ({"codec": "s2fp8", "bucket_size": 8}, ValueError, "^bucket_size=8: 16 to 1099511627776 is allowed"),
-        ({"codec": "qsgd", "bits": 9}, ValueError, "^bits=9: 1 to 8 is allowed"),
-        ({"codec": "float-format", "format": "fp7"}, ValueError, "^format='fp7'"),
+        ({}, ValueError, r"^config\['codec'\]: expected lossless,.*got None"),
+        ({"codec": 3}, ValueError, r"^config\['codec'\]: expected lossless,.*got 3"),
+        ({"codec": "zip"}, UnknownCodecError, r"^config\['codec'\]: expected lossless,.*got 'zip'"),
+        ({"codec": "lossless", "abs": 1}, ValueError, r"^config: expected parameters of lossless \(speed\), got 'abs'"),
+        ({"codec": "error-bounded", "abs": "x"}, TypeError, r"^abs: expected a finite number above 0, got 'x' \(str\)"),
+        ({"codec": "s2fp8", "bucket_size": 8}, ValueError, "^bucket_size: expected an integer .*, got 8"),
+        ({"codec": "qsgd", "bits": 9}, ValueError, "^bits: expected an integer from 1 to 8, got 9"),
+        ({"codec": "float-format", "format": "fp7"}, ValueError, "^format: expected fp8_e4m3, fp8_e5m2,.*got 'fp7'"),
         ({"codec": "float-format"}, TypeError, "format"),
-        ({"codec": "qsgd", "seed": 1}, ValueError, "seed: codec qsgd has no such parameter; allowed are bits"),
-        ({"codec": "base-delta", "bases": 3}, ValueError, "^bases=3: 1 to 2 is allowed"),
-        ({"codec": "error-bounded", "abs": 1, "id": 1}, ValueError, "id: codec error-bounded has no such parameter"),
-        ([("codec", "lossless")], TypeError, "config is a list"),
-        ("lossless", TypeError, "config is a str"),
+        ({"codec": "qsgd", "seed": 1}, ValueError, r"^config: expected parameters of qsgd \(bits,.*got 'seed'"),
+        ({"codec": "base-delta", "bases": 3}, ValueError, "^bases: expected an integer from 1 to 2, got 3"),
+        ({"codec": "error-bounded", "abs": 1, "id": 1}, ValueError, r"^config: expected parameters of .*, got 'id'"),
+        ([("codec", "lossless")], TypeError, "^config: expected a mapping, got list"),
+        ("lossless", TypeError, r"^config: expected a mapping, got 'lossless' \(str\)"),
     ],
 )
 def test_wrong_configurations_say_what_is_allowed(config: Any, error: type[Exception], message: str) -> None:
@@ -147,7 +147,7 @@ def test_wrong_configurations_say_what_is_allowed(config: Any, error: type[Excep
 
 def test_a_codec_that_is_none_is_refused() -> None:
     for codec in ("lossless", Lossless, {"codec": "lossless"}):
-        with pytest.raises(TypeError, match="codec="):
+        with pytest.raises(TypeError, match=r"^codec: expected a codec such as .*, got "):
             arrcomp.compress(np.zeros(3), codec)  # type: ignore[arg-type]
 
 
@@ -157,7 +157,7 @@ def test_codecs_for_floats_name_the_dtypes_they_take(codec: arrcomp.Codec, dtype
     import ml_dtypes
 
     x, kind = np.zeros(3, getattr(ml_dtypes, dtype, dtype)), type(codec).__name__
-    with pytest.raises(TypeError, match=f"dtype {dtype}: {kind} takes float16, bfloat16, float32, float64"):
+    with pytest.raises(TypeError, match=f"^dtype: expected float16, bfloat16, .* for {kind}, got {dtype};"):
         arrcomp.compress(x, codec)
 
 

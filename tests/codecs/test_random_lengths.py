@@ -35,7 +35,7 @@ def test_torch_writes_the_same_bytes(codec: SmaQ) -> None:
     for seed in SEEDS:
         assert arrcomp.torch.compress(x, codec, seed=seed).to_bytes() == stream(X, codec, seed)
         np.testing.assert_array_equal(arrcomp.torch.roundtrip(x, codec, seed=seed).numpy(), values(X, codec, seed))
-    room = torch.empty(arrcomp.max_compressed_size(x), dtype=torch.uint8)
+    room = torch.empty(arrcomp.max_compressed_nbytes(x), dtype=torch.uint8)
     seed_tensor = torch.tensor(7)
     c = arrcomp.torch.compress(x, codec, out=room, seed=seed_tensor)
     assert c.to_bytes() == stream(X, codec, 7)

@@ -340,13 +340,13 @@ def test_the_payload_is_as_long_as_the_format_says(dtype: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"bucket_size": 15}, ValueError, "^bucket_size=15: 16 to"),
-        ({"bucket_size": 0}, ValueError, "^bucket_size=0: 16 to"),
-        ({"bucket_size": 2**40 + 1}, ValueError, "^bucket_size=1099511627777: 16 to"),
-        ({"bucket_size": 512.0}, TypeError, "^bucket_size=512.0 .*integer"),
-        ({"bucket_size": True}, TypeError, "^bucket_size=True .*integer"),
-        ({"rounding": "up"}, ValueError, "^rounding='up': 'nearest' or 'stochastic'"),
-        ({"rounding": None}, TypeError, "^rounding=None .*'nearest'"),
+        ({"bucket_size": 15}, ValueError, "^bucket_size: expected an integer from 16 to 1099511627776, got 15"),
+        ({"bucket_size": 0}, ValueError, "^bucket_size: expected an integer from 16 to 1099511627776, got 0"),
+        ({"bucket_size": 2**40 + 1}, ValueError, "^bucket_size: expected an integer .*, got 1099511627777"),
+        ({"bucket_size": 512.0}, TypeError, r"^bucket_size: expected an integer .*, got 512\.0 \(float\)"),
+        ({"bucket_size": True}, TypeError, r"^bucket_size: expected an integer .*, got True \(bool\)"),
+        ({"rounding": "up"}, ValueError, "^rounding: expected 'nearest' or 'stochastic', got 'up'"),
+        ({"rounding": None}, TypeError, "^rounding: expected 'nearest' or 'stochastic', got None"),
     ],
 )
 def test_wrong_parameters_are_named(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -356,7 +356,7 @@ def test_wrong_parameters_are_named(arguments: dict[str, Any], error: type[Excep
 
 @pytest.mark.parametrize("seed", [None, -1, 2**64, 1.5])
 def test_wrong_seeds_are_named(seed: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=r"^seed="):
+    with pytest.raises((TypeError, ValueError), match=r"^seed: expected an integer"):
         arrcomp.compress(normal("float32", 100), S2FP8(rounding="stochastic"), seed=seed)
 
 

@@ -67,7 +67,7 @@ def test_the_modules_own_functions_are_the_same(cupy: Any) -> None:
     assert c.to_bytes() == arrcomp.compress(X, CODEC).to_bytes()
     out = cupy.empty(X.shape, X.dtype)
     assert ours.decompress(c, out=out) is out
-    buffer = cupy.empty(arrcomp.max_compressed_size(x), np.uint8)
+    buffer = cupy.empty(arrcomp.max_compressed_nbytes(x), np.uint8)
     assert ours.compress(x, out=buffer).to_bytes() == ours.compress(x).to_bytes()
     assert _adapter.has_cuda()
 

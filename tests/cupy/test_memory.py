@@ -22,7 +22,7 @@ def test_nothing_is_copied_that_need_not_be(cupy: Any, calls: Calls) -> None:
     c, sizes = counted(cupy, lambda: arrcomp.compress(x))
     assert len(sizes) == 3  # payload, length, scratch
     assert calls.encode[-1][ARRAYS][0][0] == x.data.ptr
-    assert max(sizes) >= c.payload.buffer.nbytes >= arrcomp.max_compressed_size(x)
+    assert max(sizes) >= c.payload.buffer.nbytes >= arrcomp.max_compressed_nbytes(x)
     y, sizes = counted(cupy, lambda: arrcomp.decompress(c))
     assert len(sizes) == 2  # array, status
     payload, limit, length, target, elements = calls.decode[-1][ARRAYS][0]
@@ -32,7 +32,7 @@ def test_nothing_is_copied_that_need_not_be(cupy: Any, calls: Calls) -> None:
 
 def test_out_is_used_in_place(cupy: Any, calls: Calls) -> None:
     x = cupy.asarray(X)
-    buffer = cupy.empty(arrcomp.max_compressed_size(x) + 100, np.uint8)
+    buffer = cupy.empty(arrcomp.max_compressed_nbytes(x) + 100, np.uint8)
     out = cupy.empty(X.shape, X.dtype)
     c, sizes = counted(cupy, lambda: arrcomp.compress(x, out=buffer))
     assert len(sizes) == 2  # length, scratch
@@ -72,7 +72,7 @@ def test_trimming_gives_memory_back(cupy: Any) -> None:
         (
             lambda cupy: cupy.empty(16, np.uint8),
             ValueError,
-            r"out: expected at least \d+ bytes \(max_compressed_size\), got 16",
+            r"out: expected at least \d+ bytes \(max_compressed_nbytes\), got 16",
         ),
         (lambda cupy: cupy.empty(10**6, np.float32), TypeError, "out: expected dtype uint8, got float32"),
         (lambda cupy: cupy.empty(10**6, np.uint8)[::2], ValueError, "out: expected a C-contiguous"),

@@ -149,7 +149,7 @@ def test_what_was_moved_to_another_device_may_go_at_once(cupy: Any) -> None:
 def test_devices_are_not_mixed(cupy: Any, calls: Calls) -> None:
     x = cupy.asarray(X)
     with other_device(cupy):
-        out = cupy.empty(arrcomp.max_compressed_size(X), np.uint8)
+        out = cupy.empty(arrcomp.max_compressed_nbytes(X), np.uint8)
         y = cupy.asarray(X)
     with pytest.raises(TypeError, match="out: expected a uint8 array on cuda:0 like x, got cuda:1"):
         arrcomp.compress(x, out=out)

@@ -96,7 +96,11 @@ def test_a_level_makes_frames_anew(path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("level", "error", "message"),
-    [(0, ValueError, "zstd_level=0: 1 to 22"), (23, ValueError, "zstd_level=23"), ("3", TypeError, "zstd_level='3'")],
+    [
+        (0, ValueError, "^zstd_level: expected an integer .*got 0"),
+        (23, ValueError, "^zstd_level: expected an integer .*got 23"),
+        ("3", TypeError, r"^zstd_level: expected an integer .*got '3' \(str\)"),
+    ],
 )
 def test_other_levels_are_refused_before_any_work(
     tmp_path: Path, level: Any, error: type[Exception], message: str
@@ -167,9 +171,9 @@ def with_frame(stream: bytes, change: Callable[[bytearray], object]) -> bytes:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda frame: frame.clear(), "frame has 0 bytes"),
+        (lambda frame: frame.clear(), "frame: expected at least .* bytes for its payload, got 0"),
         (lambda frame: frame.extend(b"\0"), "unused data|frame"),
-        (lambda frame: frame.__setitem__(0, 0), "frame begins with"),
+        (lambda frame: frame.__setitem__(0, 0), "frame: expected Zstandard's magic number, got"),
         (lambda frame: frame.__delitem__(slice(-1, None)), "frame"),
         (lambda frame: frame.__setitem__(slice(20, None), bytes(len(frame) - 20)), "frame"),
     ],
@@ -272,7 +276,10 @@ def test_a_stream_with_a_frame_is_a_file(folder: Path) -> None:
     assert Path("x.arrcomp").read_bytes() == arrcomp.compress(SPARSE, QSGD()).to_bytes(zstd_level=9)
 
 
-@pytest.mark.parametrize(("level", "message"), [("0", "--zstd=0: 1 to 22 is allowed"), ("23", "--zstd=23")])
+@pytest.mark.parametrize(
+    ("level", "message"),
+    [(level, f"--zstd: expected an integer from 1 to 22, got {level}") for level in ("0", "23")],
+)
 def test_wrong_levels_are_told_in_one_line(folder: Path, level: str, message: str) -> None:
     assert message in run(*COMPRESS[:-1], level, code=2)
     assert not Path("c.safetensors").exists()

@@ -62,15 +62,21 @@ SIZE = len(STREAM)
         ({"a": entry(0, SIZE, data_offsets=[SIZE, 0])}, "invalid offset"),
         ({"a": entry(0, SIZE - 1)}, "not fully covered"),
         ({"a": entry(0, SIZE + 1)}, "not fully covered"),
-        ({"a": entry(0, SIZE, data_offsets=[0, (1 << 64) - 1], shape=[(1 << 64) - 1])}, "readable"),
-        ({"a": entry(0, SIZE, shape=[1 << 63, 4])}, "readable"),
-        ({"a": entry(0, SIZE, shape=[-1])}, "readable"),
-        ({"a": entry(0, SIZE, dtype="U9")}, "readable"),
-        ({"a": [0, SIZE]}, "readable"),
-        ({"__metadata__": MARK | {"x": 3}, "a": entry(0, SIZE)}, "readable"),
-        (b"[" * 100_000, "readable"),
-        (b"", "readable"),
-        (b"{}" + b"\xff" * 20, "readable"),
+        (
+            {"a": entry(0, SIZE, data_offsets=[0, (1 << 64) - 1], shape=[(1 << 64) - 1])},
+            r"x\.safetensors: expected a \.safetensors .*got another or",
+        ),
+        ({"a": entry(0, SIZE, shape=[1 << 63, 4])}, r"x\.safetensors: expected a \.safetensors file, got another or"),
+        ({"a": entry(0, SIZE, shape=[-1])}, r"x\.safetensors: expected a \.safetensors file, got another or"),
+        ({"a": entry(0, SIZE, dtype="U9")}, r"x\.safetensors: expected a \.safetensors file, got another or"),
+        ({"a": [0, SIZE]}, r"x\.safetensors: expected a \.safetensors file, got another or"),
+        (
+            {"__metadata__": MARK | {"x": 3}, "a": entry(0, SIZE)},
+            r"x\.safetensors: expected a \.safetensors .*got another or",
+        ),
+        (b"[" * 100_000, r"x\.safetensors: expected a \.safetensors file, got another or"),
+        (b"", r"x\.safetensors: expected a \.safetensors file, got another or"),
+        (b"{}" + b"\xff" * 20, r"x\.safetensors: expected a \.safetensors file, got another or"),
     ],
     ids=lambda value: str(value)[:80],
 )
@@ -86,7 +92,7 @@ def test_lengths_of_the_header_that_do_not_fit_are_corrupt(path: Path, length: i
     hand_made(path, {"a": entry(0, SIZE)}, length=length)
     tracemalloc.start()
     try:
-        with pytest.raises(CorruptStreamError, match="no readable"):
+        with pytest.raises(CorruptStreamError, match=r"x\.safetensors: expected a \.safetensors file, got another or"):
             open_file(path)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -115,7 +121,7 @@ def test_names_that_occur_twice_are_corrupt(path: Path, text: bytes) -> None:
 
 def test_names_that_occur_twice_are_bad_input_in_other_files(path: Path) -> None:
     hand_made(path, b'{"a":%s,"a":%s}' % ((json.dumps(entry(0, SIZE)).encode(),) * 2))
-    with pytest.raises(ValueError, match="the name 'a' twice") as caught:
+    with pytest.raises(ValueError, match=r"x\.safetensors: expected different names .*, got 'a' twice") as caught:
         read_arrays(path)
     assert not isinstance(caught.value, CorruptStreamError)
 
@@ -124,7 +130,7 @@ def test_names_that_occur_twice_are_bad_input_in_other_files(path: Path) -> None
 def test_names_that_are_paths_are_corrupt_and_write_nothing(path: Path, name: str) -> None:
     hand_made(path, {name: entry(0, SIZE)})
     for call in (open_file, load_file):
-        with pytest.raises(CorruptStreamError, match="is a path out of its folder"):
+        with pytest.raises(CorruptStreamError, match=r"x\.safetensors: expected names without .*, got '.*'"):
             call(path)
     assert list(path.parent.iterdir()) == [path]
 
@@ -143,7 +149,9 @@ def test_tensors_that_are_no_bytes_are_corrupt(path: Path, changes: dict[str, An
     hand_made(path, {"a": entry(0, len(body), **changes)}, body)
     with open_file(path) as file:
         for call in (file.spec, file.compressed, file.slice, file.load):
-            with pytest.raises(CorruptStreamError, match=r"array 'a': a tensor .* not the uint8 bytes"):
+            with pytest.raises(
+                CorruptStreamError, match=r"x\.safetensors, array 'a': stream: expected one-dimensional U8, got .*00\]"
+            ):
                 call("a")
 
 
@@ -171,7 +179,9 @@ def test_shapes_that_the_payload_cannot_hold_allocate_nothing(path: Path) -> Non
     hand_made(path, {"a": entry(0, SIZE)}, checks.seal(body))
     with open_file(path) as file:
         for call in (file.spec, file.slice, file.load):
-            with pytest.raises(CorruptStreamError, match="payload length"):
+            with pytest.raises(
+                CorruptStreamError, match=r"x\.safetensors, array 'a': payload length: expected.*got 612"
+            ):
                 call("a")
 
 
@@ -200,10 +210,12 @@ def test_wrong_metadata_is_refused(path: Path, metadata: dict[str, str], error: 
 
 def test_compressed_and_plain_safetensors_are_told_apart(path: Path) -> None:
     save_file({"x": X}, path)
-    with pytest.raises(ValueError, match="compressed arrays already"):
+    with pytest.raises(
+        ValueError, match=r"x\.safetensors: expected uncompressed.*got compressed ones; `arrcomp decompress"
+    ):
         read_arrays(path)
     safetensors_numpy.save_file({"x": X}, path)
-    with pytest.raises(ValueError, match="no compressed arrays") as caught:
+    with pytest.raises(ValueError, match="expected compressed arrays, got others") as caught:
         open_file(path)
     assert not isinstance(caught.value, CorruptStreamError)
 

@@ -51,12 +51,19 @@ def headers() -> dict[str, Case]:
         },
         **{f"version {major}.9": (forged(PACKED, major=major, minor=9), NEWER, "format version") for major in (1, 255)},
         **{f"codec id {codec}": (forged(PACKED, codec=codec), UNKNOWN, "codec id") for codec in (0, 9, 255)},
-        "codec id of another": (forged(PACKED, codec=3), CORRUPT, "configuration is of codec"),
+        "codec id of another": (forged(PACKED, codec=3), CORRUPT, "configuration: expected codec"),
         **{f"dtype id {dtype}": (forged(PACKED, dtype=dtype), CORRUPT, "dtype id") for dtype in (0, 29, 255)},
         "dtype id of none of the codec's": (forged(BUCKETS, dtype=6), CORRUPT, "configuration: dtype"),
         **{f"{n} dimensions": (forged(PACKED, dimensions=n), CORRUPT, "number of dimensions") for n in (65, 255)},
         "64 dimensions without sizes": (forged(SMALL["empty"](), dimensions=64), CORRUPT, "shape of 64"),
-        **{f"frame {frame}": (forged(PACKED, frame=frame), CORRUPT, f"frame is {frame}") for frame in (2, 255)},
+        **{
+            f"frame {frame}": (
+                forged(PACKED, frame=frame),
+                CORRUPT,
+                f"frame: expected 0 (none) or 1 (Zstandard), got {frame}",
+            )
+            for frame in (2, 255)
+        },
         **{f"reserved {zeros}": (forged(PACKED, zeros=zeros), CORRUPT, "reserved") for zeros in (1, (1 << 32) - 1)},
         "truncated header": (PACKED[:31], CORRUPT, "header"),
         "wrong checksum": (PACKED[:-1] + bytes([PACKED[-1] ^ 1]), CORRUPT, "checksum"),
@@ -118,7 +125,7 @@ def configurations() -> dict[str, Case]:
         "padding": (
             forged(PACKED, configuration=padded, padding=b"\1" * 7),
             CORRUPT,
-            "padding after the configuration",
+            "padding: expected zeros after the configuration",
         ),
     }
 
@@ -224,27 +231,35 @@ def frames() -> dict[str, Case]:
         "no length": (forged(BUCKETS, payload=b"", frame=1, payload_nbytes=nbytes), CORRUPT, "frame length"),
         "payload length by one": (framed(BUCKETS, content, nbytes + 1), CORRUPT, "payload length"),
         "payload length 2^63": (framed(BUCKETS, content, 1 << 63), CORRUPT, "payload length"),
-        "window 2^28": (framed(BUCKETS, rle_frame(nbytes, window=28), nbytes), CORRUPT, "frame has a window"),
+        "window 2^28": (framed(BUCKETS, rle_frame(nbytes, window=28), nbytes), CORRUPT, "frame: expected a window"),
         "window 2^41": (framed(BUCKETS, rle_frame(nbytes, window=41), nbytes), CORRUPT, "frame"),
-        "announces more": (framed(BUCKETS, rle_frame(nbytes, announced=1 << 60), nbytes), CORRUPT, "frame announces"),
-        "announces less": (framed(BUCKETS, rle_frame(nbytes, announced=1), nbytes), CORRUPT, "frame announces"),
+        "announces more": (
+            framed(BUCKETS, rle_frame(nbytes, announced=1 << 60), nbytes),
+            CORRUPT,
+            "frame: expected a content",
+        ),
+        "announces less": (
+            framed(BUCKETS, rle_frame(nbytes, announced=1), nbytes),
+            CORRUPT,
+            "frame: expected a content",
+        ),
         "holds more": (framed(BUCKETS, rle_frame(1 << 20, announced=nbytes), nbytes), CORRUPT, "frame"),
         "holds less": (framed(BUCKETS, rle_frame(100, announced=nbytes), nbytes), CORRUPT, "frame"),
         "more than a frame can hold": (
             framed(PACKED, rle_frame(100, announced=1 << 40), 1 << 40, shape=(1 << 40,)),
             CORRUPT,
-            "frame has",
+            "frame: expected",
         ),
         "more than the array takes": (
             framed(PACKED, rle_frame(1 << 20), 1 << 20),
             CORRUPT,
             "payload length",
         ),
-        "gigabytes": (framed(one, rle_frame(gigabytes), gigabytes, shape=(values,)), TOO_LARGE, "max_size"),
+        "gigabytes": (framed(one, rle_frame(gigabytes), gigabytes, shape=(values,)), TOO_LARGE, "max_nbytes"),
         "gigabytes of groups": (
             framed(LOSSLESS, rle_frame(1 << 30), 1 << 30, shape=(values,)),
             TOO_LARGE,
-            "max_size",
+            "max_nbytes",
         ),
     }
 
@@ -310,7 +325,7 @@ def test_newer_minor_versions_are_tried() -> None:
 def test_faults_that_are_found_late_name_the_payload() -> None:
     payload = payload_of(PACKED)
     payload[24] |= 3  # a transform that there is none of
-    with pytest.raises(arrcomp.CorruptStreamError, match="payload: not one of this data type"):
+    with pytest.raises(arrcomp.CorruptStreamError, match=r"^payload: expected one of .*, got other bytes"):
         checks.array_of(forged(PACKED, payload=bytes(payload)))
 
 

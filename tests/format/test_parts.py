@@ -39,7 +39,7 @@ def _part(c: arrcomp.Compressed, first: int, count: int, threads: int = 1) -> Ar
     out = np.full(count * c.dtype.itemsize, 0xA5, np.uint8)
     payload = c.host_payload()
     parameters, dtype_id, elements = c.codec.core_parameters(), c.spec.dtype.id, c.spec.elements
-    _core.decode_part(c.codec.id, parameters, dtype_id, payload, elements, first, out, threads)
+    _core.decode_range(c.codec.id, parameters, dtype_id, payload, elements, first, out, threads)
     return out.view(c.dtype)
 
 
@@ -68,17 +68,17 @@ def test_a_part_needs_no_more_of_a_payload_than_is_told(codec: Codec, size: int)
     c, whole = _compressed(codec, size)
     bits, payload = checks.bits_of(whole), c.host_payload()
     coding, item = (codec.id, codec.core_parameters(), c.spec.dtype.id), c.dtype.itemsize
-    index = _core.part_index(*coding, payload.size, size)
+    index = _core.directory_ranges(*coding, payload.size, size)
     for first, count in _ranges(size):
         room = np.full(payload.size, 0xA5, np.uint8)
         for begin, end in index:
             room[begin:end] = payload[begin:end]
-        spans = _core.part_spans(*coding, room, size, first, count * item)
+        spans = _core.payload_ranges(*coding, room, size, first, count * item)
         for begin, end in spans:
             room[begin:end] = payload[begin:end]
         out = np.empty(count * item, np.uint8)
         if count:
-            _core.decode_part(*coding, room, size, first, out, 1)
+            _core.decode_range(*coding, room, size, first, out, 1)
         assert (checks.bits_of(out.view(c.dtype)) == bits[first : first + count]).all(), (first, count)
         if (first, count) == (0, 1) and size == max(SIZES):
             assert sum(end - begin for begin, end in spans) < payload.size // 4
@@ -101,7 +101,7 @@ def test_a_payload_at_any_address_is_read() -> None:
     moved = np.empty(c.host_payload().size + 1, np.uint8)[1:]
     moved[:] = c.host_payload()
     out = np.empty(400, np.uint8)
-    _core.decode_part(c.codec.id, c.codec.core_parameters(), c.spec.dtype.id, moved, 10_000, 5000, out, 1)
+    _core.decode_range(c.codec.id, c.codec.core_parameters(), c.spec.dtype.id, moved, 10_000, 5000, out, 1)
     assert (out.view(np.float32) == whole[5000:5100]).all()
 
 
@@ -118,7 +118,7 @@ def test_parts_of_damaged_payloads_stay_within_their_memory(codec: Codec) -> Non
         room = np.full(5000 * 4 + 128, 0xA5, np.uint8)
         arguments = (c.codec.id, c.codec.core_parameters(), c.spec.dtype.id, damaged, 9000, 3000)
         with contextlib.suppress(CorruptStreamError):
-            _core.decode_part(*arguments, room[64:-64], 1)
+            _core.decode_range(*arguments, room[64:-64], 1)
         assert (room[:64] == 0xA5).all()
         assert (room[-64:] == 0xA5).all()
 
@@ -128,4 +128,4 @@ def test_elements_that_are_not_there_are_refused(first: int, nbytes: int) -> Non
     c, _ = _compressed(Lossless(), 100)
     arguments = (c.codec.id, c.codec.core_parameters(), c.spec.dtype.id, c.host_payload(), 100)
     with pytest.raises(ValueError, match=r"first|out"):
-        _core.decode_part(*arguments, first, np.empty(nbytes, np.uint8), 1)
+        _core.decode_range(*arguments, first, np.empty(nbytes, np.uint8), 1)

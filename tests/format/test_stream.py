@@ -54,29 +54,31 @@ def test_every_flipped_bit_is_refused(stream: bytes) -> None:
 
 
 def test_bytes_after_the_checksum_are_refused(stream: bytes) -> None:
-    with pytest.raises(CorruptStreamError, match="3 bytes follow the checksum"):
+    with pytest.raises(
+        CorruptStreamError, match=r"^payload length 116: expected a stream .*got 3 more after the checksum"
+    ):
         arrcomp.from_bytes(stream + b"abc")
 
 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"magic": b"ARRD"}, "magic is b'ARRD'"),
-        ({"frame": 2}, "frame is 2"),
+        ({"magic": b"ARRD"}, "^magic: expected b'ARRC', got b'ARRD'; these bytes are not an arrcomp stream"),
+        ({"frame": 2}, r"^frame: expected 0 \(none\) or 1 \(Zstandard\), got 2"),
         ({"zeros": 1}, "reserved field"),
-        ({"dtype": 0}, "dtype id 0 is unknown"),
-        ({"dtype": 29}, "dtype id 29 is unknown"),
-        ({"dimensions": 65}, "number of dimensions is 65"),
+        ({"dtype": 0}, "^dtype id: expected a known one, got 0"),
+        ({"dtype": 29}, "^dtype id: expected a known one, got 29"),
+        ({"dimensions": 65}, "^number of dimensions: expected at most 64, got 65"),
         ({"dimensions": 3}, "truncated"),
-        ({"dimensions": 1}, "follow the checksum"),
+        ({"dimensions": 1}, "^payload length .* more after the checksum"),
         ({"configuration_nbytes": 0xFFFF}, "truncated"),
-        ({"configuration_nbytes": 0}, "follow the checksum"),
+        ({"configuration_nbytes": 0}, "^payload length .* more after the checksum"),
         ({"payload_nbytes": 2**64 - 1}, "truncated"),
         ({"payload_nbytes": 2**63}, "truncated"),
-        ({"payload_nbytes": 0}, "follow the checksum"),
-        ({"codec": 1}, "codec id of lossless"),
-        ({"dtype": 6}, "configuration: dtype int32"),
-        ({"dtype": 14}, "configuration: dtype complex64"),
+        ({"payload_nbytes": 0}, "^payload length .* more after the checksum"),
+        ({"codec": 1}, "^configuration: expected codec lossless, as in the header's codec id, got error-bounded"),
+        ({"dtype": 6}, "^configuration: dtype: expected float16,.*got int32; Lossless takes every dtype"),
+        ({"dtype": 14}, "^configuration: dtype: expected float16,.*got complex64; compress real and imagina"),
     ],
     ids=str,
 )
@@ -86,9 +88,11 @@ def test_wrong_fields_are_named(stream: bytes, fields: dict[str, Any], message: 
 
 
 def test_newer_and_unknown_streams_are_not_called_corrupt(stream: bytes) -> None:
-    with pytest.raises(FormatVersionError, match=r"1\.0 is newer than 0\.1"):
+    with pytest.raises(
+        FormatVersionError, match=r"^format version: expected at most .*got 1\.0; a newer arrcomp reads it"
+    ):
         arrcomp.from_bytes(forged(stream, major=1, minor=0))
-    with pytest.raises(UnknownCodecError, match="codec id 200"):
+    with pytest.raises(UnknownCodecError, match=r"^codec id: expected 1 to 8, got 200"):
         arrcomp.from_bytes(forged(stream, codec=200))
     assert not issubclass(FormatVersionError, CorruptStreamError)
     assert not issubclass(UnknownCodecError, CorruptStreamError)
@@ -133,7 +137,7 @@ def test_a_claimed_shape_allocates_nothing_that_the_payload_does_not_justify(
 
 @pytest.mark.parametrize("nbytes", [0, 1, 15, 16, 20])
 def test_a_short_payload_is_refused(stream: bytes, nbytes: int) -> None:
-    with pytest.raises(CorruptStreamError, match="payload length"):
+    with pytest.raises(CorruptStreamError, match=r"^payload length: expected at least .*, got "):
         arrcomp.from_bytes(forged(stream, payload=bytes(nbytes)))
 
 
@@ -183,5 +187,7 @@ def test_a_mapped_file_is_read(stream: bytes, tmp_path: Path) -> None:
     "data", ["text", 3, None, [1, 2], np.zeros(4, np.float32), np.zeros((4, 4), np.uint8), memoryview(bytes(40))[::2]]
 )
 def test_what_is_no_buffer_of_bytes_is_a_type_error(data: Any) -> None:
-    with pytest.raises(TypeError, match="data is a"):
+    with pytest.raises(
+        TypeError, match=r"^data: expected bytes, or a one-dimensional contiguous buffer of bytes, got "
+    ):
         arrcomp.from_bytes(data)

@@ -14,13 +14,13 @@
 
 namespace arrcomp {
 
-// Machines have these too: they are not fuzzed.
-const ActivationMachine plain_activation_machine{};
+// Instruction sets have these too: they are not fuzzed.
+const ActivationFunctions plain::activation_functions{};
 #ifdef ARRCOMP_X86
-const ActivationMachine avx2_activation_machine{}, avx512_activation_machine{};
+const ActivationFunctions avx2::activation_functions{}, avx512::activation_functions{};
 #endif
 #ifdef ARRCOMP_ARM
-const ActivationMachine neon_activation_machine{};
+const ActivationFunctions neon::activation_functions{};
 #endif
 
 namespace fuzz {
@@ -60,7 +60,7 @@ class Guarded {
 
 // The elements that one instruction set makes of an input. What was there before is in those that it leaves out.
 struct Decoded {
-  Guarded memory{most_elements * sizeof(double)};
+  Guarded memory{max_elements * sizeof(double)};
   uint8_t* elements = nullptr;
   bool ok = false;
 
@@ -82,7 +82,7 @@ class Trial {
     decode(first, one, 0x00);
     decode(second, other, 0xff);
     check_same(one, other, input_.count, "instruction sets decode differently");
-    if (input_.has_buckets() || input_.has_usual_plan()) check_part(one, other);
+    if (input_.has_buckets() || input_.has_usual_plan()) check_range(one, other);
     if (has_sums(input_.codec)) check_sums(first, second, one, other);
   }
 
@@ -92,7 +92,7 @@ class Trial {
     cpu::use_instruction_set(name);
     into.start(input_.count * item_, before);
     if (input_.has_buckets()) {
-      const Decoding array = decoding(into.elements);
+      const DecodeTask array = decoding(into.elements);
       into.ok = cpu::decode(input_.codec, input_.element, {&array, 1}, 1) == 1;
     } else {
       into.ok = cpu::decode_array(input_.plan(), input_.codec, payload_, input_.payload.size(), into.elements, 1);
@@ -100,10 +100,10 @@ class Trial {
   }
 
   // On the instruction set that decoded last. A part may be sound though the array is not.
-  void check_part(const Decoded& whole, Decoded& part) const {
-    const uint64_t first = input_.count * (input_.head.choice >> 4) / 16, count = (input_.count - first) / 2;
+  void check_range(const Decoded& whole, Decoded& part) const {
+    const uint64_t first = input_.count * (input_.header.choice >> 4) / 16, count = (input_.count - first) / 2;
     part.start(count * item_, 0x55);
-    part.ok = cpu::decode_part(input_.codec, input_.element, decoding(part.elements), first, count, 1);
+    part.ok = cpu::decode_range(input_.codec, input_.element, decoding(part.elements), first, count, 1);
     if (!whole.ok) return;
     if (!part.ok) fail("a part of a sound array is found corrupt");
     if (is_defined() && memcmp(whole.elements + first * item_, part.elements, count * item_) != 0)
@@ -137,7 +137,9 @@ class Trial {
     return input_.element.width < 64 || bound == 0;
   }
 
-  Decoding decoding(uint8_t* target) const { return {payload_, input_.payload.size(), nullptr, target, input_.count}; }
+  DecodeTask decoding(uint8_t* target) const {
+    return {payload_, input_.payload.size(), nullptr, target, input_.count};
+  }
 
   const Input& input_;
   const size_t item_;  // bytes
@@ -157,9 +159,9 @@ const char* instruction_set(size_t choice) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace arrcomp::fuzz;
-  static Guarded memory(most_payload_bytes);
+  static Guarded memory(max_payload_bytes);
   Input input;
   if (!input.read({data, size})) return -1;
-  Trial(input, memory).run(instruction_set(0), instruction_set(input.head.choice & 15));
+  Trial(input, memory).run(instruction_set(0), instruction_set(input.header.choice & 15));
   return 0;
 }

@@ -9,9 +9,9 @@ namespace arrcomp::fuzz {
 namespace {
 
 struct Variant {
-  int codec;            // its id
-  int size_at;          // which parameter is the bucket size, where inputs may choose it; else -1
-  uint16_t least_size;  // of a bucket
+  int codec;          // its id
+  int size_at;        // which parameter is the bucket size, where inputs may choose it; else -1
+  uint16_t min_size;  // of a bucket
   std::vector<double> parameters;
 };
 
@@ -27,7 +27,7 @@ const std::vector<const Variant*>& variants() {
     for (const Variant& variant : all_variants)
       if (codec != nullptr && variant.codec == std::atoi(codec)) found.push_back(&variant);
     if (found.empty()) {
-      std::fputs("ARRCOMP_FUZZ_CODEC: a codec's id, 1 to 8, is needed\n", stderr);
+      std::fputs("ARRCOMP_FUZZ_CODEC: expected the id of a codec\n", stderr);
       std::exit(2);
     }
     return found;
@@ -42,17 +42,17 @@ constexpr bool is_complex(int dtype) { return dtype == 14 || dtype == 15; }
 size_t variant_count() { return variants().size(); }
 
 bool Input::read(std::span<const uint8_t> data) {
-  if (data.size() < sizeof head || data.size() - sizeof head > most_payload_bytes) return false;
-  memcpy(&head, data.data(), sizeof head);
-  payload = data.subspan(sizeof head);
-  if (!is_dtype(head.dtype)) return false;
-  element = elements[head.dtype];
-  count = head.elements % (most_elements + 1);
-  if (is_complex(head.dtype)) count -= count % 2;
-  const Variant& variant = *variants()[head.variant % variant_count()];
+  if (data.size() < sizeof header || data.size() - sizeof header > max_payload_bytes) return false;
+  memcpy(&header, data.data(), sizeof header);
+  payload = data.subspan(sizeof header);
+  if (!is_dtype(header.dtype)) return false;
+  element = elements[header.dtype];
+  count = header.elements % (max_elements + 1);
+  if (is_complex(header.dtype)) count -= count % 2;
+  const Variant& variant = *variants()[header.variant % variant_count()];
   std::vector<double> parameters = variant.parameters;
-  if (head.bucket_size > 0 && variant.size_at >= 0)
-    parameters[static_cast<size_t>(variant.size_at)] = std::max(head.bucket_size, variant.least_size);
+  if (header.bucket_size > 0 && variant.size_at >= 0)
+    parameters[static_cast<size_t>(variant.size_at)] = std::max(header.bucket_size, variant.min_size);
   return codec_of(variant.codec, parameters, codec) && takes(codec, element);
 }
 
@@ -70,8 +70,8 @@ BucketPlan Input::bucket_plan() const {
 Plan Input::plan() const {
   if (has_buckets()) return make_plan(code_element, bucket_plan().quantized);
   Plan plan = make_plan(element, count);
-  plan.chunks_per_group = 1u << std::min(head.grouping & 3, 2);
-  plan.directory_entry_bytes = head.grouping & 4 ? 8 : 4;
+  plan.chunks_per_group = 1u << std::min(header.grouping & 3, 2);
+  plan.directory_entry_bytes = header.grouping & 4 ? 8 : 4;
   plan.groups = ceil_div(count, plan.group_size());
   return plan;
 }

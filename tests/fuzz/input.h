@@ -8,22 +8,22 @@
 
 namespace arrcomp::fuzz {
 
-struct InputHead {
+struct InputHeader {
   uint8_t variant;       // which of the codec's; modulo their number
   uint8_t dtype;         // id
-  uint16_t elements;     // modulo most_elements + 1
+  uint16_t elements;     // modulo max_elements + 1
   uint16_t bucket_size;  // 0: the variant's, where it has one; else at least the least that is allowed
   uint8_t
       grouping;  // bits 0-1: logarithm of a group's chunks, if below 3, else 2; bit 2: the directory has entries of 8 bytes
   uint8_t choice;  // bits 0-3: the instruction set that decodes too; bits 4-7: where a part of the array begins
 };
-static_assert(sizeof(InputHead) == 8);
+static_assert(sizeof(InputHeader) == 8);
 
-constexpr uint64_t most_elements = 3 * chunk_size + 64;
-constexpr size_t most_payload_bytes = 1 << 16;
+constexpr uint64_t max_elements = 3 * chunk_size + 64;
+constexpr size_t max_payload_bytes = 1 << 16;
 
 struct Input {
-  InputHead head;
+  InputHeader header;
   Codec codec;
   Element element;
   uint64_t count;                    // elements

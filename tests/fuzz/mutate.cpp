@@ -14,54 +14,54 @@ namespace {
 class Mutation {
  public:
   Mutation(uint8_t* data, size_t size, size_t most, unsigned seed)
-      : data_(data), size_(size), most_(std::min(most, sizeof(InputHead) + most_payload_bytes)), random_(seed) {}
+      : data_(data), size_(size), most_(std::min(most, sizeof(InputHeader) + max_payload_bytes)), random_(seed) {}
 
   size_t run() {
-    if (size_ < sizeof(InputHead)) return LLVMFuzzerMutate(data_, size_, most_);
+    if (size_ < sizeof(InputHeader)) return LLVMFuzzerMutate(data_, size_, most_);
     switch (below(8)) {
-      case 0: LLVMFuzzerMutate(data_, sizeof(InputHead), sizeof(InputHead)); break;
+      case 0: LLVMFuzzerMutate(data_, sizeof(InputHeader), sizeof(InputHeader)); break;
       case 1: change_side_data(); break;
       case 2: resize_group(); break;
       case 3: swap_words(); break;
-      default: size_ = sizeof(InputHead) + LLVMFuzzerMutate(payload(), length(), most_ - sizeof(InputHead)); break;
+      default: size_ = sizeof(InputHeader) + LLVMFuzzerMutate(payload(), length(), most_ - sizeof(InputHeader)); break;
     }
     if (below(16) > 0) repair();
     return size_;
   }
 
  private:
-  uint8_t* payload() { return data_ + sizeof(InputHead); }
-  size_t length() const { return size_ - sizeof(InputHead); }
+  uint8_t* payload() { return data_ + sizeof(InputHeader); }
+  size_t length() const { return size_ - sizeof(InputHeader); }
   bool read(Input& input) const { return input.read({data_, size_}); }
   uint64_t below(uint64_t limit) { return std::uniform_int_distribution<uint64_t>(0, limit - 1)(random_); }
 
   // Where groups begin, the bytes from there on, and one of the groups; false where there are none, or not so many bytes.
-  struct Place {
+  struct Location {
     Plan plan;
     uint8_t* payload;
     uint64_t begin, end;  // of the group, from `payload` on
   };
-  bool find_group(Place& place, uint64_t& group) {
+  bool find_group(Location& location, uint64_t& group) {
     Input input;
     if (!read(input) || !input.has_groups()) return false;
-    place.plan = input.plan();
-    place.payload = payload() + input.groups_at();
-    const uint64_t offset = place.plan.groups_offset();
-    if (place.plan.groups == 0 || length() < input.groups_at() + offset) return false;
-    group = below(place.plan.groups);
+    location.plan = input.plan();
+    location.payload = payload() + input.groups_at();
+    const uint64_t offset = location.plan.groups_offset();
+    if (location.plan.groups == 0 || length() < input.groups_at() + offset) return false;
+    group = below(location.plan.groups);
     const uint64_t bytes = length() - input.groups_at();
-    const auto end_of = [&](uint64_t g) { return offset + directory_entry(place.plan, place.payload, g); };
-    place.begin = group > 0 ? end_of(group - 1) : offset;
-    place.end = end_of(group);
-    return place.begin < place.end && place.end <= bytes;
+    const auto end_of = [&](uint64_t g) { return offset + directory_entry(location.plan, location.payload, g); };
+    location.begin = group > 0 ? end_of(group - 1) : offset;
+    location.end = end_of(group);
+    return location.begin < location.end && location.end <= bytes;
   }
 
   // A legal mode, table, width or count more often than by chance, in the first words of a group.
   void change_side_data() {
-    Place place{};
+    Location location{};
     uint64_t group = 0;
-    if (!find_group(place, group)) return;
-    const uint64_t at = place.begin + below(std::min<uint64_t>(place.end - place.begin, 64));
+    if (!find_group(location, group)) return;
+    const uint64_t at = location.begin + below(std::min<uint64_t>(location.end - location.begin, 64));
     const auto mode = static_cast<uint8_t>(below(3) | below(3) << 2 | below(3) << 4 | below(4) << 6);
     const uint8_t candidates[] = {mode,
                                   static_cast<uint8_t>(below(160)),
@@ -71,19 +71,19 @@ class Mutation {
                                   static_cast<uint8_t>(below(8) << 5 | below(32)),
                                   0x00,
                                   0xff};
-    place.payload[below(2) > 0 ? at : place.begin + below(4)] = candidates[below(std::size(candidates))];
+    location.payload[below(2) > 0 ? at : location.begin + below(4)] = candidates[below(std::size(candidates))];
   }
 
   // Words of four bytes more or fewer in a group: the ends of those behind it move.
   void resize_group() {
-    Place place{};
+    Location location{};
     uint64_t group = 0;
-    if (!find_group(place, group)) return;
-    uint8_t* const at = place.payload + place.begin + below((place.end - place.begin) / 4 + 1) * 4;
+    if (!find_group(location, group)) return;
+    uint8_t* const at = location.payload + location.begin + below((location.end - location.begin) / 4 + 1) * 4;
     uint8_t* const end = data_ + size_;
     const uint64_t bytes = 4 * (1 + below(16));
     const bool grows = below(2) > 0;
-    if (grows ? size_ + bytes > most_ : bytes > static_cast<uint64_t>(place.payload + place.end - at)) return;
+    if (grows ? size_ + bytes > most_ : bytes > static_cast<uint64_t>(location.payload + location.end - at)) return;
     if (grows) {
       memmove(at + bytes, at, static_cast<size_t>(end - at));
       for (uint64_t i = 0; i < bytes; ++i) at[i] = static_cast<uint8_t>(below(256));
@@ -91,9 +91,9 @@ class Mutation {
       memmove(at, at + bytes, static_cast<size_t>(end - at) - bytes);
     }
     size_ = grows ? size_ + bytes : size_ - bytes;
-    for (uint64_t g = group; g < place.plan.groups; ++g) {
-      const uint64_t before = directory_entry(place.plan, place.payload, g);
-      set_directory_entry(place.plan, place.payload, g, grows ? before + bytes : before - bytes);
+    for (uint64_t g = group; g < location.plan.groups; ++g) {
+      const uint64_t before = directory_entry(location.plan, location.payload, g);
+      set_directory_entry(location.plan, location.payload, g, grows ? before + bytes : before - bytes);
     }
   }
 
@@ -105,7 +105,7 @@ class Mutation {
   }
 
   void repair() {
-    repair_head();
+    repair_header();
     Input input;
     if (!read(input)) return;
     if (input.has_groups()) return repair_groups(input);
@@ -125,47 +125,47 @@ class Mutation {
   }
 
   // Something that a codec takes, no longer than there is room for.
-  void repair_head() {
-    InputHead head;
-    memcpy(&head, data_, sizeof head);
-    head.elements = static_cast<uint16_t>(head.elements % (most_elements + 1));
+  void repair_header() {
+    InputHeader header;
+    memcpy(&header, data_, sizeof header);
+    header.elements = static_cast<uint16_t>(header.elements % (max_elements + 1));
     for (int attempt = 0; attempt < 200; ++attempt) {
-      memcpy(data_, &head, sizeof head);
+      memcpy(data_, &header, sizeof header);
       Input input;
       if (!read(input)) {
-        head.dtype = static_cast<uint8_t>(1 + below(dtype_count - 1));
-      } else if (sizeof head + least_length_of(input) <= most_) {
+        header.dtype = static_cast<uint8_t>(1 + below(dtype_count - 1));
+      } else if (sizeof header + min_length_of(input) <= most_) {
         return;
       } else {
-        head.elements /= 2;
+        header.elements /= 2;
       }
     }
   }
 
-  static uint64_t least_length_of(const Input& input) {
+  static uint64_t min_length_of(const Input& input) {
     if (input.has_groups()) return input.groups_at() + input.plan().groups_offset() + 64;
     return input.bucket_plan().length;
   }
 
   void resize(uint64_t bytes) {
-    if (sizeof(InputHead) + bytes > most_) return;
+    if (sizeof(InputHeader) + bytes > most_) return;
     if (bytes > length()) memset(payload() + length(), 0, bytes - length());
-    size_ = sizeof(InputHead) + bytes;
+    size_ = sizeof(InputHeader) + bytes;
   }
 
   void repair_groups(const Input& input) {
     const Plan plan = input.plan();
     const uint64_t before = input.groups_at(), offset = before + plan.groups_offset();
-    resize(plan.groups == 0 ? before + payload_head_bytes : std::max(offset, length() / 4 * 4));
+    resize(plan.groups == 0 ? before + payload_header_bytes : std::max(offset, length() / 4 * 4));
     if (length() < offset) return;
     resize(offset + (length() - offset) / 4 * 4);
     uint8_t* const start = payload() + before;
-    PayloadHead head;
-    memcpy(&head, start, sizeof head);
-    head = PayloadHead::of(plan, head.bound);
-    if (!head.fits(plan)) head.bound = plan.element.is_quantizable ? 0x1p-10 : 0;
-    if (base_delta_of(input.codec) != nullptr) head.bound = 0;
-    memcpy(start, &head, sizeof head);
+    PayloadHeader header;
+    memcpy(&header, start, sizeof header);
+    header = PayloadHeader::of(plan, header.bound);
+    if (!header.fits(plan)) header.bound = plan.element.is_quantizable ? 0x1p-10 : 0;
+    if (base_delta_of(input.codec) != nullptr) header.bound = 0;
+    memcpy(start, &header, sizeof header);
     set_ends(
         plan.groups, (length() - offset) / 4, [&](uint64_t g) { return directory_entry(plan, start, g) / 4; },
         [&](uint64_t g, uint64_t end) { set_directory_entry(plan, start, g, end * 4); });

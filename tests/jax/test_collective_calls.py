@@ -151,19 +151,22 @@ def test_what_cannot_be_is_done(function: Callable[..., Any]) -> None:
         jax.vmap(local, axis_name="d")(jax.tree.map(jnp.asarray, x))
 
     for codec in (Lossless(), ErrorBounded(abs=1e-3), QSGD(coding="entropy"), None):
-        with pytest.raises(TypeError, match="a codec of fixed rate is allowed"):
+        with pytest.raises(
+            TypeError,
+            match=r"codec: expected a fixed-rate codec, such as QSGD\(bits=4\), got (Lossless|ErrorBounded|QSGD)",
+        ):
             call(codec=codec)
-    with pytest.raises(TypeError, match="a codec is allowed"):
+    with pytest.raises(TypeError, match=r"codec: expected a codec .*, got 4 \(int\)"):
         call(codec=4)
-    with pytest.raises(TypeError, match="int32: QSGD takes"):
+    with pytest.raises(TypeError, match=r"dtype: expected .* for QSGD, got int32"):
         call([normal(2, 2, 8), np.zeros((2, 2), np.int32)])
-    with pytest.raises(TypeError, match="rounds at random"):
+    with pytest.raises(TypeError, match=r"seed: expected an integer, or .* for QSGD.*, got None"):
         call(codec=RANDOM)
-    with pytest.raises(ValueError, match="seed=-1"):
+    with pytest.raises(ValueError, match=r"seed: expected an integer from 0 to .*, got -1"):
         call(codec=RANDOM, seed=-1)
-    with pytest.raises(ValueError, match="threads"):
+    with pytest.raises(ValueError, match="threads: expected"):
         call(threads=0)
-    with pytest.raises(TypeError, match="names of axes"):
+    with pytest.raises(TypeError, match="axis_name: expected names of axes"):
         call(axis_name=0)
     with pytest.raises(NameError, match="other"):
         call(axis_name="other")
@@ -177,26 +180,29 @@ def test_a_dimension_that_is_not_there_is_taken() -> None:
 
     scatter, gather = QUANTIZED[2:]
     for options in ({"scatter_dimension": 1}, {"scatter_dimension": -2}):
-        with pytest.raises(ValueError, match="scatter_dimension="):
+        with pytest.raises(ValueError, match=r"scatter_dimension: expected an integer from -1 to 0, got (1|-2)"):
             call(scatter, 4, **options)
     for shape in ((), (5,), (8,)):
-        with pytest.raises(ValueError, match=r"has none|is allowed in place 0"):
+        with pytest.raises(
+            ValueError,
+            match=r"expected an array with dimensions, got a scalar|expected (a multiple of )?4 .* in dimension 0",
+        ):
             call(scatter, *shape)
     with pytest.raises(ValueError, match="a multiple of 4"):
         call(scatter, 6, tiled=True)
     for options in ({"axis": 2}, {"axis": -3}, {"axis": 1, "tiled": True}):
-        with pytest.raises(ValueError, match="axis="):
+        with pytest.raises(ValueError, match=r"axis: expected an integer from -[12] to [01], got"):
             call(gather, 4, **options)
-    with pytest.raises(ValueError, match="has none"):
+    with pytest.raises(ValueError, match="axis: expected an array with dimensions, got a scalar"):
         call(gather, tiled=True)
     for function in (scatter, gather):
-        with pytest.raises(TypeError, match="tiled="):
+        with pytest.raises(TypeError, match="tiled: expected True or False, got 1"):
             call(function, 4, tiled=1)
-    with pytest.raises(ValueError, match="axis_size=0"):
+    with pytest.raises(ValueError, match=r"axis_size: expected an integer from 1 to .*, got 0"):
         arrcomp.jax.psum_wire_nbytes(jnp.zeros(3), QSGD(), 0)
-    with pytest.raises(TypeError, match="fixed rate"):
+    with pytest.raises(TypeError, match="codec: expected a fixed-rate codec"):
         arrcomp.jax.psum_wire_nbytes(jnp.zeros(3), Lossless(), 2)
-    with pytest.raises(TypeError, match="int32"):
+    with pytest.raises(TypeError, match="got int32"):
         arrcomp.jax.psum_wire_nbytes(jnp.zeros(3, jnp.int32), QSGD(), 2)
 
 

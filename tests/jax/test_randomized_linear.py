@@ -181,15 +181,35 @@ def test_gradients_of_a_mesh_are_not_summed() -> None:
 @pytest.mark.parametrize(
     ("x", "options", "error", "message"),
     [
-        (X, {"proj_dim": 64}, ValueError, "proj_dim=64 is larger than the batch, which has 60 rows"),
-        (X, {"projection": "fft"}, ValueError, "projection='fft'"),
-        (X, {"proj_dim": 4, "proj_dim_ratio": 0.5}, ValueError, "proj_dim=4 beside"),
-        (X, {"seed": -1}, ValueError, "seed=-1"),
-        (X, {"seed": None}, TypeError, "seed=None"),
-        (X, {"seed": 1.5}, TypeError, r"seed=1\.5"),
-        (X, {"seed": np.ones(3)}, TypeError, r"seed is an array float64\[3\]"),
-        (X[:, :3], {}, ValueError, r"x has the shape \[60, 3\] and weight \[7, 5\]"),
-        (X.astype(np.int32), {}, TypeError, "x has dtype int32; float16"),
+        (
+            X,
+            {"proj_dim": 64},
+            ValueError,
+            r"proj_dim: expected at most 60, the rows of the batch \(the product of all dimensions of x but",
+        ),
+        (
+            X,
+            {"projection": "fft"},
+            ValueError,
+            "projection: expected 'rows' or 'dct' or 'dft' or 'rademacher' or 'gaussian', got 'fft'",
+        ),
+        (
+            X,
+            {"proj_dim": 4, "proj_dim_ratio": 0.5},
+            ValueError,
+            "proj_dim: expected proj_dim alone, or proj_dim_ratio with proj_dim_min and proj_dim_max, got",
+        ),
+        (X, {"seed": -1}, ValueError, "seed: expected an integer from 0 to .*, got -1"),
+        (X, {"seed": None}, TypeError, "seed: expected an integer from 0 to .*, got None"),
+        (X, {"seed": 1.5}, TypeError, r"seed: expected an integer from 0 to .*, got 1\.5 \(float\)"),
+        (X, {"seed": np.ones(3)}, TypeError, r"seed: expected a scalar integer array, got float64\[3\]"),
+        (
+            X[:, :3],
+            {},
+            ValueError,
+            r"x and weight: expected shapes \[\.\.\., in_features\] and \[in_features, out_features\], got",
+        ),
+        (X.astype(np.int32), {}, TypeError, "x: expected float16, bfloat16, float32 or float64, got int32"),
     ],
 )
 def test_wrong_arguments_are_taken(x: Any, options: Any, error: type[Exception], message: str) -> None:
@@ -198,10 +218,12 @@ def test_wrong_arguments_are_taken(x: Any, options: Any, error: type[Exception],
 
 
 def test_an_array_of_keys_or_of_another_kind_is_taken() -> None:
-    with pytest.raises(TypeError, match=r"seed is an array of keys \[2\]; one key"):
+    with pytest.raises(TypeError, match=r"seed: expected one key, got an array of keys of shape \(2,\)"):
         randomized_linear(jnp.asarray(X), jnp.asarray(WEIGHT), seed=jax.random.split(jax.random.key(0)))
-    with pytest.raises(TypeError, match="x is a numpy"):
-        randomized_linear(X, jnp.asarray(WEIGHT), seed=1)  # type: ignore[arg-type]
+    with pytest.raises(
+        TypeError, match=r"x: expected a JAX array, such as jax\.numpy\.asarray\(x\), got numpy\.ndarray"
+    ):
+        randomized_linear(X, jnp.asarray(WEIGHT), seed=1)
 
 
 def test_forward_mode_is_silently_another() -> None:

@@ -117,14 +117,14 @@ def test_codecs_without_random_numbers_mind_the_seed() -> None:
 @pytest.mark.parametrize(
     ("seed", "error", "message"),
     [
-        (None, TypeError, "seed=None"),
-        (True, TypeError, "seed=True"),
-        (1.5, TypeError, r"seed=1\.5"),
-        (-1, ValueError, "seed=-1"),
-        (2**64, ValueError, "seed=18446744073709551616"),
-        (np.array(1.5), TypeError, r"seed is an array float64\[\]; an integer without dimensions"),
-        (lambda: jnp.float32(1), TypeError, r"seed is an array float32\[\]"),
-        (lambda: jnp.array(True), TypeError, r"seed is an array bool\[\]"),
+        (None, TypeError, r"seed: expected an integer, or a 0-dimensional integer array, for QSGD.*, got None"),
+        (True, TypeError, r"seed: expected an integer, or a 0-dimensional integer array, for QSGD.*, got True"),
+        (1.5, TypeError, r"seed: expected an integer, or a 0-dimensional integer array, for QSGD.*, got 1\.5"),
+        (-1, ValueError, "seed: expected an integer from 0 to .*, got -1"),
+        (2**64, ValueError, "seed: expected an integer from 0 to .*, got 18446744073709551616"),
+        (np.array(1.5), TypeError, r"seed: expected a scalar integer array, got float64\[\]"),
+        (lambda: jnp.float32(1), TypeError, r"seed: expected a scalar integer array, got float32\[\]"),
+        (lambda: jnp.array(True), TypeError, r"seed: expected a scalar integer array, got bool\[\]"),
         (lambda: jax.random.key(0), TypeError, r"jax\.random\.bits"),
     ],
 )

@@ -158,32 +158,41 @@ ENCODE = ("arrcomp_encode", [FLOATS], [BUFFER, LENGTH])
 DECODE = ("arrcomp_decode", [BYTES, PAIR], [ARRAY, STATUS])
 ROUNDTRIP = ("arrcomp_roundtrip", [FLOATS], [ARRAY])
 REFUSED: dict[str, tuple[tuple[str, list[Any], list[Any]], dict[str, Any]]] = {
-    "dtype_id=29": (ENCODE, {"dtype_id": 29}),
-    "dtype_id=-1": (DECODE, {"dtype_id": -1}),
-    "codec_id=77": (ENCODE, {"codec_id": 77}),
-    "codec_id=1: no codec with these": (DECODE, {"parameters": np.zeros(2)}),
-    "codec_id=2": (ROUNDTRIP, {"codec_id": 2, "parameters": np.array([1.0, -1.0, 0.0])}),
-    "counts is empty": (ENCODE, {"counts": np.zeros(0, np.int64)}),
-    "counts: -1": (DECODE, {"counts": np.array([-1], np.int64)}),
-    "threads=-1": (ROUNDTRIP, {"threads": -1}),
-    "array 0 has 40 bytes, not 44": (ENCODE, {"counts": np.array([11], np.int64)}),
-    "array 0 has 40 bytes, not 36": (DECODE, {"counts": np.array([9], np.int64)}),
-    "array 0 has XLA's element type": (ENCODE, {"dtype_id": 10}),
-    "dtype_id=3: not one that codec_id=2 takes": (
+    "dtype_id: expected 1 to 28, got 29": (ENCODE, {"dtype_id": 29}),
+    "dtype_id: expected 1 to 28, got -1": (DECODE, {"dtype_id": -1}),
+    "codec_id: expected the id of a codec, got 77": (ENCODE, {"codec_id": 77}),
+    "parameters: expected fast, as lossless takes them, got": (DECODE, {"parameters": np.zeros(2)}),
+    "parameters: expected kind, bound, fast, as error-bounded takes them, got": (
+        ROUNDTRIP,
+        {"codec_id": 2, "parameters": np.array([1.0, -1.0, 0.0])},
+    ),
+    "counts: expected one for each array": (ENCODE, {"counts": np.zeros(0, np.int64)}),
+    "counts: expected 0 to .*, got -1": (DECODE, {"counts": np.array([-1], np.int64)}),
+    "threads: expected 0 to 1048576, got -1": (ROUNDTRIP, {"threads": -1}),
+    "array 0: expected 44 bytes, got 40": (ENCODE, {"counts": np.array([11], np.int64)}),
+    "array 0: expected 36 bytes, got 40": (DECODE, {"counts": np.array([9], np.int64)}),
+    "array 0: expected XLA's element type": (ENCODE, {"dtype_id": 10}),
+    "dtype_id: expected one that codec 2 takes with these parameters": (
         ENCODE,
         {"codec_id": 2, "parameters": np.array([1.0, 1.0, 0.0]), "dtype_id": 3},
     ),
-    "1 operands, not 2": (ENCODE, {"counts": np.array([10, 10], np.int64)}),
-    "bytes for a payload": (("arrcomp_encode", [FLOATS], [jax.ShapeDtypeStruct((50,), np.uint8), LENGTH]), {}),
-    "2 results, not 3": (("arrcomp_decode", [BYTES, BYTES, PAIR], [ARRAY, STATUS]), {"counts": np.array([10, 10])}),
-    "0 lengths, not 1": (("arrcomp_decode", [BYTES], [ARRAY, STATUS]), {}),
-    "2 lengths, not 1": (("arrcomp_decode", [BYTES, PAIR, PAIR], [ARRAY, STATUS]), {}),
-    "3 values, not a multiple of 2": (
+    "operands: expected 2, got 1": (ENCODE, {"counts": np.array([10, 10], np.int64)}),
+    "bytes for a payload: expected": (
+        ("arrcomp_encode", [FLOATS], [jax.ShapeDtypeStruct((50,), np.uint8), LENGTH]),
+        {},
+    ),
+    "results: expected 3, got 2": (
+        ("arrcomp_decode", [BYTES, BYTES, PAIR], [ARRAY, STATUS]),
+        {"counts": np.array([10, 10])},
+    ),
+    "lengths: expected 1, got 0": (("arrcomp_decode", [BYTES], [ARRAY, STATUS]), {}),
+    "lengths: expected 1, got 2": (("arrcomp_decode", [BYTES, PAIR, PAIR], [ARRAY, STATUS]), {}),
+    "expected a multiple of 2 values, got 3": (
         ("arrcomp_encode", [FLOATS], [BUFFER, jax.ShapeDtypeStruct((3,), np.uint32)]),
         {},
     ),
-    "10 values, not a multiple of 7": (ROUNDTRIP, {"counts": np.array([7], np.int64)}),
-    "1 values, not a multiple of 10": (
+    "expected a multiple of 7 values, got 10": (ROUNDTRIP, {"counts": np.array([7], np.int64)}),
+    "expected a multiple of 10 values, got 1": (
         ("arrcomp_roundtrip", [np.ones(1, np.float32)], [jax.ShapeDtypeStruct((1,), np.float32)]),
         {},
     ),

@@ -94,7 +94,7 @@ class Comparison {
     const Bytes source = elements_of(input.element, input.count, input.source);
     Bytes values(source.size()), packed(step_bytes(steps, input.count)), gradient(source.size());
     cpu::activate(activation, steps, input.element, {source.data(), values.data(), packed.data(), input.count}, 1);
-    cpu::times_steps(steps, input.element, {packed.data(), values.data(), gradient.data(), input.count}, 1);
+    cpu::step_grad(steps, input.element, {packed.data(), values.data(), gradient.data(), input.count}, 1);
     for (int i = 0; i < orders_each_; ++i) {
       const Order order = orders[(runs_ + i) % std::size(orders)];
       Bytes own_packed(packed.size(), untouched);

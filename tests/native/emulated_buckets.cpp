@@ -8,8 +8,11 @@
 #include "cuda/bucket_kernels.cuh"
 #include "cuda/bucket_sums.cuh"
 #include "cuda/coded_buckets.cuh"
-#include "cuda/piece_kernels.cuh"
 #include "cuda/set_up.cuh"
+#include "cuda/statistics_kernels.cuh"
+
+// On the lanes that those have chosen.
+#include "bucketed_codecs.h"
 
 namespace {
 
@@ -21,7 +24,7 @@ struct DType {
 };
 
 constexpr DType dtypes[] = {{"float16", 10}, {"bfloat16", 11}, {"float32", 12}, {"float64", 13}};
-// Pieces of a bucket that differ in size by many orders of magnitude.
+// Segments of a bucket that differ in size by many orders of magnitude.
 constexpr Pattern scales{"scales", [](uint64_t i, Random& r) {
                            return std::ldexp(r.bell(), static_cast<int>(i * 7 / 5000 % 9) * 20 - 100);
                          }};
@@ -94,7 +97,7 @@ struct Type {
 template <class Visitor>
 void visit_coder(const Codec& codec, const Element& element, Visitor visit) {
   const auto visit_settings = [&]<class Settings>(const Settings& settings) {
-    if constexpr (requires { settings.layout(element); }) {
+    if constexpr (Bucketed<Settings>) {
       cuda::visit_real(
           element, [&]<class Real>(Real) { visit(settings, Type<typename cuda::CoderOf<Settings, Real>::type>{}); });
     }
@@ -114,12 +117,12 @@ class LooseNumber {
 
 // ---- the kernels as the driver launches them
 
-constexpr size_t most_arrays = 16;  // in a call
+constexpr size_t max_arrays = 16;  // in a call
 
 // Where the arrays of a call are: one alone is part of the list, several are set up by a kernel.
 template <class Array>
 struct Table {
-  std::vector<Array> arrays{most_arrays};
+  std::vector<Array> arrays{max_arrays};
   cuda::ArrayList<Array> list;
 };
 
@@ -136,7 +139,7 @@ struct Run {
   Order order;
   uint64_t seed;  // of the random numbers, and of the order
 
-  cuda::BucketCut cut() const { return {element, layout_of(codec, element)}; }
+  cuda::BucketTiling tiling() const { return {element, layout_of(codec, element)}; }
   template <class Kernel>
   void launch(uint64_t units, Kernel kernel) const {
     ::launch(units, order, seed, kernel);
@@ -146,36 +149,36 @@ struct Run {
 // Each array's payload.
 std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
   std::vector<Bytes> payloads;
-  cuda::Batch<Encoding, most_arrays> batch{0, arrays.size(), {}};
+  cuda::Batch<EncodeTask, max_arrays> batch{0, arrays.size(), {}};
   uint64_t units = 0;
   for (size_t i = 0; i < arrays.size(); ++i) {
-    const BucketPlan plan = run.cut().plan(arrays[i].count);
+    const BucketPlan plan = run.tiling().plan(arrays[i].count);
     payloads.emplace_back(longest_length(plan), untouched);
     batch.items[i] = {{arrays[i].bytes.data(), payloads[i].data(), plan.count}, units};
-    units += run.cut().units(plan);
+    units += run.tiling().units(plan);
   }
   std::vector<uint64_t> lengths(arrays.size(), untouched);
   Table<cuda::BucketEncodeArray> table;
   table.list = {table.arrays.data(), {}, arrays.size(), units};
   if (arrays.size() == 1) {
-    table.list.single = cuda::device_array(run.cut(), batch.items[0].array, 0, lengths.data());
+    table.list.single = cuda::device_array(run.tiling(), batch.items[0].array, 0, lengths.data());
   } else {
-    run.launch(1, [&] { cuda::set_up_bucket_encoding(batch, run.cut(), table.arrays.data(), lengths.data()); });
+    run.launch(1, [&] { cuda::set_up_bucket_encoding(batch, run.tiling(), table.arrays.data(), lengths.data()); });
   }
   std::vector<cuda::ChunkStatistics> statistics(units);
   const LooseNumber seed_in_memory(run.seed);
   const Seed by_value{run.seed, nullptr}, in_memory{0, seed_in_memory.address()};
   const Seed& seed = run.seed % 2 == 0 ? by_value : in_memory;
   visit_coder(run.codec, run.element, [&]<class Settings, class Coder>(const Settings& settings, Type<Coder>) {
-    const auto store_numbers = [&](bool of_array) {
-      const cuda::PieceWork work{table.list, statistics.data(), of_array};
-      run.launch(units, [&] { cuda::piece_statistics_kernel<typename Coder::Real>(work, settings.moments()); });
+    const auto fit_buckets = [&](bool of_array) {
+      const cuda::StatisticsWork work{table.list, statistics.data(), of_array};
+      run.launch(units, [&] { cuda::statistics_kernel<typename Coder::Real>(work, settings.moments()); });
       run.launch(units, [&] { cuda::join_runs_kernel(work); });
-      run.launch(units, [&] { cuda::bucket_numbers_kernel<Coder>({work, seed, settings}); });
+      run.launch(units, [&] { cuda::fit_buckets_kernel<Coder>({work, seed, settings}); });
     };
-    const BucketLayout layout = run.cut().layout;
-    if (layout.array_bytes > 0) store_numbers(true);
-    if (layout.bucket_size == 0 || layout.bucket_size > piece_size) store_numbers(false);
+    const BucketLayout layout = run.tiling().layout;
+    if (layout.array_bytes > 0) fit_buckets(true);
+    if (layout.bucket_size == 0 || layout.bucket_size > segment_size) fit_buckets(false);
     uint64_t ticket = 0;
     std::vector<uint64_t> entries(units);
     const cuda::BucketEncodeWork work{table.list, seed, &ticket, entries.data()};
@@ -199,7 +202,7 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
   std::vector<Bytes> targets;
   std::vector<LooseNumber> lengths;
   for (const Array& payload : payloads) lengths.emplace_back(payload.bytes.size() + payload.missing);
-  cuda::Batch<Decoding, most_arrays> batch{0, payloads.size(), {}};
+  cuda::Batch<DecodeTask, max_arrays> batch{0, payloads.size(), {}};
   uint64_t units = 0;
   for (size_t i = 0; i < payloads.size(); ++i) {
     auto& [count, bytes, missing] = payloads[i];
@@ -208,15 +211,15 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
     targets.emplace_back(count * run.element.width / 8, untouched);
     const uint64_t* const length = has_length ? lengths[i].address() : nullptr;
     batch.items[i] = {{bytes.data(), bytes.size(), length, targets[i].data(), count}, units};
-    units += run.cut().units(run.cut().plan(count));
+    units += run.tiling().units(run.tiling().plan(count));
   }
   uint32_t status = payloads.size() == 1 ? 0 : 7;
   Table<cuda::BucketDecodeArray> table;
   table.list = {table.arrays.data(), {}, payloads.size(), units};
   if (payloads.size() == 1) {
-    table.list.single = cuda::device_array(run.cut(), batch.items[0].array, 0);
+    table.list.single = cuda::device_array(run.tiling(), batch.items[0].array, 0);
   } else {
-    run.launch(1, [&] { cuda::set_up_decoding(batch, run.cut(), table.arrays.data(), &status); });
+    run.launch(1, [&] { cuda::set_up_decoding(batch, run.tiling(), table.arrays.data(), &status); });
   }
   visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
     if constexpr (cuda::HasExtras<Coder>) {
@@ -258,12 +261,12 @@ Added add(const Input& input, const std::vector<Summand>& terms, Bytes start, co
 // The payload of a sum, with a codec whose layout fits_chunks.
 Added encode_sum(const Input& input, const std::vector<Summand>& terms, const Codec& result, const Run& run) {
   uint32_t status = 0;
-  const cuda::BucketCut cut{input.element(), layout_of(result, input.element())};
-  const BucketPlan plan = cut.plan(input.count);
+  const cuda::BucketTiling tiling{input.element(), layout_of(result, input.element())};
+  const BucketPlan plan = tiling.plan(input.count);
   Added added{false, Bytes(plan.length, untouched)};
   uint64_t length = untouched;
-  Bytes windows(most_blocks * cuda::warps_per_block * chunk_size * sizeof(double), untouched);
-  const uint64_t units = cut.units(plan);
+  Bytes windows(max_blocks * cuda::warps_per_block * chunk_size * sizeof(double), untouched);
+  const uint64_t units = tiling.units(plan);
   const cuda::SumEncodeWork work{sum_work(input, terms, units, status),
                                  {plan, nullptr, added.bytes.data(), &length, 0},
                                  {run.seed, nullptr},
@@ -376,10 +379,10 @@ class Comparison {
     cpu::sum_buckets(accumulation, more.data(), 1);
     expect(input, "sum with an array", add(input, terms, start, run).bytes, more);
     terms.back().limit -= 8;
-    const Added cut = add(input, terms, start, run);
-    if (!cut.is_corrupt || !encode_sum(input, terms, result.codec, run).is_corrupt)
-      report(input, "sum with a cut payload", "is not found corrupt");
-    expect(input, "array that a cut payload is added to", cut.bytes, start);
+    const Added tiling = add(input, terms, start, run);
+    if (!tiling.is_corrupt || !encode_sum(input, terms, result.codec, run).is_corrupt)
+      report(input, "sum with a tiling payload", "is not found corrupt");
+    expect(input, "array that a tiling payload is added to", tiling.bytes, start);
   }
 
   // The CPU and the kernels find the same altered payloads corrupt, and the same elements in the others.
@@ -402,8 +405,8 @@ class Comparison {
   void check_fronts() {
     constexpr uint64_t sizes[] = {0, 8, 4096, 80}, codes = 24;
     std::vector<Bytes> sources, targets;
-    cuda::Batch<cuda::Front, most_arrays> fronts{0, std::size(sizes), {}};
-    cuda::Batch<cuda::CodedPayload, most_arrays> payloads{0, std::size(sizes), {}};
+    cuda::Batch<cuda::Front, max_arrays> fronts{0, std::size(sizes), {}};
+    cuda::Batch<cuda::CodedPayload, max_arrays> payloads{0, std::size(sizes), {}};
     std::vector<uint64_t> lengths(std::size(sizes), codes);
     for (size_t i = 0; i < std::size(sizes); ++i) {
       sources.push_back(sources_of_front(sizes[i], i));
@@ -485,7 +488,7 @@ NamedCodec named(const QsgdSettings& s) {
   std::string name = "QSGD " + std::to_string(s.bits) + " bits, " + norms[static_cast<int>(s.norm)];
   name += (s.stochastic ? " stochastic, buckets of " : ", buckets of ") + std::to_string(s.bucket_size);
   if (s.entropy) name += ", bytes";
-  return {name + (s.skip_incomplete ? " complete" : ""), {CodecId::qsgd, s}};
+  return {name + (s.skip_incomplete ? " complete" : ""), {s}};
 }
 
 constexpr const char* scaling_names[] = {"unscaled", "scaled", "scaled as a whole"};
@@ -493,7 +496,7 @@ constexpr const char* scaling_names[] = {"unscaled", "scaled", "scaled as a whol
 NamedCodec named(const CodebookSettings& s) {
   const std::string name = "codebook of " + std::to_string(s.tables.bits) + " bits, " +
                            scaling_names[static_cast<int>(s.scaling)] + ", buckets of " + std::to_string(s.bucket_size);
-  return {name, {CodecId::codebook, s}};
+  return {name, {s}};
 }
 
 // Levels in any order, and borders closer together near 0.
@@ -501,12 +504,12 @@ NamedCodec named(const CodebookSettings& s) {
 CodebookSettings codebook(Scaling scaling, uint64_t bucket_size, int levels) {
   std::vector<double> parameters{static_cast<double>(scaling), static_cast<double>(bucket_size)};
   for (int i = 1; i < levels; ++i) {
-    const double place = 2.0 * i / levels - 1;
-    parameters.push_back(place * place * place);
+    const double position = 2.0 * i / levels - 1;
+    parameters.push_back(position * position * position);
   }
   for (int i = 0; i < levels; ++i) parameters.push_back(std::ldexp(i * 7919 % 509 - 250, -8));
   CodebookSettings settings{};
-  if (!CodebookSettings::read(parameters, settings)) std::abort();
+  if (!read_parameters(parameters, settings)) std::abort();
   return settings;
 }
 
@@ -531,7 +534,7 @@ void add_codebooks(std::vector<NamedCodec>& codecs) {
 
 NamedCodec named(const S2fp8Settings& s) {
   const std::string rounding = s.stochastic ? "S2FP8 stochastic, buckets of " : "S2FP8, buckets of ";
-  return {rounding + std::to_string(s.bucket_size), {CodecId::s2fp8, s}};
+  return {rounding + std::to_string(s.bucket_size), {s}};
 }
 
 void add_s2fp8(std::vector<NamedCodec>& codecs) {
@@ -545,7 +548,7 @@ NamedCodec named(const FloatFormatSettings& s) {
   std::string name = "e" + std::to_string(spec.exponent_bits) + "m" + std::to_string(spec.mantissa_bits) + ", bias " +
                      std::to_string(spec.bias) + ", specials " + std::to_string(static_cast<int>(spec.specials));
   name += std::string(", ") + scales[static_cast<int>(s.scale)] + ", buckets of " + std::to_string(s.bucket_size);
-  return {name + (s.stochastic ? " stochastic" : "") + (spec.saturates ? "" : " infinity"), {CodecId::float_format, s}};
+  return {name + (s.stochastic ? " stochastic" : "") + (spec.saturates ? "" : " infinity"), {s}};
 }
 
 constexpr FloatSpec float_specs[] = {
@@ -581,7 +584,7 @@ NamedCodec named(const SmaqSettings& s) {
   const char* const roundings[] = {"nearest", "stochastic", "truncating"};
   std::string name = "SmaQ " + std::to_string(s.main_bits) + "/" + std::to_string(s.outlier_bits) + " bits, ";
   name += std::string(statistics[static_cast<int>(s.statistics)]) + ", " + roundings[static_cast<int>(s.rounding)];
-  return {name + ", blocks of " + std::to_string(s.block_size), {CodecId::smaq, s}};
+  return {name + ", blocks of " + std::to_string(s.block_size), {s}};
 }
 
 SmaqSettings smaq(int main_bits, int outlier_bits, uint64_t block_size) {
@@ -701,7 +704,7 @@ void check_corruption(Comparison& comparison, const DType& dtype, const NamedCod
   }
 }
 
-// Elements that are stored as they are in several units, and buckets of more pieces than a warp has lanes, or a run.
+// Elements that are stored as they are in several units, and buckets of more segments than a warp has lanes, or a run.
 void check_large_buckets(Comparison& comparison, const DType& dtype) {
   const auto check = [&](size_t source, const auto& settings, uint64_t count) {
     comparison.check({dtype, sources[source], named(settings), count});
@@ -715,7 +718,7 @@ void check_large_buckets(Comparison& comparison, const DType& dtype) {
 }
 
 void check_runs(Comparison& comparison) {
-  const QsgdSettings settings{2, (pieces_per_run + 3) * piece_size + 40, Norm::l2, false, false, false};
+  const QsgdSettings settings{2, (segments_per_run + 3) * segment_size + 40, Norm::l2, false, false, false};
   comparison.check({dtypes[0], sources[7], named(settings), settings.bucket_size + 2000});
   comparison.check({dtypes[0], sources[7], named(smaq(6, 8, settings.bucket_size)), settings.bucket_size + 2000});
   comparison.check({dtypes[0], sources[7], named(nvfp4), settings.bucket_size + 2000});

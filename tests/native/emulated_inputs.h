@@ -16,7 +16,7 @@ using namespace arrcomp;
 using emulated::Order;
 using Bytes = std::vector<uint8_t>;
 
-constexpr unsigned most_blocks = 2;
+constexpr unsigned max_blocks = 2;
 constexpr Order orders[] = {Order::ascending, Order::descending, Order::shuffled};
 constexpr uint8_t untouched = 0xa5;
 
@@ -96,7 +96,7 @@ Bytes elements_of(const Element& element, uint64_t count, const Pattern& pattern
 template <class Kernel>
 void launch(uint64_t units, Order order, uint64_t seed, Kernel kernel) {
   const auto blocks = static_cast<unsigned>(std::max<uint64_t>(ceil_div(units, cuda::warps_per_block), 1));
-  emulated::launch(std::min(blocks, most_blocks), cuda::warps_per_block, order, seed, kernel);
+  emulated::launch(std::min(blocks, max_blocks), cuda::warps_per_block, order, seed, kernel);
 }
 
 std::string difference(const Bytes& got, const Bytes& wanted) {

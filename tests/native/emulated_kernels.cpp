@@ -14,7 +14,7 @@ namespace {
 
 // Memory for the encoders of all warps, with anything in it.
 uint8_t* encoder_memory() {
-  constexpr size_t warps = most_blocks * cuda::warps_per_block;
+  constexpr size_t warps = max_blocks * cuda::warps_per_block;
   static Bytes memory(warps * sizeof(GroupMemory<uint64_t>));
   std::fill(memory.begin(), memory.end(), untouched);
   return memory.data();
@@ -26,7 +26,7 @@ struct Array {
   Bytes bytes;
 };
 
-constexpr size_t most_arrays = 16;            // in a call
+constexpr size_t max_arrays = 16;             // in a call
 constexpr uint64_t key = 0x0123456789abcdef;  // of random numbers
 
 bool is_base_delta(const Codec& codec) { return base_delta_of(codec) != nullptr; }
@@ -35,10 +35,10 @@ int drop_bits_of(const Codec& codec) { return is_base_delta(codec) ? base_delta_
 
 // Each array's payload.
 std::vector<Bytes> encode(const std::vector<Array>& sources, const Codec& codec, Order order, uint64_t seed) {
-  const Settings settings = head_settings(codec);
+  const GroupSettings settings = group_settings(codec);
   const Element element = sources[0].plan.element;
   std::vector<Bytes> payloads;
-  cuda::Batch<Encoding, most_arrays> batch{0, sources.size(), {}};
+  cuda::Batch<EncodeTask, max_arrays> batch{0, sources.size(), {}};
   uint64_t groups = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     const Plan& plan = sources[i].plan;
@@ -80,7 +80,7 @@ std::vector<Bytes> decode(const Codec& codec, std::vector<Array> payloads, Order
   const Element element = payloads[0].plan.element;
   std::vector<Bytes> targets;
   std::vector<uint64_t> lengths(payloads.size());
-  cuda::Batch<Decoding, most_arrays> batch{0, payloads.size(), {}};
+  cuda::Batch<DecodeTask, max_arrays> batch{0, payloads.size(), {}};
   uint64_t groups = 0;
   for (size_t i = 0; i < payloads.size(); ++i) {
     auto& [plan, bytes] = payloads[i];
@@ -95,7 +95,7 @@ std::vector<Bytes> decode(const Codec& codec, std::vector<Array> payloads, Order
   std::vector<cuda::DecodeArray> arrays(payloads.size());
   uint32_t status = 7;
   emulated::launch(1, cuda::warps_per_block, order, seed,
-                   [&] { cuda::set_up_decoding(batch, cuda::GroupCut{element}, arrays.data(), &status); });
+                   [&] { cuda::set_up_decoding(batch, cuda::GroupTiling{element}, arrays.data(), &status); });
   for (size_t i = 0; i < payloads.size(); ++i) arrays[i].plan = payloads[i].plan;
   const cuda::DecodeArguments a{{arrays.data(), arrays[0], arrays.size(), groups}, &status, &tables()};
   cuda::visit_element(element, [&](auto type) {
@@ -120,7 +120,7 @@ Bytes decode_on_cpu(const Plan& plan, const Codec& codec, const Bytes& payload) 
 
 // ---- what is compared
 
-// What a group's first head (of its last chunk) says, as bits; FORMAT.md, section 3.2.
+// What a group's first header (of its last chunk) says, as bits; FORMAT.md, section 3.2.
 constexpr const char* mode_names[] = {
     "quantized", "integer",   "exponent", "uncoded", "packed",     "entropy", "no mask", "block mask", "value mask",
     "zigzag",    "plain map", "no base",  "base",    "difference", "shift",   "drop",    "exceptions",
@@ -131,12 +131,13 @@ uint32_t modes_of(const Plan& plan, const Codec& codec, const Bytes& payload) {
   uint32_t modes = 0;
   for (uint64_t g = 0; g < plan.groups; ++g) {
     const uint64_t begin = g > 0 ? directory_entry(plan, payload.data(), g - 1) : 0;
-    uint32_t head;
-    memcpy(&head, payload.data() + plan.groups_offset() + begin, sizeof head);
-    modes |= 1u << (head & 3) | 8u << (head >> 2 & 3) | 64u << (head >> 4 & 3);
-    modes |= 512u << (head >> 7 & 1) | 2048u << (head >> 15 & 1);
-    modes |= (head >> 6 & 1) << 13 | uint32_t{(head >> 8 & 127) > 0} << 14 | uint32_t{(head >> 24 & 63) > 0} << 15;
-    modes |= (head >> 30 & 1) << 16;
+    uint32_t header;
+    memcpy(&header, payload.data() + plan.groups_offset() + begin, sizeof header);
+    modes |= 1u << (header & 3) | 8u << (header >> 2 & 3) | 64u << (header >> 4 & 3);
+    modes |= 512u << (header >> 7 & 1) | 2048u << (header >> 15 & 1);
+    modes |=
+        (header >> 6 & 1) << 13 | uint32_t{(header >> 8 & 127) > 0} << 14 | uint32_t{(header >> 24 & 63) > 0} << 15;
+    modes |= (header >> 30 & 1) << 16;
   }
   return modes;
 }
@@ -167,7 +168,7 @@ class Comparison {
     const Bytes payload = encode_on_cpu(plan, input.codec, source);
     const Bytes elements = decode_on_cpu(plan, input.codec, payload);
     modes_ |= modes_of(plan, input.codec, payload);
-    if (head_settings(input.codec).kind == BoundKind::lossless && drop_bits_of(input.codec) == 0)
+    if (group_settings(input.codec).kind == BoundKind::lossless && drop_bits_of(input.codec) == 0)
       expect(input, "elements on the CPU", elements, source);
     for (int i = 0; i < orders_each_; ++i) {
       const Order order = next_order();
@@ -236,7 +237,7 @@ class Comparison {
     if (got == wanted) return;
     ++differences_;
     const char* const kinds[] = {"lossless", "absolute", "relative", "pointwise"};
-    const Settings settings = head_settings(input.codec);
+    const GroupSettings settings = group_settings(input.codec);
     const char* const kind = is_base_delta(input.codec) ? "base-delta" : kinds[static_cast<int>(settings.kind)];
     const double number = is_base_delta(input.codec) ? drop_bits_of(input.codec) : settings.bound;
     std::printf("%s %s, %s %g%s, %llu elements in groups of %u chunks, run %d: %s: %s\n", input.dtype,
@@ -260,12 +261,13 @@ constexpr DType dtypes[] = {{"int8", 2},   {"float8_e5m2", 17}, {"int16", 4}, {"
                             {"uint32", 7}, {"float32", 12},     {"int64", 8}, {"float64", 13}};
 
 Codec bounded(BoundKind kind, double bound, bool fast = false) {
-  return {kind == BoundKind::lossless ? CodecId::lossless : CodecId::error_bounded, Settings{kind, bound, fast}};
+  if (kind == BoundKind::lossless) return {LosslessSettings{fast}};
+  return {ErrorBoundedSettings{kind, bound, fast}};
 }
 
 Codec base_delta(int bases, uint64_t widths = ~uint64_t{0}, int drop_bits = 0,
                  DropRounding rounding = DropRounding::nearest) {
-  return {CodecId::base_delta, BaseDeltaSettings{bases, widths | 1, drop_bits, rounding}};
+  return {BaseDeltaSettings{bases, widths | 1, drop_bits, rounding}};
 }
 
 const Codec lossless = bounded(BoundKind::lossless, 0);
@@ -349,9 +351,9 @@ void check_placing(Comparison& comparison) {
   std::vector<uint64_t> entries(groups), found(groups), wanted(groups);
   for (uint64_t g = 1; g < groups; ++g) wanted[g] = wanted[g - 1] + size(g - 1);
   uint32_t tickets = 0;
-  emulated::launch(1, emulated::Block::most_warps, Order::shuffled, 1, [&] {
+  emulated::launch(1, emulated::Block::max_warps, Order::shuffled, 1, [&] {
     for (uint64_t g = cuda::take_ticket(&tickets); g < groups; g = cuda::take_ticket(&tickets)) {
-      const uint64_t before = cuda::place(entries.data(), g, size(g));
+      const uint64_t before = cuda::exclusive_sum(entries.data(), g, size(g));
       if (cuda::leader()) found[g] = before;
     }
   });

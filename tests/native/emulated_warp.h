@@ -102,7 +102,7 @@ enum class Collective : uint8_t { ballot, shuffle, reduction, barrier, block_bar
 
 class Block {
  public:
-  static constexpr int lanes = 32, most_warps = 64;
+  static constexpr int lanes = 32, max_warps = 64;
 
   // Runs `kernel` in all lanes of one block of the grid.
   void run(unsigned block, unsigned blocks, int warps, Order order, uint64_t seed,
@@ -207,7 +207,7 @@ class Block {
   }
 
   Fiber home_;
-  Warp warps_[most_warps];
+  Warp warps_[max_warps];
   int warps_in_block_, running_, warp_;
   Order order_;
   uint64_t random_;

@@ -126,7 +126,7 @@ struct Operation {
 #define IN_OTHER(l) (other_word >> (l) & 1)
 #define RANK(l) std::popcount(mask_word & ((1u << (l)) - 1))
 #define COUNT uniform_value(std::popcount(mask_word))
-#define OPERATION(name, machine, ...)                                                                                 \
+#define OPERATION(name, isa, ...)                                                                                     \
   inline Expected expect_##name(const Inputs& in) {                                                                   \
     [[maybe_unused]] const auto& [x, y, index, shifts, table, long_table, wide_x, wide_y, f, g, d, e, half_words,     \
                                   short_table, runs, bytes, mask_word, other_word, scalar, wide_scalar, float_scalar, \

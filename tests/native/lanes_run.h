@@ -1,5 +1,5 @@
-// Every operation on one machine's lanes. Included once for each machine, after its lanes.h, hence no guard.
-namespace arrcomp::ARRCOMP_MACHINE {
+// Every operation on the lanes of one instruction set. Included once for each, after its lanes.h, hence no guard.
+namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE void put(unsigned char* slot, U32 x) { store((uint32_t*)slot, x); }
 ARRCOMP_INLINE void put(unsigned char* slot, U64 x) { store((uint64_t*)slot, x); }
@@ -28,11 +28,11 @@ struct Values {
 #endif
 #define put(...) put(slot, __VA_ARGS__)
 #define uniform(value) put_uniform(slot, (uint64_t)(value))
-#define OPERATION(name, machine, ...)                                                                  \
+#define OPERATION(name, isa, ...)                                                                      \
   ARRCOMP_TEST_FUNCTION void run_##name([[maybe_unused]] const test::Inputs& in, const Values& values, \
                                         [[maybe_unused]] unsigned char* slot) {                        \
     [[maybe_unused]] auto [x, y, index, shifts, wide_x, wide_y, f, g, d, e, m, other] = values;        \
-    machine;                                                                                           \
+    isa;                                                                                               \
   }
 #include "lanes_operations.inc"
 #undef OPERATION
@@ -53,4 +53,4 @@ ARRCOMP_TEST_ENTRY void run(test::Inputs in, unsigned char* slots) {
 #undef ARRCOMP_TEST_ENTRY
 #undef ARRCOMP_TEST_FUNCTION
 
-}  // namespace arrcomp::ARRCOMP_MACHINE
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,9 +1,9 @@
-// Runs every operation of native/lanes/lanes.h on the plain machine and, if LANES_TEST_MACHINE is defined, on that one
+// Runs every operation of native/lanes/lanes.h on plain lanes and, if LANES_TEST_ISA is defined, on that one
 // too, over random and edge inputs, and compares both with straightforward scalar code. Prints a line for each
 // operation that fails, and a summary.
 //
-//   c++ -std=c++20 -ffp-contract=off -I native -DLANES_TEST_MACHINE=avx2 (the machine's flags) lanes_test.cpp
-//   nvcc -std=c++20 -x cu -I native lanes_test.cpp     (the cuda machine alone)
+//   c++ -std=c++20 -ffp-contract=off -I native -DLANES_TEST_ISA=avx2 (its flags) lanes_test.cpp
+//   nvcc -std=c++20 -x cu -I native lanes_test.cpp     (cuda alone)
 //
 // Exits with 0 if all agree, with 1 if not, with 77 if there is no GPU to run on.
 #include <cstdio>
@@ -15,15 +15,15 @@
 #include "lanes_reference.h"
 
 #ifdef __CUDACC__
-#define ARRCOMP_MACHINE cuda
+#define ARRCOMP_ISA cuda
 #else
-#define ARRCOMP_MACHINE plain
+#define ARRCOMP_ISA plain
 #endif
 #include "lanes/lanes.h"
 #include "lanes_run.h"
-#ifdef LANES_TEST_MACHINE
-#undef ARRCOMP_MACHINE
-#define ARRCOMP_MACHINE LANES_TEST_MACHINE
+#ifdef LANES_TEST_ISA
+#undef ARRCOMP_ISA
+#define ARRCOMP_ISA LANES_TEST_ISA
 #include "lanes/lanes.h"
 #include "lanes_run.h"
 #endif
@@ -77,18 +77,18 @@ bool device_missing() {
   int devices = 0;
   return cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0;
 }
-const Machine machines[] = {{"cuda", run_on_device}};
+const Machine isas[] = {{"cuda", run_on_device}};
 #else
 bool device_missing() { return false; }
-const Machine machines[] = {
+const Machine isas[] = {
     {"plain", arrcomp::plain::run},
-#ifdef LANES_TEST_MACHINE
-    {ARRCOMP_QUOTE(LANES_TEST_MACHINE), arrcomp::LANES_TEST_MACHINE::run},
+#ifdef LANES_TEST_ISA
+    {ARRCOMP_QUOTE(LANES_TEST_ISA), arrcomp::LANES_TEST_ISA::run},
 #endif
 };
 #endif
 
-int check(const Machine& machine, int rounds) {
+int check(const Machine& isa, int rounds) {
   int failures[operation_count] = {};
   std::string first[operation_count];
   const size_t nbytes = (size_t)operation_count * slot_bytes;
@@ -98,7 +98,7 @@ int check(const Machine& machine, int rounds) {
   for (int round = 0; round < rounds; round++) {
     generator.fill(in, round);
     std::memset(slots, untouched, nbytes);
-    machine.run(in, slots);
+    isa.run(in, slots);
     for (int i = 0; i < operation_count; i++) {
       std::string found = difference(slots + i * slot_bytes, operations[i].expect(in));
       if (!found.empty() && !failures[i]++) first[i] = "round " + std::to_string(round) + ": " + found;
@@ -110,10 +110,10 @@ int check(const Machine& machine, int rounds) {
   for (int i = 0; i < operation_count; i++) {
     if (!failures[i]) continue;
     failed++;
-    std::printf("%s %s: wrong in %d of %d rounds; %s\n", machine.name, operations[i].name, failures[i], rounds,
+    std::printf("%s %s: wrong in %d of %d rounds; %s\n", isa.name, operations[i].name, failures[i], rounds,
                 first[i].c_str());
   }
-  std::printf("%s: %d of %d operations failed\n", machine.name, failed, operation_count);
+  std::printf("%s: %d of %d operations failed\n", isa.name, failed, operation_count);
   return failed;
 }
 
@@ -125,6 +125,6 @@ int main() {
     return 77;
   }
   int failed = 0;
-  for (const test::Machine& machine : test::machines) failed += test::check(machine, 2000);
+  for (const test::Machine& isa : test::isas) failed += test::check(isa, 2000);
   return failed ? 1 : 0;
 }

@@ -1,14 +1,14 @@
 // Whether runs give the slot of every symbol and rank of every table that the table of slots gives.
 #include <cstdio>
 
-#include "codecs/rans_tables.h"
-#define ARRCOMP_MACHINE plain
+#include "codecs/grouped/rans_tables.h"
+#define ARRCOMP_ISA plain
 #include "lanes/lanes.h"
 
 using namespace arrcomp;
 
-static uint32_t slot_by_runs(const EncodeTable& t, uint32_t place) {
-  const auto slots = plain::lookup_runs<runs_per_cell>(t.runs[0], plain::splat<plain::U32>(place));
+static uint32_t slot_by_runs(const EncodeTable& t, uint32_t position) {
+  const auto slots = plain::lookup_runs<runs_per_cell>(t.runs[0], plain::splat<plain::U32>(position));
   return plain::max_all(slots);
 }
 

@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -14,11 +15,11 @@ pytestmark = pytest.mark.arithmetic
 TESTS = Path(__file__).resolve().parent
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
-CPU_PARTS = (
-    *("activations", "buckets", "coded_buckets", "driver", "interruption", "select"),
-    *("plain", "plain_activations", "plain_buckets"),
-)
-CPU_SOURCES = ["codecs/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in CPU_PARTS)]
+CPU_PARTS = ("activations", "buckets", "coded_buckets", "driver", "interruption", "select")
+CPU_SOURCES = ["codecs/grouped/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in CPU_PARTS)]
+ISA_PARTS = ["activations", "buckets", "groups"]
+# Lines of the table of codecs: id, name, type.
+BUCKETED = re.compile(r"X\(\d+, (\w+), \w+,")
 PROGRAMS = ["emulated_kernels", "emulated_buckets", "emulated_activations"]
 
 # Device code reads the same bytes as integers of several widths.
@@ -45,21 +46,37 @@ def run(command: Sequence[str | Path]) -> None:
 
 
 @pytest.fixture(scope="module")
-def cpu_objects(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The CPU's codecs, compiled for the plain machine."""
+def generated(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The option that finds the header of all bucketed codecs, which CMake writes for the extension module."""
+    folder = tmp_path_factory.mktemp("generated")
+    table = (NATIVE / "stream" / "codec_table.h").read_text().split("#define ARRCOMP_BUCKETED_CODECS(X)")[1]
+    names = BUCKETED.findall(table.split("#define")[0])
+    (folder / "bucketed_codecs.h").write_text("".join(f'#include "codecs/bucketed/{name}.h"\n' for name in names))
+    return [f"-I{folder}"]
+
+
+@pytest.fixture(scope="module")
+def cpu_objects(generated: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The CPU's codecs, compiled for the plain instruction set."""
     folder = tmp_path_factory.mktemp("cpu")
     objects = []
     for source in CPU_SOURCES:
         objects.append(folder / Path(source).with_suffix(".o").name)
         run([*compiler(), *FLAGS, "-c", NATIVE / source, "-o", objects[-1]])
+    for part in ISA_PARTS:
+        objects.append(folder / f"plain_{part}.o")
+        source = ["-DARRCOMP_ISA=plain", "-x", "c++", NATIVE / "cpu" / f"{part}.inc"]
+        run([*compiler(), *FLAGS, *generated, *source, "-c", "-o", objects[-1]])
     return objects
 
 
 @pytest.mark.parametrize("build", BUILDS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_kernels_agree_with_the_cpu(name: str, build: str, cpu_objects: list[Path], tmp_path: Path) -> None:
+def test_kernels_agree_with_the_cpu(
+    name: str, build: str, generated: list[str], cpu_objects: list[Path], tmp_path: Path
+) -> None:
     flags, orders = BUILDS[build]
     program = tmp_path / name
     source = TESTS / f"{name}.cpp"
-    run([*compiler(), *FLAGS, *KERNEL_FLAGS, *flags, source, *cpu_objects, "-pthread", "-o", program])
+    run([*compiler(), *FLAGS, *KERNEL_FLAGS, *flags, *generated, source, *cpu_objects, "-pthread", "-o", program])
     run([program, str(orders)])

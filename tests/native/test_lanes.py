@@ -1,4 +1,4 @@
-"""The 32 lanes of the native core: every operation, on every machine that can run here, against scalar code."""
+"""The 32 lanes of the native core: every operation, on every instruction set that can run here, against scalar code."""
 
 import os
 import platform
@@ -17,14 +17,14 @@ AVX2_FLAGS = ["-mavx2", "-mbmi", "-mbmi2", "-mlzcnt", "-mpopcnt", "-mf16c"]
 AVX512_FLAGS = ["-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512cd"]
 
 # What the compiler is told, and what the CPU must have (names of /proc/cpuinfo).
-MACHINES: dict[str, tuple[list[str], set[str]]] = {
+ISAS: dict[str, tuple[list[str], set[str]]] = {
     "plain": ([], set()),
-    "avx2": (["-DLANES_TEST_MACHINE=avx2", *AVX2_FLAGS], {"avx2", "bmi1", "bmi2", "abm", "popcnt", "f16c"}),
+    "avx2": (["-DLANES_TEST_ISA=avx2", *AVX2_FLAGS], {"avx2", "bmi1", "bmi2", "abm", "popcnt", "f16c"}),
     "avx512": (
-        ["-DLANES_TEST_MACHINE=avx512", *AVX2_FLAGS, *AVX512_FLAGS],
+        ["-DLANES_TEST_ISA=avx512", *AVX2_FLAGS, *AVX512_FLAGS],
         {"avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd"},
     ),
-    "neon": (["-DLANES_TEST_MACHINE=neon"], {"asimd"}),
+    "neon": (["-DLANES_TEST_ISA=neon"], {"asimd"}),
 }
 BUILDS = {"optimized": ["-O2"], "sanitized": ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]}
 
@@ -49,9 +49,9 @@ def build_and_run(command: list[str], program: Path, *sources: Path) -> subproce
 
 
 @pytest.mark.parametrize("build", BUILDS)
-@pytest.mark.parametrize("machine", MACHINES)
-def test_every_operation_agrees_with_scalar_code(machine: str, build: str, tmp_path: Path) -> None:
-    flags, needed = MACHINES[machine]
+@pytest.mark.parametrize("isa", ISAS)
+def test_every_operation_agrees_with_scalar_code(isa: str, build: str, tmp_path: Path) -> None:
+    flags, needed = ISAS[isa]
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
     if compiler is None:
         pytest.skip("no C++ compiler: set CXX")
@@ -81,6 +81,6 @@ def test_runs_are_the_slots_of_every_table(tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("no C++ compiler: set CXX")
     command = [*compiler.split(), *COMMON_FLAGS, "-Wno-psabi", "-O1"]
-    sources = (TESTS / "slot_runs_test.cpp", NATIVE / "codecs" / "rans_tables.cpp")
+    sources = (TESTS / "slot_runs_test.cpp", NATIVE / "codecs" / "grouped" / "rans_tables.cpp")
     result = build_and_run(command, tmp_path / "slot_runs_test", *sources)
     assert result.returncode == 0, result.stdout + result.stderr

@@ -1,8 +1,8 @@
-"""The code on the pages of docs/: what a page shows is run, in order, and prints what the page says.
+"""Runs the code on the pages of docs/, in order, and compares the output with the page.
 
-Blocks in `python` run one after the other in one namespace; of those in `console`, lines that begin with `$ arrcomp`
-are run as they are written, by a shell. A block with the title "output" is what the block before it prints, where
-`...` stands for anything. Blocks whose title is one of `ELSEWHERE` are compiled only.
+All `python` blocks of a page run in one namespace. In `console` blocks, a shell runs the lines that begin with
+`$ arrcomp`. A block with the title "output" is the output of the block before it, where `...` matches anything. Blocks
+whose title is one of `ELSEWHERE` are only compiled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The examples in docstrings, in the README and on the pages of docs/ run, and give what they say."""
+"""The examples in docstrings, in the README and on the pages of docs/ run and print what they show."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ NEEDS = {
     "use/pytorch.md": ("torch", "safetensors"),
     "use/jax.md": ("jax", "optax", "safetensors"),
     "use/collectives.md": ("torch",),
-    "use/training.md": ("torch",),
+    "use/training.md": ("torch", "lightning"),
     "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs"),
     "use/command-line.md": ("typer", "rich", "safetensors"),
     "codecs/activations.md": ("torch",),
@@ -147,11 +147,79 @@ def test_all_public_names_are_in_the_reference(name: str) -> None:
     assert {one for one, entry in entries.items() if entry not in listed} == set()
 
 
+PUBLIC_MODULES = (
+    "arrcomp",
+    "arrcomp.codecs",
+    "arrcomp.activations",
+    "arrcomp.errors",
+    "arrcomp.cpu",
+    "arrcomp.stores.zarr",
+    "arrcomp.stores.numcodecs",
+    "arrcomp.torch",
+    "arrcomp.torch.nn",
+    "arrcomp.torch.functional",
+    "arrcomp.torch.optim",
+    "arrcomp.torch.distributed",
+    "arrcomp.torch.distributed.fsdp",
+    "arrcomp.torch.distributed.checkpoint",
+    "arrcomp.torch.training",
+    "arrcomp.jax",
+    "arrcomp.jax.nn",
+    "arrcomp.jax.optim",
+    "arrcomp.cupy",
+)
+
+
+def directives() -> list[str]:
+    """The paths of the objects that the reference documents."""
+    listed = "".join(path.read_text("utf-8") for path in sorted((pages.DOCS / "reference").glob("*.md")))
+    return re.findall(r"^::: (\S+)$", listed, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_the_reference_has_every_public_module(name: str) -> None:
+    module, paths = imported(name), directives()
+    one_by_one = any(path.startswith(f"{name}.") for path in paths)
+    assert one_by_one or name in paths
+    for one in getattr(module, "__all__", ()) if one_by_one else ():
+        value = getattr(module, one)
+        if not isinstance(value, ModuleType) and not is_error(value):
+            assert any(value is resolved(path) for path in paths if path.endswith(f".{one}")), one
+
+
+def test_the_reference_has_no_private_path() -> None:
+    paths = directives()
+    assert len(paths) > 100
+    assert [path for path in paths if any(part.startswith("_") for part in path.split("."))] == []
+
+
+def imported(name: str) -> ModuleType:
+    """A module; the test is skipped where a package that it needs is not installed."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        pytest.skip(str(error))
+
+
+def resolved(path: str) -> Any:
+    """The object that a path names, or None where a package that it needs is not installed."""
+    name, _, attribute = path.rpartition(".")
+    try:
+        return getattr(importlib.import_module(name), attribute, None)
+    except ImportError:
+        return None
+
+
+def is_error(value: Any) -> bool:
+    """Whether a value is one of arrcomp's errors, which the reference shows as a module."""
+    return isinstance(value, type) and issubclass(value, arrcomp.ArrcompError)
+
+
 def place_in_reference(module: Any, name: str) -> str:
-    """What the reference calls a public name: where a module has the same name, that would be shown in its place."""
+    """The path of a public name in the reference: where a module has the same name, the reference would show that."""
     path = f"{module.__name__}.{name}"
     value = getattr(module, name)
-    if isinstance(value, type) and issubclass(value, arrcomp.ArrcompError):
+    if is_error(value):
         return "arrcomp.errors"
     if isinstance(value, ModuleType) or importlib.util.find_spec(path) is None:
         return path

@@ -261,7 +261,7 @@ def test_a_fresh_process_reads_format_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["i4", "c8", "bool", "M8[s]", "S3", "U3", [("a", "f4")]], ids=str)
 def test_dtypes_that_a_codec_does_not_take_are_refused_when_an_array_is_made(dtype: Any, shards: Any, way: str) -> None:
     store, options = zarr.storage.MemoryStore(), coded_by(ErrorBounded(abs=1), way)
-    with pytest.raises(TypeError, match=r"dtype .*: ErrorBounded takes|dtype .* is not supported"):
+    with pytest.raises(TypeError, match=r"^dtype: expected "):
         zarr.create_array(store, shape=(8,), chunks=(4,), shards=shards, dtype=dtype, **options)
     assert not store._store_dict
 
@@ -270,10 +270,10 @@ def test_dtypes_that_a_codec_does_not_take_are_refused_when_an_array_is_made(dty
     ("configuration", "error", "message"),
     [
         ({"codec": "error-bounded"}, TypeError, "exactly one of abs, rel and pointwise"),
-        ({"codec": "zip"}, arrcomp.UnknownCodecError, "codec 'zip' is unknown"),
-        ({"level": 3}, ValueError, "level: codec lossless has no such parameter"),
-        ({"codec": "smaq"}, TypeError, "seed=None: SmaQ"),
-        ({"codec": "smaq", "seed": 2**64}, ValueError, "seed=18446744073709551616"),
+        ({"codec": "zip"}, arrcomp.UnknownCodecError, r"^config\['codec'\]: expected lossless,.*got 'zip'"),
+        ({"level": 3}, ValueError, r"^config: expected parameters of lossless \(speed\), got 'level'"),
+        ({"codec": "smaq"}, TypeError, r"^seed: expected an integer, .*, got None"),
+        ({"codec": "smaq", "seed": 2**64}, ValueError, "^seed: expected an integer .*, got 18446744073709551616"),
     ],
     ids=str,
 )
@@ -286,8 +286,8 @@ def test_wrong_configurations_are_named(configuration: Any, error: type[Exceptio
 
 @both_ways
 def test_what_is_no_codec_is_named(way: str) -> None:
-    with pytest.raises(TypeError, match="codec='lossless' is a str"):
-        WAYS[way]("lossless")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"^codec: expected a codec .*, got 'lossless' \(str\)"):
+        WAYS[way]("lossless")
 
 
 @pytest.mark.parametrize("module", ["zarr", "numcodecs"])
@@ -323,5 +323,5 @@ def test_a_chunk_of_another_array_is_noticed(tmp_path: Path, other: Array, way: 
     path = tmp_path / "x"
     z = stored(WEIGHTS, path=path, way=way, chunks=(15, 50))
     chunk_files(path)[0].write_bytes(arrcomp.compress(other).to_bytes())
-    with pytest.raises(CorruptStreamError, match=r"the chunk holds .*, not float32 of shape \(15, 50\)"):
+    with pytest.raises(CorruptStreamError, match=r"^chunk: expected float32 of .*, got float.*\)"):
         z[:15]

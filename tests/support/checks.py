@@ -122,7 +122,7 @@ def check_reference(stream: bytes, decoded: Array) -> None:
 def check_capacity(stream: bytes, array: Array) -> None:
     """The payload is no longer than was promised; if the rate is fixed, exactly as long."""
     start, end = payload_span(stream)
-    assert end - start <= arrcomp.max_compressed_size(array)
+    assert end - start <= arrcomp.max_compressed_nbytes(array)
     spec = arrcomp.from_bytes(stream).spec
     assert end - start == spec.capacity if spec.codec.fixed_rate else end - start <= spec.capacity
 

@@ -18,12 +18,14 @@ from arrcomp import (
     FloatFormat,
     Lossless,
     SmaQ,
+    _core,
     _dtypes,
 )
 from arrcomp._format import stream
 
 FOLDER = Path(__file__).resolve().parents[1] / "fuzz"
-GROUPED = ("lossless", "error-bounded", "base-delta")  # codecs whose payloads are groups of chunks
+# Codecs whose payloads are groups of chunks.
+GROUPED = tuple(name for _, name, family, _ in _core.codec_table() if family == "grouped")
 _HEAD = struct.Struct("<BBHHBB")
 _MOST_ELEMENTS = 3 * 4096 + 64
 _LEAST_SIZES = {"bucket_size": 16, "block_size": 32}

@@ -142,16 +142,16 @@ def test_compressed_tensors_may_change_in_place_and_others_may_not() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"codec": "qsgd"}, TypeError, "codec='qsgd' is a str"),
-        ({"min_size": -1}, ValueError, "min_size=-1"),
-        ({"min_size": 1.5}, TypeError, r"min_size=1\.5"),
-        ({"skip": 3}, TypeError, "skip has 3"),
-        ({"skip": ["layer"]}, TypeError, "skip has 'layer'"),
-        ({"skip": torch.nn.Linear}, TypeError, "skip has <class"),
-        ({"skip": None}, TypeError, "skip has None"),
-        ({"seed": -1}, ValueError, "seed=-1"),
-        ({"seed": 1 << 64}, ValueError, "seed=18446744073709551616"),
-        ({"seed": 1.0}, TypeError, r"seed=1\.0"),
+        ({"codec": "qsgd"}, TypeError, r"codec: expected a codec, a list of Rule, or None, got 'qsgd' \(str\)"),
+        ({"min_size": -1}, ValueError, "min_size: expected an integer from 0 to .*, got -1"),
+        ({"min_size": 1.5}, TypeError, r"min_size: expected an integer from 0 to .*, got 1\.5 \(float\)"),
+        ({"skip": 3}, TypeError, "skip: expected modules, tensors or functions of a tensor, got 3"),
+        ({"skip": ["layer"]}, TypeError, "skip: expected modules, tensors or functions of a tensor, got 'layer'"),
+        ({"skip": torch.nn.Linear}, TypeError, "skip: expected modules, tensors or functions of a tensor, got <class"),
+        ({"skip": None}, TypeError, "skip: expected modules, tensors or functions of a tensor, got None"),
+        ({"seed": -1}, ValueError, "seed: expected an integer from 0 to .*, got -1"),
+        ({"seed": 1 << 64}, ValueError, "seed: expected an integer from 0 to .*, got 18446744073709551616"),
+        ({"seed": 1.0}, TypeError, r"seed: expected an integer from 0 to .*, got 1\.0 \(float\)"),
     ],
 )
 def test_arguments_are_checked_before_anything(options: Any, error: type[Exception], message: str) -> None:

@@ -61,7 +61,7 @@ def test_a_state_dict_holds_compressed_arrays(tmp_path: Path) -> None:
 
 def test_pickles_are_as_large_as_the_payload() -> None:
     x = torch.zeros(100_000)
-    room = torch.empty(arrcomp.max_compressed_size(x), dtype=torch.uint8)
+    room = torch.empty(arrcomp.max_compressed_nbytes(x), dtype=torch.uint8)
     compiled = _ops.encode([x], Lossless.id, [0.0])  # what leaves compiled code has more memory than the payload takes
     trimmed = arrcomp.compress(x)
     payload = type(trimmed.payload)(trimmed.payload.adapter, *compiled, trusted=True)

@@ -174,7 +174,7 @@ def test_leaves_and_small_tensors_are_left_alone() -> None:
     assert isinstance(saved(y, "self"), KeptTensor)
     assert isinstance(saved(z, "other"), KeptTensor)
     assert (statistics.tensors, statistics.kept_tensors, statistics.kept_nbytes) == (0, 1, 400)
-    assert "400 bytes, left alone" in str(statistics)
+    assert "400 bytes, uncompressed" in str(statistics)
 
 
 @pytest.mark.parametrize(

@@ -83,9 +83,9 @@ def test_seeds_of_all_integer_types(dtype: str) -> None:
 @pytest.mark.parametrize(
     ("seed", "message"),
     [
-        (None, "seed=None"),
-        (1.5, r"seed=1\.5"),
-        (True, "seed=True"),
+        (None, r"seed: expected an integer, or a 0-dimensional integer array, for QSGD.*, got None"),
+        (1.5, r"seed: expected an integer, or a 0-dimensional integer array, for QSGD.*, got 1\.5"),
+        (True, r"seed: expected an integer, or a 0-dimensional integer array, for QSGD.*, got True"),
         (torch.tensor(1.5), r"seed: expected a tensor of one integer, got torch\.float32\[\]"),
         (torch.tensor(True), r"seed: expected a tensor of one integer, got torch\.bool\[\]"),
         (torch.tensor([1, 2]), r"seed: expected a tensor of one integer, got torch\.int64\[2\]"),
@@ -104,7 +104,7 @@ def test_what_is_no_seed_is_refused(seed: Any, message: str) -> None:
 @pytest.mark.parametrize("seed", [-1, 2**64])
 def test_a_seed_out_of_range_is_refused(seed: int) -> None:
     for function in (arrcomp.torch.compress, arrcomp.torch.roundtrip):
-        with pytest.raises(ValueError, match=f"seed={seed}"):
+        with pytest.raises(ValueError, match=f"seed: expected an integer from 0 to .*, got {seed}"):
             function(tensor(10), RANDOM, seed=seed)
 
 
@@ -120,7 +120,7 @@ def test_codecs_without_random_numbers_ignore_the_seed() -> None:
 @pytest.mark.parametrize("elements", [0, 1, 250, 5000])
 def test_fixed_rate_payloads_are_all_of_their_buffers(codec: Codec, elements: int) -> None:
     x = tensor(elements)
-    room = torch.empty(arrcomp.max_compressed_size(x) + 64, dtype=torch.uint8)
+    room = torch.empty(arrcomp.max_compressed_nbytes(x) + 64, dtype=torch.uint8)
     single = arrcomp.torch.compress(x, codec, seed=7)
     filled = arrcomp.torch.compress(x, codec, seed=7, out=room)
     many = arrcomp.compress_many([x, x[:30]], codec, seed=7)
@@ -136,7 +136,7 @@ def test_fixed_rate_payloads_are_all_of_their_buffers(codec: Codec, elements: in
 def test_pickles_of_another_length_are_refused() -> None:
     _, (payload, *rest) = pickling.reduced(arrcomp.compress(tensor(6, 50), RANDOM, seed=1))
     for wrong in (payload[:-8], torch.cat([payload, payload[:8]])):
-        with pytest.raises(CorruptStreamError, match="payload length"):
+        with pytest.raises(CorruptStreamError, match=r"payload: expected 136 bytes for shape \(6, 50\), got (128|144)"):
             _pickling.rebuild(wrong, *rest)
 
 
@@ -208,7 +208,7 @@ def test_symbolic_sizes_are_the_real_ones(codec: Codec, elements: int) -> None:
     coding = _tensors.coding_of(codec)
     terms = _tensors._capacity_terms(*coding, "float32")
     needed = arrcomp.compress(torch.zeros(elements), codec, seed=0).payload.nbytes
-    assert _tensors.places([torch.zeros(elements)], *coding) == [needed]
+    assert _tensors.capacities([torch.zeros(elements)], *coding) == [needed]
     assert sum(_tensors._term(elements, *term) for term in terms) == (needed if terms else 0)
 
 
@@ -262,7 +262,7 @@ def test_compiled_payloads_are_all_of_their_buffers(codec: Codec, dynamic: bool)
     compiled = torch.compile(both, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     for rows in (5, 90):
         x = tensor(rows, 33)
-        room = torch.zeros(arrcomp.max_compressed_size(x), dtype=torch.uint8)
+        room = torch.zeros(arrcomp.max_compressed_nbytes(x), dtype=torch.uint8)
         c, many, filled, y, z = compiled(x, room)
         for made in (c, many["x"], many["y"], filled):
             assert made.payload.length is None

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import arrcomp.torch
 from arrcomp.torch import nn as few_nn
-from arrcomp.torch._few_bit_ops import activate_op, times_steps_op
+from arrcomp.torch._few_bit_ops import activate_op, step_grad_op
 
 from .gpu import impatient
 
@@ -50,8 +50,8 @@ def test_the_gpu_s_activations_have_other_bits(function: str, dtype: Any) -> Non
         found, found_packed = activate_op(x.cuda(), function, parameters, steps)
         assert torch.equal(found.cpu(), values)
         assert torch.equal(found_packed.cpu(), packed)
-        gradient = times_steps_op(found, found_packed, steps)
-        assert torch.equal(gradient.cpu(), times_steps_op(values, packed, steps))
+        gradient = step_grad_op(found, found_packed, steps)
+        assert torch.equal(gradient.cpu(), step_grad_op(values, packed, steps))
 
 
 def test_few_bit_layers_wait() -> None:

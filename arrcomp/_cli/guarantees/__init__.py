@@ -1,4 +1,4 @@
-"""Does what came back keep the codec's promise? Checked with NumPy alone, independently of the core."""
+"""Checks of codecs' guarantees, in NumPy alone, independent of the core."""
 
 import math
 from collections.abc import Callable
@@ -7,37 +7,36 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...codecs import QSGD, S2FP8, BaseDelta, Codebook, Codec, ErrorBounded, FloatFormat, SmaQ
-from .base_delta import compare_places
-from .bounded import compare_bounded
-from .buckets import compare_buckets
+from .base_delta import compare_base_delta
 from .codebook import compare_codebook
 from .comparison import Comparison, compare_bits
-from .float_format import compare_formats
-from .s2fp8 import compare_squeezed
+from .error_bounded import compare_error_bounded
+from .float_format import compare_float_format
+from .qsgd import compare_qsgd
+from .s2fp8 import compare_s2fp8
 from .smaq import compare_smaq
 
 __all__ = ["Comparison", "compare"]
 
-# What compares flat arrays of the same dtype and size; of other codecs every bit must be the same.
+# Functions that compare flat arrays of the same dtype and size. For other codecs every bit must be equal.
 _COMPARISONS: dict[type[Codec], Callable[[NDArray[Any], NDArray[Any], Any], Comparison]] = {
-    ErrorBounded: compare_bounded,
-    QSGD: compare_buckets,
-    BaseDelta: compare_places,
+    ErrorBounded: compare_error_bounded,
+    QSGD: compare_qsgd,
+    BaseDelta: compare_base_delta,
     Codebook: compare_codebook,
-    S2FP8: compare_squeezed,
-    FloatFormat: compare_formats,
+    S2FP8: compare_s2fp8,
+    FloatFormat: compare_float_format,
     SmaQ: compare_smaq,
 }
 
 
 def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Comparison:
-    """Compare an array with what came back of it.
+    """Compare an array with its decompressed array.
 
     Args:
-        original: what was compressed.
-        restored: what `decompress` made of it.
-        codec: how it was compressed. What a codec promises is said in the module that compares it; every other codec
-            promises the same bits.
+        original: the array before compression.
+        restored: the result of `decompress`.
+        codec: the codec. Its module here states its guarantee. Codecs without a module guarantee equal bits.
     """
     native = original.dtype if original.dtype.isnative else original.dtype.newbyteorder("=")
     if original.shape != restored.shape or native != restored.dtype:

@@ -1,4 +1,4 @@
-"""The promise of `Codebook`."""
+"""The guarantee of `Codebook`."""
 
 from typing import Any
 
@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...codecs import Codebook
-from .comparison import BLOCK, Comparison
+from .comparison import Comparison, rounding_error, whole_buckets
 
 
 def compare_codebook(x: NDArray[Any], y: NDArray[Any], codec: Codebook) -> Comparison:
     """Values are the level of their interval, or NaN in broken buckets.
 
-    Beside a border either level is right: what is looked up may have been rounded across it.
+    Next to a border both levels are correct, as the scaled value may have been rounded across it.
     """
     size = max(x.size, 1) if codec.scaling == "tensor" else codec.bucket_size
     violations, largest = 0, 0.0
-    step = max(BLOCK // size, 1) * size
+    step = whole_buckets(size)
     for start in range(0, x.size, step):
         a, b = x[start : start + step], y[start : start + step]
         right, error = _looked_up(a, b, size, codec)
@@ -29,7 +29,7 @@ def compare_codebook(x: NDArray[Any], y: NDArray[Any], codec: Codebook) -> Compa
 def _looked_up(
     a: NDArray[Any], b: NDArray[Any], size: int, codec: Codebook
 ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """Which values came back right, and their errors (0 where a bucket came back NaN as it must)."""
+    """Which values are correct, and their errors (0 where a bucket became NaN as it must)."""
     wide, back = a.astype(np.float64), b.astype(np.float64)
     starts = np.arange(0, a.size, size)
     broken = _of_each(np.logical_or.reduceat(~np.isfinite(wide), starts), starts, a.size)
@@ -45,8 +45,7 @@ def _looked_up(
     for shift in (-slack, slack):
         expected = levels[np.searchsorted(borders, v + shift)] * scale
         expected = np.clip(expected, -float(limits.max), float(limits.max))
-        rounding = 2.0 * float(limits.eps) * np.abs(expected) + 2.0 * float(limits.smallest_subnormal)
-        right |= ~broken & (np.abs(back - expected) <= rounding)
+        right |= ~broken & (np.abs(back - expected) <= rounding_error(np.abs(expected), a.dtype))
     return right, np.where(broken, 0.0, np.nan_to_num(np.abs(wide - back), nan=np.inf))
 
 

@@ -1,4 +1,4 @@
-"""The promise of `FloatFormat`."""
+"""The guarantee of `FloatFormat`."""
 
 from typing import Any
 
@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...codecs import FloatFormat
-from .comparison import BLOCK, Comparison
+from .comparison import BLOCK, Comparison, largest_of, rounding_error, whole_buckets
 
 Floats = NDArray[np.float64]
 
 
-def compare_formats(x: NDArray[Any], y: NDArray[Any], codec: FloatFormat) -> Comparison:
-    """Values are within the distance of two numbers at their scale, or half of it without random rounding."""
+def compare_float_format(x: NDArray[Any], y: NDArray[Any], codec: FloatFormat) -> Comparison:
+    """Values are within the distance of two numbers at their scale, or half of it with rounding to nearest."""
     size = codec.numbers.block_size or codec.bucket_size or max(x.size, 1)
     scaled = codec.scaling is not None or codec.numbers.block_size > 0
-    step = max(BLOCK // size, 1) * size if scaled else BLOCK
+    step = whole_buckets(size) if scaled else BLOCK
     largest = _largest_of(x)
     violations, worst, allowed = 0, 0.0, 0.0
     for start in range(0, x.size, step):
@@ -24,12 +24,12 @@ def compare_formats(x: NDArray[Any], y: NDArray[Any], codec: FloatFormat) -> Com
             a, b = x[start : start + step].astype(np.float64), y[start : start + step].astype(np.float64)
             scale = _scales(a, size, largest, codec) if scaled else np.ones(a.size)
             error, limit = _errors(a, b, scale, codec)
-            limit += np.where(np.isfinite(a), _rounding(x.dtype) * np.abs(a) + _least(x.dtype), 0.0)
+            limit += np.where(np.isfinite(a), rounding_error(np.abs(a), x.dtype, 4.0), 0.0)
             if codec.overflow == "infinity":
-                most = min(codec.numbers.largest, _most(x.dtype))
+                most = min(codec.numbers.largest, float(ml_dtypes.finfo(x.dtype).max))  # type: ignore[no-untyped-call]
                 error = np.where(np.isfinite(a) & ~np.isfinite(b) & (np.abs(a) + limit >= most), 0.0, error)
         violations += int((~(error <= limit)).sum())
-        worst = max(worst, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
+        worst = max(worst, largest_of(error))
         allowed = max(allowed, float(np.nan_to_num(limit, posinf=0).max(initial=0.0)))
     return Comparison(violations, worst, allowed)
 
@@ -39,25 +39,13 @@ def _largest_of(x: NDArray[Any]) -> float:
     found = 0.0
     for start in range(0, x.size, BLOCK):
         with np.errstate(invalid="ignore"):  # signalling NaN
-            part = np.abs(x[start : start + BLOCK].astype(np.float64))
-        found = max(found, float(part[np.isfinite(part)].max(initial=0.0)))
+            magnitudes = np.abs(x[start : start + BLOCK].astype(np.float64))
+        found = max(found, float(magnitudes[np.isfinite(magnitudes)].max(initial=0.0)))
     return found
 
 
-def _rounding(dtype: np.dtype[Any]) -> float:
-    return 4 * float(ml_dtypes.finfo(dtype).eps)  # type: ignore[no-untyped-call]
-
-
-def _least(dtype: np.dtype[Any]) -> float:
-    return 4 * float(ml_dtypes.finfo(dtype).smallest_subnormal)  # type: ignore[no-untyped-call]
-
-
-def _most(dtype: np.dtype[Any]) -> float:
-    return float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
-
-
 def _scales(a: Floats, size: int, largest: float, codec: FloatFormat) -> Floats:
-    """Each value's scale, NaN where the bucket is not finite."""
+    """Each value's scale; NaN in buckets that are not finite."""
     rows = -(-a.size // size)
     amax = np.abs(np.pad(a, (0, rows * size - a.size))).reshape(rows, -1).max(axis=1)
     most = codec.numbers.largest
@@ -77,7 +65,7 @@ def _scales(a: Floats, size: int, largest: float, codec: FloatFormat) -> Floats:
 
 
 def _errors(a: Floats, b: Floats, scale: Floats, codec: FloatFormat) -> tuple[Floats, Floats]:
-    """Each value's error (0 where it came back NaN or infinite as it should) and what is allowed."""
+    """Each value's error (0 where it became NaN or infinite as it must) and its limit."""
     numbers = codec.numbers
     magnitude = np.abs(a)
     scaled = np.minimum(magnitude / np.where(scale > 0, scale, 1), numbers.largest)
@@ -86,7 +74,7 @@ def _errors(a: Floats, b: Floats, scale: Floats, codec: FloatFormat) -> tuple[Fl
     beyond = np.maximum(magnitude - numbers.largest * scale, 0.0)
     limit = (0.5 if codec.rounding == "nearest" else 1.0) * spacing + beyond
     if codec.format == "nvfp4":
-        limit *= 1.125  # the block's scale is itself rounded, one way or the other where it is halfway
+        limit *= 1.125  # the block's scale is rounded too, up or down
     special = ~np.isfinite(a) | np.isnan(scale)
     lost = np.isnan(b) if not numbers.has_infinity or codec.scaling or numbers.block_size else _same_special(a, b)
     error = np.where(special, np.where(lost, 0.0, np.inf), np.abs(a - b))
@@ -94,6 +82,6 @@ def _errors(a: Floats, b: Floats, scale: Floats, codec: FloatFormat) -> tuple[Fl
 
 
 def _same_special(a: Floats, b: Floats) -> NDArray[np.bool_]:
-    """Infinities that stayed, and NaN."""
+    """Which infinities and NaN were kept."""
     found: NDArray[np.bool_] = np.where(np.isnan(a), np.isnan(b), a == b)
     return found

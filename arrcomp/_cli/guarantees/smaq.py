@@ -1,42 +1,39 @@
-"""The promise of `SmaQ`."""
+"""The guarantee of `SmaQ`."""
 
 from collections.abc import Iterator
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
 from ...codecs import SmaQ
-from .comparison import BLOCK, Comparison, compare_bits
+from .comparison import Comparison, compare_bits, largest_of, rounding_error, whole_buckets
 
 Doubles = NDArray[np.float64]
 
-_NEAR = 1e-3  # of a threshold: which side a value is on is not certain here, as the core's statistics are rounded
+_NEAR = 1e-3  # relative; values this near to a threshold may be on either side, as statistics are rounded
 
 
 def compare_smaq(x: NDArray[Any], y: NDArray[Any], codec: SmaQ) -> Comparison:
-    """Values are within their step (half of it when rounded to nearest), zeros exact, broken blocks NaN."""
+    """Values are within a step (half of it with rounding to nearest), zeros exact, broken blocks NaN."""
     if x.size < codec.min_size:
         return compare_bits(x, y)
     violations, largest, allowed = 0, 0.0, 0.0
-    spacing: Any = ml_dtypes.finfo(x.dtype)  # type: ignore[no-untyped-call]
     for a, b in _blocks(x, y, x.size if codec.block_size is None else codec.block_size):
         with np.errstate(all="ignore"):
             error, limit = _block_errors(a, b, codec)
-            magnitude = np.fmax(np.abs(a), np.abs(b))
-            rounding = 2.0 * float(spacing.eps) * magnitude + 2.0 * float(spacing.smallest_subnormal)
+            rounding = rounding_error(np.fmax(np.abs(a), np.abs(b)), x.dtype)
         violations += int((~(error <= limit + np.where(limit > 0, rounding, 0))).sum())
-        largest = max(largest, float(np.nan_to_num(error, nan=np.inf).max(initial=0.0)))
+        largest = max(largest, largest_of(error))
         allowed = max(allowed, float(limit.max(initial=0.0)))
     return Comparison(violations, largest, allowed)
 
 
 def _blocks(x: NDArray[Any], y: NDArray[Any], size: int) -> Iterator[tuple[Doubles, Doubles]]:
-    """Some blocks at a time, each a row; the last, shorter one alone."""
+    """Blocks as rows, several at a time; a shorter last one alone."""
     whole = x.size - x.size % max(size, 1)
-    step = max(BLOCK // max(size, 1), 1) * size
-    for start in range(0, whole, max(step, 1)):
+    step = whole_buckets(max(size, 1))
+    for start in range(0, whole, step):
         part = slice(start, min(start + step, whole))
         yield x[part].astype(np.float64).reshape(-1, size), y[part].astype(np.float64).reshape(-1, size)
     if whole < x.size:
@@ -44,13 +41,13 @@ def _blocks(x: NDArray[Any], y: NDArray[Any], size: int) -> Iterator[tuple[Doubl
 
 
 def _block_errors(a: Doubles, b: Doubles, codec: SmaQ) -> tuple[Doubles, Doubles]:
-    """Each value's error (0 where a block with NaN or infinity came back NaN) and what is allowed."""
+    """Each value's error (0 where a block with NaN or infinity became NaN) and its limit."""
     broken = ~np.isfinite(a).all(axis=1, keepdims=True)
     error = np.where(broken, np.where(np.isnan(b), 0.0, np.inf), np.abs(a - b))
     extent = np.where(broken, 0.0, np.ptp(a, axis=1, keepdims=True))
     limit = np.where(extent > 0, _limits(a, extent, codec), 0.0)
     if codec.all_positive:
-        limit = np.fmax(limit, -a)  # of which NaN is none
+        limit = np.fmax(limit, -a)  # ignores NaN
     if codec.preserve_zeros:
         limit = np.where(a == 0, 0.0, limit)
     return error, limit
@@ -59,7 +56,7 @@ def _block_errors(a: Doubles, b: Doubles, codec: SmaQ) -> tuple[Doubles, Doubles
 def _limits(a: Doubles, extent: Doubles, codec: SmaQ) -> Doubles:
     share = 0.5 if codec.rounding == "nearest" else 1.0
     main, outer = 2 ** (codec.main_bits - 2) - 1, 2 ** (codec.outlier_bits - 2) - 1
-    if codec.statistics in ("sampled", "range"):  # whatever the estimate was
+    if codec.statistics in ("sampled", "range"):  # for every estimate
         widest = max(codec.main_threshold / main, 2 / outer) if codec.overflow == "extend" else 1.0
         return np.broadcast_to(widest * extent, a.shape)
     mean, std = a.mean(axis=1, keepdims=True), a.std(axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""Functions of neural networks that keep less for the backward pass."""
+"""Functions of neural networks that save less for the backward pass."""
 
 from ._few_bit import (
     celu,

@@ -1,17 +1,17 @@
-"""Activations as of `jax.nn`, by its names, that keep few bits of their input for the backward pass.
+"""Activations of `jax.nn`, with its names, that save few bits per value for the backward pass.
 
-The values are JAX's, but for rounding. The gradient is the incoming one times a level, one of few that stand for the
-derivative, and the residual is the level's index: `bits` for each value, packed. Functions that are linear in pieces
-have exact derivatives with 1 bit. What is not differentiated is JAX's own function.
+The values are JAX's, up to rounding. The derivative is approximated by a step function, and the residual is the packed
+index of its level: `bits` per value. Piecewise linear functions have exact derivatives with 1 bit. Without
+differentiation, JAX's own functions are called.
 
-All take float16, bfloat16, float32 and float64, of any shape, under `jit`, `vmap`, `grad` and `checkpoint`; not forward
-mode (`jvp`), as they are `jax.custom_vjp`. Besides the input their arguments are Python's numbers, not traced:
+All take float16, bfloat16, float32 and float64, of any shape, under `jit`, `vmap`, `grad` and `checkpoint`; but not
+forward mode (`jvp`), as they are `jax.custom_vjp`. Other arguments than the input are static Python numbers:
 
-- bits: of each index, 1 to 8. The steps are the best for normal inputs (`arrcomp.activations.steps_of`); for other
-  parameters than the default ones they are fitted in the first call, in half a second for 3 bits, seconds for 8.
-- steps: a `arrcomp.activations.StepFunction` of your own, instead of those for `bits`.
+- bits: of each index, 1 to 8. The steps are optimal for normally distributed inputs (`arrcomp.activations.steps_of`).
+  For other parameters than the defaults, the first call fits them: half a second for 3 bits, seconds for 8.
+- steps: your own `arrcomp.activations.StepFunction`, instead of those for `bits`.
 
-What JAX has no name for is called as in PyTorch, with underscores: `hard_shrink`, `soft_shrink`, `tanh_shrink`,
+Functions that JAX does not have are named as in PyTorch, with underscores: `hard_shrink`, `soft_shrink`, `tanh_shrink`,
 `threshold`. Arguments of a wrong type raise TypeError, those out of range ValueError.
 
 Reference: G. Novikov et al., "Few-bit backward", arXiv:2202.00441.
@@ -25,43 +25,43 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 
-from ..._arguments import check_flag
+from ..._arguments import check_flag, wrong_type
 from ...activations import StepFunction, activation, steps_of
-from .._few_bit_ops import activate, times_steps
+from .._few_bit_ops import activate, step_grad
 
 _DTYPES = ("float16", "bfloat16", "float32", "float64")
 
 
 def gelu(x: ArrayLike, approximate: bool = True, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.gelu`, keeping `bits` for each value; approximate: by tanh, or exact."""
+    """`jax.nn.gelu`, saving `bits` per value; approximate: by tanh, or exact."""
     check_flag("approximate", approximate)
     return _few_bit(x, "gelu_tanh" if approximate else "gelu", (), bits, steps)
 
 
 def silu(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.silu`, keeping `bits` for each value."""
+    """`jax.nn.silu`, saving `bits` per value."""
     return _few_bit(x, "silu", (), bits, steps)
 
 
 def mish(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.mish`, keeping `bits` for each value."""
+    """`jax.nn.mish`, saving `bits` per value."""
     return _few_bit(x, "mish", (), bits, steps)
 
 
 def sigmoid(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.sigmoid`, keeping `bits` for each value."""
+    """`jax.nn.sigmoid`, saving `bits` per value."""
     return _few_bit(x, "sigmoid", (), bits, steps)
 
 
 def tanh(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.tanh`, keeping `bits` for each value."""
+    """`jax.nn.tanh`, saving `bits` per value."""
     return _few_bit(x, "tanh", (), bits, steps)
 
 
 def softplus(
     x: ArrayLike, beta: float = 1.0, threshold: float = 20.0, *, bits: int = 3, steps: StepFunction | None = None
 ) -> jax.Array:
-    """`jax.nn.softplus` of beta x, over beta, keeping `bits` for each value; x itself where beta x > threshold.
+    """`jax.nn.softplus` of beta x, over beta, saving `bits` per value; x itself where beta x > threshold.
 
     beta is above 0.
     """
@@ -69,94 +69,94 @@ def softplus(
 
 
 def soft_sign(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.soft_sign`, keeping `bits` for each value."""
+    """`jax.nn.soft_sign`, saving `bits` per value."""
     return _few_bit(x, "softsign", (), bits, steps)
 
 
 def elu(x: ArrayLike, alpha: float = 1.0, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.elu`, keeping `bits` for each value."""
+    """`jax.nn.elu`, saving `bits` per value."""
     return _few_bit(x, "elu", (alpha,), bits, steps)
 
 
 def celu(x: ArrayLike, alpha: float = 1.0, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.celu`, keeping `bits` for each value; alpha is above 0."""
+    """`jax.nn.celu`, saving `bits` per value; alpha is above 0."""
     return _few_bit(x, "celu", (alpha,), bits, steps)
 
 
 def selu(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.selu`, keeping `bits` for each value."""
+    """`jax.nn.selu`, saving `bits` per value."""
     return _few_bit(x, "selu", (), bits, steps)
 
 
 def log_sigmoid(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.log_sigmoid`, keeping `bits` for each value."""
+    """`jax.nn.log_sigmoid`, saving `bits` per value."""
     return _few_bit(x, "logsigmoid", (), bits, steps)
 
 
 def hard_swish(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """`jax.nn.hard_swish`, keeping `bits` for each value."""
+    """`jax.nn.hard_swish`, saving `bits` per value."""
     return _few_bit(x, "hardswish", (), bits, steps)
 
 
 def tanh_shrink(x: ArrayLike, *, bits: int = 3, steps: StepFunction | None = None) -> jax.Array:
-    """X - tanh(x), keeping `bits` for each value."""
+    """X - tanh(x), saving `bits` per value."""
     return _few_bit(x, "tanhshrink", (), bits, steps)
 
 
 def relu(x: ArrayLike) -> jax.Array:
-    """`jax.nn.relu`, keeping 1 bit for each value."""
+    """`jax.nn.relu`, saving 1 bit per value."""
     return _few_bit(x, "relu")
 
 
 def relu6(x: ArrayLike) -> jax.Array:
-    """`jax.nn.relu6`, keeping 1 bit for each value."""
+    """`jax.nn.relu6`, saving 1 bit per value."""
     return _few_bit(x, "relu6")
 
 
 def leaky_relu(x: ArrayLike, negative_slope: float = 0.01) -> jax.Array:
-    """`jax.nn.leaky_relu`, keeping 1 bit for each value."""
+    """`jax.nn.leaky_relu`, saving 1 bit per value."""
     return _few_bit(x, "leaky_relu", (negative_slope,))
 
 
 def threshold(x: ArrayLike, threshold: float, value: float) -> jax.Array:
-    """X where it is above the threshold, else the value, keeping 1 bit for each value."""
+    """X where it is above the threshold, else the value, saving 1 bit per value."""
     return _few_bit(x, "threshold", (threshold, value))
 
 
 def hard_sigmoid(x: ArrayLike) -> jax.Array:
-    """`jax.nn.hard_sigmoid`, keeping 1 bit for each value."""
+    """`jax.nn.hard_sigmoid`, saving 1 bit per value."""
     return _few_bit(x, "hardsigmoid")
 
 
 def hard_tanh(x: ArrayLike, min_val: float = -1.0, max_val: float = 1.0) -> jax.Array:
-    """`jax.nn.hard_tanh`, or x between other numbers, keeping 1 bit for each value; max_val is above min_val."""
+    """`jax.nn.hard_tanh`, or x between other numbers, saving 1 bit per value; max_val is above min_val."""
     return _few_bit(x, "hardtanh", (min_val, max_val))
 
 
 def hard_shrink(x: ArrayLike, lambd: float = 0.5) -> jax.Array:
-    """X where |x| > lambd, else 0, keeping 1 bit for each value; lambd is 0 or above."""
+    """X where |x| > lambd, else 0, saving 1 bit per value; lambd is 0 or above."""
     return _few_bit(x, "hardshrink", (lambd,))
 
 
 def soft_shrink(x: ArrayLike, lambd: float = 0.5) -> jax.Array:
-    """X nearer to 0 by lambd, or 0 where that would pass it, keeping 1 bit for each value; lambd is 0 or above."""
+    """X nearer to 0 by lambd, or 0 where that would pass it, saving 1 bit per value; lambd is 0 or above."""
     return _few_bit(x, "softshrink", (lambd,))
 
 
 def stepwise(x: ArrayLike, function: Callable[[jax.Array], jax.Array], steps: StepFunction) -> jax.Array:
-    """A function of your own, keeping `steps.bits` for each value.
+    """Your own elementwise function, saving `steps.bits` per value.
 
     Args:
         x: the input.
-        function: gives each value from the one at its place alone. It may not close over traced values.
-        steps: its derivative, as `arrcomp.activations.fit` finds it; for a function that is linear in pieces, exactly.
+        function: an elementwise function. It may not close over traced values.
+        steps: its derivative, for instance from `arrcomp.activations.fit`; exact for a piecewise linear function.
 
     Raises:
-        TypeError: an argument is of another type.
-        ValueError: the function gives another shape or dtype.
+        TypeError: an argument has a wrong type.
+        ValueError: the function changes the shape or dtype.
     """
     if not callable(function):
-        raise TypeError(f"function is a {type(function).__name__}; a function of arrays is allowed")
+        raise wrong_type("function", "a function of an array", function)
     return _stepwise(function, _checked_steps(steps), _checked_input(x))
 
 
@@ -213,7 +213,7 @@ def _activation_forward(
 def _activation_backward(
     function: str, parameters: tuple[float, ...], steps: StepFunction, index: jax.Array, gradient: jax.Array
 ) -> tuple[jax.Array]:
-    return (times_steps(gradient, index, steps),)
+    return (step_grad(gradient, index, steps),)
 
 
 _activation.defvjp(_activation_forward, _activation_backward)
@@ -224,8 +224,7 @@ def _stepwise(function: Callable[[jax.Array], Any], steps: StepFunction, x: jax.
     y: jax.Array = function(x)
     if jnp.shape(y) != x.shape or jnp.result_type(y) != x.dtype:
         raise ValueError(
-            f"function gives shape {jnp.shape(y)} and {jnp.result_type(y)} for {x.shape} and {x.dtype}; "
-            "the same ones are allowed, as each value has its own derivative"
+            f"function(x): expected {x.dtype} of shape {x.shape}, got {jnp.result_type(y)} of shape {jnp.shape(y)}"
         )
     return y
 
@@ -239,7 +238,7 @@ def _stepwise_forward(
 def _stepwise_backward(
     function: Callable[[jax.Array], Any], steps: StepFunction, index: jax.Array, gradient: jax.Array
 ) -> tuple[jax.Array]:
-    return (times_steps(gradient, index, steps),)
+    return (step_grad(gradient, index, steps),)
 
 
 _stepwise.defvjp(_stepwise_forward, _stepwise_backward)
@@ -247,12 +246,12 @@ _stepwise.defvjp(_stepwise_forward, _stepwise_backward)
 
 def _checked_steps(steps: object) -> StepFunction:
     if not isinstance(steps, StepFunction):
-        raise TypeError(f"steps is a {type(steps).__name__}; a StepFunction is allowed")
+        raise wrong_type("steps", "a StepFunction", steps)
     return steps
 
 
 def _checked_input(x: ArrayLike) -> jax.Array:
     array = jnp.asarray(x)
     if array.dtype.name not in _DTYPES:
-        raise TypeError(f"dtype {array.dtype}: few-bit activations take {', '.join(_DTYPES)}")
+        raise TypeError(f"x: expected float16, bfloat16, float32 or float64, got {array.dtype}")
     return array

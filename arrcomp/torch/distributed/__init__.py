@@ -1,6 +1,6 @@
-"""Collective operations of torch.distributed with compressed data on the wire.
+"""Collective operations of torch.distributed with compressed communication.
 
-Importing this registers the backend "arrcomp": `torch.distributed.init_process_group("arrcomp")`.
+Importing this module registers the backend "arrcomp": `torch.distributed.init_process_group("arrcomp")`.
 """
 
 from ._backend import (

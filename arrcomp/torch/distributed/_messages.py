@@ -1,7 +1,7 @@
-"""Payloads of several tensors as one message, and the messages for all processes as one buffer.
+"""Messages: the payloads of several tensors, and one buffer with the messages for all ranks.
 
-A message of fixed-rate codecs is their payloads, each from a multiple of 8 bytes on: both ends know its size. Others
-have the payloads' lengths in front, int64 each.
+A message of fixed-rate codecs is their payloads, aligned to 8 bytes: both sides know its size. Other messages begin
+with the payloads' lengths, int64 each.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -18,18 +18,18 @@ from .. import _ops
 from .._adapter import seed_arguments
 from .._tensors import capacity_of, coding_of, row_of
 
-_ALIGNMENT = 8  # what the core reads words at
+_ALIGNMENT = 8  # that the core needs
 _LENGTH = 8  # bytes of a payload's length
 
 
-class Coding(NamedTuple):
-    """How one tensor of a message is coded.
+class PayloadSpec(NamedTuple):
+    """Static properties of the payload of one tensor of a message.
 
     Attributes:
         codec: its codec.
         dtype: of its elements.
         elements: their number.
-        number: what its random numbers follow from beside the message's seed; None for its place in the message.
+        number: derives its seed from the message's seed; None for its index in the message.
     """
 
     codec: Codec
@@ -39,21 +39,21 @@ class Coding(NamedTuple):
 
     @property
     def capacity(self) -> int:
-        """Bytes of its longest payload."""
+        """Bytes of the longest payload."""
         return _capacity(self.codec, self.dtype, self.elements)
 
     @property
     def group(self) -> tuple[int, tuple[float, ...], torch.dtype]:
-        """What the tensors of one call of the core have in common."""
+        """The key of tensors that one call of the core can take."""
         return self.codec.id, self.codec.core_parameters(), self.dtype
 
-    def seed(self, seed: int, place: int) -> int:
-        """The seed of its random numbers, from that of a message in which it has this place."""
-        return derived(seed, place if self.number is None else self.number)
+    def seed(self, seed: int, index: int) -> int:
+        """The tensor's seed, derived from the message's seed and the tensor's index in the message."""
+        return derived(seed, index if self.number is None else self.number)
 
 
 class Messages(NamedTuple):
-    """Messages one after the other.
+    """Concatenated messages.
 
     Attributes:
         buffer: uint8[sum(sizes)].
@@ -69,75 +69,77 @@ class Coder:
     """Writes and reads the messages of one operation.
 
     Attributes:
-        fixed: whether all codecs of the operation have fixed rates.
+        fixed: whether all codecs have fixed rates.
         device: of all tensors.
-        threads: for the codecs, on the CPU.
+        threads: CPU threads for the codecs.
     """
 
     fixed: bool
     device: torch.device
     threads: int
 
-    def size(self, codings: Sequence[Coding]) -> int | None:
-        """Bytes of a message with these tensors; None where it depends on their values."""
-        return _size(codings) if self.fixed else None
+    def size(self, specs: Sequence[PayloadSpec]) -> int | None:
+        """Bytes of a message with these tensors; None if it depends on their values."""
+        return _size(specs) if self.fixed else None
 
-    def encode(self, xs: Sequence[Sequence[Tensor]], codings: Sequence[Sequence[Coding]], seed: int) -> Messages:
-        """A message with the payloads of flat tensors for each of several processes."""
-        every, all_codings = [x for part in xs for x in part], [coding for part in codings for coding in part]
+    def encode(self, xs: Sequence[Sequence[Tensor]], specs: Sequence[Sequence[PayloadSpec]], seed: int) -> Messages:
+        """A message with the payloads of flat tensors for each of several ranks."""
+        every, all_specs = [x for row in xs for x in row], [spec for row in specs for spec in row]
         if self.fixed:
-            sizes = [_size(part) for part in codings]
-            messages = Messages(self.room(sum(sizes)), sizes)
-            self._encode_into(every, all_codings, places(messages.buffer, all_codings), seed)
+            sizes = [_size(row) for row in specs]
+            messages = Messages(self.zeros(sum(sizes)), sizes)
+            self._encode_into(every, all_specs, payload_views(messages.buffer, all_specs), seed)
             return messages
-        numbered = enumerate(zip(every, all_codings, strict=True))
-        payloads = iter([self._trimmed(x, coding, coding.seed(seed, i)) for i, (x, coding) in numbered])
-        made = [self._with_lengths([next(payloads) for _ in part]) for part in xs]
+        numbered = enumerate(zip(every, all_specs, strict=True))
+        payloads = iter([self._trimmed(x, spec, spec.seed(seed, i)) for i, (x, spec) in numbered])
+        made = [self._with_lengths([next(payloads) for _ in row]) for row in xs]
         return Messages(torch.cat(made), [message.numel() for message in made])
 
-    def payloads(self, message: Tensor, codings: Sequence[Coding]) -> list[Tensor]:
-        """The payloads of a message. On CUDA this waits unless the rates are fixed."""
-        if self.fixed or not codings:
-            return places(message, codings)
-        lengths = self._lengths(message, codings)
-        parts = message[_LENGTH * len(codings) :].split_with_sizes([_rounded(length) for length in lengths])
-        return [part[:length] for part, length in zip(parts, lengths, strict=True)]
+    def payloads(self, message: Tensor, specs: Sequence[PayloadSpec]) -> list[Tensor]:
+        """The payloads of a message. Synchronizes CUDA unless the rates are fixed."""
+        if self.fixed or not specs:
+            return payload_views(message, specs)
+        lengths = self._lengths(message, specs)
+        padded = message[_LENGTH * len(specs) :].split_with_sizes([_rounded(length) for length in lengths])
+        return [payload[:length] for payload, length in zip(padded, lengths, strict=True)]
 
-    def shares(self, message: Tensor, codings: Sequence[Coding]) -> list[int]:
-        """How many bytes of a message each tensor takes. On CUDA this waits unless the rates are fixed."""
-        if self.fixed or not codings:
-            return [_rounded(coding.capacity) for coding in codings]
-        return [_LENGTH + _rounded(length) for length in self._lengths(message, codings)]
+    def nbytes_each(self, message: Tensor, specs: Sequence[PayloadSpec]) -> list[int]:
+        """Bytes of each tensor in a message. Synchronizes CUDA unless the rates are fixed."""
+        if self.fixed or not specs:
+            return [_rounded(spec.capacity) for spec in specs]
+        return [_LENGTH + _rounded(length) for length in self._lengths(message, specs)]
 
-    def decode(self, payloads: Sequence[Tensor], codings: Sequence[Coding], targets: Sequence[Tensor]) -> None:
-        """Fill flat tensors with the arrays of payloads, with one call for all of a codec and dtype."""
-        for members in _alike([coding.group for coding in codings]):
-            arrays, room = [payloads[i] for i in members], [targets[i] for i in members]
-            codec = coding_of(codings[members[0]].codec)
-            # On CUDA a process of the same program is trusted: doubt would wait for the device.
-            _ops.decode_out(arrays, [None] * len(arrays), room, *codec, trusted=True, threads=self.threads)
+    def decode(self, payloads: Sequence[Tensor], specs: Sequence[PayloadSpec], targets: Sequence[Tensor]) -> None:
+        """Decode payloads into flat tensors, with one call for each codec and dtype."""
+        for members in _grouped([spec.group for spec in specs]):
+            arrays, out = [payloads[i] for i in members], [targets[i] for i in members]
+            codec = coding_of(specs[members[0]].codec)
+            # Ranks of the same program are trusted: validation would synchronize CUDA.
+            _ops.decode_out(arrays, [None] * len(arrays), out, *codec, trusted=True, threads=self.threads)
 
-    def room(self, nbytes: int) -> Tensor:
-        """Memory for messages, whose gaps are zero: the same bytes every time."""
+    def zeros(self, nbytes: int) -> Tensor:
+        """A buffer for messages; zeros in the gaps make messages reproducible."""
         return torch.zeros(nbytes, dtype=torch.uint8, device=self.device)
 
-    def _encode_into(self, xs: Sequence[Tensor], codings: Sequence[Coding], out: Sequence[Tensor], seed: int) -> None:
-        """Encode with one call for all of a codec and dtype, but those that draw numbers, each with its own seed."""
-        keys = [(coding.group, i if coding.codec.needs_seed else None) for i, coding in enumerate(codings)]
-        for members in _alike(keys):
+    def _encode_into(
+        self, xs: Sequence[Tensor], specs: Sequence[PayloadSpec], out: Sequence[Tensor], seed: int
+    ) -> None:
+        """Encode with one call for each codec and dtype; with stochastic rounding, for each tensor."""
+        keys = [(spec.group, i if spec.codec.needs_seed else None) for i, spec in enumerate(specs)]
+        for members in _grouped(keys):
             first = members[0]
-            own_seed, _ = seed_arguments(codings[first].seed(seed, first), xs[first])
-            arrays, room = [xs[i] for i in members], [out[i] for i in members]
-            _ops.encode_out(arrays, room, *coding_of(codings[first].codec), own_seed, threads=self.threads)
+            own_seed, _ = seed_arguments(specs[first].seed(seed, first), xs[first])
+            arrays, buffers = [xs[i] for i in members], [out[i] for i in members]
+            _ops.encode_out(arrays, buffers, *coding_of(specs[first].codec), own_seed, threads=self.threads)
 
-    def _trimmed(self, x: Tensor, coding: Coding, seed: int) -> Tensor:
+    def _trimmed(self, x: Tensor, spec: PayloadSpec, seed: int) -> Tensor:
         own_seed, _ = seed_arguments(seed, x)
         payload: Tensor
-        payload, length = _ops.encode([x], *coding_of(coding.codec), own_seed, threads=self.threads)
+        payload, length = _ops.encode([x], *coding_of(spec.codec), own_seed, threads=self.threads)
         return payload[: int(length.item())]
 
-    def _lengths(self, message: Tensor, codings: Sequence[Coding]) -> list[int]:
-        lengths: list[int] = message[: _LENGTH * len(codings)].view(torch.int64).tolist()
+    def _lengths(self, message: Tensor, specs: Sequence[PayloadSpec]) -> list[int]:
+        lengths: list[int] = message[: _LENGTH * len(specs)].view(torch.int64).tolist()
         return lengths
 
     def _with_lengths(self, payloads: Sequence[Tensor]) -> Tensor:
@@ -146,22 +148,23 @@ class Coder:
         return torch.cat([lengths.view(torch.uint8), *padded])
 
 
-def places(buffer: Tensor, codings: Sequence[Coding]) -> list[Tensor]:
-    """Where payloads of fixed-rate codecs are in a message, or in several of them one after the other."""
-    parts = buffer.split_with_sizes([_rounded(coding.capacity) for coding in codings])
-    return [part[: coding.capacity] for part, coding in zip(parts, codings, strict=True)]
+def payload_views(buffer: Tensor, specs: Sequence[PayloadSpec]) -> list[Tensor]:
+    """Views of the payloads of fixed-rate codecs in concatenated messages."""
+    padded = buffer.split_with_sizes([_rounded(spec.capacity) for spec in specs])
+    return [payload[: spec.capacity] for payload, spec in zip(padded, specs, strict=True)]
 
 
-@lru_cache(maxsize=1 << 14)  # asked for many times a step, of every piece of a model
+@lru_cache(maxsize=1 << 14)  # called several times a step for each range of a model
 def _capacity(codec: Codec, dtype: torch.dtype, elements: int) -> int:
     return capacity_of(elements, row_of(dtype), codec.id, codec.core_parameters())
 
 
-def _size(codings: Sequence[Coding]) -> int:
-    return sum(_rounded(coding.capacity) for coding in codings)
+def _size(specs: Sequence[PayloadSpec]) -> int:
+    return sum(_rounded(spec.capacity) for spec in specs)
 
 
-def _alike(keys: Sequence[Hashable]) -> Iterable[list[int]]:
+def _grouped(keys: Sequence[Hashable]) -> Iterable[list[int]]:
+    """The indices of equal keys."""
     groups: dict[Hashable, list[int]] = {}
     for i, key in enumerate(keys):
         groups.setdefault(key, []).append(i)

@@ -1,4 +1,4 @@
-"""An operation that goes on while its caller does something else."""
+"""The `Work` of an asynchronous operation."""
 
 import datetime
 from collections.abc import Sequence
@@ -8,32 +8,32 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ._wire import Steps, drained
+from ._wire import Steps, run_steps
 
 _Work: Any = dist.Work
 
 
 def run(steps: Steps[Any], touched: Sequence[Tensor], result: Any, async_op: bool) -> "Pending | None":
-    """Do an operation; with `async_op` begin it.
+    """Run an operation; with `async_op` only start it.
 
     Args:
         steps: the operation.
-        touched: the tensors that it reads or writes, of one device.
-        result: what its `Work` gives as a result.
+        touched: the tensors that it reads or writes, on one device.
+        result: of its `Work`.
         async_op: whether to return at once.
     """
     if async_op:
         return Pending(steps, touched, result)
-    drained(steps)
+    run_steps(steps)
     return None
 
 
 class Pending(_Work):  # type: ignore[misc]
-    """The `Work` of a collective operation in several steps.
+    """The `Work` of a collective operation with several steps.
 
-    On CUDA all of it is enqueued when it is made, on a stream of its own that first waits for the current one; `wait`
-    makes the current stream wait for it, and the process never does. On the CPU the first exchange goes on by itself;
-    the rest is done by `wait`, which all ranks of the group must call, in the same order.
+    On CUDA the constructor enqueues all steps on a side stream, after the current stream's work. `wait` makes the
+    current stream wait for them and does not block the host. On the CPU only the first exchange runs in the background.
+    `wait` does the rest, and all ranks of the group must call it in the same order.
     """
 
     def __init__(self, steps: Steps[Any], touched: Sequence[Tensor], result: Any) -> None:
@@ -50,10 +50,7 @@ class Pending(_Work):  # type: ignore[misc]
             self._advance()
 
     def wait(self, timeout: datetime.timedelta | None = None) -> bool:
-        """Wait until the result is there (on CUDA: make the current stream wait).
-
-        The group's own timeout is the one that counts.
-        """
+        """Wait for the result (on CUDA: make the current stream wait). The group's timeout applies, not `timeout`."""
         if self._stream is not None:
             torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
             return True
@@ -63,7 +60,7 @@ class Pending(_Work):  # type: ignore[misc]
         return True
 
     def is_completed(self) -> bool:
-        """Whether the result is there, as far as the host knows."""
+        """Whether the result is available."""
         done: bool = self._future.done() if self._stream is None else self._stream.query()
         return done
 
@@ -72,7 +69,7 @@ class Pending(_Work):  # type: ignore[misc]
         return self._future
 
     def result(self) -> Any:
-        """The result: tensors that have it once this work is done."""
+        """The tensors of the result, which they hold after `wait`."""
         return self._result
 
     def _enqueue(self, touched: Sequence[Tensor]) -> None:
@@ -80,8 +77,8 @@ class Pending(_Work):  # type: ignore[misc]
         self._stream = _side_stream(device)
         self._stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(self._stream):
-            drained(self._steps)
-            for x in touched:  # whose memory the allocator must not give away before
+            run_steps(self._steps)
+            for x in touched:  # so that the allocator does not reuse their memory too early
                 x.record_stream(self._stream)
             self._future.set_result(self._result)
 
@@ -97,7 +94,7 @@ _side_streams: dict[torch.device, Any] = {}
 
 
 def _side_stream(device: torch.device) -> Any:
-    """One stream for each device: its operations stay in the order in which all ranks start them."""
+    """One stream for each device, so that its operations run in the order in which all ranks start them."""
     if device not in _side_streams:
-        _side_streams.setdefault(device, _new_stream(device))  # where threads meet here, the first one's
+        _side_streams.setdefault(device, _new_stream(device))  # thread-safe: the first stream is kept
     return _side_streams[device]

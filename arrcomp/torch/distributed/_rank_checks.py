@@ -1,4 +1,4 @@
-"""All processes of a group mean the same operation: before any data moves, they tell each other what they mean."""
+"""A check that all ranks of a group call the same operation, before data is sent."""
 
 import json
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from ...codecs import Codec
 from ._arguments import Processes
 from ._wire import all_gather_single
 
-_NBYTES = 512  # of a description: its hash, whether the values are finite, and as much of its text as there is room for
-_HEAD = 9
+_NBYTES = 512  # of a description: its hash, whether the values are finite, and the beginning of its text
+_TEXT_START = 9
 _known: "WeakKeyDictionary[Any, set[bytes]]" = WeakKeyDictionary()
 
 
-def agree(
+def check_ranks_match(
     operation: str,
     tensors: Sequence[Tensor],
     codecs: Sequence[Codec],
@@ -26,20 +26,20 @@ def agree(
     *,
     check_finite: bool = False,
 ) -> None:
-    """Raise on every rank unless all of them call the same operation on alike tensors, with the same codecs.
+    """Raise on every rank unless all call the same operation with the same dtypes, shapes and codecs.
 
-    On CUDA, where this waits for the device, only what a group has not done before is compared. (Ranks that then differ
-    end with the group's timeout.)
+    On CUDA, where this synchronizes, a group compares an operation only the first time. (A later mismatch ends with the
+    group's timeout.)
 
     Args:
         operation: its name and settings.
-        tensors: what it works on.
+        tensors: its operands.
         codecs: of each tensor.
         processes: of a group.
-        check_finite: also raise, on every rank, where a value is NaN or infinite on one of them.
+        check_finite: also raise on every rank if a value of any rank is NaN or infinite.
 
     Raises:
-        ValueError: the ranks differ, or a value is not finite.
+        ValueError: the ranks do not match, or a value is not finite.
     """
     text = _described(operation, tensors, codecs, check_finite)
     device = tensors[0].device
@@ -48,12 +48,12 @@ def agree(
     if device.type == "cuda" and digest in known and not check_finite:
         return
     finite = not check_finite or all(bool(torch.isfinite(x).all()) for x in tensors)
-    told = _exchanged(digest + bytes([finite]) + text[: _NBYTES - _HEAD], device, processes)
-    _compare(told)
+    messages = _exchanged(digest + bytes([finite]) + text[: _NBYTES - _TEXT_START], device, processes)
+    _compare(messages)
     known.add(digest)
-    bad = [rank for rank, message in enumerate(told) if not message[8]]
+    bad = [rank for rank, message in enumerate(messages) if not message[8]]
     if bad:
-        raise ValueError(f"{operation}: ranks {bad} have values that are NaN or infinite; finite ones are allowed")
+        raise ValueError(f"{operation}: expected finite values, got NaN or infinity on ranks {bad}")
 
 
 def _described(operation: str, tensors: Sequence[Tensor], codecs: Sequence[Codec], check_finite: bool) -> bytes:
@@ -61,22 +61,37 @@ def _described(operation: str, tensors: Sequence[Tensor], codecs: Sequence[Codec
         [str(x.dtype).removeprefix("torch."), list(x.shape), codec.config()]
         for x, codec in zip(tensors, codecs, strict=True)
     ]
-    text = f"{operation}{' of finite values' if check_finite else ''} {json.dumps(each)}"
+    text = f"{operation}{' with check_finite' if check_finite else ''} {json.dumps(each)}"
     return text.encode()
 
 
 def _exchanged(message: bytes, device: torch.device, processes: Processes) -> list[bytes]:
     own = torch.frombuffer(bytearray(message.ljust(_NBYTES, b"\0")), dtype=torch.uint8).to(device)
     received = own.new_empty(processes.world * _NBYTES)
-    # What fails, fails in `wait`: PyTorch's log of errors knows only groups that new_group made.
+    # Asynchronous, so that errors are raised by `wait`: PyTorch's error log knows only groups of new_group.
     all_gather_single(received, own, group=processes.group, async_op=True).wait()
     data = received.cpu().numpy().tobytes()
     return [data[i : i + _NBYTES] for i in range(0, len(data), _NBYTES)]
 
 
-def _compare(told: Sequence[bytes]) -> None:
-    first = told[0]
-    for rank, message in enumerate(told):
+def _compare(messages: Sequence[bytes]) -> None:
+    first = messages[0]
+    for rank, message in enumerate(messages):
         if message[:8] != first[:8]:
-            a, b = (part[_HEAD:].rstrip(b"\0").decode(errors="replace") for part in (first, message))
-            raise ValueError(f"the ranks of the group differ: rank 0 calls {a}; rank {rank} calls {b}")
+            a, b = (x[_TEXT_START:].rstrip(b"\0").decode(errors="replace") for x in (first, message))
+            expected, got = _differences(a, b) if a != b else (f"{a[:60]}...", "another tensor or codec")
+            raise ValueError(f"ranks: expected the call of rank 0, {expected}, got {got} on rank {rank}")
+
+
+def _differences(a: str, b: str) -> tuple[str, str]:
+    """The words in which two texts differ, with the word before them."""
+    first, second = a.split(" "), b.split(" ")
+    start = _common_length(first, second)
+    end = _common_length(first[start:][::-1], second[start:][::-1])
+    before = first[max(start - 1, 0) : start]
+    shown = [" ".join(before + words[start : len(words) - end]).rstrip(",") for words in (first, second)]
+    return shown[0], shown[1]
+
+
+def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
+    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))

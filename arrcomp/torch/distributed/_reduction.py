@@ -1,7 +1,7 @@
-"""The sum of tensors of all processes: reduce-scatter of compressed pieces, then all-gather of their compressed sums.
+"""All-reduce by a reduce-scatter of compressed shards and an all-gather of their compressed sums.
 
-The scheme is that of CGX (I. Markov et al., arXiv:2111.08617, section 4): every value is quantized twice, however many
-processes there are, and all of them decode the same bytes, so that all end with the same bits.
+This is the scheme of CGX (I. Markov et al., arXiv:2111.08617, section 4). Each value is quantized twice, for any number
+of ranks, and all ranks decode the same bytes, so they get bit-identical results.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from ..._methods.seeds import derived
-from ..._methods.shards import Piece, cut
+from ..._methods.shards import Range, split
 from ...codecs import Codec
 from ._arguments import Processes
-from ._messages import Coder, Coding, Messages
+from ._messages import Coder, Messages, PayloadSpec
 from ._sums import combine_into, encode_combined
 from ._wire import Steps, exchange, gather
 
@@ -22,21 +22,21 @@ from ._wire import Steps, exchange, gather
 class Reduction:
     """One all-reduce of several tensors, in place.
 
-    The tensors are cut into as many shares of pieces as there are processes; each process gets all that others have of
-    its share, adds, and sends the sums to all. In a group of one process nothing is coded, and nothing changes.
+    The tensors are divided into a shard of ranges for each rank. Each rank receives its shard from all others, sums,
+    and sends the sums to all. In a group of one rank nothing is coded, and nothing changes.
 
     Args:
         tensors: contiguous, on one device.
         codecs: of each tensor.
         op: "SUM", "AVG", "MAX" or "MIN".
         processes: of a group.
-        seed: of codecs that draw random numbers: ranks and pieces derive their own from it.
-        threads: for the codecs, on the CPU.
-        lost: for each tensor one of its shape, which gets the tensor less what the others receive of it; or None.
-        lost_sums: for each piece of this rank's share a flat tensor, which is added to the piece's sum (or average)
-            before that is coded, and gets what is lost then; or None.
-        shares: pieces of each rank, where they are given; all tensors are cut evenly otherwise.
-        numbers: of each tensor, that its random numbers follow from beside the seed; None for its place among them.
+        seed: for stochastic rounding; ranks and ranges derive their own from it.
+        threads: CPU threads for the codecs.
+        lost: for each tensor one of its shape, which gets the compression error of what this rank sends; or None.
+        lost_sums: error feedback: for each range of this rank's shard a flat tensor, which is added to the sum (or
+            average) before coding, and then gets the coding error; or None.
+        shards: the ranges of each rank; None to divide all tensors evenly.
+        numbers: of each tensor, to derive its seed; None for its index.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Reduction:
         *,
         lost: Sequence[Tensor] | None = None,
         lost_sums: Sequence[Tensor] | None = None,
-        shares: list[list[Piece]] | None = None,
+        shards: list[list[Range]] | None = None,
         numbers: Sequence[int] | None = None,
     ) -> None:
         self.processes, self.op = processes, op
@@ -59,74 +59,74 @@ class Reduction:
         self.flat = [x.view(-1) for x in tensors]
         self.lost = None if lost is None else [x.view(-1) for x in lost]
         self.lost_sums = lost_sums
-        self.shares = shares or cut(
+        self.shards = shards or split(
             [x.numel() for x in tensors], [codec.granularity for codec in codecs], processes.world
         )
-        # Ranks draw different numbers, and those for the sums are different ones again.
+        # Each rank, and each of the two steps, draws different random numbers.
         self.seeds = derived(seed, 0, processes.rank), derived(seed, 1, processes.rank)
         self.numbers = numbers
-        self.sent_nbytes = 0  # to other processes, once it is done
-        self.sent_nbytes_each = [0] * len(tensors)  # of each tensor
+        self.sent_nbytes = 0  # to other ranks, after the operation
+        self.sent_nbytes_each = [0] * len(tensors)  # for each tensor
 
     @cached_property
-    def codings(self) -> list[list[Coding]]:
-        """How the pieces of each share are coded."""
-        return [[self._coding(piece) for piece in share] for share in self.shares]
+    def specs(self) -> list[list[PayloadSpec]]:
+        """The payloads of each shard's ranges."""
+        return [[self._payload_spec(part) for part in shard] for shard in self.shards]
 
     def steps(self) -> Steps[None]:
-        """The operation; the tensors then have the result."""
+        """Run the operation, which leaves the result in the tensors."""
         if self.processes.world == 1:
             for x in [*(self.lost or []), *(self.lost_sums or [])]:
                 x.zero_()
             return
-        pieces = [[self._piece(self.flat, piece) for piece in share] for share in self.shares]
-        sent, terms = yield from self._exchanged(pieces)
+        slices = [shard_views(self.flat, shard) for shard in self.shards]
+        sent, terms = yield from self._exchanged(slices)
         rank = self.processes.rank
-        sums = encode_combined(self.coder, terms, self.codings[rank], self.op, self.seeds[1], self.lost_sums)
+        sums = encode_combined(self.coder, terms, self.specs[rank], self.op, self.seeds[1], self.lost_sums)
         self._count(sums, rank, self.processes.world - 1)
         gathered = yield from gather(sums, sent.sizes if self.coder.fixed else None, self.processes)
-        for message, codings, targets in zip(gathered, self.codings, pieces, strict=True):
-            self.coder.decode(self.coder.payloads(message, codings), codings, targets)
+        for message, specs, targets in zip(gathered, self.specs, slices, strict=True):
+            self.coder.decode(self.coder.payloads(message, specs), specs, targets)
 
     def scatter_steps(self, out: Sequence[Tensor]) -> Steps[None]:
-        """The first half of the operation: this rank's pieces get the results, in tensors of their own."""
-        pieces = [[self._piece(self.flat, piece) for piece in share] for share in self.shares]
-        _sent, terms = yield from self._exchanged(pieces)
-        codings = self.codings[self.processes.rank]
-        for target, payloads, coding in zip(out, zip(*terms, strict=True), codings, strict=True):
-            combine_into(target, self.coder, payloads, coding, self.op)
+        """Run only the reduce-scatter: the results of this rank's ranges go to `out`."""
+        _sent, terms = yield from self._exchanged([shard_views(self.flat, shard) for shard in self.shards])
+        specs = self.specs[self.processes.rank]
+        for target, payloads, spec in zip(out, zip(*terms, strict=True), specs, strict=True):
+            combine_into(target, self.coder, payloads, spec, self.op)
 
-    def _exchanged(self, pieces: Sequence[Sequence[Tensor]]) -> Steps[tuple[Messages, list[list[Tensor]]]]:
-        """What this rank sent, and the payloads of its pieces from each rank."""
-        sent = self.coder.encode(pieces, self.codings, self.seeds[0])
-        own = self.codings[self.processes.rank]
+    def _exchanged(self, slices: Sequence[Sequence[Tensor]]) -> Steps[tuple[Messages, list[list[Tensor]]]]:
+        """The messages that this rank sent, and the payloads for its shard from each rank."""
+        sent = self.coder.encode(slices, self.specs, self.seeds[0])
+        own = self.specs[self.processes.rank]
         size = self.coder.size(own)
         received = yield from exchange(sent, None if size is None else [size] * self.processes.world, self.processes)
-        self._note_lost(sent)  # only now: the exchange did not have to wait for it
+        self._store_lost(sent)  # after the exchange, so as not to delay it
         for rank, message in enumerate(sent.buffer.split_with_sizes(sent.sizes)):
             self._count(message, rank, int(rank != self.processes.rank))
         return sent, [self.coder.payloads(message, own) for message in received]
 
     def _count(self, message: Tensor, rank: int, receivers: int) -> None:
-        """Add a message with the pieces of a rank's share to what was sent."""
-        for piece, nbytes in zip(self.shares[rank], self.coder.shares(message, self.codings[rank]), strict=True):
+        """Add a message for a rank's shard to the counts of sent bytes."""
+        for part, nbytes in zip(self.shards[rank], self.coder.nbytes_each(message, self.specs[rank]), strict=True):
             self.sent_nbytes += receivers * nbytes
-            self.sent_nbytes_each[piece.array] += receivers * nbytes
+            self.sent_nbytes_each[part.array] += receivers * nbytes
 
-    def _coding(self, piece: Piece) -> Coding:
-        number = None if self.numbers is None else derived(self.numbers[piece.array], piece.first)
-        return Coding(self.codecs[piece.array], self.flat[piece.array].dtype, piece.elements, number)
+    def _payload_spec(self, part: Range) -> PayloadSpec:
+        number = None if self.numbers is None else derived(self.numbers[part.array], part.first)
+        return PayloadSpec(self.codecs[part.array], self.flat[part.array].dtype, part.elements, number)
 
-    def _piece(self, arrays: Sequence[Tensor], piece: Piece) -> Tensor:
-        return arrays[piece.array][piece.first : piece.end]
-
-    def _note_lost(self, sent: Messages) -> None:
+    def _store_lost(self, sent: Messages) -> None:
         if self.lost is None:
             return
-        for share, codings, message in zip(
-            self.shares, self.codings, sent.buffer.split_with_sizes(sent.sizes), strict=True
+        for shard, specs, message in zip(
+            self.shards, self.specs, sent.buffer.split_with_sizes(sent.sizes), strict=True
         ):
-            targets = [self._piece(self.lost, piece) for piece in share]
-            self.coder.decode(self.coder.payloads(message, codings), codings, targets)
+            self.coder.decode(self.coder.payloads(message, specs), specs, shard_views(self.lost, shard))
         for x, lost in zip(self.flat, self.lost, strict=True):
             torch.sub(x, lost, out=lost)
+
+
+def shard_views(arrays: Sequence[Tensor], shard: Sequence[Range]) -> list[Tensor]:
+    """Views of the ranges of a shard."""
+    return [arrays[part.array][part.first : part.end] for part in shard]

@@ -1,8 +1,8 @@
-"""An extension of `torch.distributed.checkpoint` that compresses the tensors in what a `FileSystemWriter` writes.
+"""An extension of `torch.distributed.checkpoint` that compresses the tensors that a `FileSystemWriter` writes.
 
-`arrcomp.torch.distributed.checkpoint.SavePlanner` does the same with fewer copies, on the tensors' device, and with
-rules that see names. This is for where the planner is another one, or where other extensions follow, as encryption.
-PyTorch calls its interface of extensions (2.7 and newer) experimental.
+`arrcomp.torch.distributed.checkpoint.SavePlanner` does the same with fewer copies, on the tensors' device, and its
+rules see names. Use this extension with another planner, or before other extensions such as encryption. PyTorch's
+interface of extensions (2.7 and newer) is experimental.
 
     writer = FileSystemWriter(path, _extensions=[StreamCompression(codec)])
     reader = FileSystemReader(path, _extension_registry=extension_registry())
@@ -18,31 +18,31 @@ from torch import Tensor
 from torch.distributed.checkpoint._extension import ExtensionRegistry, StreamTransformExtension
 
 from ..._api.compress import checked_seed
-from ..._arguments import thread_count
+from ..._arguments import thread_count, wrong_value
 from ...codecs import Codec
 from ...codecs._rules import Rule, checked_rules
 from .._files import save
 
 _VERSION = "1"
-_ARCHIVE = b"PK\3\4"  # what a file of torch.save begins with
+_ARCHIVE = b"PK\3\4"  # the first bytes of a file of torch.save
 
 
 class StreamCompression(StreamTransformExtension):
-    """Items that are tensors are written by `arrcomp.torch.save`; all others as they are, for they are small."""
+    """Writes tensors by `arrcomp.torch.save`, and other items, which are small, unchanged."""
 
     def __init__(
         self, codec: Codec | Sequence[Rule] | None = None, *, threads: int | None = None, seed: int | None = None
     ) -> None:
-        """An extension.
+        """Create an extension.
 
         Args:
-            codec: as of `arrcomp.torch.save`; rules see dtype and shape of a shard, and the empty name.
-            threads: how many to use on the CPU in each process; None for all cores that it may use.
-            seed: as of `arrcomp.compress`, one for all shards.
+            codec: same as in `arrcomp.torch.save`; rules see a shard's dtype and shape, and an empty name.
+            threads: number of CPU threads of each process; None for all cores that it may use.
+            seed: same as in `arrcomp.compress`; all shards use the same one.
 
         Raises:
-            TypeError: an argument is of a wrong type; a codec needs a seed.
-            ValueError: `threads` or `seed` is out of its range.
+            TypeError: an argument has a wrong type, or a codec needs a seed.
+            ValueError: `threads` or `seed` is out of range.
         """
         self._rules, self._options = checked_rules(codec), {"threads": threads, "seed": seed}
         thread_count(threads)
@@ -55,24 +55,24 @@ class StreamCompression(StreamTransformExtension):
 
     @staticmethod
     def from_descriptor(version: str) -> "StreamCompression":
-        """The extension that reads what one of a version wrote.
+        """The extension that reads the files of a version.
 
         Raises:
-            ValueError: there is no such version.
+            ValueError: the version is unknown.
         """
         if version.partition(".")[0] != _VERSION:
-            raise ValueError(f"version={version!r} of {StreamCompression.registry_name()}; {_VERSION} is allowed")
+            raise wrong_value(f"version of {StreamCompression.registry_name()}", repr(_VERSION), version)
         return StreamCompression()
 
     def get_descriptor(self) -> str:
         return f"{self.registry_name()}/{_VERSION}"
 
     def transform_to(self, output: IO[bytes]) -> IO[bytes]:
-        """A file to which an item is written, and which writes it, compressed, to `output` when it is closed."""
+        """A file that, when it is closed, writes its content compressed to `output`."""
         return _Item(output, self._rules, self._options)
 
     def transform_from(self, input: IO[bytes]) -> IO[bytes]:  # noqa: A002  it is PyTorch's name
-        """The input: PyTorch's own reader makes tensors of it."""
+        """The input itself: PyTorch's reader decompresses the tensors."""
         return input
 
 
@@ -84,7 +84,7 @@ def extension_registry() -> ExtensionRegistry:
 
 
 class _Item(io.BytesIO):
-    """What `torch.save` makes of one tensor, or the bytes of something else."""
+    """A buffer with one tensor of `torch.save`, or with other bytes."""
 
     def __init__(self, output: IO[bytes], rules: Sequence[Rule], options: dict[str, Any]) -> None:
         super().__init__()
@@ -110,6 +110,6 @@ class _Item(io.BytesIO):
         self.seek(0)
         try:
             item = torch.load(self, "cpu", weights_only=True)
-        except (RuntimeError, pickle.UnpicklingError):  # some other archive, or objects that are the planner's affair
+        except (RuntimeError, pickle.UnpicklingError):  # another archive, or other objects
             return None
         return item if isinstance(item, Tensor) else None

@@ -1,7 +1,7 @@
-"""Bytes between the processes of a group, by the collectives of torch.distributed alone.
+"""Transport of bytes between the ranks of a group, by the collectives of torch.distributed.
 
-What takes several exchanges is a generator: it starts one, yields its `Work`, and goes on when somebody has waited for
-it. So one text serves callers that wait at once, that wait later, and those on a CUDA stream, which never wait.
+An operation with several exchanges is a generator. It starts an exchange, yields its `Work`, and is resumed after that
+was waited for. The same code serves synchronous and asynchronous callers, and CUDA streams.
 """
 
 from collections.abc import Generator, Sequence
@@ -17,17 +17,17 @@ from ._messages import Messages
 T = TypeVar("T")
 Steps = Generator[Any, None, T]
 
-# PyTorch 2.13 gave these new names, and warns of the old ones.
+# PyTorch 2.13 renamed these functions, and warns about the old names.
 all_gather_single: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
 reduce_scatter_single: Any = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
 def exchange(messages: Messages, incoming: Sequence[int] | None, processes: Processes) -> Steps[list[Tensor]]:
-    """Send the i-th message to rank i of the group; the message of each rank.
+    """Send the i-th message to rank i of the group. Returns the message from each rank.
 
     Args:
         messages: one for each rank.
-        incoming: bytes of what each rank sends; None if only the sender knows, who then tells: on CUDA this waits.
+        incoming: bytes from each rank; None if only the sender knows them (they are sent first; synchronizes CUDA).
         processes: of a group.
     """
     if incoming is None:
@@ -40,11 +40,11 @@ def exchange(messages: Messages, incoming: Sequence[int] | None, processes: Proc
 
 
 def gather(message: Tensor, sizes: Sequence[int] | None, processes: Processes) -> Steps[list[Tensor]]:
-    """The message of each rank, on every rank.
+    """Gather the messages of all ranks on every rank.
 
     Args:
         message: uint8, of this rank.
-        sizes: of each rank's message; None if only the sender knows, who then tells: on CUDA this waits.
+        sizes: bytes of each rank's message; None if only the sender knows them (synchronizes CUDA).
         processes: of a group.
     """
     if sizes is None:
@@ -56,25 +56,25 @@ def gather(message: Tensor, sizes: Sequence[int] | None, processes: Processes) -
 
 
 def shift(message: Tensor, size: int | None, processes: Processes) -> Steps[Tensor]:
-    """Send a message to the next rank; that of the rank before.
+    """Send a message to the next rank. Returns the message from the previous rank.
 
     Args:
         message: uint8.
-        size: bytes of what comes; None if only the sender knows, who then tells: on CUDA this waits.
+        size: bytes of the incoming message; None if only the sender knows them (synchronizes CUDA).
         processes: of a group.
     """
     if size is None:
         own = torch.tensor([message.numel()], dtype=torch.int64, device=message.device)
-        told = torch.empty_like(own)
-        yield from _shifted(own, told, processes)
-        size = int(told.item())
+        incoming = torch.empty_like(own)
+        yield from _shifted(own, incoming, processes)
+        size = int(incoming.item())
     received = message.new_empty(size)
     yield from _shifted(message, received, processes)
     return received
 
 
 def _shifted(sent: Tensor, received: Tensor, processes: Processes) -> Steps[None]:
-    # One operation: NCCL's send and receive may wait for each other, and PyTorch batches them in its own groups alone.
+    # One all-to-all: separate NCCL sends and receives may deadlock, and PyTorch batches them only in its own groups.
     ranks, own = range(processes.world), processes.rank
     incoming = [received.numel() if (rank + 1) % processes.world == own else 0 for rank in ranks]
     outgoing = [sent.numel() if rank == (own + 1) % processes.world else 0 for rank in ranks]
@@ -84,19 +84,19 @@ def _shifted(sent: Tensor, received: Tensor, processes: Processes) -> Steps[None
 def broadcast_message(
     message: Tensor | None, size: int | None, src: int, processes: Processes, device: torch.device
 ) -> Steps[Tensor]:
-    """The message of one process, on every rank.
+    """Send the message of one rank to every rank.
 
     Args:
-        message: uint8, on the process that sends it; None on others.
-        size: its bytes; None if only the sender knows, who then tells: on CUDA this waits.
-        src: the sender's rank in the whole program.
+        message: uint8, on the source; None on other ranks.
+        size: its bytes; None if only the source knows them (synchronizes CUDA).
+        src: the source's global rank.
         processes: of a group.
-        device: where the message comes.
+        device: of the received message.
     """
     if size is None:
-        told = torch.tensor([0 if message is None else message.numel()], dtype=torch.int64, device=device)
-        yield dist.broadcast(told, src, group=processes.group, async_op=True)
-        size = int(told.item())
+        nbytes = torch.tensor([0 if message is None else message.numel()], dtype=torch.int64, device=device)
+        yield dist.broadcast(nbytes, src, group=processes.group, async_op=True)
+        size = int(nbytes.item())
     buffer = torch.empty(size, dtype=torch.uint8, device=device) if message is None else message
     yield dist.broadcast(buffer, src, group=processes.group, async_op=True)
     return buffer
@@ -116,8 +116,8 @@ def _exchanged_sizes(messages: Messages, processes: Processes) -> Steps[list[int
     return sizes
 
 
-def drained(steps: Steps[T]) -> T:
-    """The result of an operation, whose exchanges are waited for one by one (on CUDA: by the current stream)."""
+def run_steps(steps: Steps[T]) -> T:
+    """Run an operation to its end and return its result, waiting for each exchange (on CUDA: on the stream)."""
     try:
         while True:
             next(steps).wait()
@@ -126,8 +126,8 @@ def drained(steps: Steps[T]) -> T:
         return result
 
 
-def copied_back(steps: Steps[None], copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> Steps[None]:
-    """Steps after which tensors that are not contiguous get what their copies have."""
+def then_copy_back(steps: Steps[None], copies: Sequence[Tensor], tensors: Sequence[Tensor]) -> Steps[None]:
+    """The steps, then a copy from the contiguous copies back to the tensors."""
     yield from steps
     for copy, x in zip(copies, tensors, strict=True):
         if copy.data_ptr() != x.data_ptr():

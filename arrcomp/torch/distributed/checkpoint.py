@@ -1,4 +1,4 @@
-"""`torch.distributed.checkpoint` with compressed tensors: a planner, for whichever storage writer there is.
+"""`torch.distributed.checkpoint` with compressed tensors: a planner for all storage writers.
 
     import torch.distributed.checkpoint as dcp
     from arrcomp.torch.distributed.checkpoint import SavePlanner
@@ -6,8 +6,8 @@
     dcp.save(state_dict, checkpoint_id=path, planner=SavePlanner(codec))
     dcp.load(state_dict, checkpoint_id=path)    # wherever arrcomp.torch is imported
 
-Each rank compresses what it writes: its shards of DTensors, on the device where they are. What is read is a tensor
-again before PyTorch takes its part of it, so that another number of ranks may read it.
+Each rank compresses its shards of DTensors on their device. Tensors are decompressed before PyTorch reshards them, so
+another number of ranks can load the checkpoint.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ __all__ = ["SavePlanner", "StreamCompression", "extension_registry"]
 
 
 class SavePlanner(DefaultSavePlanner):
-    """PyTorch's planner, which gives compressed tensors to the storage writer.
+    """PyTorch's default planner, with compressed tensors.
 
-    For `save` and `async_save` with writers that write tensors by `torch.save`, as `FileSystemWriter` and
-    `FsspecWriter` do. `load` needs nothing but `import arrcomp.torch`, and no planner of its own.
+    For `save` and `async_save` with writers that use `torch.save`, such as `FileSystemWriter` and `FsspecWriter`.
+    `load` needs only `import arrcomp.torch`, and no special planner.
 
-    Each shard is compressed by itself: a bound relative to a range is relative to the shard's, and codecs with
-    buckets begin anew with every shard. Sparse and other tensors without plain values, and what is no tensor, are
-    written as PyTorch writes them. Not for `HuggingFaceStorageWriter`, whose files hold no more than arrays.
+    Each shard is compressed separately: relative bounds refer to the shard's range, and buckets start at the shard's
+    first value. Sparse and other unsupported tensors, and objects that are not tensors, are written as by PyTorch.
+    `HuggingFaceStorageWriter` is not supported, as its files contain only arrays.
     """
 
     def __init__(
@@ -51,18 +51,18 @@ class SavePlanner(DefaultSavePlanner):
         seed: int | None = None,
         **options: Any,
     ) -> None:
-        """A planner.
+        """Create a planner.
 
         Args:
-            codec: as of `arrcomp.torch.save`. Rules see the names that PyTorch gives, as "model.fc.weight", and the
-                shape of the whole tensor, however it is sharded.
-            threads: how many to use on the CPU in each process; None for all cores that it may use.
-            seed: as of `arrcomp.compress`, one for all shards.
+            codec: same as in `arrcomp.torch.save`. Rules see PyTorch's names, for instance "model.fc.weight", and the
+                global shape of sharded tensors.
+            threads: number of CPU threads of each process; None for all cores that it may use.
+            seed: same as in `arrcomp.compress`; all shards use the same one.
             options: of PyTorch's planner.
 
         Raises:
-            TypeError: an argument is of a wrong type; a codec needs a seed.
-            ValueError: `threads` or `seed` is out of its range.
+            TypeError: an argument has a wrong type, or a codec needs a seed.
+            ValueError: `threads` or `seed` is out of range.
         """
         super().__init__(**options)
         self._rules, self._threads, self._seed = checked_rules(codec), thread_count(threads), seed
@@ -70,7 +70,7 @@ class SavePlanner(DefaultSavePlanner):
             checked_seed(rule.codec, seed)
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:  # noqa: A002  it is PyTorch's name
-        """What is written of an item: of a tensor its stream."""
+        """The object to write for an item: for a tensor, its stream."""
         item = super().transform_object(write_item, object)
         data = write_item.tensor_data
         view = view_of(item) if isinstance(item, Tensor) else None
@@ -84,9 +84,9 @@ class SavePlanner(DefaultSavePlanner):
 
 
 class _Stream(Tensor):
-    """A stream as uint8[n] in host memory, of which `torch.save` writes how a tensor is made.
+    """A stream, uint8[n] in host memory, that `torch.save` pickles as a call that decompresses it.
 
-    Writers detach tensors, copy them to the host and give them memory of their own size: all of this is done.
+    Writers detach tensors, copy them to the host and clone them: none of this is necessary here.
     """
 
     reduced: tuple[Any, ...]
@@ -101,7 +101,7 @@ class _Stream(Tensor):
         return self
 
     def data_ptr(self) -> int:
-        raise TypeError("a compressed tensor goes into files of torch.save: serialization_format=TORCH_SAVE is allowed")
+        raise TypeError("serialization_format: expected TORCH_SAVE for compressed tensors, got another format")
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return self.reduced

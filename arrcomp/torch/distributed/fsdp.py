@@ -1,6 +1,6 @@
-"""FSDP2 with compressed gradients, and with compressed parameters, on the wire.
+"""FSDP2 with compressed communication of gradients and parameters.
 
-`compress_fsdp(model, reduce_scatter=codec)` after `torch.distributed.fsdp.fully_shard`; or, module by module,
+Call `compress_fsdp(model, reduce_scatter=codec)` after `torch.distributed.fsdp.fully_shard`; or, module by module,
 `module.set_custom_reduce_scatter(QuantizedReduceScatter(codec))` and `module.set_custom_all_gather(...)`.
 """
 
@@ -13,67 +13,65 @@ from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
 
 from ..._api.compress import checked_codec, checked_seed
-from ..._arguments import checked_integer, thread_count, type_name
+from ..._arguments import checked_integer, thread_count, wrong_type
 from ..._methods.seeds import derived
 from ...codecs import QSGD, Codec
 from .._tensors import dtype_of
 from ._collectives import all_gather, reduce_scatter
 from ._wire import all_gather_single, reduce_scatter_single
 
-__all__ = ["QuantizedAllGather", "QuantizedReduceScatter", "compress_fsdp"]
-
-_USUAL_SIZE = 1024
-_MOST = 1 << 62
+_DEFAULT_MIN_SIZE = 1024
+_MAX = 1 << 62
 
 
 class _Communication:
-    """What both communications have: settings, and memory as PyTorch's own ones allocate it."""
+    """Base class of both: settings, and PyTorch's default allocation."""
 
     def __init__(self, codec: Codec | None, min_size: int, seed: int, threads: int | None) -> None:
         self.codec = codec if codec is None else checked_codec(codec)
-        self.min_size = checked_integer("min_size", min_size, 0, _MOST)
+        self.min_size = checked_integer("min_size", min_size, 0, _MAX)
         self.seed: int = checked_seed(QSGD(rounding="stochastic"), seed)
         thread_count(threads)
         self.threads = threads
         self.steps = 0
 
     def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> Tensor:
-        """Memory for a message, uncompressed."""
+        """Memory for uncompressed data."""
         return torch.empty(*size, dtype=dtype, device=device)
 
     def _codec_for(self, x: Tensor) -> Codec | None:
-        """The codec for the input of this process; None where it is left to PyTorch."""
+        """The codec for this process's input; None if PyTorch sends it uncompressed."""
         if self.codec is None or x.numel() < self.min_size or not self.codec.takes(dtype_of(x)):
             return None
         return self.codec
 
 
 class QuantizedReduceScatter(_Communication):
-    """The reduce-scatter of gradients, with compressed data: for `FSDPModule.set_custom_reduce_scatter`.
+    """A compressed reduce-scatter of gradients: for `FSDPModule.set_custom_reduce_scatter`.
 
-    Each value is coded once, and summed as float32 at least. What the codec does not take, and what is small, goes as
-    PyTorch sends it. The work is enqueued on the current stream, as FSDP wants it.
+    Each value is coded once, and summed in float32 or float64. Small inputs, and dtypes that the codec does not
+    support, are sent uncompressed by PyTorch. The work is enqueued on the current stream, as FSDP requires.
 
     Attributes:
-        steps: how many were done: codecs that round at random draw other numbers at each.
+        steps: number of calls, from which stochastic rounding derives seeds.
 
     Args:
-        codec: for gradients; None leaves all to PyTorch, and counts.
-        min_size: the fewest elements of a module's gradients, on this process.
-        seed: of codecs that round at random; steps and processes derive their own from it.
-        threads: for the codec, on the CPU; None for PyTorch's number.
+        codec: for gradients; None for no compression (calls are counted).
+        min_size: a module's gradients with fewer elements on this process are not compressed.
+        seed: for stochastic rounding; steps and ranks derive their own from it.
+        threads: CPU threads for the codec; None for PyTorch's number.
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is invalid.
     """
 
     def __init__(
-        self, codec: Codec | None, *, min_size: int = _USUAL_SIZE, seed: int = 0, threads: int | None = None
+        self, codec: Codec | None, *, min_size: int = _DEFAULT_MIN_SIZE, seed: int = 0, threads: int | None = None
     ) -> None:
         super().__init__(codec, min_size, seed, threads)
 
     def __call__(self, output_tensor: Tensor, input_tensor: Tensor, group: Any, op: Any, async_op: bool = False) -> Any:
-        """Reduce the gradients of all processes, of which each gets its shard.
+        """Reduce the gradients of all ranks; each gets its shard.
 
         Raises:
             ValueError: `op` is neither SUM nor AVG.
@@ -85,53 +83,55 @@ class QuantizedReduceScatter(_Communication):
             return reduce_scatter_single(output_tensor, input_tensor, op=op, group=group, async_op=async_op)
         if op == dist.ReduceOp.PREMUL_SUM:
             raise ValueError(
-                f"op={op}: SUM, AVG are allowed; module.set_force_sum_reduction_for_comms(True) makes FSDP divide the "
-                "gradients itself, by what set_gradient_divide_factor says"
+                "op: expected SUM or AVG, got PREMUL_SUM; call module.set_force_sum_reduction_for_comms(True), so that "
+                "FSDP itself divides by the factor of set_gradient_divide_factor"
             )
         return reduce_scatter(output_tensor, input_tensor, codec, op, group, async_op, seed=seed, threads=self.threads)
 
 
 class QuantizedAllGather(_Communication):
-    """The all-gather of parameters, with compressed data: for `FSDPModule.set_custom_all_gather`.
+    """A compressed all-gather of parameters: for `FSDPModule.set_custom_all_gather`.
 
-    Forward and backward passes then see what the codec makes of the parameters, the same bits on all processes; the
-    shards that the optimizer updates, and `state_dict`, keep every bit. What the codec does not take, as the bytes of
-    parameters of several dtypes, and what is small, goes as PyTorch sends it.
+    Forward and backward passes use the decompressed parameters, with the same bits on all ranks. The shards that the
+    optimizer updates, and `state_dict`, are exact. Small inputs, and dtypes that the codec does not support (for
+    instance the bytes of parameters with several dtypes), are sent uncompressed by PyTorch.
 
-    With ``fully_shard(..., reshard_after_forward=n)`` for a smaller group, the backward pass sees parameters that were
+    With ``fully_shard(..., reshard_after_forward=n)`` for a smaller group, the parameters of the backward pass were
     coded twice.
 
     Args:
         codec: for parameters.
-        min_size: the fewest elements of a module's parameters, on this process.
-        seed: of codecs that round at random; steps and processes derive their own from it.
-        threads: for the codec, on the CPU; None for PyTorch's number.
-        reduce_scatter: the module's; codecs that round at random need it: they draw other numbers once it has counted a
-            step, and the same ones in the forward and the backward pass before.
+        min_size: a module's parameters with fewer elements on this process are not compressed.
+        seed: for stochastic rounding; steps and ranks derive their own from it.
+        threads: CPU threads for the codec; None for PyTorch's number.
+        reduce_scatter: the module's reduce-scatter, which stochastic rounding needs: its step count changes the random
+            numbers, which are the same in a step's forward and backward pass.
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is invalid.
     """
 
     def __init__(
         self,
         codec: Codec,
         *,
-        min_size: int = _USUAL_SIZE,
+        min_size: int = _DEFAULT_MIN_SIZE,
         seed: int = 0,
         threads: int | None = None,
         reduce_scatter: QuantizedReduceScatter | None = None,
     ) -> None:
         super().__init__(checked_codec(codec), min_size, seed, threads)
         if reduce_scatter is not None and not isinstance(reduce_scatter, QuantizedReduceScatter):
-            name = type_name(reduce_scatter)
-            raise TypeError(f"reduce_scatter is a {name}; a QuantizedReduceScatter is allowed")
+            raise wrong_type("reduce_scatter", "a QuantizedReduceScatter", reduce_scatter)
         if codec.needs_seed and reduce_scatter is None:
-            raise ValueError(f"reduce_scatter=None: {codec!r} rounds at random; the module's QuantizedReduceScatter is")
+            raise ValueError(
+                f"reduce_scatter: expected the module's QuantizedReduceScatter for stochastic rounding by {codec!r}, "
+                "got None"
+            )
         self._reduce_scatter = reduce_scatter
 
     def __call__(self, output_tensor: Tensor, input_tensor: Tensor, group: Any, async_op: bool = False) -> Any:
-        """Gather the shards of all processes on all of them."""
+        """Gather the shards of all ranks on every rank."""
         codec = self._codec_for(input_tensor)
         if codec is None:
             return all_gather_single(output_tensor, input_tensor, group=group, async_op=async_op)
@@ -145,32 +145,34 @@ def compress_fsdp(
     *,
     reduce_scatter: Codec | None = None,
     all_gather: Codec | None = None,
-    min_size: int = _USUAL_SIZE,
+    min_size: int = _DEFAULT_MIN_SIZE,
     seed: int = 0,
     threads: int | None = None,
 ) -> None:
-    """Compress what the modules of a model that `fully_shard` made exchange.
+    """Compress the communication of a model that is sharded by `torch.distributed.fsdp.fully_shard`.
 
     Args:
-        model: of which some modules, or it itself, are sharded by `torch.distributed.fsdp.fully_shard`.
-        reduce_scatter: for gradients; None leaves them as they are.
-        all_gather: for parameters; None leaves them as they are.
-        min_size: the fewest elements of a module's gradients or parameters, on this process.
-        seed: of codecs that round at random; modules, steps and processes derive their own from it.
-        threads: for the codecs, on the CPU; None for PyTorch's number.
+        model: it, or some of its modules, are sharded.
+        reduce_scatter: codec for gradients; None for no compression.
+        all_gather: codec for parameters; None for no compression.
+        min_size: a module's gradients or parameters with fewer elements on this process are not compressed.
+        seed: for stochastic rounding; modules, steps and ranks derive their own from it.
+        threads: CPU threads for the codecs; None for PyTorch's number.
 
     Raises:
-        TypeError: the model is no module, or a codec not one.
-        ValueError: no module of the model is sharded, or another argument is not allowed.
-        RuntimeError: this PyTorch has no custom communications of FSDP.
+        TypeError: `model` is not a module, or a codec is not a codec.
+        ValueError: no module of the model is sharded, or another argument is invalid.
+        RuntimeError: this version of PyTorch has no custom communication for FSDP.
     """
     if not isinstance(model, torch.nn.Module):
-        raise TypeError(f"model is a {type_name(model)}; a torch.nn.Module is allowed")
+        raise wrong_type("model", "a torch.nn.Module", model)
     modules: list[Any] = [module for module in model.modules() if isinstance(module, FSDPModule)]
     if not modules:
-        raise ValueError("model: none of its modules is sharded; call torch.distributed.fsdp.fully_shard first")
+        raise ValueError("model: expected a sharded module, got none; call torch.distributed.fsdp.fully_shard first")
     if not hasattr(FSDPModule, "set_custom_reduce_scatter"):
-        raise RuntimeError(f"PyTorch {torch.__version__} has no FSDPModule.set_custom_reduce_scatter; a newer one has")
+        raise RuntimeError(
+            f"torch: expected a version with FSDPModule.set_custom_reduce_scatter, got {torch.__version__}"
+        )
     for i, module in enumerate(modules):
         settings: dict[str, Any] = {"min_size": min_size, "seed": derived(seed, i), "threads": threads}
         gradients = QuantizedReduceScatter(reduce_scatter, **settings)

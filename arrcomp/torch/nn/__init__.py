@@ -1,4 +1,4 @@
-"""Layers that keep less for the backward pass, and how a model gets them."""
+"""Layers that save less for the backward pass, and functions that put them into a model."""
 
 from ._convert import convert, map_modules
 from ._few_bit import (

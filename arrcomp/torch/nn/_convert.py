@@ -1,4 +1,4 @@
-"""Swapping a model's layers in place."""
+"""Replacing a model's layers in place."""
 
 import functools
 import re
@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from torch import nn
 
-from ..._arguments import checked_integer
+from ..._arguments import checked_integer, wrong_type
 from ...activations._fitting import MOST_BITS
 from . import _few_bit, _piecewise
 from ._few_bit import FewBit
@@ -40,7 +40,7 @@ REPLACEMENTS: dict[type[nn.Module], type[FewBit]] = {
 
 Swap = Callable[[nn.Module], nn.Module]
 
-_MOST_SHOWN = 8  # kinds of modules in a message
+_MAX_SHOWN = 8  # module types in a message
 
 
 def convert(
@@ -50,26 +50,26 @@ def convert(
     types: type[nn.Module] | Iterable[type[nn.Module]] | Mapping[type[nn.Module], Swap] | None = None,
     pattern: str | re.Pattern[str] | None = None,
 ) -> nn.Module:
-    """Put activations that keep few bits for the backward pass into the places of a model's own.
+    """Replace a model's activations with their few-bit forms, in place.
 
-    PyTorch's own modules are taken; classes of other libraries, and subclasses, if `types` says what becomes of them.
-    Functions that the model calls in `forward` (`torch.nn.functional.gelu`, a tensor's `relu()`) are no modules: there,
-    call those of `arrcomp.torch.functional`. Weights stay as they are, and so do the swapped modules' parameters, modes
-    and hooks; an activation in several places stays one.
+    Only PyTorch's own classes are replaced. For classes of other libraries and for subclasses, pass a mapping as
+    `types`. Functions that `forward` calls (`torch.nn.functional.gelu`, `x.relu()`) are not modules: call those of
+    `arrcomp.torch.functional` there. Weights, and the replaced modules' parameters, modes and hooks, do not change. A
+    module that occurs several times is replaced by one module.
 
     Args:
-        model: it is altered.
-        bits: of each index, 1 to 8; what is linear in pieces has 1, with exact gradients.
-        types: PyTorch's classes that are taken, one or several; None: all that there are few-bit forms of. Or other
-            classes, and what makes the few-bit form of such a module, which `bits` does not concern:
+        model: it is changed.
+        bits: of each index, 1 to 8; piecewise linear activations always have 1, with exact gradients.
+        types: the PyTorch classes to replace, one or several; None for all that have few-bit forms. Or a mapping from
+            other classes to functions that return a module's few-bit form, which ignores `bits`:
             `{GELUActivation: lambda module: GELU(bits=3)}`.
-        pattern: which paths, as of `map_modules`; None: all.
+        pattern: which paths, same as in `map_modules`; None for all.
 
     Returns:
-        The model; or what replaces it, if it is an activation itself.
+        The model; or its replacement, if it is an activation itself.
 
     Raises:
-        TypeError, ValueError: an argument is not allowed, or the model has nothing to convert; it is unaltered then.
+        TypeError, ValueError: an argument is invalid, or nothing matches; the model is unchanged then.
 
     >>> convert(nn.Sequential(nn.Linear(2, 3), nn.GELU()), bits=2)[1]
     GELU(approximate='none', bits=2)
@@ -77,8 +77,8 @@ def convert(
     checked_integer("bits", bits, 1, MOST_BITS)
     chosen = _checked_types(types, bits)
     if not isinstance(model, nn.Module):
-        raise TypeError(f"model is a {type(model).__name__}; a torch.nn.Module is allowed")
-    found = [module for module in _fitting_paths(model, checked_pattern(pattern)) if type(module) in chosen]
+        raise wrong_type("model", "a torch.nn.Module", model)
+    found = [module for module in _matching_paths(model, checked_pattern(pattern)) if type(module) in chosen]
     if not found:
         raise ValueError(_nothing_to_convert(model, chosen, pattern))
     made = {module: _checked(chosen[type(module)](module)) for module in found}
@@ -90,31 +90,31 @@ def map_modules(
     function: Callable[[nn.Module, str], nn.Module],
     pattern: str | re.Pattern[str] | None = None,
 ) -> nn.Module:
-    """Call a function of each module, and put what it gives into the module's place.
+    """Replace each module of a model by what a function returns for it, in place.
 
-    Modules come before those that hold them, `root` last. A module in several places is one call, with the first of
-    its paths that fits, and all places get what comes back.
+    Children are replaced before their parents, `root` last. The function is called once for a module that occurs
+    several times, with the first of its paths that matches; all occurrences are replaced.
 
     Args:
-        root: the model; it is altered.
-        function: takes a module and its path, as `named_modules` gives it ("" for `root`), and gives the module, as it
-            is or altered, or another one.
-        pattern: which paths fit: a glob as of `fnmatch` ("encoder.*.act"), where `*` passes dots, or a compiled regular
-            expression that has to match the whole path. None: all.
+        root: the model; it is changed.
+        function: takes a module and its path (of `named_modules`; "" for `root`), and returns the same or another
+            module.
+        pattern: which paths: a glob (`fnmatch`, "encoder.*.act"), where `*` also matches dots, or a compiled regular
+            expression that must match the whole path. None for all.
 
     Returns:
-        `root`, or what the function gave for it.
+        `root`, or its replacement.
 
     Raises:
-        TypeError: an argument is of another type, or the function gave something else than a module.
+        TypeError: an argument has a wrong type, or the function does not return a module.
 
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.GELU("tanh"))
     >>> map_modules(model, lambda module, path: _few_bit.GELU(bits=2) if path == "1" else module)[1]
     GELU(approximate='none', bits=2)
     """
     if not isinstance(root, nn.Module):
-        raise TypeError(f"root is a {type(root).__name__}; a torch.nn.Module is allowed")
-    path_of = _fitting_paths(root, checked_pattern(pattern))
+        raise wrong_type("root", "a torch.nn.Module", root)
+    path_of = _matching_paths(root, checked_pattern(pattern))
     made: dict[nn.Module, nn.Module] = {}
 
     def replaced(module: nn.Module) -> nn.Module:
@@ -128,10 +128,10 @@ def map_modules(
 
 
 def checked_pattern(pattern: str | re.Pattern[str] | None) -> Callable[[str], bool]:
-    """What tells whether a path fits a pattern.
+    """A function that tells whether a path matches a pattern.
 
     Raises:
-        TypeError: it is no pattern.
+        TypeError: it is not a pattern.
     """
     if pattern is None:
         return lambda path: True
@@ -140,20 +140,20 @@ def checked_pattern(pattern: str | re.Pattern[str] | None) -> Callable[[str], bo
         return lambda path: expression.fullmatch(path) is not None
     if isinstance(pattern, str):
         return lambda path: fnmatchcase(path, pattern)
-    raise TypeError(f"pattern={pattern!r} is a {type(pattern).__name__}; a glob or a compiled expression is allowed")
+    raise wrong_type("pattern", "a glob or a compiled regular expression", pattern)
 
 
-def _fitting_paths(root: nn.Module, fits: Callable[[str], bool]) -> dict[nn.Module, str]:
-    """The first path of each module that fits."""
+def _matching_paths(root: nn.Module, matches: Callable[[str], bool]) -> dict[nn.Module, str]:
+    """The first matching path of each module."""
     found: dict[nn.Module, str] = {}
     for path, module in root.named_modules(remove_duplicate=False):
-        if module not in found and fits(path):
+        if module not in found and matches(path):
             found[module] = path
     return found
 
 
 def _put(parent: nn.Module, name: str, child: nn.Module, made: nn.Module) -> None:
-    """Put `made` where `child` is, under each of its names."""
+    """Replace `child` by `made`, under each of its names."""
     if made is not child:
         for other, module in list(parent._modules.items()):
             if module is child:
@@ -162,25 +162,25 @@ def _put(parent: nn.Module, name: str, child: nn.Module, made: nn.Module) -> Non
 
 def _checked(made: object) -> nn.Module:
     if not isinstance(made, nn.Module):
-        raise TypeError(f"function gave a {type(made).__name__}; a torch.nn.Module is allowed")
+        raise wrong_type("function(module)", "a torch.nn.Module", made)
     return made
 
 
 def _checked_types(
     types: type[nn.Module] | Iterable[type[nn.Module]] | Mapping[type[nn.Module], Swap] | None, bits: int
 ) -> dict[type[nn.Module], Swap]:
-    """What makes the few-bit form of a module, for each class that is taken."""
+    """For each class to replace, the function that returns a module's few-bit form."""
     if isinstance(types, Mapping):
         for one, swap in types.items():
             if not isinstance(one, type) or not callable(swap):
-                raise TypeError(f"types has {one!r}: {swap!r}; a class of modules and a function of one are allowed")
+                raise TypeError(f"types: expected module classes with functions of a module, got {one!r}: {swap!r}")
         return dict(types)
     chosen = REPLACEMENTS if types is None else [types] if isinstance(types, type) else list(types)
     for one in chosen:
         if one not in REPLACEMENTS:
             raise ValueError(
-                f"types has {_name(one)}; allowed are {', '.join(map(_name, REPLACEMENTS))} of torch.nn, or a mapping "
-                "of other classes to what makes their few-bit forms"
+                f"types: expected classes of torch.nn ({', '.join(map(_name, REPLACEMENTS))}), got {_name(one)}; "
+                "pass a mapping for other classes"
             )
     return {one: functools.partial(REPLACEMENTS[one].of, bits=bits) for one in chosen}
 
@@ -189,12 +189,11 @@ def _nothing_to_convert(
     model: nn.Module, types: Iterable[type[nn.Module]], pattern: str | re.Pattern[str] | None
 ) -> str:
     found = Counter(_name(type(module)) for module in model.modules())
-    has = ", ".join(f"{count} {name}" for name, count in found.most_common(_MOST_SHOWN))
-    where = "" if pattern is None else f" at a path that fits {pattern!r}"
+    has = ", ".join(f"{count} {name}" for name, count in found.most_common(_MAX_SHOWN))
+    where = "" if pattern is None else f" at a path that matches {pattern!r}"
     return (
-        f"model has nothing to convert{where}: none of {', '.join(sorted(map(_name, types)))}, but {has}. `types` "
-        "may map classes of other libraries to what becomes of them; instead of functions call those of "
-        "arrcomp.torch.functional"
+        f"model: expected one of {', '.join(sorted(map(_name, types)))}{where}, got {has}; pass a mapping as `types` "
+        "for classes of other libraries, and replace calls of functions by those of arrcomp.torch.functional"
     )
 
 

@@ -1,12 +1,12 @@
-"""Activations as of `torch.nn` that keep few bits of their input for the backward pass.
+"""Activations of `torch.nn` that save few bits per value for the backward pass.
 
-Each is a subclass of PyTorch's module of that name, with its arguments, and in training gives what the function of that
-name in `arrcomp.torch.functional` does. In evaluation mode (`module.eval()`) it is PyTorch's own, whose gradient is
-exact, and under `torch.no_grad` nothing is kept in either mode.
+Each is a subclass of PyTorch's module of the same name, with its arguments. In training it calls the function of that
+name in `arrcomp.torch.functional`. In evaluation mode (`module.eval()`) it is PyTorch's own, with exact gradients.
+Under `torch.no_grad` nothing is saved in either mode.
 
-Those whose derivative is continuous take `bits` (of each index, 1 to 8) or `steps` (a `StepFunction` of your own
-instead). Their steps are chosen at construction; for other parameters than the default ones they are fitted then, in
-half a second for 3 bits, seconds for 8. There are no weights or buffers: state dicts are those of PyTorch's modules.
+Activations with a continuous derivative take `bits` (of each index, 1 to 8) or your own `steps` (a `StepFunction`).
+Steps are chosen at construction; for other parameters than the defaults they are fitted then: half a second for 3
+bits, seconds for 8. There are no weights or buffers, so state dicts do not change.
 
 Arguments of a wrong type raise TypeError, those out of range ValueError.
 """
@@ -17,31 +17,31 @@ from torch import Tensor, nn
 
 from ...activations import StepFunction
 from .. import functional
-from .._few_bit import activated, chosen_steps, is_recorded
+from .._few_bit import few_bit_activation, is_recorded, select_steps
 
 _Self = TypeVar("_Self", bound="FewBit")
 
 
 class FewBit(nn.Module):
-    """What the activations of this package share; they inherit from it first, and from PyTorch's module second.
+    """Base class of these activations; subclasses inherit from it first, and from PyTorch's module second.
 
     Attributes:
-        steps: what stands for the derivative.
+        steps: the approximation of the derivative.
     """
 
     steps: StepFunction
-    _function: str  # of those without parameters
+    _function: str  # name of an activation without parameters
 
     @classmethod
     def of(cls: type[_Self], module: nn.Module, bits: int) -> _Self:
-        """The same as PyTorch's module, with its parameters, mode, hooks and whatever else was put into it."""
+        """The few-bit form of a PyTorch module, with its parameters, mode, hooks and other attributes."""
         made = cls.__new__(cls)
         made.__dict__.update(module.__dict__)
         made._choose(bits, None)
         return made
 
     def _choose(self, bits: int = 3, steps: StepFunction | None = None) -> None:
-        self.steps = chosen_steps(*self._named(), bits, steps)
+        self.steps = select_steps(*self._named(), bits, steps)
 
     def _named(self) -> tuple[str, tuple[float, ...]]:
         """The function's name and its parameters."""
@@ -52,14 +52,14 @@ class FewBit(nn.Module):
         if not self.training or not is_recorded(x):
             plain: Tensor = super().forward(x)
             return plain
-        return activated(x, *self._named(), self.steps.core_parameters(), getattr(self, "inplace", False))
+        return few_bit_activation(x, *self._named(), self.steps.core_parameters(), getattr(self, "inplace", False))
 
     def extra_repr(self) -> str:
         return ", ".join(part for part in (super().extra_repr(), f"bits={self.steps.bits}") if part)
 
 
 class GELU(FewBit, nn.GELU):
-    """`torch.nn.GELU`, keeping `bits` for each value."""
+    """`torch.nn.GELU`, saving `bits` per value."""
 
     def __init__(self, approximate: str = "none", *, bits: int = 3, steps: StepFunction | None = None) -> None:
         super().__init__(approximate)
@@ -70,7 +70,7 @@ class GELU(FewBit, nn.GELU):
 
 
 class ELU(FewBit, nn.ELU):
-    """`torch.nn.ELU`, keeping `bits` for each value."""
+    """`torch.nn.ELU`, saving `bits` per value."""
 
     def __init__(
         self, alpha: float = 1.0, inplace: bool = False, *, bits: int = 3, steps: StepFunction | None = None
@@ -83,7 +83,7 @@ class ELU(FewBit, nn.ELU):
 
 
 class CELU(FewBit, nn.CELU):
-    """`torch.nn.CELU`, keeping `bits` for each value; alpha is above 0."""
+    """`torch.nn.CELU`, saving `bits` per value; alpha is above 0."""
 
     def __init__(
         self, alpha: float = 1.0, inplace: bool = False, *, bits: int = 3, steps: StepFunction | None = None
@@ -96,7 +96,7 @@ class CELU(FewBit, nn.CELU):
 
 
 class Softplus(FewBit, nn.Softplus):
-    """`torch.nn.Softplus`, keeping `bits` for each value; beta is above 0."""
+    """`torch.nn.Softplus`, saving `bits` per value; beta is above 0."""
 
     def __init__(
         self, beta: float = 1.0, threshold: float = 20.0, *, bits: int = 3, steps: StepFunction | None = None
@@ -109,7 +109,7 @@ class Softplus(FewBit, nn.Softplus):
 
 
 class _WithoutParameters(FewBit):
-    """Those whose only argument of PyTorch's is `inplace`."""
+    """Activations whose only PyTorch argument is `inplace`."""
 
     def __init__(self, inplace: bool = False, *, bits: int = 3, steps: StepFunction | None = None) -> None:
         super().__init__(inplace)
@@ -117,31 +117,31 @@ class _WithoutParameters(FewBit):
 
 
 class SiLU(_WithoutParameters, nn.SiLU):
-    """`torch.nn.SiLU`, keeping `bits` for each value."""
+    """`torch.nn.SiLU`, saving `bits` per value."""
 
     _function = "silu"
 
 
 class Mish(_WithoutParameters, nn.Mish):
-    """`torch.nn.Mish`, keeping `bits` for each value."""
+    """`torch.nn.Mish`, saving `bits` per value."""
 
     _function = "mish"
 
 
 class SELU(_WithoutParameters, nn.SELU):
-    """`torch.nn.SELU`, keeping `bits` for each value."""
+    """`torch.nn.SELU`, saving `bits` per value."""
 
     _function = "selu"
 
 
 class Hardswish(_WithoutParameters, nn.Hardswish):
-    """`torch.nn.Hardswish`, keeping `bits` for each value."""
+    """`torch.nn.Hardswish`, saving `bits` per value."""
 
     _function = "hardswish"
 
 
 class _WithoutArguments(FewBit):
-    """Those to which PyTorch gives no arguments."""
+    """Activations without PyTorch arguments."""
 
     def __init__(self, *, bits: int = 3, steps: StepFunction | None = None) -> None:
         super().__init__()
@@ -149,30 +149,30 @@ class _WithoutArguments(FewBit):
 
 
 class Sigmoid(_WithoutArguments, nn.Sigmoid):
-    """`torch.nn.Sigmoid`, keeping `bits` for each value."""
+    """`torch.nn.Sigmoid`, saving `bits` per value."""
 
     _function = "sigmoid"
 
 
 class Tanh(_WithoutArguments, nn.Tanh):
-    """`torch.nn.Tanh`, keeping `bits` for each value."""
+    """`torch.nn.Tanh`, saving `bits` per value."""
 
     _function = "tanh"
 
 
 class Softsign(_WithoutArguments, nn.Softsign):
-    """`torch.nn.Softsign`, keeping `bits` for each value."""
+    """`torch.nn.Softsign`, saving `bits` per value."""
 
     _function = "softsign"
 
 
 class LogSigmoid(_WithoutArguments, nn.LogSigmoid):
-    """`torch.nn.LogSigmoid`, keeping `bits` for each value."""
+    """`torch.nn.LogSigmoid`, saving `bits` per value."""
 
     _function = "logsigmoid"
 
 
 class Tanhshrink(_WithoutArguments, nn.Tanhshrink):
-    """`torch.nn.Tanhshrink`, keeping `bits` for each value."""
+    """`torch.nn.Tanhshrink`, saving `bits` per value."""
 
     _function = "tanhshrink"

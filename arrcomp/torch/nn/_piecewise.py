@@ -1,13 +1,13 @@
-"""Activations as of `torch.nn` that are linear in pieces: they keep 1 bit of each value, and gradients are exact.
+"""Piecewise linear activations of `torch.nn` that save 1 bit per value, with exact gradients; and `Stepwise`.
 
-Each is a subclass of PyTorch's module of that name, with its arguments; see `activations` for the modes. And
-`Stepwise`, which takes any function and any steps.
+Each is a subclass of PyTorch's module of the same name, with its arguments. `_few_bit` describes the modes.
 """
 
 from collections.abc import Callable
 
 from torch import Tensor, nn
 
+from ..._arguments import wrong_type
 from ...activations import StepFunction
 from .. import functional
 from .._few_bit import checked_steps
@@ -15,7 +15,7 @@ from ._few_bit import FewBit
 
 
 class ReLU(FewBit, nn.ReLU):
-    """`torch.nn.ReLU`, keeping 1 bit for each value."""
+    """`torch.nn.ReLU`, saving 1 bit per value."""
 
     _function = "relu"
 
@@ -25,7 +25,7 @@ class ReLU(FewBit, nn.ReLU):
 
 
 class ReLU6(FewBit, nn.ReLU6):
-    """`torch.nn.ReLU6`, keeping 1 bit for each value."""
+    """`torch.nn.ReLU6`, saving 1 bit per value."""
 
     _function = "relu6"
 
@@ -35,7 +35,7 @@ class ReLU6(FewBit, nn.ReLU6):
 
 
 class LeakyReLU(FewBit, nn.LeakyReLU):
-    """`torch.nn.LeakyReLU`, keeping 1 bit for each value."""
+    """`torch.nn.LeakyReLU`, saving 1 bit per value."""
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__(negative_slope, inplace)
@@ -46,7 +46,7 @@ class LeakyReLU(FewBit, nn.LeakyReLU):
 
 
 class Threshold(FewBit, nn.Threshold):
-    """`torch.nn.Threshold`, keeping 1 bit for each value."""
+    """`torch.nn.Threshold`, saving 1 bit per value."""
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(threshold, value, inplace)
@@ -57,7 +57,7 @@ class Threshold(FewBit, nn.Threshold):
 
 
 class Hardsigmoid(FewBit, nn.Hardsigmoid):
-    """`torch.nn.Hardsigmoid`, keeping 1 bit for each value."""
+    """`torch.nn.Hardsigmoid`, saving 1 bit per value."""
 
     _function = "hardsigmoid"
 
@@ -67,7 +67,7 @@ class Hardsigmoid(FewBit, nn.Hardsigmoid):
 
 
 class Hardtanh(FewBit, nn.Hardtanh):
-    """`torch.nn.Hardtanh`, keeping 1 bit for each value."""
+    """`torch.nn.Hardtanh`, saving 1 bit per value."""
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__(min_val, max_val, inplace)
@@ -78,7 +78,7 @@ class Hardtanh(FewBit, nn.Hardtanh):
 
 
 class Hardshrink(FewBit, nn.Hardshrink):
-    """`torch.nn.Hardshrink`, keeping 1 bit for each value; lambd is 0 or above."""
+    """`torch.nn.Hardshrink`, saving 1 bit per value; lambd is 0 or above."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__(lambd)
@@ -89,7 +89,7 @@ class Hardshrink(FewBit, nn.Hardshrink):
 
 
 class Softshrink(FewBit, nn.Softshrink):
-    """`torch.nn.Softshrink`, keeping 1 bit for each value; lambd is 0 or above."""
+    """`torch.nn.Softshrink`, saving 1 bit per value; lambd is 0 or above."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__(lambd)
@@ -100,20 +100,20 @@ class Softshrink(FewBit, nn.Softshrink):
 
 
 class Stepwise(nn.Module):
-    """A function of your own, keeping `steps.bits` for each value in training (`arrcomp.torch.functional.stepwise`).
+    """Your own elementwise function, saving `steps.bits` per value in training: `arrcomp.torch.functional.stepwise`.
 
     Args:
-        function: gives each value from the one at its place alone; no gradients flow to what else it uses.
-        steps: its derivative, as `arrcomp.activations.fit` finds it; for a function that is linear in pieces, exactly.
+        function: an elementwise function. No gradients flow to other tensors that it uses.
+        steps: its derivative, for instance from `arrcomp.activations.fit`; exact for a piecewise linear function.
 
     Raises:
-        TypeError: an argument is of another type.
+        TypeError: an argument has a wrong type.
     """
 
     def __init__(self, function: Callable[[Tensor], Tensor], steps: StepFunction) -> None:
         super().__init__()
         if not callable(function):
-            raise TypeError(f"function is a {type(function).__name__}; a function of tensors is allowed")
+            raise wrong_type("function", "a function of a tensor", function)
         self.function = function
         self.steps = checked_steps(steps)
 

@@ -1,4 +1,4 @@
-"""Linear layers that keep a random projection of their input for the backward pass, in place of the input."""
+"""Linear layers that save a random projection of their input for the backward pass."""
 
 import copy
 import re
@@ -10,33 +10,33 @@ from torch import Tensor, nn
 from ..._arguments import check_flag
 from ..._methods import seeds
 from ..._methods.projections import KINDS, Projection
-from .._randomized_linear import applied, checked_seed, is_recording
+from .._randomized_linear import apply_linear, checked_seed, is_recording
 from .._seeds import counted, signed
 from ._convert import map_modules
 
 
 class RandomizedLinear(nn.Linear):
-    """A linear layer that keeps a random projection of its input for the backward pass: `randomized_linear`.
+    """A linear layer that saves a random projection of its input for the backward pass: `randomized_linear`.
 
-    Parameters, initialization and `state_dict` are those of `torch.nn.Linear`. In evaluation (`eval()`) it is one.
+    Parameters, initialization and `state_dict` are those of `torch.nn.Linear`. In evaluation mode it is an exact layer.
 
     Args:
         in_features: size of the input's last dimension.
         out_features: size of the output's last dimension.
         bias: whether there is one.
-        projection: as of `randomized_linear`, and so are the sizes.
+        projection: this and the sizes: same as in `randomized_linear`.
         proj_dim_ratio: see there.
         proj_dim: see there.
         proj_dim_min: see there.
         proj_dim_max: see there.
-        seed: None to draw a seed in each step from PyTorch's default generator. An integer from 0 to 2^64 - 1 makes
-            the seeds independent of it: they follow from this one, the number of the call, which starts at 0 in every
-            process, and the process' rank. (In compiled code, no such layer can be in an activation checkpoint.)
+        seed: None draws a seed in each step from PyTorch's default generator. An integer from 0 to 2^64 - 1: seeds are
+            derived from it, the rank, and the number of earlier calls in this process. (In compiled code, such a
+            layer cannot be in an activation checkpoint.)
         device: of the parameters.
         dtype: of the parameters.
 
     Raises:
-        TypeError, ValueError: as `randomized_linear`.
+        TypeError, ValueError: same as in `randomized_linear`.
 
     >>> layer = RandomizedLinear(512, 256, proj_dim_ratio=0.2)
     >>> layer(torch.randn(100, 512)).sum().backward()
@@ -57,31 +57,31 @@ class RandomizedLinear(nn.Linear):
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        how = Projection(projection, proj_dim_ratio, proj_dim, proj_dim_min, proj_dim_max)
+        settings = Projection(projection, proj_dim_ratio, proj_dim, proj_dim_min, proj_dim_max)
         check_flag("bias", bias)
         checked_seed(seed)
         super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
-        self._randomize(how, seed)
+        self._randomize(settings, seed)
 
     @classmethod
-    def from_linear(cls, linear: nn.Linear, how: Projection, seed: int | None = None) -> "RandomizedLinear":
-        """A layer with the parameters, hooks and mode of another, all of them shared."""
+    def from_linear(cls, linear: nn.Linear, projection: Projection, seed: int | None = None) -> "RandomizedLinear":
+        """A layer that shares the parameters, hooks and mode of another."""
         made = cls.__new__(cls)
-        parts = {name: copy.copy(part) if isinstance(part, dict) else part for name, part in vars(linear).items()}
-        vars(made).update(parts)
-        made._randomize(how, seed)
+        attributes = {name: copy.copy(x) if isinstance(x, dict) else x for name, x in vars(linear).items()}
+        vars(made).update(attributes)
+        made._randomize(projection, seed)
         return made
 
-    def _randomize(self, how: Projection, seed: int | None) -> None:
-        self.projection, self.seed = how, seed
-        # Not in the state_dict, which is that of a plain layer.
+    def _randomize(self, projection: Projection, seed: int | None) -> None:
+        self.projection, self.seed = projection, seed
+        # Not in the state_dict, which is that of torch.nn.Linear.
         calls = None if seed is None else torch.zeros((), dtype=torch.int64, device=self.weight.device)
         self.register_buffer("calls", calls, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return super().forward(x)
-        return applied(x, self.weight, self.bias, self.projection, self._next_seed())
+        return apply_linear(x, self.weight, self.bias, self.projection, self._next_seed())
 
     def _next_seed(self) -> Tensor | None:
         if self.seed is None or not is_recording(self.weight):
@@ -105,34 +105,34 @@ def convert_linear(
     seed: int | None = None,
     pattern: str | re.Pattern[str] | None = None,
 ) -> nn.Module:
-    """Put a `RandomizedLinear` in the place of each `torch.nn.Linear` of a model, which is altered.
+    """Replace each `torch.nn.Linear` of a model with a `RandomizedLinear`, in place.
 
-    Parameters are the same objects as before, so that optimizers, hooks and tied weights stay as they are, and so does
-    the `state_dict`. Subclasses of `torch.nn.Linear` stay: what holds them may read their weight without calling them,
-    as `torch.nn.MultiheadAttention` does.
+    The parameter objects do not change, so optimizers, hooks, tied weights and the `state_dict` remain valid.
+    Subclasses of `torch.nn.Linear` are not replaced: their parents may read the weight without calling the layer, for
+    instance `torch.nn.MultiheadAttention`.
 
     Args:
         model: the model, or a single layer.
-        projection: as of `randomized_linear`, and so are the sizes.
+        projection: this and the sizes: same as in `randomized_linear`.
         proj_dim_ratio: see there.
         proj_dim: see there.
         proj_dim_min: see there.
         proj_dim_max: see there.
-        seed: as of `RandomizedLinear`; each layer gets one of its own that follows from this one.
-        pattern: which paths, as of `map_modules`; None for all.
+        seed: same as in `RandomizedLinear`; each layer derives its own from it.
+        pattern: which paths, same as in `map_modules`; None for all.
 
     Returns:
         `model`; the new layer if it is a single one.
 
     Raises:
-        TypeError: an argument is of a wrong type.
-        ValueError: there is nothing to convert; or a number is not allowed.
+        TypeError: an argument has a wrong type.
+        ValueError: there is nothing to convert, or a number is out of range.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
     >>> convert_linear(model, proj_dim_ratio=0.2, pattern="0")[0]
     RandomizedLinear(in_features=64, out_features=64, bias=True, projection='rows', proj_dim_ratio=0.2)
     """
-    how = Projection(projection, proj_dim_ratio, proj_dim, proj_dim_min, proj_dim_max)
+    settings = Projection(projection, proj_dim_ratio, proj_dim, proj_dim_min, proj_dim_max)
     checked_seed(seed)
     found: list[str] = []
 
@@ -141,7 +141,7 @@ def convert_linear(
             return module
         found.append(path)
         own = None if seed is None else seeds.derived(seed, len(found))
-        return RandomizedLinear.from_linear(module, how, own)
+        return RandomizedLinear.from_linear(module, settings, own)
 
     made = map_modules(model, converted, pattern)
     if not found:
@@ -152,13 +152,13 @@ def convert_linear(
 def _nothing_found(model: nn.Module, pattern: str | re.Pattern[str] | None) -> str:
     paths = [path or "the model itself" for path, module in model.named_modules() if type(module) is nn.Linear]
     if paths:
-        return f"pattern={pattern!r} fits none of the model's torch.nn.Linear layers; they are {_some(paths)}"
+        return f"pattern: expected one that matches a torch.nn.Linear ({_shortened(paths)}), got {pattern!r}"
     kinds = sorted({type(module).__name__ for module in model.modules()})
     return (
-        f"model has no torch.nn.Linear to convert; it has {_some(kinds)}; a model with one at least is allowed "
-        "(subclasses stay as they are: call randomized_linear in them)"
+        f"model: expected a torch.nn.Linear, got {_shortened(kinds)} (subclasses are not replaced: call "
+        "randomized_linear in them)"
     )
 
 
-def _some(names: list[str]) -> str:
+def _shortened(names: list[str]) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

@@ -1,9 +1,9 @@
-"""Optimizers of `torch.optim`, or anyone's, whose state is compressed between steps.
+"""Compressed state for the optimizers of `torch.optim` and others.
 
 optimizer = CompressedOptimizer.eight_bit(torch.optim.AdamW(model.parameters(), lr=1e-3))
 """
 
-from ._choice import eight_bit
 from ._optimizer import CompressedOptimizer, StateMemory
+from ._state_codecs import eight_bit
 
 __all__ = ["CompressedOptimizer", "StateMemory", "eight_bit"]

@@ -1,4 +1,4 @@
-"""An optimizer around another one, whose state it keeps compressed."""
+"""A wrapper of an optimizer that keeps its state compressed."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -11,22 +11,22 @@ from torch.optim import Optimizer
 
 from ..._api.compress import decompress
 from ..._api.compressed import Compressed
-from ..._arguments import check_flag, checked_integer, thread_count, type_name
+from ..._arguments import check_flag, checked_integer, thread_count, wrong_type
 from ..._methods.seeds import MAX_SEED
 from .._tensors import dtype_of
-from ._choice import CodecChoice, StateChoice, eight_bit
-from ._parameters import local, returned
-from ._store import Entries, Store, leaves, mapped, replace
+from ._parameters import local, with_layout_of
+from ._state_codecs import CodecChoice, StateCodecs, eight_bit
+from ._store import Entries, StateStore, leaves, mapped, replace
 
-# Optimizers of PyTorch, whatever its version has of them, that treat each parameter by itself.
+# PyTorch's optimizers (not all in every version) that step each parameter independently.
 _KINDS = (
     *("ASGD", "Adadelta", "Adafactor", "Adagrad", "Adam", "AdamW", "Adamax", "Muon", "NAdam", "RAdam", "RMSprop"),
     *("Rprop", "SGD", "SparseAdam"),
 )
-_MOST_STATES = 3  # of the size of their parameter, that these make: to be expected where there is no state yet
-_OURS = "compression"  # in a state_dict
+_MAX_STATES = 3  # state tensors of a parameter's size that these create: the estimate before the first step
+_OURS = "compression"  # key in a state_dict
 
-# As PyTorch marks its optimizers' other methods; torch.compiler.disable would import the compiler here: two seconds.
+# PyTorch marks its optimizers' methods so. torch.compiler.disable would import the compiler here: two seconds.
 _uncompiled: Callable[[Callable[..., Any]], Callable[..., Any]] = torch._disable_dynamo  # type: ignore[attr-defined]
 
 
@@ -34,9 +34,9 @@ class StateMemory(NamedTuple):
     """Bytes of an optimizer's state.
 
     Attributes:
-        nbytes: of it between steps, with what is not compressed.
-        original_nbytes: of it without compression.
-        scratch_nbytes: the most that were decompressed at a time, in the last step.
+        nbytes: between steps, with uncompressed tensors.
+        original_nbytes: without compression.
+        scratch_nbytes: the most that was decompressed at a time in the last step.
     """
 
     nbytes: int
@@ -45,56 +45,54 @@ class StateMemory(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times smaller the state is."""
+        """Bytes without compression divided by bytes with it."""
         return self.original_nbytes / self.nbytes if self.nbytes else 1.0
 
 
 class CompressedOptimizer(Optimizer):
-    """An optimizer whose state is compressed between steps.
+    """Wraps an optimizer and compresses its state between steps.
 
-    It takes the place of the one that it wraps: for schedulers, `torch.amp.GradScaler`, hooks, `zero_grad`,
-    `add_param_group`. Parameter groups, hooks and state are those of the wrapped one, in whose `state` every tensor
-    that is compressed is an `arrcomp.Compressed`. Steps are made by this one alone.
+    Use it instead of the wrapped optimizer, also for schedulers, `torch.amp.GradScaler`, hooks, `zero_grad` and
+    `add_param_group`. Parameter groups, hooks and state are shared with the wrapped optimizer; compressed tensors in
+    its `state` are `arrcomp.Compressed`. Only call `step` of the wrapper.
+    (`arrcomp.jax.optim.compressed_optimizer` does the same for JAX, where optimizers are pairs of functions.)
 
-    A step decompresses the state of some parameters, steps these, and compresses their state again, until all are done:
-    `scratch` bounds the memory, and large enough parts keep the fast ways of PyTorch (`foreach`, `fused`). State of
-    parameters without gradients is not touched. So it is for the optimizers of `torch.optim`, of which none but LBFGS
-    looks at other parameters when it steps one, and for classes of them with the same `step`. Of all others a step
-    decompresses all state at once, and compresses all of it again, unless `separable` says that parts will do.
+    A step decompresses the state of a batch of parameters, steps them, and compresses their state again. `scratch`
+    bounds the memory of a batch; large batches keep PyTorch's `foreach` and `fused` implementations fast. State of
+    parameters without gradients is not touched. This works for the optimizers of `torch.optim` except LBFGS, and for
+    subclasses with the same `step`: they step each parameter independently. For other optimizers a step decompresses
+    and compresses all state at once, unless `separable` is True.
 
-    The result of a step is that of the wrapped optimizer on the state that came back. With `Lossless` it is the same to
-    the bit. Codecs of a fixed rate put their payload where it was: nothing is allocated but the scratch, nothing waits
-    for a device, and CUDA graphs can be captured after the first step (`capturable=True`; with no random rounding).
-    `torch.compile` leaves steps as they are.
+    A step computes what the wrapped optimizer computes from the decompressed state: with `Lossless`, the same bits.
+    Fixed-rate codecs reuse the memory of payloads, so only the scratch is allocated. They are asynchronous, and CUDA
+    graphs can be captured after the first step (with `capturable=True`, without stochastic rounding). `torch.compile`
+    does not compile steps.
 
-    Adam and its kin divide first moments by the roots of second ones. Where a second moment comes back as 0 and the
-    first does not, the step may be of any size: codecs of first moments should bring zeros back as zeros (as `QSGD`
-    with "minmax" does not), and those of second moments nothing else as 0 (as `Codebook.dynamic8(signed=False)`).
+    Adam and related optimizers divide first moments by the roots of second moments. A second moment that is rounded to
+    0 with a nonzero first moment makes a huge step. So the codec of first moments should keep zeros (`QSGD` with
+    "minmax" does not), and that of second moments should round nothing else to 0
+    (`Codebook.dynamic8(signed=False)` does not).
 
-    Tensors are compressed that are floating-point, have `min_size` values or more, and a codec. Step counters, small
-    tensors, integers and complex numbers, sparse ones and such stay as they are. Parameters that are DTensors, as under
-    FSDP2, are taken care of: each process compresses its shards.
+    Floating-point tensors with a codec and `min_size` values are compressed. Step counters, and small, integer, complex
+    and sparse tensors are not. For DTensor parameters (FSDP2), each process compresses its shards.
 
     Args:
-        optimizer: the one to wrap, new or not: the state that it has is compressed at once.
-        codec: a codec for all states; or a mapping from keys of state, as "exp_avg" (or patterns of `fnmatch`, as
-            "exp_avg*", of which the first that fits counts) to codecs, or None for what stays as it is, as do keys that
-            nothing fits; or a function of a parameter and a key that gives a codec or None. `eight_bit()` is such a
-            mapping.
-        min_size: the fewest values of a tensor that is compressed. (4096 is what others have: arXiv:2110.02861.)
-        scratch: how many bytes of state to decompress at a time, if no single parameter has more; None for a whole
+        optimizer: the optimizer to wrap; existing state is compressed at once.
+        codec: one codec for all state; or a mapping from keys such as "exp_avg" (or `fnmatch` patterns such as
+            "exp_avg*": the first match wins) to codecs, or to None for no compression, as for keys without a match; or
+            a function of a parameter and a key that returns a codec or None. `eight_bit()` is such a mapping.
+        min_size: tensors with fewer values are not compressed. (4096 is usual: arXiv:2110.02861.)
+        scratch: the most bytes of state to decompress at a time (one parameter may exceed it); None for a whole
             parameter group.
-        separable: whether a step of some parameters at a time is as good as one of all at once; None for what is said
-            above.
-        seed: from which those of all steps and tensors follow, with codecs that round at random: 0 to 2^64 - 1.
-        threads: how many to use on the CPU; None for all cores that the process may use.
-        compressed_state_dict: whether `state_dict` holds compressed tensors unless it is told. Without them,
-            `torch.distributed.checkpoint` takes it, with `get_optimizer_state_dict` and `set_optimizer_state_dict`.
+        separable: whether batches of parameters may be stepped one after the other; None decides as described above.
+        seed: for stochastic rounding, 0 to 2^64 - 1; steps and tensors derive their own from it.
+        threads: number of CPU threads; None for all cores that the process may use.
+        compressed_state_dict: the default of `state_dict(compressed=)`. With False, `torch.distributed.checkpoint`
+            can store it, by `get_optimizer_state_dict` and `set_optimizer_state_dict`.
 
     Raises:
-        TypeError: an argument is of a wrong type; a codec does not take the data type of a state.
-        ValueError: a number is out of its range; the optimizer is for gradients through its own steps
-            (`differentiable=True`), which no codec has.
+        TypeError: an argument has a wrong type, or a codec does not support the dtype of a state.
+        ValueError: a number is out of range, or the optimizer has `differentiable=True`.
 
     >>> import torch
     >>> model = torch.nn.Linear(300, 400)
@@ -118,44 +116,44 @@ class CompressedOptimizer(Optimizer):
         compressed_state_dict: bool = True,
     ) -> None:
         _check_optimizer(optimizer)
-        choice = StateChoice.of(codec, checked_integer("min_size", min_size, 0, 1 << 62))
+        choice = StateCodecs.of(codec, checked_integer("min_size", min_size, 0, 1 << 62))
         self._scratch = None if scratch is None else checked_integer("scratch", scratch, 1, 1 << 62)
         if separable is not None:
             check_flag("separable", separable)
         self._separable = _is_separable(optimizer) if separable is None else separable
         check_flag("compressed_state_dict", compressed_state_dict)
         self.compressed_state_dict = compressed_state_dict
-        self._store = Store(choice, thread_count(threads), checked_integer("seed", seed, 0, MAX_SEED))
+        self._store = StateStore(choice, thread_count(threads), checked_integer("seed", seed, 0, MAX_SEED))
         self.optimizer = optimizer
         self._begin()
-        self._store.close(self._entries())
+        self._store.compress(self._entries())
 
     @classmethod
     def eight_bit(cls, optimizer: Optimizer, **options: Any) -> "CompressedOptimizer":
-        """With the codecs of `eight_bit()`: a quarter of the memory, in buckets of 256 values.
+        """Use the codecs of `eight_bit()`: a quarter of the memory.
 
         Args:
-            optimizer: as of the class.
-            **options: as of the class.
+            optimizer: the optimizer to wrap.
+            **options: other arguments of the class.
 
         Raises:
-            TypeError, ValueError: as the class; or the optimizer is RMSprop with `centered=True`, which takes roots of
-                differences of moments: rounded ones may be negative.
+            TypeError, ValueError: same as for the class; or the optimizer is RMSprop with `centered=True`, which takes
+                roots of differences of moments: with rounded moments these may be negative.
         """
         _check_optimizer(optimizer)
         if any(group.get("centered") for group in optimizer.param_groups):
-            raise ValueError("optimizer has centered=True, whose differences of moments would be NaN; False is allowed")
+            raise ValueError("optimizer: expected centered=False, got True; roots of rounded differences would be NaN")
         return cls(optimizer, eight_bit(), **options)
 
     def _begin(self) -> None:
-        # One set of hooks, whichever of the two they are registered with.
+        # Both optimizers share one set of hooks.
         hooks = {name: value for name, value in vars(self.optimizer).items() if name.endswith("_hooks")}
         self.__dict__.update(hooks)
         self._patch_step_function()
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """Those of the wrapped optimizer."""
+        """Parameter groups of the wrapped optimizer."""
         return self.optimizer.param_groups
 
     @param_groups.setter
@@ -164,7 +162,7 @@ class CompressedOptimizer(Optimizer):
 
     @property
     def state(self) -> Any:
-        """That of the wrapped optimizer, with a `Compressed` for every tensor that is."""
+        """State of the wrapped optimizer, with a `Compressed` for each compressed tensor."""
         return self.optimizer.state
 
     @state.setter
@@ -173,7 +171,7 @@ class CompressedOptimizer(Optimizer):
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Those of the wrapped optimizer."""
+        """Defaults of the wrapped optimizer."""
         return self.optimizer.defaults
 
     @defaults.setter
@@ -185,16 +183,16 @@ class CompressedOptimizer(Optimizer):
         """Step all parameters that have gradients.
 
         Args:
-            closure: as of the wrapped optimizer: evaluates the model and returns the loss; once, with all state
-                compressed, unless the optimizer is not separable, as LBFGS.
+            closure: evaluates the model and returns the loss. It is called once, with all state compressed; an
+                optimizer that is not separable (LBFGS) calls it itself.
 
         Returns:
             What the closure returned; else None.
 
         Raises:
-            Whatever the wrapped optimizer raises; state is compressed again before.
+            What the wrapped optimizer raises, after the state is compressed again.
         """
-        self.optimizer._opt_called = True  # type: ignore[attr-defined]  # what a scheduler of the wrapped one looks at
+        self.optimizer._opt_called = True  # type: ignore[attr-defined]  # read by schedulers of the wrapped optimizer
         self._store.step += 1
         self._store.scratch_nbytes = 0
         if not self._separable:
@@ -203,7 +201,7 @@ class CompressedOptimizer(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        self._step_parts()
+        self._step_batches()
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:
@@ -213,18 +211,18 @@ class CompressedOptimizer(Optimizer):
         self.optimizer.add_param_group(param_group)
 
     def state_dict(self, *, compressed: bool | None = None) -> dict[str, Any]:
-        """That of the wrapped optimizer, and what random rounding needs.
+        """The wrapped optimizer's state_dict, and the counters of stochastic rounding.
 
         Args:
-            compressed: whether tensors that are compressed are `Compressed`, of which `torch.save` saves the payload,
-                or tensors, for use without arrcomp; None for what the optimizer was made with. Loaded as they are,
-                compressed ones continue to the bit; others are compressed once more.
+            compressed: whether to return compressed tensors as `Compressed`, whose payload `torch.save` saves, or as
+                tensors, for use without arrcomp. None for `compressed_state_dict` of the constructor. After loading
+                compressed tensors, training continues bit for bit; loading others compresses them again.
 
         Returns:
-            The state. What is compressed, or was, is a copy of it at this time, unlike the other tensors.
+            The state_dict. Tensors with a codec are copies; others are the optimizer's own, as in PyTorch.
 
         Raises:
-            TypeError: `compressed` is not allowed.
+            TypeError: `compressed` is not a bool.
         """
         if compressed is None:
             compressed = self.compressed_state_dict
@@ -233,37 +231,37 @@ class CompressedOptimizer(Optimizer):
         if compressed:
             found["state"] = mapped(found["state"], Compressed, copy.deepcopy)
         else:
-            of = {id(c): parameter for _, parameter, entry in self._entries() for c in leaves(entry, Compressed)}
-            found["state"] = mapped(found["state"], Compressed, lambda c: returned(decompress(c), of[id(c)]))
+            owners = {id(c): parameter for _, parameter, entry in self._entries() for c in leaves(entry, Compressed)}
+            found["state"] = mapped(found["state"], Compressed, lambda c: with_layout_of(decompress(c), owners[id(c)]))
         return {**found, _OURS: {"seed": self._store.seed, "step": self._store.step}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Take a state: of this class, or of an optimizer like the wrapped one that is not compressed.
+        """Load a state_dict of this class, or of an uncompressed optimizer like the wrapped one.
 
-        Compressed state stays as it was saved until its next step. Other state is compressed.
+        Compressed state is kept as it was saved; other state is compressed.
 
         Args:
-            state_dict: what `state_dict` returned; it is not changed, then or later.
+            state_dict: what `state_dict` returned; it is never changed.
 
         Raises:
-            TypeError: it is no mapping; a codec does not take the data type of a state.
-            ValueError: it does not go with the optimizer.
+            TypeError: it is not a mapping, or a codec does not support the dtype of a state.
+            ValueError: it does not match the optimizer.
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"state_dict is a {type_name(state_dict)}; a mapping is allowed")
+            raise wrong_type("state_dict", "a mapping", state_dict)
         counters = _checked_counters(state_dict[_OURS]) if _OURS in state_dict else (self._store.seed, self._store.step)
         self.optimizer.load_state_dict({key: value for key, value in state_dict.items() if key != _OURS})
         self._store.seed, self._store.step = counters
         entries = self._entries()
         for _, parameter, entry in entries:
             replace(entry, Compressed, partial(self._loaded, parameter))
-        self._store.close(entries)
+        self._store.compress(entries)
         for _, _, entry in entries:
-            replace(entry, Tensor, torch.clone)  # PyTorch takes those of the other optimizer, and then changes them
+            replace(entry, Tensor, torch.clone)  # otherwise steps would change the tensors of `state_dict`
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the state between steps, with what is not compressed."""
+        """Bytes of the state between steps, with uncompressed tensors."""
         return self.memory().nbytes
 
     @property
@@ -272,7 +270,7 @@ class CompressedOptimizer(Optimizer):
         return self.memory().original_nbytes
 
     def memory(self) -> StateMemory:
-        """What the state takes, of this process."""
+        """Bytes of this process's state."""
         entries = [entry for _, _, entry in self._entries()]
         compressed, plain = leaves(entries, Compressed), sum(local(x).nbytes for x in leaves(entries, Tensor))
         nbytes = plain + sum(c.payload.nbytes for c in compressed)
@@ -290,74 +288,74 @@ class CompressedOptimizer(Optimizer):
         return f"{type(self).__name__}({self.optimizer!r})"
 
     def _loaded(self, parameter: Tensor, c: Compressed) -> Any:
-        """A compressed state that was loaded, in memory of its own where the parameter is."""
-        mine = local(parameter)
-        if dtype_of(mine) != c.spec.dtype and _is_separable(self.optimizer):
-            # PyTorch gives state the type of the parameter, and its optimizers take no other.
-            return returned(decompress(c, like=mine).to(mine.dtype), parameter)
-        return copy.deepcopy(c.to(mine))
+        """A loaded compressed tensor, copied to the parameter's device."""
+        shard = local(parameter)
+        if dtype_of(shard) != c.spec.dtype and _is_separable(self.optimizer):
+            # PyTorch casts loaded state to the parameter's dtype, which its optimizers require.
+            return with_layout_of(decompress(c, like=shard).to(shard.dtype), parameter)
+        return copy.deepcopy(c.to(shard))
 
     def _step_whole(self, closure: Callable[[], Any] | None) -> Any:
-        """A step with all state decompressed."""
-        before = self._store.open(self._entries())
+        """Step with all state decompressed."""
+        before = self._store.decompress(self._entries())
         try:
             return _plain_step(type(self.optimizer))(self.optimizer, *(() if closure is None else (closure,)))
         finally:
-            self._store.close(self._entries(), before)
+            self._store.compress(self._entries(), before)
 
-    def _step_parts(self) -> None:
-        """A step of all parameters that have gradients, part by part."""
+    def _step_batches(self) -> None:
+        """Step all parameters that have gradients, batch by batch."""
         groups, numbers = self.param_groups, self._numbers()
         try:
             for group in groups:
                 self.param_groups = [group]
                 everything = group["params"]
                 try:
-                    for part in list(self._parts(everything)):
-                        group["params"] = part
-                        self._step_part(part, numbers)
+                    for batch in list(self._batches(everything)):
+                        group["params"] = batch
+                        self._step_batch(batch, numbers)
                 finally:
                     group["params"] = everything
         finally:
             self.param_groups = groups
 
-    def _step_part(self, part: list[Tensor], numbers: Mapping[int, int]) -> None:
-        before = self._store.open(self._entries(part, numbers))
+    def _step_batch(self, batch: list[Tensor], numbers: Mapping[int, int]) -> None:
+        before = self._store.decompress(self._entries(batch, numbers))
         try:
             _plain_step(type(self.optimizer))(self.optimizer)
         finally:
-            self._store.close(self._entries(part, numbers), before)
+            self._store.compress(self._entries(batch, numbers), before)
 
-    def _parts(self, parameters: Iterable[Tensor]) -> Iterator[list[Tensor]]:
-        """Parameters with gradients, in runs of which each has no more state than is to be decompressed at a time."""
-        part: list[Tensor] = []
+    def _batches(self, parameters: Iterable[Tensor]) -> Iterator[list[Tensor]]:
+        """Parameters with gradients, in batches whose decompressed state fits into `scratch`."""
+        batch: list[Tensor] = []
         nbytes = 0
         for parameter in parameters:
             if parameter.grad is None:
                 continue
             size = self._state_nbytes(parameter)
-            if part and self._scratch is not None and nbytes + size > self._scratch:
-                yield part
-                part, nbytes = [], 0
-            part.append(parameter)
+            if batch and self._scratch is not None and nbytes + size > self._scratch:
+                yield batch
+                batch, nbytes = [], 0
+            batch.append(parameter)
             nbytes += size
-        if part:
-            yield part
+        if batch:
+            yield batch
 
     def _state_nbytes(self, parameter: Tensor) -> int:
-        """Bytes of a parameter's state that are to be decompressed."""
+        """Bytes of a parameter's state when decompressed."""
         entry = self.optimizer.state.get(parameter)
         if not entry:
-            return _MOST_STATES * local(parameter).nbytes
+            return _MAX_STATES * local(parameter).nbytes
         return sum(c.spec.nbytes for c in leaves(entry, Compressed))
 
     def _numbers(self) -> dict[int, int]:
-        """The parameters' numbers, in the order of the groups, by their identity."""
+        """The index of each parameter, in the order of the groups, by its id."""
         everything = (parameter for group in self.param_groups for parameter in group["params"])
         return {id(parameter): number for number, parameter in enumerate(everything)}
 
     def _entries(self, parameters: Iterable[Tensor] | None = None, numbers: Mapping[int, int] | None = None) -> Entries:
-        """The states of parameters, or of all."""
+        """The states of some parameters, or of all."""
         if parameters is None or numbers is None:
             parameters = [parameter for group in self.param_groups for parameter in group["params"]]
             numbers = self._numbers()
@@ -368,15 +366,15 @@ class CompressedOptimizer(Optimizer):
 
 def _check_optimizer(optimizer: Any) -> None:
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"optimizer is a {type_name(optimizer)}; a torch.optim.Optimizer is allowed")
+        raise wrong_type("optimizer", "a torch.optim.Optimizer", optimizer)
     if isinstance(optimizer, CompressedOptimizer):
-        raise TypeError("optimizer is a CompressedOptimizer; one that is not compressed yet is allowed")
+        raise TypeError("optimizer: expected one that is not compressed, got a CompressedOptimizer")
     if any(group.get("differentiable") for group in optimizer.param_groups):
-        raise ValueError("optimizer has differentiable=True; False is allowed: no gradient passes through codecs")
+        raise ValueError("optimizer: expected differentiable=False, got True; codecs have no gradient")
 
 
 def _plain_step(kind: type[Optimizer]) -> Callable[..., Any]:
-    """The step of a class without its hooks, which are called once for all parts."""
+    """The `step` of a class without its hooks, which run once for all batches."""
     step: Any = kind.step
     plain: Callable[..., Any] = step.__wrapped__ if getattr(step, "hooked", False) else step
     return plain
@@ -389,6 +387,6 @@ def _is_separable(optimizer: Optimizer) -> bool:
 
 def _checked_counters(ours: Any) -> tuple[int, int]:
     if not isinstance(ours, Mapping) or set(ours) != {"seed", "step"}:
-        raise TypeError(f"state_dict[{_OURS!r}] is {ours!r}; a mapping of seed and step is allowed")
+        raise TypeError(f"state_dict[{_OURS!r}]: expected a mapping with seed and step, got {ours!r}")
     seed = checked_integer("seed", ours["seed"], 0, MAX_SEED)
     return seed, checked_integer("step", ours["step"], 0, 1 << 62)

@@ -1,4 +1,4 @@
-"""Where state is: on the device, in the order and with the shards of its parameter."""
+"""Layout of state tensors: the device, memory order and sharding of their parameter."""
 
 import sys
 from typing import Any
@@ -7,11 +7,8 @@ import torch
 from torch import Tensor
 
 
-def can_return(x: Tensor, parameter: Tensor) -> bool:
-    """Whether a tensor in the state of a parameter can be compressed, and come back as it was: a dense one.
-
-    Of a parameter that is a DTensor those are compressed that are sharded as it is.
-    """
+def is_compressible(x: Tensor, parameter: Tensor) -> bool:
+    """Whether a state tensor can be compressed: it is dense, and sharded like its parameter."""
     if x.layout is not torch.strided or x.is_nested or x.is_meta:
         return False
     if not (_is_distributed(parameter) or _is_distributed(x)):
@@ -20,22 +17,22 @@ def can_return(x: Tensor, parameter: Tensor) -> bool:
 
 
 def local(x: Tensor) -> Tensor:
-    """What this process has of a tensor."""
+    """This process's shard of a DTensor; other tensors are returned as they are."""
     if not _is_distributed(x):
         return x
-    part: Tensor = x.to_local()  # type: ignore[attr-defined]
-    return part
+    shard: Tensor = x.to_local()  # type: ignore[attr-defined]
+    return shard
 
 
-def returned(x: Tensor, parameter: Tensor) -> Tensor:
-    """A decompressed tensor as it was in the state of a parameter: `local` turned back, and in its order in memory.
+def with_layout_of(x: Tensor, parameter: Tensor) -> Tensor:
+    """A decompressed shard with the memory order and sharding of its parameter: the inverse of `local`.
 
-    PyTorch's optimizers take the fast way where states are in the order of their parameters, for instance
-    `torch.channels_last`; some take no other.
+    PyTorch's optimizers are faster if state has the memory order of its parameter (for instance
+    `torch.channels_last`), and some require it.
     """
-    mine = local(parameter)
-    if x.shape == mine.shape and x.stride() != mine.stride():
-        x = torch.empty_like(mine, dtype=x.dtype, requires_grad=False).copy_(x)
+    shard = local(parameter)
+    if x.shape == shard.shape and x.stride() != shard.stride():
+        x = torch.empty_like(shard, dtype=x.dtype, requires_grad=False).copy_(x)
     if not _is_distributed(parameter):
         return x
     whole: Any = parameter
@@ -49,5 +46,5 @@ def _sharding(x: Any) -> tuple[Any, ...]:
 
 
 def _is_distributed(x: Tensor) -> bool:
-    module = sys.modules.get("torch.distributed.tensor")  # importing it takes long: there are none without it
+    module = sys.modules.get("torch.distributed.tensor")  # importing it is slow; without it there are no DTensors
     return module is not None and isinstance(x, module.DTensor)

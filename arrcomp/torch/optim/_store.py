@@ -1,4 +1,4 @@
-"""The state of an optimizer, compressed where it stands: in the dicts that it keeps for its parameters."""
+"""Compression of an optimizer's state in place: in the dicts that it keeps for its parameters."""
 
 import copy
 from collections.abc import Callable, Hashable, Sequence
@@ -17,14 +17,12 @@ from ..._methods.seeds import derived
 from ...codecs import Codec
 from .._adapter import ADAPTER
 from .._tensors import dtype_of
-from ._choice import StateChoice
-from ._parameters import local, returned
+from ._parameters import local, with_layout_of
+from ._state_codecs import StateCodecs
 
 _ADAPTER: Adapter = ADAPTER
 
-Entries = Sequence[
-    tuple[int, Tensor, dict[str, Any]]
-]  # of parameters: their numbers, they themselves, and their states
+Entries = Sequence[tuple[int, Tensor, dict[str, Any]]]  # a parameter's index, the parameter, and its state
 
 
 class _Job(NamedTuple):
@@ -32,10 +30,10 @@ class _Job(NamedTuple):
 
     Attributes:
         x: the tensor.
-        values: what this process has of it.
-        spec: of the values.
-        memory: where the payload was that it was decompressed from, if it fits there again.
-        seed: of random numbers; None where the codec needs none.
+        values: this process's shard of it.
+        spec: of the shard.
+        memory: the buffer of its earlier payload, if the new one fits.
+        seed: for stochastic rounding; None if the codec needs none.
     """
 
     x: Tensor
@@ -46,31 +44,31 @@ class _Job(NamedTuple):
 
     @property
     def batch(self) -> Hashable:
-        """What jobs of one call have in common."""
+        """The key of the jobs that one call can compress together."""
         return self.spec.codec, self.spec.dtype, self.values.device, self.memory is None, self.seed
 
 
-class Store:
+class StateStore:
     """Compresses and decompresses states.
 
     Attributes:
-        choice: of codecs.
-        threads: on the CPU; 0 for all cores.
-        seed: from which those of all steps and tensors follow.
-        step: the number of this step.
-        scratch_nbytes: the most bytes that were decompressed at a time since this was set to 0.
+        codecs: of each state.
+        threads: CPU threads; 0 for all cores.
+        seed: steps and tensors derive their own from it.
+        step: number of the current step.
+        scratch_nbytes: the most bytes decompressed at a time since it was set to 0.
     """
 
-    def __init__(self, choice: StateChoice, threads: int, seed: int) -> None:
-        self.choice, self.threads, self.seed = choice, threads, seed
+    def __init__(self, codecs: StateCodecs, threads: int, seed: int) -> None:
+        self.codecs, self.threads, self.seed = codecs, threads, seed
         self.step = 0
         self.scratch_nbytes = 0
 
-    def open(self, entries: Entries) -> dict[int, Compressed]:
+    def decompress(self, entries: Entries) -> dict[int, Compressed]:
         """Decompress states.
 
         Returns:
-            What they were, by the identity of the tensors that are there now.
+            The compressed states, by the id of the tensors that replaced them.
         """
         compressed = leaves([entry for _, _, entry in entries], Compressed)
         arrays = decompress_many(compressed, threads=self.threads or None)
@@ -79,7 +77,7 @@ class Store:
 
         def opened(parameter: Tensor, _: Compressed) -> Tensor:
             c, array = next(pairs)
-            x = returned(array, parameter)
+            x = with_layout_of(array, parameter)
             before[id(x)] = c
             return x
 
@@ -87,15 +85,15 @@ class Store:
             replace(entry, Compressed, partial(opened, parameter))
         return before
 
-    def close(self, entries: Entries, before: dict[int, Compressed] | None = None) -> None:
-        """Compress states, where there is a codec for them.
+    def compress(self, entries: Entries, before: dict[int, Compressed] | None = None) -> None:
+        """Compress the states that have a codec.
 
         Args:
             entries: the states.
-            before: what `open` returned for them; payloads of one length go to where they were.
+            before: what `decompress` returned for them; fixed-rate payloads reuse that memory.
 
         Raises:
-            TypeError: a codec does not take the data type of a state that it is for.
+            TypeError: a codec does not support the dtype of a state.
         """
         jobs = [job for number, parameter, entry in entries for job in self._jobs(number, parameter, entry, before)]
         batches: dict[Hashable, list[_Job]] = {}
@@ -115,14 +113,14 @@ class Store:
     ) -> list[_Job]:
         jobs = []
         for key, value in entry.items():
-            for place, x in enumerate(leaves(value, Tensor)):
-                codec = self.choice.codec_for(parameter, key, x)
+            for index, x in enumerate(leaves(value, Tensor)):
+                codec = self.codecs.codec_for(parameter, key, x)
                 if codec is None:
                     continue
                 values = local(x).detach()
                 spec = Spec(codec, dtype_of(values), tuple(values.shape))
                 seed = (
-                    derived(self.seed, self.step, number, crc32(str(key).encode()), place) if codec.needs_seed else None
+                    derived(self.seed, self.step, number, crc32(str(key).encode()), index) if codec.needs_seed else None
                 )
                 jobs.append(_Job(x, values, spec, _memory(before, x, spec, values), seed))
         return jobs
@@ -135,41 +133,41 @@ class Store:
         payloads = _ADAPTER.compress(values, specs, out, self.threads, first.seed)
         if first.spec.codec.fixed_rate or not first.values.is_cuda:
             return payloads
-        return [payload.trim() for payload in payloads]  # or each keeps the memory of the longest one
+        return [payload.trim() for payload in payloads]  # otherwise each would occupy its capacity
 
 
 def leaves(value: Any, kind: type) -> list[Any]:
-    """What is of a kind in nested dicts, lists and tuples."""
+    """The objects of a type in nested dicts, lists and tuples."""
     if isinstance(value, kind):
         return [value]
     if type(value) in (list, tuple):
-        return [leaf for part in value for leaf in leaves(part, kind)]
+        return [leaf for child in value for leaf in leaves(child, kind)]
     if isinstance(value, dict):
-        return [leaf for part in value.values() for leaf in leaves(part, kind)]
+        return [leaf for child in value.values() for leaf in leaves(child, kind)]
     return []
 
 
 def replace(entry: dict[Any, Any], kind: type, function: Callable[[Any], Any]) -> None:
-    """Replace what is of a kind in a dict, and in what is nested in it, in the order of `leaves`."""
+    """Replace the objects of a type in a dict and its nested containers, in the order of `leaves`."""
     for key, value in entry.items():
         entry[key] = mapped(value, kind, function)
 
 
 def mapped(value: Any, kind: type, function: Callable[[Any], Any]) -> Any:
-    """A copy of nested dicts, lists and tuples, with what is of a kind replaced."""
+    """A copy of nested dicts, lists and tuples, with the objects of a type replaced."""
     if isinstance(value, kind):
         return function(value)
     if type(value) in (list, tuple):
-        return type(value)([mapped(part, kind, function) for part in value])
+        return type(value)([mapped(child, kind, function) for child in value])
     if isinstance(value, dict):
-        twin = copy.copy(value)  # of its type
+        twin = copy.copy(value)  # keeps the type
         replace(twin, kind, function)
         return twin
     return value
 
 
 def _memory(before: dict[int, Compressed] | None, x: Tensor, spec: Spec, values: Tensor) -> Tensor | None:
-    """The payload's memory to be used again; None where it has another size, or may get one."""
+    """The earlier payload's buffer, if the new payload has the same size; else None."""
     c = None if before is None else before.get(id(x))
     if c is None or not spec.codec.fixed_rate or c.spec != spec or c.payload.adapter is not ADAPTER:
         return None
@@ -178,11 +176,11 @@ def _memory(before: dict[int, Compressed] | None, x: Tensor, spec: Spec, values:
 
 
 def _check_capture(job: _Job) -> None:
-    """Raise RuntimeError where a CUDA graph would replay one seed for ever, or needs a length from the device."""
+    """Raise RuntimeError if a CUDA graph is captured that would always replay one seed, or must read a length."""
     if not job.values.is_cuda or not torch.cuda.is_current_stream_capturing():
         return
     codec: Codec = job.spec.codec
     if job.seed is not None or not codec.fixed_rate:
         raise RuntimeError(
-            f"a CUDA graph is being captured; codecs of fixed rate without a seed are allowed, not {codec!r}"
+            f"codec: expected a fixed rate and no stochastic rounding while a CUDA graph is captured, got {codec!r}"
         )

@@ -1,12 +1,11 @@
 """Training with compressed structures: what does a number format, or a codec, cost in accuracy?
 
-`python -m arrcomp.torch.training --help` trains; `arrcomp.torch.training.run.train` does so from Python, on PyTorch
-Lightning. `Compression` needs neither: it works in any loop. A model, a data set or a codec of one's own is a class,
-decorated with `@MODELS.add`, `@DATASETS.add` or `@CODECS.add`.
+`Compression` works in any loop; `arrcomp.torch.training.run.train` trains on PyTorch Lightning. A model, a data set or
+a codec of one's own is a class, decorated with `@MODELS.add`, `@DATASETS.add` or `@CODECS.add`.
 """
 
 from .codecs import CODECS, TrainingCodec
-from .datasets import DATASETS, Data, DataSet
+from .data import DATASETS, Data, DataSet
 from .inputs import Images, Tokens
 from .meter import Meter, Size
 from .models import MODELS, Model

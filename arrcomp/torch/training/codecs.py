@@ -1,7 +1,7 @@
 """Codecs as a training run chooses them: by the names of the number formats, with defaults that suit training.
 
-All that can round at random do so by default: with rounding to nearest, updates smaller than half a step would be lost
-(S. Gupta et al., arXiv:1502.02551, section 3).
+Codecs with stochastic rounding use it by default: with rounding to nearest, updates smaller than half a step would be
+lost (S. Gupta et al., arXiv:1502.02551, section 3).
 """
 
 from abc import ABC
@@ -14,11 +14,11 @@ from .registry import Registry
 
 
 class TrainingCodec(ABC):
-    """Base of what `--compress` names: one class each.
+    """Base of codecs as `chosen_codecs` names them: one class each.
 
     Attributes:
-        name: for the command line.
-        config: the codec's configuration, as of `arrcomp.codec_from_config`; None to keep values as they are.
+        name: in `chosen_codecs`.
+        config: the codec's configuration, same as in `arrcomp.codec_from_config`; None to keep values as they are.
     """
 
     name: ClassVar[str]

@@ -41,9 +41,9 @@ class Extras:
         if self.randomized_linear is not None:
             ratio = checked_real("randomized_linear", self.randomized_linear, "a number above 0 and at most 1")
             if ratio > 1:
-                raise ValueError(f"randomized_linear={ratio!r}: a number above 0 and at most 1 is allowed")
+                raise ValueError(f"randomized_linear: expected a number above 0 and at most 1, got {ratio!r}")
         if self.optimizer_state not in (None, "8bit"):
-            raise ValueError(f"optimizer_state={self.optimizer_state!r}: '8bit' is allowed")
+            raise ValueError(f"optimizer_state: expected '8bit', got {self.optimizer_state!r}")
 
     def check(self, settings: Settings) -> None:
         """Raise ValueError where a run would compress the optimizer's state twice."""

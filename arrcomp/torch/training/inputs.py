@@ -25,7 +25,7 @@ class Tokens:
     """Texts: int64 tensors of shape (batch, length) with numbers below `vocabulary`.
 
     Attributes:
-        outputs: as of `Images`.
+        outputs: same as in `Images`.
         padding: the number that fills short texts up; None where all have one length.
         separator: the number after each of two texts; None where there is one text.
     """

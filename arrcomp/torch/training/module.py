@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim import lr_scheduler
 
-from .datasets import Data
+from .data import Data
 from .metrics import METRICS
 from .settings import Settings
 from .structures import Compression
@@ -24,7 +24,7 @@ class TrainingModule(LightningModule):
     `compressed_bytes/STRUCTURE` and `ratio/STRUCTURE`.
 
     Args:
-        model: as of `Model.build`.
+        model: as `Model.build` returns it.
         data: what it is trained on.
         settings: of the run.
         wrap: makes another optimizer of the settings' own, as `CompressedOptimizer` does; None for that itself.

@@ -1,10 +1,10 @@
-"""Which codec each structure gets: what `--compress`, `--what` and `--set` say.
+"""Which codec each structure gets, as a few words say it.
 
---compress smaq                                       every structure by SmaQ
---compress smaq --what weights,optimizer              these two alone
---compress smaq --what weights,optimizer:fp16         the optimizer's by another one
---what optimizer:smaq,optimizer.exp_avg_sq:bf16       one tensor of its state by another one
---set smaq.block_size=512 --set weights.main_bits=4   of a codec wherever it is, and of a structure alone
+"smaq", "all"                                               every structure by SmaQ
+"smaq", "weights,optimizer"                                 these two alone
+"smaq", "weights,optimizer:fp16"                            the optimizer's by another one
+"smaq", "optimizer,optimizer.exp_avg_sq:bf16"               one tensor of its state by another one
+["smaq.block_size=512", "weights.main_bits=4"]              of a codec wherever it is, and of a structure alone
 """
 
 import json
@@ -69,11 +69,11 @@ def _parsed(settings: Sequence[str], names: Mapping[str, str]) -> dict[str, dict
         place, equals, text = setting.partition("=")
         owner, dot, parameter = place.rpartition(".")
         if not (equals and dot and owner and parameter):
-            allowed = "CODEC.PARAMETER=VALUE or STRUCTURE.PARAMETER=VALUE"
-            raise ValueError(f"--set {setting}: {allowed} is allowed, as smaq.block_size=512")
+            form = "CODEC.PARAMETER=VALUE or STRUCTURE.PARAMETER=VALUE"
+            raise ValueError(f"settings: expected {form}, as smaq.block_size=512, got {setting!r}")
         if owner not in names and owner not in names.values():
             used = ", ".join(dict.fromkeys([*names, *names.values()]))
-            raise ValueError(f"--set {setting}: {owner} is not in use; there are {used}")
+            raise ValueError(f"settings: expected one of {used} before the parameter, got {setting!r}")
         try:
             given.setdefault(owner, {})[parameter] = json.loads(text)
         except json.JSONDecodeError:

@@ -25,12 +25,12 @@ class Registry(Generic[T]):
         """Add a class; to be used as its decorator.
 
         Raises:
-            TypeError: it has no `name`, or one that the command line cannot hold.
+            TypeError: it has no `name`, or one that `chosen_codecs` cannot read.
             ValueError: there is one of this name.
         """
         name = getattr(cls, "name", None)
         if not isinstance(name, str) or not name or set(name) & set(" ,:=."):
-            raise TypeError(f"{cls.__name__}.name is {name!r}; a text without spaces and ',:=.' is allowed")
+            raise TypeError(f"{cls.__name__}.name: expected a text without spaces and ',:=.', got {name!r}")
         if name in self._classes:
             raise ValueError(f"{cls.__name__}.name: there is a {self.kind} {name!r} already")
         self._classes[name] = cls
@@ -43,7 +43,7 @@ class Registry(Generic[T]):
             UnknownNameError: there is none.
         """
         if name not in self._classes:
-            raise UnknownNameError(f"{self.kind} {name!r} is unknown; there are {', '.join(self._classes)}")
+            raise UnknownNameError(f"{self.kind} {name!r} is unknown; there are {', '.join(self._classes) or 'none'}")
         return self._classes[name]
 
     def names(self) -> list[str]:

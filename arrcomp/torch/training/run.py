@@ -17,8 +17,7 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, TensorDataset
 
-from .datasets import Data
-from .datasets.base import Part
+from .data import Data, Part
 from .extras import Extras
 from .meter import Size
 from .module import TrainingModule

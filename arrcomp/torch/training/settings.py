@@ -10,7 +10,7 @@ from torch import nn
 
 from ..._arguments import check_choice, checked_integer, checked_real
 from ...codecs import Codec
-from .datasets import DATASETS, DataSet
+from .data import DATASETS, DataSet
 from .inputs import Tokens
 from .models import MODELS, Model
 
@@ -19,23 +19,22 @@ OPTIMIZERS: Mapping[str, type[torch.optim.Optimizer]] = {
     "adam": torch.optim.Adam,
     "adamw": torch.optim.AdamW,
 }
-_MODELS = {"images": "resnet8", "tokens": "bert-tiny"}
 _RATES = {"sgd": 0.05, "adam": 1e-3, "adamw": 1e-3}
 _ABOVE_ZERO = "a finite number above 0"
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One run, but for its model's and data set's classes, checked when it is made.
+    """One run, checked when it is made.
 
     Args:
         dataset: a name in `DATASETS`.
-        model: a name in `MODELS`; None for a small one that takes the data set.
+        model: a name in `MODELS`, of a model that takes the data set.
         task: of the data set, where it has several.
         folder: where the data set's files are.
         download: whether to fetch them from a network where they are not there.
-        codecs: as of `Compression`.
-        master_weights: as of `Compression`.
+        codecs: same as in `Compression`.
+        master_weights: same as in `Compression`.
         optimizer: "sgd" (with `momentum`), "adam" or "adamw"; None for sgd with images and adamw with tokens.
         lr: the learning rate; None for 0.05 with sgd, else 0.001. It falls to 0 along half a cosine.
         milestones: epochs after which the rate is multiplied by `gamma`, in place of the cosine.
@@ -44,7 +43,7 @@ class Settings:
         weight_decay: 0 or more.
         epochs: passes over the training part.
         batch: inputs a step.
-        seed: of weights, of the order of the inputs, and of what is rounded at random.
+        seed: of weights, of the order of the inputs, and of stochastic rounding.
         measure_every: bytes are counted in one step of so many.
         accelerator: as of Lightning's Trainer: "auto", "cpu", "gpu".
 
@@ -53,8 +52,8 @@ class Settings:
         TypeError, ValueError: a setting is not allowed, or not with the others.
     """
 
-    dataset: str = "digits"
-    model: str | None = None
+    dataset: str
+    model: str
     task: str | None = None
     folder: Path = Path("data")
     download: bool = False
@@ -83,19 +82,19 @@ class Settings:
         for name, most in (("momentum", 1.0), ("weight_decay", float("inf"))):
             value = getattr(self, name)
             if not 0 <= value < most:
-                raise ValueError(f"{name}={value!r}: a number from 0 to below {most} is allowed")
+                raise ValueError(f"{name}: expected a number from 0 to below {most}, got {value!r}")
         for name in ("epochs", "batch", "measure_every"):
             checked_integer(name, getattr(self, name), 1, 1 << 40)
         checked_integer("seed", self.seed, 0, (1 << 32) - 1)
         for epoch in self.milestones:
             checked_integer("milestones", epoch, 1, self.epochs)
         if self.master_weights and "weights" not in self.codecs:
-            raise ValueError("master_weights=True: the weights are not among the structures that are compressed")
+            raise ValueError("master_weights: expected False, as weights are not among the structures, got True")
 
     @property
     def model_class(self) -> type[Model]:
         """The model's class."""
-        return MODELS.find(str(self.model))
+        return MODELS.find(self.model)
 
     @property
     def dataset_class(self) -> type[DataSet]:
@@ -115,14 +114,13 @@ class Settings:
     def _check_model(self) -> None:
         """Model, data set and task fit each other."""
         dataset = self.dataset_class
-        if self.model is None:
-            self._set("model", _MODELS[dataset.kinds[0]])
         kind = self.model_class.kind
         if kind not in dataset.kinds:
             fitting = ", ".join(model.name for model in MODELS if model.kind in dataset.kinds)
             has = " and ".join(dataset.kinds)
             raise ValueError(f"model {self.model} takes {kind}, data set {self.dataset} has {has}; models: {fitting}")
         if dataset.tasks and self.task not in dataset.tasks:
-            raise ValueError(f"task={self.task!r}: data set {self.dataset} has {', '.join(dataset.tasks)}")
+            tasks = ", ".join(dataset.tasks)
+            raise ValueError(f"task: expected one of data set {self.dataset}'s ({tasks}), got {self.task!r}")
         if self.task is not None and not dataset.tasks:
-            raise ValueError(f"task={self.task!r}: data set {self.dataset} has no tasks; leave it out")
+            raise ValueError(f"task: expected None, as data set {self.dataset} has no tasks, got {self.task!r}")

@@ -74,12 +74,12 @@ class Compression:
     Args:
         model: whose structures are meant.
         codecs: a codec, or None to leave it as it is and count it, for each structure that is chosen.
-        seed: of what is rounded at random, 0 to 2^64 - 1: each round trip has a seed of its own, which follows from it.
+        seed: of stochastic rounding, 0 to 2^64 - 1: each round trip has a seed of its own, which follows from it.
         master_weights: as above.
 
     Attributes:
         meter: what was counted.
-        measuring: whether bytes are counted. On CUDA that waits for the device where a codec's rate varies.
+        measuring: whether bytes are counted. On CUDA that synchronizes where a codec's rate varies.
         sampling: whether values are kept in the meter.
 
     Raises:

@@ -14,7 +14,7 @@ from .source import U64, need
 
 SYMBOLS = 64
 BUCKET = 32
-TABLES = Path(__file__).parents[3] / "native" / "codecs" / "rans_tables.inc"
+TABLES = Path(__file__).parents[3] / "native" / "codecs" / "grouped" / "rans_tables.inc"
 
 
 @cache

@@ -76,7 +76,7 @@ def test_a_group_of_one_process_changes_nothing(group: Any) -> None:
 
 
 def test_options_are_of_the_backend() -> None:
-    with pytest.raises(TypeError, match="pg_options=5"):
+    with pytest.raises(TypeError, match=r"pg_options: expected a BackendOptions, got 5 \(int\)"):
         dist.init_process_group("arrcomp", store=dist.HashStore(), rank=0, world_size=1, pg_options=5)
     assert not dist.is_initialized()
 
@@ -85,23 +85,27 @@ def test_processes_with_other_options_are_refused() -> None:
     store = dist.HashStore()
     backend_group._compare(BackendOptions(QSGD(), threads=1), store, 0)
     backend_group._compare(BackendOptions(QSGD(), threads=2), store, 1)
-    with pytest.raises(ValueError, match=r"processes differ.*\"bits\": 4.*\"bits\": 3"):
+    with pytest.raises(
+        ValueError, match=r"pg_options: expected rank 0's \{'codec': .*'bits': 4.*, got \{'codec': .*'bits': 3"
+    ):
         backend_group._compare(BackendOptions(QSGD(bits=3)), store, 1)
 
 
 def test_settings_are_for_groups_of_the_backend(group: Any) -> None:
     assert compressed.configure() == options_from_environment({})
     assert compressed.configure(codec=QSGD(bits=3)).codec == QSGD(bits=3)
-    with pytest.raises(ValueError, match="backends: what is underneath"):
+    with pytest.raises(ValueError, match="changes: expected options that can change, got backends"):
         compressed.configure(backends="cpu:gloo")
-    with pytest.raises(ValueError, match="local_size=2: the group has 1 processes"):
+    with pytest.raises(ValueError, match="local_size: expected a divisor of the group's size 1, got 2"):
         compressed.configure(local_size=2)
     with pytest.raises(TypeError, match="bits"):
         compressed.configure(bits=4)
-    with pytest.raises(KeyError, match="layer 1 of bucket 0 is not registered"):
+    with pytest.raises(KeyError, match=r"'layer: expected a registered \(bucket, layer\) of \[\], got \(0, 1\)'"):
         compressed.set_quantization_bits(0, 1, 4)
     for name in ("gloo", "arrcomp"):
-        with pytest.raises(TypeError, match=f"group: nothing in it is compressed, its backend is {name}"):
+        with pytest.raises(
+            TypeError, match=f"group: expected one of the backend arrcomp with options, got backend {name}"
+        ):
             compressed.register_layer(0, 0, 10, 4, group=dist.new_group([0], backend=name))
 
 
@@ -112,7 +116,10 @@ def test_settings_need_a_group() -> None:
 
 def test_hierarchies_need_the_size_of_a_node(group: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("LOCAL_WORLD_SIZE", raising=False)
-    with pytest.raises(ValueError, match="local_size is unknown"):
+    with pytest.raises(
+        ValueError,
+        match="local_size: expected an integer, got None, and LOCAL_WORLD_SIZE and OMPI_COMM_WORLD_LOCAL_SIZE",
+    ):
         compressed.Hierarchy.of()
 
 
@@ -124,30 +131,44 @@ def test_hierarchies_need_the_size_of_a_node(group: Any, monkeypatch: pytest.Mon
     [
         ({"codec": "qsgd"}, TypeError, "codec"),
         ({"layer_codec": Lossless()}, TypeError, "layer_codec"),
-        ({"minimal_size": -1}, ValueError, "minimal_size=-1"),
-        ({"minimal_size": 1.5}, TypeError, "minimal_size=1.5"),
-        ({"fusion_nbytes": 0}, ValueError, "fusion_nbytes=0"),
-        ({"local_size": 0}, ValueError, "local_size=0"),
-        ({"algorithm": "tree"}, ValueError, "algorithm='tree'"),
-        ({"seed": -1}, ValueError, "seed=-1"),
-        ({"threads": 0}, ValueError, "threads=0"),
-        ({"fake_ratio": 0.0}, ValueError, "fake_ratio=0.0"),
-        ({"fake_ratio": 1.5}, ValueError, "fake_ratio=1.5"),
-        ({"backends": 5}, TypeError, "backends=5"),
-        ({"backends": "gloo"}, ValueError, "backends='gloo'"),
-        ({"backends": "cpu:nccl"}, ValueError, "backends='cpu:nccl'"),
+        ({"minimal_size": -1}, ValueError, "minimal_size: expected an integer from 0 to .*, got -1"),
+        ({"minimal_size": 1.5}, TypeError, r"minimal_size: expected an integer from 0 to .*, got 1\.5 \(float\)"),
+        ({"fusion_nbytes": 0}, ValueError, "fusion_nbytes: expected an integer from 1 to .*, got 0"),
+        ({"local_size": 0}, ValueError, "local_size: expected an integer from 1 to .*, got 0"),
+        ({"algorithm": "tree"}, ValueError, "algorithm: expected 'scatter' or 'ring', got 'tree'"),
+        ({"seed": -1}, ValueError, "seed: expected an integer from 0 to .*, got -1"),
+        ({"threads": 0}, ValueError, "threads: expected an integer of at least 1, or None for all cores, got 0"),
+        ({"fake_ratio": 0.0}, ValueError, r"fake_ratio: expected a number above 0 and at most 1, got 0\.0"),
+        ({"fake_ratio": 1.5}, ValueError, r"fake_ratio: expected a number above 0 and at most 1, got 1\.5"),
+        (
+            {"backends": 5},
+            TypeError,
+            r"backends: expected pairs of a device and a backend \(gloo, nccl, mpi\), such as",
+        ),
+        (
+            {"backends": "gloo"},
+            ValueError,
+            r"backends: expected pairs of a device and a backend \(gloo, nccl, mpi\), such as",
+        ),
+        (
+            {"backends": "cpu:nccl"},
+            ValueError,
+            r"backends: expected pairs of a device and a backend \(gloo, nccl, mpi\), such as",
+        ),
         ({"backends": "cpu:gloo,cpu:gloo"}, ValueError, "one backend for each device"),
     ],
     ids=str,
 )
 def test_wrong_options_are_refused(arguments: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=re.escape(message)):
+    with pytest.raises(error, match=message):
         BackendOptions(**arguments)
 
 
 @pytest.mark.skipif(dist.is_mpi_available(), reason="this PyTorch has MPI")
 def test_backends_that_pytorch_lacks_are_refused() -> None:
-    with pytest.raises(ValueError, match="built without mpi"):
+    with pytest.raises(
+        ValueError, match=r"backends: expected backends that PyTorch was built with \(mpi is not one\), got 'cpu:mpi'"
+    ):
         BackendOptions(backends="cpu:mpi")
 
 
@@ -191,9 +212,12 @@ def test_the_variables_of_cgx() -> None:
     ],
 )
 def test_variables_with_wrong_values_are_named(name: str, value: str) -> None:
-    with pytest.raises(ValueError, match=f"^{name}="):
+    with pytest.raises(ValueError, match=f"^{name}: expected .*, got .?{value}"):
         options_from_environment({name: value})
-    with pytest.raises(ValueError, match="local_size is unknown"):
+    with pytest.raises(
+        ValueError,
+        match="local_size: expected an integer, got None, and LOCAL_WORLD_SIZE and OMPI_COMM_WORLD_LOCAL_SIZE",
+    ):
         options_from_environment({"CGX_INTRA_COMPRESS": "0"})
 
 
@@ -279,15 +303,31 @@ def test_exchanges_hold_every_element_once_and_no_more_than_they_may(sizes: list
     ("call", "error", "message"),
     [
         (lambda: QuantizedReduceScatter("qsgd"), TypeError, "codec"),  # type: ignore[arg-type]
-        (lambda: QuantizedReduceScatter(QSGD(), min_size=-1), ValueError, "min_size=-1"),
-        (lambda: QuantizedReduceScatter(QSGD(), seed=-1), ValueError, "seed=-1"),
-        (lambda: QuantizedReduceScatter(QSGD(), threads=0), ValueError, "threads=0"),
-        (lambda: QuantizedAllGather(STOCHASTIC), ValueError, "reduce_scatter=None"),
-        (lambda: QuantizedAllGather(QSGD(), reduce_scatter=3), TypeError, "reduce_scatter is a int"),  # type: ignore[arg-type]
-        (lambda: compress_fsdp(3), TypeError, "model is a int"),  # type: ignore[arg-type]
+        (
+            lambda: QuantizedReduceScatter(QSGD(), min_size=-1),
+            ValueError,
+            "min_size: expected an integer from 0 to .*, got -1",
+        ),
+        (lambda: QuantizedReduceScatter(QSGD(), seed=-1), ValueError, "seed: expected an integer from 0 to .*, got -1"),
+        (
+            lambda: QuantizedReduceScatter(QSGD(), threads=0),
+            ValueError,
+            "threads: expected an integer of at least 1, or None for all cores, got 0",
+        ),
+        (
+            lambda: QuantizedAllGather(STOCHASTIC),
+            ValueError,
+            "reduce_scatter: expected the module's QuantizedReduceScatter for stochastic rounding by",
+        ),
+        (
+            lambda: QuantizedAllGather(QSGD(), reduce_scatter=3),
+            TypeError,
+            r"reduce_scatter: expected a QuantizedReduceScatter, got 3 \(int\)",
+        ),  # type: ignore[arg-type]
+        (lambda: compress_fsdp(3), TypeError, r"model: expected a torch\.nn\.Module, got 3 \(int\)"),  # type: ignore[arg-type]
         (lambda: compress_fsdp(torch.nn.Linear(3, 3), all_gather=ErrorBounded(abs=1.0)), ValueError, "fully_shard"),
     ],
 )
 def test_wrong_arguments_of_fsdp_are_refused(call: Any, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=re.escape(message)):
+    with pytest.raises(error, match=message):
         call()

@@ -96,7 +96,9 @@ def test_rules_see_names_and_whole_shapes(tmp_path: Path) -> None:
 
 def test_a_seed_reaches_the_codec(tmp_path: Path) -> None:
     codec = arrcomp.QSGD(bits=8, rounding="stochastic")
-    with pytest.raises(TypeError, match="seed=None"):
+    with pytest.raises(
+        TypeError, match=r"seed: expected an integer, or a 0-dimensional integer array, for .*, got None"
+    ):
         SavePlanner(codec)
     state = saved(tmp_path, SavePlanner(codec, seed=5))
     weight = state["model"]["layer"]["weight"]
@@ -123,7 +125,7 @@ def test_a_checkpoint_becomes_one_file_of_pytorch(tmp_path: Path) -> None:
 def test_writers_of_other_formats_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("safetensors")
     kind = dcp.filesystem.SerializationFormat.SAFETENSORS
-    with pytest.raises(CheckpointException, match="serialization_format=TORCH_SAVE is allowed"):
+    with pytest.raises(CheckpointException, match="serialization_format: expected TORCH_SAVE"):
         saved(tmp_path, SavePlanner(), serialization_format=kind)
 
 
@@ -135,7 +137,7 @@ def test_damage_is_found(tmp_path: Path, kind: str) -> None:
     content = bytearray(path.read_bytes())
     content[content.find(b"ARRC") + 5000] ^= 1
     path.write_bytes(content)
-    with pytest.raises(CheckpointException, match=r"CorruptStreamError: checksum is wrong"):
+    with pytest.raises(CheckpointException, match="CorruptStreamError: checksum: expected"):
         loaded(tmp_path, extension.extension_registry())
 
 
@@ -143,9 +145,13 @@ def test_damage_is_found(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"codec": "lossless"}, TypeError, "codec='lossless'"),
-        ({"threads": 0}, ValueError, "threads=0"),
-        ({"codec": arrcomp.S2FP8(rounding="stochastic")}, TypeError, "seed=None"),
+        ({"codec": "lossless"}, TypeError, r"codec: expected a codec, a list of Rule, or None, got 'lossless' \(str\)"),
+        ({"threads": 0}, ValueError, "threads: expected an integer of at least 1, or None for all cores, got 0"),
+        (
+            {"codec": arrcomp.S2FP8(rounding="stochastic")},
+            TypeError,
+            r"seed: expected an integer, or a 0-dimensional integer array, for .*, got None",
+        ),
     ],
     ids=str,
 )
@@ -179,7 +185,7 @@ def test_a_reader_without_the_extension_says_so(tmp_path: Path) -> None:
     with pytest.raises(CheckpointException, match=r"Unknown extension name='stream\.arrcomp'"):
         loaded(tmp_path)
     assert extension.StreamCompression.from_descriptor("1.5").get_descriptor() == "stream.arrcomp/1"
-    with pytest.raises(ValueError, match="version='2'"):
+    with pytest.raises(ValueError, match=r"version of stream\.arrcomp: expected '1', got '2'"):
         extension.StreamCompression.from_descriptor("2")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from arrcomp import QSGD, Codebook, ErrorBounded, Lossless, Rule
-from arrcomp._methods.shards import cut, cut_each
+from arrcomp._methods.shards import split, split_each
 
 torch = pytest.importorskip("torch")
 if not torch.distributed.is_available():
@@ -40,39 +40,63 @@ def test_codecs_follow_from_settings() -> None:
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"bits": 9}, ValueError, "bits=9: 1 to 8"),
-        ({"bits": 2.5}, TypeError, "bits=2.5"),
-        ({"bits": "some"}, ValueError, "bits='some'"),
-        ({"bucket_size": 1}, ValueError, "bucket_size=1"),
-        ({"buckets": 512}, TypeError, "buckets is no setting of a QuantizedState or of QSGD"),
-        ({"codec": "qsgd"}, TypeError, "codec='qsgd'"),
-        ({"codec": QSGD(), "bits": 4}, ValueError, "and bits are both given"),
-        ({"codec": QSGD(), "norm": "l2"}, ValueError, "and norm are both given"),
-        ({"bits": "auto", "codec": QSGD()}, ValueError, "and bits are both given"),
-        ({"bits": "auto", "coding": "entropy"}, ValueError, "coding='entropy'"),
-        ({"bits": "auto", "uniform_bits": 9}, ValueError, "uniform_bits=9"),
-        ({"bits": "auto", "candidate_bits": [2, 3]}, ValueError, r"candidate_bits=\[2, 3\]"),
-        ({"bits": "auto", "candidate_bits": 4}, TypeError, "candidate_bits=4"),
-        ({"bits": "auto", "candidate_bits": [0, 4]}, ValueError, "candidate_bits=0"),
-        ({"bits": "auto", "plan_interval": 0}, ValueError, "plan_interval=0"),
-        ({"bits": "auto", "alpha": 0}, ValueError, "alpha=0"),
-        ({"bits": "auto", "alpha": "1"}, TypeError, "alpha='1'"),
-        ({"rules": [QSGD()]}, TypeError, "rules="),
-        ({"rules": QSGD()}, TypeError, "rules="),
-        ({"layer_min_size": -1}, ValueError, "layer_min_size=-1"),
-        ({"error_feedback": 1}, TypeError, "error_feedback=1"),
-        ({"error_feedback": True, "bits": 1}, ValueError, "bits=1 with error_feedback=True"),
-        ({"error_feedback": True, "rules": [Rule(QSGD(bits=1))]}, ValueError, "bits=1 with error_feedback=True"),
+        ({"bits": 9}, ValueError, "bits: expected an integer from 1 to 8, got 9"),
+        ({"bits": 2.5}, TypeError, r"bits: expected an integer from 1 to 8, got 2\.5 \(float\)"),
+        ({"bits": "some"}, ValueError, "bits: expected an integer from 1 to 8, or 'auto', got 'some'"),
+        ({"bucket_size": 1}, ValueError, "bucket_size: expected an integer from 16 to .*, got 1"),
+        (
+            {"buckets": 512},
+            TypeError,
+            r"settings: expected QuantizedState's or QSGD's \(bucket_size, norm, rounding, skip_incomplete,",
+        ),
+        ({"codec": "qsgd"}, TypeError, r"codec: expected a codec such as ErrorBounded\(abs=1e-4\), got 'qsgd' \(str\)"),
+        ({"codec": QSGD(), "bits": 4}, ValueError, "codec: expected either codec or bits, got both"),
+        ({"codec": QSGD(), "norm": "l2"}, ValueError, "codec: expected either codec or norm, got both"),
+        ({"bits": "auto", "codec": QSGD()}, ValueError, "codec: expected either codec or bits, got both"),
+        (
+            {"bits": "auto", "coding": "entropy"},
+            ValueError,
+            "coding: expected 'packed' with bits='auto', which plans fixed rates, got 'entropy'",
+        ),
+        ({"bits": "auto", "uniform_bits": 9}, ValueError, "uniform_bits: expected an integer from 1 to 8, got 9"),
+        (
+            {"bits": "auto", "candidate_bits": [2, 3]},
+            ValueError,
+            r"candidate_bits: expected integers that include uniform_bits=4, got \[2, 3\]",
+        ),
+        (
+            {"bits": "auto", "candidate_bits": 4},
+            TypeError,
+            r"candidate_bits: expected a sequence of integers, got 4 \(int\)",
+        ),
+        (
+            {"bits": "auto", "candidate_bits": [0, 4]},
+            ValueError,
+            "candidate_bits: expected an integer from 1 to 8, got 0",
+        ),
+        ({"bits": "auto", "plan_interval": 0}, ValueError, "plan_interval: expected an integer from 1 to .*, got 0"),
+        ({"bits": "auto", "alpha": 0}, ValueError, "alpha: expected a finite number above 0, got 0"),
+        ({"bits": "auto", "alpha": "1"}, TypeError, r"alpha: expected a finite number above 0, got '1' \(str\)"),
+        ({"rules": [QSGD()]}, TypeError, r"rules: expected a list of Rule, got \[QSGD"),
+        ({"rules": QSGD()}, TypeError, "rules: expected a list of Rule, got QSGD"),
+        ({"layer_min_size": -1}, ValueError, "layer_min_size: expected an integer from 0 to .*, got -1"),
+        ({"error_feedback": 1}, TypeError, r"error_feedback: expected True or False, got 1 \(int\)"),
+        ({"error_feedback": True, "bits": 1}, ValueError, "bits: expected at least 2 with error_feedback=True, got 1"),
+        (
+            {"error_feedback": True, "rules": [Rule(QSGD(bits=1))]},
+            ValueError,
+            "bits: expected at least 2 with error_feedback=True, got 1",
+        ),
         (
             {"error_feedback": True, "bits": "auto", "candidate_bits": [1, 4]},
             ValueError,
-            "bits=1 with error_feedback=True",
+            "bits: expected at least 2 with error_feedback=True, got 1",
         ),
-        ({"start_iter": -1}, ValueError, "start_iter=-1"),
-        ({"seed": 1 << 64}, ValueError, "seed=18446744073709551616"),
-        ({"seed": None}, TypeError, "seed=None"),
-        ({"track_error": "yes"}, TypeError, "track_error='yes'"),
-        ({"threads": 0}, ValueError, "threads=0"),
+        ({"start_iter": -1}, ValueError, "start_iter: expected an integer from 0 to .*, got -1"),
+        ({"seed": 1 << 64}, ValueError, "seed: expected an integer from 0 to .*, got 18446744073709551616"),
+        ({"seed": None}, TypeError, "seed: expected an integer from 0 to .*, got None"),
+        ({"track_error": "yes"}, TypeError, r"track_error: expected True or False, got 'yes' \(str\)"),
+        ({"threads": 0}, ValueError, "threads: expected an integer of at least 1, or None for all cores, got 0"),
     ],
     ids=str,
 )
@@ -82,9 +106,9 @@ def test_wrong_settings_are_refused(arguments: dict[str, Any], error: type[Excep
 
 
 def test_models_alone_have_names() -> None:
-    with pytest.raises(TypeError, match=r"model is a list; a torch\.nn\.Module"):
+    with pytest.raises(TypeError, match=r"model: expected a torch\.nn\.Module, got list"):
         QuantizedState().register_model([])
-    with pytest.raises(TypeError, match="model is a str"):
+    with pytest.raises(TypeError, match=r"model: expected a torch\.nn\.Module, got 'model' \(str\)"):
         QuantizedState.for_model("model")
     model = torch.nn.Linear(3, 4)
     state = QuantizedState.for_model(model, 2)
@@ -122,10 +146,14 @@ def test_a_state_is_copied_and_pickled_without_its_group(again: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"step": -1}, ValueError, r"state_dict\['step'\]=-1"),
-        ({"step": "7"}, TypeError, r"state_dict\['step'\]='7'"),
-        ({"plan": {"weight": 9}}, ValueError, "its candidates are allowed"),
-        ({"more": 1}, TypeError, "of other things than step, plan"),
+        ({"step": -1}, ValueError, r"state_dict\['step'\]: expected an integer from 0 to .*, got -1"),
+        ({"step": "7"}, TypeError, r"state_dict\['step'\]: expected an integer from 0 to .*, got '7' \(str\)"),
+        ({"plan": {"weight": 9}}, ValueError, r"state_dict\['plan'\]: expected \[2.* got \{'weight': 9\}"),
+        (
+            {"more": 1},
+            TypeError,
+            r"state_dict: expected a mapping with step, plan, residuals, sum_residuals, named, got \['step',",
+        ),
     ],
     ids=str,
 )
@@ -133,11 +161,15 @@ def test_other_progress_is_refused(change: dict[str, Any], error: type[Exception
     state = progressed()
     with pytest.raises(error, match=message):
         state.load_state_dict(state.state_dict() | change)
-    with pytest.raises(TypeError, match="state_dict is NoneType"):
+    with pytest.raises(
+        TypeError, match="state_dict: expected a mapping with step, plan, residuals, sum_residuals, named, got NoneType"
+    ):
         state.load_state_dict(None)
     with pytest.raises(ValueError, match="error_feedback=True"):
         QuantizedState(bits="auto").load_state_dict(state.state_dict())
-    with pytest.raises(ValueError, match="plan of bits"):
+    with pytest.raises(
+        ValueError, match=r"state_dict\['plan'\]: expected no plan without bits='auto', got \{'weight': 3\}"
+    ):
         QuantizedState(error_feedback=True).load_state_dict(state.state_dict())
 
 
@@ -170,9 +202,9 @@ def test_a_ring_sends_nothing_to_itself() -> None:
 @pytest.mark.parametrize("world", [1, 2, 3, 8])
 def test_each_array_is_cut_by_itself(world: int) -> None:
     elements, multiples, turns = [10_000, 3, 700, 0], [512, 512, 64, 512], [5, 1, 2, 0]
-    shares = cut_each(elements, multiples, turns, world)
+    shares = split_each(elements, multiples, turns, world)
     for array, (count, multiple, turn) in enumerate(zip(elements, multiples, turns, strict=True)):
-        alone = cut([count], [multiple], world)
+        alone = split([count], [multiple], world)
         mine = [[piece for piece in share if piece.array == array] for share in shares]
         assert [
             [piece._replace(array=0) for piece in pieces] for pieces in mine[turn % world :] + mine[: turn % world]

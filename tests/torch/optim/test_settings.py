@@ -75,30 +75,62 @@ P = [nn.Parameter(torch.zeros(5000))]
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: CompressedOptimizer(P, Lossless()), TypeError, "^optimizer is a list; a torch.optim.Optimizer"),  # type: ignore[arg-type]
-        (lambda: lossless(lossless(adam(P))), TypeError, "^optimizer is a CompressedOptimizer"),
-        (lambda: lossless(adam(P, differentiable=True)), ValueError, "^optimizer has differentiable=True"),
-        (lambda: CompressedOptimizer(adam(P), "dynamic8"), TypeError, "^codec='dynamic8' is a str; a codec, or a"),  # type: ignore[arg-type]
-        (lambda: CompressedOptimizer(adam(P), {}), ValueError, "^codec is an empty mapping"),
-        (lambda: CompressedOptimizer(adam(P), {1: Lossless()}), TypeError, "^codec has the key 1, a int; texts"),  # type: ignore[dict-item]
-        (lambda: CompressedOptimizer(adam(P), {"a": 8}), TypeError, r"^codec\['a'\]=8 is a int; a codec or None"),  # type: ignore[dict-item]
-        (lambda: lossless(adam(P), min_size=-1), ValueError, "^min_size=-1: 0 to"),
-        (lambda: lossless(adam(P), scratch=0), ValueError, "^scratch=0: 1 to"),
-        (lambda: lossless(adam(P), seed=-1), ValueError, "^seed=-1: 0 to"),
+        (
+            lambda: CompressedOptimizer(P, Lossless()),
+            TypeError,
+            r"^optimizer: expected a torch\.optim\.Optimizer, got list",
+        ),
+        (
+            lambda: lossless(lossless(adam(P))),
+            TypeError,
+            "^optimizer: expected one that is not compressed, got a CompressedOptimizer",
+        ),
+        (
+            lambda: lossless(adam(P, differentiable=True)),
+            ValueError,
+            "^optimizer: expected differentiable=False, got True",
+        ),
+        (
+            lambda: CompressedOptimizer(adam(P), "dynamic8"),
+            TypeError,
+            "^codec: expected a codec, a mapping of codecs, or a function of a parameter and a key, got",
+        ),
+        (lambda: CompressedOptimizer(adam(P), {}), ValueError, r"^codec: expected at least one key, got \{\}"),
+        (
+            lambda: CompressedOptimizer(adam(P), {1: Lossless()}),
+            TypeError,
+            r"^codec: expected strings as keys, got 1 \(int\)",
+        ),
+        (
+            lambda: CompressedOptimizer(adam(P), {"a": 8}),
+            TypeError,
+            r"^codec\['a'\]: expected a codec or None, got 8 \(int\)",
+        ),
+        (lambda: lossless(adam(P), min_size=-1), ValueError, "^min_size: expected an integer from 0 to .*, got -1"),
+        (lambda: lossless(adam(P), scratch=0), ValueError, "^scratch: expected an integer from 1 to .*, got 0"),
+        (lambda: lossless(adam(P), seed=-1), ValueError, "^seed: expected an integer from 0 to .*, got -1"),
         (lambda: lossless(adam(P), threads=0), ValueError, "threads"),
-        (lambda: lossless(adam(P), separable=1), TypeError, "^separable=1: True or False"),
-        (lambda: lossless(adam(P), compressed_state_dict=1), TypeError, "^compressed_state_dict=1: True or False"),
-        (lambda: lossless(adam(P)).state_dict(compressed=1), TypeError, "^compressed=1: True or False"),  # type: ignore[arg-type]
-        (lambda: lossless(adam(P)).load_state_dict([]), TypeError, "^state_dict is a list; a mapping"),  # type: ignore[arg-type]
+        (lambda: lossless(adam(P), separable=1), TypeError, r"^separable: expected True or False, got 1 \(int\)"),
+        (
+            lambda: lossless(adam(P), compressed_state_dict=1),
+            TypeError,
+            r"^compressed_state_dict: expected True or False, got 1 \(int\)",
+        ),
+        (
+            lambda: lossless(adam(P)).state_dict(compressed=1),
+            TypeError,
+            r"^compressed: expected True or False, got 1 \(int\)",
+        ),
+        (lambda: lossless(adam(P)).load_state_dict([]), TypeError, "^state_dict: expected a mapping, got list"),
         (
             lambda: lossless(adam(P)).load_state_dict({**adam(P).state_dict(), "compression": 3}),
             TypeError,
-            r"^state_dict\['compression'\] is 3; a mapping of seed and step",
+            r"^state_dict\['compression'\]: expected a mapping with seed and step, got 3",
         ),
         (
             lambda: CompressedOptimizer.eight_bit(optim.RMSprop(P, centered=True)),
             ValueError,
-            "^optimizer has centered=True",
+            "^optimizer: expected centered=False, got True",
         ),
     ],
 )
@@ -113,10 +145,13 @@ def test_codecs_that_do_not_fit_a_state_are_errors_that_name_it() -> None:
     inner = adam([p])
     inner.step()
     inner.state[p]["exp_avg"] = inner.state[p]["exp_avg"].to(torch.float8_e5m2)
-    with pytest.raises(TypeError, match=r"^state 'exp_avg': dtype float8_e5m2: QSGD takes"):
+    with pytest.raises(
+        TypeError,
+        match=r"^state 'exp_avg': dtype: expected float16, bfloat16, float32, float64 for QSGD, got float8_e5m2",
+    ):
         CompressedOptimizer(inner, QSGD(bits=8))
-    with pytest.raises(TypeError, match=r"^codec\(parameter, 'exp_avg'\)=8 is a int"):
-        CompressedOptimizer(inner, lambda p, key: 8)  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError, match=r"^codec\(parameter, 'exp_avg'\): expected a codec or None, got 8 \(int\)"):
+        CompressedOptimizer(inner, lambda p, key: 8)
 
 
 @pytest.mark.parametrize(("separable", "calls"), [(None, 1), (False, 1), (True, 2)])

@@ -1,4 +1,4 @@
-"""The backend "arrcomp" of torch.distributed: NCCL and Gloo, whose all-reduces are compressed where options say so."""
+"""The backend "arrcomp" of torch.distributed: NCCL and Gloo with compressed all-reduces."""
 
 from .environment import options_from_environment
 from .group import CompressingGroup

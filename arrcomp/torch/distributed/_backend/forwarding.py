@@ -1,4 +1,4 @@
-"""A process group in Python that leaves everything to one of PyTorch's own."""
+"""A process group that forwards all operations to one of PyTorch's own groups."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ _ProcessGroup: Any = dist.ProcessGroup
 
 
 class ForwardingGroup(_ProcessGroup):  # type: ignore[misc]
-    """A group whose operations another group does, of the same processes and with the same backends.
+    """A group that forwards its operations to another group, with the same processes and backends.
 
-    These are the operations that PyTorch lets Python override (torch/csrc/distributed/c10d/PyProcessGroup.hpp, under
-    its new and its old names). One that is not overridden it does while it holds the interpreter's lock: for which a
-    thread of Gloo may wait that has Gloo's lock, for which the call waits, for ever. The other group's methods give the
-    interpreter's lock up.
+    It overrides all operations that PyTorch lets Python override (torch/csrc/distributed/c10d/PyProcessGroup.hpp, under
+    their new and old names). PyTorch runs the others with the GIL held, which can deadlock: a Gloo thread that holds
+    Gloo's lock may wait for the GIL, while the call waits for Gloo's lock. The methods of the other group release the
+    GIL.
 
     Args:
         plain: the other group.

@@ -1,5 +1,6 @@
 """The backend "arrcomp" of torch.distributed: importing this module registers it."""
 
+import json
 import warnings
 from collections.abc import Sequence
 from datetime import timedelta
@@ -9,11 +10,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ...._arguments import wrong_type
 from ...._methods.seeds import derived
 from .._arguments import Processes, thread_number
-from .._hierarchy import Hierarchy, levels
+from .._hierarchy import Hierarchy, nodes_and_peers
 from .._pending import Pending
-from .._wire import Steps, copied_back
+from .._wire import Steps, then_copy_back
 from .environment import options_from_environment, without_effect
 from .forwarding import ForwardingGroup
 from .groups import Members, usual_backends
@@ -28,13 +30,13 @@ _COMPRESSED = ("SUM", "AVG")
 
 
 class CompressingGroup(ForwardingGroup):
-    """A process group whose all-reduces are compressed where `options` say so.
+    """A process group that compresses the all-reduces selected by `options`.
 
-    Everything else is done by the backends underneath, as in PyTorch's own process groups.
+    The underlying backends do everything else, as in PyTorch's own process groups.
 
-    On the CPU the compressed all-reduces of a group go on by themselves, one after the other, on a thread and a Gloo
-    group of their own, which the first of them makes: nothing else that the program does meanwhile gets between them.
-    On CUDA they are enqueued on a stream of their own, and use the communicator underneath.
+    On the CPU the compressed all-reduces of a group run one after the other on a background thread, with a separate
+    Gloo group (created by the first of them), so that other operations cannot interleave. On CUDA they are enqueued on
+    a side stream, and use the underlying communicator.
 
     Attributes:
         options: what is compressed.
@@ -49,11 +51,11 @@ class CompressingGroup(ForwardingGroup):
         self._members, self._backends, self._calls = members, backends, 0
         self._is_coalescing = False
         self._queue: Queue | None = None
-        self._on_cpu: Processes | None = None
+        self._cpu_processes: Processes | None = None
         self._hierarchies: dict[tuple[str, int], Hierarchy] = {}
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, *, op: Any = None) -> Any:
-        """Reduce tensors over all processes, in place, with compressed data if `options` say so."""
+        """Reduce tensors over all ranks, in place, compressed if `options` select them."""
         listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
         if isinstance(opts, dist.AllreduceOptions):
             options = opts
@@ -63,13 +65,13 @@ class CompressingGroup(ForwardingGroup):
         return self.plain.allreduce(listed, options) if work is None else work
 
     def allreduce_coalesced(self, tensors: Sequence[Tensor], opts: Any = None) -> Any:
-        """Reduce tensors over all processes, in place, in one exchange, with compressed data if `options` say so."""
+        """Reduce tensors over all ranks, in place, in one exchange, compressed if `options` select them."""
         listed, options = list(tensors), dist.AllreduceCoalescedOptions() if opts is None else opts
         work = self._compressed(listed, options.reduceOp)
         return self.plain.allreduce_coalesced(listed, options) if work is None else work
 
     def _start_coalescing(self, device: torch.device) -> None:
-        """From now on the backend only collects operations: those in several steps cannot be done."""
+        """Begin to collect operations; those with several steps are left to the underlying backend."""
         self.plain._start_coalescing(device)
         self._is_coalescing = True
 
@@ -78,30 +80,30 @@ class CompressingGroup(ForwardingGroup):
         return self.plain._end_coalescing(device)
 
     def configure(self, options: BackendOptions) -> None:
-        """Have other options from now on.
+        """Change the options.
 
         Raises:
-            ValueError: they do not fit the number of processes.
+            ValueError: they do not match the size of the group.
         """
         self._check_nodes(options, self.size())
         self.options = options
 
     def shutdown(self) -> None:
-        """Finish what is in the queue, and give up what belongs to the group."""
+        """Finish the queued operations, and shut down the underlying groups."""
         if self._queue is not None:
             self._queue.close(wait=True)
         for group in self._groups():
             group.shutdown()
 
     def abort(self) -> None:
-        """Give up without waiting for anything."""
+        """Abort without waiting for queued operations."""
         if self._queue is not None:
             self._queue.close(wait=False)
         for group in self._groups():
             group.abort()
 
     def _compressed(self, tensors: list[Tensor], op: Any) -> Any:
-        """The work of an all-reduce in which values are compressed; None where none are."""
+        """The work of a compressed all-reduce; None if nothing is to be compressed."""
         name = next((name for name in _COMPRESSED if op == getattr(dist.ReduceOp, name)), None)
         if name is None or self.size() == 1 or self._is_coalescing or not all(map(_is_dense, tensors)):
             return None
@@ -110,21 +112,21 @@ class CompressingGroup(ForwardingGroup):
         found = segments(dense, self.options, self.layers)
         if not any(segment.codec for segment in found):
             return None
-        where, plain = self._where(xs[0].device.type)
+        where, plain = self._participants(xs[0].device.type)
         seed, threads = derived(self.options.seed, self._calls), thread_number(self.options.threads)
         self._calls += 1
         steps = all_reduce_steps(found, name, where, plain, seed, self.options, threads)
-        return self._started(copied_back(steps, dense, xs), [*xs, *dense], tensors)
+        return self._start(then_copy_back(steps, dense, xs), [*xs, *dense], tensors)
 
-    def _started(self, steps: Steps[None], touched: list[Tensor], tensors: list[Tensor]) -> Any:
+    def _start(self, steps: Steps[None], touched: list[Tensor], tensors: list[Tensor]) -> Any:
         if touched[0].is_cuda:
             return Pending(steps, touched, tensors)
         self._queue = self._queue or Queue()
         return self._queue.add(steps, tensors)
 
-    def _where(self, device: str) -> tuple[Processes | Hierarchy, Any]:
-        """The processes that exchange compressed values on a device, or their nodes; and a group for plain values."""
-        processes = self._on_cuda() if device == "cuda" else self._apart()
+    def _participants(self, device: str) -> tuple[Processes | Hierarchy, Any]:
+        """The processes (or hierarchy) that exchange compressed values, and a group for uncompressed values."""
+        processes = self._cuda_group() if device == "cuda" else self._cpu_group()
         plain = self.plain if device == "cuda" else processes.group
         size = self.options.local_size
         if size is None:
@@ -136,32 +138,32 @@ class CompressingGroup(ForwardingGroup):
     @staticmethod
     def _check_nodes(options: BackendOptions, world: int) -> None:
         if options.local_size is not None:
-            levels(world, options.local_size)
+            nodes_and_peers(world, options.local_size)
 
-    def _on_cuda(self) -> Processes:
+    def _cuda_group(self) -> Processes:
         if self._backends.get("cuda") != "nccl":
-            raise RuntimeError(f"backends={self._backends}: compressed all-reduces on CUDA need NCCL")
+            raise RuntimeError(f"backends: expected nccl for compressed all-reduces on CUDA, got {self._backends}")
         return Processes.of(self)
 
-    def _apart(self) -> Processes:
-        """The same processes, in a group for the queue alone."""
-        if self._on_cpu is None:
-            group = self._members.some(range(self.size()), "compressed").make({"cpu": "gloo"})
-            self._on_cpu = Processes(group, self.rank(), self.size())
-        return self._on_cpu
+    def _cpu_group(self) -> Processes:
+        """The same processes, in a separate group for the queue."""
+        if self._cpu_processes is None:
+            group = self._members.subset(range(self.size()), "compressed").make({"cpu": "gloo"})
+            self._cpu_processes = Processes(group, self.rank(), self.size())
+        return self._cpu_processes
 
     def _nodes(self, whole: Processes, local_size: int, device: str) -> Hierarchy:
         backend = {device: "nccl" if device == "cuda" else "gloo"}
         own = []
-        for level, parts in zip(("node", "peers"), levels(whole.world, local_size), strict=True):
-            places = next(part for part in parts if whole.rank in part)
-            members = self._members.some(places, f"{level}/{device}/{local_size}/{places[0]}")
-            own.append(Processes(members.make(backend), members.rank, len(places)))
+        for level, subsets in zip(("node", "peers"), nodes_and_peers(whole.world, local_size), strict=True):
+            ranks = next(subset for subset in subsets if whole.rank in subset)
+            members = self._members.subset(ranks, f"{level}/{device}/{local_size}/{ranks[0]}")
+            own.append(Processes(members.make(backend), members.rank, len(ranks)))
         return Hierarchy(whole, *own)
 
     def _groups(self) -> list[Any]:
-        made = [] if self._on_cpu is None else [self._on_cpu]
-        made += [part for nodes in self._hierarchies.values() for part in (nodes.local, nodes.cross)]
+        made = [] if self._cpu_processes is None else [self._cpu_processes]
+        made += [group for nodes in self._hierarchies.values() for group in (nodes.local, nodes.cross)]
         return [*(processes.group for processes in made), self.plain]
 
 
@@ -170,7 +172,7 @@ def _is_dense(x: Tensor) -> bool:
 
 
 def _all_reduce_options(op: Any, timeout: timedelta | None) -> Any:
-    """What PyTorch's other ways to call `allreduce` mean."""
+    """The options of PyTorch's other overloads of `allreduce`."""
     options: Any = dist.AllreduceOptions()
     options.reduceOp = dist.ReduceOp.SUM if op is None else op
     if timeout is not None:
@@ -179,11 +181,11 @@ def _all_reduce_options(op: Any, timeout: timedelta | None) -> Any:
 
 
 def _create(about: Any, pg_options: Any) -> Any:
-    """A group, as `init_process_group` and `new_group` want it; `new_group` without options gets a plain one.
+    """Create a group for `init_process_group` or `new_group`; `new_group` without options gets an uncompressed one.
 
     Args:
-        about: the group: store, rank, size, timeout, name, and ranks, of which the default group has none.
-        pg_options: a `BackendOptions`; None for the environment's in the default group.
+        about: PyTorch's description: store, rank, size, timeout, name, and ranks (empty for the default group).
+        pg_options: a `BackendOptions`; None for the environment's, in the default group.
     """
     ranks = about.global_ranks_in_group or range(about.group_size)
     members = Members(about.store, ranks, about.group_rank, about.timeout, str(about.group_id))
@@ -196,24 +198,27 @@ def _create(about: Any, pg_options: Any) -> Any:
 
 def _chosen(pg_options: Any, is_first: bool) -> BackendOptions:
     if pg_options is not None and not isinstance(pg_options, BackendOptions):
-        raise TypeError(f"pg_options={pg_options!r}: a BackendOptions is allowed")
+        raise wrong_type("pg_options", "a BackendOptions", pg_options)
     options: BackendOptions = pg_options or options_from_environment()
     if is_first and pg_options is None and (unused := without_effect()):
         warnings.warn(f"without effect: {'; '.join(unused)}", stacklevel=2)
     if is_first and options.fake_ratio < 1:
-        warnings.warn(f"fake_ratio={options.fake_ratio}: results are wrong; only speed can be looked at", stacklevel=2)
+        warnings.warn(f"fake_ratio={options.fake_ratio}: results are wrong; use it only to measure speed", stacklevel=2)
     return options
 
 
 def _compare(options: BackendOptions, store: Any, rank: int) -> None:
-    """Raise ValueError unless the options are those of the group's first process."""
-    own = options.agreed()
+    """Raise ValueError unless the options are those of rank 0."""
+    own = options.shared_config()
     if rank == 0:
         store.set("arrcomp/options", own)
         return
     first = store.get("arrcomp/options").decode()
     if first != own:
-        raise ValueError(f"the options of the group's processes differ: {first} on the first one, {own} here")
+        shared, other = json.loads(first), json.loads(own)
+        names = [name for name in other if other[name] != shared.get(name)]
+        expected, got = ({name: values.get(name) for name in names} for values in (shared, other))
+        raise ValueError(f"pg_options: expected rank 0's {expected}, got {got}")
 
 
 dist.Backend.register_backend(_NAME, _create, extended_api=True, devices=["cpu", "cuda"])

@@ -1,4 +1,4 @@
-"""Groups of PyTorch's own backends, made from a store: between some processes, without the others' knowledge."""
+"""Groups of PyTorch's own backends, created from a store by some processes, without the other ones."""
 
 import copy
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ _PrefixStore: Any = dist.PrefixStore  # type: ignore[attr-defined]
 
 
 class Members(NamedTuple):
-    """Processes that make groups.
+    """Processes that create groups together.
 
     Attributes:
-        store: where they meet.
-        ranks: of them in the whole program.
-        rank: the place of this one among them.
+        store: for the rendezvous.
+        ranks: global ranks.
+        rank: of this process among them.
         timeout: of the groups.
         name: of the groups, for messages.
         nccl: a `torch.distributed.ProcessGroupNCCL.Options`, or None.
@@ -30,13 +30,13 @@ class Members(NamedTuple):
     name: str
     nccl: Any = None
 
-    def some(self, places: Sequence[int], name: str) -> "Members":
-        """Some of them, this one included, by their places, under a name that no others of them have."""
-        store, ranks = _PrefixStore(f"{name}/", self.store), [self.ranks[i] for i in places]
-        return self._replace(store=store, ranks=ranks, rank=places.index(self.rank), name=f"{self.name}/{name}")
+    def subset(self, ranks: Sequence[int], name: str) -> "Members":
+        """Some of these processes, by their ranks here, including this one. The name must be unique."""
+        store, members = _PrefixStore(f"{name}/", self.store), [self.ranks[i] for i in ranks]
+        return self._replace(store=store, ranks=members, rank=ranks.index(self.rank), name=f"{self.name}/{name}")
 
     def make(self, backends: dict[str, str]) -> Any:
-        """A process group with a backend for each device. All of them must make it."""
+        """A process group with a backend for each device. All members must call this."""
         group: Any = dist.ProcessGroup(self.store, self.rank, len(self.ranks))
         for device, name in backends.items():
             backend = _MAKERS[name](self._replace(store=_PrefixStore(f"{device}/", self.store)))
@@ -46,14 +46,14 @@ class Members(NamedTuple):
 
 
 def add_backend(group: Any, device: str, name: str, backend: Any) -> None:
-    """Let a group use a backend for the tensors of a device; the last one also for what has no tensors."""
+    """Let a group use a backend for the tensors of a device; the last one also for operations without tensors."""
     kind = getattr(dist.ProcessGroup.BackendType, name.upper())
     group._set_default_backend(kind)
     group._register_backend(torch.device(device), kind, backend)
 
 
 def usual_backends() -> dict[str, str]:
-    """Gloo on the CPU, and NCCL on CUDA where there is a GPU."""
+    """Gloo on the CPU, and NCCL on CUDA if there is a GPU."""
     if not torch.cuda.is_available():
         return {"cpu": "gloo"}
     return {"cpu": "gloo", "cuda": "nccl" if dist.is_nccl_available() else "gloo"}

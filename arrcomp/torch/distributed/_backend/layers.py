@@ -1,13 +1,13 @@
-"""The layers of flattened gradients: an all-reduce of a bucket is cut at them, each with its own setting."""
+"""Registered layers of flattened gradients: an all-reduce of a bucket is split into them."""
 
 from typing import NamedTuple
 
 from ...._arguments import checked_integer
 from ....codecs._base import checked_bucket_size
 
-_MOST_BITS = 64
+_MAX_BITS = 64
 _QUANTIZED = 8
-_MOST = 1 << 62
+_MAX = 1 << 62
 
 
 class Layer(NamedTuple):
@@ -16,7 +16,7 @@ class Layer(NamedTuple):
     Attributes:
         elements: their number.
         bits: of each value; above 8 the layer is not compressed.
-        bucket_size: values that the codec quantizes together.
+        bucket_size: values that the codec quantizes with one scale.
     """
 
     elements: int
@@ -25,15 +25,15 @@ class Layer(NamedTuple):
 
     @property
     def is_compressed(self) -> bool:
-        """Whether it is quantized at all."""
+        """Whether it is quantized."""
         return self.bits <= _QUANTIZED
 
 
 class Layers:
     """The registered layers of a group's buckets.
 
-    A bucket is known by its number of elements. Where several have the same, they take turns, in the order of their
-    indices: so a reducer reduces them, all in every step.
+    A bucket is identified by its number of elements. Buckets of equal size take turns, in the order of their indices,
+    in which a reducer reduces them in every step.
     """
 
     def __init__(self) -> None:
@@ -41,15 +41,15 @@ class Layers:
         self._turns: dict[int, int] = {}
 
     def register(self, bucket_index: int, layer_index: int, elements: int, bits: int, bucket_size: int) -> None:
-        """Say what a layer is. One that is known is replaced.
+        """Register a layer, or replace it.
 
         Raises:
-            TypeError, ValueError: an argument is not an integer, or out of its range.
+            TypeError, ValueError: an argument is not an integer, or out of range.
         """
         for name, index in (("bucket_index", bucket_index), ("layer_index", layer_index)):
-            checked_integer(name, index, 0, _MOST)
+            checked_integer(name, index, 0, _MAX)
         size = checked_bucket_size(bucket_size)
-        layer = Layer(checked_integer("numel", elements, 0, _MOST), _checked_bits(bits), size)
+        layer = Layer(checked_integer("numel", elements, 0, _MAX), _checked_bits(bits), size)
         self._buckets.setdefault(bucket_index, {})[layer_index] = layer
 
     def set_bits(self, bucket_index: int, layer_index: int, bits: int) -> None:
@@ -57,7 +57,7 @@ class Layers:
 
         Raises:
             KeyError: there is no such layer.
-            TypeError, ValueError: `bits` is not an integer, or out of its range.
+            TypeError, ValueError: `bits` is not an integer, or out of range.
         """
         layer = self._layer(bucket_index, layer_index)
         self._buckets[bucket_index][layer_index] = layer._replace(bits=_checked_bits(bits))
@@ -67,13 +67,13 @@ class Layers:
 
         Raises:
             KeyError: there is no such layer.
-            TypeError, ValueError: `bucket_size` is not an integer, or out of its range.
+            TypeError, ValueError: `bucket_size` is not an integer, or out of range.
         """
         layer = self._layer(bucket_index, layer_index)
         self._buckets[bucket_index][layer_index] = layer._replace(bucket_size=checked_bucket_size(bucket_size))
 
     def of(self, elements: int) -> list[Layer] | None:
-        """The layers of the bucket with so many elements whose turn it is; None where no bucket has so many."""
+        """The layers of the next bucket with this number of elements; None if there is no such bucket."""
         found = [index for index, layers in sorted(self._buckets.items()) if _elements(layers) == elements]
         if not found:
             return None
@@ -84,7 +84,9 @@ class Layers:
     def _layer(self, bucket_index: int, layer_index: int) -> Layer:
         if layer_index not in self._buckets.get(bucket_index, {}):
             known = sorted((bucket, layer) for bucket, layers in self._buckets.items() for layer in layers)
-            raise KeyError(f"layer {layer_index} of bucket {bucket_index} is not registered; {known} are")
+            raise KeyError(
+                f"layer: expected a registered (bucket, layer) of {known}, got {(bucket_index, layer_index)}"
+            )
         return self._buckets[bucket_index][layer_index]
 
 
@@ -93,4 +95,4 @@ def _elements(layers: dict[int, Layer]) -> int:
 
 
 def _checked_bits(bits: int) -> int:
-    return checked_integer("bits", bits, 1, _MOST_BITS)
+    return checked_integer("bits", bits, 1, _MAX_BITS)

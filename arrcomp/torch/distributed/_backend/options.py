@@ -1,4 +1,4 @@
-"""What the backend does with the all-reduces of a group."""
+"""Options of the backend "arrcomp"."""
 
 import json
 from dataclasses import KW_ONLY, dataclass, fields
@@ -7,42 +7,41 @@ from typing import Any, Literal
 import torch.distributed as dist
 
 from ...._api.compress import checked_codec, checked_seed
-from ...._arguments import check_choice, checked_integer, checked_real, thread_count
+from ...._arguments import check_choice, checked_integer, checked_real, thread_count, wrong_type, wrong_value
 from ....codecs import QSGD, Codec
 
-_MOST = 1 << 62
+_MAX = 1 << 62
 _UNDERLYING = ("gloo", "nccl", "mpi")
 _PLAIN = QSGD()
-_OWN = ("threads", "nccl")  # each process may have its own
+_OWN = ("threads", "nccl")  # options that may differ between ranks
 
 
 @dataclass(frozen=True)
 class BackendOptions:
-    """Which all-reduces of a group of the backend "arrcomp" are compressed, and how.
+    """Options of a group of the backend "arrcomp": which all-reduces are compressed, and how.
 
-    Those of SUM and AVG of dense floating-point tensors with `minimal_size` elements or more, of a dtype that `codec`
-    takes; and the layers of buckets that `register_layer` tells of. All others, and all other operations, are left to
-    the backends underneath.
+    All-reduces with SUM and AVG are compressed for dense floating-point tensors with `minimal_size` elements and a
+    dtype that `codec` supports, and for layers of `register_layer`. The underlying backends do everything else.
 
     Args:
-        codec: for all of them; None compresses registered layers alone.
-        minimal_size: the fewest elements of a tensor, or of a registered layer.
-        layer_codec: of registered layers, but for the bits and bucket sizes they are registered with.
-        seed: of codecs that round at random; each call, exchange and process derives its own from it.
-        threads: for the codec, on the CPU; None for PyTorch's number (torch.get_num_threads()).
-        fusion_nbytes: of uncompressed values in one exchange, at most: small tensors of one call go together, a large
-            one takes several.
-        algorithm: "scatter" or "ring", as of `all_reduce`.
-        local_size: processes of a node, between which nothing is compressed, as `hierarchical_all_reduce` does it; None
-            for compression between all.
-        fake_ratio: the share of each compressed tensor that is reduced, from its first element on; the rest stays as
-            each process has it. Below 1 results are wrong: to see what less data on the wire would gain.
-        backends: those underneath, for instance "cpu:gloo,cuda:nccl"; "cpu:mpi" where PyTorch has MPI built in. None
-            for Gloo on the CPU, and NCCL on CUDA where there is a GPU.
+        codec: for these tensors; None to compress only registered layers.
+        minimal_size: tensors and registered layers with fewer elements are not compressed.
+        layer_codec: for registered layers, which replace its bits and bucket size.
+        seed: for stochastic rounding; calls, exchanges and ranks derive their own from it.
+        threads: CPU threads for the codec; None for PyTorch's number (torch.get_num_threads()).
+        fusion_nbytes: the most bytes of uncompressed values in one exchange: small tensors of one call are exchanged
+            together, a large one in several exchanges.
+        algorithm: "scatter" or "ring", same as in `all_reduce`.
+        local_size: processes of a node, within which nothing is compressed (see `hierarchical_all_reduce`); None to
+            compress between all processes.
+        fake_ratio: the fraction of each compressed tensor that is reduced, from its first element; the rest does not
+            change. Below 1 results are wrong: it only measures what less communication would gain.
+        backends: the underlying backends, for instance "cpu:gloo,cuda:nccl", or "cpu:mpi" if PyTorch was built with
+            MPI. None for Gloo on the CPU, and NCCL on CUDA if there is a GPU.
         nccl: a `torch.distributed.ProcessGroupNCCL.Options`, or None.
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is invalid.
 
     >>> from arrcomp import QSGD
     >>> BackendOptions(QSGD(bits=4), minimal_size=10_000).codec
@@ -66,21 +65,21 @@ class BackendOptions:
         if self.codec is not None:
             checked_codec(self.codec)
         if not isinstance(self.layer_codec, QSGD):
-            raise TypeError(f"layer_codec={self.layer_codec!r}: a QSGD is allowed")
+            raise TypeError(f"layer_codec: expected a QSGD, got {self.layer_codec!r}")
         checked_seed(QSGD(rounding="stochastic"), self.seed)
         thread_count(self.threads)
         check_choice("algorithm", self.algorithm, ("scatter", "ring"))
         for name, least in (("minimal_size", 0), ("fusion_nbytes", 1), ("local_size", 1)):
             value = getattr(self, name)
             if value is not None or name != "local_size":
-                checked_integer(name, value, least, _MOST)
+                checked_integer(name, value, least, _MAX)
         if checked_real("fake_ratio", self.fake_ratio, "a number above 0 and at most 1") > 1:
-            raise ValueError(f"fake_ratio={self.fake_ratio}: a number above 0 and at most 1 is allowed")
+            raise wrong_value("fake_ratio", "a number above 0 and at most 1", self.fake_ratio)
         if self.backends is not None:
             parsed_backends(self.backends)
 
-    def agreed(self) -> str:
-        """What all processes of a group must have alike, as JSON."""
+    def shared_config(self) -> str:
+        """The options that all ranks of a group must share, as JSON."""
         values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _OWN}
         configs = {name: value.config() for name, value in values.items() if isinstance(value, Codec)}
         return json.dumps(values | configs)
@@ -90,18 +89,18 @@ def parsed_backends(text: Any) -> dict[str, str]:
     """The backend of each device.
 
     Raises:
-        TypeError: it is no text.
+        TypeError: it is not a string.
         ValueError: it is not a list of devices and backends, or PyTorch was built without one of them.
     """
-    allowed = "pairs of a device and a backend as in 'cpu:gloo,cuda:nccl' are allowed"
+    expected = f"pairs of a device and a backend ({', '.join(_UNDERLYING)}), such as 'cpu:gloo,cuda:nccl'"
     if not isinstance(text, str):
-        raise TypeError(f"backends={text!r}: {allowed}")
+        raise wrong_type("backends", expected, text)
     pairs = [pair.strip().partition(":")[::2] for pair in text.split(",")]
     for device, backend in pairs:
         if device not in ("cpu", "cuda") or backend not in _UNDERLYING or (device, backend) == ("cpu", "nccl"):
-            raise ValueError(f"backends={text!r}: {allowed}, of {', '.join(_UNDERLYING)}")
+            raise wrong_value("backends", expected, text)
         if not dist.is_backend_available(backend):
-            raise ValueError(f"backends={text!r}: this PyTorch was built without {backend}")
+            raise wrong_value("backends", f"backends that PyTorch was built with ({backend} is not one)", text)
     if len(dict(pairs)) < len(pairs):
-        raise ValueError(f"backends={text!r}: one backend for each device is allowed")
+        raise wrong_value("backends", "one backend for each device", text)
     return dict(pairs)

@@ -1,4 +1,4 @@
-"""Operations one after the other, on a thread of their own."""
+"""Operations that run one after the other on a background thread."""
 
 import datetime
 import threading
@@ -8,13 +8,13 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from .._wire import Steps, drained
+from .._wire import Steps, run_steps
 
 _Work: Any = dist.Work
 
 
 class Queued(_Work):  # type: ignore[misc]
-    """The `Work` of an operation in a queue, which goes on without anybody waiting for it."""
+    """The `Work` of a queued operation."""
 
     def __init__(self, result: Any) -> None:
         super().__init__()
@@ -24,14 +24,14 @@ class Queued(_Work):  # type: ignore[misc]
         self._future: Any = torch.futures.Future()
 
     def wait(self, timeout: datetime.timedelta | None = None) -> bool:
-        """Wait until the result is there.
+        """Wait for the result.
 
         Raises:
-            RuntimeError: it was not in time. What the operation raised, here too.
+            RuntimeError: the timeout expired. Errors of the operation are raised too.
         """
-        # PyTorch's C++ says 0 for "as long as it takes".
+        # PyTorch's C++ code passes 0 for no timeout.
         if not self._done.wait(timeout.total_seconds() if timeout else None):
-            raise RuntimeError(f"timeout={timeout}: the operation is not done yet")
+            raise RuntimeError(f"timeout: expected a result within {timeout}, got none")
         if self._error is not None:
             raise self._error
         return True
@@ -41,11 +41,11 @@ class Queued(_Work):  # type: ignore[misc]
         return self._done.is_set()
 
     def is_success(self) -> bool:
-        """Whether the operation has ended well."""
+        """Whether the operation has ended without an error."""
         return self._done.is_set() and self._error is None
 
     def exception(self) -> Exception | None:
-        """What the operation raised."""
+        """The error that the operation raised, or None."""
         return self._error
 
     def get_future(self) -> Any:
@@ -53,19 +53,19 @@ class Queued(_Work):  # type: ignore[misc]
         return self._future
 
     def result(self) -> Any:
-        """The result: tensors that have it once this work is done."""
+        """The tensors of the result, which they hold after `wait`."""
         return self._result
 
     def run(self, steps: Steps[Any], inference: bool) -> None:
-        """Do the operation.
+        """Run the operation.
 
         Args:
             steps: the operation.
-            inference: whether the caller is in `torch.inference_mode`, which each thread has for itself.
+            inference: whether the caller is in `torch.inference_mode`, which is thread-local.
         """
         try:
             with torch.inference_mode(inference):
-                drained(steps)
+                run_steps(steps)
         except Exception as error:
             self._error = error
         self._done.set()
@@ -76,9 +76,9 @@ class Queued(_Work):  # type: ignore[misc]
 
 
 class Queue:
-    """A thread that does operations in the order in which they come: all ranks start theirs in the same one.
+    """A thread that runs operations in the order in which they were added, which is the same on all ranks.
 
-    What a future's callbacks add is done at once, before the next operation, as all ranks do it.
+    Operations that a future's callback adds run at once, before the next one, on all ranks.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ class Queue:
         self._thread: int | None = None
 
     def add(self, steps: Steps[Any], result: Any) -> Queued:
-        """Do an operation when its turn comes.
+        """Add an operation.
 
         Raises:
             RuntimeError: the queue is closed.
@@ -100,7 +100,7 @@ class Queue:
         return work
 
     def close(self, wait: bool) -> None:
-        """Take no more operations; wait for those that are there, or drop what has not begun."""
+        """Refuse further operations, and either wait for the queued ones or drop those that have not started."""
         self._executor.shutdown(wait=wait, cancel_futures=not wait)
 
     def _note_thread(self) -> None:

@@ -1,4 +1,4 @@
-"""Which values of an all-reduce are compressed, and which go in one exchange."""
+"""Segments of an all-reduce: which values are compressed, and which are exchanged together."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ class Segment(NamedTuple):
 
     Attributes:
         values: a flat view of them.
-        codec: theirs; None where they are not compressed.
+        codec: None if they are not compressed.
     """
 
     values: Tensor
@@ -29,7 +29,7 @@ class Segment(NamedTuple):
 
 
 def segments(tensors: Sequence[Tensor], options: BackendOptions, layers: Layers) -> list[Segment]:
-    """All values of contiguous tensors: those of a registered bucket layer by layer, others as one segment."""
+    """The segments of contiguous tensors: the layers of a registered bucket, or the whole tensor."""
     found = []
     for x in tensors:
         bucket = layers.of(x.numel()) if x.dtype in _FLOATS else None
@@ -38,22 +38,22 @@ def segments(tensors: Sequence[Tensor], options: BackendOptions, layers: Layers)
 
 
 def fused(compressed: Sequence[Segment], nbytes: int) -> Iterator[list[Segment]]:
-    """Compressed segments for one exchange after the other: each of at most so many bytes, or one bucket of a codec."""
+    """Compressed segments in batches for one exchange: each of at most `nbytes` bytes, or one bucket of a codec."""
     batch: list[Segment] = []
-    room = nbytes
+    free = nbytes
     for values, codec in compressed:
         assert codec is not None
         unit = codec.granularity * values.element_size()
         rest = values
         while rest.numel():
-            buckets = room // unit if batch else max(room // unit, 1)
+            buckets = free // unit if batch else max(free // unit, 1)
             if buckets < 1 or (batch and batch[0].values.dtype != rest.dtype):
                 yield batch
-                batch, room = [], nbytes
+                batch, free = [], nbytes
                 continue
             first, rest = rest[: buckets * codec.granularity], rest[buckets * codec.granularity :]
             batch.append(Segment(first, codec))
-            room -= first.nbytes
+            free -= first.nbytes
     if batch:
         yield batch
 
@@ -63,8 +63,8 @@ def _whole(x: Tensor, options: BackendOptions) -> Segment:
 
 
 def _layer_by_layer(x: Tensor, layers: Sequence[Layer], options: BackendOptions) -> list[Segment]:
-    parts = x.split_with_sizes([layer.elements for layer in layers])
-    return [_segment(part, _codec(layer, options), options) for part, layer in zip(parts, layers, strict=True)]
+    values = x.split_with_sizes([layer.elements for layer in layers])
+    return [_segment(each, _codec(layer, options), options) for each, layer in zip(values, layers, strict=True)]
 
 
 def _codec(layer: Layer, options: BackendOptions) -> Codec | None:

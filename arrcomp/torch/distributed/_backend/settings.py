@@ -1,4 +1,4 @@
-"""What users set on a group of the backend while the program runs."""
+"""Settings of a group of the backend that can change while the program runs."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,25 +13,26 @@ _FIXED = ("backends", "nccl")
 
 
 def configure(group: Any = None, **changes: Any) -> BackendOptions:
-    """Change what the backend "arrcomp" does with a group's all-reduces from now on.
+    """Change the options of a group of the backend "arrcomp".
 
-    All processes of the group must do so, between the same all-reduces.
+    All ranks of the group must call this between the same all-reduces.
 
     Args:
-        group: of the backend "arrcomp", made with options; None for the default group.
-        changes: fields of `BackendOptions`, as `codec=QSGD(bits=4)`, but `backends` and `nccl`. None changes nothing.
+        group: of the backend "arrcomp", created with options; None for the default group.
+        changes: fields of `BackendOptions`, for instance `codec=QSGD(bits=4)`, except `backends` and `nccl`. Without
+            any, nothing changes.
 
     Returns:
-        The options that now hold.
+        The new options.
 
     Raises:
         RuntimeError: torch.distributed is not initialized.
-        TypeError, ValueError: the group is not one of the backend, or an option is unknown or not allowed.
+        TypeError, ValueError: the group is not one of the backend, or an option is unknown or invalid.
     """
     target = _group(group)
     for name in _FIXED:
         if name in changes:
-            raise ValueError(f"{name}: what is underneath a group is chosen when it is made; pass it as pg_options")
+            raise ValueError(f"changes: expected options that can change, got {name}; pass it when creating the group")
     target.configure(replace(target.options, **changes))
     return target.options
 
@@ -39,24 +40,24 @@ def configure(group: Any = None, **changes: Any) -> BackendOptions:
 def register_layer(
     bucket_index: int, layer_index: int, numel: int, bits: int, bucket_size: int = 512, *, group: Any = None
 ) -> None:
-    """Tell where a layer is in a flattened bucket of gradients, and how it is quantized.
+    """Register a layer of a flattened bucket of gradients, and how to quantize it.
 
-    An all-reduce of as many elements as all layers of a bucket have together is cut at them, in the order of their
-    indices. (Buckets with equally many take turns.) Any other one goes on as if nothing were registered. This is for
-    reducers and hooks of one's own; for `DistributedDataParallel` a communication hook sees the layers itself.
+    An all-reduce with the total number of elements of a bucket's layers is split into them, in the order of their
+    indices. (Buckets of equal size take turns.) Other all-reduces are not affected. Use this for your own reducers and
+    hooks; for `DistributedDataParallel`, `quantized_allreduce_hook` finds the layers itself.
 
     Args:
-        bucket_index: of the bucket, from 0 on.
-        layer_index: of the layer in its bucket, from 0 on.
+        bucket_index: of the bucket, from 0.
+        layer_index: of the layer in its bucket, from 0.
         numel: elements of the layer.
-        bits: of each value, 1 to 8; above 8 (CGX: 32) the layer is not compressed, as biases and norms had better not
-            be. Layers with fewer than `BackendOptions.minimal_size` elements are not either.
-        bucket_size: values that are quantized together.
-        group: of the backend "arrcomp", made with options; None for the default group.
+        bits: of each value, 1 to 8; above 8 (CGX: 32) the layer is not compressed, which is best for biases and norms.
+            Layers with fewer than `BackendOptions.minimal_size` elements are not compressed either.
+        bucket_size: values that are quantized with one scale.
+        group: of the backend "arrcomp", created with options; None for the default group.
 
     Raises:
         RuntimeError: torch.distributed is not initialized.
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is invalid.
     """
     _group(group).layers.register(bucket_index, layer_index, numel, bits, bucket_size)
 
@@ -66,17 +67,17 @@ def set_quantization_bits(bucket_index: int, layer_index: int, bits: int, *, gro
 
     Raises:
         KeyError: the layer is not registered.
-        RuntimeError, TypeError, ValueError: as `register_layer`.
+        RuntimeError, TypeError, ValueError: same as in `register_layer`.
     """
     _group(group).layers.set_bits(bucket_index, layer_index, bits)
 
 
 def set_quantization_bucket_size(bucket_index: int, layer_index: int, bucket_size: int, *, group: Any = None) -> None:
-    """Change how many values of a registered layer are quantized together.
+    """Change the bucket size of a registered layer.
 
     Raises:
         KeyError: the layer is not registered.
-        RuntimeError, TypeError, ValueError: as `register_layer`.
+        RuntimeError, TypeError, ValueError: same as in `register_layer`.
     """
     _group(group).layers.set_bucket_size(bucket_index, layer_index, bucket_size)
 
@@ -84,6 +85,8 @@ def set_quantization_bucket_size(bucket_index: int, layer_index: int, bucket_siz
 def _group(group: Any) -> CompressingGroup:
     found = Processes.of(group).group
     if not isinstance(found, CompressingGroup):
-        made = "dist.new_group(..., backend='arrcomp', pg_options=BackendOptions(...)) makes one"
-        raise TypeError(f"group: nothing in it is compressed, its backend is {dist.get_backend(found)}; {made}")
+        raise TypeError(
+            f"group: expected one of the backend arrcomp with options, got backend {dist.get_backend(found)}; "
+            "dist.new_group(..., backend='arrcomp', pg_options=BackendOptions(...)) creates one"
+        )
     return found

@@ -1,4 +1,4 @@
-"""One all-reduce of the backend: some values compressed, others not, all in place."""
+"""One all-reduce of the backend, of compressed and uncompressed segments, in place."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from ....codecs import Codec
 from .._arguments import Processes
 from .._collectives import ALGORITHMS
 from .._hierarchy import HierarchicalReduction, Hierarchy
-from .._rank_checks import agree
+from .._rank_checks import check_ranks_match
 from .._reduction import Reduction
 from .._wire import Steps
 from .options import BackendOptions
@@ -28,21 +28,21 @@ def all_reduce_steps(
     options: BackendOptions,
     threads: int,
 ) -> Steps[None]:
-    """Reduce segments over all processes.
+    """Reduce segments over all ranks.
 
     Args:
-        found: on one device; one is compressed at least.
+        found: segments on one device, at least one of them compressed.
         op: "SUM" or "AVG".
-        where: the processes; or their nodes, between which alone values are compressed.
-        plain_group: a group of the same processes, which reduces what is not compressed.
-        seed: of codecs that draw random numbers.
+        where: the processes; or a hierarchy, to compress only between nodes.
+        plain_group: a group of the same processes, for uncompressed segments.
+        seed: for stochastic rounding.
         options: of the group.
-        threads: for the codecs, on the CPU.
+        threads: CPU threads for the codecs.
     """
     whole = where.whole if isinstance(where, Hierarchy) else where
     compressed = [segment for segment in found if segment.codec is not None]
     xs, codecs = _columns(compressed)
-    agree(f"all_reduce {op} {options.algorithm}", xs, codecs, whole)
+    check_ranks_match(f"all_reduce {op} {options.algorithm}", xs, codecs, whole)
     plain = [_Plain(xs, op, plain_group) for xs in _by_dtype(found)]
     for i, batch in enumerate(fused(compressed, options.fusion_nbytes)):
         yield from _reduction(batch, op, where, derived(seed, i), threads, options.algorithm).steps()
@@ -52,24 +52,24 @@ def all_reduce_steps(
 
 
 class _Plain:
-    """A plain all-reduce of several flat tensors of one dtype, which has begun."""
+    """An uncompressed all-reduce of several flat tensors of one dtype, started by the constructor."""
 
     def __init__(self, xs: Sequence[Tensor], op: str, group: Any) -> None:
         self.xs, self.sums = xs, torch.cat(list(xs))
-        if op == "AVG":  # which not every backend has
+        if op == "AVG":  # not every backend supports it
             self.sums.div_(group.size())
         options: Any = dist.AllreduceOptions()
         options.reduceOp = dist.ReduceOp.SUM
         self.work = group.allreduce([self.sums], options)
 
     def copy_back(self) -> None:
-        """Give the tensors their sums, once they are there."""
+        """Copy the sums to the tensors, after the work is done."""
         for x, total in zip(self.xs, self.sums.split_with_sizes([x.numel() for x in self.xs]), strict=True):
             x.copy_(total)
 
 
 def _by_dtype(found: Sequence[Segment]) -> list[list[Tensor]]:
-    """The values that are not compressed."""
+    """The uncompressed segments, by dtype."""
     groups: dict[torch.dtype, list[Tensor]] = {}
     for values, codec in found:
         if codec is None and values.numel():

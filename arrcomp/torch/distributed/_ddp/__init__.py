@@ -1,4 +1,4 @@
-"""The communication hook for DistributedDataParallel, and what it keeps from step to step."""
+"""The communication hook for DistributedDataParallel, and its state."""
 
 from .hook import quantized_allreduce_hook
 from .state import QuantizedState

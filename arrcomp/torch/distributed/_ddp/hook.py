@@ -1,4 +1,4 @@
-"""The communication hook for DistributedDataParallel: gradients cross the wire compressed."""
+"""The communication hook for DistributedDataParallel: compressed communication of gradients."""
 
 import json
 from collections.abc import Sequence
@@ -8,17 +8,17 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ...._arguments import type_name
+from ...._arguments import wrong_type
 from ...._methods import planner
 from ...._methods.seeds import derived
-from ...._methods.shards import cut_each
+from ...._methods.shards import split_each
 from ....codecs import Lossless
 from ... import _ops
 from ..._adapter import seed_arguments
 from ..._tensors import capacity, coding_of
 from .._arguments import Processes, checked_tensor
 from .._pending import Pending
-from .._rank_checks import agree
+from .._rank_checks import check_ranks_match
 from .._reduction import Reduction
 from .._wire import Steps
 from .state import Gradient, QuantizedState
@@ -27,35 +27,36 @@ from .statistics import ring_nbytes
 
 def quantized_allreduce_hook(
     state: QuantizedState,
-    bucket: dist.GradBucket,  # type: ignore[name-defined] # DDP insists on this very annotation, which has no stub
+    bucket: dist.GradBucket,  # type: ignore[name-defined] # DDP requires exactly this annotation, which has no stub
 ) -> torch.futures.Future[Tensor]:
-    """Average a bucket of gradients over all processes, with compressed data on the wire.
+    """Average a bucket of gradients over all ranks, with compressed communication.
 
-    For `model.register_comm_hook(QuantizedState(...), quantized_allreduce_hook)`, and inside PyTorch's
-    `fp16_compress_wrapper` and `bf16_compress_wrapper`. All processes get the same bits. A NaN or an infinity of one
-    process reaches all: what a gradient scaler looks for.
+    For `model.register_comm_hook(QuantizedState(...), quantized_allreduce_hook)`, also inside PyTorch's
+    `fp16_compress_wrapper` and `bf16_compress_wrapper`. All ranks get the same bits. A NaN or an infinity of one rank
+    reaches all ranks, where a gradient scaler finds it.
 
-    On CUDA all is enqueued on a stream of its own, beside the backward pass. On the CPU a bucket's first exchange goes
-    on while the next gradients are calculated: the hook of the next bucket completes it, and that of the last bucket
-    all that are left. So each process starts and ends its exchanges in the order of the buckets, and does so inside the
-    hook alone: other operations of the program find the group as they would with DDP's own all-reduce.
+    On CUDA the work is enqueued on a side stream, concurrent with the backward pass. On the CPU a bucket's first
+    exchange overlaps with the computation of the next gradients. The hook of the next bucket completes it, and the hook
+    of the last bucket completes all. Exchanges start and end inside the hook, in the order of the buckets, so other
+    operations can use the group as with DDP's own all-reduce.
 
     Args:
-        state: settings and memory, of this model alone.
-        bucket: of gradients, as DDP hands it over.
+        state: settings and memory of one model.
+        bucket: of gradients, from DDP.
 
     Returns:
         A future of the bucket's buffer with the averages.
 
     Raises:
-        TypeError: `state` is no QuantizedState, or gradients are sparse.
-        ValueError: the processes' settings differ; or as `QuantizedState.gradients` and `QuantizedState.residual`.
-        RuntimeError: as `arrcomp.torch.distributed.all_reduce`.
+        TypeError: `state` is not a QuantizedState, or gradients are sparse.
+        ValueError: the ranks' settings do not match; or same as `QuantizedState.gradients` and
+            `QuantizedState.residual`.
+        RuntimeError: same as in `arrcomp.torch.distributed.all_reduce`.
     """
     if not isinstance(state, QuantizedState):
-        raise TypeError(f"state is a {type_name(state)}; a QuantizedState is allowed")
+        raise wrong_type("state", "a QuantizedState, as in model.register_comm_hook(QuantizedState(), hook)", state)
     if bucket.index() == 0:
-        state.forget_step()  # that an exception may have ended, on all processes
+        state.clear_step()  # an exception may have ended the last step, on all ranks
     buffer = checked_tensor("the bucket's buffer", bucket.buffer())
     processes = Processes.of(state.process_group)
     gradients = state.gradients(bucket.parameters(), bucket.gradients())
@@ -86,17 +87,17 @@ def _finish_step(state: QuantizedState, device: torch.device, processes: Process
 
 
 def _compare(state: QuantizedState, gradients: Sequence[Gradient], processes: Processes) -> None:
-    """Raise on all processes where they differ, the first time."""
+    """Raise on all ranks if their settings do not match, in the first step."""
     if state.checked:
         return
     operation = f"quantized_allreduce_hook at step {state.step} with {json.dumps(state.settings.config())}"
     codecs = [gradient.codec or Lossless() for gradient in gradients]
-    agree(operation, [gradient.values for gradient in gradients], codecs, processes)
+    check_ranks_match(operation, [gradient.values for gradient in gradients], codecs, processes)
     state.checked = True
 
 
 class _BucketAverage:
-    """The average of one bucket's gradients over all processes, in place."""
+    """The average of one bucket's gradients over all ranks, in place."""
 
     def __init__(
         self, state: QuantizedState, buffer: Tensor, gradients: Sequence[Gradient], processes: Processes
@@ -106,23 +107,23 @@ class _BucketAverage:
         self.plain = [gradient for gradient in gradients if gradient.codec is None]
         self.codecs = [gradient.codec for gradient in gradients if gradient.codec is not None]
         self.numbers = [gradient.layer.number for gradient in self.coded]
-        # Nothing of a layer depends on the other layers of the bucket: DDP makes other buckets in time.
+        # A layer's result must not depend on the other layers of its bucket, since DDP rebuilds the buckets.
         sizes, multiples = [x.values.numel() for x in self.coded], [codec.granularity for codec in self.codecs]
-        self.shares = cut_each(sizes, multiples, self.numbers, processes.world)
+        self.shards = split_each(sizes, multiples, self.numbers, processes.world)
         self.residuals: list[Tensor] | None = None
         self.sum_residuals: list[Tensor] | None = None
         if state.settings.error_feedback:
-            own = self.shares[processes.rank]
+            own = self.shards[processes.rank]
             self.residuals = [state.residual(gradient) for gradient in self.coded]
-            self.sum_residuals = [state.sum_residual(self.coded[piece.array], piece.elements) for piece in own]
+            self.sum_residuals = [state.sum_residual(self.coded[part.array], part.elements) for part in own]
 
     @property
     def kept(self) -> list[Tensor]:
-        """Tensors that it changes beside the buffer."""
+        """Tensors that are changed besides the buffer."""
         return [*(self.residuals or []), *(self.sum_residuals or [])]
 
     def steps(self) -> Steps[None]:
-        """The operation."""
+        """Run the operation, which leaves the averages in the bucket."""
         if not self.coded:
             yield self._all_reduce(self.buffer)
         elif not self.plain:
@@ -132,14 +133,14 @@ class _BucketAverage:
             work = self._all_reduce(packed)
             yield from self._coded_steps()
             yield work
-            parts = packed.split_with_sizes([gradient.values.numel() for gradient in self.plain])
-            for gradient, part in zip(self.plain, parts, strict=True):
-                gradient.values.view(-1).copy_(part)
+            averages = packed.split_with_sizes([gradient.values.numel() for gradient in self.plain])
+            for gradient, average in zip(self.plain, averages, strict=True):
+                gradient.values.view(-1).copy_(average)
         for gradient in self.plain:
             self._count(gradient, ring_nbytes(gradient.values.nbytes, self.processes.world))
 
     def _all_reduce(self, x: Tensor) -> Any:
-        # Divided first, as DDP does it: sums of 16-bit floats may overflow.
+        # Divided first, as in DDP: sums of 16-bit floats may overflow.
         return dist.all_reduce(x.div_(self.processes.world), group=self.processes.group, async_op=True)
 
     def _coded_steps(self) -> Steps[None]:
@@ -154,21 +155,25 @@ class _BucketAverage:
         reduction = self._reduction(values, lost)
         yield from reduction.steps()
         for x in [*(lost or []), *(self.sum_residuals or [])]:
-            x.nan_to_num_(0, 0, 0)  # else it would stay so
+            x.nan_to_num_(0, 0, 0)  # otherwise NaNs would never go away
         for gradient, nbytes in zip(self.coded, reduction.sent_nbytes_each, strict=True):
             self._count(gradient, nbytes)
         if tracks:
             self._note_errors(norms, lost or [])
 
     def _reduction(self, values: Sequence[Tensor], lost: Sequence[Tensor] | None) -> Reduction:
-        lost_and_places = {
-            "lost": lost,
-            "lost_sums": self.sum_residuals,
-            "shares": self.shares,
-            "numbers": self.numbers,
-        }
-        place = self.processes, self.state.seed_of_step(), self.state.threads
-        return Reduction(values, self.codecs, "AVG", *place, **lost_and_places)  # type: ignore[arg-type]
+        return Reduction(
+            values,
+            self.codecs,
+            "AVG",
+            self.processes,
+            self.state.seed_of_step(),
+            self.state.threads,
+            lost=lost,
+            lost_sums=self.sum_residuals,
+            shards=self.shards,
+            numbers=self.numbers,
+        )
 
     def _count(self, gradient: Gradient, nbytes: int) -> None:
         found = self.state.statistics_of(gradient)
@@ -182,18 +187,18 @@ class _BucketAverage:
             found.squared_error = found.squared_error + _squared_norm(x)
 
     def _note_candidates(self) -> None:
-        """What each number of bits would cost."""
+        """Measure bytes and errors of each candidate number of bits."""
         if not self.state.is_planning:
             return
         codecs = list(self.state.settings.planned.values())
-        seed = derived(self.state.seed_of_step(), 2, self.processes.rank)  # the reduction has 0 and 1
+        seed = derived(self.state.seed_of_step(), 2, self.processes.rank)  # the reduction uses 0 and 1
         for gradient in self.coded:
             if gradient.planned:
                 x = gradient.values.view(-1)
                 own_seed, _ = seed_arguments(derived(seed, gradient.layer.number), x)
                 sizes = [capacity(x, *coding_of(codec)) for codec in codecs]
-                back = (_ops.roundtrip(x, *coding_of(codec), own_seed, None, self.state.threads) for codec in codecs)
-                self.state.errors[gradient.layer] = sizes, torch.stack([_squared_norm(y.sub_(x)) for y in back])
+                results = (_ops.roundtrip(x, *coding_of(codec), own_seed, None, self.state.threads) for codec in codecs)
+                self.state.errors[gradient.layer] = sizes, torch.stack([_squared_norm(y.sub_(x)) for y in results])
 
 
 def _squared_norm(x: Tensor) -> Tensor:
@@ -202,7 +207,7 @@ def _squared_norm(x: Tensor) -> Tensor:
 
 
 def _choose_bits(state: QuantizedState, device: torch.device, processes: Processes) -> None:
-    """Set the bits of each layer, as the first process of the group finds them. On CUDA this waits."""
+    """Set the bits of each layer, which rank 0 chooses. Synchronizes."""
     layers = sorted(state.errors, key=lambda layer: layer.number)
     errors = torch.stack([state.errors[layer][1] for layer in layers])
     sizes = [state.errors[layer][0] for layer in layers]
@@ -212,7 +217,7 @@ def _choose_bits(state: QuantizedState, device: torch.device, processes: Process
         chosen.copy_(torch.tensor(_planned_bits(state, sizes, errors)))
     dist.broadcast(chosen, dist.get_global_rank(processes.group, 0), group=processes.group)
     bits = chosen.tolist()
-    if all(bits):  # else a gradient was not finite: the bits stay as they are
+    if all(bits):  # otherwise a gradient was not finite, and the bits do not change
         state.plan = {layer.name: number for layer, number in zip(layers, bits, strict=True)}
 
 

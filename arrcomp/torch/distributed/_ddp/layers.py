@@ -1,4 +1,4 @@
-"""What the layers of a model are called, told by their parameters."""
+"""Names of a model's layers, found by their parameters."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -8,15 +8,15 @@ from torch.nn import Module
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.weak import WeakTensorKeyDictionary
 
-from ...._arguments import type_name
+from ...._arguments import wrong_type
 
 
 class ModelLayer(NamedTuple):
     """One parameter of a model.
 
     Attributes:
-        name: as the model has it; without a model, its number.
-        number: its place among the model's parameters; without a model, among those of the first step.
+        name: in the model; without a model, its number.
+        number: its index among the model's parameters; without a model, among those of the first step.
     """
 
     name: str
@@ -26,11 +26,11 @@ class ModelLayer(NamedTuple):
 class ModelLayers:
     """The layers of one model.
 
-    Parameters are told by what they are, not by where they are: DistributedDataParallel puts them into other buckets
-    after the first step.
+    They are found by their parameters' identity, since DistributedDataParallel rebuilds its buckets after the first
+    step.
 
     Attributes:
-        named: whether their names are a model's.
+        named: whether the names are those of a model.
     """
 
     def __init__(self) -> None:
@@ -44,13 +44,13 @@ class ModelLayers:
         return [layer.name for layer in self._known.values()]
 
     def register(self, model: Any) -> None:
-        """Take the names of a model, in place of what was known.
+        """Use the names of a model, and forget all others.
 
         Raises:
-            TypeError: it is no model.
+            TypeError: it is not a module.
         """
         if not isinstance(model, Module):
-            raise TypeError(f"model is a {type_name(model)}; a torch.nn.Module is allowed")
+            raise wrong_type("model", "a torch.nn.Module", model)
         inner = model.module if isinstance(model, DistributedDataParallel) else model
         self._known = WeakTensorKeyDictionary()
         for number, (name, parameter) in enumerate(inner.named_parameters()):
@@ -61,7 +61,7 @@ class ModelLayers:
         """The layers of parameters.
 
         Raises:
-            ValueError: one is not of the model.
+            ValueError: one is not in the model.
         """
         for x in parameters:
             if x not in self._known:
@@ -69,14 +69,16 @@ class ModelLayers:
         return [self._known[x] for x in parameters]
 
     def close(self) -> None:
-        """Say that all layers have been seen."""
+        """Refuse parameters that are unknown so far."""
         self._complete = True
 
     def _add(self, parameter: Tensor) -> None:
         if self._complete:
-            of = "the registered model" if self.named else "the model of the first step"
-            shape = list(parameter.shape)
-            raise ValueError(f"a parameter of shape {shape} is not of {of}; a QuantizedState for each model is allowed")
+            known = "the registered model" if self.named else "the first step"
+            raise ValueError(
+                f"state: expected parameters of {known}, got another one of shape {list(parameter.shape)}; each model "
+                "needs its own QuantizedState"
+            )
         number = len(self._known)
         self._known[parameter] = ModelLayer(str(number), number)
 
@@ -85,6 +87,4 @@ def check_names(what: str, names: Iterable[str], layers: ModelLayers) -> None:
     """Raise ValueError unless all names are those of a registered model's layers."""
     unknown = sorted(set(names) - set(layers.names))
     if unknown:
-        raise ValueError(
-            f"{what} of {unknown[0]!r}: the model has no such parameter; the state of this model is allowed"
-        )
+        raise ValueError(f"{what}: expected names of the model's parameters, got {unknown[0]!r}")

@@ -1,4 +1,4 @@
-"""What the communication hook for DistributedDataParallel keeps from step to step."""
+"""The state of the communication hook for DistributedDataParallel."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -14,19 +14,19 @@ from ....codecs._rules import Rule
 from ..._tensors import dtype_of
 from .._arguments import thread_number
 from .layers import ModelLayer, ModelLayers, check_names
-from .settings import HookSettings, Planning, codec_of
+from .settings import HookSettings, Planning, codec_from_arguments
 from .statistics import LayerStatistics, table, total
 
-_PARTS = ("step", "plan", "residuals", "sum_residuals", "named")
+_STATE_KEYS = ("step", "plan", "residuals", "sum_residuals", "named")
 
 
 class Gradient(NamedTuple):
     """One layer's gradient in a bucket.
 
     Attributes:
-        layer: whose it is.
+        layer: of the gradient.
         values: the gradient, a view of the bucket.
-        codec: its codec; None where it is not compressed.
+        codec: its codec; None if it is not compressed.
         planned: whether its bits are chosen automatically.
     """
 
@@ -37,58 +37,56 @@ class Gradient(NamedTuple):
 
 
 class QuantizedState:
-    """The settings and the memory of `quantized_allreduce_hook`, of one model.
+    """Settings and memory of `quantized_allreduce_hook` for one model.
 
-    Layers of at least two dimensions and `layer_min_size` values are compressed, unless a rule says something else. The
-    gradients of all others are averaged as they are, with one all-reduce for those of a bucket together.
+    Layers with at least two dimensions and `layer_min_size` values are compressed, unless a rule applies. All others
+    are averaged uncompressed, with one all-reduce for each bucket.
 
-    With ``bits="auto"`` each layer has as many bits as the rule of L-GreCo (`arrcomp.plan_bits`) gives it: the fewest
-    bytes with at most `alpha` times the squared error of `uniform_bits` for all. The errors are those of the step's own
-    gradients (with their feedback), averaged over the processes: the averages that come back are on a codec's levels
-    already, and would seem to cost nothing. On CUDA, choosing waits for the device.
+    With ``bits="auto"``, L-GreCo (`arrcomp.plan_bits`) chooses each layer's bits: the fewest bytes with at most `alpha`
+    times the squared error of `uniform_bits` for all layers. Errors are measured on each rank's gradients (with error
+    feedback) before communication, and averaged over the ranks. Choosing synchronizes CUDA.
 
-    With error feedback each process adds what it lost of a gradient to the layer's next one, and what it lost of an
-    average that it codes for all to the next of those (H. Tang et al., "DoubleSqueeze", arXiv:1905.05957, algorithm 1):
-    over many steps, all of every gradient arrives. It takes memory for the gradients once more, and 1 / W of that. What
-    becomes NaN, in a step that a gradient scaler skips, is forgotten. (Where no process uses a parameter in a step, DDP
-    drops what comes back for it.)
+    With error feedback, each rank adds the compression error of a gradient to the layer's next gradient, and that of an
+    average that it codes to the next average (H. Tang et al., "DoubleSqueeze", arXiv:1905.05957, algorithm 1). Over
+    many steps, no part of a gradient is lost. This takes 1 + 1 / W times the gradients' memory. Residuals that become
+    NaN, in a step that a gradient scaler skips, are set to 0. (If no rank uses a parameter in a step, DDP discards its
+    average.)
 
-    Layers are told by their parameters, in whichever buckets DDP puts them. With codecs as QSGD, of a fixed rate and
-    granularity, not a bit of what comes back depends on the buckets. (In the plain sums of other layers one may, as
-    with DDP's own all-reduce, where three or more numbers are added in another order.)
+    Layers are identified by their parameters, in any bucket. With codecs of fixed rate and granularity, such as QSGD,
+    the results do not depend on the buckets. (Uncompressed sums of three or more numbers may, as in DDP.)
 
-    It pickles, and has `state_dict` and `load_state_dict`: of each process its own, as residuals differ. Training then
-    goes on as it would have. A pickled state comes back without its process group, for the default one, and without
-    its model: register that again. Statistics start anew.
+    A state can be pickled, and has `state_dict` and `load_state_dict`. Each rank must save its own, as residuals
+    differ. Training then continues bit for bit. A pickled state has no process group (the default group is used) and no
+    model (register it again). Statistics are not saved.
 
     Args:
-        process_group: the processes; None for the default group.
+        process_group: of the ranks; None for the default group.
         bits: of QSGD, 1 to 8, or "auto"; None for 4.
-        codec: for gradients, in place of QSGD and its settings. One of a fixed rate never waits for the device.
-        rules: codecs of some layers, the first that fits counts; `Lossless()` means uncompressed. Rules that look at
-            names need a model: `register_model`, or `QuantizedState.for_model`.
-        layer_min_size: the fewest values of a layer that is compressed though no rule is for it.
-        error_feedback: whether to add what is lost of a gradient to the next one.
+        codec: for gradients, instead of QSGD and its settings. Fixed-rate codecs are asynchronous.
+        rules: codecs of some layers; the first match wins, and `Lossless()` means uncompressed. Rules with names need
+            a model: `register_model`, or `QuantizedState.for_model`.
+        layer_min_size: layers with fewer values and without a matching rule are not compressed.
+        error_feedback: whether to add the compression error of a gradient to the next one.
         start_iter: the first step whose gradients are compressed, counted from 0.
-        seed: from which those of all steps, layers and ranks follow, with codecs that round at random.
-        track_error: whether to calculate the error of each layer, which costs a pass.
-        threads: for the codecs, on the CPU; None for PyTorch's number.
-        plan_interval: steps from one choice of bits to the next, with "auto".
+        seed: for stochastic rounding; steps, layers and ranks derive their own from it.
+        track_error: whether to compute the error of each layer, which takes one more pass.
+        threads: CPU threads for the codecs; None for PyTorch's number.
+        plan_interval: steps between choices of bits, with "auto".
         uniform_bits: bits of all layers before the first choice, with "auto".
         candidate_bits: bits to choose from, with "auto".
-        alpha: the budget by the squared error of `uniform_bits`, with "auto".
-        **settings: other settings of `arrcomp.QSGD`: `bucket_size`, `norm`, `rounding`, `skip_incomplete`, `coding`.
+        alpha: the error budget divided by the squared error of `uniform_bits`, with "auto".
+        **settings: other arguments of `arrcomp.QSGD`: `bucket_size`, `norm`, `rounding`, `skip_incomplete`, `coding`.
 
     Attributes:
-        process_group: the processes; may be set before the first step.
-        step: backward passes with communication so far.
-        plan: bits of each layer, with "auto", from the first choice on.
-        residuals: what was lost of each layer's gradient and has not been sent yet, with error feedback.
-        sum_residuals: the same of the averages that this process codes: of a part of each layer.
+        process_group: may be set before the first step.
+        step: number of backward passes with communication.
+        plan: bits of each layer, with "auto", after the first choice.
+        residuals: compression errors of each layer's gradient that are not sent yet, with error feedback.
+        sum_residuals: the same for the averages of this rank's shard of each layer.
         statistics: of each layer, as `LayerStatistics`.
 
     Raises:
-        TypeError, ValueError: an argument is not allowed.
+        TypeError, ValueError: an argument is invalid.
     """
 
     def __init__(
@@ -112,7 +110,7 @@ class QuantizedState:
     ) -> None:
         planning = Planning(plan_interval, uniform_bits, candidate_bits, alpha)  # type: ignore[arg-type]
         checked = HookSettings(
-            codec=codec_of(bits, codec, planning.uniform, settings),
+            codec=codec_from_arguments(bits, codec, planning.uniform, settings),
             rules=rules,  # type: ignore[arg-type]
             layer_min_size=layer_min_size,
             error_feedback=error_feedback,
@@ -133,16 +131,16 @@ class QuantizedState:
         process_group: Any = None,
         **settings: Any,
     ) -> "QuantizedState":
-        """A state that knows the names of a model's layers.
+        """A state with the layer names of a model.
 
         Args:
             model: a DistributedDataParallel, or the module in it.
-            bits: as of `QuantizedState`.
-            process_group: the processes; None for those of a DistributedDataParallel, or the default group.
-            **settings: as of `QuantizedState`.
+            bits: same as in `QuantizedState`.
+            process_group: None for that of the DistributedDataParallel, or the default group.
+            **settings: same as in `QuantizedState`.
 
         Raises:
-            TypeError, ValueError: an argument is not allowed.
+            TypeError, ValueError: an argument is invalid.
         """
         if process_group is None and isinstance(model, DistributedDataParallel):
             process_group = model.process_group
@@ -158,34 +156,34 @@ class QuantizedState:
         self.sum_residuals: dict[str, Tensor] = {}
         self.statistics: dict[str, LayerStatistics] = {}
         self.layers = ModelLayers()
-        self.checked = False  # whether the processes have compared what they do
-        self.pending: list[Any] = []  # of this step's buckets, in their order
+        self.checked = False  # whether the ranks have compared their settings
+        self.pending: list[Any] = []  # works of this step's buckets, in order
         self.errors: dict[ModelLayer, tuple[list[int], Tensor]] = {}  # bytes and squared errors of each candidate
-        self._loaded_names: bool | None = None  # whether what was loaded has the names of a model
+        self._loaded_names: bool | None = None  # whether a loaded state has the names of a model; None if not loaded
         self._codecs: dict[tuple[str, torch.dtype], Codec | None] = {}
 
     def register_model(self, model: Any) -> None:
-        """Take the names of layers from a model: before the first step, and after unpickling.
+        """Use the layer names of a model: before the first step, and after unpickling.
 
         Args:
-            model: a DistributedDataParallel, or the module in it, as names are those in the module.
+            model: a DistributedDataParallel, or the module in it; names are those in the module.
 
         Raises:
-            TypeError: it is no model.
-            ValueError: there have been steps without one, and residuals or bits of layers without names.
+            TypeError: it is not a module.
+            ValueError: earlier steps without a model left residuals or bits of unnamed layers.
         """
         if self._loaded_names is None and not self.layers.named and self._remembers_layers:
-            raise ValueError(f"{self.step} steps had no model; register_model before the first one is allowed")
+            raise ValueError(f"register_model: expected a call before the first step, got one after {self.step} steps")
         self.layers.register(model)
 
     @property
     def threads(self) -> int:
-        """For the codecs."""
+        """CPU threads for the codecs."""
         return thread_number(self.settings.threads)
 
     @property
     def is_warm(self) -> bool:
-        """Whether gradients are compressed already."""
+        """Whether this step is compressed."""
         return self.step >= self.settings.start_iter
 
     @property
@@ -195,24 +193,24 @@ class QuantizedState:
         return planning is not None and self.is_warm and (self.step - self.settings.start_iter) % planning.interval == 0
 
     def seed_of_step(self) -> int:
-        """The seed of this step, the same on all processes."""
+        """The seed of this step, the same on all ranks."""
         return derived(self.settings.seed, self.step)
 
     def gradients(self, parameters: Sequence[Tensor], values: Sequence[Tensor]) -> list[Gradient]:
         """The gradients of a bucket.
 
         Raises:
-            ValueError: a parameter is not of this state's model; or names are needed that are not known.
+            ValueError: a parameter is not in this state's model, or a rule needs names and there is no model.
         """
         layers = self.layers.of(parameters)
         if not self.checked:
             self._check_names()
         if parameters[0].is_complex():
-            return [_uncompressed_parts(layer, x) for layer, x in zip(layers, values, strict=True)]
+            return [_uncompressed_complex(layer, x) for layer, x in zip(layers, values, strict=True)]
         return [self._gradient(layer, x) for layer, x in zip(layers, values, strict=True)]
 
     def residual(self, gradient: Gradient) -> Tensor:
-        """What was lost of a layer before, in a tensor like its gradient; zeros at first.
+        """The residual of a layer, shaped like its gradient; zeros at first.
 
         Raises:
             ValueError: it has another shape.
@@ -220,7 +218,7 @@ class QuantizedState:
         return _kept(self.residuals, gradient, gradient.values.shape)
 
     def sum_residual(self, gradient: Gradient, elements: int) -> Tensor:
-        """The same, of so many elements, of what this process codes of a layer's average.
+        """The residual of this rank's `elements` elements of a layer's average.
 
         Raises:
             ValueError: it has another shape.
@@ -228,32 +226,32 @@ class QuantizedState:
         return _kept(self.sum_residuals, gradient, torch.Size([elements]))
 
     def statistics_of(self, gradient: Gradient) -> LayerStatistics:
-        """Of one layer, to be added to."""
+        """Statistics of one layer, to be updated."""
         found = self.statistics.setdefault(gradient.layer.name, LayerStatistics(gradient.values.numel()))
         found.codec = gradient.codec
         return found
 
     def total(self) -> LayerStatistics:
-        """What was sent of all layers."""
+        """Statistics of all layers together."""
         return total(self.statistics)
 
     def summary(self) -> str:
-        """A table of what was sent of each layer, as plain text. On CUDA this waits where errors are tracked."""
+        """A plain-text table of all layers' statistics. Synchronizes CUDA if errors are tracked."""
         return table(self.statistics, self.step)
 
-    def forget_step(self) -> None:
-        """Forget what is kept during a step alone."""
+    def clear_step(self) -> None:
+        """Forget the data of an unfinished step."""
         self.pending.clear()
         self.errors.clear()
 
     def end_step(self) -> None:
-        """Count a step."""
-        self.forget_step()
+        """Finish a step."""
+        self.clear_step()
         self.layers.close()
         self.step += 1
 
     def state_dict(self) -> dict[str, Any]:
-        """Step, plan and residuals of this process: dicts, numbers and tensors, for `torch.save`."""
+        """Step, plan and residuals of this rank: dicts, numbers and tensors, for `torch.save`."""
         return {
             "step": self.step,
             "plan": dict(self.plan),
@@ -263,26 +261,28 @@ class QuantizedState:
         }
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Go on where a state of the same settings was when it gave its `state_dict`.
+        """Continue from a `state_dict` of a state with the same settings.
 
-        All processes do this between the same two steps, each with what it saved itself. (Residuals are for the same
-        number of processes.)
+        All ranks must call this between the same two steps, each with its own. (Residuals are for the same number of
+        ranks.)
 
         Args:
             state_dict: what `state_dict` returned.
 
         Raises:
             TypeError: it is something else.
-            ValueError: it does not go with the settings.
+            ValueError: it does not match the settings.
         """
-        if not isinstance(state_dict, Mapping) or set(state_dict) != set(_PARTS):
-            raise TypeError(f"state_dict is {type_name(state_dict)} of other things than {', '.join(_PARTS)}")
+        if not isinstance(state_dict, Mapping) or set(state_dict) != set(_STATE_KEYS):
+            got = list(state_dict) if isinstance(state_dict, Mapping) else type_name(state_dict)
+            raise TypeError(f"state_dict: expected a mapping with {', '.join(_STATE_KEYS)}, got {got}")
         step = checked_integer("state_dict['step']", state_dict["step"], 0, 1 << 62)
-        plan, residuals, sums = (dict(state_dict[name]) for name in _PARTS[1:4])
+        plan, residuals, sums = (dict(state_dict[name]) for name in _STATE_KEYS[1:4])
         if plan and not set(plan.values()) <= set(self.settings.planned):
-            raise ValueError(f'state_dict has a plan of bits {plan}; with bits="auto", its candidates are allowed')
+            candidates = list(self.settings.planned) or "no plan without bits='auto'"
+            raise ValueError(f"state_dict['plan']: expected {candidates}, got {plan}")
         if residuals and not self.settings.error_feedback:
-            raise ValueError("state_dict has residuals; with error_feedback=True they are allowed")
+            raise ValueError("state_dict['residuals']: expected none without error_feedback=True, got some")
         self.step, self.plan, self.checked = step, plan, False
         self.residuals, self.sum_residuals = _copied(residuals), _copied(sums)
         self._loaded_names = bool(state_dict["named"])
@@ -308,15 +308,16 @@ class QuantizedState:
     def _check_names(self) -> None:
         if self.settings.patterns and not self.layers.named:
             raise ValueError(
-                f"rules look for the names {', '.join(self.settings.patterns)}, which only a model has: call "
-                "state.register_model(model), or make the state with QuantizedState.for_model(model, ...)"
+                f"rules: expected a registered model for the names {', '.join(self.settings.patterns)}, got none; call "
+                "state.register_model(model), or create the state with QuantizedState.for_model(model, ...)"
             )
         if self._loaded_names is not None and self._remembers_layers:
             if self._loaded_names != self.layers.named:
-                had = "has the names of a model" if self._loaded_names else "was saved without a model"
-                raise ValueError(f"what was loaded {had}; register_model is to be called as it was, or not, before")
+                with_model, without = "one saved with register_model", "one saved without register_model"
+                expected, got = (without, with_model) if self._loaded_names else (with_model, without)
+                raise ValueError(f"state_dict: expected {expected}, got {got}")
             if self.layers.named:
-                check_names("what was loaded has a residual or bits", {**self.plan, **self.residuals}, self.layers)
+                check_names("state_dict", {**self.plan, **self.residuals}, self.layers)
         self._loaded_names = None
 
     @property
@@ -324,10 +325,10 @@ class QuantizedState:
         return bool(self.plan or self.residuals)
 
 
-def _uncompressed_parts(layer: ModelLayer, values: Tensor) -> Gradient:
-    """A gradient in a bucket of complex ones, which is not compressed, and of which only the size counts.
+def _uncompressed_complex(layer: ModelLayer, values: Tensor) -> Gradient:
+    """A gradient in a bucket of complex gradients, which are not compressed; only its size is used.
 
-    DDP's bucket has their real and imaginary parts, but the places that it tells of them there are wrong.
+    DDP's bucket contains real and imaginary parts, but its views of single gradients are wrong.
     """
     return Gradient(layer, values.new_empty(1).expand(*values.shape, 2), None, False)
 
@@ -338,7 +339,7 @@ def _kept(residuals: dict[str, Tensor], gradient: Gradient, shape: torch.Size) -
     if found is None:
         found = torch.zeros(shape, dtype=x.dtype, device=x.device)
     if found.shape != shape:
-        raise ValueError(f"the residual of {name!r} has shape {list(found.shape)}; {list(shape)} is allowed")
+        raise ValueError(f"residual of {name!r}: expected shape {list(shape)}, got {list(found.shape)}")
     residuals[name] = found.to(x)
     return residuals[name]
 

@@ -1,4 +1,4 @@
-"""What the communication hook sent, layer by layer."""
+"""Statistics of the communication hook, for each layer."""
 
 import math
 from collections.abc import Mapping
@@ -10,15 +10,14 @@ from ....codecs import Codec
 
 @dataclass
 class LayerStatistics:
-    """What was sent of one layer, or of all, since the state was made or loaded.
+    """Statistics of one layer, or of all, since the state was created or loaded.
 
     Attributes:
         values: of its gradient.
-        codec: of the last step; None where it was not compressed.
-        sent_nbytes: bytes that this process sent.
-        plain_nbytes: bytes that a ring all-reduce of the gradients as they are would have sent.
-        squared_error: sum over steps of the squared L2 norm of what was lost: a number, or a tensor of one on the
-            device.
+        codec: of the last step; None if it was not compressed.
+        sent_nbytes: bytes that this rank sent.
+        plain_nbytes: bytes that an uncompressed ring all-reduce would have sent.
+        squared_error: sum over steps of the squared L2 norm of the compression error: a number, or a scalar tensor.
         squared_norm: the same of the gradients.
     """
 
@@ -31,28 +30,28 @@ class LayerStatistics:
 
     @property
     def saved_nbytes(self) -> int:
-        """Bytes that were not sent."""
+        """Bytes saved by compression."""
         return self.plain_nbytes - self.sent_nbytes
 
     @property
     def ratio(self) -> float:
-        """Bytes of the ring all-reduce by bytes sent; NaN where nothing was."""
+        """Bytes of an uncompressed ring all-reduce divided by bytes sent; NaN if nothing was sent."""
         return self.plain_nbytes / self.sent_nbytes if self.sent_nbytes else math.nan
 
     @property
     def error(self) -> float:
-        """L2 norm of what was lost by that of the gradients; NaN where it was not tracked. On CUDA this waits."""
+        """Relative L2 norm of the compression error; NaN if it was not tracked. Synchronizes CUDA."""
         norm = float(self.squared_norm)
         return math.sqrt(float(self.squared_error) / norm) if norm else math.nan
 
 
 def ring_nbytes(nbytes: int, world: int) -> int:
-    """Bytes that each process of a ring all-reduce sends."""
+    """Bytes that each rank of a ring all-reduce sends."""
     return 2 * nbytes * (world - 1) // world
 
 
 def total(layers: Mapping[str, LayerStatistics]) -> LayerStatistics:
-    """What was sent of all layers together."""
+    """Statistics of all layers together."""
     made = LayerStatistics()
     for layer in layers.values():
         for name in ("values", "sent_nbytes", "plain_nbytes"):
@@ -62,20 +61,20 @@ def total(layers: Mapping[str, LayerStatistics]) -> LayerStatistics:
     return made
 
 
-_HEADS = ("layer", "values", "codec", "sent", "saved", "ratio", "error")
+_HEADERS = ("layer", "values", "codec", "sent", "saved", "ratio", "error")
 
 
 def table(layers: Mapping[str, LayerStatistics], step: int) -> str:
-    """All layers and their sum, as text in columns."""
+    """A plain-text table of all layers and their total."""
     name, values, _codec, *figures = _row("all", total(layers))
-    rows = [_HEADS, *(_row(name, layer) for name, layer in layers.items())]
+    rows = [_HEADERS, *(_row(name, layer) for name, layer in layers.items())]
     rows += [(name, values, f"step {step}", *figures)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADERS))]
     left = ("layer", "codec")
     lines = [
         "  ".join(
-            cell.ljust(width) if head in left else cell.rjust(width)
-            for head, cell, width in zip(_HEADS, row, widths, strict=True)
+            cell.ljust(width) if header in left else cell.rjust(width)
+            for header, cell, width in zip(_HEADERS, row, widths, strict=True)
         ).rstrip()
         for row in rows
     ]

@@ -158,7 +158,7 @@ def check_what_is_lost_and_what_comes_back_make_the_sum(folder: Path) -> None:
         xs = [torch.randn(shape, generator=torch.Generator().manual_seed(rank())) for shape in shapes]
         lost, results = [torch.full_like(x, 7) for x in xs], [x.clone() for x in xs]
         work = _reduction.Reduction(results, [codec] * 3, op, Processes.of(None), 5, 1, lost=lost)
-        own = work.shares[rank()]
+        own = work.shards[rank()]
         before = [torch.randn(piece.elements, generator=torch.Generator().manual_seed(7)) for piece in own]
         work.lost_sums = [x.clone() for x in before]
         nbytes = _drained_with_sizes(work)
@@ -351,7 +351,7 @@ def check_groups_are_the_states_own(folder: Path) -> None:
     if outsider is None:
         hooked(Given())  # DDP compares models in the whole group
     else:
-        refused(ValueError, "this process is not in it", lambda: averaged(outsider, gradients))
+        refused(ValueError, "expected one that contains this process", lambda: averaged(outsider, gradients))
 
 
 def check_gradients_accumulate(folder: Path) -> None:

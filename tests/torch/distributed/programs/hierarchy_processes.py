@@ -91,12 +91,21 @@ def check_one_node(rank: int) -> None:
 def check_errors(rank: int, hierarchy: Hierarchy) -> None:
     """All ranks raise, and go on."""
     cases = [
-        ("the ranks of the group differ", lambda: hierarchical_all_reduce(torch.ones(50 + rank), hierarchy, CODEC)),
-        ("have values that are NaN", lambda: with_nan(rank, hierarchy)),
-        ("local_size=4: the group has 6 processes", lambda: Hierarchy.of(local_size=4)),
-        ("hierarchy is a int", lambda: hierarchical_all_reduce(torch.ones(5), 2, CODEC)),  # type: ignore[arg-type]
-        ("algorithm='tree'", lambda: hierarchical_all_reduce(torch.ones(5), hierarchy, algorithm="tree")),  # type: ignore[arg-type]
-        ("op=", lambda: hierarchical_all_reduce(torch.ones(5), hierarchy, CODEC, dist.ReduceOp.PRODUCT)),
+        ("expected the call of rank 0", lambda: hierarchical_all_reduce(torch.ones(50 + rank), hierarchy, CODEC)),
+        (r"expected finite values, got NaN or infinity on ranks \[3\]", lambda: with_nan(rank, hierarchy)),
+        ("local_size: expected a divisor of the group's size 6, got 4", lambda: Hierarchy.of(local_size=4)),
+        (
+            r"hierarchy: expected a Hierarchy .*, got 2 \(int\)",
+            lambda: hierarchical_all_reduce(torch.ones(5), 2, CODEC),
+        ),  # type: ignore[arg-type]
+        (
+            "algorithm: expected .*, got 'tree'",
+            lambda: hierarchical_all_reduce(torch.ones(5), hierarchy, algorithm="tree"),
+        ),  # type: ignore[arg-type]
+        (
+            "op: expected one of SUM, AVG, MAX, MIN",
+            lambda: hierarchical_all_reduce(torch.ones(5), hierarchy, CODEC, dist.ReduceOp.PRODUCT),
+        ),
     ]
     for message, call in cases:
         with pytest.raises((TypeError, ValueError), match=message):
@@ -114,7 +123,7 @@ def check_uneven_groups(rank: int) -> None:
     four = dist.new_group([1, 2, 4, 5])
     dist.new_group([0, 1])
     if rank not in (0, 3):
-        with pytest.raises(RuntimeError, match=r"its processes are in \["):
+        with pytest.raises(RuntimeError, match=r"created equally many groups, got \["):
             Hierarchy.of(four, 2)
 
 

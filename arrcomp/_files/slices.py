@@ -1,0 +1,111 @@
+"""Slices of an array in a file. Only the values that a basic index needs are decoded."""
+
+import math
+import operator
+from collections.abc import Sequence
+from pathlib import Path
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from .._api.compressed import Compressed
+from .._arrays.driver import decode_range
+from .content import naming
+
+Index = int | slice
+_EXPECTED = "index: expected integers, slices and at most one Ellipsis"
+
+
+class Slice:
+    """An array in a file, whose slices are decompressed. `CompressedFile.slice` makes it.
+
+    ``file.slice(name)[10:20, ..., 3]`` is the array, or scalar, that NumPy returns for the whole array and this index.
+    The values from the first to the last that leading integers and the first slice select are read and decoded. A
+    payload in a Zstandard frame is unpacked whole for the first slice, and kept for the others.
+
+    Attributes:
+        spec: codec, dtype and shape of the array.
+    """
+
+    def __init__(self, path: Path, name: str, compressed: Compressed, threads: int) -> None:
+        """Made by `CompressedFile.slice`."""
+        self.spec = compressed.spec
+        self._path, self._name = path, name
+        self._payload = compressed.payload
+        self._threads = threads
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array."""
+        return self.spec.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """NumPy dtype of the array."""
+        return self.spec.dtype.numpy
+
+    def __getitem__(self, index: Any) -> Any:
+        first, shape, rest = values_of(self.spec.shape, index)
+        with naming(self._path, self._name):
+            return decode_range(self._payload, self.spec, first, shape, self._threads)[rest]
+
+
+def values_of(shape: Sequence[int], index: Any) -> tuple[int, tuple[int, ...], tuple[Index, ...]]:
+    """The contiguous values of a flat array that an index needs.
+
+    Args:
+        shape: of the array.
+        index: one of NumPy's basic indices, without new axes.
+
+    Returns:
+        Flat index of the first value, shape of the contiguous values from there on, and the index into that shape.
+
+    Raises:
+        TypeError: it is not a basic index.
+        IndexError: it has too many dimensions, or an integer is out of range.
+    """
+    indices = _expanded(index, len(shape))
+    first = 0
+    for axis, (one, size) in enumerate(zip(indices, shape, strict=True)):
+        if isinstance(one, slice):
+            break
+        first = first * size + _checked(one, size, axis)
+    else:
+        return first, (), ()
+    inner, others = tuple(shape[axis + 1 :]), indices[axis + 1 :]
+    chosen = range(size)[one]
+    if not chosen:
+        return 0, (0, *inner), (slice(None), *others)
+    low, high = min(chosen[0], chosen[-1]), max(chosen[0], chosen[-1])
+    taken = slice(chosen[0] - low, None, chosen.step)
+    return (first * size + low) * math.prod(inner), (high - low + 1, *inner), (taken, *others)
+
+
+def _checked(index: int, size: int, axis: int) -> int:
+    if not -size <= index < size:
+        raise IndexError(f"index: expected {-size} to {size - 1} for axis {axis} of size {size}, got {index}")
+    return index % size
+
+
+def _expanded(index: Any, dimensions: int) -> list[Index]:
+    """An integer or a slice for each dimension."""
+    given = list(index) if isinstance(index, tuple) else [index]
+    dots = [axis for axis, one in enumerate(given) if isinstance(one, EllipsisType)]
+    if len(dots) > 1:
+        raise IndexError(f"{_EXPECTED}, got {index!r}")
+    at = dots[0] if dots else len(given)
+    missing = dimensions - (len(given) - len(dots))
+    if missing < 0:
+        raise IndexError(f"index: expected at most {dimensions} dimensions, got {len(given) - len(dots)} in {index!r}")
+    indices = [*given[:at], *[slice(None)] * missing, *given[at + 1 :]]
+    return [one if isinstance(one, slice) else _integer(one, index) for one in indices]
+
+
+def _integer(one: Any, index: Any) -> int:
+    if isinstance(one, (bool, np.bool_)):
+        raise TypeError(f"{_EXPECTED}, got {index!r}")
+    try:
+        return operator.index(one)
+    except TypeError:
+        raise TypeError(f"{_EXPECTED}, got {index!r}") from None

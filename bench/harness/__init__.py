@@ -1,0 +1,1 @@
+"""What all benchmarks share: timing, conditions, tables, figures in one file, pages."""

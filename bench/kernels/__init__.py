@@ -1,0 +1,1 @@
+"""Parts of gpu.py: the GPU, and kernels of few-bit activations."""

@@ -1,0 +1,1 @@
+"""The text and the pictures of RESULTS.md."""

@@ -1,0 +1,352 @@
+// Chunks of bucketed payloads on lanes: elements to codes and back, whatever parts of buckets lie in a chunk. Codecs are
+// what bucket_coder.h says. FORMAT.md, section 5.
+#pragma once
+#include "codecs/bucketed/bucket_coder.h"
+#include "codecs/bucketed/bucket_codes.h"
+#include "codecs/bucketed/bucket_rows.h"
+#include "codecs/bucketed/decode_table.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+constexpr int max_buckets_in_chunk = chunk_size / 16 + 2;
+
+// Rows that share random words, and whether they are coded side by side.
+constexpr int rows_of_block = 4;
+constexpr bool codes_blocks = rows_side_by_side == rows_of_block;
+
+// What encoding takes of each bucket of a chunk.
+template <class Coder>
+struct BucketScales {
+  typename Coder::Scalar scales[Coder::encode_values][max_buckets_in_chunk];
+};
+
+// Memory that encoding a chunk needs, one for each thread or warp.
+template <class Coder>
+struct BucketMemory : BucketScales<Coder> {};
+template <HasExtras Coder>
+struct BucketMemory<Coder> : BucketScales<Coder> {
+  ExtraBuffer extras;
+};
+
+struct NoTable {};
+
+// Codecs that encode rows of scaled values together.
+template <class Coder>
+concept EncodesTogether =
+    requires(const Coder& coder, const typename Coder::Real (&rows)[1], U32 (&codes)[1]) { coder.encode(rows, codes); };
+
+// Where the parts of an array's payload are, and the settings that it is made with.
+template <class Coder>
+struct BucketContext {
+  const BucketPlan& plan;
+  const typename Coder::Settings& settings;
+
+  ARRCOMP_METHOD Coder coder(const uint8_t* payload) const { return Coder(settings, plan.element, payload); }
+};
+
+// Writes the numbers of a bucket.
+template <class Coder>
+ARRCOMP_PART void store_bucket(const BucketContext<Coder>& context, const BucketStatistics& statistics,
+                               const void* source, uint8_t* payload, uint64_t seed, uint64_t bucket) {
+  const BucketPlan& plan = context.plan;
+  const uint64_t first = bucket * plan.bucket_size, left = plan.quantized - first;
+  const BucketValues values{plan.element, source, first, left < plan.bucket_size ? left : plan.bucket_size, seed};
+  const Coder coder = context.coder(payload);
+  const auto numbers = coder.fit(statistics, values);
+  if (leader()) coder.store(payload + plan.bucket_offset(bucket), numbers);
+}
+
+template <class Coder>
+class BucketChunk {
+  using Real = typename Coder::Real;
+  using Scalar = typename Real::scalar;
+  using BucketParameters = typename Coder::BucketParameters;
+  using Table = std::conditional_t<codes_blocks && Tabulates<Coder>, DecodeTable<Coder>, NoTable>;
+  static constexpr bool takes_magnitudes = requires(const Coder& coder, Real largest) { coder.fit(largest); };
+
+ public:
+  ARRCOMP_METHOD BucketChunk(const BucketContext<Coder>& context, uint64_t chunk, const uint8_t* payload)
+      : plan_(context.plan),
+        settings_(context.settings),
+        coder_(context.coder(payload)),
+        first_(chunk * chunk_size),
+        count_(plan_.quantized - first_ < chunk_size ? plan_.quantized - first_ : chunk_size),
+        rows_(static_cast<int>((count_ + lanes_per_row - 1) / lanes_per_row)),
+        bucket_(first_ / plan_.bucket_size),
+        buckets_(static_cast<int>((first_ + count_ - 1) / plan_.bucket_size - bucket_) + 1) {}
+
+  // Writes the chunk's codes, and the numbers of buckets that begin in it. Those of buckets larger than a segment are
+  // in the payload already.
+  ARRCOMP_METHOD void encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
+    NoExtras none;
+    encode_rows(source, payload, seed, memory, none);
+  }
+
+  // The same with the chunk's extra words to `out`, which has room for them (plan.chunk_extras()); returns their number.
+  ARRCOMP_METHOD uint32_t encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
+                                 uint32_t* out) const {
+    ExtraWriter extras(memory.extras, out, plan_.extra_bits);
+    encode_rows(source, payload, seed, memory, extras);
+    return extras.finish();
+  }
+
+  ARRCOMP_METHOD void decode(const uint8_t* payload, void* target) const {
+    NoExtras none;
+    decode_rows(payload, target, none);
+  }
+
+  // The same with the chunk's extra words; false where these are too many or too few.
+  ARRCOMP_METHOD bool decode(const uint8_t* payload, void* target, const uint32_t* words, uint64_t count,
+                             ExtraBuffer& memory) const {
+    ExtraReader extras(memory, words, count, plan_.extra_bits);
+    decode_rows(payload, target, extras);
+    return extras.is_at_end();
+  }
+
+ private:
+  template <class Extras>
+  ARRCOMP_METHOD void encode_rows(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
+                                  Extras& extras) const {
+    const bool simple = prepare(source, payload, seed, memory);
+    const uint8_t* const elements = element_at(plan_.element, source, first_);
+    BucketRows buckets(first_, plan_.bucket_size, buckets_);
+    CodeWriter<Coder, Extras> writer(plan_, payload + codes_at(), extras);
+    const auto scale_of = [&](int bucket, Scalar(&scale)[Coder::encode_values]) ARRCOMP_LAMBDA {
+      for (int i = 0; i < Coder::encode_values; ++i) scale[i] = memory.scales[i][bucket];
+      return simple;
+    };
+    for (int r = 0; r < rows_; r += rows_of_block) {
+      prefetch_block(elements, r);
+      if (coder_.is_stochastic()) {
+        const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
+        encode_block(elements, r, simple, random.word, buckets, scale_of, writer);
+      } else {
+        constexpr Nearest nearest[rows_of_block]{};
+        encode_block(elements, r, simple, nearest, buckets, scale_of, writer);
+      }
+      if constexpr (HasExtras<Coder>) {
+        if ((r + rows_of_block) % rows_between_flushes == 0) extras.flush();
+      }
+    }
+    writer.finish();
+  }
+
+  // The next chunk, which its statistics read first.
+  ARRCOMP_METHOD void prefetch_block(const void* elements, int row) const {
+    const uint64_t next = static_cast<uint64_t>(row) * lanes_per_row + chunk_size;
+    const uint8_t* const ahead = element_at(plan_.element, elements, next);
+    for (uint64_t line = 0; line < rows_of_block * lanes_per_row * sizeof(Scalar); line += 64) prefetch(ahead + line);
+  }
+
+  // Rows [r, r + 4), as many as there are.
+  template <class Random, class ScaleOf, class Writer>
+  ARRCOMP_METHOD void encode_block(const void* elements, int r, bool simple, const Random (&random)[rows_of_block],
+                                   BucketRows& buckets, ScaleOf scale_of, Writer& writer) const {
+    if constexpr (codes_blocks) {
+      if (simple && is_whole_block(r)) {
+        if (is_in_one_bucket(r, buckets))
+          return encode_some<rows_of_block, true>(elements, r, lanes_per_row, true, random, buckets, scale_of, writer);
+        return encode_some<rows_of_block, false>(elements, r, lanes_per_row, true, random, buckets, scale_of, writer);
+      }
+    }
+    const int rows = rows_ - r < rows_of_block ? rows_ - r : rows_of_block;
+    for (int j = 0; j < rows; ++j)
+      encode_some<1, false>(elements, r + j, lanes_of(r + j), simple, random + j, buckets, scale_of, writer);
+  }
+
+  // n rows from r on, with so many lanes each.
+  template <int n, bool in_one_bucket, class Random, class ScaleOf, class Writer>
+  ARRCOMP_METHOD void encode_some(const void* elements, int r, int lanes, bool simple, const Random* random,
+                                  BucketRows& buckets, ScaleOf scale_of, Writer& writer) const {
+    const uint64_t position = static_cast<uint64_t>(r) * lanes_per_row;
+    Real scale[Coder::encode_values];
+    if (in_one_bucket) buckets.current(scale, scale_of);
+    U32 code[n];
+    Real scaled[n];
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      const uint64_t at = position + j * lanes_per_row;
+      if (!in_one_bucket) buckets.row(at, scale, scale_of);
+      const Real x = load_real<Real>(plan_.element, elements, at, lanes);
+      if constexpr (EncodesTogether<Coder>) {
+        scaled[j] = coder_.scaled(x, scale, simple);
+      } else {
+        code[j] = coder_.encode(x, scale, simple, random[j]);
+      }
+    }
+    if constexpr (EncodesTogether<Coder>) coder_.encode(scaled, code);
+    writer.put(code, position, lanes);
+  }
+
+  template <class Extras>
+  ARRCOMP_METHOD void decode_rows(const uint8_t* payload, void* target, Extras& extras) const {
+    BucketRows buckets(first_, plan_.bucket_size, buckets_);
+    CodeReader<Coder, Extras> reader(plan_, payload + codes_at(), count_, extras);
+    Table table;
+    const auto decoded_of = [&](int bucket, Scalar(&values)[Coder::decode_values]) ARRCOMP_LAMBDA {
+      const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(bucket));
+      return coder_.decoded_of(coder_.load(at), values);
+    };
+    for (int r = 0; r < rows_; r += rows_of_block) {
+      if constexpr (HasExtras<Coder>) {
+        if (r % rows_between_flushes == 0) extras.fill();
+      }
+      decode_block(target, r, buckets, decoded_of, reader, table);
+    }
+  }
+
+  // Rows [r, r + 4), as many as there are.
+  template <class DecodedOf, class Reader>
+  ARRCOMP_METHOD void decode_block(void* target, int r, BucketRows& buckets, DecodedOf decoded_of, Reader& reader,
+                                   Table& table) const {
+    if constexpr (codes_blocks) {
+      if (is_whole_block(r)) {
+        if (!is_in_one_bucket(r, buckets))
+          return decode_some<rows_of_block, false>(target, r, lanes_per_row, buckets, decoded_of, reader);
+        if constexpr (Tabulates<Coder>) {
+          if (plan_.bucket_size >= Table::min_elements) return look_up(target, r, buckets, decoded_of, reader, table);
+        }
+        return decode_some<rows_of_block, true>(target, r, lanes_per_row, buckets, decoded_of, reader);
+      }
+    }
+    for (int j = r; j < r + rows_of_block && j < rows_; ++j)
+      decode_some<1, false>(target, j, lanes_of(j), buckets, decoded_of, reader);
+  }
+
+  // Four whole rows that are in one bucket.
+  template <class DecodedOf, class Reader>
+  ARRCOMP_METHOD void look_up(void* target, int r, const BucketRows& buckets, DecodedOf decoded_of, Reader& reader,
+                              Table& table) const {
+    const uint64_t position = static_cast<uint64_t>(r) * lanes_per_row;
+    Real values[Coder::decode_values];
+    const bool simple = buckets.current(values, decoded_of);
+    table.fill(buckets.number(), coder_, values, simple);
+    U32 code[rows_of_block];
+    reader.get(code, position, lanes_per_row);
+    ARRCOMP_UNROLL for (int j = 0; j < rows_of_block; ++j)
+        store_real(plan_.element, target, first_ + position + j * lanes_per_row, lanes_per_row, table.element(code[j]));
+  }
+
+  // n rows from r on, with so many lanes each.
+  template <int n, bool in_one_bucket, class DecodedOf, class Reader>
+  ARRCOMP_METHOD void decode_some(void* target, int r, int lanes, BucketRows& buckets, DecodedOf decoded_of,
+                                  Reader& reader) const {
+    const uint64_t position = static_cast<uint64_t>(r) * lanes_per_row;
+    Real values[Coder::decode_values];
+    bool simple = in_one_bucket && buckets.current(values, decoded_of);
+    U32 code[n];
+    reader.get(code, position, lanes);
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      const uint64_t at = position + j * lanes_per_row;
+      if (!in_one_bucket) simple = buckets.row(at, values, decoded_of);
+      store_real(plan_.element, target, first_ + at, lanes, coder_.decode(code[j], values, simple));
+    }
+  }
+
+  ARRCOMP_METHOD bool is_whole_block(int r) const {
+    return static_cast<uint64_t>(r + rows_of_block) * lanes_per_row <= count_;
+  }
+
+  ARRCOMP_METHOD static bool is_in_one_bucket(int r, BucketRows& buckets) {
+    return buckets.in_one(static_cast<uint64_t>(r) * lanes_per_row, rows_of_block * lanes_per_row);
+  }
+
+  // What encoding takes of each bucket; whether all of them are simple.
+  ARRCOMP_METHOD bool prepare(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
+    sync();
+    if constexpr (takes_magnitudes) {
+      if (plan_.bucket_bytes > 0 && plan_.bucket_size <= segment_size) return prepare_rows(source, payload, memory);
+    }
+    bool simple = true;
+    for (int b = 0; b < buckets_; ++b) {
+      Scalar scale[Coder::encode_values];
+      simple = coder_.scale_of(fit(source, payload, seed, bucket_ + static_cast<uint64_t>(b)), scale) && simple;
+      if (leader())
+        for (int i = 0; i < Coder::encode_values; ++i) memory.scales[i][b] = scale[i];
+    }
+    sync();
+    return simple;
+  }
+
+  // The same where all follows from the largest magnitudes: with a lane for each bucket.
+  ARRCOMP_METHOD bool prepare_rows(const void* source, uint8_t* payload, BucketMemory<Coder>& memory) const {
+    find_magnitudes(source, memory.scales[0]);
+    sync();
+    // A bucket that began in the chunk before is that chunk's to store.
+    const int earlier = bucket_ * plan_.bucket_size < first_ ? 1 : 0;
+    bool simple = earlier == 0 || prepare_row(0, 1, nullptr, memory);
+    for (int b = earlier; b < buckets_; b += lanes_per_row) {
+      const int n = buckets_ - b < lanes_per_row ? buckets_ - b : lanes_per_row;
+      uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
+      simple = prepare_row(b, n, at, memory) && simple;
+    }
+    sync();
+    return simple;
+  }
+
+  // Of the n buckets from b on, whose numbers are stored at `at` if it is not null.
+  ARRCOMP_METHOD bool prepare_row(int b, int n, uint8_t* at, BucketMemory<Coder>& memory) const {
+    const Scalar* const magnitudes = memory.scales[0] + b;
+    Real scale[Coder::encode_values];
+    const auto numbers = coder_.fit(n == lanes_per_row ? load(magnitudes) : load_first(magnitudes, n));
+    if (at != nullptr) coder_.store(at, numbers, n);
+    const bool simple = coder_.scale_of(numbers, scale);
+    for (int i = 0; i < Coder::encode_values; ++i) store_row(memory.scales[i] + b, scale[i], n);
+    return simple;
+  }
+
+  // For each bucket.
+  ARRCOMP_METHOD void find_magnitudes(const void* source, Scalar* magnitudes) const {
+    const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
+    if (plan_.bucket_size * halves == lanes_per_row) {
+      for (int r = 0; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
+      return;
+    }
+    for (int b = 0; b < buckets_; ++b) {
+      const uint64_t begin = (bucket_ + static_cast<uint64_t>(b)) * plan_.bucket_size, left = plan_.quantized - begin;
+      const auto found =
+          magnitude_of<Real>(plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size);
+      if (leader()) magnitudes[b] = found;
+    }
+  }
+
+  // For the one or two buckets in a row.
+  ARRCOMP_METHOD void find_magnitudes_in(const void* source, int row, int buckets, Scalar* magnitudes) const {
+    const uint64_t position = static_cast<uint64_t>(row) * lanes_per_row;
+    const Real x = abs(load_real<Real>(plan_.element, source, first_ + position, lanes_of(row)));
+    if (buckets == 2) {
+      const auto found = largest_magnitudes_of_halves(x);
+      if (leader()) magnitudes[0] = found.lower, magnitudes[1] = found.upper;
+    } else {
+      const Scalar found = largest_magnitude_of(x);
+      if (leader()) magnitudes[0] = found;
+    }
+  }
+
+  ARRCOMP_METHOD uint64_t codes_at() const { return plan_.codes_offset + first_ / 8 * plan_.code_bits; }
+  ARRCOMP_METHOD int lanes_of(int row) const {
+    const uint64_t left = count_ - static_cast<uint64_t>(row) * lanes_per_row;
+    return left < lanes_per_row ? static_cast<int>(left) : lanes_per_row;
+  }
+
+  ARRCOMP_METHOD BucketParameters fit(const void* source, uint8_t* payload, uint64_t seed, uint64_t bucket) const {
+    if (plan_.bucket_bytes == 0) return {};
+    const uint64_t size = plan_.bucket_size, begin = bucket * size;
+    uint8_t* const at = payload + plan_.bucket_offset(bucket);
+    if (size > segment_size) return coder_.load(at);
+    const uint64_t count = plan_.quantized - begin < size ? plan_.quantized - begin : size;
+    const auto statistics = statistics_of<Real>(plan_.element, source, begin, count, settings_.moments());
+    const BucketParameters numbers = coder_.fit(statistics, {plan_.element, source, begin, count, seed});
+    if (begin >= first_ && leader()) coder_.store(at, numbers);
+    return numbers;
+  }
+
+  const BucketPlan& plan_;
+  const typename Coder::Settings& settings_;
+  Coder coder_;
+  uint64_t first_, count_;  // elements
+  int rows_;
+  uint64_t bucket_;  // the first
+  int buckets_;
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,0 +1,224 @@
+// Statistics of a bucket's values on lanes. Sums are of integers: their order does not show.
+#pragma once
+#include "codecs/numeric/logarithm.h"
+#include "codecs/packing.h"
+#include "codecs/transform.h"
+#include "codecs/value_range.h"
+#include "stream/bucket_statistics.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// Without carries from one half to the other.
+ARRCOMP_INLINE uint64_t unsigned_sum(U32 x) { return sum(x & splat<U32>(0xffff)) + (uint64_t{sum(x >> 16)} << 16); }
+// Modulo 2^64.
+ARRCOMP_INLINE uint64_t sum_all(U64 x) { return unsigned_sum(lo(x)) + (unsigned_sum(hi(x)) << 32); }
+// Modulo 2^32, as a signed number.
+ARRCOMP_INLINE uint64_t sum_all(U32 x) { return static_cast<uint64_t>(int64_t{static_cast<int32_t>(sum(x))}); }
+
+// The sum over the lanes of numbers from 0 to 128.
+ARRCOMP_INLINE double fixed_point_sum(F32 x) {
+  const U32 fixed = to_int(x * splat<F32>(0x1p23f));
+  return static_cast<double>(unsigned_sum(fixed)) * 0x1p-23;
+}
+ARRCOMP_INLINE double fixed_point_sum(F64 x) {
+  const U64 fixed = as_bits(x * splat<F64>(0x1p40) + splat<F64>(0x1p52)) & splat<U64>((uint64_t{1} << 52) - 1);
+  return static_cast<double>(sum_all(fixed)) * 0x1p-40;
+}
+
+// The largest magnitude of the elements [first, first + count): infinity or NaN where one of them is not finite, or that
+// of the finite ones alone.
+template <class Real, bool of_finite = false>
+ARRCOMP_METHOD typename Real::scalar magnitude_of(const Element& element, const void* array, uint64_t first,
+                                                  uint64_t count) {
+  auto largest = as_bits(splat<Real>(0));
+  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
+    Real magnitude = abs(x);
+    if (of_finite) magnitude = select(le(magnitude, largest_number(Real{})), magnitude, splat<Real>(0));
+    largest = max(largest, as_bits(magnitude));
+  });
+  return largest_magnitude_of(real_of_bits(largest));
+}
+
+template <class Scalar>
+ARRCOMP_INLINE bool is_finite_magnitude(Scalar x) {
+  return static_cast<double>(x) <= 0x1.fffffffffffffp1023;
+}
+
+template <class Real>
+ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Element& element, const void* array, uint64_t first,
+                                                        uint64_t count) {
+  BucketStatistics s = BucketStatistics::none();
+  auto largest = magnitude_of<Real>(element, array, first, count);
+  s.finite = is_finite_magnitude(largest);
+  if (!s.finite) largest = magnitude_of<Real, true>(element, array, first, count);
+  s.high = static_cast<double>(largest);
+  s.low = -s.high;
+  return s;
+}
+
+// 0 behind the first n lanes.
+template <class Real>
+ARRCOMP_INLINE Real first_lanes(Real x, int n) {
+  return n == lanes_per_row ? x : select(mask(low_mask(n)), x, splat<Real>(0));
+}
+
+// Sums up the logarithms of magnitudes, as the logarithm of a product of their mantissas, and their exponents.
+template <class Real>
+class LogarithmSum {
+  using Layout = RealLayout<Real>;
+  using Word = typename Layout::Word;
+  using Bits = typename Layout::Bits;
+
+ public:
+  // At most 128 rows.
+  ARRCOMP_METHOD void add(Real x) {
+    const Mask tiny = lt(as_bits(x), splat<Word>(Layout::min_normal));
+    if (any(tiny)) x = normal(x, tiny);
+    const Word bits = as_bits(x);
+    exponents_ = exponents_ + (bits >> Layout::mantissa_bits);
+    // Two products in turn, as one of 128 factors could overflow.
+    const Real product = before_ * real_of_bits((bits & splat<Word>(Layout::mantissa)) | splat<Word>(Layout::one));
+    before_ = last_;
+    last_ = product;
+    ++rows_;
+  }
+
+  ARRCOMP_METHOD uint64_t nonzeros() const { return rows_ * lanes_per_row - zeros_; }
+
+  ARRCOMP_METHOD double sum() const {
+    const Logarithm<Real> a = logarithm_of(last_), b = logarithm_of(before_);
+    const uint64_t bias = uint64_t{Layout::bias} * rows_ * lanes_per_row;
+    const auto exponents = static_cast<int64_t>(sum_all(exponents_) - bias);
+    return static_cast<double>(exponents) + fixed_point_sum((a.whole + b.whole) + (a.part + b.part));
+  }
+
+ private:
+  // Zeros become 1, of which the logarithm is 0; subnormal numbers are multiplied by 2^64.
+  ARRCOMP_METHOD Real normal(Real x, Mask tiny) {
+    const Mask zero = eq(as_bits(x), splat<Word>(0));
+    zeros_ += static_cast<uint64_t>(count(zero));
+    exponents_ = exponents_ - select(tiny & ~zero, splat<Word>(64), splat<Word>(0));
+    return select(zero, splat<Real>(1), select(tiny, x * splat<Real>(0x1p64f), x));
+  }
+
+  Word exponents_ = splat<Word>(0);
+  Real last_ = splat<Real>(1), before_ = splat<Real>(1);
+  uint64_t rows_ = 0, zeros_ = 0;
+};
+
+// With the largest magnitude, in one pass.
+template <class Real>
+ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Element& element, const void* array, uint64_t first,
+                                                      uint64_t count) {
+  LogarithmSum<Real> logarithms;
+  auto largest_bits = as_bits(splat<Real>(0));
+  each_row<Real>(element, array, first, count, [&](Real y, int n) ARRCOMP_LAMBDA {
+    const Real x = first_lanes(abs(y), n);
+    largest_bits = max(largest_bits, as_bits(x));
+    logarithms.add(x);
+  });
+  BucketStatistics s = BucketStatistics::none();
+  const auto largest = largest_magnitude_of(real_of_bits(largest_bits));
+  s.finite = is_finite_magnitude(largest);
+  if (!s.finite) return s;
+  s.high = static_cast<double>(largest);
+  s.low = -s.high;
+  s.logarithms = logarithms.sum();
+  s.nonzeros = logarithms.nonzeros();
+  return s;
+}
+
+// The same of numbers from -128 to 128.
+ARRCOMP_INLINE double signed_fixed_point_sum(F32 x) {
+  const U32 biased = to_int(x * splat<F32>(0x1p23f)) + splat<U32>(1u << 30);
+  return static_cast<double>(unsigned_sum(biased)) * 0x1p-23 - lanes_per_row * 128;
+}
+ARRCOMP_INLINE double signed_fixed_point_sum(F64 x) {
+  const U64 biased = as_bits(x * splat<F64>(0x1p40) + splat<F64>(0x1.8p52)) & splat<U64>((uint64_t{1} << 52) - 1);
+  return static_cast<double>(sum_all(biased)) * 0x1p-40 - lanes_per_row * 2048.0;
+}
+
+// Of lanes, each over its rows.
+template <class Real>
+struct RowSums {
+  Real of_terms, of_squares;
+};
+
+// Of (x - middle) / 2^exponent, of which magnitudes are at most 1. 2^exponent may be no number, and is then divided by
+// in two steps; what that changes elsewhere are subnormal terms, which the sums' last bits never see.
+template <class Real>
+ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent, const Element& element,
+                                      const void* array, uint64_t first, uint64_t count) {
+  const auto factor = [](int e)
+                          ARRCOMP_LAMBDA { return splat<Real>(static_cast<typename Real::scalar>(power_of_two(e))); };
+  const auto sums_of = [&](auto scaled) ARRCOMP_LAMBDA {
+    RowSums<Real> sums{splat<Real>(0), splat<Real>(0)};
+    each_row<Real>(element, array, first, count, [&](Real x, int n) ARRCOMP_LAMBDA {
+      const Real term = first_lanes(scaled(x - splat<Real>(middle)), n);
+      sums.of_terms = sums.of_terms + term;
+      sums.of_squares = sums.of_squares + term * term;
+    });
+    return sums;
+  };
+  const Real once = factor(-exponent), down = factor(-(exponent / 2)), rest = factor(exponent / 2 - exponent);
+  if (-100 < exponent && exponent < 100) return sums_of([&](Real x) ARRCOMP_LAMBDA { return x * once; });
+  return sums_of([&](Real x) ARRCOMP_LAMBDA { return x * down * rest; });
+}
+
+// Mean and squared deviations of elements whose range is known, from sums about the middle of the range: however far
+// from 0 they lie, nothing cancels.
+template <class Real>
+ARRCOMP_PART void add_mean_and_deviation(const Element& element, const void* array, uint64_t first, uint64_t count,
+                                         BucketStatistics& s) {
+  const auto n = static_cast<double>(count);
+  const auto middle = static_cast<typename Real::scalar>(s.low / 2 + s.high / 2);
+  const auto centre = static_cast<double>(middle);
+  const double radius = s.high - centre < centre - s.low ? centre - s.low : s.high - centre;
+  s.count = n;
+  const double largest = s.largest_magnitude();
+  if (largest <= 0) return;
+  s.exponent = exponent_of(largest) + 1;
+  s.mean = times_power_of_two(centre, -s.exponent);
+  if (radius <= 0) return;
+  const int exponent = exponent_of(radius) + 1;
+  const auto sums = sums_about<Real>(middle, exponent, element, array, first, count);
+  const double total = signed_fixed_point_sum(sums.of_terms);
+  const double about_mean = fixed_point_sum(sums.of_squares) - total * (total / n);
+  s.mean = s.mean + total / n * power_of_two(exponent - s.exponent);
+  s.squares = (about_mean > 0 ? about_mean : 0) * power_of_two(2 * (exponent - s.exponent));
+}
+
+template <class Real>
+ARRCOMP_PART void add_squares(const Element& element, const void* array, uint64_t first, uint64_t count,
+                              BucketStatistics& s) {
+  s.exponent = exponent_of(s.largest_magnitude()) + 1;
+  s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, element, array, first, count).of_squares);
+}
+
+// Of the elements [first, first + count), at least one and at most a segment.
+template <class Real>
+ARRCOMP_PART BucketStatistics statistics_of(const Element& element, const void* array, uint64_t first, uint64_t count,
+                                            Moments moments) {
+  if (moments == largest_magnitude) return magnitude_statistics_of<Real>(element, array, first, count);
+  if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(element, array, first, count);
+  using Layout = RealLayout<Real>;
+  using Word = typename Layout::Word;
+  Word largest_bits = splat<Word>(0);
+  Real low = largest_number(Real{}), high = splat<Real>(0) - low;
+  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
+    largest_bits = max(largest_bits, as_bits(abs(x)));
+    low = min(x, low);
+    high = max(x, high);
+  });
+  BucketStatistics s = BucketStatistics::none();
+  s.finite = !any(ge(largest_bits, splat<Word>(Layout::infinity)));
+  if (!s.finite) return s;
+  s.low = smallest_of(low);
+  s.high = largest_of(high);
+  if (moments == mean_and_deviation) add_mean_and_deviation<Real>(element, array, first, count, s);
+  if (s.largest_magnitude() <= 0) return s;
+  if (moments == sum_of_squares) add_squares<Real>(element, array, first, count, s);
+  return s;
+}
+
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,0 +1,42 @@
+// The elements of a bucket's codes in a table, for codecs that take long to find them. FORMAT.md says nothing of it: the
+// table has what decoding gives.
+#pragma once
+#include "codecs/bucketed/bucket_coder.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// Codecs whose codes are 7 bits and above them a sign, and are slower to decode than to look up: `tabulates` is true.
+template <class Coder>
+concept Tabulates = Coder::tabulates && sizeof(typename Coder::Scalar) == sizeof(uint32_t);
+
+template <class Coder>
+class DecodeTable {
+  using Real = typename Coder::Real;
+  static constexpr int size = 128;
+
+ public:
+  // A table pays for itself where at least so many elements are looked up.
+  static constexpr uint64_t min_elements = 512;
+
+  // For the bucket of this number, from what decoding takes of it.
+  ARRCOMP_PART void fill(int bucket, const Coder& coder, const Real (&decoded)[Coder::decode_values], bool simple) {
+    if (bucket == bucket_) return;
+    bucket_ = bucket;
+    for (uint32_t first = 0; first < size; first += lanes_per_row)
+      store(elements_ + first, as_bits(coder.decode(splat<U32>(first) + lane_numbers(), decoded, simple)));
+    // NaN has no sign.
+    const U32 negative = as_bits(coder.decode(splat<U32>(size), decoded, simple));
+    sign_ = or_all(negative ^ splat<U32>(elements_[0]));
+  }
+
+  ARRCOMP_METHOD Real element(U32 code) const {
+    return as_float(lookup<size>(elements_, code) | (code << 24 & splat<U32>(sign_)));
+  }
+
+ private:
+  alignas(64) uint32_t elements_[size];
+  uint32_t sign_ = 0;
+  int bucket_ = -1;
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,0 +1,115 @@
+// Finds the parts of a chunk's side data and checks them against the group's bounds, before anything is decoded
+// (FORMAT.md, sections 3.2 and 5).
+#pragma once
+#include "codecs/chunk.h"
+#include "codecs/packing.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+struct ChunkReader {
+  ChunkHead header;
+  int count, rows;  // elements and rows of the chunk
+  int coded_rows;
+  uint64_t live;  // blocks, where there is a mask
+  const uint8_t* row_masks;
+  const uint8_t* widths;
+  const uint8_t* bits;
+  const uint8_t* bits_end;
+  int exceptions;
+  const uint8_t* positions;
+  const uint8_t* exception_values;
+  bool carries;  // two bits of each of the last 8 coded rows are in the group's final states
+
+  // Reads the side data at `in` and moves past it; false where it is corrupt. The group's last entropy-coded chunk
+  // comes first.
+  ARRCOMP_PART bool read(const uint8_t*& in, const uint8_t* end, const Element& element, bool may_quantize,
+                         int elements, bool is_last_entropy) {
+    count = elements;
+    rows = (elements + lanes_per_row - 1) / lanes_per_row;
+    if (!header.read(in, end, element, may_quantize)) return false;
+    if (!read_exception_count(in, end)) return false;
+    if (!read_mask(in, end)) return false;
+    if (!read_widths(in, end, element.width == 64 ? 64 : 32)) return false;
+    carries = header.coder == Coder::entropy && is_last_entropy && coded_rows > 0 && coded_rows % carried_rows == 0 &&
+              header.shift >= carried_bits;
+    if (!section(in, end, packed_bytes(bits_per_lane()), bits)) return false;
+    bits_end = in;
+    return section(in, end, static_cast<uint32_t>(exceptions + (exceptions & 1)) * 2, positions) &&
+           section(in, end, (static_cast<uint32_t>(exceptions) * element.width / 8 + 3) / 4 * 4, exception_values);
+  }
+
+  ARRCOMP_METHOD int width_of(int coded_row) const { return widths[coded_row / rows_per_tile]; }
+
+  // Lanes of a row of a masked chunk that are coded.
+  ARRCOMP_PART uint32_t lanes_of(int row) const {
+    const int block = row / rows_per_block;
+    if ((live >> block & 1) == 0) return 0;
+    if (header.mask == MaskKind::blocks) return ~0u;
+    const int before = popcount(live & ((uint64_t{1} << block) - 1));
+    return read_number<uint32_t>(row_masks + 8 * before + 4 * (row % rows_per_block));
+  }
+
+ private:
+  ARRCOMP_METHOD static int popcount(uint32_t x) { return ARRCOMP_ISA::count(mask(x)); }
+  ARRCOMP_METHOD static int popcount(uint64_t x) {
+    return popcount(static_cast<uint32_t>(x)) + popcount(static_cast<uint32_t>(x >> 32));
+  }
+
+  ARRCOMP_METHOD static bool section(const uint8_t*& in, const uint8_t* end, uint32_t bytes, const uint8_t*& begin) {
+    if (end - in < static_cast<int64_t>(bytes)) return false;
+    begin = in;
+    in += bytes;
+    return true;
+  }
+
+  ARRCOMP_PART bool read_exception_count(const uint8_t*& in, const uint8_t* end) {
+    exceptions = 0;
+    if (!header.has_exceptions) return true;
+    const uint8_t* p;
+    if (!section(in, end, 4, p)) return false;
+    const uint32_t n = read_number<uint32_t>(p);
+    exceptions = static_cast<int>(n);
+    return n >= 1 && n <= max_exceptions;
+  }
+
+  ARRCOMP_PART bool read_mask(const uint8_t*& in, const uint8_t* end) {
+    coded_rows = header.coder == Coder::none ? 0 : rows;
+    if (header.mask == MaskKind::none) return true;
+    const uint8_t* p;
+    if (!section(in, end, 8, p)) return false;
+    live = read_number<uint64_t>(p);
+    const int blocks = (rows + rows_per_block - 1) / rows_per_block;
+    if (blocks < 64 && live >> blocks != 0) return false;
+    const bool odd_last = rows % rows_per_block != 0 && (live >> (blocks - 1) & 1) != 0;
+    coded_rows = popcount(live) * rows_per_block - odd_last;
+    if (header.mask == MaskKind::values) {
+      const int words = popcount(live) * rows_per_block;
+      if (!section(in, end, static_cast<uint32_t>(words) * 4, row_masks)) return false;
+      int values = 0;
+      for (int i = 0; i < words; ++i) values += popcount(read_number<uint32_t>(row_masks + 4 * i));
+      if (odd_last && read_number<uint32_t>(row_masks + 4 * (words - 1)) != 0) return false;
+      coded_rows = (values + lanes_per_row - 1) / lanes_per_row;
+    }
+    if (header.coder == Coder::none) coded_rows = 0;
+    return true;
+  }
+
+  ARRCOMP_PART bool read_widths(const uint8_t*& in, const uint8_t* end, int word_bits) {
+    if (header.coder != Coder::packed) return true;
+    if (!section(in, end, widths_bytes(static_cast<uint32_t>(coded_rows)), widths)) return false;
+    for (int r = 0; r < coded_rows; r += rows_per_tile)
+      if (width_of(r) > word_bits) return false;
+    return true;
+  }
+
+  ARRCOMP_PART uint32_t bits_per_lane() const {
+    if (header.coder == Coder::none) return 0;
+    if (header.coder == Coder::entropy)
+      return static_cast<uint32_t>(coded_rows * header.shift - (carries ? carried_rows * carried_bits : 0));
+    uint32_t total = 0;
+    for (int r = 0; r < coded_rows; ++r) total += static_cast<uint32_t>(width_of(r));
+    return total;
+  }
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA

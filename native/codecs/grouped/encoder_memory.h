@@ -1,0 +1,29 @@
+// The memory that encoding a group needs, one for each thread or warp. No constructor: it is plain memory on every
+// device.
+#pragma once
+#include "stream/plan.h"
+
+namespace arrcomp {
+
+template <class Scalar>
+struct EncoderMemory {
+  static constexpr uint32_t raw_chunk = raw_chunk_bytes(rows_per_chunk, sizeof(Scalar) * 8);
+  static constexpr uint32_t overrun = 4 * lanes_per_row;  // vector stores may pass the end
+  static constexpr uint32_t max_exception_bytes = 4 + max_exceptions * (2 + sizeof(Scalar));
+  static constexpr uint32_t max_mask_bytes = 8 + rows_per_chunk * 4;
+  static constexpr uint32_t tile_words = rows_per_tile * lanes_per_row * (2 + sizeof(Scalar) / 2);
+  // The words of a chunk are checked against a raw chunk's size after each tile; the rest is kept only where it is
+  // smaller.
+  static constexpr uint32_t max_words = max_chunks_per_group * raw_chunk / 2 + tile_words + overrun;
+  static constexpr uint32_t max_side_bytes =
+      max_chunks_per_group * raw_chunk + raw_chunk + max_exception_bytes + max_mask_bytes + 4 * overrun;
+
+  Scalar values[chunk_size + overrun];  // a chunk's words
+  uint32_t coded[rows_per_chunk];       // by row: lanes that are not zero
+  uint16_t positions[max_exceptions + overrun];
+  uint8_t widths[tiles_per_chunk];
+  alignas(16) uint16_t words[max_words];     // of the group, in the order of encoding
+  alignas(16) uint8_t side[max_side_bytes];  // of the group, last chunk first
+};
+
+}  // namespace arrcomp

@@ -1,0 +1,14 @@
+// The memory that encoding a group needs, whatever the codec, one for each thread or warp.
+#pragma once
+#include "codecs/grouped/base_delta_memory.h"
+#include "codecs/grouped/encoder_memory.h"
+
+namespace arrcomp {
+
+template <class Scalar>
+union GroupMemory {
+  EncoderMemory<Scalar> entropy;
+  BaseDeltaMemory<Scalar> base_delta;
+};
+
+}  // namespace arrcomp

@@ -1,0 +1,166 @@
+// Interleaved rANS on 32 lanes (J. Duda, arXiv:1311.2540; lanes as in F. Giesen, arXiv:1402.3392), 11-bit static tables
+// laid out by the alias method, so that a decoder finds symbol, frequency and rank with two lookups among 64 entries.
+// FORMAT.md, section 4.
+#pragma once
+#include "codecs/grouped/rans_tables.h"
+#include "inline.h"
+#include "lanes/lanes.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// The words of a group as its reader takes them: from the end backwards, never below the beginning.
+struct WordSource {
+  const uint16_t* begin;
+  const uint16_t* at;
+  bool failed;
+
+  ARRCOMP_METHOD void take(U32& x, Mask lanes) {
+    if (at - begin < count(lanes)) {
+      failed = true;
+    } else {
+      at = ARRCOMP_ISA::take(at, x, lanes);
+    }
+  }
+};
+
+struct SymbolDecoder {
+  Table64 split, pair;
+  const uint32_t* slots;
+  uint32_t escape;
+
+  ARRCOMP_METHOD SymbolDecoder() : slots(nullptr), escape(0) {}
+  ARRCOMP_METHOD explicit SymbolDecoder(const DecodeTable& t)
+      : split(table(t.split)), pair(table(t.pair)), slots(t.slot), escape(t.escape) {}
+
+  // The next symbol of each lane, before the lanes have taken new words.
+  ARRCOMP_METHOD U32 step(U32& x) const {
+    if constexpr (wide_lookup) {
+      const U32 bucket = x >> (precision - 6) & splat<U32>(symbol_count - 1);
+      const U32 position = x & splat<U32>(slots_per_bucket - 1);
+      const U32 s = lookup(split, bucket), p = lookup(pair, bucket);
+      const Mask aliased = ge(position, s & splat<U32>(0xffff));
+      const U32 frequency = select(aliased, p >> 12, p) & splat<U32>(0xfff);
+      const U32 rank = select(aliased, position + sar(s, 16), position);
+      x = frequency * (x >> precision) + rank;
+      return select(aliased, p >> 24, bucket);
+    } else {
+      const U32 slot = gather(slots, x & splat<U32>(slot_count - 1));
+      x = (slot >> 6 & splat<U32>(slot_count - 1)) * (x >> precision) + (slot >> 17);
+      return slot & splat<U32>(symbol_count - 1);
+    }
+  }
+};
+
+// What an escaped value has beyond the escape symbol: one word, or 65535 and the whole number in the words after it.
+ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U32& rest) {
+  rest = splat<U32>(0);
+  words.take(rest, escaped);
+  const Mask is_long = eq(rest, splat<U32>(long_escape)) & escaped;
+  if (!any(is_long)) return;
+  U32 whole = splat<U32>(0);
+  words.take(whole, is_long);
+  words.take(whole, is_long);
+  rest = select(is_long, whole, rest);
+}
+
+ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U64& rest) {
+  U32 low = splat<U32>(0), high = splat<U32>(0);
+  words.take(low, escaped);
+  const Mask is_long = eq(low, splat<U32>(long_escape)) & escaped;
+  if (any(is_long)) {
+    U32 whole = splat<U32>(0);
+    words.take(high, is_long);
+    words.take(high, is_long);
+    words.take(whole, is_long);
+    words.take(whole, is_long);
+    low = select(is_long, whole, low);
+  }
+  rest = join(low, high);
+}
+
+ARRCOMP_INLINE void widen_to(U32 x, U32& wide) { wide = x; }
+ARRCOMP_INLINE void widen_to(U32 x, U64& wide) { wide = join(x, splat<U32>(0)); }
+
+// One row: symbols, with escaped values put in.
+template <class Word>
+ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSource& words) {
+  const U32 symbol = decoder.step(states);
+  words.take(states, lt(states, splat<U32>(lowest_state)));
+  Word value;
+  widen_to(symbol, value);
+  const Mask escaped = eq(symbol, splat<U32>(decoder.escape));
+  if (any(escaped)) {
+    Word rest;
+    take_rest(words, escaped, rest);
+    value = value + rest;
+  }
+  return value;
+}
+
+struct SymbolEncoder {
+  Table64 divisions, reciprocals;
+  const uint16_t* slots;  // or runs of them
+  uint32_t escape;
+
+  ARRCOMP_METHOD SymbolEncoder() : slots(nullptr), escape(0) {}
+  ARRCOMP_METHOD explicit SymbolEncoder(const EncodeTable& t)
+      : divisions(table(wide_runs ? t.run_division : t.division)),
+        reciprocals(table(t.reciprocal)),
+        slots(wide_runs ? t.runs[0] : t.slot),
+        escape(t.escape) {}
+
+  ARRCOMP_METHOD void step(U32 symbol, U32& x, uint16_t*& words) const {
+    const U32 division = lookup(divisions, symbol);
+    const Mask full = ge(x, division << (32 - precision));  // the frequency, with the other fields shifted out
+    words = append(words, x, full);
+    x = select(full, x >> 16, x);
+    const U32 quotient = srlv(mulhi(x, lookup(reciprocals, symbol)), division >> precision & splat<U32>(15));
+    const U32 remainder = x - quotient * (division & splat<U32>(slot_count - 1));
+    x = (quotient << precision) + slot_at(remainder + (division >> (precision + 4)));
+  }
+
+ private:
+  ARRCOMP_METHOD U32 slot_at(U32 position) const {
+    if constexpr (wide_runs) return lookup_runs<runs_per_cell>(slots, position);
+    return gather(slots, position);
+  }
+};
+
+ARRCOMP_INLINE uint16_t* append_rest(uint16_t* words, U32 rest, Mask escaped) {
+  const U32 marker = splat<U32>(long_escape);
+  const Mask is_long = ge(rest, marker) & escaped;
+  if (any(is_long)) {
+    words = append(words, rest, is_long);
+    words = append(words, rest >> 16, is_long);
+  }
+  return append(words, min(rest, marker), escaped);
+}
+
+ARRCOMP_INLINE uint16_t* append_rest(uint16_t* words, U64 rest, Mask escaped) {
+  const Mask is_long = ge(rest, splat<U64>(long_escape)) & escaped;
+  if (any(is_long)) {
+    words = append(words, lo(rest), is_long);
+    words = append(words, lo(rest) >> 16, is_long);
+    words = append(words, hi(rest), is_long);
+    words = append(words, hi(rest) >> 16, is_long);
+  }
+  return append(words, lo(min(rest, splat<U64>(long_escape))), escaped);
+}
+
+// Words that a row of the coder can append at most.
+template <class Word>
+constexpr int max_words_per_row = lanes_per_row * (2 + sizeof(typename Word::scalar) / 2);
+
+ARRCOMP_INLINE U32 symbol_of(U32 value, uint32_t escape) { return min(value, splat<U32>(escape)); }
+ARRCOMP_INLINE U32 symbol_of(U64 value, uint32_t escape) { return lo(min(value, splat<U64>(escape))); }
+
+// The inverse of decode_row. Words are appended in the opposite order.
+template <class Word>
+ARRCOMP_INLINE void encode_row(const SymbolEncoder& encoder, Word value, U32& states, uint16_t*& words) {
+  const U32 symbol = symbol_of(value, encoder.escape);
+  const Mask escaped = eq(symbol, splat<U32>(encoder.escape));
+  if (any(escaped)) words = append_rest(words, value - splat<Word>(encoder.escape), escaped);
+  encoder.step(symbol, states, words);
+}
+
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,0 +1,58 @@
+// The static tables of the entropy coder, laid out for use: FORMAT.md, section 4.1. Built once from the frequencies.
+#pragma once
+#include <cstdint>
+
+#include "inline.h"
+#include "stream/constants.h"
+
+namespace arrcomp {
+
+struct DecodeTable {
+  uint32_t split[symbol_count];  // slots of the bucket's own symbol | (rank offset of its alias, signed) << 16
+  uint32_t pair[symbol_count];   // own frequency | alias's frequency << 12 | alias << 24
+  uint32_t slot[slot_count];     // symbol | frequency << 6 | rank << 17: for instruction sets without wide lookups
+  uint32_t escape;               // the highest symbol: more follows
+};
+
+constexpr int runs_per_cell = 5;  // of 32 places: with so many all tables find room
+
+struct EncodeTable {
+  uint32_t division[symbol_count];    // frequency | shift << 11 | start of the symbol's entries in `slot` << 15
+  uint32_t reciprocal[symbol_count];  // x / frequency = mulhi(x, reciprocal) >> shift
+  uint16_t
+      slot[slot_count + 3];  // from (symbol, rank) to the slot; more than there are, as a gather may read past the last
+  uint32_t escape;
+
+  // The same for instruction sets that look up runs (lanes.h): where a symbol's slots begin is a place for lookup_runs.
+  uint32_t run_division[symbol_count];
+  alignas(64) uint16_t runs[runs_per_cell][symbol_count];
+};
+
+// The writer's choice of a table by the features of a sample: see make_rans_tables.py.
+constexpr int feature_count = 8;
+
+struct TableChoice {
+  const uint32_t* knots;
+  const int32_t* costs;  // [1 + feature_count][tables]
+  uint32_t first_table;
+  uint32_t tables;
+};
+
+struct Tables {
+  DecodeTable decode[table_count];
+  EncodeTable encode[table_count];
+  int32_t quantized_costs[1 + feature_count][quantized_tables];
+  int32_t exponent_costs[1 + feature_count][exponent_tables];
+  uint32_t quantized_knots[feature_count];
+  uint32_t exponent_knots[feature_count];
+
+  ARRCOMP_SHARED TableChoice choice(bool exponent) const {
+    return exponent ? TableChoice{exponent_knots, exponent_costs[0], quantized_tables, exponent_tables}
+                    : TableChoice{quantized_knots, quantized_costs[0], 0, quantized_tables};
+  }
+};
+
+// The tables of this process, built at the first call (thread-safe).
+const Tables& tables();
+
+}  // namespace arrcomp

@@ -1,0 +1,127 @@
+// What each instruction set of the CPU offers the driver: the codecs, compiled for it.
+#pragma once
+#include "codecs/grouped/rans_tables.h"
+#include "stream/activation.h"
+#include "stream/bucket_statistics.h"
+#include "stream/sums.h"
+
+namespace arrcomp {
+
+struct EncodeJob {
+  const Plan& plan;
+  const void* source;
+  double bound;      // absolute, of quantized chunks; 0: none are quantized
+  int rounded_bits;  // of the mantissa
+  bool fast;
+  const Tables& tables;
+  const BaseDeltaSettings* base_delta;  // null: the other codecs in groups
+  uint64_t seed;
+};
+
+struct DecodeJob {
+  const Plan& plan;
+  const uint8_t* groups;  // their bytes
+  const uint64_t* ends;   // of each group, from `groups`
+  void* target;
+  double bound;
+  const Tables& tables;
+  bool is_base_delta;
+  bool streaming;  // around the caches, to a target that is aligned to 16 bytes
+};
+
+// A bucketed payload.
+struct BucketJob {
+  const Codec& codec;
+  const BucketPlan& plan;
+  const void* source;
+  uint8_t* payload;
+  void* target;
+  uint64_t seed;
+};
+
+// A sum of bucketed payloads.
+struct SumJob {
+  const Codec& codec;
+  const BucketPlan& plan;
+  std::span<const Summand> terms;
+  const void* start;  // an array that the sum begins with, or null
+};
+
+struct BucketFunctions {
+  // Statistics of the elements [first, first + count), at most a segment of a bucket.
+  BucketStatistics (*statistics)(const BucketJob& job, uint64_t first, uint64_t count);
+
+  // Writes what is stored once for the array, or the numbers of a bucket.
+  void (*store_array)(const BucketJob& job, const BucketStatistics& statistics);
+  void (*store_bucket)(const BucketJob& job, uint64_t bucket, const BucketStatistics& statistics);
+
+  // Encodes chunks [begin, end). Where the codec has extra words these go to `extras`, one chunk's after the other's, and
+  // their ends, counted from there, into the directory. Returns how many they are.
+  uint64_t (*encode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end, uint32_t* extras);
+
+  // Decodes chunks [begin, end); false where one is corrupt. The directory's entries are in order and end in the payload.
+  bool (*decode_chunks)(const BucketJob& job, uint64_t begin, uint64_t end);
+
+  // Puts elements [first, first + count) of a sum to `target`. `first` is a multiple of 32.
+  void (*sum)(const SumJob& job, uint64_t first, uint64_t count, void* target);
+};
+
+// An activation of an array (backend.h).
+struct ActivateJob {
+  const Activation& activation;
+  const Steps& steps;
+  Element element;
+  const ActivateTask& array;
+};
+
+struct StepGradJob {
+  const Steps& steps;
+  Element element;
+  const StepGradTask& array;
+};
+
+// Units [begin, end) of activation_unit elements.
+struct ActivationFunctions {
+  void (*activate)(const ActivateJob& job, uint64_t begin, uint64_t end);
+  void (*step_grad)(const StepGradJob& job, uint64_t begin, uint64_t end);
+};
+
+struct Isa {
+  const char* name;
+
+  // Bytes of memory that encode_groups needs as scratch.
+  uint64_t (*scratch_bytes)(const Element& element);
+
+  // The smallest and largest finite value among elements [first, first + count), widened into `range`.
+  void (*widen_range)(const EncodeJob& job, uint64_t first, uint64_t count, double range[2]);
+
+  // Encodes groups [begin, end) one after the other to `out`; their sizes go to sizes[begin .. end). Returns the bytes
+  // written.
+  uint64_t (*encode_groups)(const EncodeJob& job, uint64_t begin, uint64_t end, uint8_t* out, uint32_t* sizes,
+                            void* scratch);
+
+  // Decodes groups [begin, end); false where one is corrupt.
+  bool (*decode_groups)(const DecodeJob& job, uint64_t begin, uint64_t end);
+
+  const BucketFunctions& buckets;
+  const ActivationFunctions& activations;
+};
+
+// What the sources of an instruction set define: groups.inc, buckets.inc and activations.inc.
+#define ARRCOMP_DECLARE_ISA(name)                        \
+  namespace name {                                       \
+  extern const Isa isa;                                  \
+  extern const BucketFunctions bucket_functions;         \
+  extern const ActivationFunctions activation_functions; \
+  }
+ARRCOMP_DECLARE_ISA(plain)
+#ifdef ARRCOMP_X86
+ARRCOMP_DECLARE_ISA(avx2)
+ARRCOMP_DECLARE_ISA(avx512)
+#endif
+#ifdef ARRCOMP_ARM
+ARRCOMP_DECLARE_ISA(neon)
+#endif
+#undef ARRCOMP_DECLARE_ISA
+
+}  // namespace arrcomp
