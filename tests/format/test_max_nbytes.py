@@ -293,7 +293,7 @@ def test_packed_arrays_keep_to_max_nbytes(tmp_path: Path) -> None:
     assert read_arrays(path, LARGE - 1).arrays["scalar"] == 3
     for value, error in ((-1, ValueError), (True, TypeError), (0.5, TypeError)):
         with pytest.raises(error, match=r"^max_nbytes: expected an integer from 0 to 9223372036854775807, got "):
-            read_arrays(path, value)
+            read_arrays(path, value)  # type: ignore[arg-type]
 
 
 def test_packed_arrays_have_the_rule_by_default(tmp_path: Path, strict: None) -> None:

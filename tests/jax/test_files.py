@@ -235,7 +235,7 @@ def test_wrong_arguments_are_refused(path: Path) -> None:
     with pytest.raises(ValueError, match=r"threads: expected an integer of at least 1.*, got 0"):
         arrcomp.jax.load(path, threads=0)
     with pytest.raises(TypeError, match=r"codec: expected .*, got 'lossless'"):
-        arrcomp.jax.save({"x": jnp.ones(3)}, path, "lossless")
+        arrcomp.jax.save({"x": jnp.ones(3)}, path, "lossless")  # type: ignore[arg-type]
     assert not path.exists()
 
 

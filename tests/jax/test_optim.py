@@ -242,7 +242,7 @@ P = jnp.ones(64)
             "^codec: expected a codec, a mapping of codecs, or a function of keys and an array, got 'dynamic8'",
         ),
         (
-            lambda: compressed_optimizer(ADAM, {"mu": 8}),
+            lambda: compressed_optimizer(ADAM, {"mu": 8}),  # type: ignore[dict-item]
             TypeError,
             r"^codec\['mu'\]: expected a codec or None, got 8 \(int\)",
         ),
@@ -262,7 +262,7 @@ P = jnp.ones(64)
             r"codec: expected a fixed-rate codec, such as in eight_bit\(\), got Lossless\(\)",
         ),
         (
-            lambda: compressed_optimizer(ADAM, lambda keys, x: 8, min_size=0).init(P),
+            lambda: compressed_optimizer(ADAM, lambda keys, x: 8, min_size=0).init(P),  # type: ignore[arg-type, return-value]
             TypeError,
             r"codec\(\('0', 'mu'\), x\): expected a codec or None, got 8 \(int\)",
         ),

@@ -399,7 +399,7 @@ def test_only_files_are_read() -> None:
     with pytest.raises(
         TypeError, match=r"path_or_file: expected a path, or a binary file with a method read, got 3 \(int\)"
     ):
-        arrcomp.torch.load(3)
+        arrcomp.torch.load(3)  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
         arrcomp.torch.load("missing.pt")
 

@@ -88,7 +88,7 @@ def test_what_follows_a_payload_is_zero() -> None:
     x = torch.randn(30_000)
     coding = (BOUNDED.id, BOUNDED.core_parameters())
     payloads, lengths = _ops.encode([x, x[:10]], *coding)
-    first, second = payloads.split(_kernels.capacities([x, x[:10]], *coding))
+    first, second = payloads.split(_tensors.capacities([x, x[:10]], *coding))
     for room, length in zip((first, second), lengths.tolist(), strict=True):
         assert 0 < length < room.numel()
         assert not room[length:].any()

@@ -159,7 +159,7 @@ def test_arguments_are_checked() -> None:
         with pytest.raises(
             TypeError, match=r"codec: expected a codec such as ErrorBounded\(abs=1e-4\), got 'lossless' \(str\)"
         ):
-            function(x, "lossless")
+            function(x, "lossless")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="threads: expected an integer of at least 1, or None for all cores, got 0"):
         arrcomp.torch.decompress(arrcomp.compress(x), threads=0)
 

@@ -320,10 +320,10 @@ def test_exchanges_hold_every_element_once_and_no_more_than_they_may(sizes: list
             "reduce_scatter: expected the module's QuantizedReduceScatter for stochastic rounding by",
         ),
         (
-            lambda: QuantizedAllGather(QSGD(), reduce_scatter=3),
+            lambda: QuantizedAllGather(QSGD(), reduce_scatter=3),  # type: ignore[arg-type]
             TypeError,
             r"reduce_scatter: expected a QuantizedReduceScatter, got 3 \(int\)",
-        ),  # type: ignore[arg-type]
+        ),
         (lambda: compress_fsdp(3), TypeError, r"model: expected a torch\.nn\.Module, got 3 \(int\)"),  # type: ignore[arg-type]
         (lambda: compress_fsdp(torch.nn.Linear(3, 3), all_gather=ErrorBounded(abs=1.0)), ValueError, "fully_shard"),
     ],

@@ -94,7 +94,7 @@ def test_classes_of_other_libraries_become_what_types_says() -> None:
     assert [type(module) for module in model] == [nn.Linear, few_nn.GELU, nn.ReLU]
     assert model[1].steps.bits == 2
     with pytest.raises(TypeError, match="types: expected module classes with functions of a module, got 'GELU': None"):
-        few_nn.convert(model, types={"GELU": None})
+        few_nn.convert(model, types={"GELU": None})  # type: ignore[dict-item]
 
 
 def test_types_and_patterns_choose() -> None:
@@ -177,9 +177,9 @@ def test_mapped_modules_come_in_order_and_once() -> None:
     assert paths == ["0.0", "0.1", "0.2", "0", "1", "2.1", "2.2", "2.3", "2", "3.0", "3.1", "3.2", "3.3", "3", ""]
     assert few_nn.map_modules(nn.ReLU(), lambda *_: root, "") is root
     with pytest.raises(TypeError, match=r"function\(module\): expected a torch\.nn\.Module, got None"):
-        few_nn.map_modules(root, lambda *_: None)
+        few_nn.map_modules(root, lambda *_: None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"root: expected a torch\.nn\.Module, got dict"):
-        few_nn.map_modules({}, lambda *_: root)
+        few_nn.map_modules({}, lambda *_: root)  # type: ignore[arg-type]
 
 
 def test_converted_models_keep_a_fraction() -> None:

@@ -195,7 +195,7 @@ def test_wrong_arguments_are_taken(options: Any, error: type[Exception], message
 
 def test_a_size_is_taken_for_the_bias() -> None:
     with pytest.raises(TypeError, match=r"bias: expected True or False, got 64 \(int\)"):
-        RandomizedLinear(4, 3, 64)
+        RandomizedLinear(4, 3, 64)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="positional"):
         RandomizedLinear(4, 3, True, "rows", 64)  # type: ignore[call-arg]
 

@@ -149,8 +149,9 @@ def check_a_state_is_of_one_model(folder: Path) -> None:
 
 
 def check_differing_ranks_raise(folder: Path) -> None:
-    for settings in ({"bits": 2 + rank() // 2}, {"seed": rank() // 2}, {"start_iter": rank() // 2}):
-        ddp = hooked(network(), QuantizedState(**settings))
+    own = rank() // 2
+    for state in (QuantizedState(bits=2 + own), QuantizedState(seed=own), QuantizedState(start_iter=own)):
+        ddp = hooked(network(), state)
         refused(ValueError, "expected the call of rank 0", lambda: one_step(ddp))  # noqa: B023 - called at once
     state = QuantizedState()
     if rank() == 2:
