@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.arithmetic
+
 TESTS = Path(__file__).resolve().parent
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
@@ -63,8 +65,8 @@ def cpu_objects(generated: list[str], tmp_path_factory: pytest.TempPathFactory) 
         run([*compiler(), *FLAGS, "-c", NATIVE / source, "-o", objects[-1]])
     for part in ISA_PARTS:
         objects.append(folder / f"plain_{part}.o")
-        source = ["-DARRCOMP_ISA=plain", "-x", "c++", NATIVE / "cpu" / f"{part}.inc"]
-        run([*compiler(), *FLAGS, *generated, *source, "-c", "-o", objects[-1]])
+        arguments = ["-DARRCOMP_ISA=plain", "-x", "c++", NATIVE / "cpu" / f"{part}.inc"]
+        run([*compiler(), *FLAGS, *generated, *arguments, "-c", "-o", objects[-1]])
     return objects
 
 
