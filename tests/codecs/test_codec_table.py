@@ -1,4 +1,4 @@
-"""The core's table of codecs and the classes in the registry: the same codecs, parameters, data types and guarantees."""
+"""The core's table of codecs and the classes in the registry: same codecs, parameters, data types, guarantees."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def instances() -> Iterator[Codec]:
 
 def takes(codec: Codec, dtype: _dtypes.DType) -> bool:
     try:
-        codec.check_dtype(dtype)  # type: ignore[arg-type]
+        codec.check_dtype(dtype)
     except (TypeError, ValueError):
         return False
     return True
