@@ -1,4 +1,4 @@
-"""The core's table of codecs and the classes in the registry: the same codecs, parameters, data types and promises."""
+"""The core's table of codecs and the classes in the registry: same codecs, parameters, data types, guarantees."""
 
 from collections.abc import Iterator
 from typing import Any

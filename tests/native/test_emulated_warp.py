@@ -60,9 +60,9 @@ def cpu_objects(generated: list[str], tmp_path_factory: pytest.TempPathFactory) 
     """The CPU's codecs, compiled for the plain instruction set."""
     folder = tmp_path_factory.mktemp("cpu")
     objects = []
-    for source in CPU_SOURCES:
-        objects.append(folder / Path(source).with_suffix(".o").name)
-        run([*compiler(), *FLAGS, "-c", NATIVE / source, "-o", objects[-1]])
+    for name in CPU_SOURCES:
+        objects.append(folder / Path(name).with_suffix(".o").name)
+        run([*compiler(), *FLAGS, "-c", NATIVE / name, "-o", objects[-1]])
     for part in ISA_PARTS:
         objects.append(folder / f"plain_{part}.o")
         plain: list[str | Path] = ["-DARRCOMP_ISA=plain", "-x", "c++", NATIVE / "cpu" / f"{part}.inc"]
