@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+from sklearn.datasets import load_digits
 from torch import nn
 
 from arrcomp.torch.training import DATASETS, MODELS, Data, DataSet, Images, Model, Settings, Tokens
