@@ -86,12 +86,7 @@ class BackendOptions:
 
 
 def parsed_backends(text: Any) -> dict[str, str]:
-    """The backend of each device.
-
-    Raises:
-        TypeError: it is not a string.
-        ValueError: it is not a list of devices and backends, or PyTorch was built without one of them.
-    """
+    """The backend of each device."""
     expected = f"pairs of a device and a backend ({', '.join(_UNDERLYING)}), such as 'cpu:gloo,cuda:nccl'"
     if not isinstance(text, str):
         raise wrong_type("backends", expected, text)

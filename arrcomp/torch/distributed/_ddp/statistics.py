@@ -52,13 +52,10 @@ def ring_nbytes(nbytes: int, world: int) -> int:
 
 def total(layers: Mapping[str, LayerStatistics]) -> LayerStatistics:
     """Statistics of all layers together."""
-    made = LayerStatistics()
-    for layer in layers.values():
-        for name in ("values", "sent_nbytes", "plain_nbytes"):
-            setattr(made, name, getattr(made, name) + getattr(layer, name))
-        made.squared_error += float(layer.squared_error)
-        made.squared_norm += float(layer.squared_norm)
-    return made
+    every = layers.values()
+    values, sent, plain = (sum(getattr(x, name) for x in every) for name in ("values", "sent_nbytes", "plain_nbytes"))
+    squares = (sum(float(getattr(x, name)) for x in every) for name in ("squared_error", "squared_norm"))
+    return LayerStatistics(values, None, sent, plain, *squares)
 
 
 _HEADERS = ("layer", "values", "codec", "sent", "saved", "ratio", "error")
@@ -70,14 +67,9 @@ def table(layers: Mapping[str, LayerStatistics], step: int) -> str:
     rows = [_HEADERS, *(_row(name, layer) for name, layer in layers.items())]
     rows += [(name, values, f"step {step}", *figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADERS))]
-    left = ("layer", "codec")
-    lines = [
-        "  ".join(
-            cell.ljust(width) if header in left else cell.rjust(width)
-            for header, cell, width in zip(_HEADERS, row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
+    signs = ["<" if header in ("layer", "codec") else ">" for header in _HEADERS]
+    template = "  ".join(f"{{:{sign}{width}}}" for sign, width in zip(signs, widths, strict=True))
+    lines = [template.format(*row).rstrip() for row in rows]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
