@@ -1,9 +1,8 @@
 """All-reduce in two levels: uncompressed within a node, compressed between nodes."""
 
-import dataclasses
-import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Literal
 
 import torch
@@ -39,9 +38,7 @@ class Hierarchy:
     cross: Processes
 
     @classmethod
-    def of(
-        cls, group: Any = None, local_size: int | None = None, timeout: datetime.timedelta | None = None
-    ) -> "Hierarchy":
+    def of(cls, group: Any = None, local_size: int | None = None, timeout: timedelta | None = None) -> "Hierarchy":
         """Divide a group into nodes. All ranks of the group must call this, as it creates two groups.
 
         Args:
@@ -105,7 +102,7 @@ def _between_nodes(operation: Operation, hierarchy: Hierarchy, own: Tensor, firs
             codecs.append(codec)
         before += x.numel()
     seed = derived(operation.seed, hierarchy.local.rank)
-    return dataclasses.replace(operation, tensors=slices, codecs=codecs, processes=hierarchy.cross, seed=seed)
+    return replace(operation, tensors=slices, codecs=codecs, processes=hierarchy.cross, seed=seed)
 
 
 def hierarchical_all_reduce(
@@ -142,7 +139,7 @@ def hierarchical_all_reduce(
     return run(steps, [x, *operation.tensors], tensor, async_op)
 
 
-def _own_group(subsets: Sequence[range], whole: Processes, timeout: datetime.timedelta | None) -> Processes:
+def _own_group(subsets: Sequence[range], whole: Processes, timeout: timedelta | None) -> Processes:
     """A new group of this process's subset of the group's ranks; the subsets are disjoint."""
     ranks = sorted(dist.get_process_group_ranks(whole.group))
     own = next(subset for subset in subsets if ranks.index(dist.get_rank()) in subset)

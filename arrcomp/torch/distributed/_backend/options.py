@@ -13,7 +13,6 @@ from ....codecs import QSGD, Codec
 _MAX = 1 << 62
 _UNDERLYING = ("gloo", "nccl", "mpi")
 _PLAIN = QSGD()
-_OWN = ("threads", "nccl")  # options that may differ between ranks
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,8 @@ class BackendOptions:
 
     def shared_config(self) -> str:
         """The options that all ranks of a group must share, as JSON."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _OWN}
+        names = [field.name for field in fields(self) if field.name not in ("threads", "nccl")]
+        values = {name: getattr(self, name) for name in names}
         configs = {name: value.config() for name, value in values.items() if isinstance(value, Codec)}
         return json.dumps(values | configs)
 

@@ -1,6 +1,6 @@
 """Names of a model's layers, found by their parameters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -68,10 +68,3 @@ class ModelLayers:
             )
         number = len(self._known)
         self._known[parameter] = ModelLayer(str(number), number)
-
-
-def check_names(what: str, names: Iterable[str], layers: ModelLayers) -> None:
-    """Raise ValueError unless all names are those of a registered model's layers."""
-    unknown = sorted(set(names) - set(layers.names))
-    if unknown:
-        raise ValueError(f"{what}: expected names of the model's parameters, got {unknown[0]!r}")

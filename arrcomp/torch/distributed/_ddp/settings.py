@@ -59,8 +59,7 @@ class HookSettings:
             object.__setattr__(self, name, checked_integer(name, getattr(self, name), 0, most))
         check_flag("error_feedback", self.error_feedback)
         check_flag("track_error", self.track_error)
-        if self.threads is not None:
-            thread_count(self.threads)
+        thread_count(self.threads)
         codecs = [self.codec, *self.planned.values(), *(rule.codec for rule in self.rules)]
         if self.error_feedback and any(isinstance(codec, QSGD) and codec.bits == 1 for codec in codecs):
             raise ValueError(

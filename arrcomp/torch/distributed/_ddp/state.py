@@ -13,7 +13,7 @@ from ....codecs import Codec
 from ....codecs._rules import Rule
 from ..._tensors import dtype_of
 from .._arguments import thread_number
-from .layers import ModelLayer, ModelLayers, check_names
+from .layers import ModelLayer, ModelLayers
 from .settings import HookSettings, Planning, codec_from_arguments
 from .statistics import LayerStatistics, table, total
 
@@ -277,8 +277,8 @@ class QuantizedState:
                 with_model, without = "one saved with register_model", "one saved without register_model"
                 expected, got = (without, with_model) if self._loaded_names else (with_model, without)
                 raise ValueError(f"state_dict: expected {expected}, got {got}")
-            if self.layers.named:
-                check_names("state_dict", {**self.plan, **self.residuals}, self.layers)
+            if self.layers.named and (unknown := sorted({*self.plan, *self.residuals} - set(self.layers.names))):
+                raise ValueError(f"state_dict: expected names of the model's parameters, got {unknown[0]!r}")
         self._loaded_names = None
 
 

@@ -76,11 +76,6 @@ def table(layers: Mapping[str, LayerStatistics], step: int) -> str:
 def _row(name: str, layer: LayerStatistics) -> tuple[str, ...]:
     sizes = [f"{nbytes / 1e6:,.3f} MB" for nbytes in (layer.sent_nbytes, layer.saved_nbytes)]
     ratios = ["" if math.isnan(value) else f"{value:.3g}" for value in (layer.ratio, layer.error)]
-    return name, f"{layer.values:,}", _codec_text(layer.codec), *sizes, *ratios
-
-
-def _codec_text(codec: Codec | None) -> str:
-    if codec is None:
-        return "-"
-    bits = getattr(codec, "bits", None)
-    return codec.name if bits is None else f"{codec.name}, {bits} bits"
+    bits = getattr(layer.codec, "bits", None)
+    codec = "-" if layer.codec is None else layer.codec.name if bits is None else f"{layer.codec.name}, {bits} bits"
+    return name, f"{layer.values:,}", codec, *sizes, *ratios
