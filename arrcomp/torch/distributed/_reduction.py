@@ -57,7 +57,7 @@ class Reduction:
     @cached_property
     def specs(self) -> list[list[PayloadSpec]]:
         """The payloads of each shard's ranges."""
-        return [[self._payload_spec(part) for part in shard] for shard in self.shards]
+        return [[self._spec(part) for part in shard] for shard in self.shards]
 
     def steps(self) -> Steps[None]:
         """Run the operation, which leaves the result in the tensors."""
@@ -98,7 +98,7 @@ class Reduction:
             self.sent_nbytes += receivers * nbytes
             self.sent_nbytes_each[part.array] += receivers * nbytes
 
-    def _payload_spec(self, part: Range) -> PayloadSpec:
+    def _spec(self, part: Range) -> PayloadSpec:
         number = None if self.numbers is None else derived(self.numbers[part.array], part.first)
         return PayloadSpec(self.codecs[part.array], self.flat[part.array].dtype, part.elements, number)
 

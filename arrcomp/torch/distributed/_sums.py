@@ -15,12 +15,7 @@ _EXTREMES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {"MAX": torch.maximum
 
 
 def encode_combined(
-    coder: Coder,
-    terms: Sequence[Sequence[Tensor]],
-    specs: Sequence[PayloadSpec],
-    op: str,
-    seed: int,
-    lost: Sequence[Tensor] | None = None,
+    coder: Coder, terms: list[list[Tensor]], specs: list[PayloadSpec], op: str, seed: int, lost: Sequence[Tensor] | None
 ) -> Tensor:
     """A message with the sums (or averages, maxima, minima) of what several ranks sent.
 
@@ -45,7 +40,7 @@ def encode_combined(
 
 
 def _encode_with(
-    lost: Sequence[Tensor] | None, coder: Coder, sums: Sequence[Tensor], specs: Sequence[PayloadSpec], seed: int
+    lost: Sequence[Tensor] | None, coder: Coder, sums: list[Tensor], specs: list[PayloadSpec], seed: int
 ) -> Tensor:
     """A message with sums, with error feedback if `lost` is given."""
     if lost is None:
@@ -62,7 +57,7 @@ def _encode_with(
 def combine_into(out: Tensor, coder: Coder, payloads: Sequence[Tensor], spec: PayloadSpec, op: str) -> None:
     """Reduce the arrays of payloads, in their order, into a flat tensor."""
     if _is_fused(spec, op):
-        _accumulate(out.zero_(), coder, payloads, spec, _weights(payloads, op))
+        _add(out.zero_(), coder, payloads, spec, _weights(payloads, op))
         return
     total = _decoded(coder, payloads[0], spec)
     for payload in payloads[1:]:
@@ -73,14 +68,12 @@ def combine_into(out: Tensor, coder: Coder, payloads: Sequence[Tensor], spec: Pa
 def add_to(x: Tensor, coder: Coder, payload: Tensor, spec: PayloadSpec, op: str) -> None:
     """Add the array of a payload to a flat tensor, or take their maximum or minimum."""
     if _is_fused(spec, op):
-        _accumulate(x, coder, [payload], spec, [1.0])
+        _add(x, coder, [payload], spec, [1.0])
     else:
         x.copy_(_combine(x, _decoded(coder, payload, spec), op))
 
 
-def _accumulate(
-    x: Tensor, coder: Coder, payloads: Sequence[Tensor], spec: PayloadSpec, weights: Sequence[float]
-) -> None:
+def _add(x: Tensor, coder: Coder, payloads: Sequence[Tensor], spec: PayloadSpec, weights: list[float]) -> None:
     unused = [None] * len(payloads)
     _ops.accumulate(x, payloads, unused, weights, *coding_of(spec.codec), trusted=True, threads=coder.threads)
 

@@ -20,15 +20,11 @@ from .._tensors import dtype_of
 from ._collectives import all_gather, reduce_scatter
 from ._wire import all_gather_single, reduce_scatter_single
 
-_DEFAULT_MIN_SIZE = 1024
-
 
 class _Communication:
     """Base class of both: settings, and PyTorch's default allocation."""
 
-    def __init__(
-        self, codec: Codec | None, *, min_size: int = _DEFAULT_MIN_SIZE, seed: int = 0, threads: int | None = None
-    ) -> None:
+    def __init__(self, codec: Codec | None, *, min_size: int = 1024, seed: int = 0, threads: int | None = None) -> None:
         self.codec = codec if codec is None else checked_codec(codec)
         self.min_size = checked_integer("min_size", min_size, 0, 1 << 62)
         self.seed: int = checked_seed(QSGD(rounding="stochastic"), seed)
@@ -102,7 +98,7 @@ class QuantizedAllGather(_Communication):
         self,
         codec: Codec,
         *,
-        min_size: int = _DEFAULT_MIN_SIZE,
+        min_size: int = 1024,
         seed: int = 0,
         threads: int | None = None,
         reduce_scatter: QuantizedReduceScatter | None = None,
@@ -129,7 +125,7 @@ def compress_fsdp(
     *,
     reduce_scatter: Codec | None = None,
     all_gather: Codec | None = None,
-    min_size: int = _DEFAULT_MIN_SIZE,
+    min_size: int = 1024,
     seed: int = 0,
     threads: int | None = None,
 ) -> None:

@@ -110,31 +110,28 @@ class CompressingGroup(ForwardingGroup):
         found = segments(dense, self.options, self.layers)
         if not any(segment.codec for segment in found):
             return None
-        where, plain = self._participants(xs[0].device.type)
-        seed, processes = (
-            derived(self.options.seed, self._calls),
-            where.whole if isinstance(where, Hierarchy) else where,
-        )
+        processes, hierarchy, plain = self._participants(xs[0].device.type)
+        seed = derived(self.options.seed, self._calls)
         self._calls += 1
         coded = coded_operation(found, name, processes, seed, self.options.threads)
-        steps = then_copy_back(all_reduce_steps(found, coded, where, plain, self.options), dense, xs)
+        steps = then_copy_back(all_reduce_steps(found, coded, hierarchy, plain, self.options), dense, xs)
         if xs[0].is_cuda:
             return Pending(steps, [*xs, *dense], tensors)
         self._queue = self._queue or Queue()
         return self._queue.add(steps, tensors)
 
-    def _participants(self, device: str) -> tuple[Processes | Hierarchy, Any]:
-        """The processes (or hierarchy) that exchange compressed values, and a group for uncompressed values."""
+    def _participants(self, device: str) -> tuple[Processes, Hierarchy | None, Any]:
+        """The processes that exchange compressed values, their hierarchy, and a group for uncompressed values."""
         is_cuda, size = device == "cuda", self.options.local_size
         if is_cuda and self._backends.get("cuda") != "nccl":
             raise RuntimeError(f"backends: expected nccl for compressed all-reduces on CUDA, got {self._backends}")
         processes = Processes.of(self) if is_cuda else self._cpu_group()
         plain = self.plain if is_cuda else processes.group
         if size is None:
-            return processes, plain
+            return processes, None, plain
         if (device, size) not in self._hierarchies:
             self._hierarchies[device, size] = self._nodes(processes, size, device)
-        return self._hierarchies[device, size], plain
+        return processes, self._hierarchies[device, size], plain
 
     def _cpu_group(self) -> Processes:
         """The same processes, in a separate group for the queue."""

@@ -67,7 +67,7 @@ def fused(compressed: Sequence[Segment], nbytes: int) -> Iterator[list[Segment]]
 
 
 def all_reduce_steps(
-    found: Sequence[Segment], coded: Operation, where: Processes | Hierarchy, plain: Any, options: BackendOptions
+    found: Sequence[Segment], coded: Operation, hierarchy: Hierarchy | None, plain: Any, options: BackendOptions
 ) -> Steps[None]:
     """Reduce segments on one device over all ranks.
 
@@ -79,10 +79,10 @@ def all_reduce_steps(
     started = [(xs, *_started(xs, op, plain)) for xs in _uncompressed(found)]
     for i, batch in enumerate(fused(list(map(Segment, coded.tensors, coded.codecs)), options.fusion_nbytes)):
         part = coded_operation(batch, op, coded.processes, derived(coded.seed, i), coded.threads)
-        if isinstance(where, Hierarchy):
-            yield from hierarchical_steps(part, where, algorithm)
-        else:
+        if hierarchy is None:
             yield from ALGORITHMS[algorithm](part).steps()
+        else:
+            yield from hierarchical_steps(part, hierarchy, algorithm)
     for xs, sums, work in started:
         yield work
         for x, total in zip(xs, sums.split_with_sizes([x.numel() for x in xs]), strict=True):
