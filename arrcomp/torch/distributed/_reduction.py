@@ -87,7 +87,11 @@ class Reduction:
         size = self.coder.size(own)
         received = yield from exchange(sent, None if size is None else [size] * self.processes.world, self.processes)
         messages = sent.buffer.split_with_sizes(sent.sizes)
-        self._store_lost(messages)  # after the exchange, so as not to delay it
+        if self.lost is not None:  # after the exchange, so as not to delay it
+            for shard, message in enumerate(messages):
+                self._decode(message, shard, self.lost)
+            for x, lost in zip(self.flat, self.lost, strict=True):
+                torch.sub(x, lost, out=lost)
         for rank, message in enumerate(messages):
             self._count(message, rank, int(rank != self.processes.rank))
         return sent, [self.coder.payloads(message, own) for message in received]
@@ -101,14 +105,6 @@ class Reduction:
     def _spec(self, part: Range) -> PayloadSpec:
         number = None if self.numbers is None else derived(self.numbers[part.array], part.first)
         return PayloadSpec(self.codecs[part.array], self.flat[part.array].dtype, part.elements, number)
-
-    def _store_lost(self, messages: Sequence[Tensor]) -> None:
-        if self.lost is None:
-            return
-        for shard, message in enumerate(messages):
-            self._decode(message, shard, self.lost)
-        for x, lost in zip(self.flat, self.lost, strict=True):
-            torch.sub(x, lost, out=lost)
 
     def _decode(self, message: Tensor, shard: int, targets: Sequence[Tensor]) -> None:
         """Decode a message with a shard into its ranges of flat tensors."""

@@ -56,7 +56,11 @@ def quantized_allreduce_hook(
     buffer = checked_tensor("the bucket's buffer", bucket.buffer())
     processes = Processes.of(state.process_group)
     gradients = state.gradients(bucket.parameters(), bucket.gradients())
-    _compare(state, gradients, processes)
+    if not state.checked:
+        operation = f"quantized_allreduce_hook at step {state.step} with {json.dumps(state.settings.config())}"
+        codecs = [gradient.codec or Lossless() for gradient in gradients]
+        check_ranks_match(operation, [gradient.values for gradient in gradients], codecs, processes)
+        state.checked = True
     average = _BucketAverage(state, buffer, gradients, processes)
     work = Pending(average.steps(), [buffer, *average.kept], buffer)
     state.pending.append(work)
@@ -77,16 +81,6 @@ def _finish_step(state: QuantizedState, device: torch.device, processes: Process
     if state.errors:
         _choose_bits(state, device, processes)
     state.end_step()
-
-
-def _compare(state: QuantizedState, gradients: Sequence[Gradient], processes: Processes) -> None:
-    """Raise on all ranks if their settings do not match, in the first step."""
-    if state.checked:
-        return
-    operation = f"quantized_allreduce_hook at step {state.step} with {json.dumps(state.settings.config())}"
-    codecs = [gradient.codec or Lossless() for gradient in gradients]
-    check_ranks_match(operation, [gradient.values for gradient in gradients], codecs, processes)
-    state.checked = True
 
 
 class _BucketAverage:
@@ -193,16 +187,12 @@ def _choose_bits(state: QuantizedState, device: torch.device, processes: Process
     dist.all_reduce(errors, group=processes.group)
     chosen = torch.zeros(len(layers), dtype=torch.int64, device=device)
     if processes.rank == 0 and bool(errors.isfinite().all()):
-        chosen.copy_(torch.tensor(_planned_bits(state, sizes, errors)))
+        candidates, planning = list(state.settings.planned), state.settings.planning
+        assert planning is not None
+        uniform = candidates.index(planning.uniform)
+        options = planner.plan_bits(sizes, errors.cpu().numpy(), uniform, planning.alpha)
+        chosen.copy_(torch.tensor([candidates[option] for option in options.tolist()]))
     dist.broadcast(chosen, dist.get_global_rank(processes.group, 0), group=processes.group)
     bits = chosen.tolist()
     if all(bits):  # otherwise a gradient was not finite, and the bits do not change
         state.plan = {layer.name: number for layer, number in zip(layers, bits, strict=True)}
-
-
-def _planned_bits(state: QuantizedState, sizes: Sequence[Sequence[int]], errors: Tensor) -> list[int]:
-    planning = state.settings.planning
-    assert planning is not None
-    candidates = list(state.settings.planned)
-    options = planner.plan_bits(sizes, errors.cpu().numpy(), candidates.index(planning.uniform), planning.alpha)
-    return [candidates[option] for option in options.tolist()]

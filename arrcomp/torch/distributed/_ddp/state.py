@@ -292,9 +292,7 @@ def _uncompressed_complex(layer: ModelLayer, values: Tensor) -> Gradient:
 
 def _kept(residuals: dict[str, Tensor], gradient: Gradient, shape: torch.Size) -> Tensor:
     name, x = gradient.layer.name, gradient.values
-    found = residuals.get(name)
-    if found is None:
-        found = torch.zeros(shape, dtype=x.dtype, device=x.device)
+    found = residuals[name] if name in residuals else x.new_zeros(shape)
     if found.shape != shape:
         raise ValueError(f"residual of {name!r}: expected shape {list(shape)}, got {list(found.shape)}")
     residuals[name] = found.to(x)
