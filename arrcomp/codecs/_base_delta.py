@@ -9,7 +9,6 @@ from .._dtypes import DType
 from ._base import TRUNCATING_ROUNDINGS, Codec
 
 _MANTISSA_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52, "complex64": 23, "complex128": 52}
-_MOST_BASES = 2
 _MOST_WIDTH = 64
 
 
@@ -67,10 +66,11 @@ class BaseDelta(Codec):
     rounding: Literal["nearest", "stochastic", "truncate"] = "nearest"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bases", checked_integer("bases", self.bases, 1, _MOST_BASES))
-        object.__setattr__(self, "delta_bits", _checked_widths(self.delta_bits))
-        most = max(_MANTISSA_BITS.values())
-        object.__setattr__(self, "drop_bits", checked_integer("drop_bits", self.drop_bits, 0, most))
+        self._set(
+            bases=checked_integer("bases", self.bases, 1, 2),
+            delta_bits=_checked_widths(self.delta_bits),
+            drop_bits=checked_integer("drop_bits", self.drop_bits, 0, max(_MANTISSA_BITS.values())),
+        )
         check_choice("rounding", self.rounding, TRUNCATING_ROUNDINGS)
         super().__post_init__()
 
@@ -91,17 +91,13 @@ class BaseDelta(Codec):
         if self.takes(dtype):
             return
         if dtype.name not in _MANTISSA_BITS:
-            raise TypeError(
-                f"dtype: expected {', '.join(_MANTISSA_BITS)} for BaseDelta(drop_bits={self.drop_bits}), "
-                f"got {dtype.name}; drop_bits=0 takes every dtype"
-            )
+            expected = f"{', '.join(_MANTISSA_BITS)} for BaseDelta(drop_bits={self.drop_bits})"
+            raise TypeError(f"dtype: expected {expected}, got {dtype.name}; drop_bits=0 takes every dtype")
         most = _MANTISSA_BITS[dtype.name]
         raise ValueError(f"drop_bits: expected 0 to {most}, the mantissa bits of {dtype.name}, got {self.drop_bits}")
 
     def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
-        widths = (
-            (1 << _MOST_WIDTH) - 1 if self.delta_bits is None else sum(1 << width % 64 for width in self.delta_bits)
-        )
+        widths = sum(1 << width % 64 for width in self.delta_bits or range(_MOST_WIDTH))
         return {
             "bases": self.bases,
             "drop_bits": self.drop_bits,

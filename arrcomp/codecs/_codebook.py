@@ -71,11 +71,9 @@ class Codebook(Codec):
         borders, levels = checked_table(self.borders, self.levels)
         if self.scaling is not None:
             check_choice("scaling", self.scaling, _SCALINGS)
-        size = checked_bucket_size(self.bucket_size)
-        for name, value in (("borders", borders), ("levels", levels), ("bucket_size", size)):
-            object.__setattr__(self, name, value)
+        self._set(borders=borders, levels=levels, bucket_size=checked_bucket_size(self.bucket_size))
         super().__post_init__()
-        object.__setattr__(self, "_hash", hash(self.core_parameters()))
+        self._set(_hash=hash(self.core_parameters()))
 
     @property
     def bits(self) -> int:
@@ -205,14 +203,11 @@ class Codebook(Codec):
         }
 
     def config(self) -> dict[str, Any]:
-        found = super().config()
-        table = self._table()
-        if table is not None:
-            del found["borders"], found["levels"]
-            found["table"] = table
-        else:
-            found |= {"borders": list(self.borders), "levels": list(self.levels)}
-        return found
+        found, table = super().config(), self._table()
+        if table is None:
+            return found | {"borders": list(self.borders), "levels": list(self.levels)}
+        del found["borders"], found["levels"]
+        return found | {"table": table}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Codec":
@@ -235,11 +230,11 @@ class Codebook(Codec):
 
     def __repr__(self) -> str:
         table = self._table()
-        rest = {"scaling": (self.scaling, None), "bucket_size": (self.bucket_size, 64)}
-        shown = [f"{name}={value!r}" for name, (value, default) in rest.items() if value != default]
         if table is not None and self.scaling == "absmax":
             name, unsigned = ("dynamic8", ", signed=False") if table == _UNSIGNED else (table, "")
             return f"Codebook.{name}(bucket_size={self.bucket_size}{unsigned})"
+        rest = {"scaling": (self.scaling, None), "bucket_size": (self.bucket_size, 64)}
+        shown = [f"{name}={value!r}" for name, (value, default) in rest.items() if value != default]
         return f"Codebook({', '.join([repr(self.borders), repr(self.levels), *shown])})"
 
     def _table(self) -> str | None:

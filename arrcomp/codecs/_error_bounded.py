@@ -63,16 +63,13 @@ class ErrorBounded(Codec):
             number = checked_real(name, value, expected)
             if name == "pointwise" and number >= 1:
                 raise wrong_value(name, expected, value)
-            object.__setattr__(self, name, number)
+            self._set(**{name: number})
         check_choice("speed", self.speed, SPEEDS)
         super().__post_init__()
 
     def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
-        for name, kind in _BOUNDS.items():
-            bound = getattr(self, name)
-            if bound is not None:
-                return {"kind": kind, "bound": bound, "fast": self.speed == "fast"}
-        raise AssertionError("checked when constructed")
+        ((kind, bound),) = ((kind, getattr(self, name)) for name, kind in _BOUNDS.items() if getattr(self, name))
+        return {"kind": kind, "bound": bound, "fast": self.speed == "fast"}
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

@@ -146,7 +146,7 @@ class FloatFormat(Codec):
     overflow: Literal["saturate", "infinity"] = "saturate"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "format", _checked_format(self.format))
+        self._set(format=_checked_format(self.format))
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_choice("overflow", self.overflow, _OVERFLOWS)
         if self.scaling is not None:
@@ -218,7 +218,7 @@ class FloatFormat(Codec):
         if self.format == "nvfp4":
             self._check_no_rule()
         elif self.scale_rule is None:
-            object.__setattr__(self, "scale_rule", "floor")
+            self._set(scale_rule="floor")
 
     def _check_plain(self) -> None:
         """Check the arguments of any other format, which may be scaled."""
@@ -232,8 +232,7 @@ class FloatFormat(Codec):
             if self.bucket_size is not None:
                 raise wrong_value("bucket_size", f"None with scaling={self.scaling!r}", self.bucket_size)
             return
-        size = _USUAL_BUCKET if self.bucket_size is None else self.bucket_size
-        object.__setattr__(self, "bucket_size", checked_bucket_size(size))
+        self._set(bucket_size=checked_bucket_size(_USUAL_BUCKET if self.bucket_size is None else self.bucket_size))
 
     def _check_no_rule(self) -> None:
         if self.scale_rule is not None:
@@ -242,11 +241,7 @@ class FloatFormat(Codec):
 
 
 def _checked_format(value: str) -> str:
-    """The canonical name of a format.
-
-    Raises:
-        TypeError, ValueError: there is no such format.
-    """
+    """The canonical name of a format."""
     expected = f"{', '.join(_FORMATS)} or eXmY with X from 2 to 8, Y at least 1 and at most 16 bits in all"
     if not isinstance(value, str):
         raise wrong_type("format", expected, value)

@@ -68,8 +68,7 @@ class QSGD(Codec):
     coding: Literal["packed", "entropy"] = "packed"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", checked_integer("bits", self.bits, 1, 8))
-        object.__setattr__(self, "bucket_size", checked_bucket_size(self.bucket_size))
+        self._set(bits=checked_integer("bits", self.bits, 1, 8), bucket_size=checked_bucket_size(self.bucket_size))
         check_choice("norm", self.norm, _NORMS)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_flag("skip_incomplete", self.skip_incomplete)

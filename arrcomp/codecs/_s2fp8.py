@@ -62,7 +62,7 @@ class S2FP8(Codec):
 
     def __post_init__(self) -> None:
         if self.bucket_size is not None:
-            object.__setattr__(self, "bucket_size", checked_bucket_size(self.bucket_size))
+            self._set(bucket_size=checked_bucket_size(self.bucket_size))
         check_choice("rounding", self.rounding, ROUNDINGS)
         super().__post_init__()
 
