@@ -134,13 +134,8 @@ def numpy_bytes(x: Any) -> Bytes:
 def writable_bytes(out: Any) -> Bytes:
     """The caller's memory for a payload, in host memory.
 
-    Args:
-        out: a uint8 NumPy array, a bytearray, a memoryview, or an array of another library in host memory of which
-            NumPy can make a view.
-
-    Raises:
-        TypeError: it is none of these.
-        ValueError: it is read-only or not contiguous.
+    `out` is a uint8 NumPy array, a bytearray, a memoryview, or an array of another library in host memory of which
+    NumPy can make a view. Raises TypeError for others, ValueError where it is read-only or not contiguous.
     """
     array = _view(out)
     if array.dtype != np.uint8:
