@@ -26,6 +26,10 @@ class Codec:
         name: its name in configurations and on the command line.
         id: its number in a stream.
         dtypes: names of the data types that it takes; None for all data types of the format.
+
+    Raises:
+        TypeError, ValueError: in every codec's constructors, an argument is of a wrong type or value, or does not go
+            with the others.
     """
 
     name: ClassVar[str]

@@ -45,9 +45,6 @@ class BaseDelta(Codec):
         drop_bits: number of low mantissa bits that are rounded off first, at most the mantissa's own number.
         rounding: how they are rounded off: "nearest", "stochastic" or "truncate".
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> import numpy, arrcomp
     >>> x = numpy.arange(1_000_000, 1_100_000)
     >>> round(arrcomp.compress(x, BaseDelta()).ratio, 1)

@@ -48,9 +48,6 @@ class Codebook(Codec):
         bucket_size: values in a bucket, at least 16. ("tensor" does not use it. Without scaling, larger buckets have
             fewer flags.)
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> Codebook([-0.5, 0.5], [-1, 0, 1])
     Codebook((-0.5, 0.5), (-1.0, 0.0, 1.0))
     >>> Codebook.nf4().levels[8]
@@ -94,9 +91,6 @@ class Codebook(Codec):
             signed: whether there are levels below 0. False is for second moments, by whose roots optimizers divide:
                 there are twice as many levels above 0, values below 0 become 0, and no value above 0 becomes 0. It
                 becomes at least the lowest level, 3.25e-7 of the bucket's largest (if the dtype has such a number).
-
-        Raises:
-            TypeError, ValueError: an argument is of a wrong type or value.
         """
         check_flag("signed", signed)
         return cls(*TABLES["dynamic8" if signed else _UNSIGNED], scaling="absmax", bucket_size=bucket_size)
@@ -123,9 +117,6 @@ class Codebook(Codec):
             weights: weights of the squared errors: finite numbers of the samples' shape, none below 0; None for ones.
             scaling: the codebook's scaling. The errors are always those of the samples before the scaling.
             bucket_size: the codebook's bucket size.
-
-        Raises:
-            TypeError, ValueError: an argument is of a wrong type or value.
 
         >>> Codebook.fit([0, 1, 4, 4, 5, 5], bits=1)
         Codebook((2.5,), (0.5, 4.5))
@@ -176,9 +167,6 @@ class Codebook(Codec):
             points: number of grid points, 2^bits to 8192; time and memory grow with its square. Half of them are
                 evenly spaced, half follow the density.
             bucket_size: the codebook's bucket size. The codebook has no scaling.
-
-        Raises:
-            TypeError, ValueError: an argument is of a wrong type or value.
         """
         levels = 1 << checked_integer("bits", bits, 1, 8)
         size = checked_integer("points", points, levels, 8192)

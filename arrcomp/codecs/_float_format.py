@@ -123,9 +123,6 @@ class FloatFormat(Codec):
         rounding: "nearest" or "stochastic".
         overflow: "saturate" or, without scales, "infinity".
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value, or does not go with the others.
-
     >>> FloatFormat("fp8_e4m3")
     FloatFormat(format='fp8_e4m3')
     >>> FloatFormat("mxfp8", rounding="stochastic")

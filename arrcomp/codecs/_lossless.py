@@ -22,9 +22,6 @@ class Lossless(Codec):
 
     Args:
         speed: "default" for a better ratio, "fast" for more speed.
-
-    Raises:
-        TypeError, ValueError: `speed` is neither of the two.
     """
 
     name: ClassVar[str] = "lossless"

@@ -47,9 +47,6 @@ class QSGD(Codec):
         skip_incomplete: store the values of a shorter last bucket as they are.
         coding: how the levels are stored: "packed" or "entropy".
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> QSGD(bits=4)
     QSGD()
     >>> QSGD(bits=2, norm="l2", rounding="stochastic")

@@ -41,9 +41,6 @@ class S2FP8(Codec):
         bucket_size: values that share alpha and beta, at least 16, in C order; None for the whole array.
         rounding: "nearest" or "stochastic".
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> import numpy, arrcomp
     >>> x = numpy.array([0, 1e-30, -3e-30, 2e-28, -1e-29], numpy.float32)
     >>> [f"{v:.3g}" for v in arrcomp.decompress(arrcomp.compress(x, S2FP8()))]

@@ -69,9 +69,6 @@ class SmaQ(Codec):
         all_positive: values that would come back below 0 come back as 0.
         min_size: arrays with fewer elements are stored as they are.
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> SmaQ(4, 6)
     SmaQ(main_bits=4, outlier_bits=6)
     >>> SmaQ(statistics="given", mean=0, std=1)
