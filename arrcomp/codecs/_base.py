@@ -11,8 +11,10 @@ from .._dtypes import DType, by_numpy
 SPEEDS = ("default", "fast")
 ROUNDINGS = ("nearest", "stochastic")
 TRUNCATING_ROUNDINGS = (*ROUNDINGS, "truncate")
-_CHUNK = 4096  # elements that the core codes together (FORMAT.md, section 3)
 FLOATS = ("float16", "bfloat16", "float32", "float64")
+_CHUNK = 4096  # elements that the core codes together (FORMAT.md, section 3)
+
+Parameters = Mapping[str, float | tuple[float, ...]]
 
 _PARAMETER_NAMES = {number: names for number, _, _, names in _core.codec_table()}
 
@@ -57,9 +59,9 @@ class Codec:
 
         Statistics of a whole array, such as its range or its mean, are different for each shard.
         """
-        return _CHUNK
+        return getattr(self, "bucket_size", None) or _CHUNK
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         """The parameters as the core's table of codecs names them: numbers, or tuples of numbers."""
         raise NotImplementedError
 
@@ -69,6 +71,7 @@ class Codec:
         return parameters
 
     def __post_init__(self) -> None:
+        self._check()
         # Calls with small arrays would spend much of their time on these.
         self._set(_core_parameters=in_core_order(self.id, self.named_parameters()))
 
@@ -126,13 +129,16 @@ class Codec:
         shown = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]  # type: ignore[arg-type]
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
+    def _check(self) -> None:
+        """Check the fields, and set them to what they mean."""
+
     def _set(self, **values: Any) -> None:
         """Set fields of a frozen dataclass, while it is constructed."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
 
-def in_core_order(codec_id: int, named: Mapping[str, float | tuple[float, ...]]) -> tuple[float, ...]:
+def in_core_order(codec_id: int, named: Parameters) -> tuple[float, ...]:
     """Parameters by name as the numbers that the core takes, in the order of its table; raises TypeError for others."""
     names = _PARAMETER_NAMES[codec_id]
     if len(named) != len(names) or any(name not in named for name in names):

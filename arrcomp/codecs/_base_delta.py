@@ -1,12 +1,11 @@
 """Base-delta-immediate compression of bit patterns."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from .._arguments import check_choice, checked_integer, wrong_type
 from .._dtypes import DType
-from ._base import TRUNCATING_ROUNDINGS, Codec
+from ._base import TRUNCATING_ROUNDINGS, Codec, Parameters
 
 _MANTISSA_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52, "complex64": 23, "complex128": 52}
 _MOST_WIDTH = 64
@@ -62,14 +61,13 @@ class BaseDelta(Codec):
     drop_bits: int = 0
     rounding: Literal["nearest", "stochastic", "truncate"] = "nearest"
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         self._set(
             bases=checked_integer("bases", self.bases, 1, 2),
             delta_bits=_checked_widths(self.delta_bits),
             drop_bits=checked_integer("drop_bits", self.drop_bits, 0, max(_MANTISSA_BITS.values())),
         )
         check_choice("rounding", self.rounding, TRUNCATING_ROUNDINGS)
-        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -93,7 +91,7 @@ class BaseDelta(Codec):
         most = _MANTISSA_BITS[dtype.name]
         raise ValueError(f"drop_bits: expected 0 to {most}, the mantissa bits of {dtype.name}, got {self.drop_bits}")
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         widths = sum(1 << width % 64 for width in self.delta_bits or range(_MOST_WIDTH))
         return {
             "bases": self.bases,

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arguments import check_choice, check_flag, checked_integer, checked_reals, wrong_value
 from . import _codebook_fit
-from ._base import FLOATS, Codec, checked_bucket_size
+from ._base import FLOATS, Codec, Parameters, checked_bucket_size
 from ._codebook_tables import NAMES, TABLES, checked_table, midpoints, shortest
 
 _SCALINGS = ("absmax", "tensor")
@@ -64,13 +64,12 @@ class Codebook(Codec):
     scaling: Literal["absmax", "tensor"] | None = field(default=None, kw_only=True)
     bucket_size: int = field(default=64, kw_only=True)
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         borders, levels = checked_table(self.borders, self.levels)
         if self.scaling is not None:
             check_choice("scaling", self.scaling, _SCALINGS)
         self._set(borders=borders, levels=levels, bucket_size=checked_bucket_size(self.bucket_size))
-        super().__post_init__()
-        self._set(_hash=hash(self.core_parameters()))
+        self._set(_hash=hash((borders, levels, self.scaling, self.bucket_size)))
 
     @property
     def bits(self) -> int:
@@ -178,11 +177,7 @@ class Codebook(Codec):
         means = _codebook_fit.segment_means(y, w, splits)
         return cls(edges[splits].tolist(), means.tolist(), bucket_size=bucket_size)
 
-    @property
-    def granularity(self) -> int:
-        return self.bucket_size
-
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         return {
             "scaling": 0 if self.scaling is None else 1 + _SCALINGS.index(self.scaling),
             "bucket_size": self.bucket_size,

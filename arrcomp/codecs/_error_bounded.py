@@ -1,11 +1,10 @@
 """Error-bounded compression of floats."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .._arguments import check_choice, checked_real, wrong_value
-from ._base import FLOATS, SPEEDS, Codec
+from ._base import FLOATS, SPEEDS, Codec, Parameters
 
 _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
 
@@ -53,7 +52,7 @@ class ErrorBounded(Codec):
     pointwise: float | None = None
     speed: Literal["default", "fast"] = "default"
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         given = {name: getattr(self, name) for name in _BOUNDS if getattr(self, name) is not None}
         if len(given) != 1:
             shown = ", ".join(f"{name}={value!r}" for name, value in given.items()) or "none"
@@ -65,9 +64,8 @@ class ErrorBounded(Codec):
                 raise wrong_value(name, expected, value)
             self._set(**{name: number})
         check_choice("speed", self.speed, SPEEDS)
-        super().__post_init__()
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         ((kind, bound),) = ((kind, getattr(self, name)) for name, kind in _BOUNDS.items() if getattr(self, name))
         return {"kind": kind, "bound": bound, "fast": self.speed == "fast"}
 

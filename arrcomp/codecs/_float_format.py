@@ -1,13 +1,12 @@
 """Values as small floating-point numbers or integers, with or without shared scales."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from .._arguments import check_choice, wrong_type, wrong_value
 from .._dtypes import DType
-from ._base import FLOATS, ROUNDINGS, Codec, checked_bucket_size
+from ._base import FLOATS, ROUNDINGS, Codec, Parameters, checked_bucket_size
 
 _IEEE, _ONE_NAN, _UNSIGNED_ZERO, _NO_SPECIALS, _INTEGER = range(5)
 _UNSCALED, _NUMBER, _FLOOR, _CEIL, _TWO_LEVEL = range(5)
@@ -142,7 +141,7 @@ class FloatFormat(Codec):
     rounding: Literal["nearest", "stochastic"] = "nearest"
     overflow: Literal["saturate", "infinity"] = "saturate"
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         self._set(format=_checked_format(self.format))
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_choice("overflow", self.overflow, _OVERFLOWS)
@@ -154,7 +153,6 @@ class FloatFormat(Codec):
             self._check_block()
         else:
             self._check_plain()
-        super().__post_init__()
 
     @property
     def numbers(self) -> NumberFormat:
@@ -167,7 +165,7 @@ class FloatFormat(Codec):
 
     @property
     def granularity(self) -> int:
-        return self.numbers.block_size or self.bucket_size or super().granularity
+        return self.numbers.block_size or super().granularity
 
     def takes(self, dtype: DType) -> bool:
         return super().takes(dtype) and not self._is_wider(dtype)
@@ -177,7 +175,7 @@ class FloatFormat(Codec):
             raise TypeError(f"dtype: expected float32 or float64 for format={self.format!r}, got {dtype.name}")
         super().check_dtype(dtype)
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         numbers = self.numbers
         return {
             "exponent_bits": numbers.exponent_bits,

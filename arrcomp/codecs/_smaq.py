@@ -1,11 +1,10 @@
 """Quantization of standard scores."""
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 from .._arguments import check_choice, check_flag, checked_integer, checked_number, checked_real, wrong_value
-from ._base import FLOATS, TRUNCATING_ROUNDINGS, Codec
+from ._base import FLOATS, TRUNCATING_ROUNDINGS, Codec, Parameters
 
 _OVERFLOWS = ("clamp", "extend")
 _STATISTICS = ("exact", "sampled", "range", "given")
@@ -95,7 +94,7 @@ class SmaQ(Codec):
     all_positive: bool = False
     min_size: int = 8
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         self._set(main_bits=checked_integer("main_bits", self.main_bits, 3, 8))
         self._set(outlier_bits=checked_integer("outlier_bits", self.outlier_bits, self.main_bits, 12))
         self._check_thresholds()
@@ -109,7 +108,6 @@ class SmaQ(Codec):
         check_flag("preserve_zeros", self.preserve_zeros)
         check_flag("all_positive", self.all_positive)
         self._set(min_size=checked_integer("min_size", self.min_size, 0, _MOST_SIZE))
-        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -123,7 +121,7 @@ class SmaQ(Codec):
     def granularity(self) -> int:
         return self.block_size or super().granularity
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         return {
             "main_bits": self.main_bits,
             "outlier_bits": self.outlier_bits,
