@@ -73,7 +73,7 @@ class Codec:
     def __post_init__(self) -> None:
         self._check()
         # Calls with small arrays would spend much of their time on these.
-        self._set(_core_parameters=in_core_order(self.id, self.named_parameters()))
+        object.__setattr__(self, "_core_parameters", in_core_order(self.id, self.named_parameters()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_config, (self.config(),)

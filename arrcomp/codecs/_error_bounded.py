@@ -66,8 +66,8 @@ class ErrorBounded(Codec):
         check_choice("speed", self.speed, SPEEDS)
 
     def named_parameters(self) -> Parameters:
-        ((kind, bound),) = ((kind, getattr(self, name)) for name, kind in _BOUNDS.items() if getattr(self, name))
-        return {"kind": kind, "bound": bound, "fast": self.speed == "fast"}
+        name = next(name for name in _BOUNDS if getattr(self, name) is not None)
+        return {"kind": _BOUNDS[name], "bound": getattr(self, name), "fast": self.speed == "fast"}
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:
