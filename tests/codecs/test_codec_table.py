@@ -64,3 +64,17 @@ def test_another_parameter_is_refused() -> None:
 
     with pytest.raises(TypeError, match=r"parameters of codec 3: expected bits, .*colour"):
         Wrong()
+
+
+@pytest.mark.parametrize("method", ["named_parameters", "examples"])
+def test_every_codec_has_what_the_base_only_declares(method: str) -> None:
+    for kind in available_codecs().values():
+        below = kind.__mro__[: kind.__mro__.index(Codec)]
+        assert any(method in vars(owner) for owner in below), kind.name
+
+
+def test_the_base_alone_is_no_codec() -> None:
+    with pytest.raises(NotImplementedError):
+        Codec().named_parameters()
+    with pytest.raises(NotImplementedError):
+        Codec.examples()
