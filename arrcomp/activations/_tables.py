@@ -70,7 +70,7 @@ def _steps(
 ) -> StepFunction:
     if (values, density, domain) == (found.defaults, "normal", DOMAIN):
         return StepFunction(**_shipped()[found.name][bits - 1])
-    # Even derivatives have no parameters. Odd ones need not have mirrored steps (see `_make_tables`).
+    # Even derivatives have no parameters. Odd ones need not have mirrored steps (see tools/make_activation_tables.py).
     parity = found.parity if found.parity == "even" and domain[0] == -domain[1] else None
     slopes = midpoint_slopes(lambda x: found.derivative(x, *values))
     return fits(slopes, [bits], density=density, domain=domain, parity=parity, jumps=found.jumps)[0]
