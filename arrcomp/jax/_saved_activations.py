@@ -20,10 +20,6 @@ from . import _tree as _tree
 from ._adapter import ADAPTER, seed_operand
 from ._functions import decompress, fixed_rate_codec
 
-_NEAREST = QSGD(bits=8)
-_STOCHASTIC = QSGD(bits=8, rounding="stochastic")
-_MAX_ARGUMENTS = 255
-
 
 def compress_residuals(
     fun: Callable[..., Any],
@@ -76,8 +72,9 @@ def compress_residuals(
     """
     if not callable(fun):
         raise wrong_type("fun", "a function", fun)
-    default = _NEAREST if seed is None else _STOCHASTIC
-    codec = default if codec is None else fixed_rate_codec(codec, "keep", "QSGD(bits=8)")
+    if codec is None:
+        codec = QSGD(bits=8, rounding="nearest" if seed is None else "stochastic")
+    codec = fixed_rate_codec(codec, "keep", "QSGD(bits=8)")
     words = seed_operand(checked_seed(codec, seed))
     settings = _Settings(codec, checked_integer("min_size", min_size, 0, MAX_VALUES))
     static = _argnums("static_argnums", static_argnums)
@@ -209,5 +206,4 @@ def _(primals: Any, tangents: Any) -> Any:
 
 
 def _argnums(name: str, value: Any) -> set[int]:
-    several = value if isinstance(value, (tuple, list)) else (value,)
-    return {checked_integer(name, index, 0, _MAX_ARGUMENTS) for index in several}
+    return {checked_integer(name, i, 0, 255) for i in (value if isinstance(value, (tuple, list)) else (value,))}
