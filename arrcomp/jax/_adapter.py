@@ -135,7 +135,9 @@ class JaxAdapter:
         _check_not_batched(payloads)
         whole = specs[0].codec.fixed_rate and all(p.trusted and p.length is None for p in payloads)
         if not whole and self._better_on_host(payloads):
-            return self._decode_on_host(payloads, specs, threads)
+            on_host = [Payload(NUMPY, payload.to_host(), trusted=payload.trusted) for payload in payloads]
+            device = single_device(payloads[0].buffer)
+            return [jax.device_put(array, device) for array in NUMPY.decompress(on_host, specs, None, threads)]
         lengths = [] if whole else _lengths(payloads)
         arrays: list[Any]
         arrays, status = _ops.decode([p.buffer for p in payloads], lengths, tuple(specs), threads)
@@ -202,11 +204,6 @@ class JaxAdapter:
         if any(is_traced(p.buffer) or is_traced(p.length) for p in payloads):
             return False
         return self.device(payloads[0].buffer).kind == "cpu"
-
-    def _decode_on_host(self, payloads: _Payloads, specs: Sequence[Spec], threads: int) -> list[Any]:
-        on_host = [Payload(NUMPY, payload.to_host(), trusted=payload.trusted) for payload in payloads]
-        device = single_device(payloads[0].buffer)
-        return [jax.device_put(array, device) for array in NUMPY.decompress(on_host, specs, None, threads)]
 
 
 ADAPTER: Adapter = JaxAdapter()

@@ -12,7 +12,7 @@ from jax import numpy as jnp
 from .._methods import projections
 from ._seeds import derived, upper_half
 
-_barrier: Any = lax.optimization_barrier  # JAX has no types for it
+_barrier: Callable[[jax.Array], jax.Array] = lax.optimization_barrier  # JAX has no types for it
 _BLOCK = 1 << 20  # entries of a dense S in memory at a time
 
 
@@ -33,8 +33,7 @@ def project(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool =
 
 def _words(seed: jax.Array, *parts: Any) -> jax.Array:
     """`derived`, materialized: otherwise XLA would recompute it for each value that depends on it."""
-    words: jax.Array = _barrier(derived(seed, *parts))
-    return words
+    return _barrier(derived(seed, *parts))
 
 
 def _lengths(rows: int, dim: int) -> jax.Array:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -124,20 +125,13 @@ class _Settings(NamedTuple):
     min_size: int
 
 
-@jax.tree_util.register_pytree_node_class
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["packed"], meta_fields=["shape"])
+@dataclass
 class _Bits:
     """Booleans, packed eight to a byte."""
 
-    def __init__(self, packed: jax.Array, shape: tuple[int, ...]) -> None:
-        self.packed = packed
-        self.shape = shape
-
-    def tree_flatten(self) -> tuple[tuple[jax.Array], tuple[int, ...]]:
-        return (self.packed,), self.shape
-
-    @classmethod
-    def tree_unflatten(cls, shape: tuple[int, ...], leaves: tuple[jax.Array]) -> "_Bits":
-        return cls(leaves[0], shape)
+    packed: jax.Array
+    shape: tuple[int, ...]
 
     def restored(self) -> jax.Array:
         count = int(np.prod(self.shape))

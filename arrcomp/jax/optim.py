@@ -229,21 +229,22 @@ class _Compressor:
 
 
 def _calls(specs: Sequence[Spec | None]) -> list[dict[int, Spec]]:
-    """The arrays of each call, from the specs of all (None without a codec): small ones together, others alone.
+    """The arrays of each call, from the specs of all (None without a codec).
 
-    This is fast on a GPU. The arrays of a call are in memory at the same time, and have the same seed.
+    Small arrays are together, which is fast on a GPU; others are alone. The arrays of a call are in memory at the same
+    time, and have the same seed.
     """
     calls: list[dict[int, Spec]] = []
-    last: dict[Hashable, dict[int, Spec]] = {}  # by codec and dtype
+    last: dict[Hashable, tuple[dict[int, Spec], int]] = {}  # with its bytes, by codec and dtype
     for index, spec in enumerate(specs):
         if spec is None:
             continue
-        key = spec.codec, spec.dtype
-        nbytes = sum(other.nbytes for other in last.get(key, {}).values())
-        if key not in last or spec.codec.needs_seed or nbytes + spec.nbytes > _MAX_NBYTES:
-            last[key] = {}
-            calls.append(last[key])
-        last[key][index] = spec
+        call, nbytes = last.get((spec.codec, spec.dtype), ({}, 0))
+        if not call or spec.codec.needs_seed or nbytes + spec.nbytes > _MAX_NBYTES:
+            call, nbytes = {}, 0
+            calls.append(call)
+        call[index] = spec
+        last[spec.codec, spec.dtype] = call, nbytes + spec.nbytes
     return calls
 
 
