@@ -1,7 +1,7 @@
 """Writes arrcomp/activations/tables.json, the shipped steps of continuous activations.
 
-`python tools/make_activation_tables.py` takes minutes. With `--check` it fits the tables of few bits again, and fails if
-their errors differ from the file's.
+`python tools/make_activation_tables.py` takes minutes. With `--check` it fits the tables of few bits again, and fails
+if their errors differ from the file's.
 """
 
 import json

@@ -274,7 +274,7 @@ def _part(lengths: jax.Array, index: int) -> Any:
 def _lengths(payloads: _Payloads) -> list[Any]:
     """The payloads' lengths as few arrays: a single one if the payloads are all those of one call, in order."""
     given = [uint64_pair(p.buffer.shape[0]) if p.length is None else p.length for p in payloads]
-    if all(isinstance(length, SharedLength) for length in given):
+    if isinstance(given[0], SharedLength) and all(isinstance(length, SharedLength) for length in given):
         shared = given[0].all
         if [(id(length.all), length.position) for length in given] == [(id(shared), i) for i in range(len(shared))]:
             return [shared]
