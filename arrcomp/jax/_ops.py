@@ -1,6 +1,7 @@
 """The core's JAX operations: custom calls in the compiled program, without callbacks to Python.
 
-`jax.vmap` makes one call of the core for all items; callers can pass several arrays to one call.
+`jax.vmap` makes one call of the core for all items; callers can pass several arrays to one call. `threads` are those of
+the CPU: 0 for all cores.
 """
 
 import functools
