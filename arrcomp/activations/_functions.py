@@ -194,7 +194,7 @@ PIECEWISE = (
     _piecewise("relu", lambda x: np.maximum(x, 0), lambda: _above(0.0)),
     _piecewise("relu6", lambda x: np.clip(x, 0, 6), lambda: _between(0.0, 6.0)),
     _piecewise("leaky_relu", lambda x, a: np.where(x > 0, x, a * x), lambda a: _above(0.0, below=a), _SLOPE),
-    _piecewise("threshold", lambda x, a, b: np.where(x > a, x, b), lambda a, b: _above(a), _BORDER, _VALUE),
+    _piecewise("threshold", lambda x, a, b: np.where(x > a, x, float(b)), lambda a, b: _above(a), _BORDER, _VALUE),
     _piecewise("hardsigmoid", lambda x: np.clip(x + 3, 0, 6) / 6, lambda: _between(-3.0, 3.0, slope=1 / 6)),
     _piecewise("hardtanh", np.clip, _between, _LOW, _HIGH),
     _piecewise("hardshrink", lambda x, border: np.where(np.abs(x) > border, x, 0), _beyond, _LAMBD),
