@@ -163,12 +163,7 @@ def compress_sum(
 
 
 def roundtrip(
-    x: Tensor,
-    codec: Codec | None = None,
-    *,
-    threads: int | None = None,
-    seed: Any = None,
-    check_finite: bool = False,
+    x: Tensor, codec: Codec | None = None, *, threads: int | None = None, seed: Any = None, check_finite: bool = False
 ) -> Tensor:
     """Compress, then decompress, with a straight-through gradient.
 

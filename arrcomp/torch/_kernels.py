@@ -149,12 +149,7 @@ def decode_out(
 
 
 def roundtrip(
-    x: Tensor,
-    codec: int,
-    parameters: Sequence[float],
-    seed: int = 0,
-    seed_at: Tensor | None = None,
-    threads: int = 0,
+    x: Tensor, codec: int, parameters: Sequence[float], seed: int = 0, seed_at: Tensor | None = None, threads: int = 0
 ) -> Tensor:
     """Compress, then decompress into a new tensor."""
     payload = _room(capacity(x, codec, parameters), x)

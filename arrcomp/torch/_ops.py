@@ -98,17 +98,12 @@ encode = define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", _kernels.
 
 # The payloads, each in its own memory, without spare bytes. Only on the CPU: CUDA would have to be synchronized.
 encode_trimmed = define(
-    f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]",
-    _kernels.encode_trimmed,
-    _fake_encode_trimmed,
-    ("CPU",),
+    f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]", _kernels.encode_trimmed, _fake_encode_trimmed, ("CPU",)
 )
 
 # Writes each payload to the start of its `out` and returns the lengths.
 encode_out = define(
-    f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor",
-    _kernels.encode_out,
-    _fake_encode_out,
+    f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor", _kernels.encode_out, _fake_encode_out
 )
 
 # The arrays. A payload's length is int64[1], or None for a payload that fills its tensor. `sizes` are all shapes,

@@ -21,14 +21,7 @@ from .._methods.seeds import MAX_SEED, derived
 from ..codecs import QSGD, Codec, Lossless
 from ..codecs._rules import Rule, checked_rules
 from ._functions import compress, decompress
-from ._saved_tensors import (
-    belongs_to_leaf,
-    in_memory_order,
-    is_plain,
-    is_tracked,
-    values_key,
-    with_layout,
-)
+from ._saved_tensors import belongs_to_leaf, in_memory_order, is_plain, is_tracked, values_key, with_layout
 from ._tensors import row_of
 
 DEFAULT_CODEC = QSGD(bits=8, rounding="stochastic")

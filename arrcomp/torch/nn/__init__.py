@@ -16,17 +16,7 @@ from ._few_bit import (
     Tanh,
     Tanhshrink,
 )
-from ._piecewise import (
-    Hardshrink,
-    Hardsigmoid,
-    Hardtanh,
-    LeakyReLU,
-    ReLU,
-    ReLU6,
-    Softshrink,
-    Stepwise,
-    Threshold,
-)
+from ._piecewise import Hardshrink, Hardsigmoid, Hardtanh, LeakyReLU, ReLU, ReLU6, Softshrink, Stepwise, Threshold
 from ._randomized_linear import RandomizedLinear, convert_linear
 
 __all__ = [

@@ -86,9 +86,7 @@ def convert(
 
 
 def map_modules(
-    root: nn.Module,
-    function: Callable[[nn.Module, str], nn.Module],
-    pattern: str | re.Pattern[str] | None = None,
+    root: nn.Module, function: Callable[[nn.Module, str], nn.Module], pattern: str | re.Pattern[str] | None = None
 ) -> nn.Module:
     """Replace each module of a model by what a function returns for it, in place.
 

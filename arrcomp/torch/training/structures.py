@@ -98,12 +98,7 @@ class Compression:
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        codecs: Mapping[str, Codec | None],
-        *,
-        seed: int = 0,
-        master_weights: bool = False,
+        self, model: nn.Module, codecs: Mapping[str, Codec | None], *, seed: int = 0, master_weights: bool = False
     ) -> None:
         self.model = model
         for name in codecs:
