@@ -6,17 +6,25 @@ from ._few_bit import (
     ELU,
     GELU,
     SELU,
+    Hardshrink,
+    Hardsigmoid,
     Hardswish,
+    Hardtanh,
+    LeakyReLU,
     LogSigmoid,
     Mish,
+    ReLU,
+    ReLU6,
     Sigmoid,
     SiLU,
     Softplus,
+    Softshrink,
     Softsign,
+    Stepwise,
     Tanh,
     Tanhshrink,
+    Threshold,
 )
-from ._piecewise import Hardshrink, Hardsigmoid, Hardtanh, LeakyReLU, ReLU, ReLU6, Softshrink, Stepwise, Threshold
 from ._randomized_linear import RandomizedLinear, convert_linear
 
 __all__ = [

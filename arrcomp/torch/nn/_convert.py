@@ -10,34 +10,15 @@ from torch import nn
 
 from ..._arguments import checked_integer, wrong_type
 from ...activations._fitting import MOST_BITS
-from . import _few_bit, _piecewise
+from . import _few_bit
 from ._few_bit import FewBit
 
+# Each few-bit class by PyTorch's of the same name.
 REPLACEMENTS: dict[type[nn.Module], type[FewBit]] = {
-    nn.CELU: _few_bit.CELU,
-    nn.ELU: _few_bit.ELU,
-    nn.GELU: _few_bit.GELU,
-    nn.Hardswish: _few_bit.Hardswish,
-    nn.LogSigmoid: _few_bit.LogSigmoid,
-    nn.Mish: _few_bit.Mish,
-    nn.SELU: _few_bit.SELU,
-    nn.SiLU: _few_bit.SiLU,
-    nn.Sigmoid: _few_bit.Sigmoid,
-    nn.Softplus: _few_bit.Softplus,
-    nn.Softsign: _few_bit.Softsign,
-    nn.Tanh: _few_bit.Tanh,
-    nn.Tanhshrink: _few_bit.Tanhshrink,
-    nn.Hardshrink: _piecewise.Hardshrink,
-    nn.Hardsigmoid: _piecewise.Hardsigmoid,
-    nn.Hardtanh: _piecewise.Hardtanh,
-    nn.LeakyReLU: _piecewise.LeakyReLU,
-    nn.ReLU: _piecewise.ReLU,
-    nn.ReLU6: _piecewise.ReLU6,
-    nn.Softshrink: _piecewise.Softshrink,
-    nn.Threshold: _piecewise.Threshold,
+    getattr(nn, name): kind
+    for name, kind in vars(_few_bit).items()
+    if hasattr(nn, name) and isinstance(kind, type) and issubclass(kind, FewBit)
 }
-
-
 Swap = Callable[[nn.Module], nn.Module]
 
 _MAX_SHOWN = 8  # module types in a message

@@ -23,8 +23,11 @@ from .meter import Meter
 STRUCTURES = ("weights", "gradients", "forward", "backward", "optimizer")
 _NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm)
 _KINDS = (_ConvNd, nn.Linear, nn.Bilinear, *_NORMS)
-_ACTIVATIONS = (activation.__name__, "arrcomp.torch.nn._few_bit", "arrcomp.torch.nn._piecewise")
-_MODULES = {*_ACTIVATIONS, pooling.__name__}  # whose classes are activations and pools
+_MODULES = {
+    activation.__name__,
+    "arrcomp.torch.nn._few_bit",
+    pooling.__name__,
+}  # whose classes are activations and pools
 _NOT_FLAT = (nn.MultiheadAttention,)  # which has places of its own inside
 
 
