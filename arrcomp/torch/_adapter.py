@@ -24,7 +24,7 @@ from .._format.spec import Spec
 from ..errors import DeviceUnavailableError
 from . import _ops
 from ._kernels import MEMORY
-from ._tensors import capacities, capacity, capacity_of, coding_of, constants, dtype_of, type_named
+from ._tensors import capacities, capacity, capacity_of, coding_of, constants, dtype_of, name_of, type_named
 
 _CPU = Device("torch")
 _INTEGERS = [getattr(torch, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -261,7 +261,7 @@ def _bytes_to_fill(out: Any, x: Tensor) -> Tensor:
     if out.device != x.device:
         raise TypeError(f"out: expected a uint8 tensor on {x.device} like x, got one on {out.device}")
     if out.dtype != torch.uint8:
-        raise TypeError(f"out: expected dtype uint8, got {str(out.dtype).removeprefix('torch.')}")
+        raise TypeError(f"out: expected dtype uint8, got {name_of(out.dtype)}")
     _check_fillable(out)
     return out.view(-1)
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import _core
 from ._kernels import MEMORY
 from ._library import define, register_autograd, register_vmap
-from ._tensors import dtype_of
+from ._tensors import dtype_of, name_of
 
 _WORD_ROWS = 16  # rows of 32 values: the packed indices are padded to a multiple of this
 
@@ -55,7 +55,7 @@ def _step_grad_kernel(gradient: Tensor, packed: Tensor, steps: Sequence[float], 
     source = gradient.contiguous()
     needed = packed_bytes(source.numel(), int(steps[1]))
     if packed.dtype != torch.uint8 or packed.numel() != needed or packed.device != source.device:
-        got = f"{str(packed.dtype).removeprefix('torch.')}[{packed.numel()}] on {packed.device}"
+        got = f"{name_of(packed.dtype)}[{packed.numel()}] on {packed.device}"
         raise ValueError(f"packed: expected uint8[{needed}] on {source.device}, got {got}")
     packed = packed.contiguous()
     target = torch.empty_like(source)

@@ -6,7 +6,7 @@ device runs the operator. All tensors of a call have the same dtype and device. 
 of the results follow from the arguments.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,8 +14,9 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import _kernels
+from ._kernels import Floats, Tensors
 from ._library import define, register_autograd, register_vmap
-from ._tensors import capacities, capacity_of, row_of
+from ._tensors import capacities
 
 _CODEC = "int codec, float[] parameters"
 _CODING = f"{_CODEC}, SymInt seed=0, Tensor? seed_at=None, int threads=0"
@@ -25,59 +26,33 @@ _library: Any = torch.library
 _unpack_dual: Any = forward_ad.unpack_dual
 
 
-def _fake_encode(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], *rest: Any, **options: Any) -> Any:
+def _fake_encode(xs: Tensors, codec: int, parameters: Floats, *rest: Any, **options: Any) -> Any:
     return _bytes(sum(capacities(xs, codec, parameters)), xs[0]), _lengths(xs)
 
 
-def _fake_encode_trimmed(xs: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
+def _fake_encode_trimmed(xs: Tensors, *rest: Any, **options: Any) -> Any:
     context = _library.get_ctx()
     return [_bytes(context.new_dynamic_size(), x) for x in xs]
 
 
-def _fake_encode_out(xs: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
+def _fake_encode_out(xs: Tensors, *rest: Any, **options: Any) -> Any:
     return _lengths(xs)
 
 
-def _fake_decode(
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
-    sizes: Sequence[int],
-    dimensions: Sequence[int],
-    codec: int,
-    parameters: Sequence[float],
-    dtype: torch.dtype,
-    trusted: bool = False,
-    threads: int = 0,
-) -> Any:
+def _fake_decode(payloads: Tensors, lengths: Any, sizes: Any, dimensions: Any, *rest: Any, **options: Any) -> Any:
+    dtype = rest[2]  # after codec and parameters
     return [payloads[0].new_empty(shape, dtype=dtype) for shape in _kernels.shapes(sizes, dimensions)]
 
 
-def _fake_decode_out(*arguments: Any) -> None:
+def _fake_in_place(*arguments: Any, **options: Any) -> None:
     return None
 
 
-def _fake_accumulate(*arguments: Any, **options: Any) -> None:
-    return None
+def _fake_encode_sum(payloads: Tensors, lengths: Any, weights: Any, *result: Any, **options: Any) -> Any:
+    return _bytes(_kernels.sum_capacity(*result), payloads[0]), _lengths(payloads[:1])
 
 
-def _fake_encode_sum(
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
-    weights: Sequence[float],
-    elements: int,
-    dtype: torch.dtype,
-    terms_codec: int,
-    terms_parameters: Sequence[float],
-    codec: int,
-    parameters: Sequence[float],
-    *rest: Any,
-    **options: Any,
-) -> Any:
-    size = capacity_of(elements, row_of(dtype), codec, parameters)
-    return _bytes(size, payloads[0]), _lengths(payloads[:1])
-
-
-def _fake_encode_sum_out(payloads: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
+def _fake_encode_sum_out(payloads: Tensors, *rest: Any, **options: Any) -> Any:
     return _lengths(payloads[:1])
 
 
@@ -89,7 +64,7 @@ def _bytes(size: Any, x: Tensor) -> Tensor:
     return x.new_empty((size,), dtype=torch.uint8)
 
 
-def _lengths(xs: Sequence[Tensor]) -> Tensor:
+def _lengths(xs: Tensors) -> Tensor:
     return xs[0].new_empty((len(xs),), dtype=torch.int64)
 
 
@@ -118,7 +93,7 @@ decode_out = define(
     f"decode_out(Tensor[] payloads, Tensor?[] lengths, Tensor(a!)[] out, {_CODEC}, bool trusted=False, "
     "int threads=0) -> ()",
     _kernels.decode_out,
-    _fake_decode_out,
+    _fake_in_place,
 )
 
 # Adds the decoded payloads, times their weights, to `into`. `lengths` and `trusted`: same as in `decode`.
@@ -126,7 +101,7 @@ accumulate = define(
     f"accumulate(Tensor(a!) into, Tensor[] payloads, Tensor?[] lengths, float[] weights, {_CODEC}, "
     "bool trusted=False, int threads=0) -> ()",
     _kernels.accumulate,
-    _fake_accumulate,
+    _fake_in_place,
 )
 
 # The payload of the weighted sum of arrays of `elements` elements, in a buffer of its capacity (or at the start of
@@ -157,7 +132,7 @@ def _roundtrip_batched(
     dimensions: tuple[Any, ...],
     x: Tensor,
     codec: int,
-    parameters: Sequence[float],
+    parameters: Floats,
     seed: int = 0,
     seed_at: Tensor | None = None,
     threads: int = 0,
@@ -169,10 +144,8 @@ def _roundtrip_batched(
     dimension = dimensions[4] if len(dimensions) > 4 else None  # the batch dimension of seed_at
     seeds = [seed_at] * size if seed_at is None or dimension is None else seed_at.unbind(dimension)
     # One by one: the result may depend on all values of an item (rel of ErrorBounded), or on the item's seed.
-    made = [
-        roundtrip(item, codec, parameters, seed, own_seed, threads) for item, own_seed in zip(items, seeds, strict=True)
-    ]
-    return torch.stack(made), 0
+    pairs = zip(items, seeds, strict=True)
+    return torch.stack([roundtrip(item, codec, parameters, seed, own, threads) for item, own in pairs]), 0
 
 
 register_autograd("roundtrip", _straight_through)
@@ -206,14 +179,12 @@ _apply: Any = _StraightThrough.apply
 
 
 def differentiable_roundtrip(
-    x: Tensor, codec: int, parameters: Sequence[float], seed: int, seed_at: Tensor | None, threads: int
-) -> Tensor:
+    x: Tensor, codec: int, parameters: Floats, seed: int, seed_at: Tensor | None, threads: int
+) -> Any:
     """`roundtrip` with derivative 1 in all modes of differentiation."""
     if needs_function(x):
-        made: Tensor = _apply(x, codec, seed, seed_at, threads, *parameters)
-        return made
-    y: Tensor = roundtrip(x, codec, parameters, seed, seed_at, threads)
-    return y
+        return _apply(x, codec, seed, seed_at, threads, *parameters)
+    return roundtrip(x, codec, parameters, seed, seed_at, threads)
 
 
 # Without this PyTorch function, eager mode always uses the class, which is slower.

@@ -64,12 +64,10 @@ class ActivationStatistics:
 
 
 class StoredValues:
-    """The values of one or more saved tensors, compressed.
+    """The values of one or more saved tensors, compressed; booleans as 0 and 1 in float16.
 
-    Attributes:
-        compressed: the values; booleans as 0 and 1 in float16.
-        zeros: a compressed mask of exactly the zeros, for the output of a ReLU; else None.
-        storage: a weak reference to the original storage.
+    `zeros` is a compressed mask of exactly the zeros, for the output of a ReLU, whose derivative depends on them; else
+    None. `storage` is a weak reference to the original storage.
     """
 
     __slots__ = ("__weakref__", "compressed", "storage", "zeros")
@@ -77,8 +75,9 @@ class StoredValues:
     def __init__(self, x: Tensor, codec: Codec, seed: int) -> None:
         values = in_memory_order(x)
         values = x if values is None else values
+        is_rectified = x.grad_fn is not None and x.grad_fn.name() == "ReluBackward0"
         self.compressed = _compressed_bits(values) if codec is _BITS else _compressed(values, codec, seed)
-        self.zeros = _compressed_bits(values <= 0) if _is_rectified(x) and not isinstance(codec, Lossless) else None
+        self.zeros = _compressed_bits(values <= 0) if is_rectified and not isinstance(codec, Lossless) else None
         self.storage = weakref.ref(x.untyped_storage())
 
     @property
@@ -101,11 +100,6 @@ class CompressedTensor(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: torch.dtype
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the payloads."""
-        return self.stored.nbytes
 
     def restored(self) -> Tensor:
         """The tensor, in new memory."""
@@ -222,13 +216,8 @@ def _active(settings: _Settings) -> Iterator[ActivationStatistics]:
             stack.callback(module.register_forward_pre_hook(packer.enter_module).remove)
             stack.callback(module.register_forward_hook(packer.leave_module, always_call=True).remove)
         # Otherwise the compiler would trace the hooks after a graph break.
-        pack, unpack = _disable(packer.pack), _disable(_unpack)
-        stack.enter_context(saved_tensors_hooks(pack, unpack))
+        stack.enter_context(saved_tensors_hooks(_disable(packer.pack), _disable(lambda packed: packed.restored())))
         yield packer.statistics
-
-
-def _unpack(packed: CompressedTensor | KeptTensor) -> Tensor:
-    return packed.restored()
 
 
 class _Packer:
@@ -269,10 +258,8 @@ class _Packer:
             row = row_of(x.dtype)
         except TypeError:  # an unsupported dtype
             return None
-        for rule in self._settings.rules:
-            if rule.fits("", row, tuple(x.shape)):
-                return rule.codec
-        return _BITS if x.dtype == torch.bool else None
+        fitting = (rule.codec for rule in self._settings.rules if rule.fits("", row, tuple(x.shape)))
+        return next(fitting, _BITS if x.dtype == torch.bool else None)
 
     def _is_skipped(self, x: Tensor) -> bool:
         if self._modules or any(predicate(x) for predicate in self._settings.predicates):
@@ -297,11 +284,6 @@ class _Packer:
             self.statistics.nbytes += x.nbytes
             self.statistics.compressed_nbytes += made.nbytes
         return made
-
-
-def _is_rectified(x: Tensor) -> bool:
-    """Whether this is the output of a ReLU, whose derivative depends on which values are zero."""
-    return x.grad_fn is not None and x.grad_fn.name() == "ReluBackward0"
 
 
 def _compressed_bits(x: Tensor) -> Compressed:

@@ -17,14 +17,9 @@ def drawn(device: torch.device) -> Tensor:
 
 
 def derived(seed: Tensor, *parts: int | Tensor) -> Tensor:
-    """Same as `arrcomp._methods.seeds.derived`, bit for bit.
+    """Same as `arrcomp._methods.seeds.derived`, bit for bit: int64, to be read as unsigned.
 
-    Args:
-        seed: int64 of any shape, read as unsigned.
-        parts: integers from 0, or int64 tensors of them. Shapes broadcast with the seed's.
-
-    Returns:
-        int64 of the broadcast shape, to be read as unsigned.
+    `parts` are integers from 0, or int64 tensors of them. Shapes broadcast with the seed's.
     """
     for part in parts:
         step = (part + 1) * _GOLDEN

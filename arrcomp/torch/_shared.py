@@ -11,27 +11,16 @@ from ._tensors import row_of
 
 
 class View(NamedTuple):
-    """The memory of a tensor. Equal views are the same tensor under several names or as several objects.
-
-    Attributes:
-        device: of the memory.
-        storage: address of the storage.
-        start: byte offset of the first element in the storage.
-        end: byte offset of the end of the last element.
-        shape: of the tensor.
-        strides: in elements.
-        dtype: of the elements.
-        plain: whether memory, shape, strides and dtype describe the tensor completely, and no element is shared.
-    """
+    """The memory of a tensor. Equal views are the same tensor under several names or as several objects."""
 
     device: torch.device
-    storage: int
-    start: int
-    end: int
+    storage: int  # its address
+    start: int  # byte offset of the first element in the storage
+    end: int  # byte offset of the end of the last element
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: torch.dtype
-    plain: bool
+    plain: bool  # memory, shape, strides and dtype describe the tensor completely, and no element is shared
 
 
 def view_of(x: Tensor) -> View | None:

@@ -1,7 +1,6 @@
 """Linear layers that save a random projection of their input for the backward pass."""
 
 import copy
-import re
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from ..._methods import seeds
 from ..._methods.projections import KINDS, Projection
 from .._randomized_linear import apply_linear, checked_seed, is_recording
 from .._seeds import counted, signed
-from ._convert import map_modules
+from ._convert import Pattern, map_modules
 
 
 class RandomizedLinear(nn.Linear):
@@ -24,11 +23,7 @@ class RandomizedLinear(nn.Linear):
         in_features: size of the input's last dimension.
         out_features: size of the output's last dimension.
         bias: whether there is one.
-        projection: this and the sizes: same as in `randomized_linear`.
-        proj_dim_ratio: see there.
-        proj_dim: see there.
-        proj_dim_min: see there.
-        proj_dim_max: see there.
+        projection: this and the sizes (`proj_dim_ratio` to `proj_dim_max`): same as in `randomized_linear`.
         seed: None draws a seed in each step from PyTorch's default generator. An integer from 0 to 2^64 - 1: seeds are
             derived from it, the rank, and the number of earlier calls in this process. (In compiled code, such a
             layer cannot be in an activation checkpoint.)
@@ -67,8 +62,7 @@ class RandomizedLinear(nn.Linear):
     def from_linear(cls, linear: nn.Linear, projection: Projection, seed: int | None = None) -> "RandomizedLinear":
         """A layer that shares the parameters, hooks and mode of another."""
         made = cls.__new__(cls)
-        attributes = {name: copy.copy(x) if isinstance(x, dict) else x for name, x in vars(linear).items()}
-        vars(made).update(attributes)
+        vars(made).update({name: copy.copy(x) if isinstance(x, dict) else x for name, x in vars(linear).items()})
         made._randomize(projection, seed)
         return made
 
@@ -81,13 +75,9 @@ class RandomizedLinear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return super().forward(x)
-        return apply_linear(x, self.weight, self.bias, self.projection, self._next_seed())
-
-    def _next_seed(self) -> Tensor | None:
-        if self.seed is None or not is_recording(self.weight):
-            return None
-        seed: Tensor = counted(self.calls, signed(self.seed))
-        return seed
+        drawn = self.seed is None or not is_recording(self.weight)
+        seed = None if drawn else counted(self.calls, signed(self.seed))
+        return apply_linear(x, self.weight, self.bias, self.projection, seed)
 
     def extra_repr(self) -> str:
         shown = self.projection.arguments() | ({} if self.seed is None else {"seed": self.seed})
@@ -103,7 +93,7 @@ def convert_linear(
     proj_dim_min: int | None = None,
     proj_dim_max: int | None = None,
     seed: int | None = None,
-    pattern: str | re.Pattern[str] | None = None,
+    pattern: Pattern = None,
 ) -> nn.Module:
     """Replace each `torch.nn.Linear` of a model with a `RandomizedLinear`, in place.
 
@@ -111,15 +101,8 @@ def convert_linear(
     Subclasses of `torch.nn.Linear` are not replaced: their parents may read the weight without calling the layer, for
     instance `torch.nn.MultiheadAttention`.
 
-    Args:
-        model: the model, or a single layer.
-        projection: this and the sizes: same as in `randomized_linear`.
-        proj_dim_ratio: see there.
-        proj_dim: see there.
-        proj_dim_min: see there.
-        proj_dim_max: see there.
-        seed: same as in `RandomizedLinear`; each layer derives its own from it.
-        pattern: which paths, same as in `map_modules`; None for all.
+    `projection` and its sizes are those of `randomized_linear`, `seed` is that of `RandomizedLinear` (each layer
+    derives its own from it), `pattern` is that of `map_modules`. `model` may be a single layer.
 
     Returns:
         `model`; the new layer if it is a single one.
@@ -149,7 +132,7 @@ def convert_linear(
     return made
 
 
-def _nothing_found(model: nn.Module, pattern: str | re.Pattern[str] | None) -> str:
+def _nothing_found(model: nn.Module, pattern: Pattern) -> str:
     paths = [path or "the model itself" for path, module in model.named_modules() if type(module) is nn.Linear]
     if paths:
         return f"pattern: expected one that matches a torch.nn.Linear ({_shortened(paths)}), got {pattern!r}"
