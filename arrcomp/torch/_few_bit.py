@@ -3,7 +3,7 @@
 The derivative is a level of a `StepFunction`, whose packed index is saved. The second derivative is 0.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,21 +12,22 @@ from torch import Tensor
 from .._arguments import wrong_type
 from ..activations import StepFunction, activation, steps_of
 from ._few_bit_ops import activate_op, grad_from_packed, save_packed
+from ._kernels import Floats
 from ._ops import needs_function
 from ._tensors import FLOATS, check_floating, constant_result, constants
 
-Floats = Sequence[float]
+Function = Callable[[Tensor], Tensor]
 
 
 class _FewBit(torch.autograd.Function):
-    """The operator with `torch.func` derivatives, which `torch.library` operators cannot have."""
+    """A function or activation with `torch.func` derivatives, which `torch.library` operators cannot have."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, function: str, parameters: Floats, steps: Floats) -> tuple[Tensor, Tensor]:
-        made: tuple[Tensor, Tensor] = activate_op(x, function, parameters, steps)
-        return made
+    def forward(x: Tensor, function: str | Function, parameters: Floats, steps: Floats) -> tuple[Tensor, Tensor]:
+        values, packed = activate_op(x, function if isinstance(function, str) else "", parameters, steps)
+        return values if isinstance(function, str) else _checked(function(x), x), packed
 
     @staticmethod
     def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -37,27 +38,7 @@ class _FewBit(torch.autograd.Function):
         return grad_from_packed(context, gradient), None, None, None
 
 
-class _FewBitFunction(torch.autograd.Function):
-    """A user's function with a step function as its derivative."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, function: Callable[[Tensor], Tensor], steps: Floats) -> tuple[Tensor, Tensor]:
-        packed: Tensor = activate_op(x, "", (), steps)[1]
-        return _checked(function(x), x), packed
-
-    @staticmethod
-    def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        save_packed(context, output[1], inputs[-1:])
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
-        return grad_from_packed(context, gradient), None, None
-
-
 _apply: Any = _FewBit.apply
-_apply_function: Any = _FewBitFunction.apply
 
 
 def few_bit_activation(x: Tensor, function: str, parameters: Floats, steps: Floats, inplace: bool = False) -> Tensor:
@@ -73,10 +54,10 @@ def few_bit_activation(x: Tensor, function: str, parameters: Floats, steps: Floa
     return x.copy_(y) if inplace else y
 
 
-def few_bit_function(x: Tensor, function: Callable[[Tensor], Tensor], steps: Floats) -> Tensor:
+def few_bit_function(x: Tensor, function: Function, steps: Floats) -> Tensor:
     """Same as `few_bit_activation`, for a user's function."""
     check_floating("x", x)
-    y: Tensor = _apply_function(x, function, constants(steps))[0]
+    y: Tensor = _apply(x, function, (), constants(steps))[0]
     return y
 
 
@@ -147,7 +128,6 @@ def _checked(y: object, x: Tensor) -> Tensor:
     if not isinstance(y, Tensor):
         raise wrong_type("function(x)", "a tensor", y)
     if y.shape != x.shape or y.dtype not in FLOATS:  # autocast may have chosen another dtype
-        raise ValueError(
-            f"function(x): expected floats of shape {tuple(x.shape)}, got {y.dtype} of shape {tuple(y.shape)}"
-        )
+        got = f"{y.dtype} of shape {tuple(y.shape)}"
+        raise ValueError(f"function(x): expected floats of shape {tuple(x.shape)}, got {got}")
     return y

@@ -5,7 +5,6 @@ projects: the seed and the projection that are saved then come from the same cal
 """
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,10 +29,6 @@ def project(x: Tensor, seed: Tensor, kind: str, dim: int, weighted: bool = False
     if kind in projections.TRANSFORMS:
         return _transformed(x, seed, kind, dim, weighted)
     return _dense(x, seed, kind, dim, weighted)
-
-
-def _fake_project(x: Tensor, seed: Tensor, kind: str, dim: int, weighted: bool = False) -> Tensor:
-    return x.new_empty((dim, x.shape[1]))
 
 
 def _sampled(seed: Tensor, rows: int, dim: int) -> Tensor:
@@ -122,22 +117,20 @@ def sketch(x: Tensor, weight: Tensor, kind: str, dim: int) -> tuple[Tensor, Tens
     return project(x, seed, kind, dim), seed
 
 
-def _fake_sketch(x: Tensor, weight: Tensor, kind: str, dim: int) -> tuple[Tensor, Tensor]:
-    return _fake_project(x, x, kind, dim), x.new_empty((), dtype=torch.int64)
-
-
-random_projection: Any = define(
-    "random_projection(Tensor x, Tensor seed, str kind, SymInt dim, bool weighted=False) -> Tensor",
-    project,
-    _fake_project,
-    EVERYWHERE,
+@define(
+    "random_projection(Tensor x, Tensor seed, str kind, SymInt dim, bool weighted=False) -> Tensor", project, EVERYWHERE
 )
+def random_projection(x: Tensor, seed: Tensor, kind: str, dim: int, weighted: bool = False) -> Tensor:
+    """Same as `project`."""
+    return x.new_empty((dim, x.shape[1]))
 
-# S x and its seed, int64[], drawn at each call. `weight` only keeps compilers from merging the calls of two layers.
-random_sketch: Any = define(
+
+@define(
     "random_sketch(Tensor x, Tensor weight, str kind, SymInt dim) -> (Tensor, Tensor)",
     sketch,
-    _fake_sketch,
     EVERYWHERE,
     torch.Tag.nondeterministic_seeded,
 )
+def random_sketch(x: Tensor, weight: Tensor, kind: str, dim: int) -> tuple[Tensor, Tensor]:
+    """Same as `sketch`. `weight` only keeps compilers from merging the calls of two layers."""
+    return x.new_empty((dim, x.shape[1])), x.new_empty((), dtype=torch.int64)

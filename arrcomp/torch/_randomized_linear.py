@@ -166,7 +166,5 @@ def checked_seed(seed: Any) -> int | None:
 def _check_input(x: Tensor, weight: Tensor) -> None:
     check_floating("x", x)
     if x.dim() == 0 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
-        raise ValueError(
-            "x and weight: expected shapes [..., in_features] and [out_features, in_features], got "
-            f"{list(x.shape)} and {list(weight.shape)}"
-        )
+        expected = "[..., in_features] and [out_features, in_features]"
+        raise ValueError(f"x and weight: expected shapes {expected}, got {list(x.shape)} and {list(weight.shape)}")

@@ -22,7 +22,7 @@ from ..codecs import QSGD, Codec, Lossless
 from ..codecs._rules import Rule, checked_rules
 from ._functions import compress, decompress
 from ._saved_tensors import belongs_to_leaf, in_memory_order, is_plain, is_tracked, values_key, with_layout
-from ._tensors import row_of
+from ._tensors import ROWS
 
 DEFAULT_CODEC = QSGD(bits=8, rounding="stochastic")
 _BITS = QSGD(bits=1, bucket_size=4096)  # exact for 0 and 1: the two levels are a bucket's smallest and largest value
@@ -121,10 +121,9 @@ class KeptTensor(NamedTuple):
         """
         version = self.tensor._version
         if version != self.version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"{self.tensor.dtype}{list(self.tensor.shape)} is at version {version}; expected version {self.version}"
-            )
+            modified = "one of the variables needed for gradient computation has been modified by an inplace operation"
+            shown = f"{self.tensor.dtype}{list(self.tensor.shape)}"
+            raise RuntimeError(f"{modified}: {shown} is at version {version}; expected version {self.version}")
         return self.tensor
 
 
@@ -252,11 +251,8 @@ class _Packer:
 
     def _codec_for(self, x: Tensor) -> Codec | None:
         """The codec for a saved tensor; None if it is not compressed."""
-        if not is_plain(x) or x.numel() < self._settings.min_size or self._is_skipped(x):
-            return None
-        try:
-            row = row_of(x.dtype)
-        except TypeError:  # an unsupported dtype
+        row = ROWS.get(x.dtype)
+        if row is None or not is_plain(x) or x.numel() < self._settings.min_size or self._is_skipped(x):
             return None
         fitting = (rule.codec for rule in self._settings.rules if rule.fits("", row, tuple(x.shape)))
         return next(fitting, _BITS if x.dtype == torch.bool else None)

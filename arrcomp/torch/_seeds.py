@@ -61,10 +61,7 @@ def _count(calls: Tensor, seed: int) -> Tensor:
     return made
 
 
-def _fake_count(calls: Tensor, seed: int) -> Tensor:
+@define("counted_seed(Tensor(a!) calls, int seed) -> Tensor", _count, EVERYWHERE)
+def counted(calls: Tensor, seed: int) -> Tensor:
+    """The seed of a call, int64[], of that of all calls, the rank, and the number of calls, counted in place."""
     return torch.empty_like(calls)
-
-
-# The seed of a call, int64[], derived from the seed of all calls, the rank, and the number of earlier calls, int64[],
-# which is increased in place.
-counted: Any = define("counted_seed(Tensor(a!) calls, int seed) -> Tensor", _count, _fake_count, EVERYWHERE)

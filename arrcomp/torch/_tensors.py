@@ -16,12 +16,12 @@ ALIGNMENT = 256  # of payloads that share an allocation
 FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _SUB_BYTE = ("int4", "uint4")  # PyTorch has the names, but no tensors with one value in a byte
 
-_ROWS = {
+ROWS = {  # the format's data types that PyTorch has
     kind: row
     for row in map(_dtypes.by_id, range(256))
     if row is not None and row.name not in _SUB_BYTE and isinstance(kind := getattr(torch, row.name, None), torch.dtype)
 }
-_TYPES = {row.name: kind for kind, row in _ROWS.items()}
+_TYPES = {row.name: kind for kind, row in ROWS.items()}
 
 
 def coding_of(codec: Codec) -> tuple[int, tuple[float, ...]]:
@@ -44,7 +44,7 @@ def dtype_of(x: Tensor) -> _dtypes.DType:
 
 def row_of(dtype: torch.dtype) -> _dtypes.DType:
     """Same as `dtype_of`, for a `torch.dtype`."""
-    row = _ROWS.get(dtype)
+    row = ROWS.get(dtype)
     if row is None:
         row = _dtypes.by_name(name_of(dtype))
         raise TypeError(_no_tensors(row.name))

@@ -33,8 +33,14 @@ class FewBit(nn.Module):
     """
 
     steps: StepFunction
-    _function: str
-    _parameters_of: tuple[str, ...] = ()  # the names of the attributes that are the function's parameters
+    _function = ""
+    _parameters_of: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, function: str | None = None, parameters: tuple[str, ...] | None = None) -> None:
+        """A subclass with the name of its function, and the attributes that are the function's parameters."""
+        super().__init_subclass__()
+        cls._function = cls._function if function is None else function
+        cls._parameters_of = cls._parameters_of if parameters is None else parameters
 
     @classmethod
     def of(cls: type[_Self], module: nn.Module, bits: int) -> _Self:
@@ -73,10 +79,8 @@ class GELU(FewBit, nn.GELU):
         return functional.gelu_name(self.approximate), ()
 
 
-class _WithAlpha(FewBit):
+class _WithAlpha(FewBit, parameters=("alpha",)):
     """Activations whose PyTorch arguments are `alpha` and `inplace`."""
-
-    _parameters_of = ("alpha",)
 
     def __init__(
         self, alpha: float = 1.0, inplace: bool = False, *, bits: int = 3, steps: StepFunction | None = None
@@ -85,22 +89,16 @@ class _WithAlpha(FewBit):
         self._choose(bits, steps)
 
 
-class ELU(_WithAlpha, nn.ELU):
+class ELU(_WithAlpha, nn.ELU, function="elu"):
     """`torch.nn.ELU`, saving `bits` per value."""
 
-    _function = "elu"
 
-
-class CELU(_WithAlpha, nn.CELU):
+class CELU(_WithAlpha, nn.CELU, function="celu"):
     """`torch.nn.CELU`, saving `bits` per value; alpha is above 0."""
 
-    _function = "celu"
 
-
-class Softplus(FewBit, nn.Softplus):
+class Softplus(FewBit, nn.Softplus, function="softplus", parameters=("beta", "threshold")):
     """`torch.nn.Softplus`, saving `bits` per value; beta is above 0."""
-
-    _function, _parameters_of = "softplus", ("beta", "threshold")
 
     def __init__(
         self, beta: float = 1.0, threshold: float = 20.0, *, bits: int = 3, steps: StepFunction | None = None
@@ -117,28 +115,20 @@ class _WithoutParameters(FewBit):
         self._choose(bits, steps)
 
 
-class SiLU(_WithoutParameters, nn.SiLU):
+class SiLU(_WithoutParameters, nn.SiLU, function="silu"):
     """`torch.nn.SiLU`, saving `bits` per value."""
 
-    _function = "silu"
 
-
-class Mish(_WithoutParameters, nn.Mish):
+class Mish(_WithoutParameters, nn.Mish, function="mish"):
     """`torch.nn.Mish`, saving `bits` per value."""
 
-    _function = "mish"
 
-
-class SELU(_WithoutParameters, nn.SELU):
+class SELU(_WithoutParameters, nn.SELU, function="selu"):
     """`torch.nn.SELU`, saving `bits` per value."""
 
-    _function = "selu"
 
-
-class Hardswish(_WithoutParameters, nn.Hardswish):
+class Hardswish(_WithoutParameters, nn.Hardswish, function="hardswish"):
     """`torch.nn.Hardswish`, saving `bits` per value."""
-
-    _function = "hardswish"
 
 
 class _WithoutArguments(FewBit):
@@ -149,34 +139,24 @@ class _WithoutArguments(FewBit):
         self._choose(bits, steps)
 
 
-class Sigmoid(_WithoutArguments, nn.Sigmoid):
+class Sigmoid(_WithoutArguments, nn.Sigmoid, function="sigmoid"):
     """`torch.nn.Sigmoid`, saving `bits` per value."""
 
-    _function = "sigmoid"
 
-
-class Tanh(_WithoutArguments, nn.Tanh):
+class Tanh(_WithoutArguments, nn.Tanh, function="tanh"):
     """`torch.nn.Tanh`, saving `bits` per value."""
 
-    _function = "tanh"
 
-
-class Softsign(_WithoutArguments, nn.Softsign):
+class Softsign(_WithoutArguments, nn.Softsign, function="softsign"):
     """`torch.nn.Softsign`, saving `bits` per value."""
 
-    _function = "softsign"
 
-
-class LogSigmoid(_WithoutArguments, nn.LogSigmoid):
+class LogSigmoid(_WithoutArguments, nn.LogSigmoid, function="logsigmoid"):
     """`torch.nn.LogSigmoid`, saving `bits` per value."""
 
-    _function = "logsigmoid"
 
-
-class Tanhshrink(_WithoutArguments, nn.Tanhshrink):
+class Tanhshrink(_WithoutArguments, nn.Tanhshrink, function="tanhshrink"):
     """`torch.nn.Tanhshrink`, saving `bits` per value."""
-
-    _function = "tanhshrink"
 
 
 class _Piecewise(FewBit):
@@ -187,74 +167,56 @@ class _Piecewise(FewBit):
         self._choose()
 
 
-class ReLU(_Piecewise, nn.ReLU):
+class ReLU(_Piecewise, nn.ReLU, function="relu"):
     """`torch.nn.ReLU`, saving 1 bit per value."""
 
-    _function = "relu"
 
-
-class ReLU6(_Piecewise, nn.ReLU6):
+class ReLU6(_Piecewise, nn.ReLU6, function="relu6"):
     """`torch.nn.ReLU6`, saving 1 bit per value."""
 
-    _function = "relu6"
 
-
-class Hardsigmoid(_Piecewise, nn.Hardsigmoid):
+class Hardsigmoid(_Piecewise, nn.Hardsigmoid, function="hardsigmoid"):
     """`torch.nn.Hardsigmoid`, saving 1 bit per value."""
 
-    _function = "hardsigmoid"
 
-
-class LeakyReLU(FewBit, nn.LeakyReLU):
+class LeakyReLU(FewBit, nn.LeakyReLU, function="leaky_relu", parameters=("negative_slope",)):
     """`torch.nn.LeakyReLU`, saving 1 bit per value."""
-
-    _function, _parameters_of = "leaky_relu", ("negative_slope",)
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__(negative_slope, inplace)
         self._choose()
 
 
-class Threshold(FewBit, nn.Threshold):
+class Threshold(FewBit, nn.Threshold, function="threshold", parameters=("threshold", "value")):
     """`torch.nn.Threshold`, saving 1 bit per value."""
-
-    _function, _parameters_of = "threshold", ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__(threshold, value, inplace)
         self._choose()
 
 
-class Hardtanh(FewBit, nn.Hardtanh):
+class Hardtanh(FewBit, nn.Hardtanh, function="hardtanh", parameters=("min_val", "max_val")):
     """`torch.nn.Hardtanh`, saving 1 bit per value."""
-
-    _function, _parameters_of = "hardtanh", ("min_val", "max_val")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__(min_val, max_val, inplace)
         self._choose()
 
 
-class _Shrink(FewBit):
+class _Shrink(FewBit, parameters=("lambd",)):
     """Piecewise linear activations whose PyTorch argument is `lambd`."""
-
-    _parameters_of = ("lambd",)
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__(lambd)
         self._choose()
 
 
-class Hardshrink(_Shrink, nn.Hardshrink):
+class Hardshrink(_Shrink, nn.Hardshrink, function="hardshrink"):
     """`torch.nn.Hardshrink`, saving 1 bit per value; lambd is 0 or above."""
 
-    _function = "hardshrink"
 
-
-class Softshrink(_Shrink, nn.Softshrink):
+class Softshrink(_Shrink, nn.Softshrink, function="softshrink"):
     """`torch.nn.Softshrink`, saving 1 bit per value; lambd is 0 or above."""
-
-    _function = "softshrink"
 
 
 class Stepwise(nn.Module):

@@ -5,8 +5,7 @@ a codec of one's own is a class, decorated with `@MODELS.add`, `@DATASETS.add` o
 """
 
 from .codecs import CODECS, TrainingCodec
-from .data import DATASETS, Data, DataSet
-from .inputs import Images, Tokens
+from .data import DATASETS, Data, DataSet, Images, Tokens
 from .meter import Meter, Size
 from .models import MODELS, Model
 from .plan import chosen_codecs

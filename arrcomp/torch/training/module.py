@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim import lr_scheduler
 
-from .data import Data
-from .metrics import METRICS
+from .data import METRICS, Data
 from .settings import Settings
 from .structures import Compression
 
@@ -38,9 +37,8 @@ class TrainingModule(LightningModule):
     def __init__(self, model: nn.Module, data: Data, settings: Settings, wrap: Wrap | None = None) -> None:
         super().__init__()
         self.model, self.data, self.settings, self.wrap = model, data, settings, wrap
-        self.compression = Compression(
-            model, settings.codecs, seed=settings.seed, master_weights=settings.master_weights
-        )
+        master = settings.master_weights
+        self.compression = Compression(model, settings.codecs, seed=settings.seed, master_weights=master)
         self.history: list[float] = []
         self.diverged = False
         self._outputs: list[Tensor] = []

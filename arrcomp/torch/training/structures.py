@@ -129,7 +129,8 @@ class Compression:
 
     def round_trip(self, structure: str, x: Tensor) -> Tensor:
         """What comes back of a tensor of a structure, which is counted; without a gradient."""
-        codec, family = self._codec(structure), structure.partition(".")[0]
+        family = structure.partition(".")[0]
+        codec = self.codecs[structure if structure in self.codecs else family]
         if self.sampling:
             self.meter.keep(structure, x)
         if codec is None or not codec.takes(dtype_of(x)) or x.numel() == 0:
@@ -142,10 +143,6 @@ class Compression:
                 return roundtrip(x, codec, seed=seed, threads=threads)
             compressed = compress(x, codec, seed=seed, threads=threads)
             return self._counted(family, decompress(compressed, threads=threads), compressed.payload.nbytes)
-
-    def _codec(self, structure: str) -> Codec | None:
-        family = structure.partition(".")[0]
-        return self.codecs[structure] if structure in self.codecs else self.codecs[family]
 
     def _counted(self, structure: str, x: Tensor, nbytes: int) -> Tensor:
         if self.measuring:
