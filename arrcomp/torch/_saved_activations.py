@@ -76,7 +76,9 @@ class StoredValues:
         values = in_memory_order(x)
         values = x if values is None else values
         is_rectified = x.grad_fn is not None and x.grad_fn.name() == "ReluBackward0"
-        self.compressed = _compressed_bits(values) if codec is _BITS else _compressed(values, codec, seed)
+        c = _compressed_bits(values) if codec is _BITS else compress(values, codec, seed=seed)
+        # Before its length is known, a payload occupies its capacity, which saves no memory.
+        self.compressed = c if c.payload.length is None else c.trim()
         self.zeros = _compressed_bits(values <= 0) if is_rectified and not isinstance(codec, Lossless) else None
         self.storage = weakref.ref(x.untyped_storage())
 
@@ -225,7 +227,8 @@ class _Packer:
     def __init__(self, settings: _Settings) -> None:
         self.statistics = ActivationStatistics()
         self._settings = settings
-        self._seed = _context_seed() if settings.seed is None else settings.seed
+        seed = settings.seed
+        self._seed = derived(torch.initial_seed() & MAX_SEED, next(_contexts)) if seed is None else seed
         self._stored: weakref.WeakValueDictionary[Hashable, StoredValues] = weakref.WeakValueDictionary()
         self._tensors = 0
         self._modules = 0  # number of skipped modules that are running
@@ -258,10 +261,9 @@ class _Packer:
         return next(fitting, _BITS if x.dtype == torch.bool else None)
 
     def _is_skipped(self, x: Tensor) -> bool:
-        if self._modules or any(predicate(x) for predicate in self._settings.predicates):
-            return True
-        storage = x.untyped_storage()
-        return any(storage is skipped for skipped in self._settings.storages)
+        storage, settings = x.untyped_storage(), self._settings
+        inside = self._modules or any(predicate(x) for predicate in settings.predicates)
+        return bool(inside) or any(storage is skipped for skipped in settings.storages)
 
     def _values_of(self, x: Tensor, codec: Codec) -> StoredValues:
         key, storage = (values_key(x), id(codec)), x.untyped_storage()
@@ -284,16 +286,6 @@ class _Packer:
 
 def _compressed_bits(x: Tensor) -> Compressed:
     return compress(x.to(torch.float16), _BITS)
-
-
-def _compressed(values: Tensor, codec: Codec, seed: int) -> Compressed:
-    c = compress(values, codec, seed=seed)
-    # Before its length is known, a payload occupies its capacity, which saves no memory.
-    return c if c.payload.length is None else c.trim()
-
-
-def _context_seed() -> int:
-    return derived(torch.initial_seed() & MAX_SEED, next(_contexts))
 
 
 def _checked(codec: Any, min_size: Any, skip: Any, seed: Any) -> _Settings:

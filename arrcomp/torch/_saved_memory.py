@@ -19,27 +19,18 @@ _sequence_number: Any = torch._C._autograd._get_sequence_nr
 
 
 class SavedTensorRow(NamedTuple):
-    """A tensor that a node of the autograd graph saves.
+    """A tensor that a node of the autograd graph saves."""
 
-    Attributes:
-        module: path of the innermost module whose forward pass created the node; "" for the model itself.
-        operation: name of the node, for instance "AddmmBackward0".
-        name: the node's name for the tensor, for instance "mat1", or "tensors[0]" in a list.
-        shape: of the tensor.
-        dtype: of the tensor.
-        nbytes: bytes of its whole storage, or of its payload; 0 if an earlier row has the same memory.
-        kind: "tensor"; "compressed" (by `compressed_activations`); or "parameter", a parameter or buffer of the model.
-        shared: whether an earlier row has the same memory.
-    """
-
-    module: str
-    operation: str
-    name: str
+    module: str  # path of the innermost module whose forward pass created the node; "" for the model itself
+    operation: str  # name of the node, for instance "AddmmBackward0"
+    name: str  # the node's name for the tensor, for instance "mat1", or "tensors[0]" in a list
     shape: tuple[int, ...]
     dtype: torch.dtype
-    nbytes: int
-    kind: str
-    shared: bool
+    nbytes: int  # bytes of its whole storage, or of its payload; 0 if an earlier row has the same memory
+    kind: (
+        str  # "tensor"; "compressed" (by `compressed_activations`); or "parameter", a parameter or buffer of the model
+    )
+    shared: bool  # whether an earlier row has the same memory
 
 
 @dataclass(frozen=True)
@@ -186,9 +177,8 @@ def _kept_by(node: Any) -> Iterator[tuple[str, Tensor | CompressedTensor]]:
 def _contents(saved: Any) -> list[Tensor | CompressedTensor]:
     """The tensors in a saved variable: one, none, or what hooks packed."""
     if not hasattr(saved, "data"):
-        raise RuntimeError(
-            f"torch: expected a version that shows what its graph saves, got {torch.__version__}; install a newer one"
-        )
+        expected = "a version that shows what its graph saves"
+        raise RuntimeError(f"torch: expected {expected}, got {torch.__version__}; install a newer one")
     leaves = pytree.tree_leaves(saved.data, is_leaf=lambda node: isinstance(node, CompressedTensor))
     return [leaf for leaf in leaves if isinstance(leaf, (Tensor, CompressedTensor))]
 

@@ -220,14 +220,9 @@ class Softshrink(_Shrink, nn.Softshrink, function="softshrink"):
 
 
 class Stepwise(nn.Module):
-    """Your own elementwise function, saving `steps.bits` per value in training: `arrcomp.torch.functional.stepwise`.
+    """Your own elementwise function, saving `steps.bits` per value in training.
 
-    Args:
-        function: an elementwise function. No gradients flow to other tensors that it uses.
-        steps: its derivative, for instance from `arrcomp.activations.fit`; exact for a piecewise linear function.
-
-    Raises:
-        TypeError: an argument has a wrong type.
+    Arguments are those of `arrcomp.torch.functional.stepwise`.
     """
 
     def __init__(self, function: Callable[[Tensor], Tensor], steps: StepFunction) -> None:

@@ -19,19 +19,9 @@ class RandomizedLinear(nn.Linear):
 
     Parameters, initialization and `state_dict` are those of `torch.nn.Linear`. In evaluation mode it is an exact layer.
 
-    Args:
-        in_features: size of the input's last dimension.
-        out_features: size of the output's last dimension.
-        bias: whether there is one.
-        projection: this and the sizes (`proj_dim_ratio` to `proj_dim_max`): same as in `randomized_linear`.
-        seed: None draws a seed in each step from PyTorch's default generator. An integer from 0 to 2^64 - 1: seeds are
-            derived from it, the rank, and the number of earlier calls in this process. (In compiled code, such a
-            layer cannot be in an activation checkpoint.)
-        device: of the parameters.
-        dtype: of the parameters.
-
-    Raises:
-        TypeError, ValueError: same as in `randomized_linear`.
+    Arguments and errors are those of `torch.nn.Linear` and of `randomized_linear`, except `seed`: None draws a seed in
+    each step from PyTorch's default generator. From an integer, 0 to 2^64 - 1, the rank and the number of earlier calls
+    in this process, seeds are derived. (In compiled code, such a layer cannot be in an activation checkpoint.)
 
     >>> layer = RandomizedLinear(512, 256, proj_dim_ratio=0.2)
     >>> layer(torch.randn(100, 512)).sum().backward()
@@ -137,10 +127,8 @@ def _nothing_found(model: nn.Module, pattern: Pattern) -> str:
     if paths:
         return f"pattern: expected one that matches a torch.nn.Linear ({_shortened(paths)}), got {pattern!r}"
     kinds = sorted({type(module).__name__ for module in model.modules()})
-    return (
-        f"model: expected a torch.nn.Linear, got {_shortened(kinds)} (subclasses are not replaced: call "
-        "randomized_linear in them)"
-    )
+    hint = "subclasses are not replaced: call randomized_linear in them"
+    return f"model: expected a torch.nn.Linear, got {_shortened(kinds)} ({hint})"
 
 
 def _shortened(names: list[str]) -> str:

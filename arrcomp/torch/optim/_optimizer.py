@@ -163,17 +163,11 @@ class CompressedOptimizer(Optimizer):
 
     @_uncompiled
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Step all parameters that have gradients.
+        """Step all parameters that have gradients, and return what the closure returned, if there is one.
 
-        Args:
-            closure: evaluates the model and returns the loss. It is called once, with all state compressed; an
-                optimizer that is not separable (LBFGS) calls it itself.
-
-        Returns:
-            What the closure returned; else None.
-
-        Raises:
-            What the wrapped optimizer raises, after the state is compressed again.
+        The closure evaluates the model and returns the loss. It is called once, with all state compressed; an optimizer
+        that is not separable (LBFGS) calls it itself. What the wrapped optimizer raises is raised after the state is
+        compressed again.
         """
         self.optimizer._opt_called = True  # type: ignore[attr-defined]  # read by schedulers of the wrapped optimizer
         self._store.step += 1
@@ -196,16 +190,10 @@ class CompressedOptimizer(Optimizer):
     def state_dict(self, *, compressed: bool | None = None) -> dict[str, Any]:
         """The wrapped optimizer's state_dict, and the counters of stochastic rounding.
 
-        Args:
-            compressed: whether to return compressed tensors as `Compressed`, whose payload `torch.save` saves, or as
-                tensors, for use without arrcomp. None for `compressed_state_dict` of the constructor. After loading
-                compressed tensors, training continues bit for bit; loading others compresses them again.
-
-        Returns:
-            The state_dict. Tensors with a codec are copies; others are the optimizer's own, as in PyTorch.
-
-        Raises:
-            TypeError: `compressed` is not a bool.
+        `compressed` says whether to return compressed tensors as `Compressed`, whose payload `torch.save` saves, or as
+        tensors, for use without arrcomp. None is `compressed_state_dict` of the constructor. After loading compressed
+        tensors, training continues bit for bit; loading others compresses them again. Tensors with a codec are copies;
+        others are the optimizer's own, as in PyTorch.
         """
         if compressed is None:
             compressed = self.compressed_state_dict

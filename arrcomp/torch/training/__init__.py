@@ -5,9 +5,8 @@ a codec of one's own is a class, decorated with `@MODELS.add`, `@DATASETS.add` o
 """
 
 from .codecs import CODECS, TrainingCodec
-from .data import DATASETS, Data, DataSet, Images, Tokens
+from .data import DATASETS, MODELS, Data, DataSet, Images, Model, Tokens
 from .meter import Meter, Size
-from .models import MODELS, Model
 from .plan import chosen_codecs
 from .settings import Settings
 from .structures import STRUCTURES, Compression

@@ -26,14 +26,9 @@ class TrainingCodec(ABC):
 
     @classmethod
     def make(cls, settings: Mapping[str, Any], positive: bool = False) -> Codec | None:
-        """The codec with these settings.
+        """The codec with these parameters, which come before the defaults; TypeError or ValueError for a wrong one.
 
-        Args:
-            settings: parameters of the codec, which come before the defaults.
-            positive: whether it is for values that are never below 0, as second moments.
-
-        Raises:
-            TypeError, ValueError: a parameter is unknown or not allowed.
+        `positive` is for values that are never below 0, as second moments.
         """
         if cls.config is None:
             if settings:

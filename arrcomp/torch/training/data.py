@@ -1,13 +1,13 @@
-"""What a data set is to the training harness, what a model takes of it, and how well it does."""
+"""What a data set and a model are to the training harness, and how well a model does."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .registry import Registry
 
@@ -132,3 +132,23 @@ class DataSet(ABC):
 
 
 DATASETS: Registry[DataSet] = Registry("data set")
+
+
+class Model(ABC):
+    """Base of models, which runs name: one class each, decorated with `@MODELS.add`.
+
+    Attributes:
+        name: in `Settings`.
+        kind: of the inputs that it takes, "images" or "tokens".
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def build(cls, inputs: Any) -> nn.Module:
+        """The model for `Images` or `Tokens`, with new weights: it gives floats of shape (batch, inputs.outputs)."""
+
+
+MODELS: Registry[Model] = Registry("model")

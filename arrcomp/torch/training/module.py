@@ -22,16 +22,7 @@ class TrainingModule(LightningModule):
     Logged: `train_loss`, `test_loss` and `test_METRIC`; for each structure, of each epoch, `original_bytes/STRUCTURE`,
     `compressed_bytes/STRUCTURE` and `ratio/STRUCTURE`.
 
-    Args:
-        model: as `Model.build` returns it.
-        data: what it is trained on.
-        settings: of the run.
-        wrap: makes another optimizer of the settings' own, as `CompressedOptimizer` does; None for that itself.
-
-    Attributes:
-        compression: of the model's structures.
-        history: the metric after each epoch.
-        diverged: whether the loss became infinite or NaN, which ends the training.
+    `wrap` makes another optimizer of the settings' own, as `CompressedOptimizer` does; None for that itself.
     """
 
     def __init__(self, model: nn.Module, data: Data, settings: Settings, wrap: Wrap | None = None) -> None:
@@ -39,8 +30,8 @@ class TrainingModule(LightningModule):
         self.model, self.data, self.settings, self.wrap = model, data, settings, wrap
         master = settings.master_weights
         self.compression = Compression(model, settings.codecs, seed=settings.seed, master_weights=master)
-        self.history: list[float] = []
-        self.diverged = False
+        self.history: list[float] = []  # the metric after each epoch
+        self.diverged = False  # whether the loss became infinite or NaN, which ends the training
         self._outputs: list[Tensor] = []
         self._labels: list[Tensor] = []
 
