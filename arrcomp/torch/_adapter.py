@@ -23,14 +23,14 @@ from .._dtypes import Bytes
 from .._format.spec import Spec
 from ..errors import DeviceUnavailableError
 from . import _ops
-from ._kernels import MEMORY
+from ._kernels import TorchMemory
 from ._tensors import capacities, capacity, capacity_of, coding_of, constants, dtype_of, name_of, type_named
 
 _CPU = Device("torch")
 _INTEGERS = [getattr(torch, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 
 
-class TorchAdapter:
+class TorchAdapter(TorchMemory):
     """PyTorch's tensors."""
 
     name = "torch"
@@ -133,9 +133,6 @@ class TorchAdapter:
     def head(self, buffer: Tensor, nbytes: int) -> Tensor:
         return buffer[:nbytes]
 
-    def to_host(self, buffer: Tensor) -> Bytes:
-        return MEMORY.to_host(buffer)
-
     def from_host(self, data: Bytes, device: Device) -> tuple[Tensor, Tensor | None]:
         return _view(data) if device.kind == "cpu" else _view(data).to(_device_name(device)), None
 
@@ -145,9 +142,6 @@ class TorchAdapter:
 
     def to_device(self, buffer: Tensor, device: Device) -> Tensor:
         return buffer.to(_device_name(device))
-
-    def copy(self, buffer: Tensor) -> Tensor:
-        return MEMORY.copy(buffer)
 
     def upload(self, x: Any, index: int) -> Tensor:
         row = _dtypes.by_numpy(x.dtype)

@@ -17,7 +17,7 @@ from .. import _core
 from .._arrays import driver
 from .._arrays.checks import OVERLAPS_X, check_capacity, check_separate, overlaps_payload
 from .._arrays.device import check_device
-from .._arrays.driver import Seed
+from .._arrays.driver import Seed, Term
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._dtypes import Bytes
 from .._methods.seeds import MAX_SEED
@@ -253,9 +253,7 @@ def _check_payloads(payloads: Tensors, lengths: Lengths, x: Tensor) -> None:
         raise ValueError(f"lengths: expected {len(payloads)} tensors, got {len(lengths)}")
 
 
-def _terms(
-    payloads: Tensors, lengths: Lengths, weights: Floats, x: Tensor
-) -> list[tuple[Tensor, Tensor | None, float]]:
+def _terms(payloads: Tensors, lengths: Lengths, weights: Floats, x: Tensor) -> list[Term]:
     if not payloads:
         raise ValueError("payloads: expected at least one tensor, got none")
     _check_payloads(payloads, lengths, x)

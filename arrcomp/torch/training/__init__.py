@@ -6,10 +6,9 @@ a codec of one's own is a class, decorated with `@MODELS.add`, `@DATASETS.add` o
 
 from .codecs import CODECS, TrainingCodec
 from .data import DATASETS, MODELS, Data, DataSet, Images, Model, Tokens
-from .meter import Meter, Size
 from .plan import chosen_codecs
 from .settings import Settings
-from .structures import STRUCTURES, Compression
+from .structures import STRUCTURES, Compression, Meter, Size
 
 __all__ = [
     "CODECS",

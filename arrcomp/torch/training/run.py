@@ -19,9 +19,9 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Sequential
 
 from .data import Data, Part
 from .extras import Extras
-from .meter import Size
 from .module import TrainingModule
 from .settings import Settings
+from .structures import Size
 
 _EXPECTED = (
     ".*does not have many workers",  # the data is in memory
