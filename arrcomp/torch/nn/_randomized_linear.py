@@ -65,8 +65,8 @@ class RandomizedLinear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return super().forward(x)
-        drawn = self.seed is None or not is_recording(self.weight)
-        seed = None if drawn else counted(self.calls, signed(self.seed))
+        given = self.seed if is_recording(self.weight) else None
+        seed = None if given is None else counted(self.calls, signed(given))
         return apply_linear(x, self.weight, self.bias, self.projection, seed)
 
     def extra_repr(self) -> str:

@@ -23,11 +23,7 @@ from .._tensors import dtype_of
 STRUCTURES = ("weights", "gradients", "forward", "backward", "optimizer")
 _NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm)
 _KINDS = (_ConvNd, nn.Linear, nn.Bilinear, *_NORMS)
-_MODULES = {
-    activation.__name__,
-    "arrcomp.torch.nn._few_bit",
-    pooling.__name__,
-}  # whose classes are activations and pools
+_MODULES = {activation.__name__, pooling.__name__, "arrcomp.torch.nn._few_bit"}  # of activations and pools
 _NOT_FLAT = (nn.MultiheadAttention,)  # which has places of its own inside
 _SAMPLE = 1 << 16  # the most values of a tensor that a meter keeps
 
