@@ -52,7 +52,7 @@ figures vary by tens of percent, those of two threads most.
 def arrcomp_figures(model: Model, speed: str, threads: int) -> dict[str, float]:
     """arrcomp, tensor by tensor."""
     codec = arrcomp.ErrorBounded(abs=BOUND, speed=speed)
-    rooms = {name: np.empty(arrcomp.max_compressed_size(x), np.uint8) for name, x in model.items()}
+    rooms = {name: np.empty(arrcomp.max_compressed_nbytes(x), np.uint8) for name, x in model.items()}
     restored = {name: np.zeros_like(x) for name, x in model.items()}
     compressed: dict[str, arrcomp.Compressed] = {}
 

@@ -99,7 +99,7 @@ def speeds_of(codec: Codec) -> Speeds:
     parts, out, room = (
         [c] * 4,
         torch.empty_like(x),
-        torch.empty(arrcomp.max_compressed_size(x), dtype=torch.uint8),
+        torch.empty(arrcomp.max_compressed_nbytes(x), dtype=torch.uint8),
     )
     calls = (
         lambda: arrcomp.compress(x, codec, threads=1, out=room),

@@ -28,7 +28,7 @@ class Arrcomp:
 
     def compress(self, array: Array, bound: float) -> Payload:
         self._select()
-        capacity = arrcomp.max_compressed_size(array)
+        capacity = arrcomp.max_compressed_nbytes(array)
         if self._buffer.size < capacity:
             self._buffer = np.empty(capacity, np.uint8)
         compressed = arrcomp.compress(array, self._codec(bound), out=self._buffer, threads=self._threads)

@@ -53,7 +53,7 @@ def name_of(codec: arrcomp.Codec) -> str:
 def arrcomp_calls(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, Call, Call]]:
     """Name, quantization into memory allocated once, and what gives the values back."""
     for codec in CODECS:
-        room, out = np.empty(arrcomp.max_compressed_size(x), np.uint8), np.empty_like(x)
+        room, out = np.empty(arrcomp.max_compressed_nbytes(x), np.uint8), np.empty_like(x)
 
         def encode(codec: arrcomp.Codec = codec, room: Any = room) -> arrcomp.Compressed:
             return arrcomp.compress(x, codec, out=room, threads=1, seed=1)

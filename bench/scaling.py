@@ -52,7 +52,7 @@ def values_of(nbytes: int) -> NDArray[np.float32]:
 
 def both_ways(x: NDArray[np.float32], codec: Codec, threads: int) -> dict[str, float]:
     """Seconds to encode and to decode an array."""
-    buffer = np.zeros(arrcomp.max_compressed_size(x), np.uint8)
+    buffer = np.zeros(arrcomp.max_compressed_nbytes(x), np.uint8)
     back = np.zeros_like(x)
 
     def encode() -> Any:

@@ -17,6 +17,8 @@ try:
 except ImportError as error:
     raise ImportError(f"arrcomp.stores.numcodecs needs numcodecs ({error}): pip install arrcomp[zarr]") from None
 
+__all__ = ["Arrcomp"]
+
 
 class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
     """Compress each buffer with arrcomp; lossless by default.

@@ -25,7 +25,7 @@ _ABOUT = f"""\
 How much more memory the process had, at most, during a call than before, in MiB: `compress` of normal float32 values
 in NumPy, contiguous (the array not counted), `decompress` of what that gave (not counted either), each in a process of
 its own, {_THREADS} threads. Promised is no more than what is made and {CONSTANT // _MIB} MiB: of `compress` that is the
-payload's capacity, at most `arrcomp.max_compressed_size`, of `decompress` the array. Codecs that code the codes of
+payload's capacity, at most `arrcomp.max_compressed_nbytes`, of `decompress` the array. Codecs that code the codes of
 buckets (`coding="entropy"`) hold these besides, a byte a value, with the buckets' numbers."""
 
 
