@@ -227,8 +227,7 @@ class _Packer:
     def __init__(self, settings: _Settings) -> None:
         self.statistics = ActivationStatistics()
         self._settings = settings
-        seed = settings.seed
-        self._seed = derived(torch.initial_seed() & MAX_SEED, next(_contexts)) if seed is None else seed
+        self._seed = _context_seed() if settings.seed is None else settings.seed
         self._stored: weakref.WeakValueDictionary[Hashable, StoredValues] = weakref.WeakValueDictionary()
         self._tensors = 0
         self._modules = 0  # number of skipped modules that are running
@@ -286,6 +285,10 @@ class _Packer:
 
 def _compressed_bits(x: Tensor) -> Compressed:
     return compress(x.to(torch.float16), _BITS)
+
+
+def _context_seed() -> int:  # a function, where the compiler breaks the graph: not within `__init__`
+    return derived(torch.initial_seed() & MAX_SEED, next(_contexts))
 
 
 def _checked(codec: Any, min_size: Any, skip: Any, seed: Any) -> _Settings:
