@@ -103,6 +103,11 @@ class CompressedTensor(NamedTuple):
     strides: tuple[int, ...]
     dtype: torch.dtype
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the payloads."""
+        return self.stored.nbytes
+
     def restored(self) -> Tensor:
         """The tensor, in new memory."""
         with torch.no_grad():

@@ -186,7 +186,7 @@ def _contents(saved: Any) -> list[Tensor | CompressedTensor]:
 def _memory_of(kept: Tensor | CompressedTensor, parameters: set[int]) -> tuple[Any, int, str]:
     """The object that holds a tensor's values, its bytes, and the row's kind."""
     if isinstance(kept, CompressedTensor):
-        return kept.stored, kept.stored.nbytes, "compressed"
+        return kept.stored, kept.nbytes, "compressed"
     memory = _memory(kept)
     nbytes = memory.nbytes() if isinstance(memory, torch.UntypedStorage) else kept.numel() * kept.itemsize
     is_parameter = id(memory) in parameters or isinstance(kept, torch.nn.Parameter)
