@@ -6,9 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...codecs import S2FP8
-from .comparison import BLOCK, Comparison, largest_of, rounding_error, whole_buckets
-
-Array = NDArray[np.float64]
+from .comparison import BLOCK, Array, Comparison, Floats, bucket_rows, compare_flat, judged, rounding_error, total
 
 _TOP, _LEAST, _LEAST_NORMAL = 15.0, -16, -14  # log2 of the largest squeezed value, and of the least numbers of e5m2
 
@@ -16,42 +14,31 @@ _TOP, _LEAST, _LEAST_NORMAL = 15.0, -16, -14  # log2 of the largest squeezed val
 class _BucketParameters(NamedTuple):
     """Columns with each bucket's alpha, log2 of its largest magnitude, and whether all its values are finite."""
 
-    alpha: Array
-    top: Array
+    alpha: Floats
+    top: Floats
     finite: NDArray[np.bool_]
 
 
-def compare_s2fp8(x: NDArray[Any], y: NDArray[Any], codec: S2FP8) -> Comparison:
+@compare_flat.register
+def compare_s2fp8(codec: S2FP8, x: Array, y: Array) -> Comparison:
     """Squeezed values are within half a step of e5m2 (a step with stochastic rounding); broken buckets are NaN."""
-    size = codec.bucket_size or max(x.size, 1)
-    violations, largest, allowed = 0, 0.0, 0.0
-    step = whole_buckets(size)
-    for start in range(0, x.size, step):
-        found = _compare_buckets(x[start : start + step], y[start : start + step], min(size, x.size), codec)
-        violations += found.violations
-        largest, allowed = max(largest, found.largest_error), max(allowed, found.allowed_error)
-    return Comparison(violations, largest, allowed)
-
-
-def _compare_buckets(x: NDArray[Any], y: NDArray[Any], size: int, codec: S2FP8) -> Comparison:
-    """Compare whole buckets: small ones as rows, a large one block by block."""
+    size = min(codec.bucket_size or max(x.size, 1), max(x.size, 1))
     if size <= BLOCK:
-        padding = -x.size % size  # with zeros, which change nothing
-        rows, back = (np.pad(values.astype(np.float64), (0, padding)).reshape(-1, size) for values in (x, y))
-        return _compare_rows(rows, back, _fit([rows]), x.dtype, codec)
-    blocks = range(0, x.size, BLOCK)
-    fitted = _fit([x[at : at + BLOCK].astype(np.float64)[None] for at in blocks])
-    pairs = ((v[at : at + BLOCK].astype(np.float64)[None] for v in (x, y)) for at in blocks)
-    found = [_compare_rows(rows, back, fitted, x.dtype, codec) for rows, back in pairs]
-    errors, limits = [f.largest_error for f in found], [f.allowed_error for f in found]
-    return Comparison(sum(f.violations for f in found), max(errors), max(limits))
+        rows = bucket_rows(x, y, size)
+        return total(_compare_rows(a, b, _fit([a]), x.dtype, codec) for a, b in rows)
+    parts = []
+    for start in range(0, x.size, size):  # a large bucket block by block
+        a, b = x[start : start + size], y[start : start + size]
+        fitted = _fit([block for block, _ in bucket_rows(a, a, BLOCK)])
+        parts += [_compare_rows(*pair, fitted, x.dtype, codec) for pair in bucket_rows(a, b, BLOCK)]
+    return total(parts)
 
 
-def _logarithms(magnitudes: Array) -> Array:
+def _logarithms(magnitudes: Floats) -> Floats:
     return np.log2(magnitudes, out=np.full_like(magnitudes, -np.inf), where=magnitudes > 0)
 
 
-def _fit(blocks: list[Array]) -> _BucketParameters:
+def _fit(blocks: list[Floats]) -> _BucketParameters:
     """The parameters of buckets. Each bucket is a row, whose columns are in these blocks."""
     rows = len(blocks[0])
     total, count, top = np.zeros(rows), np.zeros(rows), np.full(rows, -np.inf)
@@ -68,7 +55,7 @@ def _fit(blocks: list[Array]) -> _BucketParameters:
     return _BucketParameters(_TOP / np.maximum(spread, 2.0**-20)[:, None], top[:, None], finite[:, None])
 
 
-def _compare_rows(x: Array, y: Array, fitted: _BucketParameters, dtype: Any, codec: S2FP8) -> Comparison:
+def _compare_rows(x: Floats, y: Floats, fitted: _BucketParameters, dtype: Any, codec: S2FP8) -> Comparison:
     with np.errstate(all="ignore"):
         least, most = _neighbours(np.abs(x), fitted, 0.5 if codec.rounding == "nearest" else 1.0)
         # Smaller values are beyond the exponents of the arithmetic.
@@ -79,18 +66,17 @@ def _compare_rows(x: Array, y: Array, fitted: _BucketParameters, dtype: Any, cod
         kept = np.where(x == 0, (y == 0) & (np.signbit(x) == np.signbit(y)), inside)
         right = np.where(fitted.finite, kept, np.isnan(y))
         error = np.where(fitted.finite, np.abs(x - y), np.where(np.isnan(y), 0, np.inf))
-        allowed = np.where(fitted.finite, np.maximum(most - np.abs(x), np.abs(x) - least) + rounding, 0)
-    return Comparison(int((~right).sum()), largest_of(error), float(allowed.max(initial=0.0)))
+    return judged(right, error)
 
 
-def _neighbours(magnitudes: Array, fitted: _BucketParameters, share: float) -> tuple[Array, Array]:
+def _neighbours(magnitudes: Floats, fitted: _BucketParameters, share: float) -> tuple[Floats, Floats]:
     """The least and the largest magnitude within the guarantee: squeezed, this share of a step of e5m2 away."""
     exponent = _TOP + fitted.alpha * (_logarithms(magnitudes) - fitted.top)
     squeezed = np.exp2(np.maximum(exponent, -1000))
     step = np.exp2(np.floor(np.clip(exponent, _LEAST_NORMAL, _TOP)) - 2) * share * (1 + 1e-3)
 
-    def widened(value: Array) -> Array:
-        found: Array = np.exp2((_logarithms(np.maximum(value, 0)) - _TOP) / fitted.alpha + fitted.top)
+    def widened(value: Floats) -> Floats:
+        found: Floats = np.exp2((_logarithms(np.maximum(value, 0)) - _TOP) / fitted.alpha + fitted.top)
         return found
 
     # Below the least number of e5m2 it is that or 0.

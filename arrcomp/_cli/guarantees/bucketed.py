@@ -1,0 +1,111 @@
+"""The guarantees of `QSGD`, `SmaQ` and `Codebook`: levels between the statistics of a bucket."""
+
+from typing import Any
+
+import numpy as np
+
+from ...codecs import QSGD, Codebook, SmaQ
+from .comparison import (
+    Array,
+    Comparison,
+    Floats,
+    bits_differ,
+    bucket_rows,
+    compare_bits,
+    compare_buckets,
+    compare_flat,
+    finfo,
+    judged,
+    rounding_error,
+    total,
+)
+
+_NEAR = 1e-3  # relative; values this near to a threshold may be on either side, as statistics are rounded
+
+
+@compare_flat.register
+def compare_qsgd(codec: QSGD, x: Array, y: Array) -> Comparison:
+    """Values are within the distance of two levels (half of it with rounding to nearest)."""
+    kept = x.size - x.size % codec.bucket_size if codec.skip_incomplete else x.size
+
+    def limits(a: Floats, b: Floats) -> Floats:
+        magnitude = np.abs(a).max(axis=1, keepdims=True)
+        if codec.norm == "minmax":
+            unit = np.ptp(a, axis=1, keepdims=True) / (2**codec.bits - 1)
+        else:
+            squares = np.sqrt(np.square(a / np.where(magnitude > 0, magnitude, 1)).sum(axis=1, keepdims=True))
+            norm = magnitude * squares if codec.norm == "l2" else magnitude
+            unit = norm / (2 ** (codec.bits - 1) - 1) if codec.bits > 1 else 2 * norm
+        rounding = 2.0 * float(finfo(x.dtype).eps) * magnitude + 1e-5 * unit + 2.0**-148
+        return np.broadcast_to(_share(codec) * unit + rounding, a.shape)
+
+    found = compare_buckets(x[:kept], y[:kept], codec.bucket_size, limits)
+    return found._replace(violations=found.violations + int(bits_differ(x[kept:], y[kept:]).sum()))
+
+
+@compare_flat.register
+def compare_codebook(codec: Codebook, x: Array, y: Array) -> Comparison:
+    """Values are the level of their interval, or NaN in buckets with NaN or infinity.
+
+    Next to a border both levels are correct, as the scaled value may have been rounded across it.
+    """
+    borders, levels = (np.array(table, np.float32).astype(np.float64) for table in (codec.borders, codec.levels))
+    largest = float(finfo(x.dtype).max)
+
+    def compared(a: Floats, b: Floats) -> Comparison:
+        broken = np.broadcast_to(~np.isfinite(a).all(axis=1, keepdims=True), a.shape)
+        a = np.where(broken, 0.0, a)
+        scale = np.ones((len(a), 1)) if codec.scaling is None else np.abs(a).max(axis=1, keepdims=True)
+        v = a / np.where(scale > 0, scale, 1.0)
+        slack = np.abs(v) * (1e-15 if x.dtype == np.float64 else 5e-7)
+        right = broken & np.isnan(b)
+        for shift in (-slack, slack):
+            expected = np.clip(levels[np.searchsorted(borders, v + shift)] * scale, -largest, largest)
+            right |= ~broken & (np.abs(b - expected) <= rounding_error(np.abs(expected), x.dtype))
+        error = np.where(broken, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf))
+        return judged(right, error)
+
+    size = max(x.size, 1) if codec.scaling == "tensor" else codec.bucket_size
+    return total(compared(a, b) for a, b in bucket_rows(x, y, size))
+
+
+@compare_flat.register
+def compare_smaq(codec: SmaQ, x: Array, y: Array) -> Comparison:
+    """Values are within a step (half of it with rounding to nearest), zeros exact."""
+    if x.size < codec.min_size:
+        return compare_bits(x, y)
+
+    def limits(a: Floats, b: Floats) -> Floats:
+        extent = np.ptp(a, axis=1, keepdims=True)
+        limit = np.where(extent > 0, _smaq_steps(a, extent, codec), 0.0)
+        if codec.all_positive:
+            limit = np.fmax(limit, -a)  # ignores NaN
+        if codec.preserve_zeros:
+            limit = np.where(a == 0, 0.0, limit)
+        return limit + np.where(limit > 0, rounding_error(np.fmax(np.abs(a), np.abs(b)), x.dtype), 0.0)
+
+    return compare_buckets(x, y, codec.block_size or max(x.size, 1), limits)
+
+
+def _smaq_steps(a: Floats, extent: Floats, codec: SmaQ) -> Floats:
+    main, outer = 2 ** (codec.main_bits - 2) - 1, 2 ** (codec.outlier_bits - 2) - 1
+    if codec.statistics in ("sampled", "range"):  # for every estimate
+        widest = max(codec.main_threshold / main, 2 / outer) if codec.overflow == "extend" else 1.0
+        return np.broadcast_to(widest * extent, a.shape)
+    mean, std = a.mean(axis=1, keepdims=True), a.std(axis=1, keepdims=True)
+    if codec.mean is not None and codec.std is not None:
+        mean, std = np.full_like(mean, codec.mean), np.full_like(std, codec.std)
+    distance = np.abs(a - mean)
+    farthest = distance.max(axis=1, keepdims=True)
+    last = farthest if codec.overflow == "extend" else codec.outlier_threshold * std
+    start = codec.main_threshold * std
+    near = np.where(distance < start * (1 + _NEAR), start / main, 0)
+    beyond = np.where(distance > start * (1 - _NEAR), np.maximum(last - start, 0) / outer, 0)
+    rounding = 1e-5 * (std + farthest)
+    steps: Floats = _share(codec) * (1 + _NEAR) * np.maximum(near, beyond) + np.maximum(distance - last, 0) + rounding
+    return steps
+
+
+def _share(codec: Any) -> float:
+    """The largest error, in steps between levels."""
+    return 0.5 if codec.rounding == "nearest" else 1.0
