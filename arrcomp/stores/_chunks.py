@@ -16,34 +16,19 @@ _SEED = "seed"
 
 
 def checked(codec: Any, seed: Any) -> tuple[Codec, int | None]:
-    """The codec, `Lossless()` for None, and the seed, None for a codec that needs none.
-
-    Raises:
-        TypeError: `codec` is not a codec, `seed` is not an integer, or the codec needs a seed.
-        ValueError: the seed is not from 0 to 2^64 - 1.
-    """
+    """The codec, `Lossless()` for None, and the seed, None for a codec that needs none."""
     codec = checked_codec(codec)
     number = None if seed is None else checked_integer(_SEED, seed, 0, MAX_SEED)
     return codec, checked_seed(codec, number)
 
 
 def config_of(codec: Codec, seed: int | None) -> dict[str, Any]:
-    """The codec and the seed as a plain JSON object, from which `from_config` restores them.
-
-    >>> from arrcomp import QSGD
-    >>> config_of(QSGD(rounding="stochastic"), 7)["seed"]
-    7
-    """
+    """The codec and the seed as a plain JSON object, from which `from_config` restores them."""
     return codec.config() | ({} if seed is None else {_SEED: seed})
 
 
 def from_config(config: Mapping[str, Any]) -> tuple[Codec, int | None]:
-    """The codec and the seed of a JSON object. Without a codec's name it is `Lossless`.
-
-    Raises:
-        TypeError, ValueError: a parameter is unknown, or of a wrong type or value, or the seed is missing.
-        UnknownCodecError: there is no such codec.
-    """
+    """The codec and the seed of a JSON object. Without a codec's name it is `Lossless`."""
     parameters = {"codec": Lossless.name} | dict(config)
     seed = parameters.pop(_SEED, None)
     return checked(codec_from_config(parameters), seed)

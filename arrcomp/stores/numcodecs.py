@@ -46,12 +46,9 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
         self.codec, self.seed = _chunks.checked(codec, seed)
 
     def encode(self, buf: Any) -> bytes:
-        """The stream of an array, or of a buffer's bytes.
+        """The stream of an array in C or Fortran order, or of a buffer's bytes.
 
-        Raises:
-            TypeError: the codec, or the format, does not take the dtype; or its byte order, which would be lost, is not
-                the native one.
-            ValueError: the array is neither in C nor in Fortran order.
+        TypeError if the codec does not take the dtype, or its byte order, which would be lost, is not the native one.
         """
         array = ensure_contiguous_ndarray(buf, flatten=False)
         if not array.dtype.isnative:
@@ -62,17 +59,10 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
         return _chunks.encode(array, self.codec, self.seed)
 
     def decode(self, buf: Any, out: Any = None) -> Any:
-        """The array of a stream. numcodecs passes no other arguments: one thread, and the default `max_nbytes`.
+        """The array of a stream, with one thread and the default `max_nbytes`, as numcodecs passes no other arguments.
 
-        Args:
-            buf: the result of `encode`.
-            out: a writable, contiguous buffer of exactly the array's bytes, which is filled and returned; None for a
-                new array.
-
-        Raises:
-            CorruptStreamError: `buf` is not a complete stream.
-            SizeLimitError: the array has more bytes than the default `max_nbytes` of `arrcomp.from_bytes`.
-            ValueError: `out` has another size, is read-only or not contiguous.
+        Errors are those of `arrcomp.from_bytes` and `arrcomp.decompress`. `out` is a writable, contiguous buffer of
+        exactly the array's bytes, which is filled and returned.
         """
         compressed = from_bytes(ensure_contiguous_ndarray(buf).view(np.uint8))
         if out is None:
@@ -90,11 +80,7 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Arrcomp":
-        """The codec of the result of `get_config`. Without a name under "codec" it is lossless.
-
-        Raises:
-            TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
-        """
+        """The codec of the result of `get_config`. Without a name under "codec" it is lossless."""
         codec, seed = _chunks.from_config(config)
         return cls(codec, seed=seed)
 

@@ -31,13 +31,9 @@ _BYTE = np.dtype(np.uint8)
 
 @dataclass(frozen=True, init=False, repr=False)
 class _ChunkCodec(ABC):
-    """The common base of both kinds: constructor, metadata, and asynchronous calls.
+    """The common base of both kinds: constructor, metadata, and asynchronous calls."""
 
-    Attributes:
-        codec_name: its name in zarr's metadata, unique among all codecs of both kinds.
-    """
-
-    codec_name: ClassVar[str]
+    codec_name: ClassVar[str]  # in zarr's metadata, unique among all codecs of both kinds
     is_fixed_size = False
 
     codec: Codec
@@ -50,11 +46,7 @@ class _ChunkCodec(ABC):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The codec of zarr's metadata.
-
-        Raises:
-            TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
-        """
+        """The codec of zarr's metadata."""
         codec, seed = _chunks.from_config(data.get("configuration", {}))
         return cls(codec, seed=seed)
 
@@ -63,11 +55,7 @@ class _ChunkCodec(ABC):
         return {"name": self.codec_name, "configuration": _chunks.config_of(self.codec, self.seed)}
 
     def evolve_from_array_spec(self, array_spec: Any) -> Self:
-        """This codec, if it takes the chunks. zarr calls it when an array is created or opened.
-
-        Raises:
-            TypeError: the codec, or the format, does not take the array's dtype.
-        """
+        """This codec, if it takes the array's dtype. zarr calls it when an array is created or opened."""
         self.codec.check_dtype(_dtypes.by_numpy(array_spec.dtype.to_native_dtype()))
         return self
 
@@ -158,21 +146,15 @@ class ArrcompCompressor(_ChunkCodec, BytesBytesCodec):  # type: ignore[misc,unus
         return self if self._takes_bytes else super().evolve_from_array_spec(array_spec)
 
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        """The elements of a chunk, or its bytes if their number does not match.
-
-        Raises:
-            ValueError: it does not match, and the codec does not take bytes.
-        """
+        """The elements of a chunk, or its bytes if their number does not match and the codec takes bytes."""
         data = chunk_data.as_array_like()
         dtype, nbytes = _elements(chunk_spec)
         if data.nbytes == nbytes:
             return data.view(dtype).reshape(chunk_spec.shape)
         if self._takes_bytes:
             return data
-        raise ValueError(
-            f"chunk: expected {nbytes} bytes, as zarr's serializer `bytes` writes {dtype} of shape {chunk_spec.shape}, "
-            f"got {data.nbytes}; put {self!r} first among the compressors"
-        )
+        expected = f"{nbytes} bytes, as zarr's serializer `bytes` writes {dtype} of shape {chunk_spec.shape}"
+        raise ValueError(f"chunk: expected {expected}, got {data.nbytes}; put {self!r} first among the compressors")
 
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
         compressed = from_bytes(chunk_data.as_numpy_array())
@@ -200,15 +182,9 @@ def _elements(chunk_spec: Any) -> tuple[np.dtype[Any], int]:
 
 
 def _decoded(compressed: Compressed, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The array of a chunk, in the byte order of `dtype`.
-
-    Raises:
-        CorruptStreamError: the stream has another shape or dtype, or is corrupt.
-    """
+    """The array of a chunk, in the byte order of `dtype`."""
     if (compressed.shape, compressed.dtype) != (shape, dtype.newbyteorder("=")):
-        raise CorruptStreamError(
-            f"chunk: expected {dtype} of shape {shape}, as in the array's metadata, "
-            f"got {compressed.dtype} of shape {compressed.shape}"
-        )
+        expected, got = f"{dtype} of shape {shape}", f"{compressed.dtype} of shape {compressed.shape}"
+        raise CorruptStreamError(f"chunk: expected {expected}, as in the array's metadata, got {got}")
     array: NDArray[Any] = decompress(compressed, threads=1).astype(dtype, copy=False)
     return array
