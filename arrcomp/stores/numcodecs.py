@@ -1,6 +1,5 @@
 """arrcomp as a codec of numcodecs and of zarr's format 2: `numcodecs.get_codec({"id": "arrcomp", ...})`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,7 @@ import numpy as np
 from .._api.compress import decompress
 from .._api.compressed import from_bytes
 from .._arguments import wrong_value
-from ..codecs import Codec
-from . import _chunks
+from ._chunks import ChunkCodec
 
 try:
     from numcodecs.abc import Codec as Base  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -18,7 +16,7 @@ except ImportError as error:
     raise ImportError(f"arrcomp.stores.numcodecs needs numcodecs ({error}): pip install arrcomp[zarr]") from None
 
 
-class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
+class Arrcomp(ChunkCodec, Base):  # type: ignore[misc,unused-ignore]
     """Compress each buffer with arrcomp; lossless by default.
 
     Arrays come back with their dtype (datetimes as integers) and their shape. Arrays in Fortran order come back as
@@ -42,9 +40,6 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
 
     codec_id = "arrcomp"
 
-    def __init__(self, codec: Codec | None = None, *, seed: int | None = None) -> None:
-        self.codec, self.seed = _chunks.checked(codec, seed)
-
     def encode(self, buf: Any) -> bytes:
         """The stream of an array in C or Fortran order, or of a buffer's bytes.
 
@@ -56,7 +51,7 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
             raise TypeError(f"dtype: expected {native.str}, in native byte order, got {array.dtype.str}")
         if not array.flags.c_contiguous:
             array = array.reshape(-1, order="F")
-        return _chunks.encode(array, self.codec, self.seed)
+        return self.stream_of(array)
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """The array of a stream, with one thread and the default `max_nbytes`, as numcodecs passes no other arguments.
@@ -76,13 +71,4 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
 
     def get_config(self) -> dict[str, Any]:
         """The codec as a plain JSON object."""
-        return {"id": self.codec_id} | _chunks.config_of(self.codec, self.seed)
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> "Arrcomp":
-        """The codec of the result of `get_config`. Without a name under "codec" it is lossless."""
-        codec, seed = _chunks.from_config(config)
-        return cls(codec, seed=seed)
-
-    def __repr__(self) -> str:
-        return _chunks.repr_of(self, self.codec, self.seed)
+        return {"id": self.codec_id} | self.config()

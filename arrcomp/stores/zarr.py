@@ -8,7 +8,6 @@ import asyncio
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 from .. import _dtypes
 from .._api.compress import decompress
 from .._api.compressed import Compressed, from_bytes
-from ..codecs import Codec, Lossless
+from ..codecs import Lossless
 from ..errors import CorruptStreamError
-from . import _chunks
+from ._chunks import ChunkCodec
 
 try:
     from zarr.abc.codec import ArrayBytesCodec, BytesBytesCodec  # type: ignore[import-not-found,unused-ignore]
@@ -29,30 +28,20 @@ except ImportError as error:
 _BYTE = np.dtype(np.uint8)
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class _ChunkCodec(ABC):
-    """The common base of both kinds: constructor, metadata, and asynchronous calls."""
+class _ZarrCodec(ChunkCodec, ABC):
+    """The common base of both kinds: metadata, and asynchronous calls."""
 
     codec_name: ClassVar[str]  # in zarr's metadata, unique among all codecs of both kinds
     is_fixed_size = False
 
-    codec: Codec
-    seed: int | None
-
-    def __init__(self, codec: Codec | None = None, *, seed: int | None = None) -> None:
-        codec, seed = _chunks.checked(codec, seed)
-        object.__setattr__(self, "codec", codec)
-        object.__setattr__(self, "seed", seed)
-
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """The codec of zarr's metadata."""
-        codec, seed = _chunks.from_config(data.get("configuration", {}))
-        return cls(codec, seed=seed)
+        return cls.from_config(data.get("configuration", {}))
 
     def to_dict(self) -> dict[str, Any]:
         """The codec for zarr's metadata."""
-        return {"name": self.codec_name, "configuration": _chunks.config_of(self.codec, self.seed)}
+        return {"name": self.codec_name, "configuration": self.config()}
 
     def evolve_from_array_spec(self, array_spec: Any) -> Self:
         """This codec, if it takes the array's dtype. zarr calls it when an array is created or opened."""
@@ -69,8 +58,7 @@ class _ChunkCodec(ABC):
         return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
 
     def _encode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        stream = _chunks.encode(self._array_of(chunk_data, chunk_spec), self.codec, self.seed)
-        return chunk_spec.prototype.buffer.from_bytes(stream)
+        return chunk_spec.prototype.buffer.from_bytes(self.stream_of(self._array_of(chunk_data, chunk_spec)))
 
     @abstractmethod
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
@@ -80,11 +68,8 @@ class _ChunkCodec(ABC):
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
         """The array to compress, from the chunk that zarr passes."""
 
-    def __repr__(self) -> str:
-        return _chunks.repr_of(self, self.codec, self.seed)
 
-
-class ArrcompCodec(_ChunkCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ignore]
+class ArrcompCodec(_ZarrCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ignore]
     """Compress each chunk with arrcomp; lossless by default.
 
     zarr's compressors may follow, but rarely make chunks smaller: `compressors=None` omits the default one. Chunks of a
@@ -115,7 +100,7 @@ class ArrcompCodec(_ChunkCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ig
         return chunk_spec.prototype.nd_buffer.from_numpy_array(array)
 
 
-class ArrcompCompressor(_ChunkCodec, BytesBytesCodec):  # type: ignore[misc,unused-ignore]
+class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unused-ignore]
     """`ArrcompCodec` as one of an array's compressors, after zarr's default serializer. Its streams are the same.
 
     A compressor gets bytes. They are interpreted as elements of the array's dtype, little-endian, as zarr's serializer
