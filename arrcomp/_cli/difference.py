@@ -76,46 +76,34 @@ def difference(a: Array, b: Array, tolerance: Tolerance) -> Difference:
 
 def together(pairs: Iterable[Difference]) -> Difference:
     """The total of several pairs of arrays."""
-    found = list(pairs)
-    return Difference(
-        sum(pair.values for pair in found),
-        sum(pair.differing for pair in found),
-        max((pair.largest_error for pair in found), default=0.0),
-        max((pair.relative_to_range for pair in found), default=0.0),
-        sum(pair.squared_error for pair in found),
-        sum(pair.squared_norm for pair in found),
-    )
+    values, differing, largest, share, squared_error, squared_norm, *_ = zip(Difference(0, 0), *pairs, strict=True)
+    sums = sum(squared_error), sum(squared_norm)
+    return Difference(sum(values), sum(differing), max(largest), max(share), *sums)
 
 
 def _of_values(a: Array, b: Array, tolerance: Tolerance) -> Difference:
     extent = finite_range(a)
-    allowed = max(tolerance.absolute or 0.0, (tolerance.relative or 0.0) * extent)
-    differing, largest, squared_error, squared_norm = 0, 0.0, 0.0, 0.0
-    for x, y in blocks(a, b):
-        wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
-        finite = np.isfinite(wide_x) & np.isfinite(wide_y)
-        with np.errstate(over="ignore"):
-            error = _distances(x, y, wide_x, wide_y)[finite]
-            squared_error += float(np.square(error).sum())
-            squared_norm += float(np.square(wide_x[finite]).sum())
-        largest = max(largest, float(error.max(initial=0.0)))
-        if tolerance.is_exact and x.dtype == y.dtype:
-            differing += int(bits_differ(x, y).sum())
-        else:
-            odd = ~np.isclose(wide_x[~finite], wide_y[~finite], equal_nan=True)
-            differing += int((error > allowed).sum()) + int(odd.sum())
-    share = _quotient(largest, extent)
-    return Difference(a.size, differing, largest, share, squared_error, squared_norm, extent)
+    allowed = None if tolerance.is_exact else max(tolerance.absolute or 0.0, (tolerance.relative or 0.0) * extent)
+    found = together(_of_block(x, y, allowed) for x, y in blocks(a, b))
+    return found._replace(relative_to_range=_quotient(found.largest_error, extent), extent=extent)
 
 
-def _distances(x: Array, y: Array, wide_x: Array, wide_y: Array) -> Array:
-    """|x - y| in float64. The difference of integers is exact before it is rounded to float64."""
-    if x.dtype == y.dtype and x.dtype.kind in "iu":
-        exact: Array = np.maximum(x, y).astype(np.uint64) - np.minimum(x, y).astype(np.uint64)
-        return exact.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        distances: Array = np.abs(wide_x - wide_y)
-    return distances
+def _of_block(x: Array, y: Array, allowed: float | None) -> Difference:
+    """The difference of values, of which those within `allowed` are equal; None if all bits must be."""
+    wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
+    finite = np.isfinite(wide_x) & np.isfinite(wide_y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = np.abs(wide_x - wide_y)
+        if x.dtype == y.dtype and x.dtype.kind in "iu":  # exact before it is rounded to float64
+            error = (np.maximum(x, y).astype(np.uint64) - np.minimum(x, y).astype(np.uint64)).astype(np.float64)
+        error = error[finite]
+        sums = float(np.square(error).sum()), float(np.square(wide_x[finite]).sum())
+    if allowed is None and x.dtype == y.dtype:
+        differing = int(bits_differ(x, y).sum())
+    else:
+        odd = ~np.isclose(wide_x[~finite], wide_y[~finite], equal_nan=True)
+        differing = int((error > (allowed or 0.0)).sum()) + int(odd.sum())
+    return Difference(x.size, differing, float(error.max(initial=0.0)), 0.0, *sums)
 
 
 def _quotient(numerator: float, denominator: float) -> float:

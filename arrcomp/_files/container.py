@@ -40,6 +40,9 @@ class Entry(NamedTuple):
     end: int  # offset after its last byte
 
 
+LONGEST_OF_BYTES = Entry("U8", (_LARGEST,), _LARGEST, _LARGEST)  # of a stream whose length is not known yet
+
+
 class Container:
     """An open file of tensors, checked by the library: its metadata, and its entries in the header's order."""
 
@@ -76,25 +79,16 @@ class Container:
 class Writer:
     """Writes tensors one after the other; made by `writing`."""
 
-    def __init__(self, file: Any, header_nbytes: int, metadata: Mapping[str, str]) -> None:
-        self._file, self._header_nbytes, self._metadata = file, header_nbytes, metadata
-        self._entries: dict[str, Entry] = {}
-        self._end = 0
-        file.seek(8 + header_nbytes)
+    def __init__(self, file: Any) -> None:
+        self._file, self._end = file, 0
+        self.entries: dict[str, Entry] = {}
 
     def add(self, name: str, kind: str, shape: tuple[int, ...], buffers: Iterable[Any]) -> None:
         """Write the next tensor, whose bytes are these buffers."""
         start = self._end
         for buffer in buffers:
             self._end += self._file.write(buffer)
-        self._entries[name] = Entry(kind, shape, start, self._end)
-
-    def finish(self) -> None:
-        """Write the header into its reserved space."""
-        header = _packed(self._entries, self._metadata).ljust(self._header_nbytes)
-        assert len(header) == self._header_nbytes, "the reserved space fits the longest header"
-        self._file.seek(0)
-        self._file.write(len(header).to_bytes(8, "little") + header)
+        self.entries[name] = Entry(kind, shape, start, self._end)
 
 
 @contextlib.contextmanager
@@ -107,14 +101,13 @@ def writing(path: Path, entries: Mapping[str, Entry], metadata: Mapping[str, str
     if nbytes > _MOST_HEADER_NBYTES:
         raise ValueError(f"{path}: expected names and metadata of at most {_MOST_HEADER_NBYTES} bytes, got {nbytes}")
     with replacing(path) as temporary, temporary.open("wb") as file:
-        writer = Writer(file, nbytes, metadata)
+        file.seek(8 + nbytes)
+        writer = Writer(file)
         yield writer
-        writer.finish()
-
-
-def entries_of_bytes(names: Iterable[str]) -> dict[str, Entry]:
-    """The longest entries of one-dimensional uint8 tensors, whose sizes are not known yet."""
-    return {name: Entry("U8", (_LARGEST,), _LARGEST, _LARGEST) for name in names}
+        header = _packed(writer.entries, metadata).ljust(nbytes)
+        assert len(header) == nbytes, "the reserved space fits the longest header"
+        file.seek(0)
+        file.write(nbytes.to_bytes(8, "little") + header)
 
 
 def entries_of_arrays(path: Path, infos: Mapping[str, ArrayInfo]) -> dict[str, Entry]:

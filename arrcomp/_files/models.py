@@ -89,7 +89,7 @@ def save_file(
             with replacing(path) as temporary, temporary.open("wb") as file:
                 file.writelines(buffers)
             return
-        with container.writing(path, container.entries_of_bytes(names), described) as writer:
+        with container.writing(path, dict.fromkeys(names, container.LONGEST_OF_BYTES), described) as writer:
             for name in names:
                 buffers, nbytes = compressed(name)
                 writer.add(name, "U8", (sum(map(len, buffers)),), buffers)

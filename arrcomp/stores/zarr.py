@@ -112,13 +112,8 @@ class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unuse
     big`, a shuffle)**: zarr does not tell a compressor what comes before it, and the error bound does not hold for
     values in another byte order. Put it first among the compressors, or use `ArrcompCodec`, which gets the array.
 
-    Args:
-        codec: the codec; None for `arrcomp.Lossless()`. Lossless codecs take arrays of every dtype of zarr (datetimes
-            as integers).
-        seed: same as in `ArrcompCodec`.
-
-    Raises:
-        TypeError, ValueError: `codec` is not a codec, or needs a seed, or `seed` is of a wrong type or value.
+    Arguments and errors are those of `ArrcompCodec`. Lossless codecs take arrays of every dtype of zarr (datetimes as
+    integers).
 
     >>> import arrcomp
     >>> ArrcompCompressor(arrcomp.ErrorBounded(abs=1e-3)).to_dict()["name"]
