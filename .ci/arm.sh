@@ -13,8 +13,6 @@ top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 mkdir -p "${1:?a folder}"
 folder=$(cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- tests/format/test_golden.py tests/activations/test_kernels.py tests/api/test_sums.py \
-  tests/codecs/test_{base_delta,bound,codebook,float_casts,float_format,lossless,modes,qsgd,s2fp8,smaq}.py
 version=$("$python" -c 'import sys; print("{}.{}".format(*sys.version_info))')
 root=$folder/sysroot
 compiler=aarch64-linux-gnu-g++
@@ -74,5 +72,6 @@ write_toolchain
 test_lanes
 build_extension
 cd "$top"
+[ $# -gt 0 ] || set -- -m "arm and not slow" $(.ci/marked.sh arm)
 test_on neon "$@"
 test_on plain tests/format/test_golden.py

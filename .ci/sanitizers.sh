@@ -17,8 +17,7 @@ trap 'rm -rf "$folder"' EXIT
 case $sanitize in
   address,undefined)
     runtime=libasan.so
-    tests=(tests/format/test_{corruption,corrupt_configurations,parts}.py tests/api/test_{sums,many}.py
-      tests/codecs/test_{lossless,bound,qsgd,smaq,float_format,s2fp8,codebook,base_delta}.py tests/activations/test_kernels.py)
+    marker=asan tests="asan and not slow"
     options=(-n 2)
     wrapper=()
     # Python keeps memory until it ends: leaks would be its own.
@@ -26,10 +25,8 @@ case $sanitize in
     ;;
   thread)
     runtime=libtsan.so
-    tests=(tests/api/test_threads.py tests/api/test_concurrency.py)
-    # The run time takes threads of a child for those of its parent, and knows nothing of OpenMP's, which PyTorch has.
-    options=(-p no:xdist --deselect tests/api/test_concurrency.py::test_a_fork_in_the_midst_of_a_pools_life
-      --deselect tests/api/test_concurrency.py::test_workers_of_a_data_loader)
+    marker=threads tests="threads and not no_tsan and not slow"
+    options=(-p no:xdist)
     # The run time wants memory where it would be without randomized addresses.
     wrapper=(setarch -R)
     # Children of forks start threads here; a daemon that Python leaves in a call at its end never joins its threads;
@@ -52,6 +49,6 @@ compiler=${CXX:-c++}
 preload=$("$compiler" -print-file-name="$runtime"):$("$compiler" -print-file-name=libstdc++.so.6)
 
 cd "$top"
-[ $# -gt 0 ] || set -- "${tests[@]}"
+[ $# -gt 0 ] || set -- -m "$tests" $(.ci/marked.sh "$marker")
 export PYTHONPATH=$folder
 "${wrapper[@]}" env LD_PRELOAD="$preload" "$python" -P -m pytest -q "${options[@]}" -p no:cacheprovider "$@"

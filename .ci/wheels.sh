@@ -19,9 +19,6 @@ variants=("${@:2}")
 [ ${#variants[@]} -gt 0 ] || variants=(cpu cuda12 cuda13)
 constraints=$top/.ci/constraints.txt
 largest=10000000
-# What holds of every codec, dtype and framework, and of streams of earlier versions.
-tests=(tests/format/test_golden.py tests/format/test_corruption.py tests/arrays/test_conformance.py
-  tests/arrays/test_frameworks.py tests/arrays/test_dlpack.py tests/files/test_files.py tests/project/test_versions.py)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -122,7 +119,7 @@ try() { # try WHEEL
   fi
   (cd "$work" && env -i PATH=/usr/bin:/bin HOME="$work" fresh/bin/arrcomp demo >/dev/null)
   (cd "$work/source"/arrcomp-* && "$work/fresh/bin/pytest" -q -n auto -p no:cacheprovider \
-    "${tests[@]}" | tail -n 1)
+    -m "wheel and not slow" $(.ci/marked.sh wheel) | tail -n 1)
 }
 
 try_all() { # try_all PYTHON EXTRAS PIP_ARGUMENT...

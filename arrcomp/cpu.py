@@ -9,6 +9,8 @@ import os
 from . import _core
 from ._arguments import check_choice
 
+__all__ = ["available_threads", "instruction_set", "instruction_sets", "use_instruction_set"]
+
 _VARIABLE = "ARRCOMP_INSTRUCTION_SET"
 
 

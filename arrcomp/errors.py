@@ -1,5 +1,16 @@
 """Exceptions of the package. A wrong argument raises `TypeError` or `ValueError`."""
 
+__all__ = [
+    "ArrcompError",
+    "CorruptStreamError",
+    "DataNotFoundError",
+    "DeviceUnavailableError",
+    "FormatVersionError",
+    "SizeLimitError",
+    "UnknownCodecError",
+    "UnknownNameError",
+]
+
 
 class ArrcompError(Exception):
     """Base of the package's own exceptions."""

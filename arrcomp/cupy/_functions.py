@@ -19,8 +19,8 @@ def compress(x: Any, codec: Codec | None = None, *, out: Any = None, seed: Any =
     Args:
         x: a `cupy.ndarray` of any shape and layout. It is not changed.
         codec: what to keep; None for `Lossless()`.
-        out: memory for the result: a contiguous uint8 `cupy.ndarray` of at least `max_compressed_nbytes(x)` bytes on the
-            device of `x`. The result views it. None allocates from CuPy's pool.
+        out: memory for the result: a contiguous uint8 `cupy.ndarray` of at least `max_compressed_nbytes(x)` bytes on
+            the device of `x`. The result views it. None allocates from CuPy's pool.
         seed: of a codec that draws random numbers; others ignore it. An integer from 0 to 2^64 - 1, or an integer
             `cupy.ndarray` of no dimensions on the device of `x`, whose value is read when the current stream comes to
             it (without its sign, as 64 bits).

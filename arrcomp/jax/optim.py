@@ -20,6 +20,8 @@ from ._adapter import ADAPTER, check_hashable, is_traced, single_device, uint64_
 from ._seeds import derived
 from ._tree import flattened
 
+__all__ = ["CompressedState", "compressed_optimizer", "decompressed_state", "eight_bit", "state_nbytes"]
+
 Transformation = TypeVar("Transformation")  # optax.GradientTransformation, or a subclass
 
 _MAX_NBYTES = 1 << 26  # of the arrays in one call; a single array may exceed it

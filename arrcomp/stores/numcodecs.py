@@ -15,6 +15,8 @@ try:
 except ImportError as error:
     raise ImportError(f"arrcomp.stores.numcodecs needs numcodecs ({error}): pip install arrcomp[zarr]") from None
 
+__all__ = ["Arrcomp"]
+
 
 class Arrcomp(ChunkCodec, Base):  # type: ignore[misc,unused-ignore]
     """Compress each buffer with arrcomp; lossless by default.

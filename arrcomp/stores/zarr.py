@@ -25,6 +25,8 @@ try:
 except ImportError as error:
     raise ImportError(f"arrcomp.stores.zarr needs zarr 3.1 ({error}): pip install arrcomp[zarr]") from None
 
+__all__ = ["ArrcompCodec", "ArrcompCompressor"]
+
 _BYTE = np.dtype(np.uint8)
 
 

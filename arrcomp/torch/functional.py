@@ -27,7 +27,33 @@ from torch import Tensor
 from .._arguments import check_choice
 from ..activations import StepFunction
 from ._few_bit import checked_steps, few_bit_activation, few_bit_function, is_recorded, step_parameters
-from ._randomized_linear import randomized_linear as randomized_linear
+from ._randomized_linear import randomized_linear
+
+__all__ = [
+    "celu",
+    "elu",
+    "gelu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "logsigmoid",
+    "mish",
+    "randomized_linear",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "stepwise",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+]
 
 
 def gelu(x: Tensor, approximate: str = "none", *, bits: int = 3, steps: StepFunction | None = None) -> Tensor:

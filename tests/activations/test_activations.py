@@ -82,9 +82,9 @@ def test_bits_are_no_more_than_levels_need() -> None:
 
 
 def test_steps_are_values() -> None:
-    steps = StepFunction([0.1], np.array([0, 1], np.float32), "even")
+    steps = StepFunction([0.1], np.array([0, 1], np.float32), "even")  # type: ignore[arg-type]
     assert steps.borders == (0.1,)
-    assert steps == StepFunction((np.float32(0.1),), (0, 1), "even")
+    assert steps == StepFunction((np.float32(0.1),), (0, 1), "even")  # type: ignore[arg-type]
     assert steps != StepFunction((0.1,), (0, 1))
     assert hash(steps) == hash(pickle.loads(pickle.dumps(steps)))  # noqa: S301
     assert pickle.loads(pickle.dumps(steps)) == steps  # noqa: S301

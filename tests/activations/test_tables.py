@@ -125,7 +125,7 @@ def test_borders_lie_on_jumps() -> None:
 )
 def test_impossible_fits_are_refused(keywords: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        fit(**({"function": np.exp, "bits": 3} | keywords))
+        fit(**{"function": np.exp, "bits": 3, **keywords})
 
 
 # Tables

@@ -106,10 +106,9 @@ def load_batches() -> None:
     warnings.simplefilter("ignore")  # PyTorch and Python tell of forks, and of few cores
     expected = torch.from_numpy(np.stack([array(seed) for seed in range(6)]))
     digest(0)  # threads have been at work here before there are workers
+    streams: Any = Streams(6)
     for method in ("fork", "spawn"):
-        loader: Any = DataLoader(
-            Streams(6), batch_size=2, num_workers=2, multiprocessing_context=method, timeout=SECONDS
-        )
+        loader: Any = DataLoader(streams, batch_size=2, num_workers=2, multiprocessing_context=method, timeout=SECONDS)
         assert torch.equal(torch.cat(list(loader)), expected)
 
 

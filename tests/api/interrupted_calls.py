@@ -189,7 +189,7 @@ def unframe() -> dict[str, Any]:
             over.wait()
             return b""
 
-    zstandard.ZstdDecompressor = Endless
+    zstandard.ZstdDecompressor = Endless  # type: ignore[assignment, misc]
     with signals([0.2]) as sent:
         part = taken(lambda: arrcomp.decompress(arrcomp.from_bytes(stream)), sent)
     still = not over.is_set()

@@ -20,6 +20,8 @@ import checks
 from arrcomp import QSGD, ErrorBounded, Lossless
 from checks import Array
 
+pytestmark = pytest.mark.threads
+
 PROGRAM = Path(__file__).with_name("concurrent_programs.py")
 TIMEOUT = 300  # seconds; a program takes 10
 CALLERS = 8
@@ -117,6 +119,7 @@ def run(program: str) -> None:
 # A child has the locks of dictionaries that other threads were reading: without a GIL CPython 3.13 hangs on them.
 @pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="a fork beside threads needs the GIL")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.no_tsan
 def test_a_fork_in_the_midst_of_a_pools_life() -> None:
     run("fork_in_the_midst_of_a_pool")
 
@@ -133,6 +136,7 @@ def test_the_interpreter_ends_beside_daemons_that_compress(record_property: Call
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.no_tsan
 def test_workers_of_a_data_loader() -> None:
     pytest.importorskip("torch")
     run("load_batches")

@@ -38,7 +38,7 @@ def run(tmp_path: Path) -> Run:
 
     def run(case: str) -> dict[str, Any]:
         (tmp_path / "files").mkdir()
-        command = [sys.executable, PROGRAM, case, tmp_path / "files"]
+        command = [sys.executable, str(PROGRAM), case, str(tmp_path / "files")]
         done = subprocess.run(
             command,
             cwd=tmp_path,

@@ -14,6 +14,8 @@ import arrcomp
 import checks
 from arrcomp import QSGD, ErrorBounded, Lossless, _core
 
+pytestmark = pytest.mark.asan
+
 RNG = np.random.default_rng(11)
 CODEC = ErrorBounded(abs=1e-3)
 

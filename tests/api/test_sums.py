@@ -15,6 +15,8 @@ import checks
 from arrcomp import QSGD, Codec, Compressed, CorruptStreamError
 from checks import FLOATS, Array, numpy_dtype
 
+pytestmark = [pytest.mark.arm, pytest.mark.asan]
+
 NORMS: tuple[Any, ...] = ("minmax", "l2", "linf")
 ROUNDINGS: tuple[Any, ...] = ("nearest", "stochastic")
 COUNT = 3 * 4096 + 77

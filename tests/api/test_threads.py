@@ -18,6 +18,8 @@ import child_programs
 from arrcomp import BaseDelta, ErrorBounded, Lossless
 from checks import Array
 
+pytestmark = pytest.mark.threads
+
 CODECS: list[arrcomp.Codec] = [Lossless(), ErrorBounded(abs=1e-3), ErrorBounded(rel=1e-3, speed="fast"), BaseDelta()]
 
 

@@ -10,6 +10,8 @@ import checks
 from arrcomp import _dtypes
 from checks import DTYPES, Array, numpy_dtype
 
+pytestmark = pytest.mark.wheel
+
 CODECS: list[arrcomp.Codec] = [
     arrcomp.Lossless(),
     arrcomp.Lossless(speed="fast"),

@@ -16,6 +16,8 @@ from arrcomp import DeviceUnavailableError, _core
 from capsules import CPU, CUDA_HOST, READ_ONLY, OnlyDLPack, Producer
 from checks import sample
 
+pytestmark = pytest.mark.wheel
+
 RNG = np.random.default_rng(7)
 X = RNG.normal(0, 1, (6, 50)).astype(np.float32)
 AGES: dict[str, dict[str, Any]] = {

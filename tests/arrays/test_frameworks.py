@@ -18,6 +18,8 @@ from frameworks import PLACES, Place, seed_of
 
 from .test_conformance import CODECS, mixture
 
+pytestmark = pytest.mark.wheel
+
 SHAPE = (37, 161)  # two chunks, the second not full
 CASES = [
     pytest.param(place, way, codec, dtype, id=f"{place.name}-{place.device}-{way}-{codec!r}-{dtype}")

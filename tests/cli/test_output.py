@@ -53,7 +53,7 @@ def invoke(*arguments: str, data: bytes = b"", code: int = 0) -> Result:
     return result
 
 
-def npy_bytes(array: np.ndarray) -> bytes:  # type: ignore[type-arg]
+def npy_bytes(array: np.ndarray) -> bytes:
     file = io.BytesIO()
     np.save(file, array)
     return file.getvalue()

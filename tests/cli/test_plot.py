@@ -43,6 +43,7 @@ def test_points_of_bounds_keep_them_and_take_fewer_bits_the_wider_they_are() -> 
         assert len(points) > 20
         for point in points:
             assert isinstance(point.codec, arrcomp.ErrorBounded)
+            assert point.codec.abs is not None
             assert 0 < point.typical <= point.largest <= point.codec.abs
         assert [point.bits for point in points] == sorted((point.bits for point in points), reverse=True)
 

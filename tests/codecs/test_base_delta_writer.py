@@ -19,6 +19,8 @@ from checks import DTYPES, Array, bits_of, numpy_dtype
 
 from ..arrays.test_conformance import mixture
 
+pytestmark = pytest.mark.arithmetic
+
 LANES = 32
 BASES = {0: 0, 1: 1, 2: 1, 3: 2, 4: 2}
 SELECTOR_BITS = {0: 0, 1: 0, 2: 1, 3: 1, 4: 2}

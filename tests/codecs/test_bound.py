@@ -15,6 +15,8 @@ import checks
 from arrcomp import ErrorBounded
 from checks import FLOATS, Array, numpy_dtype
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 COUNT = 4096 + 321
 BOUNDS = [1e-30, 1e-10, 1e-4, 2.0**-10, 1e-3, 0.3, 1.0, 1e4, 1e30]
 

@@ -13,6 +13,8 @@ import checks
 from arrcomp import Codebook
 from checks import Array
 
+pytestmark = pytest.mark.arithmetic
+
 
 def brute_force(values: Array, weights: Array, runs: int) -> float:
     """The least sum of weighted squared differences from means, over all ways to cut."""

@@ -1,10 +1,10 @@
-"""The core's table of codecs and the classes in the registry: the same codecs, parameters, data types and promises."""
+"""The core's table of codecs and the classes in the registry: same codecs, parameters, data types, guarantees."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from arrcomp import QSGD, BaseDelta, Codec, ErrorBounded, Lossless, SmaQ, _core, codecs, dtypes
+from arrcomp import QSGD, BaseDelta, Codec, ErrorBounded, Lossless, SmaQ, _core, _dtypes, available_codecs
 from fuzz_inputs import VARIANTS
 
 # Beside each class's examples and the fuzzer's variants.
@@ -18,14 +18,14 @@ MORE: tuple[Codec, ...] = (
 
 
 def instances() -> Iterator[Codec]:
-    for kind in codecs().values():
+    for kind in available_codecs().values():
         yield from kind.examples()
     for variants in VARIANTS.values():
         yield from variants
     yield from MORE
 
 
-def takes(codec: Codec, dtype: dtypes.DType) -> bool:
+def takes(codec: Codec, dtype: _dtypes.DType) -> bool:
     try:
         codec.check_dtype(dtype)
     except (TypeError, ValueError):
@@ -35,7 +35,7 @@ def takes(codec: Codec, dtype: dtypes.DType) -> bool:
 
 def test_the_registry_has_the_codecs_of_the_table() -> None:
     table = {name: number for number, name, _, _ in _core.codec_table()}
-    assert table == {name: kind.id for name, kind in codecs().items()}
+    assert table == {name: kind.id for name, kind in available_codecs().items()}
     assert len(set(table.values())) == len(table)
 
 
@@ -47,7 +47,7 @@ def test_a_codec_is_what_the_table_says(codec: Codec) -> None:
     assert fixed_rate == codec.fixed_rate
     assert has_sums == codec.has_sums
     # The parts of complex values are elements like others to the core.
-    rows = [row for row in map(dtypes.by_id, range(1, 256)) if row is not None and row.parts == 1]
+    rows = [row for row in map(_dtypes.by_id, range(1, 256)) if row is not None and row.parts == 1]
     assert {row.name for row in rows if row.id in numbers} == {row.name for row in rows if takes(codec, row)}
 
 
@@ -59,7 +59,7 @@ def test_parameters_are_found_once(codec: Codec) -> None:
 def test_another_parameter_is_refused() -> None:
     class Wrong(QSGD):
         def named_parameters(self):  # type: ignore[no-untyped-def]
-            return super().named_parameters() | {"colour": 1}
+            return {**super().named_parameters(), "colour": 1}
 
     with pytest.raises(TypeError, match=r"parameters of codec 3: expected bits, .*colour"):
         Wrong()

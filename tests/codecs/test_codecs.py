@@ -38,7 +38,7 @@ REALS_ONLY: list[arrcomp.Codec] = [
 
 
 def test_the_registry_lists_every_codec_once() -> None:
-    kinds = [Lossless, ErrorBounded, QSGD, SmaQ, FloatFormat, S2FP8, BaseDelta, Codebook]
+    kinds: list[type[arrcomp.Codec]] = [Lossless, ErrorBounded, QSGD, SmaQ, FloatFormat, S2FP8, BaseDelta, Codebook]
     assert list(arrcomp.available_codecs().values()) == kinds
     assert list(arrcomp.available_codecs()) == [kind.name for kind in kinds]
     assert len({kind.id for kind in arrcomp.available_codecs().values()}) == len(arrcomp.available_codecs())

@@ -24,6 +24,8 @@ from .small_floats import (
     expected_codes,
 )
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm]
+
 
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", TWINS)

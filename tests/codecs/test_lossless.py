@@ -13,6 +13,8 @@ import arrcomp
 import checks
 from checks import DTYPES, Array, numpy_dtype
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 SHAPES = [
     (),
     (0,),

@@ -15,6 +15,8 @@ from arrcomp import ErrorBounded, Lossless
 from checks import Array
 from reference_reader import Chunk
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm]
+
 EVERY_CHOICE = {
     *("quantized none", "quantized packed", "quantized entropy"),
     *("integer none", "integer packed", "integer entropy"),

@@ -16,6 +16,8 @@ from arrcomp import QSGD, _core
 from checks import FLOATS, Array, numpy_dtype
 from reference_philox import philox, random_words
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 NORMS: tuple[Any, ...] = ("minmax", "l2", "linf")
 ROUNDINGS: tuple[Any, ...] = ("nearest", "stochastic")
 BUCKET_SIZES = (16, 17, 100, 512, 4096, 5000, 20_000)
@@ -87,7 +89,7 @@ def distance(found: Written, codec: QSGD) -> Array:
 
 def roundings(array: Array, found: Written, codec: QSGD) -> Array:
     """What rounding may add to the error of each element: of the arithmetic, and of y to the elements' type."""
-    limits: Any = ml_dtypes.finfo(array.dtype)  # type: ignore[no-untyped-call]
+    limits: Any = ml_dtypes.finfo(array.dtype)
     real, low = np.finfo(real_of(array.dtype)), found.low.astype(np.float64)
     span = steps(codec) * distance(found, codec) + np.abs(low)
     least = (steps(codec) + 2) * float(real.smallest_subnormal)
@@ -153,7 +155,7 @@ def test_tiny_gradients_do_not_vanish(dtype: str, scale: float, norm: Any) -> No
 
 def constants(dtype: str) -> list[float]:
     """Values of a type that are hard to keep."""
-    limits: Any = ml_dtypes.finfo(numpy_dtype(dtype))  # type: ignore[no-untyped-call]
+    limits: Any = ml_dtypes.finfo(numpy_dtype(dtype))
     tiny, least, largest = (float(v) for v in (limits.tiny, limits.smallest_subnormal, limits.max))
     return [0.0, -0.0, 1 / 3, -1.1, 1e4 + 0.7, tiny, -tiny, least, -3 * least, largest, -largest, largest / 3]
 

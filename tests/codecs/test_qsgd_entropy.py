@@ -15,6 +15,8 @@ import reference_buckets
 from arrcomp import QSGD, CorruptStreamError
 from checks import FLOATS, Array, numpy_dtype
 
+pytestmark = pytest.mark.arithmetic
+
 NORMS: tuple[Any, ...] = ("minmax", "l2", "linf")
 STATES_NBYTES = 136  # of a group: the coder's states, an entry of the directory, padding
 CHUNK_NBYTES = 8  # of a chunk: its head and its base

@@ -18,9 +18,12 @@ from reference_smaq import Parts
 
 from .test_qsgd import constants, dither, normal, real_of
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
+
 COUNT = 3 * 4096 + 5
 BLOCK_SIZES: tuple[Any, ...] = (None, 32, 100, 1024, 4096, 5000)
 BITS = ((3, 3), (3, 12), (4, 6), (6, 6), (6, 8), (8, 8), (8, 12))
+STATISTICS: tuple[Any, ...] = ("exact", "sampled", "range")
 OVERFLOWS: tuple[Any, ...] = ("extend", "clamp")
 ROUNDINGS: tuple[Any, ...] = ("nearest", "stochastic", "truncate")
 CODECS = (
@@ -96,7 +99,7 @@ def test_every_code_is_predicted(dtype: str, overflow: Any, rounding: Any) -> No
 
 def within(array: Array, decoded: Array, parts: Parts, codec: SmaQ) -> None:
     """No value is further off than its step, or half of it, allows; "clamp" is judged within its threshold."""
-    limits: Any = ml_dtypes.finfo(array.dtype)  # type: ignore[no-untyped-call]
+    limits: Any = ml_dtypes.finfo(array.dtype)
     x, y = array.astype(np.float64), decoded.astype(np.float64)
     mean, std, threshold = parts.each.T.astype(np.float64)
     main, outer = steps_of(codec, parts)
@@ -199,7 +202,7 @@ def test_huge_values_stay_finite(dtype: str, statistics: Any) -> None:
     largest = checks.largest_finite(numpy_dtype(dtype))
     array = (np.random.default_rng(3).uniform(-1, 1, 900) * largest).astype(numpy_dtype(dtype))
     array[:2] = largest, -largest
-    given = {"mean": 1.0, "std": 1e-300} if statistics == "given" else {}
+    given: dict[str, Any] = {"mean": 1.0, "std": 1e-300} if statistics == "given" else {}
     for overflow, rounding in itertools.product(OVERFLOWS, ROUNDINGS):
         codec = SmaQ(6, 10, overflow=overflow, rounding=rounding, statistics=statistics, **given)
         decoded = checks.array_of(checks.stream_of(array, codec)).astype(np.float64)
@@ -225,7 +228,7 @@ def test_what_is_not_finite_makes_its_block_nan_and_no_other(dtype: str) -> None
     array = clean.copy()
     array[[150, 499, 600, 601, 999]] = [np.nan, np.inf, -np.inf, np.inf, -np.nan]
     array[410] = 0
-    for overflow, rounding, statistics in itertools.product(OVERFLOWS, ROUNDINGS, ("exact", "sampled", "range")):
+    for overflow, rounding, statistics in itertools.product(OVERFLOWS, ROUNDINGS, STATISTICS):
         codec = SmaQ(block_size=100, overflow=overflow, rounding=rounding, statistics=statistics)
         expected = checks.array_of(checks.stream_of(clean, codec))
         expected[poisoned] = np.nan
@@ -341,7 +344,7 @@ def test_errors_are_those_of_the_definition(kind: str, clamped: float, extended:
     x = array.astype(np.float64).reshape(100, 1024)
     score = (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True)
     distance = np.abs(score)
-    for overflow, most in (("clamp", clamped), ("extend", extended)):
+    for overflow, most in zip(OVERFLOWS, (extended, clamped), strict=True):
         last = distance.max(1, keepdims=True) if overflow == "extend" else np.full((100, 1), 2.5)
         beyond = 1 + np.minimum(np.rint((distance - 1) * 63 / (last - 1)), 63) * (last - 1) / 63
         plain = np.sign(score) * np.where(distance > 1, beyond, np.rint(distance * 15) / 15)

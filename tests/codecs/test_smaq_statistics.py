@@ -14,9 +14,12 @@ import checks
 from arrcomp import SmaQ, _core
 from arrcomp._cli.guarantees import compare
 from checks import FLOATS, Array, numpy_dtype
+from reference_philox import philox
 
-from .test_qsgd import normal, philox
+from .test_qsgd import normal
 from .test_smaq import BLOCK_SIZES, blocks_of, written
+
+pytestmark = pytest.mark.arithmetic
 
 
 @pytest.mark.parametrize("statistics", ["exact", "range"])

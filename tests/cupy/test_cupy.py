@@ -249,7 +249,7 @@ def test_the_example_runs_on_a_gpu_and_says_so_elsewhere() -> None:
         import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: F401
     except ImportError as error:
         pytest.skip(str(error))
-    command = [sys.executable, "-P", EXAMPLE]
+    command = [sys.executable, "-P", str(EXAMPLE)]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=300)
     assert result.returncode == 0, result.stderr
     assert ("4 streams" if has_gpu() else "needs a GPU and an arrcomp built with CUDA") in result.stdout

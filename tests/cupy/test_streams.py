@@ -219,7 +219,7 @@ def test_work_still_queued_by_the_producer_comes_first(cupy: Any) -> None:
             return x.__dlpack__(stream=stream, **options)
 
         def __dlpack_device__(self) -> tuple[int, int]:
-            return x.__dlpack_device__()  # type: ignore[no-any-return]
+            return x.__dlpack_device__()
 
     with ours:
         arrcomp.decompress(arrcomp.compress(source))  # fills the pool

@@ -26,6 +26,8 @@ from arrcomp._files.replacing import replacing
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
 
+pytestmark = pytest.mark.wheel
+
 RNG = np.random.default_rng(3)
 SAFETENSORS_DTYPES = (
     "bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32",
@@ -101,7 +103,7 @@ def test_arrays_are_made_one_by_one_and_once(tmp_path: Path, suffix: str) -> Non
         made[name] = weakref.ref(array)
         return array
 
-    arrays = Lazy(["3", "1", "2"], make, lambda name: (np.dtype(np.float32), (int(name),)))
+    arrays = Lazy(["3", "1", "2"], make, lambda name: (np.dtype(np.float32), (int(name),)))  # type: ignore[arg-type, return-value]
     write_arrays(tmp_path / f"x{suffix}", Content(arrays))
     check_same_arrays(
         read_arrays(tmp_path / f"x{suffix}").arrays, {str(i): np.full(i, i, np.float32) for i in (1, 2, 3)}

@@ -223,7 +223,7 @@ def test_compressed_and_plain_safetensors_are_told_apart(path: Path) -> None:
 @settings(max_examples=300)
 @given(data=st.data())
 def test_a_changed_byte_is_found(path: Path, data: st.DataObject) -> None:
-    model = {"a": X, "b.c": np.arange(5)}
+    model: dict[str, checks.Array] = {"a": X, "b.c": np.arange(5)}
     save_file(model, path, metadata={"k": "v"})
     content = bytearray(path.read_bytes())
     place = data.draw(st.integers(0, len(content) - 1))

@@ -14,6 +14,8 @@ import reference_reader
 from arrcomp import Codebook, FloatFormat
 from small_streams import SHAPE_OFFSET, SMALL, assert_refused, weights
 
+pytestmark = pytest.mark.asan
+
 
 def reconfigured(stream: bytes, text: bytes) -> bytes:
     """The stream of one dimension with another configuration."""

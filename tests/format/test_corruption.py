@@ -14,6 +14,8 @@ import checks
 from arrcomp import FormatVersionError, SmaQ, UnknownCodecError
 from small_streams import SHAPE_OFFSET, SMALL, assert_reader_agrees, assert_refused, outcome, resized, weights
 
+pytestmark = [pytest.mark.asan, pytest.mark.wheel]
+
 Record = Callable[[str, object], None]
 
 

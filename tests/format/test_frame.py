@@ -149,7 +149,7 @@ def test_what_gets_no_smaller_has_no_frame(codec: arrcomp.Codec, count: int) -> 
 def test_what_gets_no_smaller_is_not_pushed_through_zstandard(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
     compress = frame._compress
-    monkeypatch.setattr(frame, "_compress", lambda data, *others: seen.append(data.nbytes) or compress(data, *others))
+    monkeypatch.setattr(frame, "_compress", lambda data, *others: seen.append(data.nbytes) or compress(data, *others))  # type: ignore[func-returns-value]
     c = arrcomp.compress(np.random.default_rng(0).normal(0, 0.02, 16 << 20).astype(np.float32))
     assert c.to_bytes(zstd_level=19) == c.to_bytes()
     assert seen == [1 << 20]

@@ -11,6 +11,8 @@ import checks
 import golden_inputs
 from golden_inputs import GOLDEN
 
+pytestmark = [pytest.mark.arm, pytest.mark.wheel]
+
 
 def golden_stream(name: str) -> bytes:
     """The stored stream; a missing one fails the test, for only `python tests/support/write_golden.py` writes them."""

@@ -13,6 +13,8 @@ import checks
 from arrcomp import QSGD, Codebook, Codec, CorruptStreamError, ErrorBounded, FloatFormat, Lossless, SmaQ, _core
 from checks import Array
 
+pytestmark = [pytest.mark.arithmetic, pytest.mark.asan]
+
 CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()] + [
     Lossless(speed="fast"),
     QSGD(bits=3, bucket_size=100),

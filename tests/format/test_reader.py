@@ -93,9 +93,9 @@ def test_golden_streams_have_every_choice_of_a_chunk() -> None:
             for chunk in reference_reader.describe(stream):
                 choices.update(test_modes.choices_of(chunk))
         elif isinstance(codec, BaseDelta):
-            for chunk in reference_reader.describe_lines(stream):
-                lines |= {chunk.kind, *(line.mode for line in chunk.lines)}
-                lines |= {name for name in ("sign_last", "masked") if getattr(chunk, name)}
+            for group in reference_reader.describe_lines(stream):
+                lines |= {group.kind, *(line.mode for line in group.lines)}
+                lines |= {name for name in ("sign_last", "masked") if getattr(group, name)}
     assert set(choices) >= test_modes.EVERY_CHOICE
     assert lines == {"raw", "lines", "zero", "sign_last", "masked", 0, 1, 2, 3, 4, 7}
 
@@ -110,7 +110,7 @@ def alter(stream: bytes, first: int, last: int, count: int, seed: int) -> Iterat
         body = bytearray(stream[: -checks.CHECKSUM_NBYTES])
         near = min(last, first + 64) if rng.integers(2) else last  # most fields are in front
         for position in rng.integers(first, near, rng.integers(1, 4)):
-            body[position] = int(rng.choice([0, 1, 2, 127, 128, 255, rng.integers(256)]))
+            body[position] = int(rng.choice([0, 1, 2, 127, 128, 255, int(rng.integers(256))]))
         yield checks.seal(body)
 
 

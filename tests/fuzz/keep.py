@@ -26,7 +26,7 @@ def keep(program: str, name: str, folders: list[str]) -> int:
             for entry, data in fuzz_inputs.corpus(name).items():
                 (before / entry).write_bytes(data)
         # Without counters an input that only reaches code more often is not kept.
-        command = [program, "-merge=1", "-use_counters=0", "-max_len=4096", kept, *folders, before]
+        command = [program, "-merge=1", "-use_counters=0", "-max_len=4096", str(kept), *folders, str(before)]
         number = 1 + list(fuzz_inputs.VARIANTS).index(name)
         subprocess.run(command, env=os.environ | {"ARRCOMP_FUZZ_CODEC": str(number)}, check=True)
         inputs = [path.read_bytes() for path in kept.iterdir()]

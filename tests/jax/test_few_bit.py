@@ -163,8 +163,8 @@ def test_forward_mode_is_refused_by_jax() -> None:
             TypeError,
             r"bits: expected an integer from 1 to 8, got jax\._src\.interpreters\.partial_eval\.DynamicJaxprTracer",
         ),
-        (lambda x: few.gelu(x, "tanh"), TypeError, r"approximate: expected True or False, got 'tanh' \(str\)"),
-        (lambda x: few.tanh(x, steps=3), TypeError, r"steps: expected a StepFunction, got 3 \(int\)"),
+        (lambda x: few.gelu(x, "tanh"), TypeError, r"approximate: expected True or False, got 'tanh' \(str\)"),  # type: ignore[arg-type]
+        (lambda x: few.tanh(x, steps=3), TypeError, r"steps: expected a StepFunction, got 3 \(int\)"),  # type: ignore[arg-type]
         (lambda x: few.celu(x, -1.0), ValueError, r"alpha: expected a number above 0, got -1\.0"),
         (
             lambda x: jax.jit(few.elu)(x, 2.0),
@@ -177,8 +177,8 @@ def test_forward_mode_is_refused_by_jax() -> None:
             ValueError,
             r"function\(x\): expected float32 of shape \(17, 59\), got float32 of shape \(\)",
         ),
-        (lambda x: few.stepwise(x, 3, SINE), TypeError, r"function: expected a function of an array, got 3 \(int\)"),
-        (lambda x: few.stepwise(x, jnp.sin, 3), TypeError, r"steps: expected a StepFunction, got 3 \(int\)"),
+        (lambda x: few.stepwise(x, 3, SINE), TypeError, r"function: expected a function of an array, got 3 \(int\)"),  # type: ignore[arg-type]
+        (lambda x: few.stepwise(x, jnp.sin, 3), TypeError, r"steps: expected a StepFunction, got 3 \(int\)"),  # type: ignore[arg-type]
     ],
 )
 def test_impossible_arguments_are_refused(call: Any, error: type[Exception], message: str) -> None:

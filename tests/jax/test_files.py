@@ -149,7 +149,7 @@ def test_a_part_of_a_tree_is_loaded_alone(path: Path) -> None:
 
 
 def test_arrays_of_numpy_stay_so(path: Path) -> None:
-    tree = {"a": np.arange(5), "b": np.float64(0.1), "c": np.ones((2, 3), ml_dtypes.bfloat16)}
+    tree: dict[str, Any] = {"a": np.arange(5), "b": np.float64(0.1), "c": np.ones((2, 3), ml_dtypes.bfloat16)}
     arrcomp.jax.save(tree, path)
     again = arrcomp.jax.load(path, like=tree)
     assert isinstance(again["a"], np.ndarray)
@@ -235,7 +235,7 @@ def test_wrong_arguments_are_refused(path: Path) -> None:
     with pytest.raises(ValueError, match=r"threads: expected an integer of at least 1.*, got 0"):
         arrcomp.jax.load(path, threads=0)
     with pytest.raises(TypeError, match=r"codec: expected .*, got 'lossless'"):
-        arrcomp.jax.save({"x": jnp.ones(3)}, path, "lossless")
+        arrcomp.jax.save({"x": jnp.ones(3)}, path, "lossless")  # type: ignore[arg-type]
     assert not path.exists()
 
 

@@ -216,7 +216,7 @@ def test_small_arrays_go_into_one_call_and_random_ones_each_into_its_own(monkeyp
 
     monkeypatch.setattr(optim, "_MAX_NBYTES", 800)
     encode, calls = _ops.encode, []
-    monkeypatch.setattr(_ops, "encode", lambda xs, *rest: calls.append(len(xs)) or encode(xs, *rest))
+    monkeypatch.setattr(_ops, "encode", lambda xs, *rest: calls.append(len(xs)) or encode(xs, *rest))  # type: ignore[func-returns-value]
     p = [jnp.ones(size) for size in (100, 100, 100, 300, 10)]
     tx = compressed_optimizer(optax.adam(0.01), {"mu": EXACT, "nu": RANDOM}, min_size=100)
     tx.init(p)
@@ -237,12 +237,12 @@ P = jnp.ones(64)
             r"^tx: expected an optax\.GradientTransformation, got function",
         ),
         (
-            lambda: compressed_optimizer(ADAM, "dynamic8"),
+            lambda: compressed_optimizer(ADAM, "dynamic8"),  # type: ignore[arg-type]
             TypeError,
             "^codec: expected a codec, a mapping of codecs, or a function of keys and an array, got 'dynamic8'",
         ),
         (
-            lambda: compressed_optimizer(ADAM, {"mu": 8}),
+            lambda: compressed_optimizer(ADAM, {"mu": 8}),  # type: ignore[dict-item]
             TypeError,
             r"^codec\['mu'\]: expected a codec or None, got 8 \(int\)",
         ),
@@ -262,7 +262,7 @@ P = jnp.ones(64)
             r"codec: expected a fixed-rate codec, such as in eight_bit\(\), got Lossless\(\)",
         ),
         (
-            lambda: compressed_optimizer(ADAM, lambda keys, x: 8, min_size=0).init(P),
+            lambda: compressed_optimizer(ADAM, lambda keys, x: 8, min_size=0).init(P),  # type: ignore[arg-type, return-value]
             TypeError,
             r"codec\(\('0', 'mu'\), x\): expected a codec or None, got 8 \(int\)",
         ),

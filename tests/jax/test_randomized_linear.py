@@ -223,7 +223,7 @@ def test_an_array_of_keys_or_of_another_kind_is_taken() -> None:
     with pytest.raises(
         TypeError, match=r"x: expected a JAX array, such as jax\.numpy\.asarray\(x\), got numpy\.ndarray"
     ):
-        randomized_linear(X, jnp.asarray(WEIGHT), seed=1)
+        randomized_linear(X, jnp.asarray(WEIGHT), seed=1)  # type: ignore[arg-type]
 
 
 def test_forward_mode_is_silently_another() -> None:

@@ -133,7 +133,8 @@ def test_arguments_are_compressed_where_it_says_so() -> None:
 
 
 def test_under_jit_gradients_are_the_same() -> None:
-    assert_same(*(jax.jit(jax.grad(loss(f)))(PARAMETERS, X) for f in (exact_layer, layer)), 1e-4)
+    expected, found = (jax.jit(jax.grad(loss(f)))(PARAMETERS, X) for f in (exact_layer, layer))
+    assert_same(expected, found, 1e-4)
 
 
 def test_values_from_around_the_function_have_gradients() -> None:

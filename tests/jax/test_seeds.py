@@ -57,14 +57,15 @@ def x64() -> Iterator[None]:
 
 def test_a_new_number_compiles_anew() -> None:
     x = jnp.asarray(X)
-    before = _ops.encode._cache_size(), _ops.roundtrip._cache_size()
-    for seed in (*SEEDS, np.uint64(2**63 + 1), np.int8(3), np.array(4)):
+    before = _ops.encode._cache_size(), _ops.roundtrip._cache_size()  # type: ignore[attr-defined]
+    seeds: tuple[Any, ...] = (*SEEDS, np.uint64(2**63 + 1), np.int8(3), np.array(4))
+    for seed in seeds:
         number = int(seed)
         assert arrcomp.jax.compress(x, RANDOM, seed=seed).to_bytes() == stream(X, number)
         np.testing.assert_array_equal(
             np.asarray(arrcomp.jax.roundtrip(x, RANDOM, seed=seed)), values(X, number), strict=True
         )
-    assert (_ops.encode._cache_size(), _ops.roundtrip._cache_size()) == (before[0] + 1, before[1] + 1)
+    assert (_ops.encode._cache_size(), _ops.roundtrip._cache_size()) == (before[0] + 1, before[1] + 1)  # type: ignore[attr-defined]
 
 
 def test_a_new_traced_seed_is_traced_again() -> None:

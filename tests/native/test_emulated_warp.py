@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.arithmetic
+
 TESTS = Path(__file__).resolve().parent
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
@@ -58,12 +60,12 @@ def cpu_objects(generated: list[str], tmp_path_factory: pytest.TempPathFactory) 
     """The CPU's codecs, compiled for the plain instruction set."""
     folder = tmp_path_factory.mktemp("cpu")
     objects = []
-    for source in CPU_SOURCES:
-        objects.append(folder / Path(source).with_suffix(".o").name)
-        run([*compiler(), *FLAGS, "-c", NATIVE / source, "-o", objects[-1]])
+    for name in CPU_SOURCES:
+        objects.append(folder / Path(name).with_suffix(".o").name)
+        run([*compiler(), *FLAGS, "-c", NATIVE / name, "-o", objects[-1]])
     for part in ISA_PARTS:
         objects.append(folder / f"plain_{part}.o")
-        source = ["-DARRCOMP_ISA=plain", "-x", "c++", NATIVE / "cpu" / f"{part}.inc"]
+        source = ("-DARRCOMP_ISA=plain", "-x", "c++", NATIVE / "cpu" / f"{part}.inc")
         run([*compiler(), *FLAGS, *generated, *source, "-c", "-o", objects[-1]])
     return objects
 

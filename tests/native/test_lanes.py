@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.arithmetic
+
 TESTS = Path(__file__).resolve().parent
 NATIVE = TESTS.parent.parent / "native"
 COMMON_FLAGS = ["-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{NATIVE}"]

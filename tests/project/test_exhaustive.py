@@ -27,7 +27,7 @@ def proofs() -> Iterator[SimpleNamespace]:
     """The modules, which import others by their own names."""
     sys.path.insert(0, str(BENCH))
     try:
-        from proofs import chunk_modes, exhaustive, exhaustive_checks, exhaustive_values
+        from proofs import chunk_modes, exhaustive, exhaustive_checks, exhaustive_values  # type: ignore[import-not-found]
 
         yield SimpleNamespace(
             all=exhaustive, checks=exhaustive_checks, values=exhaustive_values, modes=chunk_modes.modes_of

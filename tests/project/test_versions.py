@@ -4,7 +4,11 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import arrcomp
+
+pytestmark = pytest.mark.wheel
 
 TOP = Path(__file__).parents[2]
 

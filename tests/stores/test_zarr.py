@@ -217,11 +217,10 @@ def test_the_metadata_are_plain_json(tmp_path: Path, way: str) -> None:
 @both_ways
 def test_a_dictionary_names_the_codec(way: str) -> None:
     name = {"name": WAYS[way].codec_name}
-    for text, codec in (
-        (name, Lossless()),
-        (name | {"configuration": {"codec": "error-bounded", "abs": 0.5}}, ErrorBounded(abs=0.5)),
-    ):
-        assert codec_of(stored(WEIGHTS, way=way, **{way: text}), way).codec == codec
+    bounded = name | {"configuration": {"codec": "error-bounded", "abs": 0.5}}
+    for text, codec in ((name, Lossless()), (bounded, ErrorBounded(abs=0.5))):
+        options: dict[str, Any] = {way: text}
+        assert codec_of(stored(WEIGHTS, way=way, **options), way).codec == codec
 
 
 @both_ways
@@ -280,14 +279,15 @@ def test_dtypes_that_a_codec_does_not_take_are_refused_when_an_array_is_made(dty
 )
 @both_ways
 def test_wrong_configurations_are_named(configuration: Any, error: type[Exception], message: str, way: str) -> None:
+    options: dict[str, Any] = {way: {"name": WAYS[way].codec_name, "configuration": configuration}}
     with pytest.raises(error, match=message):
-        stored(WEIGHTS, **{way: {"name": WAYS[way].codec_name, "configuration": configuration}})
+        stored(WEIGHTS, **options)
 
 
 @both_ways
 def test_what_is_no_codec_is_named(way: str) -> None:
     with pytest.raises(TypeError, match=r"^codec: expected a codec .*, got 'lossless' \(str\)"):
-        WAYS[way]("lossless")
+        WAYS[way]("lossless")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("module", ["zarr", "numcodecs"])

@@ -24,7 +24,7 @@ class OnlyDLPack:
         return self._array.__dlpack__(**options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self._array.__dlpack_device__()  # type: ignore[no-any-return]
+        return self._array.__dlpack_device__()
 
 
 class _Tensor(ctypes.Structure):

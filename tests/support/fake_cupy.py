@@ -386,7 +386,8 @@ def cuda_encode_sum(
     _check_memory(status, 4, device)
     _check_memory(length, 8, device)
     _check_memory(seed_at, 8 if seed_at else 0, device)
-    _check_memory(payload, _core.capacity(*result, dtype_id, elements), device)
+    codec_id, parameters = result
+    _check_memory(payload, _core.capacity(codec_id, parameters, dtype_id, elements), device)
     _check_terms(terms, device)
     assert payload % 8 == 0
 

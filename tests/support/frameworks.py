@@ -103,7 +103,7 @@ class Torch(Place):
     ways = (EAGER, COMPILED, MANY)
 
     def check(self) -> None:
-        self.torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
+        self.torch: Any = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
         if self.torch is None:
             pytest.skip("PyTorch is not installed")
         if self.device == "cuda":
@@ -152,7 +152,7 @@ class Jax(Place):
     ways = (EAGER, COMPILED, MANY)
 
     def check(self) -> None:
-        self.jax = importlib.import_module("jax") if importlib.util.find_spec("jax") else None
+        self.jax: Any = importlib.import_module("jax") if importlib.util.find_spec("jax") else None
         if self.jax is None:
             pytest.skip("JAX is not installed")
         try:
@@ -201,7 +201,7 @@ class Cupy(Place):
     device = "cuda"
 
     def check(self) -> None:
-        self.cupy = importlib.import_module("cupy") if importlib.util.find_spec("cupy") else None
+        self.cupy: Any = importlib.import_module("cupy") if importlib.util.find_spec("cupy") else None
         if self.cupy is None:
             pytest.skip("CuPy is not installed")
         _need_cuda(self.cupy.cuda.is_available(), "CuPy")

@@ -21,9 +21,10 @@ _HAS_ZSTANDARD = importlib.util.find_spec("zstandard") is not None
 _MOST_DECODED = 1 << 18  # bytes of arrays that are decoded, so that most of the time is for headers
 _MOST_SEED = 3000  # bytes
 _FIXED = struct.Struct("<4s6BHIQ")
-_NUMBERS = (0, 1, 2, 7, 8, 15, 16, 31, 32, 64, 65, 255, 4096, 2**16, 2**31, 2**32 - 1, 2**40, 2**59, 2**60)
-_NUMBERS += (2**62, 2**63 - 1, 2**63, 2**64 - 8, 2**64 - 1)
-_VALUES = (*_NUMBERS, -1, -(2**70), 2**1100, 0.5, 1e-300, 5e-324, 1e308, float("nan"), float("inf"), True, False, None)
+_NUMBERS: tuple[int, ...] = (0, 1, 2, 7, 8, 15, 16, 31, 32, 64, 65, 255, 4096, 2**16, 2**31, 2**32 - 1, 2**40)
+_NUMBERS += (2**59, 2**60, 2**62, 2**63 - 1, 2**63, 2**64 - 8, 2**64 - 1)
+_VALUES: tuple[Any, ...] = (*_NUMBERS, -1, -(2**70), 2**1100, 0.5, 1e-300, 5e-324, 1e308)
+_VALUES += (float("nan"), float("inf"), True, False, None)
 _VALUES += (
     "",
     "bucket",
@@ -40,7 +41,7 @@ _VALUES += (
     "\ud800",
 )
 _VALUES += ([], [0], [0.0, 1.0], [[0]], {}, {"codec": "qsgd"}, [1] * 300)
-_TEXTS = (
+_TEXTS: tuple[bytes, ...] = (
     b"",
     b"[]",
     b"null",

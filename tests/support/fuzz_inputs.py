@@ -6,7 +6,7 @@ import dataclasses
 import struct
 import zipfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
 from arrcomp import (
     QSGD,
@@ -104,7 +104,7 @@ def parsed(name: str, data: bytes) -> Input | None:
     elements = elements % (_MOST_ELEMENTS + 1) // dtype.parts * dtype.parts
     field = _size_field(codec)
     if bucket_size > 0 and field is not None:
-        codec = dataclasses.replace(codec, **{field: max(bucket_size, _LEAST_SIZES[field])})
+        codec = dataclasses.replace(cast(Any, codec), **{field: max(bucket_size, _LEAST_SIZES[field])})
     is_usual = codec.name not in GROUPED or grouping & 7 == 0
     return Input(codec, dtype, elements, data[_HEAD.size :], is_usual)
 
@@ -121,7 +121,7 @@ def core_line(codec: Codec) -> str:
     at, least = -1, 0
     if field is not None:
         least = _LEAST_SIZES[field]
-        other = dataclasses.replace(codec, **{field: getattr(codec, field) + 1}).core_parameters()
+        other = dataclasses.replace(cast(Any, codec), **{field: getattr(codec, field) + 1}).core_parameters()
         (at,) = (i for i, pair in enumerate(zip(parameters, other, strict=True)) if pair[0] != pair[1])
     return f"{{{codec.id}, {at}, {least}, {{{', '.join(map(repr, map(float, parameters)))}}}}},"
 

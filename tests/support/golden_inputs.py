@@ -238,7 +238,9 @@ def _float_format(name: str) -> arrcomp.FloatFormat:
         return arrcomp.FloatFormat(name, scaling="tensor")
     if name in ("fp8_e5m2", "e8m1", "fp16"):
         return arrcomp.FloatFormat(name, overflow="infinity")
-    return arrcomp.FloatFormat(name, **({"scale_rule": "ceil"} if name in ("mxfp4", "mxint8") else {}))
+    if name in ("mxfp4", "mxint8"):
+        return arrcomp.FloatFormat(name, scale_rule="ceil")
+    return arrcomp.FloatFormat(name)
 
 
 def _pairs() -> dict[str, Golden]:

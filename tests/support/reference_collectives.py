@@ -56,7 +56,7 @@ def _compressed_sum(received: list[arrcomp.Compressed], seed: int | None, weight
 
 def _sum(arrays: list[Array], weight: float = 1.0) -> Array:
     dtype = arrays[0].dtype
-    wide = np.float64 if dtype == np.float64 else np.float32
+    wide: Any = np.float64 if dtype == np.float64 else np.float32
     total = arrays[0].astype(wide)
     for x in arrays[1:]:
         total = total + x.astype(wide)

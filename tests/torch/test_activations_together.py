@@ -161,7 +161,7 @@ def test_an_exception_ends_the_context() -> None:
 
 def test_a_context_decorates() -> None:
     layer = nn.Linear(96, 96)
-    run = compressed_activations(LOSSLESS)(layer.forward)
+    run = compressed_activations(LOSSLESS)(layer.forward)  # type: ignore[operator]
     for _ in range(2):
         y = run(torch.randn(64, 96))
         assert isinstance(y.grad_fn._raw_saved_mat1.data, CompressedTensor)

@@ -218,7 +218,7 @@ def test_exported_programs_take_any_batch(function: Any, strict: bool) -> None:
 
 
 @pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
-def test_traced_graphs_hold_the_operators(mode: str) -> None:
+def test_traced_graphs_hold_the_operators(mode: Any) -> None:
     from torch.fx.experimental.proxy_tensor import make_fx
 
     x = tensor(40, 50)

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 import arrcomp.torch
 from arrcomp._arrays import driver
-from arrcomp.torch import _kernels, _ops
+from arrcomp.torch import _adapter, _ops, _tensors
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(0, 1, (6, 50)).astype(np.float32)
@@ -65,7 +65,7 @@ def test_contiguous_tensors_are_read_and_written_in_place(spy: Spy) -> None:
 
 def test_several_tensors_take_one_call(spy: Spy) -> None:
     xs = [torch.randn(n, 3) for n in (1, 0, 5000)]
-    adapter = arrcomp.torch._functions.ADAPTER
+    adapter = _adapter.ADAPTER
     specs = [arrcomp.compress(x, BOUNDED).spec for x in xs]
     spy.calls.clear()
     payloads = adapter.compress(xs, specs, None, 0, None)
@@ -88,7 +88,7 @@ def test_what_follows_a_payload_is_zero() -> None:
     x = torch.randn(30_000)
     coding = (BOUNDED.id, BOUNDED.core_parameters())
     payloads, lengths = _ops.encode([x, x[:10]], *coding)
-    first, second = payloads.split(_kernels.capacities([x, x[:10]], *coding))
+    first, second = payloads.split(_tensors.capacities([x, x[:10]], *coding))
     for room, length in zip((first, second), lengths.tolist(), strict=True):
         assert 0 < length < room.numel()
         assert not room[length:].any()
@@ -120,7 +120,7 @@ def test_torch_out_is_filled() -> None:
     with pytest.raises(TypeError, match="expected dtype float32, got float64"):
         arrcomp.decompress(c, out=torch.empty(X.shape, dtype=torch.float64))
     with pytest.raises(TypeError, match=r"out: expected a torch\.Tensor .*, got numpy\.ndarray"):
-        arrcomp.torch.decompress(c, out=np.empty_like(X))
+        arrcomp.torch.decompress(c, out=np.empty_like(X))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="meta tensor"):
         arrcomp.torch.decompress(c, out=torch.empty(X.shape, device="meta"))
 

@@ -18,6 +18,7 @@ from checks import sample
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
+from arrcomp.torch import _adapter
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(0, 1, (6, 50)).astype(np.float32)
@@ -39,7 +40,7 @@ def torch_tensor(x: NDArray[Any]) -> Any:
 
 
 def torch_bytes(tensor: Any) -> bytes:
-    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()  # type: ignore[no-any-return]
+    return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
 # Dtypes, layouts, kinds of tensors
@@ -158,7 +159,7 @@ def test_arguments_are_checked() -> None:
         with pytest.raises(
             TypeError, match=r"codec: expected a codec such as ErrorBounded\(abs=1e-4\), got 'lossless' \(str\)"
         ):
-            function(x, "lossless")
+            function(x, "lossless")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="threads: expected an integer of at least 1, or None for all cores, got 0"):
         arrcomp.torch.decompress(arrcomp.compress(x), threads=0)
 
@@ -184,7 +185,7 @@ def test_streams_become_tensors_without_a_warning_or_a_copy() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         y = arrcomp.torch.decompress(c)
-        moved = c.payload.to(arrcomp.torch._functions.ADAPTER, arrcomp.torch._functions.ADAPTER.device(y))
+        moved = c.payload.to(_adapter.ADAPTER, _adapter.ADAPTER.device(y))
     np.testing.assert_array_equal(y.numpy(), arrcomp.decompress(c))
     assert moved.buffer.data_ptr() == c.payload.buffer.__array_interface__["data"][0]
     assert moved.to_host().tobytes() == c.payload.to_host().tobytes()

@@ -25,7 +25,7 @@ def small(settings: Settings, count: int = 96) -> Data:
     """The first few of a data set."""
     data = load(settings)
     parts = [tuple(tensor[:count] for tensor in part) for part in (data.train, data.test)]
-    return replace(data, train=parts[0], test=parts[1])
+    return replace(data, train=parts[0], test=parts[1])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("model", ["small-net", "small-perceptron"])

@@ -20,6 +20,8 @@ from .._tensors import dtype_of
 from ._collectives import all_gather, reduce_scatter
 from ._wire import all_gather_single, reduce_scatter_single
 
+__all__ = ["QuantizedAllGather", "QuantizedReduceScatter", "compress_fsdp"]
+
 _DEFAULT_MIN_SIZE = 1024
 _MAX = 1 << 62
 

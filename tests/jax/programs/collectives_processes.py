@@ -26,7 +26,7 @@ def check(devices: list[Any]) -> None:
     mesh, rows = Mesh(np.array(devices), ("a",)), PartitionSpec("a")
     for count, codec, seed in ((1001, CODEC, None), (64 * len(devices), RANDOM, 7), (5000, QSGD(bits=8), None)):
         x = normal(len(devices), count)
-        spread = jax.make_array_from_callback(x.shape, NamedSharding(mesh, rows), lambda place, x=x: x[place])
+        spread = jax.make_array_from_callback(x.shape, NamedSharding(mesh, rows), x.__getitem__)
         local = functools.partial(arrcomp.jax.psum_quantized, axis_name="a", codec=codec, seed=seed)
         total = shard_map(lambda row, local=local: local(row[0]), mesh=mesh, in_specs=rows, out_specs=PartitionSpec())
         y = jax.jit(total)(spread)

@@ -269,11 +269,11 @@ def test_wrong_layers_are_refused(arguments: Any, error: type[Exception]) -> Non
 
 def test_segments_are_compressed_as_options_and_layers_say() -> None:
     layers = Layers()
-    for layer, (size, bits) in enumerate([(2000, 2), (300, 32), (99, 2), (601, 8)]):
-        layers.register(0, layer, size, bits, 64)
+    for number, (size, bits) in enumerate([(2000, 2), (300, 32), (99, 2), (601, 8)]):
+        layers.register(0, number, size, bits, 64)
     options = BackendOptions(QSGD(bits=4), minimal_size=100, layer_codec=QSGD(skip_incomplete=True))
     codecs = [segment.codec for segment in segments([torch.zeros(3000)], options, layers)]
-    layer = {"bucket_size": 64, "skip_incomplete": True}
+    layer: dict[str, Any] = {"bucket_size": 64, "skip_incomplete": True}
     assert codecs == [QSGD(bits=2, **layer), None, None, QSGD(bits=8, **layer)]
     tensors = [torch.zeros(2999), torch.zeros(99), torch.zeros(3000, dtype=torch.int32)]
     assert [segment.codec for segment in segments(tensors, options, layers)] == [QSGD(bits=4), None, None]
@@ -320,10 +320,10 @@ def test_exchanges_hold_every_element_once_and_no_more_than_they_may(sizes: list
             "reduce_scatter: expected the module's QuantizedReduceScatter for stochastic rounding by",
         ),
         (
-            lambda: QuantizedAllGather(QSGD(), reduce_scatter=3),
+            lambda: QuantizedAllGather(QSGD(), reduce_scatter=3),  # type: ignore[arg-type]
             TypeError,
             r"reduce_scatter: expected a QuantizedReduceScatter, got 3 \(int\)",
-        ),  # type: ignore[arg-type]
+        ),
         (lambda: compress_fsdp(3), TypeError, r"model: expected a torch\.nn\.Module, got 3 \(int\)"),  # type: ignore[arg-type]
         (lambda: compress_fsdp(torch.nn.Linear(3, 3), all_gather=ErrorBounded(abs=1.0)), ValueError, "fully_shard"),
     ],

@@ -55,9 +55,9 @@ X = torch.ones(10)
 STOCHASTIC = QSGD(rounding="stochastic")
 SUM, AVG, MAX = dist.ReduceOp.SUM, dist.ReduceOp.AVG, dist.ReduceOp.MAX
 WRONG = [
-    (lambda: collectives.all_reduce([1.0]), TypeError, r"tensor: expected a torch\.Tensor, got list"),
+    (lambda: collectives.all_reduce([1.0]), TypeError, r"tensor: expected a torch\.Tensor, got list"),  # type: ignore[arg-type]
     (
-        lambda: collectives.all_reduce(X, "qsgd"),
+        lambda: collectives.all_reduce(X, "qsgd"),  # type: ignore[arg-type]
         TypeError,
         r"codec: expected a codec such as ErrorBounded\(abs=1e-4\), got 'qsgd' \(str\)",
     ),
@@ -107,7 +107,7 @@ WRONG = [
         "threads: expected an integer of at least 1, or None for all cores, got 0",
     ),
     (
-        lambda: collectives.all_reduce(X, algorithm="tree"),
+        lambda: collectives.all_reduce(X, algorithm="tree"),  # type: ignore[arg-type]
         ValueError,
         "algorithm: expected 'scatter' or 'ring', got 'tree'",
     ),
@@ -150,7 +150,7 @@ WRONG = [
         r"output: expected 3 elements \(1 times those of input\), got 10",
     ),
     (lambda: collectives.broadcast(X, src=3), ValueError, r"src: expected a rank of the group, one of \[0\], got 3"),
-    (lambda: collectives.broadcast(X, src="0"), TypeError, r"src: expected an integer, got '0' \(str\)"),
+    (lambda: collectives.broadcast(X, src="0"), TypeError, r"src: expected an integer, got '0' \(str\)"),  # type: ignore[arg-type]
 ]
 
 

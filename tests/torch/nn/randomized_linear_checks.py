@@ -31,7 +31,7 @@ def compiled_by(backend: str | None, function: Any, **options: Any) -> Any:
 
 def kept_by(function: Any, *arguments: Any) -> list[Any]:
     kept: list[Any] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda x: (kept.append(x), x)[1], lambda x: x):
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: (kept.append(x), x)[1], lambda x: x):  # type: ignore[func-returns-value]
         function(*arguments)
     return kept
 

@@ -15,11 +15,11 @@ from arrcomp.activations import fit, steps_of
 
 torch = pytest.importorskip("torch")
 
+from torch import nn
+
 import arrcomp.torch.functional as few
 from arrcomp.torch import nn as few_nn
 from arrcomp.torch.nn._convert import REPLACEMENTS
-
-nn = torch.nn
 
 # PyTorch's own, from importing and running what torch.compile needs.
 pytestmark = [
@@ -45,7 +45,7 @@ def images() -> Any:
 
 def test_converted_models_calculate_the_same_and_keep_their_weights() -> None:
     original = model()
-    converted = few_nn.convert(copy.deepcopy(original), bits=8)
+    converted: Any = few_nn.convert(copy.deepcopy(original), bits=8)
     assert [type(one) for one in converted.modules() if type(one) in REPLACEMENTS] == []
     converted.load_state_dict(original.state_dict())
     for training in (True, False):
@@ -62,10 +62,10 @@ def test_converted_models_calculate_the_same_and_keep_their_weights() -> None:
 
 def test_activations_keep_their_arguments_modes_and_hooks() -> None:
     seen: list[str] = []
-    original = nn.Sequential(nn.ELU(1.5, inplace=True), nn.GELU("tanh"), nn.Threshold(0.5, -1))
+    original: Any = nn.Sequential(nn.ELU(1.5, inplace=True), nn.GELU("tanh"), nn.Threshold(0.5, -1))
     handle = original[1].register_forward_hook(lambda *_: seen.append("hook"))
     original[0].eval()
-    converted = few_nn.convert(original, bits=2)
+    converted: Any = few_nn.convert(original, bits=2)
     assert converted is original
     assert (converted[0].alpha, converted[0].inplace, converted[0].training) == (1.5, True, False)
     assert (converted[1].approximate, converted[1].training) == ("tanh", True)
@@ -77,7 +77,7 @@ def test_activations_keep_their_arguments_modes_and_hooks() -> None:
     assert seen == ["hook"]
 
 
-@pytest.mark.parametrize("kind", sorted(REPLACEMENTS, key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", sorted(REPLACEMENTS, key=lambda kind: str(kind)))
 def test_every_kind_has_its_own_replacement(kind: Any) -> None:
     made = few_nn.convert(kind(*((0.5, 1) if kind is nn.Threshold else ())))
     assert type(made) is getattr(few_nn, kind.__name__)
@@ -89,12 +89,12 @@ def test_classes_of_other_libraries_become_what_types_says() -> None:
         def forward(self, x: Any) -> Any:
             return nn.functional.gelu(x)
 
-    model = nn.Sequential(nn.Linear(2, 2), TheirActivation(), nn.ReLU())
+    model: Any = nn.Sequential(nn.Linear(2, 2), TheirActivation(), nn.ReLU())
     few_nn.convert(model, types={TheirActivation: lambda module: few_nn.GELU(bits=2)})
     assert [type(module) for module in model] == [nn.Linear, few_nn.GELU, nn.ReLU]
     assert model[1].steps.bits == 2
     with pytest.raises(TypeError, match="types: expected module classes with functions of a module, got 'GELU': None"):
-        few_nn.convert(model, types={"GELU": None})
+        few_nn.convert(model, types={"GELU": None})  # type: ignore[dict-item]
 
 
 def test_types_and_patterns_choose() -> None:
@@ -111,7 +111,7 @@ def test_types_and_patterns_choose() -> None:
 
 
 def test_shared_activations_stay_shared() -> None:
-    converted = few_nn.convert(model())
+    converted: Any = few_nn.convert(model())
     assert converted[0][2] is converted[2][0]
 
 
@@ -172,14 +172,14 @@ def test_refused_models_are_unaltered() -> None:
 def test_mapped_modules_come_in_order_and_once() -> None:
     paths: list[str] = []
     root = model()
-    made = few_nn.map_modules(root, lambda module, path: paths.append(path) or module)
+    made = few_nn.map_modules(root, lambda module, path: paths.append(path) or module)  # type: ignore[func-returns-value]
     assert made is root
     assert paths == ["0.0", "0.1", "0.2", "0", "1", "2.1", "2.2", "2.3", "2", "3.0", "3.1", "3.2", "3.3", "3", ""]
     assert few_nn.map_modules(nn.ReLU(), lambda *_: root, "") is root
     with pytest.raises(TypeError, match=r"function\(module\): expected a torch\.nn\.Module, got None"):
-        few_nn.map_modules(root, lambda *_: None)
+        few_nn.map_modules(root, lambda *_: None)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"root: expected a torch\.nn\.Module, got dict"):
-        few_nn.map_modules({}, lambda *_: root)
+        few_nn.map_modules({}, lambda *_: root)  # type: ignore[arg-type]
 
 
 def test_converted_models_keep_a_fraction() -> None:
@@ -210,7 +210,7 @@ def compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., A
 
 
 def test_compiled_models_have_the_same_gradients(compiled: Any) -> None:
-    converted = few_nn.convert(model(), bits=3)
+    converted: Any = few_nn.convert(model(), bits=3)
     expected = converted(images())
     expected.square().sum().backward()
     gradients = [weight.grad.clone() for weight in converted.parameters()]

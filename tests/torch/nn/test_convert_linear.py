@@ -49,9 +49,9 @@ def test_the_arguments_are_lost() -> None:
 
 
 def test_layers_draw_the_same_from_one_seed() -> None:
-    net = convert_linear(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), seed=5)
+    net: Any = convert_linear(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), seed=5)
     assert net[0].seed != net[1].seed
-    again = convert_linear(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), seed=5)
+    again: Any = convert_linear(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4)), seed=5)
     assert [layer.seed for layer in net] == [layer.seed for layer in again]
 
 
@@ -80,12 +80,13 @@ def test_a_converted_layer_alters_the_one_it_came_from() -> None:
 
 def test_shared_layers_come_apart() -> None:
     shared = nn.Linear(4, 4)
-    net = convert_linear(nn.ModuleList([shared, shared, nn.Linear(4, 4)]))
+    net: Any = convert_linear(nn.ModuleList([shared, shared, nn.Linear(4, 4)]))
     assert net[0] is net[1]
     assert net[0] is not net[2]
     tied = nn.ModuleList([nn.Embedding(7, 4), nn.Linear(4, 7, bias=False)])
     tied[1].weight = tied[0].weight
-    assert convert_linear(tied)[1].weight is tied[0].weight
+    converted: Any = convert_linear(tied)
+    assert converted[1].weight is tied[0].weight
 
 
 @pytest.mark.parametrize("pattern", ["1.*", re.compile(r"1\.\d+")])
@@ -194,9 +195,9 @@ def test_wrong_arguments_are_taken(options: Any, error: type[Exception], message
 
 def test_a_size_is_taken_for_the_bias() -> None:
     with pytest.raises(TypeError, match=r"bias: expected True or False, got 64 \(int\)"):
-        RandomizedLinear(4, 3, 64)
+        RandomizedLinear(4, 3, 64)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="positional"):
-        RandomizedLinear(4, 3, True, "rows", 64)
+        RandomizedLinear(4, 3, True, "rows", 64)  # type: ignore[call-arg]
 
 
 def test_a_projection_larger_than_the_batch_is_taken() -> None:

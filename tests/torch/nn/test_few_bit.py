@@ -55,7 +55,7 @@ def plain_module_of(name: str) -> Any:
 def kept(call: Callable[[], Any]) -> list[Any]:
     """The tensors that are kept for the backward pass."""
     tensors: list[Any] = []
-    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensors.append(tensor) or tensor, lambda one: one):
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensors.append(tensor) or tensor, lambda one: one):  # type: ignore[func-returns-value]
         call()
     return tensors
 
@@ -160,9 +160,9 @@ def test_steps_go_with_any_function() -> None:
         ):
             few.stepwise(x, wrong, steps)
     with pytest.raises(TypeError, match=r"function\(x\): expected a tensor, got 3 \(int\)"):
-        few.stepwise(x, lambda x: 3, steps)
+        few.stepwise(x, lambda x: 3, steps)  # type: ignore[arg-type, return-value]
     with pytest.raises(TypeError, match=r"function: expected a function of a tensor, got 3 \(int\)"):
-        few_nn.Stepwise(3, steps)
+        few_nn.Stepwise(3, steps)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (5, 7)])
@@ -240,10 +240,10 @@ def test_short_floats_pass_autocast(dtype: Any) -> None:
         (lambda x: few.gelu(x, bits=0), ValueError, "bits: expected an integer from 1 to 8, got 0"),
         (lambda x: few.gelu(x, bits=9), ValueError, "bits: expected an integer from 1 to 8, got 9"),
         (lambda x: few_nn.SiLU(bits=9), ValueError, "bits: expected an integer from 1 to 8, got 9"),
-        (lambda x: few.gelu(x, bits="3"), TypeError, r"bits: expected an integer from 1 to 8, got '3' \(str\)"),
+        (lambda x: few.gelu(x, bits="3"), TypeError, r"bits: expected an integer from 1 to 8, got '3' \(str\)"),  # type: ignore[arg-type]
         (lambda x: few.gelu(x, "fast"), ValueError, "approximate: expected 'none' or 'tanh', got 'fast'"),
-        (lambda x: few.tanh(x, steps=3), TypeError, r"steps: expected a StepFunction, got 3 \(int\)"),
-        (lambda x: few_nn.Tanh(steps=(0,)), TypeError, "steps: expected a StepFunction, got tuple"),
+        (lambda x: few.tanh(x, steps=3), TypeError, r"steps: expected a StepFunction, got 3 \(int\)"),  # type: ignore[arg-type]
+        (lambda x: few_nn.Tanh(steps=(0,)), TypeError, "steps: expected a StepFunction, got tuple"),  # type: ignore[arg-type]
         (lambda x: few.celu(x, -1.0), ValueError, r"alpha: expected a number above 0, got -1\.0"),
         (
             lambda x: few_nn.CELU(0, steps=StepFunction((0,), (0, 1))),

@@ -32,7 +32,7 @@ pytestmark = [
 @pytest.mark.parametrize("backend", [None, QUICK, "inductor"])
 @pytest.mark.parametrize("seed", [None, 7])
 def test_steps_have_the_same_projection_or_the_way_back_another(backend: str | None, seed: int | None) -> None:
-    layer = RandomizedLinear(IN, OUT, proj_dim=1, seed=seed)
+    layer: Any = RandomizedLinear(IN, OUT, proj_dim=1, seed=seed)
     function = compiled_by(backend, layer)
     x, y = tensor(ROWS, IN, dtype=torch.float32), tensor(ROWS, OUT, dtype=torch.float32)
     drawn = []
@@ -59,7 +59,7 @@ def test_processes_of_a_group_have_the_same_projections(seed: int | None) -> Non
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("seed", [None, 7])
 def test_a_checkpoint_calculates_with_two_projections(reentrant: bool, seed: int | None) -> None:
-    layer = RandomizedLinear(IN, OUT, proj_dim=1, seed=seed)
+    layer: Any = RandomizedLinear(IN, OUT, proj_dim=1, seed=seed)
     x, y = tensor(ROWS, IN, dtype=torch.float32), tensor(ROWS, OUT, dtype=torch.float32)
     for _ in range(5):
         layer.zero_grad()
@@ -70,7 +70,7 @@ def test_a_checkpoint_calculates_with_two_projections(reentrant: bool, seed: int
 @pytest.mark.parametrize("backend", [None, QUICK])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_autocast_is_not_followed(backend: str | None, dtype: Any) -> None:
-    layer = RandomizedLinear(IN, OUT, proj_dim_ratio=0.2)
+    layer: Any = RandomizedLinear(IN, OUT, proj_dim_ratio=0.2)
     function = compiled_by(backend, layer)
     x = tensor(ROWS, IN, dtype=torch.float32)
     with torch.autocast("cpu", dtype):
@@ -116,7 +116,7 @@ def test_compiled_layers_share_a_projection() -> None:
 
 
 def test_copies_and_pickles_have_other_parameters() -> None:
-    layer = RandomizedLinear(IN, OUT, projection="dct", proj_dim_min=3, seed=4)
+    layer: Any = RandomizedLinear(IN, OUT, projection="dct", proj_dim_min=3, seed=4)
     for twin in (copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):  # noqa: S301
         assert repr(twin) == repr(layer)
         assert torch.equal(twin.weight, layer.weight)
@@ -133,19 +133,19 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch fi
 @pytest.mark.parametrize("seed", [None, 7])
 def test_the_gpu_waits_or_has_other_projections(kind: str, seed: int | None) -> None:
     x, y = tensor(ROWS, IN, dtype=torch.float32), tensor(ROWS, OUT, dtype=torch.float32)
-    layer = RandomizedLinear(IN, OUT, projection=kind, seed=seed)
+    layer: Any = RandomizedLinear(IN, OUT, projection=kind, seed=seed)
     layer(x).backward(y)
     twin = RandomizedLinear(IN, OUT, projection=kind, seed=seed, device="cuda")
     here, there = x.cuda(), y.cuda()
     with impatient():
         twin(here).backward(there)
     if seed is not None:
-        torch.testing.assert_close(twin.weight.grad.cpu(), layer.weight.grad, rtol=1e-4, atol=1e-3)
+        torch.testing.assert_close(twin.weight.grad.cpu(), layer.weight.grad, rtol=1e-4, atol=1e-3)  # type: ignore[union-attr]
 
 
 @needs_gpu
 def test_replays_of_a_cuda_graph_have_the_same_projection() -> None:
-    layer = RandomizedLinear(IN, OUT, proj_dim=1, device="cuda")
+    layer: Any = RandomizedLinear(IN, OUT, proj_dim=1, device="cuda")
     x, y = (tensor(ROWS, columns, dtype=torch.float32).cuda() for columns in (IN, OUT))
     stream = torch.cuda.Stream()
     with torch.cuda.stream(stream):

@@ -54,7 +54,7 @@ def test_memory_counts_what_is_held() -> None:
 
 def test_codecs_are_chosen_by_key_pattern_and_function() -> None:
     codec = Codebook.dynamic8()
-    choices = {
+    choices: dict[str, tuple[Any, set[str]]] = {
         "all": (codec, {"exp_avg", "exp_avg_sq", "max_exp_avg_sq"}),
         "one": ({"exp_avg": codec}, {"exp_avg"}),
         "pattern": ({"exp_avg_sq": None, "*exp*": codec}, {"exp_avg", "max_exp_avg_sq"}),
@@ -76,7 +76,7 @@ P = [nn.Parameter(torch.zeros(5000))]
     ("make", "error", "message"),
     [
         (
-            lambda: CompressedOptimizer(P, Lossless()),
+            lambda: CompressedOptimizer(P, Lossless()),  # type: ignore[arg-type]
             TypeError,
             r"^optimizer: expected a torch\.optim\.Optimizer, got list",
         ),
@@ -91,18 +91,18 @@ P = [nn.Parameter(torch.zeros(5000))]
             "^optimizer: expected differentiable=False, got True",
         ),
         (
-            lambda: CompressedOptimizer(adam(P), "dynamic8"),
+            lambda: CompressedOptimizer(adam(P), "dynamic8"),  # type: ignore[arg-type]
             TypeError,
             "^codec: expected a codec, a mapping of codecs, or a function of a parameter and a key, got",
         ),
         (lambda: CompressedOptimizer(adam(P), {}), ValueError, r"^codec: expected at least one key, got \{\}"),
         (
-            lambda: CompressedOptimizer(adam(P), {1: Lossless()}),
+            lambda: CompressedOptimizer(adam(P), {1: Lossless()}),  # type: ignore[dict-item]
             TypeError,
             r"^codec: expected strings as keys, got 1 \(int\)",
         ),
         (
-            lambda: CompressedOptimizer(adam(P), {"a": 8}),
+            lambda: CompressedOptimizer(adam(P), {"a": 8}),  # type: ignore[dict-item]
             TypeError,
             r"^codec\['a'\]: expected a codec or None, got 8 \(int\)",
         ),
@@ -117,11 +117,11 @@ P = [nn.Parameter(torch.zeros(5000))]
             r"^compressed_state_dict: expected True or False, got 1 \(int\)",
         ),
         (
-            lambda: lossless(adam(P)).state_dict(compressed=1),
+            lambda: lossless(adam(P)).state_dict(compressed=1),  # type: ignore[arg-type]
             TypeError,
             r"^compressed: expected True or False, got 1 \(int\)",
         ),
-        (lambda: lossless(adam(P)).load_state_dict([]), TypeError, "^state_dict: expected a mapping, got list"),
+        (lambda: lossless(adam(P)).load_state_dict([]), TypeError, "^state_dict: expected a mapping, got list"),  # type: ignore[arg-type]
         (
             lambda: lossless(adam(P)).load_state_dict({**adam(P).state_dict(), "compression": 3}),
             TypeError,
@@ -151,7 +151,7 @@ def test_codecs_that_do_not_fit_a_state_are_errors_that_name_it() -> None:
     ):
         CompressedOptimizer(inner, QSGD(bits=8))
     with pytest.raises(TypeError, match=r"^codec\(parameter, 'exp_avg'\): expected a codec or None, got 8 \(int\)"):
-        CompressedOptimizer(inner, lambda p, key: 8)
+        CompressedOptimizer(inner, lambda p, key: 8)  # type: ignore[arg-type, return-value]
 
 
 @pytest.mark.parametrize(("separable", "calls"), [(None, 1), (False, 1), (True, 2)])

@@ -234,8 +234,8 @@ def test_the_checkpoints_of_distributed_programs_take_plain_state() -> None:
 def mesh() -> Any:
     from torch import distributed
 
-    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
-    yield distributed.init_device_mesh("cpu", (1,))
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)  # type: ignore[attr-defined]
+    yield distributed.init_device_mesh("cpu", (1,))  # type: ignore[attr-defined]
     distributed.destroy_process_group()
 
 
@@ -254,12 +254,12 @@ def test_sharded_parameters_keep_sharded_state(mesh: Any) -> None:
             assert compressed_keys(optimizer, parameters[0]) == {"exp_avg", "exp_avg_sq"}
             plain = optimizer.state_dict(compressed=False)["state"][0]["exp_avg"]
             assert isinstance(plain, DTensor)
-            assert plain.placements == parameters[0].placements
+            assert plain.placements == parameters[0].placements  # type: ignore[attr-defined]
             twin = lossless(adam(parameters))
             twin.load_state_dict(optimizer.state_dict())
             optimizer = twin
         for p in parameters:
             p.grad = torch.full_like(p, 5)
         optimizer.step()
-        seen.append([p.to_local() for p in parameters])
+        seen.append([p.to_local() for p in parameters])  # type: ignore[attr-defined]
     assert equal(*seen)

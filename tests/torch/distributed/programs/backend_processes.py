@@ -18,7 +18,7 @@ import arrcomp
 import arrcomp.torch.distributed
 import processes
 from arrcomp.torch.distributed import BackendOptions, configure, register_layer, set_quantization_bits
-from processes import check_same, check_sum, inputs, quantization_error
+from processes import check_same, check_sum, inputs, quantization_error, summed
 
 WORLD = 4
 BITS = 8
@@ -46,7 +46,7 @@ def check_compressed(rank: int) -> None:
         assert work.wait()
         assert work.is_completed()
         assert torch.equal(again, total)
-    assert torch.equal(functional.all_reduce(xs[rank], "sum", dist.group.WORLD), total)
+    assert torch.equal(functional.all_reduce(xs[rank], "sum", world_group()), total)
     transposed = xs[rank][:10_000].reshape(100, 100).T.clone(memory_format=torch.contiguous_format).T
     assert not transposed.is_contiguous()
     expected = reduced(xs[rank][:10_000].reshape(100, 100))
@@ -59,14 +59,18 @@ def check_compressed(rank: int) -> None:
         assert torch.equal(again, total)
 
 
+def world_group() -> Any:
+    return dist.group.WORLD
+
+
 def check_left_alone(rank: int) -> None:
     """What is small, no float, or neither sum nor average comes back exactly."""
     xs = inputs(99, WORLD)
-    torch.testing.assert_close(reduced(xs[rank]), sum(xs), rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(reduced(xs[rank]), summed(xs), rtol=1e-6, atol=1e-6)
     xs = inputs(1000, WORLD)
     assert torch.equal(reduced(xs[rank], op=dist.ReduceOp.MAX), torch.stack(xs).amax(0))
     whole = [(100 * x).long() for x in xs]
-    assert torch.equal(reduced(whole[rank]), sum(whole))
+    assert torch.equal(reduced(whole[rank]), summed(whole))
     product = reduced(xs[rank].double(), op=dist.ReduceOp.PRODUCT)
     torch.testing.assert_close(product, torch.stack(xs).double().prod(0))
     sparse = torch.eye(1000)[rank].to_sparse()
@@ -77,7 +81,7 @@ def check_left_alone(rank: int) -> None:
 def check_others(rank: int) -> None:
     """All other operations do what they do without us, bit for bit."""
     xs = inputs(1000, WORLD)
-    mine, total = xs[rank], sum(xs)
+    mine, total = xs[rank], summed(xs)
     dist.barrier()
     dist.broadcast(got := mine.clone(), 2)
     assert torch.equal(got, xs[2])
@@ -99,8 +103,8 @@ def check_others(rank: int) -> None:
     assert torch.equal(got, xs[rank - 1])
     dist.all_gather_object(objects := [None] * WORLD, {"rank": rank})
     assert objects == [{"rank": i} for i in range(WORLD)]
-    dist.broadcast_object_list(objects := [rank], src=2)
-    assert objects == [2]
+    dist.broadcast_object_list(chosen := [rank], src=2)
+    assert chosen == [2]
     assert dist.get_backend() == "arrcomp"
 
 
@@ -115,10 +119,10 @@ def check_fusion(rank: int) -> None:
     sizes = (600, 99, 3, 1500, 100)
     each = [inputs(size, WORLD, seed=size) for size in sizes]
     mine = [xs[rank].clone() for xs in each]
-    dist.group.WORLD.allreduce_coalesced(mine).wait()
+    world_group().allreduce_coalesced(mine).wait()
     for x, size, xs in zip(mine, sizes, each, strict=True):
         if size < OPTIONS.minimal_size:
-            torch.testing.assert_close(x, sum(xs), rtol=1e-6, atol=1e-6)
+            torch.testing.assert_close(x, summed(xs), rtol=1e-6, atol=1e-6)
         else:
             check_sum(x, xs, BITS)
         check_same(x)
@@ -132,13 +136,13 @@ def check_settings(rank: int) -> None:
     many = torch.stack([reduced(xs[rank]) for _ in range(30)])
     assert len(many.unique(dim=0)) == 30
     spread = quantization_error(xs, 2)
-    assert (many.mean(0) - sum(xs)).abs().max() < 0.5 * spread, "unbiased: the mean over the calls is the sum"
+    assert (many.mean(0) - summed(xs)).abs().max() < 0.5 * spread, "unbiased: the mean over the calls is the sum"
     configure(codec=arrcomp.QSGD(bits=8), fake_ratio=0.25)
     part = reduced(xs[rank])
     check_sum(part[:1000], [x[:1000] for x in xs], BITS)
     assert torch.equal(part[1000:], xs[rank][1000:])
     configure(codec=None, fake_ratio=1.0)
-    assert torch.allclose(reduced(xs[rank]), sum(xs), atol=1e-6)
+    assert torch.allclose(reduced(xs[rank]), summed(xs), atol=1e-6)
     configure(codec=OPTIONS.codec, seed=0, local_size=2)
     nodes = reduced(xs[rank])
     check_same(nodes)
@@ -146,7 +150,7 @@ def check_settings(rank: int) -> None:
     configure(local_size=None, algorithm="ring")
     around = reduced(xs[rank])
     check_same(around)
-    assert 0 < (around - sum(xs)).abs().max() < WORLD * quantization_error(xs, BITS)
+    assert 0 < (around - summed(xs)).abs().max() < WORLD * quantization_error(xs, BITS)
     configure(algorithm="scatter")
     assert configure() == OPTIONS
 
@@ -174,7 +178,7 @@ def check_groups(rank: int) -> None:
     assert torch.equal(tensors[1], tensors[3])
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("node", "place"))
     pair = [x for i, x in enumerate(xs) if i // 2 == rank // 2]
-    assert torch.equal(reduced(xs[rank], group=mesh["place"].get_group()), sum(pair))
+    assert torch.equal(reduced(xs[rank], group=mesh["place"].get_group()), summed(pair))
     dist.destroy_process_group(mine)
     assert torch.equal(reduced(xs[rank]), tensors[0])
 
@@ -199,7 +203,8 @@ def gradients(parallel: Any, rank: int, steps: int) -> tuple[list[torch.Tensor],
 
 def check_ddp(rank: int) -> None:
     """Gradients are compressed in every bucket, and the same everywhere."""
-    kinds = ({"bucket_cap_mb": 0.02}, {}, {"bucket_cap_mb": 0.02, "gradient_as_bucket_view": True})
+    small: dict[str, Any] = {"bucket_cap_mb": 0.02}
+    kinds: tuple[dict[str, Any], ...] = (small, {}, {**small, "gradient_as_bucket_view": True})
     for hook, arguments in ((None, kinds[0]), (None, kinds[1]), (None, kinds[2]), (nested, kinds[0])):
         parallel = DistributedDataParallel(model(), **arguments)
         if hook is not None:
@@ -210,7 +215,8 @@ def check_ddp(rank: int) -> None:
             assert 0 < (x - y).abs().max() < 0.02 * max(z.abs().max() for z in expected)
 
 
-def nested(state, bucket):  # DDP does not take annotations that are texts
+# DDP does not take annotations that are texts.
+def nested(state, bucket):  # type: ignore[no-untyped-def]
     """A hook which reduces something more when its first reduction is done, as PowerSGD's does."""
     first = dist.all_reduce(bucket.buffer().div_(WORLD), async_op=True).get_future()
 
@@ -246,7 +252,7 @@ def initialize(rank: int, meeting: Path, **arguments: Any) -> None:
     dist.init_process_group("arrcomp", init_method=f"file://{meeting}", rank=rank, world_size=WORLD, **arguments)
 
 
-def cgx_hook(state, bucket):
+def cgx_hook(state, bucket):  # type: ignore[no-untyped-def]
     """As scripts for CGX have it: tells the backend, in the third step, what is where in each bucket."""
     if state["step"] == 2:
         for index, x in enumerate(bucket.gradients()):
@@ -274,19 +280,19 @@ def check_cgx_script(rank: int) -> None:
         assert torch.allclose(loss, torch.tensor(0.4 + 6))
     set_quantization_bits(0, 0, 32)
     xs = inputs(2048, WORLD)
-    assert torch.allclose(reduced(xs[rank]), sum(xs), atol=1e-6)
+    assert torch.allclose(reduced(xs[rank]), summed(xs), atol=1e-6)
 
 
 def check_environment(rank: int) -> None:
     """With CGX's variables alone every large all-reduce is compressed, those of new groups are not."""
     xs = inputs(5000, WORLD)
     check_sum(reduced(xs[rank]), xs, 4)
-    assert torch.allclose(reduced(xs[rank][:15]), sum(x[:15] for x in xs), atol=1e-6)
+    assert torch.allclose(reduced(xs[rank][:15]), summed(x[:15] for x in xs), atol=1e-6)
     check_sum(reduced(xs[rank][:16]), [x[:16] for x in xs], 4)
     found, expected = gradients(DistributedDataParallel(model()), rank, steps=2)
     for x, y in zip(found, expected, strict=True):
         assert 0 < (x - y).abs().max() < 0.2 * max(z.abs().max() for z in expected)
-    assert torch.allclose(reduced(xs[rank], group=dist.new_group(range(WORLD))), sum(xs), atol=1e-6)
+    assert torch.allclose(reduced(xs[rank], group=dist.new_group(range(WORLD))), summed(xs), atol=1e-6)
 
 
 def run(rank: int, folder: Path) -> None:

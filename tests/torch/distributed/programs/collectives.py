@@ -95,17 +95,16 @@ def check_bounds(group: Group) -> None:
         x = torch.from_numpy(xs[rank].astype(np.float32))
         collectives.all_reduce(x, codec, group=processes)
         exact = np.sum(xs, axis=0)
-        half = sum(0.5 * np.array(list(largest_unit(y, codec))) for y in xs)
+        half = np.sum([0.5 * np.array(list(largest_unit(y, codec))) for y in xs], axis=0)
         # The sum that is quantized has the summands' errors, which widen its buckets.
         total = np.array(list(largest_unit(exact, codec))) + 2 * half.max() / (2**bits - 1)
         bound = (half + 0.5 * total) * (1 + 1e-5) if world > 1 else 0
         assert (np.abs(x.numpy() - exact) <= bound).all()
     for bound in (1e-2, 1e-4):
-        xs = tensors(10_000, torch.float32, world)
-        x = xs[rank].clone()
+        plain = tensors(10_000, torch.float32, world)
+        x = plain[rank].clone()
         collectives.all_reduce(x, ErrorBounded(abs=bound), group=processes)
-        exact = sum(y.double() for y in xs)
-        assert (x.double() - exact).abs().max() <= (world + 1) * bound + 1e-5
+        assert (x.double() - sum(y.double() for y in plain)).abs().max() <= (world + 1) * bound + 1e-5
 
 
 def check_tests_of_cgx(group: Group) -> None:
@@ -193,7 +192,9 @@ def check_asynchronous(group: Group) -> None:
         expected = [x.clone() for x in xs]
         for i, x in enumerate(expected):
             collectives.all_reduce(x, codec, group=processes, seed=i)
-        works = [collectives.all_reduce(x, codec, group=processes, seed=i, async_op=True) for i, x in enumerate(xs)]
+        works: list[Any] = [
+            collectives.all_reduce(x, codec, group=processes, seed=i, async_op=True) for i, x in enumerate(xs)
+        ]
         assert world == 1 or not works[1].is_completed()
         for work, x, y in zip(works, xs, expected, strict=True):
             assert work.wait()
@@ -258,5 +259,5 @@ def run(rank: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    torch.multiprocessing.spawn(run, (Path(sys.argv[1]),), nprocs=WORLD)
+    torch.multiprocessing.spawn(run, (Path(sys.argv[1]),), nprocs=WORLD)  # type: ignore[attr-defined]
     print("passed")

@@ -119,7 +119,8 @@ def check_error_feedback_sends_everything_in_the_end(folder: Path) -> None:
         distances = {}
         for feedback in (True, False):
             state = QuantizedState(codec=codec, error_feedback=feedback)
-            ddp, total, exact = hooked(Given(dtype=torch.float64), state), 0.0, 0.0
+            ddp = hooked(Given(dtype=torch.float64), state)
+            total = exact = torch.zeros((), dtype=torch.float64)
             state.register_model(ddp)
             for _ in range(40):
                 total = total + averaged(ddp, random_gradients(1, dtype=torch.float64))[0]
@@ -173,8 +174,9 @@ def check_what_is_lost_and_what_comes_back_make_the_sum(folder: Path) -> None:
 
 def _drained_with_sizes(work: Any) -> int:
     """Do a reduction; bytes of its messages to others."""
-    sizes = []
-    exchange, gather = _reduction.exchange, _reduction.gather
+    sizes: list[int] = []
+    reduction: Any = _reduction
+    exchange, gather = reduction.exchange, reduction.gather
 
     def counted_exchange(messages: Any, *rest: Any) -> Any:
         sizes.extend(size for i, size in enumerate(messages.sizes) if i != rank())
@@ -184,12 +186,12 @@ def _drained_with_sizes(work: Any) -> int:
         sizes.extend([message.numel()] * (WORLD - 1))
         return gather(message, *rest)
 
-    _reduction.exchange, _reduction.gather = counted_exchange, counted_gather
+    reduction.exchange, reduction.gather = counted_exchange, counted_gather
     try:
         for step in work.steps():
             step.wait()
     finally:
-        _reduction.exchange, _reduction.gather = exchange, gather
+        reduction.exchange, reduction.gather = exchange, gather
     return sum(sizes)
 
 

@@ -149,8 +149,9 @@ def check_a_state_is_of_one_model(folder: Path) -> None:
 
 
 def check_differing_ranks_raise(folder: Path) -> None:
-    for settings in ({"bits": 2 + rank() // 2}, {"seed": rank() // 2}, {"start_iter": rank() // 2}):
-        ddp = hooked(network(), QuantizedState(**settings))
+    own = rank() // 2
+    for state in (QuantizedState(bits=2 + own), QuantizedState(seed=own), QuantizedState(start_iter=own)):
+        ddp = hooked(network(), state)
         refused(ValueError, "expected the call of rank 0", lambda: one_step(ddp))  # noqa: B023 - called at once
     state = QuantizedState()
     if rank() == 2:
@@ -210,7 +211,8 @@ def check_bits_follow_the_errors_of_all_ranks(folder: Path) -> None:
                 gradients[0][0, 0] = float("nan")
             averaged(ddp, gradients)
             plans.append([state.plan[f"layers.{i}"] for i in range(4)])
-            sent.append([state.statistics[f"layers.{i}"].codec.bits for i in range(4)])
+            codecs: list[Any] = [state.statistics[f"layers.{i}"].codec for i in range(4)]
+            sent.append([codec.bits for codec in codecs])
         assert plans[0] == [4, 2, 2, 2]
         assert plans[1:4] == [plans[0]] * 3, "plans are made at steps 0, 2 and 4, but not of NaN"
         assert plans[4] == plans[5] == [2, 2, 2, 4]

@@ -19,7 +19,8 @@ from processes import check_same, inputs
 WORLD = 2
 RATE = 0.1
 STEPS = 5
-BOUND = arrcomp.ErrorBounded(abs=1e-3)
+ERROR = 1e-3
+BOUND = arrcomp.ErrorBounded(abs=ERROR)
 
 
 def model(**arguments: Any) -> Any:
@@ -62,7 +63,7 @@ def check_gradients(rank: int) -> None:
         module(batch(rank, 0)).square().mean().backward()
     for i, (x, y) in enumerate(zip(exact.parameters(), lossy.parameters(), strict=True)):
         error = (x.grad.full_tensor() - y.grad.full_tensor()).abs().max()
-        assert error <= BOUND.abs + 1e-7
+        assert error <= ERROR + 1e-7
         assert (error > 0) == (i < 4), "the last layer has fewer values than min_size"
 
 
@@ -73,7 +74,7 @@ def check_training(rank: int) -> None:
     moved = max(float((x - y).abs().max()) for x, y in zip(expected, started, strict=True))
     kinds = (
         ({"reduce_scatter": arrcomp.Lossless()}, 1e-6),
-        ({"reduce_scatter": BOUND}, 2 * STEPS * RATE * BOUND.abs),
+        ({"reduce_scatter": BOUND}, 2 * STEPS * RATE * ERROR),
         ({"reduce_scatter": arrcomp.QSGD(bits=8, bucket_size=64, rounding="stochastic")}, 0.1 * moved),
         ({"all_gather": arrcomp.Lossless()}, 1e-6),
         ({"all_gather": arrcomp.QSGD(bits=8, bucket_size=64)}, 0.1 * moved),
@@ -144,7 +145,7 @@ def check_types(rank: int) -> None:
     reference = trained(model(mp_policy=MixedPrecisionPolicy(param_dtype=torch.float16)), rank)
     for x, y in zip(trained(half, rank), reference, strict=True):
         assert (x - y).abs().max() < 0.02
-    mixed = torch.nn.Sequential(torch.nn.Linear(60, 60), torch.nn.Linear(60, 60).bfloat16().requires_grad_(False))
+    mixed: Any = torch.nn.Sequential(torch.nn.Linear(60, 60), torch.nn.Linear(60, 60).bfloat16().requires_grad_(False))
     fully_shard(mixed, mesh=init_device_mesh("cpu", (WORLD,)))
     exact = [x.full_tensor() for x in mixed.parameters()]
     compress_fsdp(mixed, all_gather=arrcomp.QSGD(bits=2))

@@ -96,12 +96,12 @@ def check_errors(rank: int, hierarchy: Hierarchy) -> None:
         ("local_size: expected a divisor of the group's size 6, got 4", lambda: Hierarchy.of(local_size=4)),
         (
             r"hierarchy: expected a Hierarchy .*, got 2 \(int\)",
-            lambda: hierarchical_all_reduce(torch.ones(5), 2, CODEC),
-        ),  # type: ignore[arg-type]
+            lambda: hierarchical_all_reduce(torch.ones(5), 2, CODEC),  # type: ignore[arg-type]
+        ),
         (
             "algorithm: expected .*, got 'tree'",
-            lambda: hierarchical_all_reduce(torch.ones(5), hierarchy, algorithm="tree"),
-        ),  # type: ignore[arg-type]
+            lambda: hierarchical_all_reduce(torch.ones(5), hierarchy, algorithm="tree"),  # type: ignore[arg-type]
+        ),
         (
             "op: expected one of SUM, AVG, MAX, MIN",
             lambda: hierarchical_all_reduce(torch.ones(5), hierarchy, CODEC, dist.ReduceOp.PRODUCT),

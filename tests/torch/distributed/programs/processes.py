@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import torch.distributed as dist
 def start(run: Callable[[int, Path], None], world: int) -> None:
     """Run a function in several processes, with its rank and the folder that the command line names."""
     # Forked, as each new Python would import PyTorch again.
-    torch.multiprocessing.start_processes(_run, (run, Path(sys.argv[1])), nprocs=world, start_method="fork")
+    torch.multiprocessing.start_processes(_run, (run, Path(sys.argv[1])), nprocs=world, start_method="fork")  # type: ignore[attr-defined]
     print("passed")
 
 
@@ -29,9 +30,14 @@ def inputs(elements: int, world: int, dtype: torch.dtype = torch.float32, seed: 
     return [torch.randn(elements, generator=generator).to(dtype) for _ in range(world)]
 
 
+def summed(xs: Iterable[torch.Tensor]) -> torch.Tensor:
+    """Their sum, in their order."""
+    return functools.reduce(torch.add, xs)
+
+
 def quantization_error(xs: Sequence[torch.Tensor], bits: int) -> float:
     """What the sum of tensors may be off by, each value of which `QSGD(bits)` codes, and their sum once more."""
-    total = sum(x.double() for x in xs)
+    total = summed(x.double() for x in xs)
     spans = [float(x.double().max() - x.double().min()) for x in [*xs, total]]
     rounding = 8 * torch.finfo(xs[0].dtype).eps * float(total.abs().max()) if total.numel() else 0.0
     return 0.5001 * sum(spans) / (2**bits - 1) + rounding

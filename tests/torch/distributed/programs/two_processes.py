@@ -53,14 +53,14 @@ def check_sharded(folder: Path) -> None:
     model, optimizer = sharded_model(0)
     trained(model, optimizer, 2)
     model_state, optimizer_state = get_state_dict(model, optimizer)
-    state = {"model": model_state, "optimizer": optimizer_state, "epoch": 3}
-    dcp.save(state, checkpoint_id=folder / "lossless", planner=SavePlanner(threads=1))
+    state: dict[str, Any] = {"model": model_state, "optimizer": optimizer_state, "epoch": 3}
+    dcp.save(state, checkpoint_id=folder / "lossless", planner=SavePlanner(threads=1))  # type: ignore[attr-defined]
     bounded = SavePlanner([arrcomp.Rule(CODEC, "model.*weight")], threads=1)
-    dcp.async_save(state, checkpoint_id=folder / "bounded", planner=bounded).result()
+    dcp.async_save(state, checkpoint_id=folder / "bounded", planner=bounded).result()  # type: ignore[attr-defined, union-attr]
     twin, successor = sharded_model(1)
     model_state, optimizer_state = get_state_dict(twin, successor)
     state = {"model": model_state, "optimizer": optimizer_state, "epoch": 0}
-    dcp.load(state, checkpoint_id=folder / "lossless")
+    dcp.load(state, checkpoint_id=folder / "lossless")  # type: ignore[attr-defined]
     assert state["epoch"] == 3
     set_state_dict(twin, successor, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
     expected = whole(model.state_dict())
@@ -78,11 +78,11 @@ def check_sharded(folder: Path) -> None:
 def check_replicated(folder: Path) -> None:
     """What is the same in all processes is written by one of them."""
     model = torch.nn.parallel.DistributedDataParallel(plain_model(dist.get_rank()))
-    dcp.save(model.state_dict(), checkpoint_id=folder / "replicated", planner=SavePlanner(CODEC, threads=1))
+    dcp.save(model.state_dict(), checkpoint_id=folder / "replicated", planner=SavePlanner(CODEC, threads=1))  # type: ignore[attr-defined]
     sizes = {path.name: path.stat().st_size for path in (folder / "replicated").glob("*.distcp")}
     assert sum(sizes.values()) < 0.6 * sum(x.nbytes for x in model.parameters()), sizes
     state = torch.nn.parallel.DistributedDataParallel(plain_model(5)).state_dict()
-    dcp.load(state, checkpoint_id=folder / "replicated")
+    dcp.load(state, checkpoint_id=folder / "replicated")  # type: ignore[attr-defined]
     for name, x in model.state_dict().items():
         assert (x - state[name]).abs().max() <= CODEC.abs
 
@@ -98,5 +98,5 @@ def run(rank: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    torch.multiprocessing.spawn(run, (Path(sys.argv[1]),), nprocs=2)
+    torch.multiprocessing.spawn(run, (Path(sys.argv[1]),), nprocs=2)  # type: ignore[attr-defined]
     print("passed")
