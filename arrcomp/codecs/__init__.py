@@ -1,5 +1,10 @@
-"""The codecs and their parameters."""
+"""The codecs and their parameters. A codec is found by its name, and by its id in streams, once it is imported here."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from .._arguments import wrong_type
+from ..errors import UnknownCodecError
 from ._base import Codec
 from ._base_delta import BaseDelta
 from ._codebook import Codebook
@@ -7,7 +12,6 @@ from ._error_bounded import ErrorBounded
 from ._float_format import FloatFormat
 from ._lossless import Lossless
 from ._qsgd import QSGD
-from ._registry import available_codecs, codec_from_config, codec_from_id
 from ._s2fp8 import S2FP8
 from ._smaq import SmaQ
 
@@ -25,3 +29,44 @@ __all__ = [
     "codec_from_config",
     "codec_from_id",
 ]
+
+_BY_ID = {kind.id: kind for kind in sorted(Codec.__subclasses__(), key=lambda kind: kind.id)}
+
+
+def available_codecs() -> dict[str, type[Codec]]:
+    """All codecs by name.
+
+    >>> list(available_codecs())
+    ['lossless', 'error-bounded', 'qsgd', 'smaq', 'float-format', 's2fp8', 'base-delta', 'codebook']
+    """
+    return {kind.name: kind for kind in _BY_ID.values()}
+
+
+def codec_from_config(config: Mapping[str, Any]) -> Codec:
+    """The codec of a configuration, which `Codec.config()` returned.
+
+    Args:
+        config: a mapping with the codec's name under "codec", and its parameters. Missing parameters get their
+            defaults.
+
+    Raises:
+        TypeError, ValueError: it is not such a mapping, or a parameter is unknown, or of a wrong type or value.
+        UnknownCodecError: there is no codec of this name.
+
+    >>> codec_from_config({"codec": "error-bounded", "rel": 0.001})
+    ErrorBounded(rel=0.001)
+    """
+    if not isinstance(config, Mapping):
+        raise wrong_type("config", "a mapping", config)
+    name, kinds = config.get("codec"), available_codecs()
+    if not isinstance(name, str) or name not in kinds:
+        error = UnknownCodecError if isinstance(name, str) else ValueError
+        raise error(f"config['codec']: expected {', '.join(kinds)}, got {name!r}")
+    return kinds[name].from_config(config)
+
+
+def codec_from_id(number: int) -> type[Codec]:
+    """The codec with this id in streams. UnknownCodecError if there is none."""
+    if number not in _BY_ID:
+        raise UnknownCodecError(f"codec id: expected 1 to {len(_BY_ID)}, got {number}; a newer arrcomp may read it")
+    return _BY_ID[number]
