@@ -30,8 +30,7 @@ def codecs(as_json: Json = False) -> None:
 )
 def demo(
     chosen: Annotated[
-        list[str] | None,
-        Option("--codec", metavar="NAME", help="Only this codec.", autocompletion=completed_codecs),
+        list[str] | None, Option("--codec", metavar="NAME", help="Only this codec.", autocompletion=completed_codecs)
     ] = None,
     threads: Threads = None,
     quiet: Quiet = False,

@@ -110,7 +110,7 @@ def load_file(
     """Decompress a file of compressed arrays into memory, or onto a device.
 
     Args:
-        path: of a .safetensors or .arrcomp file, same as in `open_file`.
+        path: same as in `open_file`.
         like: an array whose framework and device the results get; or the name of a framework, "numpy", "torch", "jax"
             or "cupy", with its default device; None for NumPy, or on CUDA for whichever is installed.
         device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array; None for that of `like`. The
@@ -129,8 +129,7 @@ def load_file(
         KeyError: there is no array of one of the `names`.
         TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
         OSError: the file cannot be read.
-        ImportError: the framework, safetensors, zstandard for arrays in a frame, or rich for `progress`, is not
-            installed.
+        ImportError: the framework, safetensors, zstandard for a frame, or rich for `progress`, is not installed.
         DeviceUnavailableError: the device is not available.
     """
     target, count, limit = locate_new(like, device), thread_count(threads), checked_max_nbytes(max_nbytes)

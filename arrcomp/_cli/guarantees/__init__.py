@@ -10,7 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ...codecs import Codec
-from . import bounded, bucketed, s2fp8  # noqa: F401 - they register their comparisons
+from . import laws  # noqa: F401 - it registers them
 from .comparison import Comparison, compare_flat
 
 __all__ = ["Comparison", "compare"]
