@@ -1,6 +1,7 @@
 """The core's table of codecs and the classes in the registry: same codecs, parameters, data types, guarantees."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -58,7 +59,7 @@ def test_parameters_are_found_once(codec: Codec) -> None:
 
 def test_another_parameter_is_refused() -> None:
     class Wrong(QSGD):
-        def named_parameters(self):  # type: ignore[no-untyped-def]
+        def named_parameters(self) -> dict[str, Any]:
             return {**super().named_parameters(), "colour": 1}
 
     with pytest.raises(TypeError, match=r"parameters of codec 3: expected bits, .*colour"):
