@@ -11,14 +11,12 @@ from typing import Annotated
 from .. import __version__
 from .._files import ARRAY_SUFFIXES
 from .compress import compress
-from .decompress import decompress
+from .decompress import decompress, info, verify
 from .demo import codecs, demo
 from .diff import diff
-from .info import info
 from .page import EXITS, FAILED, PROGRAM, USAGE, Example, described
 from .plot import plot
 from .program import Command, Program
-from .verify import verify
 
 app = typer.Typer(
     name=PROGRAM,
@@ -37,8 +35,7 @@ app = typer.Typer(
     failed=EXITS[FAILED],
 )
 def program(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False
 ) -> None:
     """Print the version or the help."""
     if version:

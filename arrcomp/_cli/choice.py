@@ -12,21 +12,12 @@ from .program import did_you_mean
 
 
 def chosen_rules(rules: Sequence[str], path: Path | None, rest: Codec) -> list[Rule]:
-    """The rules of --rule, then those of --rules, then the codec for all other arrays.
-
-    Raises:
-        ValueError: a rule is wrong.
-        OSError: the file of rules cannot be read.
-    """
+    """The rules of --rule, then those of --rules, then the codec for all other arrays."""
     return [*map(_rule, rules), *([] if path is None else _rules_of_file(path)), Rule(rest)]
 
 
 def codec_named(name: str, options: Mapping[str, Any], option: str = "--codec") -> Codec:
-    """The codec of this name, with those parameters that are not None.
-
-    Raises:
-        ValueError: there is no such codec, or a parameter is wrong.
-    """
+    """The codec of this name, with those parameters that are not None. ValueError if either is wrong."""
     given = {key: value for key, value in options.items() if value is not None}
     kind = codec_class(name, option)
     try:
@@ -37,15 +28,11 @@ def codec_named(name: str, options: Mapping[str, Any], option: str = "--codec") 
 
 
 def codec_class(name: str, option: str = "--codec") -> type[Codec]:
-    """The codec of this name.
-
-    Raises:
-        ValueError: there is none.
-    """
-    if name not in available_codecs():
-        known = ", ".join(available_codecs())
-        raise ValueError(f"{option}: expected {known}, got {name!r}{did_you_mean(name, available_codecs())}")
-    return available_codecs()[name]
+    """The codec of this name. ValueError if there is none."""
+    kinds = available_codecs()
+    if name not in kinds:
+        raise ValueError(f"{option}: expected {', '.join(kinds)}, got {name!r}{did_you_mean(name, kinds)}")
+    return kinds[name]
 
 
 def completed_codecs(incomplete: str) -> list[str]:
@@ -53,17 +40,8 @@ def completed_codecs(incomplete: str) -> list[str]:
     return [name for name in available_codecs() if name.startswith(incomplete)]
 
 
-def guarantee_of(codec: type[Codec]) -> str:
-    """What a codec guarantees, in one sentence."""
-    return (codec.__doc__ or "").partition("\n")[0]
-
-
 def parameters(settings: Sequence[str], option: str) -> dict[str, Any]:
-    """Parameters from NAME=VALUE. Values are JSON (a number, true, false) or else strings.
-
-    Raises:
-        ValueError: one is not NAME=VALUE.
-    """
+    """Parameters from NAME=VALUE. Values are JSON (a number, true, false) or else strings."""
     found: dict[str, Any] = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -81,9 +59,8 @@ def _rule(text: str) -> Rule:
     pattern, equals, described = text.partition("=")
     name, colon, settings = described.partition(":")
     if not (pattern and equals and name):
-        raise ValueError(
-            f"--rule: expected PATTERN=CODEC[:NAME=VALUE,...], as '*.weight=error-bounded:abs=1e-4', got {text}"
-        )
+        example = "'*.weight=error-bounded:abs=1e-4'"
+        raise ValueError(f"--rule: expected PATTERN=CODEC[:NAME=VALUE,...], as {example}, got {text}")
     options = parameters(settings.split(","), f"--rule {text}") if colon else {}
     return Rule(codec_named(name, options, f"--rule {text}: codec"), pattern)
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.table import Table
+from typer import Option
 
 from .._api.compressed import Compressed
 from .._files import CompressedFile
@@ -18,21 +19,19 @@ from .page import CORRUPT, FAILED, INTERRUPTED, PROGRAM, USAGE
 from .program import discard_output
 from .standard import STANDARD
 
+_MAX_NBYTES = (
+    "The most bytes of an array of a compressed file, or of a .npz file, in memory. "
+    "[default: 8192 times its bytes in the file, or 1 GiB if that is more]"
+)
+
 Output = Annotated[
-    Path, typer.Option("-o", "--output", metavar="OUT", help="File to write, of the kind of its suffix; or -.")
+    Path, Option("-o", "--output", metavar="OUT", help="File to write, of the kind of its suffix; or -.")
 ]
-Force = Annotated[bool, typer.Option("-f", "--force", help="Overwrite OUT if it exists.")]
-Threads = Annotated[int | None, typer.Option(metavar="N", help="Threads on the CPU. [default: all cores]")]
-MaxNbytes = Annotated[
-    int | None,
-    typer.Option(
-        metavar="BYTES",
-        help="The most bytes of an array of a compressed file, or of a .npz file, in memory. [default: 8192 times its "
-        "bytes in the file, or 1 GiB if that is more]",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table. NaN and infinities become null.")]
-Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing but errors, and the JSON of --json.")]
+Force = Annotated[bool, Option("-f", "--force", help="Overwrite OUT if it exists.")]
+Threads = Annotated[int | None, Option(metavar="N", help="Threads on the CPU. [default: all cores]")]
+MaxNbytes = Annotated[int | None, Option(metavar="BYTES", help=_MAX_NBYTES)]
+Json = Annotated[bool, Option("--json", help="Print JSON instead of a table. NaN and infinities become null.")]
+Quiet = Annotated[bool, Option("-q", "--quiet", help="Print nothing but errors, and the JSON of --json.")]
 
 
 class VerificationError(ArrcompError):
@@ -56,6 +55,13 @@ def one_line_errors() -> Iterator[None]:
         raise typer.Exit(INTERRUPTED) from None
 
 
+def _fail(error: Exception, code: int) -> None:
+    named = isinstance(error, OSError) and error.filename is not None
+    text = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
+    typer.echo(f"{PROGRAM}: {' '.join(text.split()) or type(error).__name__}", err=True)
+    raise typer.Exit(code) from None
+
+
 def stored(file: CompressedFile, name: str, *, check: bool = True) -> tuple[Compressed, Measurement]:
     """A compressed array of a file and its measurement; `check` is the same as in `CompressedFile.compressed`."""
     compressed = file.compressed(name, check=check)
@@ -68,12 +74,12 @@ def check_json_has_room(as_json: bool, output: Path) -> None:
         raise ValueError("--json: expected a file as OUT, got -; standard output cannot hold both")
 
 
-def show(rows: Sequence[Measurement], *, as_json: bool, quiet: bool, short: bool = True) -> None:
-    """Print measurements. With `short` a table has only the largest arrays and the total."""
+def show(rows: Sequence[Measurement], *, as_json: bool, quiet: bool, summary: bool = True, short: bool = True) -> None:
+    """Print measurements. With `summary` a table has the total; with `short` only the largest arrays besides."""
     if as_json:
         print_json(tables.measurements_document(rows))
     elif not quiet:
-        print_table(tables.measurements_table(rows, short=short))
+        print_table(tables.measurements_table(rows, summary=summary, short=short))
 
 
 def print_table(table: Table) -> None:
@@ -97,16 +103,7 @@ def _print(text: str) -> None:
 def require(rows: Sequence[Measurement]) -> None:
     """Raise VerificationError unless every array keeps its codec's guarantee."""
     for row in rows:
-        if row.comparison is not None and not row.comparison.holds:
-            raise VerificationError(
-                f"array {row.name!r}: {row.comparison.violations} values break the guarantee of {row.spec.codec!r}; "
-                f"largest error {row.comparison.largest_error:.6g}"
-            )
-
-
-def _fail(error: Exception, code: int) -> None:
-    named = isinstance(error, OSError) and error.filename is not None
-    text = f"{error.filename}: {error.strerror}" if named else str(error)  # type: ignore[attr-defined]
-    message = " ".join(text.split()) or type(error).__name__
-    typer.echo(f"{PROGRAM}: {message}", err=True)
-    raise typer.Exit(code) from None
+        found = row.comparison
+        if found is not None and not found.holds:
+            broken = f"{found.violations} values break the guarantee of {row.spec.codec!r}"
+            raise VerificationError(f"array {row.name!r}: {broken}; largest error {found.largest_error:.6g}")

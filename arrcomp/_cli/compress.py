@@ -1,11 +1,10 @@
 """The command `arrcomp compress`."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from .. import _dtypes, _files
 from .._api.compressed import Compressed
@@ -18,29 +17,19 @@ from ..codecs._rules import Rule, codec_for
 from . import measure
 from .choice import chosen_rules, codec_named, completed_codecs, parameters
 from .common import Force, Json, MaxNbytes, Output, Quiet, Threads, check_json_has_room, one_line_errors, require, show
-from .measure import Array, Measurement
+from .measure import Array, Measurement, Settings
 from .page import Example, described
 from .standard import STANDARD, input_file, output_file
 
-_Settings = Annotated[
-    list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the codec, for instance bits=4.")
-]
-_Rules = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="PATTERN=CODEC[:NAME=VALUE,...]",
-        help="Codec of the arrays whose names match, for instance '*norm*=lossless' or "
-        "'*.weight=error-bounded:abs=1e-4'. The first rule that matches wins; --codec is for other arrays.",
-    ),
-]
-_RulesFile = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="JSON list of rules, as from `Rule.config()`. They come after those of --rule."),
-]
-_Zstd = Annotated[
-    int | None,
-    typer.Option(metavar="LEVEL", help="Put payloads into Zstandard frames of level 1 to 22, if that saves 5 %."),
-]
+_IN = "A .npy, .npz or .safetensors file; - for standard input, a .npy file."
+_CODEC = "How to compress; see `arrcomp codecs`. [default: error-bounded with a bound, else lossless]"
+_SET = "A parameter of the codec, for instance bits=4."
+_RULE = (
+    "Codec of the arrays whose names match, for instance '*norm*=lossless' or '*.weight=error-bounded:abs=1e-4'. "
+    "The first rule that matches wins; --codec is for other arrays."
+)
+_RULES = "JSON list of rules, as from `Rule.config()`. They come after those of --rule."
+_ZSTD = "Put payloads into Zstandard frames of level 1 to 22, if that saves 5 %."
 
 
 @described(
@@ -56,31 +45,22 @@ _Zstd = Annotated[
     streams=False,
 )
 def compress(
-    source: Annotated[
-        Path, typer.Argument(metavar="IN", help="A .npy, .npz or .safetensors file; - for standard input, a .npy file.")
-    ],
+    source: Annotated[Path, Argument(metavar="IN", help=_IN)],
     output: Output,
-    codec: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="How to compress; see `arrcomp codecs`. [default: error-bounded with a bound, else lossless]",
-            autocompletion=completed_codecs,
-        ),
-    ] = None,
-    absolute: Annotated[float | None, typer.Option("--abs", metavar="E", help="Bound: |x - y| <= E.")] = None,
-    relative: Annotated[float | None, typer.Option("--rel", metavar="R", help="Bound: R times the range.")] = None,
-    pointwise: Annotated[float | None, typer.Option(metavar="P", help="Bound: P times each |x|.")] = None,
-    speed: Annotated[str | None, typer.Option(metavar="default|fast", help="A better ratio, or faster.")] = None,
-    others: _Settings = None,
-    rule: _Rules = None,
-    rules: _RulesFile = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="For codecs with stochastic rounding.")] = None,
-    zstd: _Zstd = None,
+    codec: Annotated[str | None, Option(metavar="NAME", help=_CODEC, autocompletion=completed_codecs)] = None,
+    absolute: Annotated[float | None, Option("--abs", metavar="E", help="Bound: |x - y| <= E.")] = None,
+    relative: Annotated[float | None, Option("--rel", metavar="R", help="Bound: R times the range.")] = None,
+    pointwise: Annotated[float | None, Option(metavar="P", help="Bound: P times each |x|.")] = None,
+    speed: Annotated[str | None, Option(metavar="default|fast", help="A better ratio, or faster.")] = None,
+    others: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=_SET)] = None,
+    rule: Annotated[list[str] | None, Option(metavar="PATTERN=CODEC[:NAME=VALUE,...]", help=_RULE)] = None,
+    rules: Annotated[Path | None, Option(metavar="FILE", help=_RULES)] = None,
+    seed: Annotated[int | None, Option(metavar="N", help="For codecs with stochastic rounding.")] = None,
+    zstd: Annotated[int | None, Option(metavar="LEVEL", help=_ZSTD)] = None,
     threads: Threads = None,
     max_nbytes: MaxNbytes = None,
-    device: Annotated[str, typer.Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
-    check: Annotated[bool, typer.Option(help="Decompress and compare before the file is written.")] = True,
+    device: Annotated[str, Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
+    check: Annotated[bool, Option(help="Decompress and compare before the file is written.")] = True,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -98,49 +78,37 @@ def compress(
             codec = Lossless.name if set(bounds.values()) == {None} else ErrorBounded.name
         rest = codec_named(codec, bounds | {"speed": speed} | parameters(others or [], "--set"))
         level = checked_level(zstd, "--zstd")
-        job = _Job(chosen_rules(rule or [], rules, rest), seed, level, threads, _cuda_index(device), check)
+        chosen = chosen_rules(rule or [], rules, rest)
+        kind, index = parse_kind(device)
+        settings = Settings(threads, seed, level, index if kind == "cuda" else None)
         check_json_has_room(as_json, output)
-        with (
-            input_file(source, ".npy") as readable,
-            output_file(output, ".arrcomp", source, force=force) as writable,
-        ):
+        rows: list[Measurement] = []
+        with input_file(source, ".npy") as readable, output_file(output, ".arrcomp", source, force=force) as writable:
             content = _files.read_arrays(readable, max_nbytes)
             _check_output(readable, writable, len(content.arrays))
-            results = Lazy(content.arrays, lambda name: job.compressed(name, content))
+
+            def compressed(name: str) -> Compressed:
+                result, row = _compressed(name, content, chosen, settings, check)
+                rows.append(row)
+                return result
+
+            results = Lazy(content.arrays, compressed)
             _files.save_file(results, writable, metadata=content.metadata, progress=not quiet)
-        show(job.rows, as_json=as_json, quiet=quiet or output == STANDARD)
+        show(rows, as_json=as_json, quiet=quiet or output == STANDARD)
 
 
-@dataclass
-class _Job:
-    """The settings for all arrays, and the measurements."""
-
-    rules: Sequence[Rule]
-    seed: int | None
-    zstd_level: int | None
-    threads: int | None
-    cuda: int | None
-    check: bool
-    rows: list[Measurement] = field(default_factory=list)
-
-    def compressed(self, name: str, content: Content[Array]) -> Compressed:
-        """An array, compressed and, with `check`, compared."""
-        array = content.arrays[name]
-        with naming(None, name):
-            codec = codec_for(self.rules, name, _dtypes.by_numpy(array.dtype), array.shape)
-            compressed, row = measure.encode(
-                name, array, codec, threads=self.threads, cuda=self.cuda, seed=self.seed, zstd_level=self.zstd_level
-            )
-        if self.check:
-            row = measure.check(array, compressed, row, threads=self.threads)
-            require([row])
-        self.rows.append(row)
-        return compressed
-
-
-def _cuda_index(device: str) -> int | None:
-    kind, index = parse_kind(device)
-    return index if kind == "cuda" else None
+def _compressed(
+    name: str, content: Content[Array], rules: Sequence[Rule], settings: Settings, check: bool
+) -> tuple[Compressed, Measurement]:
+    """An array, compressed and, with `check`, compared."""
+    array = content.arrays[name]
+    with naming(None, name):
+        codec = codec_for(rules, name, _dtypes.by_numpy(array.dtype), array.shape)
+        compressed, row = measure.encode(name, array, codec, settings)
+    if check:
+        row = measure.check(array, compressed, row, settings.threads)
+        require([row])
+    return compressed, row
 
 
 def _check_output(source: Path, output: Path, count: int) -> None:

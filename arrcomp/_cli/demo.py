@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from .._files.progress import progress
 from ..codecs import available_codecs
 from . import measure, tables
 from .choice import codec_class, completed_codecs
-from .common import Json, Quiet, Threads, one_line_errors, print_json, print_table, require
+from .common import Json, Quiet, Threads, one_line_errors, print_json, print_table, require, show
 from .page import Example, described
 
 
@@ -30,8 +30,7 @@ def codecs(as_json: Json = False) -> None:
 )
 def demo(
     chosen: Annotated[
-        list[str] | None,
-        typer.Option("--codec", metavar="NAME", help="Only this codec.", autocompletion=completed_codecs),
+        list[str] | None, Option("--codec", metavar="NAME", help="Only this codec.", autocompletion=completed_codecs)
     ] = None,
     threads: Threads = None,
     quiet: Quiet = False,
@@ -51,11 +50,8 @@ def demo(
         rows = []
         with progress("compressing", len(jobs), not quiet) as done:
             for name, codec in jobs:
-                compressed, row = measure.encode(name, arrays[name], codec, threads=threads, seed=0)
-                rows.append(measure.check(arrays[name], compressed, row, threads=threads))
+                compressed, row = measure.encode(name, arrays[name], codec, measure.Settings(threads, seed=0))
+                rows.append(measure.check(arrays[name], compressed, row, threads))
                 done(row.spec.nbytes)
-        if as_json:
-            print_json(tables.measurements_document(rows))
-        elif not quiet:
-            print_table(tables.measurements_table(rows, summary=False))
+        show(rows, as_json=as_json, quiet=quiet, summary=False)
         require(rows)

@@ -25,10 +25,8 @@ How each array is made:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -55,18 +53,10 @@ DESCRIPTIONS: dict[str, str] = {
     "token_counts": "how often each of 8192 tokens occurs in each of 128 documents",
 }
 
-# Digits 0 to 9, seven rows of five pixels, the leftmost pixel in bit 4.
+# Digits 0 to 9, seven bytes each, a byte for a row of five pixels, the leftmost pixel in bit 4.
 _FONT = (
-    (0x0E, 0x11, 0x13, 0x15, 0x19, 0x11, 0x0E),
-    (0x04, 0x0C, 0x04, 0x04, 0x04, 0x04, 0x0E),
-    (0x0E, 0x11, 0x01, 0x02, 0x04, 0x08, 0x1F),
-    (0x1F, 0x02, 0x04, 0x02, 0x01, 0x11, 0x0E),
-    (0x02, 0x06, 0x0A, 0x12, 0x1F, 0x02, 0x02),
-    (0x1F, 0x10, 0x1E, 0x01, 0x01, 0x11, 0x0E),
-    (0x06, 0x08, 0x10, 0x1E, 0x11, 0x11, 0x0E),
-    (0x1F, 0x01, 0x02, 0x04, 0x08, 0x08, 0x08),
-    (0x0E, 0x11, 0x11, 0x0E, 0x11, 0x11, 0x0E),
-    (0x0E, 0x11, 0x11, 0x0F, 0x01, 0x02, 0x0C),
+    "0e11131519110e040c040404040e0e11010204081f1f02040201110e02060a121f0202"
+    "1f101e0101110e0608101e11110e1f0102040808080e11110e11110e0e11110f01020c"
 )
 _IMAGE_SIDE = 28
 _LAYERS = (_IMAGE_SIDE**2, 1024, 1024, 10)
@@ -78,22 +68,14 @@ _DOCUMENTS, _DOCUMENT_LENGTH = 128, 512
 def demo_arrays(seed: int = 0) -> dict[str, npt.NDArray[Any]]:
     """Make the demonstration arrays, 1 to 2 million values each, about 70 MB together.
 
-    Args:
-        seed: a non-negative integer. The same seed gives the same arrays on the same computer. On others the trained
-            arrays may differ in the last bits, because matrix products do.
-
-    Returns:
-        Arrays by name, in C order: float32, except `trained_weights_bfloat16` (ml_dtypes.bfloat16), `relu_mask` (bool)
-        and `token_counts` (int32). `DESCRIPTIONS` describes them, with the same names in the same order.
-
-    Raises:
-        ValueError: `seed` is negative.
+    The same seed, a non-negative integer, gives the same arrays on the same computer. On others the trained arrays may
+    differ in the last bits, because matrix products do. The arrays have the names and the order of `DESCRIPTIONS`. They
+    are float32, except `trained_weights_bfloat16` (ml_dtypes.bfloat16), `relu_mask` (bool) and `token_counts` (int32).
     """
     if seed < 0:
         raise wrong_value("seed", "a non-negative integer", seed)
     training_rng, weights_rng, text_rng, field_rng = np.random.default_rng(seed).spawn(4)
-    arrays = _classifier_arrays(training_rng)
-    arrays |= _text_arrays(text_rng)
+    arrays = _classifier_arrays(training_rng) | _text_arrays(text_rng)
     arrays["gaussian_weights"] = 0.02 * weights_rng.standard_normal(2**21, dtype=np.float32)
     arrays["smooth_field"] = _smooth_field(field_rng, side=128, modes=48)
     return {name: arrays[name] for name in DESCRIPTIONS}
@@ -102,8 +84,8 @@ def demo_arrays(seed: int = 0) -> dict[str, npt.NDArray[Any]]:
 def _classifier_arrays(rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
     images, labels = _draw_digits(rng, _DIGITS)
     state = _train(rng, images, labels)
-    hidden = np.maximum(images[:1024] @ state.layers[0][0] + state.layers[0][1], 0)
-    pre_activations = hidden @ state.layers[1][0] + state.layers[1][1]
+    (first, first_bias), (second, second_bias), _ = _layers(state.parameters)
+    pre_activations = np.maximum(images[:1024] @ first + first_bias, 0) @ second + second_bias
     return {
         "trained_weights": state.parameters,
         "trained_weights_bfloat16": state.parameters.astype(ml_dtypes.bfloat16),
@@ -118,7 +100,8 @@ def _classifier_arrays(rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
 
 def _draw_digits(rng: np.random.Generator, count: int) -> tuple[Floats, npt.NDArray[np.int64]]:
     """Images (count, 784) with ink in [0, 1] and exact zeros around it, and their labels (count,)."""
-    pixels = np.array(_FONT)[:, :, None] >> np.arange(4, -1, -1) & 1
+    rows = np.frombuffer(bytes.fromhex(_FONT), np.uint8).astype(np.int64).reshape(10, 7, 1)
+    pixels = rows >> np.arange(4, -1, -1) & 1
     font = np.pad(pixels, ((0, 0), (1, 2), (1, 2))).astype(np.float32)  # bilinear sampling reads one pixel further
     labels = rng.integers(0, 10, count)
     angle, scale = rng.normal(0, 0.15, (count, 1, 1)), rng.uniform(2.4, 3.2, (count, 1, 1))
@@ -136,36 +119,26 @@ def _draw_digits(rng: np.random.Generator, count: int) -> tuple[Floats, npt.NDAr
     return (upper * (1 - below) + lower * below).reshape(count, -1), labels
 
 
-@dataclass
-class _TrainingState:
-    """Flat arrays of all parameters' values, gradients and Adam moments; `layers` are (weight, bias) views."""
+class _TrainingState(NamedTuple):
+    """Flat arrays of all parameters' values, gradients and Adam moments."""
 
     parameters: Floats
     gradients: Floats
     first_moment: Floats
     second_moment: Floats
 
-    @property
-    def layers(self) -> list[tuple[Floats, Floats]]:
-        return list(_layer_views(self.parameters))
 
-    @property
-    def layer_gradients(self) -> list[tuple[Floats, Floats]]:
-        return list(_layer_views(self.gradients))
-
-
-def _layer_views(flat: Floats) -> Iterator[tuple[Floats, Floats]]:
-    start = 0
-    for inputs, outputs in pairwise(_LAYERS):
-        end = start + inputs * outputs
-        yield flat[start:end].reshape(inputs, outputs), flat[end : end + outputs]
-        start = end + outputs
+def _layers(flat: Floats) -> list[tuple[Floats, Floats]]:
+    """Views of each layer's weight and bias."""
+    ends = np.cumsum([size for inputs, outputs in pairwise(_LAYERS) for size in (inputs * outputs, outputs)])
+    parts = np.split(flat, ends[:-1])
+    return [(weight.reshape(-1, bias.size), bias) for weight, bias in zip(parts[::2], parts[1::2], strict=True)]
 
 
 def _train(rng: np.random.Generator, images: Floats, labels: npt.NDArray[np.int64]) -> _TrainingState:
     size = sum((inputs + 1) * outputs for inputs, outputs in pairwise(_LAYERS))
     state = _TrainingState(*(np.zeros(size, np.float32) for _ in range(4)))
-    for weight, _ in state.layers:  # He's initialisation
+    for weight, _ in _layers(state.parameters):  # He's initialisation
         weight[:] = rng.standard_normal(weight.shape, dtype=np.float32) * np.float32(np.sqrt(2 / len(weight)))
     for step in range(1, _STEPS + 1):
         batch = rng.integers(0, len(images), _BATCH)
@@ -176,15 +149,15 @@ def _train(rng: np.random.Generator, images: Floats, labels: npt.NDArray[np.int6
 
 def _back_propagate(state: _TrainingState, images: Floats, labels: npt.NDArray[np.int64]) -> None:
     """Fill `state.gradients` with those of the mean cross-entropy over the batch."""
-    inputs = [images]
-    for weight, bias in state.layers[:-1]:
+    inputs, layers = [images], _layers(state.parameters)
+    for weight, bias in layers[:-1]:
         inputs.append(np.maximum(inputs[-1] @ weight + bias, 0))
-    weight, bias = state.layers[-1]
+    weight, bias = layers[-1]
     upstream = _cross_entropy_gradient(inputs[-1] @ weight + bias, labels)
-    for depth, (weight_gradient, bias_gradient) in reversed(list(enumerate(state.layer_gradients))):
+    for depth, (weight_gradient, bias_gradient) in reversed(list(enumerate(_layers(state.gradients)))):
         np.matmul(inputs[depth].T, upstream, out=weight_gradient)
         np.sum(upstream, axis=0, out=bias_gradient)
-        upstream = (upstream @ state.layers[depth][0].T) * (inputs[depth] > 0)
+        upstream = (upstream @ layers[depth][0].T) * (inputs[depth] > 0)
 
 
 def _cross_entropy_gradient(logits: Floats, labels: npt.NDArray[np.int64]) -> Floats:
@@ -197,10 +170,11 @@ def _cross_entropy_gradient(logits: Floats, labels: npt.NDArray[np.int64]) -> Fl
 
 def _adam_step(state: _TrainingState, step: int, rate: float = 1e-3) -> None:
     """One step of Adam with the published decay rates and epsilon (algorithm 1, as rewritten in section 2)."""
-    state.first_moment += np.float32(0.1) * (state.gradients - state.first_moment)
-    state.second_moment += np.float32(0.001) * (np.square(state.gradients) - state.second_moment)
+    parameters, gradients, first, second = state
+    first += np.float32(0.1) * (gradients - first)
+    second += np.float32(0.001) * (np.square(gradients) - second)
     corrected_rate = np.float32(rate * np.sqrt(1 - 0.999**step) / (1 - 0.9**step))
-    state.parameters -= corrected_rate * state.first_moment / (np.sqrt(state.second_moment) + np.float32(1e-8))
+    parameters -= corrected_rate * first / (np.sqrt(second) + np.float32(1e-8))
 
 
 def _text_arrays(rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:

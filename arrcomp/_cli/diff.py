@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 from rich.text import Text
+from typer import Argument, Option
 
 from .. import _files
 from .._arguments import checked_number, wrong_value
@@ -17,12 +18,9 @@ from .difference import Difference, Tolerance, difference, together
 from .page import FAILED, Example, described
 from .tables import MAX_ROWS, finite, new_table
 
-_FIGURES = {
-    "largest_error": "largest error",
-    "relative_to_range": "by range",
-    "relative_error": "relative L2",
-    "psnr": "PSNR, dB",
-}
+_FIGURES = {"largest_error": "largest error", "relative_to_range": "by range", "relative_error": "relative L2"}
+_FIGURES |= {"psnr": "PSNR, dB"}
+_ABS, _REL = "Values a and b are equal if |a - b| <= E.", "... or if |a - b| <= R times the range of A's array."
 
 
 @described(
@@ -32,14 +30,10 @@ _FIGURES = {
     failed="the files differ",
 )
 def diff(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A file of arrays, compressed or not.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another file, of any kind.")],
-    absolute: Annotated[
-        float | None, typer.Option("--abs", metavar="E", help="Values a and b are equal if |a - b| <= E.")
-    ] = None,
-    relative: Annotated[
-        float | None, typer.Option("--rel", metavar="R", help="... or if |a - b| <= R times the range of A's array.")
-    ] = None,
+    first: Annotated[Path, Argument(metavar="A", help="A file of arrays, compressed or not.")],
+    second: Annotated[Path, Argument(metavar="B", help="Another file, of any kind.")],
+    absolute: Annotated[float | None, Option("--abs", metavar="E", help=_ABS)] = None,
+    relative: Annotated[float | None, Option("--rel", metavar="R", help=_REL)] = None,
     threads: Threads = None,
     max_nbytes: MaxNbytes = None,
     quiet: Quiet = False,
@@ -58,11 +52,15 @@ def diff(
         pairs = {}
         with progress("comparing", len(common), not quiet) as done:
             for name in common:
-                pairs[name], nbytes = _pair(a, b, name, tolerance)
-                done(nbytes)
+                x, y = a[name], b[name]
+                with naming(None, name):
+                    pairs[name] = difference(x, y, tolerance)
+                done(x.nbytes)
         same = not any(alone.values()) and all(pair.same for pair in pairs.values())
         if as_json:
-            print_json(_document(pairs, alone, same))
+            arrays = [{"name": name} | _numbers(pair) for name, pair in pairs.items()]
+            total = _numbers(together(pairs.values()))
+            print_json({"same": same, "arrays": arrays, "only_in": alone, "total": total})
         elif not quiet:
             print_table(_table(pairs, alone))
     if not same:
@@ -76,12 +74,6 @@ def _checked(option: str, value: float | None) -> float | None:
     return value
 
 
-def _pair(a: Mapping[str, Any], b: Mapping[str, Any], name: str, tolerance: Tolerance) -> tuple[Difference, int]:
-    x, y = a[name], b[name]
-    with naming(None, name):
-        return difference(x, y, tolerance), x.nbytes
-
-
 def _table(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]]) -> Table:
     """The arrays that differ (the worst ones if there are many), and the total."""
     table = new_table(["array", "note"], ["values", "not the same", *_FIGURES.values()])
@@ -90,11 +82,12 @@ def _table(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]]) -> T
     for name in (name for name in changed if name in set(worst)):
         pair = pairs[name]
         table.add_row(Text(name), pair.obstacle, *_cells(pair), style=None if pair.same else "red")
+    blank = [""] * (2 + len(_FIGURES))
     for path, names in alone.items():
         for name in names[:MAX_ROWS]:
-            table.add_row(Text(name), Text(f"only in {path}"), *[""] * (2 + len(_FIGURES)), style="red")
+            table.add_row(Text(name), Text(f"only in {path}"), *blank, style="red")
         if len(names) > MAX_ROWS:
-            table.add_row("...", Text(f"{len(names)} arrays are only in {path}"), *[""] * (2 + len(_FIGURES)))
+            table.add_row("...", Text(f"{len(names)} arrays are only in {path}"), *blank)
     table.add_section()
     hidden = f", {len(changed) - len(worst)} of them not shown" if len(changed) > len(worst) else ""
     note = f"not equal: {len(changed)}{hidden}" if changed else "equal"
@@ -107,17 +100,7 @@ def _cells(pair: Difference) -> list[str]:
     return [f"{pair.values:,}", f"{pair.differing:,}", *("" if value is None else f"{value:.4g}" for value in figures)]
 
 
-def _document(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]], same: bool) -> dict[str, Any]:
-    return {
-        "same": same,
-        "arrays": [{"name": name} | _numbers(pair) for name, pair in pairs.items()],
-        "only_in": alone,
-        "total": _numbers(together(pairs.values())),
-    }
-
-
 def _numbers(pair: Difference) -> dict[str, Any]:
     numbers: dict[str, Any] = {"values": pair.values, "differing": pair.differing}
-    if pair.obstacle:
-        numbers["note"] = pair.obstacle
-    return numbers | {name: finite(getattr(pair, name)) for name in _FIGURES}
+    note = {"note": pair.obstacle} if pair.obstacle else {}
+    return numbers | note | {name: finite(getattr(pair, name)) for name in _FIGURES}

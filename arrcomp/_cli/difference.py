@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,51 +13,29 @@ from .guarantees.comparison import bits_differ, blocks, components, finite_range
 Array = NDArray[Any]
 
 
-@dataclass(frozen=True)
-class Tolerance:
-    """The largest difference of two values that count as equal. Without a limit all bits must be equal.
-
-    Attributes:
-        absolute: an absolute difference.
-        relative: a difference divided by the range of the first array.
-    """
+class Tolerance(NamedTuple):
+    """The largest difference of two values that count as equal. Without a limit all bits must be equal."""
 
     absolute: float | None = None
-    relative: float | None = None
+    relative: float | None = None  # a difference divided by the range of the first array
 
     @property
     def is_exact(self) -> bool:
         """Whether all bits and dtypes must be equal."""
         return self.absolute is None and self.relative is None
 
-    def distance(self, extent: float) -> float:
-        """The tolerated difference for an array of this range; the larger one if both are given."""
-        return max(self.absolute or 0.0, (self.relative or 0.0) * extent)
 
-
-@dataclass(frozen=True)
-class Difference:
-    """The difference between two arrays, or the total of several pairs. Complex values count twice.
-
-    Attributes:
-        values: number of values.
-        differing: number of values that differ by more than the tolerance.
-        largest_error: the largest |a - b|, where both are finite.
-        relative_to_range: `largest_error` divided by the range of a's finite values; the largest of several pairs.
-        squared_error: sum of |a - b|^2, where both are finite.
-        squared_norm: sum of |a|^2, where both are finite.
-        extent: range of a's finite values; NaN for several pairs.
-        obstacle: why values cannot be compared, or which dtypes differ; empty otherwise.
-    """
+class Difference(NamedTuple):
+    """The difference between two arrays, or the total of several pairs. Complex values count twice."""
 
     values: int
-    differing: int
-    largest_error: float = 0.0
-    relative_to_range: float = 0.0
-    squared_error: float = 0.0
-    squared_norm: float = 0.0
-    extent: float = math.nan
-    obstacle: str = ""
+    differing: int  # by more than the tolerance
+    largest_error: float = 0.0  # |a - b|, where both are finite, as in the sums below
+    relative_to_range: float = 0.0  # `largest_error` divided by the range of a's finite values; the largest of pairs
+    squared_error: float = 0.0  # sum of |a - b|^2
+    squared_norm: float = 0.0  # sum of |a|^2
+    extent: float = math.nan  # range of a's finite values; NaN for several pairs
+    obstacle: str = ""  # why values cannot be compared, or which dtypes differ; empty otherwise
 
     @property
     def same(self) -> bool:
@@ -83,10 +60,8 @@ class Difference:
 def difference(a: Array, b: Array, tolerance: Tolerance) -> Difference:
     """Compare two arrays, in float64 (integers exactly).
 
-    With a tolerance NaNs are equal, and so are infinities of the same sign. Without one all bits must be equal.
-
-    Raises:
-        TypeError: the format does not have an array's dtype, for instance strings.
+    With a tolerance NaNs are equal, and so are infinities of the same sign. Without one all bits must be equal. A dtype
+    that the format does not have, for instance strings, raises TypeError.
     """
     for array in (a, b):
         by_numpy(array.dtype)
@@ -96,51 +71,39 @@ def difference(a: Array, b: Array, tolerance: Tolerance) -> Difference:
     if a.dtype == b.dtype:
         return found
     obstacle = f"dtype {a.dtype} and {b.dtype}"
-    return replace(found, obstacle=obstacle, differing=max(found.values, 1) if tolerance.is_exact else found.differing)
+    return found._replace(obstacle=obstacle, differing=max(found.values, 1) if tolerance.is_exact else found.differing)
 
 
 def together(pairs: Iterable[Difference]) -> Difference:
     """The total of several pairs of arrays."""
-    found = list(pairs)
-    return Difference(
-        sum(pair.values for pair in found),
-        sum(pair.differing for pair in found),
-        max((pair.largest_error for pair in found), default=0.0),
-        max((pair.relative_to_range for pair in found), default=0.0),
-        sum(pair.squared_error for pair in found),
-        sum(pair.squared_norm for pair in found),
-    )
+    values, differing, largest, share, squared_error, squared_norm, *_ = zip(Difference(0, 0), *pairs, strict=True)
+    sums = sum(squared_error), sum(squared_norm)
+    return Difference(sum(values), sum(differing), max(largest), max(share), *sums)
 
 
 def _of_values(a: Array, b: Array, tolerance: Tolerance) -> Difference:
     extent = finite_range(a)
-    allowed = tolerance.distance(extent)
-    differing, largest, squared_error, squared_norm = 0, 0.0, 0.0, 0.0
-    for x, y in blocks(a, b):
-        wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
-        finite = np.isfinite(wide_x) & np.isfinite(wide_y)
-        with np.errstate(over="ignore"):
-            error = _distances(x, y, wide_x, wide_y)[finite]
-            squared_error += float(np.square(error).sum())
-            squared_norm += float(np.square(wide_x[finite]).sum())
-        largest = max(largest, float(error.max(initial=0.0)))
-        if tolerance.is_exact and x.dtype == y.dtype:
-            differing += int(bits_differ(x, y).sum())
-        else:
-            odd = ~np.isclose(wide_x[~finite], wide_y[~finite], equal_nan=True)
-            differing += int((error > allowed).sum()) + int(odd.sum())
-    share = _quotient(largest, extent)
-    return Difference(a.size, differing, largest, share, squared_error, squared_norm, extent)
+    allowed = None if tolerance.is_exact else max(tolerance.absolute or 0.0, (tolerance.relative or 0.0) * extent)
+    found = together(_of_block(x, y, allowed) for x, y in blocks(a, b))
+    return found._replace(relative_to_range=_quotient(found.largest_error, extent), extent=extent)
 
 
-def _distances(x: Array, y: Array, wide_x: Array, wide_y: Array) -> Array:
-    """|x - y| in float64. The difference of integers is exact before it is rounded to float64."""
-    if x.dtype == y.dtype and x.dtype.kind in "iu":
-        exact: Array = np.maximum(x, y).astype(np.uint64) - np.minimum(x, y).astype(np.uint64)
-        return exact.astype(np.float64)
-    with np.errstate(invalid="ignore"):
-        distances: Array = np.abs(wide_x - wide_y)
-    return distances
+def _of_block(x: Array, y: Array, allowed: float | None) -> Difference:
+    """The difference of values, of which those within `allowed` are equal; None if all bits must be."""
+    wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
+    finite = np.isfinite(wide_x) & np.isfinite(wide_y)
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = np.abs(wide_x - wide_y)
+        if x.dtype == y.dtype and x.dtype.kind in "iu":  # exact before it is rounded to float64
+            error = (np.maximum(x, y).astype(np.uint64) - np.minimum(x, y).astype(np.uint64)).astype(np.float64)
+        error = error[finite]
+        sums = float(np.square(error).sum()), float(np.square(wide_x[finite]).sum())
+    if allowed is None and x.dtype == y.dtype:
+        differing = int(bits_differ(x, y).sum())
+    else:
+        odd = ~np.isclose(wide_x[~finite], wide_y[~finite], equal_nan=True)
+        differing = int((error > (allowed or 0.0)).sum()) + int(odd.sum())
+    return Difference(x.size, differing, float(error.max(initial=0.0)), 0.0, *sums)
 
 
 def _quotient(numerator: float, denominator: float) -> float:

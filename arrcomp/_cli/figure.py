@@ -3,14 +3,14 @@
 import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _core
 from .._api.compress import compress, decompress
-from ..codecs import BaseDelta, Codec, ErrorBounded, Lossless, available_codecs
+from ..codecs import Codec, ErrorBounded, Lossless, available_codecs
 from .difference import Tolerance, difference
 from .measure import Array
 
@@ -23,21 +23,13 @@ _COLOURS = ("#d1495b", "#2a9d57", "#e08e1b", "#7b4bb3", "#3a9fb0", "#8c5a3c", "#
 _MARKERS = "osD^vPX*"
 
 
-@dataclass(frozen=True)
-class Point:
-    """The result of a codec on an array.
-
-    Attributes:
-        codec: the codec.
-        bits: bits a value, of the whole stream.
-        largest: the largest error.
-        typical: the root mean square error.
-    """
+class Point(NamedTuple):
+    """The result of a codec on an array."""
 
     codec: Codec
-    bits: float
-    largest: float
-    typical: float
+    bits: float  # a value, of the whole stream
+    largest: float  # error
+    typical: float  # root mean square error
 
 
 def sample(x: Array) -> Array:
@@ -60,26 +52,14 @@ def bounded_points(x: Array, speed: str, threads: int | None) -> list[Point]:
 
 
 def other_points(x: Array, threads: int | None) -> list[Point]:
-    """Results of the examples of all codecs that quantize."""
-    exact = (Lossless, ErrorBounded, BaseDelta)
-    kinds = [kind for kind in available_codecs().values() if not issubclass(kind, exact)]
+    """Results of the examples of all codecs that quantize buckets."""
+    families = {number: family for number, _, family, _ in _core.codec_table()}
+    kinds = [kind for kind in available_codecs().values() if families[kind.id] == "bucketed"]
     return [_point(x, codec, threads) for kind in kinds for codec in kind.examples() if codec.takes_numpy(x.dtype)]
 
 
 def draw(path: Path, title: str, arrays: Mapping[str, Array], x: Array, threads: int | None) -> None:
-    """Write the picture as a PNG file.
-
-    Args:
-        path: of the file.
-        title: of the picture.
-        arrays: finite values by name, for the distributions.
-        x: the finite values that are compressed.
-        threads: number of threads on the CPU; None for all cores.
-
-    Raises:
-        ImportError: matplotlib is not installed.
-        OSError: the file cannot be written.
-    """
+    """Write a PNG file with the distributions of these arrays of finite values, and the rates of `x`."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
@@ -116,9 +96,8 @@ def _draw_histograms(panel: Any, arrays: Mapping[str, Array]) -> None:
         outside += x.size - int(counts.sum())
         share = np.where(counts, counts / x.size, np.nan)
         colour = (_BLUE, *_COLOURS)[number % (1 + len(_COLOURS))]
-        panel.stairs(
-            share, edges, label=_short(name), color=colour, linewidth=1 if number else 2, zorder=3 - number / 100
-        )
+        width, order = 1 if number else 2, 3 - number / 100
+        panel.stairs(share, edges, label=_short(name), color=colour, linewidth=width, zorder=order)
     panel.set_yscale("log")
     panel.set_xlabel("value" + (f" ({outside:,} outliers are not shown)" if outside else ""))
     panel.set_ylabel(f"share of an array's values in each of {_BINS} bins")
@@ -149,7 +128,8 @@ def _draw_rates(
     for point, (colour, marker) in zip(others, _styles(others), strict=True):
         value = getattr(point, error)
         if 0 < value < math.inf:
-            panel.plot(value, point.bits, marker, color=colour, label=_label(point), markersize=7)
+            label = f"{point.codec!r}, {point.bits:.1f} bits"
+            panel.plot(value, point.bits, marker, color=colour, label=label, markersize=7)
             drawn += 1
     panel.axhline(lossless, color=_GREY, linestyle=":", linewidth=1.2, label=f"Lossless(), {lossless:.1f} bits")
     if drawn:
@@ -166,10 +146,6 @@ def _styles(points: Sequence[Point]) -> Iterator[tuple[str, str]]:
         name = point.codec.name
         seen[name] = seen.get(name, -1) + 1
         yield _COLOURS[list(seen).index(name) % len(_COLOURS)], _MARKERS[seen[name] % len(_MARKERS)]
-
-
-def _label(point: Point) -> str:
-    return f"{point.codec!r}, {point.bits:.1f} bits"
 
 
 def _short(name: str) -> str:

@@ -9,7 +9,7 @@ import argparse
 import re
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import typer
@@ -39,9 +39,9 @@ def manual() -> str:
     lines = [
         f'.TH {PROGRAM.upper()} 1 "" "{PROGRAM} {__version__}" "User Commands"',
         ".SH NAME",
-        rf"{PROGRAM} \- {_text(program.summary[0].lower() + program.summary[1:].rstrip('.'))}",
+        rf"{PROGRAM} \- {_text(program.about[0][0].lower() + program.about[0][1:].rstrip('.'))}",
         ".SH SYNOPSIS",
-        *_synopsis(program, *commands),
+        *_synopsis([program, *commands]),
         ".SH DESCRIPTION",
         *_prose(" ".join(program.about)),
         *_examples(program.examples),
@@ -57,23 +57,19 @@ def manual() -> str:
 
 
 def _command(page: Page) -> list[str]:
-    lines = [f".SS {_text(page.name)}"]
-    for number, paragraph in enumerate(page.about):
-        lines += [*([".PP"] if number else []), *_prose(paragraph)]
-    for title in ("Arguments", "Options"):
-        lines += _terms(page.sections.get(title, ()))
+    lines = [f".SS {_text(page.name)}", *_prose(page.about[0])]
+    for paragraph in page.about[1:]:
+        lines += [".PP", *_prose(paragraph)]
+    lines += _terms([*page.sections.get("Arguments", ()), *page.sections["Options"]])
     failed = dict(page.sections["Exit codes"]).get(str(FAILED))
     if failed is not None:
         lines += [".PP", *_prose(f"Exit status {FAILED}: {failed}.")]
     return lines + _examples(page.examples)
 
 
-def _synopsis(*all_pages: Page) -> list[str]:
-    lines = []
-    for number, page in enumerate(all_pages):
-        rest = page.synopsis.removeprefix(page.name).strip()
-        lines += [*([".br"] if number else []), rf"\fB{_text(page.name)}\fR {_text(rest)}"]
-    return lines
+def _synopsis(pages: Sequence[Page]) -> list[str]:
+    lines = [rf"\fB{_text(page.name)}\fR {_text(page.synopsis.removeprefix(page.name).strip())}" for page in pages]
+    return "\n.br\n".join(lines).splitlines()
 
 
 def _examples(examples: Iterable[Example]) -> list[str]:

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from .. import _files
 from .._files import Content
@@ -17,9 +17,11 @@ from .measure import Array
 from .page import Example, described
 from .program import did_you_mean
 from .standard import output_file
+from .tables import shown_shape
 
 _MOST_HISTOGRAMS = 6
 _FLOATS = ErrorBounded(abs=1.0)  # its dtypes are floats
+_TENSOR = "The array to show. [default: the largest array of floats]"
 
 
 @described(
@@ -27,11 +29,9 @@ _FLOATS = ErrorBounded(abs=1.0)  # its dtypes are floats
     Example("One array of it", "arrcomp plot model.safetensors -o head.png --tensor head.weight"),
 )
 def plot(
-    source: Annotated[Path, typer.Argument(metavar="FILE", help="A file of arrays, compressed or not.")],
-    output: Annotated[Path, typer.Option("-o", "--output", metavar="OUT", help="The .png file to write, or -.")],
-    tensor: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The array to show. [default: the largest array of floats]")
-    ] = None,
+    source: Annotated[Path, Argument(metavar="FILE", help="A file of arrays, compressed or not.")],
+    output: Annotated[Path, Option("-o", "--output", metavar="OUT", help="The .png file to write, or -.")],
+    tensor: Annotated[str | None, Option(metavar="NAME", help=_TENSOR)] = None,
     threads: Threads = None,
     max_nbytes: MaxNbytes = None,
     force: Force = False,
@@ -51,10 +51,10 @@ def plot(
             raise ValueError(f"{source}: expected an array of floats with finite values, got none")
         name, x = next(iter(arrays.items()))
         dtype, shape = content.info(name)
-        about = f"{dtype} {' x '.join(map(str, shape)) or 'scalar'}"
         sampled = f", {x.size:,} of its values" if x.size < math.prod(shape) else ""
+        title = f"{name} of {source.name}: {dtype} {shown_shape(shape)}{sampled}"
         with replacing(writable) as temporary:
-            figure.draw(temporary, f"{name} of {source.name}: {about}{sampled}", arrays, x, threads)
+            figure.draw(temporary, title, arrays, x, threads)
 
 
 def _largest(content: Content[Array]) -> list[str]:

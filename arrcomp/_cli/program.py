@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .page import PROGRAM, UNREAD, USAGE, Example, Page, page_of
+from .page import PROGRAM, UNREAD, USAGE, Page, page_of
 
 _LEAST_WIDTH, _MOST_WIDTH = 20, 100
 _NARROW = 60  # columns below which terms are above their meanings
@@ -23,16 +23,14 @@ class Command(TyperCommand):
     """A command."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the command's help."""
+        """Write the help."""
         formatter.write(rendered(page_of(self, ctx.command_path)))
 
 
 class Program(TyperGroup):
     """All commands."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the program's help."""
-        formatter.write(rendered(page_of(self, ctx.command_path)))
+    format_help = Command.format_help
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         """Parse the arguments. `--help` prints here."""
@@ -84,17 +82,19 @@ def did_you_mean(name: str, allowed: Iterable[str]) -> str:
 def rendered(page: Page) -> str:
     """A page for the terminal. Pagers and files get no styles."""
     width = min(typer.get_terminal_size().columns, _MOST_WIDTH)
-    title = _bold if _is_styled() else str
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    styled = not plain and sys.stdout is not None and sys.stdout.isatty()
+
+    def title(text: str) -> str:
+        return typer.style(text, bold=True) if styled else text
+
     paragraphs = [f"{title('Usage:')} {page.synopsis}"]
     paragraphs += [textwrap.fill(text, width) for text in page.about]
     if page.examples:
-        paragraphs.append("\n".join([title("Examples:"), *map(_shown, page.examples)]))
+        shown = [f"  {about}:\n{textwrap.indent(command, '    ')}" for about, command in page.examples]
+        paragraphs.append("\n".join([title("Examples:"), *shown]))
     paragraphs += ["\n".join([title(f"{name}:"), *_terms(rows, width)]) for name, rows in page.sections.items()]
     return "\n\n".join(paragraphs) + "\n"
-
-
-def _shown(example: Example) -> str:
-    return f"  {example.about}:\n{textwrap.indent(example.command, '    ')}"
 
 
 def _terms(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
@@ -106,15 +106,6 @@ def _terms(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
         beside = len(term) + 4 <= column
         yield f"  {term:{column - 2}}{lines.pop(0)}" if beside else f"  {term}"
         yield from (" " * column + line for line in lines)
-
-
-def _bold(text: str) -> str:
-    return typer.style(text, bold=True)
-
-
-def _is_styled() -> bool:
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    return not plain and sys.stdout is not None and sys.stdout.isatty()
 
 
 def _refuse(error: Any) -> NoReturn:

@@ -16,12 +16,7 @@ STANDARD = Path("-")
 
 @contextlib.contextmanager
 def input_file(path: Path, suffix: str) -> Iterator[Path]:
-    """The file to read: `path`, or a temporary one with this suffix and the bytes of standard input.
-
-    Raises:
-        ValueError: `path` is "-", and standard input is a terminal or closed.
-        OSError: it cannot be read.
-    """
+    """The file to read: `path`, or a temporary one with this suffix and the bytes of standard input."""
     if path != STANDARD:
         yield path
         return
@@ -36,10 +31,7 @@ def input_file(path: Path, suffix: str) -> Iterator[Path]:
 def output_file(path: Path, suffix: str, source: Path, *, force: bool) -> Iterator[Path]:
     """The file to write: `path`, or a temporary one with this suffix that is copied to standard output at the end.
 
-    Raises:
-        FileExistsError: it exists, and `force` is False.
-        ValueError: it is also the `source`; or `path` is "-", and standard output is a terminal or closed.
-        OSError: standard output cannot be written.
+    It must not be the `source`, and must not exist without `force`.
     """
     if path != STANDARD:
         if path.exists() and source.exists() and path.samefile(source):

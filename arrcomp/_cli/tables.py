@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from ..codecs import Codec, available_codecs
-from .choice import guarantee_of
 from .measure import Measurement
 
 MAX_ROWS = 40  # for the largest arrays; others are in the total alone
@@ -38,29 +37,23 @@ def _paragraphs(table: Table) -> Text:
     paragraphs = []
     for row, cells in zip(table.rows, zip(*(column.cells for column in table.columns), strict=True), strict=True):
         texts = [cell if isinstance(cell, Text) else Text(str(cell)) for cell in cells]
-        lines = [
-            Text(f"  {column.header}: ") + text
-            for column, text in zip(table.columns[1:], texts[1:], strict=True)
-            if text
-        ]
+        titled = zip(table.columns[1:], texts[1:], strict=True)
+        lines = [Text(f"  {column.header}: ") + text for column, text in titled if text]
         paragraphs.append(Text("\n", style=row.style or "").join([texts[0], *lines]))
     paragraphs += [Text(str(table.caption))] if table.caption else []
     return Text("\n\n").join(paragraphs)
 
 
 def measurements_table(rows: Sequence[Measurement], *, summary: bool = True, short: bool = True) -> Table:
-    """Ratio, largest error and speed of each array, with `summary` also the total. `short` shows few arrays.
-
-    If an array is in a frame, there is a column for frames.
-    """
-    figures = _figures(rows)
-    framed = any(row.framed for row in rows)
+    """Ratio, largest error and speed of each array, with `summary` also the total. `short` shows few arrays."""
+    figures, framed = _figures(rows), any(row.framed for row in rows)
     titles = ["array", "dtype", "shape", "codec", *(["frame"] if framed else [])]
     table = new_table(titles, list(figures))
     hidden = max(len(rows) - MAX_ROWS, 0) if summary and short else 0
     order = sorted(range(len(rows)), key=lambda number: -rows[number].spec.nbytes)
     for row in (rows[number] for number in sorted(order[: len(rows) - hidden])):
-        table.add_row(*_describe(row, framed), *_figures([row]).values(), style=_style(row))
+        broken = row.comparison is not None and not row.comparison.holds
+        table.add_row(*_describe(row, framed), *_figures([row]).values(), style="red" if broken else None)
     if summary and len(rows) > 1:
         note = f" ({hidden} smaller ones not shown)" if hidden else ""
         table.add_section()
@@ -70,41 +63,34 @@ def measurements_table(rows: Sequence[Measurement], *, summary: bool = True, sho
 
 def measurements_document(rows: Sequence[Measurement]) -> dict[str, Any]:
     """The same for JSON, with all arrays, and with seconds in place of speeds."""
-    arrays = [
-        {
-            "name": row.name,
-            "dtype": row.spec.dtype.name,
-            "shape": list(row.spec.shape),
-            "codec": row.spec.codec.config(),
-            "frame": _FRAME if row.framed else None,
-        }
-        | _numbers([row])
-        for row in rows
-    ]
+    arrays = []
+    for row in rows:
+        spec, frame = row.spec, _FRAME if row.framed else None
+        described = {"name": row.name, "dtype": spec.dtype.name, "shape": list(spec.shape)}
+        arrays.append(described | {"codec": spec.codec.config(), "frame": frame} | _numbers([row]))
     return {"arrays": arrays, "total": _numbers(rows)}
 
 
 def codecs_table() -> Table:
     """All codecs, with their guarantees and dtypes."""
     table = new_table(["codec", "guarantee", "dtypes", "example"], [])
-    for name, codec in available_codecs().items():
-        table.add_row(name, guarantee_of(codec), ", ".join(codec.dtypes or ("all",)), Text(repr(codec.examples()[0])))
+    for codec in available_codecs().values():
+        dtypes, example = ", ".join(codec.dtypes or ("all",)), Text(repr(codec.examples()[0]))
+        table.add_row(codec.name, _guarantee(codec), dtypes, example)
     return table
 
 
 def codecs_document() -> dict[str, Any]:
     """The same for JSON."""
-    return {
-        "codecs": [
-            {
-                "name": name,
-                "guarantee": guarantee_of(codec),
-                "dtypes": list(codec.dtypes) if codec.dtypes else None,
-                "example": codec.examples()[0].config(),
-            }
-            for name, codec in available_codecs().items()
-        ]
-    }
+    rows = []
+    for codec in available_codecs().values():
+        dtypes, example = list(codec.dtypes) if codec.dtypes else None, codec.examples()[0].config()
+        rows.append({"name": codec.name, "guarantee": _guarantee(codec), "dtypes": dtypes, "example": example})
+    return {"codecs": rows}
+
+
+def _guarantee(codec: type[Codec]) -> str:
+    return (codec.__doc__ or "").partition("\n")[0]
 
 
 def new_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
@@ -118,17 +104,16 @@ def new_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
 
 
 def _describe(row: Measurement, framed: bool) -> list[Text]:
-    """Cells that describe an array; with `framed` also one for its frame."""
-    # Text, as names may look like Rich's markup.
-    shape = " x ".join(map(str, row.spec.shape)) or "scalar"
-    texts = [row.name, row.spec.dtype.name, shape, _codec(row.spec.codec)]
-    frame = [_FRAME if row.framed else ""] if framed else []
-    return [Text(text) for text in texts + frame]
+    """Cells that describe an array; with `framed` also one for its frame. Names may look like Rich's markup."""
+    config = row.spec.codec.config()
+    parameters = [f"{key}={value}" for key, value in config.items() if key != "codec" and value != "default"]
+    texts = [row.name, row.spec.dtype.name, shown_shape(row.spec.shape), " ".join([config["codec"], *parameters])]
+    return [Text(text) for text in (*texts, *([_FRAME if row.framed else ""] if framed else []))]
 
 
-def _codec(codec: Codec) -> str:
-    parameters = [f"{key}={value}" for key, value in codec.config().items() if key != "codec" and value != "default"]
-    return " ".join([codec.name, *parameters])
+def shown_shape(shape: Sequence[int]) -> str:
+    """A shape for people."""
+    return " x ".join(map(str, shape)) or "scalar"
 
 
 def _numbers(rows: Sequence[Measurement]) -> dict[str, Any]:
@@ -163,7 +148,3 @@ def _figures(rows: Sequence[Measurement]) -> dict[str, str]:
         if f"{title}_seconds" in numbers:
             figures[title] = f"{before / max(numbers[f'{title}_seconds'], 1e-9) / 1e9:.3g} GB/s"
     return figures
-
-
-def _style(row: Measurement) -> str | None:
-    return "red" if row.comparison is not None and not row.comparison.holds else None

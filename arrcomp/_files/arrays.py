@@ -16,18 +16,8 @@ from .opened import open_file
 def read_arrays(path: Path, max_nbytes: int | None = None) -> Content[NDArray[Any]]:
     """Open a .npy, .npz or .safetensors file.
 
-    Args:
-        path: of the file.
-        max_nbytes: the most bytes that each array of a .npz file, which may be packed, may have. Reading a larger array
-            raises SizeLimitError. None for 8192 times its bytes in the file, or 1 GiB if that is more. Arrays of other
-            files are not packed.
-
-    Raises:
-        TypeError: `max_nbytes` is not an integer.
-        ValueError: the suffix is wrong, the file's content does not match it or is compressed already, or `max_nbytes`
-            is below 0.
-        OSError: the file cannot be read.
-        ImportError: safetensors is not installed.
+    `max_nbytes` is the most bytes that an array of a .npz file, which may be packed, may have; None for 8192 times its
+    bytes in the file, or 1 GiB if that is more. Reading a larger array raises SizeLimitError.
     """
     suffix, limit = check_suffix(path, ARRAY_SUFFIXES), checked_max_nbytes(max_nbytes)
     if suffix == ".npy":
@@ -41,43 +31,25 @@ def read_arrays(path: Path, max_nbytes: int | None = None) -> Content[NDArray[An
 
 
 def write_arrays(path: Path, content: Content[NDArray[Any]]) -> None:
-    """Write a .npy (of one array), .npz or .safetensors file, array by array.
-
-    Raises:
-        ValueError: the suffix is wrong, or there is not exactly one array for a .npy file.
-        TypeError: this kind of file has no such dtype.
-        OSError: the file cannot be written.
-        ImportError: safetensors is not installed.
-    """
-    suffix = check_suffix(path, ARRAY_SUFFIXES)
-    arrays = content.arrays
+    """Write a .npy (of one array), .npz or .safetensors file, array by array."""
+    suffix, arrays = check_suffix(path, ARRAY_SUFFIXES), content.arrays
     if suffix == ".safetensors":
-        _write_safetensors(path, content)
+        entries = container.entries_of_arrays(path, {name: content.info(name) for name in arrays})
+        with container.writing(path, entries, content.metadata) as writer:
+            for name, entry in entries.items():
+                writer.add(name, entry.kind, entry.shape, [numpy_bytes(arrays[name])])
     elif suffix == ".npz":
         numpy_files.write_npz(path, content)
+    elif len(arrays) != 1:
+        raise ValueError(f"{path}: expected one array for a .npy file, got {len(arrays)}; .npz holds several")
     else:
-        if len(arrays) != 1:
-            raise ValueError(f"{path}: expected one array for a .npy file, got {len(arrays)}; .npz holds several")
         numpy_files.write_npy(path, next(iter(arrays.values())))
-
-
-def _write_safetensors(path: Path, content: Content[NDArray[Any]]) -> None:
-    entries = container.entries_of_arrays(path, {name: content.info(name) for name in content.arrays})
-    with container.writing(path, entries, content.metadata) as writer:
-        for name, entry in entries.items():
-            writer.add(name, entry.kind, entry.shape, [numpy_bytes(content.arrays[name])])
 
 
 def read_any(path: Path, max_nbytes: int | None = None, threads: int | None = None) -> Content[NDArray[Any]]:
     """Open a file of arrays, or of compressed arrays, which are decompressed when they are read.
 
-    Args:
-        path: of the file.
-        max_nbytes: same as in `read_arrays` and `open_file`.
-        threads: number of threads to decompress with; None for all cores that the process may use.
-
-    Raises:
-        Same as in `read_arrays` and `open_file`.
+    Arguments and errors are those of `read_arrays` and `CompressedFile.load`.
     """
     check_suffix(path, (*ARRAY_SUFFIXES, ".arrcomp"))
     if path.suffix == ".arrcomp" or (path.suffix == ".safetensors" and _is_compressed(Container(path, ValueError))):

@@ -8,9 +8,8 @@ import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,74 +20,43 @@ from .reading import OpenedFile, Span
 from .replacing import replacing
 
 _DTYPES = {
-    "BOOL": "bool",
-    "I8": "int8",
-    "U8": "uint8",
-    "I16": "int16",
-    "U16": "uint16",
-    "I32": "int32",
-    "U32": "uint32",
-    "I64": "int64",
-    "U64": "uint64",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-    "C64": "complex64",
-    "F8_E4M3": "float8_e4m3fn",
-    "F8_E4M3FNUZ": "float8_e4m3fnuz",
-    "F8_E5M2": "float8_e5m2",
-    "F8_E5M2FNUZ": "float8_e5m2fnuz",
-    "F8_E8M0": "float8_e8m0fnu",
-}
+    "BOOL": "bool", "I8": "int8", "U8": "uint8", "I16": "int16", "U16": "uint16", "I32": "int32", "U32": "uint32",
+    "I64": "int64", "U64": "uint64", "F16": "float16", "BF16": "bfloat16", "F32": "float32", "F64": "float64",
+    "C64": "complex64", "F8_E4M3": "float8_e4m3fn", "F8_E4M3FNUZ": "float8_e4m3fnuz", "F8_E5M2": "float8_e5m2",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz", "F8_E8M0": "float8_e8m0fnu",
+}  # fmt: skip
 _NAMES = {name: kind for kind, name in _DTYPES.items()}
-_METADATA = "__metadata__"
+RESERVED = "__metadata__"  # no tensor's name
 _MOST_HEADER_NBYTES = 100_000_000  # the library's limit
 _LARGEST = (1 << 63) - 1
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A tensor's description in the header.
+class Entry(NamedTuple):
+    """A tensor's description in the header."""
 
-    Attributes:
-        kind: the format's name of its data type.
-        shape: its shape.
-        start: offset of its first byte after the header.
-        end: offset after its last byte.
-    """
-
-    kind: str
+    kind: str  # the format's name of its data type
     shape: tuple[int, ...]
-    start: int
-    end: int
+    start: int  # offset of its first byte after the header
+    end: int  # offset after its last byte
+
+
+LONGEST_OF_BYTES = Entry("U8", (_LARGEST,), _LARGEST, _LARGEST)  # of a stream whose length is not known yet
 
 
 class Container:
-    """An open file of tensors, checked by the library.
-
-    Attributes:
-        path: of the file.
-        metadata: strings by name.
-        entries: the tensors' descriptions by name, in the header's order.
-    """
+    """An open file of tensors, checked by the library: its metadata, and its entries in the header's order."""
 
     def __init__(self, path: Path, failure: type[Exception]) -> None:
-        """Open and check it.
-
-        Raises:
-            failure: the file is damaged.
-            OSError: it cannot be read.
-            ImportError: safetensors is not installed.
-        """
+        """Open it. `failure` is raised if it is damaged."""
         self.path = path
         self._file = OpenedFile(path, failure)
         self.metadata = _checked_metadata(path, failure)
         self._start = 8 + int.from_bytes(self._file.span(0, 8).read().tobytes(), "little")
         header = _parse(self._file.span(8, self._start).read().tobytes(), path, failure)
-        header.pop(_METADATA, None)
         self.entries = {
-            name: Entry(entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"]) for name, entry in header.items()
+            name: Entry(entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"])
+            for name, entry in header.items()
+            if name != RESERVED
         }
 
     def span(self, name: str) -> Span:
@@ -97,12 +65,7 @@ class Container:
         return self._file.span(self._start + entry.start, self._start + entry.end)
 
     def array(self, name: str) -> NDArray[Any]:
-        """A tensor, read into memory.
-
-        Raises:
-            TypeError: NumPy has no such data type.
-            OSError, MemoryError, `failure` of the container: it cannot be read.
-        """
+        """A tensor, read into memory. TypeError if NumPy has no such data type."""
         entry = self.entries[name]
         if entry.kind not in _DTYPES:
             raise TypeError(f"{self.path}, array {name!r}: expected dtype {', '.join(_DTYPES)}, got {entry.kind}")
@@ -116,63 +79,39 @@ class Container:
 class Writer:
     """Writes tensors one after the other; made by `writing`."""
 
-    def __init__(self, file: Any, header_nbytes: int, metadata: Mapping[str, str]) -> None:
-        self._file = file
-        self._header_nbytes = header_nbytes
-        self._metadata = metadata
-        self._entries: dict[str, Entry] = {}
-        self._end = 0
-        file.seek(8 + header_nbytes)
+    def __init__(self, file: Any) -> None:
+        self._file, self._end = file, 0
+        self.entries: dict[str, Entry] = {}
 
     def add(self, name: str, kind: str, shape: tuple[int, ...], buffers: Iterable[Any]) -> None:
         """Write the next tensor, whose bytes are these buffers."""
         start = self._end
         for buffer in buffers:
             self._end += self._file.write(buffer)
-        self._entries[name] = Entry(kind, shape, start, self._end)
-
-    def finish(self) -> None:
-        """Write the header into its reserved space."""
-        header = _packed(self._entries, self._metadata).ljust(self._header_nbytes)
-        assert len(header) == self._header_nbytes, "the reserved space fits the longest header"
-        self._file.seek(0)
-        self._file.write(len(header).to_bytes(8, "little") + header)
+        self.entries[name] = Entry(kind, shape, start, self._end)
 
 
 @contextlib.contextmanager
 def writing(path: Path, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> Iterator[Writer]:
     """A writer of a file that replaces `path` if the block succeeds.
 
-    Args:
-        path: of the file.
-        entries: of the tensors that will be written, or longer ones. Their header's length is reserved.
-        metadata: strings by name.
-
-    Raises:
-        ValueError: the header exceeds the library's limit.
-        OSError: the file cannot be written.
+    The length of a header with `entries` is reserved: those of the tensors that will be written, or longer ones.
     """
     nbytes = len(_packed(entries, metadata))
     if nbytes > _MOST_HEADER_NBYTES:
-        expected = f"names and metadata of at most {_MOST_HEADER_NBYTES} bytes"
-        raise ValueError(f"{path}: expected {expected}, got {nbytes}")
+        raise ValueError(f"{path}: expected names and metadata of at most {_MOST_HEADER_NBYTES} bytes, got {nbytes}")
     with replacing(path) as temporary, temporary.open("wb") as file:
-        writer = Writer(file, nbytes, metadata)
+        file.seek(8 + nbytes)
+        writer = Writer(file)
         yield writer
-        writer.finish()
-
-
-def entries_of_bytes(names: Iterable[str]) -> dict[str, Entry]:
-    """The longest entries of one-dimensional uint8 tensors, whose sizes are not known yet."""
-    return {name: Entry("U8", (_LARGEST,), _LARGEST, _LARGEST) for name in names}
+        header = _packed(writer.entries, metadata).ljust(nbytes)
+        assert len(header) == nbytes, "the reserved space fits the longest header"
+        file.seek(0)
+        file.write(nbytes.to_bytes(8, "little") + header)
 
 
 def entries_of_arrays(path: Path, infos: Mapping[str, ArrayInfo]) -> dict[str, Entry]:
-    """Entries of arrays of these dtypes and shapes, in an order that aligns all of them.
-
-    Raises:
-        TypeError: the format has no such dtype.
-    """
+    """Entries of arrays of these dtypes and shapes, in an order that aligns all of them."""
     entries: dict[str, Entry] = {}
     end = 0
     for name in sorted(infos, key=lambda name: (-infos[name].dtype.itemsize, name)):
@@ -187,7 +126,7 @@ def entries_of_arrays(path: Path, infos: Mapping[str, ArrayInfo]) -> dict[str, E
 
 def _packed(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
     """The header, padded so that the tensors after it are aligned."""
-    header: dict[str, Any] = {_METADATA: dict(metadata)} if metadata else {}
+    header: dict[str, Any] = {RESERVED: dict(metadata)} if metadata else {}
     for name, entry in entries.items():
         header[name] = {"dtype": entry.kind, "shape": entry.shape, "data_offsets": [entry.start, entry.end]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()

@@ -35,9 +35,7 @@ class Lazy(Mapping[str, T]):
         self, names: Iterable[str], load: Callable[[str], T], info: Callable[[str], ArrayInfo] | None = None
     ) -> None:
         """A mapping from `names` to what `load` returns. `info` returns dtype and shape without loading an array."""
-        self._names = dict.fromkeys(names)
-        self._load = load
-        self._info = info
+        self._names, self._load, self._info = dict.fromkeys(names), load, info
 
     def info(self, name: str) -> ArrayInfo:
         """Dtype and shape of an array, without loading it if possible."""
@@ -60,21 +58,14 @@ class Lazy(Mapping[str, T]):
 
 @dataclass(frozen=True)
 class Content(Generic[T]):
-    """The content of a file.
+    """The content of a file."""
 
-    Attributes:
-        arrays: arrays by name; each is read when it is accessed.
-        metadata: of a .safetensors file, else empty.
-    """
-
-    arrays: Mapping[str, T]
-    metadata: Mapping[str, str] = field(default_factory=dict)
+    arrays: Mapping[str, T]  # by name; each is read when it is accessed
+    metadata: Mapping[str, str] = field(default_factory=dict)  # of a .safetensors file
 
     def info(self, name: str) -> ArrayInfo:
         """Dtype and shape of an array, without reading it if possible."""
-        if isinstance(self.arrays, Lazy):
-            return self.arrays.info(name)
-        return _info_of(self.arrays[name])
+        return self.arrays.info(name) if isinstance(self.arrays, Lazy) else _info_of(self.arrays[name])
 
 
 def _info_of(array: Any) -> ArrayInfo:
@@ -82,11 +73,7 @@ def _info_of(array: Any) -> ArrayInfo:
 
 
 def check_suffix(path: Path, suffixes: tuple[str, ...]) -> str:
-    """The suffix of a path.
-
-    Raises:
-        ValueError: it is not one of these.
-    """
+    """The suffix of a path. ValueError if it is not one of these."""
     if path.suffix not in suffixes:
         raise ValueError(f"{path}: expected suffix {', '.join(suffixes)}, got {path.suffix!r}")
     return path.suffix

@@ -20,8 +20,6 @@ from .opened import CompressedFile
 from .progress import progress as progress_bar
 from .replacing import replacing
 
-_RESERVED = "__metadata__"  # by the safetensors format
-
 
 def save_file(
     tensors: Mapping[str, Any],
@@ -56,11 +54,9 @@ def save_file(
         progress: whether to show a progress bar, if standard error is a terminal or a notebook.
 
     Raises:
-        TypeError: an argument is of a wrong type; an item is not an array, or its dtype is not one of the format; a
-            codec needs a seed.
-        ValueError: the suffix is wrong; there are several arrays for a .arrcomp file; a name is not valid in UTF-8, is
-            "__metadata__", or is a path out of its folder; `zstd_level` or `threads` is out of its range; or
-            `check_finite` is set and a value is not finite.
+        TypeError: same as in `compress`, for each array and argument.
+        ValueError: same as in `compress`; the suffix is wrong; there are several arrays for a .arrcomp file; or a name
+            is not valid in UTF-8, is "__metadata__", or is a path out of its folder.
         OSError: the file cannot be written.
         ImportError: `progress` needs rich, or `zstd_level` zstandard.
 
@@ -79,18 +75,26 @@ def save_file(
     if suffix == ".arrcomp":
         _check_single(path, names, metadata)
 
-    def compressed(name: str) -> Compressed:
+    def compressed(name: str) -> tuple[Sequence[bytes | memoryview], int]:
+        """An array's stream as buffers, and its number of bytes before."""
         item = tensors[name]
         with naming(None, name):
-            return _compressed(name, item, rules, count, seed, check_finite)
+            c = _compressed(name, item, rules, count, seed, check_finite)
+            del item
+            return c.stored_buffers() if level is None else c.buffers(zstd_level=level, threads=threads), c.spec.nbytes
 
     with progress_bar("compressing", len(names), progress) as done:
         if suffix == ".arrcomp":
-            _write_stream(path, _buffers(names[0], compressed(names[0]), level, threads))
+            buffers, _ = compressed(names[0])
+            with replacing(path) as temporary, temporary.open("wb") as file:
+                file.writelines(buffers)
             return
-        with container.writing(path, container.entries_of_bytes(names), described) as writer:
+        with container.writing(path, dict.fromkeys(names, container.LONGEST_OF_BYTES), described) as writer:
             for name in names:
-                done(_write_tensor(writer, name, compressed(name), level, threads))
+                buffers, nbytes = compressed(name)
+                writer.add(name, "U8", (sum(map(len, buffers)),), buffers)
+                del buffers
+                done(nbytes)
 
 
 def load_file(
@@ -106,7 +110,7 @@ def load_file(
     """Decompress a file of compressed arrays into memory, or onto a device.
 
     Args:
-        path: of a .safetensors or .arrcomp file, same as in `open_file`.
+        path: same as in `open_file`.
         like: an array whose framework and device the results get; or the name of a framework, "numpy", "torch", "jax"
             or "cupy", with its default device; None for NumPy, or on CUDA for whichever is installed.
         device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array; None for that of `like`. The
@@ -125,8 +129,7 @@ def load_file(
         KeyError: there is no array of one of the `names`.
         TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
         OSError: the file cannot be read.
-        ImportError: the framework, safetensors, zstandard for arrays in a frame, or rich for `progress`, is not
-            installed.
+        ImportError: the framework, safetensors, zstandard for a frame, or rich for `progress`, is not installed.
         DeviceUnavailableError: the device is not available.
     """
     target, count, limit = locate_new(like, device), thread_count(threads), checked_max_nbytes(max_nbytes)
@@ -155,29 +158,10 @@ def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed:
     return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed))
 
 
-def _buffers(name: str, c: Compressed, level: int | None, threads: int | None) -> list[bytes | memoryview]:
-    """The stream as buffers."""
-    with naming(None, name):
-        return c.stored_buffers() if level is None else c.buffers(zstd_level=level, threads=threads)
-
-
-def _write_tensor(writer: container.Writer, name: str, c: Compressed, level: int | None, threads: int | None) -> int:
-    """Write a stream as the next tensor. Returns the array's number of bytes."""
-    buffers = _buffers(name, c, level, threads)
-    writer.add(name, "U8", (sum(map(len, buffers)),), buffers)
-    return c.spec.nbytes
-
-
-def _write_stream(path: Path, buffers: Sequence[bytes | memoryview]) -> None:
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        file.writelines(buffers)
-
-
 def _check_single(path: Path, names: Sequence[str], metadata: Mapping[str, str] | None) -> None:
     if len(names) != 1:
-        raise ValueError(
-            f"{path}: expected one array for a .arrcomp file, got {len(names)}; .safetensors holds several"
-        )
+        expected = "one array for a .arrcomp file"
+        raise ValueError(f"{path}: expected {expected}, got {len(names)}; .safetensors holds several")
     if metadata:
         raise ValueError(f"{path}: expected no metadata for a .arrcomp file, got some; .safetensors holds it")
 
@@ -189,18 +173,10 @@ def _checked_names(tensors: Any) -> list[str]:
     for name in names:
         if not isinstance(name, str):
             raise wrong_type("tensors", "strings as names", name)
-        if name == _RESERVED or is_stray(name) or not _is_unicode(name):
-            refused = f"{_RESERVED!r}, paths out of a folder, and surrogates"
+        if name == container.RESERVED or is_stray(name) or name.encode(errors="ignore").decode() != name:
+            refused = f"{container.RESERVED!r}, paths out of a folder, and surrogates"
             raise wrong_value("tensors", f"other names than {refused}", name)
     return names
-
-
-def _is_unicode(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair
-        return False
-    return True
 
 
 def _described(metadata: Any) -> dict[str, str]:

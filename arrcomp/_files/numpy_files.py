@@ -26,12 +26,7 @@ _NPY_HEADERS = {
 
 
 def open_npy(path: Path) -> Lazy[NDArray[Any]]:
-    """The array of a .npy file, read when it is accessed.
-
-    Raises:
-        ValueError: it is not a .npy file.
-        OSError: it cannot be read.
-    """
+    """The array of a .npy file, read when it is accessed."""
     file = OpenedFile(path)
     with _as_value_errors(f"{path}: expected a .npy file, got another or a damaged one"), path.open("rb") as opened:
         shape, in_fortran_order, dtype = _npy_header(opened)
@@ -61,12 +56,7 @@ def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 
 def write_npy(path: Path, array: NDArray[Any]) -> None:
-    """Write a .npy file.
-
-    Raises:
-        TypeError: such files do not have this dtype.
-        OSError: it cannot be written.
-    """
+    """Write a .npy file."""
     _check_dtype(path, array.dtype)
     with replacing(path) as temporary, temporary.open("wb") as file:
         # NumPy sees `write` alone: its own way to write a file loses the reasons of failures.
@@ -74,33 +64,19 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
 
 
 def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
-    """The arrays of a .npz file, each read when it is accessed.
-
-    Args:
-        path: of the file.
-        max_nbytes: same as in `read_arrays`, checked.
-
-    Raises:
-        ValueError: it is not a .npz file.
-        OSError: it cannot be read.
-    """
+    """The arrays of a .npz file, each read when it is accessed; `max_nbytes` is that of `read_arrays`, checked."""
     import zipfile
 
     def load(name: str) -> NDArray[Any]:
-        with (
-            _as_value_errors(f"{path}, array {name!r}: not readable"),
-            zipfile.ZipFile(path) as archive,
-            archive.open(f"{name}.npy") as member,
-        ):
-            packed = archive.getinfo(f"{name}.npy")
+        failure, file = f"{path}, array {name!r}: not readable", f"{name}.npy"
+        with _as_value_errors(failure), zipfile.ZipFile(path) as archive, archive.open(file) as member:
+            packed = archive.getinfo(file)
             _check_claims(member, packed.file_size, limits.allowed_of(packed.compress_size, max_nbytes))
             array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
             return array
 
-    with (
-        _as_value_errors(f"{path}: expected a .npz file, got another or a damaged one"),
-        zipfile.ZipFile(path) as archive,
-    ):
+    failure = f"{path}: expected a .npz file, got another or a damaged one"
+    with _as_value_errors(failure), zipfile.ZipFile(path) as archive:
         members = archive.namelist()
     for member, count in Counter(members).items():
         if not member.endswith(".npy"):
@@ -111,13 +87,7 @@ def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
 
 
 def write_npz(path: Path, content: Content[NDArray[Any]]) -> None:
-    """Write a .npz file, array by array.
-
-    Raises:
-        TypeError: such files do not have this dtype.
-        ValueError: a name would be a path out of the archive's folder.
-        OSError: it cannot be written.
-    """
+    """Write a .npz file, array by array."""
     import zipfile
 
     for name in content.arrays:
@@ -131,12 +101,7 @@ def write_npz(path: Path, content: Content[NDArray[Any]]) -> None:
 
 
 def _check_claims(member: IO[bytes], nbytes: int, max_nbytes: int) -> None:
-    """Check the header of a packed .npy file of `nbytes`, before memory is allocated for its array.
-
-    Raises:
-        ValueError: it is damaged, or its array's size does not match that of the file.
-        SizeLimitError: the array has more bytes than `max_nbytes`.
-    """
+    """Check the header of a packed .npy file of `nbytes`, before memory is allocated for its array."""
     shape, _, dtype = _npy_header(member)
     claimed = math.prod(shape) * dtype.itemsize
     limits.check_nbytes(claimed, max_nbytes, dtype, shape)

@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from .._api.compress import decompress_at
@@ -54,8 +54,9 @@ class CompressedFile(Mapping[str, Any]):
 
     `file[name]` is a NumPy array, with the defaults of `file.load`, which makes arrays elsewhere too. Both need memory
     for the array and its stream. Results stay valid after the file is closed. Unknown names raise KeyError. Reading a
-    closed file raises ValueError; reading one that was truncated while it was open raises CorruptStreamError. Arrays in
-    a Zstandard frame raise ImportError if zstandard is not installed.
+    closed file raises ValueError; reading one that was truncated while it was open raises CorruptStreamError. Damaged
+    arrays, and those that a newer arrcomp wrote, raise CorruptStreamError, FormatVersionError or UnknownCodecError.
+    Arrays in a Zstandard frame raise ImportError if zstandard is not installed.
 
     Attributes:
         path: of the file.
@@ -64,13 +65,16 @@ class CompressedFile(Mapping[str, Any]):
 
     def __init__(self, path: Path, max_nbytes: int | None) -> None:
         """`open_file`, with a checked `max_nbytes`."""
-        self.path = path
-        self._max_nbytes = max_nbytes
+        self.path, self._max_nbytes = path, max_nbytes
         self.metadata: dict[str, str] = {}
+        self._spans: dict[str, Callable[[], Span]]
         if check_suffix(path, COMPRESSED_SUFFIXES) == ".safetensors":
             container = Container(path, CorruptStreamError)
             self.metadata = _source_metadata(container)
-            self._spans = _spans(container)
+            for name in container.entries:
+                if is_stray(name):
+                    raise CorruptStreamError(f"{path}: expected names without paths out of a folder, got {name!r}")
+            self._spans = {name: partial(_stream_span, container, name) for name in container.entries}
             self._close = container.close
         else:
             file = OpenedFile(path, CorruptStreamError)
@@ -83,15 +87,11 @@ class CompressedFile(Mapping[str, Any]):
         return list(self._spans)
 
     def spec(self, name: str) -> Spec:
-        """Codec, dtype and shape of an array. Only the headers of its stream and frame are read.
-
-        Raises:
-            CorruptStreamError, FormatVersionError, UnknownCodecError: they are damaged, or a newer arrcomp wrote them.
-        """
+        """Codec, dtype and shape of an array. Only the headers of its stream and frame are read."""
         return self.compressed(name, check=False).spec
 
     def info(self, name: str) -> ArrayInfo:
-        """NumPy dtype and shape of an array. Reads and raises the same as `spec`."""
+        """NumPy dtype and shape of an array. Reads the same as `spec`."""
         spec = self.spec(name)
         return ArrayInfo(spec.dtype.numpy, spec.shape)
 
@@ -102,13 +102,8 @@ class CompressedFile(Mapping[str, Any]):
     def compressed(self, name: str, *, check: bool = True) -> Compressed:
         """An array as it is in the file, not decompressed.
 
-        Args:
-            name: of the array.
-            check: whether to check the checksum. If not, only the headers of stream and frame are read now, and the
-                payload when it is needed. A damaged array may then have wrong values.
-
-        Raises:
-            CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or a newer arrcomp wrote it.
+        Without `check` the checksum is not checked. Only the headers of stream and frame are read now, and the payload
+        when it is needed. A damaged array may then have wrong values.
         """
         span = self._span(name)
         with naming(self.path, name):
@@ -125,19 +120,7 @@ class CompressedFile(Mapping[str, Any]):
     ) -> Any:
         """Decompress an array on a device, to which it is transferred compressed.
 
-        Args:
-            name: of the array.
-            like: an array whose framework and device it gets; or the name of a framework, "numpy", "torch", "jax" or
-                "cupy", with its default device; None for NumPy, or on CUDA for whichever is installed.
-            device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array; None for that of `like`.
-            threads: number of threads on the CPU; None for all cores that the process may use.
-            max_nbytes: the most bytes that the array may have; None for the limit of `open_file`.
-
-        Raises:
-            CorruptStreamError, FormatVersionError, UnknownCodecError: it is damaged, or a newer arrcomp wrote it.
-            SizeLimitError: it has more bytes than `max_nbytes`.
-            TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
-            ImportError, DeviceUnavailableError: the framework or the device is not available.
+        Arguments and errors are those of `arrcomp.load_file`; None for `max_nbytes` is the limit of `open_file`.
         """
         target, count = locate_new(like, device), thread_count(threads)
         return self.load_at(name, *target, count, checked_max_nbytes(max_nbytes))
@@ -151,18 +134,8 @@ class CompressedFile(Mapping[str, Any]):
     def slice(self, name: str, *, threads: int | None = None, max_nbytes: int | None = None) -> Slice:
         """An array whose slices are decompressed to NumPy arrays: ``file.slice(name)[10:20]``.
 
-        The checksum is that of the whole stream, and is not checked. A damaged array may have wrong values.
-
-        Args:
-            name: of the array.
-            threads: number of threads; None for all cores that the process may use.
-            max_nbytes: the most bytes that a slice may have (in a Zstandard frame: the array); None for the limit of
-                `open_file`.
-
-        Raises:
-            CorruptStreamError, FormatVersionError, UnknownCodecError: its header is damaged, or a newer arrcomp wrote
-                it.
-            TypeError, ValueError: `threads` or `max_nbytes` is of a wrong type or value.
+        The checksum is that of the whole stream, and is not checked. A damaged array may have wrong values. Arguments
+        are those of `load`, but `max_nbytes` is for each slice (in a Zstandard frame: for the array).
         """
         count, limit = thread_count(threads), checked_max_nbytes(max_nbytes)
         c = self.compressed(name, check=False)
@@ -195,25 +168,11 @@ class CompressedFile(Mapping[str, Any]):
     def __enter__(self) -> "CompressedFile":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
         return f"<CompressedFile {str(self.path)!r}: {len(self)} arrays>"
-
-
-def _spans(container: Container) -> dict[str, Callable[[], Span]]:
-    """Functions that find each array's stream."""
-
-    def span(name: str) -> Callable[[], Span]:
-        return lambda: _stream_span(container, name)
-
-    for name in container.entries:
-        if is_stray(name):
-            raise CorruptStreamError(f"{container.path}: expected names without paths out of a folder, got {name!r}")
-    return {name: span(name) for name in container.entries}
 
 
 def _stream_span(container: Container, name: str) -> Span:
@@ -224,11 +183,17 @@ def _stream_span(container: Container, name: str) -> Span:
 
 
 def _source_metadata(container: Container) -> dict[str, str]:
-    """The original file's metadata."""
+    """The original file's metadata, from those of a file that this version reads."""
     path, metadata = container.path, container.metadata
     if metadata.get("format") != "arrcomp":
         raise ValueError(f"{path}: expected compressed arrays, got others; `arrcomp compress` makes such files")
-    _check_version(path, metadata.get("version", ""))
+    version = metadata.get("version", "")
+    major = version.partition(".")[0]
+    if not (major.isascii() and major.isdigit()):
+        raise CorruptStreamError(f"{path}: expected a version number in its metadata, got {version!r}")
+    if int(major) > stream.MAJOR_VERSION:
+        expected = f"format version {stream.VERSION} at most"
+        raise FormatVersionError(f"{path}: expected {expected}, got {version}; a newer arrcomp reads it")
     try:
         source = json.loads(metadata.get("source_metadata", "{}"))
     except (ValueError, RecursionError):
@@ -236,13 +201,3 @@ def _source_metadata(container: Container) -> dict[str, str]:
     if not isinstance(source, dict) or not all(isinstance(value, str) for value in source.values()):
         raise CorruptStreamError(f"{path}: expected a JSON object of strings as source_metadata, got something else")
     return source
-
-
-def _check_version(path: Path, version: str) -> None:
-    major = version.partition(".")[0]
-    if not (major.isascii() and major.isdigit()):
-        raise CorruptStreamError(f"{path}: expected a version number in its metadata, got {version!r}")
-    if int(major) > stream.MAJOR_VERSION:
-        raise FormatVersionError(
-            f"{path}: expected format version {stream.VERSION} at most, got {version}; a newer arrcomp reads it"
-        )

@@ -9,19 +9,7 @@ _LEAST_WIDTH = 80  # of a terminal with all columns
 
 @contextlib.contextmanager
 def progress(title: str, count: int, shown: bool) -> Iterator[Callable[[int], None]]:
-    """A bar for `count` arrays while the block runs.
-
-    Args:
-        title: of the bar.
-        count: number of arrays.
-        shown: whether to show a bar, if standard error is a terminal or a notebook.
-
-    Yields:
-        A function to call after each array, with its bytes.
-
-    Raises:
-        ImportError: rich is not installed.
-    """
+    """A bar for `count` arrays while the block runs, if `shown`. Yields what to call with each array's bytes."""
     if not shown:
         yield lambda nbytes: None
         return

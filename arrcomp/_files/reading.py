@@ -15,33 +15,16 @@ _CHUNK_NBYTES = 1 << 26  # of one read, so that Ctrl-C stops a long one
 
 
 class OpenedFile:
-    """A file that is open for reading. It stays the same file if another one takes its name.
-
-    Attributes:
-        path: of the file when it was opened.
-        nbytes: its length when it was opened.
-    """
+    """A file that is open for reading, and its length then. It stays the same file if another one takes its name."""
 
     def __init__(self, path: Path, failure: type[Exception] = ValueError) -> None:
-        """Open it.
-
-        Args:
-            path: of the file.
-            failure: raised if the file was truncated after it was opened.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Open it. `failure` is raised by reading if the file was truncated since."""
         self.path = path
         self._source: _Source | None = _Source(path, failure)
         self.nbytes = self._source.nbytes
 
     def span(self, start: int, end: int) -> "Span":
-        """A range of the file, which can be read later, even after `close`.
-
-        Raises:
-            ValueError: the file is closed.
-        """
+        """A range of the file, which can be read later, even after `close`."""
         if self._source is None:
             raise ValueError(f"{self.path}: expected an open file, got a closed one")
         return Span(self._source, start, end)
@@ -52,24 +35,14 @@ class OpenedFile:
 
 
 class Span:
-    """A range of a file. `OpenedFile.span` makes it.
-
-    Attributes:
-        nbytes: its length.
-    """
+    """A range of a file, which `OpenedFile.span` makes, and its length."""
 
     def __init__(self, source: "_Source", start: int, end: int) -> None:
         self._source, self._start = source, start
         self.nbytes = end - start
 
     def read(self) -> Bytes:
-        """All of its bytes, in new memory.
-
-        Raises:
-            OSError: they cannot be read.
-            MemoryError: there is no memory for them.
-            `failure` of `OpenedFile`: the file was truncated after it was opened.
-        """
+        """All of its bytes, in new memory. `failure` of `OpenedFile` if the file was truncated after it was opened."""
         data = np.empty(self.nbytes, np.uint8)
         self.read_into(data, 0)
         return data

@@ -28,11 +28,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """A path to write to. Its file gets the name `path` at the end, and is removed if anything fails.
 
     On systems with unnamed files, a process that is killed leaves nothing behind either, except between two calls at
-    the very end. On others, the next writer of the same file removes what is left.
-
-    Raises:
-        ValueError: `path` is there and not a regular file.
-        OSError: it cannot be written; `filename` is `path`.
+    the very end. On others, the next writer of the same file removes what is left. An OSError has `path` as `filename`.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -79,19 +75,13 @@ def _put(descriptor: int, temporary: Path, target: Path) -> None:
     # A link cannot replace another file.
     linked: Path | None = None
     try:
-        _, linked = _beside(target, lambda path: _link(descriptor, temporary, path))
+        # With a descriptor, any one, Python makes the system follow links, such as those in /proc.
+        _, linked = _beside(target, lambda path: os.link(temporary, path, src_dir_fd=descriptor, follow_symlinks=True))
         linked.replace(target)
     except BaseException:
         if linked is not None:
             linked.unlink(missing_ok=True)
         raise
-
-
-def _link(descriptor: int, temporary: Path, path: Path) -> bool:
-    """Give an unnamed file a new name."""
-    # With a descriptor, any one, Python makes the system follow links, such as those in /proc.
-    os.link(temporary, path, src_dir_fd=descriptor, follow_symlinks=True)
-    return True
 
 
 def _beside(target: Path, make: Callable[[Path], T]) -> tuple[T, Path]:

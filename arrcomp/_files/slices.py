@@ -30,10 +30,8 @@ class Slice:
 
     def __init__(self, path: Path, name: str, compressed: Compressed, threads: int) -> None:
         """Made by `CompressedFile.slice`."""
-        self.spec = compressed.spec
-        self._path, self._name = path, name
-        self._payload = compressed.payload
-        self._threads = threads
+        self.spec, self._payload = compressed.spec, compressed.payload
+        self._path, self._name, self._threads = path, name, threads
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -52,25 +50,18 @@ class Slice:
 
 
 def values_of(shape: Sequence[int], index: Any) -> tuple[int, tuple[int, ...], tuple[Index, ...]]:
-    """The contiguous values of a flat array that an index needs.
+    """The contiguous values of a flat array that one of NumPy's basic indices, without new axes, needs.
 
-    Args:
-        shape: of the array.
-        index: one of NumPy's basic indices, without new axes.
-
-    Returns:
-        Flat index of the first value, shape of the contiguous values from there on, and the index into that shape.
-
-    Raises:
-        TypeError: it is not a basic index.
-        IndexError: it has too many dimensions, or an integer is out of range.
+    Returns the flat index of the first value, the shape of the values from there on, and the index into that shape.
     """
     indices = _expanded(index, len(shape))
     first = 0
     for axis, (one, size) in enumerate(zip(indices, shape, strict=True)):
         if isinstance(one, slice):
             break
-        first = first * size + _checked(one, size, axis)
+        if not -size <= one < size:
+            raise IndexError(f"index: expected {-size} to {size - 1} for axis {axis} of size {size}, got {one}")
+        first = first * size + one % size
     else:
         return first, (), ()
     inner, others = tuple(shape[axis + 1 :]), indices[axis + 1 :]
@@ -82,23 +73,16 @@ def values_of(shape: Sequence[int], index: Any) -> tuple[int, tuple[int, ...], t
     return (first * size + low) * math.prod(inner), (high - low + 1, *inner), (taken, *others)
 
 
-def _checked(index: int, size: int, axis: int) -> int:
-    if not -size <= index < size:
-        raise IndexError(f"index: expected {-size} to {size - 1} for axis {axis} of size {size}, got {index}")
-    return index % size
-
-
 def _expanded(index: Any, dimensions: int) -> list[Index]:
     """An integer or a slice for each dimension."""
     given = list(index) if isinstance(index, tuple) else [index]
     dots = [axis for axis, one in enumerate(given) if isinstance(one, EllipsisType)]
     if len(dots) > 1:
         raise IndexError(f"{_EXPECTED}, got {index!r}")
-    at = dots[0] if dots else len(given)
-    missing = dimensions - (len(given) - len(dots))
-    if missing < 0:
-        raise IndexError(f"index: expected at most {dimensions} dimensions, got {len(given) - len(dots)} in {index!r}")
-    indices = [*given[:at], *[slice(None)] * missing, *given[at + 1 :]]
+    at, count = dots[0] if dots else len(given), len(given) - len(dots)
+    if count > dimensions:
+        raise IndexError(f"index: expected at most {dimensions} dimensions, got {count} in {index!r}")
+    indices = [*given[:at], *[slice(None)] * (dimensions - count), *given[at + 1 :]]
     return [one if isinstance(one, slice) else _integer(one, index) for one in indices]
 
 

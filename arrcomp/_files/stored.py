@@ -18,15 +18,7 @@ _HEADERS_NBYTES = 24 + 8 * 64 + (1 << 16) + 8 + 18
 
 
 def stored(span: Span, max_nbytes: int | None) -> Compressed:
-    """The compressed array of a stream in a file. Only headers are read now, and the checksum is not checked.
-
-    Args:
-        span: the range of the file with the stream.
-        max_nbytes: same as in `open_file`, checked.
-
-    Raises:
-        CorruptStreamError, FormatVersionError, UnknownCodecError: headers are damaged, or a newer arrcomp wrote them.
-    """
+    """The compressed array of a stream in a file. Only headers are read now, and the checksum is not checked."""
     memory = _LazyMemory(span)
     memory.fetch(0, min(span.nbytes, _HEADERS_NBYTES))
     c = parse_stream(memory.data, max_nbytes, check=False)
@@ -36,14 +28,10 @@ def stored(span: Span, max_nbytes: int | None) -> Compressed:
 
 
 class _LazyMemory:
-    """Memory for a range of a file. The system allocates only those pages into which bytes were read.
-
-    Attributes:
-        data: the bytes; undefined where they were not fetched.
-    """
+    """Memory for a range of a file. The system allocates only those pages into which bytes were read."""
 
     def __init__(self, span: Span) -> None:
-        self.data: Bytes = np.empty(span.nbytes, np.uint8)
+        self.data: Bytes = np.empty(span.nbytes, np.uint8)  # undefined where it was not fetched
         self._span = span
         self._is_full = False
 

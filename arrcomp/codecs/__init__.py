@@ -1,4 +1,4 @@
-"""The codecs and their parameters; finds them by name and by their ids in streams."""
+"""The codecs and their parameters. A codec is found by its name, and by its id in streams, once it is imported here."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -30,7 +30,7 @@ __all__ = [
     "codec_from_id",
 ]
 
-_CODECS: tuple[type[Codec], ...] = (Lossless, ErrorBounded, QSGD, SmaQ, FloatFormat, S2FP8, BaseDelta, Codebook)
+_BY_ID = {kind.id: kind for kind in sorted(Codec.__subclasses__(), key=lambda kind: kind.id)}
 
 
 def available_codecs() -> dict[str, type[Codec]]:
@@ -39,7 +39,7 @@ def available_codecs() -> dict[str, type[Codec]]:
     >>> list(available_codecs())
     ['lossless', 'error-bounded', 'qsgd', 'smaq', 'float-format', 's2fp8', 'base-delta', 'codebook']
     """
-    return {codec.name: codec for codec in _CODECS}
+    return {kind.name: kind for kind in _BY_ID.values()}
 
 
 def codec_from_config(config: Mapping[str, Any]) -> Codec:
@@ -58,21 +58,15 @@ def codec_from_config(config: Mapping[str, Any]) -> Codec:
     """
     if not isinstance(config, Mapping):
         raise wrong_type("config", "a mapping", config)
-    name = config.get("codec")
-    codec = available_codecs().get(name) if isinstance(name, str) else None
-    if codec is None:
+    name, kinds = config.get("codec"), available_codecs()
+    if not isinstance(name, str) or name not in kinds:
         error = UnknownCodecError if isinstance(name, str) else ValueError
-        raise error(f"config['codec']: expected {', '.join(available_codecs())}, got {name!r}")
-    return codec.from_config(config)
+        raise error(f"config['codec']: expected {', '.join(kinds)}, got {name!r}")
+    return kinds[name].from_config(config)
 
 
 def codec_from_id(number: int) -> type[Codec]:
-    """The codec with this id in streams.
-
-    Raises:
-        UnknownCodecError: there is none.
-    """
-    for codec in _CODECS:
-        if codec.id == number:
-            return codec
-    raise UnknownCodecError(f"codec id: expected 1 to {len(_CODECS)}, got {number}; a newer arrcomp may read it")
+    """The codec with this id in streams. UnknownCodecError if there is none."""
+    if number not in _BY_ID:
+        raise UnknownCodecError(f"codec id: expected 1 to {len(_BY_ID)}, got {number}; a newer arrcomp may read it")
+    return _BY_ID[number]

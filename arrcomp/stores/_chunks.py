@@ -5,55 +5,42 @@ in one plain JSON object. So there is no `check_finite`: it is not part of how a
 """
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 from .._api.compress import checked_codec, checked_seed, compress
 from .._arguments import checked_integer
 from .._methods.seeds import MAX_SEED
 from ..codecs import Codec, Lossless, codec_from_config
 
-_SEED = "seed"
 
+@dataclass(frozen=True, init=False, repr=False)
+class ChunkCodec:
+    """The common base of all stores' codecs: what they code chunks with."""
 
-def checked(codec: Any, seed: Any) -> tuple[Codec, int | None]:
-    """The codec, `Lossless()` for None, and the seed, None for a codec that needs none.
+    codec: Codec
+    seed: int | None
 
-    Raises:
-        TypeError: `codec` is not a codec, `seed` is not an integer, or the codec needs a seed.
-        ValueError: the seed is not from 0 to 2^64 - 1.
-    """
-    codec = checked_codec(codec)
-    number = None if seed is None else checked_integer(_SEED, seed, 0, MAX_SEED)
-    return codec, checked_seed(codec, number)
+    def __init__(self, codec: Codec | None = None, *, seed: int | None = None) -> None:
+        codec = checked_codec(codec)
+        number = None if seed is None else checked_integer("seed", seed, 0, MAX_SEED)
+        object.__setattr__(self, "codec", codec)
+        object.__setattr__(self, "seed", checked_seed(codec, number))
 
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> Self:
+        """The codec of a JSON object. Without a name under "codec" it is lossless."""
+        parameters = {"codec": Lossless.name} | dict(config)
+        seed = parameters.pop("seed", None)
+        return cls(codec_from_config(parameters), seed=seed)
 
-def config_of(codec: Codec, seed: int | None) -> dict[str, Any]:
-    """The codec and the seed as a plain JSON object, from which `from_config` restores them.
+    def config(self) -> dict[str, Any]:
+        """The codec and the seed as a plain JSON object, from which `from_config` restores them."""
+        return self.codec.config() | ({} if self.seed is None else {"seed": self.seed})
 
-    >>> from arrcomp import QSGD
-    >>> config_of(QSGD(rounding="stochastic"), 7)["seed"]
-    7
-    """
-    return codec.config() | ({} if seed is None else {_SEED: seed})
+    def stream_of(self, chunk: Any) -> bytes:
+        """The stream of a chunk. One thread is enough, as stores code many chunks at once, each on its own thread."""
+        return compress(chunk, self.codec, seed=self.seed, threads=1).to_bytes()
 
-
-def from_config(config: Mapping[str, Any]) -> tuple[Codec, int | None]:
-    """The codec and the seed of a JSON object. Without a codec's name it is `Lossless`.
-
-    Raises:
-        TypeError, ValueError: a parameter is unknown, or of a wrong type or value, or the seed is missing.
-        UnknownCodecError: there is no such codec.
-    """
-    parameters = {"codec": Lossless.name} | dict(config)
-    seed = parameters.pop(_SEED, None)
-    return checked(codec_from_config(parameters), seed)
-
-
-def repr_of(coded_by: object, codec: Codec, seed: int | None) -> str:
-    """The `repr` of an object with this codec and seed."""
-    return f"{type(coded_by).__name__}({codec!r}{'' if seed is None else f', seed={seed}'})"
-
-
-def encode(chunk: Any, codec: Codec, seed: int | None) -> bytes:
-    """The stream of a chunk. One thread is enough, as stores code many chunks at once, each on its own thread."""
-    return compress(chunk, codec, seed=seed, threads=1).to_bytes()
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.codec!r}{'' if self.seed is None else f', seed={self.seed}'})"

@@ -1,6 +1,5 @@
 """arrcomp as a codec of numcodecs and of zarr's format 2: `numcodecs.get_codec({"id": "arrcomp", ...})`."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,8 +7,7 @@ import numpy as np
 from .._api.compress import decompress
 from .._api.compressed import from_bytes
 from .._arguments import wrong_value
-from ..codecs import Codec
-from . import _chunks
+from ._chunks import ChunkCodec
 
 try:
     from numcodecs.abc import Codec as Base  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -20,7 +18,7 @@ except ImportError as error:
 __all__ = ["Arrcomp"]
 
 
-class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
+class Arrcomp(ChunkCodec, Base):  # type: ignore[misc,unused-ignore]
     """Compress each buffer with arrcomp; lossless by default.
 
     Arrays come back with their dtype (datetimes as integers) and their shape. Arrays in Fortran order come back as
@@ -44,16 +42,10 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
 
     codec_id = "arrcomp"
 
-    def __init__(self, codec: Codec | None = None, *, seed: int | None = None) -> None:
-        self.codec, self.seed = _chunks.checked(codec, seed)
-
     def encode(self, buf: Any) -> bytes:
-        """The stream of an array, or of a buffer's bytes.
+        """The stream of an array in C or Fortran order, or of a buffer's bytes.
 
-        Raises:
-            TypeError: the codec, or the format, does not take the dtype; or its byte order, which would be lost, is not
-                the native one.
-            ValueError: the array is neither in C nor in Fortran order.
+        TypeError if the codec does not take the dtype, or its byte order, which would be lost, is not the native one.
         """
         array = ensure_contiguous_ndarray(buf, flatten=False)
         if not array.dtype.isnative:
@@ -61,20 +53,13 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
             raise TypeError(f"dtype: expected {native.str}, in native byte order, got {array.dtype.str}")
         if not array.flags.c_contiguous:
             array = array.reshape(-1, order="F")
-        return _chunks.encode(array, self.codec, self.seed)
+        return self.stream_of(array)
 
     def decode(self, buf: Any, out: Any = None) -> Any:
-        """The array of a stream. numcodecs passes no other arguments: one thread, and the default `max_nbytes`.
+        """The array of a stream, with one thread and the default `max_nbytes`, as numcodecs passes no other arguments.
 
-        Args:
-            buf: the result of `encode`.
-            out: a writable, contiguous buffer of exactly the array's bytes, which is filled and returned; None for a
-                new array.
-
-        Raises:
-            CorruptStreamError: `buf` is not a complete stream.
-            SizeLimitError: the array has more bytes than the default `max_nbytes` of `arrcomp.from_bytes`.
-            ValueError: `out` has another size, is read-only or not contiguous.
+        Errors are those of `arrcomp.from_bytes` and `arrcomp.decompress`. `out` is a writable, contiguous buffer of
+        exactly the array's bytes, which is filled and returned.
         """
         compressed = from_bytes(ensure_contiguous_ndarray(buf).view(np.uint8))
         if out is None:
@@ -88,17 +73,4 @@ class Arrcomp(Base):  # type: ignore[misc,unused-ignore]
 
     def get_config(self) -> dict[str, Any]:
         """The codec as a plain JSON object."""
-        return {"id": self.codec_id} | _chunks.config_of(self.codec, self.seed)
-
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any]) -> "Arrcomp":
-        """The codec of the result of `get_config`. Without a name under "codec" it is lossless.
-
-        Raises:
-            TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
-        """
-        codec, seed = _chunks.from_config(config)
-        return cls(codec, seed=seed)
-
-    def __repr__(self) -> str:
-        return _chunks.repr_of(self, self.codec, self.seed)
+        return {"id": self.codec_id} | self.config()

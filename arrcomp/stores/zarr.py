@@ -8,7 +8,6 @@ import asyncio
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,9 +16,9 @@ from numpy.typing import NDArray
 from .. import _dtypes
 from .._api.compress import decompress
 from .._api.compressed import Compressed, from_bytes
-from ..codecs import Codec, Lossless
+from ..codecs import Lossless
 from ..errors import CorruptStreamError
-from . import _chunks
+from ._chunks import ChunkCodec
 
 try:
     from zarr.abc.codec import ArrayBytesCodec, BytesBytesCodec  # type: ignore[import-not-found,unused-ignore]
@@ -31,45 +30,23 @@ __all__ = ["ArrcompCodec", "ArrcompCompressor"]
 _BYTE = np.dtype(np.uint8)
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class _ChunkCodec(ABC):
-    """The common base of both kinds: constructor, metadata, and asynchronous calls.
+class _ZarrCodec(ChunkCodec, ABC):
+    """The common base of both kinds: metadata, and asynchronous calls."""
 
-    Attributes:
-        codec_name: its name in zarr's metadata, unique among all codecs of both kinds.
-    """
-
-    codec_name: ClassVar[str]
+    codec_name: ClassVar[str]  # in zarr's metadata, unique among all codecs of both kinds
     is_fixed_size = False
-
-    codec: Codec
-    seed: int | None
-
-    def __init__(self, codec: Codec | None = None, *, seed: int | None = None) -> None:
-        codec, seed = _chunks.checked(codec, seed)
-        object.__setattr__(self, "codec", codec)
-        object.__setattr__(self, "seed", seed)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """The codec of zarr's metadata.
-
-        Raises:
-            TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
-        """
-        codec, seed = _chunks.from_config(data.get("configuration", {}))
-        return cls(codec, seed=seed)
+        """The codec of zarr's metadata."""
+        return cls.from_config(data.get("configuration", {}))
 
     def to_dict(self) -> dict[str, Any]:
         """The codec for zarr's metadata."""
-        return {"name": self.codec_name, "configuration": _chunks.config_of(self.codec, self.seed)}
+        return {"name": self.codec_name, "configuration": self.config()}
 
     def evolve_from_array_spec(self, array_spec: Any) -> Self:
-        """This codec, if it takes the chunks. zarr calls it when an array is created or opened.
-
-        Raises:
-            TypeError: the codec, or the format, does not take the array's dtype.
-        """
+        """This codec, if it takes the array's dtype. zarr calls it when an array is created or opened."""
         self.codec.check_dtype(_dtypes.by_numpy(array_spec.dtype.to_native_dtype()))
         return self
 
@@ -83,8 +60,7 @@ class _ChunkCodec(ABC):
         return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
 
     def _encode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        stream = _chunks.encode(self._array_of(chunk_data, chunk_spec), self.codec, self.seed)
-        return chunk_spec.prototype.buffer.from_bytes(stream)
+        return chunk_spec.prototype.buffer.from_bytes(self.stream_of(self._array_of(chunk_data, chunk_spec)))
 
     @abstractmethod
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
@@ -94,11 +70,8 @@ class _ChunkCodec(ABC):
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
         """The array to compress, from the chunk that zarr passes."""
 
-    def __repr__(self) -> str:
-        return _chunks.repr_of(self, self.codec, self.seed)
 
-
-class ArrcompCodec(_ChunkCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ignore]
+class ArrcompCodec(_ZarrCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ignore]
     """Compress each chunk with arrcomp; lossless by default.
 
     zarr's compressors may follow, but rarely make chunks smaller: `compressors=None` omits the default one. Chunks of a
@@ -129,7 +102,7 @@ class ArrcompCodec(_ChunkCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ig
         return chunk_spec.prototype.nd_buffer.from_numpy_array(array)
 
 
-class ArrcompCompressor(_ChunkCodec, BytesBytesCodec):  # type: ignore[misc,unused-ignore]
+class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unused-ignore]
     """`ArrcompCodec` as one of an array's compressors, after zarr's default serializer. Its streams are the same.
 
     A compressor gets bytes. They are interpreted as elements of the array's dtype, little-endian, as zarr's serializer
@@ -141,13 +114,8 @@ class ArrcompCompressor(_ChunkCodec, BytesBytesCodec):  # type: ignore[misc,unus
     big`, a shuffle)**: zarr does not tell a compressor what comes before it, and the error bound does not hold for
     values in another byte order. Put it first among the compressors, or use `ArrcompCodec`, which gets the array.
 
-    Args:
-        codec: the codec; None for `arrcomp.Lossless()`. Lossless codecs take arrays of every dtype of zarr (datetimes
-            as integers).
-        seed: same as in `ArrcompCodec`.
-
-    Raises:
-        TypeError, ValueError: `codec` is not a codec, or needs a seed, or `seed` is of a wrong type or value.
+    Arguments and errors are those of `ArrcompCodec`. Lossless codecs take arrays of every dtype of zarr (datetimes as
+    integers).
 
     >>> import arrcomp
     >>> ArrcompCompressor(arrcomp.ErrorBounded(abs=1e-3)).to_dict()["name"]
@@ -160,21 +128,15 @@ class ArrcompCompressor(_ChunkCodec, BytesBytesCodec):  # type: ignore[misc,unus
         return self if self._takes_bytes else super().evolve_from_array_spec(array_spec)
 
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        """The elements of a chunk, or its bytes if their number does not match.
-
-        Raises:
-            ValueError: it does not match, and the codec does not take bytes.
-        """
+        """The elements of a chunk, or its bytes if their number does not match and the codec takes bytes."""
         data = chunk_data.as_array_like()
         dtype, nbytes = _elements(chunk_spec)
         if data.nbytes == nbytes:
             return data.view(dtype).reshape(chunk_spec.shape)
         if self._takes_bytes:
             return data
-        raise ValueError(
-            f"chunk: expected {nbytes} bytes, as zarr's serializer `bytes` writes {dtype} of shape {chunk_spec.shape}, "
-            f"got {data.nbytes}; put {self!r} first among the compressors"
-        )
+        expected = f"{nbytes} bytes, as zarr's serializer `bytes` writes {dtype} of shape {chunk_spec.shape}"
+        raise ValueError(f"chunk: expected {expected}, got {data.nbytes}; put {self!r} first among the compressors")
 
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
         compressed = from_bytes(chunk_data.as_numpy_array())
@@ -202,15 +164,9 @@ def _elements(chunk_spec: Any) -> tuple[np.dtype[Any], int]:
 
 
 def _decoded(compressed: Compressed, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The array of a chunk, in the byte order of `dtype`.
-
-    Raises:
-        CorruptStreamError: the stream has another shape or dtype, or is corrupt.
-    """
+    """The array of a chunk, in the byte order of `dtype`."""
     if (compressed.shape, compressed.dtype) != (shape, dtype.newbyteorder("=")):
-        raise CorruptStreamError(
-            f"chunk: expected {dtype} of shape {shape}, as in the array's metadata, "
-            f"got {compressed.dtype} of shape {compressed.shape}"
-        )
+        expected, got = f"{dtype} of shape {shape}", f"{compressed.dtype} of shape {compressed.shape}"
+        raise CorruptStreamError(f"chunk: expected {expected}, as in the array's metadata, got {got}")
     array: NDArray[Any] = decompress(compressed, threads=1).astype(dtype, copy=False)
     return array

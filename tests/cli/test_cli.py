@@ -212,7 +212,7 @@ def test_corrupt_streams_have_their_own_exit_code(folder: Path) -> None:
 
 def test_what_breaks_its_bound_is_not_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> guarantees.Comparison:
-        return guarantees.Comparison(violations=3, largest_error=0.5, allowed_error=0.1)
+        return guarantees.Comparison(violations=3, largest_error=0.5)
 
     monkeypatch.setattr("arrcomp._cli.measure.compare", broken)
     assert "3 values break the guarantee" in run("compress", "x.npy", "-o", "x.arrcomp", code=1)
