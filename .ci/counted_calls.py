@@ -21,12 +21,13 @@ from arrcomp import (
     _core,
     _dtypes,
     activations,
+    available_codecs,
     cpu,
 )
 
 VALUES = 1 << 16
 TYPES = (np.float32, ml_dtypes.bfloat16)
-CODECS = (
+LISTED = (
     *(Lossless(speed=speed) for speed in ("default", "fast")),
     *(ErrorBounded(abs=1e-3, speed=speed) for speed in ("default", "fast")),
     ErrorBounded(pointwise=1e-2),
@@ -40,6 +41,8 @@ CODECS = (
     *(Codebook.nf4(), Codebook.dynamic8()),
     *(BaseDelta(), BaseDelta(drop_bits=4), BaseDelta(drop_bits=4, rounding="stochastic")),
 )
+UNLISTED = [kind for kind in available_codecs().values() if not any(type(codec) is kind for codec in LISTED)]
+CODECS = (*LISTED, *(codec for kind in UNLISTED for codec in kind.examples()))
 ACTIVATIONS = (("relu", 1), ("gelu", 3), ("tanh", 3), ("silu", 8))
 
 

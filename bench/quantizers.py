@@ -22,7 +22,7 @@ from harness.timing import Call, median_seconds
 
 VALUES = 1 << 23
 BUCKET = 512
-CODECS: tuple[arrcomp.Codec, ...] = (
+_LISTED: tuple[arrcomp.Codec, ...] = (
     *(arrcomp.QSGD(bits=bits) for bits in (8, 4, 2, 1)),
     arrcomp.QSGD(bits=4, norm="l2"),
     arrcomp.QSGD(bits=4, bucket_size=100),
@@ -40,6 +40,8 @@ CODECS: tuple[arrcomp.Codec, ...] = (
     arrcomp.SmaQ(rounding="nearest"),
     arrcomp.SmaQ(),
 )
+_UNLISTED = [kind for kind in arrcomp.available_codecs().values() if not any(type(codec) is kind for codec in _LISTED)]
+CODECS = (*_LISTED, *(codec for kind in _UNLISTED for codec in kind.examples() if codec.fixed_rate))
 _ABOUT = """\
 8.4 million values of N(0, 0.02) in float32, one thread, buckets of 512 values where nothing else is said; `python
 bench/quantizers.py` prints this table alone, and says what the peers do."""

@@ -6,29 +6,10 @@ from typing import Any
 from .._arguments import wrong_type
 from ..errors import UnknownCodecError
 from ._base import Codec
-from ._base_delta import BaseDelta
-from ._codebook import Codebook
-from ._error_bounded import ErrorBounded
-from ._float_format import FloatFormat
-from ._lossless import Lossless
-from ._qsgd import QSGD
-from ._s2fp8 import S2FP8
-from ._smaq import SmaQ
+from ._list import *  # noqa: F403 - so that a codec is listed once
+from ._list import __all__
 
-__all__ = [
-    "QSGD",
-    "S2FP8",
-    "BaseDelta",
-    "Codebook",
-    "Codec",
-    "ErrorBounded",
-    "FloatFormat",
-    "Lossless",
-    "SmaQ",
-    "available_codecs",
-    "codec_from_config",
-    "codec_from_id",
-]
+__all__ = [*__all__, "Codec", "available_codecs", "codec_from_config", "codec_from_id"]
 
 _BY_ID = {kind.id: kind for kind in sorted(Codec.__subclasses__(), key=lambda kind: kind.id)}
 

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .. import _core
 from .._arguments import checked_integer, wrong_value
 from .._dtypes import DType, by_numpy
@@ -60,6 +63,14 @@ class Codec:
         Statistics of a whole array, such as its range or its mean, are different for each shard.
         """
         return getattr(self, "bucket_size", None) or _CHUNK
+
+    def max_errors(self, buckets: NDArray[np.float64]) -> NDArray[np.float64] | float:
+        """The largest error that the codec guarantees for each value, which the command line verifies.
+
+        Args:
+            buckets: rows of `granularity` values of an array. Rows with NaN or infinity are expected to become NaN.
+        """
+        return 0.0
 
     def named_parameters(self) -> Parameters:
         """The parameters as the core's table of codecs names them: numbers, or tuples of numbers."""

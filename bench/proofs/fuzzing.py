@@ -12,12 +12,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import arrcomp
 from harness.tables import table
 
 TITLE = "Fuzzing"
 _TOP = Path(__file__).parents[2]
 _TESTS = _TOP / "tests"
-_CODECS = ("lossless", "error-bounded", "qsgd", "smaq", "float-format", "s2fp8", "base-delta", "codebook")
+_CODECS = tuple(arrcomp.available_codecs())
 _EXECUTIONS, _QUICK = 1_000_000, 10_000
 _NUMBERS = ("executions", "edges", "corpus", "peak_mib")
 _NO_FUZZER = 69  # how .ci/fuzz.sh ends where there is none

@@ -1,8 +1,9 @@
-"""MkDocs hooks: pages that include files of the source tree, and formulas without a script.
+"""MkDocs hooks: pages that include files of the source tree, lists of codecs, and formulas without a script.
 
 In a page, `<!-- include: PATH -->` inserts the file PATH of the source tree, and `PATH#Heading` only that section. So
 each text exists once. Links in it to other files of the tree become links to the pages that include these, or plain
-text. Its pictures are added to the site.
+text. Its pictures are added to the site. A page of the navigation with a `*` is all pages that match, those of codecs
+by ids, and `<!-- codecs -->` is replaced by an entry of the reference for each codec.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
+
+from codec_list import expanded, pages
 
 TREE = Path(__file__).resolve().parent.parent.parent
 DOCS = TREE / "docs"
@@ -38,6 +41,17 @@ def _pages_by_path() -> dict[str, str]:
 
 def _source(page: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8")
+
+
+def on_config(config: Any) -> Any:
+    """List the pages that match a pattern of the navigation."""
+    config.nav = [
+        {title: pages(page) if isinstance(page, str) and "*" in page else page for title, page in item.items()}
+        if isinstance(item, dict)
+        else item
+        for item in config.nav
+    ]
+    return config
 
 
 def on_files(files: Files, *, config: Any) -> Files:
@@ -71,8 +85,8 @@ def section(text: str, heading: str | None) -> str:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Insert the included files."""
-    return _INCLUDE.sub(lambda found: _text(found[1], found[2], page.file.src_uri), markdown)
+    """Insert the included files, and the codecs."""
+    return _INCLUDE.sub(lambda found: _text(found[1], found[2], page.file.src_uri), expanded(markdown))
 
 
 def _text(path: str, heading: str | None, page: str) -> str:

@@ -9,10 +9,11 @@ import arrcomp
 import checks
 from arrcomp import _dtypes
 from checks import DTYPES, Array, numpy_dtype
+from instances import and_unlisted
 
 pytestmark = pytest.mark.wheel
 
-CODECS: list[arrcomp.Codec] = [
+LISTED: list[arrcomp.Codec] = [
     arrcomp.Lossless(),
     arrcomp.Lossless(speed="fast"),
     arrcomp.ErrorBounded(abs=1e-3),
@@ -46,6 +47,7 @@ CODECS: list[arrcomp.Codec] = [
     arrcomp.SmaQ(8, 9, block_size=100, overflow="clamp", rounding="truncate", preserve_zeros=False),
     arrcomp.SmaQ(5, 5, block_size=5000, rounding="nearest", statistics="range", all_positive=True),
 ]
+CODECS = and_unlisted(LISTED)
 CASES = [
     pytest.param(codec, dtype, id=f"{codec!r}-{dtype}")
     for codec in CODECS

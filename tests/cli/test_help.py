@@ -157,7 +157,8 @@ def test_shells_complete_commands_options_and_codecs() -> None:
     assert completed("arrcomp", "dec") == ["decompress"]
     assert completed("arrcomp", "compress", "--qu") == ["--quiet"]
     assert completed("arrcomp", "compress", "x.npy", "--codec", "e") == ["error-bounded"]
-    assert set(completed("arrcomp", "demo", "--codec", "s")) == {"smaq", "s2fp8"}
+    with_s = {name for name in arrcomp.available_codecs() if name.startswith("s")}
+    assert set(completed("arrcomp", "demo", "--codec", "s")) == with_s >= {"smaq", "s2fp8"}
 
 
 def test_the_script_of_a_shell_is_shown() -> None:

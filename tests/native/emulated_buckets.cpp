@@ -4,6 +4,9 @@
 // clang-format off
 #include "emulated_inputs.h"  // before what it emulates CUDA for
 // clang-format on
+#include <numeric>
+#include <set>
+
 #include "cpu/buckets.h"
 #include "cuda/bucket_kernels.cuh"
 #include "cuda/bucket_sums.cuh"
@@ -615,6 +618,30 @@ void add_smaq(std::vector<NamedCodec>& codecs) {
   }
 }
 
+struct Example {
+  int id;
+  std::vector<double> parameters;
+};
+
+// The examples of all codecs of buckets, which test_emulated_warp.py writes.
+const std::vector<Example> examples = {
+#include "examples.inc"
+};
+
+// Of the codecs that have no function here.
+void add_examples(std::vector<NamedCodec>& codecs) {
+  std::set<size_t> listed;
+  for (const NamedCodec& codec : codecs) listed.insert(codec.codec.settings.index());
+  for (const auto& [id, parameters] : examples) {
+    Codec codec;
+    if (!codec_of(id, parameters, codec)) std::abort();
+    if (listed.contains(codec.settings.index())) continue;
+    std::string name = "codec " + std::to_string(id) + " with";
+    for (const double parameter : parameters) name += " " + std::to_string(parameter);
+    codecs.push_back({name, codec});
+  }
+}
+
 // All that are looked at.
 std::vector<NamedCodec> all_codecs() {
   std::vector<NamedCodec> codecs;
@@ -623,6 +650,7 @@ std::vector<NamedCodec> all_codecs() {
   add_s2fp8(codecs);
   add_float_formats(codecs);
   add_smaq(codecs);
+  add_examples(codecs);
   return codecs;
 }
 
@@ -631,14 +659,16 @@ std::vector<NamedCodec> all_codecs() {
 // Sources and codecs take turns.
 class Turns {
  public:
-  explicit Turns(std::vector<NamedCodec> codecs) : codecs_(std::move(codecs)) {}
+  explicit Turns(std::vector<NamedCodec> codecs) : codecs_(std::move(codecs)) {
+    while (std::gcd(step_, codecs_.size()) != 1) ++step_;  // or some would have no turn
+  }
   const std::vector<NamedCodec>& codecs() const { return codecs_; }
   const Source& source() { return sources[source_++ % std::size(sources)]; }
-  const NamedCodec& codec() { return codecs_[codec_++ * 7 % codecs_.size()]; }
+  const NamedCodec& codec() { return codecs_[codec_++ * step_ % codecs_.size()]; }
 
  private:
   std::vector<NamedCodec> codecs_;
-  size_t source_ = 0, codec_ = 0;
+  size_t source_ = 0, codec_ = 0, step_ = 7;
 };
 
 bool takes(const NamedCodec& codec, const DType& dtype) { return arrcomp::takes(codec.codec, elements[dtype.id]); }

@@ -5,10 +5,13 @@ import platform
 import re
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+
+import arrcomp
+from arrcomp import _core
 
 pytestmark = pytest.mark.arithmetic
 
@@ -45,13 +48,22 @@ def run(command: Sequence[str | Path]) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def examples() -> Iterator[str]:
+    """The examples of the bucketed codecs in C++: ids and parameters."""
+    bucketed = {number for number, _, family, _ in _core.codec_table() if family == "bucketed"}
+    for kind in arrcomp.available_codecs().values():
+        for codec in kind.examples() if kind.id in bucketed else ():
+            yield f"{{{codec.id}, {{{', '.join(map(repr, codec.core_parameters()))}}}}},\n"
+
+
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """The option that finds the header of all bucketed codecs, which CMake writes for the extension module."""
+    """The option that finds the header of all bucketed codecs, which CMake writes for the extension, and examples."""
     folder = tmp_path_factory.mktemp("generated")
     table = (NATIVE / "stream" / "codec_table.h").read_text().split("#define ARRCOMP_BUCKETED_CODECS(X)")[1]
     names = BUCKETED.findall(table.split("#define")[0])
     (folder / "bucketed_codecs.h").write_text("".join(f'#include "codecs/bucketed/{name}.h"\n' for name in names))
+    (folder / "examples.inc").write_text("".join(examples()))
     return [f"-I{folder}"]
 
 

@@ -7,6 +7,7 @@ import importlib
 import importlib.util
 import pkgutil
 import re
+import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,13 +136,29 @@ def test_the_figures_of_the_page_on_speed_were_measured() -> None:
     assert numbers(text) - numbers(measured) == set()
 
 
+CODEC_LIST = runpy.run_path(str(pages.DOCS / "tools" / "codec_list.py"))
+
+
+def test_the_site_has_every_codec_in_the_order_of_ids() -> None:
+    kinds = arrcomp.available_codecs()
+    entries = "".join(f"::: arrcomp.{kind.__name__}\n\n" for kind in kinds.values())
+    assert CODEC_LIST["expanded"](f"{CODEC_LIST['CODECS']}\n\n") == entries
+    assert CODEC_LIST["pages"]("codecs/*.md") == [f"codecs/{name}.md" for name in (*kinds, "activations")]
+
+
+def reference() -> str:
+    """The text of the reference, as the site shows it."""
+    text = "".join(path.read_text("utf-8") for path in sorted((pages.DOCS / "reference").glob("*.md")))
+    return str(CODEC_LIST["expanded"](text))
+
+
 @pytest.mark.parametrize(
     "name", ["arrcomp", "arrcomp.torch", "arrcomp.torch.nn", "arrcomp.torch.distributed", "arrcomp.jax"]
 )
 def test_all_public_names_are_in_the_reference(name: str) -> None:
     if name != "arrcomp":
         pytest.importorskip(name.split(".")[1])
-    listed = "".join(path.read_text("utf-8") for path in (pages.DOCS / "reference").glob("*.md"))
+    listed = reference()
     module = importlib.import_module(name)
     entries = {one: f"::: {place_in_reference(module, one)}\n" for one in module.__all__ if one != "nn"}
     assert {one for one, entry in entries.items() if entry not in listed} == set()
@@ -172,8 +189,7 @@ PUBLIC_MODULES = (
 
 def directives() -> list[str]:
     """The paths of the objects that the reference documents."""
-    listed = "".join(path.read_text("utf-8") for path in sorted((pages.DOCS / "reference").glob("*.md")))
-    return re.findall(r"^::: (\S+)$", listed, re.MULTILINE)
+    return re.findall(r"^::: (\S+)$", reference(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", PUBLIC_MODULES)

@@ -25,7 +25,8 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 DTYPES = tuple(dtype.name for dtype in reference_reader.DTYPES.values())
 SEED = 7
 CHECKSUM_NBYTES = 8
-FRAME_AT = 9  # in a stream's header
+CODEC_AT, FRAME_AT = 6, 9  # in a stream's header
+_CODEC_IDS = {kind.id for kind in arrcomp.available_codecs().values()}
 
 
 def environment_with(folder: Path) -> dict[str, str]:
@@ -114,8 +115,15 @@ def check_same_bits(actual: Array, expected: Array) -> None:
     assert different.size == 0, f"{different.size} elements differ, the first at {different[0]}"
 
 
+def has_reader(stream: bytes) -> bool:
+    """Whether the independent reader knows the codec of a stream; where not, test_references.py asks for more."""
+    return stream[CODEC_AT] in reference_reader.CODECS or stream[CODEC_AT] not in _CODEC_IDS
+
+
 def check_reference(stream: bytes, decoded: Array) -> None:
-    """The independent reader agrees on every bit."""
+    """The independent reader, if it knows the codec, agrees on every bit."""
+    if not has_reader(stream):
+        return
     check_same_bits(reference_reader.read_stream(stream), decoded)
 
 

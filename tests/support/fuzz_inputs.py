@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import struct
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from arrcomp import (
     QSGD,
@@ -20,6 +23,8 @@ from arrcomp import (
     SmaQ,
     _core,
     _dtypes,
+    available_codecs,
+    compress,
 )
 from arrcomp._format import stream
 
@@ -30,7 +35,7 @@ _HEAD = struct.Struct("<BBHHBB")
 _MOST_ELEMENTS = 3 * 4096 + 64
 _LEAST_SIZES = {"bucket_size": 16, "block_size": 32}
 
-# Of each codec, by its name, what inputs choose from.
+# Of each codec, by its name, what inputs choose from; of one that has no line, its examples.
 VARIANTS: dict[str, tuple[Codec, ...]] = {
     "lossless": (Lossless(), Lossless(speed="fast")),
     "error-bounded": (ErrorBounded(abs=1e-3), ErrorBounded(abs=1e-3, speed="fast"), ErrorBounded(pointwise=1e-2)),
@@ -67,6 +72,7 @@ VARIANTS: dict[str, tuple[Codec, ...]] = {
         Codebook.dynamic8(),
     ),
 }
+VARIANTS |= {name: kind.examples() for name, kind in available_codecs().items() if name not in VARIANTS}
 
 
 class Input(NamedTuple):
@@ -127,9 +133,21 @@ def core_line(codec: Codec) -> str:
 
 
 def corpus(name: str) -> dict[str, bytes]:
-    """The inputs kept in the tree of a codec's, by their names."""
+    """The inputs kept in the tree of a codec's, by their names; before any were kept, ones that are made here."""
+    if not (FOLDER / "corpus" / f"{name}.zip").exists():
+        return dict(_made(name))
     with zipfile.ZipFile(FOLDER / "corpus" / f"{name}.zip") as archive:
         return {entry: archive.read(entry) for entry in archive.namelist()}
+
+
+def _made(name: str) -> Iterator[tuple[str, bytes]]:
+    """Inputs with the payloads of each variant, whole and without the last byte."""
+    array = np.linspace(-1, 1, 700, dtype=np.float32)
+    dtype = _dtypes.by_numpy(array.dtype)
+    for variant, codec in enumerate(VARIANTS[name]):
+        payload = compress(array, codec, seed=1 if codec.needs_seed else None).host_payload().tobytes()
+        yield f"{variant:03d}", packed(name, variant, dtype, array.size, payload)
+        yield f"{variant:03d}, cut", packed(name, variant, dtype, array.size, payload[:-1])
 
 
 def write_corpus(name: str, inputs: list[bytes]) -> None:

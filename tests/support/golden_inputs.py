@@ -215,7 +215,7 @@ GOLDEN: dict[str, Golden] = {
 }
 
 
-# One codec, as it is used below, for each of the ids.
+# One codec, as it is used below, for each of the ids; of one that has no line, its first example.
 _OF_ID: dict[str, arrcomp.Codec] = {
     "lossless": arrcomp.Lossless(),
     "error_bounded": arrcomp.ErrorBounded(abs=1e-3),
@@ -226,6 +226,8 @@ _OF_ID: dict[str, arrcomp.Codec] = {
     "base_delta": arrcomp.BaseDelta(bases=2),
     "codebook": arrcomp.Codebook.nf4(),
 }
+for _kind in arrcomp.available_codecs().values():
+    _OF_ID.setdefault(_kind.name.replace("-", "_"), _kind.examples()[0])
 _SCALED = ("fp6_e3m2", "fp4_e2m1", "e3m7")
 _FORMATS = (
     *("fp8_e4m3", "fp8_e5m2", "fp8_e4m3fnuz", "fp8_e5m2fnuz", "fp8_e4m3b11fnuz", "fp16", "bf16", "fp32", *_SCALED),

@@ -1,7 +1,6 @@
 """Checks of codecs' guarantees, in NumPy alone, independent of the core.
 
-A codec without a function here guarantees equal bits. One that quantizes buckets registers a function that calls
-`compare_buckets` with the largest error of each value.
+A codec without a function in `laws` guarantees its `max_errors`, by default equal bits.
 """
 
 import math

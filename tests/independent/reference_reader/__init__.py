@@ -4,21 +4,22 @@ It shares no code with arrcomp. It was written before its author had seen any, s
 everything; what the page left open then, it was mended for. Keep it so: a new part is written from the page.
 Clear rather than fast.
 
-`read_stream` gives the array, `describe` and `describe_lines` what the writer chose for each chunk of a payload. They
-raise `CorruptStreamError` where section 7 of the format speaks of corruption, `UnsupportedStreamError` for an unknown
-codec or a newer major version.
+`CODECS` has the names of the codecs that it knows, by id. `read_stream` gives the array, `describe` and
+`describe_lines` what the writer chose for each chunk of a payload. They raise `CorruptStreamError` where section 7 of
+the format speaks of corruption, `UnsupportedStreamError` for an unknown codec or a newer major version.
 """
 
 from .base_delta import Line, LineChunk
 from .chunks import Chunk
 from .dtypes import DTYPES, Dtype
 from .source import CorruptStreamError, UnsupportedStreamError
-from .stream import describe, describe_lines
+from .stream import CODECS, describe, describe_lines
 from .stream import read as read_stream
 
 ERRORS = (CorruptStreamError, UnsupportedStreamError)
 
 __all__ = [
+    "CODECS",
     "DTYPES",
     "ERRORS",
     "Chunk",

@@ -14,6 +14,8 @@ from .dtypes import Dtype
 from .elements import Floats
 from .source import need
 
+CODEC = 8, "codebook"
+
 NF4 = """-1 -0.6961928 -0.52507305 -0.3949175 -0.28444138 -0.18477343 -0.091050036 0 0.0795803 0.1609302 0.2461123
 0.33791524 0.44070983 0.562617 0.72295684 1"""
 

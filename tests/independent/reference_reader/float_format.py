@@ -13,6 +13,8 @@ from .dtypes import Dtype
 from .elements import Floats, round_to
 from .source import U64, CorruptStreamError, need
 
+CODEC = 5, "float-format"
+
 IEEE, ONE_NAN, UNSIGNED_ZERO, FINITE, INTEGER = "IEEE", "one NaN", "unsigned zero", "none", "none, integer"
 
 

@@ -9,6 +9,8 @@ from .config import Parameters
 from .dtypes import Dtype
 from .elements import Floats
 
+CODEC = 3, "qsgd"
+
 
 def layout(config: Parameters, dtype: Dtype, _: int) -> Layout:
     """How a payload of this configuration is laid out."""

@@ -11,6 +11,8 @@ from .config import Parameters
 from .dtypes import Dtype
 from .elements import Floats
 
+CODEC = 6, "s2fp8"
+
 LOGARITHM = ("0x1.6e09bp+0", "-0x1.3bfccep-1", "0x1.8eb6eep-3")
 POWER = ("1", "0x1.62e12cp-1", "0x1.ec0378p-3", "0x1.c9fc46p-5", "0x1.3a02ccp-7")
 

@@ -10,6 +10,8 @@ from .dtypes import Dtype
 from .elements import Floats
 from .source import need
 
+CODEC = 4, "smaq"
+
 
 def layout(config: Parameters, dtype: Dtype, n: int) -> Layout:
     """How a payload of n elements of this configuration is laid out."""

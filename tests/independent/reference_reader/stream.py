@@ -8,8 +8,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from . import codebook, float_format, qsgd, s2fp8, smaq
 from .base_delta import LineChunk, read_line_group
+from .bucketed import LAYOUTS, NAMES
 from .buckets import Layout, read_buckets
 from .chunks import Chunk
 from .config import Parameters, check_base_delta, check_groups, parse
@@ -17,24 +17,8 @@ from .dtypes import DTYPES, Dtype
 from .groups import joined, read_chunks, read_group, read_payload
 from .source import U64, CorruptStreamError, Source, UnsupportedStreamError, need
 
-CODECS = {
-    1: "lossless",
-    2: "error-bounded",
-    3: "qsgd",
-    4: "smaq",
-    5: "float-format",
-    6: "s2fp8",
-    7: "base-delta",
-    8: "codebook",
-}
-BUCKETS = {
-    "qsgd": qsgd.layout,
-    "smaq": smaq.layout,
-    "float-format": float_format.layout,
-    "s2fp8": s2fp8.layout,
-    "codebook": codebook.layout,
-}
-DTYPES_OF = dict.fromkeys([*BUCKETS, "error-bounded"], ("float16", "bfloat16", "float32", "float64"))
+CODECS = {1: "lossless", 2: "error-bounded", 7: "base-delta"} | NAMES
+DTYPES_OF = dict.fromkeys([*LAYOUTS, "error-bounded"], ("float16", "bfloat16", "float32", "float64"))
 
 
 def read(data: bytes) -> NDArray[Any]:
@@ -112,8 +96,8 @@ def checked_layout(codec: str, config: Parameters, dtype: Dtype, n: int) -> Layo
     """Check the configuration; returns what it says of the payload of a codec of section 5."""
     need(dtype.name in DTYPES_OF.get(codec, (dtype.name,)), "dtype")
     layout = None
-    if codec in BUCKETS:
-        layout = BUCKETS[codec](config, dtype, n)
+    if codec in LAYOUTS:
+        layout = LAYOUTS[codec](config, dtype, n)
     elif codec == "base-delta":
         check_base_delta(config, dtype)
     else:
