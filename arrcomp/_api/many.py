@@ -139,7 +139,7 @@ def _children(node: Any) -> tuple[list[Any], Rebuild] | None:
         return list(node), lambda children: type(node)(*children)
     if type(node) in (list, tuple):
         return list(node), type(node)
-    if node is None or isinstance(node, (int, float, complex, str, bytes)):
+    if node is None or isinstance(node, (int, float, complex, str, bytes, Compressed)):
         return None
     return pytree_children(node)
 

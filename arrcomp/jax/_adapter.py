@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _dtypes
-from .._api.compressed import Compressed
 from .._arguments import wrong_type
 from .._arrays.checks import check_matches
 from .._arrays.contract import Adapter, Payload
@@ -284,7 +283,7 @@ def _lengths(payloads: _Payloads) -> list[Any]:
 def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
     """The children of a JAX pytree node, and a function that rebuilds it from others; None for anything else."""
     children, structure = jax.tree_util.tree_flatten(x, is_leaf=lambda node: node is not x)
-    if isinstance(x, Compressed) or jax.tree_util.treedef_is_leaf(structure):
+    if jax.tree_util.treedef_is_leaf(structure):
         return None
     return children, lambda others: jax.tree_util.tree_unflatten(structure, others)
 

@@ -14,9 +14,9 @@ from arrcomp._cli.choice import parameters
 from arrcomp._cli.common import Json, one_line_errors, print_json, print_table
 from arrcomp.codecs import Codec
 from arrcomp.torch.training import CODECS, DATASETS, MODELS, STRUCTURES, Settings, chosen_codecs
-from arrcomp.torch.training.extras import Extras
+from arrcomp.torch.training._extras import Extras
+from arrcomp.torch.training._settings import OPTIMIZERS
 from arrcomp.torch.training.run import load, train
-from arrcomp.torch.training.settings import OPTIMIZERS
 from harness.page import BENCH
 from training import SECTIONS
 from training.choice import settings_for

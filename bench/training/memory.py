@@ -13,7 +13,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from arrcomp.torch import saved_memory
 from arrcomp.torch.training import STRUCTURES, Data, Settings, Tokens, chosen_codecs
-from arrcomp.torch.training.extras import Extras
+from arrcomp.torch.training._extras import Extras
 from harness.page import BENCH
 from harness.section import Found, Section
 from harness.tables import table

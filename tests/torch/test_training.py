@@ -16,7 +16,7 @@ pytest.importorskip("sklearn")
 pytest.importorskip("tensorboard")
 
 from arrcomp.torch.training import DATASETS, MODELS, STRUCTURES, Data, DataSet, Images, Model, Settings, chosen_codecs
-from arrcomp.torch.training.data import accuracy, matthews, pearson
+from arrcomp.torch.training._data import accuracy, matthews, pearson
 from arrcomp.torch.training.run import load, train
 from training_models import settings_of
 

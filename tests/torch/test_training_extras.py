@@ -15,9 +15,9 @@ pytest.importorskip("sklearn")
 
 from arrcomp.torch import CompressedOptimizer, nn, saved_memory
 from arrcomp.torch.training import Compression, Data, Size, chosen_codecs
-from arrcomp.torch.training.extras import Extras
+from arrcomp.torch.training._extras import Extras
+from arrcomp.torch.training._structures import places
 from arrcomp.torch.training.run import load, train
-from arrcomp.torch.training.structures import places
 from training_models import settings_of
 
 SETTINGS = settings_of("small-perceptron", epochs=2)

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
 from arrcomp.torch.training import CODECS, STRUCTURES, Settings, TrainingCodec, chosen_codecs
-from arrcomp.torch.training.extras import Extras
+from arrcomp.torch.training._extras import Extras
 from training_models import settings_of
 
 

@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch")
 
 import arrcomp.torch
 from arrcomp.torch.training import CODECS, STRUCTURES, Compression
-from arrcomp.torch.training.structures import places, weights
+from arrcomp.torch.training._structures import places, weights
 
 nn = torch.nn
 COARSE = QSGD(bits=2, bucket_size=32)

@@ -4,11 +4,11 @@
 a codec of one's own is a class, decorated with `@MODELS.add`, `@DATASETS.add` or `@CODECS.add`.
 """
 
-from .codecs import CODECS, TrainingCodec
-from .data import DATASETS, MODELS, Data, DataSet, Images, Model, Tokens
-from .plan import chosen_codecs
-from .settings import Settings
-from .structures import STRUCTURES, Compression, Meter, Size
+from ._codecs import CODECS, TrainingCodec
+from ._data import DATASETS, MODELS, Data, DataSet, Images, Model, Tokens
+from ._plan import chosen_codecs
+from ._settings import Settings
+from ._structures import STRUCTURES, Compression, Meter, Size
 
 __all__ = [
     "CODECS",

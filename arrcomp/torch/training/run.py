@@ -17,11 +17,13 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, TensorDataset
 
-from .data import Data, Part
-from .extras import Extras
-from .module import TrainingModule
-from .settings import Settings
-from .structures import Size
+from ._data import Data, Part
+from ._extras import Extras
+from ._module import TrainingModule
+from ._settings import Settings
+from ._structures import Size
+
+__all__ = ["Result", "load", "train"]
 
 _EXPECTED = (
     ".*does not have many workers",  # the data is in memory

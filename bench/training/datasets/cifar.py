@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from arrcomp.torch.training import DATASETS, Data, DataSet, Images
-from arrcomp.torch.training.data import Part
+from arrcomp.torch.training._data import Part
 
 from .source import fetched, require
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from arrcomp.errors import UnknownNameError
 from arrcomp.torch.training import DATASETS, Data, DataSet, Tokens
-from arrcomp.torch.training.data import Part
+from arrcomp.torch.training._data import Part
 
 from .source import fetched, require
 from .text import Text, Words

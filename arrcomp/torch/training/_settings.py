@@ -10,7 +10,7 @@ from torch import nn
 
 from ..._arguments import check_choice, checked_integer, checked_real
 from ...codecs import Codec
-from .data import DATASETS, MODELS, DataSet, Model, Tokens
+from ._data import DATASETS, MODELS, DataSet, Model, Tokens
 
 OPTIMIZERS: Mapping[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,

@@ -12,7 +12,7 @@ from ...codecs import Codec
 from .._saved_activations import compressed_activations
 from ..nn import convert, convert_linear
 from ..optim import CompressedOptimizer
-from .settings import Settings
+from ._settings import Settings
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...codecs import Codec
-from .codecs import CODECS
-from .structures import STRUCTURES, check_structure
+from ._codecs import CODECS
+from ._structures import STRUCTURES, check_structure
 
 _POSITIVE = ("exp_avg_sq", "max_exp_avg_sq")  # second moments of Adam and AdamW
 Settings = Mapping[str, Mapping[str, Any]]

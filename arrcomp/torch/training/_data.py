@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from .registry import Registry
+from ._registry import Registry
 
 
 @dataclass(frozen=True)

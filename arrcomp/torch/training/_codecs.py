@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar
 
 from ...codecs import Codec, codec_from_config
-from .registry import Registry
+from ._registry import Registry
 
 
 class TrainingCodec(ABC):

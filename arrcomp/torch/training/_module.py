@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim import lr_scheduler
 
-from .data import METRICS, Data
-from .settings import Settings
-from .structures import Compression
+from ._data import METRICS, Data
+from ._settings import Settings
+from ._structures import Compression
 
 Wrap = Callable[[torch.optim.Optimizer], torch.optim.Optimizer]
 
