@@ -8,14 +8,7 @@ from .._dtypes import DType
 from .._format.limits import check_nbytes, checked_max_nbytes
 from .._format.spec import Spec
 from ..errors import CorruptStreamError
-from .contract import Payload
-
-OVERLAPS_X = "out: expected memory of its own, got memory that overlaps x"
-
-
-def overlaps_payload(name: str) -> str:
-    """The message where the argument `name` and a compressed array share memory."""
-    return f"{name}: expected memory of its own, got memory that overlaps the compressed array"
+from .contract import Memory, Payload
 
 
 def check_capacity(nbytes: int, capacity: int) -> None:
@@ -32,10 +25,11 @@ def check_matches(dtype: DType, shape: Sequence[int], spec: Spec, name: str = "o
         raise ValueError(f"{name}: expected shape {spec.shape}, got {shape}")
 
 
-def check_separate(first: int, first_nbytes: int, second: int, second_nbytes: int, message: str) -> None:
-    """Raise ValueError if two ranges of memory, by address, overlap."""
-    if first_nbytes and second_nbytes and first < second + second_nbytes and second < first + first_nbytes:
-        raise ValueError(message)
+def check_separate(memory: Memory, x: Any, other: Any, name: str, what: str = "the compressed array") -> None:
+    """Raise ValueError if the argument `name`, a contiguous array, shares memory with another one."""
+    start, nbytes, begin, size = memory.address(x), x.nbytes, memory.address(other), other.nbytes
+    if nbytes and size and start < begin + size and begin < start + nbytes:
+        raise ValueError(f"{name}: expected memory of its own, got memory that overlaps {what}")
 
 
 def validate_untrusted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:

@@ -93,9 +93,8 @@ def decode(
     where = memory.stream(targets[0])
     if where is None:
         corrupt = _core.decode_at(*coding, arrays, threads)
-        if len(arrays) == 1 and corrupt == 0:
-            raise unfit_payload()
-        _raise_corrupt(corrupt)
+        if corrupt >= 0:
+            raise unfit_payload("payload" if len(arrays) == 1 else f"payload {corrupt}")
         return
     device, stream = where
     status = memory.empty(4, targets[0])

@@ -7,7 +7,7 @@ from typing import Any
 from .._core import capacity
 from .._format.spec import Spec
 from . import driver
-from .checks import OVERLAPS_X, check_capacity, check_separate, overlaps_payload
+from .checks import check_capacity, check_separate
 from .contract import Adapter, Floats, Memory, Payload
 
 NO_SEED: driver.Seed = (0, None)
@@ -25,8 +25,7 @@ class EagerAdapter(Adapter, Memory, ABC):
         if out is None:
             buffers = self.allocate(capacities, xs[0])
         else:
-            rows = zip(out, xs, sources, capacities)
-            buffers = [self._out_buffer(own, x, [source], needed, OVERLAPS_X) for own, x, source, needed in rows]
+            buffers = [self._out_buffer(*row, "x") for row in zip(out, xs, sources, capacities)]
         lengths = self.new_lengths(len(xs), xs[0])
         random = NO_SEED if seed is None else self.seed_of(seed, xs[0])
         driver.encode(self, sources, buffers, lengths, elements, coding, random, threads)
@@ -35,17 +34,22 @@ class EagerAdapter(Adapter, Memory, ABC):
     def decompress(
         self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
-        self.validate(payloads, specs)
+        # One loop and no more: calls with small arrays would spend much of their time on several.
+        buffers, lengths, elements, trusted = [], [], [], True
+        for payload, spec in zip(payloads, specs):
+            buffers.append(payload.buffer)
+            lengths.append(payload.length)
+            elements.append(spec.elements)
+            trusted = trusted and payload.trusted
+        if not trusted:
+            self.validate(payloads, specs)
         if out is None:
             arrays = [self.new_array(spec) for spec in specs]
         else:
             arrays = list(out)
             for array, payload, spec in zip(arrays, payloads, specs):
                 self._check_target(array, payload, spec, "out")
-        buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
-        trusted, elements = [payload.trusted for payload in payloads], [spec.elements for spec in specs]
-        coding = driver.coding_of(specs[0])
-        driver.decode(self, buffers, lengths, arrays, elements, coding, False not in trusted, threads)
+        driver.decode(self, buffers, lengths, arrays, elements, driver.coding_of(specs[0]), trusted, threads)
         return arrays
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
@@ -61,8 +65,8 @@ class EagerAdapter(Adapter, Memory, ABC):
         if out is None:
             buffer = self.allocate([needed], first)[0]
         else:
-            taken = [payload.buffer for payload in payloads]
-            buffer = self._out_buffer(out, first, taken, needed, overlaps_payload("out"))
+            for payload in payloads:
+                buffer = self._out_buffer(out, first, payload.buffer, needed, "the compressed array")
         length = self.new_lengths(1, first)
         terms = [(p.buffer, p.length, weight) for p, weight in zip(payloads, weights)]
         coding, sum_coding = driver.coding_of(spec), driver.coding_of(result)[:2]
@@ -105,16 +109,12 @@ class EagerAdapter(Adapter, Memory, ABC):
     def check_array(self, array: Any, spec: Spec, name: str) -> None:
         """Raise TypeError or ValueError unless the caller's array can be filled with the values of an array."""
 
-    def _out_buffer(self, out: Any, like: Any, sources: Sequence[Any], needed: int, message: str) -> Any:
+    def _out_buffer(self, out: Any, like: Any, source: Any, needed: int, what: str) -> Any:
         buffer = self.checked_buffer(out, like)
         check_capacity(buffer.nbytes, needed)
-        for source in sources:
-            self._check_separate(buffer, source, message)
+        check_separate(self, buffer, source, "out", what)
         return buffer
 
     def _check_target(self, array: Any, payload: Payload, spec: Spec, name: str) -> None:
         self.check_array(array, spec, name)
-        self._check_separate(array, payload.buffer, overlaps_payload(name))
-
-    def _check_separate(self, first: Any, second: Any, message: str) -> None:
-        check_separate(self.address(first), first.nbytes, self.address(second), second.nbytes, message)
+        check_separate(self, array, payload.buffer, name)

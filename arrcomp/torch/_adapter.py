@@ -79,7 +79,7 @@ class TorchAdapter(TorchMemory):
     ) -> list[Tensor]:
         coding, dtype = coding_of(specs[0].codec), type_named(specs[0].dtype.name)
         buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
-        trusted = all(payload.trusted for payload in payloads)
+        trusted = False not in [payload.trusted for payload in payloads]
         if not trusted and _are_at_hand(buffers):
             validate_untrusted(payloads, specs)
         if out is not None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import _core
 from .._arrays import driver
-from .._arrays.checks import OVERLAPS_X, check_capacity, check_separate, overlaps_payload
+from .._arrays.checks import check_capacity, check_separate
 from .._arrays.device import check_device
 from .._arrays.driver import Seed, Term
 from .._arrays.numpy import ADAPTER as NUMPY
@@ -96,7 +96,7 @@ def encode_out(xs: Tensors, out: Tensors, codec: int, parameters: Floats, *rando
     for x, buffer in zip(xs, out):  # noqa: B905 - here and below, strict=True takes longer than the check above
         _check_bytes("out", buffer, x)
         check_capacity(buffer.numel(), capacity(x, codec, parameters))
-        check_separate(buffer.data_ptr(), buffer.numel(), x.data_ptr(), x.nbytes, OVERLAPS_X)
+        check_separate(MEMORY, buffer, x, "out", "x")
     return _encode(xs, out, codec, parameters, *random)
 
 
@@ -120,9 +120,11 @@ def decode(
 def decode_out(payloads: Tensors, lengths: Lengths, out: Tensors, codec: int, parameters: Floats, *trust: Any) -> None:
     """Fill contiguous tensors with the arrays of payloads."""
     _check_together("out", out)
-    for payload, target in zip(payloads, out, strict=True):
+    if len(payloads) != len(out):
+        raise ValueError(f"out: expected {len(payloads)} tensors, got {len(out)}")
+    for payload, target in zip(payloads, out):  # noqa: B905 - strict=True takes longer than the check above
         _check_contiguous("out", target)
-        _check_separate("out", target, payload)
+        check_separate(MEMORY, target, payload, "out")
     _decode(payloads, lengths, out, codec, parameters, *trust)
 
 
@@ -151,7 +153,7 @@ def accumulate(
     dtype = dtype_of(into)
     _check_contiguous("into", into)
     for payload in payloads:
-        _check_separate("into", into, payload)
+        check_separate(MEMORY, into, payload, "into")
     terms = _terms(payloads, lengths, weights, into)
     elements, coding = into.numel() * dtype.parts, (codec, parameters, dtype.id)
     driver.accumulate(MEMORY, terms, into, elements, coding, trusted, threads)
@@ -194,7 +196,7 @@ def encode_sum_out(
     _check_bytes("out", out, payloads[0])
     check_capacity(out.numel(), capacity_of(elements, row, codec, parameters))
     for payload in payloads:
-        _check_separate("out", out, payload)
+        check_separate(MEMORY, out, payload, "out")
     terms = _terms(payloads, lengths, weights, out)
     length = torch.empty(1, dtype=torch.int64, device=out.device)
     coding, random = (terms_codec, terms_parameters, row.id), _seed(seed, seed_at, out.device)
@@ -302,10 +304,6 @@ def _check_bytes(name: str, buffer: Tensor, x: Tensor) -> None:
 def _check_contiguous(name: str, x: Tensor) -> None:
     if not x.is_contiguous():
         raise ValueError(f"{name}: expected a C-contiguous tensor, got strides {x.stride()}")
-
-
-def _check_separate(name: str, x: Tensor, payload: Tensor) -> None:
-    check_separate(payload.data_ptr(), payload.numel(), x.data_ptr(), x.nbytes, overlaps_payload(name))
 
 
 def _described(x: Tensor) -> str:
