@@ -24,7 +24,6 @@ from arrcomp import (
     available_codecs,
     cpu,
 )
-from arrcomp._arrays import host
 
 VALUES = 1 << 16
 TYPES = (np.float32, ml_dtypes.bfloat16)
@@ -50,14 +49,18 @@ ACTIVATIONS = (("relu", 1), ("gelu", 3), ("tanh", 3), ("silu", 8))
 def codec_calls(codec, x):
     """Returns {direction: call}: a codec on memory that is there."""
     coding = (codec.id, codec.core_parameters(), _dtypes.by_numpy(x.dtype).id)
-    room = np.zeros(_core.capacity(*coding, x.size), np.uint8)
-    source, target = x.view(np.uint8), np.zeros(x.nbytes, np.uint8)
+    capacity = _core.capacity(*coding, x.size)
+    arrays = (x.view(np.uint8), np.zeros(capacity, np.uint8), np.zeros(1, np.uint64), np.zeros(x.nbytes, np.uint8))
 
     def encode():
-        return _core.encode(*coding, source, x.size, room, 1, 1)
+        source, payload, length, _ = map(_core.address, arrays)
+        _core.encode_at(*coding, [(source, payload, x.size)], length, 1, 0, 1)
 
-    payload = room[: encode()]
-    return {"encode": encode, "decode": lambda: _core.decode(*coding, payload, x.size, target, 1)}
+    def decode():
+        _, payload, length, target = map(_core.address, arrays)
+        assert _core.decode_at(*coding, [(payload, capacity, length, target, x.size)], 1) == -1
+
+    return {"encode": encode, "decode": decode}
 
 
 def activation_calls(name, bits, x):
@@ -68,11 +71,11 @@ def activation_calls(name, bits, x):
     dtype = _dtypes.by_numpy(x.dtype).id
 
     def forward():
-        source, target, kept = map(host.address, arrays)
+        source, target, kept = map(_core.address, arrays)
         _core.activate_at(name, parameters, steps, dtype, source, target, kept, x.size, 1)
 
     def backward():
-        source, target, kept = map(host.address, arrays)
+        source, target, kept = map(_core.address, arrays)
         _core.step_grad_at(steps, dtype, kept, source, target, x.size, 1)
 
     return {"forward": forward, "backward": backward}

@@ -119,7 +119,7 @@ try() { # try WHEEL
   fi
   (cd "$work" && env -i PATH=/usr/bin:/bin HOME="$work" fresh/bin/arrcomp demo >/dev/null)
   (cd "$work/source"/arrcomp-* && "$work/fresh/bin/pytest" -q -n auto -p no:cacheprovider \
-    -m "wheel and not slow" $(.ci/marked.sh wheel) | tail -n 1)
+    -m "wheel and not slow" $("$top/.ci/marked.sh" wheel) | tail -n 1)
 }
 
 try_all() { # try_all PYTHON EXTRAS PIP_ARGUMENT...

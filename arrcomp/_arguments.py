@@ -18,12 +18,7 @@ def type_name(x: Any) -> str:
 
 
 def wrong_type(name: str, expected: str, got: Any) -> TypeError:
-    """The error for an argument of a wrong type.
-
-    Args:
-        name: of the argument.
-        expected: what it should have been, with an article: "an integer", "a NumPy array".
-        got: the argument, of which plain values are shown and other objects' types are named.
+    """The error for an argument of a wrong type: plain values are shown, of other objects the type is named.
 
     >>> wrong_type("threads", "an integer of at least 1", "two")
     TypeError("threads: expected an integer of at least 1, got 'two' (str)")
@@ -43,33 +38,16 @@ def wrong_value(name: str, expected: str, got: Any) -> ValueError:
 
 
 def thread_count(threads: int | None) -> int:
-    """`threads`, checked, as the core takes it: 0 for None, which means all cores that this process may use.
-
-    Raises:
-        TypeError: it is not an integer.
-        ValueError: it is below 1.
-    """
+    """`threads`, checked, as the core takes it: 0 for None, which means all cores that this process may use."""
     if threads is None:
         return 0
-    expected = "an integer of at least 1, or None for all cores"
-    try:
-        count = operator.index(threads)
-    except TypeError:
-        raise wrong_type("threads", expected, threads) from None
-    if isinstance(threads, bool):
-        raise wrong_type("threads", expected, threads)
-    if count < 1:
-        raise wrong_value("threads", expected, count)
-    return count
+    if type(threads) is int and threads > 0:
+        return threads
+    return checked_integer("threads", threads, 1, math.inf, "an integer of at least 1, or None for all cores")
 
 
 def checked_real(name: str, value: Any, expected: str) -> float:
-    """`value` as a finite float above 0.
-
-    Raises:
-        TypeError: it is not a real number.
-        ValueError: it is not finite or not above 0.
-    """
+    """`value` as a finite float above 0."""
     number = checked_number(name, value, expected)
     if not number > 0:
         raise wrong_value(name, expected, value)
@@ -77,12 +55,7 @@ def checked_real(name: str, value: Any, expected: str) -> float:
 
 
 def checked_number(name: str, value: Any, expected: str) -> float:
-    """`value` as a finite float.
-
-    Raises:
-        TypeError: it is not a real number.
-        ValueError: it is not finite.
-    """
+    """`value` as a finite float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise wrong_type(name, expected, value)
     try:
@@ -103,19 +76,14 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise wrong_value(name, expected, value)
 
 
-def checked_integer(name: str, value: Any, least: int, most: int) -> int:
-    """`value` as an integer.
-
-    Raises:
-        TypeError: it is not an integer.
-        ValueError: it is below `least` or above `most`.
-    """
-    expected = f"an integer from {least} to {most}"
+def checked_integer(name: str, value: Any, least: int, most: float, expected: str | None = None) -> int:
+    """`value` as an integer from `least` to `most`."""
+    expected = expected or f"an integer from {least} to {most}"
     try:
-        number = operator.index(value)
+        number = None if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        raise wrong_type(name, expected, value) from None
-    if isinstance(value, bool):
+        number = None
+    if number is None:
         raise wrong_type(name, expected, value)
     if not least <= number <= most:
         raise wrong_value(name, expected, number)
@@ -129,12 +97,7 @@ def check_flag(name: str, value: Any) -> None:
 
 
 def checked_numbers(name: str, values: Any) -> tuple[float, ...]:
-    """A list, tuple or array of numbers as a tuple of short ones, all of them float32's.
-
-    Raises:
-        TypeError: it is no such thing.
-        ValueError: a number is not finite in float32.
-    """
+    """A list, tuple or array of finite numbers as a tuple of the shortest ones that are the same in float32."""
     if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or np.ndim(values) != 1:
         raise wrong_type(name, "a list of numbers", values)
     array = np.asarray(values)
@@ -157,12 +120,7 @@ def check_ascending(name: str, values: Sequence[float]) -> None:
 
 
 def checked_reals(name: str, values: Any) -> NDArray[np.float64]:
-    """Real numbers of any shape as float64.
-
-    Raises:
-        TypeError: they are no such thing.
-        ValueError: one is not finite.
-    """
+    """Real numbers of any shape as float64."""
     array = np.asarray(values)
     if array.dtype.kind not in "iuf" and array.dtype.name != "bfloat16":
         raise TypeError(f"{name}: expected real numbers, got {array.dtype}")

@@ -39,36 +39,6 @@ def capacity_terms(codec_id: int, parameters: Sequence[float], dtype_id: int) ->
     for `inner` for nbytes.
     """
 
-def encode(
-    codec_id: int,
-    parameters: Sequence[float],
-    dtype_id: int,
-    source: NDArray[uint8],
-    elements: int,
-    out: NDArray[uint8],
-    seed: int,
-    threads: int,
-) -> int:
-    """Write a payload at the start of `out`, which has at least `capacity` bytes, and return its length.
-
-    `source` may be read-only.
-    """
-
-def decode(
-    codec_id: int,
-    parameters: Sequence[float],
-    dtype_id: int,
-    payload: NDArray[uint8],
-    elements: int,
-    out: NDArray[uint8],
-    threads: int,
-) -> None:
-    """Write the elements' bytes, exactly all of `out`. `payload` may be read-only, and hostile.
-
-    Raises:
-        arrcomp.errors.CorruptStreamError: the payload is not one of so many elements of this type.
-    """
-
 def check_payload(
     codec_id: int, parameters: Sequence[float], dtype_id: int, payload: NDArray[uint8], elements: int
 ) -> None:

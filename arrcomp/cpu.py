@@ -42,14 +42,8 @@ def use_instruction_set(name: str) -> None:
     _core.use_instruction_set(name)
 
 
-def _read_environment() -> None:
-    name = os.environ.get(_VARIABLE)
-    if not name:
-        return
+if _name := os.environ.get(_VARIABLE):
     try:
-        use_instruction_set(name)
+        use_instruction_set(_name)
     except ValueError as error:
         raise ImportError(f"environment variable {_VARIABLE}: {error}") from None
-
-
-_read_environment()

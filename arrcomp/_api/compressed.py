@@ -90,10 +90,7 @@ class Compressed:
         return b"".join(self.buffers(zstd_level=zstd_level, threads=threads))
 
     def buffers(self, *, zstd_level: int | None = None, threads: int | None = None) -> list[bytes | memoryview]:
-        """The stream as buffers, which can be written one after the other without a copy.
-
-        Arguments and errors are the same as in `to_bytes`.
-        """
+        """The stream of `to_bytes` as buffers, which can be written one after the other without a copy."""
         threads = thread_count(threads)
         level = frame.checked_level(zstd_level)
         payload = self.host_payload()
@@ -138,14 +135,7 @@ class Compressed:
     def verify(self, *, threads: int | None = None, max_nbytes: int | None = None) -> None:
         """Decode the payload and drop the array. Synchronizes. A payload of this process' own is trusted: no decoding.
 
-        Args:
-            threads: number of threads on the CPU; None for all cores that the process may use.
-            max_nbytes: same as in `decompress`.
-
-        Raises:
-            CorruptStreamError: the payload is corrupt.
-            SizeLimitError: the array has more bytes than `max_nbytes`.
-            TypeError, ValueError: `threads` or `max_nbytes` is of a wrong type or value.
+        Arguments and errors are those of `arrcomp.decompress`.
         """
         count = thread_count(threads)
         admit(self._spec, self._payload, max_nbytes)
@@ -201,16 +191,18 @@ def parse_stream(data: Any, max_nbytes: int | None = None, *, check: bool = True
     view = _byte_view(data)
     header, body = stream.parse(view, check=check)
     expected = codec_from_id(header.codec_id)
-    spec = spec_from_config(header.configuration, header.dtype, header.shape)
+    shape = header.shape
+    spec = spec_from_config(header.configuration, header.dtype, shape)
     if type(spec.codec) is not expected:
-        raise CorruptStreamError(
-            f"configuration: expected codec {expected.name}, as in the header's codec id, got {spec.codec.name}"
-        )
+        named = f"codec {expected.name}, as in the header's codec id"
+        raise CorruptStreamError(f"configuration: expected {named}, got {spec.codec.name}")
     check_payload_nbytes(spec, body.nbytes)
     allowed = limits.allowed_of(len(view), max_nbytes)
     if not body.framed:
         return Compressed(spec, Payload(NUMPY, np.frombuffer(body.data, np.uint8), max_nbytes=allowed))
-    _check_framed_nbytes(spec, body.nbytes)
+    most = 2 * spec.nbytes + 1024  # more than any codec writes
+    if body.nbytes > most:
+        raise CorruptStreamError(f"payload length: expected at most {most} bytes for shape {shape}, got {body.nbytes}")
     frame.check_frame(body.data, body.nbytes)
     return Compressed(spec, FramedPayload(body.data, body.nbytes, spec, allowed))
 
@@ -218,31 +210,17 @@ def parse_stream(data: Any, max_nbytes: int | None = None, *, check: bool = True
 def check_payload_nbytes(spec: Spec, nbytes: int) -> None:
     """Raise CorruptStreamError if a payload of this length is impossible, before memory for the array is allocated."""
     if spec.codec.fixed_rate:
-        if nbytes != spec.capacity:
-            raise CorruptStreamError(
-                f"payload length: expected {spec.capacity} bytes for shape {spec.shape}, got {nbytes}"
-            )
-        return
-    needed = spec.least_payload_nbytes
-    if nbytes < needed:
-        raise CorruptStreamError(
-            f"payload length: expected at least {needed} bytes for shape {spec.shape}, got {nbytes}"
-        )
-
-
-def _check_framed_nbytes(spec: Spec, nbytes: int) -> None:
-    """Raise CorruptStreamError if a payload in a frame is longer than any payload of this array."""
-    most = 2 * spec.nbytes + 1024  # more than any codec writes
-    if nbytes > most:
-        raise CorruptStreamError(f"payload length: expected at most {most} bytes for shape {spec.shape}, got {nbytes}")
+        needed = spec.capacity
+        fits, expected = nbytes == needed, f"{needed}"
+    else:
+        needed = spec.least_payload_nbytes
+        fits, expected = nbytes >= needed, f"at least {needed}"
+    if not fits:
+        raise CorruptStreamError(f"payload length: expected {expected} bytes for shape {spec.shape}, got {nbytes}")
 
 
 def spec_from_config(configuration: Any, dtype: _dtypes.DType, shape: tuple[int, ...]) -> Spec:
-    """The spec of a stream or a pickle.
-
-    Raises:
-        CorruptStreamError: the configuration does not describe a codec for this data type.
-    """
+    """The spec of a stream or a pickle; raises CorruptStreamError where no such codec takes this data type."""
     try:
         codec = codec_from_config(configuration)
         codec.check_dtype(dtype)

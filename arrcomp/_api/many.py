@@ -14,6 +14,9 @@ from ..codecs import Codec
 from .compress import check_values, checked_codec, checked_seed
 from .compressed import Compressed
 
+Rebuild = Callable[[list[Any]], Any]
+Batches = dict[Hashable, list[int]]  # what arrays of one call share: which arrays
+
 
 def compress_many(
     tree: Any,
@@ -26,25 +29,23 @@ def compress_many(
 ) -> Any:
     """Compress all arrays of a structure. Arrays of one dtype on one device are compressed together.
 
+    Arguments and errors are those of `arrcomp.compress` for every array, except:
+
     Args:
         tree: arrays in nested lists, tuples, named tuples and mappings (a `state_dict` for instance), and in pytrees
             that are registered with JAX. Other leaves (numbers, strings, None) are kept.
         codec: the codec; None for `Lossless()`.
         otherwise: the codec for arrays whose dtype `codec` does not take, for instance integers in a `state_dict`; None
-            for `Lossless()`.
-        threads: number of threads on the CPU; None for all cores that the process may use.
-        seed: same as in `compress`, one for all arrays: elements of the same index in different arrays get the same
-            random number. For independent random numbers, compress each array with its own seed.
-        check_finite: same as in `compress`, for every array.
+            for `Lossless()`. TypeError if it does not take one either.
+        threads: same as in `compress`.
+        seed: one for all arrays: elements of the same index in different arrays get the same random number. For
+            independent random numbers, compress each array with its own seed.
+        check_finite: same as in `compress`.
 
     Returns:
         The structure with a `Compressed` for every array, the same as from `compress`. On CUDA the call is
         asynchronous. A thousand arrays of one dtype take two kernel launches (three with a bound relative to the
         range). Their payloads share memory: `Compressed.trim` copies one to memory of its own.
-
-    Raises:
-        TypeError: `otherwise` does not take an array's dtype either; or same as in `compress`.
-        ValueError, DeviceUnavailableError: same as in `compress`.
 
     >>> import numpy, arrcomp
     >>> weights = {"w": numpy.ones((30, 40), numpy.float32), "step": 7}
@@ -57,7 +58,7 @@ def compress_many(
     codec, otherwise = checked_codec(codec), checked_codec(otherwise, "otherwise")
     threads = thread_count(threads)
     leaves, rebuild = _flatten(tree, is_array)
-    batches: dict[Hashable, list[int]] = {}
+    batches: Batches = {}
     adopted: list[tuple[Adapter, Any]] = []
     specs: list[Spec] = []
     for i, leaf in enumerate(leaves):
@@ -84,17 +85,11 @@ def compress_many(
 def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, max_nbytes: int | None = None) -> Any:
     """Decompress all compressed arrays of a structure.
 
-    Args:
-        tree: the result of `compress_many`, or any structure with `Compressed` in it.
-        like: an array whose framework and device the results get; None for those of the original arrays.
-        threads: number of threads on the CPU; None for all cores that the process may use.
-        max_nbytes: the most bytes that each array may have, same as in `decompress`.
+    `tree` is the result of `compress_many`, or any structure with `Compressed` in it. The other arguments and the
+    errors are those of `arrcomp.decompress` for every array.
 
     Returns:
         The structure with an array in place of every `Compressed`.
-
-    Raises:
-        Same as in `decompress`.
     """
     threads = thread_count(threads)
     target = None if like is None else locate(like)
@@ -103,7 +98,7 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, 
     for c in leaves:
         admit(c.spec, c.payload, limit)
     payloads = [c.payload if target is None else c.payload.to(*target) for c in leaves]
-    batches: dict[Hashable, list[int]] = {}
+    batches: Batches = {}
     for i, (c, payload) in enumerate(zip(leaves, payloads, strict=True)):
         adapter = payload.adapter
         batches.setdefault((adapter.name, adapter.batch_key(payload.buffer), c.codec, c.spec.dtype.id), []).append(i)
@@ -116,11 +111,11 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, 
     return rebuild(results)
 
 
-def _flatten(tree: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+def _flatten(tree: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Rebuild]:
     """The leaves of a structure in order, and a function that builds the structure with others in their place."""
     leaves: list[Any] = []
 
-    def build(node: Any) -> Callable[[list[Any]], Any]:
+    def build(node: Any) -> Rebuild:
         if is_leaf(node):
             index = len(leaves)
             leaves.append(node)
@@ -136,7 +131,7 @@ def _flatten(tree: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Call
     return leaves, rebuild
 
 
-def _children(node: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
+def _children(node: Any) -> tuple[list[Any], Rebuild] | None:
     """The children of a container, and a function that makes such a container of others; None for a leaf."""
     if isinstance(node, Mapping):
         return list(node.values()), lambda children: _like_mapping(node, children)

@@ -17,12 +17,7 @@ _reducers: dict[str, Callable[[Compressed], Reduced]] = {}
 
 
 def register(framework: str, reduce: Callable[[Compressed], Reduced]) -> None:
-    """Let a framework say how compressed arrays of its own are pickled.
-
-    Args:
-        framework: its name.
-        reduce: gives a function and its arguments, same as `object.__reduce__`.
-    """
+    """Let a framework say how its compressed arrays are pickled: as `object.__reduce__` does."""
     _reducers[framework] = reduce
 
 
@@ -34,12 +29,7 @@ def reduced(c: Compressed) -> Reduced:
 
 
 def restore(stream: bytes, framework: str) -> Compressed:
-    """A pickled `Compressed`, on the device where the framework creates arrays.
-
-    Raises:
-        CorruptStreamError, FormatVersionError, UnknownCodecError: same as in `from_bytes`.
-        ImportError, DeviceUnavailableError: the framework or its device is not there.
-    """
+    """A pickled `Compressed`, on the device where the framework creates arrays; errors are those of `from_bytes`."""
     adapter = adapter_named(framework)
     c = from_bytes(stream)
     return Compressed(c.spec, c.payload.to(adapter, adapter.default_device()))

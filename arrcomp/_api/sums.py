@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
-from .._arguments import thread_count, wrong_type
+from .._arguments import thread_count, wrong_type, wrong_value
 from .._arrays.contract import Adapter, Payload
 from .._arrays.registry import adapter_named, framework_of
 from .._format.spec import Spec
@@ -30,17 +30,16 @@ def accumulate(c: Compressed, into: Any, weight: float = 1.0, *, threads: int | 
         into: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype, which is changed; or a
             JAX array, which is not.
         weight: a finite number (finite in float32, unless the arrays are float64).
-        threads: number of threads on the CPU; None for all cores that the process may use.
+        threads: same as in `compress`.
 
     Returns:
         `into`; a new array for JAX.
 
     Raises:
-        CorruptStreamError: the payload is corrupt.
-        TypeError: `c`, `into`, `weight` or `threads` is of a wrong type or dtype, or the codec has no sums.
-        ValueError: `into` has another shape, is read-only or not contiguous; `weight` is not finite; `threads` is
+        TypeError: the codec has no sums; or an argument is of a wrong type or dtype.
+        ValueError: `into` has another shape, is read-only or not contiguous; `weight` is not finite; or `threads` is
             below 1.
-        ImportError, DeviceUnavailableError: the framework or the device is not available.
+        CorruptStreamError, ImportError, DeviceUnavailableError: same as in `decompress`.
 
     >>> import numpy, arrcomp
     >>> c = arrcomp.compress(numpy.array([1.0, 2.0, 4.0]), arrcomp.QSGD(bits=8))
@@ -78,12 +77,14 @@ def compress_sum(
     with these elements. If the buckets of `codec` have 32, 64, ... or 4096 values, one pass is enough. Otherwise the
     array of the sum is in memory temporarily. There is no `check_finite`: check the arrays when they are compressed.
 
+    Arguments and errors are those of `arrcomp.compress`, except:
+
     Args:
         compressed: at least one compressed array, all of one framework, device, dtype, shape and codec with `has_sums`.
         codec: codec of the result; None for that of `compressed`.
         weights: a finite number (finite in float32, unless the arrays are float64) for each array; None for ones.
         out: memory for the result, same as in `compress`.
-        threads: number of threads on the CPU; None for all cores that the process may use.
+        threads: same as in `compress`.
         seed: for the result's codec, same as in `compress`.
 
     Returns:
@@ -91,11 +92,9 @@ def compress_sum(
 
     Raises:
         CorruptStreamError: a payload is corrupt.
-        TypeError: an argument is of a wrong type; the codec of `compressed` has no sums, or `codec` does not take
-            their dtype; or it needs a seed.
-        ValueError: `compressed` is empty, or its arrays do not match; there is not one finite weight for each; `out` is
-            too small, read-only or not contiguous; `threads` is below 1, or `seed` is out of its range.
-        DeviceUnavailableError: the device is not available.
+        TypeError: the codec of `compressed` has no sums; or same as in `compress`.
+        ValueError: `compressed` is empty, or its arrays do not match; there is not one finite weight for each; or same
+            as in `compress`.
 
     >>> import numpy, arrcomp
     >>> terms = [arrcomp.compress(numpy.full(100, x), arrcomp.QSGD(bits=8)) for x in (1.0, 2.0)]
@@ -129,12 +128,7 @@ def checked_summand(name: str, c: Any) -> None:
 
 
 def checked_summands(compressed: Any) -> list[Compressed]:
-    """Compressed arrays that can be added to each other.
-
-    Raises:
-        TypeError: this is not a list or tuple of compressed arrays with sums.
-        ValueError: it is empty, or the arrays do not match.
-    """
+    """Compressed arrays that can be added to each other: a list or tuple of at least one, which match."""
     if isinstance(compressed, Compressed) or not isinstance(compressed, (list, tuple)):
         raise wrong_type("compressed", "a list or tuple of Compressed", compressed)
     if not compressed:
@@ -162,12 +156,7 @@ def _check_alike(first: Compressed, c: Compressed, number: int) -> None:
 
 
 def checked_weights(weights: Any, count: int, dtype: _dtypes.DType, name: str) -> list[float]:
-    """A weight for each of `count` arrays; ones for None.
-
-    Raises:
-        TypeError: they are not a sequence of numbers.
-        ValueError: their number is wrong, or one is not finite in the arithmetic type.
-    """
+    """A weight for each of `count` arrays, finite in the arithmetic type; ones for None."""
     if weights is None:
         return [1.0] * count
     if not isinstance(weights, (list, tuple, np.ndarray)):
@@ -181,6 +170,6 @@ def checked_weights(weights: Any, count: int, dtype: _dtypes.DType, name: str) -
             raise wrong_type(name, "a number", weight)
         number = float(weight)
         if not abs(number) <= most:  # NaN is refused too
-            raise ValueError(f"{name}: expected a finite number in the arithmetic of {dtype.name}, got {weight!r}")
+            raise wrong_value(name, f"a finite number in the arithmetic of {dtype.name}", weight)
         checked.append(number)
     return checked

@@ -39,13 +39,7 @@ def check_separate(first: int, first_nbytes: int, second: int, second_nbytes: in
 
 
 def validate_untrusted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
-    """Check the lengths, headers and directories of untrusted payloads, before their arrays are allocated.
-
-    The payloads are in host memory.
-
-    Raises:
-        CorruptStreamError: something is corrupt there; the message names it.
-    """
+    """Check the lengths, headers and directories of untrusted payloads in host memory, before arrays are allocated."""
     for number, payload in enumerate(payloads):
         if payload.trusted:
             continue
@@ -62,14 +56,7 @@ def validate_untrusted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> No
 def admit(spec: Spec, payload: Payload, max_nbytes: Any) -> None:
     """Check that an array may be made of a payload; a larger `max_nbytes` than before holds from now on.
 
-    Args:
-        spec: of the array.
-        payload: of the array.
-        max_nbytes: bytes that the array may have, not checked yet; None for what the payload says.
-
-    Raises:
-        SizeLimitError: the array has more bytes.
-        TypeError, ValueError: same as in `checked_max_nbytes`.
+    `max_nbytes` is not checked yet; None stands for what the payload says.
     """
     if max_nbytes is None and payload.max_nbytes is None:
         return

@@ -1,5 +1,7 @@
 """What the package asks of a framework: its memory, which the driver needs, and its adapter, which the API needs."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
 
@@ -11,6 +13,7 @@ from .._format.spec import Spec
 from .device import Device
 
 Fetch = Callable[[int, int], None]
+Floats = Sequence[float]
 
 
 class Memory(Protocol):
@@ -39,103 +42,59 @@ class Memory(Protocol):
 class Adapter(Protocol):
     """A framework's arrays.
 
-    Arrays that are given to one call together are on one device, have one dtype and one codec. The module of an adapter
-    has it as `ADAPTER`, and a function `has_cuda()` that says whether the framework can use a CUDA device here.
+    Arrays that are given to one call together are on one device, have one dtype and one codec. The arguments `out`,
+    `into` and `seed` are the caller's, not checked yet: errors are those of the function of this name in `arrcomp`.
+    `threads` is 0 for all cores.
+
+    The module of an adapter has it as `ADAPTER`, and a function `has_cuda()` that says whether the framework can use a
+    CUDA device here.
     """
 
     name: str
 
     def device(self, x: Any) -> Device:
-        """The device of an array or a buffer.
-
-        Raises:
-            TypeError: it has no data.
-            DeviceUnavailableError: it is neither on the CPU nor on CUDA.
-        """
+        """The device of an array or a buffer; raises TypeError without data, DeviceUnavailableError on others."""
 
     def default_device(self) -> Device:
-        """Where the framework creates arrays.
-
-        Raises:
-            DeviceUnavailableError: the framework has CUDA arrays only, and there is no CUDA device.
-        """
+        """Where the framework creates arrays; raises DeviceUnavailableError where it can create none."""
 
     def batch_key(self, x: Any) -> Hashable:
         """Equal for arrays, or buffers, that one call may take together: in most frameworks their device."""
 
     def dtype_and_shape(self, x: Any) -> tuple[DType, tuple[int, ...]]:
-        """Data type and shape of an array.
-
-        Raises:
-            TypeError: it has no data (sparse, meta), or its dtype is not supported.
-        """
+        """Data type and shape of an array; raises TypeError without data (sparse, meta), or for another dtype."""
 
     def is_finite(self, x: Any) -> bool:
         """Whether no value of an array is NaN or infinite; synchronizes."""
 
     def compress(
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
-    ) -> "list[Payload]":
-        """Compress arrays.
+    ) -> list[Payload]:
+        """Compress arrays into their own buffers `out`, or into new ones for None.
 
-        Payloads of a fixed-rate codec have no length: they fill their buffers, of `Spec.capacity` bytes.
-
-        Args:
-            xs: the arrays.
-            specs: of each array.
-            out: the caller's buffers, not checked yet (see `Raises` of `arrcomp.compress`); None allocates.
-            threads: on the CPU; 0 for all cores.
-            seed: of random numbers, for all arrays: an integer from 0 to 2^64 - 1, or the framework's 0-d integer array
-                on their device, not checked yet and read without synchronizing; None where the codec needs none.
+        Payloads of a fixed-rate codec have no length: they fill their buffers, of `Spec.capacity` bytes. The seed is
+        for all arrays: an integer from 0 to 2^64 - 1, or the framework's 0-d integer array on their device, read
+        without synchronizing; None where the codec needs none.
         """
 
     def decompress(
-        self, payloads: "Sequence[Payload]", specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
-        """Decompress payloads that this adapter holds, on their device.
+        """Decompress payloads that this adapter holds, on their device, into arrays `out`, or new ones for None."""
 
-        Args:
-            payloads: the payloads.
-            specs: of each array.
-            out: the caller's arrays, not checked yet (see `Raises` of `arrcomp.decompress`), to be filled and returned;
-                None allocates.
-            threads: on the CPU; 0 for all cores.
-        """
+    def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
+        """Add a payload's array, of a codec with sums, times `weight` to an array on the same device.
 
-    def accumulate(self, payload: "Payload", spec: Spec, weight: float, into: Any, threads: int) -> Any:
-        """Add a payload's array, times `weight`, to an array on the same device.
-
-        Args:
-            payload: of a codec that has sums.
-            spec: of its array.
-            weight: finite in the arithmetic type.
-            into: the caller's array, not checked yet (see `Raises` of `arrcomp.accumulate`).
-            threads: on the CPU; 0 for all cores.
-
-        Returns:
-            `into`, or a new array where the framework's arrays are immutable.
+        `weight` is finite in the arithmetic type. Returns `into`, or a new array where the framework's are immutable.
         """
 
     def compress_sum(
-        self,
-        payloads: "Sequence[Payload]",
-        spec: Spec,
-        weights: Sequence[float],
-        result: Spec,
-        out: Any,
-        threads: int,
-        seed: Any,
-    ) -> "Payload":
-        """Compress the weighted sum of payloads' arrays.
+        self, payloads: Sequence[Payload], spec: Spec, weights: Floats, result: Spec, out: Any, threads: int, seed: Any
+    ) -> Payload:
+        """Compress the sum of payloads' arrays, of a codec with sums, times weights (finite in the arithmetic type).
 
-        Args:
-            payloads: one at least, of a codec that has sums.
-            spec: of each of their arrays.
-            weights: for each, finite in the arithmetic type.
-            result: of the sum, of the same dtype and shape.
-            out: the caller's buffer, same as in `compress`.
-            threads: on the CPU; 0 for all cores.
-            seed: same as in `compress`, for the codec of `result`.
+        `spec` is that of each array; `result`, of the same dtype and shape, is that of the sum. `out` and `seed`: as in
+        `compress`.
         """
 
     def read_length(self, length: Any) -> int:
@@ -151,10 +110,7 @@ class Adapter(Protocol):
         """Same as in `Memory`."""
 
     def from_host(self, data: Bytes, device: Device) -> tuple[Any, Any]:
-        """A buffer with these bytes on a device of this framework, and its `Payload.length`.
-
-        A view where that is host memory.
-        """
+        """A buffer with these bytes on a device of this framework, a view in host memory; and its `Payload.length`."""
 
     def from_dlpack(self, x: Any) -> Any:
         """The framework's array on the CUDA memory of another DLPack producer.
@@ -166,11 +122,7 @@ class Adapter(Protocol):
         """A buffer of this framework copied to another of its devices."""
 
     def upload(self, x: NDArray[Any], index: int) -> Any:
-        """A NumPy array copied to a CUDA device of this framework.
-
-        Raises:
-            TypeError: the framework has no such dtype.
-        """
+        """A NumPy array copied to a CUDA device of this framework; raises TypeError where it has no such dtype."""
 
 
 class Payload:
@@ -189,13 +141,7 @@ class Payload:
     __slots__ = ("_nbytes", "adapter", "buffer", "length", "max_nbytes", "trusted")
 
     def __init__(
-        self,
-        adapter: Adapter,
-        buffer: Any,
-        length: Any = None,
-        *,
-        trusted: bool = False,
-        max_nbytes: int | None = None,
+        self, adapter: Adapter, buffer: Any, length: Any = None, *, trusted: bool = False, max_nbytes: int | None = None
     ) -> None:
         self.adapter = adapter
         self.buffer = buffer
@@ -221,13 +167,13 @@ class Payload:
 
     @property
     def nbytes(self) -> int:
-        """Length in bytes; synchronizes the first time.
-
-        Raises:
-            ValueError: this is a batch of payloads, as a function under `jax.vmap` returns it.
-        """
+        """Length in bytes; synchronizes the first time. Raises ValueError for a batch, as under `jax.vmap`."""
         if self._nbytes is None:
-            self._check_single()
+            if np.ndim(self.buffer) != 1:
+                raise ValueError(
+                    f"compressed: expected a single array, got a batch of shape {tuple(self.buffer.shape[:-1])} from "
+                    "jax.vmap; use it under jax.vmap, or select one with jax.tree.map(lambda leaf: leaf[i], ...)"
+                )
             self._nbytes = self.buffer.shape[0] if self.length is None else self.adapter.read_length(self.length)
         return self._nbytes
 
@@ -248,18 +194,18 @@ class Payload:
         """The buffer without what follows the payload; synchronizes."""
         return self.adapter.head(self.buffer, self.nbytes)
 
-    def trim(self) -> "Payload":
+    def trim(self) -> Payload:
         """The payload in memory of its own size; synchronizes."""
         if self.length is None and self.device.kind == "cpu":
             return self
         return self._again(self.adapter, self.adapter.copy(self.trimmed_view()))
 
-    def copy(self) -> "Payload":
+    def copy(self) -> Payload:
         """The same payload in memory of its own."""
         length = None if self.length is None else self.adapter.copy(self.length)
         return self._again(self.adapter, self.adapter.copy(self.buffer), length)
 
-    def to(self, adapter: Adapter, device: Device) -> "Payload":
+    def to(self, adapter: Adapter, device: Device) -> Payload:
         """The same payload on a device of an adapter; a copy only where it is elsewhere.
 
         Asynchronous within a framework; between frameworks the length is read.
@@ -274,13 +220,6 @@ class Payload:
             return self._again(adapter, adapter.from_dlpack(self.trimmed_view()))
         return self._again(adapter, *adapter.from_host(self.to_host(), device))
 
-    def _again(self, adapter: Adapter, buffer: Any, length: Any = None) -> "Payload":
+    def _again(self, adapter: Adapter, buffer: Any, length: Any = None) -> Payload:
         """The same payload in other memory."""
         return Payload(adapter, buffer, length, trusted=self.trusted, max_nbytes=self.max_nbytes)
-
-    def _check_single(self) -> None:
-        if np.ndim(self.buffer) != 1:
-            raise ValueError(
-                f"compressed: expected a single array, got a batch of shape {tuple(self.buffer.shape[:-1])} from "
-                "jax.vmap; use it under jax.vmap, or select one with jax.tree.map(lambda leaf: leaf[i], ...)"
-            )

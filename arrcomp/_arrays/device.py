@@ -10,13 +10,7 @@ from ..errors import DeviceUnavailableError
 
 @dataclass(frozen=True)
 class Device:
-    """Where an array is.
-
-    Attributes:
-        framework: "numpy", "torch", "jax" or "cupy".
-        kind: "cpu" or "cuda".
-        index: number of the device.
-    """
+    """Where an array is: its framework ("numpy", "torch", "jax", "cupy"), "cpu" or "cuda", and the device's number."""
 
     framework: str = "numpy"
     kind: str = "cpu"
@@ -31,14 +25,8 @@ class Device:
 def parse_kind(device: Any) -> tuple[str, int]:
     """Kind ("cpu" or "cuda") and number of a device.
 
-    Args:
-        device: "cpu", "cuda", "cuda:1", or an object with a `type` and an `index` (PyTorch's devices) or a `platform`
-            and an `id` (JAX's).
-
-    Raises:
-        TypeError: it is none of these.
-        ValueError: the name is another one.
-        DeviceUnavailableError: it is of another kind.
+    It is "cpu", "cuda" or "cuda:1", or an object with a `type` and an `index` (PyTorch's devices) or a `platform` and
+    an `id` (JAX's). Raises DeviceUnavailableError for other kinds of these.
     """
     if isinstance(device, str):
         kind, colon, number = device.partition(":")
@@ -53,12 +41,7 @@ def parse_kind(device: Any) -> tuple[str, int]:
 
 
 def platform(name: str) -> str:
-    """The kind of a device that PyTorch or JAX calls by this name.
-
-    Raises:
-        TypeError: it is PyTorch's meta device.
-        DeviceUnavailableError: it is neither the CPU nor CUDA.
-    """
+    """The kind of a device that PyTorch or JAX calls by this name; raises TypeError for PyTorch's meta device."""
     if name == "meta":
         raise TypeError("x: expected a tensor on 'cpu' or 'cuda', got a meta tensor, which has no data")
     if name not in ("cpu", "cuda", "gpu"):

@@ -18,6 +18,7 @@ from .contract import Memory, Payload
 
 Coding = tuple[int, Sequence[float], int]  # codec id, parameters, dtype id
 Seed = tuple[int, Any]  # a number; the array of the one that counts instead, uint64[], or None
+HostTask = tuple[int, int, int]  # addresses of an array and of a buffer, aligned to 8 bytes; elements
 Term = tuple[Any, Any, float]  # a payload's buffer; its length, or None where it fills the buffer; a weight
 
 _ALIGNMENT = 8  # of payloads: the core reads and writes words
@@ -38,17 +39,9 @@ def encode(
     seed: Seed,
     threads: int,
 ) -> None:
-    """Encode arrays.
+    """Encode arrays into buffers of their capacity.
 
-    Args:
-        memory: of the framework.
-        sources: the arrays.
-        buffers: one for each payload, of its capacity.
-        lengths: 8 bytes for each payload's length.
-        elements: of each array.
-        coding: see `coding_of`.
-        seed: of random numbers.
-        threads: on the CPU; 0 for all cores.
+    Each payload's length takes 8 bytes of `lengths`. `coding` is what `coding_of` gives, `threads` 0 for all cores.
     """
     address = memory.address
     rooms, starts = _aligned(memory, buffers)
@@ -67,20 +60,11 @@ def encode(
 
 
 def encode_on_host(
-    arrays: Sequence[tuple[int, int, int]],
-    lengths: NDArray[np.uint64],
-    coding: Coding,
-    seed: tuple[int, int],
-    threads: int,
+    arrays: Sequence[HostTask], lengths: NDArray[np.uint64], coding: Coding, seed: tuple[int, int], threads: int
 ) -> None:
     """`encode` for arrays in host memory whose addresses are known.
 
-    Args:
-        arrays: address of each, address of a buffer for its payload, aligned to 8 bytes, and number of its elements.
-        lengths: for each payload's length.
-        coding: see `coding_of`.
-        seed: a number, and the address of the one that counts instead, or 0.
-        threads: 0 for all cores.
+    The seed is a number, and the address of the one that counts instead, or 0.
     """
     _core.encode_at(*coding, arrays, _core.address(lengths), *seed, threads)
 
@@ -95,20 +79,10 @@ def decode(
     trusted: bool,
     threads: int,
 ) -> None:
-    """Decode payloads into arrays.
+    """Decode payloads into arrays; raises CorruptStreamError.
 
-    Args:
-        memory: of the framework.
-        payloads: a buffer for each.
-        lengths: of each payload; None where it fills its buffer.
-        targets: the arrays.
-        elements: of each array.
-        coding: see `coding_of`.
-        trusted: on CUDA, whether to skip the check for corruption, which synchronizes.
-        threads: on the CPU; 0 for all cores.
-
-    Raises:
-        CorruptStreamError: a payload is corrupt.
+    A length is None where a payload fills its buffer. On CUDA the check for corruption synchronizes: trusted payloads
+    skip it. The other arguments are those of `encode`.
     """
     address = memory.address
     buffers, starts = _aligned(memory, payloads)
@@ -160,23 +134,7 @@ def encode_sum(
     trusted: bool,
     threads: int,
 ) -> None:
-    """Encode the weighted sum of payloads' arrays.
-
-    Args:
-        memory: of the framework.
-        terms: the payloads and their weights.
-        buffer: for the payload, of its capacity.
-        length: 8 bytes for its length.
-        elements: of each array.
-        coding: of the terms.
-        result: codec id and parameters of the sum.
-        seed: of random numbers.
-        trusted: same as in `decode`.
-        threads: on the CPU; 0 for all cores.
-
-    Raises:
-        CorruptStreamError: one of the payloads is corrupt.
-    """
+    """Encode the weighted sum of payloads' arrays by the codec `result`; otherwise as in `encode` and `decode`."""
     address = memory.address
     _kept, core_terms = _core_terms(memory, terms)
     rooms, (at,) = _aligned(memory, [buffer])
@@ -198,20 +156,12 @@ def encode_sum(
 
 
 def decode_range(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...], threads: int) -> NDArray[Any]:
-    """Decode a range of an array in host memory.
+    """Decode a range of an array in host memory: only the bytes of the payload that it needs are fetched.
 
-    A payload in a Zstandard frame is decompressed whole, the first time.
+    A payload in a Zstandard frame is decompressed whole, the first time. Raises CorruptStreamError for what was read,
+    SizeLimitError where the range is larger than is allowed for the array.
 
-    Args:
-        payload: of the array; only the bytes that the range needs are fetched.
-        spec: of the array.
-        first: index of the range's first value in the flat array.
-        shape: of the result, whose values follow one another in the flat array.
-        threads: 0 for all cores.
-
-    Raises:
-        CorruptStreamError: what was read of the payload is corrupt.
-        SizeLimitError: the range is larger than is allowed for the array.
+    The range has values that follow one another in the flat array, from the index `first` on, and gets this shape.
     """
     admit(Spec(spec.codec, spec.dtype, shape), payload, None)
     array: NDArray[Any] = np.empty(shape, spec.dtype.numpy)

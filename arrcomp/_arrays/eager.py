@@ -8,7 +8,7 @@ from .._core import capacity
 from .._format.spec import Spec
 from . import driver
 from .checks import OVERLAPS_X, check_capacity, check_separate, overlaps_payload
-from .contract import Adapter, Memory, Payload
+from .contract import Adapter, Floats, Memory, Payload
 
 NO_SEED: driver.Seed = (0, None)
 
@@ -25,7 +25,8 @@ class EagerAdapter(Adapter, Memory, ABC):
         if out is None:
             buffers = self.allocate(capacities, xs[0])
         else:
-            buffers = [self._out_buffer(*row) for row in zip(out, xs, sources, capacities)]
+            rows = zip(out, xs, sources, capacities)
+            buffers = [self._out_buffer(own, x, [source], needed, OVERLAPS_X) for own, x, source, needed in rows]
         lengths = self.new_lengths(len(xs), xs[0])
         random = NO_SEED if seed is None else self.seed_of(seed, xs[0])
         driver.encode(self, sources, buffers, lengths, elements, coding, random, threads)
@@ -54,23 +55,14 @@ class EagerAdapter(Adapter, Memory, ABC):
         return into
 
     def compress_sum(
-        self,
-        payloads: Sequence[Payload],
-        spec: Spec,
-        weights: Sequence[float],
-        result: Spec,
-        out: Any,
-        threads: int,
-        seed: Any,
+        self, payloads: Sequence[Payload], spec: Spec, weights: Floats, result: Spec, out: Any, threads: int, seed: Any
     ) -> Payload:
         first, needed = payloads[0].buffer, result.capacity
         if out is None:
             buffer = self.allocate([needed], first)[0]
         else:
-            buffer = self.checked_buffer(out, first)
-            check_capacity(buffer.nbytes, needed)
-            for payload in payloads:
-                self._check_separate(buffer, payload.buffer, overlaps_payload("out"))
+            taken = [payload.buffer for payload in payloads]
+            buffer = self._out_buffer(out, first, taken, needed, overlaps_payload("out"))
         length = self.new_lengths(1, first)
         terms = [(p.buffer, p.length, weight) for p, weight in zip(payloads, weights)]
         coding, sum_coding = driver.coding_of(spec), driver.coding_of(result)[:2]
@@ -113,10 +105,11 @@ class EagerAdapter(Adapter, Memory, ABC):
     def check_array(self, array: Any, spec: Spec, name: str) -> None:
         """Raise TypeError or ValueError unless the caller's array can be filled with the values of an array."""
 
-    def _out_buffer(self, out: Any, x: Any, source: Any, capacity: int) -> Any:
-        buffer = self.checked_buffer(out, x)
-        check_capacity(buffer.nbytes, capacity)
-        self._check_separate(buffer, source, OVERLAPS_X)
+    def _out_buffer(self, out: Any, like: Any, sources: Sequence[Any], needed: int, message: str) -> Any:
+        buffer = self.checked_buffer(out, like)
+        check_capacity(buffer.nbytes, needed)
+        for source in sources:
+            self._check_separate(buffer, source, message)
         return buffer
 
     def _check_target(self, array: Any, payload: Payload, spec: Spec, name: str) -> None:

@@ -1,4 +1,4 @@
-"""A payload in host memory that stays in its Zstandard frame until somebody looks at it."""
+"""A payload that stays in its Zstandard frame."""
 
 from typing import Any
 
@@ -43,12 +43,7 @@ class FramedPayload(Payload):
 
     @property
     def buffer(self) -> Any:
-        """The payload, taken out of its frame the first time.
-
-        Raises:
-            CorruptStreamError: the frame is corrupt.
-            SizeLimitError: the array, which the payload's own length follows from, would be larger than is allowed.
-        """
+        """The payload, taken out of its frame the first time; raises CorruptStreamError or SizeLimitError."""
         if self._taken is None:
             admit(self._spec, self, None)
             self._taken = decompress_frame(self.frame, self.nbytes)

@@ -39,9 +39,7 @@ class NumpyAdapter(EagerAdapter):
     def is_finite(self, x: Any) -> bool:
         return bool(np.isfinite(x).all())
 
-    def validate(self, payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
-        validate_untrusted(payloads, specs)
-
+    validate = staticmethod(validate_untrusted)
     address = staticmethod(_core.address)
 
     def stream(self, x: Any) -> None:
@@ -134,13 +132,8 @@ def numpy_bytes(x: Any) -> Bytes:
 def writable_bytes(out: Any) -> Bytes:
     """The caller's memory for a payload, in host memory.
 
-    Args:
-        out: a uint8 NumPy array, a bytearray, a memoryview, or an array of another library in host memory of which
-            NumPy can make a view.
-
-    Raises:
-        TypeError: it is none of these.
-        ValueError: it is read-only or not contiguous.
+    `out` is a uint8 NumPy array, a bytearray, a memoryview, or an array of another library in host memory of which
+    NumPy can make a view. Raises TypeError for others, ValueError where it is read-only or not contiguous.
     """
     array = _view(out)
     if array.dtype != np.uint8:

@@ -30,9 +30,7 @@ _adapters: dict[str, Adapter] = {"numpy": NUMPY}
 def adapter_of(x: Any) -> tuple[Adapter, Any]:
     """The adapter of an array, and the array; of an unknown DLPack producer, a known framework's view of its memory.
 
-    Raises:
-        TypeError: it is not an array.
-        DeviceUnavailableError: it is on a device that is neither the CPU nor CUDA.
+    Raises TypeError for what is no array, DeviceUnavailableError on a device that is neither the CPU nor CUDA.
     """
     framework = framework_of(x)
     if framework == "dlpack":
@@ -41,21 +39,15 @@ def adapter_of(x: Any) -> tuple[Adapter, Any]:
 
 
 def adapter_named(framework: str) -> Adapter:
-    """A framework's adapter.
-
-    Raises:
-        ImportError: the framework is not installed.
-    """
+    """A framework's adapter; raises ImportError where the framework is not installed."""
     adapter = _adapters.get(framework)
     if adapter is not None:
         return adapter
     try:
         found: Adapter = _module(framework).ADAPTER
     except ImportError as error:
-        raise ImportError(
-            f"{framework} cannot be imported ({error}), and the array is one of its own: install {framework}, or pass "
-            "like= with an array of another framework"
-        ) from None
+        hint = f"the array is one of its own: install {framework}, or pass like= with an array of another framework"
+        raise ImportError(f"{framework} cannot be imported ({error}), and {hint}") from None
     _adapters[framework] = found
     return found
 
@@ -76,11 +68,7 @@ def _module(framework: str) -> Any:
 
 
 def framework_of(x: Any, name: str = "x") -> str:
-    """Name of the framework that an array is of; "dlpack" for other producers.
-
-    Raises:
-        TypeError: the argument `name` is not an array.
-    """
+    """Framework of the argument `name`; "dlpack" for other producers. Raises TypeError for what is no array."""
     framework = _known_framework(x)
     if framework is not None:
         return framework
@@ -110,22 +98,13 @@ def _known_framework(x: Any) -> str | None:
 
 
 def locate(x: Any) -> tuple[Adapter, Device]:
-    """Adapter and device of an array; NumPy's for other producers in host memory.
-
-    Raises:
-        TypeError: it is not an array, or one without data.
-        DeviceUnavailableError: it is on a device that is neither the CPU nor CUDA.
-    """
+    """Adapter and device of an array, with the errors of `adapter_of`; NumPy's for other producers in host memory."""
     adapter, array = adapter_of(x)
     return adapter, adapter.device(array)
 
 
 def locate_target(out: Any) -> tuple[Adapter, Device]:
-    """Adapter and device of the caller's array, which is to be written to.
-
-    Raises:
-        TypeError: it cannot be written to.
-    """
+    """Adapter and device of the caller's array, which is to be written to; raises TypeError where it cannot be."""
     if framework_of(out, "out") in ("jax", "dlpack"):
         raise wrong_type("out", "a NumPy, PyTorch or CuPy array, or like= instead", out)
     return locate(out)
@@ -140,10 +119,8 @@ def locate_new(like: Any, device: Any) -> tuple[Adapter, Device]:
         device: same as in `parse_device`; None for the one of `like`.
 
     Raises:
-        TypeError: `like` or `device` is of a wrong type.
-        ValueError: `like` or `device` is another name.
-        ImportError: the framework is not installed.
-        DeviceUnavailableError: the device, or a framework for it, is not there.
+        TypeError, ValueError: `like` or `device` is of a wrong type, or another name.
+        ImportError, DeviceUnavailableError: the framework, the device, or a framework for it, is not there.
     """
     if like is None:
         like = "numpy"
@@ -163,16 +140,9 @@ def locate_new(like: Any, device: Any) -> tuple[Adapter, Device]:
 
 
 def parse_device(device: Any, here: Device) -> Device:
-    """The device of a name, for an array of `here`'s framework.
+    """The device of a name, a `torch.device`, a `jax.Device` or an array, for an array that is now at `here`.
 
-    Args:
-        device: "cpu", "cuda" or "cuda:1", a `torch.device`, a `jax.Device`, or an array that is on the device.
-        here: where the array is now.
-
-    Raises:
-        TypeError: `device` is none of these.
-        ValueError: the name is another one.
-        DeviceUnavailableError: no framework for such a device is installed.
+    Raises TypeError, ValueError for others, DeviceUnavailableError where no framework for the device is installed.
     """
     if is_array(device):
         return locate(device)[1]
@@ -187,8 +157,7 @@ def parse_device(device: Any, here: Device) -> Device:
 def gpu_adapter(index: int, frameworks: Sequence[str] = _GPU_FRAMEWORKS) -> Adapter:
     """The adapter for arrays on a CUDA device that come from no framework: the first that can be used.
 
-    Raises:
-        DeviceUnavailableError: there is no such device, or no framework for it.
+    Raises DeviceUnavailableError where there is no such device, or no framework for it.
     """
     check_device(index)
     for framework in frameworks:

@@ -28,12 +28,7 @@ _TRIAL_NBYTES = 4 * _SAMPLES * _SAMPLE_NBYTES  # shorter payloads are not sample
 
 
 def checked_level(level: Any, name: str = "zstd_level") -> int | None:
-    """The argument `name`, checked; None, which means no frame, stays None.
-
-    Raises:
-        TypeError, ValueError: it is not one of Zstandard's levels.
-        ImportError: zstandard is not installed.
-    """
+    """The argument `name`, checked; None, which means no frame, stays None. Raises ImportError without zstandard."""
     if level is None:
         return None
     number = checked_integer(name, level, _LEAST_LEVEL, _MOST_LEVEL)
@@ -42,14 +37,10 @@ def checked_level(level: Any, name: str = "zstd_level") -> int | None:
 
 
 def make_frame(payload: Bytes, level: int, threads: int) -> bytes | None:
-    """A frame around the payload; None if it does not save enough bytes.
+    """A frame around a payload in host memory; None if it does not save enough bytes.
 
-    Long payloads are sampled first. (Samples do not show repetitions at long distances.)
-
-    Args:
-        payload: in host memory, one-dimensional.
-        level: Zstandard's level, 1 to 22.
-        threads: number of threads; 0 for all cores. The frame does not depend on it.
+    Long payloads are sampled first. (Samples do not show repetitions at long distances.) `threads` is 0 for all cores;
+    the frame does not depend on it.
     """
     if payload.size > _TRIAL_NBYTES:
         sample = _sample(payload)
@@ -60,16 +51,7 @@ def make_frame(payload: Bytes, level: int, threads: int) -> bytes | None:
 
 
 def check_frame(frame: memoryview, payload_nbytes: int) -> None:
-    """Check a frame's header. Nothing is decoded.
-
-    Args:
-        frame: the frame of a stream.
-        payload_nbytes: length of the payload, by the stream's header.
-
-    Raises:
-        CorruptStreamError: it is not a Zstandard frame of such a payload.
-        ImportError: zstandard is not installed.
-    """
+    """Check the header of a frame of a payload of this length. Nothing is decoded."""
     zstandard = _import_zstandard()
     least = -(-payload_nbytes // _MOST_GROWTH)
     if not least <= frame.nbytes < payload_nbytes:
@@ -82,13 +64,11 @@ def check_frame(frame: memoryview, payload_nbytes: int) -> None:
     except zstandard.ZstdError as error:
         raise CorruptStreamError(f"frame: {error}") from None
     if about.content_size != payload_nbytes:
-        known = about.content_size != zstandard.CONTENTSIZE_UNKNOWN
-        got = f"{about.content_size}" if known else "no length"
+        got = "no length" if about.content_size == zstandard.CONTENTSIZE_UNKNOWN else about.content_size
         raise CorruptStreamError(f"frame: expected a content of {payload_nbytes} bytes, as in the header, got {got}")
     if about.window_size > _MAX_WINDOW_NBYTES:
-        raise CorruptStreamError(
-            f"frame: expected a window of at most {_MAX_WINDOW_NBYTES} bytes, got {about.window_size}"
-        )
+        expected = f"a window of at most {_MAX_WINDOW_NBYTES} bytes"
+        raise CorruptStreamError(f"frame: expected {expected}, got {about.window_size}")
     if about.dict_id:
         raise CorruptStreamError(f"frame: expected no dictionary, got dictionary {about.dict_id}")
 
@@ -113,12 +93,7 @@ def _compress(data: Bytes, level: int, threads: int) -> bytes:
 
 
 def decompress_frame(frame: memoryview, nbytes: int) -> Bytes:
-    """The payload of a frame that `check_frame` has checked.
-
-    Raises:
-        CorruptStreamError: the frame is corrupt.
-        MemoryError: there is no memory for the payload.
-    """
+    """The payload of a frame that `check_frame` has checked; raises CorruptStreamError or MemoryError."""
     zstandard = _import_zstandard()
     decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW_NBYTES)
     try:

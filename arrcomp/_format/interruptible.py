@@ -13,17 +13,11 @@ T = TypeVar("T")
 
 
 def interruptible(call: Callable[[], T], nbytes: int) -> T:
-    """`call()`. The main thread, which handles signals, runs long calls on another thread.
+    """`call()`, which processes so many bytes, releases the GIL, and writes to no memory of its caller.
 
-    If a signal handler raises, as Ctrl-C's does, its exception is raised at once. The call cannot be stopped: it goes
-    on until it or the process ends, and keeps its objects until then. Its result is dropped.
-
-    Args:
-        call: releases the GIL, and writes to no memory of its caller.
-        nbytes: bytes that it processes.
-
-    Raises:
-        MemoryError: there is no memory for a thread.
+    The main thread, which handles signals, runs long calls on another thread. If a signal handler raises, as Ctrl-C's
+    does, its exception is raised at once. The call cannot be stopped: it goes on until it or the process ends, and
+    keeps its objects until then. Its result is dropped. Raises MemoryError where there is none for a thread.
     """
     if nbytes < _LEAST_NBYTES or threading.current_thread() is not threading.main_thread():
         return call()

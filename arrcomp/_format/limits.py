@@ -22,12 +22,7 @@ _reading: ContextVar[int | None] = ContextVar("max_nbytes", default=None)
 
 
 def allowed_of(nbytes: int, max_nbytes: int | None = None) -> int:
-    """The most bytes that the array of a stream may have.
-
-    Args:
-        nbytes: bytes of the stream, with its payload or frame.
-        max_nbytes: the caller's limit, checked; None for that of `reading`, or else for the default.
-    """
+    """The most bytes of the array of a stream of `nbytes`: `max_nbytes`, or else that of `reading`, or the default."""
     limit = _reading.get() if max_nbytes is None else max_nbytes
     return max(MOST_GROWTH * nbytes, LEAST_NBYTES) if limit is None else limit
 
@@ -43,12 +38,7 @@ def reading(max_nbytes: int | None) -> Iterator[None]:
 
 
 def checked_max_nbytes(max_nbytes: Any) -> int | None:
-    """The argument `max_nbytes`, checked; None stays None.
-
-    Raises:
-        TypeError: it is not an integer.
-        ValueError: it is below 0, or above 2^63 - 1.
-    """
+    """The argument `max_nbytes`, checked: an integer from 0 to 2^63 - 1; None stays None."""
     return None if max_nbytes is None else checked_integer("max_nbytes", max_nbytes, 0, _LARGEST)
 
 

@@ -10,13 +10,7 @@ from ..codecs._base import Codec
 
 @dataclass(unsafe_hash=True, slots=True)  # not frozen, whose constructor takes a third of a small call's overhead
 class Spec:
-    """Codec, data type and shape: hashable, so that compilers can treat it as static.
-
-    Attributes:
-        codec: the codec.
-        dtype: the array's data type.
-        shape: the array's shape.
-    """
+    """Codec, data type and shape of an array: hashable, so that compilers can treat it as static."""
 
     codec: Codec
     dtype: DType

@@ -28,14 +28,7 @@ _CHECKSUM_NBYTES = 8
 
 @dataclass(frozen=True)
 class Header:
-    """A stream's description of its payload.
-
-    Attributes:
-        codec_id: the codec's number, not checked here.
-        dtype: the array's data type.
-        shape: the array's shape.
-        configuration: the codec's configuration, a JSON object.
-    """
+    """A stream's description of its payload: the codec's number and configuration are not checked here."""
 
     codec_id: int
     dtype: _dtypes.DType
@@ -50,13 +43,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Body:
-    """A payload as it is in a stream.
-
-    Attributes:
-        nbytes: length of the payload.
-        data: the payload, or the Zstandard frame around it, not checked here.
-        framed: whether it is in a frame.
-    """
+    """A payload of `nbytes` in a stream: itself, or if `framed` the Zstandard frame around it, not checked here."""
 
     nbytes: int
     data: memoryview
@@ -64,11 +51,7 @@ class Body:
 
 
 def pack(header: Header, body: Body) -> list[bytes | memoryview]:
-    """A stream, as buffers to be written one after the other.
-
-    Raises:
-        ValueError: the shape or the configuration is too large for the format.
-    """
+    """A stream, as buffers to be written one after the other; raises ValueError where it is too large."""
     packed = _pack_header(header, body.nbytes, body.data.nbytes if body.framed else None)
     return [packed, body.data, checksum(packed, body.data)]
 
@@ -105,38 +88,25 @@ def checksum(*buffers: bytes | memoryview) -> bytes:
 
 
 def parse(data: memoryview, *, check: bool = True) -> tuple[Header, Body]:
-    """Parse an untrusted stream.
+    """Parse an untrusted stream of one-dimensional unsigned bytes.
 
-    Args:
-        data: a complete stream, one-dimensional unsigned bytes.
-        check: whether to check its checksum. If not, only the header and a frame's length are read.
-
-    Returns:
-        The header and the payload. The caller checks the payload's length by the codec, and a frame's content.
-
-    Raises:
-        FormatVersionError: it has a newer major format version.
-        CorruptStreamError: anything else is wrong with it.
+    Without `check` the checksum is not checked: only the header and a frame's length are read. The caller checks the
+    payload's length by the codec, and a frame's content. Raises FormatVersionError for a newer major format version,
+    CorruptStreamError for all else.
     """
     if data[:4] != MAGIC[: len(data)]:
-        raise CorruptStreamError(
-            f"magic: expected {MAGIC!r}, got {bytes(data[:4])!r}; these bytes are not an arrcomp stream"
-        )
-    if len(data) < _FIXED.size + _CHECKSUM_NBYTES:
-        least = _FIXED.size + _CHECKSUM_NBYTES
-        raise CorruptStreamError(f"header: expected at least {least} bytes, got {len(data)}; the stream is truncated")
+        got = f"{bytes(data[:4])!r}; these bytes are not an arrcomp stream"
+        raise CorruptStreamError(f"magic: expected {MAGIC!r}, got {got}")
+    _check_length("header", _FIXED.size + _CHECKSUM_NBYTES, len(data))
     fields = _FIXED.unpack_from(data)
     _, major, minor, codec_id, dtype_id, dimensions, frame, configuration_nbytes, zero32, payload_nbytes = fields
     if major > MAJOR_VERSION:
-        raise FormatVersionError(
-            f"format version: expected at most {VERSION}, got {major}.{minor}; a newer arrcomp reads it"
-        )
+        got = f"{major}.{minor}; a newer arrcomp reads it"
+        raise FormatVersionError(f"format version: expected at most {VERSION}, got {got}")
     header_end = _header_end(len(data), dimensions, configuration_nbytes)
     body = _body(data, header_end, frame, payload_nbytes)
     if check and checksum(data[:-_CHECKSUM_NBYTES]) != data[-_CHECKSUM_NBYTES:]:
-        raise CorruptStreamError(
-            "checksum: expected that of the stream's bytes, got another one; the stream was altered"
-        )
+        raise CorruptStreamError("checksum: expected that of these bytes, got another one; the stream was altered")
     if zero32:
         raise CorruptStreamError(f"reserved field: expected 0, got {zero32}")
     dtype = _dtypes.by_id(dtype_id)

@@ -11,22 +11,13 @@ from ..codecs import Codec
 
 @dataclass(frozen=True)
 class KeyedCodecs:
-    """Codecs for keys.
-
-    Attributes:
-        choices: patterns of `fnmatch`, each with a codec, or with None for arrays that are not compressed.
-    """
+    """Codecs for keys: patterns of `fnmatch`, each with a codec, or with None for arrays that are not compressed."""
 
     choices: tuple[tuple[str, Codec | None], ...]
 
     @classmethod
     def of(cls, codec: Any) -> "KeyedCodecs":
-        """The argument `codec` of functions: one codec for all keys, or a mapping from patterns to codecs.
-
-        Raises:
-            TypeError: it is neither.
-            ValueError: it is an empty mapping.
-        """
+        """The argument `codec` of functions: one codec for all keys, or a mapping from patterns to codecs."""
         if isinstance(codec, Codec):
             return cls((("*", codec),))
         if not isinstance(codec, Mapping):

@@ -15,8 +15,6 @@ from .._arguments import wrong_value
 
 Options = NDArray[np.int64]
 
-_UNITS = 10_000  # of the budget; more for many layers, as each layer's error is rounded up to a unit
-_UNITS_PER_LAYER = 20
 _INFEASIBLE = 1 << 60  # bytes of choices beyond the budget
 
 
@@ -60,22 +58,13 @@ def fewest_bytes(nbytes: ArrayLike, errors: ArrayLike, budget: float, units: int
     Errors are rounded up to whole units of the budget. So the result has at most the fewest bytes of a budget that is
     smaller by one unit for each layer.
 
-    Args:
-        nbytes: same as in `plan_bits`.
-        errors: same as in `plan_bits`.
-        budget: the largest sum of errors.
-        units: into how many units the budget is divided; None for 10,000, or 20 a layer if that is more.
-
-    Returns:
-        int64[layers]: an option for each layer; None if no choice is within the budget.
-
-    Raises:
-        ValueError: same as in `plan_bits`.
+    `budget` is the largest sum of errors, and `units` divide it: 10,000, or 20 a layer if that is more, if None. Other
+    arguments, and errors, are those of `plan_bits`. The result is None if no choice is within the budget.
     """
     sizes, costs = _checked(nbytes, errors)
     if not (np.isfinite(budget) and budget >= 0):
         raise wrong_value("budget", "a finite number of at least 0", budget)
-    units = units or max(_UNITS, _UNITS_PER_LAYER * len(costs))
+    units = units or max(10_000, 20 * len(costs))  # more for many layers: each layer's error is rounded up to a unit
     weights = _in_units(costs, budget, units)
     best = np.zeros(units + 1, np.int64)  # the fewest bytes of the layers so far, by units spent
     taken = np.zeros((len(costs), units + 1), np.int16)  # the last layer's option then

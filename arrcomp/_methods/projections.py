@@ -44,25 +44,12 @@ _FINENESS = 1 << 20  # of ratios: products with numbers of rows stay below 2^63
 
 @dataclass(frozen=True)
 class Projection:
-    """A kind of projection, and its number of rows for a batch.
-
-    Args:
-        kind: one of `KINDS`.
-        ratio: rows of the projection divided by rows of the batch, above 0 and at most 1; None for 0.5 without `dim`.
-            The number of rows is rounded up.
-        dim: number of rows, instead of a ratio.
-        least: the fewest rows with a ratio. Batches with fewer rows keep all of them.
-        most: the most rows with a ratio.
-
-    Raises:
-        TypeError: an argument is of a wrong type.
-        ValueError: a number is out of its range, or `dim` and one of the others are given.
-    """
+    """A kind of projection, and its number of rows for a batch: `dim`, or a ratio with bounds, and not both."""
 
     kind: str = KINDS[0]
-    ratio: float | None = None
+    ratio: float | None = None  # of the batch's rows, above 0 and at most 1; None for 0.5; the product is rounded up
     dim: int | None = None
-    least: int | None = None
+    least: int | None = None  # batches with fewer rows keep all of them
     most: int | None = None
 
     def __post_init__(self) -> None:
@@ -70,8 +57,9 @@ class Projection:
         for name in ("dim", "least", "most"):
             if getattr(self, name) is not None:
                 checked_integer(_ARGUMENTS[name], getattr(self, name), 1, _MOST_ROWS)
-        if self.ratio is not None:
-            _check_ratio(self.ratio)
+        above_0 = "a number above 0 and at most 1"
+        if self.ratio is not None and not 0 < checked_number("proj_dim_ratio", self.ratio, above_0) <= 1:
+            raise wrong_value("proj_dim_ratio", above_0, self.ratio)
         if self.dim is not None:
             self._check_alone()
         if self.least is not None and self.most is not None and self.least > self.most:
@@ -80,11 +68,7 @@ class Projection:
     def rows_of(self, batch: Any) -> Any:
         """Number of rows of a batch's projection, at most the batch's own number; if equal, the projection is exact.
 
-        Args:
-            batch: number of rows of the batch; an integer, or a compiler's symbol of one.
-
-        Raises:
-            ValueError: `dim` is larger.
+        `batch` is an integer, or a compiler's symbol of one. Raises ValueError if `dim` is larger.
         """
         if self.dim is not None:
             if self.dim > batch:
@@ -97,7 +81,7 @@ class Projection:
         dim = -(-batch * share.numerator // share.denominator)
         if self.most is not None:
             dim = min(dim, self.most)
-        return min(max(dim, 1 if self.least is None else self.least), batch)
+        return min(max(dim, self.least or 1), batch)
 
     def arguments(self) -> dict[str, Any]:
         """The fields that are not None, by the layers' names for them."""
@@ -133,9 +117,3 @@ def dense_scale(dim: int) -> tuple[float, float]:
     """The scale of a dense projection's entries, a power of two, and the weight of its rows."""
     exponent = (dim.bit_length() - 1) // 2
     return 2.0**-exponent, 4.0**exponent / dim
-
-
-def _check_ratio(ratio: Any) -> None:
-    expected = "a number above 0 and at most 1"
-    if not 0 < checked_number("proj_dim_ratio", ratio, expected) <= 1:
-        raise wrong_value("proj_dim_ratio", expected, ratio)

@@ -5,17 +5,11 @@ from typing import NamedTuple
 
 
 class Shards(NamedTuple):
-    """Equal shards of an array, in C order. The last ones may be shorter or empty.
+    """Equal shards of an array, in C order. The last ones may be shorter or empty."""
 
-    Attributes:
-        elements: number of elements of the array.
-        world: number of shards.
-        size: elements of a full shard.
-    """
-
-    elements: int
-    world: int
-    size: int
+    elements: int  # of the array
+    world: int  # number of shards
+    size: int  # elements of a full shard
 
     @classmethod
     def of(cls, elements: int, world: int, multiple: int = 1) -> "Shards":
@@ -34,17 +28,11 @@ class Shards(NamedTuple):
 
 
 class Range(NamedTuple):
-    """Consecutive elements of one of several arrays.
+    """Consecutive elements of one of several arrays."""
 
-    Attributes:
-        array: index of the array.
-        first: the first element.
-        end: the one after the last.
-    """
-
-    array: int
+    array: int  # its index
     first: int
-    end: int
+    end: int  # after the last element
 
     @property
     def elements(self) -> int:
@@ -55,10 +43,8 @@ class Range(NamedTuple):
 def split(elements: Sequence[int], multiples: Sequence[int], world: int) -> list[list[Range]]:
     """Ranges of several arrays for each process: about equally many elements, in order, none of them empty.
 
-    Args:
-        elements: number of elements of each array.
-        multiples: of each array: ranges start at multiples of this number, its codec's granularity.
-        world: number of processes.
+    `elements` are the arrays' sizes. Ranges start at multiples of an array's one of `multiples`, its codec's
+    granularity.
     """
     total, before = sum(elements), 0
     shares: list[list[Range]] = [[] for _ in range(world)]
@@ -79,12 +65,8 @@ def split_each(
 ) -> list[list[Range]]:
     """`split`, but each array alone: its ranges do not depend on the other arrays.
 
-    Args:
-        elements: same as in `split`.
-        multiples: same as in `split`.
-        turns: of each array: the process that gets its first range, modulo `world`. So small arrays, with fewer ranges
-            than processes, go to different processes.
-        world: number of processes.
+    Its one of `turns` is the process, modulo `world`, that gets its first range. So small arrays, with fewer ranges
+    than processes, go to different processes.
     """
     shares: list[list[Range]] = [[] for _ in range(world)]
     for array, (count, multiple, turn) in enumerate(zip(elements, multiples, turns, strict=True)):

@@ -77,17 +77,8 @@ def fits(
 ) -> list[StepFunction]:
     """`fit` for several numbers of bits, in the time of the largest.
 
-    Args:
-        slopes: maps ascending numbers to the derivatives between neighbours.
-        bits: numbers of bits.
-        density: same as in `fit`.
-        domain: same as in `fit`.
-        parity: same as in `fit`.
-        jumps: same as in `fit`.
-        cells: number of coarse cells; time and memory grow with its square.
-
-    Raises:
-        TypeError, ValueError: same as in `fit`.
+    `slopes` maps ascending numbers to the derivatives between neighbours. Time and memory grow with the square of the
+    number of coarse cells.
     """
     low, high = checked_domain(domain)
     weight, segments, total = checked_density(density), [1 << count for count in bits], 0.0
@@ -102,19 +93,17 @@ def fits(
 
 @dataclass(frozen=True)
 class _Points:
-    """The points of a fine grid, and the coarse grid among them.
+    """The points of a fine grid, and the coarse grid among them."""
 
-    Attributes:
-        lower: the lower edges of the points' cells, ascending.
-        values: the derivative in each cell.
-        weights: the integral of the density over each cell.
-        cells: the coarse cells' first points.
-    """
+    lower: Array  # edges of the points' cells, ascending
+    values: Array  # the derivative in each cell
+    weights: Array  # the integral of the density over each cell
+    cells: NDArray[np.intp]  # the first points of the coarse cells
 
-    lower: Array
-    values: Array
-    weights: Array
-    cells: NDArray[np.intp]
+    def means(self, splits: NDArray[np.intp]) -> Array:
+        """The weighted mean of each segment. Weights are above 0 here, so that tails without weight have a mean."""
+        weights = np.maximum(self.weights, np.finfo(np.float64).tiny)
+        return _codebook_fit.segment_means(self.values, weights, splits)
 
 
 def _points(
@@ -139,19 +128,14 @@ def _points(
 def _coarse_splits(points: _Points, segments: Sequence[int]) -> list[NDArray[np.intp]]:
     """The best splits between coarse cells, as indices of points."""
     totals = np.add.reduceat(points.weights, points.cells)
-    means = _codebook_fit.segment_means(points.values, _weights(points), points.cells[1:])
+    means = points.means(points.cells[1:])
     return [points.cells[splits] for splits in _codebook_fit.splits_for_each(means, totals, segments)]
 
 
 def _best_segments(points: _Points, splits: NDArray[np.intp]) -> tuple[Array, Array]:
     """Borders and levels, refined from the splits of the coarse grid."""
     splits = _codebook_fit.refined_splits(points.values, points.weights, splits, _FINE_CELLS)
-    return points.lower[splits], _codebook_fit.segment_means(points.values, _weights(points), splits)
-
-
-def _weights(points: _Points) -> Array:
-    """The weights, all above 0, so that tails without weight have a mean."""
-    return np.maximum(points.weights, np.finfo(np.float64).tiny)
+    return points.lower[splits], points.means(splits)
 
 
 def _unfolded(borders: Array, levels: Array, parity: Parity | None, total: float) -> StepFunction:
@@ -181,11 +165,7 @@ def squared_error(
 
 
 def checked_density(density: Density) -> Function:
-    """The density as a function of arrays.
-
-    Raises:
-        TypeError, ValueError: it is not a density.
-    """
+    """The density as a function of arrays."""
     if callable(density):
         return _codebook_fit.sampled("density", density)
     check_choice("density", density, DENSITIES)

@@ -13,32 +13,21 @@ from ..codecs._codebook_fit import Array, normal_density
 from ._fitting import Parity
 from ._steps import StepFunction
 
-_SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
+_SELU = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 _TANH_GELU = math.sqrt(2 / math.pi), 0.044715
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A number that is an argument of an activation.
-
-    Attributes:
-        name: PyTorch's name.
-        default: PyTorch's default; None if there is none.
-        least: the least valid value.
-        above: valid values are above this one.
-    """
+    """A number that is an argument of an activation, under PyTorch's name and with its default, if there is one."""
 
     name: str
     default: float | None
-    least: float = -math.inf
-    above: float = -math.inf
+    least: float = -math.inf  # the least valid value
+    above: float = -math.inf  # valid values are above this one
 
     def checked(self, value: Any) -> float:
-        """The value as a float.
-
-        Raises:
-            TypeError, ValueError: it is not a valid value.
-        """
+        """The value as a float; raises TypeError or ValueError unless it is valid."""
         expected = "a finite number"
         if self.least > -math.inf:
             expected = f"a number of at least {self.least:g}"
@@ -73,11 +62,7 @@ class Activation:
     steps: Callable[..., StepFunction] | None = None
 
     def checked(self, values: Sequence[Any]) -> tuple[float, ...]:
-        """The parameters as floats.
-
-        Raises:
-            TypeError, ValueError: their number is wrong, or one is not a valid value.
-        """
+        """The parameters as floats; raises TypeError or ValueError unless their number and all of them are valid."""
         if len(values) != len(self.parameters):
             names = ", ".join(parameter.name for parameter in self.parameters) or "none"
             expected = f"{len(self.parameters)} numbers ({names}) for {self.name}"
@@ -147,13 +132,19 @@ def _elu_slope(x: Array, alpha: float, scale: float = 1.0, width: float = 1.0) -
     return scale * np.where(x > 0, 1.0, alpha / width * np.exp(np.minimum(x, 0) / width))
 
 
-def _hardswish(x: Array) -> Array:
-    return x * np.clip(x + 3, 0, 6) / 6
+def _celu(x: Array, alpha: float) -> Array:
+    return _elu(x, alpha, 1.0, alpha)
+
+
+def _celu_slope(x: Array, alpha: float) -> Array:
+    return _elu_slope(x, alpha, 1.0, alpha)
 
 
 def _hardswish_slope(x: Array) -> Array:
     return np.where(x < -3, 0.0, np.where(x <= 3, x / 3 + 0.5, 1.0))
 
+
+_SOFTPLUS = (Parameter("beta", 1.0, above=0), Parameter("threshold", 20.0))
 
 CONTINUOUS = (
     Activation("gelu", lambda x: x * _normal_share(x), _gelu_slope, parity="odd"),
@@ -162,49 +153,21 @@ CONTINUOUS = (
     Activation("mish", lambda x: x * np.tanh(_softplus(x, 1.0, math.inf)), _mish_slope),
     Activation("sigmoid", _logistic, lambda x: _logistic(x) * _logistic(-x), parity="even"),
     Activation("tanh", np.tanh, lambda x: 1 / np.cosh(x) ** 2, parity="even"),
-    Activation(
-        "softplus",
-        _softplus,
-        _softplus_slope,
-        (Parameter("beta", 1.0, above=0), Parameter("threshold", 20.0)),
-        parity="odd",
-    ),
+    Activation("softplus", _softplus, _softplus_slope, _SOFTPLUS, parity="odd"),
     Activation("softsign", lambda x: x / (1 + np.abs(x)), lambda x: (1 + np.abs(x)) ** -2, parity="even"),
     Activation("elu", _elu, _elu_slope, (Parameter("alpha", 1.0),), jumps=(0,)),
-    Activation(
-        "celu",
-        lambda x, alpha: _elu(x, alpha, 1.0, alpha),
-        lambda x, alpha: _elu_slope(x, alpha, 1.0, alpha),
-        (Parameter("alpha", 1.0, above=0),),
-        jumps=(0,),
-    ),
-    Activation(
-        "selu",
-        lambda x: _elu(x, _SELU_ALPHA, _SELU_SCALE),
-        lambda x: _elu_slope(x, _SELU_ALPHA, _SELU_SCALE),
-        jumps=(0,),
-    ),
+    Activation("celu", _celu, _celu_slope, (Parameter("alpha", 1.0, above=0),), jumps=(0,)),
+    Activation("selu", lambda x: _elu(x, *_SELU), lambda x: _elu_slope(x, *_SELU), jumps=(0,)),
     Activation("logsigmoid", lambda x: -_softplus(-x, 1.0, math.inf), lambda x: _logistic(-x), parity="odd"),
-    Activation("hardswish", _hardswish, _hardswish_slope, parity="odd", jumps=(-3, 3)),
+    Activation("hardswish", lambda x: x * np.clip(x + 3, 0, 6) / 6, _hardswish_slope, parity="odd", jumps=(-3, 3)),
     Activation("tanhshrink", lambda x: x - np.tanh(x), lambda x: np.tanh(x) ** 2, parity="even"),
 )
 
 
 def _piecewise(
-    name: str,
-    function: Callable[..., Array],
-    steps: Callable[..., StepFunction],
-    parameters: tuple[Parameter, ...] = (),
+    name: str, function: Callable[..., Array], steps: Callable[..., StepFunction], *parameters: Parameter
 ) -> Activation:
-    return Activation(name, function, lambda x, *values: _wide(steps(*values)(x)), parameters, steps=steps)
-
-
-def _wide(levels: NDArray[np.float32]) -> Array:
-    return levels.astype(np.float64)
-
-
-def _threshold(x: Array, border: float, value: float) -> Array:
-    return np.where(x > border, x, value)
+    return Activation(name, function, lambda x, *values: steps(*values)(x).astype(np.float64), parameters, steps=steps)
 
 
 def _above(border: float, below: float = 0.0) -> StepFunction:
@@ -223,30 +186,17 @@ def _beyond(border: float) -> StepFunction:
     return StepFunction((-border, border), (0.0, 1.0), "outside")
 
 
-_LAMBD = (Parameter("lambd", 0.5, least=0),)
+_SLOPE, _LAMBD = Parameter("negative_slope", 0.01), Parameter("lambd", 0.5, least=0)
+_BORDER, _VALUE = Parameter("threshold", None), Parameter("value", None)
+_LOW, _HIGH = Parameter("min_val", -1.0), Parameter("max_val", 1.0)
 
 PIECEWISE = (
     _piecewise("relu", lambda x: np.maximum(x, 0), lambda: _above(0.0)),
     _piecewise("relu6", lambda x: np.clip(x, 0, 6), lambda: _between(0.0, 6.0)),
-    _piecewise(
-        "leaky_relu",
-        lambda x, slope: np.where(x > 0, x, slope * x),
-        lambda slope: _above(0.0, below=slope),
-        (Parameter("negative_slope", 0.01),),
-    ),
-    _piecewise(
-        "threshold",
-        _threshold,
-        lambda border, value: _above(border),
-        (Parameter("threshold", None), Parameter("value", None)),
-    ),
+    _piecewise("leaky_relu", lambda x, a: np.where(x > 0, x, a * x), lambda a: _above(0.0, below=a), _SLOPE),
+    _piecewise("threshold", lambda x, a, b: np.where(x > a, x, float(b)), lambda a, b: _above(a), _BORDER, _VALUE),
     _piecewise("hardsigmoid", lambda x: np.clip(x + 3, 0, 6) / 6, lambda: _between(-3.0, 3.0, slope=1 / 6)),
-    _piecewise(
-        "hardtanh",
-        lambda x, low, high: np.clip(x, low, high),
-        _between,
-        (Parameter("min_val", -1.0), Parameter("max_val", 1.0)),
-    ),
+    _piecewise("hardtanh", np.clip, _between, _LOW, _HIGH),
     _piecewise("hardshrink", lambda x, border: np.where(np.abs(x) > border, x, 0), _beyond, _LAMBD),
     _piecewise("softshrink", lambda x, border: x - np.clip(x, -border, border), _beyond, _LAMBD),
 )

@@ -58,14 +58,14 @@ class StepFunction:
         bits = (len(levels) - 1).bit_length()
         # Made once: every call of an activation uses these.
         parameters = (float(RULES.index(self.rule)), float(bits), *borders, *levels)
-        for name, value in (
-            ("borders", borders),
-            ("levels", levels),
-            ("_bits", bits),
-            ("_parameters", parameters),
-            ("_hash", hash(parameters)),
-        ):
-            object.__setattr__(self, name, value)
+        made = {
+            "borders": borders,
+            "levels": levels,
+            "_bits": bits,
+            "_parameters": parameters,
+            "_hash": hash(parameters),
+        }
+        self.__dict__.update(made)
 
     @property
     def bits(self) -> int:

@@ -12,7 +12,7 @@ from ._fitting import DENSITIES, DOMAIN, MOST_BITS, fits, midpoint_slopes
 from ._functions import Activation, activation
 from ._steps import StepFunction
 
-FILE = Path(__file__).with_name("tables.json")
+_Density = Literal["normal", "uniform"]
 
 
 def steps_of(
@@ -20,7 +20,7 @@ def steps_of(
     parameters: Sequence[Any] | None = None,
     bits: int = 3,
     *,
-    density: Literal["normal", "uniform"] = "normal",
+    density: _Density = "normal",
     domain: tuple[float, float] = DOMAIN,
 ) -> StepFunction:
     """The step function in place of an activation's derivative.
@@ -62,15 +62,11 @@ def _exact_steps(found: Activation, values: tuple[float, ...]) -> StepFunction:
 
 @functools.lru_cache(maxsize=256)
 def _steps(
-    found: Activation,
-    values: tuple[float, ...],
-    bits: int,
-    density: Literal["normal", "uniform"],
-    domain: tuple[float, float],
+    found: Activation, values: tuple[float, ...], bits: int, density: _Density, domain: tuple[float, float]
 ) -> StepFunction:
     if (values, density, domain) == (found.defaults, "normal", DOMAIN):
         return StepFunction(**_shipped()[found.name][bits - 1])
-    # Even derivatives have no parameters. Odd ones need not have mirrored steps (see `_make_tables`).
+    # Even derivatives have no parameters. Odd ones need not have mirrored steps (see tools/make_activation_tables.py).
     parity = found.parity if found.parity == "even" and domain[0] == -domain[1] else None
     slopes = midpoint_slopes(lambda x: found.derivative(x, *values))
     return fits(slopes, [bits], density=density, domain=domain, parity=parity, jumps=found.jumps)[0]
@@ -79,5 +75,5 @@ def _steps(
 @functools.cache
 def _shipped() -> dict[str, list[dict[str, Any]]]:
     """The tables of each continuous activation, for 1 to 8 bits."""
-    tables: dict[str, list[dict[str, Any]]] = json.loads(FILE.read_text())
+    tables: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("tables.json").read_text())
     return tables

@@ -1,15 +1,13 @@
 """Base-delta-immediate compression of bit patterns."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from .._arguments import check_choice, checked_integer, wrong_type
 from .._dtypes import DType
-from ._base import TRUNCATING_ROUNDINGS, Codec
+from ._base import TRUNCATING_ROUNDINGS, Codec, Parameters
 
 _MANTISSA_BITS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52, "complex64": 23, "complex128": 52}
-_MOST_BASES = 2
 _MOST_WIDTH = 64
 
 
@@ -46,9 +44,6 @@ class BaseDelta(Codec):
         drop_bits: number of low mantissa bits that are rounded off first, at most the mantissa's own number.
         rounding: how they are rounded off: "nearest", "stochastic" or "truncate".
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> import numpy, arrcomp
     >>> x = numpy.arange(1_000_000, 1_100_000)
     >>> round(arrcomp.compress(x, BaseDelta()).ratio, 1)
@@ -66,13 +61,13 @@ class BaseDelta(Codec):
     drop_bits: int = 0
     rounding: Literal["nearest", "stochastic", "truncate"] = "nearest"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bases", checked_integer("bases", self.bases, 1, _MOST_BASES))
-        object.__setattr__(self, "delta_bits", _checked_widths(self.delta_bits))
-        most = max(_MANTISSA_BITS.values())
-        object.__setattr__(self, "drop_bits", checked_integer("drop_bits", self.drop_bits, 0, most))
+    def _check(self) -> None:
+        self._set(
+            bases=checked_integer("bases", self.bases, 1, 2),
+            delta_bits=_checked_widths(self.delta_bits),
+            drop_bits=checked_integer("drop_bits", self.drop_bits, 0, max(_MANTISSA_BITS.values())),
+        )
         check_choice("rounding", self.rounding, TRUNCATING_ROUNDINGS)
-        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -91,17 +86,13 @@ class BaseDelta(Codec):
         if self.takes(dtype):
             return
         if dtype.name not in _MANTISSA_BITS:
-            raise TypeError(
-                f"dtype: expected {', '.join(_MANTISSA_BITS)} for BaseDelta(drop_bits={self.drop_bits}), "
-                f"got {dtype.name}; drop_bits=0 takes every dtype"
-            )
+            expected = f"{', '.join(_MANTISSA_BITS)} for BaseDelta(drop_bits={self.drop_bits})"
+            raise TypeError(f"dtype: expected {expected}, got {dtype.name}; drop_bits=0 takes every dtype")
         most = _MANTISSA_BITS[dtype.name]
         raise ValueError(f"drop_bits: expected 0 to {most}, the mantissa bits of {dtype.name}, got {self.drop_bits}")
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
-        widths = (
-            (1 << _MOST_WIDTH) - 1 if self.delta_bits is None else sum(1 << width % 64 for width in self.delta_bits)
-        )
+    def named_parameters(self) -> Parameters:
+        widths = sum(1 << width % 64 for width in self.delta_bits or range(_MOST_WIDTH))
         return {
             "bases": self.bases,
             "drop_bits": self.drop_bits,

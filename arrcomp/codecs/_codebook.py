@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._arguments import check_choice, check_flag, checked_integer, checked_reals, wrong_value
 from . import _codebook_fit
-from ._base import FLOATS, Codec, checked_bucket_size
+from ._base import FLOATS, Codec, Parameters, checked_bucket_size
 from ._codebook_tables import NAMES, TABLES, checked_table, midpoints, shortest
 
 _SCALINGS = ("absmax", "tensor")
@@ -48,9 +48,6 @@ class Codebook(Codec):
         bucket_size: values in a bucket, at least 16. ("tensor" does not use it. Without scaling, larger buckets have
             fewer flags.)
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> Codebook([-0.5, 0.5], [-1, 0, 1])
     Codebook((-0.5, 0.5), (-1.0, 0.0, 1.0))
     >>> Codebook.nf4().levels[8]
@@ -67,15 +64,12 @@ class Codebook(Codec):
     scaling: Literal["absmax", "tensor"] | None = field(default=None, kw_only=True)
     bucket_size: int = field(default=64, kw_only=True)
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         borders, levels = checked_table(self.borders, self.levels)
         if self.scaling is not None:
             check_choice("scaling", self.scaling, _SCALINGS)
-        size = checked_bucket_size(self.bucket_size)
-        for name, value in (("borders", borders), ("levels", levels), ("bucket_size", size)):
-            object.__setattr__(self, name, value)
-        super().__post_init__()
-        object.__setattr__(self, "_hash", hash(self.core_parameters()))
+        self._set(borders=borders, levels=levels, bucket_size=checked_bucket_size(self.bucket_size))
+        self._set(_hash=hash((borders, levels, self.scaling, self.bucket_size)))
 
     @property
     def bits(self) -> int:
@@ -96,9 +90,6 @@ class Codebook(Codec):
             signed: whether there are levels below 0. False is for second moments, by whose roots optimizers divide:
                 there are twice as many levels above 0, values below 0 become 0, and no value above 0 becomes 0. It
                 becomes at least the lowest level, 3.25e-7 of the bucket's largest (if the dtype has such a number).
-
-        Raises:
-            TypeError, ValueError: an argument is of a wrong type or value.
         """
         check_flag("signed", signed)
         return cls(*TABLES["dynamic8" if signed else _UNSIGNED], scaling="absmax", bucket_size=bucket_size)
@@ -125,9 +116,6 @@ class Codebook(Codec):
             weights: weights of the squared errors: finite numbers of the samples' shape, none below 0; None for ones.
             scaling: the codebook's scaling. The errors are always those of the samples before the scaling.
             bucket_size: the codebook's bucket size.
-
-        Raises:
-            TypeError, ValueError: an argument is of a wrong type or value.
 
         >>> Codebook.fit([0, 1, 4, 4, 5, 5], bits=1)
         Codebook((2.5,), (0.5, 4.5))
@@ -178,9 +166,6 @@ class Codebook(Codec):
             points: number of grid points, 2^bits to 8192; time and memory grow with its square. Half of them are
                 evenly spaced, half follow the density.
             bucket_size: the codebook's bucket size. The codebook has no scaling.
-
-        Raises:
-            TypeError, ValueError: an argument is of a wrong type or value.
         """
         levels = 1 << checked_integer("bits", bits, 1, 8)
         size = checked_integer("points", points, levels, 8192)
@@ -192,11 +177,7 @@ class Codebook(Codec):
         means = _codebook_fit.segment_means(y, w, splits)
         return cls(edges[splits].tolist(), means.tolist(), bucket_size=bucket_size)
 
-    @property
-    def granularity(self) -> int:
-        return self.bucket_size
-
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         return {
             "scaling": 0 if self.scaling is None else 1 + _SCALINGS.index(self.scaling),
             "bucket_size": self.bucket_size,
@@ -205,14 +186,11 @@ class Codebook(Codec):
         }
 
     def config(self) -> dict[str, Any]:
-        found = super().config()
-        table = self._table()
-        if table is not None:
-            del found["borders"], found["levels"]
-            found["table"] = table
-        else:
-            found |= {"borders": list(self.borders), "levels": list(self.levels)}
-        return found
+        found, table = super().config(), self._table()
+        if table is None:
+            return found | {"borders": list(self.borders), "levels": list(self.levels)}
+        del found["borders"], found["levels"]
+        return found | {"table": table}
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Codec":
@@ -235,11 +213,11 @@ class Codebook(Codec):
 
     def __repr__(self) -> str:
         table = self._table()
-        rest = {"scaling": (self.scaling, None), "bucket_size": (self.bucket_size, 64)}
-        shown = [f"{name}={value!r}" for name, (value, default) in rest.items() if value != default]
         if table is not None and self.scaling == "absmax":
             name, unsigned = ("dynamic8", ", signed=False") if table == _UNSIGNED else (table, "")
             return f"Codebook.{name}(bucket_size={self.bucket_size}{unsigned})"
+        rest = {"scaling": (self.scaling, None), "bucket_size": (self.bucket_size, 64)}
+        shown = [f"{name}={value!r}" for name, (value, default) in rest.items() if value != default]
         return f"Codebook({', '.join([repr(self.borders), repr(self.levels), *shown])})"
 
     def _table(self) -> str | None:

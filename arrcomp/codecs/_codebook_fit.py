@@ -37,16 +37,12 @@ class _Sums:
 
 
 def sorted_splits(values: Array, weights: Array, segments: int) -> NDArray[np.intp]:
-    """The first points of all segments but the first, for ascending values: exact, in O(segments * n log n).
+    """The first points of all segments but the first, for ascending values and weights above 0.
 
-    The last split before a point never moves left where the point moves right (A. Grønlund et al., arXiv:1701.07204;
-    X. Wu, "Optimal quantization by matrix searching", J. Algorithms 12, 1991). So each layer of the dynamic programme
-    is found by bisection: first for the middle point, then for the middle points of both halves...
-
-    Args:
-        values: n numbers, ascending.
-        weights: n numbers above 0.
-        segments: 1 to n.
+    Exact, in O(segments * n log n): the last split before a point never moves left where the point moves right (A.
+    Grønlund et al., arXiv:1701.07204; X. Wu, "Optimal quantization by matrix searching", J. Algorithms 12, 1991). So
+    each layer of the dynamic programme is found by bisection: first for the middle point, then for the middle points of
+    both halves...
     """
     n, sums = values.size, _Sums(values, weights)
     best = sums.gain(np.zeros(n, np.intp), np.arange(1, n + 1))
@@ -173,24 +169,14 @@ def _merged(values: Array, weights: Array, is_border: NDArray[np.bool_]) -> tupl
 
 
 def density_grid(low: float, high: float, density: Function, cells: int) -> tuple[Array, Array, Array]:
-    """A grid between two numbers: the lower edges of its cells, their midpoints, and the density times their widths.
-
-    Half of each cell's share is its width, half its part of the density.
-
-    Raises:
-        ValueError: the density is 0 everywhere.
-    """
+    """A grid of `density_edges`: the lower edges of its cells, their midpoints, and `cell_weights`."""
     edges = density_edges(low, high, [density], cells)
     middles: Array = (edges[1:] + edges[:-1]) / 2
     return edges[:-1], middles, cell_weights(density, edges)
 
 
 def cell_weights(density: Function, edges: Array) -> Array:
-    """The density at the midpoints of cells times their widths.
-
-    Raises:
-        ValueError: all are 0.
-    """
+    """The density at the midpoints of cells times their widths; raises ValueError where all are 0."""
     weights: Array = density((edges[1:] + edges[:-1]) / 2) * np.diff(edges)
     if not weights.sum() > 0:
         raise ValueError(f"density: expected numbers above 0 in ({edges[0]:g}, {edges[-1]:g}), got 0 everywhere")
@@ -225,11 +211,7 @@ def sampled(name: str, function: Any) -> Function:
 
 
 def checked_domain(domain: Any) -> tuple[float, float]:
-    """The ends of a domain as floats.
-
-    Raises:
-        TypeError, ValueError: it is not two ascending numbers.
-    """
+    """The ends of a domain as floats."""
     ends = checked_numbers("domain", domain) if np.size(domain) == 2 else (0.0, 0.0)
     if not ends[0] < ends[1]:
         raise wrong_value("domain", "two numbers, the lower one first", domain)

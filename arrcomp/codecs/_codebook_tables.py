@@ -18,27 +18,18 @@ _NF4 = (
 )
 
 
-def _dynamic8() -> tuple[float, ...]:
+def _decades(first: int) -> tuple[float, ...]:
     """T. Dettmers et al., "8-bit optimizers via block-wise quantization", arXiv:2110.02861, section 2.1.
 
-    Each decade from 10^-7 to 1 has twice as many numbers as the one below it: the midpoints of equal intervals.
+    The decades from 10^-7 to 1, with `first` numbers in the lowest, and each with twice as many as the one below it:
+    the midpoints of equal intervals.
     """
-    sizes = [
-        ((2 << i) + 9 * (2 * k + 1)) / ((2 << i) * 10 ** (7 - i))  # (0.1 + 0.9 (k + 1/2) / 2^i) 10^(i - 6)
-        for i in range(7)
-        for k in range(1 << i)
-    ]
-    return (*(-size for size in reversed(sizes)), 0.0, *sizes, 1.0)
-
-
-def _dynamic8_unsigned() -> tuple[float, ...]:
-    """The same without signs, for that paper's second moments: each decade has twice as many numbers."""
-    sizes = [
-        ((4 << i) + 9 * (2 * k + 1)) / ((4 << i) * 10 ** (7 - i))  # (0.1 + 0.9 (k + 1/2) / 2^(i + 1)) 10^(i - 6)
-        for i in range(7)
-        for k in range(2 << i)
-    ]
-    return (0.0, *sizes, 1.0)
+    counts = [first << i for i in range(7)]
+    return tuple(
+        (2 * n + 9 * (2 * k + 1)) / (2 * n * 10 ** (7 - i))  # (0.1 + 0.9 (k + 1/2) / n) 10^(i - 6)
+        for i, n in enumerate(counts)
+        for k in range(n)
+    )
 
 
 def shortest(number: Any) -> float:
@@ -60,11 +51,7 @@ def midpoints(levels: tuple[float, ...]) -> tuple[float, ...]:
 
 
 def checked_table(borders: Any, levels: Any) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Borders and levels as tuples of float32 numbers.
-
-    Raises:
-        TypeError, ValueError: these are not ascending borders, one fewer than levels, and 2 to 256 levels.
-    """
+    """Ascending borders, one fewer than levels, and 2 to 256 levels, as tuples of float32 numbers."""
     borders, levels = checked_numbers("borders", borders), checked_numbers("levels", levels)
     if not 2 <= len(levels) <= MOST_LEVELS:
         raise ValueError(f"levels: expected 2 to {MOST_LEVELS} numbers, got {len(levels)}")
@@ -79,17 +66,11 @@ def _table(levels: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, .
     return midpoints(short), short
 
 
-def _without_new_zeros(
-    table: tuple[tuple[float, ...], tuple[float, ...]],
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The table in which nothing above 0 gets the level 0, for values that are divisors."""
-    borders, levels = table
-    return (0.0, *borders[1:]), levels
-
-
+_SIGNED, (_borders, _levels) = _decades(1), _table((0.0, *_decades(2), 1.0))
 TABLES = {  # borders and levels
     "nf4": _table(_NF4),
-    "dynamic8": _table(_dynamic8()),
-    "dynamic8-unsigned": _without_new_zeros(_table(_dynamic8_unsigned())),
+    "dynamic8": _table((*(-size for size in reversed(_SIGNED)), 0.0, *_SIGNED, 1.0)),
+    # For second moments, which are divisors: without signs, and nothing above 0 gets the level 0.
+    "dynamic8-unsigned": ((0.0, *_borders[1:]), _levels),
 }
 NAMES = {tables: name for name, tables in TABLES.items()}

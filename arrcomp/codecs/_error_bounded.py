@@ -1,11 +1,10 @@
 """Error-bounded compression of floats."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .._arguments import check_choice, checked_real, wrong_value
-from ._base import FLOATS, SPEEDS, Codec
+from ._base import FLOATS, SPEEDS, Codec, Parameters
 
 _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
 
@@ -53,7 +52,7 @@ class ErrorBounded(Codec):
     pointwise: float | None = None
     speed: Literal["default", "fast"] = "default"
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         given = {name: getattr(self, name) for name in _BOUNDS if getattr(self, name) is not None}
         if len(given) != 1:
             shown = ", ".join(f"{name}={value!r}" for name, value in given.items()) or "none"
@@ -63,16 +62,12 @@ class ErrorBounded(Codec):
             number = checked_real(name, value, expected)
             if name == "pointwise" and number >= 1:
                 raise wrong_value(name, expected, value)
-            object.__setattr__(self, name, number)
+            self._set(**{name: number})
         check_choice("speed", self.speed, SPEEDS)
-        super().__post_init__()
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
-        for name, kind in _BOUNDS.items():
-            bound = getattr(self, name)
-            if bound is not None:
-                return {"kind": kind, "bound": bound, "fast": self.speed == "fast"}
-        raise AssertionError("checked when constructed")
+    def named_parameters(self) -> Parameters:
+        name = next(name for name in _BOUNDS if getattr(self, name) is not None)
+        return {"kind": _BOUNDS[name], "bound": getattr(self, name), "fast": self.speed == "fast"}
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

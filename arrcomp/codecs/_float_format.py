@@ -1,13 +1,12 @@
 """Values as small floating-point numbers or integers, with or without shared scales."""
 
 import re
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import ClassVar, Literal, NamedTuple
 
 from .._arguments import check_choice, wrong_type, wrong_value
 from .._dtypes import DType
-from ._base import FLOATS, ROUNDINGS, Codec, checked_bucket_size
+from ._base import FLOATS, ROUNDINGS, Codec, Parameters, checked_bucket_size
 
 _IEEE, _ONE_NAN, _UNSIGNED_ZERO, _NO_SPECIALS, _INTEGER = range(5)
 _UNSCALED, _NUMBER, _FLOOR, _CEIL, _TWO_LEVEL = range(5)
@@ -123,9 +122,6 @@ class FloatFormat(Codec):
         rounding: "nearest" or "stochastic".
         overflow: "saturate" or, without scales, "infinity".
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value, or does not go with the others.
-
     >>> FloatFormat("fp8_e4m3")
     FloatFormat(format='fp8_e4m3')
     >>> FloatFormat("mxfp8", rounding="stochastic")
@@ -145,8 +141,8 @@ class FloatFormat(Codec):
     rounding: Literal["nearest", "stochastic"] = "nearest"
     overflow: Literal["saturate", "infinity"] = "saturate"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "format", _checked_format(self.format))
+    def _check(self) -> None:
+        self._set(format=_checked_format(self.format))
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_choice("overflow", self.overflow, _OVERFLOWS)
         if self.scaling is not None:
@@ -157,7 +153,6 @@ class FloatFormat(Codec):
             self._check_block()
         else:
             self._check_plain()
-        super().__post_init__()
 
     @property
     def numbers(self) -> NumberFormat:
@@ -170,7 +165,7 @@ class FloatFormat(Codec):
 
     @property
     def granularity(self) -> int:
-        return self.numbers.block_size or self.bucket_size or super().granularity
+        return self.numbers.block_size or super().granularity
 
     def takes(self, dtype: DType) -> bool:
         return super().takes(dtype) and not self._is_wider(dtype)
@@ -180,7 +175,7 @@ class FloatFormat(Codec):
             raise TypeError(f"dtype: expected float32 or float64 for format={self.format!r}, got {dtype.name}")
         super().check_dtype(dtype)
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         numbers = self.numbers
         return {
             "exponent_bits": numbers.exponent_bits,
@@ -218,7 +213,7 @@ class FloatFormat(Codec):
         if self.format == "nvfp4":
             self._check_no_rule()
         elif self.scale_rule is None:
-            object.__setattr__(self, "scale_rule", "floor")
+            self._set(scale_rule="floor")
 
     def _check_plain(self) -> None:
         """Check the arguments of any other format, which may be scaled."""
@@ -232,8 +227,7 @@ class FloatFormat(Codec):
             if self.bucket_size is not None:
                 raise wrong_value("bucket_size", f"None with scaling={self.scaling!r}", self.bucket_size)
             return
-        size = _USUAL_BUCKET if self.bucket_size is None else self.bucket_size
-        object.__setattr__(self, "bucket_size", checked_bucket_size(size))
+        self._set(bucket_size=checked_bucket_size(_USUAL_BUCKET if self.bucket_size is None else self.bucket_size))
 
     def _check_no_rule(self) -> None:
         if self.scale_rule is not None:
@@ -242,11 +236,7 @@ class FloatFormat(Codec):
 
 
 def _checked_format(value: str) -> str:
-    """The canonical name of a format.
-
-    Raises:
-        TypeError, ValueError: there is no such format.
-    """
+    """The canonical name of a format."""
     expected = f"{', '.join(_FORMATS)} or eXmY with X from 2 to 8, Y at least 1 and at most 16 bits in all"
     if not isinstance(value, str):
         raise wrong_type("format", expected, value)

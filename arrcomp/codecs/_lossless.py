@@ -1,11 +1,10 @@
 """Lossless compression of every data type."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .._arguments import check_choice
-from ._base import SPEEDS, Codec
+from ._base import SPEEDS, Codec, Parameters
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -22,9 +21,6 @@ class Lossless(Codec):
 
     Args:
         speed: "default" for a better ratio, "fast" for more speed.
-
-    Raises:
-        TypeError, ValueError: `speed` is neither of the two.
     """
 
     name: ClassVar[str] = "lossless"
@@ -33,11 +29,10 @@ class Lossless(Codec):
 
     speed: Literal["default", "fast"] = "default"
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         check_choice("speed", self.speed, SPEEDS)
-        super().__post_init__()
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         return {"fast": self.speed == "fast"}
 
     @classmethod

@@ -1,11 +1,10 @@
 """Quantization in buckets."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from .._arguments import check_choice, check_flag, checked_integer
-from ._base import FLOATS, ROUNDINGS, Codec, checked_bucket_size
+from ._base import FLOATS, ROUNDINGS, Codec, Parameters, checked_bucket_size
 
 _NORMS = ("minmax", "l2", "linf")
 _CODINGS = ("packed", "entropy")
@@ -47,9 +46,6 @@ class QSGD(Codec):
         skip_incomplete: store the values of a shorter last bucket as they are.
         coding: how the levels are stored: "packed" or "entropy".
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> QSGD(bits=4)
     QSGD()
     >>> QSGD(bits=2, norm="l2", rounding="stochastic")
@@ -67,14 +63,12 @@ class QSGD(Codec):
     skip_incomplete: bool = False
     coding: Literal["packed", "entropy"] = "packed"
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bits", checked_integer("bits", self.bits, 1, 8))
-        object.__setattr__(self, "bucket_size", checked_bucket_size(self.bucket_size))
+    def _check(self) -> None:
+        self._set(bits=checked_integer("bits", self.bits, 1, 8), bucket_size=checked_bucket_size(self.bucket_size))
         check_choice("norm", self.norm, _NORMS)
         check_choice("rounding", self.rounding, ROUNDINGS)
         check_flag("skip_incomplete", self.skip_incomplete)
         check_choice("coding", self.coding, _CODINGS)
-        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
@@ -94,11 +88,7 @@ class QSGD(Codec):
             del config["coding"]  # streams had no such key before there was a choice
         return config
 
-    @property
-    def granularity(self) -> int:
-        return self.bucket_size
-
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         return {
             "bits": self.bits,
             "bucket_size": self.bucket_size,

@@ -134,11 +134,7 @@ def model_rules(codec: Codec, *, min_size: int = 4096) -> list[Rule]:
 
 
 def checked_rules(codec: Any) -> tuple[Rule, ...]:
-    """The argument `codec` as rules: it is a codec, a list of rules, or None for no rules.
-
-    Raises:
-        TypeError: it is none of these.
-    """
+    """The argument `codec` as rules: it is a codec, a list of rules, or None for no rules."""
     if codec is None:
         return ()
     if isinstance(codec, Codec):
@@ -150,10 +146,7 @@ def checked_rules(codec: Any) -> tuple[Rule, ...]:
 
 def codec_for(rules: Sequence[Rule], name: str, dtype: DType, shape: tuple[int, ...]) -> Codec:
     """The codec of the first rule that fits the array; `Lossless()` if none does."""
-    for rule in rules:
-        if rule.fits(name, dtype, shape):
-            return rule.codec
-    return Lossless()
+    return next((rule.codec for rule in rules if rule.fits(name, dtype, shape)), None) or Lossless()
 
 
 def _checked_strings(name: str, value: Any) -> tuple[str, ...]:

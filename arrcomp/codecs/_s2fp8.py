@@ -1,11 +1,10 @@
 """Shifted and squeezed FP8."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .._arguments import check_choice
-from ._base import FLOATS, ROUNDINGS, Codec, checked_bucket_size
+from ._base import FLOATS, ROUNDINGS, Codec, Parameters, checked_bucket_size
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -41,9 +40,6 @@ class S2FP8(Codec):
         bucket_size: values that share alpha and beta, at least 16, in C order; None for the whole array.
         rounding: "nearest" or "stochastic".
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> import numpy, arrcomp
     >>> x = numpy.array([0, 1e-30, -3e-30, 2e-28, -1e-29], numpy.float32)
     >>> [f"{v:.3g}" for v in arrcomp.decompress(arrcomp.compress(x, S2FP8()))]
@@ -60,21 +56,16 @@ class S2FP8(Codec):
     bucket_size: int | None = None
     rounding: Literal["nearest", "stochastic"] = "nearest"
 
-    def __post_init__(self) -> None:
+    def _check(self) -> None:
         if self.bucket_size is not None:
-            object.__setattr__(self, "bucket_size", checked_bucket_size(self.bucket_size))
+            self._set(bucket_size=checked_bucket_size(self.bucket_size))
         check_choice("rounding", self.rounding, ROUNDINGS)
-        super().__post_init__()
 
     @property
     def needs_seed(self) -> bool:
         return self.rounding == "stochastic"
 
-    @property
-    def granularity(self) -> int:
-        return self.bucket_size or super().granularity
-
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         return {"bucket_size": self.bucket_size or 0, "stochastic": self.needs_seed}
 
     @classmethod

@@ -1,11 +1,10 @@
 """Quantization of standard scores."""
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 from .._arguments import check_choice, check_flag, checked_integer, checked_number, checked_real, wrong_value
-from ._base import FLOATS, TRUNCATING_ROUNDINGS, Codec
+from ._base import FLOATS, TRUNCATING_ROUNDINGS, Codec, Parameters
 
 _OVERFLOWS = ("clamp", "extend")
 _STATISTICS = ("exact", "sampled", "range", "given")
@@ -69,9 +68,6 @@ class SmaQ(Codec):
         all_positive: values that would come back below 0 come back as 0.
         min_size: arrays with fewer elements are stored as they are.
 
-    Raises:
-        TypeError, ValueError: an argument is of a wrong type or value.
-
     >>> SmaQ(4, 6)
     SmaQ(main_bits=4, outlier_bits=6)
     >>> SmaQ(statistics="given", mean=0, std=1)
@@ -98,21 +94,20 @@ class SmaQ(Codec):
     all_positive: bool = False
     min_size: int = 8
 
-    def __post_init__(self) -> None:
-        self._set("main_bits", checked_integer("main_bits", self.main_bits, 3, 8))
-        self._set("outlier_bits", checked_integer("outlier_bits", self.outlier_bits, self.main_bits, 12))
+    def _check(self) -> None:
+        self._set(main_bits=checked_integer("main_bits", self.main_bits, 3, 8))
+        self._set(outlier_bits=checked_integer("outlier_bits", self.outlier_bits, self.main_bits, 12))
         self._check_thresholds()
         check_choice("overflow", self.overflow, _OVERFLOWS)
         check_choice("statistics", self.statistics, _STATISTICS)
         self._check_given()
-        self._set("num_samples", checked_integer("num_samples", self.num_samples, 2, 4096))
+        self._set(num_samples=checked_integer("num_samples", self.num_samples, 2, 4096))
         if self.block_size is not None:
-            self._set("block_size", checked_integer("block_size", self.block_size, _LEAST_BLOCK, _MOST_SIZE))
+            self._set(block_size=checked_integer("block_size", self.block_size, _LEAST_BLOCK, _MOST_SIZE))
         check_choice("rounding", self.rounding, TRUNCATING_ROUNDINGS)
         check_flag("preserve_zeros", self.preserve_zeros)
         check_flag("all_positive", self.all_positive)
-        self._set("min_size", checked_integer("min_size", self.min_size, 0, _MOST_SIZE))
-        super().__post_init__()
+        self._set(min_size=checked_integer("min_size", self.min_size, 0, _MOST_SIZE))
 
     @property
     def needs_seed(self) -> bool:
@@ -126,7 +121,7 @@ class SmaQ(Codec):
     def granularity(self) -> int:
         return self.block_size or super().granularity
 
-    def named_parameters(self) -> Mapping[str, float | tuple[float, ...]]:
+    def named_parameters(self) -> Parameters:
         return {
             "main_bits": self.main_bits,
             "outlier_bits": self.outlier_bits,
@@ -148,16 +143,13 @@ class SmaQ(Codec):
     def examples(cls) -> tuple[Codec, ...]:
         return (cls(rounding="nearest"), cls(4, 6, rounding="nearest"))
 
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-
     def _check_thresholds(self) -> None:
         expected = f"a number from {_LEAST_THRESHOLD} to {_MOST_THRESHOLD}"
         for name in ("main_threshold", "outlier_threshold"):
             value = checked_real(name, getattr(self, name), expected)
             if not _LEAST_THRESHOLD <= value <= _MOST_THRESHOLD:
                 raise wrong_value(name, expected, value)
-            self._set(name, value)
+            self._set(**{name: value})
         if self.outlier_threshold <= self.main_threshold:
             above = f"a number above main_threshold={self.main_threshold!r}"
             raise wrong_value("outlier_threshold", above, self.outlier_threshold)
@@ -168,5 +160,5 @@ class SmaQ(Codec):
                 if (value := getattr(self, name)) is not None:
                     raise wrong_value(name, f"None with statistics={self.statistics!r}", value)
             return
-        self._set("mean", checked_number("mean", self.mean, "a finite number with statistics='given'"))
-        self._set("std", checked_real("std", self.std, "a finite number above 0 with statistics='given'"))
+        self._set(mean=checked_number("mean", self.mean, "a finite number with statistics='given'"))
+        self._set(std=checked_real("std", self.std, "a finite number above 0 with statistics='given'"))

@@ -1,9 +1,9 @@
 """CuPy: arrays in and out on the current stream, in memory of CuPy's pool. Needs CuPy 13.2 or newer.
 
-All work is enqueued on the current stream of the array's device, as CuPy's own functions do it, so that pipelines on
-several streams overlap. Nothing waits, except for what needs a number or bytes on the host, and for the verdict on a
-payload that this process did not make. A `Compressed` that is used on another stream than the one it was made on needs
-an event between the two, as every CuPy array does.
+All work is asynchronous on the current stream of the array's device, same as in CuPy, so pipelines on several streams
+overlap. Only what needs a number or bytes on the host synchronizes, and the check of a payload that this process did
+not make. Before you use a `Compressed` on another stream than its own, record and wait for an event, same as for
+every CuPy array.
 """
 
 from ._functions import compress, decompress

@@ -1,4 +1,4 @@
-"""CuPy's arrays, for the rest of the package."""
+"""The `Adapter` of CuPy's arrays."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -17,6 +17,7 @@ from .._arrays.numpy import numpy_bytes
 from .._dtypes import Bytes
 from .._format.spec import Spec
 
+_Payloads = Sequence[Payload]
 _ALIGNMENT = 256  # of payloads that share an allocation
 
 
@@ -29,7 +30,7 @@ def has_cuda() -> bool:
 
 
 class CupyAdapter(EagerAdapter):
-    """CuPy's arrays."""
+    """The adapter of CuPy's arrays."""
 
     name = "cupy"
 
@@ -41,8 +42,7 @@ class CupyAdapter(EagerAdapter):
         return Device("cupy", "cuda", cupy.cuda.Device().id)
 
     def batch_key(self, x: Any) -> Hashable:
-        index: int = x.device.id
-        return index
+        return int(x.device.id)
 
     def dtype_and_shape(self, x: Any) -> tuple[_dtypes.DType, tuple[int, ...]]:
         dtype = _dtypes.by_numpy(x.dtype)
@@ -62,7 +62,7 @@ class CupyAdapter(EagerAdapter):
             return super().compress(xs, specs, out, threads, seed)
 
     def decompress(
-        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self, payloads: _Payloads, specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
         with _current(payloads[0].buffer):
             return super().decompress(payloads, specs, out, threads)
@@ -73,14 +73,7 @@ class CupyAdapter(EagerAdapter):
             return super().accumulate(payload, spec, weight, into, threads)
 
     def compress_sum(
-        self,
-        payloads: Sequence[Payload],
-        spec: Spec,
-        weights: Sequence[float],
-        result: Spec,
-        out: Any,
-        threads: int,
-        seed: Any,
+        self, payloads: _Payloads, spec: Spec, weights: Sequence[float], result: Spec, out: Any, threads: int, seed: Any
     ) -> Payload:
         with _current(payloads[0].buffer):
             return super().compress_sum(payloads, spec, weights, result, out, threads, seed)
@@ -136,9 +129,8 @@ class CupyAdapter(EagerAdapter):
         if seed.dtype.kind not in "iu" or seed.shape != ():
             raise TypeError(f"seed: expected a 0-d array of integers, got {seed.dtype}{list(seed.shape)}")
         if seed.device.id != like.device.id:
-            raise TypeError(
-                f"seed: expected an array on cuda:{like.device.id} like x, got one on cuda:{seed.device.id}"
-            )
+            devices = f"cuda:{like.device.id} like x, got one on cuda:{seed.device.id}"
+            raise TypeError(f"seed: expected an array on {devices}")
         return 0, seed.astype(cupy.uint64)
 
     def checked_buffer(self, out: Any, like: Any) -> Any:
@@ -167,8 +159,7 @@ class CupyAdapter(EagerAdapter):
         return _uploaded(data, device.index), None
 
     def from_dlpack(self, x: Any) -> Any:
-        # CuPy tells the producer its current stream on the producer's device, and asks for a versioned capsule if it
-        # knows these.
+        # CuPy tells the producer its current stream there, and asks for a versioned capsule if it knows these.
         try:
             return cupy.from_dlpack(x)
         except NotImplementedError as error:

@@ -1,4 +1,4 @@
-"""CuPy arrays to compressed arrays and back."""
+"""Compression and decompression of CuPy arrays."""
 
 from typing import Any
 
@@ -14,24 +14,12 @@ from ._adapter import ADAPTER, check_array
 
 
 def compress(x: Any, codec: Codec | None = None, *, out: Any = None, seed: Any = None) -> Compressed:
-    """Compress a CuPy array where it is, without waiting for anything.
+    """Compress a CuPy array on its device, asynchronously.
 
-    Args:
-        x: a `cupy.ndarray` of any shape and layout. It is not changed.
-        codec: what to keep; None for `Lossless()`.
-        out: memory for the result: a contiguous uint8 `cupy.ndarray` of at least `max_compressed_nbytes(x)` bytes on
-            the device of `x`. The result views it. None allocates from CuPy's pool.
-        seed: of a codec that draws random numbers; others ignore it. An integer from 0 to 2^64 - 1, or an integer
-            `cupy.ndarray` of no dimensions on the device of `x`, whose value is read when the current stream comes to
-            it (without its sign, as 64 bits).
-
-    Returns:
-        The compressed array. Its payload is ready when the current stream has come so far.
-
-    Raises:
-        TypeError: `x`, `out` or `seed` is not such an array, the codec does not take the dtype, or it needs a seed.
-        ValueError: `out` is too small, not contiguous, not aligned to 8 bytes, or overlaps `x`.
-        DeviceUnavailableError: this build has no CUDA.
+    Arguments and errors are those of `arrcomp.compress`, except: `x` is a `cupy.ndarray`; `out` is a contiguous uint8
+    `cupy.ndarray` on the same device, aligned to 8 bytes, or None to allocate from CuPy's pool; an array as `seed` is a
+    0-d integer `cupy.ndarray` there, whose value the current stream reads (as 64 bits, without its sign). It is a
+    DeviceUnavailableError if this build has no CUDA.
     """
     if not isinstance(x, cupy.ndarray):
         raise wrong_type("x", "a cupy.ndarray (arrcomp.compress takes every array)", x)
@@ -40,21 +28,12 @@ def compress(x: Any, codec: Codec | None = None, *, out: Any = None, seed: Any =
 
 
 def decompress(c: Compressed, *, out: Any = None) -> Any:
-    """The array that was compressed, as a `cupy.ndarray`.
+    """Decompress to a `cupy.ndarray`, asynchronously.
 
-    Args:
-        c: a compressed array. Where its payload is not in CuPy's memory, it is taken or copied to the current device.
-        out: a C-contiguous `cupy.ndarray` of the same shape and dtype, to be filled and returned. None allocates from
-            CuPy's pool.
-
-    Returns:
-        The array, ready when the current stream has come so far.
-
-    Raises:
-        CorruptStreamError: the payload, which this process did not make, is corrupt.
-        TypeError: `c` or `out` is of a wrong type or dtype, or CuPy has no such dtype.
-        ValueError: `out` has another shape, is not contiguous, not aligned, or overlaps the payload.
-        DeviceUnavailableError: the device is not there, or this build has no CUDA.
+    Arguments and errors are those of `arrcomp.decompress`, except: `out` is a C-contiguous, aligned `cupy.ndarray` to
+    fill and return, or None to allocate from CuPy's pool; a payload in other memory than CuPy's is copied to the
+    current device, or taken without a copy if it is on a CUDA device. It is a TypeError if CuPy has no such dtype, and
+    a DeviceUnavailableError if the device does not exist or this build has no CUDA.
     """
     if out is not None:
         check_array(out)

@@ -1,5 +1,6 @@
 """The `Adapter` of JAX arrays, outside and inside traced functions."""
 
+import contextlib
 import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -22,7 +23,7 @@ from ..errors import DeviceUnavailableError, unfit_payload
 from . import _ops
 
 _CONFIG: Any = jax.config
-_LATER = "return the Compressed from the traced function and use it outside"
+_Payloads = Sequence[Payload]
 
 
 def is_traced(x: Any) -> bool:
@@ -33,7 +34,8 @@ def is_traced(x: Any) -> bool:
 def check_concrete(x: Any, context: str) -> None:
     """Raise JAX's ConcretizationTypeError for a traced value."""
     if is_traced(x):
-        raise jax.errors.ConcretizationTypeError(x, f"{context}: {_LATER}.")
+        advice = "return the Compressed from the traced function and use it outside"
+        raise jax.errors.ConcretizationTypeError(x, f"{context}: {advice}.")
 
 
 def uint64_pair(number: int) -> Any:
@@ -50,12 +52,7 @@ def has_cuda() -> bool:
 
 
 def single_device(x: Any) -> jax.Device:
-    """The device of an array that is not traced.
-
-    Raises:
-        TypeError: there are several.
-        DeviceUnavailableError: it is neither the CPU nor CUDA.
-    """
+    """The only device, the CPU or CUDA, of an array that is not traced; raises for other arrays."""
     devices = x.devices()
     if len(devices) != 1:
         raise TypeError(
@@ -68,14 +65,7 @@ def single_device(x: Any) -> jax.Device:
 
 
 def seed_operand(seed: Any) -> Any:
-    """A seed for `_ops.encode`.
-
-    Args:
-        seed: None, an integer from 0 to 2^64 - 1, or an array of JAX or NumPy.
-
-    Raises:
-        TypeError: it is an array, but not a scalar integer.
-    """
+    """A seed for `_ops.encode`, from None, an integer from 0 to 2^64 - 1, or a scalar integer array of JAX or NumPy."""
     if seed is None or isinstance(seed, int):
         return None if seed is None else uint64_pair(seed)
     if not isinstance(seed, (jax.Array, np.ndarray)):
@@ -89,20 +79,15 @@ def seed_operand(seed: Any) -> Any:
 
 
 class SharedLength(NamedTuple):
-    """A payload's length in an array of the lengths of one call: slicing each would be work for the device.
+    """A payload's length in an array of the lengths of one call: slicing each would be work for the device."""
 
-    Attributes:
-        all: uint32[payloads, 2].
-        place: index of the payload.
-    """
-
-    all: jax.Array
-    place: int
+    all: jax.Array  # uint32[payloads, 2]
+    position: int
 
 
 def own_length(length: Any) -> Any:
     """A payload's length as a separate array."""
-    return _ops.row(length.all, length.place) if isinstance(length, SharedLength) else length
+    return _ops.row(length.all, length.position) if isinstance(length, SharedLength) else length
 
 
 class JaxAdapter:
@@ -132,8 +117,7 @@ class JaxAdapter:
     def compress(
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:
-        if out is not None:
-            raise TypeError("out: expected None, got an array; JAX arrays are immutable")
+        _check_no_out(out)
         check_hashable(specs[0].codec)
         for x in xs:
             if not is_traced(x):
@@ -144,21 +128,22 @@ class JaxAdapter:
         return [Payload(self, buffer, _part(lengths, i), trusted=True) for i, buffer in enumerate(buffers)]
 
     def decompress(
-        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self, payloads: _Payloads, specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
-        if out is not None:
-            raise TypeError("out: expected None, got an array; JAX arrays are immutable (use like)")
+        _check_no_out(out, " (use like)")
         _supported(specs[0].dtype.numpy, _CONFIG.jax_enable_x64)
         _check_not_batched(payloads)
         whole = specs[0].codec.fixed_rate and all(p.trusted and p.length is None for p in payloads)
         if not whole and self._better_on_host(payloads):
-            return self._decode_on_host(payloads, specs, threads)
+            on_host = [Payload(NUMPY, payload.to_host(), trusted=payload.trusted) for payload in payloads]
+            device = single_device(payloads[0].buffer)
+            return [jax.device_put(array, device) for array in NUMPY.decompress(on_host, specs, None, threads)]
         lengths = [] if whole else _lengths(payloads)
+        arrays: list[Any]
         arrays, status = _ops.decode([p.buffer for p in payloads], lengths, tuple(specs), threads)
         if not is_traced(status) and not all(p.trusted for p in payloads) and int(status) != 0:
             raise unfit_payload()
-        restored: list[Any] = arrays
-        return restored
+        return arrays
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
         check_matches(*self.dtype_and_shape(into), spec, "into")
@@ -166,17 +151,9 @@ class JaxAdapter:
         return _ops.accumulate(into, _whole([payload], spec), (weight,), spec, threads)
 
     def compress_sum(
-        self,
-        payloads: Sequence[Payload],
-        spec: Spec,
-        weights: Sequence[float],
-        result: Spec,
-        out: Any,
-        threads: int,
-        seed: Any,
+        self, payloads: _Payloads, spec: Spec, weights: Sequence[float], result: Spec, out: Any, threads: int, seed: Any
     ) -> Payload:
-        if out is not None:
-            raise TypeError("out: expected None, got an array; JAX arrays are immutable")
+        _check_no_out(out)
         check_hashable(result.codec)
         _check_not_batched(payloads)
         buffers = _whole(payloads, spec)
@@ -185,7 +162,7 @@ class JaxAdapter:
 
     def read_length(self, length: Any) -> int:
         if isinstance(length, SharedLength):
-            return int(np.asarray(length.all)[length.place].view("<u8")[0])
+            return int(np.asarray(length.all)[length.position].view("<u8")[0])
         check_concrete(length, "The size of a payload is not known before the program runs")
         return int(np.asarray(length).view("<u8")[0])
 
@@ -220,16 +197,13 @@ class JaxAdapter:
     def copy(self, buffer: Any) -> Any:
         return jax.numpy.array(own_length(buffer), copy=True)
 
-    def _better_on_host(self, payloads: Sequence[Payload]) -> bool:
+    def _better_on_host(self, payloads: _Payloads) -> bool:
         # Decoding in JAX would compile a program for each buffer size, and could not say what is corrupt.
         if all(p.trusted and p.length is not None for p in payloads):
             return False
-        return not any(map(is_traced, _leaves(payloads))) and self.device(payloads[0].buffer).kind == "cpu"
-
-    def _decode_on_host(self, payloads: Sequence[Payload], specs: Sequence[Spec], threads: int) -> list[Any]:
-        on_host = [Payload(NUMPY, payload.to_host(), trusted=payload.trusted) for payload in payloads]
-        device = single_device(payloads[0].buffer)
-        return [jax.device_put(array, device) for array in NUMPY.decompress(on_host, specs, None, threads)]
+        if any(is_traced(p.buffer) or is_traced(p.length) for p in payloads):
+            return False
+        return self.device(payloads[0].buffer).kind == "cpu"
 
 
 ADAPTER: Adapter = JaxAdapter()
@@ -265,7 +239,12 @@ def _supported(dtype: Any, x64: bool) -> _dtypes.DType:
     return known
 
 
-def _check_not_batched(payloads: Sequence[Payload]) -> None:
+def _check_no_out(out: Any, advice: str = "") -> None:
+    if out is not None:
+        raise TypeError(f"out: expected None, got an array; JAX arrays are immutable{advice}")
+
+
+def _check_not_batched(payloads: _Payloads) -> None:
     for payload in payloads:
         if np.ndim(payload.buffer) != 1:
             raise ValueError(
@@ -274,17 +253,13 @@ def _check_not_batched(payloads: Sequence[Payload]) -> None:
             )
 
 
-def _whole(payloads: Sequence[Payload], spec: Spec) -> list[Any]:
+def _whole(payloads: _Payloads, spec: Spec) -> list[Any]:
     """The buffers of a fixed-rate codec's payloads, without spare bytes."""
     buffers = []
     for number, payload in enumerate(payloads):
-        size = payload.buffer.shape[0]
-        told = payload.length is not None and not payload.trusted
-        if (
-            size < spec.capacity
-            or (size > spec.capacity and payload.length is None)
-            or (told and payload.nbytes != spec.capacity)
-        ):
+        size, has_length = payload.buffer.shape[0], payload.length is not None
+        fits = size >= spec.capacity if has_length else size == spec.capacity
+        if not fits or (has_length and not payload.trusted and payload.nbytes != spec.capacity):
             raise unfit_payload(f"payload {number}")
         buffers.append(payload.buffer if size == spec.capacity else payload.buffer[: spec.capacity])
     return buffers
@@ -296,20 +271,14 @@ def _part(lengths: jax.Array, index: int) -> Any:
     return lengths[index] if is_traced(lengths) else SharedLength(lengths, index)
 
 
-def _lengths(payloads: Sequence[Payload]) -> list[Any]:
+def _lengths(payloads: _Payloads) -> list[Any]:
     """The payloads' lengths as few arrays: a single one if the payloads are all those of one call, in order."""
     given = [uint64_pair(p.buffer.shape[0]) if p.length is None else p.length for p in payloads]
-    return [given[0].all] if _are_all(given) else [own_length(length) for length in given]
-
-
-def _are_all(lengths: list[Any]) -> bool:
-    first = lengths[0]
-    if not isinstance(first, SharedLength) or first.all.shape[0] != len(lengths):
-        return False
-    return all(
-        isinstance(length, SharedLength) and length.all is first.all and length.place == i
-        for i, length in enumerate(lengths)
-    )
+    if isinstance(given[0], SharedLength) and all(isinstance(length, SharedLength) for length in given):
+        shared = given[0].all
+        if [(id(length.all), length.position) for length in given] == [(id(shared), i) for i in range(len(shared))]:
+            return [shared]
+    return [own_length(length) for length in given]
 
 
 def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | None:
@@ -320,15 +289,9 @@ def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | No
     return children, lambda others: jax.tree_util.tree_unflatten(structure, others)
 
 
-def _leaves(payloads: Sequence[Payload]) -> list[Any]:
-    return [leaf for payload in payloads for leaf in (payload.buffer, payload.length)]
-
-
 def _jax_device(device: Device) -> jax.Device:
-    try:
+    with contextlib.suppress(RuntimeError):  # JAX has no devices of this kind
         for found in jax.local_devices(backend=device.kind):
             if found.id == device.index:
                 return found
-    except RuntimeError:  # JAX has no devices of this kind
-        pass
     raise DeviceUnavailableError(f"device: expected one of JAX's devices, got {device.name}")

@@ -16,7 +16,9 @@ from ._adapter import ADAPTER, seed_operand
 from ._exchange import Exchange, all_gathered, all_reduced, scattered_sums, wire_nbytes
 from ._functions import checked_array, fixed_rate_codec
 
+_checked_codec = functools.partial(fixed_rate_codec, use="send", example="QSGD(bits=4)")
 _Arrays = list[jax.Array]
+_Collective = Callable[[_Arrays], _Arrays]
 _lax: Any = lax  # untyped: some types are missing in some versions
 
 
@@ -75,21 +77,8 @@ def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, th
 def pmean_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, threads: int | None = None) -> Any:
     """`jax.lax.pmean` with compressed communication.
 
-    Same as `psum_quantized`, but each summand is multiplied by 1 / W before the sum, so that 16-bit floats do not
-    overflow.
-
-    Args:
-        x: this and all further arguments: same as in `psum_quantized`.
-        axis_name: see there.
-        codec: see there.
-        seed: see there.
-        threads: see there.
-
-    Returns:
-        The means.
-
-    Raises:
-        TypeError, ValueError, NameError: same as in `psum_quantized`.
+    Same as `psum_quantized`, with the same arguments and errors, but each summand is multiplied by 1 / W before the
+    sum, so that 16-bit floats do not overflow.
     """
     exchange = _exchange(axis_name, codec, threads)
     return _all_reduced(x, exchange._replace(weight=1 / exchange.world), seed, lax.pmean)
@@ -111,22 +100,9 @@ def psum_scatter_quantized(
     device's own values are coded too, so that the result does not depend on which device gets it. The derivative inside
     a jitted `shard_map` needs JAX 0.7 or newer.
 
-    Args:
-        x: same as in `psum_quantized`.
-        axis_name: same as in `psum_quantized`.
-        codec: same as in `psum_quantized`.
-        scatter_dimension: is divided into a shard for each device.
-        tiled: whether to keep the dimension, with a fraction of its size; else its size is the number of devices, and
-            it is removed.
-        seed: same as in `psum_quantized`.
-        threads: same as in `psum_quantized`.
-
-    Returns:
-        The sums of this device's shard.
-
-    Raises:
-        TypeError, ValueError, NameError: same as in `psum_quantized`; or the dimension does not exist, or has a wrong
-            size.
+    Arguments and errors are those of `psum_quantized`, except: `scatter_dimension` is divided into a shard for each
+    device. With `tiled` this dimension is kept, with a fraction of its size; else its size is the number of devices,
+    and it is removed. It is a ValueError if the dimension does not exist, or has a wrong size.
     """
     check_flag("tiled", tiled)
     exchange = _exchange(axis_name, codec, threads)
@@ -158,20 +134,9 @@ def all_gather_quantized(
     Each array is compressed whole, and once. A device's own array is coded too, so that all devices get bit-identical
     results. The derivative inside a jitted `shard_map` needs JAX 0.7 or newer.
 
-    Args:
-        x: same as in `psum_quantized`.
-        axis_name: same as in `psum_quantized`.
-        codec: same as in `psum_quantized`.
-        axis: the dimension of the result along which the devices' arrays are gathered.
-        tiled: whether to concatenate along a dimension of `x`; else to stack along a new one.
-        seed: same as in `psum_quantized`.
-        threads: same as in `psum_quantized`.
-
-    Returns:
-        The arrays of all devices.
-
-    Raises:
-        TypeError, ValueError, NameError: same as in `psum_quantized`; or the dimension does not exist.
+    Arguments and errors are those of `psum_quantized`, except: `axis` is the dimension of the result along which the
+    devices' arrays are gathered: with `tiled` concatenated along a dimension of `x`, else stacked along a new one. It
+    is a ValueError if the dimension does not exist.
     """
     check_flag("tiled", tiled)
     exchange = _exchange(axis_name, codec, threads)
@@ -208,25 +173,18 @@ def psum_wire_nbytes(x: Any, codec: Codec, axis_size: int) -> int:
     905520
     """
     world = checked_integer("axis_size", axis_size, 1, 1 << 30)
-    exchange = Exchange(None, world, fixed_rate_codec(codec, "send", "QSGD(bits=4)"), 0)
+    exchange = Exchange(None, world, _checked_codec(codec), 0)
     return sum(wire_nbytes(leaf, exchange) for leaf in jax.tree.leaves(x))
 
 
 def _all_reduced(x: Any, exchange: Exchange, seed: Any, collective: Callable[..., Any]) -> Any:
-    def exact(xs: _Arrays) -> _Arrays:
-        made: _Arrays = collective(xs, exchange.axis)
-        return made
-
+    exact = functools.partial(collective, axis_name=exchange.axis)
     _leaves(x, exchange.codec)
     return _straight_through(lambda xs, words: all_reduced(xs, words, exchange, exact), exact, x, seed, exchange)
 
 
 def _straight_through(
-    quantized: Callable[[_Arrays, Any], _Arrays],
-    exact: Callable[[_Arrays], _Arrays],
-    x: Any,
-    seed: Any,
-    exchange: Exchange,
+    quantized: Callable[[_Arrays, Any], _Arrays], exact: _Collective, x: Any, seed: Any, exchange: Exchange
 ) -> Any:
     """Apply `quantized` to the leaves of a pytree, with the derivative of `exact`."""
     checked = seed_operand(checked_seed(exchange.codec, seed))
@@ -242,14 +200,10 @@ def _straight_through(
 
 
 def _exchange(axis_name: Any, codec: Any, threads: int | None) -> Exchange:
-    names = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    for name in names:
-        if isinstance(name, int):
-            raise TypeError(f"axis_name: expected names of axes of shard_map or pmap, got {axis_name!r}")
-    axis = names if isinstance(axis_name, (tuple, list)) else axis_name
-    return Exchange(
-        axis, int(_lax.psum(1, axis)), fixed_rate_codec(codec, "send", "QSGD(bits=4)"), thread_count(threads)
-    )
+    axis = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else axis_name
+    if any(isinstance(name, int) for name in (axis if isinstance(axis, tuple) else (axis,))):
+        raise TypeError(f"axis_name: expected names of axes of shard_map or pmap, got {axis_name!r}")
+    return Exchange(axis, int(_lax.psum(1, axis)), _checked_codec(codec), thread_count(threads))
 
 
 def _leaves(x: Any, codec: Codec) -> _Arrays:

@@ -6,6 +6,7 @@ Payloads are rows of uint8[devices, bytes]: one for each sending or receiving de
 import functools
 import inspect
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -25,21 +26,18 @@ _SCATTER, _GATHER = 0, 1  # the two steps; each device draws different random nu
 
 
 class Exchange(NamedTuple):
-    """Settings of an exchange of arrays.
+    """Settings of an exchange of arrays."""
 
-    Attributes:
-        axis: name of the devices' axis, or a tuple of names.
-        world: number of devices on it.
-        codec: of the payloads.
-        threads: CPU threads of the codec; 0 for all cores.
-        weight: of each summand.
-    """
-
-    axis: Any
-    world: int
+    axis: Any  # name of the devices' axis, or a tuple of names
+    world: int  # number of devices on it
     codec: Codec
-    threads: int
-    weight: float = 1.0
+    threads: int  # of the codec, on the CPU; 0 for all cores
+    weight: float = 1.0  # of each summand
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each device's summand."""
+        return (self.weight,) * self.world
 
     def spec(self, dtype: Any, shape: tuple[int, ...]) -> Spec:
         """The spec of a payload."""
@@ -47,28 +45,20 @@ class Exchange(NamedTuple):
 
 
 def wire_nbytes(x: Any, exchange: Exchange) -> int:
-    """Bytes that each device sends in `all_reduced` of an array.
-
-    Raises:
-        TypeError: the codec does not support the dtype.
-    """
+    """Bytes that each device sends in `all_reduced` of an array; raises TypeError for a dtype the codec lacks."""
     exchange.codec.check_dtype(_dtypes.by_numpy(x.dtype))
-    tail = _tail(x, exchange.codec)
-    shard = _shard_spec(x, exchange).capacity
-    raw = tail * int(np.dtype(x.dtype).itemsize)
-    return 2 * (exchange.world - 1) * shard + -(-2 * (exchange.world - 1) * raw // exchange.world)
+    raw = _tail(x, exchange.codec) * int(np.dtype(x.dtype).itemsize)
+    twice = 2 * (exchange.world - 1)
+    return twice * _shard_spec(x, exchange).capacity + -(-twice * raw // exchange.world)
 
 
 def all_reduced(
     xs: Sequence[jax.Array], seed: Any, exchange: Exchange, exact: Callable[[list[jax.Array]], list[jax.Array]]
 ) -> list[jax.Array]:
-    """The sums of arrays over all devices, bit-identical on each.
+    """The sums of arrays, at least one, over all devices, bit-identical on each.
 
-    Args:
-        xs: the arrays; at least one.
-        seed: uint32[2], or None if the codec needs none.
-        exchange: its settings.
-        exact: the uncompressed collective, for values that the codec does not quantize.
+    The seed is uint32[2], or None if the codec needs none; `exact` is the uncompressed collective, for values that the
+    codec does not quantize.
     """
     specs = [_shard_spec(x, exchange) for x in xs]
     rows = [_shards(x, spec, exchange) for x, spec in zip(xs, specs, strict=True)]
@@ -132,9 +122,9 @@ def _shards(x: jax.Array, spec: Spec, exchange: Exchange) -> jax.Array:
 
 def _all_to_all(rows: Sequence[jax.Array], specs: Sequence[Spec], seed: Any, exchange: Exchange) -> list[jax.Array]:
     """The payloads of this device's row of each array, from all devices. One buffer holds all arrays."""
-    payloads = []
+    payloads, numbers = [], jnp.arange(exchange.world, dtype=jnp.uint32)
     for x, spec, own_seed in zip(rows, specs, _seeds_of(seed, exchange, _SCATTER, len(rows)), strict=True):
-        row_seeds = None if own_seed is None else jax.vmap(_seeds.derived, (None, 0))(own_seed, _numbers(exchange))
+        row_seeds = None if own_seed is None else jax.vmap(_seeds.derived, (None, 0))(own_seed, numbers)
         payloads.append(jax.vmap(lambda row, s, spec=spec: _encoded(row, spec, s, exchange))(x, row_seeds))
     sent = jnp.concatenate(payloads, axis=1)
     return _split(_lax.all_to_all(sent, exchange.axis, 0, 0, tiled=True), specs)
@@ -146,10 +136,6 @@ def _seeds_of(seed: Any, exchange: Exchange, step: int, arrays: int) -> list[Any
         return [None] * arrays
     own = _seeds.derived(seed, step, lax.axis_index(exchange.axis))
     return [_seeds.derived(own, number) for number in range(arrays)]
-
-
-def _numbers(exchange: Exchange) -> jax.Array:
-    return jnp.arange(exchange.world, dtype=jnp.uint32)
 
 
 def _encoded(x: jax.Array, spec: Spec, seed: Any, exchange: Exchange) -> jax.Array:
@@ -169,7 +155,7 @@ def _summed_payload(payloads: jax.Array, spec: Spec, seed: Any, exchange: Exchan
     if not exchange.codec.has_sums:
         return _encoded(_summed(payloads, spec, exchange), spec, seed, exchange)
     payload: jax.Array
-    payload, _ = _ops.encode_sum(list(payloads), _weights(exchange), spec, spec, exchange.threads, seed)
+    payload, _ = _ops.encode_sum(list(payloads), exchange.weights, spec, spec, exchange.threads, seed)
     return payload
 
 
@@ -177,27 +163,17 @@ def _summed(payloads: jax.Array, spec: Spec, exchange: Exchange) -> jax.Array:
     """The sum of rows, in the devices' order, rounded to their dtype once."""
     if exchange.codec.has_sums:
         zeros = jnp.zeros(spec.shape, spec.dtype.numpy)
-        sums: jax.Array = _ops.accumulate(zeros, list(payloads), _weights(exchange), spec, exchange.threads)
+        sums: jax.Array = _ops.accumulate(zeros, list(payloads), exchange.weights, spec, exchange.threads)
         return sums
     rows = _decoded(payloads, spec, exchange)
     wide = rows.astype(jnp.promote_types(rows.dtype, jnp.float32))
-    total = wide[0]
-    for row in wide[1:]:
-        total = total + row
+    total: jax.Array = functools.reduce(operator.add, wide)
     return (total * exchange.weight).astype(rows.dtype)
-
-
-def _weights(exchange: Exchange) -> tuple[float, ...]:
-    return (exchange.weight,) * exchange.world
 
 
 def _split(rows: jax.Array, specs: Sequence[Spec]) -> list[jax.Array]:
     """Split rows of concatenated payloads."""
-    payloads, first = [], 0
-    for spec in specs:
-        payloads.append(rows[:, first : first + spec.capacity])
-        first += spec.capacity
-    return payloads
+    return jnp.split(rows, np.cumsum([spec.capacity for spec in specs])[:-1], axis=1)
 
 
 def _all_gather(x: jax.Array, axis: Any) -> jax.Array:
@@ -207,11 +183,9 @@ def _all_gather(x: jax.Array, axis: Any) -> jax.Array:
     return rows
 
 
-def _gather_of_this_version() -> Callable[[jax.Array, Any], jax.Array]:
-    if "to" in inspect.signature(lax.all_gather).parameters:
-        return functools.partial(_lax.all_gather, to="invarying")
-    gather: Callable[[jax.Array, Any], jax.Array] = getattr(_lax, "all_gather_invariant", _lax.all_gather)
-    return gather
-
-
-_gather_invariant = _gather_of_this_version()
+# JAX's name for it depends on the version.
+_gather_invariant: Callable[[jax.Array, Any], jax.Array] = (
+    functools.partial(_lax.all_gather, to="invarying")
+    if "to" in inspect.signature(lax.all_gather).parameters
+    else getattr(_lax, "all_gather_invariant", _lax.all_gather)
+)

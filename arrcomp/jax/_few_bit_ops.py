@@ -16,16 +16,9 @@ from ._ops import custom_call, struct
 def activate(
     x: jax.Array, function: str, parameters: tuple[float, ...], steps: StepFunction
 ) -> tuple[jax.Array, jax.Array]:
-    """Compute an activation function and its packed step indices. The gradient is zero.
+    """The values of an activation, and the packed indices of its steps, uint8[packed bytes]. The gradient is zero.
 
-    Args:
-        x: float16, bfloat16, float32 or float64, of any shape.
-        function: PyTorch's name of it, or "" for the identity.
-        parameters: of the function, in PyTorch's order.
-        steps: the approximation of its derivative.
-
-    Returns:
-        The values, of x's shape and dtype, and the packed step indices, uint8[packed bytes].
+    `function` is PyTorch's name, or "" for the identity; `parameters` are in PyTorch's order.
     """
     results = [struct(x.shape, x.dtype), struct((_core.step_bytes(steps.core_parameters(), x.size),), jnp.uint8)]
     attributes = {"function": function, "parameters": np.array(parameters, np.float64)}
@@ -35,24 +28,13 @@ def activate(
 
 @functools.partial(jax.jit, static_argnums=2)
 def step_grad(gradient: jax.Array, packed: jax.Array, steps: StepFunction) -> jax.Array:
-    """Multiply gradients by the levels of the steps whose indices `activate` packed.
-
-    Args:
-        gradient: with the dtype and number of values of the input of `activate`.
-        packed: uint8[packed bytes].
-        steps: same as in `activate`.
-    """
-    result = [struct(gradient.shape, gradient.dtype)]
-    (product,) = _call("arrcomp_step_grad", [gradient, packed], result, steps, {})
+    """Multiply gradients, with the dtype and size of the input of `activate`, by the levels of the steps it packed."""
+    (product,) = _call("arrcomp_step_grad", [gradient, packed], [struct(gradient.shape, gradient.dtype)], steps, {})
     return product
 
 
 def _call(
-    target: str,
-    operands: list[jax.Array],
-    results: list[Any],
-    steps: StepFunction,
-    attributes: dict[str, Any],
+    target: str, operands: list[jax.Array], results: list[Any], steps: StepFunction, attributes: dict[str, Any]
 ) -> list[jax.Array]:
     x = operands[0]
     attributes |= {

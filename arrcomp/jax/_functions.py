@@ -45,8 +45,7 @@ def compress(
         seed: for stochastic rounding; other codecs ignore it. An integer from 0 to 2^64 - 1, or a scalar integer array,
             traced or not, read as unsigned 64-bit when the program runs. Changing it does not trigger recompilation.
             (Python integers that are arguments of a jitted function are 32-bit there.)
-        check_finite: raise if a value is NaN or infinite. Reads the array once more and synchronizes. Not under
-            tracing.
+        check_finite: raise if a value is NaN or infinite. Reads the array again and synchronizes. Not under tracing.
 
     Returns:
         The compressed array, on the device of `x`. Asynchronous.
@@ -100,20 +99,9 @@ def decompress(c: Compressed, *, threads: int | None = None, max_nbytes: int | N
 def accumulate(c: Compressed, into: jax.Array, weight: float = 1.0, *, threads: int | None = None) -> jax.Array:
     """Compute ``into + weight * decompress(c)`` in one pass; usable wherever `compress` is.
 
-    Same as `arrcomp.accumulate`, but it returns a new array, as JAX arrays are immutable. The memory of `into` is
-    reused if it is donated or not used later.
-
-    Args:
-        c: a compressed array of any framework, of a codec with `has_sums`.
-        into: a JAX array of the same shape and dtype.
-        weight: a finite number. Static: changing it triggers recompilation.
-        threads: number of CPU threads; None for all cores that the process may use. Static.
-
-    Returns:
-        A new array, without a gradient.
-
-    Raises:
-        CorruptStreamError, TypeError, ValueError: same as in `arrcomp.accumulate`.
+    Same as `arrcomp.accumulate`, with the same arguments and errors, but it returns a new array, without a gradient, as
+    JAX arrays are immutable. The memory of `into` is reused if it is donated or not used later. `weight` and `threads`
+    are static: changing them triggers recompilation.
     """
     threads = thread_count(threads)
     checked_summand("c", c)
@@ -131,17 +119,8 @@ def compress_sum(
 ) -> Compressed:
     """Compress the (weighted) sum of compressed arrays in one pass; usable wherever `compress` is.
 
-    Same as `arrcomp.compress_sum`.
-
-    Args:
-        compressed: compressed arrays with the same dtype, shape and fixed-rate codec; at least one.
-        codec: of the result; None for the one of `compressed`. Static, like the weights.
-        weights: a finite number for each; None for ones.
-        threads: number of CPU threads; None for all cores that the process may use. Static.
-        seed: of the result's codec, same as in `compress`.
-
-    Raises:
-        CorruptStreamError, TypeError, ValueError: same as in `arrcomp.compress_sum`.
+    Arguments and errors are those of `arrcomp.compress_sum`, except: `codec`, `weights` and `threads` are static, and
+    `seed` is the one of `compress`.
     """
     terms = [Compressed(c.spec, _payload_of_jax(c)) for c in checked_summands(compressed)]
     codec = terms[0].codec if codec is None else checked_codec(codec)
@@ -156,23 +135,11 @@ def roundtrip(
     seed: Any = None,
     check_finite: bool = False,
 ) -> jax.Array:
-    """Compress, then decompress, with a straight-through gradient.
+    """Compress, then decompress, with a straight-through gradient: an array of the same shape and dtype, where `x` is.
 
     The gradient passes unchanged, as if nothing were lost. (The gradient of ``decompress(compress(x))`` is zero.) In a
     compiled program it works in place if `x` is donated (`jax.jit(..., donate_argnums=...)`) or not used later.
-
-    Args:
-        x: an array of any shape, and a dtype that the codec supports.
-        codec: what to keep; None for `Lossless()`. Static: changing it triggers recompilation.
-        threads: number of CPU threads; None for all cores that the process may use. Static.
-        seed: same as in `compress`.
-        check_finite: same as in `compress`.
-
-    Returns:
-        An array of the same shape and dtype, on the device of `x`.
-
-    Raises:
-        TypeError, ValueError, DeviceUnavailableError: same as in `compress`.
+    Arguments and errors are those of `compress`.
 
     >>> import jax, arrcomp.jax
     >>> coarse = lambda x: arrcomp.jax.roundtrip(x, arrcomp.ErrorBounded(abs=0.25)).sum()
@@ -217,15 +184,9 @@ def checked_array(x: Any) -> jax.Array:
 
 
 def fixed_rate_codec(codec: Any, use: str, example: str) -> Codec:
-    """A fixed-rate codec, as XLA's arrays have fixed sizes.
+    """The user's codec; raise TypeError unless it is hashable and fixed-rate, as XLA's arrays have fixed sizes.
 
-    Args:
-        codec: the user's argument.
-        use: what XLA would do with other payloads, for the message.
-        example: of a fixed-rate codec, for the message.
-
-    Raises:
-        TypeError: it is not a codec, not hashable, or has a variable rate.
+    `use` is what XLA would do with other payloads, and `example` a fixed-rate codec, for the message.
     """
     checked = checked_codec(codec)
     check_hashable(checked)

@@ -1,6 +1,7 @@
 """The core's JAX operations: custom calls in the compiled program, without callbacks to Python.
 
-`jax.vmap` makes one call of the core for all items; callers can pass several arrays to one call.
+`jax.vmap` makes one call of the core for all items; callers can pass several arrays to one call. `threads` are those of
+the CPU: 0 for all cores.
 """
 
 import functools
@@ -37,14 +38,9 @@ def rounded_nbytes(nbytes: int) -> int:
 def encode(
     xs: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0, seed: Any = None
 ) -> tuple[list[jax.Array], jax.Array]:
-    """Encode arrays. The gradient is zero.
+    """Encode arrays of one codec and one dtype. The gradient is zero.
 
-    Args:
-        xs: the arrays.
-        specs: of each; with one codec and one dtype.
-        threads: CPU threads; 0 for all cores.
-        seed: for all arrays: a scalar integer array, or uint32[2], a little-endian uint64; None if the codec needs
-            none.
+    The seed, of all arrays, is a scalar integer array, or uint32[2], a little-endian uint64.
 
     Returns:
         For each array a buffer, uint8[spec.capacity], that begins with the payload; and the payloads' lengths,
@@ -62,14 +58,10 @@ def encode(
 def decode(
     buffers: Sequence[jax.Array], lengths: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0
 ) -> tuple[list[jax.Array], jax.Array]:
-    """Decode payloads.
+    """Decode payloads of one codec and one dtype from the buffers, of any size, that begin with them.
 
-    Args:
-        buffers: uint8 of any size, which begin with the payloads.
-        lengths: of the payloads in order, each for one or several, as from `encode`; empty if the payloads (of a
-            fixed-rate codec) fill their buffers.
-        specs: of each array; with one codec and one dtype.
-        threads: CPU threads; 0 for all cores.
+    Each of the lengths is for one payload or several, in order, as from `encode`. There are none if the payloads (of a
+    fixed-rate codec) fill their buffers.
 
     Returns:
         The arrays, and a status, uint32[]: 0, or 1 if a payload is corrupt and the arrays are undefined. (On the CPU
@@ -85,14 +77,9 @@ def decode(
 def accumulate(
     into: jax.Array, buffers: Sequence[jax.Array], weights: tuple[float, ...], spec: Spec, threads: int = 0
 ) -> jax.Array:
-    """Add decoded payloads, times their weights, to an array.
+    """Add decoded payloads, times their weights, to an array, whose memory is reused if it is not needed later.
 
-    Args:
-        into: the array, whose memory is reused if it is not needed later.
-        buffers: the payloads, uint8[spec.capacity] each, of a codec with `has_sums`.
-        weights: for each.
-        spec: of all arrays.
-        threads: CPU threads; 0 for all cores.
+    Each of the buffers is uint8[spec.capacity], of a codec with `has_sums`.
     """
     operands = [_stored(lax.stop_gradient(into), spec.dtype), *map(_padded, buffers)]
     results = [struct(spec.shape, _storage(spec.dtype))]
@@ -103,23 +90,9 @@ def accumulate(
 
 @functools.partial(jax.jit, static_argnums=(1, 2, 3, 4))
 def encode_sum(
-    buffers: Sequence[jax.Array],
-    weights: tuple[float, ...],
-    spec: Spec,
-    result: Spec,
-    threads: int = 0,
-    seed: Any = None,
+    buffers: Sequence[jax.Array], weights: tuple[float, ...], spec: Spec, result: Spec, threads: int, seed: Any = None
 ) -> tuple[jax.Array, jax.Array]:
-    """Encode the weighted sum of decoded payloads. Returns the same as `encode`.
-
-    Args:
-        buffers: the payloads, uint8[spec.capacity] each, of a codec with `has_sums`.
-        weights: for each.
-        spec: of each array.
-        result: spec of the sum.
-        threads: CPU threads; 0 for all cores.
-        seed: same as in `encode`, for the codec of `result`.
-    """
+    """Encode the weighted sum of payloads, same as in `accumulate`. The results are those of `encode`."""
     operands = [*map(_padded, buffers), *seed_operands(seed)]
     results = [struct((result.capacity,), jnp.uint8), struct((2,), jnp.uint32)]
     extra = {
@@ -163,7 +136,7 @@ def _call(
     specs: tuple[Spec, ...],
     threads: int,
     aliases: dict[int, int] | None = None,
-    attributes: dict[str, Any] | None = None,
+    extra: dict[str, Any] | None = None,
 ) -> list[jax.Array]:
     attributes = {
         "codec_id": specs[0].codec.id,
@@ -171,7 +144,7 @@ def _call(
         "dtype_id": specs[0].dtype.id,
         "counts": np.array([spec.elements for spec in specs], np.int64),
         "threads": threads,
-    } | (attributes or {})
+    } | (extra or {})
     return custom_call(target, operands, results, attributes, aliases)
 
 
@@ -195,8 +168,7 @@ def seed_operands(seed: Any) -> list[jax.Array]:
     if seed.dtype.itemsize == 8:
         return [lax.bitcast_convert_type(seed, jnp.uint32)]
     if jnp.issubdtype(seed.dtype, jnp.unsignedinteger):
-        low = seed.astype(jnp.uint32)
-        words = [low, jnp.zeros((), jnp.uint32)]
+        words = [seed.astype(jnp.uint32), jnp.zeros((), jnp.uint32)]
     else:
         signed = seed.astype(jnp.int32)
         words = [lax.bitcast_convert_type(part, jnp.uint32) for part in (signed, signed >> 31)]

@@ -12,23 +12,15 @@ from jax import numpy as jnp
 from .._methods import projections
 from ._seeds import derived, upper_half
 
-_barrier: Any = lax.optimization_barrier  # JAX has no types for it
+_barrier: Callable[[jax.Array], jax.Array] = lax.optimization_barrier  # JAX has no types for it
 _BLOCK = 1 << 20  # entries of a dense S in memory at a time
 
 
 @functools.partial(jax.jit, static_argnums=(2, 3, 4))
 def project(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool = False) -> jax.Array:
-    """S x, or W S x; `arrcomp._methods.projections` defines S and W.
+    """S x, [dim, columns], of x's dtype, or W S x if weighted; `arrcomp._methods.projections` defines S and W.
 
-    Args:
-        x: a floating-point array, [rows, columns].
-        seed: uint32[2], a little-endian uint64.
-        kind: one of `projections.KINDS`.
-        dim: rows of S, from 1 to those of x.
-        weighted: whether to multiply by the weights W.
-
-    Returns:
-        An array of x's dtype, [dim, columns]. Transforms of float16 and bfloat16 are computed in float32.
+    The seed is uint32[2], a little-endian uint64. Transforms of float16 and bfloat16 are computed in float32.
     """
     if kind in projections.ENTRIES_OF_WORD:
         return _dense(x, seed, kind, dim, weighted)
@@ -41,8 +33,7 @@ def project(x: jax.Array, seed: jax.Array, kind: str, dim: int, weighted: bool =
 
 def _words(seed: jax.Array, *parts: Any) -> jax.Array:
     """`derived`, materialized: otherwise XLA would recompute it for each value that depends on it."""
-    words: jax.Array = _barrier(derived(seed, *parts))
-    return words
+    return _barrier(derived(seed, *parts))
 
 
 def _lengths(rows: int, dim: int) -> jax.Array:

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
@@ -19,10 +20,6 @@ from . import _ops, _seeds
 from . import _tree as _tree
 from ._adapter import ADAPTER, seed_operand
 from ._functions import decompress, fixed_rate_codec
-
-_NEAREST = QSGD(bits=8)
-_STOCHASTIC = QSGD(bits=8, rounding="stochastic")
-_MAX_ARGUMENTS = 255
 
 
 def compress_residuals(
@@ -76,8 +73,9 @@ def compress_residuals(
     """
     if not callable(fun):
         raise wrong_type("fun", "a function", fun)
-    default = _NEAREST if seed is None else _STOCHASTIC
-    codec = default if codec is None else fixed_rate_codec(codec, "keep", "QSGD(bits=8)")
+    if codec is None:
+        codec = QSGD(bits=8, rounding="nearest" if seed is None else "stochastic")
+    codec = fixed_rate_codec(codec, "keep", "QSGD(bits=8)")
     words = seed_operand(checked_seed(codec, seed))
     settings = _Settings(codec, checked_integer("min_size", min_size, 0, MAX_VALUES))
     static = _argnums("static_argnums", static_argnums)
@@ -127,20 +125,13 @@ class _Settings(NamedTuple):
     min_size: int
 
 
-@jax.tree_util.register_pytree_node_class
+@functools.partial(jax.tree_util.register_dataclass, data_fields=["packed"], meta_fields=["shape"])
+@dataclass
 class _Bits:
     """Booleans, packed eight to a byte."""
 
-    def __init__(self, packed: jax.Array, shape: tuple[int, ...]) -> None:
-        self.packed = packed
-        self.shape = shape
-
-    def tree_flatten(self) -> tuple[tuple[jax.Array], tuple[int, ...]]:
-        return (self.packed,), self.shape
-
-    @classmethod
-    def tree_unflatten(cls, shape: tuple[int, ...], leaves: tuple[jax.Array]) -> "_Bits":
-        return cls(leaves[0], shape)
+    packed: jax.Array
+    shape: tuple[int, ...]
 
     def restored(self) -> jax.Array:
         count = int(np.prod(self.shape))
@@ -209,5 +200,4 @@ def _(primals: Any, tangents: Any) -> Any:
 
 
 def _argnums(name: str, value: Any) -> set[int]:
-    several = value if isinstance(value, (tuple, list)) else (value,)
-    return {checked_integer(name, index, 0, _MAX_ARGUMENTS) for index in several}
+    return {checked_integer(name, i, 0, 255) for i in (value if isinstance(value, (tuple, list)) else (value,))}

@@ -10,14 +10,9 @@ Word = tuple[jax.Array, jax.Array]  # the lower and the upper half of a 64-bit i
 
 
 def derived(seed: jax.Array, *parts: Any) -> jax.Array:
-    """Same as `arrcomp._methods.seeds.derived`, bit for bit.
+    """Same as `arrcomp._methods.seeds.derived`, bit for bit: uint32[2, ...] from uint32[2], a little-endian uint64.
 
-    Args:
-        seed: uint32[2], a little-endian uint64.
-        parts: integers from 0 to 2^32 - 2, traced or not, or arrays of them, whose shapes broadcast.
-
-    Returns:
-        uint32[2, ...], with the broadcast shape.
+    `parts` are integers from 0 to 2^32 - 2, traced or not, or arrays of them, whose shapes broadcast to the result's.
     """
     z = (seed[0], seed[1])
     for part in parts:

@@ -20,22 +20,14 @@ def _flatten(c: Compressed) -> tuple[tuple[Any, Any], Spec]:
     payload = c.payload
     # Leaves are trusted afterwards: a compiled program cannot raise.
     c.verify()
-    if c.codec.fixed_rate:
-        return (_whole(payload), None), c.spec
     if payload.adapter is not ADAPTER:
-        data = payload.to_host()
-        return (data, uint64_pair(data.size)), c.spec
+        payload = Payload(ADAPTER, payload.to_host(), trusted=True)
     buffer, length = payload.buffer, own_length(payload.length)
+    if c.codec.fixed_rate:
+        return (buffer if length is None else payload.trimmed_view(), None), c.spec
     if length is None and isinstance(buffer, (jax.Array, np.ndarray)):
         length = uint64_pair(buffer.size)
     return (buffer, length), c.spec
-
-
-def _whole(payload: Payload) -> Any:
-    """The buffer of a fixed-rate payload, without spare bytes."""
-    if payload.adapter is not ADAPTER:
-        return payload.to_host()
-    return payload.buffer if payload.length is None else payload.trimmed_view()
 
 
 def _flatten_with_keys(c: Compressed) -> tuple[tuple[tuple[Any, Any], tuple[Any, Any]], Spec]:

@@ -3,7 +3,7 @@
 tx = compressed_optimizer(optax.adamw(1e-3), eight_bit())
 """
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -130,17 +130,21 @@ def state_nbytes(state: Any) -> int:
 
 
 class _Plan(NamedTuple):
-    """The static properties of a state, which follow from the parameters.
+    """The static properties of a state, which follow from the parameters."""
 
-    Attributes:
-        structure: of the state, and of the wrapped optimizer's.
-        specs: of each compressed array; None for others.
-        batches: indices of the arrays that are compressed in one call.
-    """
+    structure: Any  # of the state, and of the wrapped optimizer's
+    calls: list[dict[int, Spec]]  # for each call of the core, the specs of the arrays with these indices
 
-    structure: Any
-    specs: tuple[Spec | None, ...]
-    batches: tuple[tuple[int, ...], ...]
+    def leaves_of(self, state: Any) -> list[Any]:
+        """The arrays of a state, or of the wrapped optimizer's."""
+        leaves, structure = jax.tree.flatten(state)
+        if structure != self.structure:
+            raise ValueError(f"state: expected the structure of init, {self.structure}, got {structure}")
+        return leaves
+
+    def state_of(self, leaves: list[Any], changed: dict[int, Any]) -> Any:
+        """The inverse of `leaves_of`, with some arrays changed."""
+        return jax.tree.unflatten(self.structure, [changed.get(i, leaf) for i, leaf in enumerate(leaves)])
 
 
 class _Compressor:
@@ -184,32 +188,31 @@ class _Compressor:
         if key not in self._plans:
             paths, inner, structure = flattened(jax.eval_shape(self._tx.init, found))
             specs = [self._spec_of(keys, x) for keys, x in zip(paths, inner, strict=True)]
-            self._plans[key] = _Plan(structure, tuple(specs), _batches(specs))
+            self._plans[key] = _Plan(structure, _calls(specs))
         return self._plans[key]
 
     def decompressed(self, state: Any, plan: _Plan) -> Any:
         """The wrapped optimizer's state."""
         if not isinstance(state, CompressedState):
             raise wrong_type("state", "a CompressedState, as init returns it", state)
-        leaves = _leaves(state.inner_state, plan)
-        for indices, specs in _calls_of(plan):
-            buffers = [_checked_buffer(leaves[i], spec) for i, spec in zip(indices, specs, strict=True)]
-            made, _ = _ops.decode(buffers, [], specs, self._threads)
-            _put(leaves, indices, made)
-        return jax.tree.unflatten(plan.structure, leaves)
+        leaves, arrays = plan.leaves_of(state.inner_state), dict[int, Any]()
+        for call in plan.calls:
+            buffers = [_checked_buffer(leaves[i], spec) for i, spec in call.items()]
+            made, _ = _ops.decode(buffers, [], tuple(call.values()), self._threads)
+            arrays |= zip(call, made, strict=True)
+        return plan.state_of(leaves, arrays)
 
     def _compressed(self, state: Any, plan: _Plan, step: jax.Array) -> CompressedState:
-        leaves = _leaves(state, plan)
-        for indices, specs in _calls_of(plan):
-            xs = [_checked_array(leaves[i], spec) for i, spec in zip(indices, specs, strict=True)]
-            made, _ = _ops.encode(xs, specs, self._threads, self._seed_of(specs[0], step, indices[0]))
-            _put(leaves, indices, made)
-        return CompressedState(jax.tree.unflatten(plan.structure, leaves), step)
+        leaves, buffers = plan.leaves_of(state), dict[int, Any]()
+        for call in plan.calls:
+            xs = [_checked_array(leaves[i], spec) for i, spec in call.items()]
+            made, _ = _ops.encode(xs, tuple(call.values()), self._threads, self._seed_of(call, step))
+            buffers |= zip(call, made, strict=True)
+        return CompressedState(plan.state_of(leaves, buffers), step)
 
-    def _seed_of(self, spec: Spec, step: jax.Array, index: int) -> Any:
-        if not spec.codec.needs_seed:
-            return None
-        return derived(jnp.asarray(uint64_pair(self._seed)), step, index)
+    def _seed_of(self, call: dict[int, Spec], step: jax.Array) -> Any:
+        index, spec = next(iter(call.items()))
+        return derived(jnp.asarray(uint64_pair(self._seed)), step, index) if spec.codec.needs_seed else None
 
     def _spec_of(self, keys: tuple[str, ...], x: Any) -> Spec | None:
         if not jnp.issubdtype(x.dtype, jnp.floating) or x.ndim == 0 or x.size < self._min_size:
@@ -227,43 +230,24 @@ class _Compressor:
         return Spec(codec, dtype, shape)
 
 
-def _leaves(state: Any, plan: _Plan) -> list[Any]:
-    leaves, structure = jax.tree.flatten(state)
-    if structure != plan.structure:
-        raise ValueError(f"state: expected the structure of init, {plan.structure}, got {structure}")
-    return leaves
+def _calls(specs: Sequence[Spec | None]) -> list[dict[int, Spec]]:
+    """The arrays of each call, from the specs of all (None without a codec).
 
-
-def _batches(specs: Sequence[Spec | None]) -> tuple[tuple[int, ...], ...]:
-    """Indices of the arrays of each call: small ones together, which is fast on a GPU; others alone.
-
-    The arrays of a call are in memory at the same time, and have the same seed.
+    Small arrays are together, which is fast on a GPU; others are alone. The arrays of a call are in memory at the same
+    time, and have the same seed.
     """
-    batches: list[list[int]] = []
-    open_batches: dict[Hashable, tuple[list[int], int]] = {}
+    calls: list[dict[int, Spec]] = []
+    last: dict[Hashable, tuple[dict[int, Spec], int]] = {}  # with its bytes, by codec and dtype
     for index, spec in enumerate(specs):
         if spec is None:
             continue
-        key = spec.codec, spec.dtype
-        batch, nbytes = open_batches.get(key, ([], 0))
-        if not batch or spec.codec.needs_seed or nbytes + spec.nbytes > _MAX_NBYTES:
-            batch, nbytes = [], 0
-            batches.append(batch)
-        batch.append(index)
-        open_batches[key] = batch, nbytes + spec.nbytes
-    return tuple(map(tuple, batches))
-
-
-def _calls_of(plan: _Plan) -> Iterator[tuple[tuple[int, ...], tuple[Spec, ...]]]:
-    """The indices and specs of each call."""
-    for indices in plan.batches:
-        specs = [plan.specs[index] for index in indices]
-        yield indices, tuple(spec for spec in specs if spec is not None)
-
-
-def _put(leaves: list[Any], indices: Sequence[int], made: Sequence[jax.Array]) -> None:
-    for index, x in zip(indices, made, strict=True):
-        leaves[index] = x
+        call, nbytes = last.get((spec.codec, spec.dtype), ({}, 0))
+        if not call or spec.codec.needs_seed or nbytes + spec.nbytes > _MAX_NBYTES:
+            call, nbytes = {}, 0
+            calls.append(call)
+        call[index] = spec
+        last[spec.codec, spec.dtype] = call, nbytes + spec.nbytes
+    return calls
 
 
 def _checked_array(x: Any, spec: Spec) -> Any:

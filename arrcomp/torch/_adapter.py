@@ -23,14 +23,14 @@ from .._dtypes import Bytes
 from .._format.spec import Spec
 from ..errors import DeviceUnavailableError
 from . import _ops
-from ._kernels import MEMORY
-from ._tensors import capacities, capacity, capacity_of, coding_of, constants, dtype_of, type_named
+from ._kernels import TorchMemory
+from ._tensors import capacities, capacity, capacity_of, coding_of, constants, dtype_of, name_of, type_named
 
 _CPU = Device("torch")
 _INTEGERS = [getattr(torch, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 
 
-class TorchAdapter:
+class TorchAdapter(TorchMemory):
     """PyTorch's tensors."""
 
     name = "torch"
@@ -63,24 +63,15 @@ class TorchAdapter:
         if out is not None:
             buffers = [_bytes_to_fill(buffer, x) for buffer, x in zip(out, xs, strict=True)]
             lengths = _ops.encode_out(xs, buffers, *coding)
-            if specs[0].codec.fixed_rate:
-                return self._payloads(_cut(buffers, xs, *codec))
-            if _are_at_hand([lengths]):
-                ends = lengths.tolist()
-                return self._payloads([buffer[:end] for buffer, end in zip(buffers, ends, strict=True)])
-            return self._payloads(buffers, lengths)
-        if _are_at_hand(xs):
+        elif _are_at_hand(xs):
             return [Payload(self, buffer, trusted=True) for buffer in _ops.encode_trimmed(xs, *coding)]
-        payloads, lengths = _ops.encode(xs, *coding)
-        buffers = [payloads] if len(xs) == 1 else payloads.split_with_sizes(capacities(xs, *codec))
-        if specs[0].codec.fixed_rate:
-            return self._payloads(_cut(buffers, xs, *codec))
-        return self._payloads(buffers, lengths)
-
-    def _payloads(self, buffers: Sequence[Tensor], lengths: Tensor | None = None) -> list[Payload]:
-        if lengths is None:
-            return [Payload(self, buffer, trusted=True) for buffer in buffers]
-        single = [lengths] if len(buffers) == 1 else lengths.chunk(len(buffers))
+        else:
+            payloads, lengths = _ops.encode(xs, *coding)
+            buffers = [payloads] if len(xs) == 1 else payloads.split_with_sizes(capacities(xs, *codec))
+        if specs[0].codec.fixed_rate or _are_at_hand([lengths]):
+            ends = [capacity(x, *codec) for x in xs] if specs[0].codec.fixed_rate else lengths.tolist()
+            return [Payload(self, buffer[:end], trusted=True) for buffer, end in zip(buffers, ends, strict=True)]
+        single = [lengths] if len(xs) == 1 else lengths.chunk(len(xs))
         return [Payload(self, buffer, length, trusted=True) for buffer, length in zip(buffers, single, strict=True)]
 
     def decompress(
@@ -105,10 +96,8 @@ class TorchAdapter:
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Tensor:
         _check_target(into, spec, "into")
-        coding = coding_of(spec.codec)
-        _ops.accumulate(
-            into, [payload.buffer], [payload.length], constants([weight]), *coding, payload.trusted, threads
-        )
+        options = (*coding_of(spec.codec), payload.trusted, threads)
+        _ops.accumulate(into, [payload.buffer], [payload.length], constants([weight]), *options)
         target: Tensor = into
         return target
 
@@ -144,9 +133,6 @@ class TorchAdapter:
     def head(self, buffer: Tensor, nbytes: int) -> Tensor:
         return buffer[:nbytes]
 
-    def to_host(self, buffer: Tensor) -> Bytes:
-        return MEMORY.to_host(buffer)
-
     def from_host(self, data: Bytes, device: Device) -> tuple[Tensor, Tensor | None]:
         return _view(data) if device.kind == "cpu" else _view(data).to(_device_name(device)), None
 
@@ -156,9 +142,6 @@ class TorchAdapter:
 
     def to_device(self, buffer: Tensor, device: Device) -> Tensor:
         return buffer.to(_device_name(device))
-
-    def copy(self, buffer: Tensor) -> Tensor:
-        return MEMORY.copy(buffer)
 
     def upload(self, x: Any, index: int) -> Tensor:
         row = _dtypes.by_numpy(x.dtype)
@@ -185,14 +168,10 @@ def check_layout(name: str, x: Tensor) -> None:
 
 
 def seed_arguments(seed: Any, x: Tensor) -> tuple[int, Tensor | None]:
-    """A seed as the operators take it: `seed` and `seed_at`.
-
-    Args:
-        seed: None, an integer from 0 to 2^64 - 1, or a tensor of one integer.
-        x: the tensor to compress.
+    """`seed` and `seed_at` of the operators, of None, an integer from 0 to 2^64 - 1, or a tensor of one on x's device.
 
     Raises:
-        TypeError: it is none of these, or not on the device of x.
+        TypeError: it is none of these.
     """
     if seed is None:
         return 0, None
@@ -205,11 +184,6 @@ def seed_arguments(seed: Any, x: Tensor) -> tuple[int, Tensor | None]:
     if seed.device != x.device:
         raise TypeError(f"seed: expected a tensor on {x.device} like x, got one on {seed.device}")
     return 0, seed.view(torch.int64) if seed.dtype == torch.uint64 else seed.to(torch.int64)
-
-
-def _cut(buffers: Sequence[Tensor], xs: Sequence[Tensor], codec: int, parameters: Sequence[float]) -> list[Tensor]:
-    """Payloads of a fixed-rate codec out of buffers that may be larger."""
-    return [buffer[: capacity(x, codec, parameters)] for buffer, x in zip(buffers, xs, strict=True)]
 
 
 def _check_dense(name: str, x: Tensor) -> None:
@@ -261,7 +235,7 @@ def _bytes_to_fill(out: Any, x: Tensor) -> Tensor:
     if out.device != x.device:
         raise TypeError(f"out: expected a uint8 tensor on {x.device} like x, got one on {out.device}")
     if out.dtype != torch.uint8:
-        raise TypeError(f"out: expected dtype uint8, got {str(out.dtype).removeprefix('torch.')}")
+        raise TypeError(f"out: expected dtype uint8, got {name_of(out.dtype)}")
     _check_fillable(out)
     return out.view(-1)
 
@@ -278,10 +252,8 @@ def _check_fillable(out: Tensor, name: str = "out") -> None:
     if out.requires_grad:
         raise ValueError(f"{name}: expected a tensor that requires no gradient, got one that does; detach it")
     if not torch.compiler.is_compiling() and (out.is_conj() or out.is_neg()):  # compilers cannot follow these two
-        raise ValueError(
-            f"{name}: expected a tensor with its own values, got a lazy conjugate or negative of another; "
-            "call resolve_conj() or resolve_neg()"
-        )
+        got = "a lazy conjugate or negative of another; call resolve_conj() or resolve_neg()"
+        raise ValueError(f"{name}: expected a tensor with its own values, got {got}")
     if not out.is_contiguous():
         raise ValueError(f"{name}: expected a C-contiguous tensor, got strides {out.stride()}")
 

@@ -3,7 +3,7 @@
 The derivative is a level of a `StepFunction`, whose packed index is saved. The second derivative is 0.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -12,23 +12,22 @@ from torch import Tensor
 from .._arguments import wrong_type
 from ..activations import StepFunction, activation, steps_of
 from ._few_bit_ops import activate_op, grad_from_packed, save_packed
+from ._kernels import Floats
 from ._ops import needs_function
-from ._tensors import constant_result, constants
+from ._tensors import FLOATS, check_floating, constant_result, constants
 
-DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-
-Floats = Sequence[float]
+Function = Callable[[Tensor], Tensor]
 
 
 class _FewBit(torch.autograd.Function):
-    """The operator with `torch.func` derivatives, which `torch.library` operators cannot have."""
+    """A function or activation with `torch.func` derivatives, which `torch.library` operators cannot have."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(x: Tensor, function: str, parameters: Floats, steps: Floats) -> tuple[Tensor, Tensor]:
-        made: tuple[Tensor, Tensor] = activate_op(x, function, parameters, steps)
-        return made
+    def forward(x: Tensor, function: str | Function, parameters: Floats, steps: Floats) -> tuple[Tensor, Tensor]:
+        values, packed = activate_op(x, function if isinstance(function, str) else "", parameters, steps)
+        return values if isinstance(function, str) else _checked(function(x), x), packed
 
     @staticmethod
     def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
@@ -39,57 +38,26 @@ class _FewBit(torch.autograd.Function):
         return grad_from_packed(context, gradient), None, None, None
 
 
-class _FewBitFunction(torch.autograd.Function):
-    """A user's function with a step function as its derivative."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, function: Callable[[Tensor], Tensor], steps: Floats) -> tuple[Tensor, Tensor]:
-        packed: Tensor = activate_op(x, "", (), steps)[1]
-        return _checked(function(x), x), packed
-
-    @staticmethod
-    def setup_context(context: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        save_packed(context, output[1], inputs[-1:])
-
-    @staticmethod
-    def backward(context: Any, gradient: Tensor | None, *_: Any) -> tuple[Tensor | None, ...]:
-        return grad_from_packed(context, gradient), None, None
-
-
 _apply: Any = _FewBit.apply
-_apply_function: Any = _FewBitFunction.apply
 
 
 def few_bit_activation(x: Tensor, function: str, parameters: Floats, steps: Floats, inplace: bool = False) -> Tensor:
-    """An activation that saves only the packed indices of its steps.
+    """An activation of `arrcomp.activations.ACTIVATIONS` that saves only the packed indices of its steps.
 
-    Args:
-        x: float16, bfloat16, float32 or float64, of any shape.
-        function: the activation's name in `arrcomp.activations.ACTIVATIONS`.
-        parameters: of the activation.
-        steps: `core_parameters()` of the step function.
-        inplace: write the result to x, too, and return x.
-
-    Raises:
-        TypeError: x has another dtype.
+    `steps` are `core_parameters()` of the step function. `inplace` also writes the result to x, and returns x.
     """
     operator = _apply if needs_function(x) else activate_op
-    order = _order(_checked_input(x))
+    check_floating("x", x)
+    order = _order(x)
     y: Tensor = operator(_permuted(x, order), function, constants(parameters), constants(steps))[0]
     y = _permuted(y, _inverse(order))
     return x.copy_(y) if inplace else y
 
 
-def few_bit_function(x: Tensor, function: Callable[[Tensor], Tensor], steps: Floats) -> Tensor:
-    """Same as `few_bit_activation`, for a user's function.
-
-    Raises:
-        TypeError: x has another dtype, or the function does not return a tensor.
-        ValueError: the function changes the shape, or does not return floats.
-    """
-    y: Tensor = _apply_function(_checked_input(x), function, constants(steps))[0]
+def few_bit_function(x: Tensor, function: Function, steps: Floats) -> Tensor:
+    """Same as `few_bit_activation`, for a user's function."""
+    check_floating("x", x)
+    y: Tensor = _apply(x, function, (), constants(steps))[0]
     return y
 
 
@@ -101,21 +69,13 @@ def is_recorded(x: Tensor) -> bool:
 def select_steps(
     function: str, parameters: tuple[Any, ...], bits: int = 3, steps: StepFunction | None = None
 ) -> StepFunction:
-    """`steps`, or those of the activation if None.
-
-    Raises:
-        TypeError, ValueError: an argument is invalid.
-    """
+    """`steps`, or those of the activation if None."""
     values = activation(function).checked(parameters)
     return steps_of(function, values, bits) if steps is None else checked_steps(steps)
 
 
 def checked_steps(steps: object) -> StepFunction:
-    """`steps`, if it is a StepFunction.
-
-    Raises:
-        TypeError: it is something else.
-    """
+    """`steps`, if it is a StepFunction; else TypeError."""
     if not isinstance(steps, StepFunction):
         raise wrong_type("steps", "a StepFunction", steps)
     return steps
@@ -164,17 +124,10 @@ def _permuted(x: Tensor, order: tuple[int, ...] | None) -> Tensor:
     return x if order is None else x.permute(order)
 
 
-def _checked_input(x: Tensor) -> Tensor:
-    if x.dtype not in DTYPES:
-        raise TypeError(f"x: expected float16, bfloat16, float32 or float64, got {str(x.dtype).removeprefix('torch.')}")
-    return x
-
-
 def _checked(y: object, x: Tensor) -> Tensor:
     if not isinstance(y, Tensor):
         raise wrong_type("function(x)", "a tensor", y)
-    if y.shape != x.shape or y.dtype not in DTYPES:  # autocast may have chosen another dtype
-        raise ValueError(
-            f"function(x): expected floats of shape {tuple(x.shape)}, got {y.dtype} of shape {tuple(y.shape)}"
-        )
+    if y.shape != x.shape or y.dtype not in FLOATS:  # autocast may have chosen another dtype
+        got = f"{y.dtype} of shape {tuple(y.shape)}"
+        raise ValueError(f"function(x): expected floats of shape {tuple(x.shape)}, got {got}")
     return y

@@ -5,7 +5,7 @@ PyTorch pickles everything else.
 """
 
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -128,7 +128,14 @@ class _TensorPickler:
         self._device_probes: dict[torch.device, Tensor] = {}  # empty tensors, which `map_location` moves
 
     def __enter__(self) -> SimpleNamespace:
-        return _pickle_module(self._reduce)
+        """The part of module `pickle` that `torch.save` uses, with a pickler that calls `_reduce` first."""
+        reduce = self._reduce
+
+        class Pickler(pickle.Pickler):
+            def reducer_override(self, obj: Any) -> Any:
+                return reduce(obj)
+
+        return SimpleNamespace(Pickler=Pickler, __name__="pickle")
 
     def __exit__(self, *error: object) -> None:
         # PyTorch makes a class of the pickler, which lives until it is garbage-collected.
@@ -162,16 +169,6 @@ def _write(obj: Any, file: IO[bytes], pickler: SimpleNamespace) -> None:
         if isinstance(error.__context__, OSError):  # PyTorch's own error hides the reason
             raise error.__context__ from None
         raise
-
-
-def _pickle_module(reduce: Callable[[Any], Any]) -> SimpleNamespace:
-    """The part of module `pickle` that `torch.save` uses, with a pickler that calls `reduce` first."""
-
-    class Pickler(pickle.Pickler):
-        def reducer_override(self, obj: Any) -> Any:
-            return reduce(obj)
-
-    return SimpleNamespace(Pickler=Pickler, __name__="pickle")
 
 
 def _check_file(path_or_file: Any, method: str) -> None:

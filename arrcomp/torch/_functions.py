@@ -36,21 +36,14 @@ def compress(
     The gradient of ``decompress(compress(x))`` is zero, without a warning: no gradient flows through a `Compressed`.
     Use `roundtrip` to differentiate.
 
-    Args:
-        x: a dense tensor on the CPU or on CUDA, of any shape and strides, and a dtype that the codec supports.
-        codec: what to keep; None for `Lossless()`.
-        out: memory for the result: a contiguous uint8 tensor of at least `arrcomp.max_compressed_nbytes(x)` bytes on
-            the device of `x` (on the CPU also a NumPy array, bytearray or memoryview).
-        threads: number of CPU threads; None for all cores that the process may use.
-        seed: for stochastic rounding; other codecs ignore it. An integer from 0 to 2^64 - 1; changing it does not
-            trigger recompilation. Or a tensor of one integer on the device of `x`, read as unsigned 64-bit when the
-            device runs the operator, so that each replay of a CUDA graph can have its own.
-        check_finite: raise if a value is NaN or infinite. Reads the tensor once more and synchronizes. Not in compiled
-            code.
+    Arguments and errors are those of `arrcomp.compress`, except:
 
-    Raises:
-        TypeError, ValueError, DeviceUnavailableError: same as in `arrcomp.compress`; ValueError also if `check_finite`
-            is True in compiled code.
+    - `x` is a dense tensor on the CPU or on CUDA, of any strides.
+    - `out` is a contiguous uint8 tensor on the device of `x` (on the CPU also a NumPy array, bytearray or memoryview).
+    - `seed` is an integer (changing it does not trigger recompilation), or a tensor of one integer on the device of
+      `x`, read as unsigned 64-bit when the device runs the operator, so that each replay of a CUDA graph can have its
+      own.
+    - `check_finite` raises ValueError in compiled code.
 
     >>> import torch, arrcomp.torch
     >>> x = torch.linspace(0, 1, 10_000)
@@ -73,19 +66,11 @@ def decompress(
     Usable inside `torch.compile(fullgraph=True)`. Asynchronous on CUDA, except for untrusted payloads (read from
     outside this process), whose validation synchronizes. The result has no gradient.
 
-    Args:
-        c: a compressed array of any framework.
-        out: a contiguous tensor of the same shape and dtype, to be filled and returned.
-        threads: number of CPU threads; None for all cores that the process may use.
-        max_nbytes: the most bytes that the tensor may have, same as in `arrcomp.decompress`.
+    Arguments and errors are those of `arrcomp.decompress`. `c` is a compressed array of any framework, and `out` is a
+    contiguous tensor.
 
     Returns:
         `out`, or a new contiguous tensor on the payload's device.
-
-    Raises:
-        CorruptStreamError: the payload is corrupt. (`out` may have been written to.)
-        SizeLimitError: the tensor is larger than `max_nbytes`.
-        TypeError, ValueError, DeviceUnavailableError: same as in `arrcomp.decompress`.
     """
     if not isinstance(c, Compressed):
         raise wrong_type("c", "a Compressed (arrcomp.from_bytes reads a stream)", c)
@@ -105,20 +90,9 @@ def decompress(
 def accumulate(c: Compressed, into: Tensor, weight: float = 1.0, *, threads: int | None = None) -> Tensor:
     """Add a compressed array to a tensor: ``into += weight * decompress(c)``, in one pass.
 
-    Same as `arrcomp.accumulate`, and usable inside `torch.compile(fullgraph=True)`. Asynchronous on CUDA, except for
-    untrusted payloads. Autograd records nothing.
-
-    Args:
-        c: a compressed array of a codec with `has_sums`.
-        into: a contiguous tensor of the same shape and dtype that requires no gradient. It is changed in place.
-        weight: a finite number.
-        threads: number of CPU threads; None for all cores that the process may use.
-
-    Returns:
-        `into`.
-
-    Raises:
-        CorruptStreamError, TypeError, ValueError, DeviceUnavailableError: same as in `arrcomp.accumulate`.
+    Same as `arrcomp.accumulate`, with the same arguments, errors and result, and usable inside
+    `torch.compile(fullgraph=True)`. `into` is a contiguous tensor that requires no gradient. Asynchronous on CUDA,
+    except for untrusted payloads. Autograd records nothing.
     """
     _check_tensor("into", into, "arrcomp.accumulate takes other arrays")
     threads = thread_count(threads)
@@ -141,18 +115,8 @@ def compress_sum(
 ) -> Compressed:
     """Compress the (weighted) sum of compressed tensors, without decompressing them to memory first.
 
-    Same as `arrcomp.compress_sum`, and usable inside `torch.compile(fullgraph=True)`.
-
-    Args:
-        compressed: compressed tensors with the same device, dtype, shape and fixed-rate codec; at least one.
-        codec: of the result; None for the one of `compressed`.
-        weights: a finite number for each; None for ones.
-        out: memory for the result, same as in `compress`.
-        threads: number of CPU threads; None for all cores that the process may use.
-        seed: of the result's codec, same as in `compress`.
-
-    Raises:
-        CorruptStreamError, TypeError, ValueError, DeviceUnavailableError: same as in `arrcomp.compress_sum`.
+    Same as `arrcomp.compress_sum`, with the same arguments and errors, and usable inside
+    `torch.compile(fullgraph=True)`. `out` and `seed` are those of `compress`.
     """
     terms = checked_summands(compressed)
     codec = terms[0].codec if codec is None else checked_codec(codec)
@@ -163,12 +127,7 @@ def compress_sum(
 
 
 def roundtrip(
-    x: Tensor,
-    codec: Codec | None = None,
-    *,
-    threads: int | None = None,
-    seed: Any = None,
-    check_finite: bool = False,
+    x: Tensor, codec: Codec | None = None, *, threads: int | None = None, seed: Any = None, check_finite: bool = False
 ) -> Tensor:
     """Compress, then decompress, with a straight-through gradient.
 
@@ -177,18 +136,10 @@ def roundtrip(
     in compiled code only `vmap` of these is supported. `vmap` compresses each item separately, with the same seed
     unless `seed` is a batch. Autocast does not change the dtype. Integer tensors have no gradient.
 
-    Args:
-        x: a dense tensor on the CPU or on CUDA, of a dtype that the codec supports; or a meta tensor.
-        codec: what to keep; None for `Lossless()`.
-        threads: number of CPU threads; None for all cores that the process may use.
-        seed: same as in `compress`.
-        check_finite: same as in `compress`.
+    Arguments and errors are those of `compress`; `x` may also be a meta tensor.
 
     Returns:
         A new contiguous tensor of the shape, dtype and device of `x`.
-
-    Raises:
-        TypeError, ValueError, DeviceUnavailableError: same as in `compress`.
 
     >>> import torch, arrcomp.torch
     >>> x = torch.randn(100, requires_grad=True)

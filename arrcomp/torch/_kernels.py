@@ -2,9 +2,12 @@
 
 All tensors of one call have one dtype and are on one device. On CUDA the work is enqueued on PyTorch's current stream;
 memory comes from PyTorch's allocator, which takes it back in the order of that stream.
+
+`_ops` describes the arguments; `random` are those from `seed` to `threads`, `trust` are `trusted` and `threads`.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,11 +17,15 @@ from .. import _core
 from .._arrays import driver
 from .._arrays.checks import OVERLAPS_X, check_capacity, check_separate, overlaps_payload
 from .._arrays.device import check_device
-from .._arrays.driver import Seed
+from .._arrays.driver import Seed, Term
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._dtypes import Bytes
 from .._methods.seeds import MAX_SEED
-from ._tensors import capacities, capacity, capacity_of, dtype_of, row_of
+from ._tensors import capacities, capacity, capacity_of, dtype_of, name_of, row_of
+
+Floats = Sequence[float]
+Tensors = Sequence[Tensor]
+Lengths = Sequence[Tensor | None]
 
 
 class TorchMemory:
@@ -49,29 +56,17 @@ class TorchMemory:
 MEMORY = TorchMemory()
 
 
-def encode(
-    xs: Sequence[Tensor],
-    codec: int,
-    parameters: Sequence[float],
-    seed: int = 0,
-    seed_at: Tensor | None = None,
-    threads: int = 0,
-) -> tuple[Tensor, Tensor]:
+def encode(xs: Tensors, codec: int, parameters: Floats, *random: Any) -> tuple[Tensor, Tensor]:
     """Payloads in one buffer, uint8[sum(capacities(xs, codec, parameters))], and their lengths, int64[len(xs)]."""
     _check_together("xs", xs)
     sizes = capacities(xs, codec, parameters)
     payloads = _room(sum(sizes), xs[0])
     out = [payloads] if len(xs) == 1 else payloads.split_with_sizes(sizes)
-    return payloads, _encode(xs, out, codec, parameters, seed, seed_at, threads)
+    return payloads, _encode(xs, out, codec, parameters, *random)
 
 
 def encode_trimmed(
-    xs: Sequence[Tensor],
-    codec: int,
-    parameters: Sequence[float],
-    seed: int = 0,
-    seed_at: Tensor | None = None,
-    threads: int = 0,
+    xs: Tensors, codec: int, parameters: Floats, seed: int = 0, seed_at: Tensor | None = None, threads: int = 0
 ) -> list[Tensor]:
     """Payloads of tensors on the CPU, each in memory of its size.
 
@@ -93,15 +88,7 @@ def encode_trimmed(
     return [torch.from_numpy(payload) for payload in NUMPY.trim(rooms, lengths)]
 
 
-def encode_out(
-    xs: Sequence[Tensor],
-    out: Sequence[Tensor],
-    codec: int,
-    parameters: Sequence[float],
-    seed: int = 0,
-    seed_at: Tensor | None = None,
-    threads: int = 0,
-) -> Tensor:
+def encode_out(xs: Tensors, out: Tensors, codec: int, parameters: Floats, *random: Any) -> Tensor:
     """Put payloads at the starts of uint8 tensors, and return their lengths, int64[len(xs)]."""
     _check_together("xs", xs)
     if len(xs) != len(out):
@@ -110,51 +97,37 @@ def encode_out(
         _check_bytes("out", buffer, x)
         check_capacity(buffer.numel(), capacity(x, codec, parameters))
         check_separate(buffer.data_ptr(), buffer.numel(), x.data_ptr(), x.nbytes, OVERLAPS_X)
-    return _encode(xs, out, codec, parameters, seed, seed_at, threads)
+    return _encode(xs, out, codec, parameters, *random)
 
 
 def decode(
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
+    payloads: Tensors,
+    lengths: Lengths,
     sizes: Sequence[int],
     dimensions: Sequence[int],
     codec: int,
-    parameters: Sequence[float],
+    parameters: Floats,
     dtype: torch.dtype,
-    trusted: bool = False,
-    threads: int = 0,
+    *trust: Any,
 ) -> list[Tensor]:
     """Arrays of payloads, new and of these shapes."""
     device = payloads[0].device
     arrays = [torch.empty(shape, dtype=dtype, device=device) for shape in shapes(sizes, dimensions)]
-    _decode(payloads, lengths, arrays, codec, parameters, trusted, threads)
+    _decode(payloads, lengths, arrays, codec, parameters, *trust)
     return arrays
 
 
-def decode_out(
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
-    out: Sequence[Tensor],
-    codec: int,
-    parameters: Sequence[float],
-    trusted: bool = False,
-    threads: int = 0,
-) -> None:
+def decode_out(payloads: Tensors, lengths: Lengths, out: Tensors, codec: int, parameters: Floats, *trust: Any) -> None:
     """Fill contiguous tensors with the arrays of payloads."""
     _check_together("out", out)
     for payload, target in zip(payloads, out, strict=True):
         _check_contiguous("out", target)
         _check_separate("out", target, payload)
-    _decode(payloads, lengths, out, codec, parameters, trusted, threads)
+    _decode(payloads, lengths, out, codec, parameters, *trust)
 
 
 def roundtrip(
-    x: Tensor,
-    codec: int,
-    parameters: Sequence[float],
-    seed: int = 0,
-    seed_at: Tensor | None = None,
-    threads: int = 0,
+    x: Tensor, codec: int, parameters: Floats, seed: int = 0, seed_at: Tensor | None = None, threads: int = 0
 ) -> Tensor:
     """Compress, then decompress into a new tensor."""
     payload = _room(capacity(x, codec, parameters), x)
@@ -166,11 +139,11 @@ def roundtrip(
 
 def accumulate(
     into: Tensor,
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
-    weights: Sequence[float],
+    payloads: Tensors,
+    lengths: Lengths,
+    weights: Floats,
     codec: int,
-    parameters: Sequence[float],
+    parameters: Floats,
     trusted: bool = False,
     threads: int = 0,
 ) -> None:
@@ -184,41 +157,33 @@ def accumulate(
     driver.accumulate(MEMORY, terms, into, elements, coding, trusted, threads)
 
 
-def encode_sum(
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
-    weights: Sequence[float],
-    elements: int,
-    dtype: torch.dtype,
-    terms_codec: int,
-    terms_parameters: Sequence[float],
-    codec: int,
-    parameters: Sequence[float],
-    seed: int = 0,
-    seed_at: Tensor | None = None,
-    trusted: bool = False,
-    threads: int = 0,
-) -> tuple[Tensor, Tensor]:
-    """The payload of a sum of payloads' arrays, in memory of the longest one, and its length, int64[1]."""
-    out = _room(capacity_of(elements, row_of(dtype), codec, parameters), payloads[0])
-    length = encode_sum_out(
-        payloads, lengths, weights, out, elements, dtype, terms_codec, terms_parameters, codec, parameters,
-        seed, seed_at, trusted, threads,
-    )  # fmt: skip
-    return out, length
+def encode_sum(payloads: Tensors, lengths: Lengths, weights: Floats, *result: Any) -> tuple[Tensor, Tensor]:
+    """The payload of a sum of payloads' arrays, in memory of the longest one, and its length, int64[1].
+
+    `result` are the arguments that follow `out` in `encode_sum_out`.
+    """
+    out = _room(sum_capacity(*result), payloads[0])
+    return out, encode_sum_out(payloads, lengths, weights, out, *result)
+
+
+def sum_capacity(
+    elements: int, dtype: torch.dtype, terms_codec: int, terms: Floats, codec: int, parameters: Floats, *rest: Any
+) -> int:
+    """Bytes of the longest payload of a sum."""
+    return capacity_of(elements, row_of(dtype), codec, parameters)
 
 
 def encode_sum_out(
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
-    weights: Sequence[float],
+    payloads: Tensors,
+    lengths: Lengths,
+    weights: Floats,
     out: Tensor,
     elements: int,
     dtype: torch.dtype,
     terms_codec: int,
-    terms_parameters: Sequence[float],
+    terms_parameters: Floats,
     codec: int,
-    parameters: Sequence[float],
+    parameters: Floats,
     seed: int = 0,
     seed_at: Tensor | None = None,
     trusted: bool = False,
@@ -246,13 +211,13 @@ def shapes(sizes: Sequence[int], dimensions: Sequence[int]) -> list[Sequence[int
 
 
 def _encode(
-    xs: Sequence[Tensor],
-    out: Sequence[Tensor],
+    xs: Tensors,
+    out: Tensors,
     codec: int,
-    parameters: Sequence[float],
-    seed: int,
-    seed_at: Tensor | None,
-    threads: int,
+    parameters: Floats,
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
 ) -> Tensor:
     dtype, device = dtype_of(xs[0]), xs[0].device
     sources, elements = [x.contiguous() for x in xs], [x.numel() * dtype.parts for x in xs]
@@ -263,13 +228,13 @@ def _encode(
 
 
 def _decode(
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
-    targets: Sequence[Tensor],
+    payloads: Tensors,
+    lengths: Lengths,
+    targets: Tensors,
     codec: int,
-    parameters: Sequence[float],
-    trusted: bool,
-    threads: int,
+    parameters: Floats,
+    trusted: bool = False,
+    threads: int = 0,
 ) -> None:
     dtype = dtype_of(targets[0])
     _check_payloads(payloads, lengths, targets[0])
@@ -277,7 +242,7 @@ def _decode(
     driver.decode(MEMORY, payloads, lengths, targets, elements, (codec, parameters, dtype.id), trusted, threads)
 
 
-def _check_payloads(payloads: Sequence[Tensor], lengths: Sequence[Tensor | None], x: Tensor) -> None:
+def _check_payloads(payloads: Tensors, lengths: Lengths, x: Tensor) -> None:
     """Raise unless payloads and their lengths are such, on the device of x."""
     for payload in payloads:
         _check_bytes("payloads", payload, x)
@@ -288,9 +253,7 @@ def _check_payloads(payloads: Sequence[Tensor], lengths: Sequence[Tensor | None]
         raise ValueError(f"lengths: expected {len(payloads)} tensors, got {len(lengths)}")
 
 
-def _terms(
-    payloads: Sequence[Tensor], lengths: Sequence[Tensor | None], weights: Sequence[float], x: Tensor
-) -> list[tuple[Tensor, Tensor | None, float]]:
+def _terms(payloads: Tensors, lengths: Lengths, weights: Floats, x: Tensor) -> list[Term]:
     if not payloads:
         raise ValueError("payloads: expected at least one tensor, got none")
     _check_payloads(payloads, lengths, x)
@@ -314,7 +277,7 @@ def _room(nbytes: int, like: Tensor) -> Tensor:
     return torch.from_numpy(np.zeros(nbytes, np.uint8)) if like.is_cpu else MEMORY.empty(nbytes, like)
 
 
-def _check_together(name: str, xs: Sequence[Tensor]) -> None:
+def _check_together(name: str, xs: Tensors) -> None:
     if not xs:
         raise ValueError(f"{name}: expected at least one tensor, got none")
     if len(xs) == 1:
@@ -322,17 +285,15 @@ def _check_together(name: str, xs: Sequence[Tensor]) -> None:
     first = xs[0]
     for x in xs:
         if (x.dtype, x.device) != (first.dtype, first.device):
-            raise ValueError(
-                f"{name}: expected tensors of one dtype on one device, got {first.dtype} on {first.device} and "
-                f"{x.dtype} on {x.device}"
-            )
+            got = f"{first.dtype} on {first.device} and {x.dtype} on {x.device}"
+            raise ValueError(f"{name}: expected tensors of one dtype on one device, got {got}")
 
 
 def _check_bytes(name: str, buffer: Tensor, x: Tensor) -> None:
     if buffer.dtype is torch.uint8 and buffer.device == x.device and buffer.is_contiguous():
         return
     if buffer.dtype != torch.uint8:
-        raise TypeError(f"{name}: expected dtype uint8, got {str(buffer.dtype).removeprefix('torch.')}")
+        raise TypeError(f"{name}: expected dtype uint8, got {name_of(buffer.dtype)}")
     if buffer.device != x.device:
         raise TypeError(f"{name}: expected a uint8 tensor on {x.device}, got one on {buffer.device}")
     _check_contiguous(name, buffer)

@@ -14,25 +14,22 @@ _LIBRARY = _torch_library.Library("arrcomp", "DEF")
 
 
 def define(
-    schema: str,
-    kernel: Callable[..., Any],
-    fake: Callable[..., Any],
-    devices: tuple[str, ...] = BOTH_DEVICES,
-    *tags: torch.Tag,
-) -> Callable[..., Any]:
-    """Define an operator with a kernel and a fake (shape-only) implementation."""
-    name = schema.partition("(")[0]
-    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *tags))
-    for device in devices:
-        _LIBRARY.impl(name, kernel, device)
-    _torch_library.register_fake(f"arrcomp::{name}", fake, lib=_LIBRARY)
-    made: Callable[..., Any] = getattr(torch.ops.arrcomp, name).default
-    return made
+    schema: str, kernel: Callable[..., Any], devices: tuple[str, ...] = BOTH_DEVICES, *tags: torch.Tag
+) -> Callable[[Callable[..., Any]], Any]:
+    """Define an operator with a kernel. Decorates its fake (shape-only) implementation, and replaces it."""
+
+    def operator(fake: Callable[..., Any]) -> Any:
+        name = schema.partition("(")[0]
+        _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag, *tags))
+        for device in devices:
+            _LIBRARY.impl(name, kernel, device)
+        _torch_library.register_fake(f"arrcomp::{name}", fake, lib=_LIBRARY)
+        return getattr(torch.ops.arrcomp, name).default
+
+    return operator
 
 
-def register_autograd(
-    name: str, backward: Callable[..., Any], setup_context: Callable[..., None] | None = None
-) -> None:
+def register_autograd(name: str, backward: Callable[..., Any], setup_context: Any = None) -> None:
     """Register the derivative of an operator."""
     _torch_library.register_autograd(f"arrcomp::{name}", backward, setup_context=setup_context, lib=_LIBRARY)
 

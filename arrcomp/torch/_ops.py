@@ -6,7 +6,7 @@ device runs the operator. All tensors of a call have the same dtype and device. 
 of the results follow from the arguments.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -14,147 +14,90 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import _kernels
+from ._kernels import Floats, Tensors
 from ._library import define, register_autograd, register_vmap
-from ._tensors import capacities, capacity_of, row_of
+from ._tensors import capacities
 
 _CODEC = "int codec, float[] parameters"
-_CODING = f"{_CODEC}, SymInt seed=0, Tensor? seed_at=None, int threads=0"
+_RANDOM = "SymInt seed=0, Tensor? seed_at=None"
+_TRUST = "bool trusted=False, int threads=0"
+_CODING = f"{_CODEC}, {_RANDOM}, int threads=0"
+_PAYLOADS = "Tensor[] payloads, Tensor?[] lengths"
+_SUM = f"SymInt elements, ScalarType dtype, int terms_codec, float[] terms_parameters, {_CODEC}, {_RANDOM}, {_TRUST}"
 
 # PyTorch has no types for these.
 _library: Any = torch.library
 _unpack_dual: Any = forward_ad.unpack_dual
 
 
-def _fake_encode(xs: Sequence[Tensor], codec: int, parameters: Sequence[float], *rest: Any, **options: Any) -> Any:
-    return _bytes(sum(capacities(xs, codec, parameters)), xs[0]), _lengths(xs)
-
-
-def _fake_encode_trimmed(xs: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
-    context = _library.get_ctx()
-    return [_bytes(context.new_dynamic_size(), x) for x in xs]
-
-
-def _fake_encode_out(xs: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
-    return _lengths(xs)
-
-
-def _fake_decode(
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
-    sizes: Sequence[int],
-    dimensions: Sequence[int],
-    codec: int,
-    parameters: Sequence[float],
-    dtype: torch.dtype,
-    trusted: bool = False,
-    threads: int = 0,
-) -> Any:
-    return [payloads[0].new_empty(shape, dtype=dtype) for shape in _kernels.shapes(sizes, dimensions)]
-
-
-def _fake_decode_out(*arguments: Any) -> None:
-    return None
-
-
-def _fake_accumulate(*arguments: Any, **options: Any) -> None:
-    return None
-
-
-def _fake_encode_sum(
-    payloads: Sequence[Tensor],
-    lengths: Sequence[Tensor | None],
-    weights: Sequence[float],
-    elements: int,
-    dtype: torch.dtype,
-    terms_codec: int,
-    terms_parameters: Sequence[float],
-    codec: int,
-    parameters: Sequence[float],
-    *rest: Any,
-    **options: Any,
-) -> Any:
-    size = capacity_of(elements, row_of(dtype), codec, parameters)
-    return _bytes(size, payloads[0]), _lengths(payloads[:1])
-
-
-def _fake_encode_sum_out(payloads: Sequence[Tensor], *rest: Any, **options: Any) -> Any:
-    return _lengths(payloads[:1])
-
-
-def _fake_roundtrip(x: Tensor, *rest: Any, **options: Any) -> Tensor:
-    return x.new_empty(x.shape)
-
-
 def _bytes(size: Any, x: Tensor) -> Tensor:
     return x.new_empty((size,), dtype=torch.uint8)
 
 
-def _lengths(xs: Sequence[Tensor]) -> Tensor:
+def _lengths(xs: Tensors) -> Tensor:
     return xs[0].new_empty((len(xs),), dtype=torch.int64)
 
 
-# The payloads in one buffer, with the offsets that `capacities` gives, and their lengths, int64[number of tensors].
-encode = define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", _kernels.encode, _fake_encode)
+@define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", _kernels.encode)
+def encode(xs: Tensors, codec: int, parameters: Floats, *rest: Any, **options: Any) -> Any:
+    """The payloads in one buffer, with the offsets that `capacities` gives, and their lengths, int64[len(xs)]."""
+    return _bytes(sum(capacities(xs, codec, parameters)), xs[0]), _lengths(xs)
 
-# The payloads, each in its own memory, without spare bytes. Only on the CPU: CUDA would have to be synchronized.
-encode_trimmed = define(
-    f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]",
-    _kernels.encode_trimmed,
-    _fake_encode_trimmed,
-    ("CPU",),
-)
 
-# Writes each payload to the start of its `out` and returns the lengths.
-encode_out = define(
-    f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor",
-    _kernels.encode_out,
-    _fake_encode_out,
-)
+@define(f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]", _kernels.encode_trimmed, ("CPU",))
+def encode_trimmed(xs: Tensors, *rest: Any, **options: Any) -> Any:
+    """The payloads, each in its own memory, without spare bytes. CUDA, which would be synchronized, has no kernel."""
+    context = _library.get_ctx()
+    return [_bytes(context.new_dynamic_size(), x) for x in xs]
 
-# The arrays. A payload's length is int64[1], or None for a payload that fills its tensor. `sizes` are all shapes,
-# concatenated; `dimensions` is the number of dimensions of each. Payloads that are not `trusted` synchronize CUDA.
-decode = define(
-    f"decode(Tensor[] payloads, Tensor?[] lengths, SymInt[] sizes, int[] dimensions, {_CODEC}, ScalarType dtype, "
-    "bool trusted=False, int threads=0) -> Tensor[]",
+
+@define(f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor", _kernels.encode_out)
+def encode_out(xs: Tensors, *rest: Any, **options: Any) -> Any:
+    """Write each payload to the start of its `out`, and return the lengths."""
+    return _lengths(xs)
+
+
+@define(
+    f"decode({_PAYLOADS}, SymInt[] sizes, int[] dimensions, {_CODEC}, ScalarType dtype, {_TRUST}) -> Tensor[]",
     _kernels.decode,
-    _fake_decode,
 )
-decode_out = define(
-    f"decode_out(Tensor[] payloads, Tensor?[] lengths, Tensor(a!)[] out, {_CODEC}, bool trusted=False, "
-    "int threads=0) -> ()",
-    _kernels.decode_out,
-    _fake_decode_out,
-)
+def decode(
+    payloads: Tensors, lengths: Any, sizes: Any, dimensions: Any, codec: int, parameters: Floats, dtype: Any, *rest: Any
+) -> Any:
+    """The arrays.
 
-# Adds the decoded payloads, times their weights, to `into`. `lengths` and `trusted`: same as in `decode`.
-accumulate = define(
-    f"accumulate(Tensor(a!) into, Tensor[] payloads, Tensor?[] lengths, float[] weights, {_CODEC}, "
-    "bool trusted=False, int threads=0) -> ()",
-    _kernels.accumulate,
-    _fake_accumulate,
-)
-
-# The payload of the weighted sum of arrays of `elements` elements, in a buffer of its capacity (or at the start of
-# `out`), and its length, int64[1].
-_SUM = "SymInt elements, ScalarType dtype, int terms_codec, float[] terms_parameters"
-_SUM_CODING = f"{_SUM}, {_CODEC}, SymInt seed=0, Tensor? seed_at=None, bool trusted=False, int threads=0"
-encode_sum = define(
-    f"encode_sum(Tensor[] payloads, Tensor?[] lengths, float[] weights, {_SUM_CODING}) -> (Tensor, Tensor)",
-    _kernels.encode_sum,
-    _fake_encode_sum,
-)
-encode_sum_out = define(
-    f"encode_sum_out(Tensor[] payloads, Tensor?[] lengths, float[] weights, Tensor(a!) out, {_SUM_CODING}) -> Tensor",
-    _kernels.encode_sum_out,
-    _fake_encode_sum_out,
-)
-
-# Compresses and decompresses x.
-roundtrip = define(f"roundtrip(Tensor x, {_CODING}) -> Tensor", _kernels.roundtrip, _fake_roundtrip)
+    A payload's length is int64[1], or None for a payload that fills its tensor. `sizes` are all shapes, concatenated;
+    `dimensions` is the number of dimensions of each. Payloads that are not `trusted` synchronize CUDA.
+    """
+    return [payloads[0].new_empty(shape, dtype=dtype) for shape in _kernels.shapes(sizes, dimensions)]
 
 
-def _straight_through(context: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-    return gradient, None, None, None, None, None
+@define(f"decode_out({_PAYLOADS}, Tensor(a!)[] out, {_CODEC}, {_TRUST}) -> ()", _kernels.decode_out)
+def decode_out(*arguments: Any) -> None:
+    """Fill `out` with the arrays."""
+
+
+@define(f"accumulate(Tensor(a!) into, {_PAYLOADS}, float[] weights, {_CODEC}, {_TRUST}) -> ()", _kernels.accumulate)
+def accumulate(*arguments: Any, **options: Any) -> None:
+    """Add the decoded payloads, times their weights, to `into`."""
+
+
+@define(f"encode_sum({_PAYLOADS}, float[] weights, {_SUM}) -> (Tensor, Tensor)", _kernels.encode_sum)
+def encode_sum(payloads: Tensors, lengths: Any, weights: Any, *result: Any, **options: Any) -> Any:
+    """The payload of a weighted sum of arrays of `elements` elements, in a buffer of its capacity, and its length."""
+    return _bytes(_kernels.sum_capacity(*result), payloads[0]), _lengths(payloads[:1])
+
+
+@define(f"encode_sum_out({_PAYLOADS}, float[] weights, Tensor(a!) out, {_SUM}) -> Tensor", _kernels.encode_sum_out)
+def encode_sum_out(payloads: Tensors, *rest: Any, **options: Any) -> Any:
+    """Same as `encode_sum`, with the payload at the start of `out`: its length, int64[1]."""
+    return _lengths(payloads[:1])
+
+
+@define(f"roundtrip(Tensor x, {_CODING}) -> Tensor", _kernels.roundtrip)
+def roundtrip(x: Tensor, *rest: Any, **options: Any) -> Any:
+    """Compress and decompress x."""
+    return x.new_empty(x.shape)
 
 
 def _roundtrip_batched(
@@ -162,7 +105,7 @@ def _roundtrip_batched(
     dimensions: tuple[Any, ...],
     x: Tensor,
     codec: int,
-    parameters: Sequence[float],
+    parameters: Floats,
     seed: int = 0,
     seed_at: Tensor | None = None,
     threads: int = 0,
@@ -174,13 +117,11 @@ def _roundtrip_batched(
     dimension = dimensions[4] if len(dimensions) > 4 else None  # the batch dimension of seed_at
     seeds = [seed_at] * size if seed_at is None or dimension is None else seed_at.unbind(dimension)
     # One by one: the result may depend on all values of an item (rel of ErrorBounded), or on the item's seed.
-    made = [
-        roundtrip(item, codec, parameters, seed, own_seed, threads) for item, own_seed in zip(items, seeds, strict=True)
-    ]
-    return torch.stack(made), 0
+    pairs = zip(items, seeds, strict=True)
+    return torch.stack([roundtrip(item, codec, parameters, seed, own, threads) for item, own in pairs]), 0
 
 
-register_autograd("roundtrip", _straight_through)
+register_autograd("roundtrip", lambda context, gradient: (gradient, None, None, None, None, None))
 register_vmap("roundtrip", _roundtrip_batched)
 
 
@@ -211,14 +152,12 @@ _apply: Any = _StraightThrough.apply
 
 
 def differentiable_roundtrip(
-    x: Tensor, codec: int, parameters: Sequence[float], seed: int, seed_at: Tensor | None, threads: int
-) -> Tensor:
+    x: Tensor, codec: int, parameters: Floats, seed: int, seed_at: Tensor | None, threads: int
+) -> Any:
     """`roundtrip` with derivative 1 in all modes of differentiation."""
     if needs_function(x):
-        made: Tensor = _apply(x, codec, seed, seed_at, threads, *parameters)
-        return made
-    y: Tensor = roundtrip(x, codec, parameters, seed, seed_at, threads)
-    return y
+        return _apply(x, codec, seed, seed_at, threads, *parameters)
+    return roundtrip(x, codec, parameters, seed, seed_at, threads)
 
 
 # Without this PyTorch function, eager mode always uses the class, which is slower.

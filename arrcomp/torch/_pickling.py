@@ -31,16 +31,10 @@ def reduce(c: Compressed) -> pickling.Reduced:
 
 
 def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[int, ...]) -> Compressed:
-    """The compressed array of a pickle, whose payload the decoder will not trust.
-
-    Args:
-        payload: uint8[n], the payload and nothing else.
-        config: the codec's configuration.
-        dtype: name of the array's data type.
-        shape: of the array.
+    """The compressed array of a pickle, whose payload, uint8[n], the decoder will not trust.
 
     Raises:
-        CorruptStreamError: these do not belong together, or are none of what `Compressed` pickles.
+        CorruptStreamError: the arguments do not belong together, or are none of what `Compressed` pickles.
         UnknownCodecError: a newer arrcomp wrote it.
     """
     _check_bytes("payload", payload)
@@ -51,21 +45,15 @@ def rebuild(payload: Tensor, config: dict[str, Any], dtype: str, shape: tuple[in
 
 
 def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Tensor, Tensor]]:
-    """How a tensor is pickled: a function and its arguments, as `object.__reduce__` gives them.
+    """How a compressed tensor is pickled as a tensor, which comes back on the device of x: as `object.__reduce__`.
 
-    Args:
-        c: the compressed tensor; waits for its device.
-        x: a tensor without elements on the device where the tensor is to come back.
+    Synchronizes.
     """
     return restore, (torch.frombuffer(bytearray().join(c.buffers()), dtype=torch.uint8), x)
 
 
 def restore(stream: Tensor, like: Tensor) -> Tensor:
-    """The tensor of a stream, of which nothing is trusted.
-
-    Args:
-        stream: uint8[n], a complete stream.
-        like: a tensor on the device of the result: what `map_location` says, or where it was.
+    """The tensor of a complete stream, uint8[n], of which nothing is trusted, on the device of `like`.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the stream is damaged, or of a newer arrcomp.
@@ -84,12 +72,7 @@ def restore(stream: Tensor, like: Tensor) -> Tensor:
 
 
 def arranged(base: Tensor, order: Sequence[int], requires_grad: bool) -> Tensor:
-    """A tensor on the memory of another one, which tied tensors share.
-
-    Args:
-        base: a contiguous tensor.
-        order: of its dimensions.
-        requires_grad: whether the tensor does.
+    """A tensor on the memory of a contiguous one, which tied tensors share, with its dimensions in an order.
 
     Raises:
         CorruptStreamError: these do not belong together.

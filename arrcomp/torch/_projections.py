@@ -5,7 +5,6 @@ projects: the seed and the projection that are saved then come from the same cal
 """
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,17 +18,10 @@ _NARROW = (torch.float16, torch.bfloat16)
 
 
 def project(x: Tensor, seed: Tensor, kind: str, dim: int, weighted: bool = False) -> Tensor:
-    """S x, or W S x; `arrcomp._methods.projections` defines S and W. Asynchronous.
+    """S x, or W S x if `weighted`: [dim, columns] of x's dtype; `arrcomp._methods.projections` defines S and W.
 
-    Args:
-        x: a floating-point tensor, [rows, columns].
-        seed: int64[], on the device of x.
-        kind: one of `projections.KINDS`.
-        dim: rows of S, from 1 to those of x.
-        weighted: whether to multiply by the weights W.
-
-    Returns:
-        A tensor of x's dtype, [dim, columns]. Transforms of float16 and bfloat16 are computed in float32.
+    x is floating-point, [rows, columns]; the seed is int64[] on its device. Transforms of float16 and bfloat16 are
+    computed in float32. Asynchronous.
     """
     if kind == "rows":
         sampled = x.index_select(0, _sampled(seed, x.shape[0], dim))
@@ -37,10 +29,6 @@ def project(x: Tensor, seed: Tensor, kind: str, dim: int, weighted: bool = False
     if kind in projections.TRANSFORMS:
         return _transformed(x, seed, kind, dim, weighted)
     return _dense(x, seed, kind, dim, weighted)
-
-
-def _fake_project(x: Tensor, seed: Tensor, kind: str, dim: int, weighted: bool = False) -> Tensor:
-    return x.new_empty((dim, x.shape[1]))
 
 
 def _sampled(seed: Tensor, rows: int, dim: int) -> Tensor:
@@ -64,8 +52,7 @@ def _transformed(x: Tensor, seed: Tensor, kind: str, dim: int, weighted: bool) -
     rows, columns = x.shape
     exact = torch.float32 if x.dtype in _NARROW else x.dtype
     order = torch.arange(rows, device=x.device)
-    signs = derived(seed, projections.SIGNS, order) & 1
-    signs = (1 - 2 * signs).to(exact)[:, None]
+    signs = (1 - 2 * (derived(seed, projections.SIGNS, order) & 1)).to(exact)[:, None]
     if kind == "dct":
         # The cosine transform is the Fourier transform of the even rows followed by the odd ones in reverse order
         # (J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Trans. ASSP 28, 1980).
@@ -130,23 +117,20 @@ def sketch(x: Tensor, weight: Tensor, kind: str, dim: int) -> tuple[Tensor, Tens
     return project(x, seed, kind, dim), seed
 
 
-def _fake_sketch(x: Tensor, weight: Tensor, kind: str, dim: int) -> tuple[Tensor, Tensor]:
-    return _fake_project(x, x, kind, dim), x.new_empty((), dtype=torch.int64)
-
-
-# S x, or W S x if `weighted`: [dim, columns], for x [rows, columns] and a seed int64[].
-random_projection: Any = define(
-    "random_projection(Tensor x, Tensor seed, str kind, SymInt dim, bool weighted=False) -> Tensor",
-    project,
-    _fake_project,
-    EVERYWHERE,
+@define(
+    "random_projection(Tensor x, Tensor seed, str kind, SymInt dim, bool weighted=False) -> Tensor", project, EVERYWHERE
 )
+def random_projection(x: Tensor, seed: Tensor, kind: str, dim: int, weighted: bool = False) -> Tensor:
+    """Same as `project`."""
+    return x.new_empty((dim, x.shape[1]))
 
-# S x and its seed, int64[], drawn at each call. `weight` only keeps compilers from merging the calls of two layers.
-random_sketch: Any = define(
+
+@define(
     "random_sketch(Tensor x, Tensor weight, str kind, SymInt dim) -> (Tensor, Tensor)",
     sketch,
-    _fake_sketch,
     EVERYWHERE,
     torch.Tag.nondeterministic_seeded,
 )
+def random_sketch(x: Tensor, weight: Tensor, kind: str, dim: int) -> tuple[Tensor, Tensor]:
+    """Same as `sketch`. `weight` only keeps compilers from merging the calls of two layers."""
+    return x.new_empty((dim, x.shape[1])), x.new_empty((), dtype=torch.int64)

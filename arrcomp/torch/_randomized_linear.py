@@ -12,8 +12,7 @@ from .._methods.projections import KINDS, Projection
 from .._methods.seeds import MAX_SEED
 from ._adapter import seed_arguments
 from ._projections import random_projection, random_sketch
-
-_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+from ._tensors import check_floating
 
 
 def randomized_linear(
@@ -160,19 +159,12 @@ def _seed_tensor(seed: Any, x: Tensor) -> Tensor:
 
 
 def checked_seed(seed: Any) -> int | None:
-    """An integer seed, or None.
-
-    Raises:
-        TypeError, ValueError: it is something else.
-    """
+    """An integer seed, or None; else TypeError or ValueError."""
     return None if seed is None else checked_integer("seed", seed, 0, MAX_SEED)
 
 
 def _check_input(x: Tensor, weight: Tensor) -> None:
-    if x.dtype not in _FLOATS:
-        raise TypeError(f"x: expected float16, bfloat16, float32 or float64, got {str(x.dtype).removeprefix('torch.')}")
+    check_floating("x", x)
     if x.dim() == 0 or weight.dim() != 2 or x.shape[-1] != weight.shape[1]:
-        raise ValueError(
-            "x and weight: expected shapes [..., in_features] and [out_features, in_features], got "
-            f"{list(x.shape)} and {list(weight.shape)}"
-        )
+        expected = "[..., in_features] and [out_features, in_features]"
+        raise ValueError(f"x and weight: expected shapes {expected}, got {list(x.shape)} and {list(weight.shape)}")

@@ -21,15 +21,8 @@ from .._methods.seeds import MAX_SEED, derived
 from ..codecs import QSGD, Codec, Lossless
 from ..codecs._rules import Rule, checked_rules
 from ._functions import compress, decompress
-from ._saved_tensors import (
-    belongs_to_leaf,
-    in_memory_order,
-    is_plain,
-    is_tracked,
-    values_key,
-    with_layout,
-)
-from ._tensors import row_of
+from ._saved_tensors import belongs_to_leaf, in_memory_order, is_plain, is_tracked, values_key, with_layout
+from ._tensors import ROWS
 
 DEFAULT_CODEC = QSGD(bits=8, rounding="stochastic")
 _BITS = QSGD(bits=1, bucket_size=4096)  # exact for 0 and 1: the two levels are a bucket's smallest and largest value
@@ -71,12 +64,10 @@ class ActivationStatistics:
 
 
 class StoredValues:
-    """The values of one or more saved tensors, compressed.
+    """The values of one or more saved tensors, compressed; booleans as 0 and 1 in float16.
 
-    Attributes:
-        compressed: the values; booleans as 0 and 1 in float16.
-        zeros: a compressed mask of exactly the zeros, for the output of a ReLU; else None.
-        storage: a weak reference to the original storage.
+    `zeros` is a compressed mask of exactly the zeros, for the output of a ReLU, whose derivative depends on them; else
+    None. `storage` is a weak reference to the original storage.
     """
 
     __slots__ = ("__weakref__", "compressed", "storage", "zeros")
@@ -84,8 +75,11 @@ class StoredValues:
     def __init__(self, x: Tensor, codec: Codec, seed: int) -> None:
         values = in_memory_order(x)
         values = x if values is None else values
-        self.compressed = _compressed_bits(values) if codec is _BITS else _compressed(values, codec, seed)
-        self.zeros = _compressed_bits(values <= 0) if _is_rectified(x) and not isinstance(codec, Lossless) else None
+        is_rectified = x.grad_fn is not None and x.grad_fn.name() == "ReluBackward0"
+        c = _compressed_bits(values) if codec is _BITS else compress(values, codec, seed=seed)
+        # Before its length is known, a payload occupies its capacity, which saves no memory.
+        self.compressed = c if c.payload.length is None else c.trim()
+        self.zeros = _compressed_bits(values <= 0) if is_rectified and not isinstance(codec, Lossless) else None
         self.storage = weakref.ref(x.untyped_storage())
 
     @property
@@ -134,10 +128,9 @@ class KeptTensor(NamedTuple):
         """
         version = self.tensor._version
         if version != self.version:
-            raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: "
-                f"{self.tensor.dtype}{list(self.tensor.shape)} is at version {version}; expected version {self.version}"
-            )
+            modified = "one of the variables needed for gradient computation has been modified by an inplace operation"
+            shown = f"{self.tensor.dtype}{list(self.tensor.shape)}"
+            raise RuntimeError(f"{modified}: {shown} is at version {version}; expected version {self.version}")
         return self.tensor
 
 
@@ -229,13 +222,8 @@ def _active(settings: _Settings) -> Iterator[ActivationStatistics]:
             stack.callback(module.register_forward_pre_hook(packer.enter_module).remove)
             stack.callback(module.register_forward_hook(packer.leave_module, always_call=True).remove)
         # Otherwise the compiler would trace the hooks after a graph break.
-        pack, unpack = _disable(packer.pack), _disable(_unpack)
-        stack.enter_context(saved_tensors_hooks(pack, unpack))
+        stack.enter_context(saved_tensors_hooks(_disable(packer.pack), _disable(lambda packed: packed.restored())))
         yield packer.statistics
-
-
-def _unpack(packed: CompressedTensor | KeptTensor) -> Tensor:
-    return packed.restored()
 
 
 class _Packer:
@@ -270,22 +258,16 @@ class _Packer:
 
     def _codec_for(self, x: Tensor) -> Codec | None:
         """The codec for a saved tensor; None if it is not compressed."""
-        if not is_plain(x) or x.numel() < self._settings.min_size or self._is_skipped(x):
+        row = ROWS.get(x.dtype)
+        if row is None or not is_plain(x) or x.numel() < self._settings.min_size or self._is_skipped(x):
             return None
-        try:
-            row = row_of(x.dtype)
-        except TypeError:  # an unsupported dtype
-            return None
-        for rule in self._settings.rules:
-            if rule.fits("", row, tuple(x.shape)):
-                return rule.codec
-        return _BITS if x.dtype == torch.bool else None
+        fitting = (rule.codec for rule in self._settings.rules if rule.fits("", row, tuple(x.shape)))
+        return next(fitting, _BITS if x.dtype == torch.bool else None)
 
     def _is_skipped(self, x: Tensor) -> bool:
-        if self._modules or any(predicate(x) for predicate in self._settings.predicates):
-            return True
-        storage = x.untyped_storage()
-        return any(storage is skipped for skipped in self._settings.storages)
+        storage, settings = x.untyped_storage(), self._settings
+        inside = self._modules or any(predicate(x) for predicate in settings.predicates)
+        return bool(inside) or any(storage is skipped for skipped in settings.storages)
 
     def _values_of(self, x: Tensor, codec: Codec) -> StoredValues:
         key, storage = (values_key(x), id(codec)), x.untyped_storage()
@@ -306,22 +288,11 @@ class _Packer:
         return made
 
 
-def _is_rectified(x: Tensor) -> bool:
-    """Whether this is the output of a ReLU, whose derivative depends on which values are zero."""
-    return x.grad_fn is not None and x.grad_fn.name() == "ReluBackward0"
-
-
 def _compressed_bits(x: Tensor) -> Compressed:
     return compress(x.to(torch.float16), _BITS)
 
 
-def _compressed(values: Tensor, codec: Codec, seed: int) -> Compressed:
-    c = compress(values, codec, seed=seed)
-    # Before its length is known, a payload occupies its capacity, which saves no memory.
-    return c if c.payload.length is None else c.trim()
-
-
-def _context_seed() -> int:
+def _context_seed() -> int:  # a function, where the compiler breaks the graph: not within `__init__`
     return derived(torch.initial_seed() & MAX_SEED, next(_contexts))
 
 

@@ -12,33 +12,25 @@ from torch.utils import _pytree as pytree
 
 from .._arguments import wrong_type
 from ._saved_activations import CompressedTensor
+from ._tensors import name_of
 
 _RAW = "_raw_saved_"  # prefix of the node attributes that show a saved tensor without unpacking it
 _sequence_number: Any = torch._C._autograd._get_sequence_nr
 
 
 class SavedTensorRow(NamedTuple):
-    """A tensor that a node of the autograd graph saves.
+    """A tensor that a node of the autograd graph saves."""
 
-    Attributes:
-        module: path of the innermost module whose forward pass created the node; "" for the model itself.
-        operation: name of the node, for instance "AddmmBackward0".
-        name: the node's name for the tensor, for instance "mat1", or "tensors[0]" in a list.
-        shape: of the tensor.
-        dtype: of the tensor.
-        nbytes: bytes of its whole storage, or of its payload; 0 if an earlier row has the same memory.
-        kind: "tensor"; "compressed" (by `compressed_activations`); or "parameter", a parameter or buffer of the model.
-        shared: whether an earlier row has the same memory.
-    """
-
-    module: str
-    operation: str
-    name: str
+    module: str  # path of the innermost module whose forward pass created the node; "" for the model itself
+    operation: str  # name of the node, for instance "AddmmBackward0"
+    name: str  # the node's name for the tensor, for instance "mat1", or "tensors[0]" in a list
     shape: tuple[int, ...]
     dtype: torch.dtype
-    nbytes: int
-    kind: str
-    shared: bool
+    nbytes: int  # bytes of its whole storage, or of its payload; 0 if an earlier row has the same memory
+    kind: (
+        str  # "tensor"; "compressed" (by `compressed_activations`); or "parameter", a parameter or buffer of the model
+    )
+    shared: bool  # whether an earlier row has the same memory
 
 
 @dataclass(frozen=True)
@@ -100,7 +92,8 @@ def saved_memory(model: Callable[..., Any], inputs: Any) -> SavedMemory:
     """
     if not callable(model):
         raise wrong_type("model", "a torch.nn.Module or a function", model)
-    args, kwargs = _arguments(inputs)
+    kwargs = inputs if isinstance(inputs, Mapping) else {}
+    args = () if isinstance(inputs, Mapping) else inputs if isinstance(inputs, (tuple, list)) else (inputs,)
     calls = _Calls()
     with ExitStack() as stack, torch.enable_grad():
         if isinstance(model, Module):
@@ -110,24 +103,18 @@ def saved_memory(model: Callable[..., Any], inputs: Any) -> SavedMemory:
         outputs = model(*args, **kwargs)
     nodes = [x.grad_fn for x in pytree.tree_leaves(outputs) if isinstance(x, Tensor) and x.grad_fn is not None]
     if not nodes:
-        raise ValueError(
-            "model: expected an output that requires a gradient, got none; a parameter or an input must require one"
-        )
-    known = {id(_memory(x)) for x in _tensors_of(model)}
+        expected = "expected an output that requires a gradient, got none"
+        raise ValueError(f"model: {expected}; a parameter or an input must require one")
+    owned = [*model.parameters(), *model.buffers()] if isinstance(model, Module) else []
+    known = {id(_memory(x)) for x in owned}
     return SavedMemory(tuple(_rows(_nodes(nodes), calls, known)))
 
 
-class _Call(NamedTuple):
-    path: str
-    first: int  # autograd's sequence number
-    end: int
-
-
 class _Calls:
-    """Finds the module that created a node, by sequence numbers."""
+    """Finds the module that created a node, by autograd's sequence numbers."""
 
     def __init__(self) -> None:
-        self.done: list[_Call] = []
+        self._done: list[tuple[str, int, int]] = []  # path, and the numbers from the first to the end
         self._running: list[tuple[str, int]] = []
 
     def enter(self, path: str) -> Callable[..., None]:
@@ -135,17 +122,11 @@ class _Calls:
 
     def leave(self, *_: Any) -> None:
         if self._running:
-            self.done.append(_Call(*self._running.pop(), _sequence_number()))
+            self._done.append((*self._running.pop(), _sequence_number()))
 
     def path(self, node: Any) -> str:
         # The innermost module ends first.
-        return next((call.path for call in self.done if call.first <= node._sequence_nr() < call.end), "")
-
-
-def _arguments(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    if isinstance(inputs, Mapping):
-        return (), dict(inputs)
-    return (tuple(inputs), {}) if isinstance(inputs, (tuple, list)) else ((inputs,), {})
+        return next((path for path, first, end in self._done if first <= node._sequence_nr() < end), "")
 
 
 def _followed(model: Module) -> Iterator[tuple[str, Module]]:
@@ -158,10 +139,6 @@ def _followed(model: Module) -> Iterator[tuple[str, Module]]:
             compiled.append(path)
         else:
             yield path, module
-
-
-def _tensors_of(model: Any) -> Iterable[Tensor]:
-    return [*model.parameters(), *model.buffers()] if isinstance(model, Module) else []
 
 
 def _nodes(roots: Iterable[Any]) -> list[Any]:
@@ -200,9 +177,8 @@ def _kept_by(node: Any) -> Iterator[tuple[str, Tensor | CompressedTensor]]:
 def _contents(saved: Any) -> list[Tensor | CompressedTensor]:
     """The tensors in a saved variable: one, none, or what hooks packed."""
     if not hasattr(saved, "data"):
-        raise RuntimeError(
-            f"torch: expected a version that shows what its graph saves, got {torch.__version__}; install a newer one"
-        )
+        expected = "a version that shows what its graph saves"
+        raise RuntimeError(f"torch: expected {expected}, got {torch.__version__}; install a newer one")
     leaves = pytree.tree_leaves(saved.data, is_leaf=lambda node: isinstance(node, CompressedTensor))
     return [leaf for leaf in leaves if isinstance(leaf, (Tensor, CompressedTensor))]
 
@@ -226,6 +202,5 @@ def _memory(x: Tensor) -> torch.UntypedStorage | Tensor:
 
 
 def _cells(row: SavedTensorRow) -> tuple[str, ...]:
-    dtype = str(row.dtype).removeprefix("torch.")
     size = "as above" if row.shared else f"{row.nbytes:,}"
-    return row.module, row.operation, row.name, str(list(row.shape)), dtype, row.kind, size
+    return row.module, row.operation, row.name, str(list(row.shape)), name_of(row.dtype), row.kind, size

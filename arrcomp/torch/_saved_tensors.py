@@ -17,7 +17,7 @@ _VIEWS = frozenset(
         "SplitWithSizes", "Squeeze", "T", "Transpose", "Unsqueeze", "UnsafeView", "View",
     )
 )  # fmt: skip
-_CASTS = frozenset(("ToCopyBackward0",))
+_CAST = "ToCopyBackward0"
 
 _is_cached: Any = getattr(torch._C, "_is_cached_tensor", lambda x: False)
 
@@ -31,8 +31,8 @@ def belongs_to_leaf(x: Tensor) -> bool:
     if isinstance(x, Parameter) or isinstance(x._base, Parameter) or (x.is_leaf and x.requires_grad):
         return True
     node, cast = x.grad_fn, False
-    while node is not None and node.name() in _VIEWS | _CASTS:
-        cast |= node.name() in _CASTS
+    while node is not None and (node.name() in _VIEWS or node.name() == _CAST):
+        cast |= node.name() == _CAST
         node = node.next_functions[0][0]
     leaf = getattr(node, "variable", None)  # of AccumulateGrad
     return leaf is not None and (not cast or isinstance(leaf, Parameter))
@@ -42,7 +42,7 @@ def is_plain(x: Tensor) -> bool:
     """Whether a tensor is dense, in CPU or CUDA memory, not lazily conjugated, and without repeated elements."""
     if type(x) is not Tensor or x.layout is not torch.strided or x.is_nested or not (x.is_cpu or x.is_cuda):
         return False
-    return 0 < x.numel() <= _extent(x) and not (x.is_conj() or x.is_neg())
+    return 0 < x.numel() <= _span(tuple(x.shape), x.stride()) and not (x.is_conj() or x.is_neg())
 
 
 def in_memory_order(x: Tensor) -> Tensor | None:
@@ -70,18 +70,11 @@ def is_tracked(x: Tensor) -> bool:
 def with_layout(values: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     """A tensor with given strides, which compiled code relies on.
 
-    Args:
-        values: one-dimensional, in memory order; or of shape `shape`, if the tensor had gaps.
-        shape: of the tensor.
-        strides: of the tensor.
+    `values` are one-dimensional, in memory order; or of shape `shape`, if the tensor had gaps.
     """
     if values.dim() == 1 and _span(shape, strides) == values.numel():
         return values.as_strided(shape, strides)
     return torch.empty_strided(shape, strides, dtype=values.dtype, device=values.device).copy_(values)
-
-
-def _extent(x: Tensor) -> int:
-    return _span(tuple(x.shape), x.stride())
 
 
 def _span(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:

@@ -17,14 +17,9 @@ def drawn(device: torch.device) -> Tensor:
 
 
 def derived(seed: Tensor, *parts: int | Tensor) -> Tensor:
-    """Same as `arrcomp._methods.seeds.derived`, bit for bit.
+    """Same as `arrcomp._methods.seeds.derived`, bit for bit: int64, to be read as unsigned.
 
-    Args:
-        seed: int64 of any shape, read as unsigned.
-        parts: integers from 0, or int64 tensors of them. Shapes broadcast with the seed's.
-
-    Returns:
-        int64 of the broadcast shape, to be read as unsigned.
+    `parts` are integers from 0, or int64 tensors of them. Shapes broadcast with the seed's.
     """
     for part in parts:
         step = (part + 1) * _GOLDEN
@@ -66,10 +61,7 @@ def _count(calls: Tensor, seed: int) -> Tensor:
     return made
 
 
-def _fake_count(calls: Tensor, seed: int) -> Tensor:
+@define("counted_seed(Tensor(a!) calls, int seed) -> Tensor", _count, EVERYWHERE)
+def counted(calls: Tensor, seed: int) -> Tensor:
+    """The seed of a call, int64[], of that of all calls, the rank, and the number of calls, counted in place."""
     return torch.empty_like(calls)
-
-
-# The seed of a call, int64[], derived from the seed of all calls, the rank, and the number of earlier calls, int64[],
-# which is increased in place.
-counted: Any = define("counted_seed(Tensor(a!) calls, int seed) -> Tensor", _count, _fake_count, EVERYWHERE)

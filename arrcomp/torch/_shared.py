@@ -7,31 +7,20 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
-from ._tensors import row_of
+from ._tensors import ROWS
 
 
 class View(NamedTuple):
-    """The memory of a tensor. Equal views are the same tensor under several names or as several objects.
-
-    Attributes:
-        device: of the memory.
-        storage: address of the storage.
-        start: byte offset of the first element in the storage.
-        end: byte offset of the end of the last element.
-        shape: of the tensor.
-        strides: in elements.
-        dtype: of the elements.
-        plain: whether memory, shape, strides and dtype describe the tensor completely, and no element is shared.
-    """
+    """The memory of a tensor. Equal views are the same tensor under several names or as several objects."""
 
     device: torch.device
-    storage: int
-    start: int
-    end: int
+    storage: int  # its address
+    start: int  # byte offset of the first element in the storage
+    end: int  # byte offset of the end of the last element
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: torch.dtype
-    plain: bool
+    plain: bool  # memory, shape, strides and dtype describe the tensor completely, and no element is shared
 
 
 def view_of(x: Tensor) -> View | None:
@@ -44,7 +33,7 @@ def view_of(x: Tensor) -> View | None:
     if x.numel():
         last = sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
     unshared = x.numel() <= last + 1  # False after `expand`
-    plain = unshared and not (x.is_conj() or x.is_neg() or (type(x) is Tensor and vars(x))) and _is_known(x.dtype)
+    plain = unshared and not (x.is_conj() or x.is_neg() or (type(x) is Tensor and vars(x))) and x.dtype in ROWS
     memory = (x.device, x.untyped_storage().data_ptr(), start * x.itemsize, (start + last + 1) * x.itemsize)
     return View(*memory, tuple(x.shape), tuple(x.stride()), x.dtype, plain)
 
@@ -97,11 +86,3 @@ def _overlapping(views: Iterable[View]) -> set[View]:
             found |= {view, furthest}
         furthest = max(view, furthest, key=lambda view: view.end)
     return found
-
-
-def _is_known(dtype: torch.dtype) -> bool:
-    try:
-        row_of(dtype)
-    except TypeError:
-        return False
-    return True

@@ -13,14 +13,15 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 ALIGNMENT = 256  # of payloads that share an allocation
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _SUB_BYTE = ("int4", "uint4")  # PyTorch has the names, but no tensors with one value in a byte
 
-_ROWS = {
+ROWS = {  # the format's data types that PyTorch has
     kind: row
     for row in map(_dtypes.by_id, range(256))
     if row is not None and row.name not in _SUB_BYTE and isinstance(kind := getattr(torch, row.name, None), torch.dtype)
 }
-_TYPES = {row.name: kind for kind, row in _ROWS.items()}
+_TYPES = {row.name: kind for kind, row in ROWS.items()}
 
 
 def coding_of(codec: Codec) -> tuple[int, tuple[float, ...]]:
@@ -37,37 +38,36 @@ def constants(numbers: Sequence[float]) -> list[float]:
 
 
 def dtype_of(x: Tensor) -> _dtypes.DType:
-    """The format's data type of a tensor.
-
-    Raises:
-        TypeError: the format, or this package, does not support it.
-    """
+    """The format's data type of a tensor; TypeError if the format, or this package, does not support it."""
     return row_of(x.dtype)
 
 
 def row_of(dtype: torch.dtype) -> _dtypes.DType:
-    """The format's data type of a `torch.dtype`.
-
-    Raises:
-        TypeError: the format, or this package, does not support it.
-    """
-    row = _ROWS.get(dtype)
+    """Same as `dtype_of`, for a `torch.dtype`."""
+    row = ROWS.get(dtype)
     if row is None:
-        row = _dtypes.by_name(str(dtype).removeprefix("torch."))
+        row = _dtypes.by_name(name_of(dtype))
         raise TypeError(_no_tensors(row.name))
     return row
 
 
 def type_named(name: str) -> torch.dtype:
-    """The `torch.dtype` of a data type of the format.
-
-    Raises:
-        TypeError: PyTorch does not have it.
-    """
+    """The `torch.dtype` of a data type of the format; TypeError if PyTorch does not have it."""
     kind = _TYPES.get(name)
     if kind is None:
         raise TypeError(_no_tensors(name))
     return kind
+
+
+def name_of(dtype: torch.dtype) -> str:
+    """A dtype's name without its module: "float32"."""
+    return str(dtype).removeprefix("torch.")
+
+
+def check_floating(name: str, x: Tensor) -> None:
+    """Raise TypeError unless a tensor's dtype is one of `FLOATS`."""
+    if x.dtype not in FLOATS:
+        raise TypeError(f"{name}: expected float16, bfloat16, float32 or float64, got {name_of(x.dtype)}")
 
 
 def capacities(xs: Sequence[Tensor], codec: int, parameters: Sequence[float]) -> list[int]:

@@ -91,19 +91,6 @@ nb::list capacity_terms_of(int codec_id, const Parameters& parameters, int dtype
   return list;
 }
 
-uint64_t encode(int codec_id, const Parameters& parameters, int dtype_id, Bytes source, int64_t elements,
-                WritableBytes out, uint64_t seed, int threads) {
-  const Element& element = element_of(dtype_id);
-  const Codec codec = checked_codec(codec_id, parameters, element);
-  const EncodeTask array{source.data(), out.data(), checked_count(elements)};
-  check_size("source", source.nbytes(), array.count * (element.width / 8));
-  if (const uint64_t needed = capacity(codec, element, array.count); out.nbytes() < needed)
-    throw nb::value_error(expected("out", "at least " + std::to_string(needed) + " bytes", out.nbytes()).c_str());
-  uint64_t length = 0;
-  without_gil(array.count, [&] { cpu::encode(codec, element, {&array, 1}, &length, {seed, nullptr}, threads); });
-  return length;
-}
-
 const char* fault_of(const Codec& codec, const Element& element, const DecodeTask& array) {
   return cpu::payload_fault(codec, element, array.payload, array.limit, array.count);
 }
@@ -125,16 +112,6 @@ void decode_aligned(const Codec& codec, const Element& element, const DecodeTask
     ok = decode(array);
   });
   if (!ok) raise_corrupt(fault_of(codec, element, given));
-}
-
-void decode(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
-            WritableBytes out, int threads) {
-  const Element& element = element_of(dtype_id);
-  const Codec codec = checked_codec(codec_id, parameters, element);
-  const DecodeTask array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
-  check_size("out", out.nbytes(), array.count * (element.width / 8));
-  decode_aligned(codec, element, array, array.count,
-                 [&](const DecodeTask& aligned) { return cpu::decode(codec, element, {&aligned, 1}, threads) == 1; });
 }
 
 void check_payload(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements) {
@@ -386,10 +363,6 @@ NB_MODULE(_core, m) {
   m.def("capacity", &capacity_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("min_length", &min_length_of, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("elements"));
   m.def("capacity_terms", &capacity_terms_of, arg("codec_id"), arg("parameters"), arg("dtype_id"));
-  m.def("encode", &encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("source"), arg("elements"),
-        arg("out").noconvert(), arg("seed"), arg("threads"));
-  m.def("decode", &decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"), arg("elements"),
-        arg("out").noconvert(), arg("threads"));
   m.def("check_payload", &check_payload, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"));
   m.def("directory_ranges", &directory_ranges, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("nbytes"),

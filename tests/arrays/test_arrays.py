@@ -288,7 +288,7 @@ def test_jax_arrays_come_back_as_such(jax: Any, name: str) -> None:
 def test_jax_never_narrows_silently(jax: Any) -> None:
     like = jax.numpy.ones(1)
     c = arrcomp.compress(X.astype(np.float64))
-    with pytest.raises(TypeError, match="dtype float64: JAX has such arrays only with jax_enable_x64"):
+    with pytest.raises(TypeError, match="dtype: expected jax_enable_x64=True for float64, got False"):
         arrcomp.decompress(c, like=like)
     with (jax if hasattr(jax, "enable_x64") else jax.experimental).enable_x64(True):
         assert arrcomp.decompress(c, like=like).dtype == np.float64
@@ -353,4 +353,5 @@ def test_the_environment_chooses_the_instruction_set() -> None:
     for name in arrcomp.cpu.instruction_sets():
         assert run_python(code, ARRCOMP_INSTRUCTION_SET=name).stdout.strip() == name
     wrong = run_python(code, ARRCOMP_INSTRUCTION_SET="z80")
-    assert "ARRCOMP_INSTRUCTION_SET: instruction set 'z80': this machine has" in wrong.stderr
+    expected = " or ".join(map(repr, arrcomp.cpu.instruction_sets()))
+    assert f"variable ARRCOMP_INSTRUCTION_SET: name: expected {expected}, got 'z80'\n" in wrong.stderr

@@ -1,6 +1,7 @@
 """The core's table of codecs and the classes in the registry: same codecs, parameters, data types, guarantees."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -58,8 +59,22 @@ def test_parameters_are_found_once(codec: Codec) -> None:
 
 def test_another_parameter_is_refused() -> None:
     class Wrong(QSGD):
-        def named_parameters(self):  # type: ignore[no-untyped-def]
+        def named_parameters(self) -> dict[str, Any]:
             return {**super().named_parameters(), "colour": 1}
 
     with pytest.raises(TypeError, match=r"parameters of codec 3: expected bits, .*colour"):
         Wrong()
+
+
+@pytest.mark.parametrize("method", ["named_parameters", "examples"])
+def test_every_codec_has_what_the_base_only_declares(method: str) -> None:
+    for kind in available_codecs().values():
+        below = kind.__mro__[: kind.__mro__.index(Codec)]
+        assert any(method in vars(owner) for owner in below), kind.name
+
+
+def test_the_base_alone_is_no_codec() -> None:
+    with pytest.raises(NotImplementedError):
+        Codec().named_parameters()
+    with pytest.raises(NotImplementedError):
+        Codec.examples()

@@ -90,7 +90,7 @@ def test_the_modules_own_functions_take_cupy_arrays_alone(cupy: Any) -> None:
         ours.compress(X)
     with pytest.raises(TypeError, match=r"out: expected a cupy\.ndarray, got numpy\.ndarray"):
         ours.decompress(ours.compress(cupy.asarray(X)), out=X.copy())
-    with pytest.raises(TypeError, match="c is a bytes"):
+    with pytest.raises(TypeError, match=r"c: expected a Compressed \(from_bytes reads a stream\), got bytes"):
         ours.decompress(b"")  # type: ignore[arg-type]
 
 
@@ -162,8 +162,8 @@ def test_fixed_rates_and_their_seeds_never_wait(double: Any) -> None:
         (lambda cupy: cupy.asarray(np.array(1.5)), r"seed: expected a 0-d array of integers, got float64\[\]"),
         (lambda cupy: cupy.asarray(np.array(True)), r"seed: expected a 0-d array of integers, got bool\[\]"),
         (lambda cupy: np.array(3), r"seed: expected an integer, or a cupy\.ndarray of one, got numpy\.ndarray"),
-        (lambda cupy: 1.5, r"seed=1\.5"),
-        (lambda cupy: None, "seed=None"),
+        (lambda cupy: 1.5, r"seed: expected an integer, or a 0-dimensional integer array, for .*, got 1\.5"),
+        (lambda cupy: None, r"seed: expected an integer, or a 0-dimensional integer array, for .*, got None"),
     ],
 )
 def test_what_is_no_seed_is_refused(cupy: Any, seed: Any, message: str) -> None:

@@ -103,7 +103,7 @@ def test_arrays_are_made_one_by_one_and_once(tmp_path: Path, suffix: str) -> Non
         made[name] = weakref.ref(array)
         return array
 
-    arrays = Lazy(["3", "1", "2"], make, lambda name: (np.dtype(np.float32), (int(name),)))  # type: ignore[arg-type, return-value]
+    arrays = Lazy(["3", "1", "2"], make, lambda name: ArrayInfo(np.dtype(np.float32), (int(name),)))
     write_arrays(tmp_path / f"x{suffix}", Content(arrays))
     check_same_arrays(
         read_arrays(tmp_path / f"x{suffix}").arrays, {str(i): np.full(i, i, np.float32) for i in (1, 2, 3)}

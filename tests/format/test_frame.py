@@ -337,12 +337,13 @@ def test_the_largest_window_is_read() -> None:
 
 @pytest.mark.parametrize("length", [0, 1, len(PAYLOAD) - 1, len(PAYLOAD) + 1, 1 << 32, 1 << 60, (1 << 64) - 1])
 def test_other_lengths_of_the_payload_are_refused(length: int) -> None:
-    assert_refused(framed(zstd(), length=length), "^payload length: expected at most 576460752303424512 bytes for")
+    message = rf"^payload length: expected {len(PAYLOAD)} bytes for shape \(3000,\), got {length}$"
+    assert_refused(framed(zstd(), length=length), message)
 
 
 @pytest.mark.parametrize("length", [0, 1, len(zstd()) - 1, len(zstd()) + 1, 1 << 32, 1 << 60, (1 << 64) - 1])
 def test_other_lengths_of_the_frame_are_refused(length: int) -> None:
-    assert_refused(framed(zstd(), frame_length=length), "truncated|follow the checksum")
+    assert_refused(framed(zstd(), frame_length=length), "truncated|more after the checksum")
 
 
 @pytest.mark.parametrize("kind", [2, 3, 128, 255])

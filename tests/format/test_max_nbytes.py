@@ -233,7 +233,7 @@ def test_frameworks_keep_to_max_nbytes(framework: str, framed: bytes) -> None:
             module.decompress(arrcomp.from_bytes(stream), max_nbytes=LARGE - 1)
         with pytest.raises(SizeLimitError, match="max_nbytes"):
             module.decompress(arrcomp.from_bytes(stream, max_nbytes=LARGE - 1))
-    with pytest.raises(TypeError, match=r"max_nbytes=1\.5"):
+    with pytest.raises(TypeError, match=r"max_nbytes: expected an integer from 0 to \d+, got 1\.5"):
         module.decompress(arrcomp.from_bytes(PLAIN), max_nbytes=1.5)
 
 
@@ -256,7 +256,7 @@ def test_tensors_that_are_saved_keep_to_max_nbytes(monkeypatch: pytest.MonkeyPat
         with pytest.raises(SizeLimitError, match="max_nbytes"):
             arrcomp.decompress(c)
     file.seek(0)
-    with pytest.raises(ValueError, match="max_nbytes=-1"):
+    with pytest.raises(ValueError, match=r"max_nbytes: expected an integer from 0 to \d+, got -1"):
         load(file, max_nbytes=-1)
     file.seek(0)
     for c in load(file).values():
@@ -381,4 +381,5 @@ def test_commands_keep_to_max_nbytes(
         assert result.exit_code == code, result.output
     assert f"got a claim of {LARGE} bytes" in result.stderr
     result = CliRunner().invoke(app, [*arguments, "--max-nbytes", "-1"])
-    assert (result.exit_code, "max_nbytes=-1: 0 to" in result.stderr) == (2, True)
+    assert result.exit_code == 2
+    assert f"max_nbytes: expected an integer from 0 to {(1 << 63) - 1}, got -1" in result.stderr

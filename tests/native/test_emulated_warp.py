@@ -77,8 +77,8 @@ def cpu_objects(generated: list[str], tmp_path_factory: pytest.TempPathFactory) 
         run([*compiler(), *FLAGS, "-c", NATIVE / name, "-o", objects[-1]])
     for part in ISA_PARTS:
         objects.append(folder / f"plain_{part}.o")
-        source = ("-DARRCOMP_ISA=plain", "-x", "c++", NATIVE / "cpu" / f"{part}.inc")
-        run([*compiler(), *FLAGS, *generated, *source, "-c", "-o", objects[-1]])
+        plain: list[str | Path] = ["-DARRCOMP_ISA=plain", "-x", "c++", NATIVE / "cpu" / f"{part}.inc"]
+        run([*compiler(), *FLAGS, *generated, *plain, "-c", "-o", objects[-1]])
     return objects
 
 

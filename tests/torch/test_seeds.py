@@ -136,7 +136,9 @@ def test_fixed_rate_payloads_are_all_of_their_buffers(codec: Codec, elements: in
 def test_pickles_of_another_length_are_refused() -> None:
     _, (payload, *rest) = pickling.reduced(arrcomp.compress(tensor(6, 50), RANDOM, seed=1))
     for wrong in (payload[:-8], torch.cat([payload, payload[:8]])):
-        with pytest.raises(CorruptStreamError, match=r"payload: expected 136 bytes for shape \(6, 50\), got (128|144)"):
+        with pytest.raises(
+            CorruptStreamError, match=r"payload length: expected 136 bytes for shape \(6, 50\), got (128|144)"
+        ):
             _pickling.rebuild(wrong, *rest)
 
 

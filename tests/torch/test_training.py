@@ -16,7 +16,7 @@ pytest.importorskip("sklearn")
 pytest.importorskip("tensorboard")
 
 from arrcomp.torch.training import DATASETS, MODELS, STRUCTURES, Data, DataSet, Images, Model, Settings, chosen_codecs
-from arrcomp.torch.training.metrics import accuracy, matthews, pearson
+from arrcomp.torch.training.data import accuracy, matthews, pearson
 from arrcomp.torch.training.run import load, train
 from training_models import settings_of
 
@@ -24,8 +24,8 @@ from training_models import settings_of
 def small(settings: Settings, count: int = 96) -> Data:
     """The first few of a data set."""
     data = load(settings)
-    parts = [tuple(tensor[:count] for tensor in part) for part in (data.train, data.test)]
-    return replace(data, train=parts[0], test=parts[1])  # type: ignore[arg-type]
+    (x, y), (test_x, test_y) = data.train, data.test
+    return replace(data, train=(x[:count], y[:count]), test=(test_x[:count], test_y[:count]))
 
 
 @pytest.mark.parametrize("model", ["small-net", "small-perceptron"])

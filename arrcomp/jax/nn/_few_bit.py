@@ -187,11 +187,7 @@ _PLAIN: dict[str, Callable[..., jax.Array]] = {
 
 
 def _few_bit(
-    x: ArrayLike,
-    function: str,
-    parameters: tuple[float, ...] = (),
-    bits: int = 3,
-    steps: StepFunction | None = None,
+    x: ArrayLike, function: str, parameters: tuple[float, ...] = (), bits: int = 3, steps: StepFunction | None = None
 ) -> jax.Array:
     values = activation(function).checked(parameters)
     chosen = steps_of(function, values, bits) if steps is None else _checked_steps(steps)
@@ -203,20 +199,10 @@ def _activation(function: str, parameters: tuple[float, ...], steps: StepFunctio
     return _PLAIN[function](x, *parameters)
 
 
-def _activation_forward(
-    function: str, parameters: tuple[float, ...], steps: StepFunction, x: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    y, index = activate(x, function, parameters, steps)
-    return y, index
-
-
-def _activation_backward(
-    function: str, parameters: tuple[float, ...], steps: StepFunction, index: jax.Array, gradient: jax.Array
-) -> tuple[jax.Array]:
-    return (step_grad(gradient, index, steps),)
-
-
-_activation.defvjp(_activation_forward, _activation_backward)
+_activation.defvjp(
+    lambda function, parameters, steps, x: activate(x, function, parameters, steps),
+    lambda function, parameters, steps, index, gradient: (step_grad(gradient, index, steps),),
+)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0, 1))
@@ -229,19 +215,10 @@ def _stepwise(function: Callable[[jax.Array], Any], steps: StepFunction, x: jax.
     return y
 
 
-def _stepwise_forward(
-    function: Callable[[jax.Array], Any], steps: StepFunction, x: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    return _stepwise(function, steps, x), activate(x, "", (), steps)[1]
-
-
-def _stepwise_backward(
-    function: Callable[[jax.Array], Any], steps: StepFunction, index: jax.Array, gradient: jax.Array
-) -> tuple[jax.Array]:
-    return (step_grad(gradient, index, steps),)
-
-
-_stepwise.defvjp(_stepwise_forward, _stepwise_backward)
+_stepwise.defvjp(
+    lambda function, steps, x: (_stepwise(function, steps, x), activate(x, "", (), steps)[1]),
+    lambda function, steps, index, gradient: (step_grad(gradient, index, steps),),
+)
 
 
 def _checked_steps(steps: object) -> StepFunction:

@@ -3,17 +3,14 @@
 Importing this module registers the backend "arrcomp": `torch.distributed.init_process_group("arrcomp")`.
 """
 
-from ._backend import (
-    BackendOptions,
-    CompressingGroup,
-    configure,
-    options_from_environment,
-    register_layer,
-    set_quantization_bits,
-    set_quantization_bucket_size,
-)
+from ._backend.environment import options_from_environment
+from ._backend.group import CompressingGroup
+from ._backend.options import BackendOptions
+from ._backend.settings import configure, register_layer, set_quantization_bits, set_quantization_bucket_size
 from ._collectives import all_gather, all_reduce, all_reduce_coalesced, broadcast, reduce_scatter
-from ._ddp import LayerStatistics, QuantizedState, quantized_allreduce_hook
+from ._ddp.hook import quantized_allreduce_hook
+from ._ddp.state import QuantizedState
+from ._ddp.statistics import LayerStatistics
 from ._hierarchy import Hierarchy, hierarchical_all_reduce
 from ._pending import Pending
 

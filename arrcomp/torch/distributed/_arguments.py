@@ -1,6 +1,8 @@
 """Checks of the arguments of collective operations, before anything is sent."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -8,24 +10,19 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ..._api.compress import checked_codec, checked_seed
-from ..._arguments import thread_count, type_name, wrong_type
+from ..._arguments import checked_integer, thread_count, type_name, wrong_type, wrong_value
 from ...codecs import Codec
 from .._adapter import check_layout
 from .._tensors import dtype_of
+from ._messages import Coder
 
-OPERATIONS = ("SUM", "AVG", "MAX", "MIN")
-_EXTREMES = ("MAX", "MIN")
+_OPERATIONS = ("SUM", "AVG", "MAX", "MIN")
 _REDUCIBLE = ("float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8")
+_LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE")
 
 
 class Processes(NamedTuple):
-    """A process group, and this process's rank in it.
-
-    Attributes:
-        group: of torch.distributed.
-        rank: of this process in the group.
-        world: size of the group.
-    """
+    """A process group of torch.distributed, this process's rank in it, and its size."""
 
     group: Any
     rank: int
@@ -33,12 +30,7 @@ class Processes(NamedTuple):
 
     @classmethod
     def of(cls, group: Any) -> "Processes":
-        """The processes of a group; None for the default group.
-
-        Raises:
-            RuntimeError: torch.distributed is not initialized.
-            ValueError: this process is not in the group.
-        """
+        """The processes of a group that contains this one; None for the default group."""
         if not dist.is_initialized():
             raise RuntimeError("torch.distributed is not initialized; call torch.distributed.init_process_group first")
         group = dist.group.WORLD if group is None else group
@@ -48,12 +40,7 @@ class Processes(NamedTuple):
         return cls(group, rank, dist.get_world_size(group))
 
     def rank_of(self, src: Any) -> int:
-        """The rank in the group of a process with global rank `src`.
-
-        Raises:
-            TypeError: it is not an integer.
-            ValueError: it is not in the group.
-        """
+        """The rank in the group of a process with global rank `src`."""
         ranks = dist.get_process_group_ranks(self.group)
         if isinstance(src, bool) or not isinstance(src, int):
             raise wrong_type("src", "an integer", src)
@@ -62,12 +49,33 @@ class Processes(NamedTuple):
         return ranks.index(src)
 
 
-def checked_tensor(name: str, x: Any) -> Tensor:
-    """A dense tensor on the CPU or on CUDA, detached.
+@dataclass(frozen=True)
+class Operation:
+    """The checked operands of one collective operation.
 
-    Raises:
-        TypeError: it is something else.
+    Attributes:
+        tensors: contiguous, on one device.
+        codecs: of each tensor.
+        op: "SUM", "AVG", "MAX" or "MIN"; empty if nothing is reduced.
+        processes: that take part.
+        seed: for stochastic rounding; ranks derive their own from it.
+        threads: CPU threads for the codecs.
     """
+
+    tensors: Sequence[Tensor]
+    codecs: Sequence[Codec]
+    op: str
+    processes: Processes
+    seed: int
+    threads: int
+
+    def coder(self) -> Coder:
+        """Writes and reads the operation's messages."""
+        return Coder(all(codec.fixed_rate for codec in self.codecs), self.tensors[0].device, self.threads)
+
+
+def checked_tensor(name: str, x: Any) -> Tensor:
+    """A dense tensor on the CPU or on CUDA, detached."""
     if not isinstance(x, Tensor):
         raise wrong_type(name, "a torch.Tensor", x)
     check_layout(name, x)
@@ -77,12 +85,7 @@ def checked_tensor(name: str, x: Any) -> Tensor:
 
 
 def checked_tensors(tensors: Any) -> list[Tensor]:
-    """At least one tensor, all on one device.
-
-    Raises:
-        TypeError: they are not a sequence of dense tensors.
-        ValueError: there are none, or they are on several devices.
-    """
+    """At least one tensor, all on one device."""
     if isinstance(tensors, Tensor) or not isinstance(tensors, Sequence):
         raise wrong_type("tensors", "a list or tuple of tensors", tensors)
     if not tensors:
@@ -95,12 +98,7 @@ def checked_tensors(tensors: Any) -> list[Tensor]:
 
 
 def checked_codecs(codecs: Any, tensors: Sequence[Tensor]) -> list[Codec]:
-    """A codec for each tensor, which supports its dtype.
-
-    Raises:
-        TypeError: one is not a codec, or does not support the dtype.
-        ValueError: their number is not that of the tensors.
-    """
+    """A codec for each tensor, which supports its dtype."""
     each = list(codecs) if isinstance(codecs, (list, tuple)) else [codecs] * len(tensors)
     if len(each) != len(tensors):
         raise ValueError(f"codecs: expected one codec, or one for each of {len(tensors)} tensors, got {len(each)}")
@@ -111,20 +109,15 @@ def checked_codecs(codecs: Any, tensors: Sequence[Tensor]) -> list[Codec]:
 
 
 def checked_operation(op: Any, tensors: Sequence[Tensor], codecs: Sequence[Codec]) -> str:
-    """The name of a reduction that these tensors and codecs support.
-
-    Raises:
-        TypeError: a tensor has a dtype that cannot be reduced.
-        ValueError: the operation is unknown, or a codec or a dtype does not support it.
-    """
-    name = next((name for name in OPERATIONS if op == getattr(dist.ReduceOp, name)), None)
+    """The name of a reduction that these tensors and codecs support."""
+    name = next((name for name in _OPERATIONS if op == getattr(dist.ReduceOp, name)), None)
     if name is None:
-        raise ValueError(f"op: expected one of {', '.join(OPERATIONS)}, got {op}")
+        raise ValueError(f"op: expected one of {', '.join(_OPERATIONS)}, got {op}")
     for x, codec in zip(tensors, codecs, strict=True):
         dtype = dtype_of(x).name
         if dtype not in _REDUCIBLE:
             raise TypeError(f"tensor: expected one of {', '.join(_REDUCIBLE)}, got {dtype}")
-        if name in _EXTREMES and codec.needs_seed:
+        if name in ("MAX", "MIN") and codec.needs_seed:
             raise ValueError(f"op: expected SUM or AVG, got {name}, which stochastic rounding of {codec!r} would bias")
         if name == "AVG" and not x.dtype.is_floating_point:
             raise ValueError(f"op: expected SUM, MAX or MIN for {dtype}, got AVG")
@@ -132,11 +125,7 @@ def checked_operation(op: Any, tensors: Sequence[Tensor], codecs: Sequence[Codec
 
 
 def seed_of(codecs: Sequence[Codec], seed: Any) -> int:
-    """The seed, or 0 if no codec needs one.
-
-    Raises:
-        TypeError, ValueError: same as in `arrcomp.compress`; it must be an integer, from which ranks derive others.
-    """
+    """The seed, an integer, from which ranks derive others; 0 if no codec needs one."""
     for codec in codecs:
         if codec.needs_seed:
             number = checked_seed(codec, seed)
@@ -149,3 +138,19 @@ def seed_of(codecs: Sequence[Codec], seed: Any) -> int:
 def thread_number(threads: int | None) -> int:
     """The number of threads for codecs; None for PyTorch's number, as processes may share the machine."""
     return torch.get_num_threads() if threads is None else thread_count(threads)
+
+
+def local_world_size(environ: Mapping[str, str] = os.environ) -> int:
+    """Number of processes on this node, from a variable that launchers set."""
+    for name in _LOCAL_SIZES:
+        if name in environ:
+            return integer_variable(environ, name, 0, 1, 1 << 31)
+    raise ValueError(f"local_size: expected an integer, got None, and {' and '.join(_LOCAL_SIZES)} are not set")
+
+
+def integer_variable(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    """The integer value of an environment variable, or the default if it is not set."""
+    text = environ.get(name, str(default)).strip()
+    if not text.removeprefix("-").isdecimal():
+        raise wrong_value(name, f"an integer from {least} to {most}", text)
+    return checked_integer(name, int(text), least, most)

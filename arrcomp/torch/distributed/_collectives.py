@@ -11,6 +11,7 @@ from ..._methods.seeds import derived
 from ..._methods.shards import Range
 from ...codecs import Codec
 from ._arguments import (
+    Operation,
     Processes,
     checked_codecs,
     checked_operation,
@@ -19,14 +20,12 @@ from ._arguments import (
     seed_of,
     thread_number,
 )
-from ._messages import Coder, PayloadSpec
+from ._messages import PayloadSpec
 from ._pending import Pending, run
 from ._rank_checks import check_ranks_match
-from ._reduction import Reduction
-from ._ring import RingReduction
+from ._reduction import ALGORITHMS, Reduction
 from ._wire import Steps, broadcast_message, gather, then_copy_back
 
-ALGORITHMS = {"scatter": Reduction, "ring": RingReduction}
 _SUM = dist.ReduceOp.SUM
 
 
@@ -95,32 +94,18 @@ def all_reduce_coalesced(
 ) -> Pending | None:
     """Reduce several tensors over all ranks of a group, in place, in one exchange.
 
-    Same as `all_reduce` for each, but with two collectives in total.
-
-    Args:
-        tensors: at least one, on one device; dtypes may differ.
-        codecs: one for all tensors, or a list with one for each.
-        op: this and all further arguments: same as in `all_reduce`.
-        group: see there.
-        async_op: see there.
-        seed: see there.
-        threads: see there.
-        check_finite: see there.
-        algorithm: see there.
-
-    Raises:
-        TypeError, ValueError, RuntimeError: same as in `all_reduce`.
+    Same as `all_reduce` for each, but with two collectives in total. `tensors` has at least one, all on one device;
+    their dtypes may differ. `codecs` is one for all tensors, or a list with one for each. Other arguments and errors
+    are those of `all_reduce`.
     """
     check_choice("algorithm", algorithm, list(ALGORITHMS))
     xs = checked_tensors(tensors)
     each = checked_codecs(codecs, xs)
     name = checked_operation(op, xs, each)
-    number, threads = seed_of(each, seed), thread_number(threads)
-    processes = Processes.of(group)
-    check_ranks_match(f"all_reduce {name} {algorithm}", xs, each, processes, check_finite=check_finite)
-    dense = [x.contiguous() for x in xs]
-    reduction = ALGORITHMS[algorithm](dense, each, name, processes, number, threads)
-    return run(then_copy_back(reduction.steps(), dense, xs), [*xs, *dense], list(tensors), async_op)
+    title, processes = f"all_reduce {name} {algorithm}", Processes.of(group)
+    operation = prepared(title, xs, each, name, processes, seed, threads, check_finite)
+    steps = then_copy_back(ALGORITHMS[algorithm](operation).steps(), operation.tensors, xs)
+    return run(steps, [*xs, *operation.tensors], list(tensors), async_op)
 
 
 def reduce_scatter(
@@ -140,30 +125,20 @@ def reduce_scatter(
     Same as `torch.distributed.reduce_scatter_tensor`, with compressed communication. Each value is coded once; the sum
     is not coded. A rank's own values are coded too, so that the result does not depend on which rank gets it.
 
-    Args:
-        output: contiguous; the shard of this rank.
-        input: the shards of all ranks in rank order: W times as many elements, of the same dtype.
-        codec: this and all further arguments: same as in `all_reduce`.
-        op: see there.
-        group: see there.
-        async_op: see there.
-        seed: see there.
-        threads: see there.
-        check_finite: see there.
-
-    Raises:
-        TypeError, ValueError, RuntimeError: same as in `all_reduce`; or the sizes do not match.
+    `output` is contiguous, and gets the shard of this rank. `input` has the shards of all ranks in rank order: W times
+    as many elements, of the same dtype. Other arguments and errors are those of `all_reduce`; sizes that do not match
+    are a ValueError too.
     """
     out, x = checked_tensor("output", output), checked_tensor("input", input)
     processes = Processes.of(group)
     _check_sizes("output", out, "input", x, processes.world)
-    (checked,) = checked_codecs([codec], [x])
-    name = checked_operation(op, [x], [checked])
-    number, threads = seed_of([checked], seed), thread_number(threads)
-    check_ranks_match(f"reduce_scatter {name}", [x], [checked], processes, check_finite=check_finite)
-    dense = x.contiguous()
-    reduction = Reduction([dense], [checked], name, processes, number, threads, shards=_equal_shards(out, processes))
-    return run(reduction.scatter_steps([out.view(-1)]), [x, dense, out], output, async_op)
+    codecs = checked_codecs([codec], [x])
+    name = checked_operation(op, [x], codecs)
+    operation = prepared(f"reduce_scatter {name}", [x], codecs, name, processes, seed, threads, check_finite)
+    size = out.numel()
+    shards = [[Range(0, rank * size, (rank + 1) * size)] for rank in range(processes.world)]
+    steps = Reduction(operation, shards=shards).scatter_steps([out.view(-1)])
+    return run(steps, [x, *operation.tensors, out], output, async_op)
 
 
 def all_gather(
@@ -182,29 +157,16 @@ def all_gather(
     Same as `torch.distributed.all_gather_into_tensor`, with compressed communication. All ranks get bit-identical
     results: a rank's own values are coded too.
 
-    Args:
-        output: contiguous, with W times as many elements.
-        input: of this rank; with the same shape and dtype on all ranks.
-        codec: this and all further arguments: same as in `all_reduce`.
-        group: see there.
-        async_op: see there.
-        seed: see there.
-        threads: see there.
-        check_finite: see there.
-
-    Raises:
-        TypeError, ValueError, RuntimeError: same as in `all_reduce`; or the sizes do not match.
+    `output` is contiguous, with W times as many elements as `input`, which has the same shape and dtype on all ranks.
+    Other arguments and errors are those of `all_reduce`; sizes that do not match are a ValueError too.
     """
     out, x = checked_tensor("output", output), checked_tensor("input", input)
     processes = Processes.of(group)
     _check_sizes("input", x, "output", out, processes.world)
-    (checked,) = checked_codecs([codec], [x])
-    number, threads = seed_of([checked], seed), thread_number(threads)
-    check_ranks_match("all_gather", [x], [checked], processes, check_finite=check_finite)
-    coder = Coder(checked.fixed_rate, x.device, threads)
-    dense, shards = x.contiguous(), out.view(processes.world, -1)
-    steps = _all_gather_steps(dense.view(-1), checked, coder, number, list(shards), processes)
-    return run(steps, [x, dense, out], output, async_op)
+    codecs = checked_codecs([codec], [x])
+    operation = prepared("all_gather", [x], codecs, "", processes, seed, threads, check_finite)
+    steps = _all_gather_steps(operation, list(out.view(processes.world, -1)))
+    return run(steps, [x, *operation.tensors, out], output, async_op)
 
 
 def broadcast(
@@ -223,63 +185,61 @@ def broadcast(
     Same as `torch.distributed.broadcast`, with compressed communication. The source gets the decompressed tensor too,
     so that all ranks have the same bits.
 
-    Args:
-        tensor: with the same shape and dtype on all ranks.
-        codec: same as in `all_reduce`.
-        src: the source's global rank, as in PyTorch.
-        group: this and all further arguments: same as in `all_reduce`.
-        async_op: see there.
-        seed: see there.
-        threads: see there.
-        check_finite: see there.
-
-    Raises:
-        TypeError, ValueError, RuntimeError: same as in `all_reduce`; or the source is not in the group.
+    `tensor` has the same shape and dtype on all ranks. `src` is the source's global rank, as in PyTorch; it is a
+    ValueError if it is not in the group. Other arguments and errors are those of `all_reduce`.
     """
     x = checked_tensor("tensor", tensor)
     processes = Processes.of(group)
     source = processes.rank_of(src)
-    (checked,) = checked_codecs([codec], [x])
-    number, threads = seed_of([checked], seed), thread_number(threads)
-    check_ranks_match(f"broadcast from {source}", [x], [checked], processes, check_finite=check_finite)
-    dense = x.contiguous()
-    coder = Coder(checked.fixed_rate, x.device, threads)
-    steps = _broadcast_steps(dense.view(-1), checked, coder, number, src, processes)
-    return run(then_copy_back(steps, [dense], [x]), [x, dense], tensor, async_op)
+    codecs = checked_codecs([codec], [x])
+    operation = prepared(f"broadcast from {source}", [x], codecs, "", processes, seed, threads, check_finite)
+    steps = then_copy_back(_broadcast_steps(operation, src), operation.tensors, [x])
+    return run(steps, [x, *operation.tensors], tensor, async_op)
 
 
-def _all_gather_steps(
-    x: Tensor, codec: Codec, coder: Coder, seed: int, shards: list[Tensor], processes: Processes
-) -> Steps[None]:
-    spec = PayloadSpec(codec, x.dtype, x.numel())
-    sent = coder.encode([[x]], [[spec]], derived(seed, 0, processes.rank))
-    sizes = sent.sizes * processes.world if coder.fixed else None
-    gathered = yield from gather(sent.buffer, sizes, processes)
+def prepared(
+    title: str,
+    xs: Sequence[Tensor],
+    codecs: Sequence[Codec],
+    op: str,
+    processes: Processes,
+    seed: Any,
+    threads: int | None,
+    check_finite: bool,
+) -> Operation:
+    """An operation that all ranks call, on contiguous copies of tensors; `title` names it in errors."""
+    number, threads = seed_of(codecs, seed), thread_number(threads)
+    check_ranks_match(title, xs, codecs, processes, check_finite=check_finite)
+    return Operation([x.contiguous() for x in xs], codecs, op, processes, number, threads)
+
+
+def _all_gather_steps(operation: Operation, shards: Sequence[Tensor]) -> Steps[None]:
+    x, spec, processes, coder = *_only(operation), operation.processes, operation.coder()
+    sent = coder.encode([[x]], [[spec]], derived(operation.seed, 0, processes.rank))
+    gathered = yield from gather(sent.buffer, sent.sizes * processes.world if coder.fixed else None, processes)
     for message, shard in zip(gathered, shards, strict=True):
         coder.decode(coder.payloads(message, [spec]), [spec], [shard])
 
 
-def _broadcast_steps(x: Tensor, codec: Codec, coder: Coder, seed: int, src: int, processes: Processes) -> Steps[None]:
-    spec = PayloadSpec(codec, x.dtype, x.numel())
-    is_source = dist.get_rank() == src
-    sent = coder.encode([[x]], [[spec]], seed).buffer if is_source else None
-    message = yield from broadcast_message(sent, coder.size([spec]), src, processes, x.device)
+def _broadcast_steps(operation: Operation, src: int) -> Steps[None]:
+    x, spec, coder = *_only(operation), operation.coder()
+    sent = coder.encode([[x]], [[spec]], operation.seed).buffer if dist.get_rank() == src else None
+    message = yield from broadcast_message(sent, coder.size([spec]), src, operation.processes, x.device)
     coder.decode(coder.payloads(message, [spec]), [spec], [x])
 
 
-def _equal_shards(shard: Tensor, processes: Processes) -> list[list[Range]]:
-    size = shard.numel()
-    return [[Range(0, rank * size, (rank + 1) * size)] for rank in range(processes.world)]
+def _only(operation: Operation) -> tuple[Tensor, PayloadSpec]:
+    """The operation's only tensor, flat, and its payload."""
+    x = operation.tensors[0].view(-1)
+    return x, PayloadSpec(operation.codecs[0], x.dtype, x.numel())
 
 
 def _check_sizes(small: str, shard: Tensor, large: str, whole: Tensor, world: int) -> None:
     if not (shard if small == "output" else whole).is_contiguous():
         raise ValueError("output: expected a C-contiguous tensor, got another layout")
     if whole.numel() != world * shard.numel():
-        raise ValueError(
-            f"{large}: expected {world * shard.numel()} elements ({world} times those of {small}), got {whole.numel()}"
-        )
+        expected = f"{world * shard.numel()} elements ({world} times those of {small})"
+        raise ValueError(f"{large}: expected {expected}, got {whole.numel()}")
     if (shard.dtype, shard.device) != (whole.dtype, whole.device):
-        raise ValueError(
-            f"{large}: expected {shard.dtype} on {shard.device}, as {small}, got {whole.dtype} on {whole.device}"
-        )
+        expected = f"{shard.dtype} on {shard.device}, as {small}"
+        raise ValueError(f"{large}: expected {expected}, got {whole.dtype} on {whole.device}")

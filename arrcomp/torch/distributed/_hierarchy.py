@@ -1,8 +1,8 @@
 """All-reduce in two levels: uncompressed within a node, compressed between nodes."""
 
-import datetime
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any, Literal
 
 import torch
@@ -13,18 +13,10 @@ from ..._arguments import check_choice, checked_integer, wrong_type
 from ..._methods.seeds import derived
 from ..._methods.shards import Shards
 from ...codecs import Codec
-from ._arguments import (
-    Processes,
-    checked_codecs,
-    checked_operation,
-    checked_tensor,
-    seed_of,
-    thread_number,
-)
-from ._collectives import ALGORITHMS
-from ._launcher import local_world_size
+from ._arguments import Operation, Processes, checked_codecs, checked_operation, checked_tensor, local_world_size
+from ._collectives import prepared
 from ._pending import Pending, run
-from ._rank_checks import check_ranks_match
+from ._reduction import ALGORITHMS
 from ._wire import Steps, all_gather_single, reduce_scatter_single, then_copy_back
 
 _SUM = dist.ReduceOp.SUM
@@ -46,9 +38,7 @@ class Hierarchy:
     cross: Processes
 
     @classmethod
-    def of(
-        cls, group: Any = None, local_size: int | None = None, timeout: datetime.timedelta | None = None
-    ) -> "Hierarchy":
+    def of(cls, group: Any = None, local_size: int | None = None, timeout: timedelta | None = None) -> "Hierarchy":
         """Divide a group into nodes. All ranks of the group must call this, as it creates two groups.
 
         Args:
@@ -69,82 +59,50 @@ class Hierarchy:
 
 
 def nodes_and_peers(world: int, local_size: int) -> tuple[list[range], list[range]]:
-    """The ranks of each node, and the ranks with each local rank.
-
-    Raises:
-        ValueError: `world` is not a multiple of `local_size`.
-    """
+    """The ranks of each node, and the ranks with each local rank."""
     if world % local_size:
         raise ValueError(f"local_size: expected a divisor of the group's size {world}, got {local_size}")
     nodes = [range(first, first + local_size) for first in range(0, world, local_size)]
     return nodes, [range(local_rank, world, local_size) for local_rank in range(local_size)]
 
 
-class HierarchicalReduction:
-    """One all-reduce of several tensors, in place.
+def hierarchical_steps(operation: Operation, hierarchy: Hierarchy, algorithm: str) -> Steps[None]:
+    """Reduce tensors of one dtype over all processes, in place.
 
     A plain reduce-scatter gives each process its node's sum of its shard. The processes with the same shard reduce it
     between nodes, compressed. A plain all-gather sends the shards to all processes of a node. All processes with the
     same shard decode the same bytes, so all ranks get bit-identical results.
-
-    Args:
-        tensors: contiguous, of one dtype and device.
-        codecs: of each tensor, between nodes.
-        op: "SUM", "AVG", "MAX" or "MIN".
-        hierarchy: of the processes.
-        seed: for stochastic rounding.
-        threads: CPU threads for the codecs.
-        algorithm: between nodes, same as in `all_reduce`.
     """
-
-    def __init__(
-        self,
-        tensors: Sequence[Tensor],
-        codecs: Sequence[Codec],
-        op: str,
-        hierarchy: Hierarchy,
-        seed: int,
-        threads: int,
-        algorithm: str = "scatter",
-    ) -> None:
-        self.flat = [x.view(-1) for x in tensors]
-        self.codecs, self.op, self.hierarchy, self.algorithm = codecs, op, hierarchy, algorithm
-        self.seed, self.threads = derived(seed, hierarchy.local.rank), threads
-        total, world = sum(x.numel() for x in self.flat), hierarchy.local.world
-        bucket = max(codec.granularity for codec in codecs)
-        self.shards = Shards.of(total, world, bucket if bucket * world <= total else 1)
-
-    def steps(self) -> Steps[None]:
-        """Run the operation, which leaves the result in the tensors."""
-        local = self.hierarchy.local
-        values = self._padded()
-        own = values.new_empty(self.shards.size)
-        yield reduce_scatter_single(own, values, op=_OPS_IN_NODE[self.op], group=local.group, async_op=True)
-        yield from self._between_nodes(own)
-        yield all_gather_single(values, own, group=local.group, async_op=True)
-        results = values[: self.shards.elements].split_with_sizes([x.numel() for x in self.flat])
-        for x, result in zip(self.flat, results, strict=True):
-            x.copy_(result)
-
-    def _padded(self) -> Tensor:
-        """All values, padded with zeros so that all shards have the same size."""
-        missing = self.shards.size * self.shards.world - self.shards.elements
-        values = torch.cat([*self.flat, self.flat[0].new_zeros(missing)])
+    local, flat = hierarchy.local, [x.view(-1) for x in operation.tensors]
+    sizes = [x.numel() for x in flat]
+    bucket = max(codec.granularity for codec in operation.codecs)
+    shards = Shards.of(sum(sizes), local.world, bucket if bucket * local.world <= sum(sizes) else 1)
+    padding = flat[0].new_zeros(shards.size * shards.world - shards.elements)  # all shards have the same size
+    values = torch.cat([*flat, padding])
+    if operation.op == "AVG":
         # Divided before the sum, so that 16-bit floats do not overflow. Reduction divides by the number of nodes.
-        return values.div_(self.hierarchy.local.world) if self.op == "AVG" else values
+        values.div_(local.world)
+    own = values.new_empty(shards.size)
+    yield reduce_scatter_single(own, values, op=_OPS_IN_NODE[operation.op], group=local.group, async_op=True)
+    between = _between_nodes(operation, hierarchy, own, *shards.bounds(local.rank))
+    if between.tensors:
+        yield from ALGORITHMS[algorithm](between).steps()
+    yield all_gather_single(values, own, group=local.group, async_op=True)
+    for x, result in zip(flat, values[: shards.elements].split_with_sizes(sizes), strict=True):
+        x.copy_(result)
 
-    def _between_nodes(self, own: Tensor) -> Steps[None]:
-        first, end = self.shards.bounds(self.hierarchy.local.rank)
-        slices, codecs, before = [], [], 0
-        for x, codec in zip(self.flat, self.codecs, strict=True):
-            start, stop = max(before, first), min(before + x.numel(), end)
-            if start < stop:
-                slices.append(own[start - first : stop - first])
-                codecs.append(codec)
-            before += x.numel()
-        if slices:
-            reduction = ALGORITHMS[self.algorithm]
-            yield from reduction(slices, codecs, self.op, self.hierarchy.cross, self.seed, self.threads).steps()
+
+def _between_nodes(operation: Operation, hierarchy: Hierarchy, own: Tensor, first: int, end: int) -> Operation:
+    """The operation on this process's shard `own`, which starts at `first`, with the other nodes."""
+    slices, codecs, before = [], [], 0
+    for x, codec in zip(operation.tensors, operation.codecs, strict=True):
+        start, stop = max(before, first), min(before + x.numel(), end)
+        if start < stop:
+            slices.append(own[start - first : stop - first])
+            codecs.append(codec)
+        before += x.numel()
+    seed = derived(operation.seed, hierarchy.local.rank)
+    return replace(operation, tensors=slices, codecs=codecs, processes=hierarchy.cross, seed=seed)
 
 
 def hierarchical_all_reduce(
@@ -166,42 +124,23 @@ def hierarchical_all_reduce(
     nodes, and each node sends its values once, divided among its processes. All ranks get bit-identical results. With
     one node nothing is coded.
 
-    Args:
-        tensor: same as in `all_reduce`.
-        hierarchy: of the processes, created once by `Hierarchy.of`.
-        codec: between nodes; None for `Lossless()`.
-        op: same as in `all_reduce`. Within a node, the group's backend sums 16-bit floats.
-        async_op: same as in `all_reduce`.
-        seed: same as in `all_reduce`.
-        threads: same as in `all_reduce`.
-        check_finite: same as in `all_reduce`.
-        algorithm: between nodes, same as in `all_reduce`.
-
-    Raises:
-        TypeError, ValueError, RuntimeError: same as in `all_reduce`.
+    `hierarchy` is created once, by `Hierarchy.of`. `codec` and `algorithm` serve between nodes; within a node, the
+    group's backend sums 16-bit floats. Other arguments and errors are those of `all_reduce`.
     """
     if not isinstance(hierarchy, Hierarchy):
         raise wrong_type("hierarchy", "a Hierarchy (Hierarchy.of makes one)", hierarchy)
     check_choice("algorithm", algorithm, list(ALGORITHMS))
     x = checked_tensor("tensor", tensor)
-    (checked,) = checked_codecs([codec], [x])
-    name = checked_operation(op, [x], [checked])
-    number, threads = seed_of([checked], seed), thread_number(threads)
+    codecs = checked_codecs([codec], [x])
+    name = checked_operation(op, [x], codecs)
     title = f"hierarchical_all_reduce {name} {algorithm} on nodes of {hierarchy.local.world}"
-    check_ranks_match(title, [x], [checked], hierarchy.whole, check_finite=check_finite)
-    dense = x.contiguous()
-    reduction = HierarchicalReduction([dense], [checked], name, hierarchy, number, threads, algorithm)
-    return run(then_copy_back(reduction.steps(), [dense], [x]), [x, dense], tensor, async_op)
+    operation = prepared(title, [x], codecs, name, hierarchy.whole, seed, threads, check_finite)
+    steps = then_copy_back(hierarchical_steps(operation, hierarchy, algorithm), operation.tensors, [x])
+    return run(steps, [x, *operation.tensors], tensor, async_op)
 
 
-def _own_group(subsets: Sequence[range], whole: Processes, timeout: datetime.timedelta | None) -> Processes:
-    """A new group of the subset that contains this process.
-
-    Args:
-        subsets: of the group's ranks, disjoint.
-        whole: the group.
-        timeout: of the new group.
-    """
+def _own_group(subsets: Sequence[range], whole: Processes, timeout: timedelta | None) -> Processes:
+    """A new group of this process's subset of the group's ranks; the subsets are disjoint."""
     ranks = sorted(dist.get_process_group_ranks(whole.group))
     own = next(subset for subset in subsets if ranks.index(dist.get_rank()) in subset)
     settings: Any = {"timeout": timeout, "backend": dist.get_backend(whole.group)}

@@ -23,14 +23,7 @@ _LENGTH = 8  # bytes of a payload's length
 
 
 class PayloadSpec(NamedTuple):
-    """Static properties of the payload of one tensor of a message.
-
-    Attributes:
-        codec: its codec.
-        dtype: of its elements.
-        elements: their number.
-        number: derives its seed from the message's seed; None for its index in the message.
-    """
+    """Static properties of the payload of one tensor of a message; `number` derives its seed (None: its index)."""
 
     codec: Codec
     dtype: torch.dtype
@@ -53,12 +46,7 @@ class PayloadSpec(NamedTuple):
 
 
 class Messages(NamedTuple):
-    """Concatenated messages.
-
-    Attributes:
-        buffer: uint8[sum(sizes)].
-        sizes: bytes of each, multiples of 8.
-    """
+    """Concatenated messages: uint8[sum(sizes)], and the bytes of each, multiples of 8."""
 
     buffer: Tensor
     sizes: list[int]
@@ -66,13 +54,7 @@ class Messages(NamedTuple):
 
 @dataclass(frozen=True)
 class Coder:
-    """Writes and reads the messages of one operation.
-
-    Attributes:
-        fixed: whether all codecs have fixed rates.
-        device: of all tensors.
-        threads: CPU threads for the codecs.
-    """
+    """Writes and reads the messages of one operation, whose codecs may all have `fixed` rates."""
 
     fixed: bool
     device: torch.device
@@ -99,7 +81,7 @@ class Coder:
         """The payloads of a message. Synchronizes CUDA unless the rates are fixed."""
         if self.fixed or not specs:
             return payload_views(message, specs)
-        lengths = self._lengths(message, specs)
+        lengths = _lengths(message, specs)
         padded = message[_LENGTH * len(specs) :].split_with_sizes([_rounded(length) for length in lengths])
         return [payload[:length] for payload, length in zip(padded, lengths, strict=True)]
 
@@ -107,7 +89,7 @@ class Coder:
         """Bytes of each tensor in a message. Synchronizes CUDA unless the rates are fixed."""
         if self.fixed or not specs:
             return [_rounded(spec.capacity) for spec in specs]
-        return [_LENGTH + _rounded(length) for length in self._lengths(message, specs)]
+        return [_LENGTH + _rounded(length) for length in _lengths(message, specs)]
 
     def decode(self, payloads: Sequence[Tensor], specs: Sequence[PayloadSpec], targets: Sequence[Tensor]) -> None:
         """Decode payloads into flat tensors, with one call for each codec and dtype."""
@@ -121,9 +103,7 @@ class Coder:
         """A buffer for messages; zeros in the gaps make messages reproducible."""
         return torch.zeros(nbytes, dtype=torch.uint8, device=self.device)
 
-    def _encode_into(
-        self, xs: Sequence[Tensor], specs: Sequence[PayloadSpec], out: Sequence[Tensor], seed: int
-    ) -> None:
+    def _encode_into(self, xs: list[Tensor], specs: list[PayloadSpec], out: list[Tensor], seed: int) -> None:
         """Encode with one call for each codec and dtype; with stochastic rounding, for each tensor."""
         keys = [(spec.group, i if spec.codec.needs_seed else None) for i, spec in enumerate(specs)]
         for members in _grouped(keys):
@@ -138,14 +118,15 @@ class Coder:
         payload, length = _ops.encode([x], *coding_of(spec.codec), own_seed, threads=self.threads)
         return payload[: int(length.item())]
 
-    def _lengths(self, message: Tensor, specs: Sequence[PayloadSpec]) -> list[int]:
-        lengths: list[int] = message[: _LENGTH * len(specs)].view(torch.int64).tolist()
-        return lengths
-
     def _with_lengths(self, payloads: Sequence[Tensor]) -> Tensor:
         lengths = torch.tensor([payload.numel() for payload in payloads], dtype=torch.int64, device=self.device)
         padded = [torch.nn.functional.pad(payload, (0, -payload.numel() % _ALIGNMENT)) for payload in payloads]
         return torch.cat([lengths.view(torch.uint8), *padded])
+
+
+def _lengths(message: Tensor, specs: Sequence[PayloadSpec]) -> list[int]:
+    lengths: list[int] = message[: _LENGTH * len(specs)].view(torch.int64).tolist()
+    return lengths
 
 
 def payload_views(buffer: Tensor, specs: Sequence[PayloadSpec]) -> list[Tensor]:

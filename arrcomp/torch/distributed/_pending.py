@@ -14,14 +14,7 @@ _Work: Any = dist.Work
 
 
 def run(steps: Steps[Any], touched: Sequence[Tensor], result: Any, async_op: bool) -> "Pending | None":
-    """Run an operation; with `async_op` only start it.
-
-    Args:
-        steps: the operation.
-        touched: the tensors that it reads or writes, on one device.
-        result: of its `Work`.
-        async_op: whether to return at once.
-    """
+    """Run an operation that reads or writes the `touched` tensors; with `async_op` only start it."""
     if async_op:
         return Pending(steps, touched, result)
     run_steps(steps)
@@ -38,8 +31,7 @@ class Pending(_Work):  # type: ignore[misc]
 
     def __init__(self, steps: Steps[Any], touched: Sequence[Tensor], result: Any) -> None:
         super().__init__()
-        self._steps = steps
-        self._result = result
+        self._steps, self._result = steps, result
         self._current: Any = None
         self._stream: Any = None
         if touched[0].is_cuda:

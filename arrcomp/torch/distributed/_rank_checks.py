@@ -19,50 +19,31 @@ _known: "WeakKeyDictionary[Any, set[bytes]]" = WeakKeyDictionary()
 
 
 def check_ranks_match(
-    operation: str,
-    tensors: Sequence[Tensor],
-    codecs: Sequence[Codec],
-    processes: Processes,
-    *,
-    check_finite: bool = False,
+    operation: str, xs: Sequence[Tensor], codecs: Sequence[Codec], processes: Processes, *, check_finite: bool = False
 ) -> None:
-    """Raise on every rank unless all call the same operation with the same dtypes, shapes and codecs.
+    """Raise ValueError on every rank unless all call the same operation with the same dtypes, shapes and codecs.
 
     On CUDA, where this synchronizes, a group compares an operation only the first time. (A later mismatch ends with the
     group's timeout.)
-
-    Args:
-        operation: its name and settings.
-        tensors: its operands.
-        codecs: of each tensor.
-        processes: of a group.
-        check_finite: also raise on every rank if a value of any rank is NaN or infinite.
-
-    Raises:
-        ValueError: the ranks do not match, or a value is not finite.
+    `operation` is its name and settings. With `check_finite`, a NaN or an infinity of any rank also raises.
     """
-    text = _described(operation, tensors, codecs, check_finite)
-    device = tensors[0].device
+    named = f"{operation} with check_finite" if check_finite else operation
+    each = [
+        [str(x.dtype).removeprefix("torch."), list(x.shape), codec.config()]
+        for x, codec in zip(xs, codecs, strict=True)
+    ]
+    text, device = f"{named} {json.dumps(each)}".encode(), xs[0].device
     digest = xxhash.xxh3_64_digest(text)
     known = _known.setdefault(processes.group, set())
     if device.type == "cuda" and digest in known and not check_finite:
         return
-    finite = not check_finite or all(bool(torch.isfinite(x).all()) for x in tensors)
+    finite = not check_finite or all(bool(torch.isfinite(x).all()) for x in xs)
     messages = _exchanged(digest + bytes([finite]) + text[: _NBYTES - _TEXT_START], device, processes)
     _compare(messages)
     known.add(digest)
     bad = [rank for rank, message in enumerate(messages) if not message[8]]
     if bad:
         raise ValueError(f"{operation}: expected finite values, got NaN or infinity on ranks {bad}")
-
-
-def _described(operation: str, tensors: Sequence[Tensor], codecs: Sequence[Codec], check_finite: bool) -> bytes:
-    each = [
-        [str(x.dtype).removeprefix("torch."), list(x.shape), codec.config()]
-        for x, codec in zip(tensors, codecs, strict=True)
-    ]
-    text = f"{operation}{' with check_finite' if check_finite else ''} {json.dumps(each)}"
-    return text.encode()
 
 
 def _exchanged(message: bytes, device: torch.device, processes: Processes) -> list[bytes]:

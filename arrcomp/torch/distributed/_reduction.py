@@ -12,11 +12,10 @@ from torch import Tensor
 
 from ..._methods.seeds import derived
 from ..._methods.shards import Range, split
-from ...codecs import Codec
-from ._arguments import Processes
-from ._messages import Coder, Messages, PayloadSpec
-from ._sums import combine_into, encode_combined
-from ._wire import Steps, exchange, gather
+from ._arguments import Operation
+from ._messages import Messages, PayloadSpec
+from ._sums import add_to, combine_into, encode_combined
+from ._wire import Steps, exchange, gather, shift
 
 
 class Reduction:
@@ -26,12 +25,7 @@ class Reduction:
     and sends the sums to all. In a group of one rank nothing is coded, and nothing changes.
 
     Args:
-        tensors: contiguous, on one device.
-        codecs: of each tensor.
-        op: "SUM", "AVG", "MAX" or "MIN".
-        processes: of a group.
-        seed: for stochastic rounding; ranks and ranges derive their own from it.
-        threads: CPU threads for the codecs.
+        operation: tensors, codecs, and how to reduce.
         lost: for each tensor one of its shape, which gets the compression error of what this rank sends; or None.
         lost_sums: error feedback: for each range of this rank's shard a flat tensor, which is added to the sum (or
             average) before coding, and then gets the coding error; or None.
@@ -41,68 +35,64 @@ class Reduction:
 
     def __init__(
         self,
-        tensors: Sequence[Tensor],
-        codecs: Sequence[Codec],
-        op: str,
-        processes: Processes,
-        seed: int,
-        threads: int,
+        operation: Operation,
         *,
         lost: Sequence[Tensor] | None = None,
         lost_sums: Sequence[Tensor] | None = None,
         shards: list[list[Range]] | None = None,
         numbers: Sequence[int] | None = None,
     ) -> None:
-        self.processes, self.op = processes, op
-        self.coder = Coder(all(codec.fixed_rate for codec in codecs), tensors[0].device, threads)
-        self.codecs = codecs
+        tensors, self.codecs, self.op = operation.tensors, operation.codecs, operation.op
+        self.processes, self.coder = operation.processes, operation.coder()
         self.flat = [x.view(-1) for x in tensors]
         self.lost = None if lost is None else [x.view(-1) for x in lost]
-        self.lost_sums = lost_sums
-        self.shards = shards or split(
-            [x.numel() for x in tensors], [codec.granularity for codec in codecs], processes.world
-        )
+        self.lost_sums, self.numbers = lost_sums, numbers
+        multiples = [codec.granularity for codec in self.codecs]
+        self.shards = shards or split([x.numel() for x in tensors], multiples, self.processes.world)
         # Each rank, and each of the two steps, draws different random numbers.
-        self.seeds = derived(seed, 0, processes.rank), derived(seed, 1, processes.rank)
-        self.numbers = numbers
+        self.seeds = [derived(operation.seed, step, self.processes.rank) for step in (0, 1)]
         self.sent_nbytes = 0  # to other ranks, after the operation
         self.sent_nbytes_each = [0] * len(tensors)  # for each tensor
 
     @cached_property
     def specs(self) -> list[list[PayloadSpec]]:
         """The payloads of each shard's ranges."""
-        return [[self._payload_spec(part) for part in shard] for shard in self.shards]
+        return [[self._spec(part) for part in shard] for shard in self.shards]
 
     def steps(self) -> Steps[None]:
         """Run the operation, which leaves the result in the tensors."""
-        if self.processes.world == 1:
+        rank, world = self.processes.rank, self.processes.world
+        if world == 1:
             for x in [*(self.lost or []), *(self.lost_sums or [])]:
                 x.zero_()
             return
-        slices = [shard_views(self.flat, shard) for shard in self.shards]
-        sent, terms = yield from self._exchanged(slices)
-        rank = self.processes.rank
+        sent, terms = yield from self._exchanged()
         sums = encode_combined(self.coder, terms, self.specs[rank], self.op, self.seeds[1], self.lost_sums)
-        self._count(sums, rank, self.processes.world - 1)
+        self._count(sums, rank, world - 1)
         gathered = yield from gather(sums, sent.sizes if self.coder.fixed else None, self.processes)
-        for message, specs, targets in zip(gathered, self.specs, slices, strict=True):
-            self.coder.decode(self.coder.payloads(message, specs), specs, targets)
+        for shard, message in enumerate(gathered):
+            self._decode(message, shard, self.flat)
 
     def scatter_steps(self, out: Sequence[Tensor]) -> Steps[None]:
         """Run only the reduce-scatter: the results of this rank's ranges go to `out`."""
-        _sent, terms = yield from self._exchanged([shard_views(self.flat, shard) for shard in self.shards])
+        _sent, terms = yield from self._exchanged()
         specs = self.specs[self.processes.rank]
         for target, payloads, spec in zip(out, zip(*terms, strict=True), specs, strict=True):
             combine_into(target, self.coder, payloads, spec, self.op)
 
-    def _exchanged(self, slices: Sequence[Sequence[Tensor]]) -> Steps[tuple[Messages, list[list[Tensor]]]]:
+    def _exchanged(self) -> Steps[tuple[Messages, list[list[Tensor]]]]:
         """The messages that this rank sent, and the payloads for its shard from each rank."""
-        sent = self.coder.encode(slices, self.specs, self.seeds[0])
+        sent = self.coder.encode([shard_views(self.flat, shard) for shard in self.shards], self.specs, self.seeds[0])
         own = self.specs[self.processes.rank]
         size = self.coder.size(own)
         received = yield from exchange(sent, None if size is None else [size] * self.processes.world, self.processes)
-        self._store_lost(sent)  # after the exchange, so as not to delay it
-        for rank, message in enumerate(sent.buffer.split_with_sizes(sent.sizes)):
+        messages = sent.buffer.split_with_sizes(sent.sizes)
+        if self.lost is not None:  # after the exchange, so as not to delay it
+            for shard, message in enumerate(messages):
+                self._decode(message, shard, self.lost)
+            for x, lost in zip(self.flat, self.lost, strict=True):
+                torch.sub(x, lost, out=lost)
+        for rank, message in enumerate(messages):
             self._count(message, rank, int(rank != self.processes.rank))
         return sent, [self.coder.payloads(message, own) for message in received]
 
@@ -112,21 +102,62 @@ class Reduction:
             self.sent_nbytes += receivers * nbytes
             self.sent_nbytes_each[part.array] += receivers * nbytes
 
-    def _payload_spec(self, part: Range) -> PayloadSpec:
+    def _spec(self, part: Range) -> PayloadSpec:
         number = None if self.numbers is None else derived(self.numbers[part.array], part.first)
         return PayloadSpec(self.codecs[part.array], self.flat[part.array].dtype, part.elements, number)
 
-    def _store_lost(self, sent: Messages) -> None:
-        if self.lost is None:
+    def _decode(self, message: Tensor, shard: int, targets: Sequence[Tensor]) -> None:
+        """Decode a message with a shard into its ranges of flat tensors."""
+        specs = self.specs[shard]
+        self.coder.decode(self.coder.payloads(message, specs), specs, shard_views(targets, self.shards[shard]))
+
+
+class RingReduction(Reduction):
+    """Same as `Reduction`, but partial sums travel from neighbour to neighbour.
+
+    As many bytes are sent, and no rank sends to more than one other, which suits networks that are rings or are slow at
+    all-to-all. But a sum is coded at each of W - 1 hops, so errors grow with the number of ranks.
+    """
+
+    def steps(self) -> Steps[None]:
+        """Run the operation, which leaves the result in the tensors."""
+        world, rank = self.processes.world, self.processes.rank
+        if world == 1:
             return
-        for shard, specs, message in zip(
-            self.shards, self.specs, sent.buffer.split_with_sizes(sent.sizes), strict=True
-        ):
-            self.coder.decode(self.coder.payloads(message, specs), specs, shard_views(self.lost, shard))
-        for x, lost in zip(self.flat, self.lost, strict=True):
-            torch.sub(x, lost, out=lost)
+        partial = self._weighted(rank)
+        for hop in range(world - 1):
+            shard = (rank - hop) % world
+            sent = self.coder.encode([partial], [self.specs[shard]], derived(self.seeds[0], hop))
+            shard = (shard - 1) % world
+            specs = self.specs[shard]
+            message = yield from shift(sent.buffer, self.coder.size(specs), self.processes)
+            partial = self._weighted(shard)
+            for x, payload, spec in zip(partial, self.coder.payloads(message, specs), specs, strict=True):
+                add_to(x, self.coder, payload, spec, self.op)
+            self.sent_nbytes += sent.buffer.numel()
+        yield from self._all_gather(partial)
+
+    def _all_gather(self, sums: list[Tensor]) -> Steps[None]:
+        """Send the sums to all ranks; this rank has those of the shard after its own."""
+        world, rank = self.processes.world, self.processes.rank
+        message = self.coder.encode([sums], [self.specs[(rank + 1) % world]], self.seeds[1]).buffer
+        shards = [(other + 1) % world for other in range(world)]
+        sizes = [self.coder.size(self.specs[shard]) for shard in shards]
+        gathered = yield from gather(message, [size for size in sizes if size is not None] or None, self.processes)
+        for received, shard in zip(gathered, shards, strict=True):
+            self._decode(received, shard, self.flat)
+        self.sent_nbytes += (world - 1) * message.numel()
+
+    def _weighted(self, shard: int) -> list[Tensor]:
+        """Copies of this rank's summands of a shard, divided for "AVG"."""
+        weight = 1 / self.processes.world
+        views = shard_views(self.flat, self.shards[shard])
+        return [torch.mul(x, weight) if self.op == "AVG" else x.clone() for x in views]
 
 
 def shard_views(arrays: Sequence[Tensor], shard: Sequence[Range]) -> list[Tensor]:
     """Views of the ranges of a shard."""
     return [arrays[part.array][part.first : part.end] for part in shard]
+
+
+ALGORITHMS = {"scatter": Reduction, "ring": RingReduction}

@@ -22,49 +22,36 @@ all_gather_single: Any = getattr(dist, "all_gather_single", None) or dist.all_ga
 reduce_scatter_single: Any = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
-def exchange(messages: Messages, incoming: Sequence[int] | None, processes: Processes) -> Steps[list[Tensor]]:
+def exchange(messages: Messages, incoming: list[int] | None, processes: Processes) -> Steps[list[Tensor]]:
     """Send the i-th message to rank i of the group. Returns the message from each rank.
 
-    Args:
-        messages: one for each rank.
-        incoming: bytes from each rank; None if only the sender knows them (they are sent first; synchronizes CUDA).
-        processes: of a group.
+    Here and below, a size (`incoming`: of the message from each rank) is None if only the sender knows it. It is then
+    sent first, which synchronizes CUDA.
     """
+    buffer, sizes = messages
     if incoming is None:
-        incoming = yield from _exchanged_sizes(messages, processes)
-    received = messages.buffer.new_empty(sum(incoming))
-    yield dist.all_to_all_single(
-        received, messages.buffer, list(incoming), messages.sizes, group=processes.group, async_op=True
-    )
-    return list(received.split_with_sizes(list(incoming)))
+        sent = torch.tensor(sizes, dtype=torch.int64, device=buffer.device)
+        own = torch.empty_like(sent)
+        yield dist.all_to_all_single(own, sent, group=processes.group, async_op=True)
+        incoming = own.tolist()
+    received = buffer.new_empty(sum(incoming))
+    yield dist.all_to_all_single(received, buffer, incoming, sizes, group=processes.group, async_op=True)
+    return list(received.split_with_sizes(incoming))
 
 
 def gather(message: Tensor, sizes: Sequence[int] | None, processes: Processes) -> Steps[list[Tensor]]:
-    """Gather the messages of all ranks on every rank.
-
-    Args:
-        message: uint8, of this rank.
-        sizes: bytes of each rank's message; None if only the sender knows them (synchronizes CUDA).
-        processes: of a group.
-    """
+    """Gather the messages of all ranks on every rank."""
     if sizes is None:
-        own = torch.tensor([message.numel()], dtype=torch.int64, device=message.device)
-        sizes = (yield from _gathered(own, processes)).flatten().tolist()
+        sizes = (yield from _gathered(_nbytes(message), processes)).flatten().tolist()
     longest = max(sizes)
     received = yield from _gathered(torch.nn.functional.pad(message, (0, longest - message.numel())), processes)
     return [row[:size] for row, size in zip(received, sizes, strict=True)]
 
 
 def shift(message: Tensor, size: int | None, processes: Processes) -> Steps[Tensor]:
-    """Send a message to the next rank. Returns the message from the previous rank.
-
-    Args:
-        message: uint8.
-        size: bytes of the incoming message; None if only the sender knows them (synchronizes CUDA).
-        processes: of a group.
-    """
+    """Send a message to the next rank. Returns the message from the previous rank, of `size` bytes."""
     if size is None:
-        own = torch.tensor([message.numel()], dtype=torch.int64, device=message.device)
+        own = _nbytes(message)
         incoming = torch.empty_like(own)
         yield from _shifted(own, incoming, processes)
         size = int(incoming.item())
@@ -84,17 +71,9 @@ def _shifted(sent: Tensor, received: Tensor, processes: Processes) -> Steps[None
 def broadcast_message(
     message: Tensor | None, size: int | None, src: int, processes: Processes, device: torch.device
 ) -> Steps[Tensor]:
-    """Send the message of one rank to every rank.
-
-    Args:
-        message: uint8, on the source; None on other ranks.
-        size: its bytes; None if only the source knows them (synchronizes CUDA).
-        src: the source's global rank.
-        processes: of a group.
-        device: of the received message.
-    """
+    """Send the message of the source, a global rank, to every rank. Other ranks have none."""
     if size is None:
-        nbytes = torch.tensor([0 if message is None else message.numel()], dtype=torch.int64, device=device)
+        nbytes = torch.zeros(1, dtype=torch.int64, device=device) if message is None else _nbytes(message)
         yield dist.broadcast(nbytes, src, group=processes.group, async_op=True)
         size = int(nbytes.item())
     buffer = torch.empty(size, dtype=torch.uint8, device=device) if message is None else message
@@ -108,12 +87,8 @@ def _gathered(x: Tensor, processes: Processes) -> Steps[Tensor]:
     return received
 
 
-def _exchanged_sizes(messages: Messages, processes: Processes) -> Steps[list[int]]:
-    sent = torch.tensor(messages.sizes, dtype=torch.int64, device=messages.buffer.device)
-    received = torch.empty_like(sent)
-    yield dist.all_to_all_single(received, sent, group=processes.group, async_op=True)
-    sizes: list[int] = received.tolist()
-    return sizes
+def _nbytes(message: Tensor) -> Tensor:
+    return torch.tensor([message.numel()], dtype=torch.int64, device=message.device)
 
 
 def run_steps(steps: Steps[T]) -> T:

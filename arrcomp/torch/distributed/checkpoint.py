@@ -10,26 +10,31 @@ Each rank compresses its shards of DTensors on their device. Tensors are decompr
 another number of ranks can load the checkpoint.
 """
 
+import io
+import pickle
 from collections.abc import Sequence
-from typing import Any
+from typing import IO, Any
 
 import torch
 from torch import Tensor
+from torch.distributed.checkpoint._extension import ExtensionRegistry, StreamTransformExtension
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
 from torch.distributed.checkpoint.planner import WriteItem
 
 from ..._api.compress import checked_seed, compress_with
-from ..._api.compressed import Compressed
-from ..._arguments import thread_count
+from ..._arguments import thread_count, wrong_value
 from ..._files.content import naming
 from ...codecs import Codec
 from ...codecs._rules import Rule, checked_rules, codec_for
 from .._adapter import ADAPTER
+from .._files import save
 from .._pickling import streamed
 from .._shared import view_of
-from ._stream_extension import StreamCompression, extension_registry
 
 __all__ = ["SavePlanner", "StreamCompression", "extension_registry"]
+
+_VERSION = "1"  # of the files of StreamCompression
+_ARCHIVE = b"PK\3\4"  # the first bytes of a file of torch.save
 
 
 class SavePlanner(DefaultSavePlanner):
@@ -65,9 +70,8 @@ class SavePlanner(DefaultSavePlanner):
             ValueError: `threads` or `seed` is out of range.
         """
         super().__init__(**options)
-        self._rules, self._threads, self._seed = checked_rules(codec), thread_count(threads), seed
-        for rule in self._rules:
-            checked_seed(rule.codec, seed)
+        self._rules = _checked_rules(codec, threads, seed)
+        self._threads, self._seed = thread_count(threads), seed
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:  # noqa: A002  it is PyTorch's name
         """The object to write for an item: for a tensor, its stream."""
@@ -80,7 +84,18 @@ class SavePlanner(DefaultSavePlanner):
         with naming(None, name):
             codec = codec_for(self._rules, name, ADAPTER.dtype_and_shape(item)[0], tuple(data.size))
             c = compress_with(ADAPTER, item, codec, None, self._threads, checked_seed(codec, self._seed))
-        return _stream(c)
+        reduced = streamed(c, torch.empty(0, device="cpu"))
+        made: _Stream = reduced[1][0].as_subclass(_Stream)
+        made.reduced = reduced
+        return made
+
+
+def _checked_rules(codec: Any, threads: int | None, seed: int | None) -> tuple[Rule, ...]:
+    rules = checked_rules(codec)
+    thread_count(threads)
+    for rule in rules:
+        checked_seed(rule.codec, seed)
+    return rules
 
 
 class _Stream(Tensor):
@@ -91,14 +106,10 @@ class _Stream(Tensor):
 
     reduced: tuple[Any, ...]
 
-    def detach(self) -> "_Stream":
+    def _itself(self, *arguments: Any, **options: Any) -> Any:
         return self
 
-    def cpu(self, *arguments: Any, **options: Any) -> "_Stream":
-        return self
-
-    def clone(self, *arguments: Any, **options: Any) -> "_Stream":
-        return self
+    detach = cpu = clone = _itself
 
     def data_ptr(self) -> int:
         raise TypeError("serialization_format: expected TORCH_SAVE for compressed tensors, got another format")
@@ -107,8 +118,83 @@ class _Stream(Tensor):
         return self.reduced
 
 
-def _stream(c: Compressed) -> _Stream:
-    reduced = streamed(c, torch.empty(0, device="cpu"))
-    made = reduced[1][0].as_subclass(_Stream)
-    made.reduced = reduced
-    return made
+class StreamCompression(StreamTransformExtension):
+    """Writes tensors by `arrcomp.torch.save`, and other items, which are small, unchanged.
+
+    `SavePlanner` does the same with fewer copies, on the tensors' device, and its rules see names. Use this extension
+    of `FileSystemWriter` with another planner, or before other extensions such as encryption. PyTorch's interface of
+    extensions (2.7 and newer) is experimental.
+
+        writer = FileSystemWriter(path, _extensions=[StreamCompression(codec)])
+        reader = FileSystemReader(path, _extension_registry=extension_registry())
+    """
+
+    def __init__(
+        self, codec: Codec | Sequence[Rule] | None = None, *, threads: int | None = None, seed: int | None = None
+    ) -> None:
+        """Create an extension.
+
+        Arguments and errors are those of `SavePlanner`, except: rules see a shard's dtype and shape, and an empty name.
+        """
+        self._rules, self._options = _checked_rules(codec, threads, seed), {"threads": threads, "seed": seed}
+
+    @staticmethod
+    def registry_name() -> str:
+        return "stream.arrcomp"
+
+    @staticmethod
+    def from_descriptor(version: str) -> "StreamCompression":
+        """The extension that reads the files of a version; an unknown one is a ValueError."""
+        if version.partition(".")[0] != _VERSION:
+            raise wrong_value(f"version of {StreamCompression.registry_name()}", repr(_VERSION), version)
+        return StreamCompression()
+
+    def get_descriptor(self) -> str:
+        return f"{self.registry_name()}/{_VERSION}"
+
+    def transform_to(self, output: IO[bytes]) -> IO[bytes]:
+        """A file that, when it is closed, writes its content compressed to `output`."""
+        return _Item(output, self._rules, self._options)
+
+    def transform_from(self, input: IO[bytes]) -> IO[bytes]:  # noqa: A002  it is PyTorch's name
+        """The input itself: PyTorch's reader decompresses the tensors."""
+        return input
+
+
+def extension_registry() -> ExtensionRegistry:
+    """PyTorch's extensions and this one, for `FileSystemReader(..., _extension_registry=)`."""
+    registry = ExtensionRegistry()
+    registry.register(StreamCompression)
+    return registry
+
+
+class _Item(io.BytesIO):
+    """A buffer with one tensor of `torch.save`, or with other bytes."""
+
+    def __init__(self, output: IO[bytes], rules: Sequence[Rule], options: dict[str, Any]) -> None:
+        super().__init__()
+        self._output, self._rules, self._options = output, rules, options
+
+    def close(self) -> None:
+        if self.closed:
+            return
+        try:
+            tensor = self._tensor()
+            if tensor is None:
+                self._output.write(self.getbuffer())
+            else:
+                save(tensor, self._output, self._rules, **self._options)
+            self._output.close()
+        finally:
+            super().close()
+
+    def _tensor(self) -> Tensor | None:
+        self.seek(0)
+        if self.read(len(_ARCHIVE)) != _ARCHIVE:
+            return None
+        self.seek(0)
+        try:
+            item = torch.load(self, "cpu", weights_only=True)
+        except (RuntimeError, pickle.UnpicklingError):  # another archive, or other objects
+            return None
+        return item if isinstance(item, Tensor) else None

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.distributed.fsdp import FSDPModule
 
 from ..._api.compress import checked_codec, checked_seed
-from ..._arguments import checked_integer, thread_count, wrong_type
+from ..._arguments import checked_integer, thread_count, wrong_type, wrong_value
 from ..._methods.seeds import derived
 from ...codecs import QSGD, Codec
 from .._tensors import dtype_of
@@ -22,20 +22,16 @@ from ._wire import all_gather_single, reduce_scatter_single
 
 __all__ = ["QuantizedAllGather", "QuantizedReduceScatter", "compress_fsdp"]
 
-_DEFAULT_MIN_SIZE = 1024
-_MAX = 1 << 62
-
 
 class _Communication:
     """Base class of both: settings, and PyTorch's default allocation."""
 
-    def __init__(self, codec: Codec | None, min_size: int, seed: int, threads: int | None) -> None:
+    def __init__(self, codec: Codec | None, *, min_size: int = 1024, seed: int = 0, threads: int | None = None) -> None:
         self.codec = codec if codec is None else checked_codec(codec)
-        self.min_size = checked_integer("min_size", min_size, 0, _MAX)
+        self.min_size = checked_integer("min_size", min_size, 0, 1 << 62)
         self.seed: int = checked_seed(QSGD(rounding="stochastic"), seed)
         thread_count(threads)
-        self.threads = threads
-        self.steps = 0
+        self.threads, self.steps = threads, 0
 
     def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> Tensor:
         """Memory for uncompressed data."""
@@ -67,20 +63,14 @@ class QuantizedReduceScatter(_Communication):
         TypeError, ValueError: an argument is invalid.
     """
 
-    def __init__(
-        self, codec: Codec | None, *, min_size: int = _DEFAULT_MIN_SIZE, seed: int = 0, threads: int | None = None
-    ) -> None:
-        super().__init__(codec, min_size, seed, threads)
-
     def __call__(self, output_tensor: Tensor, input_tensor: Tensor, group: Any, op: Any, async_op: bool = False) -> Any:
         """Reduce the gradients of all ranks; each gets its shard.
 
         Raises:
             ValueError: `op` is neither SUM nor AVG.
         """
-        seed = derived(self.seed, self.steps)
+        seed, codec = derived(self.seed, self.steps), self._codec_for(input_tensor)
         self.steps += 1
-        codec = self._codec_for(input_tensor)
         if codec is None:
             return reduce_scatter_single(output_tensor, input_tensor, op=op, group=group, async_op=async_op)
         if op == dist.ReduceOp.PREMUL_SUM:
@@ -101,35 +91,26 @@ class QuantizedAllGather(_Communication):
     With ``fully_shard(..., reshard_after_forward=n)`` for a smaller group, the parameters of the backward pass were
     coded twice.
 
-    Args:
-        codec: for parameters.
-        min_size: a module's parameters with fewer elements on this process are not compressed.
-        seed: for stochastic rounding; steps and ranks derive their own from it.
-        threads: CPU threads for the codec; None for PyTorch's number.
-        reduce_scatter: the module's reduce-scatter, which stochastic rounding needs: its step count changes the random
-            numbers, which are the same in a step's forward and backward pass.
-
-    Raises:
-        TypeError, ValueError: an argument is invalid.
+    `reduce_scatter` is the module's, which stochastic rounding needs: its step count changes the random numbers, which
+    are the same in a step's forward and backward pass. Other arguments and errors are those of
+    `QuantizedReduceScatter`, for parameters instead of gradients.
     """
 
     def __init__(
         self,
         codec: Codec,
         *,
-        min_size: int = _DEFAULT_MIN_SIZE,
+        min_size: int = 1024,
         seed: int = 0,
         threads: int | None = None,
         reduce_scatter: QuantizedReduceScatter | None = None,
     ) -> None:
-        super().__init__(checked_codec(codec), min_size, seed, threads)
+        super().__init__(checked_codec(codec), min_size=min_size, seed=seed, threads=threads)
         if reduce_scatter is not None and not isinstance(reduce_scatter, QuantizedReduceScatter):
             raise wrong_type("reduce_scatter", "a QuantizedReduceScatter", reduce_scatter)
         if codec.needs_seed and reduce_scatter is None:
-            raise ValueError(
-                f"reduce_scatter: expected the module's QuantizedReduceScatter for stochastic rounding by {codec!r}, "
-                "got None"
-            )
+            expected = f"the module's QuantizedReduceScatter for stochastic rounding by {codec!r}"
+            raise wrong_value("reduce_scatter", expected, None)
         self._reduce_scatter = reduce_scatter
 
     def __call__(self, output_tensor: Tensor, input_tensor: Tensor, group: Any, async_op: bool = False) -> Any:
@@ -137,8 +118,7 @@ class QuantizedAllGather(_Communication):
         codec = self._codec_for(input_tensor)
         if codec is None:
             return all_gather_single(output_tensor, input_tensor, group=group, async_op=async_op)
-        steps = 0 if self._reduce_scatter is None else self._reduce_scatter.steps
-        seed = derived(self.seed, steps)
+        seed = derived(self.seed, self._reduce_scatter.steps if self._reduce_scatter else 0)
         return all_gather(output_tensor, input_tensor, codec, group, async_op, seed=seed, threads=self.threads)
 
 
@@ -147,19 +127,15 @@ def compress_fsdp(
     *,
     reduce_scatter: Codec | None = None,
     all_gather: Codec | None = None,
-    min_size: int = _DEFAULT_MIN_SIZE,
+    min_size: int = 1024,
     seed: int = 0,
     threads: int | None = None,
 ) -> None:
     """Compress the communication of a model that is sharded by `torch.distributed.fsdp.fully_shard`.
 
-    Args:
-        model: it, or some of its modules, are sharded.
-        reduce_scatter: codec for gradients; None for no compression.
-        all_gather: codec for parameters; None for no compression.
-        min_size: a module's gradients or parameters with fewer elements on this process are not compressed.
-        seed: for stochastic rounding; modules, steps and ranks derive their own from it.
-        threads: CPU threads for the codecs; None for PyTorch's number.
+    The model, or some of its modules, are sharded. `reduce_scatter` is the codec for gradients, `all_gather` that for
+    parameters; None for no compression. Other arguments are those of `QuantizedReduceScatter` and `QuantizedAllGather`;
+    each module derives its own seed.
 
     Raises:
         TypeError: `model` is not a module, or a codec is not a codec.
@@ -172,9 +148,8 @@ def compress_fsdp(
     if not modules:
         raise ValueError("model: expected a sharded module, got none; call torch.distributed.fsdp.fully_shard first")
     if not hasattr(FSDPModule, "set_custom_reduce_scatter"):
-        raise RuntimeError(
-            f"torch: expected a version with FSDPModule.set_custom_reduce_scatter, got {torch.__version__}"
-        )
+        expected = "a version with FSDPModule.set_custom_reduce_scatter"
+        raise RuntimeError(f"torch: expected {expected}, got {torch.__version__}")
     for i, module in enumerate(modules):
         settings: dict[str, Any] = {"min_size": min_size, "seed": derived(seed, i), "threads": threads}
         gradients = QuantizedReduceScatter(reduce_scatter, **settings)

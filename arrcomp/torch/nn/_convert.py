@@ -10,45 +10,26 @@ from torch import nn
 
 from ..._arguments import checked_integer, wrong_type
 from ...activations._fitting import MOST_BITS
-from . import _few_bit, _piecewise
+from . import _few_bit
 from ._few_bit import FewBit
 
+# Each few-bit class by PyTorch's of the same name.
 REPLACEMENTS: dict[type[nn.Module], type[FewBit]] = {
-    nn.CELU: _few_bit.CELU,
-    nn.ELU: _few_bit.ELU,
-    nn.GELU: _few_bit.GELU,
-    nn.Hardswish: _few_bit.Hardswish,
-    nn.LogSigmoid: _few_bit.LogSigmoid,
-    nn.Mish: _few_bit.Mish,
-    nn.SELU: _few_bit.SELU,
-    nn.SiLU: _few_bit.SiLU,
-    nn.Sigmoid: _few_bit.Sigmoid,
-    nn.Softplus: _few_bit.Softplus,
-    nn.Softsign: _few_bit.Softsign,
-    nn.Tanh: _few_bit.Tanh,
-    nn.Tanhshrink: _few_bit.Tanhshrink,
-    nn.Hardshrink: _piecewise.Hardshrink,
-    nn.Hardsigmoid: _piecewise.Hardsigmoid,
-    nn.Hardtanh: _piecewise.Hardtanh,
-    nn.LeakyReLU: _piecewise.LeakyReLU,
-    nn.ReLU: _piecewise.ReLU,
-    nn.ReLU6: _piecewise.ReLU6,
-    nn.Softshrink: _piecewise.Softshrink,
-    nn.Threshold: _piecewise.Threshold,
+    getattr(nn, name): kind
+    for name, kind in vars(_few_bit).items()
+    if hasattr(nn, name) and isinstance(kind, type) and issubclass(kind, FewBit)
 }
-
-
 Swap = Callable[[nn.Module], nn.Module]
-
-_MAX_SHOWN = 8  # module types in a message
+Types = type[nn.Module] | Iterable[type[nn.Module]] | Mapping[type[nn.Module], Swap] | None
+Pattern = str | re.Pattern[str] | None
 
 
 def convert(
     model: nn.Module,
     bits: int = 3,
     *,
-    types: type[nn.Module] | Iterable[type[nn.Module]] | Mapping[type[nn.Module], Swap] | None = None,
-    pattern: str | re.Pattern[str] | None = None,
+    types: Types = None,
+    pattern: Pattern = None,
 ) -> nn.Module:
     """Replace a model's activations with their few-bit forms, in place.
 
@@ -85,11 +66,7 @@ def convert(
     return map_modules(model, lambda module, path: made.get(module, module))
 
 
-def map_modules(
-    root: nn.Module,
-    function: Callable[[nn.Module, str], nn.Module],
-    pattern: str | re.Pattern[str] | None = None,
-) -> nn.Module:
+def map_modules(root: nn.Module, function: Callable[[nn.Module, str], nn.Module], pattern: Pattern = None) -> nn.Module:
     """Replace each module of a model by what a function returns for it, in place.
 
     Children are replaced before their parents, `root` last. The function is called once for a module that occurs
@@ -127,17 +104,12 @@ def map_modules(
     return replaced(root)
 
 
-def checked_pattern(pattern: str | re.Pattern[str] | None) -> Callable[[str], bool]:
-    """A function that tells whether a path matches a pattern.
-
-    Raises:
-        TypeError: it is not a pattern.
-    """
+def checked_pattern(pattern: Pattern) -> Callable[[str], bool]:
+    """A function that tells whether a path matches a pattern; TypeError if it is none."""
     if pattern is None:
         return lambda path: True
     if isinstance(pattern, re.Pattern):
-        expression = pattern
-        return lambda path: expression.fullmatch(path) is not None
+        return lambda path: pattern.fullmatch(path) is not None
     if isinstance(pattern, str):
         return lambda path: fnmatchcase(path, pattern)
     raise wrong_type("pattern", "a glob or a compiled regular expression", pattern)
@@ -166,9 +138,7 @@ def _checked(made: object) -> nn.Module:
     return made
 
 
-def _checked_types(
-    types: type[nn.Module] | Iterable[type[nn.Module]] | Mapping[type[nn.Module], Swap] | None, bits: int
-) -> dict[type[nn.Module], Swap]:
+def _checked_types(types: Types, bits: int) -> dict[type[nn.Module], Swap]:
     """For each class to replace, the function that returns a module's few-bit form."""
     if isinstance(types, Mapping):
         for one, swap in types.items():
@@ -178,18 +148,14 @@ def _checked_types(
     chosen = REPLACEMENTS if types is None else [types] if isinstance(types, type) else list(types)
     for one in chosen:
         if one not in REPLACEMENTS:
-            raise ValueError(
-                f"types: expected classes of torch.nn ({', '.join(map(_name, REPLACEMENTS))}), got {_name(one)}; "
-                "pass a mapping for other classes"
-            )
+            known = f"classes of torch.nn ({', '.join(sorted(map(_name, REPLACEMENTS)))})"
+            raise ValueError(f"types: expected {known}, got {_name(one)}; pass a mapping for other classes")
     return {one: functools.partial(REPLACEMENTS[one].of, bits=bits) for one in chosen}
 
 
-def _nothing_to_convert(
-    model: nn.Module, types: Iterable[type[nn.Module]], pattern: str | re.Pattern[str] | None
-) -> str:
+def _nothing_to_convert(model: nn.Module, types: Iterable[type[nn.Module]], pattern: Pattern) -> str:
     found = Counter(_name(type(module)) for module in model.modules())
-    has = ", ".join(f"{count} {name}" for name, count in found.most_common(_MAX_SHOWN))
+    has = ", ".join(f"{count} {name}" for name, count in found.most_common(8))
     where = "" if pattern is None else f" at a path that matches {pattern!r}"
     return (
         f"model: expected one of {', '.join(sorted(map(_name, types)))}{where}, got {has}; pass a mapping as `types` "

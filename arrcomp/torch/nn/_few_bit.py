@@ -1,4 +1,4 @@
-"""Activations of `torch.nn` that save few bits per value for the backward pass.
+"""Activations of `torch.nn` that save few bits per value for the backward pass; and `Stepwise`.
 
 Each is a subclass of PyTorch's module of the same name, with its arguments. In training it calls the function of that
 name in `arrcomp.torch.functional`. In evaluation mode (`module.eval()`) it is PyTorch's own, with exact gradients.
@@ -6,18 +6,21 @@ Under `torch.no_grad` nothing is saved in either mode.
 
 Activations with a continuous derivative take `bits` (of each index, 1 to 8) or your own `steps` (a `StepFunction`).
 Steps are chosen at construction; for other parameters than the defaults they are fitted then: half a second for 3
-bits, seconds for 8. There are no weights or buffers, so state dicts do not change.
+bits, seconds for 8. Piecewise linear activations save 1 bit, and their gradients are exact. There are no weights or
+buffers, so state dicts do not change.
 
 Arguments of a wrong type raise TypeError, those out of range ValueError.
 """
 
+from collections.abc import Callable
 from typing import TypeVar
 
 from torch import Tensor, nn
 
+from ..._arguments import wrong_type
 from ...activations import StepFunction
 from .. import functional
-from .._few_bit import few_bit_activation, is_recorded, select_steps
+from .._few_bit import checked_steps, few_bit_activation, is_recorded, select_steps
 
 _Self = TypeVar("_Self", bound="FewBit")
 
@@ -30,7 +33,14 @@ class FewBit(nn.Module):
     """
 
     steps: StepFunction
-    _function: str  # name of an activation without parameters
+    _function = ""
+    _parameters_of: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, function: str | None = None, parameters: tuple[str, ...] | None = None) -> None:
+        """A subclass with the name of its function, and the attributes that are the function's parameters."""
+        super().__init_subclass__()
+        cls._function = cls._function if function is None else function
+        cls._parameters_of = cls._parameters_of if parameters is None else parameters
 
     @classmethod
     def of(cls: type[_Self], module: nn.Module, bits: int) -> _Self:
@@ -45,7 +55,7 @@ class FewBit(nn.Module):
 
     def _named(self) -> tuple[str, tuple[float, ...]]:
         """The function's name and its parameters."""
-        return self._function, ()
+        return self._function, tuple([getattr(self, name) for name in self._parameters_of])
 
     def forward(self, x: Tensor) -> Tensor:
         """The activation of x, of any shape."""
@@ -69,33 +79,25 @@ class GELU(FewBit, nn.GELU):
         return functional.gelu_name(self.approximate), ()
 
 
-class ELU(FewBit, nn.ELU):
+class _WithAlpha(FewBit, parameters=("alpha",)):
+    """Activations whose PyTorch arguments are `alpha` and `inplace`."""
+
+    def __init__(
+        self, alpha: float = 1.0, inplace: bool = False, *, bits: int = 3, steps: StepFunction | None = None
+    ) -> None:
+        super().__init__(alpha, inplace)
+        self._choose(bits, steps)
+
+
+class ELU(_WithAlpha, nn.ELU, function="elu"):
     """`torch.nn.ELU`, saving `bits` per value."""
 
-    def __init__(
-        self, alpha: float = 1.0, inplace: bool = False, *, bits: int = 3, steps: StepFunction | None = None
-    ) -> None:
-        super().__init__(alpha, inplace)
-        self._choose(bits, steps)
 
-    def _named(self) -> tuple[str, tuple[float, ...]]:
-        return "elu", (self.alpha,)
-
-
-class CELU(FewBit, nn.CELU):
+class CELU(_WithAlpha, nn.CELU, function="celu"):
     """`torch.nn.CELU`, saving `bits` per value; alpha is above 0."""
 
-    def __init__(
-        self, alpha: float = 1.0, inplace: bool = False, *, bits: int = 3, steps: StepFunction | None = None
-    ) -> None:
-        super().__init__(alpha, inplace)
-        self._choose(bits, steps)
 
-    def _named(self) -> tuple[str, tuple[float, ...]]:
-        return "celu", (self.alpha,)
-
-
-class Softplus(FewBit, nn.Softplus):
+class Softplus(FewBit, nn.Softplus, function="softplus", parameters=("beta", "threshold")):
     """`torch.nn.Softplus`, saving `bits` per value; beta is above 0."""
 
     def __init__(
@@ -103,9 +105,6 @@ class Softplus(FewBit, nn.Softplus):
     ) -> None:
         super().__init__(beta, threshold)
         self._choose(bits, steps)
-
-    def _named(self) -> tuple[str, tuple[float, ...]]:
-        return "softplus", (self.beta, self.threshold)
 
 
 class _WithoutParameters(FewBit):
@@ -116,28 +115,20 @@ class _WithoutParameters(FewBit):
         self._choose(bits, steps)
 
 
-class SiLU(_WithoutParameters, nn.SiLU):
+class SiLU(_WithoutParameters, nn.SiLU, function="silu"):
     """`torch.nn.SiLU`, saving `bits` per value."""
 
-    _function = "silu"
 
-
-class Mish(_WithoutParameters, nn.Mish):
+class Mish(_WithoutParameters, nn.Mish, function="mish"):
     """`torch.nn.Mish`, saving `bits` per value."""
 
-    _function = "mish"
 
-
-class SELU(_WithoutParameters, nn.SELU):
+class SELU(_WithoutParameters, nn.SELU, function="selu"):
     """`torch.nn.SELU`, saving `bits` per value."""
 
-    _function = "selu"
 
-
-class Hardswish(_WithoutParameters, nn.Hardswish):
+class Hardswish(_WithoutParameters, nn.Hardswish, function="hardswish"):
     """`torch.nn.Hardswish`, saving `bits` per value."""
-
-    _function = "hardswish"
 
 
 class _WithoutArguments(FewBit):
@@ -148,31 +139,102 @@ class _WithoutArguments(FewBit):
         self._choose(bits, steps)
 
 
-class Sigmoid(_WithoutArguments, nn.Sigmoid):
+class Sigmoid(_WithoutArguments, nn.Sigmoid, function="sigmoid"):
     """`torch.nn.Sigmoid`, saving `bits` per value."""
 
-    _function = "sigmoid"
 
-
-class Tanh(_WithoutArguments, nn.Tanh):
+class Tanh(_WithoutArguments, nn.Tanh, function="tanh"):
     """`torch.nn.Tanh`, saving `bits` per value."""
 
-    _function = "tanh"
 
-
-class Softsign(_WithoutArguments, nn.Softsign):
+class Softsign(_WithoutArguments, nn.Softsign, function="softsign"):
     """`torch.nn.Softsign`, saving `bits` per value."""
 
-    _function = "softsign"
 
-
-class LogSigmoid(_WithoutArguments, nn.LogSigmoid):
+class LogSigmoid(_WithoutArguments, nn.LogSigmoid, function="logsigmoid"):
     """`torch.nn.LogSigmoid`, saving `bits` per value."""
 
-    _function = "logsigmoid"
 
-
-class Tanhshrink(_WithoutArguments, nn.Tanhshrink):
+class Tanhshrink(_WithoutArguments, nn.Tanhshrink, function="tanhshrink"):
     """`torch.nn.Tanhshrink`, saving `bits` per value."""
 
-    _function = "tanhshrink"
+
+class _Piecewise(FewBit):
+    """Piecewise linear activations whose only PyTorch argument is `inplace`."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__(inplace)
+        self._choose()
+
+
+class ReLU(_Piecewise, nn.ReLU, function="relu"):
+    """`torch.nn.ReLU`, saving 1 bit per value."""
+
+
+class ReLU6(_Piecewise, nn.ReLU6, function="relu6"):
+    """`torch.nn.ReLU6`, saving 1 bit per value."""
+
+
+class Hardsigmoid(_Piecewise, nn.Hardsigmoid, function="hardsigmoid"):
+    """`torch.nn.Hardsigmoid`, saving 1 bit per value."""
+
+
+class LeakyReLU(FewBit, nn.LeakyReLU, function="leaky_relu", parameters=("negative_slope",)):
+    """`torch.nn.LeakyReLU`, saving 1 bit per value."""
+
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
+        super().__init__(negative_slope, inplace)
+        self._choose()
+
+
+class Threshold(FewBit, nn.Threshold, function="threshold", parameters=("threshold", "value")):
+    """`torch.nn.Threshold`, saving 1 bit per value."""
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        super().__init__(threshold, value, inplace)
+        self._choose()
+
+
+class Hardtanh(FewBit, nn.Hardtanh, function="hardtanh", parameters=("min_val", "max_val")):
+    """`torch.nn.Hardtanh`, saving 1 bit per value."""
+
+    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(min_val, max_val, inplace)
+        self._choose()
+
+
+class _Shrink(FewBit, parameters=("lambd",)):
+    """Piecewise linear activations whose PyTorch argument is `lambd`."""
+
+    def __init__(self, lambd: float = 0.5) -> None:
+        super().__init__(lambd)
+        self._choose()
+
+
+class Hardshrink(_Shrink, nn.Hardshrink, function="hardshrink"):
+    """`torch.nn.Hardshrink`, saving 1 bit per value; lambd is 0 or above."""
+
+
+class Softshrink(_Shrink, nn.Softshrink, function="softshrink"):
+    """`torch.nn.Softshrink`, saving 1 bit per value; lambd is 0 or above."""
+
+
+class Stepwise(nn.Module):
+    """Your own elementwise function, saving `steps.bits` per value in training.
+
+    Arguments are those of `arrcomp.torch.functional.stepwise`.
+    """
+
+    def __init__(self, function: Callable[[Tensor], Tensor], steps: StepFunction) -> None:
+        super().__init__()
+        if not callable(function):
+            raise wrong_type("function", "a function of a tensor", function)
+        self.function = function
+        self.steps = checked_steps(steps)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The function of x, of any shape."""
+        return functional.stepwise(x, self.function, self.steps) if self.training else self.function(x)
+
+    def extra_repr(self) -> str:
+        return f"{getattr(self.function, '__name__', self.function)}, bits={self.steps.bits}"

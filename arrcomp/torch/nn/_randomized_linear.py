@@ -1,7 +1,6 @@
 """Linear layers that save a random projection of their input for the backward pass."""
 
 import copy
-import re
 from typing import Any
 
 import torch
@@ -12,7 +11,7 @@ from ..._methods import seeds
 from ..._methods.projections import KINDS, Projection
 from .._randomized_linear import apply_linear, checked_seed, is_recording
 from .._seeds import counted, signed
-from ._convert import map_modules
+from ._convert import Pattern, map_modules
 
 
 class RandomizedLinear(nn.Linear):
@@ -20,23 +19,9 @@ class RandomizedLinear(nn.Linear):
 
     Parameters, initialization and `state_dict` are those of `torch.nn.Linear`. In evaluation mode it is an exact layer.
 
-    Args:
-        in_features: size of the input's last dimension.
-        out_features: size of the output's last dimension.
-        bias: whether there is one.
-        projection: this and the sizes: same as in `randomized_linear`.
-        proj_dim_ratio: see there.
-        proj_dim: see there.
-        proj_dim_min: see there.
-        proj_dim_max: see there.
-        seed: None draws a seed in each step from PyTorch's default generator. An integer from 0 to 2^64 - 1: seeds are
-            derived from it, the rank, and the number of earlier calls in this process. (In compiled code, such a
-            layer cannot be in an activation checkpoint.)
-        device: of the parameters.
-        dtype: of the parameters.
-
-    Raises:
-        TypeError, ValueError: same as in `randomized_linear`.
+    Arguments and errors are those of `torch.nn.Linear` and of `randomized_linear`, except `seed`: None draws a seed in
+    each step from PyTorch's default generator. From an integer, 0 to 2^64 - 1, the rank and the number of earlier calls
+    in this process, seeds are derived. (In compiled code, such a layer cannot be in an activation checkpoint.)
 
     >>> layer = RandomizedLinear(512, 256, proj_dim_ratio=0.2)
     >>> layer(torch.randn(100, 512)).sum().backward()
@@ -67,8 +52,7 @@ class RandomizedLinear(nn.Linear):
     def from_linear(cls, linear: nn.Linear, projection: Projection, seed: int | None = None) -> "RandomizedLinear":
         """A layer that shares the parameters, hooks and mode of another."""
         made = cls.__new__(cls)
-        attributes = {name: copy.copy(x) if isinstance(x, dict) else x for name, x in vars(linear).items()}
-        vars(made).update(attributes)
+        vars(made).update({name: copy.copy(x) if isinstance(x, dict) else x for name, x in vars(linear).items()})
         made._randomize(projection, seed)
         return made
 
@@ -81,13 +65,9 @@ class RandomizedLinear(nn.Linear):
     def forward(self, x: Tensor) -> Tensor:
         if not self.training:
             return super().forward(x)
-        return apply_linear(x, self.weight, self.bias, self.projection, self._next_seed())
-
-    def _next_seed(self) -> Tensor | None:
-        if self.seed is None or not is_recording(self.weight):
-            return None
-        seed: Tensor = counted(self.calls, signed(self.seed))
-        return seed
+        given = self.seed if is_recording(self.weight) else None
+        seed = None if given is None else counted(self.calls, signed(given))
+        return apply_linear(x, self.weight, self.bias, self.projection, seed)
 
     def extra_repr(self) -> str:
         shown = self.projection.arguments() | ({} if self.seed is None else {"seed": self.seed})
@@ -103,7 +83,7 @@ def convert_linear(
     proj_dim_min: int | None = None,
     proj_dim_max: int | None = None,
     seed: int | None = None,
-    pattern: str | re.Pattern[str] | None = None,
+    pattern: Pattern = None,
 ) -> nn.Module:
     """Replace each `torch.nn.Linear` of a model with a `RandomizedLinear`, in place.
 
@@ -111,15 +91,8 @@ def convert_linear(
     Subclasses of `torch.nn.Linear` are not replaced: their parents may read the weight without calling the layer, for
     instance `torch.nn.MultiheadAttention`.
 
-    Args:
-        model: the model, or a single layer.
-        projection: this and the sizes: same as in `randomized_linear`.
-        proj_dim_ratio: see there.
-        proj_dim: see there.
-        proj_dim_min: see there.
-        proj_dim_max: see there.
-        seed: same as in `RandomizedLinear`; each layer derives its own from it.
-        pattern: which paths, same as in `map_modules`; None for all.
+    `projection` and its sizes are those of `randomized_linear`, `seed` is that of `RandomizedLinear` (each layer
+    derives its own from it), `pattern` is that of `map_modules`. `model` may be a single layer.
 
     Returns:
         `model`; the new layer if it is a single one.
@@ -149,15 +122,13 @@ def convert_linear(
     return made
 
 
-def _nothing_found(model: nn.Module, pattern: str | re.Pattern[str] | None) -> str:
+def _nothing_found(model: nn.Module, pattern: Pattern) -> str:
     paths = [path or "the model itself" for path, module in model.named_modules() if type(module) is nn.Linear]
     if paths:
         return f"pattern: expected one that matches a torch.nn.Linear ({_shortened(paths)}), got {pattern!r}"
     kinds = sorted({type(module).__name__ for module in model.modules()})
-    return (
-        f"model: expected a torch.nn.Linear, got {_shortened(kinds)} (subclasses are not replaced: call "
-        "randomized_linear in them)"
-    )
+    hint = "subclasses are not replaced: call randomized_linear in them"
+    return f"model: expected a torch.nn.Linear, got {_shortened(kinds)} ({hint})"
 
 
 def _shortened(names: list[str]) -> str:

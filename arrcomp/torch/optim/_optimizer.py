@@ -49,6 +49,11 @@ class StateMemory(NamedTuple):
         return self.original_nbytes / self.nbytes if self.nbytes else 1.0
 
 
+def _forwarded(name: str) -> property:
+    """An attribute of the wrapped optimizer."""
+    return property(lambda self: getattr(self.optimizer, name), lambda self, x: setattr(self.optimizer, name, x))
+
+
 class CompressedOptimizer(Optimizer):
     """Wraps an optimizer and compresses its state between steps.
 
@@ -130,11 +135,7 @@ class CompressedOptimizer(Optimizer):
 
     @classmethod
     def eight_bit(cls, optimizer: Optimizer, **options: Any) -> "CompressedOptimizer":
-        """Use the codecs of `eight_bit()`: a quarter of the memory.
-
-        Args:
-            optimizer: the optimizer to wrap.
-            **options: other arguments of the class.
+        """Use the codecs of `eight_bit()`: a quarter of the memory. `options` are other arguments of the class.
 
         Raises:
             TypeError, ValueError: same as for the class; or the optimizer is RMSprop with `centered=True`, which takes
@@ -151,52 +152,28 @@ class CompressedOptimizer(Optimizer):
         self.__dict__.update(hooks)
         self._patch_step_function()
 
-    @property
-    def param_groups(self) -> list[dict[str, Any]]:
-        """Parameter groups of the wrapped optimizer."""
-        return self.optimizer.param_groups
+    param_groups: Any = _forwarded("param_groups")
+    """Parameter groups of the wrapped optimizer."""
 
-    @param_groups.setter
-    def param_groups(self, groups: list[dict[str, Any]]) -> None:
-        self.optimizer.param_groups = groups
+    state: Any = _forwarded("state")
+    """State of the wrapped optimizer, with a `Compressed` for each compressed tensor."""
 
-    @property
-    def state(self) -> Any:
-        """State of the wrapped optimizer, with a `Compressed` for each compressed tensor."""
-        return self.optimizer.state
-
-    @state.setter
-    def state(self, state: Any) -> None:
-        self.optimizer.state = state
-
-    @property
-    def defaults(self) -> dict[str, Any]:
-        """Defaults of the wrapped optimizer."""
-        return self.optimizer.defaults
-
-    @defaults.setter
-    def defaults(self, defaults: dict[str, Any]) -> None:
-        self.optimizer.defaults = defaults
+    defaults: Any = _forwarded("defaults")
+    """Defaults of the wrapped optimizer."""
 
     @_uncompiled
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Step all parameters that have gradients.
+        """Step all parameters that have gradients, and return what the closure returned, if there is one.
 
-        Args:
-            closure: evaluates the model and returns the loss. It is called once, with all state compressed; an
-                optimizer that is not separable (LBFGS) calls it itself.
-
-        Returns:
-            What the closure returned; else None.
-
-        Raises:
-            What the wrapped optimizer raises, after the state is compressed again.
+        The closure evaluates the model and returns the loss. It is called once, with all state compressed; an optimizer
+        that is not separable (LBFGS) calls it itself. What the wrapped optimizer raises is raised after the state is
+        compressed again.
         """
         self.optimizer._opt_called = True  # type: ignore[attr-defined]  # read by schedulers of the wrapped optimizer
         self._store.step += 1
         self._store.scratch_nbytes = 0
         if not self._separable:
-            return self._step_whole(closure)
+            return self._step_states((), *([] if closure is None else [closure]))
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -213,16 +190,10 @@ class CompressedOptimizer(Optimizer):
     def state_dict(self, *, compressed: bool | None = None) -> dict[str, Any]:
         """The wrapped optimizer's state_dict, and the counters of stochastic rounding.
 
-        Args:
-            compressed: whether to return compressed tensors as `Compressed`, whose payload `torch.save` saves, or as
-                tensors, for use without arrcomp. None for `compressed_state_dict` of the constructor. After loading
-                compressed tensors, training continues bit for bit; loading others compresses them again.
-
-        Returns:
-            The state_dict. Tensors with a codec are copies; others are the optimizer's own, as in PyTorch.
-
-        Raises:
-            TypeError: `compressed` is not a bool.
+        `compressed` says whether to return compressed tensors as `Compressed`, whose payload `torch.save` saves, or as
+        tensors, for use without arrcomp. None is `compressed_state_dict` of the constructor. After loading compressed
+        tensors, training continues bit for bit; loading others compresses them again. Tensors with a codec are copies;
+        others are the optimizer's own, as in PyTorch.
         """
         if compressed is None:
             compressed = self.compressed_state_dict
@@ -236,12 +207,9 @@ class CompressedOptimizer(Optimizer):
         return {**found, _OURS: {"seed": self._store.seed, "step": self._store.step}}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Load a state_dict of this class, or of an uncompressed optimizer like the wrapped one.
+        """Load a state_dict of this class, or of an uncompressed optimizer like the wrapped one; it is never changed.
 
         Compressed state is kept as it was saved; other state is compressed.
-
-        Args:
-            state_dict: what `state_dict` returned; it is never changed.
 
         Raises:
             TypeError: it is not a mapping, or a codec does not support the dtype of a state.
@@ -295,13 +263,13 @@ class CompressedOptimizer(Optimizer):
             return with_layout_of(decompress(c, like=shard).to(shard.dtype), parameter)
         return copy.deepcopy(c.to(shard))
 
-    def _step_whole(self, closure: Callable[[], Any] | None) -> Any:
-        """Step with all state decompressed."""
-        before = self._store.decompress(self._entries())
+    def _step_states(self, which: tuple[Any, ...], *closure: Callable[[], Any]) -> Any:
+        """Step with the state of some parameters decompressed; `which` are arguments of `_entries`."""
+        before = self._store.decompress(self._entries(*which))
         try:
-            return _plain_step(type(self.optimizer))(self.optimizer, *(() if closure is None else (closure,)))
+            return _plain_step(type(self.optimizer))(self.optimizer, *closure)
         finally:
-            self._store.compress(self._entries(), before)
+            self._store.compress(self._entries(*which), before)
 
     def _step_batches(self) -> None:
         """Step all parameters that have gradients, batch by batch."""
@@ -313,18 +281,11 @@ class CompressedOptimizer(Optimizer):
                 try:
                     for batch in list(self._batches(everything)):
                         group["params"] = batch
-                        self._step_batch(batch, numbers)
+                        self._step_states((batch, numbers))
                 finally:
                     group["params"] = everything
         finally:
             self.param_groups = groups
-
-    def _step_batch(self, batch: list[Tensor], numbers: Mapping[int, int]) -> None:
-        before = self._store.decompress(self._entries(batch, numbers))
-        try:
-            _plain_step(type(self.optimizer))(self.optimizer)
-        finally:
-            self._store.compress(self._entries(batch, numbers), before)
 
     def _batches(self, parameters: Iterable[Tensor]) -> Iterator[list[Tensor]]:
         """Parameters with gradients, in batches whose decompressed state fits into `scratch`."""

@@ -18,10 +18,7 @@ def is_compressible(x: Tensor, parameter: Tensor) -> bool:
 
 def local(x: Tensor) -> Tensor:
     """This process's shard of a DTensor; other tensors are returned as they are."""
-    if not _is_distributed(x):
-        return x
-    shard: Tensor = x.to_local()  # type: ignore[attr-defined]
-    return shard
+    return x.to_local() if _is_distributed(x) else x  # type: ignore[attr-defined]
 
 
 def with_layout_of(x: Tensor, parameter: Tensor) -> Tensor:

@@ -34,23 +34,14 @@ def eight_bit() -> dict[str, Codec | None]:
 
 @dataclass(frozen=True)
 class StateCodecs:
-    """The codecs of an optimizer's state.
-
-    Attributes:
-        codecs: by key, or a function of a parameter and a key.
-        min_size: tensors with fewer values are not compressed.
-    """
+    """The codecs of an optimizer's state: by key, or a function of a parameter and a key."""
 
     codecs: KeyedCodecs | Callable[[Tensor, str], Codec | None]
     min_size: int
 
     @classmethod
     def of(cls, codec: Any, min_size: int) -> "StateCodecs":
-        """The codecs of a user's argument `codec`.
-
-        Raises:
-            TypeError, ValueError: it is not a `CodecChoice`.
-        """
+        """The codecs of a user's argument `codec`; TypeError or ValueError unless it is a `CodecChoice`."""
         if isinstance(codec, (Codec, Mapping)):
             return cls(KeyedCodecs.of(codec), min_size)
         if not callable(codec):
@@ -58,12 +49,8 @@ class StateCodecs:
         return cls(codec, min_size)
 
     def codec_for(self, parameter: Tensor, key: str, x: Tensor) -> Codec | None:
-        """The codec of a tensor in the state of a parameter; None if it is not compressed.
-
-        Raises:
-            TypeError: the codec does not support the tensor's dtype, or is not a codec.
-        """
-        if not self._is_large(x) or not is_compressible(x, parameter):
+        """The codec of a tensor in the state of a parameter, which must support it; None if it is not compressed."""
+        if not x.is_floating_point() or x.dim() == 0 or x.numel() < self.min_size or not is_compressible(x, parameter):
             return None
         if isinstance(self.codecs, KeyedCodecs):
             codec = self.codecs.find((str(key),))
@@ -76,7 +63,3 @@ class StateCodecs:
             except TypeError as error:
                 raise TypeError(f"state {key!r}: {error}") from None
         return codec
-
-    def _is_large(self, x: Tensor) -> bool:
-        """Whether a tensor is floating-point, not a scalar, and has `min_size` values."""
-        return x.is_floating_point() and x.dim() > 0 and x.numel() >= self.min_size

@@ -1,7 +1,7 @@
 """Compression of an optimizer's state in place: in the dicts that it keeps for its parameters."""
 
 import copy
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -22,25 +22,18 @@ from ._state_codecs import StateCodecs
 
 _ADAPTER: Adapter = ADAPTER
 
-Entries = Sequence[tuple[int, Tensor, dict[str, Any]]]  # a parameter's index, the parameter, and its state
+State = dict[str, Any]
+Entries = Sequence[tuple[int, Tensor, State]]  # a parameter's index, the parameter, and its state
 
 
 class _Job(NamedTuple):
-    """A tensor to compress.
-
-    Attributes:
-        x: the tensor.
-        values: this process's shard of it.
-        spec: of the shard.
-        memory: the buffer of its earlier payload, if the new one fits.
-        seed: for stochastic rounding; None if the codec needs none.
-    """
+    """A tensor to compress."""
 
     x: Tensor
-    values: Tensor
-    spec: Spec
-    memory: Tensor | None
-    seed: int | None
+    values: Tensor  # this process's shard of it
+    spec: Spec  # of the shard
+    memory: Tensor | None  # the buffer of its earlier payload, if the new one fits
+    seed: int | None  # None if the codec needs none
 
     @property
     def batch(self) -> Hashable:
@@ -49,27 +42,15 @@ class _Job(NamedTuple):
 
 
 class StateStore:
-    """Compresses and decompresses states.
-
-    Attributes:
-        codecs: of each state.
-        threads: CPU threads; 0 for all cores.
-        seed: steps and tensors derive their own from it.
-        step: number of the current step.
-        scratch_nbytes: the most bytes decompressed at a time since it was set to 0.
-    """
+    """Compresses and decompresses states. Steps and tensors derive their own seeds from `seed`."""
 
     def __init__(self, codecs: StateCodecs, threads: int, seed: int) -> None:
         self.codecs, self.threads, self.seed = codecs, threads, seed
-        self.step = 0
-        self.scratch_nbytes = 0
+        self.step = 0  # number of the current step
+        self.scratch_nbytes = 0  # the most bytes decompressed at a time since it was set to 0
 
     def decompress(self, entries: Entries) -> dict[int, Compressed]:
-        """Decompress states.
-
-        Returns:
-            The compressed states, by the id of the tensors that replaced them.
-        """
+        """Decompress states, and return the compressed ones by the ids of the tensors that replaced them."""
         compressed = leaves([entry for _, _, entry in entries], Compressed)
         arrays = decompress_many(compressed, threads=self.threads or None)
         pairs = iter(zip(compressed, arrays, strict=True))
@@ -86,44 +67,31 @@ class StateStore:
         return before
 
     def compress(self, entries: Entries, before: dict[int, Compressed] | None = None) -> None:
-        """Compress the states that have a codec.
-
-        Args:
-            entries: the states.
-            before: what `decompress` returned for them; fixed-rate payloads reuse that memory.
-
-        Raises:
-            TypeError: a codec does not support the dtype of a state.
-        """
+        """Compress the states that have a codec. Fixed-rate payloads reuse the memory of what `decompress` returned."""
         jobs = [job for number, parameter, entry in entries for job in self._jobs(number, parameter, entry, before)]
         batches: dict[Hashable, list[_Job]] = {}
         for job in jobs:
             batches.setdefault(job.batch, []).append(job)
         made: dict[int, Compressed] = {}
         for batch in batches.values():
-            made |= {
-                id(job.x): Compressed(job.spec, payload) for job, payload in zip(batch, self._coded(batch), strict=True)
-            }
+            for job, payload in zip(batch, self._coded(batch), strict=True):
+                made[id(job.x)] = Compressed(job.spec, payload)
         self.scratch_nbytes = max(self.scratch_nbytes, sum(job.spec.nbytes for job in jobs))
         for _, _, entry in entries:
             replace(entry, Tensor, lambda x: made.get(id(x), x))
 
     def _jobs(
-        self, number: int, parameter: Tensor, entry: dict[str, Any], before: dict[int, Compressed] | None
-    ) -> list[_Job]:
-        jobs = []
+        self, number: int, parameter: Tensor, entry: State, before: dict[int, Compressed] | None
+    ) -> Iterator[_Job]:
         for key, value in entry.items():
             for index, x in enumerate(leaves(value, Tensor)):
                 codec = self.codecs.codec_for(parameter, key, x)
-                if codec is None:
-                    continue
-                values = local(x).detach()
-                spec = Spec(codec, dtype_of(values), tuple(values.shape))
-                seed = (
-                    derived(self.seed, self.step, number, crc32(str(key).encode()), index) if codec.needs_seed else None
-                )
-                jobs.append(_Job(x, values, spec, _memory(before, x, spec, values), seed))
-        return jobs
+                if codec is not None:
+                    values = local(x).detach()
+                    spec = Spec(codec, dtype_of(values), tuple(values.shape))
+                    place = (self.step, number, crc32(str(key).encode()), index)
+                    seed = derived(self.seed, *place) if codec.needs_seed else None
+                    yield _Job(x, values, spec, _memory(before, x, spec, values), seed)
 
     def _coded(self, batch: Sequence[_Job]) -> list[Payload]:
         first = batch[0]
@@ -181,6 +149,5 @@ def _check_capture(job: _Job) -> None:
         return
     codec: Codec = job.spec.codec
     if job.seed is not None or not codec.fixed_rate:
-        raise RuntimeError(
-            f"codec: expected a fixed rate and no stochastic rounding while a CUDA graph is captured, got {codec!r}"
-        )
+        expected = "a fixed rate and no stochastic rounding while a CUDA graph is captured"
+        raise RuntimeError(f"codec: expected {expected}, got {codec!r}")

@@ -5,13 +5,10 @@ a codec of one's own is a class, decorated with `@MODELS.add`, `@DATASETS.add` o
 """
 
 from .codecs import CODECS, TrainingCodec
-from .data import DATASETS, Data, DataSet
-from .inputs import Images, Tokens
-from .meter import Meter, Size
-from .models import MODELS, Model
+from .data import DATASETS, MODELS, Data, DataSet, Images, Model, Tokens
 from .plan import chosen_codecs
 from .settings import Settings
-from .structures import STRUCTURES, Compression
+from .structures import STRUCTURES, Compression, Meter, Size
 
 __all__ = [
     "CODECS",

@@ -26,14 +26,9 @@ class TrainingCodec(ABC):
 
     @classmethod
     def make(cls, settings: Mapping[str, Any], positive: bool = False) -> Codec | None:
-        """The codec with these settings.
+        """The codec with these parameters, which come before the defaults; TypeError or ValueError for a wrong one.
 
-        Args:
-            settings: parameters of the codec, which come before the defaults.
-            positive: whether it is for values that are never below 0, as second moments.
-
-        Raises:
-            TypeError, ValueError: a parameter is unknown or not allowed.
+        `positive` is for values that are never below 0, as second moments.
         """
         if cls.config is None:
             if settings:
@@ -45,82 +40,34 @@ class TrainingCodec(ABC):
 CODECS: Registry[TrainingCodec] = Registry("codec")
 
 
-@CODECS.add
-class FP32(TrainingCodec):
-    """Nothing is compressed."""
-
-    name = "fp32"
-    config = None
-
-
-@CODECS.add
-class FP16(TrainingCodec):
-    """IEEE 754 with 5 bits of exponent and 10 of mantissa."""
-
-    name = "fp16"
-    config = MappingProxyType({"codec": "float-format", "format": "fp16", "rounding": "stochastic"})
-
-
-@CODECS.add
-class BF16(TrainingCodec):
-    """8 bits of exponent, 7 of mantissa."""
-
-    name = "bf16"
-    config = MappingProxyType({"codec": "float-format", "format": "bf16", "rounding": "stochastic"})
-
-
-@CODECS.add
-class FP8(TrainingCodec):
-    """e5m2, as SmaQ's authors had it; or e4m3 with ``format=fp8_e4m3``."""
-
-    name = "fp8"
-    config = MappingProxyType({"codec": "float-format", "format": "fp8_e5m2", "rounding": "stochastic"})
-
-
-@CODECS.add
-class ShiftedSqueezed(TrainingCodec):
-    """FP8 fitted to the logarithms of each array."""
-
-    name = "s2fp8"
-    config = MappingProxyType({"codec": "s2fp8", "rounding": "stochastic"})
-
-
-@CODECS.add
-class Smart(TrainingCodec):
-    """SmaQ: 6 bits near the mean and 8 for outliers."""
-
-    name = "smaq"
-    config = MappingProxyType({"codec": "smaq"})
-
+class _Smart(TrainingCodec):
     @classmethod
     def make(cls, settings: Mapping[str, Any], positive: bool = False) -> Codec | None:
         return super().make({"all_positive": True, **settings} if positive else settings)
 
 
-@CODECS.add
-class Quantized(TrainingCodec):
-    """QSGD: equal steps between the least and the largest value of each bucket."""
-
-    name = "qsgd"
-    config = MappingProxyType({"codec": "qsgd", "rounding": "stochastic"})
-
-
-@CODECS.add
-class Bounded(TrainingCodec):
-    """An error of at most 1e-3 of each array's range, or another bound: ``abs``, ``rel`` or ``pointwise``."""
-
-    name = "error-bounded"
-    config = MappingProxyType({"codec": "error-bounded"})
-
+class _Bounded(TrainingCodec):
     @classmethod
     def make(cls, settings: Mapping[str, Any], positive: bool = False) -> Codec | None:
-        given = {"abs", "rel", "pointwise"} & set(settings)
-        return super().make(settings if given else {"rel": 1e-3, **settings})
+        return super().make(settings if {"abs", "rel", "pointwise"} & set(settings) else {"rel": 1e-3, **settings})
 
 
-@CODECS.add
-class BaseDeltaImmediate(TrainingCodec):
-    """NNW-BDI: small differences from base words, after the lowest 16 mantissa bits are rounded off."""
-
-    name = "bdi"
-    config = MappingProxyType({"codec": "base-delta", "drop_bits": 16, "rounding": "stochastic"})
+_RANDOM = {"rounding": "stochastic"}
+_CONFIGS: dict[str, dict[str, Any] | None] = {
+    "fp32": None,  # nothing is compressed
+    "fp16": {"codec": "float-format", "format": "fp16", **_RANDOM},  # IEEE 754: exponents of 5 bits, mantissas of 10
+    "bf16": {"codec": "float-format", "format": "bf16", **_RANDOM},  # exponents of 8 bits, mantissas of 7
+    # e5m2, as SmaQ's authors had it; or e4m3 with format=fp8_e4m3.
+    "fp8": {"codec": "float-format", "format": "fp8_e5m2", **_RANDOM},
+    "s2fp8": {"codec": "s2fp8", **_RANDOM},  # FP8 fitted to the logarithms of each array
+    "smaq": {"codec": "smaq"},  # 6 bits near the mean and 8 for outliers
+    "qsgd": {"codec": "qsgd", **_RANDOM},  # equal steps between the least and the largest value of each bucket
+    # An error of at most 1e-3 of each array's range, or another bound: abs, rel or pointwise.
+    "error-bounded": {"codec": "error-bounded"},
+    # NNW-BDI: small differences from base words, after the lowest 16 mantissa bits are rounded off.
+    "bdi": {"codec": "base-delta", "drop_bits": 16, **_RANDOM},
+}
+for _name, _config in _CONFIGS.items():
+    _base = {"smaq": _Smart, "error-bounded": _Bounded}.get(_name, TrainingCodec)
+    _made: Any = type(_name, (_base,), {"name": _name, "config": _config and MappingProxyType(_config)})
+    CODECS.add(_made)

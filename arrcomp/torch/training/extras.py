@@ -49,10 +49,9 @@ class Extras:
         """Raise ValueError where a run would compress the optimizer's state twice."""
         simulated = [name for name, codec in settings.codecs.items() if codec and name.startswith("optimizer")]
         if self.optimizer_state is not None and simulated:
-            raise ValueError(
-                f"optimizer_state={self.optimizer_state!r}: it leaves nothing to compress for {simulated[0]}; "
-                "leave the optimizer out of the structures, as weights,gradients,forward,backward"
-            )
+            hint = "leave the optimizer out of the structures, as weights,gradients,forward,backward"
+            left = f"it leaves nothing to compress for {simulated[0]}; {hint}"
+            raise ValueError(f"optimizer_state={self.optimizer_state!r}: {left}")
 
     def converted(self, model: nn.Module) -> nn.Module:
         """The model with other activations and linear layers."""
@@ -64,12 +63,9 @@ class Extras:
 
     def wrap(self, optimizer: torch.optim.Optimizer) -> torch.optim.Optimizer:
         """The optimizer with its state compressed."""
-        if self.optimizer_state is None:
-            return optimizer
-        return CompressedOptimizer.eight_bit(optimizer)
+        return optimizer if self.optimizer_state is None else CompressedOptimizer.eight_bit(optimizer)
 
     def saved(self) -> contextlib.AbstractContextManager[Any]:
         """A context in which what is saved for the backward pass is compressed."""
-        if self.saved_activations is None:
-            return contextlib.nullcontext()
-        return compressed_activations(self.saved_activations)
+        codec = self.saved_activations
+        return contextlib.nullcontext() if codec is None else compressed_activations(codec)

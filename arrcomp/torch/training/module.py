@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim import lr_scheduler
 
-from .data import Data
-from .metrics import METRICS
+from .data import METRICS, Data
 from .settings import Settings
 from .structures import Compression
 
@@ -23,26 +22,16 @@ class TrainingModule(LightningModule):
     Logged: `train_loss`, `test_loss` and `test_METRIC`; for each structure, of each epoch, `original_bytes/STRUCTURE`,
     `compressed_bytes/STRUCTURE` and `ratio/STRUCTURE`.
 
-    Args:
-        model: as `Model.build` returns it.
-        data: what it is trained on.
-        settings: of the run.
-        wrap: makes another optimizer of the settings' own, as `CompressedOptimizer` does; None for that itself.
-
-    Attributes:
-        compression: of the model's structures.
-        history: the metric after each epoch.
-        diverged: whether the loss became infinite or NaN, which ends the training.
+    `wrap` makes another optimizer of the settings' own, as `CompressedOptimizer` does; None for that itself.
     """
 
     def __init__(self, model: nn.Module, data: Data, settings: Settings, wrap: Wrap | None = None) -> None:
         super().__init__()
         self.model, self.data, self.settings, self.wrap = model, data, settings, wrap
-        self.compression = Compression(
-            model, settings.codecs, seed=settings.seed, master_weights=settings.master_weights
-        )
-        self.history: list[float] = []
-        self.diverged = False
+        master = settings.master_weights
+        self.compression = Compression(model, settings.codecs, seed=settings.seed, master_weights=master)
+        self.history: list[float] = []  # the metric after each epoch
+        self.diverged = False  # whether the loss became infinite or NaN, which ends the training
         self._outputs: list[Tensor] = []
         self._labels: list[Tensor] = []
 

@@ -38,14 +38,9 @@ def chosen_codecs(compress: str, what: str, settings: Sequence[str] = ()) -> dic
     """
     names = _chosen_names(compress, what)
     given = _parsed(settings, names)
-    codecs: dict[str, Codec | None] = {}
-    for structure, name in names.items():
-        codecs[structure] = _made(structure, name, names, given)
-    for state in _POSITIVE:
-        structure = f"optimizer.{state}"
-        if "optimizer" in names and structure not in names:
-            codecs[structure] = _made(structure, names["optimizer"], names, given)
-    return codecs
+    positive = {f"optimizer.{state}": names["optimizer"] for state in _POSITIVE} if "optimizer" in names else {}
+    both = names | {structure: name for structure, name in positive.items() if structure not in names}
+    return {structure: _made(structure, name, names, given) for structure, name in both.items()}
 
 
 def _chosen_names(compress: str, what: str) -> dict[str, str]:

@@ -37,11 +37,7 @@ class Registry(Generic[T]):
         return cls
 
     def find(self, name: str) -> type[T]:
-        """The class of a name.
-
-        Raises:
-            UnknownNameError: there is none.
-        """
+        """The class of a name; UnknownNameError if there is none."""
         if name not in self._classes:
             raise UnknownNameError(f"{self.kind} {name!r} is unknown; there are {', '.join(self._classes) or 'none'}")
         return self._classes[name]

@@ -19,11 +19,10 @@ from torch.utils.data import BatchSampler, DataLoader, RandomSampler, Sequential
 
 from .data import Data, Part
 from .extras import Extras
-from .meter import Size
 from .module import TrainingModule
 from .settings import Settings
+from .structures import Size
 
-_LOGGER = "lightning.pytorch"
 _EXPECTED = (
     ".*does not have many workers",  # the data is in memory
     ".*Trying to infer the `batch_size`",
@@ -68,11 +67,7 @@ class Result:
 
 
 def load(settings: Settings) -> Data:
-    """The data set of a run.
-
-    Raises:
-        DataNotFoundError, ImportError, ValueError: as `DataSet.load`.
-    """
+    """The data set of a run; errors are those of `DataSet.load`."""
     kind = settings.model_class.kind
     return settings.dataset_class.load(kind, settings.folder, task=settings.task, download=settings.download)
 
@@ -117,18 +112,9 @@ def train(
         peak = torch.cuda.max_memory_allocated(trainer.strategy.root_device) if on_gpu else None
     module.compression.remove()
     meter = module.compression.meter
-    value = 0.0 if module.diverged or not module.history else module.history[-1]
-    return Result(
-        settings.seed,
-        data.metric,
-        value,
-        tuple(module.history),
-        meter.total,
-        seconds,
-        module.diverged,
-        peak,
-        meter.samples,
-    )
+    history, diverged = tuple(module.history), module.diverged
+    value = 0.0 if diverged or not history else history[-1]
+    return Result(settings.seed, data.metric, value, history, meter.total, seconds, diverged, peak, meter.samples)
 
 
 def _trainer(settings: Settings, logs: Path | None, name: str, progress: bool) -> Trainer:
@@ -166,7 +152,7 @@ def _batches(part: Part, settings: Settings, training: bool) -> DataLoader[Any]:
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without Lightning's notes on devices and on what is meant here."""
-    logger = logging.getLogger(_LOGGER)
+    logger = logging.getLogger("lightning.pytorch")
     level = logger.level
     logger.setLevel(logging.WARNING)
     try:

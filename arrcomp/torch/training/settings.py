@@ -10,9 +10,7 @@ from torch import nn
 
 from ..._arguments import check_choice, checked_integer, checked_real
 from ...codecs import Codec
-from .data import DATASETS, DataSet
-from .inputs import Tokens
-from .models import MODELS, Model
+from .data import DATASETS, MODELS, DataSet, Model, Tokens
 
 OPTIMIZERS: Mapping[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
@@ -74,11 +72,11 @@ class Settings:
     def __post_init__(self) -> None:
         self._check_model()
         if self.optimizer is None:
-            self._set("optimizer", "adamw" if self.model_class.kind == Tokens.kind else "sgd")
+            object.__setattr__(self, "optimizer", "adamw" if self.model_class.kind == Tokens.kind else "sgd")
         check_choice("optimizer", self.optimizer, tuple(OPTIMIZERS))
         rate = _RATES[str(self.optimizer)] if self.lr is None else self.lr
-        self._set("lr", checked_real("lr", rate, _ABOVE_ZERO))
-        self._set("gamma", checked_real("gamma", self.gamma, _ABOVE_ZERO))
+        object.__setattr__(self, "lr", checked_real("lr", rate, _ABOVE_ZERO))
+        object.__setattr__(self, "gamma", checked_real("gamma", self.gamma, _ABOVE_ZERO))
         for name, most in (("momentum", 1.0), ("weight_decay", float("inf"))):
             value = getattr(self, name)
             if not 0 <= value < most:
@@ -107,9 +105,6 @@ class Settings:
         if self.optimizer == "sgd":
             options["momentum"] = self.momentum
         return OPTIMIZERS[str(self.optimizer)](model.parameters(), **options)
-
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
 
     def _check_model(self) -> None:
         """Model, data set and task fit each other."""

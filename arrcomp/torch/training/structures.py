@@ -4,6 +4,7 @@ Works on any model and any optimizer of PyTorch, in a loop of one's own as in Li
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -18,14 +19,60 @@ from ...codecs import Codec
 from ...errors import UnknownNameError
 from .._functions import compress, decompress, roundtrip
 from .._tensors import dtype_of
-from .meter import Meter
 
 STRUCTURES = ("weights", "gradients", "forward", "backward", "optimizer")
 _NORMS = (_NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.LocalResponseNorm)
 _KINDS = (_ConvNd, nn.Linear, nn.Bilinear, *_NORMS)
-_ACTIVATIONS = (activation.__name__, "arrcomp.torch.nn._few_bit", "arrcomp.torch.nn._piecewise")
-_MODULES = {*_ACTIVATIONS, pooling.__name__}  # whose classes are activations and pools
+_MODULES = {activation.__name__, pooling.__name__, "arrcomp.torch.nn._few_bit"}  # of activations and pools
 _NOT_FLAT = (nn.MultiheadAttention,)  # which has places of its own inside
+_SAMPLE = 1 << 16  # the most values of a tensor that a meter keeps
+
+
+@dataclass
+class Size:
+    """Bytes of one structure, over some time.
+
+    Attributes:
+        original: as the tensors have them.
+        compressed: of the payloads; of tensors that are not compressed, those that they have.
+    """
+
+    original: int = 0
+    compressed: int = 0
+
+    @property
+    def ratio(self) -> float:
+        """Original bytes divided by compressed ones; 1 of nothing."""
+        return self.original / self.compressed if self.compressed else 1.0
+
+
+class Meter:
+    """Bytes of each structure since the last `take`, and since the beginning, and a sample of each one's values."""
+
+    def __init__(self) -> None:
+        self.total: dict[str, Size] = {}
+        self.samples: dict[str, Tensor] = {}
+        self._recent: dict[str, Size] = {}
+
+    def count(self, structure: str, original: int, compressed: int) -> None:
+        """Add the bytes of a tensor."""
+        for sizes in (self._recent, self.total):
+            size = sizes.setdefault(structure, Size())
+            size.original += original
+            size.compressed += compressed
+
+    def take(self) -> Mapping[str, Size]:
+        """Sizes since the last call."""
+        recent, self._recent = self._recent, {}
+        return recent
+
+    def keep(self, structure: str, x: Tensor) -> None:
+        """Remember the values of a structure's largest tensor; of a large one, values at equal distances."""
+        kept = self.samples.get(structure)
+        if kept is None or min(x.numel(), _SAMPLE) >= kept.numel():
+            flat = x.detach().reshape(-1)
+            chosen = flat[:: -(-flat.numel() // _SAMPLE)] if flat.numel() else flat
+            self.samples[structure] = chosen.to(device="cpu", dtype=torch.float32, copy=True)
 
 
 def places(model: nn.Module) -> Iterator[nn.Module]:
@@ -98,12 +145,7 @@ class Compression:
     """
 
     def __init__(
-        self,
-        model: nn.Module,
-        codecs: Mapping[str, Codec | None],
-        *,
-        seed: int = 0,
-        master_weights: bool = False,
+        self, model: nn.Module, codecs: Mapping[str, Codec | None], *, seed: int = 0, master_weights: bool = False
     ) -> None:
         self.model = model
         for name in codecs:
@@ -131,7 +173,8 @@ class Compression:
 
     def round_trip(self, structure: str, x: Tensor) -> Tensor:
         """What comes back of a tensor of a structure, which is counted; without a gradient."""
-        codec, family = self._codec(structure), structure.partition(".")[0]
+        family = structure.partition(".")[0]
+        codec = self.codecs[structure if structure in self.codecs else family]
         if self.sampling:
             self.meter.keep(structure, x)
         if codec is None or not codec.takes(dtype_of(x)) or x.numel() == 0:
@@ -144,10 +187,6 @@ class Compression:
                 return roundtrip(x, codec, seed=seed, threads=threads)
             compressed = compress(x, codec, seed=seed, threads=threads)
             return self._counted(family, decompress(compressed, threads=threads), compressed.payload.nbytes)
-
-    def _codec(self, structure: str) -> Codec | None:
-        family = structure.partition(".")[0]
-        return self.codecs[structure] if structure in self.codecs else self.codecs[family]
 
     def _counted(self, structure: str, x: Tensor, nbytes: int) -> Tensor:
         if self.measuring:

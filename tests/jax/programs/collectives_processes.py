@@ -6,7 +6,10 @@ import functools
 import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "support"))
 
 import jax
 import numpy as np

@@ -23,14 +23,12 @@ from typing import Literal
 
 from ...._arguments import wrong_value
 from ....codecs import QSGD
-from .._launcher import integer_variable, local_world_size
+from .._arguments import integer_variable, local_world_size
 from .options import BackendOptions
 
-_COMPRESSION = "CGX_COMPRESSION_"
-_BITS, _BUCKET, _MINIMAL, _SKIP, _RATIO = (
-    _COMPRESSION + name
-    for name in ("QUANTIZATION_BITS", "BUCKET_SIZE", "MINIMAL_SIZE", "SKIP_INCOMPLETE_BUCKETS", "FAKE_RATIO")
-)
+_BITS, _BUCKET = "CGX_COMPRESSION_QUANTIZATION_BITS", "CGX_COMPRESSION_BUCKET_SIZE"
+_MINIMAL, _SKIP = "CGX_COMPRESSION_MINIMAL_SIZE", "CGX_COMPRESSION_SKIP_INCOMPLETE_BUCKETS"
+_RATIO = "CGX_COMPRESSION_FAKE_RATIO"
 _FUSION, _INTRA = "CGX_FUSION_BUFFER_SIZE_MB", "CGX_INTRA_COMPRESS"
 _INNER, _CROSS = "CGX_INNER_REDUCTION_TYPE", "CGX_CROSS_REDUCTION_TYPE"
 _MAX = 1 << 40

@@ -12,21 +12,16 @@ from torch import Tensor
 
 from ...._arguments import wrong_type
 from ...._methods.seeds import derived
-from .._arguments import Processes, thread_number
+from .._arguments import Processes
 from .._hierarchy import Hierarchy, nodes_and_peers
 from .._pending import Pending
-from .._wire import Steps, then_copy_back
+from .._wire import then_copy_back
 from .environment import options_from_environment, without_effect
-from .forwarding import ForwardingGroup
-from .groups import Members, usual_backends
+from .groups import ForwardingGroup, Members, usual_backends
 from .layers import Layers
 from .options import BackendOptions, parsed_backends
 from .queued import Queue
-from .segments import segments
-from .steps import all_reduce_steps
-
-_NAME = "arrcomp"
-_COMPRESSED = ("SUM", "AVG")
+from .segments import all_reduce_steps, coded_operation, segments
 
 
 class CompressingGroup(ForwardingGroup):
@@ -45,7 +40,7 @@ class CompressingGroup(ForwardingGroup):
 
     def __init__(self, members: Members, options: BackendOptions) -> None:
         backends = usual_backends() if options.backends is None else parsed_backends(options.backends)
-        self._check_nodes(options, len(members.ranks))
+        _check_nodes(options, len(members.ranks))
         super().__init__(members.make(backends), backends)
         self.options, self.layers = options, Layers()
         self._members, self._backends, self._calls = members, backends, 0
@@ -56,11 +51,14 @@ class CompressingGroup(ForwardingGroup):
 
     def allreduce(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, *, op: Any = None) -> Any:
         """Reduce tensors over all ranks, in place, compressed if `options` select them."""
-        listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-        if isinstance(opts, dist.AllreduceOptions):
-            options = opts
-        else:
-            options = _all_reduce_options(opts if op is None else op, timeout)
+        listed: list[Tensor] = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        options: Any = opts
+        if not isinstance(opts, dist.AllreduceOptions):  # PyTorch's other overloads
+            options = dist.AllreduceOptions()
+            chosen = opts if op is None else op
+            options.reduceOp = dist.ReduceOp.SUM if chosen is None else chosen
+            if timeout is not None:
+                options.timeout = timeout
         work = self._compressed(listed, options.reduceOp)
         return self.plain.allreduce(listed, options) if work is None else work
 
@@ -85,7 +83,7 @@ class CompressingGroup(ForwardingGroup):
         Raises:
             ValueError: they do not match the size of the group.
         """
-        self._check_nodes(options, self.size())
+        _check_nodes(options, self.size())
         self.options = options
 
     def shutdown(self) -> None:
@@ -104,7 +102,7 @@ class CompressingGroup(ForwardingGroup):
 
     def _compressed(self, tensors: list[Tensor], op: Any) -> Any:
         """The work of a compressed all-reduce; None if nothing is to be compressed."""
-        name = next((name for name in _COMPRESSED if op == getattr(dist.ReduceOp, name)), None)
+        name = next((name for name in ("SUM", "AVG") if op == getattr(dist.ReduceOp, name)), None)
         if name is None or self.size() == 1 or self._is_coalescing or not all(map(_is_dense, tensors)):
             return None
         xs = [x.detach() for x in tensors]
@@ -112,38 +110,28 @@ class CompressingGroup(ForwardingGroup):
         found = segments(dense, self.options, self.layers)
         if not any(segment.codec for segment in found):
             return None
-        where, plain = self._participants(xs[0].device.type)
-        seed, threads = derived(self.options.seed, self._calls), thread_number(self.options.threads)
+        processes, hierarchy, plain = self._participants(xs[0].device.type)
+        seed = derived(self.options.seed, self._calls)
         self._calls += 1
-        steps = all_reduce_steps(found, name, where, plain, seed, self.options, threads)
-        return self._start(then_copy_back(steps, dense, xs), [*xs, *dense], tensors)
-
-    def _start(self, steps: Steps[None], touched: list[Tensor], tensors: list[Tensor]) -> Any:
-        if touched[0].is_cuda:
-            return Pending(steps, touched, tensors)
+        coded = coded_operation(found, name, processes, seed, self.options.threads)
+        steps = then_copy_back(all_reduce_steps(found, coded, hierarchy, plain, self.options), dense, xs)
+        if xs[0].is_cuda:
+            return Pending(steps, [*xs, *dense], tensors)
         self._queue = self._queue or Queue()
         return self._queue.add(steps, tensors)
 
-    def _participants(self, device: str) -> tuple[Processes | Hierarchy, Any]:
-        """The processes (or hierarchy) that exchange compressed values, and a group for uncompressed values."""
-        processes = self._cuda_group() if device == "cuda" else self._cpu_group()
-        plain = self.plain if device == "cuda" else processes.group
-        size = self.options.local_size
+    def _participants(self, device: str) -> tuple[Processes, Hierarchy | None, Any]:
+        """The processes that exchange compressed values, their hierarchy, and a group for uncompressed values."""
+        is_cuda, size = device == "cuda", self.options.local_size
+        if is_cuda and self._backends.get("cuda") != "nccl":
+            raise RuntimeError(f"backends: expected nccl for compressed all-reduces on CUDA, got {self._backends}")
+        processes = Processes.of(self) if is_cuda else self._cpu_group()
+        plain = self.plain if is_cuda else processes.group
         if size is None:
-            return processes, plain
+            return processes, None, plain
         if (device, size) not in self._hierarchies:
             self._hierarchies[device, size] = self._nodes(processes, size, device)
-        return self._hierarchies[device, size], plain
-
-    @staticmethod
-    def _check_nodes(options: BackendOptions, world: int) -> None:
-        if options.local_size is not None:
-            nodes_and_peers(world, options.local_size)
-
-    def _cuda_group(self) -> Processes:
-        if self._backends.get("cuda") != "nccl":
-            raise RuntimeError(f"backends: expected nccl for compressed all-reduces on CUDA, got {self._backends}")
-        return Processes.of(self)
+        return processes, self._hierarchies[device, size], plain
 
     def _cpu_group(self) -> Processes:
         """The same processes, in a separate group for the queue."""
@@ -167,25 +155,20 @@ class CompressingGroup(ForwardingGroup):
         return [*(processes.group for processes in made), self.plain]
 
 
+def _check_nodes(options: BackendOptions, world: int) -> None:
+    if options.local_size is not None:
+        nodes_and_peers(world, options.local_size)
+
+
 def _is_dense(x: Tensor) -> bool:
     return x.layout is torch.strided and not x.is_nested and x.device.type in ("cpu", "cuda")
 
 
-def _all_reduce_options(op: Any, timeout: timedelta | None) -> Any:
-    """The options of PyTorch's other overloads of `allreduce`."""
-    options: Any = dist.AllreduceOptions()
-    options.reduceOp = dist.ReduceOp.SUM if op is None else op
-    if timeout is not None:
-        options.timeout = timeout
-    return options
-
-
 def _create(about: Any, pg_options: Any) -> Any:
-    """Create a group for `init_process_group` or `new_group`; `new_group` without options gets an uncompressed one.
+    """Create a group for `init_process_group` or `new_group`.
 
-    Args:
-        about: PyTorch's description: store, rank, size, timeout, name, and ranks (empty for the default group).
-        pg_options: a `BackendOptions`; None for the environment's, in the default group.
+    Without `pg_options` the default group, for which `about` has no ranks, takes the environment's; `new_group` makes
+    an uncompressed one.
     """
     ranks = about.global_ranks_in_group or range(about.group_size)
     members = Members(about.store, ranks, about.group_rank, about.timeout, str(about.group_id))
@@ -221,4 +204,4 @@ def _compare(options: BackendOptions, store: Any, rank: int) -> None:
         raise ValueError(f"pg_options: expected rank 0's {expected}, got {got}")
 
 
-dist.Backend.register_backend(_NAME, _create, extended_api=True, devices=["cpu", "cuda"])
+dist.Backend.register_backend("arrcomp", _create, extended_api=True, devices=["cpu", "cuda"])

@@ -1,4 +1,4 @@
-"""Groups of PyTorch's own backends, created from a store by some processes, without the other ones."""
+"""Groups of PyTorch's own backends: created from a store by some processes without the other ones, and forwarded to."""
 
 import copy
 from collections.abc import Sequence
@@ -9,26 +9,18 @@ import torch
 import torch.distributed as dist
 
 _PrefixStore: Any = dist.PrefixStore  # type: ignore[attr-defined]
+_ProcessGroup: Any = dist.ProcessGroup
 
 
 class Members(NamedTuple):
-    """Processes that create groups together.
+    """Processes that create groups together, with a timeout, and a name for messages."""
 
-    Attributes:
-        store: for the rendezvous.
-        ranks: global ranks.
-        rank: of this process among them.
-        timeout: of the groups.
-        name: of the groups, for messages.
-        nccl: a `torch.distributed.ProcessGroupNCCL.Options`, or None.
-    """
-
-    store: Any
-    ranks: Sequence[int]
-    rank: int
+    store: Any  # for the rendezvous
+    ranks: Sequence[int]  # global ranks
+    rank: int  # of this process among them
     timeout: timedelta
     name: str
-    nccl: Any = None
+    nccl: Any = None  # a torch.distributed.ProcessGroupNCCL.Options
 
     def subset(self, ranks: Sequence[int], name: str) -> "Members":
         """Some of these processes, by their ranks here, including this one. The name must be unique."""
@@ -37,7 +29,7 @@ class Members(NamedTuple):
 
     def make(self, backends: dict[str, str]) -> Any:
         """A process group with a backend for each device. All members must call this."""
-        group: Any = dist.ProcessGroup(self.store, self.rank, len(self.ranks))
+        group: Any = _ProcessGroup(self.store, self.rank, len(self.ranks))
         for device, name in backends.items():
             backend = _MAKERS[name](self._replace(store=_PrefixStore(f"{device}/", self.store)))
             add_backend(group, device, name, backend)
@@ -50,6 +42,36 @@ def add_backend(group: Any, device: str, name: str, backend: Any) -> None:
     kind = getattr(dist.ProcessGroup.BackendType, name.upper())
     group._set_default_backend(kind)
     group._register_backend(torch.device(device), kind, backend)
+
+
+class ForwardingGroup(_ProcessGroup):  # type: ignore[misc]
+    """A group that forwards its operations to another group, `plain`, with the same processes and backends.
+
+    It overrides all operations that PyTorch lets Python override (torch/csrc/distributed/c10d/PyProcessGroup.hpp, under
+    their new and old names). PyTorch runs the others with the GIL held, which can deadlock: a Gloo thread that holds
+    Gloo's lock may wait for the GIL, while the call waits for Gloo's lock. The methods of the other group release the
+    GIL.
+    """
+
+    def __init__(self, plain: Any, backends: dict[str, str]) -> None:
+        super().__init__(plain.rank(), plain.size())
+        self.plain = plain
+        for device, name in backends.items():
+            add_backend(self, device, name, plain._get_backend(torch.device(device)))
+
+
+def _forwarded(name: str) -> Any:
+    def operation(self: ForwardingGroup, *args: Any, **options: Any) -> Any:
+        return getattr(self.plain, name)(*args, **options)
+
+    return operation
+
+
+_OPERATIONS = ("allreduce", "allgather", "alltoall_base", "barrier", "broadcast", "reduce_scatter", "send", "recv")
+_COALESCED = ("allreduce_coalesced", "allgather_into_tensor_coalesced", "reduce_scatter_tensor_coalesced")
+_NEW_NAMES = ("all_gather_single_coalesced", "all_to_all_single", "reduce_scatter_single_coalesced")
+for _name in (*_OPERATIONS, *_COALESCED, *_NEW_NAMES):
+    setattr(ForwardingGroup, _name, _forwarded(_name))
 
 
 def usual_backends() -> dict[str, str]:

@@ -13,7 +13,6 @@ from ....codecs import QSGD, Codec
 _MAX = 1 << 62
 _UNDERLYING = ("gloo", "nccl", "mpi")
 _PLAIN = QSGD()
-_OWN = ("threads", "nccl")  # options that may differ between ranks
 
 
 @dataclass(frozen=True)
@@ -80,18 +79,14 @@ class BackendOptions:
 
     def shared_config(self) -> str:
         """The options that all ranks of a group must share, as JSON."""
-        values = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in _OWN}
+        names = [field.name for field in fields(self) if field.name not in ("threads", "nccl")]
+        values = {name: getattr(self, name) for name in names}
         configs = {name: value.config() for name, value in values.items() if isinstance(value, Codec)}
         return json.dumps(values | configs)
 
 
 def parsed_backends(text: Any) -> dict[str, str]:
-    """The backend of each device.
-
-    Raises:
-        TypeError: it is not a string.
-        ValueError: it is not a list of devices and backends, or PyTorch was built without one of them.
-    """
+    """The backend of each device."""
     expected = f"pairs of a device and a backend ({', '.join(_UNDERLYING)}), such as 'cpu:gloo,cuda:nccl'"
     if not isinstance(text, str):
         raise wrong_type("backends", expected, text)

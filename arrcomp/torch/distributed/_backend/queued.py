@@ -18,17 +18,12 @@ class Queued(_Work):  # type: ignore[misc]
 
     def __init__(self, result: Any) -> None:
         super().__init__()
-        self._result = result
-        self._done = threading.Event()
+        self._result, self._done = result, threading.Event()
         self._error: Exception | None = None
         self._future: Any = torch.futures.Future()
 
     def wait(self, timeout: datetime.timedelta | None = None) -> bool:
-        """Wait for the result.
-
-        Raises:
-            RuntimeError: the timeout expired. Errors of the operation are raised too.
-        """
+        """Wait for the result. Errors of the operation are raised, and RuntimeError when the timeout expires."""
         # PyTorch's C++ code passes 0 for no timeout.
         if not self._done.wait(timeout.total_seconds() if timeout else None):
             raise RuntimeError(f"timeout: expected a result within {timeout}, got none")
@@ -57,12 +52,7 @@ class Queued(_Work):  # type: ignore[misc]
         return self._result
 
     def run(self, steps: Steps[Any], inference: bool) -> None:
-        """Run the operation.
-
-        Args:
-            steps: the operation.
-            inference: whether the caller is in `torch.inference_mode`, which is thread-local.
-        """
+        """Run the operation; `inference`: whether its caller is in `torch.inference_mode`, which is thread-local."""
         try:
             with torch.inference_mode(inference):
                 run_steps(steps)
@@ -86,11 +76,7 @@ class Queue:
         self._thread: int | None = None
 
     def add(self, steps: Steps[Any], result: Any) -> Queued:
-        """Add an operation.
-
-        Raises:
-            RuntimeError: the queue is closed.
-        """
+        """Add an operation. It is a RuntimeError if the queue is closed."""
         work = Queued(result)
         inference = torch.is_inference_mode_enabled()
         if threading.get_ident() == self._thread:

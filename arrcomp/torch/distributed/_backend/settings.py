@@ -9,28 +9,18 @@ from .._arguments import Processes
 from .group import CompressingGroup
 from .options import BackendOptions
 
-_FIXED = ("backends", "nccl")
-
 
 def configure(group: Any = None, **changes: Any) -> BackendOptions:
     """Change the options of a group of the backend "arrcomp".
 
     All ranks of the group must call this between the same all-reduces.
 
-    Args:
-        group: of the backend "arrcomp", created with options; None for the default group.
-        changes: fields of `BackendOptions`, for instance `codec=QSGD(bits=4)`, except `backends` and `nccl`. Without
-            any, nothing changes.
-
-    Returns:
-        The new options.
-
-    Raises:
-        RuntimeError: torch.distributed is not initialized.
-        TypeError, ValueError: the group is not one of the backend, or an option is unknown or invalid.
+    `changes` are fields of `BackendOptions`, for instance `codec=QSGD(bits=4)`, except `backends` and `nccl`. Without
+    any, nothing changes. Returns the new options. `group` and errors are those of `register_layer`; an unknown or
+    invalid option is a TypeError or ValueError too.
     """
     target = _group(group)
-    for name in _FIXED:
+    for name in ("backends", "nccl"):
         if name in changes:
             raise ValueError(f"changes: expected options that can change, got {name}; pass it when creating the group")
     target.configure(replace(target.options, **changes))
@@ -65,20 +55,13 @@ def register_layer(
 def set_quantization_bits(bucket_index: int, layer_index: int, bits: int, *, group: Any = None) -> None:
     """Change the bits of a registered layer; above 8 it is not compressed.
 
-    Raises:
-        KeyError: the layer is not registered.
-        RuntimeError, TypeError, ValueError: same as in `register_layer`.
+    It is a KeyError if the layer is not registered. Other errors are those of `register_layer`.
     """
     _group(group).layers.set_bits(bucket_index, layer_index, bits)
 
 
 def set_quantization_bucket_size(bucket_index: int, layer_index: int, bucket_size: int, *, group: Any = None) -> None:
-    """Change the bucket size of a registered layer.
-
-    Raises:
-        KeyError: the layer is not registered.
-        RuntimeError, TypeError, ValueError: same as in `register_layer`.
-    """
+    """Change the bucket size of a registered layer. Errors are those of `set_quantization_bits`."""
     _group(group).layers.set_bucket_size(bucket_index, layer_index, bucket_size)
 
 

@@ -16,7 +16,7 @@ from ....codecs import Lossless
 from ... import _ops
 from ..._adapter import seed_arguments
 from ..._tensors import capacity, coding_of
-from .._arguments import Processes, checked_tensor
+from .._arguments import Operation, Processes, checked_tensor
 from .._pending import Pending
 from .._rank_checks import check_ranks_match
 from .._reduction import Reduction
@@ -40,10 +40,6 @@ def quantized_allreduce_hook(
     of the last bucket completes all. Exchanges start and end inside the hook, in the order of the buckets, so other
     operations can use the group as with DDP's own all-reduce.
 
-    Args:
-        state: settings and memory of one model.
-        bucket: of gradients, from DDP.
-
     Returns:
         A future of the bucket's buffer with the averages.
 
@@ -60,40 +56,31 @@ def quantized_allreduce_hook(
     buffer = checked_tensor("the bucket's buffer", bucket.buffer())
     processes = Processes.of(state.process_group)
     gradients = state.gradients(bucket.parameters(), bucket.gradients())
-    _compare(state, gradients, processes)
+    if not state.checked:
+        operation = f"quantized_allreduce_hook at step {state.step} with {json.dumps(state.settings.config())}"
+        codecs = [gradient.codec or Lossless() for gradient in gradients]
+        check_ranks_match(operation, [gradient.values for gradient in gradients], codecs, processes)
+        state.checked = True
     average = _BucketAverage(state, buffer, gradients, processes)
     work = Pending(average.steps(), [buffer, *average.kept], buffer)
     state.pending.append(work)
     if bucket.is_last():
         _finish_step(state, buffer.device, processes)
     elif buffer.device.type == "cpu":
-        _finish(state.pending[:-1])
+        for earlier in state.pending[:-1]:
+            earlier.wait()
         del state.pending[:-1]
     future: torch.futures.Future[Tensor] = work.get_future()
     return future
 
 
-def _finish(pending: Sequence[Pending]) -> None:
-    for work in pending:
-        work.wait()
-
-
 def _finish_step(state: QuantizedState, device: torch.device, processes: Processes) -> None:
     if device.type == "cpu" or state.is_planning:
-        _finish(state.pending)
+        for work in state.pending:
+            work.wait()
     if state.errors:
         _choose_bits(state, device, processes)
     state.end_step()
-
-
-def _compare(state: QuantizedState, gradients: Sequence[Gradient], processes: Processes) -> None:
-    """Raise on all ranks if their settings do not match, in the first step."""
-    if state.checked:
-        return
-    operation = f"quantized_allreduce_hook at step {state.step} with {json.dumps(state.settings.config())}"
-    codecs = [gradient.codec or Lossless() for gradient in gradients]
-    check_ranks_match(operation, [gradient.values for gradient in gradients], codecs, processes)
-    state.checked = True
 
 
 class _BucketAverage:
@@ -152,39 +139,25 @@ class _BucketAverage:
         tracks = self.state.settings.track_error
         norms = [_squared_norm(x.nan_to_num(0, 0, 0)) for x in values] if tracks else []
         lost = [torch.empty_like(x) for x in values] if tracks and self.residuals is None else self.residuals
-        reduction = self._reduction(values, lost)
+        seed, threads = self.state.seed_of_step(), self.state.threads
+        operation = Operation(values, self.codecs, "AVG", self.processes, seed, threads)
+        sums, numbers = self.sum_residuals, self.numbers
+        reduction = Reduction(operation, lost=lost, lost_sums=sums, shards=self.shards, numbers=numbers)
         yield from reduction.steps()
         for x in [*(lost or []), *(self.sum_residuals or [])]:
             x.nan_to_num_(0, 0, 0)  # otherwise NaNs would never go away
         for gradient, nbytes in zip(self.coded, reduction.sent_nbytes_each, strict=True):
             self._count(gradient, nbytes)
-        if tracks:
-            self._note_errors(norms, lost or [])
-
-    def _reduction(self, values: Sequence[Tensor], lost: Sequence[Tensor] | None) -> Reduction:
-        return Reduction(
-            values,
-            self.codecs,
-            "AVG",
-            self.processes,
-            self.state.seed_of_step(),
-            self.state.threads,
-            lost=lost,
-            lost_sums=self.sum_residuals,
-            shards=self.shards,
-            numbers=self.numbers,
-        )
+        if tracks and lost is not None:
+            for gradient, norm, x in zip(self.coded, norms, lost, strict=True):
+                found = self.state.statistics_of(gradient)
+                found.squared_norm = found.squared_norm + norm
+                found.squared_error = found.squared_error + _squared_norm(x)
 
     def _count(self, gradient: Gradient, nbytes: int) -> None:
         found = self.state.statistics_of(gradient)
         found.sent_nbytes += nbytes
         found.plain_nbytes += ring_nbytes(gradient.values.nbytes, self.processes.world)
-
-    def _note_errors(self, norms: Sequence[Tensor], lost: Sequence[Tensor]) -> None:
-        for gradient, norm, x in zip(self.coded, norms, lost, strict=True):
-            found = self.state.statistics_of(gradient)
-            found.squared_norm = found.squared_norm + norm
-            found.squared_error = found.squared_error + _squared_norm(x)
 
     def _note_candidates(self) -> None:
         """Measure bytes and errors of each candidate number of bits."""
@@ -214,16 +187,12 @@ def _choose_bits(state: QuantizedState, device: torch.device, processes: Process
     dist.all_reduce(errors, group=processes.group)
     chosen = torch.zeros(len(layers), dtype=torch.int64, device=device)
     if processes.rank == 0 and bool(errors.isfinite().all()):
-        chosen.copy_(torch.tensor(_planned_bits(state, sizes, errors)))
+        candidates, planning = list(state.settings.planned), state.settings.planning
+        assert planning is not None
+        uniform = candidates.index(planning.uniform)
+        options = planner.plan_bits(sizes, errors.cpu().numpy(), uniform, planning.alpha)
+        chosen.copy_(torch.tensor([candidates[option] for option in options.tolist()]))
     dist.broadcast(chosen, dist.get_global_rank(processes.group, 0), group=processes.group)
     bits = chosen.tolist()
     if all(bits):  # otherwise a gradient was not finite, and the bits do not change
         state.plan = {layer.name: number for layer, number in zip(layers, bits, strict=True)}
-
-
-def _planned_bits(state: QuantizedState, sizes: Sequence[Sequence[int]], errors: Tensor) -> list[int]:
-    planning = state.settings.planning
-    assert planning is not None
-    candidates = list(state.settings.planned)
-    options = planner.plan_bits(sizes, errors.cpu().numpy(), candidates.index(planning.uniform), planning.alpha)
-    return [candidates[option] for option in options.tolist()]

@@ -1,6 +1,6 @@
 """Names of a model's layers, found by their parameters."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from torch import Tensor
@@ -12,11 +12,9 @@ from ...._arguments import wrong_type
 
 
 class ModelLayer(NamedTuple):
-    """One parameter of a model.
+    """One parameter of a model: its name, and its index among the model's parameters.
 
-    Attributes:
-        name: in the model; without a model, its number.
-        number: its index among the model's parameters; without a model, among those of the first step.
+    Without a model, the index is that among the parameters of the first step, and the name is the index.
     """
 
     name: str
@@ -24,13 +22,10 @@ class ModelLayer(NamedTuple):
 
 
 class ModelLayers:
-    """The layers of one model.
+    """The layers of one model; `named` if their names are those of a model.
 
     They are found by their parameters' identity, since DistributedDataParallel rebuilds its buckets after the first
     step.
-
-    Attributes:
-        named: whether the names are those of a model.
     """
 
     def __init__(self) -> None:
@@ -44,11 +39,7 @@ class ModelLayers:
         return [layer.name for layer in self._known.values()]
 
     def register(self, model: Any) -> None:
-        """Use the names of a model, and forget all others.
-
-        Raises:
-            TypeError: it is not a module.
-        """
+        """Use the names of a model, and forget all others."""
         if not isinstance(model, Module):
             raise wrong_type("model", "a torch.nn.Module", model)
         inner = model.module if isinstance(model, DistributedDataParallel) else model
@@ -58,11 +49,7 @@ class ModelLayers:
         self.named = self._complete = True
 
     def of(self, parameters: Sequence[Tensor]) -> list[ModelLayer]:
-        """The layers of parameters.
-
-        Raises:
-            ValueError: one is not in the model.
-        """
+        """The layers of parameters, which must be in the model."""
         for x in parameters:
             if x not in self._known:
                 self._add(x)
@@ -81,10 +68,3 @@ class ModelLayers:
             )
         number = len(self._known)
         self._known[parameter] = ModelLayer(str(number), number)
-
-
-def check_names(what: str, names: Iterable[str], layers: ModelLayers) -> None:
-    """Raise ValueError unless all names are those of a registered model's layers."""
-    unknown = sorted(set(names) - set(layers.names))
-    if unknown:
-        raise ValueError(f"{what}: expected names of the model's parameters, got {unknown[0]!r}")

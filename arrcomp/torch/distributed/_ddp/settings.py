@@ -1,6 +1,7 @@
 """Checked settings of the communication hook."""
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,21 +18,11 @@ _MAX = 1 << 62
 
 @dataclass(frozen=True)
 class Planning:
-    """Settings of the choice of each layer's bits.
-
-    Attributes:
-        interval: steps between choices.
-        uniform: bits of all layers before the first choice; their error defines the budget.
-        candidates: bits to choose from.
-        alpha: the budget divided by that error.
-
-    Raises:
-        TypeError, ValueError: one of them is invalid.
-    """
+    """Checked settings of the choice of each layer's bits, as in `QuantizedState`."""
 
     interval: int
     uniform: int
-    candidates: tuple[int, ...]
+    candidates: Sequence[int]
     alpha: float
 
     def __post_init__(self) -> None:
@@ -48,25 +39,10 @@ class Planning:
 
 @dataclass(frozen=True)
 class HookSettings:
-    """All settings, immutable.
-
-    Attributes:
-        codec: of the layers without a matching rule.
-        rules: codecs of other layers.
-        layer_min_size: layers with fewer values and without a matching rule are not compressed.
-        error_feedback: whether to add the compression error of a gradient to the next one.
-        start_iter: the first step that is compressed.
-        seed: for stochastic rounding.
-        track_error: whether to compute the error of each layer.
-        threads: CPU threads for the codecs; None for PyTorch's number.
-        planning: how bits are chosen; None for fixed bits.
-
-    Raises:
-        TypeError, ValueError: one of them is invalid.
-    """
+    """All settings, checked and immutable: the arguments of `QuantizedState`. `planning` is None for fixed bits."""
 
     codec: Codec
-    rules: tuple[Rule, ...]
+    rules: Sequence[Rule]
     layer_min_size: int
     error_feedback: bool
     start_iter: int
@@ -83,11 +59,7 @@ class HookSettings:
             object.__setattr__(self, name, checked_integer(name, getattr(self, name), 0, most))
         check_flag("error_feedback", self.error_feedback)
         check_flag("track_error", self.track_error)
-        if self.threads is not None:
-            thread_count(self.threads)
-        self._check_feedback()
-
-    def _check_feedback(self) -> None:
+        thread_count(self.threads)
         codecs = [self.codec, *self.planned.values(), *(rule.codec for rule in self.rules)]
         if self.error_feedback and any(isinstance(codec, QSGD) and codec.bits == 1 for codec in codecs):
             raise ValueError(
@@ -95,11 +67,6 @@ class HookSettings:
                 "residuals would grow without bound. A codec with levels nearer to 0 works: "
                 'codec=Codebook((0.0,), (-0.25, 0.25), scaling="absmax", bucket_size=512)'
             )
-
-    @cached_property
-    def patterns(self) -> list[str]:
-        """Name patterns of the rules."""
-        return [name for rule in self.rules for name in rule.names if name != "*"]
 
     @cached_property
     def planned(self) -> dict[int, Codec]:
@@ -125,12 +92,7 @@ class HookSettings:
 
 
 def codec_from_arguments(bits: Any, codec: Any, uniform_bits: int, settings: dict[str, Any]) -> Codec:
-    """The codec: either `codec`, or QSGD with these bits and settings.
-
-    Raises:
-        TypeError: one of them has a wrong type, or QSGD has no such setting.
-        ValueError: one is invalid, or both ways are used.
-    """
+    """The codec: either `codec`, or QSGD with these bits and settings."""
     if codec is not None:
         if bits is not None or settings:
             given = ", ".join(["bits"] * (bits is not None) + list(settings))

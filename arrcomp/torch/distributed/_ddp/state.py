@@ -13,7 +13,7 @@ from ....codecs import Codec
 from ....codecs._rules import Rule
 from ..._tensors import dtype_of
 from .._arguments import thread_number
-from .layers import ModelLayer, ModelLayers, check_names
+from .layers import ModelLayer, ModelLayers
 from .settings import HookSettings, Planning, codec_from_arguments
 from .statistics import LayerStatistics, table, total
 
@@ -21,19 +21,12 @@ _STATE_KEYS = ("step", "plan", "residuals", "sum_residuals", "named")
 
 
 class Gradient(NamedTuple):
-    """One layer's gradient in a bucket.
-
-    Attributes:
-        layer: of the gradient.
-        values: the gradient, a view of the bucket.
-        codec: its codec; None if it is not compressed.
-        planned: whether its bits are chosen automatically.
-    """
+    """One layer's gradient, a view of a bucket; without a codec it is not compressed. `planned`: by `bits="auto"`."""
 
     layer: ModelLayer
     values: Tensor
     codec: Codec | None
-    planned: bool
+    planned: bool = False
 
 
 class QuantizedState:
@@ -108,39 +101,20 @@ class QuantizedState:
         alpha: float = 1.0,
         **settings: Any,
     ) -> None:
-        planning = Planning(plan_interval, uniform_bits, candidate_bits, alpha)  # type: ignore[arg-type]
-        checked = HookSettings(
-            codec=codec_from_arguments(bits, codec, planning.uniform, settings),
-            rules=rules,  # type: ignore[arg-type]
-            layer_min_size=layer_min_size,
-            error_feedback=error_feedback,
-            start_iter=start_iter,
-            seed=seed,
-            track_error=track_error,
-            threads=threads,
-            planning=planning if bits == "auto" else None,
-        )
-        self._begin(process_group, checked)
+        planning = Planning(plan_interval, uniform_bits, candidate_bits, alpha)
+        chosen = codec_from_arguments(bits, codec, planning.uniform, settings)
+        planned = planning if bits == "auto" else None
+        checked = (layer_min_size, error_feedback, start_iter, seed, track_error, threads, planned)
+        self._begin(process_group, HookSettings(chosen, rules, *checked))
 
     @classmethod
     def for_model(
-        cls,
-        model: Any,
-        bits: int | Literal["auto"] | None = None,
-        *,
-        process_group: Any = None,
-        **settings: Any,
+        cls, model: Any, bits: int | Literal["auto"] | None = None, *, process_group: Any = None, **settings: Any
     ) -> "QuantizedState":
-        """A state with the layer names of a model.
+        """A state with the layer names of a model: a DistributedDataParallel, or the module in it.
 
-        Args:
-            model: a DistributedDataParallel, or the module in it.
-            bits: same as in `QuantizedState`.
-            process_group: None for that of the DistributedDataParallel, or the default group.
-            **settings: same as in `QuantizedState`.
-
-        Raises:
-            TypeError, ValueError: an argument is invalid.
+        `process_group` is None for that of the DistributedDataParallel, or the default group. Other arguments and
+        errors are those of `QuantizedState`.
         """
         if process_group is None and isinstance(model, DistributedDataParallel):
             process_group = model.process_group
@@ -149,8 +123,7 @@ class QuantizedState:
         return state
 
     def _begin(self, process_group: Any, settings: HookSettings) -> None:
-        self.process_group, self.settings = process_group, settings
-        self.step = 0
+        self.process_group, self.settings, self.step = process_group, settings, 0
         self.plan: dict[str, int] = {}
         self.residuals: dict[str, Tensor] = {}
         self.sum_residuals: dict[str, Tensor] = {}
@@ -165,14 +138,13 @@ class QuantizedState:
     def register_model(self, model: Any) -> None:
         """Use the layer names of a model: before the first step, and after unpickling.
 
-        Args:
-            model: a DistributedDataParallel, or the module in it; names are those in the module.
+        `model` is a DistributedDataParallel, or the module in it; names are those in the module.
 
         Raises:
             TypeError: it is not a module.
             ValueError: earlier steps without a model left residuals or bits of unnamed layers.
         """
-        if self._loaded_names is None and not self.layers.named and self._remembers_layers:
+        if self._loaded_names is None and not self.layers.named and (self.plan or self.residuals):
             raise ValueError(f"register_model: expected a call before the first step, got one after {self.step} steps")
         self.layers.register(model)
 
@@ -205,9 +177,8 @@ class QuantizedState:
         layers = self.layers.of(parameters)
         if not self.checked:
             self._check_names()
-        if parameters[0].is_complex():
-            return [_uncompressed_complex(layer, x) for layer, x in zip(layers, values, strict=True)]
-        return [self._gradient(layer, x) for layer, x in zip(layers, values, strict=True)]
+        make = _uncompressed_complex if parameters[0].is_complex() else self._gradient
+        return [make(layer, x) for layer, x in zip(layers, values, strict=True)]
 
     def residual(self, gradient: Gradient) -> Tensor:
         """The residual of a layer, shaped like its gradient; zeros at first.
@@ -218,11 +189,7 @@ class QuantizedState:
         return _kept(self.residuals, gradient, gradient.values.shape)
 
     def sum_residual(self, gradient: Gradient, elements: int) -> Tensor:
-        """The residual of this rank's `elements` elements of a layer's average.
-
-        Raises:
-            ValueError: it has another shape.
-        """
+        """The residual of this rank's `elements` elements of a layer's average. Errors: same as in `residual`."""
         return _kept(self.sum_residuals, gradient, torch.Size([elements]))
 
     def statistics_of(self, gradient: Gradient) -> LayerStatistics:
@@ -264,14 +231,7 @@ class QuantizedState:
         """Continue from a `state_dict` of a state with the same settings.
 
         All ranks must call this between the same two steps, each with its own. (Residuals are for the same number of
-        ranks.)
-
-        Args:
-            state_dict: what `state_dict` returned.
-
-        Raises:
-            TypeError: it is something else.
-            ValueError: it does not match the settings.
+        ranks.) Anything else than what `state_dict` returned is a TypeError, other settings are a ValueError.
         """
         if not isinstance(state_dict, Mapping) or set(state_dict) != set(_STATE_KEYS):
             got = list(state_dict) if isinstance(state_dict, Mapping) else type_name(state_dict)
@@ -296,33 +256,30 @@ class QuantizedState:
 
     def _gradient(self, layer: ModelLayer, values: Tensor) -> Gradient:
         if not self.is_warm:
-            return Gradient(layer, values, None, False)
+            return Gradient(layer, values, None)
         key = layer.name, values.dtype
         if key not in self._codecs:
             self._codecs[key] = self.settings.codec_for(layer.name, dtype_of(values), tuple(values.shape))
         codec, planning = self._codecs[key], self.settings.planning
         if planning is None or codec is not self.settings.codec:
-            return Gradient(layer, values, codec, False)
+            return Gradient(layer, values, codec)
         return Gradient(layer, values, self.settings.planned[self.plan.get(layer.name, planning.uniform)], True)
 
     def _check_names(self) -> None:
-        if self.settings.patterns and not self.layers.named:
+        patterns = [name for rule in self.settings.rules for name in rule.names if name != "*"]
+        if patterns and not self.layers.named:
             raise ValueError(
-                f"rules: expected a registered model for the names {', '.join(self.settings.patterns)}, got none; call "
+                f"rules: expected a registered model for the names {', '.join(patterns)}, got none; call "
                 "state.register_model(model), or create the state with QuantizedState.for_model(model, ...)"
             )
-        if self._loaded_names is not None and self._remembers_layers:
+        if self._loaded_names is not None and (self.plan or self.residuals):
             if self._loaded_names != self.layers.named:
                 with_model, without = "one saved with register_model", "one saved without register_model"
                 expected, got = (without, with_model) if self._loaded_names else (with_model, without)
                 raise ValueError(f"state_dict: expected {expected}, got {got}")
-            if self.layers.named:
-                check_names("state_dict", {**self.plan, **self.residuals}, self.layers)
+            if self.layers.named and (unknown := sorted({*self.plan, *self.residuals} - set(self.layers.names))):
+                raise ValueError(f"state_dict: expected names of the model's parameters, got {unknown[0]!r}")
         self._loaded_names = None
-
-    @property
-    def _remembers_layers(self) -> bool:
-        return bool(self.plan or self.residuals)
 
 
 def _uncompressed_complex(layer: ModelLayer, values: Tensor) -> Gradient:
@@ -330,14 +287,12 @@ def _uncompressed_complex(layer: ModelLayer, values: Tensor) -> Gradient:
 
     DDP's bucket contains real and imaginary parts, but its views of single gradients are wrong.
     """
-    return Gradient(layer, values.new_empty(1).expand(*values.shape, 2), None, False)
+    return Gradient(layer, values.new_empty(1).expand(*values.shape, 2), None)
 
 
 def _kept(residuals: dict[str, Tensor], gradient: Gradient, shape: torch.Size) -> Tensor:
     name, x = gradient.layer.name, gradient.values
-    found = residuals.get(name)
-    if found is None:
-        found = torch.zeros(shape, dtype=x.dtype, device=x.device)
+    found = residuals[name] if name in residuals else x.new_zeros(shape)
     if found.shape != shape:
         raise ValueError(f"residual of {name!r}: expected shape {list(shape)}, got {list(found.shape)}")
     residuals[name] = found.to(x)

@@ -52,13 +52,10 @@ def ring_nbytes(nbytes: int, world: int) -> int:
 
 def total(layers: Mapping[str, LayerStatistics]) -> LayerStatistics:
     """Statistics of all layers together."""
-    made = LayerStatistics()
-    for layer in layers.values():
-        for name in ("values", "sent_nbytes", "plain_nbytes"):
-            setattr(made, name, getattr(made, name) + getattr(layer, name))
-        made.squared_error += float(layer.squared_error)
-        made.squared_norm += float(layer.squared_norm)
-    return made
+    every = layers.values()
+    values, sent, plain = (sum(getattr(x, name) for x in every) for name in ("values", "sent_nbytes", "plain_nbytes"))
+    squares = (sum(float(getattr(x, name)) for x in every) for name in ("squared_error", "squared_norm"))
+    return LayerStatistics(values, None, sent, plain, *squares)
 
 
 _HEADERS = ("layer", "values", "codec", "sent", "saved", "ratio", "error")
@@ -70,25 +67,15 @@ def table(layers: Mapping[str, LayerStatistics], step: int) -> str:
     rows = [_HEADERS, *(_row(name, layer) for name, layer in layers.items())]
     rows += [(name, values, f"step {step}", *figures)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADERS))]
-    left = ("layer", "codec")
-    lines = [
-        "  ".join(
-            cell.ljust(width) if header in left else cell.rjust(width)
-            for header, cell, width in zip(_HEADERS, row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
+    signs = ["<" if header in ("layer", "codec") else ">" for header in _HEADERS]
+    template = "  ".join(f"{{:{sign}{width}}}" for sign, width in zip(signs, widths, strict=True))
+    lines = [template.format(*row).rstrip() for row in rows]
     return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
 
 
 def _row(name: str, layer: LayerStatistics) -> tuple[str, ...]:
     sizes = [f"{nbytes / 1e6:,.3f} MB" for nbytes in (layer.sent_nbytes, layer.saved_nbytes)]
     ratios = ["" if math.isnan(value) else f"{value:.3g}" for value in (layer.ratio, layer.error)]
-    return name, f"{layer.values:,}", _codec_text(layer.codec), *sizes, *ratios
-
-
-def _codec_text(codec: Codec | None) -> str:
-    if codec is None:
-        return "-"
-    bits = getattr(codec, "bits", None)
-    return codec.name if bits is None else f"{codec.name}, {bits} bits"
+    bits = getattr(layer.codec, "bits", None)
+    codec = "-" if layer.codec is None else layer.codec.name if bits is None else f"{layer.codec.name}, {bits} bits"
+    return name, f"{layer.values:,}", codec, *sizes, *ratios

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 import arrcomp
 from arrcomp import QSGD, Codebook, ErrorBounded, FloatFormat, Lossless
 from arrcomp.torch.distributed import QuantizedState, _reduction, quantized_allreduce_hook
-from arrcomp.torch.distributed._arguments import Processes
+from arrcomp.torch.distributed._arguments import Operation, Processes
 from ddp_models import (
     DTYPES,
     EVERYTHING,
@@ -157,7 +157,7 @@ def check_what_is_lost_and_what_comes_back_make_the_sum(folder: Path) -> None:
     ]:
         xs = [torch.randn(shape, generator=torch.Generator().manual_seed(rank())) for shape in shapes]
         lost, results = [torch.full_like(x, 7) for x in xs], [x.clone() for x in xs]
-        work = _reduction.Reduction(results, [codec] * 3, op, Processes.of(None), 5, 1, lost=lost)
+        work = _reduction.Reduction(Operation(results, [codec] * 3, op, Processes.of(None), 5, 1), lost=lost)
         own = work.shards[rank()]
         before = [torch.randn(piece.elements, generator=torch.Generator().manual_seed(7)) for piece in own]
         work.lost_sums = [x.clone() for x in before]

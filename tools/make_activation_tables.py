@@ -1,18 +1,20 @@
-"""Writes tables.json, the shipped steps of continuous activations: `python -m arrcomp.activations._make_tables`.
+"""Writes arrcomp/activations/tables.json, the shipped steps of continuous activations.
 
-It takes minutes. `--check` fits the tables of few bits again, and fails if their errors differ from the file's.
+`python tools/make_activation_tables.py` takes minutes. With `--check` it fits the tables of few bits again, and fails
+if their errors differ from the file's.
 """
 
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from ._fitting import MOST_BITS, Parity, fits, midpoint_slopes, squared_error
-from ._functions import CONTINUOUS, Activation
-from ._steps import StepFunction
-from ._tables import FILE, steps_of
+from arrcomp.activations import Activation, StepFunction, squared_error
+from arrcomp.activations._fitting import MOST_BITS, Parity, fits, midpoint_slopes
+from arrcomp.activations._functions import CONTINUOUS
 
+FILE = Path(__file__).resolve().parents[1] / "arrcomp" / "activations" / "tables.json"
 _CELLS = 4096
 _CHECKED_BITS, _CHECKED_CELLS = 4, 2048
 _TOLERANCE = 1e-3  # relative, of a squared error
@@ -63,9 +65,10 @@ def _plain(steps: StepFunction) -> dict[str, Any]:
 def differences() -> list[str]:
     """The tables of few bits whose errors differ from those of a new fit."""
     found = []
+    tables = json.loads(FILE.read_text())
     for activation in CONTINUOUS:
         for steps in fitted(activation, _CHECKED_BITS, _CHECKED_CELLS):
-            shipped = error_of(activation, steps_of(activation.name, bits=steps.bits))
+            shipped = error_of(activation, StepFunction(**tables[activation.name][steps.bits - 1]))
             least = error_of(activation, steps)
             if abs(shipped - least) > _TOLERANCE * least:
                 found.append(f"{activation.name}, {steps.bits} bits: error {shipped:.4g}, fitted {least:.4g}")
