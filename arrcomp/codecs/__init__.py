@@ -5,20 +5,22 @@ from typing import Any
 
 from .._arguments import wrong_type
 from ..errors import UnknownCodecError
+from . import _list
 from ._base import Codec
 from ._list import *  # noqa: F403 - so that a codec is listed once
 from ._list import __all__
 
 __all__ = [*__all__, "Codec", "available_codecs", "codec_from_config", "codec_from_id"]
 
-_BY_ID = {kind.id: kind for kind in sorted(Codec.__subclasses__(), key=lambda kind: kind.id)}
+_LISTED: list[type[Codec]] = [getattr(_list, name) for name in _list.__all__]
+_BY_ID = {kind.id: kind for kind in sorted(_LISTED, key=lambda kind: kind.id)}
 
 
 def available_codecs() -> dict[str, type[Codec]]:
-    """All codecs by name.
+    """All codecs by name, in the order of their ids in streams.
 
-    >>> list(available_codecs())
-    ['lossless', 'error-bounded', 'qsgd', 'smaq', 'float-format', 's2fp8', 'base-delta', 'codebook']
+    >>> list(available_codecs())[:4]
+    ['lossless', 'error-bounded', 'qsgd', 'smaq']
     """
     return {kind.name: kind for kind in _BY_ID.values()}
 
