@@ -4,7 +4,7 @@ Times depend on the computer and on who else uses it; instructions, counted by v
 the processor has AVX2 and no AVX-512: AVX2 and the plain instruction set are counted, on one thread.
 
 python -P .ci/check_instructions.py            of the installed package, a minute; needs valgrind and a C compiler
-python -P .ci/check_instructions.py --write    writes the table anew, after a change that is meant
+python -P .ci/check_instructions.py --write    writes the table again, after a change that is meant
 """
 
 import argparse

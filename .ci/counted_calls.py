@@ -93,7 +93,7 @@ def cases():
 
 
 def main():
-    """Run each call once for each machine, between marks that callgrind sees."""
+    """Run each call once for each instruction set, between marks that callgrind sees."""
     marks = ctypes.CDLL(sys.argv[1])
     everything = list(cases())
     for instruction_set in cpu.instruction_sets():

@@ -57,7 +57,7 @@ PROFILE
 case $version in
   12) nvcc=$folder/bin/nvcc install=from_debian ;;
   13) nvcc=$folder/nvidia/cu13/bin/nvcc install=from_pip ;;
-  *) echo "error: '$version': 12 and 13 are allowed" >&2; exit 2 ;;
+  *) echo "error: CUDA version: expected 12 or 13, got '$version'" >&2; exit 2 ;;
 esac
 [ -x "$nvcc" ] || "$install"
 echo "$nvcc"

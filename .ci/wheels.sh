@@ -8,7 +8,7 @@
 # CUDACXX_12, CUDACXX_13: compilers; .ci/cuda_compiler.sh gets one where none is named.
 # OLDEST_TORCH: a version that is tried with the other oldest libraries, such as 2.9.0 (gigabytes).
 #
-# A wheel must need nothing but manylinux's libraries, be smaller than 10 MB, and hold its promises in a fresh
+# A wheel must need nothing but manylinux's libraries, be smaller than 10 MB, and hold its guarantees in a fresh
 # environment with the newest libraries on every interpreter, and with the oldest on the first.
 set -euo pipefail
 
@@ -64,7 +64,7 @@ options_of() { # options_of VARIANT
       echo "-Ccmake.define.ARRCOMP_CUDA=ON"
       echo "-Ccmake.define.CMAKE_CUDA_COMPILER=${!named:-$("$top/.ci/cuda_compiler.sh" "${1#cuda}" "$work/$1")}"
       ;;
-    *) echo "error: '$1': cpu, cuda12 and cuda13 are allowed" >&2; return 2 ;;
+    *) echo "error: variant: expected cpu, cuda12 or cuda13, got '$1'" >&2; return 2 ;;
   esac
 }
 

@@ -158,7 +158,7 @@ def decode_range(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...
     """Decode a range of an array in host memory: only the bytes of the payload that it needs are fetched.
 
     A payload in a Zstandard frame is decompressed whole, the first time. Raises CorruptStreamError for what was read,
-    SizeLimitError where the range is larger than is allowed for the array.
+    SizeLimitError where the range is larger than the limit of the array.
 
     The range has values that follow one another in the flat array, from the index `first` on, and gets this shape.
     """

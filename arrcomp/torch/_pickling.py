@@ -57,7 +57,7 @@ def restore(stream: Tensor, like: Tensor) -> Tensor:
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the stream is damaged, or of a newer arrcomp.
-        SizeLimitError: the tensor is larger than is allowed.
+        SizeLimitError: the tensor is larger than the limit.
         TypeError: PyTorch has no such dtype, or `like` is on the meta device: the shape is in the stream.
         DeviceUnavailableError: the device is not there.
     """

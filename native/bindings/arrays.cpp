@@ -50,7 +50,7 @@ nb::object ask(nb::handle x) {
   return method();  // of a producer older than DLPack 1.0
 }
 
-// Takes the tensor out of a capsule of this name; it is renamed, so that nobody else does.
+// Takes the tensor out of a capsule of this name; it is renamed, so that no one else takes it.
 template <class Managed>
 std::shared_ptr<Managed> take(nb::handle capsule, const char* name, const char* used_name) {
   auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));

@@ -70,7 +70,7 @@ void without_gil_interruptibly(const std::function<void()>& work) {
     const pid_t process = getpid();
     while (!raised && !forked && done.wait_for(between_looks) != std::future_status::ready) {
       raised = released.signal_raised();
-      forked = getpid() != process;  // a handler did, and this is the child, where nobody does the work
+      forked = getpid() != process;  // a handler did, and this is the child, which has no thread for the work
     }
     interruption = raised;
     if (!forked) done.wait();

@@ -12,7 +12,7 @@
 //                    Results: the arrays and a status, uint32[batch], whose first word is 0, or 1 if a payload is
 //                    corrupt. On the host, corruption is an error of the call (DATA_LOSS) as well; on a device nothing
 //                    waits to learn of it.
-// arrcomp_roundtrip  operands: one array, and seeds as above. Result: what comes back of the array. The two may be the
+// arrcomp_roundtrip  operands: one array, and seeds as above. Result: the array, compressed and decompressed. The two may be the
 //                    same memory: the operand is wholly encoded before the result is written.
 //
 // Sums of arrays are in xla_sums.cpp.
@@ -185,7 +185,7 @@ void host_roundtrip(const XlaCall& call, const Arguments& arguments, const Resul
 
 // On CUDA devices: enqueued on XLA's stream, with scratch memory of XLA's pool, which reuses it in the stream's order.
 
-// Each item of a batch with seeds is a launch of its own, as nobody knows here whether their seeds are the same.
+// Each item of a batch with seeds is a launch of its own, as it is not known here whether their seeds are the same.
 void encode_on_device(const XlaCall& call, std::span<const EncodeTask> arrays, uint64_t* lengths, const uint64_t* seeds,
                       Device& device) {
   const size_t n = call.arrays(), at_once = seeds == nullptr ? arrays.size() : n;

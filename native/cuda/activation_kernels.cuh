@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(threads_per_block, min_activation_blocks<Real>
 
 template <class Real>
 __global__ void __launch_bounds__(threads_per_block, min_activation_blocks<Real>)
-    times_steps_kernel(const __grid_constant__ StepsArguments a) {
+    step_grad_kernel(const __grid_constant__ StepsArguments a) {
   const Steps& steps = in_shared_memory(a.steps);
   each_unit(a.array.count, [&](ActivationUnit unit) { step_grad_unit<Real>(steps, a.element, a.array, unit); });
 }

@@ -28,7 +28,7 @@ Status activate(const Activation& activation, const Steps& steps, const Element&
 
 Status step_grad(const Steps& steps, const Element& element, const StepGradTask& array, void* stream, int device) {
   return launch_units(element, array.count, stream, device, [&](auto real, int blocks, cudaStream_t on) {
-    times_steps_kernel<decltype(real)><<<blocks, threads_per_block, 0, on>>>({steps, element, array});
+    step_grad_kernel<decltype(real)><<<blocks, threads_per_block, 0, on>>>({steps, element, array});
   });
 }
 

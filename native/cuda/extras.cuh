@@ -21,7 +21,7 @@ struct ExtrasMemory {
   uint32_t words[rows_per_chunk * Coder::max_extra_bits];
 };
 
-// The next unit that nobody has taken, the same in all lanes.
+// The next free unit, the same in all lanes.
 ARRCOMP_INLINE uint64_t take_unit(uint64_t* tickets) {
   uint64_t ticket = 0;
   if (leader()) ticket = atomicAdd(reinterpret_cast<unsigned long long*>(tickets), 1ull);

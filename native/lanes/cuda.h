@@ -76,7 +76,7 @@ template <class T>
 ARRCOMP_INLINE auto load_first(const T* p, int n) {
   return element(p, lane() < n ? lane() : n - 1);
 }
-// What other warps publish: read anew each time; 0 in the lanes outside of m.
+// What other warps publish: read from memory each time; 0 in the lanes outside of m.
 ARRCOMP_INLINE U64 load_published(const uint64_t* p, Mask m) {
   return {m.set ? *(const volatile uint64_t*)(p + lane()) : 0};
 }

@@ -4,7 +4,7 @@
 //   plain.h   compiler vectors, any CPU    avx2.h, avx512.h   x86-64    neon.h   AArch64    cuda.h   one warp
 //
 // Include this file with ARRCOMP_ISA defined as plain, avx2, avx512, neon or cuda: all of it lands in the namespace
-// arrcomp::ARRCOMP_ISA. A program, or a translation unit, may hold several: define ARRCOMP_ISA anew
+// arrcomp::ARRCOMP_ISA. A program, or a translation unit, may hold several: redefine ARRCOMP_ISA
 // and include this file again. Its functions are ARRCOMP_INLINE: always inlined, and never shared between translation
 // units, which are compiled for different instruction sets.
 //

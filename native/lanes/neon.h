@@ -76,7 +76,7 @@ ARRCOMP_INLINE void store_narrowed(uint8_t* p, u32r x) {
   stored(p, vget_lane_u32(vreinterpret_u32_u8(vmovn_u16(vcombine_u16(words, words))), 0));
 }
 
-// Indices leave a register in twos. Without the barrier GCC fetches the first two anew for each of them.
+// Indices leave a register in twos. Without the barrier GCC fetches the first two again for each of them.
 template <class T>
 ARRCOMP_INLINE u32r gather(const T* t, u32r i) {
   uint64_t a = ((u64r)i)[0], b = ((u64r)i)[1];

@@ -50,7 +50,7 @@ def activate(
     return values.copy().view(x.dtype), packed
 
 
-def times_steps(gradient: NDArray[Any], packed: NDArray[np.uint8], steps: StepFunction) -> NDArray[Any]:
+def step_grad(gradient: NDArray[Any], packed: NDArray[np.uint8], steps: StepFunction) -> NDArray[Any]:
     target = np.empty_like(gradient)
     places = (packed.ctypes.data, gradient.ctypes.data, target.ctypes.data, gradient.size)
     _core.step_grad_at(steps.core_parameters(), _dtypes.by_numpy(gradient.dtype).id, *places, 0)
@@ -102,7 +102,7 @@ def test_gradients_are_levels_of_steps(steps: StepFunction, dtype: Any, instruct
         gradient = np.random.default_rng(1).normal(size=count).astype(dtype)
         arithmetic: Any = np.float64 if dtype is np.float64 else np.float32
         expected = (gradient.astype(arithmetic) * steps(x.astype(np.float64))).astype(dtype)
-        np.testing.assert_array_equal(times_steps(gradient, packed, steps), expected)
+        np.testing.assert_array_equal(step_grad(gradient, packed, steps), expected)
 
 
 def test_elements_may_lie_anywhere() -> None:

@@ -69,7 +69,7 @@ template <class Real>
 Bytes multiplied(const Case& input, const Steps& steps, const Bytes& packed, const Bytes& gradients, Order order) {
   Bytes target(gradients.size(), untouched);
   const cuda::StepsArguments a{steps, input.element, {packed.data(), gradients.data(), target.data(), input.count}};
-  launch(ceil_div(input.count, activation_unit), order, input.count, [&] { cuda::times_steps_kernel<Real>(a); });
+  launch(ceil_div(input.count, activation_unit), order, input.count, [&] { cuda::step_grad_kernel<Real>(a); });
   return target;
 }
 

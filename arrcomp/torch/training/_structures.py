@@ -113,7 +113,7 @@ class Compression:
     - "weights": when an optimizer is attached and after each of its steps, all of its parameters but those of batch
       normalization. They are the weights from then on: rounding to nearest loses small updates, and random rounding
       adds up from step to step. With `master_weights` the optimizer updates a copy that keeps every bit, and the model
-      computes with what comes back of it.
+      computes with its roundtrip.
 
     Everything stays in the tensors' own dtypes. The bytes that are counted are those of payloads, without the header
     that a stream has; tensors whose dtype the codec does not take stay as they are and count in full.
@@ -172,7 +172,7 @@ class Compression:
         self._handles.clear()
 
     def round_trip(self, structure: str, x: Tensor) -> Tensor:
-        """What comes back of a tensor of a structure, which is counted; without a gradient."""
+        """Compress a tensor of a structure, count its bytes, and decompress it; without a gradient."""
         family = structure.partition(".")[0]
         codec = self.codecs[structure if structure in self.codecs else family]
         if self.sampling:

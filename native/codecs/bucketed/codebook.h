@@ -80,7 +80,7 @@ class Codebook {
     return x * values[inverse];
   }
 
-  // Never at random: levels may lie anywhere.
+  // Never stochastically: levels may lie anywhere.
   template <int n>
   ARRCOMP_METHOD void encode(const Real (&rows)[n], U32 (&codes)[n]) const {
     borders_below(settings_.tables, bits_, rows, codes);

@@ -109,7 +109,7 @@ class S2fp8 {
 
   static constexpr int top = 15;        // log2 of what the largest becomes
   static constexpr int least = -16;     // log2 of the least number of e5m2
-  static constexpr int nothing = -100;  // log2 of what is rounded to 0, even at random
+  static constexpr int nothing = -100;  // log2 of what is rounded to 0, even by stochastic rounding
   static constexpr double min_spread = 0x1p-20;
   static constexpr int min_power = sizeof(Scalar) == 8 ? -1000 : -125;
 

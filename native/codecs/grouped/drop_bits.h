@@ -1,4 +1,4 @@
-// Mantissas with fewer bits, rounded to nearest, at random or towards zero (FORMAT.md, section 6.4). Classes never
+// Mantissas with fewer bits, rounded to nearest, stochastically or towards zero (FORMAT.md, section 6.4). Classes never
 // change: a NaN stays a NaN, and a finite number that would become infinite stays the largest one of so few bits.
 #pragma once
 #include "codecs/element_types.h"
