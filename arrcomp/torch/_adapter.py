@@ -259,7 +259,7 @@ def _check_fillable(out: Tensor, name: str = "out") -> None:
 
 
 class _Shown:
-    """Memory of a NumPy array, shown as writable: PyTorch warns of read-only arrays, and payloads are never written to."""
+    """Memory of a NumPy array, shown as writable: PyTorch warns of others, and payloads are never written to."""
 
     def __init__(self, data: Bytes) -> None:
         self._data = data  # lives as long as a view of it

@@ -12,8 +12,8 @@
 //                    Results: the arrays and a status, uint32[batch], whose first word is 0, or 1 if a payload is
 //                    corrupt. On the host, corruption is an error of the call (DATA_LOSS) as well; on a device nothing
 //                    waits to learn of it.
-// arrcomp_roundtrip  operands: one array, and seeds as above. Result: the array, compressed and decompressed. The two may be the
-//                    same memory: the operand is wholly encoded before the result is written.
+// arrcomp_roundtrip  operands: one array, and seeds as above. Result: the array, compressed and decompressed. The two
+//                    may be the same memory: the operand is wholly encoded before the result is written.
 //
 // Sums of arrays are in xla_sums.cpp.
 #include "bindings/xla_ffi.h"

@@ -210,5 +210,5 @@ def test_a_stale_manual_page_is_found(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sys, "argv", ["manual", str(page), "--check"])
     manual.main()
     page.write_text(page.read_text() + "more\n")
-    with pytest.raises(SystemExit, match="is not what"):
+    with pytest.raises(SystemExit, match="is out of date"):
         manual.main()

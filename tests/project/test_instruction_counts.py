@@ -1,7 +1,6 @@
 """CI's guard against codecs that take more instructions: `.ci/check_instructions.py`."""
 
-import importlib.machinery
-import types
+import importlib.util
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,11 @@ TABLE = {"avx2": {"QSGD(), float32": {"encode": 4.0, "decode": 2.0}}}
 
 @pytest.fixture(scope="module")
 def check() -> Any:
-    module = types.ModuleType("check_instructions")
-    importlib.machinery.SourceFileLoader("check_instructions", str(PROGRAM)).exec_module(module)
+    spec = importlib.util.spec_from_file_location("check_instructions", PROGRAM)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 

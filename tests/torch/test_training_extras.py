@@ -89,5 +89,5 @@ def test_state_is_kept_in_8_bits_and_nothing_compresses_it_again(data: Data) -> 
 
 
 def test_models_with_nothing_to_convert_are_refused(data: Data) -> None:
-    with pytest.raises(ValueError, match="model has nothing to convert"):
+    with pytest.raises(ValueError, match="model: expected one of CELU, ELU, "):
         Extras(activation_bits=3).converted(torch.nn.Linear(2, 2))
