@@ -123,7 +123,7 @@ def test_the_command_line_trains_several_codecs_and_draws(tmp_path: Path) -> Non
         (["--model", "vgg"], "model 'vgg' is unknown; there are"),
         (["--compress", "zip"], "codec 'zip' is unknown"),
         (["--compress", "smaq", "--what", "weight"], "structure 'weight' is unknown"),
-        (["--compress", "smaq", "--set", "smaq.bits=3"], "bits: codec smaq has no such parameter"),
+        (["--compress", "smaq", "--set", "smaq.bits=3"], "config: expected parameters of smaq"),
         (["--dataset", "cifar10"], "data_batch_1.bin and 5 more not found. --data DIR must hold"),
         (["--dataset", "imdb", "--model", "resnet8"], "model resnet8 takes images"),
         (["--dataset", "glue", "--task", "sst2"], "train.tsv and 1 more not found"),
