@@ -9,7 +9,7 @@
 True
 """
 
-from . import cpu
+from . import cpu, errors
 from ._api.compress import compress, decompress, max_compressed_nbytes
 from ._api.compressed import Compressed, from_bytes
 from ._api.many import compress_many, decompress_many
@@ -18,35 +18,19 @@ from ._files import CompressedFile, load_file, open_file, save_file
 from ._methods.planner import plan_bits
 from .codecs import Codec, available_codecs, codec_from_config
 from .codecs._list import *  # noqa: F403 - so that a codec is listed once
-from .codecs._list import __all__
+from .codecs._list import __all__ as _codecs
 from .codecs._rules import Rule, model_rules, rule_from_config
-from .errors import (
-    ArrcompError,
-    CorruptStreamError,
-    DataNotFoundError,
-    DeviceUnavailableError,
-    FormatVersionError,
-    SizeLimitError,
-    UnknownCodecError,
-    UnknownNameError,
-)
+from .errors import *  # noqa: F403
 
 __version__ = "0.1.0"
 
 __all__ = [
-    *__all__,
-    "ArrcompError",
+    *_codecs,
+    *errors.__all__,
     "Codec",
     "Compressed",
     "CompressedFile",
-    "CorruptStreamError",
-    "DataNotFoundError",
-    "DeviceUnavailableError",
-    "FormatVersionError",
     "Rule",
-    "SizeLimitError",
-    "UnknownCodecError",
-    "UnknownNameError",
     "accumulate",
     "available_codecs",
     "codec_from_config",

@@ -3,7 +3,6 @@
 __all__ = [
     "ArrcompError",
     "CorruptStreamError",
-    "DataNotFoundError",
     "DeviceUnavailableError",
     "FormatVersionError",
     "SizeLimitError",
@@ -43,7 +42,3 @@ class DeviceUnavailableError(ArrcompError, RuntimeError):
 
 class UnknownNameError(ArrcompError, ValueError):
     """There is no model, data set or other item of this name. The message lists the known names."""
-
-
-class DataNotFoundError(ArrcompError, FileNotFoundError):
-    """A data set's files are missing. The message says which are expected where, and how to get them."""

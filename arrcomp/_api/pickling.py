@@ -23,15 +23,13 @@ def register(framework: str, reduce: Callable[[Compressed], Reduced]) -> None:
 
 def reduced(c: Compressed) -> Reduced:
     """A function and its arguments, same as `object.__reduce__`; synchronizes."""
-    framework = c.payload.adapter.name
-    own = _reducers.get(framework)
+    own = _reducers.get(framework := c.payload.adapter.name)
     return own(c) if own is not None else (restore, (c.to_bytes(), framework))
 
 
 def restore(stream: bytes, framework: str) -> Compressed:
     """A pickled `Compressed`, on the device where the framework creates arrays; errors are those of `from_bytes`."""
-    adapter = adapter_named(framework)
-    c = from_bytes(stream)
+    adapter, c = adapter_named(framework), from_bytes(stream)
     return Compressed(c.spec, c.payload.to(adapter, adapter.default_device()))
 
 

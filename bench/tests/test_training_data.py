@@ -15,9 +15,10 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 import training.models  # noqa: F401 - which adds them
-from arrcomp.errors import DataNotFoundError, UnknownNameError
-from arrcomp.torch.training import DATASETS, MODELS, Images, Tokens
+from arrcomp.errors import UnknownNameError
 from training.choice import settings_for
+from training.data import DATASETS, MODELS, Images, Tokens
+from training.datasets.source import DataNotFoundError
 from training.datasets.text import PADDING, SEPARATOR, START, UNKNOWN, Words
 from training.models.encoder import Encoder
 

@@ -21,14 +21,16 @@ pytest.importorskip("transformers")
 
 from typer.testing import CliRunner
 
-from arrcomp.torch.training import DATASETS, MODELS, STRUCTURES, Data, Settings, Size, chosen_codecs
-from arrcomp.torch.training.run import Result, load, train
+from arrcomp.torch.training import STRUCTURES, Size, chosen_codecs
 from harness.page import BENCH
 from training import SECTIONS
 from training.choice import settings_for
 from training.cli import app
+from training.data import DATASETS, MODELS, Data
 from training.plots import draw_histograms, draw_rates
 from training.rows import Row, document, result_table
+from training.run import Result, load, train
+from training.settings import Settings
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -80,7 +82,7 @@ def test_a_model_and_a_data_set_of_ones_own_are_one_class_each(tmp_path: Path, m
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "mine_for_arrcomp.py").write_text(
         "import torch\n"
-        "from arrcomp.torch.training import DATASETS, MODELS, Data, DataSet, Images, Model\n\n\n"
+        "from training.data import DATASETS, MODELS, Data, DataSet, Images, Model\n\n\n"
         "@MODELS.add\nclass Mine(Model):\n    name = 'mine'\n    kind = 'images'\n\n"
         "    @classmethod\n    def build(cls, inputs):\n"
         "        return torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(4, inputs.outputs))\n\n\n"

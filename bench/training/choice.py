@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from arrcomp.torch.training import DATASETS, Settings
 from training import datasets, models  # noqa: F401 - which add theirs
+from training.data import DATASETS
+from training.settings import Settings
 
 _SMALL = {"images": "resnet8", "tokens": "bert-tiny"}
 

@@ -13,15 +13,16 @@ from arrcomp._arguments import checked_integer
 from arrcomp._cli.choice import parameters
 from arrcomp._cli.common import Json, one_line_errors, print_json, print_table
 from arrcomp.codecs import Codec
-from arrcomp.torch.training import CODECS, DATASETS, MODELS, STRUCTURES, Settings, chosen_codecs
-from arrcomp.torch.training._extras import Extras
-from arrcomp.torch.training._settings import OPTIMIZERS
-from arrcomp.torch.training.run import load, train
+from arrcomp.torch.training import CODECS, STRUCTURES, chosen_codecs
 from harness.page import BENCH
 from training import SECTIONS
 from training.choice import settings_for
+from training.data import DATASETS, MODELS
+from training.extras import Extras
 from training.plots import draw_histograms, draw_rates
 from training.rows import Row, document, result_table, write
+from training.run import load, train
+from training.settings import OPTIMIZERS, Settings
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 

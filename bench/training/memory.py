@@ -12,13 +12,15 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from arrcomp.torch import saved_memory
-from arrcomp.torch.training import STRUCTURES, Data, Settings, Tokens, chosen_codecs
-from arrcomp.torch.training._extras import Extras
+from arrcomp.torch.training import STRUCTURES, chosen_codecs
 from harness.page import BENCH
 from harness.section import Found, Section
 from harness.tables import table
 from training.choice import settings_for
+from training.data import Data, Tokens
+from training.extras import Extras
 from training.models.encoder import Encoder
+from training.settings import Settings
 from training.words import ACCURACY, accuracy_cells, accuracy_figures
 
 RESNET, ENCODER = "resnet8", "bert-tiny"
@@ -128,8 +130,8 @@ GPU as its README has them; ours, `torch.cuda.max_memory_allocated`, are not yet
 
 def runs(case: Case, model: str, data: Data, seeds: int) -> dict[str, dict[str, float]]:
     """Figures of each seed's run."""
-    from arrcomp.torch.training.run import train
     from training.plots import draw_histograms
+    from training.run import train
 
     found: dict[str, dict[str, float]] = {}
     for seed in range(seeds):
@@ -149,7 +151,7 @@ def runs(case: Case, model: str, data: Data, seeds: int) -> dict[str, dict[str, 
 
 def measured(quick: bool = False) -> dict[str, Any]:
     """Runs of each case and seed, what is kept for real, and what an encoder of BERT's size keeps."""
-    from arrcomp.torch.training.run import load
+    from training.run import load
 
     torch.set_num_threads(1)
     found: dict[str, Any] = {}

@@ -14,7 +14,7 @@ from rich.table import Table
 from arrcomp._cli.tables import new_table
 from arrcomp._files.replacing import replacing
 from arrcomp.torch.training import STRUCTURES
-from arrcomp.torch.training.run import Result
+from training.run import Result
 
 
 @dataclass(frozen=True)

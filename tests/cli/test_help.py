@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 import shutil
@@ -9,6 +10,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,13 +23,24 @@ safetensors_numpy = pytest.importorskip("safetensors.numpy")
 from typer.testing import CliRunner
 
 from arrcomp import _cli
-from arrcomp._cli import manual
 
 from . import terminals
 
-MANUAL = Path(__file__).resolve().parents[2] / "man" / "arrcomp.1"
+TOP = Path(__file__).resolve().parents[2]
+MANUAL = TOP / "man" / "arrcomp.1"
 COMMANDS = ("compress", "decompress", "info", "verify", "diff", "plot", "codecs", "demo")
 RNG = np.random.default_rng(5)
+
+
+@pytest.fixture(scope="module")
+def manual() -> Any:
+    """The program that writes the manual page."""
+    spec = importlib.util.spec_from_file_location("make_manual", TOP / "tools" / "make_manual.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def run(*arguments: str, code: int = 0) -> str:
@@ -168,13 +181,13 @@ def test_the_script_of_a_shell_is_shown() -> None:
     assert b"_ARRCOMP_COMPLETE=complete_bash" in result.stdout
 
 
-def test_the_manual_page_is_what_the_help_says() -> None:
+def test_the_manual_page_is_what_the_help_says(manual: Any) -> None:
     if not MANUAL.exists():
         pytest.skip("no checkout: no man/")
-    assert MANUAL.read_text(encoding="utf-8") == manual.manual(), "python -m arrcomp._cli.manual man/arrcomp.1"
+    assert MANUAL.read_text(encoding="utf-8") == manual.manual(), "python tools/make_manual.py man/arrcomp.1"
 
 
-def test_the_manual_page_has_every_option_and_example() -> None:
+def test_the_manual_page_has_every_option_and_example(manual: Any) -> None:
     page = manual.manual().replace(r"\-", "-").replace(r"\(aq", "'")
     for command, _, line in EXAMPLES:
         for part in line.splitlines():
@@ -184,7 +197,7 @@ def test_the_manual_page_has_every_option_and_example() -> None:
             assert option in page
 
 
-def test_the_manual_page_is_sound_roff(tmp_path: Path) -> None:
+def test_the_manual_page_is_sound_roff(manual: Any, tmp_path: Path) -> None:
     groff = shutil.which("groff")
     if groff is None:
         pytest.skip("no groff")
@@ -200,7 +213,7 @@ def test_the_manual_page_is_sound_roff(tmp_path: Path) -> None:
     assert "--codec NAME" in text
 
 
-def test_a_stale_manual_page_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stale_manual_page_is_found(manual: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "page.1"
     monkeypatch.setattr(sys, "argv", ["manual", str(page), "--check"])
     with pytest.raises(SystemExit, match=r"page\.1 is out of date"):

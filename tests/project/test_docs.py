@@ -74,7 +74,7 @@ NEEDS = {
     "use/pytorch.md": ("torch", "safetensors"),
     "use/jax.md": ("jax", "optax", "safetensors"),
     "use/collectives.md": ("torch",),
-    "use/training.md": ("torch", "lightning"),
+    "use/training.md": ("torch",),
     "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs"),
     "use/command-line.md": ("typer", "rich", "safetensors"),
     "codecs/activations.md": ("torch",),

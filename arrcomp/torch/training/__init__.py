@@ -1,29 +1,10 @@
 """Training with compressed structures: what does a number format, or a codec, cost in accuracy?
 
-`Compression` works in any loop; `arrcomp.torch.training.run.train` trains on PyTorch Lightning. A model, a data set or
-a codec of one's own is a class, decorated with `@MODELS.add`, `@DATASETS.add` or `@CODECS.add`.
+`Compression` works in any loop. A codec of one's own is a class, decorated with `@CODECS.add`.
 """
 
 from ._codecs import CODECS, TrainingCodec
-from ._data import DATASETS, MODELS, Data, DataSet, Images, Model, Tokens
 from ._plan import chosen_codecs
-from ._settings import Settings
 from ._structures import STRUCTURES, Compression, Meter, Size
 
-__all__ = [
-    "CODECS",
-    "DATASETS",
-    "MODELS",
-    "STRUCTURES",
-    "Compression",
-    "Data",
-    "DataSet",
-    "Images",
-    "Meter",
-    "Model",
-    "Settings",
-    "Size",
-    "Tokens",
-    "TrainingCodec",
-    "chosen_codecs",
-]
+__all__ = ["CODECS", "STRUCTURES", "Compression", "Meter", "Size", "TrainingCodec", "chosen_codecs"]

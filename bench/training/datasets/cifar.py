@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from arrcomp.torch.training import DATASETS, Data, DataSet, Images
-from arrcomp.torch.training._data import Part
+from training.data import DATASETS, Data, DataSet, Images, Part
 
 from .source import fetched, require
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from arrcomp.torch.training import DATASETS, Data, DataSet, Images, Tokens
+from training.data import DATASETS, Data, DataSet, Images, Tokens
 
 _MOST = 16  # of the pixels' values, which are integers
 

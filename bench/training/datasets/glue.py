@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from arrcomp.errors import UnknownNameError
-from arrcomp.torch.training import DATASETS, Data, DataSet, Tokens
-from arrcomp.torch.training._data import Part
+from training.data import DATASETS, Data, DataSet, Part, Tokens
 
 from .source import fetched, require
 from .text import Text, Words

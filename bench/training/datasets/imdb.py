@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from arrcomp.torch.training import DATASETS, Data, DataSet, Tokens
+from training.data import DATASETS, Data, DataSet, Tokens
 
 from .source import fetched, require
 from .text import Text, Words

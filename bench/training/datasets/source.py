@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from arrcomp.errors import DataNotFoundError
+from arrcomp.errors import ArrcompError
+
+
+class DataNotFoundError(ArrcompError, FileNotFoundError):
+    """A data set's files are missing. The message says which are expected where, and how to get them."""
 
 
 def fetched(path: str, part: str, *, configuration: str | None = None) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from arrcomp.torch.training import Tokens
+from training.data import Tokens
 
 PADDING, UNKNOWN, START, SEPARATOR = range(4)
 _MOST_WORDS = 30_522  # as BERT's vocabulary

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from arrcomp.torch.training import MODELS, Model, Tokens
+from training.data import MODELS, Model, Tokens
 
 
 class Layer(nn.Module):

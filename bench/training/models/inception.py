@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from arrcomp.torch.training import MODELS, Images, Model
+from training.data import MODELS, Images, Model
 
 _SMALL = 75  # pictures below this size are not made smaller before the first mixed block
 _Sizes = int | tuple[int, int]

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from arrcomp.torch.training import MODELS, Images, Model, Tokens
+from training.data import MODELS, Images, Model, Tokens
 
 _SMALL = 64  # pictures below this size are not made smaller before the first block
 

@@ -15,10 +15,12 @@ pytest.importorskip("lightning")
 pytest.importorskip("sklearn")
 pytest.importorskip("tensorboard")
 
-from arrcomp.torch.training import DATASETS, MODELS, STRUCTURES, Data, DataSet, Images, Model, Settings, chosen_codecs
-from arrcomp.torch.training._data import accuracy, matthews, pearson
-from arrcomp.torch.training.run import load, train
 from training_models import settings_of
+
+from arrcomp.torch.training import STRUCTURES, chosen_codecs
+from training.data import DATASETS, MODELS, Data, DataSet, Images, Model, accuracy, matthews, pearson
+from training.run import load, train
+from training.settings import Settings
 
 
 def small(settings: Settings, count: int = 96) -> Data:

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..._arguments import checked_integer, checked_real
-from ...codecs import Codec
-from .._saved_activations import compressed_activations
-from ..nn import convert, convert_linear
-from ..optim import CompressedOptimizer
-from ._settings import Settings
+from arrcomp._arguments import checked_integer, checked_real
+from arrcomp.codecs import Codec
+from arrcomp.torch._saved_activations import compressed_activations
+from arrcomp.torch.nn import convert, convert_linear
+from arrcomp.torch.optim import CompressedOptimizer
+from training.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from ._registry import Registry
+from arrcomp.torch.training._codecs import Registry
 
 
 @dataclass(frozen=True)

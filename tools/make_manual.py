@@ -1,4 +1,4 @@
-"""Write the manual page, man/arrcomp.1, from the commands' help: ``python -m arrcomp._cli.manual [--check] [FILE]``.
+"""Write the manual page, man/arrcomp.1, from the commands' help: ``python tools/make_manual.py [--check] [FILE]``.
 
 With --check nothing is written, and the exit code is 1 if the file is out of date. (click-man cannot replace this
 module: Typer has a Click of its own, whose options click-man does not recognize, and it has no examples, exit status
@@ -15,9 +15,9 @@ from pathlib import Path
 import typer
 from typer.core import TyperGroup
 
-from .. import __version__
-from . import app
-from .page import FAILED, PROGRAM, Example, Page, pages
+from arrcomp import __version__
+from arrcomp._cli import app
+from arrcomp._cli.page import FAILED, PROGRAM, Example, Page, pages
 
 _FILES = (
     (".npy, .npz", "NumPy's files of one array, and of several."),
@@ -105,7 +105,7 @@ def main() -> None:
     if not arguments.check:
         arguments.file.write_text(manual(), encoding="utf-8")
     elif not arguments.file.exists() or arguments.file.read_text(encoding="utf-8") != manual():
-        sys.exit(f"{arguments.file} is out of date: python -m arrcomp._cli.manual {arguments.file}")
+        sys.exit(f"{arguments.file} is out of date: python tools/make_manual.py {arguments.file}")
 
 
 if __name__ == "__main__":

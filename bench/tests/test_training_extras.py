@@ -13,12 +13,14 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("lightning")
 pytest.importorskip("sklearn")
 
-from arrcomp.torch import CompressedOptimizer, nn, saved_memory
-from arrcomp.torch.training import Compression, Data, Size, chosen_codecs
-from arrcomp.torch.training._extras import Extras
-from arrcomp.torch.training._structures import places
-from arrcomp.torch.training.run import load, train
 from training_models import settings_of
+
+from arrcomp.torch import CompressedOptimizer, nn, saved_memory
+from arrcomp.torch.training import Compression, Size, chosen_codecs
+from arrcomp.torch.training._structures import places
+from training.data import Data
+from training.extras import Extras
+from training.run import load, train
 
 SETTINGS = settings_of("small-perceptron", epochs=2)
 

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 from torch.optim import lr_scheduler
 
-from ._data import METRICS, Data
-from ._settings import Settings
-from ._structures import Compression
+from arrcomp.torch.training._structures import Compression
+from training.data import METRICS, Data
+from training.settings import Settings
 
 Wrap = Callable[[torch.optim.Optimizer], torch.optim.Optimizer]
 

@@ -12,9 +12,11 @@ from arrcomp.errors import UnknownNameError
 torch = pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
-from arrcomp.torch.training import CODECS, STRUCTURES, Settings, TrainingCodec, chosen_codecs
-from arrcomp.torch.training._extras import Extras
 from training_models import settings_of
+
+from arrcomp.torch.training import CODECS, STRUCTURES, TrainingCodec, chosen_codecs
+from training.extras import Extras
+from training.settings import Settings
 
 
 def test_every_codec_has_its_usual_setting_and_rounds_at_random() -> None:
@@ -114,7 +116,7 @@ def test_optimizers_and_rates_suit_the_model() -> None:
         (
             {"dataset": "texts"},
             ValueError,
-            "small-net takes images, data set texts has tokens; models: small-perceptron",
+            "small-net takes images, data set texts has tokens; models: .*small-perceptron",
         ),
         (
             {"dataset": "texts", "model": "small-perceptron"},

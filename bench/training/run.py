@@ -17,11 +17,11 @@ from lightning.pytorch.loggers import CSVLogger, TensorBoardLogger
 from torch import Tensor
 from torch.utils.data import BatchSampler, DataLoader, RandomSampler, SequentialSampler, TensorDataset
 
-from ._data import Data, Part
-from ._extras import Extras
-from ._module import TrainingModule
-from ._settings import Settings
-from ._structures import Size
+from arrcomp.torch.training._structures import Size
+from training.data import Data, Part
+from training.extras import Extras
+from training.module import TrainingModule
+from training.settings import Settings
 
 __all__ = ["Result", "load", "train"]
 

@@ -9,7 +9,8 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from arrcomp.torch.training import DATASETS, MODELS, Data, DataSet, Images, Model, Settings, Tokens
+from training.data import DATASETS, MODELS, Data, DataSet, Images, Model, Tokens
+from training.settings import Settings
 
 
 @MODELS.add

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..._arguments import check_choice, checked_integer, checked_real
-from ...codecs import Codec
-from ._data import DATASETS, MODELS, DataSet, Model, Tokens
+from arrcomp._arguments import check_choice, checked_integer, checked_real
+from arrcomp.codecs import Codec
+from training.data import DATASETS, MODELS, DataSet, Model, Tokens
 
 OPTIMIZERS: Mapping[str, type[torch.optim.Optimizer]] = {
     "sgd": torch.optim.SGD,
