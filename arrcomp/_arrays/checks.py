@@ -38,9 +38,8 @@ def validate_untrusted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> No
         if payload.trusted:
             continue
         spec = specs[number]
-        coding = (spec.codec.id, spec.codec.core_parameters(), spec.dtype.id)
         try:
-            _core.check_payload(*coding, payload.to_host(), spec.elements)
+            _core.check_payload(*spec.coding, payload.to_host(), spec.elements)
         except CorruptStreamError as error:
             if len(payloads) == 1:
                 raise

@@ -11,22 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._format.spec import Spec
+from .._format.spec import Coding, Spec
 from ..errors import unfit_payload
 from .checks import admit
 from .contract import Memory, Payload
 
-Coding = tuple[int, Sequence[float], int]  # codec id, parameters, dtype id
 Seed = tuple[int, Any]  # a number; the array of the one that counts instead, uint64[], or None
 HostTask = tuple[int, int, int]  # addresses of an array and of a buffer, aligned to 8 bytes; elements
 Term = tuple[Any, Any, float]  # a payload's buffer; its length, or None where it fills the buffer; a weight
 
 _ALIGNMENT = 8  # of payloads: the core reads and writes words
-
-
-def coding_of(spec: Spec) -> Coding:
-    """What the core is told about an array's codec and dtype."""
-    return spec.codec.id, spec.codec.core_parameters(), spec.dtype.id
 
 
 def encode(
@@ -41,7 +35,7 @@ def encode(
 ) -> None:
     """Encode arrays into buffers of their capacity.
 
-    Each payload's length takes 8 bytes of `lengths`. `coding` is what `coding_of` gives, `threads` 0 for all cores.
+    Each payload's length takes 8 bytes of `lengths`. `coding` is that of their `Spec`, `threads` 0 for all cores.
     """
     address = memory.address
     rooms, starts = _aligned(memory, buffers)
@@ -166,7 +160,7 @@ def decode_range(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...
     array: NDArray[Any] = np.empty(shape, spec.dtype.numpy)
     target = array.reshape(-1).view(np.uint8)
     if target.size:
-        start, coding = first * spec.dtype.parts, coding_of(spec)
+        start, coding = first * spec.dtype.parts, spec.coding
         data, fetch = payload.host_parts()
         if fetch is not None:
             for span in _core.directory_ranges(*coding, data.size, spec.elements):

@@ -20,12 +20,14 @@ class EagerAdapter(Adapter, Memory, ABC):
         self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
     ) -> list[Payload]:
         sources, elements = [self.contiguous(x) for x in xs], [spec.elements for spec in specs]
-        coding = driver.coding_of(specs[0])
+        coding = specs[0].coding
         capacities = [capacity(*coding, count) for count in elements]
         if out is None:
             buffers = self.allocate(capacities, xs[0])
         else:
-            buffers = [self._out_buffer(*row, "x") for row in zip(out, xs, sources, capacities)]
+            buffers = [
+                self._out_buffer(own, x, [source], n, "x") for own, x, source, n in zip(out, xs, sources, capacities)
+            ]
         lengths = self.new_lengths(len(xs), xs[0])
         random = NO_SEED if seed is None else self.seed_of(seed, xs[0])
         driver.encode(self, sources, buffers, lengths, elements, coding, random, threads)
@@ -49,13 +51,13 @@ class EagerAdapter(Adapter, Memory, ABC):
             arrays = list(out)
             for array, payload, spec in zip(arrays, payloads, specs):
                 self._check_target(array, payload, spec, "out")
-        driver.decode(self, buffers, lengths, arrays, elements, driver.coding_of(specs[0]), trusted, threads)
+        driver.decode(self, buffers, lengths, arrays, elements, specs[0].coding, trusted, threads)
         return arrays
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
         self._check_target(into, payload, spec, "into")
         terms = [(payload.buffer, payload.length, weight)]
-        driver.accumulate(self, terms, into, spec.elements, driver.coding_of(spec), payload.trusted, threads)
+        driver.accumulate(self, terms, into, spec.elements, spec.coding, payload.trusted, threads)
         return into
 
     def compress_sum(
@@ -65,11 +67,10 @@ class EagerAdapter(Adapter, Memory, ABC):
         if out is None:
             buffer = self.allocate([needed], first)[0]
         else:
-            for payload in payloads:
-                buffer = self._out_buffer(out, first, payload.buffer, needed, "the compressed array")
+            buffer = self._out_buffer(out, first, [p.buffer for p in payloads], needed, "the compressed array")
         length = self.new_lengths(1, first)
         terms = [(p.buffer, p.length, weight) for p, weight in zip(payloads, weights)]
-        coding, sum_coding = driver.coding_of(spec), driver.coding_of(result)[:2]
+        coding, sum_coding = spec.coding, result.coding[:2]
         random, trusted = self.seed_of(seed, first), all(payload.trusted for payload in payloads)
         driver.encode_sum(self, terms, buffer, length, spec.elements, coding, sum_coding, random, trusted, threads)
         return self.payloads([buffer], length, [result], out is None)[0]
@@ -109,10 +110,11 @@ class EagerAdapter(Adapter, Memory, ABC):
     def check_array(self, array: Any, spec: Spec, name: str) -> None:
         """Raise TypeError or ValueError unless the caller's array can be filled with the values of an array."""
 
-    def _out_buffer(self, out: Any, like: Any, source: Any, needed: int, what: str) -> Any:
+    def _out_buffer(self, out: Any, like: Any, sources: Sequence[Any], needed: int, what: str) -> Any:
         buffer = self.checked_buffer(out, like)
         check_capacity(buffer.nbytes, needed)
-        check_separate(self, buffer, source, "out", what)
+        for source in sources:
+            check_separate(self, buffer, source, "out", what)
         return buffer
 
     def _check_target(self, array: Any, payload: Payload, spec: Spec, name: str) -> None:

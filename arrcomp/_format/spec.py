@@ -1,11 +1,14 @@
 """The static description of a compressed array: all that is known without its payload."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .. import _core
 from .._dtypes import DType
 from ..codecs._base import Codec
+
+Coding = tuple[int, Sequence[float], int]  # codec id, parameters, dtype id
 
 
 @dataclass(unsafe_hash=True, slots=True)  # not frozen, whose constructor takes a third of a small call's overhead
@@ -15,6 +18,11 @@ class Spec:
     codec: Codec
     dtype: DType
     shape: tuple[int, ...]
+
+    @property
+    def coding(self) -> Coding:
+        """What the core is told about codec and data type."""
+        return self.codec.id, self.codec.core_parameters(), self.dtype.id
 
     @property
     def elements(self) -> int:
@@ -29,9 +37,9 @@ class Spec:
     @property
     def capacity(self) -> int:
         """Bytes of the longest possible payload; of every payload, if the codec has a fixed rate."""
-        return _core.capacity(self.codec.id, self.codec.core_parameters(), self.dtype.id, self.elements)
+        return _core.capacity(*self.coding, self.elements)
 
     @property
     def least_payload_nbytes(self) -> int:
         """Bytes of the shortest possible payload."""
-        return _core.min_length(self.codec.id, self.codec.core_parameters(), self.dtype.id, self.elements)
+        return _core.min_length(*self.coding, self.elements)
