@@ -22,7 +22,7 @@ from .codecs._list import __all__ as _codecs
 from .codecs._rules import Rule, model_rules, rule_from_config
 from .errors import *  # noqa: F403
 
-__version__ = "0.1.0"  # the only place: pyproject.toml reads it from here
+__version__ = "0.1.0"
 
 __all__ = [
     *_codecs,

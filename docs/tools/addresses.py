@@ -1,4 +1,4 @@
-"""The addresses of the repository and of the site: `[project.urls]` in pyproject.toml is their only place.
+"""A hook of MkDocs for the addresses of repository and site: `[project.urls]` in pyproject.toml is their only place.
 
 Until they are set, pages have no link to the repository, and commands with an address of the site say SITE for it.
 """
@@ -21,17 +21,19 @@ def addresses(pyproject: Path = _PYPROJECT) -> Mapping[str, str]:
     return urls
 
 
-def set_addresses(config: Any, urls: Mapping[str, str]) -> None:
+def on_config(config: Any, urls: Mapping[str, str] | None = None) -> Any:
     """Tell MkDocs where the site will be, and give its pages a link to the repository at the foot.
 
     Not `repo_url`: Material for MkDocs asks the host of the repository for its stars then, from the reader's browser.
     """
+    urls = addresses() if urls is None else urls
     if "Documentation" in urls:
         config.site_url = urls["Documentation"].rstrip("/") + "/"
     if "Repository" in urls:
         config.extra["social"] = [{"icon": _ICON, "link": urls["Repository"], "name": "Source code"}]
+    return config
 
 
-def with_address(markdown: str, site_url: str | None) -> str:
-    """A page whose commands have the site's address, once there is one."""
-    return markdown.replace(PLACEHOLDER, site_url) if site_url else markdown
+def on_page_markdown(markdown: str, *, config: Any, **_: Any) -> str:
+    """Put the site's address into commands, once there is one."""
+    return markdown.replace(PLACEHOLDER, config.site_url) if config.site_url else markdown

@@ -17,7 +17,6 @@ from typing import Any
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
-from addresses import addresses, set_addresses, with_address
 from codec_list import expanded, pages
 
 TREE = Path(__file__).resolve().parent.parent.parent
@@ -45,8 +44,7 @@ def _source(page: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """Set the addresses, and list the pages that match a pattern of the navigation."""
-    set_addresses(config, addresses())
+    """List the pages that match a pattern of the navigation."""
     config.nav = [
         {title: pages(page) if isinstance(page, str) and "*" in page else page for title, page in item.items()}
         if isinstance(item, dict)
@@ -86,9 +84,8 @@ def section(text: str, heading: str | None) -> str:
     return re.sub(rf"^#{{{deeper}}}(?=#+ )", "", whole, flags=re.MULTILINE)
 
 
-def on_page_markdown(markdown: str, *, page: Any, config: Any, **_: Any) -> str:
-    """Insert the included files, the codecs and the site's address."""
-    markdown = with_address(markdown, config.site_url)
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Insert the included files, and the codecs."""
     return _INCLUDE.sub(lambda found: _text(found[1], found[2], page.file.src_uri), expanded(markdown))
 
 

@@ -18,7 +18,7 @@ def test_the_site_takes_its_addresses_from_pyproject(tmp_path: Path) -> None:
         '[project.urls]\nRepository = "https://example.org/a/b/"\nDocumentation = "https://example.org/b"\n'
     )
     config = SimpleNamespace(site_url=None, extra={})
-    TOOL["set_addresses"](config, TOOL["addresses"](pyproject))
+    TOOL["on_config"](config, TOOL["addresses"](pyproject))
     assert config.site_url == "https://example.org/b/"
     assert [link["link"] for link in config.extra["social"]] == ["https://example.org/a/b/"]
 
@@ -27,14 +27,15 @@ def test_without_addresses_the_site_has_none(tmp_path: Path) -> None:
     pyproject = tmp_path / "pyproject.toml"
     pyproject.write_text("[project]\n")
     config = SimpleNamespace(site_url=None, extra={})
-    TOOL["set_addresses"](config, TOOL["addresses"](pyproject))
+    TOOL["on_config"](config, TOOL["addresses"](pyproject))
     assert vars(config) == {"site_url": None, "extra": {}}
 
 
 def test_the_index_of_a_variant_has_the_sites_address_once_there_is_one() -> None:
     page = (TOP / "docs" / "wheels.md").read_text("utf-8")
-    assert "--extra-index-url SITE/wheels/cu12" in TOOL["with_address"](page, None)
-    assert "--extra-index-url https://example.org/b/wheels/cu12" in TOOL["with_address"](page, "https://example.org/b/")
+    for address, shown in ((None, "SITE/"), ("https://example.org/b/", "https://example.org/b/")):
+        found = TOOL["on_page_markdown"](page, config=SimpleNamespace(site_url=address))
+        assert f"--extra-index-url {shown}wheels/cu12\n" in found
 
 
 def test_the_citation_names_the_repository_once_there_is_one() -> None:
