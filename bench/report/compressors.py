@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from data import MINILM
 from harness.tables import table
 from measure import Result
 from run import error_text, ratio_text
@@ -14,6 +15,22 @@ _DEFAULT, _FAST = "arrcomp", "arrcomp fast"
 _SAME_RATIO = 0.995  # half a percent less is not told apart
 _SZ3 = ("SZ3", "SZ3 no predictor")
 _BYTE_PLANES = ("byte planes + zstd 1", "byte planes + zstd 3")
+
+# Array, setting and compressor, and what the short table calls them.
+_SHORT = (
+    (MINILM, "abs 1e-03", "arrcomp", "**arrcomp**, error at most 1e-3"),
+    (MINILM, "abs 1e-03", "arrcomp fast", '**arrcomp**, `speed="fast"`'),
+    (MINILM, "abs 1e-03", "SZ3 no predictor", "SZ3, no predictor"),
+    (MINILM, "abs 1e-03", "quantize + pcodec", "float32 quantizer + pcodec"),
+    (MINILM, "abs 1e-03", "zfp", "zfp"),
+    (MINILM, "lossless", "arrcomp", "**arrcomp**, lossless"),
+    (MINILM, "lossless", "zipnn", "zipnn"),
+    (MINILM, "lossless", "pcodec", "pcodec"),
+    (MINILM, "lossless", "byte planes + zstd 1", "byte planes + Zstandard 1"),
+    (f"{MINILM}_bfloat16", "lossless", "arrcomp", "**arrcomp**, lossless, bfloat16"),
+    (f"{MINILM}_bfloat16", "lossless", "zipnn", "zipnn, bfloat16"),
+    (f"{MINILM}_bfloat16", "lossless", "pcodec", "pcodec, bfloat16"),
+)
 
 HOW = """\
 Speeds are in GB/s (10^9 bytes) of the uncompressed array; "x copy" divides by the speed of `np.copyto` on an array of
@@ -72,6 +89,24 @@ def _encode(result: Result) -> float:
 
 def _decode(result: Result) -> float:
     return result.decode
+
+
+def short_summary(results: Sequence[Result]) -> str:
+    """The weights of one trained network; empty where these were not measured."""
+    found = {(result.array, result.setting, result.compressor): result for result in results if not result.failure}
+    rows = [_short_row(label, found[array, setting, name]) for array, setting, name, label in _SHORT
+            if (array, setting, name) in found]  # fmt: skip
+    note = (
+        "The weights of all-MiniLM-L6-v2, a trained sentence encoder (22.7 million values). Speeds are in GB/s of the\n"
+        "uncompressed array, on one thread."
+    )
+    heads = ["<compressor", "ratio", "encode", "decode", "<bound kept"]
+    return f"{note}\n\n{table(heads, rows)}" if rows else ""
+
+
+def _short_row(label: str, result: Result) -> list[str]:
+    kept = "no" if result.broken else "exact" if result.setting == "lossless" else "yes"
+    return [label, f"{result.ratio:.3f}", f"{result.encode:.2f}", f"{result.decode:.2f}", kept]
 
 
 def bounded_summary(results: Sequence[Result]) -> str:

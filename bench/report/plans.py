@@ -1,4 +1,4 @@
-"""Where arrcomp is slower or larger than planned on CPUs, and what holds it back."""
+"""PLANS.md, for maintainers: where arrcomp is slower or larger than planned on CPUs, and what holds it back."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ _MEMORY = 0.8  # of what as many threads copy: no more is to be had
 _BOUNDED, _LOSSLESS = "ErrorBounded(abs=0.001)", "Lossless()"
 
 _ABOUT = """\
+For maintainers: the speeds and ratios that the project set out for. Written by `python bench/results.py` from the
+figures of [RESULTS.md](RESULTS.md).
+
 Plans were made for one thread of a CPU with AVX-512 where nothing else is said. {missed} of {all} planned figures are
-not reached: the first table says by how much, the second has those that are. All follow from the figures of other
-sections. Quantizers were planned to encode as fast as memory is copied, at 0.3 of that with random numbers, and to
-decode at 0.8 of it; two threads to have 1.7 times the speed of one, or {memory:g} of what two threads copy where that
-is less. SZ3's and pcodec's ratios are of the same run; PFPL's are its own program's, of the same arrays, measured once.
-Plans for GPUs are not yet measured: [GPU.md](GPU.md)."""
+not reached: the first table says by how much, the second has those that are. Quantizers were planned to encode as fast
+as memory is copied, at 0.3 of that with random numbers, and to decode at 0.8 of it; two threads to have 1.7 times the
+speed of one, or {memory:g} of what two threads copy where that is less. SZ3's and pcodec's ratios are of the same run;
+PFPL's are its own program's, of the same arrays, measured once. Plans for GPUs are not yet measured: [GPU.md](GPU.md)."""
 _LIMITS = """\
 What holds back those that are slower than planned: what there is to do for {lanes} values. Instructions are counted by
 callgrind, of a whole call on 65,536 values with AVX2 (`python -P .ci/check_instructions.py` counts again, and fails
@@ -81,12 +83,13 @@ class Target:
         return [self.what, self.unit, planned, measured]
 
 
-def section(document: Mapping[str, Any], results: Sequence[Result]) -> str:
-    """The plans and the limits, as text."""
+def page(document: Mapping[str, Any], results: Sequence[Result]) -> str:
+    """The plans, and what holds back the code where they are not reached."""
     found = list(plans(document, results))
     missed = [target for target in found if target.missed()]
     heads = ["<", "<in", "<planned", "<measured"]
     parts = [
+        "# Plans",
         _ABOUT.format(memory=_MEMORY, missed=len(missed), all=len(found)),
         table(
             [*heads, "<short in"],
@@ -102,7 +105,7 @@ def section(document: Mapping[str, Any], results: Sequence[Result]) -> str:
         about = _LIMITS.format(lanes=LANES, clock=_gigahertz(counted), best=best, busy=_BUSY)
         heads = ["<", "<", "bytes", "cycles planned", f"{best} cycles", "AVX2 instructions", "AVX2 cycles"]
         parts += [about, table([*heads, "in a cycle", "<held back by"], limits)]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts) + "\n"
 
 
 def _gigahertz(counted: Mapping[str, Any]) -> float:
