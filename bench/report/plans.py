@@ -28,7 +28,8 @@ Plans were made for one thread of a CPU with AVX-512 where nothing else is said.
 not reached: the first table says by how much, the second has those that are. Quantizers were planned to encode as fast
 as memory is copied, at 0.3 of that with random numbers, and to decode at 0.8 of it; two threads to have 1.7 times the
 speed of one, or {memory:g} of what two threads copy where that is less. SZ3's and pcodec's ratios are of the same run;
-PFPL's are its own program's, of the same arrays, measured once. Plans for GPUs are not yet measured: [GPU.md](GPU.md)."""
+PFPL's are its own program's, of the same arrays, measured once. Plans for GPUs are not yet measured:
+[GPU.md](GPU.md)."""
 _LIMITS = """\
 What holds back those that are slower than planned: what there is to do for {lanes} values. Instructions are counted by
 callgrind, of a whole call on 65,536 values with AVX2 (`python -P .ci/check_instructions.py` counts again, and fails
