@@ -28,6 +28,7 @@ _LINK = re.compile(r"(!?)\[([^\]\n]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 _OUTSIDE = re.compile(r"(!\[[^\]\n]*\])\(\.\./(bench/[^)\s]+)\)")  # a picture from outside docs/, on a page at its top
 _BAR = re.compile(r"<mo[^>]*>(?:&#x0007C;|\|)</mo>")  # around a magnitude: not an operator
 _CODE = re.compile(r'<div class="highlight">(.*?</pre>)', re.DOTALL)
+_TYPED = re.compile(r"^(?:\$|>>>|\.\.\.) ?(.*)$", re.MULTILINE)  # after a shell's prompt, or Python's
 _MATHEMATICS = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -106,7 +107,9 @@ def _text(path: str, heading: str | None, page: str) -> str:
             return found[0]
         if mark:
             return f"![{text}]({posixpath.relpath(f'{PICTURES}/{target}', posixpath.dirname(page))})"
-        shown_on = including.get(posixpath.normpath(posixpath.join(posixpath.dirname(path), target)))
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(path), target))
+        own = target.startswith("docs/") and (TREE / target).is_file()
+        shown_on = target.removeprefix("docs/") if own else including.get(target)
         if shown_on is None:
             return text if text.startswith("`") else f"`{text}`"
         return f"[{text}]({posixpath.relpath(shown_on, posixpath.dirname(page))}{anchor or ''})"
@@ -130,9 +133,8 @@ def _formula(found: re.Match[str]) -> str:
 
 
 def _with_commands(found: re.Match[str]) -> str:
-    """A session whose copy button copies the commands alone, without `$ ` and without what they print."""
+    """A session whose copy button copies what is typed, without prompts and without what is printed."""
     if '<span class="gp">' not in found[1]:
         return found[0]
-    text = html.unescape(re.sub(r"<[^>]*>", "", found[1]))
-    commands = "\n".join(line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ "))
+    commands = "\n".join(_TYPED.findall(html.unescape(re.sub(r"<[^>]*>", "", found[1]))))
     return f'<div class="highlight" data-copy="{html.escape(commands)}">{found[1]}'
