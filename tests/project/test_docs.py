@@ -117,7 +117,7 @@ def test_the_figures_of_a_page_were_measured(page: str) -> None:
     text = re.sub(r"```.*?```", "", (pages.DOCS / page).read_text("utf-8"), flags=re.DOTALL)
     measured = "".join(path.read_text("utf-8") for path in sorted((pages.DOCS.parent / "bench").glob("*.md")))
     versions = {"2.0", "2.9", "0.6", "13.2", "3.1", "3.11", "12.4", "0.001", "0.0001"}
-    assert len(numbers(text)) >= 8
+    assert len(numbers(text)) >= 2
     assert numbers(text) - numbers(measured) - versions == set()
 
 
