@@ -48,7 +48,8 @@ def test_the_copy_button_copies_the_code_of_a_docstring_without_prompts(hooks: A
 
 def test_links_of_an_included_text_lead_to_pages(hooks: Any) -> None:
     page = SimpleNamespace(meta={}, file=SimpleNamespace(src_uri="index.md"))
-    text = hooks["on_page_markdown"]("<!-- include: README.md#What a bound does to a real model -->", page=page)
+    include = "<!-- include: README.md#What a bound does to a real model -->"
+    text = hooks["on_page_markdown"](include, page=page, config=SimpleNamespace(site_url=None))
     assert "](bounds.md)" in text
 
 
