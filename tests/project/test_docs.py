@@ -56,8 +56,6 @@ NEEDS = {
     "use/jax.md": ("jax", "optax", "safetensors"),
     "use/collectives.md": ("torch",),
     "use/training.md": ("torch",),
-    "use/fields.md": ("xarray", "zarr"),
-    "use/transformers.md": ("torch", "transformers", "safetensors"),
     "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs"),
     "use/command-line.md": ("typer", "rich", "safetensors"),
     "codecs/activations.md": ("torch",),
@@ -66,6 +64,8 @@ NEEDS = {
     "coming-from/fewbit.md": ("torch",),
     "coming-from/numcodecs.md": ("zarr", "numcodecs"),
     "coming-from/smaq.md": ("torch",),
+    "use/fields.md": ("xarray", "zarr"),
+    "use/transformers.md": ("torch", "transformers", "safetensors"),
 }
 
 
