@@ -48,6 +48,12 @@ def test_the_readme_has_blocks_for_numpy_torch_and_jax() -> None:
     assert [block.partition("\n")[0] for block in BLOCKS] == ["import numpy as np", "import torch", "import jax"]
 
 
+def test_the_links_and_the_picture_of_the_readme_exist() -> None:
+    targets = re.findall(r"\]\(([^)#:]+)\)", README.read_text())
+    assert "bench/speed.png" in targets
+    assert [target for target in targets if not (README.parent / target).exists()] == []
+
+
 # What a page needs besides arrcomp and NumPy.
 NEEDS = {
     "bounds.md": ("torch", "safetensors"),
