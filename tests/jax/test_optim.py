@@ -151,6 +151,7 @@ def test_shapes_are_known_without_values() -> None:
     assert state_nbytes(plain) - state_nbytes(shapes) == saved - 4
 
 
+@pytest.mark.full  # the extra test-full has orbax
 def test_saved_state_goes_on_to_the_bit(tmp_path: Path) -> None:
     tx = compressed_optimizer(optax.adam(0.01), {"mu": RANDOM, "nu": EXACT}, min_size=1000, seed=3)
     p, state, _ = trained(tx, 5)
