@@ -1,6 +1,6 @@
 """Tries to break what arrcomp promises, and writes TRUST.md and trust.json beside this file.
 
-pip install -r bench/requirements.txt "arrcomp[test]"
+pip install -r bench/requirements.txt "arrcomp[test-full]"
 python bench/trust.py                       hours; exits with 1 where a promise was broken
 python bench/trust.py --only memory,reader  these sections anew, the others as they are
 python bench/trust.py --quick --output /tmp a little of everything
