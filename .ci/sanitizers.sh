@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the C++ code with sanitizers into a folder of its own and runs the tests given on it. By default these are, with
-# AddressSanitizer and UndefinedBehaviorSanitizer, those that feed hostile and extreme input; with ThreadSanitizer those of
-# threads.
+# AddressSanitizer and UndefinedBehaviorSanitizer, the ordinary ones that feed hostile and extreme input; with
+# ThreadSanitizer those of threads.
 #
 # Usage: sanitizers.sh [pytest arguments]
 # PYTHON: an interpreter that has what the tests and the build need (extras `test` and `dev`); by default python3.
@@ -17,7 +17,7 @@ trap 'rm -rf "$folder"' EXIT
 case $sanitize in
   address,undefined)
     runtime=libasan.so
-    marker=asan tests="asan and not slow"
+    marker=asan tests="asan and not slow and not full"
     options=(-n 2)
     wrapper=()
     # Python keeps memory until it ends: leaks would be its own.

@@ -20,6 +20,7 @@ pytest.register_assert_rewrite("checks", "frameworks", "small_streams")
 
 import checks
 import frameworks
+import ordinary
 from arrcomp import _core
 from cupy_fixtures import calls, cupy, double  # noqa: F401
 
@@ -45,8 +46,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--device", choices=("cpu", "cuda"), default="cpu", help="where the arrays lie (default: cpu)")
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print the conformance matrix."""
+@pytest.hookimpl(tryfirst=True)  # before -m chooses
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark which combinations of parameters are no part of an ordinary run."""
+    ordinary.mark_products(items)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the conformance matrix, where all of it has run."""
+    if "not full" in config.getoption("markexpr"):
+        return
     reports = terminalreporter.stats.get("passed", [])
     passed = [value for report in reports for name, value in report.user_properties if name == "conformance"]
     if passed:

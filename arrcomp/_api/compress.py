@@ -168,7 +168,7 @@ def decompress_at(c: Compressed, adapter: Adapter, device: Device, threads: int,
 
 
 def max_compressed_nbytes(x: Any, dtype: Any = None) -> int:
-    """The least bytes of an `out` for `compress` that are enough for every codec and all values.
+    """The number of bytes that `out` of `compress` needs to be enough for every codec and all values.
 
     Args:
         x: an array; or a shape (a size or a sequence of sizes), with `dtype`.

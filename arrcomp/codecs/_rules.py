@@ -20,7 +20,7 @@ _DELICATE = (
 
 @dataclass(frozen=True)
 class Rule:
-    """A codec, and the arrays that it is for: those that meet all conditions.
+    """Assigns a codec to the arrays that meet all conditions on name, dtype, size and dimensions.
 
     Args:
         codec: the codec.

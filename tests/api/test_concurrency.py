@@ -137,6 +137,7 @@ def test_the_interpreter_ends_beside_daemons_that_compress(record_property: Call
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 @pytest.mark.no_tsan
+@pytest.mark.full
 def test_workers_of_a_data_loader() -> None:
     pytest.importorskip("torch")
     run("load_batches")

@@ -31,6 +31,9 @@ CASES = [
 ]
 
 
+@pytest.mark.together("place", "way")
+@pytest.mark.together("place", "codec")
+@pytest.mark.together("place", "dtype")
 @pytest.mark.parametrize(("place", "way", "codec", "dtype"), CASES)
 @pytest.mark.filterwarnings("ignore:.*different byte:UserWarning")
 def test_the_same_everywhere(

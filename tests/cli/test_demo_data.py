@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from arrcomp import _dtypes
 from arrcomp._cli.demo_data import DESCRIPTIONS, demo_arrays
 
+pytestmark = pytest.mark.full  # the arrays take seconds, and a network is trained for them
+
 DTYPES = {"trained_weights_bfloat16": ml_dtypes.bfloat16, "relu_mask": np.bool_, "token_counts": np.int32}
 FLOATS = [name for name in DESCRIPTIONS if name not in ("relu_mask", "token_counts")]
 

@@ -62,6 +62,8 @@ def examples_of(command: str | None) -> list[tuple[str, str]]:
 
 
 EXAMPLES = [(command, *example) for command in (None, *COMMANDS) for example in examples_of(command)]
+FIRST = [number == 0 or EXAMPLES[number - 1][0] != command for number, (command, *_) in enumerate(EXAMPLES)]
+FULL = pytest.mark.full
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +81,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(("command", "about", "line"), EXAMPLES, ids=[f"{c}-{about}" for c, about, _ in EXAMPLES])
+# The first of each command is ordinary, but for the demonstration's, which compress all arrays.
+CASES = [
+    pytest.param(command, about, line, id=f"{command}-{about}", marks=() if first and command != "demo" else FULL)
+    for first, (command, about, line) in zip(FIRST, EXAMPLES, strict=True)
+]
+
+
+@pytest.mark.parametrize(("command", "about", "line"), CASES)
 def test_the_examples_of_the_help_run(command: str | None, about: str, line: str, files: Path, tmp_path: Path) -> None:
     if command == "plot":
         pytest.importorskip("matplotlib")

@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from arrcomp import _cli
 from arrcomp._cli import figure
+from ordinary import then_full
 
 RNG = np.random.default_rng(2)
 X = RNG.normal(0, 1, (100, 50)).astype(np.float32)
@@ -73,16 +74,17 @@ def test_samples_are_of_all_of_an_array() -> None:
 
 @pytest.mark.parametrize(
     "x",
-    [
-        X,
-        X.astype(ml_dtypes.bfloat16),
-        X.astype(np.float16),
-        np.zeros(100, np.float32),
-        np.full(100, 1e300),
-        np.array([5e-324, 0]),
-        np.array(3.0),
-        np.array([np.nan, np.inf, 1, 2]),
-    ],
+    then_full(
+        [X.astype(ml_dtypes.bfloat16), np.array([np.nan, np.inf, 1, 2])],
+        [
+            X,
+            X.astype(np.float16),
+            np.zeros(100, np.float32),
+            np.full(100, 1e300),
+            np.array([5e-324, 0]),
+            np.array(3.0),
+        ],
+    ),
     ids=lambda x: f"{x.dtype} {x.size}",
 )
 def test_arrays_of_all_kinds_are_drawn(folder: Path, x: NDArray[Any]) -> None:

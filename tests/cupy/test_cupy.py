@@ -244,6 +244,7 @@ def test_the_examples_pipeline_keeps_its_bound(cupy: Any) -> None:
         assert np.abs(cupy.asnumpy(x) - cupy.asnumpy(y)).max() <= example["CODEC"].abs
 
 
+@pytest.mark.full  # the extra test-full has CuPy
 def test_the_example_runs_on_a_gpu_and_says_so_elsewhere() -> None:
     try:
         import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]  # noqa: F401

@@ -15,6 +15,7 @@ import arrcomp
 import checks
 
 h5py = pytest.importorskip("h5py")
+pytestmark = pytest.mark.full  # the extra test-full has h5py
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "hdf5_blocks.py"
 

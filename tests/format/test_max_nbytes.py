@@ -359,7 +359,7 @@ def test_headers_that_claim_more_than_the_file_holds_allocate_nothing(shape: tup
         ("diff", "x.npz", "x.safetensors"),
         ("diff", "x.safetensors", "x.npz"),
         ("compress", "x.npz", "-o", "y.safetensors", "--force"),
-        ("plot", "x.safetensors", "-o", "y.png", "--force"),
+        pytest.param(("plot", "x.safetensors", "-o", "y.png", "--force"), marks=pytest.mark.full),
     ],
     ids=lambda arguments: " ".join(arguments[:2]),
 )

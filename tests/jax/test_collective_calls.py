@@ -218,6 +218,7 @@ def output_of(program: str, devices: int, *arguments: str) -> str:
     return run.stdout
 
 
+@pytest.mark.full  # two processes, each with two devices, are ordinary
 def test_eight_devices_differ_from_numpy_or_from_each_other() -> None:
     assert output_of("collectives_devices.py", 8) == "passed\n"
 

@@ -24,6 +24,7 @@ from arrcomp.jax.optim import (
     eight_bit,
     state_nbytes,
 )
+from ordinary import then_full
 
 EXACT = FloatFormat("fp32")  # of float32 every bit, at a fixed rate
 RANDOM = QSGD(bits=8, norm="linf", rounding="stochastic")
@@ -79,7 +80,7 @@ MAKERS = {
 }
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", then_full(["adam"], (name for name in MAKERS if name != "adam")))
 def test_a_codec_that_keeps_every_bit_changes_none_of_training(name: str) -> None:
     plain, small = MAKERS[name](), compressed_optimizer(MAKERS[name](), EXACT, min_size=1000)
     expected, expected_state, _ = trained(plain)
@@ -150,6 +151,7 @@ def test_shapes_are_known_without_values() -> None:
     assert state_nbytes(plain) - state_nbytes(shapes) == saved - 4
 
 
+@pytest.mark.full  # the extra test-full has orbax
 def test_saved_state_goes_on_to_the_bit(tmp_path: Path) -> None:
     tx = compressed_optimizer(optax.adam(0.01), {"mu": RANDOM, "nu": EXACT}, min_size=1000, seed=3)
     p, state, _ = trained(tx, 5)

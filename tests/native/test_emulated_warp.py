@@ -13,7 +13,7 @@ import pytest
 import arrcomp
 from arrcomp import _core
 
-pytestmark = pytest.mark.arithmetic
+pytestmark = [pytest.mark.arithmetic, pytest.mark.full]  # the CPU's codecs and the kernels are compiled for minutes
 
 TESTS = Path(__file__).resolve().parent
 NATIVE = TESTS.parent.parent / "native"

@@ -43,6 +43,7 @@ def test_a_checkpoint_of_pytorch_is_smaller_and_as_accurate() -> None:
     assert ruled > plain - 0.01
 
 
+@pytest.mark.full
 def test_a_checkpoint_of_orbax_is_smaller_and_within_its_bound() -> None:
     pytest.importorskip("jax")
     if importlib.util.find_spec("orbax") is None:
@@ -53,6 +54,7 @@ def test_a_checkpoint_of_orbax_is_smaller_and_within_its_bound() -> None:
     assert numbers(r"largest error (\S+),", output)[0] <= 1e-4
 
 
+@pytest.mark.full
 def test_training_on_several_devices_in_jax_sends_less_and_is_as_accurate() -> None:
     jax = pytest.importorskip("jax")
     if not hasattr(jax.lax, "pcast"):
@@ -64,6 +66,7 @@ def test_training_on_several_devices_in_jax_sends_less_and_is_as_accurate() -> N
     assert min(accuracies) > max(0.78, accuracies[0] - 0.01)
 
 
+@pytest.mark.full
 def test_training_in_less_memory_keeps_less_and_is_as_accurate() -> None:
     pytest.importorskip("torch")
     output = output_of("torch_less_memory")
@@ -75,6 +78,7 @@ def test_training_in_less_memory_keeps_less_and_is_as_accurate() -> None:
     assert min(accuracies) > max(0.75, accuracies[0] - 0.03)
 
 
+@pytest.mark.full
 def test_training_in_less_memory_in_jax_keeps_less_and_is_as_accurate() -> None:
     pytest.importorskip("jax")
     pytest.importorskip("optax")
@@ -87,6 +91,7 @@ def test_training_in_less_memory_in_jax_keeps_less_and_is_as_accurate() -> None:
     assert min(compressed) > max(0.75, plain - 0.03)
 
 
+@pytest.mark.full
 def test_a_model_within_a_bound_is_smaller_and_as_accurate() -> None:
     pytest.importorskip("torch")
     pytest.importorskip("sklearn")
@@ -107,6 +112,7 @@ def test_a_model_within_a_bound_is_smaller_and_as_accurate() -> None:
     assert sizes == sorted(sizes)
 
 
+@pytest.mark.full
 def test_two_processes_send_few_bits_of_gradients_and_learn_as_much() -> None:
     torch = pytest.importorskip("torch")
     if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):

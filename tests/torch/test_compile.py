@@ -12,6 +12,7 @@ import pytest
 import arrcomp
 from arrcomp import Compressed, CorruptStreamError, ErrorBounded, Lossless
 from arrcomp._api import pickling
+from ordinary import then_full
 
 torch = pytest.importorskip("torch")
 
@@ -43,7 +44,7 @@ def outside(x: Any) -> Any:
     return arrcomp.decompress(arrcomp.compress(x, BOUNDED))
 
 
-@pytest.fixture(params=["aot_eager", "inductor"])
+@pytest.fixture(params=then_full(["aot_eager"], ["inductor"]))
 def compiled(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """`torch.compile(fullgraph=True)` with each backend, and no code that another version has left in a cache."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arrcomp import QSGD, ErrorBounded, Lossless
+from ordinary import then_full
 
 torch = pytest.importorskip("torch")
 dist = pytest.importorskip("torch.distributed")
@@ -42,7 +43,7 @@ def group() -> Iterator[Any]:
 # Several processes
 
 
-@pytest.mark.parametrize("name", ["backend", "hierarchy", "fsdp"])
+@pytest.mark.parametrize("name", then_full(["backend"], ["hierarchy", "fsdp"]))
 def test_processes(name: str, tmp_path: Path) -> None:
     program = Path(__file__).parent / "programs" / f"{name}_processes.py"
     command = [sys.executable, str(program), str(tmp_path)]

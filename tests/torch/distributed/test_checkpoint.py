@@ -203,6 +203,7 @@ def test_other_bytes_pass_unchanged(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="this PyTorch has no torch.distributed")
+@pytest.mark.full
 def test_two_processes_save_and_load_and_one_loads_what_two_saved(tmp_path: Path) -> None:
     program = Path(__file__).parent / "programs" / "two_processes.py"
     command = [sys.executable, str(program), str(tmp_path)]

@@ -13,6 +13,7 @@ import pytest
 
 from arrcomp import QSGD, Codebook, ErrorBounded, Lossless, Rule
 from arrcomp._methods.shards import split, split_each
+from ordinary import then_full
 
 torch = pytest.importorskip("torch")
 if not torch.distributed.is_available():
@@ -23,8 +24,9 @@ from arrcomp.torch.distributed._ddp.statistics import ring_nbytes, table
 
 
 @pytest.mark.parametrize("name", ["ddp_processes", "ddp_state_processes"])
-def test_three_processes_train(name: str, tmp_path: Path) -> None:
-    command = [sys.executable, str(Path(__file__).parent / "programs" / f"{name}.py"), str(tmp_path)]
+@pytest.mark.parametrize("checks", then_full(["short"], ["all"]))
+def test_three_processes_train(name: str, checks: str, tmp_path: Path) -> None:
+    command = [sys.executable, str(Path(__file__).parent / "programs" / f"{name}.py"), str(tmp_path), checks]
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=500)
     assert result.stdout.endswith("passed\n"), result.stdout + result.stderr
 

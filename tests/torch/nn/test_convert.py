@@ -230,10 +230,10 @@ SINE = fit(np.sin, 3)
 @pytest.mark.parametrize(
     ("call", "backend"),
     [
-        (lambda x: few.gelu(x * 2, bits=3), "inductor"),
+        pytest.param(lambda x: few.gelu(x * 2, bits=3), "inductor", marks=pytest.mark.full),
         (lambda x: few.elu(x * 2, 1.5), "aot_eager"),
         (lambda x: few.silu(x * 2, steps=SINE), "aot_eager"),
-        (lambda x: few.stepwise(x * 2, torch.sin, SINE), "inductor"),
+        pytest.param(lambda x: few.stepwise(x * 2, torch.sin, SINE), "inductor", marks=pytest.mark.full),
         (lambda x: few.relu(x * 2, inplace=True), "aot_eager"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What test_collectives.py runs in a process of its own, which starts eight that work together over Gloo."""
+"""What test_collectives.py runs in a process of its own, which starts others that work together over Gloo."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import arrcomp
 import arrcomp.torch.distributed as collectives
 from arrcomp import QSGD, Codec, ErrorBounded, FloatFormat, Lossless, SmaQ
 
-WORLD = 8
+WORLD = int(sys.argv[2])  # processes
 Group = tuple[int, int, Any]  # of processes: this one's rank, their number, PyTorch's group
 SUM, AVG, MAX, MIN = dist.ReduceOp.SUM, dist.ReduceOp.AVG, dist.ReduceOp.MAX, dist.ReduceOp.MIN
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
@@ -244,7 +244,7 @@ OFTEN = (check_tests_of_cgx, check_ring, check_several, check_asynchronous, chec
 
 
 def run(rank: int, folder: Path) -> None:
-    """All checks with groups of 1 to 8 processes, in one of the processes."""
+    """All checks with groups of one to all processes, in one of the processes."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD)
     try:

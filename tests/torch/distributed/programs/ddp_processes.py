@@ -410,4 +410,13 @@ def check_uneven_inputs(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    run_checks(globals())
+    run_checks(
+        globals(),
+        long=(
+            "check_averages_are_within_the_bound",
+            "check_buckets_do_not_matter",
+            "check_error_feedback_sends_everything_in_the_end",
+            "check_error_feedback_helps_a_regression",
+            "check_two_models_and_other_sums_do_not_meet",
+        ),
+    )

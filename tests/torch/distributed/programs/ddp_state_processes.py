@@ -256,4 +256,4 @@ def check_local_steps_after_compressed_ones(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    run_checks(globals())
+    run_checks(globals(), long=("check_runs_go_on_bit_by_bit",))
