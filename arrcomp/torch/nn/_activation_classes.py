@@ -28,7 +28,7 @@ REPLACEMENTS: dict[type[nn.Module], type[FewBit]] = {
 
 
 def quick_gelu(x: Tensor) -> Tensor:
-    """x sigmoid(1.702 x), the QuickGELU of CLIP."""
+    """The QuickGELU of CLIP: x sigmoid(1.702 x)."""
     return x * torch.sigmoid(1.702 * x)
 
 

@@ -11,7 +11,6 @@ from torch import nn
 
 from ..._arguments import checked_integer, wrong_type
 from ...activations._fitting import MOST_BITS
-from . import _few_bit
 from ._activation_classes import Swap, counted, few_bit_form, is_activation, known_classes
 from ._few_bit import FewBit, Stepwise
 
@@ -70,8 +69,8 @@ def convert(
         raise ValueError(_nothing_to_convert(model, chosen, pattern))
     if chosen is None and left:
         warnings.warn(
-            f"convert: left {counted(left)}, without a few-bit form; pass types={{{next(iter(left))}: function}}, where "
-            "the function returns a module in its place, such as arrcomp.torch.nn.Stepwise",
+            f"convert: left {counted(left)}, without a few-bit form; pass types={{{next(iter(left))}: function}}, "
+            "where the function returns a module in its place, such as arrcomp.torch.nn.Stepwise",
             stacklevel=2,
         )
     return map_modules(model, lambda module, path: made.get(module, module))
@@ -96,8 +95,9 @@ def map_modules(root: nn.Module, function: Callable[[nn.Module, str], nn.Module]
     Raises:
         TypeError: an argument has a wrong type, or the function does not return a module.
 
+    >>> from arrcomp.torch.nn import GELU
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.GELU("tanh"))
-    >>> map_modules(model, lambda module, path: _few_bit.GELU(bits=2) if path == "1" else module)[1]
+    >>> map_modules(model, lambda module, path: GELU(bits=2) if path == "1" else module)[1]
     GELU(approximate='none', bits=2)
     """
     if not isinstance(root, nn.Module):

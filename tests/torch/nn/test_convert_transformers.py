@@ -21,6 +21,8 @@ CONVERTED += ["mish"]
 
 
 class SnakeActivation(nn.Module):
+    """An activation of some other library."""
+
     def forward(self, x: Any) -> Any:
         return x + torch.sin(x).square()
 
@@ -66,7 +68,7 @@ def test_an_activation_without_a_form_is_named_in_a_warning() -> None:
     assert str(found) == "converted: 1 GELU; left: 2 SnakeActivation (no few-bit form), 1 PReLU (no few-bit form)"
     few_nn.convert(model, types={SnakeActivation: lambda module: few_nn.GELU()})
     assert report_of(model) == "converted: 1 GELU, 2 SnakeActivation; left: 1 PReLU (no few-bit form)"
-    with pytest.raises(TypeError, match="model: expected a torch.nn.Module, got list"):
+    with pytest.raises(TypeError, match=r"model: expected a torch\.nn.Module, got list"):
         few_nn.activation_report([])  # type: ignore[arg-type]
 
 
