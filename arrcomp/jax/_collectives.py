@@ -309,15 +309,16 @@ def _checked_residuals(residual: Any, x: Any, leaves: _Arrays, exchange: Exchang
     """The residuals of the leaves of x, without gradients."""
     if not isinstance(residual, Residual):
         raise wrong_type("residual", "a Residual, as zero_residual returns it", residual)
-    if any(jax.tree.structure(part) != jax.tree.structure(x) for part in residual):
-        raise ValueError(f"residual: expected the structure of x, {jax.tree.structure(x)}, got another one")
+    structure: Any = jax.tree.structure(x)
+    if any(structure != jax.tree.structure(part) for part in residual):
+        raise ValueError(f"residual: expected the structure of x, {structure}, got another one")
     found = [Residuals(*each) for each in zip(*map(jax.tree.leaves, residual), strict=True)]
     for leaf, each in zip(leaves, found, strict=True):
         for expected, got in zip(zero_residuals(leaf, exchange), each, strict=True):
             if (expected.shape, expected.dtype) != (got.shape, got.dtype):
                 wanted = f"{expected.dtype}{list(expected.shape)} for an array {leaf.dtype}{list(leaf.shape)}"
                 raise ValueError(f"residual: expected {wanted}, got {got.dtype}{list(got.shape)}")
-    return jax.tree.map(lax.stop_gradient, found)
+    return [Residuals(*map(lax.stop_gradient, each)) for each in found]
 
 
 def _check_varying(x: Any, axis: Any) -> None:

@@ -124,7 +124,7 @@ def test_two_bits_stall_with_error_feedback_too() -> None:
 
 
 def test_a_tree_changes_its_structure_or_nans_stay() -> None:
-    tree = {"w": jnp.ones((3, 4, 50)), "none": None, "b": [jnp.ones((3, 5), jnp.bfloat16)]}
+    tree: dict[str, Any] = {"w": jnp.ones((3, 4, 50)), "none": None, "b": [jnp.ones((3, 5), jnp.bfloat16)]}
     residual = first(tree, TWO_BITS)
     assert jax.tree.structure(residual.own) == jax.tree.structure(residual.shard) == jax.tree.structure(tree)
     assert residual.own["w"].shape == (3, 200)

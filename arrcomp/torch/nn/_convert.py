@@ -1,6 +1,5 @@
 """Replacing a model's layers in place."""
 
-import functools
 import re
 import warnings
 from collections import Counter
@@ -167,7 +166,7 @@ def _checked_types(types: _GivenTypes, bits: int) -> dict[type[nn.Module], Swap]
 
 def _known_swap(kind: type[nn.Module], bits: int) -> Swap | None:
     form = few_bit_form(kind)
-    return None if form is None else functools.partial(form, bits=bits)
+    return None if form is None else lambda module: form(module, bits)
 
 
 def _named(made: nn.Module, module: nn.Module) -> nn.Module:

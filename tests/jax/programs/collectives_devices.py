@@ -83,7 +83,7 @@ def check_gradients_that_jax_has_summed() -> None:
     """They do not vary over the devices: an error that says so, and what to do instead."""
     if not hasattr(jax, "shard_map"):
         return
-    vary: Any = functools.partial(lax.pcast, to="varying") if hasattr(lax, "pcast") else lax.pvary
+    vary: Any = functools.partial(lax.pcast, to="varying") if hasattr(lax, "pcast") else getattr(lax, "pvary", None)
     mesh, rows = mesh_of(4), PartitionSpec("a")
     x, params = normal(4, 300), {"w": normal(300), "unused": normal(3)}
 
