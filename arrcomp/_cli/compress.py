@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -38,11 +38,11 @@ from .common import (
     require,
     show,
 )
-from .files import COMPRESSED_END, READABLE_SUFFIXES, compressed_path, is_compressed, read_arrays
+from .files import COMPRESSED_END, READABLE_SUFFIXES, TORCH_SUFFIXES, compressed_path, is_compressed, read_arrays
 from .jobs import Job, planned
 from .measure import Array, Measurement, Settings
 from .page import Example, described
-from .reports import compressed_verdict, measurements_document, totals
+from .reports import compressed_verdict, files_document
 from .standard import STANDARD, input_file, output_file
 from .words import count_text
 
@@ -172,15 +172,11 @@ def _check_rules_match(rules: Sequence[NamedRule], jobs: Sequence[Job], max_nbyt
 
 def _show_several(job_rows: Sequence[tuple[Job, list[Measurement]]], *, as_json: bool, quiet: bool) -> None:
     """The total of several files, or all of them as JSON."""
-    all_rows = [row for _, rows in job_rows for row in rows]
     if as_json:
-        files: list[dict[str, Any]] = [
-            {"source": str(job.source), "output": str(job.output)} | measurements_document(rows)
-            for job, rows in job_rows
-        ]
-        print_json({"files": files, "total": totals(all_rows)})
+        print_json(files_document(job_rows))
     elif not quiet:
         nbytes = sum(job.output.stat().st_size for job, _ in job_rows)
+        all_rows = [row for _, rows in job_rows for row in rows]
         print_line(compressed_verdict(all_rows, count_text(len(job_rows), "file"), nbytes))
 
 
@@ -199,6 +195,9 @@ def _compressed(
 
 
 def _check_output(source: Path, output: Path, count: int) -> None:
+    if output.suffix in TORCH_SUFFIXES:
+        expected = f"suffix {', '.join(_files.COMPRESSED_SUFFIXES)}"
+        raise ValueError(f"{output}: expected {expected}, got {output.suffix!r}; in Python, arrcomp.torch.save writes it")
     if source.suffix != ".npy" and output.suffix != ".safetensors":
         names = "s with names" if count != 1 else " with a name"
         expected = f"suffix .safetensors for {count} array{names} of {source}"

@@ -31,8 +31,8 @@ from .files import COMPRESSED_END, is_compressed, read_any, read_arrays, restore
 from .jobs import Job, planned
 from .measure import Array, Measurement
 from .page import Example, described
-from .reports import measurements_document, raw_document, raw_table, sums, totals
-from .standard import STANDARD, input_file, output_file
+from .reports import files_document, raw_document, raw_table, sums
+from .standard import STANDARD, input_file, output_file, shown_path
 from .words import count_text, kept_text, names_text, size_text, smaller_text
 
 _IN = "Compressed files (.arrcomp, .safetensors) and folders of them; - for standard input, one stream."
@@ -78,12 +78,11 @@ def decompress(
             elif not (quiet or as_json):
                 print_line(verdict)
             job_rows.append((job, rows))
+        all_rows = [row for _, rows in job_rows for row in rows]
         if len(jobs) > 1 and as_json:
-            files = [
-                {"source": str(job.source), "output": str(job.output)} | measurements_document(rows)
-                for job, rows in job_rows
-            ]
-            print_json({"files": files, "total": totals([row for _, rows in job_rows for row in rows])})
+            print_json(files_document(job_rows))
+        elif len(jobs) > 1 and not quiet:
+            print_line(_restored_verdict(all_rows, count_text(len(jobs), "file")))
 
 
 def _decompressed(
@@ -107,7 +106,7 @@ def _decompressed(
         return [rows[name] for name in file]
 
 
-def _restored_verdict(rows: list[Measurement], output: Path) -> str:
+def _restored_verdict(rows: list[Measurement], output: Path | str) -> str:
     return f"wrote {output}: {count_text(len(rows))}, {size_text(sums(rows)[0])}"
 
 
@@ -136,7 +135,7 @@ def info(
                 print_json(raw_document(infos))
             elif not quiet:
                 table, nbytes = raw_table(infos)
-                print_table(table, f"{source}: {count_text(len(infos))}, {size_text(nbytes)}, not compressed")
+                print_table(table, f"{shown_path(source)}: {count_text(len(infos))}, {size_text(nbytes)}, not compressed")
 
 
 def _show_compressed(source: Path, readable: Path, check: bool, *, quiet: bool, as_json: bool) -> None:
@@ -148,7 +147,7 @@ def _show_compressed(source: Path, readable: Path, check: bool, *, quiet: bool, 
                 done(rows[-1].spec.nbytes)
     before, after = sums(rows)
     sound = "checksums are right" if check else "checksums not checked"
-    verdict = f"{source}: {count_text(len(rows))}, {size_text(after)}, {smaller_text(before, after)}, {sound}"
+    verdict = f"{shown_path(source)}: {count_text(len(rows))}, {size_text(after)}, {smaller_text(before, after)}, {sound}"
     show(rows, as_json=as_json, quiet=quiet, verdict=verdict)
 
 

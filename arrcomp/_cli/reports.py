@@ -8,6 +8,7 @@ from typing import Any
 from .._files.content import ArrayInfo
 from ..codecs import Codec, available_codecs, codec_from_config
 from ..codecs._presets import PRESETS
+from .jobs import Job
 from .measure import Measurement
 from .tables import Column, Row, Table
 from .words import (
@@ -73,12 +74,15 @@ def measurements_document(rows: Sequence[Measurement]) -> dict[str, Any]:
         spec, frame = row.spec, _FRAME if row.framed else None
         described = {"name": row.name, "dtype": spec.dtype.name, "shape": list(spec.shape)}
         arrays.append(described | {"codec": spec.codec.config(), "frame": frame} | _numbers([row]))
-    return {"arrays": arrays, "total": totals(rows)}
+    return {"arrays": arrays, "total": _numbers(rows)}
 
 
-def totals(rows: Sequence[Measurement]) -> dict[str, Any]:
-    """The totals of measurements, for JSON."""
-    return _numbers(rows)
+def files_document(job_rows: Sequence[tuple[Job, Sequence[Measurement]]]) -> dict[str, Any]:
+    """The same for several files."""
+    files = []
+    for job, rows in job_rows:
+        files.append({"source": str(job.source), "output": str(job.output)} | measurements_document(rows))
+    return {"files": files, "total": _numbers([row for _, rows in job_rows for row in rows])}
 
 
 def compressed_verdict(rows: Sequence[Measurement], where: Path | str, after: int) -> str:

@@ -45,6 +45,11 @@ def output_file(path: Path, suffix: str, source: Path, *, force: bool) -> Iterat
         target.flush()
 
 
+def shown_path(path: Path) -> str:
+    """A file to read, for people."""
+    return "standard input" if path == STANDARD else str(path)
+
+
 def check_writable(path: Path, source: Path, *, force: bool) -> None:
     """Raise unless a file may be written that is made from `source`."""
     if path.exists() and source.exists() and path.samefile(source):

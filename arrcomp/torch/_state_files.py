@@ -4,6 +4,7 @@
 """
 
 import json
+import pickle
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -46,10 +47,12 @@ def read(path: Path, max_nbytes: int | None = None) -> tuple[dict[str, Array], s
         tree = load(path, "cpu", max_nbytes=max_nbytes)
     except (ArrcompError, OSError, MemoryError):
         raise
-    except Exception as error:  # whatever the unpickler of a damaged file may raise
+    except pickle.UnpicklingError:  # its text is a page, for people who call torch.load
+        hint = "save model.state_dict() in place of a model"
+        raise ValueError(f"{path}: expected {_EXPECTED}, got a file with other objects, or a damaged one; {hint}") from None
+    except Exception as error:  # whatever else a damaged file leads to
         reason = str(error).partition("\n")[0].strip() or type(error).__name__
-        expected = "a file of tensors that torch.load reads with weights_only=True"
-        raise ValueError(f"{path}: expected {expected}, got another or a damaged one: {reason}") from None
+        raise ValueError(f"{path}: expected a file of torch.save, got another or a damaged one: {reason}") from None
     packer = _Packer(path)
     structure = json.dumps(packer.packed(tree, ()), separators=(",", ":"))
     return {name: _to_numpy(x) for name, x in packer.tensors.items()}, structure

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from arrcomp import _dtypes
-from arrcomp._cli.demo_data import DESCRIPTIONS, demo_arrays
+from arrcomp._cli.demo_data import DESCRIPTIONS, FEW_STEPS, demo_arrays
 
 DTYPES = {"trained_weights_bfloat16": ml_dtypes.bfloat16, "relu_mask": np.bool_, "token_counts": np.int32}
 FLOATS = [name for name in DESCRIPTIONS if name not in ("relu_mask", "token_counts")]
@@ -99,3 +99,11 @@ def test_every_document_has_its_length(arrays: Arrays) -> None:
 def test_the_field_is_smooth(arrays: Arrays) -> None:
     field = arrays["smooth_field"].astype(np.float64)
     assert all(np.diff(field, axis=axis).std() < 0.2 * field.std() for axis in range(3))
+
+
+def test_few_steps_give_the_same_kinds_of_arrays(arrays: Arrays) -> None:
+    few = demo_arrays(steps=FEW_STEPS)
+    assert {name: (x.dtype, x.shape) for name, x in few.items()} == {name: (x.dtype, x.shape) for name, x in arrays.items()}
+    for name in ("gradients", "adam_first_moment", "adam_second_moment", "activations"):
+        assert 0.1 < np.mean(few[name] != 0), name
+    np.testing.assert_array_equal(few["smooth_field"], arrays["smooth_field"])
