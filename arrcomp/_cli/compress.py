@@ -61,8 +61,6 @@ _RULES = "JSON list of rules, as from `Rule.config()`. They come after those of 
 _ZSTD = "Put payloads into Zstandard frames of level 1 to 22, if that saves 5 %."
 
 
-
-
 @described(
     Example("Keep every bit; it writes x.npy.arrcomp", "arrcomp compress x.npy"),
     Example("Keep every value within 0.0001", "arrcomp compress x.npy -o x.arrcomp --abs 1e-4"),
@@ -197,7 +195,8 @@ def _compressed(
 def _check_output(source: Path, output: Path, count: int) -> None:
     if output.suffix in TORCH_SUFFIXES:
         expected = f"suffix {', '.join(_files.COMPRESSED_SUFFIXES)}"
-        raise ValueError(f"{output}: expected {expected}, got {output.suffix!r}; in Python, arrcomp.torch.save writes it")
+        hint = "in Python, arrcomp.torch.save writes it"
+        raise ValueError(f"{output}: expected {expected}, got {output.suffix!r}; {hint}")
     if source.suffix != ".npy" and output.suffix != ".safetensors":
         names = "s with names" if count != 1 else " with a name"
         expected = f"suffix .safetensors for {count} array{names} of {source}"

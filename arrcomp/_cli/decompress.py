@@ -135,7 +135,8 @@ def info(
                 print_json(raw_document(infos))
             elif not quiet:
                 table, nbytes = raw_table(infos)
-                print_table(table, f"{shown_path(source)}: {count_text(len(infos))}, {size_text(nbytes)}, not compressed")
+                counts = f"{count_text(len(infos))}, {size_text(nbytes)}"
+                print_table(table, f"{shown_path(source)}: {counts}, not compressed")
 
 
 def _show_compressed(source: Path, readable: Path, check: bool, *, quiet: bool, as_json: bool) -> None:
@@ -147,7 +148,8 @@ def _show_compressed(source: Path, readable: Path, check: bool, *, quiet: bool, 
                 done(rows[-1].spec.nbytes)
     before, after = sums(rows)
     sound = "checksums are right" if check else "checksums not checked"
-    verdict = f"{shown_path(source)}: {count_text(len(rows))}, {size_text(after)}, {smaller_text(before, after)}, {sound}"
+    counts = f"{count_text(len(rows))}, {size_text(after)}, {smaller_text(before, after)}"
+    verdict = f"{shown_path(source)}: {counts}, {sound}"
     show(rows, as_json=as_json, quiet=quiet, verdict=verdict)
 
 
@@ -187,5 +189,3 @@ def verify(
         verdict = f"verified {compressed}: {count_text(len(rows))}, {kept}" if holds else None
         show(rows, as_json=as_json, quiet=quiet, timings=timings, verdict=verdict)
         require(rows)
-
-

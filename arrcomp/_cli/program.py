@@ -92,7 +92,7 @@ def rendered(page: Page) -> str:
         return typer.style(text, bold=True) if styled else text
 
     paragraphs = [f"{title('Usage:')} {page.synopsis}"]
-    paragraphs += [textwrap.fill(text, width) for text in page.about]
+    paragraphs += [textwrap.fill(text, width, break_on_hyphens=False) for text in page.about]
     if page.examples:
         shown = [f"  {about}:\n{textwrap.indent(command, '    ')}" for about, command in page.examples]
         paragraphs.append("\n".join([title("Examples:"), *shown]))
@@ -105,7 +105,8 @@ def _terms(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
     column = 4 + max(len(term) for term, _ in rows if len(term) <= _LONGEST_TERM)
     column = 4 if width < _NARROW and column > 4 + _SHORT_TERM else column
     for term, meaning in rows:
-        lines = textwrap.wrap(meaning, max(width - column, _LEAST_WIDTH), break_long_words=False) or [""]
+        room = max(width - column, _LEAST_WIDTH)
+        lines = textwrap.wrap(meaning, room, break_long_words=False, break_on_hyphens=False) or [""]
         beside = len(term) + 4 <= column
         yield f"  {term:{column - 2}}{lines.pop(0)}" if beside else f"  {term}"
         yield from (" " * column + line for line in lines)

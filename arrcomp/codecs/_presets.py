@@ -19,8 +19,8 @@ def _table(name: str, bucket_size: int) -> dict[str, Any]:
     return {"codec": "codebook", "table": name, "scaling": "absmax", "bucket_size": bucket_size}
 
 
-# Configurations by short name, as `codec_from_config` takes them. "int4" means what other libraries mean by it: integers
-# with a scale and an offset for each bucket.
+# Configurations by short name, as `codec_from_config` takes them. "int4" means what other libraries mean by it:
+# integers with a scale and an offset for each bucket.
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     **{name: _format(other) for name, other in _OTHER_NAMES.items()},
     **{name: _format(name) for name in (*_UNSCALED, *_BLOCKS)},

@@ -49,7 +49,9 @@ def read(path: Path, max_nbytes: int | None = None) -> tuple[dict[str, Array], s
         raise
     except pickle.UnpicklingError:  # its text is a page, for people who call torch.load
         hint = "save model.state_dict() in place of a model"
-        raise ValueError(f"{path}: expected {_EXPECTED}, got a file with other objects, or a damaged one; {hint}") from None
+        raise ValueError(
+            f"{path}: expected {_EXPECTED}, got a file with other objects, or a damaged one; {hint}"
+        ) from None
     except Exception as error:  # whatever else a damaged file leads to
         reason = str(error).partition("\n")[0].strip() or type(error).__name__
         raise ValueError(f"{path}: expected a file of torch.save, got another or a damaged one: {reason}") from None

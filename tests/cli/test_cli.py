@@ -421,7 +421,7 @@ def test_the_demo_shows_ten_kinds_of_data_and_a_verdict(monkeypatch: pytest.Monk
 
 
 def test_all_of_the_demo_is_every_array_with_every_codec(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = {"weights": WEIGHTS, "counts": np.arange(1000)}
+    arrays: dict[str, NDArray[Any]] = {"weights": WEIGHTS, "counts": np.arange(1000)}
     monkeypatch.setattr(demo_data, "demo_arrays", lambda: arrays)  # the real ones take many seconds
     table = run("demo", "--all", "--threads", "1")
     names = {codec.name for kind in arrcomp.available_codecs().values() for codec in kind.examples()}
