@@ -72,14 +72,12 @@ def demo(
     from . import demo_data
 
     with one_line_errors():
+        arrays = demo_data.demo_arrays() if every else demo_data.demo_arrays(steps=demo_data.FEW_STEPS)
+        jobs = list(_RECOMMENDED.items())
         if every or chosen:
             kinds = [codec_class(name) for name in chosen] if chosen else available_codecs().values()
-            arrays = demo_data.demo_arrays()
             examples = [codec for kind in kinds for codec in kind.examples()]
             jobs = [(name, codec) for name in arrays for codec in examples if codec.takes_numpy(arrays[name].dtype)]
-        else:
-            arrays = demo_data.demo_arrays(steps=demo_data.FEW_STEPS)
-            jobs = list(_RECOMMENDED.items())
         rows = []
         with progress("compressing", len(jobs), not quiet) as done:
             for name, codec in jobs:

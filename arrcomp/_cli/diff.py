@@ -16,7 +16,7 @@ from .files import read_any
 from .page import FAILED, Example, described
 from .reports import finite
 from .tables import Column, Row, Table
-from .words import count_text, names_text
+from .words import count_text, name_text, names_text
 
 _MOST_ROWS = 40  # for the arrays that differ most
 _FIGURES = {"largest_error": "largest error", "relative_to_range": "by range", "relative_error": "relative L2"}
@@ -92,7 +92,7 @@ def _show(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]], *, sa
     rows = []
     for name in (name for name in changed if name in set(worst)):
         pair = pairs[name]
-        rows.append(Row([name, pair.obstacle, *_cells(pair)], "" if pair.same else "red"))
+        rows.append(Row([name_text(name), pair.obstacle, *_cells(pair)], "" if pair.same else "red"))
     if pairs:
         shown = len(pairs) == 1 == len(rows)  # a total would say the same again
         total = None if shown else Row([f"in both: {len(pairs)}", "", *_cells(together(pairs.values()))])

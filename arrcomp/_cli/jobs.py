@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from .._files.content import check_exists
 from .standard import STANDARD, check_writable
 
 
@@ -37,6 +38,7 @@ def planned(
 
     Raises:
         ValueError: "-" is not the only source; a folder has no such files; or two sources have the same output.
+        FileNotFoundError: a source does not exist.
         FileExistsError: an output exists, without `force`, or `output` is no folder.
     """
     single = len(sources) == 1 and not sources[0].is_dir()
@@ -44,6 +46,9 @@ def planned(
         if not single:
             raise ValueError("-: expected one file as IN where - is IN or OUT, got several")
         return [Job(sources[0], output or STANDARD)]
+    for source in sources:
+        if not source.is_dir():
+            check_exists(source)
     if single and output is not None and not output.is_dir():
         return [Job(sources[0], output)]
     if output is not None and output.exists() and not output.is_dir():

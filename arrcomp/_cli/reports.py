@@ -16,6 +16,7 @@ from .words import (
     codec_text,
     count_text,
     kept_text,
+    name_text,
     options_text,
     shape_text,
     size_text,
@@ -45,7 +46,7 @@ def measurements_table(rows: Sequence[Measurement], *, total: bool = True, timin
     for row in rows:
         spec, broken = row.spec, row.comparison is not None and not row.comparison.holds
         about = [spec.dtype.name, shape_text(spec.shape), codec_text(spec.codec), _FRAME if row.framed else ""]
-        lines.append(Row([row.name, *about, *_figures([row], timings)], "red" if broken else ""))
+        lines.append(Row([name_text(row.name), *about, *_figures([row], timings)], "red" if broken else ""))
     last = Row([count_text(len(rows)), "", "", "", "", *_figures(rows, timings)]) if total and len(rows) > 1 else None
     return Table(_COLUMNS, lines, last)
 
@@ -97,7 +98,9 @@ def raw_table(infos: Mapping[str, ArrayInfo]) -> tuple[Table, int]:
     """The arrays of a file that is not compressed, and their bytes."""
     columns = (Column("array"), Column("dtype", rank=2), Column("shape", rank=1), Column("size", is_number=True))
     sizes = {name: _nbytes(info) for name, info in infos.items()}
-    rows = [Row([name, str(i.dtype), shape_text(i.shape), size_text(sizes[name])]) for name, i in infos.items()]
+    rows = [
+        Row([name_text(name), str(i.dtype), shape_text(i.shape), size_text(sizes[name])]) for name, i in infos.items()
+    ]
     nbytes = sum(sizes.values())
     total = Row([count_text(len(infos)), "", "", size_text(nbytes)]) if len(infos) > 1 else None
     return Table(columns, rows, total), nbytes

@@ -73,10 +73,15 @@ def count_text(count: int, noun: str = "array") -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def name_text(name: str) -> str:
+    """A name of an array, without characters that would move a terminal's cursor."""
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
 def names_text(names: Sequence[str], most: int = 8) -> str:
     """Names of arrays, of which `most` are shown."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return ", ".join(map(name_text, names[:most])) + more
 
 
 def _is_exact(codec: Codec) -> bool:

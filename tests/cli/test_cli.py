@@ -395,6 +395,13 @@ def test_ctrl_c_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Path("x.arrcomp").exists()
 
 
+def test_names_do_not_write_to_terminals() -> None:
+    safetensors_numpy.save_file({"\x1b[2Jw\n": WEIGHTS}, "x.safetensors")
+    for arguments in (["info", "x.safetensors"], ["compress", "x.safetensors"]):
+        assert "\\x1b[2Jw\\n  " in run(*arguments)
+    assert "\x1b" not in diff("x.safetensors", "x.npy", code=1)
+
+
 def test_names_are_not_markup() -> None:
     np.savez("x.npz", **{"[red]a[/b]": WEIGHTS})  # type: ignore[arg-type]
     assert "[red]a[/b]" in run("compress", "x.npz", "-o", "x.safetensors")
@@ -422,7 +429,7 @@ def test_the_demo_shows_ten_kinds_of_data_and_a_verdict(monkeypatch: pytest.Monk
 
 def test_all_of_the_demo_is_every_array_with_every_codec(monkeypatch: pytest.MonkeyPatch) -> None:
     arrays: dict[str, NDArray[Any]] = {"weights": WEIGHTS, "counts": np.arange(1000)}
-    monkeypatch.setattr(demo_data, "demo_arrays", lambda: arrays)  # the real ones take many seconds
+    monkeypatch.setattr(demo_data, "demo_arrays", lambda **_: arrays)  # the real ones take many seconds
     table = run("demo", "--all", "--threads", "1")
     names = {codec.name for kind in arrcomp.available_codecs().values() for codec in kind.examples()}
     assert len(names) == len(arrcomp.available_codecs())

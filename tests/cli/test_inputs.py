@@ -132,7 +132,8 @@ def test_a_folder_as_output_takes_one_file_too() -> None:
         ("info data", "data: Is a directory"),
         ("info no.txt", "no.txt: No such file or directory"),
         ("verify no x.npy", "no: No such file or directory"),
-        ("decompress no", "no: expected a name that ends in .arrcomp"),
+        ("decompress no", "no: No such file or directory"),
+        ("decompress x.npy", "x.npy: expected a name that ends in .arrcomp or .arrcomp.safetensors"),
     ],
 )
 def test_wrong_inputs_are_told_before_anything_is_written(folder: Path, arguments: str, message: str) -> None:
