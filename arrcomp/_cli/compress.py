@@ -114,13 +114,13 @@ def compress(
         kind, index = parse_kind(device)
         settings = Settings(threads, seed, level, index if kind == "cuda" else None)
         jobs = planned(sources, output, output_of=compressed_path, takes=_is_input, force=force)
+        several = jobs[0].is_one_of_several
         check_json_has_room(as_json, jobs[0].output)
-        if len(jobs) > 1:
+        if several:
             _check_rules_match(named, jobs, max_nbytes)
         job_rows = []
         for job in jobs:
-            if len(jobs) > 1:
-                job.output.parent.mkdir(parents=True, exist_ok=True)
+            job.make_folder()
             rows: list[Measurement] = []
             with (
                 input_file(job.source, ".npy") as readable,
@@ -128,18 +128,18 @@ def compress(
             ):
                 content = read_arrays(readable, max_nbytes)
                 _check_output(readable, writable, len(content.arrays))
-                if len(jobs) == 1:
+                if not several:
                     check_rules_match(named, list(content.arrays))
                 results = Lazy(content.arrays, _Compressing(content, chosen, settings, check, rows))
                 _files.save_file(results, writable, metadata=content.metadata, progress=not quiet)
             silent = quiet or job.output == STANDARD
             verdict = "" if silent else compressed_verdict(rows, job.output, job.output.stat().st_size)
-            if len(jobs) == 1:
+            if not several:
                 show(rows, as_json=as_json, quiet=silent, timings=timings, verdict=verdict)
             elif not (quiet or as_json):
                 print_line(verdict)
             job_rows.append((job, rows))
-        if len(jobs) > 1:
+        if several:
             _show_several(job_rows, as_json=as_json, quiet=quiet)
 
 

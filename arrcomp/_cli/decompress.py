@@ -68,20 +68,20 @@ def decompress(
         check_json_has_room(as_json, jobs[0].output)
         job_rows = []
         for job in jobs:
-            if len(jobs) > 1:
-                job.output.parent.mkdir(parents=True, exist_ok=True)
+            job.make_folder()
             rows = _decompressed(job, threads, max_nbytes, force=force, quiet=quiet)
             verdict = _restored_verdict(rows, job.output)
-            if len(jobs) == 1:
+            if not job.is_one_of_several:
                 silent = quiet or job.output == STANDARD
                 show(rows, as_json=as_json, quiet=silent, timings=timings, verdict=verdict)
             elif not (quiet or as_json):
                 print_line(verdict)
             job_rows.append((job, rows))
         all_rows = [row for _, rows in job_rows for row in rows]
-        if len(jobs) > 1 and as_json:
+        several = jobs[0].is_one_of_several
+        if several and as_json:
             print_json(files_document(job_rows))
-        elif len(jobs) > 1 and not quiet:
+        elif several and not quiet:
             print_line(_restored_verdict(all_rows, count_text(len(jobs), "file")))
 
 

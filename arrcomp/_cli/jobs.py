@@ -14,6 +14,12 @@ class Job(NamedTuple):
 
     source: Path
     output: Path
+    is_one_of_several: bool = False  # or the only one in a folder: its output may need a new folder
+
+    def make_folder(self) -> None:
+        """Make the folder of the output, if it is one of several."""
+        if self.is_one_of_several:
+            self.output.parent.mkdir(parents=True, exist_ok=True)
 
 
 def planned(
@@ -60,7 +66,7 @@ def planned(
             target = output_of(path)
             if output is not None:
                 target = output / (target.relative_to(source) if source.is_dir() else target.name)
-            jobs.append(Job(path, target))
+            jobs.append(Job(path, target, not single))
     twice = [path for path, count in Counter(job.output for job in jobs).items() if count > 1]
     if twice:
         first, second, *_ = (str(job.source) for job in jobs if job.output == twice[0])

@@ -114,6 +114,12 @@ def test_a_folder_is_compressed_and_comes_back(folder: Path) -> None:
     assert {path.name for path in Path("data").rglob("*")} == names
 
 
+def test_a_folder_with_one_file_is_a_folder_too() -> None:
+    assert run("compress", "data/sub", "-o", "new/small").splitlines()[1].startswith("wrote 1 file: ")
+    assert Path("new/small/model.arrcomp.safetensors").is_file()
+    assert "files" in json.loads(run("compress", "data/sub", "-o", "new/small", "--force", "--json"))
+
+
 def test_a_folder_as_output_takes_one_file_too() -> None:
     Path("out").mkdir()
     run("compress", "x.npy", "-o", "out")

@@ -168,7 +168,7 @@ def test_layouts_are_tried_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = drawn(table, 16, monkeypatch)
     assert "Not shown at this width: many words." in narrow
     assert "y             10\n" in narrow
-    paragraphs = drawn(Table(columns[:2], [Row(["a long name", "one two three"])]), 18, monkeypatch)
+    paragraphs = drawn(Table(columns[:2], [Row(["a long name", "one two three"])]), 17, monkeypatch)
     assert paragraphs == "a long name\n  many words: one\n    two three\n"
 
 
