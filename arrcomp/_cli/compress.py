@@ -51,13 +51,16 @@ _OUT = (
     f"File to write, .arrcomp or .safetensors; a folder for several files; or -. [default: IN with .arrcomp, or "
     f"{COMPRESSED_END}, at its end]"
 )
-_CODEC = "How to compress; see `arrcomp codecs`. [default: error-bounded with a bound, else lossless]"
+_CODEC = (
+    "A codec, or a short name such as fp8 or nf4; see `arrcomp codecs`. "
+    "[default: error-bounded with a bound, else lossless]"
+)
 _SET = "A parameter of the codec, for instance bits=4."
 _RULE = (
-    "Codec of the arrays whose names match, for instance '*norm*=lossless' or '*.weight=error-bounded:abs=1e-4'. "
+    "Codec for the arrays whose names match, for instance '*norm*=lossless' or '*.weight=error-bounded:abs=1e-4'. "
     "The first rule that matches wins; --codec is for other arrays."
 )
-_RULES = "JSON list of rules, as from `Rule.config()`. They come after those of --rule."
+_RULES = "A JSON list of rules, as from `Rule.config()`. They come after those of --rule."
 _ZSTD = "Put payloads into Zstandard frames of level 1 to 22, if that saves 5 %."
 
 
@@ -96,10 +99,10 @@ def compress(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Compress the arrays of files, one after the other: a model need not fit into memory (but those of PyTorch).
+    """Compress the arrays of files, one array after the other.
 
-    One array (.npy) becomes one stream (.arrcomp). Several arrays become a .safetensors file of streams. With - as OUT
-    the stream goes to standard output.
+    A model need not fit in memory, unless it is in a .pt file. One array (.npy) becomes one stream (.arrcomp). Several
+    arrays become a .safetensors file of streams. With - as OUT the stream goes to standard output.
 
     Arrays whose dtype the codec does not support (for example integers with error-bounded) are stored losslessly.
     """

@@ -59,9 +59,10 @@ def decompress(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Decompress files, one array after the other (but into files of PyTorch).
+    """Decompress files, one array after the other.
 
-    With - as OUT the array goes to standard output, as a .npy file. A .pt file gets the structure that it had.
+    With - as OUT the array goes to standard output, as a .npy file. A .pt file gets the structure that it had, and must
+    fit in memory.
     """
     with one_line_errors():
         jobs = planned(sources, output, output_of=restored_path, takes=is_compressed, force=force)
@@ -135,8 +136,9 @@ def info(
                 print_json(raw_document(infos))
             elif not quiet:
                 table, nbytes = raw_table(infos)
-                counts = f"{count_text(len(infos))}, {size_text(nbytes)}"
-                print_table(table, f"{shown_path(source)}: {counts}, not compressed")
+                in_file = readable.stat().st_size  # NumPy and arrcomp.torch.save compress too
+                how = "not compressed" if in_file >= nbytes else f"in a file of {size_text(in_file)}"
+                print_table(table, f"{shown_path(source)}: {count_text(len(infos))}, {size_text(nbytes)}, {how}")
 
 
 def _show_compressed(source: Path, readable: Path, check: bool, *, quiet: bool, as_json: bool) -> None:

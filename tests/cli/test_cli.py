@@ -330,6 +330,13 @@ def test_diff_tells_names_that_only_one_file_has() -> None:
     assert document["total"]["differing"] == 0
 
 
+def test_diff_of_files_without_a_common_array_says_so() -> None:
+    np.savez("m.npz", weight=WEIGHTS, bias=WEIGHTS[0])
+    assert diff("x.npy", "m.npz", code=1) == (
+        "only in x.npy: arr_0\nonly in m.npz: weight, bias\ndifferent: x.npy and m.npz have no array in common\n"
+    )
+
+
 def test_diff_of_many_arrays_shows_the_worst() -> None:
     arrays = {f"a{i}": np.full(10, i, np.float32) for i in range(1, 101)}
     np.savez("a.npz", **arrays)  # type: ignore[arg-type]
