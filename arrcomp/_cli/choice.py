@@ -3,16 +3,17 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..codecs import Codec, ErrorBounded, Lossless, available_codecs, codec_from_config
+from ..codecs import Codec, ErrorBounded, available_codecs, codec_from_config
 from ..codecs._presets import PRESETS, preset
 from ..codecs._rules import Rule, rule_from_config
 from ..errors import UnknownCodecError
 from .program import did_you_mean
-from .words import names_text
+from .words import codec_text, names_text, options_with
 
 
 class NamedRule(NamedTuple):
@@ -33,6 +34,12 @@ def check_rules_match(rules: Sequence[NamedRule], names: Sequence[str]) -> None:
         patterns = [rule.names] if isinstance(rule.names, str) else rule.names
         if not any(fnmatchcase(name, pattern) for name in names for pattern in patterns):
             raise ValueError(f"rule {text!r}: matches no array (arrays: {names_text(names)})")
+
+
+def check_seed(codec: Codec, seed: int | None) -> None:
+    """Raise ValueError if a codec needs a seed, and there is none."""
+    if codec.needs_seed and seed is None:
+        raise ValueError(f"--seed: expected a number, which {codec_text(codec)} needs, got none; for instance --seed 0")
 
 
 def codec_named(name: str, options: Mapping[str, Any], option: str = "--codec") -> Codec:
@@ -59,15 +66,21 @@ def codec_class(name: str, option: str = "--codec") -> type[Codec]:
 
 
 def _way_out(codec: str, given: Mapping[str, Any]) -> str:
-    """What to type in place of a codec with wrong parameters."""
-    if codec == Lossless.name and given:
-        return f"; --codec error-bounded takes --{next(iter(given))}"
-    if codec == ErrorBounded.name:
-        return "" if given else "; for instance --abs 1e-4"
-    names = [name for name, config in PRESETS.items() if config["codec"] == codec][:3]
-    if given or not names:
-        return ""
-    return f"; for instance {', '.join(f'--codec {name}' for name in names)}"
+    """What to type in place of a codec with wrong or missing parameters."""
+    kind = available_codecs()[codec]
+    unknown = [name for name in given if name not in (*kind.examples()[0].config(), *_fields(kind))]
+    if not unknown:
+        names = [name for name, config in PRESETS.items() if config["codec"] == codec]
+        examples = ["--abs 1e-4"] if codec == ErrorBounded.name else [f"--codec {name}" for name in names[:3]]
+        return "" if given or not examples else f"; for instance {', '.join(examples)}"
+    if unknown[0] in _fields(ErrorBounded):
+        return f"; --codec error-bounded takes --{unknown[0]}"
+    example = options_with(unknown[0], given[unknown[0]])
+    return "" if example is None else f"; for instance {example}"
+
+
+def _fields(kind: type[Codec]) -> list[str]:
+    return [field.name for field in fields(kind)]  # type: ignore[arg-type]
 
 
 def completed_codecs(incomplete: str) -> list[str]:

@@ -18,6 +18,7 @@ from . import measure
 from .choice import (
     NamedRule,
     check_rules_match,
+    check_seed,
     codec_named,
     completed_codecs,
     parameters,
@@ -114,6 +115,8 @@ def compress(
         level = checked_level(zstd, "--zstd")
         named = rules_of_options(rule or [])
         chosen = [*(each.rule for each in named), *([] if rules is None else rules_of_file(rules)), Rule(rest)]
+        for each in chosen:
+            check_seed(each.codec, seed)
         kind, index = parse_kind(device)
         settings = Settings(threads, seed, level, index if kind == "cuda" else None)
         jobs = planned(sources, output, output_of=compressed_path, takes=_is_input, force=force)

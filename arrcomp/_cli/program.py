@@ -12,9 +12,8 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ..codecs import available_codecs, codec_from_config
 from .page import PROGRAM, UNREAD, USAGE, Page, page_of
-from .words import codec_options
+from .words import options_with
 
 _LEAST_WIDTH, _MOST_WIDTH = 20, 100
 _NARROW = 60  # columns below which terms are above their meanings
@@ -116,19 +115,9 @@ def _setting(context: Any, option: str, arguments: Sequence[str]) -> str | None:
     """What to type for a codec's parameter that was given as an option, if the command takes such parameters."""
     if context is None or not any("--set" in parameter.opts for parameter in context.command.params):
         return None
-    name = option.lstrip("-").replace("-", "_")
     words = [after for before, after in pairwise(arguments) if before == option]
     words += [word.partition("=")[2] for word in arguments if word.startswith(f"{option}=")]
-    values = [int(word) for word in words if word.isdecimal()] + words
-    for kind in available_codecs().values():
-        for config in (codec.config() for codec in kind.examples()):
-            if not isinstance(config.get(name), (int, float, str)):
-                continue
-            for value in values:
-                with contextlib.suppress(TypeError, ValueError):
-                    return codec_options(codec_from_config({**config, name: value}))
-            return codec_options(codec_from_config(config))
-    return None
+    return options_with(option.lstrip("-").replace("-", "_"), words[0] if words else None)
 
 
 def _refuse(error: Any, arguments: Sequence[str]) -> NoReturn:

@@ -1,12 +1,13 @@
 """Codecs, shapes, sizes and results in words, for tables and messages."""
 
+import contextlib
 import functools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from ..codecs import QSGD, BaseDelta, Codec, ErrorBounded, Lossless, codec_from_config
+from ..codecs import QSGD, BaseDelta, Codec, ErrorBounded, Lossless, available_codecs, codec_from_config
 from ..codecs._presets import PRESETS
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
@@ -38,6 +39,18 @@ def options_text(name: str, parameters: Mapping[str, Any]) -> str:
     bounds = [f"--{key} {parameters.pop(key)!r}" for key in ("abs", "rel", "pointwise") if key in parameters]
     settings = [f"--set {key}={_value(value)}" for key, value in parameters.items()]
     return " ".join([*(bounds or [f"--codec {name}"]), *settings])
+
+
+def options_with(name: str, value: Any) -> str | None:
+    """What to type for a codec that has this parameter, with this value if it is one; None if no codec has it."""
+    number = int(value) if isinstance(value, str) and value.isdecimal() else value
+    for kind in available_codecs().values():
+        config = next((config for config in (codec.config() for codec in kind.examples()) if name in config), None)
+        if config is not None and not isinstance(config[name], list):
+            with contextlib.suppress(TypeError, ValueError):
+                return codec_options(codec_from_config({**config, name: number}))
+            return codec_options(codec_from_config(config))
+    return None
 
 
 def shape_text(shape: Sequence[int]) -> str:

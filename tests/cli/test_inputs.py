@@ -240,6 +240,11 @@ def test_short_names_take_parameters_and_stand_in_rules() -> None:
         ("--codec error-bounded", "; for instance --abs 1e-4"),
         ("--codec fp7", "or a short name, got 'fp7'; did you mean fp8"),
         ("--codec zip", "got 'zip'; short names are fp8, "),
+        ("--set bits=4", "got 'bits'; for instance --codec qsgd --set bits=4"),
+        ("--codec nf4 --abs 1", "got 'abs'; --codec error-bounded takes --abs"),
+        ("--codec qsgd --set foo=1", "bits, bucket_size, norm, rounding, skip_incomplete, coding), got 'foo'"),
+        ("--codec qsgd --set rounding=stochastic", "--seed: expected a number, which qsgd bits=4 rounding=stochastic"),
+        ("--rule *=qsgd:rounding=stochastic", "--seed: expected a number, which qsgd bits=4 rounding=stochastic"),
         ("--codec int4 --set bits=9", "--codec int4: bits: expected an integer from 1 to 8, got 9"),
     ],
 )
