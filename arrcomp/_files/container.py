@@ -64,12 +64,17 @@ class Container:
         entry = self.entries[name]
         return self._file.span(self._start + entry.start, self._start + entry.end)
 
-    def array(self, name: str) -> NDArray[Any]:
-        """A tensor, read into memory. TypeError if NumPy has no such data type."""
+    def info(self, name: str) -> ArrayInfo:
+        """A tensor's dtype and shape. TypeError if NumPy has no such data type."""
         entry = self.entries[name]
         if entry.kind not in _DTYPES:
             raise TypeError(f"{self.path}, array {name!r}: expected dtype {', '.join(_DTYPES)}, got {entry.kind}")
-        return self.span(name).read().view(_dtypes.by_name(_DTYPES[entry.kind]).numpy).reshape(entry.shape)
+        return ArrayInfo(_dtypes.by_name(_DTYPES[entry.kind]).numpy, entry.shape)
+
+    def array(self, name: str) -> NDArray[Any]:
+        """A tensor, read into memory. TypeError if NumPy has no such data type."""
+        dtype, shape = self.info(name)
+        return self.span(name).read().view(dtype).reshape(shape)
 
     def close(self) -> None:
         """Close the file."""

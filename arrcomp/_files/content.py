@@ -1,6 +1,8 @@
 """The content of files: arrays by name, each loaded when it is accessed."""
 
 import contextlib
+import errno
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -77,6 +79,14 @@ def check_suffix(path: Path, suffixes: tuple[str, ...]) -> str:
     if path.suffix not in suffixes:
         raise ValueError(f"{path}: expected suffix {', '.join(suffixes)}, got {path.suffix!r}")
     return path.suffix
+
+
+def check_exists(path: Path) -> None:
+    """Raise OSError unless there is a file at this path: users want to know that before anything of its suffix."""
+    if not path.exists():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
 def is_stray(name: str) -> bool:

@@ -18,7 +18,7 @@ from .._format.limits import checked_max_nbytes
 from .._format.spec import Spec
 from ..errors import CorruptStreamError, FormatVersionError
 from .container import Container
-from .content import COMPRESSED_SUFFIXES, ONLY_NAME, ArrayInfo, check_suffix, is_stray, naming
+from .content import COMPRESSED_SUFFIXES, ONLY_NAME, ArrayInfo, check_exists, check_suffix, is_stray, naming
 from .reading import OpenedFile, Span
 from .slices import Slice
 from .stored import stored
@@ -68,6 +68,7 @@ class CompressedFile(Mapping[str, Any]):
         self.path, self._max_nbytes = path, max_nbytes
         self.metadata: dict[str, str] = {}
         self._spans: dict[str, Callable[[], Span]]
+        check_exists(path)
         if check_suffix(path, COMPRESSED_SUFFIXES) == ".safetensors":
             container = Container(path, CorruptStreamError)
             self.metadata = _source_metadata(container)

@@ -1,7 +1,7 @@
 """The base of all codecs: frozen dataclasses of checked parameters, which convert to plain JSON and back."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -112,10 +112,13 @@ class Codec:
             TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
         """
         parameters = {key: value for key, value in config.items() if key != "codec"}
-        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        known = {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
         for key in parameters:
             if key not in known:
                 raise wrong_value("config", f"parameters of {cls.name} ({', '.join(known)})", key)
+        for key, default in known.items():
+            if default is MISSING and key not in parameters:
+                raise TypeError(f"config: expected {key!r}, which {cls.name} needs, got none")
         return cls(**parameters)
 
     def takes(self, dtype: DType) -> bool:

@@ -4,8 +4,9 @@ The files are those of `torch.save`. A compressed tensor is pickled as a call of
 PyTorch pickles everything else.
 """
 
+import contextlib
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -163,10 +164,17 @@ class _TensorPickler:
 
 
 def _write(obj: Any, file: IO[bytes], pickler: SimpleNamespace) -> None:
-    try:
+    with reasons_of_failures():
         torch.save(obj, file, pickle_module=pickler)
+
+
+@contextlib.contextmanager
+def reasons_of_failures() -> Iterator[None]:
+    """Raise the OSError that is behind an error of `torch.save`, which hides it."""
+    try:
+        yield
     except RuntimeError as error:
-        if isinstance(error.__context__, OSError):  # PyTorch's own error hides the reason
+        if isinstance(error.__context__, OSError):
             raise error.__context__ from None
         raise
 
