@@ -13,6 +13,7 @@ from .._arrays.device import Device
 from .._arrays.registry import adapter_of, locate, locate_target
 from .._format.spec import Spec
 from ..codecs import Codec, Lossless
+from ..codecs._base import wrong_codec
 from .compressed import Compressed
 
 _LOSSLESS = Lossless()  # made once: that takes a fifth of a small call
@@ -106,7 +107,7 @@ def checked_codec(codec: Any, name: str = "codec") -> Codec:
     if codec is None:
         return _LOSSLESS
     if not isinstance(codec, Codec):
-        raise wrong_type(name, "a codec such as ErrorBounded(abs=1e-4)", codec)
+        raise wrong_codec(name, "a codec such as ErrorBounded(abs=1e-4)", codec)
     return codec
 
 
