@@ -22,8 +22,8 @@ except ModuleNotFoundError as _error:
     ) from None
 
 from . import cpu, errors
-from ._api.compress import compress, decompress, max_compressed_nbytes
-from ._api.compressed import Compressed, from_bytes
+from ._api.compress import compress, max_compressed_nbytes
+from ._api.compressed import Compressed, decompress, from_bytes
 from ._api.many import compress_many, decompress_many
 from ._api.sums import accumulate, compress_sum
 from ._methods.planner import plan_bits

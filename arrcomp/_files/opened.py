@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._api.compress import decompress_at
-from .._api.compressed import Compressed, parse_stream
+from .._api.compressed import Compressed, decompress_at, parse_stream
 from .._arguments import thread_count
 from .._arrays.contract import Adapter
 from .._arrays.device import Device

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from .. import _dtypes
 from .._api import pickling
-from .._api.compress import decompress_at
-from .._api.compressed import Compressed, check_payload_nbytes, from_bytes, spec_from_config
+from .._api.compressed import Compressed, check_payload_nbytes, decompress_at, from_bytes, spec_from_config
 from .._arrays.contract import Payload
 from .._dtypes import MAX_DIMENSIONS
 from .._format import limits
