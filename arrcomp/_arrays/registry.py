@@ -18,11 +18,11 @@ from .device import Device, check_device, parse_kind
 from .numpy import ADAPTER as NUMPY
 
 _CLASSES = {"torch": "Tensor", "jax": "Array", "cupy": "ndarray"}
-_FRAMEWORKS = ("numpy", *_CLASSES)
+FRAMEWORKS = ("numpy", *_CLASSES)
 _GPU_FRAMEWORKS = ("torch", "cupy", "jax")  # asked in this order where the array's own framework has no GPU arrays
 _DLPACK_DEVICES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged
 _MANAGED = 13
-_LIKE = f"an array, or a name of {', '.join(_FRAMEWORKS)}"
+_LIKE = f"an array, or a name of {', '.join(FRAMEWORKS)}"
 
 _adapters: dict[str, Adapter] = {"numpy": NUMPY}
 
@@ -137,7 +137,7 @@ def locate_new(like: Any, device: Any) -> tuple[Adapter, Device]:
     if like is None:
         like = "numpy"
     if isinstance(like, str):
-        if like not in _FRAMEWORKS:
+        if like not in FRAMEWORKS:
             raise wrong_value("like", _LIKE, like)
         adapter = adapter_named(like)
         here = adapter.default_device() if device is None else Device(like)

@@ -255,6 +255,7 @@ def test_one_array_goes_into_a_npy_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x", "x.txt", "x.npy.gz", "x.arrcomp"])
 def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
     for call in (read_arrays, lambda path: write_arrays(path, Content({"a": np.zeros(1)}))):
         with pytest.raises(ValueError, match=r"/x.*: expected suffix \.npy, \.npz, \.safetensors, got "):
             call(tmp_path / name)
