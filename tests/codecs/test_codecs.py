@@ -58,7 +58,7 @@ def test_configurations_come_back_through_json(codec: arrcomp.Codec) -> None:
 
 @pytest.mark.parametrize("codec", EXAMPLES, ids=repr)
 def test_codecs_are_values(codec: arrcomp.Codec) -> None:
-    twin = dataclasses.replace(codec)  # type: ignore[type-var]
+    twin = dataclasses.replace(codec)
     assert twin == codec
     assert hash(twin) == hash(codec)
     assert pickle.loads(pickle.dumps(codec)) == codec  # noqa: S301
