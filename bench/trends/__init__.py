@@ -1,0 +1,1 @@
+"""What asv measures of every commit: CONTRIBUTING.md, "Measure"."""
