@@ -209,6 +209,17 @@ def test_arrays_come_back_in_the_framework_that_was_saved(tmp_path: Path, framew
     assert all(isinstance(array, np.ndarray) for array in read_any(path).arrays.values())
 
 
+def test_what_numpy_converts_is_saved_as_its_values(tmp_path: Path) -> None:
+    class Labelled:
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+            return MODEL["layer.weight"]
+
+    save_file({"sst": Labelled()}, tmp_path / "x.safetensors")
+    checks.check_same_bits(load_file(tmp_path / "x.safetensors")["sst"], MODEL["layer.weight"])
+    with pytest.raises(TypeError, match=r"^array 'step': x: expected a NumPy, .* got int; numpy.asarray\(x\) makes"):
+        save_file({"step": 7}, tmp_path / "y.safetensors")
+
+
 def test_a_model_loads_what_was_saved_of_it(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     model = torch.nn.Linear(100, 50)
