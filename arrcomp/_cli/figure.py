@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
-from .._api.compress import compress, decompress
+from .._api.compress import compress
+from .._api.compressed import decompress
 from ..codecs import Codec, ErrorBounded, Lossless, available_codecs
 from .difference import Tolerance, difference
 from .measure import Array

@@ -2,7 +2,7 @@
 
 A .arrcomp file is one stream. Several compressed arrays are a .safetensors file with one uint8 tensor for each, its
 complete stream, and the metadata `{"format": "arrcomp", "version": "0.1"}`. The original file's metadata is in it as
-JSON under "source_metadata".
+JSON under "source_metadata". If all arrays were of one framework, "framework" is its name.
 
 Arrays are read and written one by one. Files are replaced atomically.
 """

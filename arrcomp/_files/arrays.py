@@ -9,7 +9,7 @@ from .._arrays.numpy import numpy_bytes
 from .._format.limits import checked_max_nbytes
 from . import container, numpy_files
 from .container import Container
-from .content import ARRAY_SUFFIXES, Content, Lazy, check_exists, check_suffix
+from .content import ARRAY_SUFFIXES, Content, Lazy, check_readable, check_suffix
 from .opened import open_file
 
 
@@ -19,8 +19,7 @@ def read_arrays(path: Path, max_nbytes: int | None = None) -> Content[NDArray[An
     `max_nbytes` is the most bytes that an array of a .npz file, which may be packed, may have; None for 8192 times its
     bytes in the file, or 1 GiB if that is more. Reading a larger array raises SizeLimitError.
     """
-    check_exists(path)
-    suffix, limit = check_suffix(path, ARRAY_SUFFIXES), checked_max_nbytes(max_nbytes)
+    suffix, limit = check_readable(path, ARRAY_SUFFIXES), checked_max_nbytes(max_nbytes)
     if suffix == ".npy":
         return Content(numpy_files.open_npy(path))
     if suffix == ".npz":
@@ -52,11 +51,11 @@ def read_any(path: Path, max_nbytes: int | None = None, threads: int | None = No
 
     Arguments and errors are those of `read_arrays` and `CompressedFile.load`.
     """
-    check_exists(path)
-    check_suffix(path, (*ARRAY_SUFFIXES, ".arrcomp"))
+    check_readable(path, (*ARRAY_SUFFIXES, ".arrcomp"))
     if is_compressed(path):
         file = open_file(path, max_nbytes=max_nbytes)
-        return Content(Lazy(file, lambda name: file.load(name, threads=threads), file.info), file.metadata)
+        lazy = Lazy(file, lambda name: file.load(name, like="numpy", threads=threads), file.info)
+        return Content(lazy, file.metadata)
     return read_arrays(path, max_nbytes)
 
 
