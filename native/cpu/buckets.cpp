@@ -138,12 +138,15 @@ void encode_sum_by_chunks(const SumJob& sum, const Codec& codec, const BucketPla
       // Where an array would begin that had its elements there.
       const auto* const array =
           reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(window) - first * (plan.element.width / 8));
-      isa().buckets(plan.element).encode_chunks({codec, plan, array, payload, nullptr, seed}, chunk, chunk + 1, nullptr);
+      isa()
+          .buckets(plan.element)
+          .encode_chunks({codec, plan, array, payload, nullptr, seed}, chunk, chunk + 1, nullptr);
     }
   };
   share_chunks(plan.chunks(), threads, encode_chunks);
-  write_rest(plan, payload,
-             [&](uint8_t* to) { isa().buckets(sum.plan.element).sum(sum, plan.quantized, plan.count - plan.quantized, to); });
+  write_rest(plan, payload, [&](uint8_t* to) {
+    isa().buckets(sum.plan.element).sum(sum, plan.quantized, plan.count - plan.quantized, to);
+  });
 }
 
 void sum_buckets(const SumJob& sum, void* target, int threads) {
@@ -166,8 +169,9 @@ bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* p
                     int threads) {
   if (!is_length_right(plan, payload, length)) return false;
   const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), target, 0};
-  const bool ok = all_of(Shares::of(plan.chunks(), threads, min_chunks), 0,
-                         [&](uint64_t begin, uint64_t end) { return isa().buckets(job.plan.element).decode_chunks(job, begin, end); });
+  const bool ok = all_of(Shares::of(plan.chunks(), threads, min_chunks), 0, [&](uint64_t begin, uint64_t end) {
+    return isa().buckets(job.plan.element).decode_chunks(job, begin, end);
+  });
   const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
   memcpy(static_cast<uint8_t*>(target) + tail_at, payload + plan.tail_offset, plan.tail_bytes());
   return ok;

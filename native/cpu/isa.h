@@ -103,7 +103,7 @@ struct Isa {
   // Decodes groups [begin, end); false where one is corrupt.
   bool (*decode_groups)(const DecodeJob& job, uint64_t begin, uint64_t end);
 
-  const BucketFunctions& buckets_of_floats;   // and of shorter ones
+  const BucketFunctions& buckets_of_floats;  // and of shorter ones
   const BucketFunctions& buckets_of_doubles;
   const ActivationFunctions& activations;
 
