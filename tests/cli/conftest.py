@@ -5,5 +5,5 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """pytest's worker processes have the width of the terminal in their environment."""
+    """Worker processes of pytest have the width of the terminal in their environment."""
     monkeypatch.delenv("COLUMNS", raising=False)
