@@ -71,12 +71,13 @@ class SmaQ(Codec):
     >>> SmaQ(4, 6)
     SmaQ(main_bits=4, outlier_bits=6)
     >>> SmaQ(statistics="given", mean=0, std=1)
-    SmaQ(statistics='given', mean=0.0, std=1.0)
+    SmaQ(main_bits=6, outlier_bits=8, statistics='given', mean=0.0, std=1.0)
     """
 
     name: ClassVar[str] = "smaq"
     id: ClassVar[int] = 4
     dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
+    _always_shown: ClassVar[tuple[str, ...]] = ("main_bits", "outlier_bits")
 
     main_bits: int = 6
     outlier_bits: int = 8

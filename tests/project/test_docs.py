@@ -65,7 +65,7 @@ NEEDS = {
     "use/jax.md": ("jax", "optax", "safetensors"),
     "use/collectives.md": ("torch",),
     "use/training.md": ("torch",),
-    "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs", "torch", "transformers"),
+    "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs", "torch"),
     "use/command-line.md": ("typer", "rich", "safetensors"),
     "codecs/activations.md": ("torch",),
     "coming-from/bitsandbytes.md": ("torch",),
