@@ -81,9 +81,10 @@ def test_a_sum_is_farther_off_than_its_steps_allow(world: int, dtype: Any) -> No
         assert (np.abs(row.astype(np.float64) - exact / world) <= (0.5 * (first + second) + places) / world).all()
 
 
-@pytest.mark.parametrize(("world", "bits"), then_full([(3, 2)], [(2, 1), (4, 8), (8, 4)]))
-@pytest.mark.parametrize("dtype", then_full(DTYPES[:1], DTYPES[1:]), ids=lambda dtype: np.dtype(dtype).name)
-def test_constants_change(world: int, bits: int, dtype: Any) -> None:
+@pytest.mark.parametrize("world", then_full([3], [2, 4, 8]))
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: np.dtype(dtype).name)
+def test_constants_change(world: int, dtype: Any) -> None:
+    bits = {2: 1, 3: 2, 4: 8, 8: 4}[world]
     x = np.full((world, 1000), 0.7, dtype) * (np.arange(world)[:, None] + 1).astype(dtype)
     expected = functools.reduce(np.add, x.astype(np.float32)).astype(dtype)
     for codec in (QSGD(bits=bits), QSGD(bits=bits, rounding="stochastic")):
