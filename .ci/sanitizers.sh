@@ -39,7 +39,7 @@ case $sanitize in
     ;;
 esac
 
-"$python" -m pip install -q --no-build-isolation --no-deps --target "$folder" \
+"$python" -m pip install -q --no-build-isolation --no-deps --target "$folder" -C build-dir="$folder/build" \
   -C cmake.build-type=RelWithDebInfo -C cmake.define.CMAKE_CXX_FLAGS_RELWITHDEBINFO="-O1 -g1" -C cmake.define.ARRCOMP_CUDA=OFF \
   -C cmake.define.ARRCOMP_SANITIZE="$sanitize" "$top"
 

@@ -81,7 +81,7 @@ build() { # build VARIANT PYTHON
     make_environment "$environment" "$2" -c "$constraints" build cmake nanobind ninja scikit-build-core
   PATH=$work/$environment/bin:$PATH ARRCOMP_VARIANT=$(label_of "$1") \
     "$work/$environment/bin/python" -P -m build --no-isolation --wheel --outdir "$built" -C build-dir="$work/objects-$1" \
-    -C cmake.define.ARRCOMP_WERROR=ON "${options[@]}" "$work"/source/arrcomp-* >"$work/log" 2>&1 ||
+    -C cmake.define.ARRCOMP_WERROR=ON -C cmake.define.ARRCOMP_CPU=ALL "${options[@]}" "$work"/source/arrcomp-* >"$work/log" 2>&1 ||
     { cat "$work/log"; fail "$1, $2: not built"; }
   wheel=("$built"/*.whl)
   PATH=$work/tools/bin:$PATH auditwheel repair --wheel-dir "$folder" "${wheel[0]}" >"$work/log" 2>&1 ||

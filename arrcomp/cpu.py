@@ -5,6 +5,7 @@ imported. The compressed bytes do not depend on it.
 """
 
 import os
+import warnings
 
 from . import _core
 from ._arguments import check_choice
@@ -41,6 +42,14 @@ def use_instruction_set(name: str) -> None:
     check_choice("name", name, _core.instruction_sets())
     _core.use_instruction_set(name)
 
+
+if _missing := _core.missing_instruction_set():
+    warnings.warn(
+        f"arrcomp is slow here: it was built on another processor and has no {_missing} code. Install it again on this "
+        "machine, or with -C cmake.define.ARRCOMP_CPU=ALL where it is built.",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 if _name := os.environ.get(_VARIABLE):
     try:

@@ -38,15 +38,14 @@ _PASSES = 3
 _REPORTED = {"ratio": 4.02, "error": 1.00017, "encode": 0.40, "decode": 0.32}
 
 _HOW = """\
-All float32 parameters, within 1e-4 of their values. arrcomp compresses tensor by tensor, each to a complete stream,
-into memory that is allocated once; seconds are those of all tensors, the median of 3 passes after a first one.
-cuda_float_compress takes them end to end as one array. It is here as NumPy and Zstandard that write what its kernels
-write, so that its ratio and errors are the original's; its seconds are those of Zstandard alone, which the original
-spends on the CPU too (level 1, one thread), without the work on the GPU. "error" is the largest error by the bound, and
-"broken" the number of values beyond it, both in float64. The last line is what its authors report, of the model after
-training, whose values are not those here: compare ratios within the table. The machine is small and shared: single
-figures vary by tens of percent, those of two threads most.
-"""
+All float32 parameters are compressed with an error of at most 1e-4. arrcomp compresses tensor by tensor, each to a
+complete stream, into memory that is allocated once. Seconds are those of all tensors, the median of 3 passes after a
+first one. cuda_float_compress compresses all tensors as one array. It is simulated with NumPy and Zstandard, which
+write what its kernels write: the ratio and the errors are those of the original. Its seconds are those of Zstandard
+alone (level 1, one thread), which the original also runs on the CPU; the work on the GPU is not included. "error" is
+the largest error divided by the bound, and "broken" the number of values beyond the bound, both in float64. The last
+line is what its authors report for the model after training. Those values differ, so compare ratios only within the
+table. The machine is small and shared: single figures vary by tens of percent, those with two threads most."""
 
 
 def arrcomp_figures(model: Model, speed: str, threads: int) -> dict[str, float]:
@@ -142,7 +141,7 @@ def _model(title: str, found: Found) -> str:
     size = f"{about['values']:,} values in {about['tensors']} tensors, {4 * about['values'] / 1e6:.0f} MB"
     heads = ["<compressor", "ratio", "error", "broken", "compress, s", "decompress, s"]
     rows = [_cells(name, figures) for name, figures in found.items() if "ratio" in figures]
-    return f"### {title}\n\n{size}; `np.copyto` takes {copied:.2f} s for them.\n\n{table(heads, rows)}"
+    return f"### {title}\n\n{size}; `np.copyto` of them takes {copied:.2f} s.\n\n{table(heads, rows)}"
 
 
 def _cells(name: str, figures: Mapping[str, float]) -> list[str]:

@@ -38,18 +38,19 @@ GBITS = (10, 100, 400)
 LATENCY = 10e-6  # seconds of a message, assumed
 BITS = (8, 4, 2, 1)
 _WIRE = """\
-Bytes that each of W processes sends in an all-reduce, by the elements of the tensor. Both algorithms send the same:
-2 (W - 1) / W of the compressed size, whose buckets of 512 values have two float32 numbers each."""
+Bytes that each of W processes sends in an all-reduce, for each element of the tensor. Both algorithms send 2 (W - 1)
+/ W of the compressed size. Each bucket of 512 values has two float32 numbers."""
 _MEASURED = f"""\
-Measured: {SENT:,} values, over Gloo on this machine's loopback interface, whose counter includes TCP's headers and
-the 512 bytes by which processes compare what they mean. Loopback is as fast as memory, and the processes share its
-cores: these times say what the codecs cost, not what a network gains."""
+Measured with {SENT:,} values, over Gloo on the loopback interface of this machine. The interface's counter includes
+TCP headers and the 512 bytes with which the processes check that they agree. Loopback is as fast as memory, and the
+processes share its cores. So these times show the cost of the codecs, not the gain on a network."""
 _SIMULATED = f"""\
-An all-reduce of {ELEMENTS:,} values (ResNet-50's gradient): bytes by bandwidth, {1e6 * LATENCY:.0f} us for each of
-2 (W - 1) messages, and the codec's work, one after the other. Codecs on one CPU thread, measured here:"""
+An all-reduce of {ELEMENTS:,} values (the gradient of ResNet-50). The time is the bytes divided by the bandwidth,
+plus {1e6 * LATENCY:.0f} us for each of 2 (W - 1) messages, plus the codec's work; nothing overlaps. The codecs were
+measured on one CPU thread:"""
 _STEPS = """\
-Milliseconds; a process's bandwidth is that of one direction, and there is no other traffic. The codecs' part on GPUs is
-not yet measured."""
+Times are in milliseconds. The bandwidth is that of one process in one direction, without other traffic. The codecs
+have not been measured on GPUs yet."""
 ByWorld = dict[str, dict[str, dict[str, float]]]
 
 _LOOPBACK = Path("/sys/class/net/lo/statistics/tx_bytes")

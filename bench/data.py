@@ -102,9 +102,16 @@ def _tensors(path: Path) -> Array:
 
 
 def _minilm() -> Iterator[Subject]:
-    """all-MiniLM-L6-v2 from its package, which is looked into, not imported."""
-    package = importlib.util.find_spec(_MINILM_PACKAGE)
-    for folder in package.submodule_search_locations or () if package else ():
-        weights = _tensors(Path(folder) / "model" / "model.safetensors")
+    """The weights of all-MiniLM-L6-v2, where it is installed."""
+    folder = minilm_folder()
+    if folder is not None:
+        weights = _tensors(folder / "model.safetensors")
         yield Subject(MINILM, weights, "all-MiniLM-L6-v2, a trained sentence encoder: its tensors end to end", True)
         yield Subject(f"{MINILM}_bfloat16", weights.astype(ml_dtypes.bfloat16), "the same weights rounded to bfloat16")
+
+
+def minilm_folder() -> Path | None:
+    """The folder of all-MiniLM-L6-v2 in its package, which is looked into, not imported; None where it is missing."""
+    package = importlib.util.find_spec(_MINILM_PACKAGE)
+    folders = package.submodule_search_locations if package else None
+    return Path(folders[0]) / "model" if folders else None

@@ -23,10 +23,10 @@ STEPS = (
     "jit: trace and compile", "jit: first run",
 )  # fmt: skip
 _ABOUT = """\
-Milliseconds in a process of its own, medians over {processes}, an array of 1 KiB. "The framework itself" is its import
-and an array of it. "compress" imports arrcomp's adapter of the framework; in JAX it compiles the operation too, once
-for a codec, dtype and shape. "jit" is a function that compresses and decompresses: traced and compiled, and then run.
-`python bench/first_call.py` prints this table alone."""
+Milliseconds in a new process, medians of {processes} processes, for an array of 1 KiB. "The framework itself" is the
+time to import the framework and to make an array. "compress" includes the import of arrcomp's adapter; in JAX it also
+includes compilation, once for each codec, dtype and shape. "jit" is a function that compresses and decompresses: it is
+traced and compiled, then run. `python bench/first_call.py` prints only this table."""
 
 
 def measured(processes: int = PROCESSES) -> dict[str, dict[str, float]]:

@@ -23,9 +23,9 @@ OWN = "x + 1"
 CODEC = arrcomp.ErrorBounded(abs=1e-3)
 SAMPLES, CALLS = 100, 50
 _ABOUT = """\
-Eager calls on the CPU, with the work in them, on all cores, of float32 arrays; `python bench/overhead.py` prints this
-table alone. The least of {samples} samples of calls that take turns. The codec is `ErrorBounded(abs=1e-3)` where
-nothing else is said."""
+Eager calls on the CPU, with all cores, on float32 arrays. The time includes the work itself. Each figure is the
+smallest of {samples} samples; the calls take turns. The codec is `ErrorBounded(abs=1e-3)` unless stated otherwise.
+`python bench/overhead.py` prints only this table."""
 SIZES = tuple(1 << size for size in range(10, 21, 2))  # bytes
 
 

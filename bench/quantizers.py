@@ -43,8 +43,8 @@ _LISTED: tuple[arrcomp.Codec, ...] = (
 _UNLISTED = [kind for kind in arrcomp.available_codecs().values() if not any(type(codec) is kind for codec in _LISTED)]
 CODECS = (*_LISTED, *(codec for kind in _UNLISTED for codec in kind.examples() if codec.fixed_rate))
 _ABOUT = """\
-8.4 million values of N(0, 0.02) in float32, one thread, buckets of 512 values where nothing else is said; `python
-bench/quantizers.py` prints this table alone, and says what the peers do."""
+The array has 8.4 million float32 values of N(0, 0.02). One thread; buckets of 512 values unless stated otherwise.
+`python bench/quantizers.py` prints only this table, and explains the other libraries."""
 
 
 def name_of(codec: arrcomp.Codec) -> str:

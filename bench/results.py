@@ -1,11 +1,11 @@
-"""Measures arrcomp on this machine's CPU, and writes results.csv, RESULTS.md and pictures beside this file.
+"""Measures arrcomp on this machine's CPU, and writes results.csv, RESULTS.md, PLANS.md and pictures beside this file.
 
 pip install -r bench/requirements.txt
 python bench/results.py                          an hour; the README's figures too
 python bench/results.py --only calls,quantizers  these sections anew, the others as they are
 python bench/results.py --quick --output /tmp    a little of everything
 python bench/results.py --redraw                 measures nothing: pictures and pages again, from results.csv
-python bench/results.py --check                  whether RESULTS.md and the README are what results.csv gives
+python bench/results.py --check                  whether all pages are what results.csv gives
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+import accuracy
 import checkpoint
 import collectives
 import first_call
@@ -33,7 +34,7 @@ from harness import figures
 from harness.page import Document, Page
 from harness.section import Section
 from harness.timing import median_seconds
-from report import compressors, limits, readme
+from report import compressors, plans, readme
 from training import SECTIONS as TRAINING
 
 _QUICK_SCALING = {"largest": 24, "threads_nbytes": 1 << 24, "most": 1 << 4}
@@ -41,8 +42,8 @@ _TRIED = ("arrcomp", "numpy", "torch", "jax")
 
 
 def _draw_compressors(found: Mapping[str, Any], folder: Path) -> None:
-    """Ratios and speeds of the trained network, or of Gaussian weights without it."""
-    from report.plots import plot
+    """Ratios and speeds of the trained network, or of Gaussian weights without it; the README's picture beside it."""
+    from report.plots import plot, plot_one
 
     results = compressors.plain(run.results_of(found))
     array = next(name for name in (MINILM, GAUSSIAN) if name in found)
@@ -52,6 +53,8 @@ def _draw_compressors(found: Mapping[str, Any], folder: Path) -> None:
         for setting, heading in headings.items()
     ]
     plot(rows, folder / "results.png")
+    title = "Weights of all-MiniLM-L6-v2" if array == MINILM else array
+    plot_one((f"{title}, error at most 1e-3", rows[0][1]), folder / "speed.png")
 
 
 def _draw_scaling(found: Mapping[str, Any], folder: Path) -> None:
@@ -112,16 +115,17 @@ SECTIONS: dict[str, Section] = {
     "instructions": Section(
         "Instructions",
         lambda quick: instructions.measured(),
-        lambda found: "",  # in the section on limits
+        lambda found: "",  # in PLANS.md
         levels=("subject", "method", "setting", "metric"),
         units={"gigahertz": "GHz"},
         versions=("arrcomp",),
     ),
+    "accuracy": accuracy.SECTION,
     "checkpoint": checkpoint.SECTION,
     "collectives": collectives.SECTION,
     **TRAINING,
 }
-_LIMITS = ("compressors", "scaling", "quantizers", "calls", "instructions")  # which the section on limits needs
+_PLANNED = ("compressors", "scaling", "quantizers", "calls", "instructions")  # which PLANS.md needs
 
 
 def _copy_speed() -> float:
@@ -148,9 +152,6 @@ def _parts(document: Document) -> Iterator[tuple[str, str]]:
         text = section.text(document[name]["found"]) if name in document else ""
         if text:
             yield section.title, f"{text}\n\n{_when(document, name)}"
-    if all(name in document for name in _LIMITS):
-        results = run.results_of(document["compressors"]["found"])
-        yield "Where arrcomp is slower or larger than planned", limits.section(document, results)
     if "compressors" in document:
         found = document["compressors"]["found"]
         yield "Every array", compressors.every_array(found, run.results_of(found))
@@ -160,6 +161,9 @@ def _of_compressors(document: Document) -> Iterator[tuple[str, str]]:
     results = run.results_of(document["compressors"]["found"])
     picture = "![Ratio against speed](results.png)"
     yield "Ratio against speed", f"{picture}\n\n{_when(document, 'compressors')}"
+    short = compressors.short_summary(results)
+    if short:
+        yield "In short", short
     yield "Error-bounded: arrcomp, SZ3 and pcodec", compressors.bounded_summary(results)
     yield "Lossless: arrcomp, pcodec, zipnn and Zstandard", compressors.lossless_summary(results)
     yield "Where a peer is ahead", compressors.ahead(results)
@@ -193,11 +197,13 @@ def _when(document: Document, name: str) -> str:
 
 
 def _texts(document: Document, folder: Path) -> dict[Path, str]:
-    """The text of the page, and of the README if the folder is the repository's."""
+    """The texts of the pages, and of the README if the folder is the repository's."""
     texts = {folder / "RESULTS.md": markdown(document)}
-    if folder.resolve() == readme.README.parent / "bench":
+    if all(name in document for name in _PLANNED):
         results = run.results_of(document["compressors"]["found"])
-        texts[readme.README] = readme.with_block(readme.README.read_text(), results)
+        texts[folder / "PLANS.md"] = plans.page(document, results)
+    if folder.resolve() == readme.README.parent / "bench":
+        texts[readme.README] = readme.with_block(readme.README.read_text(), document)
     return texts
 
 

@@ -40,8 +40,9 @@ WAYS = ("encode", "decode")
 Seconds = dict[str, dict[str, dict[str, float]]]  # by codec, way and size, threads or number
 
 _ABOUT = """\
-Normal float32 values of deviation 0.02, medians, into memory that was there; `python bench/scaling.py` prints these
-tables alone. A copy is `np.copyto`; with several threads, of as many parts at once."""
+Normally distributed float32 values with a standard deviation of 0.02; medians; results go into memory that was
+allocated before. A copy is `np.copyto`; with several threads, each copies a part. `python bench/scaling.py` prints only
+these tables."""
 
 
 def values_of(nbytes: int) -> NDArray[np.float32]:

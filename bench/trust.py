@@ -38,10 +38,10 @@ PROOFS: Mapping[str, Proof] = {
     "reader": Evidence(
         "An independent reader",
         "`tests/independent/` is a reader in NumPy. Its first version was written from `native/FORMAT.md` and the "
-        "tables that it names, before the author looked at any code, and read the 44 golden streams of that time bit "
-        "for bit. Forged streams have a right checksum, but headers, configurations or payloads that nobody writes: "
-        "arrcomp and the reader both refuse one, or read the same array. Where they differed at first, and the page "
-        "had not said which was right, it says so now, and the reader follows it.",
+        "tables that it names, before the author looked at any code. It read the 44 golden streams of that time bit "
+        "for bit. Forged streams have a correct checksum, but headers, configurations or payloads that arrcomp does "
+        "not write. arrcomp and the reader both reject such a stream, or read the same array. At first they differed "
+        "in a few cases that the page did not define. The page defines these cases now, and the reader follows it.",
         (
             "format/test_golden.py",
             "format/test_reader.py",
@@ -51,15 +51,15 @@ PROOFS: Mapping[str, Proof] = {
     ),
     "hostile": Evidence(
         "Hostile sizes",
-        "Streams forged field by field with right checksums, and files, are refused by the name of the field, in a "
-        "process that may take 256 MiB; and no entry makes an array of more than `max_size` bytes.",
+        "Streams and files are forged field by field, with correct checksums. A process with a limit of 256 MiB "
+        "rejects them with an error that names the field. No function makes an array of more than `max_nbytes` bytes.",
         ("format/test_hostile.py", "format/test_max_size.py", "files/test_hostile.py"),
     ),
     "faults": Evidence(
         "Faults of files and memory",
-        "A file system that is full, a folder without rights, a process that is killed while it writes, a file that is "
-        "cut while it is open, a limit of memory: an error says what happened, the input and the old file are as they "
-        "were, and nothing else is left. Ctrl-C: the seconds until its exception.",
+        "The tests fill the file system, use a folder without permissions, kill a process while it writes, truncate a "
+        "file while it is open, and limit the memory. An error says what happened, the input and the old file are "
+        "unchanged, and no other file remains. For Ctrl-C the table shows the seconds until its exception.",
         ("files/test_faults.py", "api/test_memory_limits.py", "api/test_interruption.py"),
     ),
     "memory": memory,
@@ -70,9 +70,9 @@ PROOFS: Mapping[str, Proof] = {
 def markdown(document: Document) -> str:
     """The page."""
     sections = [
-        "# What was tried to break arrcomp",
+        "# How arrcomp is tested",
         "Written by `python bench/trust.py`; [trust.json](trust.json) has every figure. [SECURITY.md](../SECURITY.md) "
-        "says what is promised about hostile input.",
+        'says what is guaranteed for untrusted input. Each table lists tests by name; "held" means that they passed.',
         table(["<", "<tried on", "minutes", "promises broken"], [_line(name, document[name]) for name in PROOFS]),
         *("\n".join(f"- {name}: {value}" for name, value in about.items()) for about in document["machines"].values()),
         *(f"## {proof.TITLE}\n\n{proof.markdown(document[name]['found'])}" for name, proof in PROOFS.items()),

@@ -20,11 +20,15 @@ foreach(codec ${ARRCOMP_BUCKETED_CODECS})
 endforeach()
 file(CONFIGURE OUTPUT "${ARRCOMP_GENERATED}/bucketed_codecs.h" CONTENT "${includes}" @ONLY)
 
-# The source of one part (groups, buckets, activations) for one CPU instruction set.
+# The source of one part (groups, buckets_F32, buckets_F64, activations) for one CPU instruction set.
 function(arrcomp_isa_source out isa part)
+  string(REGEX MATCH "^[a-z]+" include "${part}")
   set(preamble)
-  if("${isa} ${part}" STREQUAL "plain buckets")
-    set(preamble [[
+  if(part MATCHES "_(F[0-9]+)$")
+    set(preamble "#define ARRCOMP_REAL ${CMAKE_MATCH_1}\n")
+  endif()
+  if("${isa} ${part}" STREQUAL "plain buckets_F64")
+    string(APPEND preamble [[
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("no-tree-pre")  // which GCC 12 fails in, on the loops of float64 codebooks
 #endif

@@ -91,6 +91,9 @@ int available_threads();
 // The instruction sets that this processor has, the best first, ending with a null pointer; and the one in use.
 const char* const* instruction_sets();
 const char* instruction_set();
+
+// The processor's best set where this build has plain code alone for it; else null.
+const char* missing_instruction_set();
 bool use_instruction_set(const char* name);
 
 }  // namespace cpu

@@ -22,11 +22,12 @@ from arrcomp._cli.page import FAILED, PROGRAM, Example, Page, pages
 _FILES = (
     (".npy, .npz", "NumPy's files of one array, and of several."),
     (".safetensors", "A model's arrays by name. `arrcomp compress` writes one stream for each."),
+    (".pt, .pth", "PyTorch's files: tensors and plain values in dicts, lists and tuples. They need PyTorch."),
     (".arrcomp", "One stream: a self-describing compressed array with a checksum."),
 )
 _ENVIRONMENT = (
     ("NO_COLOR", "If not empty: no colours on terminals. Other output never has colours."),
-    ("COLUMNS", "Width of help and tables, in place of the terminal's. Below 80 tables become paragraphs."),
+    ("COLUMNS", "Width of help and tables, in place of the terminal's. In pipes lines have any length without it."),
     ("TMPDIR", "Folder for temporary files of standard input and output."),
 )
 

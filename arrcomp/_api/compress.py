@@ -1,4 +1,4 @@
-"""Compress and decompress one array."""
+"""Compress one array."""
 
 import operator
 from typing import Any
@@ -7,12 +7,11 @@ import numpy as np
 
 from .. import _dtypes
 from .._arguments import thread_count, wrong_type, wrong_value
-from .._arrays.checks import admit
 from .._arrays.contract import Adapter
-from .._arrays.device import Device
-from .._arrays.registry import adapter_of, locate, locate_target
+from .._arrays.registry import adapter_of
 from .._format.spec import Spec
 from ..codecs import Codec, Lossless
+from ..codecs._base import wrong_codec
 from .compressed import Compressed
 
 _LOSSLESS = Lossless()  # made once: that takes a fifth of a small call
@@ -31,7 +30,9 @@ def compress(
 
     Args:
         x: a NumPy, PyTorch, JAX or CuPy array, a NumPy scalar, or any object with `__dlpack__`, on the CPU or on CUDA;
-            of any shape, layout and byte order, and a dtype that the codec takes. It is not changed.
+            of any shape, layout and byte order, and a dtype that the codec takes. It is not changed. Other objects with
+            `__array__`, such as those of xarray and pandas, are converted to NumPy arrays: names, coordinates and
+            attributes are not kept.
         codec: the codec; None for `Lossless()`: compression is lossless by default.
         out: memory for the result: a writable, contiguous uint8 array (on the CPU also a bytearray or memoryview) of at
             least `max_compressed_nbytes(x)` bytes on the device of `x`. The result views it. None allocates memory.
@@ -106,7 +107,7 @@ def checked_codec(codec: Any, name: str = "codec") -> Codec:
     if codec is None:
         return _LOSSLESS
     if not isinstance(codec, Codec):
-        raise wrong_type(name, "a codec such as ErrorBounded(abs=1e-4)", codec)
+        raise wrong_codec(name, "a codec such as ErrorBounded(abs=1e-4)", codec)
     return codec
 
 
@@ -117,58 +118,8 @@ def spec_of(adapter: Adapter, x: Any, codec: Codec) -> Spec:
     return Spec(codec, dtype, shape)
 
 
-def decompress(
-    c: Compressed, *, like: Any = None, out: Any = None, threads: int | None = None, max_nbytes: int | None = None
-) -> Any:
-    """Decompress an array.
-
-    Args:
-        c: a compressed array.
-        like: an array. The result gets its framework and device (its shape and dtype do not matter).
-        out: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype. It is filled and
-            returned.
-        threads: same as in `compress`.
-        max_nbytes: the most bytes that the array may have. None for the limit of `from_bytes` or of the file's reader,
-            by default 8192 times the bytes of the stream, or 1 GiB if that is more. Without a stream there is no limit:
-            then `compress` made it in this process.
-
-    Returns:
-        An array in C order and native byte order, of the original's shape and dtype, and of its framework and device
-        unless `like` is given. Arrays of other DLPack producers, and streams of `from_bytes`, become NumPy arrays.
-
-    Raises:
-        CorruptStreamError: the payload is corrupt. (`out` may have been overwritten.)
-        SizeLimitError: the array has more bytes than `max_nbytes`. Nothing was allocated.
-        TypeError: an argument is of a wrong type or dtype, or the framework does not have this dtype.
-        ValueError: `out` has another shape, is read-only or not contiguous; `like` and `out` are both given; or
-            `threads` or `max_nbytes` is out of its range.
-        ImportError, DeviceUnavailableError: the framework or the device is not available.
-    """
-    if not isinstance(c, Compressed):
-        raise wrong_type("c", "a Compressed (from_bytes reads a stream)", c)
-    if like is not None and out is not None:
-        raise ValueError("like: expected None beside out, got both")
-    threads = thread_count(threads)
-    payload = c.payload
-    admit(c.spec, payload, max_nbytes)
-    if like is not None:
-        return decompress_at(c, *locate(like), threads)
-    if out is not None:
-        payload = payload.to(*locate_target(out))
-    (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads)
-    return array
-
-
-def decompress_at(c: Compressed, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
-    """`decompress` into arrays of an adapter, on one of its devices."""
-    admit(c.spec, c.payload, max_nbytes)
-    payload = c.payload.to(adapter, device)
-    (array,) = payload.adapter.decompress([payload], [c.spec], None, threads)
-    return array
-
-
 def max_compressed_nbytes(x: Any, dtype: Any = None) -> int:
-    """The least bytes of an `out` for `compress` that are enough for every codec and all values.
+    """The number of bytes that `out` of `compress` needs to be enough for every codec and all values.
 
     Args:
         x: an array; or a shape (a size or a sequence of sizes), with `dtype`.

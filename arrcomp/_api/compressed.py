@@ -1,16 +1,19 @@
-"""A compressed array."""
+"""A compressed array, what reads it from bytes, and what decompresses it."""
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .. import _dtypes
 from .._arguments import thread_count, wrong_type
 from .._arrays.checks import admit
-from .._arrays.contract import Payload
+from .._arrays.contract import Adapter, Encoded, Payload
+from .._arrays.device import Device
 from .._arrays.framed import FramedPayload
 from .._arrays.numpy import ADAPTER as NUMPY
-from .._arrays.registry import adapter_named, parse_device
+from .._arrays.registry import adapter_named, locate_new, locate_target, parse_device
 from .._dtypes import Bytes
 from .._format import frame, limits, stream
 from .._format.spec import Spec
@@ -18,12 +21,21 @@ from ..codecs import Codec, codec_from_config, codec_from_id
 from ..errors import CorruptStreamError
 
 
-class Compressed:
+class Compressed(Encoded):
     """A compressed array: a payload in memory of the array's framework, and its codec, dtype and shape.
 
     It is immutable (but the result of `compress` with `out=` shares that buffer). It can be pickled, copied, moved with
     `to` and saved by `torch.save` (alone or in a `state_dict`), and is a pytree under JAX. `nbytes`, `ratio`,
-    `to_bytes`, `trim`, `verify`, printing and pickling synchronize the payload's device. All else is asynchronous.
+    `to_bytes`, `numpy`, `trim`, `verify`, printing and pickling synchronize the payload's device. All else is
+    asynchronous.
+
+    `decompress` makes the array, and so does `numpy.asarray` if the payload is on the CPU. `bytes` of it is `to_bytes`.
+    Two are equal only if they are the same object: compare their `to_bytes()` or their arrays.
+
+    >>> import numpy, arrcomp
+    >>> c = arrcomp.compress(numpy.ones((2, 3), numpy.float32))
+    >>> c.decompress().sum(), numpy.asarray(c).shape, c.size, c.ndim
+    (np.float32(6.0), (2, 3), 6, 2)
     """
 
     __slots__ = ("_payload", "_spec")
@@ -42,6 +54,16 @@ class Compressed:
     def shape(self) -> tuple[int, ...]:
         """Shape of the array."""
         return self._spec.shape
+
+    @property
+    def size(self) -> int:
+        """Number of values of the array."""
+        return math.prod(self._spec.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions of the array."""
+        return len(self._spec.shape)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -72,6 +94,20 @@ class Compressed:
     def payload(self) -> Payload:
         """The payload, on its device."""
         return self._payload
+
+    def decompress(
+        self, *, like: Any = None, out: Any = None, threads: int | None = None, max_nbytes: int | None = None
+    ) -> Any:
+        """Decompress the array: `arrcomp.decompress`, with the same arguments, result and errors."""
+        return decompress(self, like=like, out=out, threads=threads, max_nbytes=max_nbytes)
+
+    def numpy(self, *, threads: int | None = None, max_nbytes: int | None = None) -> NDArray[Any]:
+        """Decompress to a NumPy array. A payload on a device is copied to the host compressed. Synchronizes.
+
+        Arguments and errors are those of `arrcomp.decompress`.
+        """
+        array: NDArray[Any] = decompress_at(self, NUMPY, Device(), thread_count(threads), max_nbytes)
+        return array
 
     def to_bytes(self, *, zstd_level: int | None = None, threads: int | None = None) -> bytes:
         """The stream: self-describing, with a checksum, the same bytes on every platform (FORMAT.md). Synchronizes.
@@ -154,11 +190,73 @@ class Compressed:
         except (AttributeError, TypeError, ValueError):  # traced by a compiler, batched, or placeholders of a pytree
             return f"{about}>"
 
+    def __bytes__(self) -> bytes:
+        return self.to_bytes()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("copy: expected None or True, got False; decompressing makes a new array")
+        if self.device != "cpu":
+            raise TypeError(f"compressed: expected a payload on the CPU, got one on {self.device}; use its numpy()")
+        array = self.numpy()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
     def __copy__(self) -> "Compressed":
         return Compressed(self._spec, self._payload)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Compressed":
         return Compressed(self._spec, self._payload.copy())
+
+
+def decompress(
+    c: Compressed, *, like: Any = None, out: Any = None, threads: int | None = None, max_nbytes: int | None = None
+) -> Any:
+    """Decompress an array.
+
+    Args:
+        c: a compressed array.
+        like: an array, whose framework and device the result gets (its shape and dtype do not matter); or the name of a
+            framework, "numpy", "torch", "jax" or "cupy", with its default device.
+        out: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype. It is filled and
+            returned.
+        threads: same as in `compress`.
+        max_nbytes: the most bytes that the array may have. None for the limit of `from_bytes` or of the file's reader,
+            by default 8192 times the bytes of the stream, or 1 GiB if that is more. Without a stream there is no limit:
+            then `compress` made it in this process.
+
+    Returns:
+        An array in C order and native byte order, of the original's shape and dtype, and of its framework and device
+        unless `like` is given. Arrays of other DLPack producers, and streams of `from_bytes`, become NumPy arrays.
+
+    Raises:
+        CorruptStreamError: the payload is corrupt. (`out` may have been overwritten.)
+        SizeLimitError: the array has more bytes than `max_nbytes`. Nothing was allocated.
+        TypeError: an argument is of a wrong type or dtype, or the framework does not have this dtype.
+        ValueError: `out` has another shape, is read-only or not contiguous; `like` and `out` are both given; or
+            `threads` or `max_nbytes` is out of its range.
+        ImportError, DeviceUnavailableError: the framework or the device is not available.
+    """
+    if not isinstance(c, Compressed):
+        raise wrong_type("c", "a Compressed (from_bytes reads a stream)", c)
+    if like is not None and out is not None:
+        raise ValueError("like: expected None beside out, got both")
+    threads = thread_count(threads)
+    payload = c.payload
+    admit(c.spec, payload, max_nbytes)
+    if like is not None:
+        return decompress_at(c, *locate_new(like, None), threads)
+    if out is not None:
+        payload = payload.to(*locate_target(out))
+    (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads)
+    return array
+
+
+def decompress_at(c: Compressed, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
+    """`decompress` into arrays of an adapter, on one of its devices."""
+    admit(c.spec, c.payload, max_nbytes)
+    payload = c.payload.to(adapter, device)
+    (array,) = payload.adapter.decompress([payload], [c.spec], None, threads)
+    return array
 
 
 def from_bytes(data: Any, *, max_nbytes: int | None = None) -> Compressed:

@@ -4,10 +4,10 @@ import copy
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from .._arguments import thread_count
+from .._arguments import thread_count, type_name
 from .._arrays.checks import admit
 from .._arrays.contract import Adapter
-from .._arrays.registry import adapter_of, is_array, locate, pytree_children
+from .._arrays.registry import adapter_of, is_array, locate_new, pytree_children
 from .._format import limits
 from .._format.spec import Spec
 from ..codecs import Codec
@@ -15,7 +15,10 @@ from .compress import check_values, checked_codec, checked_seed
 from .compressed import Compressed
 
 Rebuild = Callable[[list[Any]], Any]
+Path = tuple[Any, ...]  # the keys and indices that lead to a node
 Batches = dict[Hashable, list[int]]  # what arrays of one call share: which arrays
+
+_PLAIN = (int, float, complex, str, bytes, Compressed)
 
 
 def compress_many(
@@ -33,7 +36,8 @@ def compress_many(
 
     Args:
         tree: arrays in nested lists, tuples, named tuples and mappings (a `state_dict` for instance), and in pytrees
-            that are registered with JAX. Other leaves (numbers, strings, None) are kept.
+            that are registered with JAX. Everything that `arrcomp.compress` takes is compressed. Plain values are kept
+            as they are: Python's numbers, strings, bytes and None, as in an optimizer's `state_dict`, and `Compressed`.
         codec: the codec; None for `Lossless()`.
         otherwise: the codec for arrays whose dtype `codec` does not take, for instance integers in a `state_dict`; None
             for `Lossless()`. TypeError if it does not take one either.
@@ -41,6 +45,9 @@ def compress_many(
         seed: one for all arrays: elements of the same index in different arrays get the same random number. For
             independent random numbers, compress each array with its own seed.
         check_finite: same as in `compress`.
+
+    Raises:
+        TypeError: a leaf is neither an array nor a plain value, or same as in `compress`. The error has its keys.
 
     Returns:
         The structure with a `Compressed` for every array, the same as from `compress`. On CUDA the call is
@@ -57,17 +64,20 @@ def compress_many(
     """
     codec, otherwise = checked_codec(codec), checked_codec(otherwise, "otherwise")
     threads = thread_count(threads)
-    leaves, rebuild = _flatten(tree, is_array)
+    leaves, paths, rebuild = _flatten(tree, is_array, _check_plain)
     batches: Batches = {}
     adopted: list[tuple[Adapter, Any]] = []
     specs: list[Spec] = []
     for i, leaf in enumerate(leaves):
-        adapter, x = adapter_of(leaf)
-        dtype, shape = adapter.dtype_and_shape(x)
-        spec = Spec(codec if codec.takes(dtype) else otherwise, dtype, shape)
-        spec.codec.check_dtype(dtype)
+        try:
+            adapter, x = adapter_of(leaf)
+            dtype, shape = adapter.dtype_and_shape(x)
+            spec = Spec(codec if codec.takes(dtype) else otherwise, dtype, shape)
+            spec.codec.check_dtype(dtype)
+        except TypeError as error:
+            raise TypeError(f"{_named(paths[i])}: {error}") from None
         if check_finite:
-            check_values(adapter, x, f"array {i} of the tree")
+            check_values(adapter, x, _named(paths[i]))
         adopted.append((adapter, x))
         specs.append(spec)
         batches.setdefault((adapter.name, adapter.batch_key(x), spec.codec, dtype.id), []).append(i)
@@ -92,9 +102,9 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, 
         The structure with an array in place of every `Compressed`.
     """
     threads = thread_count(threads)
-    target = None if like is None else locate(like)
+    target = None if like is None else locate_new(like, None)
     limit = limits.checked_max_nbytes(max_nbytes)
-    leaves, rebuild = _flatten(tree, lambda x: isinstance(x, Compressed))
+    leaves, _, rebuild = _flatten(tree, lambda x: isinstance(x, Compressed))
     for c in leaves:
         admit(c.spec, c.payload, limit)
     payloads = [c.payload if target is None else c.payload.to(*target) for c in leaves]
@@ -111,24 +121,47 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, 
     return rebuild(results)
 
 
-def _flatten(tree: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Rebuild]:
-    """The leaves of a structure in order, and a function that builds the structure with others in their place."""
-    leaves: list[Any] = []
+def _flatten(
+    tree: Any, is_leaf: Callable[[Any], bool], check_other: Callable[[Any, Path], None] | None = None
+) -> tuple[list[Any], list[Path], Rebuild]:
+    """The leaves of a structure in order, their paths, and a function that builds it with others in their place.
 
-    def build(node: Any) -> Rebuild:
+    What is neither a leaf nor a container is kept, if `check_other` does not raise.
+    """
+    leaves: list[Any] = []
+    paths: list[Path] = []
+
+    def build(node: Any, path: Path) -> Rebuild:
         if is_leaf(node):
             index = len(leaves)
             leaves.append(node)
+            paths.append(path)
             return lambda results: results[index]
         taken = _children(node)
         if taken is None:
+            if check_other is not None:
+                check_other(node, path)
             return lambda results: node
         children, remake = taken
-        builders = [build(child) for child in children]
+        keys = node if isinstance(node, Mapping) else range(len(children))
+        builders = [build(child, (*path, key)) for key, child in zip(keys, children, strict=True)]
         return lambda results: remake([builder(results) for builder in builders])
 
-    rebuild = build(tree)
-    return leaves, rebuild
+    rebuild = build(tree, ())
+    return leaves, paths, rebuild
+
+
+def _check_plain(node: Any, path: Path) -> None:
+    """Raise TypeError unless a node without arrays is a plain value, which stays in a structure as it is."""
+    if node is not None and not isinstance(node, _PLAIN):
+        expected = "an array, a number, a string, None, or a container of these"
+        got = f"{type_name(node)}; take it out, or make it an array"
+        raise TypeError(f"{_named(path)}: expected {expected}, got {got}")
+
+
+def _named(path: Path) -> str:
+    """The expression that finds a node in the tree."""
+    return "tree" + "".join(f"[{key!r}]" for key in path)
 
 
 def _children(node: Any) -> tuple[list[Any], Rebuild] | None:
@@ -139,7 +172,7 @@ def _children(node: Any) -> tuple[list[Any], Rebuild] | None:
         return list(node), lambda children: type(node)(*children)
     if type(node) in (list, tuple):
         return list(node), type(node)
-    if node is None or isinstance(node, (int, float, complex, str, bytes, Compressed)):
+    if node is None or isinstance(node, _PLAIN):
         return None
     return pytree_children(node)
 

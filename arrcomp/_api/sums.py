@@ -48,7 +48,7 @@ def accumulate(c: Compressed, into: Any, weight: float = 1.0, *, threads: int | 
     """
     threads = thread_count(threads)
     framework = framework_of(into, "into")
-    if framework == "dlpack":
+    if framework in ("dlpack", "other"):
         raise wrong_type("into", "a NumPy, PyTorch, JAX or CuPy array", into)
     adapter = adapter_named(framework)
     checked_summand("c", c)

@@ -125,6 +125,12 @@ class Adapter(Protocol):
         """A NumPy array copied to a CUDA device of this framework; raises TypeError where it has no such dtype."""
 
 
+class Encoded:
+    """What holds an array's values without being one: `Compressed`. NumPy converts it, but nothing compresses it."""
+
+    __slots__ = ()
+
+
 class Payload:
     """The coded bytes of an array, on the device where they were made.
 

@@ -53,8 +53,8 @@ def check_device(index: int) -> None:
     """Raise DeviceUnavailableError unless the core can work on this CUDA device."""
     if not _core.cuda_built():
         raise DeviceUnavailableError(
-            f"cuda:{index}: this arrcomp was built without CUDA; install one that was built with ARRCOMP_CUDA=ON, or "
-            "move the array to the CPU"
+            f"cuda:{index}: this arrcomp has no CUDA kernels: a source build makes them where it sees a GPU and a CUDA "
+            "compiler. Install it again with -C cmake.define.ARRCOMP_CUDA=ON, or move the array to the CPU."
         )
     count = _core.cuda_device_count()
     if not 0 <= index < count:

@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from .. import _core, _dtypes
 from .._arguments import type_name, wrong_type, wrong_value
 from ..errors import DeviceUnavailableError
-from .contract import Adapter
+from .contract import Adapter, Encoded
 from .device import Device, check_device, parse_kind
 from .numpy import ADAPTER as NUMPY
 
 _CLASSES = {"torch": "Tensor", "jax": "Array", "cupy": "ndarray"}
-_FRAMEWORKS = ("numpy", *_CLASSES)
+FRAMEWORKS = ("numpy", *_CLASSES)
 _GPU_FRAMEWORKS = ("torch", "cupy", "jax")  # asked in this order where the array's own framework has no GPU arrays
 _DLPACK_DEVICES = {1: "cpu", 2: "cuda", 3: "cpu", 13: "cuda"}  # kDLCPU, kDLCUDA, kDLCUDAHost, kDLCUDAManaged
 _MANAGED = 13
-_LIKE = f"an array, or a name of {', '.join(_FRAMEWORKS)}"
+_LIKE = f"an array, or a name of {', '.join(FRAMEWORKS)}"
 
 _adapters: dict[str, Adapter] = {"numpy": NUMPY}
 
@@ -30,11 +30,15 @@ _adapters: dict[str, Adapter] = {"numpy": NUMPY}
 def adapter_of(x: Any) -> tuple[Adapter, Any]:
     """The adapter of an array, and the array; of an unknown DLPack producer, a known framework's view of its memory.
 
+    Other objects with `__array__` become NumPy arrays.
+
     Raises TypeError for what is no array, DeviceUnavailableError on a device that is neither the CPU nor CUDA.
     """
     framework = framework_of(x)
     if framework == "dlpack":
         return _view_of_producer(x)
+    if framework == "other":
+        return NUMPY, np.asarray(x)
     return adapter_named(framework), x
 
 
@@ -68,19 +72,27 @@ def _module(framework: str) -> Any:
 
 
 def framework_of(x: Any, name: str = "x") -> str:
-    """Framework of the argument `name`; "dlpack" for other producers. Raises TypeError for what is no array."""
+    """Framework of the argument `name`; "dlpack" for other producers, "other" for what else NumPy converts.
+
+    Raises TypeError for what is no array.
+    """
     framework = _known_framework(x)
     if framework is not None:
         return framework
     if _is_producer(x):
         return "dlpack"
-    expected = "a NumPy, PyTorch, JAX or CuPy array, or an object with __dlpack__ and __dlpack_device__"
-    raise TypeError(f"{name}: expected {expected}, got {type_name(x)}")
+    if _is_convertible(x):
+        return "other"
+    if isinstance(x, Encoded):
+        raise TypeError(f"{name}: expected an array, got {type(x).__name__}; its decompress() makes the array")
+    expected = "a NumPy, PyTorch, JAX or CuPy array, or an object with __dlpack__ or __array__"
+    hint = f"; numpy.asarray({name}) makes an array of it" if isinstance(x, (list, tuple, int, float, complex)) else ""
+    raise TypeError(f"{name}: expected {expected}, got {type_name(x)}{hint}")
 
 
 def is_array(x: Any) -> bool:
     """Whether `compress` would take it for an array."""
-    return _known_framework(x) is not None or _is_producer(x)
+    return _known_framework(x) is not None or _is_producer(x) or _is_convertible(x)
 
 
 def _known_framework(x: Any) -> str | None:
@@ -105,7 +117,7 @@ def locate(x: Any) -> tuple[Adapter, Device]:
 
 def locate_target(out: Any) -> tuple[Adapter, Device]:
     """Adapter and device of the caller's array, which is to be written to; raises TypeError where it cannot be."""
-    if framework_of(out, "out") in ("jax", "dlpack"):
+    if framework_of(out, "out") in ("jax", "dlpack", "other"):
         raise wrong_type("out", "a NumPy, PyTorch or CuPy array, or like= instead", out)
     return locate(out)
 
@@ -125,7 +137,7 @@ def locate_new(like: Any, device: Any) -> tuple[Adapter, Device]:
     if like is None:
         like = "numpy"
     if isinstance(like, str):
-        if like not in _FRAMEWORKS:
+        if like not in FRAMEWORKS:
             raise wrong_value("like", _LIKE, like)
         adapter = adapter_named(like)
         here = adapter.default_device() if device is None else Device(like)
@@ -183,6 +195,10 @@ def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | No
         return None
     found: tuple[list[Any], Callable[[list[Any]], Any]] | None = _module("jax").pytree_children(x)
     return found
+
+
+def _is_convertible(x: Any) -> bool:
+    return hasattr(type(x), "__array__") and not isinstance(x, Encoded)
 
 
 def _is_producer(x: Any) -> bool:

@@ -1,41 +1,94 @@
 """Codecs and rules from the command line."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ..codecs import Codec, Lossless, available_codecs, codec_from_config
+from ..codecs import Codec, ErrorBounded, available_codecs, codec_from_config
+from ..codecs._presets import PRESETS, preset
 from ..codecs._rules import Rule, rule_from_config
 from ..errors import UnknownCodecError
 from .program import did_you_mean
+from .words import codec_text, names_text, options_with
 
 
-def chosen_rules(rules: Sequence[str], path: Path | None, rest: Codec) -> list[Rule]:
-    """The rules of --rule, then those of --rules, then the codec for all other arrays."""
-    return [*map(_rule, rules), *([] if path is None else _rules_of_file(path)), Rule(rest)]
+class NamedRule(NamedTuple):
+    """A rule, and its text on the command line."""
+
+    rule: Rule
+    text: str
+
+
+def rules_of_options(texts: Sequence[str]) -> list[NamedRule]:
+    """The rules of --rule."""
+    return [NamedRule(_rule(text), text) for text in texts]
+
+
+def check_rules_match(rules: Sequence[NamedRule], names: Sequence[str]) -> None:
+    """Raise ValueError if a rule of --rule matches none of these arrays: its pattern has a typing error."""
+    for rule, text in rules:
+        patterns = [rule.names] if isinstance(rule.names, str) else rule.names
+        if not any(fnmatchcase(name, pattern) for name in names for pattern in patterns):
+            raise ValueError(f"rule {text!r}: matches no array (arrays: {names_text(names)})")
+
+
+def check_seed(codec: Codec, seed: int | None) -> None:
+    """Raise ValueError if a codec needs a seed, and there is none."""
+    if codec.needs_seed and seed is None:
+        raise ValueError(f"--seed: expected a number, which {codec_text(codec)} needs, got none; for instance --seed 0")
 
 
 def codec_named(name: str, options: Mapping[str, Any], option: str = "--codec") -> Codec:
-    """The codec of this name, with those parameters that are not None. ValueError if either is wrong."""
+    """The codec of this name, or short name, with those parameters that are not None. ValueError if either is wrong."""
     given = {key: value for key, value in options.items() if value is not None}
-    kind = codec_class(name, option)
+    config = preset(name)
+    if config is None or name in available_codecs():
+        config = {"codec": codec_class(name, option).name}
     try:
-        return codec_from_config({"codec": name} | given)
+        return codec_from_config({**config, **given})
     except (TypeError, ValueError) as error:
-        hint = f"; --codec error-bounded takes --{next(iter(given))}" if kind is Lossless and given else ""
-        raise ValueError(f"{option} {name}: {error}{hint}") from None
+        text = re.sub("^config: ", "", str(error))
+        raise ValueError(f"{option} {name}: {text}{_way_out(str(config['codec']), given)}") from None
 
 
 def codec_class(name: str, option: str = "--codec") -> type[Codec]:
     """The codec of this name. ValueError if there is none."""
     kinds = available_codecs()
     if name not in kinds:
-        raise ValueError(f"{option}: expected {', '.join(kinds)}, got {name!r}{did_you_mean(name, kinds)}")
+        hint = did_you_mean(name, [*kinds, *PRESETS])
+        more = hint or f"; short names are {', '.join(PRESETS)}"
+        raise ValueError(f"{option}: expected {', '.join(kinds)}, or a short name, got {name!r}{more}")
     return kinds[name]
 
 
+def _way_out(codec: str, given: Mapping[str, Any]) -> str:
+    """What to type in place of a codec with wrong or missing parameters."""
+    kind = available_codecs()[codec]
+    unknown = [name for name in given if name not in (*kind.examples()[0].config(), *_fields(kind))]
+    if not unknown:
+        names = [name for name, config in PRESETS.items() if config["codec"] == codec]
+        examples = ["--abs 1e-4"] if codec == ErrorBounded.name else [f"--codec {name}" for name in names[:3]]
+        return "" if given or not examples else f"; for instance {', '.join(examples)}"
+    if unknown[0] in _fields(ErrorBounded):
+        return f"; --codec error-bounded takes --{unknown[0]}"
+    example = options_with(unknown[0], given[unknown[0]])
+    return "" if example is None else f"; for instance {example}"
+
+
+def _fields(kind: type[Codec]) -> list[str]:
+    return [field.name for field in fields(kind)]  # type: ignore[arg-type]
+
+
 def completed_codecs(incomplete: str) -> list[str]:
+    """Completions of the beginning of a codec's name, or of a short name."""
+    return [name for name in (*available_codecs(), *PRESETS) if name.startswith(incomplete)]
+
+
+def completed_kinds(incomplete: str) -> list[str]:
     """Completions of the beginning of a codec's name."""
     return [name for name in available_codecs() if name.startswith(incomplete)]
 
@@ -65,7 +118,8 @@ def _rule(text: str) -> Rule:
     return Rule(codec_named(name, options, f"--rule {text}: codec"), pattern)
 
 
-def _rules_of_file(path: Path) -> list[Rule]:
+def rules_of_file(path: Path) -> list[Rule]:
+    """The rules of --rules, which may be for many models: some of them may match nothing."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:

@@ -2,35 +2,35 @@
 
 import contextlib
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from typer import Option
 
 from .._api.compressed import Compressed
 from .._files import CompressedFile
 from ..errors import ArrcompError, CorruptStreamError, FormatVersionError, UnknownCodecError
-from . import tables
+from . import reports, tables
 from .measure import Measurement
 from .page import CORRUPT, FAILED, INTERRUPTED, PROGRAM, USAGE
 from .program import discard_output
 from .standard import STANDARD
+from .tables import Table
+from .words import codec_text, count_text
 
 _MAX_NBYTES = (
     "The most bytes of an array of a compressed file, or of a .npz file, in memory. "
     "[default: 8192 times its bytes in the file, or 1 GiB if that is more]"
 )
 
-Output = Annotated[
-    Path, Option("-o", "--output", metavar="OUT", help="File to write, of the kind of its suffix; or -.")
-]
-Force = Annotated[bool, Option("-f", "--force", help="Overwrite OUT if it exists.")]
+Force = Annotated[bool, Option("-f", "--force", help="Overwrite files that exist.")]
 Threads = Annotated[int | None, Option(metavar="N", help="Threads on the CPU. [default: all cores]")]
 MaxNbytes = Annotated[int | None, Option(metavar="BYTES", help=_MAX_NBYTES)]
-Json = Annotated[bool, Option("--json", help="Print JSON instead of a table. NaN and infinities become null.")]
+Json = Annotated[bool, Option("--json", help="Print JSON instead of a table (NaN and infinity become null).")]
+Timings = Annotated[bool, Option("--timings", help="Show how fast each array was compressed and decompressed.")]
 Quiet = Annotated[bool, Option("-q", "--quiet", help="Print nothing but errors, and the JSON of --json.")]
 
 
@@ -74,17 +74,30 @@ def check_json_has_room(as_json: bool, output: Path) -> None:
         raise ValueError("--json: expected a file as OUT, got -; standard output cannot hold both")
 
 
-def show(rows: Sequence[Measurement], *, as_json: bool, quiet: bool, summary: bool = True, short: bool = True) -> None:
-    """Print measurements. With `summary` a table has the total; with `short` only the largest arrays besides."""
+def show(
+    rows: Sequence[Measurement],
+    *,
+    as_json: bool,
+    quiet: bool,
+    total: bool = True,
+    timings: bool = False,
+    verdict: str | None = None,
+) -> None:
+    """Print measurements: a line for each array, with `total` also their total, and below them a verdict in words."""
     if as_json:
-        print_json(tables.measurements_document(rows))
+        print_json(reports.measurements_document(rows))
     elif not quiet:
-        print_table(tables.measurements_table(rows, summary=summary, short=short))
+        print_table(reports.measurements_table(rows, total=total, timings=timings), verdict)
 
 
-def print_table(table: Table) -> None:
-    """Write a table to standard output."""
-    _print(tables.rendered(table))
+def print_table(table: Table, verdict: str | None = None) -> None:
+    """Write a table to standard output, and below it a verdict."""
+    _print(tables.rendered(table) + ("" if verdict is None else f"\n{verdict}\n"))
+
+
+def print_line(text: str) -> None:
+    """Write a line to standard output."""
+    _print(f"{text}\n")
 
 
 def print_json(document: Any) -> None:
@@ -93,8 +106,9 @@ def print_json(document: Any) -> None:
 
 
 def _print(text: str) -> None:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # names may have characters that it lacks
     try:
-        typer.echo(text, nl=False)
+        typer.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
     except OSError as error:
         discard_output()
         raise OSError(error.errno, error.strerror, "standard output") from None
@@ -102,8 +116,12 @@ def _print(text: str) -> None:
 
 def require(rows: Sequence[Measurement]) -> None:
     """Raise VerificationError unless every array keeps its codec's guarantee."""
-    for row in rows:
-        found = row.comparison
-        if found is not None and not found.holds:
-            broken = f"{found.violations} values break the guarantee of {row.spec.codec!r}"
-            raise VerificationError(f"array {row.name!r}: {broken}; largest error {found.largest_error:.6g}")
+    broken = [row for row in rows if row.comparison is not None and not row.comparison.holds]
+    if not broken:
+        return
+    row, found = broken[0], broken[0].comparison
+    assert found is not None
+    violations = f"{count_text(found.violations, 'value')} break{'s' if found.violations == 1 else ''}"
+    text = f"{violations} the guarantee of {codec_text(row.spec.codec)}; largest error {found.largest_error:.6g}"
+    others = f" (and {count_text(len(broken) - 1, 'other array')})" if len(broken) > 1 else ""
+    raise VerificationError(f"array {row.name!r}{others}: {text}")

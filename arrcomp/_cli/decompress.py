@@ -7,69 +7,113 @@ from typer import Argument, Option
 
 from .. import _files
 from .._files import Content, Lazy
+from .._files.content import check_exists
 from .._files.progress import progress
 from . import measure
 from .common import (
     Force,
     Json,
     MaxNbytes,
-    Output,
     Quiet,
     Threads,
+    Timings,
     VerificationError,
     check_json_has_room,
     one_line_errors,
+    print_json,
+    print_line,
+    print_table,
     require,
     show,
     stored,
 )
+from .files import COMPRESSED_END, is_compressed, read_any, read_arrays, restored_path, write_arrays
+from .jobs import Job, planned
 from .measure import Array, Measurement
 from .page import Example, described
-from .standard import STANDARD, input_file, output_file
+from .reports import files_document, raw_document, raw_table, sums
+from .standard import STANDARD, input_file, output_file, shown_path
+from .words import count_text, kept_text, names_text, size_text, smaller_text
 
-_IN = "A .arrcomp or .safetensors file of compressed arrays; - for standard input, one stream."
-_FILE = "A .arrcomp or .safetensors file; - for standard input, one stream."
+_IN = "Compressed files (.arrcomp, .safetensors) and folders of them; - for standard input, one stream."
+_OUT = (
+    "File to write: .npy (of one array), .npz, .safetensors or .pt; a folder for several files; or -. [default: IN "
+    f"without .arrcomp, or without {COMPRESSED_END}]"
+)
+_FILE = "A file of arrays, compressed or not; - for standard input, one stream."
 
 
 @described(
-    Example("One array", "arrcomp decompress x.arrcomp -o back.npy"),
+    Example("One array; it writes x.npy", "arrcomp decompress x.npy.arrcomp"),
+    Example("To another place", "arrcomp decompress x.arrcomp -o back.npy"),
     Example("A model, in place of the last one", "arrcomp decompress small.safetensors -o model.safetensors --force"),
-    Example("From one program to another", "cat x.arrcomp | arrcomp decompress - -o - > back.npy"),
+    Example("From one program to another", "cat x.arrcomp | arrcomp decompress - > back.npy"),
 )
 def decompress(
-    source: Annotated[Path, Argument(metavar="IN", help=_IN)],
-    output: Output,
+    sources: Annotated[list[Path], Argument(metavar="IN...", help=_IN)],
+    output: Annotated[Path | None, Option("-o", "--output", metavar="OUT", help=_OUT)] = None,
     threads: Threads = None,
     max_nbytes: MaxNbytes = None,
     force: Force = False,
+    timings: Timings = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Decompress a file into a .npy (one array), .npz or .safetensors file, one array after the other.
+    """Decompress files, one array after the other.
 
-    With - as OUT the array goes to standard output, as a .npy file.
+    With - as OUT the array goes to standard output, as a .npy file. A .pt file gets the structure that it had, and must
+    fit in memory.
     """
-    rows: dict[str, Measurement] = {}
     with one_line_errors():
-        check_json_has_room(as_json, output)
-        with (
-            input_file(source, ".arrcomp") as readable,
-            output_file(output, ".npy", source, force=force) as writable,
-            _files.open_file(readable, max_nbytes=max_nbytes) as file,
-            progress("decompressing", len(file), not quiet) as done,
-        ):
+        jobs = planned(sources, output, output_of=restored_path, takes=is_compressed, force=force)
+        check_json_has_room(as_json, jobs[0].output)
+        job_rows = []
+        for job in jobs:
+            job.make_folder()
+            rows = _decompressed(job, threads, max_nbytes, force=force, quiet=quiet)
+            verdict = _restored_verdict(rows, job.output)
+            if not job.is_one_of_several:
+                silent = quiet or job.output == STANDARD
+                show(rows, as_json=as_json, quiet=silent, timings=timings, verdict=verdict)
+            elif not (quiet or as_json):
+                print_line(verdict)
+            job_rows.append((job, rows))
+        all_rows = [row for _, rows in job_rows for row in rows]
+        several = jobs[0].is_one_of_several
+        if several and as_json:
+            print_json(files_document(job_rows))
+        elif several and not quiet:
+            print_line(_restored_verdict(all_rows, count_text(len(jobs), "file")))
 
-            def restored(name: str) -> Array:
-                array, rows[name] = measure.decode(*stored(file, name), threads)
-                done(array.nbytes)
-                return array
 
-            _files.write_arrays(writable, Content(Lazy(file, restored, file.info), file.metadata))
-        show([rows[name] for name in file], as_json=as_json, quiet=quiet or output == STANDARD)
+def _decompressed(
+    job: Job, threads: int | None, max_nbytes: int | None, *, force: bool, quiet: bool
+) -> list[Measurement]:
+    """Decompress a file. Returns the measurements of its arrays, in the file's order."""
+    rows: dict[str, Measurement] = {}
+    with (
+        input_file(job.source, ".arrcomp") as readable,
+        output_file(job.output, ".npy", job.source, force=force) as writable,
+        _files.open_file(readable, max_nbytes=max_nbytes) as file,
+        progress("decompressing", len(file), not quiet) as done,
+    ):
+
+        def restored(name: str) -> Array:
+            array, rows[name] = measure.decode(*stored(file, name), threads)
+            done(array.nbytes)
+            return array
+
+        write_arrays(writable, Content(Lazy(file, restored, file.info), file.metadata))
+        return [rows[name] for name in file]
+
+
+def _restored_verdict(rows: list[Measurement], output: Path | str) -> str:
+    return f"wrote {output}: {count_text(len(rows))}, {size_text(sums(rows)[0])}"
 
 
 @described(
     Example("The arrays of a file", "arrcomp info small.safetensors"),
+    Example("Those of a file that is not compressed", "arrcomp info model.safetensors"),
     Example("The same without reading the whole file", "arrcomp info --no-check small.safetensors"),
     Example("Whether it is undamaged, for a script", "arrcomp info --quiet x.arrcomp && echo undamaged"),
     Example("For another program", "arrcomp info --json small.safetensors > small.json"),
@@ -80,14 +124,35 @@ def info(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """List the arrays of a compressed file: dtype, shape, codec, and bytes in the file."""
-    with one_line_errors(), input_file(source, ".arrcomp") as readable, _files.open_file(readable) as file:
+    """List the arrays of a file: dtype, shape, size, and of a compressed one codec and size in the file."""
+    with one_line_errors(), input_file(source, ".arrcomp") as readable:
+        check_exists(readable)
+        if is_compressed(readable):
+            _show_compressed(source, readable, check, quiet=quiet, as_json=as_json)
+        else:
+            content = read_any(readable)
+            infos = {name: content.info(name) for name in content.arrays}
+            if as_json:
+                print_json(raw_document(infos))
+            elif not quiet:
+                table, nbytes = raw_table(infos)
+                in_file = readable.stat().st_size  # NumPy and arrcomp.torch.save compress too
+                how = "not compressed" if in_file >= nbytes else f"in a file of {size_text(in_file)}"
+                print_table(table, f"{shown_path(source)}: {count_text(len(infos))}, {size_text(nbytes)}, {how}")
+
+
+def _show_compressed(source: Path, readable: Path, check: bool, *, quiet: bool, as_json: bool) -> None:
+    with _files.open_file(readable) as file:
         rows = []
         with progress("reading", len(file), not quiet) as done:
             for name in file:
                 rows.append(stored(file, name, check=check)[1])
                 done(rows[-1].spec.nbytes)
-        show(rows, as_json=as_json, quiet=quiet, short=False)
+    before, after = sums(rows)
+    sound = "checksums are right" if check else "checksums not checked"
+    counts = f"{count_text(len(rows))}, {size_text(after)}, {smaller_text(before, after)}"
+    verdict = f"{shown_path(source)}: {counts}, {sound}"
+    show(rows, as_json=as_json, quiet=quiet, verdict=verdict)
 
 
 @described(
@@ -101,19 +166,28 @@ def verify(
     compressed: Annotated[Path, Argument(metavar="OUT", help="The compressed file.")],
     threads: Threads = None,
     max_nbytes: MaxNbytes = None,
+    timings: Timings = False,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
     """Decompress OUT and compare it with IN: every value must keep its codec's guarantee."""
-    with one_line_errors(), _files.open_file(compressed, max_nbytes=max_nbytes) as file:
-        original = _files.read_arrays(source, max_nbytes).arrays
-        if set(original) != set(file):
-            odd = ", ".join(sorted(set(original) ^ set(file)))
-            raise VerificationError(f"{compressed}: expected the arrays of {source}, got others: {odd}")
-        rows = []
-        with progress("verifying", len(file), not quiet) as done:
-            for name in file:
-                rows.append(measure.check(original[name], *stored(file, name), threads))
-                done(rows[-1].spec.nbytes)
-        show(rows, as_json=as_json, quiet=quiet)
+    with one_line_errors():
+        original = read_arrays(source, max_nbytes).arrays
+        with _files.open_file(compressed, max_nbytes=max_nbytes) as file:
+            lacks = [
+                f"{path} lacks {names_text(sorted(names))}"
+                for path, names in ((source, set(file) - set(original)), (compressed, set(original) - set(file)))
+                if names
+            ]
+            if lacks:
+                raise VerificationError(f"expected the same arrays in both files: {'; '.join(lacks)}")
+            rows = []
+            with progress("verifying", len(file), not quiet) as done:
+                for name in file:
+                    rows.append(measure.check(original[name], *stored(file, name), threads))
+                    done(rows[-1].spec.nbytes)
+        kept = kept_text(row.spec.codec for row in rows)
+        holds = all(row.comparison is not None and row.comparison.holds for row in rows)
+        verdict = f"verified {compressed}: {count_text(len(rows))}, {kept}" if holds else None
+        show(rows, as_json=as_json, quiet=quiet, timings=timings, verdict=verdict)
         require(rows)

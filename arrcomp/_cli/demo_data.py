@@ -34,7 +34,7 @@ import numpy.typing as npt
 
 from .._arguments import wrong_value
 
-__all__ = ["DESCRIPTIONS", "demo_arrays"]
+__all__ = ["DESCRIPTIONS", "FEW_STEPS", "demo_arrays"]
 
 Floats = npt.NDArray[np.float32]
 
@@ -61,29 +61,33 @@ _FONT = (
 _IMAGE_SIDE = 28
 _LAYERS = (_IMAGE_SIDE**2, 1024, 1024, 10)
 _DIGITS, _BATCH, _STEPS = 2048, 128, 60
+FEW_STEPS = 6  # of training, in which the arrays become what they are called
 _VOCABULARY, _EMBEDDING, _TOPICS = 8192, 128, 8
 _DOCUMENTS, _DOCUMENT_LENGTH = 128, 512
 
 
-def demo_arrays(seed: int = 0) -> dict[str, npt.NDArray[Any]]:
+def demo_arrays(seed: int = 0, *, steps: int = _STEPS) -> dict[str, npt.NDArray[Any]]:
     """Make the demonstration arrays, 1 to 2 million values each, about 70 MB together.
 
     The same seed, a non-negative integer, gives the same arrays on the same computer. On others the trained arrays may
     differ in the last bits, because matrix products do. The arrays have the names and the order of `DESCRIPTIONS`. They
     are float32, except `trained_weights_bfloat16` (ml_dtypes.bfloat16), `relu_mask` (bool) and `token_counts` (int32).
+
+    `steps` is the number of steps for which the classifier is trained. Training takes nearly all of the time:
+    `FEW_STEPS` give the same kinds of arrays, of the same sizes, in a tenth of it.
     """
     if seed < 0:
         raise wrong_value("seed", "a non-negative integer", seed)
     training_rng, weights_rng, text_rng, field_rng = np.random.default_rng(seed).spawn(4)
-    arrays = _classifier_arrays(training_rng) | _text_arrays(text_rng)
+    arrays = _classifier_arrays(training_rng, steps) | _text_arrays(text_rng)
     arrays["gaussian_weights"] = 0.02 * weights_rng.standard_normal(2**21, dtype=np.float32)
     arrays["smooth_field"] = _smooth_field(field_rng, side=128, modes=48)
     return {name: arrays[name] for name in DESCRIPTIONS}
 
 
-def _classifier_arrays(rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+def _classifier_arrays(rng: np.random.Generator, steps: int) -> dict[str, npt.NDArray[Any]]:
     images, labels = _draw_digits(rng, _DIGITS)
-    state = _train(rng, images, labels)
+    state = _train(rng, images, labels, steps)
     (first, first_bias), (second, second_bias), _ = _layers(state.parameters)
     pre_activations = np.maximum(images[:1024] @ first + first_bias, 0) @ second + second_bias
     return {
@@ -135,12 +139,12 @@ def _layers(flat: Floats) -> list[tuple[Floats, Floats]]:
     return [(weight.reshape(-1, bias.size), bias) for weight, bias in zip(parts[::2], parts[1::2], strict=True)]
 
 
-def _train(rng: np.random.Generator, images: Floats, labels: npt.NDArray[np.int64]) -> _TrainingState:
+def _train(rng: np.random.Generator, images: Floats, labels: npt.NDArray[np.int64], steps: int) -> _TrainingState:
     size = sum((inputs + 1) * outputs for inputs, outputs in pairwise(_LAYERS))
     state = _TrainingState(*(np.zeros(size, np.float32) for _ in range(4)))
     for weight, _ in _layers(state.parameters):  # He's initialisation
         weight[:] = rng.standard_normal(weight.shape, dtype=np.float32) * np.float32(np.sqrt(2 / len(weight)))
-    for step in range(1, _STEPS + 1):
+    for step in range(1, steps + 1):
         batch = rng.integers(0, len(images), _BATCH)
         _back_propagate(state, images[batch], labels[batch])
         _adam_step(state, step)

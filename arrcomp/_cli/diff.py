@@ -5,21 +5,32 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
-from rich.text import Text
 from typer import Argument, Option
 
-from .. import _files
 from .._arguments import checked_number, wrong_value
 from .._files.content import naming
 from .._files.progress import progress
-from .common import Json, MaxNbytes, Quiet, Threads, one_line_errors, print_json, print_table
+from .common import Json, MaxNbytes, Quiet, Threads, one_line_errors, print_json, print_line, print_table
 from .difference import Difference, Tolerance, difference, together
+from .files import read_any
 from .page import FAILED, Example, described
-from .tables import MAX_ROWS, finite, new_table
+from .reports import finite
+from .tables import Column, Row, Table
+from .words import count_text, name_text, names_text
 
+_MOST_ROWS = 40  # for the arrays that differ most
 _FIGURES = {"largest_error": "largest error", "relative_to_range": "by range", "relative_error": "relative L2"}
 _FIGURES |= {"psnr": "PSNR, dB"}
+_COLUMNS = (
+    Column("array"),
+    Column("note", is_prose=True, rank=1),
+    Column("values", is_number=True, rank=4),
+    Column("not the same", is_number=True),
+    Column("largest error", is_number=True, rank=2),
+    Column("by range", is_number=True, rank=6),
+    Column("relative L2", is_number=True, rank=3),
+    Column("PSNR, dB", is_number=True, rank=5),
+)
 _ABS, _REL = "Values a and b are equal if |a - b| <= E.", "... or if |a - b| <= R times the range of A's array."
 
 
@@ -46,7 +57,7 @@ def diff(
     """
     with one_line_errors():
         tolerance = Tolerance(_checked("--abs", absolute), _checked("--rel", relative))
-        a, b = (_files.read_any(path, max_nbytes, threads).arrays for path in (first, second))
+        a, b = (read_any(path, max_nbytes, threads).arrays for path in (first, second))
         alone = {str(first): [name for name in a if name not in b], str(second): [name for name in b if name not in a]}
         common = [name for name in a if name in b]
         pairs = {}
@@ -62,7 +73,7 @@ def diff(
             total = _numbers(together(pairs.values()))
             print_json({"same": same, "arrays": arrays, "only_in": alone, "total": total})
         elif not quiet:
-            print_table(_table(pairs, alone))
+            _show(pairs, alone, same=same)
     if not same:
         raise typer.Exit(FAILED)
 
@@ -74,25 +85,34 @@ def _checked(option: str, value: float | None) -> float | None:
     return value
 
 
-def _table(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]]) -> Table:
-    """The arrays that differ (the worst ones if there are many), and the total."""
-    table = new_table(["array", "note"], ["values", "not the same", *_FIGURES.values()])
+def _show(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]], *, same: bool) -> None:
+    """The arrays that differ (the worst ones if there are many), the total, and a verdict in words."""
     changed = [name for name, pair in pairs.items() if not pair.same or pair.squared_error > 0 or pair.obstacle]
-    worst = sorted(changed, key=lambda name: (pairs[name].same, -pairs[name].relative_error))[:MAX_ROWS]
+    worst = sorted(changed, key=lambda name: (pairs[name].same, -pairs[name].relative_error))[:_MOST_ROWS]
+    rows = []
     for name in (name for name in changed if name in set(worst)):
         pair = pairs[name]
-        table.add_row(Text(name), pair.obstacle, *_cells(pair), style=None if pair.same else "red")
-    blank = [""] * (2 + len(_FIGURES))
-    for path, names in alone.items():
-        for name in names[:MAX_ROWS]:
-            table.add_row(Text(name), Text(f"only in {path}"), *blank, style="red")
-        if len(names) > MAX_ROWS:
-            table.add_row("...", Text(f"{len(names)} arrays are only in {path}"), *blank)
-    table.add_section()
-    hidden = f", {len(changed) - len(worst)} of them not shown" if len(changed) > len(worst) else ""
-    note = f"not equal: {len(changed)}{hidden}" if changed else "equal"
-    table.add_row(f"in both files: {len(pairs)}", note, *_cells(together(pairs.values())))
-    return table
+        rows.append(Row([name_text(name), pair.obstacle, *_cells(pair)], "" if pair.same else "red"))
+    if pairs:
+        shown = len(pairs) == 1 == len(rows)  # a total would say the same again
+        total = None if shown else Row([f"in both: {len(pairs)}", "", *_cells(together(pairs.values()))])
+        print_table(Table(_COLUMNS, rows, total))
+    lines = [f"{len(changed) - len(worst)} arrays with smaller differences are not shown"]
+    lines = lines if len(changed) > len(worst) else []
+    lines += [f"only in {path}: {names_text(names, _MOST_ROWS)}" for path, names in alone.items() if names]
+    print_line("\n".join([*([""] if pairs else []), *lines, _verdict(pairs, alone, same=same)]))
+
+
+def _verdict(pairs: Mapping[str, Difference], alone: Mapping[str, list[str]], *, same: bool) -> str:
+    if not pairs and any(alone.values()):
+        return f"different: {' and '.join(alone)} have no array in common"
+    if same:
+        exact = not any(pair.squared_error > 0 or pair.obstacle for pair in pairs.values())
+        return f"equal: {count_text(len(pairs))}{'' if exact else ', within the tolerance'}"
+    differing = sum(not pair.same for pair in pairs.values())
+    counts = [f"{differing} of {count_text(len(pairs))} differ{'s' if differing == 1 else ''}"]
+    counts += [f"{len(names)} only in {path}" for path, names in alone.items() if names]
+    return f"different: {', '.join(counts)}"
 
 
 def _cells(pair: Difference) -> list[str]:

@@ -9,10 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _core
-from .._api.compress import compress, decompress
+from .._api.compress import compress
+from .._api.compressed import decompress
 from ..codecs import Codec, ErrorBounded, Lossless, available_codecs
 from .difference import Tolerance, difference
 from .measure import Array
+from .words import codec_text
 
 _SAMPLE, _RANGES = 1 << 20, 32
 _BOUNDS = 2.0 ** np.arange(-20, 2.5, 0.5)  # relative to the root mean square of the values
@@ -121,17 +123,17 @@ def _draw_rates(
 ) -> None:
     drawn = 0
     for (speed, points), colour in zip(curves.items(), (_BLUE, _LIGHT_BLUE), strict=True):
-        label = "ErrorBounded(abs=...)" if speed == "default" else f"ErrorBounded(abs=..., speed={speed!r})"
+        label = "error-bounded abs=..." + ("" if speed == "default" else f" speed={speed}")
         shown = [(getattr(point, error), point.bits) for point in points if 0 < getattr(point, error) < math.inf]
         panel.plot(*np.reshape(shown, (-1, 2)).T, "-", color=colour, label=label, linewidth=2)
         drawn += len(shown)
     for point, (colour, marker) in zip(others, _styles(others), strict=True):
         value = getattr(point, error)
         if 0 < value < math.inf:
-            label = f"{point.codec!r}, {point.bits:.1f} bits"
+            label = f"{codec_text(point.codec)}, {point.bits:.1f} bits"
             panel.plot(value, point.bits, marker, color=colour, label=label, markersize=7)
             drawn += 1
-    panel.axhline(lossless, color=_GREY, linestyle=":", linewidth=1.2, label=f"Lossless(), {lossless:.1f} bits")
+    panel.axhline(lossless, color=_GREY, linestyle=":", linewidth=1.2, label=f"lossless, {lossless:.1f} bits")
     if drawn:
         panel.set_xscale("log")
     panel.set_ylim(0, lossless * 1.08)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._api.compress import compress, decompress
-from .._api.compressed import Compressed, from_bytes
+from .._api.compress import compress
+from .._api.compressed import Compressed, decompress, from_bytes
 from .._arrays.registry import to_cuda
 from .._format.spec import Spec
 from ..codecs import Codec

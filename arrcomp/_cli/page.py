@@ -14,13 +14,13 @@ EXITS = {
     USAGE: "wrong usage, or a file cannot be read or written",
     CORRUPT: "a stream is corrupt, or has a newer format",
     INTERRUPTED: "interrupted by Ctrl-C",
-    UNREAD: "the output's reader has closed it",
+    UNREAD: "broken pipe",
 }
 
 _HELP = ("-h, --help", "Show this text.")
 _COMPLETION = {
-    "install_completion": "Install completion of commands, options, codecs and files for the current shell.",
-    "show_completion": "Print the completion script of --install-completion.",
+    "install_completion": "Install completion for the current shell.",
+    "show_completion": "Print the completion script for the current shell.",
 }
 _ATTRIBUTE = "arrcomp_help"
 _Function = TypeVar("_Function", bound=Callable[..., None])

@@ -6,18 +6,18 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from .. import _files
 from .._files import Content
 from .._files.content import check_suffix
 from .._files.replacing import replacing
 from ..codecs import ErrorBounded
 from . import figure
-from .common import Force, MaxNbytes, Threads, one_line_errors
+from .common import Force, MaxNbytes, Quiet, Threads, one_line_errors, print_line
+from .files import read_any
 from .measure import Array
 from .page import Example, described
 from .program import did_you_mean
-from .standard import output_file
-from .tables import shown_shape
+from .standard import STANDARD, output_file
+from .words import count_text, shape_text
 
 _MOST_HISTOGRAMS = 6
 _FLOATS = ErrorBounded(abs=1.0)  # its dtypes are floats
@@ -35,26 +35,36 @@ def plot(
     threads: Threads = None,
     max_nbytes: MaxNbytes = None,
     force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Plot the distribution of values, and bits a value against errors, for error bounds and for quantizers.
 
     The distributions are those of the largest arrays, the rates those of the named or largest array. Large arrays are
     sampled: a million values in evenly spaced ranges.
     """
-    with one_line_errors(), output_file(output, ".png", source, force=force) as writable:
-        check_suffix(writable, (".png",))
-        content = _files.read_any(source, max_nbytes, threads)
-        names = [tensor] if tensor is not None else _largest(content)
-        arrays = {name: _values(source, content, name) for name in names}
-        arrays = {name: x for name, x in arrays.items() if x.size}
-        if not arrays:
-            raise ValueError(f"{source}: expected an array of floats with finite values, got none")
-        name, x = next(iter(arrays.items()))
-        dtype, shape = content.info(name)
-        sampled = f", {x.size:,} of its values" if x.size < math.prod(shape) else ""
-        title = f"{name} of {source.name}: {dtype} {shown_shape(shape)}{sampled}"
-        with replacing(writable) as temporary:
-            figure.draw(temporary, title, arrays, x, threads)
+    with one_line_errors():
+        with output_file(output, ".png", source, force=force) as writable:
+            check_suffix(writable, (".png",))
+            verdict = _plotted(source, writable, tensor, threads, max_nbytes)
+        if not quiet and output != STANDARD:
+            print_line(f"wrote {output}: {verdict}")
+
+
+def _plotted(source: Path, output: Path, tensor: str | None, threads: int | None, max_nbytes: int | None) -> str:
+    """Write the plot. Returns what is on it, in words."""
+    content = read_any(source, max_nbytes, threads)
+    names = [tensor] if tensor is not None else _largest(content)
+    arrays = {name: _values(source, content, name) for name in names}
+    arrays = {name: x for name, x in arrays.items() if x.size}
+    if not arrays:
+        raise ValueError(f"{source}: expected an array of floats with finite values, got none")
+    name, x = next(iter(arrays.items()))
+    dtype, shape = content.info(name)
+    sampled = f", {x.size:,} of its values" if x.size < math.prod(shape) else ""
+    title = f"{name} of {source.name}: {dtype} {shape_text(shape)}{sampled}"
+    with replacing(output) as temporary:
+        figure.draw(temporary, title, arrays, x, threads)
+    return f"distributions of {count_text(len(arrays))}, and bits against error of {name}"
 
 
 def _largest(content: Content[Array]) -> list[str]:

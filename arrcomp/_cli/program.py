@@ -6,12 +6,14 @@ import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from itertools import pairwise
 from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from .page import PROGRAM, UNREAD, USAGE, Page, page_of
+from .words import options_with
 
 _LEAST_WIDTH, _MOST_WIDTH = 20, 100
 _NARROW = 60  # columns below which terms are above their meanings
@@ -42,12 +44,12 @@ class Program(TyperGroup):
         with ending_quietly():
             return super().invoke(ctx)
 
-    def main(self, *args: Any, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, *others: Any, **extra: Any) -> Any:
         """Parse and run. Wrong usage is reported in one line."""
         try:
-            code = super().main(*args, **extra | {"standalone_mode": False})
+            code = super().main(args, *others, **extra | {"standalone_mode": False})
         except _UsageError as error:
-            _refuse(error)
+            _refuse(error, sys.argv[1:] if args is None else args)
         sys.exit(code or 0)
 
 
@@ -89,7 +91,7 @@ def rendered(page: Page) -> str:
         return typer.style(text, bold=True) if styled else text
 
     paragraphs = [f"{title('Usage:')} {page.synopsis}"]
-    paragraphs += [textwrap.fill(text, width) for text in page.about]
+    paragraphs += [textwrap.fill(text, width, break_on_hyphens=False) for text in page.about]
     if page.examples:
         shown = [f"  {about}:\n{textwrap.indent(command, '    ')}" for about, command in page.examples]
         paragraphs.append("\n".join([title("Examples:"), *shown]))
@@ -102,16 +104,30 @@ def _terms(rows: Sequence[tuple[str, str]], width: int) -> Iterator[str]:
     column = 4 + max(len(term) for term, _ in rows if len(term) <= _LONGEST_TERM)
     column = 4 if width < _NARROW and column > 4 + _SHORT_TERM else column
     for term, meaning in rows:
-        lines = textwrap.wrap(meaning, max(width - column, _LEAST_WIDTH), break_long_words=False) or [""]
+        room = max(width - column, _LEAST_WIDTH)
+        lines = textwrap.wrap(meaning, room, break_long_words=False, break_on_hyphens=False) or [""]
         beside = len(term) + 4 <= column
         yield f"  {term:{column - 2}}{lines.pop(0)}" if beside else f"  {term}"
         yield from (" " * column + line for line in lines)
 
 
-def _refuse(error: Any) -> NoReturn:
+def _setting(context: Any, option: str, arguments: Sequence[str]) -> str | None:
+    """What to type for a codec's parameter that was given as an option, if the command takes such parameters."""
+    if context is None or not any("--set" in parameter.opts for parameter in context.command.params):
+        return None
+    words = [after for before, after in pairwise(arguments) if before == option]
+    words += [word.partition("=")[2] for word in arguments if word.startswith(f"{option}=")]
+    return options_with(option.lstrip("-").replace("-", "_"), words[0] if words else None)
+
+
+def _refuse(error: Any, arguments: Sequence[str]) -> NoReturn:
     """Report wrong usage, similar names, and the command's help."""
-    message = error.message if getattr(error, "option_name", None) else error.format_message()
-    if getattr(error, "possibilities", None):
+    name = getattr(error, "option_name", None)
+    message = error.message if name else error.format_message()
+    setting = _setting(error.ctx, name, arguments) if name else None
+    if setting:
+        message += f"; parameters of codecs are set by --set, for instance {setting}"
+    elif getattr(error, "possibilities", None):
         message += f"; did you mean {' or '.join(sorted(error.possibilities))}?"
     path = error.ctx.command_path if error.ctx is not None else PROGRAM
     text = " ".join(message.split())

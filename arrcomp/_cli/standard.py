@@ -34,10 +34,7 @@ def output_file(path: Path, suffix: str, source: Path, *, force: bool) -> Iterat
     It must not be the `source`, and must not exist without `force`.
     """
     if path != STANDARD:
-        if path.exists() and source.exists() and path.samefile(source):
-            raise ValueError(f"{path}: expected another file than IN as OUT, got the same")
-        if path.is_file() and not force:
-            raise FileExistsError(f"{path}: expected a new file, got one that exists; --force overwrites it")
+        check_writable(path, source, force=force)
         yield path
         return
     target = _bytes_of(sys.stdout, "standard output", "name a file, or send it through a pipe")
@@ -46,6 +43,19 @@ def output_file(path: Path, suffix: str, source: Path, *, force: bool) -> Iterat
         with file.open("rb") as copy:
             shutil.copyfileobj(copy, target)
         target.flush()
+
+
+def shown_path(path: Path) -> str:
+    """A file to read, for people."""
+    return "standard input" if path == STANDARD else str(path)
+
+
+def check_writable(path: Path, source: Path, *, force: bool) -> None:
+    """Raise unless a file may be written that is made from `source`."""
+    if path.exists() and source.exists() and path.samefile(source):
+        raise ValueError(f"{path}: expected another file than IN as OUT, got the same")
+    if path.is_file() and not force:
+        raise FileExistsError(f"{path}: expected a new file, got one that exists; --force overwrites it")
 
 
 def _bytes_of(stream: Any, name: str, advice: str) -> Any:

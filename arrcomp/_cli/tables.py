@@ -1,150 +1,157 @@
-"""The command line's tables."""
+"""Tables on terminals of any width. No word is broken, and names are always whole.
+
+What does not fit is tried in turn: titles in several lines and prose wrapped at spaces; fewer columns, the least
+important ones left out; a paragraph for each row.
+"""
 
 import io
-import math
-from collections.abc import Sequence
-from typing import Any
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from rich import box
+from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from ..codecs import Codec, available_codecs
-from .measure import Measurement
+_GAP = 2  # columns between two cells
+_ALWAYS = 0
 
-MAX_ROWS = 40  # for the largest arrays; others are in the total alone
-_FRAME = "zstd"  # the only kind
-_LEAST_WIDTH = 80  # of a terminal with tables
-_PLAIN_WIDTH = 180  # of output that is no terminal
+
+class Column(NamedTuple):
+    """A column of a table."""
+
+    title: str
+    is_number: bool = False
+    is_prose: bool = False  # may be wrapped at spaces
+    rank: int = _ALWAYS  # of the columns that may be left out, those with the lowest rank stay longest
+
+
+class Row(NamedTuple):
+    """A row of a table."""
+
+    cells: Sequence[str]
+    style: str = ""
+
+
+class Table(NamedTuple):
+    """A table, whose first column has names."""
+
+    columns: Sequence[Column]
+    rows: Sequence[Row]
+    total: Row | None = None
 
 
 def rendered(table: Table) -> str:
-    """A table for standard output: with colours on a terminal, and as paragraphs on a narrow one."""
+    """A table for standard output: with colours on a terminal, and in lines of any length in pipes and files."""
     screen = Console()
     pages = io.BytesIO()  # the caller writes to standard output, and handles its errors
+    table, room = _without_empty_columns(table), _room(screen)
+    chosen, widths, left_out = _layout(table, room)
     console = Console(
         file=io.TextIOWrapper(pages, screen.encoding, errors="backslashreplace", newline="\n", write_through=True),
-        width=screen.width if screen.is_terminal else _PLAIN_WIDTH,
+        width=sum(widths) + _GAP * len(widths) if widths else room or 80,
         force_terminal=screen.is_terminal,
     )
-    narrow = console.width < _LEAST_WIDTH or table.__rich_measure__(console, console.options).minimum > console.width
-    console.print(_paragraphs(table) if narrow else table, soft_wrap=narrow)
-    return pages.getvalue().decode(screen.encoding)
+    if widths:
+        console.print(_drawn(table, chosen, widths))
+    else:
+        console.print(_paragraphs(table, room), soft_wrap=True)
+    if left_out:
+        console.print(f"Not shown at this width: {', '.join(left_out)}.", style="dim", soft_wrap=True)
+    lines = pages.getvalue().decode(screen.encoding).split("\n")
+    return "\n".join(line.rstrip(" ") for line in lines)
 
 
-def _paragraphs(table: Table) -> Text:
-    """A table's rows as paragraphs, with a line for each cell that is not empty."""
+def _room(screen: Console) -> int | None:
+    """The most columns of a line; None for any number."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    return screen.width if screen.is_terminal else None
+
+
+def _without_empty_columns(table: Table) -> Table:
+    kept = [i for i in range(len(table.columns)) if i == 0 or any(row.cells[i] for row in _all_rows(table))]
+
+    def shortened(row: Row) -> Row:
+        return Row([row.cells[i] for i in kept], row.style)
+
+    total = None if table.total is None else shortened(table.total)
+    return Table([table.columns[i] for i in kept], [shortened(row) for row in table.rows], total)
+
+
+def _all_rows(table: Table) -> list[Row]:
+    return [*table.rows, *([] if table.total is None else [table.total])]
+
+
+def _layout(table: Table, room: int | None) -> tuple[list[int], list[int], list[str]]:
+    """Numbers and widths of the columns that fit, and the titles of others. No widths if only paragraphs fit."""
+    count = len(table.columns)
+    full = [_widest(table, i, whole=True) for i in range(count)]
+    if room is None or _sum(full) <= room:
+        return list(range(count)), full, []
+    least = [_widest(table, i, whole=False) for i in range(count)]
+    chosen = [i for i in range(count) if table.columns[i].rank == _ALWAYS]
+    for i in sorted(range(count), key=lambda i: table.columns[i].rank):
+        if i not in chosen and _sum([least[j] for j in (*chosen, i)]) <= room:
+            chosen.append(i)
+    chosen.sort()
+    few = len(table.rows) <= 1  # a paragraph shows all of them
+    if _sum([least[i] for i in chosen]) > room or (few and len(chosen) < count):
+        return [], [], []
+    widths = [least[i] for i in chosen]
+    for _ in range(room - _sum(widths)):  # the rest goes to whichever column lacks most
+        wanted = [full[i] - width for i, width in zip(chosen, widths, strict=True)]
+        if max(wanted) <= 0:
+            break
+        widths[wanted.index(max(wanted))] += 1
+    return chosen, widths, [column.title for i, column in enumerate(table.columns) if i not in chosen]
+
+
+def _sum(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _widest(table: Table, i: int, *, whole: bool) -> int:
+    """The width that a column needs; without `whole` if titles and prose are wrapped."""
+    title, cells = table.columns[i].title, [row.cells[i] for row in _all_rows(table)]
+    titles = [title] if whole else title.split()
+    texts = [word for cell in cells for word in cell.split()] if table.columns[i].is_prose and not whole else cells
+    return max(map(cell_len, [*titles, *texts]), default=1)
+
+
+def _drawn(table: Table, chosen: Sequence[int], widths: Sequence[int]) -> RichTable:
+    drawn = RichTable(box=box.HORIZONTALS, show_edge=False, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
+    for i, width in zip(chosen, widths, strict=True):
+        justify = "right" if table.columns[i].is_number else "left"
+        drawn.add_column(table.columns[i].title, justify=justify, width=width, vertical="top")  # type: ignore[arg-type]
+    for row in table.rows:
+        drawn.add_row(*[Text(row.cells[i]) for i in chosen], style=row.style)
+    if table.total is not None:
+        drawn.add_section()
+        drawn.add_row(*[Text(table.total.cells[i]) for i in chosen], style=table.total.style)
+    return drawn
+
+
+def _paragraphs(table: Table, room: int | None) -> Text:
+    """A table's rows as paragraphs, with a line for each cell that is not empty; long ones are wrapped at spaces."""
     paragraphs = []
-    for row, cells in zip(table.rows, zip(*(column.cells for column in table.columns), strict=True), strict=True):
-        texts = [cell if isinstance(cell, Text) else Text(str(cell)) for cell in cells]
-        titled = zip(table.columns[1:], texts[1:], strict=True)
-        lines = [Text(f"  {column.header}: ") + text for column, text in titled if text]
-        paragraphs.append(Text("\n", style=row.style or "").join([texts[0], *lines]))
-    paragraphs += [Text(str(table.caption))] if table.caption else []
+    for row in _all_rows(table):
+        lines = [Text(row.cells[0])]
+        for column, cell in zip(table.columns[1:], row.cells[1:], strict=True):
+            lines += _lines(f"{column.title}: {cell}", room) if cell else []
+        paragraphs.append(Text("\n", style=row.style).join(lines))
     return Text("\n\n").join(paragraphs)
 
 
-def measurements_table(rows: Sequence[Measurement], *, summary: bool = True, short: bool = True) -> Table:
-    """Ratio, largest error and speed of each array, with `summary` also the total. `short` shows few arrays."""
-    figures, framed = _figures(rows), any(row.framed for row in rows)
-    titles = ["array", "dtype", "shape", "codec", *(["frame"] if framed else [])]
-    table = new_table(titles, list(figures))
-    hidden = max(len(rows) - MAX_ROWS, 0) if summary and short else 0
-    order = sorted(range(len(rows)), key=lambda number: -rows[number].spec.nbytes)
-    for row in (rows[number] for number in sorted(order[: len(rows) - hidden])):
-        broken = row.comparison is not None and not row.comparison.holds
-        table.add_row(*_describe(row, framed), *_figures([row]).values(), style="red" if broken else None)
-    if summary and len(rows) > 1:
-        note = f" ({hidden} smaller ones not shown)" if hidden else ""
-        table.add_section()
-        table.add_row(f"{len(rows)} arrays{note}", *[""] * (len(titles) - 1), *figures.values())
-    return table
-
-
-def measurements_document(rows: Sequence[Measurement]) -> dict[str, Any]:
-    """The same for JSON, with all arrays, and with seconds in place of speeds."""
-    arrays = []
-    for row in rows:
-        spec, frame = row.spec, _FRAME if row.framed else None
-        described = {"name": row.name, "dtype": spec.dtype.name, "shape": list(spec.shape)}
-        arrays.append(described | {"codec": spec.codec.config(), "frame": frame} | _numbers([row]))
-    return {"arrays": arrays, "total": _numbers(rows)}
-
-
-def codecs_table() -> Table:
-    """All codecs, with their guarantees and dtypes."""
-    table = new_table(["codec", "guarantee", "dtypes", "example"], [])
-    for codec in available_codecs().values():
-        dtypes, example = ", ".join(codec.dtypes or ("all",)), Text(repr(codec.examples()[0]))
-        table.add_row(codec.name, _guarantee(codec), dtypes, example)
-    return table
-
-
-def codecs_document() -> dict[str, Any]:
-    """The same for JSON."""
-    rows = []
-    for codec in available_codecs().values():
-        dtypes, example = list(codec.dtypes) if codec.dtypes else None, codec.examples()[0].config()
-        rows.append({"name": codec.name, "guarantee": _guarantee(codec), "dtypes": dtypes, "example": example})
-    return {"codecs": rows}
-
-
-def _guarantee(codec: type[Codec]) -> str:
-    return (codec.__doc__ or "").partition("\n")[0]
-
-
-def new_table(texts: Sequence[str], numbers: Sequence[str]) -> Table:
-    """A table with these columns of text, and of numbers."""
-    table = Table()
-    for title in texts:
-        table.add_column(title, overflow="fold")
-    for title in numbers:
-        table.add_column(title, justify="right", no_wrap=True)
-    return table
-
-
-def _describe(row: Measurement, framed: bool) -> list[Text]:
-    """Cells that describe an array; with `framed` also one for its frame. Names may look like Rich's markup."""
-    config = row.spec.codec.config()
-    parameters = [f"{key}={value}" for key, value in config.items() if key != "codec" and value != "default"]
-    texts = [row.name, row.spec.dtype.name, shown_shape(row.spec.shape), " ".join([config["codec"], *parameters])]
-    return [Text(text) for text in (*texts, *([_FRAME if row.framed else ""] if framed else []))]
-
-
-def shown_shape(shape: Sequence[int]) -> str:
-    """A shape for people."""
-    return " x ".join(map(str, shape)) or "scalar"
-
-
-def _numbers(rows: Sequence[Measurement]) -> dict[str, Any]:
-    """The totals of measurements, by name."""
-    before, after = sum(row.spec.nbytes for row in rows), sum(row.nbytes for row in rows)
-    numbers: dict[str, Any] = {"bytes": before, "compressed": after, "ratio": before / after if after else None}
-    comparisons = [row.comparison for row in rows if row.comparison is not None]
-    if comparisons:
-        numbers["largest_error"] = finite(max(comparison.largest_error for comparison in comparisons))
-        numbers["violations"] = sum(comparison.violations for comparison in comparisons)
-    for name in ("encode_seconds", "decode_seconds"):
-        seconds = [getattr(row, name) for row in rows if getattr(row, name) is not None]
-        if seconds:
-            numbers[name] = sum(seconds)
-    return numbers
-
-
-def finite(number: float) -> float | None:
-    """The number, or None if it is not finite, for JSON."""
-    return number if math.isfinite(number) else None
-
-
-def _figures(rows: Sequence[Measurement]) -> dict[str, str]:
-    """Title and text of each column of numbers that were measured."""
-    numbers = _numbers(rows)
-    before, after, ratio = numbers["bytes"], numbers["compressed"], numbers["ratio"]
-    figures = {"bytes": f"{before:,}", "compressed": f"{after:,}", "ratio": "" if ratio is None else f"{ratio:.3f}"}
-    if "largest_error" in numbers:
-        error = numbers["largest_error"]
-        figures["largest error"] = "inf" if error is None else f"{error:.3g}"
-    for title in ("encode", "decode"):
-        if f"{title}_seconds" in numbers:
-            figures[title] = f"{before / max(numbers[f'{title}_seconds'], 1e-9) / 1e9:.3g} GB/s"
-    return figures
+def _lines(text: str, room: int | None) -> Iterator[Text]:
+    """Lines of text, indented; a word that is too long has its own."""
+    line = " "
+    for word in text.split(" "):
+        if room is not None and line.strip() and cell_len(line) + 1 + cell_len(word) > room:
+            yield Text(line)
+            line = "   "
+        line += f" {word}"
+    yield Text(line)

@@ -9,7 +9,7 @@ from .._arrays.numpy import numpy_bytes
 from .._format.limits import checked_max_nbytes
 from . import container, numpy_files
 from .container import Container
-from .content import ARRAY_SUFFIXES, Content, Lazy, check_suffix
+from .content import ARRAY_SUFFIXES, Content, Lazy, check_readable, check_suffix
 from .opened import open_file
 
 
@@ -19,7 +19,7 @@ def read_arrays(path: Path, max_nbytes: int | None = None) -> Content[NDArray[An
     `max_nbytes` is the most bytes that an array of a .npz file, which may be packed, may have; None for 8192 times its
     bytes in the file, or 1 GiB if that is more. Reading a larger array raises SizeLimitError.
     """
-    suffix, limit = check_suffix(path, ARRAY_SUFFIXES), checked_max_nbytes(max_nbytes)
+    suffix, limit = check_readable(path, ARRAY_SUFFIXES), checked_max_nbytes(max_nbytes)
     if suffix == ".npy":
         return Content(numpy_files.open_npy(path))
     if suffix == ".npz":
@@ -27,7 +27,7 @@ def read_arrays(path: Path, max_nbytes: int | None = None) -> Content[NDArray[An
     opened = Container(path, ValueError)
     if _is_compressed(opened):
         raise ValueError(f"{path}: expected uncompressed arrays, got compressed ones; `arrcomp decompress` reads it")
-    return Content(Lazy(opened.entries, opened.array), opened.metadata)
+    return Content(Lazy(opened.entries, opened.array, opened.info), opened.metadata)
 
 
 def write_arrays(path: Path, content: Content[NDArray[Any]]) -> None:
@@ -51,11 +51,17 @@ def read_any(path: Path, max_nbytes: int | None = None, threads: int | None = No
 
     Arguments and errors are those of `read_arrays` and `CompressedFile.load`.
     """
-    check_suffix(path, (*ARRAY_SUFFIXES, ".arrcomp"))
-    if path.suffix == ".arrcomp" or (path.suffix == ".safetensors" and _is_compressed(Container(path, ValueError))):
+    check_readable(path, (*ARRAY_SUFFIXES, ".arrcomp"))
+    if is_compressed(path):
         file = open_file(path, max_nbytes=max_nbytes)
-        return Content(Lazy(file, lambda name: file.load(name, threads=threads), file.info), file.metadata)
+        lazy = Lazy(file, lambda name: file.load(name, like="numpy", threads=threads), file.info)
+        return Content(lazy, file.metadata)
     return read_arrays(path, max_nbytes)
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether a file, which exists, has compressed arrays."""
+    return path.suffix == ".arrcomp" or (path.suffix == ".safetensors" and _is_compressed(Container(path, ValueError)))
 
 
 def _is_compressed(opened: Container) -> bool:

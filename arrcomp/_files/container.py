@@ -64,12 +64,17 @@ class Container:
         entry = self.entries[name]
         return self._file.span(self._start + entry.start, self._start + entry.end)
 
-    def array(self, name: str) -> NDArray[Any]:
-        """A tensor, read into memory. TypeError if NumPy has no such data type."""
+    def info(self, name: str) -> ArrayInfo:
+        """A tensor's dtype and shape. TypeError if NumPy has no such data type."""
         entry = self.entries[name]
         if entry.kind not in _DTYPES:
             raise TypeError(f"{self.path}, array {name!r}: expected dtype {', '.join(_DTYPES)}, got {entry.kind}")
-        return self.span(name).read().view(_dtypes.by_name(_DTYPES[entry.kind]).numpy).reshape(entry.shape)
+        return ArrayInfo(_dtypes.by_name(_DTYPES[entry.kind]).numpy, entry.shape)
+
+    def array(self, name: str) -> NDArray[Any]:
+        """A tensor, read into memory. TypeError if NumPy has no such data type."""
+        dtype, shape = self.info(name)
+        return self.span(name).read().view(dtype).reshape(shape)
 
     def close(self) -> None:
         """Close the file."""
@@ -79,8 +84,9 @@ class Container:
 class Writer:
     """Writes tensors one after the other; made by `writing`."""
 
-    def __init__(self, file: Any) -> None:
+    def __init__(self, file: Any, metadata: Mapping[str, str]) -> None:
         self._file, self._end = file, 0
+        self.metadata = metadata
         self.entries: dict[str, Entry] = {}
 
     def add(self, name: str, kind: str, shape: tuple[int, ...], buffers: Iterable[Any]) -> None:
@@ -95,16 +101,17 @@ class Writer:
 def writing(path: Path, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> Iterator[Writer]:
     """A writer of a file that replaces `path` if the block succeeds.
 
-    The length of a header with `entries` is reserved: those of the tensors that will be written, or longer ones.
+    The length of a header with `entries` and `metadata` is reserved: those that will be written, or longer ones. The
+    writer's `metadata` may be set to shorter ones until the block ends.
     """
     nbytes = len(_packed(entries, metadata))
     if nbytes > _MOST_HEADER_NBYTES:
         raise ValueError(f"{path}: expected names and metadata of at most {_MOST_HEADER_NBYTES} bytes, got {nbytes}")
     with replacing(path) as temporary, temporary.open("wb") as file:
         file.seek(8 + nbytes)
-        writer = Writer(file)
+        writer = Writer(file, metadata)
         yield writer
-        header = _packed(writer.entries, metadata).ljust(nbytes)
+        header = _packed(writer.entries, writer.metadata).ljust(nbytes)
         assert len(header) == nbytes, "the reserved space fits the longest header"
         file.seek(0)
         file.write(nbytes.to_bytes(8, "little") + header)

@@ -1,6 +1,8 @@
 """The content of files: arrays by name, each loaded when it is accessed."""
 
 import contextlib
+import errno
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +15,7 @@ from ..errors import CorruptStreamError, FormatVersionError, SizeLimitError, Unk
 
 ARRAY_SUFFIXES = (".npy", ".npz", ".safetensors")
 COMPRESSED_SUFFIXES = (".arrcomp", ".safetensors")
+_PYTORCH_SUFFIXES = (".pt", ".pth", ".ckpt", ".bin")
 ONLY_NAME = "arr_0"  # NumPy's name of an array without a name
 
 # Names that, used as a path, would lead out of a folder on some system.
@@ -75,8 +78,22 @@ def _info_of(array: Any) -> ArrayInfo:
 def check_suffix(path: Path, suffixes: tuple[str, ...]) -> str:
     """The suffix of a path. ValueError if it is not one of these."""
     if path.suffix not in suffixes:
-        raise ValueError(f"{path}: expected suffix {', '.join(suffixes)}, got {path.suffix!r}")
+        hint = "; arrcomp.torch.save and load are for PyTorch's checkpoints" if path.suffix in _PYTORCH_SUFFIXES else ""
+        raise ValueError(f"{path}: expected suffix {', '.join(suffixes)}, got {path.suffix!r}{hint}")
     return path.suffix
+
+
+def check_exists(path: Path) -> None:
+    """Raise OSError unless there is a file at this path: users want to know that before anything of its suffix."""
+    path.stat()
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+
+
+def check_readable(path: Path, suffixes: tuple[str, ...]) -> str:
+    """The suffix of a file that is to be read. OSError if it does not exist or is a folder, else as `check_suffix`."""
+    check_exists(path)
+    return check_suffix(path, suffixes)
 
 
 def is_stray(name: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 from .._api.compress import check_values, checked_seed, compress_with
 from .._api.compressed import Compressed
 from .._arguments import thread_count, wrong_type, wrong_value
-from .._arrays.registry import adapter_of, locate_new
+from .._arrays.registry import FRAMEWORKS, adapter_of
 from .._format import stream
 from .._format.frame import checked_level
 from .._format.limits import checked_max_nbytes
@@ -37,7 +37,9 @@ def save_file(
 
     Each array is accessed once, in order, and dropped before the next one. With a mapping that loads arrays when they
     are accessed, a model need not fit into memory. The file is a .safetensors file of uint8 tensors, each a complete
-    stream. An existing file is replaced when the new one is complete.
+    stream. The file says which framework all arrays were of, and `load_file` returns arrays of it. (For several
+    frameworks, and from a .arrcomp file, it returns NumPy arrays.) An existing file is replaced when the new one is
+    complete.
 
     Args:
         tensors: a `state_dict`, or any mapping from names to arrays of any framework on any device, or to `Compressed`,
@@ -70,6 +72,7 @@ def save_file(
     path, rules, count, level = Path(path), checked_rules(codec), thread_count(threads), checked_level(zstd_level)
     suffix = check_suffix(path, COMPRESSED_SUFFIXES)
     names, described = _checked_names(tensors), _described(metadata)
+    frameworks: set[str | None] = set()
     for rule in rules:
         checked_seed(rule.codec, seed)
     if suffix == ".arrcomp":
@@ -80,6 +83,7 @@ def save_file(
         item = tensors[name]
         with naming(None, name):
             c = _compressed(name, item, rules, count, seed, check_finite)
+            frameworks.add(_framework(item, c))
             del item
             return c.stored_buffers() if level is None else c.buffers(zstd_level=level, threads=threads), c.spec.nbytes
 
@@ -89,12 +93,15 @@ def save_file(
             with replacing(path) as temporary, temporary.open("wb") as file:
                 file.writelines(buffers)
             return
-        with container.writing(path, dict.fromkeys(names, container.LONGEST_OF_BYTES), described) as writer:
+        longest = described | {"framework": max(FRAMEWORKS, key=len)}
+        with container.writing(path, dict.fromkeys(names, container.LONGEST_OF_BYTES), longest) as writer:
             for name in names:
                 buffers, nbytes = compressed(name)
                 writer.add(name, "U8", (sum(map(len, buffers)),), buffers)
                 del buffers
                 done(nbytes)
+            shared = frameworks.pop() if len(frameworks) == 1 else None
+            writer.metadata = described if shared is None else described | {"framework": shared}
 
 
 def load_file(
@@ -112,7 +119,8 @@ def load_file(
     Args:
         path: same as in `open_file`.
         like: an array whose framework and device the results get; or the name of a framework, "numpy", "torch", "jax"
-            or "cupy", with its default device; None for NumPy, or on CUDA for whichever is installed.
+            or "cupy", with its default device; None for the framework of the arrays that were saved
+            (`CompressedFile.framework`), or for NumPy's on CUDA whichever is installed.
         device: "cpu", "cuda", "cuda:1", a `torch.device`, a `jax.Device`, or an array; None for that of `like`. The
             arrays are transferred compressed.
         names: names of the arrays to load; None for all.
@@ -129,13 +137,15 @@ def load_file(
         KeyError: there is no array of one of the `names`.
         TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
         OSError: the file cannot be read.
-        ImportError: the framework, safetensors, zstandard for a frame, or rich for `progress`, is not installed.
+        ImportError: the framework (like="numpy" needs none), safetensors, zstandard for a frame, or rich for
+            `progress`, is not installed.
         DeviceUnavailableError: the device is not available.
     """
-    target, count, limit = locate_new(like, device), thread_count(threads), checked_max_nbytes(max_nbytes)
+    count, limit = thread_count(threads), checked_max_nbytes(max_nbytes)
     if isinstance(names, str):
         raise wrong_type("names", "a list of names, or None for all", names)
     with CompressedFile(Path(path), limit) as file:
+        target = file.target(like, device)
         wanted = file.names if names is None else list(names)
         for name in wanted:
             if name not in file:
@@ -156,6 +166,12 @@ def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed:
     if check_finite:
         check_values(adapter, x, f"array {name!r}")
     return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed))
+
+
+def _framework(item: Any, c: Compressed) -> str | None:
+    """The framework of an array; None for a `Compressed` in NumPy, which every stream that was read is."""
+    framework = c.payload.adapter.name
+    return None if item is c and framework == "numpy" else framework
 
 
 def _check_single(path: Path, names: Sequence[str], metadata: Mapping[str, str] | None) -> None:

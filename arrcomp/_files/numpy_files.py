@@ -75,6 +75,12 @@ def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
             array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
             return array
 
+    def info(name: str) -> ArrayInfo:
+        failure = f"{path}, array {name!r}: not readable"
+        with _as_value_errors(failure), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+            shape, _, dtype = _npy_header(member)
+        return ArrayInfo(dtype, shape)
+
     failure = f"{path}: expected a .npz file, got another or a damaged one"
     with _as_value_errors(failure), zipfile.ZipFile(path) as archive:
         members = archive.namelist()
@@ -83,7 +89,7 @@ def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
             raise ValueError(f"{path}: expected .npy files as members, got {member!r}")
         if count > 1:
             raise ValueError(f"{path}: expected different members, got {member!r} {count} times")
-    return Lazy([member.removesuffix(".npy") for member in members], load)
+    return Lazy([member.removesuffix(".npy") for member in members], load, info)
 
 
 def write_npz(path: Path, content: Content[NDArray[Any]]) -> None:

@@ -6,19 +6,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._api.compress import decompress_at
-from .._api.compressed import Compressed, parse_stream
+from .._api.compressed import Compressed, decompress_at, parse_stream
 from .._arguments import thread_count
 from .._arrays.contract import Adapter
 from .._arrays.device import Device
-from .._arrays.numpy import ADAPTER as NUMPY
-from .._arrays.registry import locate_new
+from .._arrays.registry import FRAMEWORKS, locate_new
 from .._format import stream
 from .._format.limits import checked_max_nbytes
 from .._format.spec import Spec
-from ..errors import CorruptStreamError, FormatVersionError
+from ..errors import CorruptStreamError, DeviceUnavailableError, FormatVersionError
 from .container import Container
-from .content import COMPRESSED_SUFFIXES, ONLY_NAME, ArrayInfo, check_suffix, is_stray, naming
+from .content import COMPRESSED_SUFFIXES, ONLY_NAME, ArrayInfo, check_readable, is_stray, naming
 from .reading import OpenedFile, Span
 from .slices import Slice
 from .stored import stored
@@ -52,25 +50,29 @@ def open_file(path: str | Path, *, max_nbytes: int | None = None) -> "Compressed
 class CompressedFile(Mapping[str, Any]):
     """Compressed arrays in a file, decompressed when they are accessed. `open_file` makes it.
 
-    `file[name]` is a NumPy array, with the defaults of `file.load`, which makes arrays elsewhere too. Both need memory
-    for the array and its stream. Results stay valid after the file is closed. Unknown names raise KeyError. Reading a
-    closed file raises ValueError; reading one that was truncated while it was open raises CorruptStreamError. Damaged
-    arrays, and those that a newer arrcomp wrote, raise CorruptStreamError, FormatVersionError or UnknownCodecError.
-    Arrays in a Zstandard frame raise ImportError if zstandard is not installed.
+    `file[name]` is an array of the framework that was saved, with the defaults of `file.load`, which makes other arrays
+    too. Both need memory for the array and its stream. Results stay valid after the file is closed. Unknown names raise
+    KeyError. Reading a closed file raises ValueError; reading one that was truncated while it was open raises
+    CorruptStreamError. Damaged arrays, and those that a newer arrcomp wrote, raise CorruptStreamError,
+    FormatVersionError or UnknownCodecError. Arrays in a Zstandard frame raise ImportError without zstandard.
 
     Attributes:
         path: of the file.
         metadata: strings by name: those of the original file, or those given to `save_file`.
+        framework: which the arrays were of when they were saved: "numpy", "torch", "jax" or "cupy"; "torch" if the
+            metadata has "format" "pt", as files of PyTorch's libraries have; "numpy" where nothing says it.
     """
 
     def __init__(self, path: Path, max_nbytes: int | None) -> None:
         """`open_file`, with a checked `max_nbytes`."""
         self.path, self._max_nbytes = path, max_nbytes
         self.metadata: dict[str, str] = {}
+        self.framework = "numpy"
         self._spans: dict[str, Callable[[], Span]]
-        if check_suffix(path, COMPRESSED_SUFFIXES) == ".safetensors":
+        if check_readable(path, COMPRESSED_SUFFIXES) == ".safetensors":
             container = Container(path, CorruptStreamError)
             self.metadata = _source_metadata(container)
+            self.framework = _framework(container, self.metadata)
             for name in container.entries:
                 if is_stray(name):
                     raise CorruptStreamError(f"{path}: expected names without paths out of a folder, got {name!r}")
@@ -122,8 +124,18 @@ class CompressedFile(Mapping[str, Any]):
 
         Arguments and errors are those of `arrcomp.load_file`; None for `max_nbytes` is the limit of `open_file`.
         """
-        target, count = locate_new(like, device), thread_count(threads)
+        target, count = self.target(like, device), thread_count(threads)
         return self.load_at(name, *target, count, checked_max_nbytes(max_nbytes))
+
+    def target(self, like: Any, device: Any) -> tuple[Adapter, Device]:
+        """Adapter and device of the arguments of `load`."""
+        if like is not None or self.framework == "numpy":
+            return locate_new(like, device)
+        try:
+            return locate_new(self.framework, device)
+        except (ImportError, DeviceUnavailableError) as error:
+            saved = f"{self.path}: its arrays were saved from {self.framework}, which cannot be used here"
+            raise type(error)(f"{saved}; pass like='numpy' to load NumPy arrays ({error})") from None
 
     def load_at(self, name: str, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
         """`load`, with checked arguments."""
@@ -154,7 +166,7 @@ class CompressedFile(Mapping[str, Any]):
             return span()
 
     def __getitem__(self, name: str) -> Any:
-        return self.load_at(name, NUMPY, Device(), 0)
+        return self.load(name)
 
     def __contains__(self, name: object) -> bool:
         return name in self._spans
@@ -180,6 +192,17 @@ def _stream_span(container: Container, name: str) -> Span:
     if entry.kind != "U8" or len(entry.shape) != 1:
         raise CorruptStreamError(f"stream: expected one-dimensional U8, got {entry.kind} of shape {list(entry.shape)}")
     return container.span(name)
+
+
+def _framework(container: Container, source: Mapping[str, str]) -> str:
+    """The framework of the arrays that a file was made of."""
+    framework = container.metadata.get("framework")
+    if framework is None:
+        return "torch" if source.get("format") == "pt" else "numpy"
+    if framework not in FRAMEWORKS:
+        expected = f"{', '.join(FRAMEWORKS)} as framework in its metadata"
+        raise CorruptStreamError(f"{container.path}: expected {expected}, got {framework!r}")
+    return framework
 
 
 def _source_metadata(container: Container) -> dict[str, str]:

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 _LEAST_WIDTH = 80  # of a terminal with all columns
+_COLOUR = "cyan"  # Rich's own red means an error to many
 
 
 @contextlib.contextmanager
@@ -25,7 +26,7 @@ def progress(title: str, count: int, shown: bool) -> Iterator[Callable[[int], No
     counted = rich.TextColumn("{task.completed} of {task.total} arrays")
     columns: list[rich.ProgressColumn] = [rich.TextColumn(title), counted]
     if console.width >= _LEAST_WIDTH:
-        columns.insert(1, rich.BarColumn())
+        columns.insert(1, rich.BarColumn(complete_style=_COLOUR, finished_style=_COLOUR, pulse_style=_COLOUR))
         columns += [rich.TextColumn("{task.fields[size]}"), rich.TimeElapsedColumn()]
     with rich.Progress(*columns, console=console, transient=True, disable=not watched) as bar:
         task = bar.add_task(title, total=count, size="")

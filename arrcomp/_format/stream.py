@@ -153,7 +153,7 @@ def _body(data: memoryview, start: int, frame: int, payload_nbytes: int) -> Body
 
 def _check_length(field: str, least: int, nbytes: int) -> None:
     if least > nbytes:
-        raise CorruptStreamError(f"{field}: expected at least {least} bytes, got {nbytes}; the stream is truncated")
+        raise CorruptStreamError(f"stream is truncated: got {nbytes} bytes, expected at least {least} ({field})")
 
 
 def _configuration(text: memoryview) -> dict[str, Any]:

@@ -1,14 +1,14 @@
 """The base of all codecs: frozen dataclasses of checked parameters, which convert to plain JSON and back."""
 
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import MISSING, Field, fields
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arguments import checked_integer, wrong_value
+from .._arguments import checked_integer, type_name, wrong_type, wrong_value
 from .._dtypes import DType, by_numpy
 
 SPEEDS = ("default", "fast")
@@ -40,6 +40,24 @@ class Codec:
     name: ClassVar[str]
     id: ClassVar[int]
     dtypes: ClassVar[tuple[str, ...] | None]
+    __dataclass_fields__: ClassVar[dict[str, "Field[Any]"]]
+    __match_args__: ClassVar[tuple[str, ...]]  # parameters that need no keyword
+    _always_shown: ClassVar[tuple[str, ...]] = ()  # parameters that `repr` shows with their defaults, too
+    _meant: ClassVar[tuple[str, ...]] = ()  # what a value without its keyword may mean; none: the first that needs one
+
+    def __new__(cls, *positional: Any, **named: Any) -> "Codec":
+        # Dataclasses take the arguments after this. Python's own message would not say what to write. Compilers trace
+        # these conditions, and could not trace `fields`.
+        free, known = cls.__match_args__, cls.__dataclass_fields__
+        given = free[: len(positional)]
+        fit = len(given) == len(positional)
+        for name in named:
+            fit = fit and name in known and name not in given
+        for name in free[len(given) :]:
+            fit = fit and (name in named or hasattr(cls, name))  # a default is an attribute of the class
+        if not fit:
+            raise _wrong_arguments(cls, positional, named)
+        return super().__new__(cls)
 
     @property
     def fixed_rate(self) -> bool:
@@ -101,7 +119,7 @@ class Codec:
         >>> ErrorBounded(abs=1e-4).config()
         {'codec': 'error-bounded', 'abs': 0.0001, 'speed': 'default'}
         """
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"codec": self.name} | {name: value for name, value in values.items() if value is not None}
 
     @classmethod
@@ -112,10 +130,13 @@ class Codec:
             TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
         """
         parameters = {key: value for key, value in config.items() if key != "codec"}
-        known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        known = {field.name: field.default for field in fields(cls)}
         for key in parameters:
             if key not in known:
                 raise wrong_value("config", f"parameters of {cls.name} ({', '.join(known)})", key)
+        for key, default in known.items():
+            if default is MISSING and key not in parameters:
+                raise TypeError(f"config: expected {key!r}, which {cls.name} needs, got none")
         return cls(**parameters)
 
     def takes(self, dtype: DType) -> bool:
@@ -137,8 +158,9 @@ class Codec:
             raise TypeError(f"dtype: expected {expected}, got {dtype.name}; {hint}")
 
     def __repr__(self) -> str:
-        shown = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]  # type: ignore[arg-type]
-        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
+        values = [(field, getattr(self, field.name)) for field in fields(self)]
+        shown = {f.name: value for f, value in values if value != f.default or f.name in self._always_shown}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     def _check(self) -> None:
         """Check the fields, and set them to what they mean."""
@@ -147,6 +169,39 @@ class Codec:
         """Set fields of a frozen dataclass, while it is constructed."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
+
+
+def wrong_codec(name: str, expected: str, got: Any) -> TypeError:
+    """The error for an argument that should be, or have, a codec. A class is an instance without its call."""
+    if isinstance(got, type) and issubclass(got, Codec) and got is not Codec:
+        return TypeError(f"{name}: expected an instance such as {got.examples()[0]!r}, got the class {got.__name__}")
+    return wrong_type(name, expected, got)
+
+
+def _wrong_arguments(kind: type[Codec], positional: tuple[Any, ...], named: Mapping[str, Any]) -> TypeError:
+    """The error for arguments that are not those of a codec; it says what to write."""
+    name, free, known = kind.__name__, kind.__match_args__, [field.name for field in fields(kind)]
+    if len(positional) > len(free):
+        return _no_keyword(kind, positional, [each for each in known if each not in free and each not in named])
+    for each in named:
+        if each not in known:
+            return TypeError(f"{name}: expected parameters {', '.join(known)}, got {each!r}")
+        if each in free[: len(positional)]:
+            return TypeError(f"{name}: expected {each} once, got it twice")
+    missing = [each for each in free[len(positional) :] if each not in named and not hasattr(kind, each)]
+    example = repr(kind.examples()[0])
+    return TypeError(f"{name}: expected {' and '.join(missing)}, got none; an example is {example}")
+
+
+def _no_keyword(kind: type[Codec], positional: tuple[Any, ...], others: list[str]) -> TypeError:
+    """The error for the first argument that lacks a keyword; `others` are the parameters that it may be."""
+    count = len(kind.__match_args__)
+    value = positional[count]
+    plain = isinstance(value, (bool, int, float, str))
+    shown, before = repr(value) if plain else type_name(value), [repr(each) for each in positional[:count]]
+    meant = [", ".join([*before, f"{name}={shown if plain else '...'}"]) for name in kind._meant or others[:1]]
+    hint = "; write " + " or ".join(f"{kind.__name__}({arguments})" for arguments in meant) if meant else ""
+    return TypeError(f"{kind.__name__}: expected a keyword, got {shown}{hint}")
 
 
 def in_core_order(codec_id: int, named: Parameters) -> tuple[float, ...]:

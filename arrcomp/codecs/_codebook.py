@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._arguments import check_choice, check_flag, checked_integer, checked_reals, wrong_value
 from . import _codebook_fit
 from ._base import FLOATS, Codec, Parameters, checked_bucket_size
-from ._codebook_tables import NAMES, TABLES, checked_table, midpoints, shortest
+from ._codebook_tables import TABLE_NAMES, checked_table, midpoints, name_of_table, shortest, table_named
 
 _SCALINGS = ("absmax", "tensor")
 _UNSIGNED = "dynamic8-unsigned"
@@ -79,7 +79,7 @@ class Codebook(Codec):
     @classmethod
     def nf4(cls, bucket_size: int = 64) -> "Codebook":
         """NF4 (arXiv:2305.14314, appendix E): 16 levels for normally distributed weights, scaled in buckets."""
-        return cls(*TABLES["nf4"], scaling="absmax", bucket_size=bucket_size)
+        return cls(*table_named("nf4"), scaling="absmax", bucket_size=bucket_size)
 
     @classmethod
     def dynamic8(cls, bucket_size: int = 256, *, signed: bool = True) -> "Codebook":
@@ -92,7 +92,7 @@ class Codebook(Codec):
                 becomes at least the lowest level, 3.25e-7 of the bucket's largest (if the dtype has such a number).
         """
         check_flag("signed", signed)
-        return cls(*TABLES["dynamic8" if signed else _UNSIGNED], scaling="absmax", bucket_size=bucket_size)
+        return cls(*table_named("dynamic8" if signed else _UNSIGNED), scaling="absmax", bucket_size=bucket_size)
 
     @classmethod
     def fit(
@@ -197,14 +197,15 @@ class Codebook(Codec):
         parameters = dict(config)
         if "table" in parameters:
             table = parameters.pop("table")
-            check_choice("table", table, tuple(TABLES))
-            for name, numbers in zip(("borders", "levels"), TABLES[table], strict=True):
+            check_choice("table", table, TABLE_NAMES)
+            for name, numbers in zip(("borders", "levels"), table_named(table), strict=True):
                 if name in parameters:
                     raise wrong_value(name, f"none beside table={table!r}", parameters[name])
                 parameters[name] = numbers
         for name in ("borders", "levels"):
             if name not in parameters:
-                raise ValueError(f"{name}: expected borders and levels, or a table ({', '.join(TABLES)}), got none")
+                tables = ", ".join(TABLE_NAMES)
+                raise ValueError(f"{name}: expected borders and levels, or a table ({tables}), got none")
         return super().from_config(parameters)
 
     def __hash__(self) -> int:
@@ -221,7 +222,7 @@ class Codebook(Codec):
         return f"Codebook({', '.join([repr(self.borders), repr(self.levels), *shown])})"
 
     def _table(self) -> str | None:
-        return NAMES.get((tuple(self.borders), tuple(self.levels)))
+        return name_of_table((tuple(self.borders), tuple(self.levels)))
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

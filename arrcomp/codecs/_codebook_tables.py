@@ -1,5 +1,6 @@
 """Published codebooks, by name, and checks of others. FORMAT.md, section 5.5, has the same definitions."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,7 @@ import numpy as np
 from .._arguments import check_ascending, checked_numbers
 
 MOST_LEVELS = 256
+TABLE_NAMES = ("nf4", "dynamic8", "dynamic8-unsigned")
 
 # T. Dettmers et al., "QLoRA", arXiv:2305.14314, appendix E: means of neighbouring quantiles of the normal distribution,
 # on each side of 0, divided by the largest.
@@ -61,16 +63,27 @@ def checked_table(borders: Any, levels: Any) -> tuple[tuple[float, ...], tuple[f
     return borders, levels
 
 
-def _table(levels: tuple[float, ...]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+Table = tuple[tuple[float, ...], tuple[float, ...]]  # borders and levels
+
+
+@functools.cache  # made when it is first used: importing the package takes less time
+def table_named(name: str) -> Table:
+    """The table of one of `TABLE_NAMES`."""
+    if name == "nf4":
+        return _table(_NF4)
+    if name == "dynamic8":
+        signed = _decades(1)
+        return _table((*(-size for size in reversed(signed)), 0.0, *signed, 1.0))
+    # For second moments, which are divisors: without signs, and nothing above 0 gets the level 0.
+    borders, levels = _table((0.0, *_decades(2), 1.0))
+    return (0.0, *borders[1:]), levels
+
+
+def name_of_table(table: Table) -> str | None:
+    """The name of a published table; None for others."""
+    return next((name for name in TABLE_NAMES if table_named(name) == table), None)
+
+
+def _table(levels: tuple[float, ...]) -> Table:
     short = tuple(map(shortest, levels))
     return midpoints(short), short
-
-
-_SIGNED, (_borders, _levels) = _decades(1), _table((0.0, *_decades(2), 1.0))
-TABLES = {  # borders and levels
-    "nf4": _table(_NF4),
-    "dynamic8": _table((*(-size for size in reversed(_SIGNED)), 0.0, *_SIGNED, 1.0)),
-    # For second moments, which are divisors: without signs, and nothing above 0 gets the level 0.
-    "dynamic8-unsigned": ((0.0, *_borders[1:]), _levels),
-}
-NAMES = {tables: name for name, tables in TABLES.items()}

@@ -46,6 +46,7 @@ class ErrorBounded(Codec):
     name: ClassVar[str] = "error-bounded"
     id: ClassVar[int] = 2
     dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
+    _meant: ClassVar[tuple[str, ...]] = ("abs", "rel")
 
     abs: float | None = None
     rel: float | None = None

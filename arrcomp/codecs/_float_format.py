@@ -68,7 +68,10 @@ _FORMATS = {
     "mxint8": NumberFormat(1, 6, 1, _INTEGER, 32),
     "nvfp4": NumberFormat(2, 1, 1, _NO_SPECIALS, 16),
 }
-_ALIASES = {"mxfp8": "mxfp8_e4m3", "mxfp6": "mxfp6_e2m3", "e5m2": "fp8_e5m2", "e5m10": "fp16", "e8m7": "bf16"}
+_ALIASES = {
+    "fp8": "fp8_e4m3", "fp4": "fp4_e2m1", "float16": "fp16", "bfloat16": "bf16", "float32": "fp32",
+    "mxfp8": "mxfp8_e4m3", "mxfp6": "mxfp6_e2m3", "e5m2": "fp8_e5m2", "e5m10": "fp16", "e8m7": "bf16",
+}  # fmt: skip
 _ANY = re.compile(r"e([2-8])m([1-9]|1[0-3])")
 _WIDE = "fp32"
 
@@ -79,10 +82,11 @@ class FloatFormat(Codec):
 
     Formats, of 1 + X + Y bits (sign, X of the exponent, Y of the mantissa):
 
-    - "fp8_e4m3" (OCP: no infinities, largest number 448), "fp8_e5m2", "fp16", "bf16", "fp32", and any "eXmY" with X
-      from 2 to 8, Y at least 1 and at most 16 bits in all, which has infinities and NaN like IEEE 754's formats;
+    - "fp8_e4m3" (or "fp8"; OCP: no infinities, largest number 448), "fp8_e5m2", "fp16" (or "float16"), "bf16" (or
+      "bfloat16"), "fp32" (or "float32"), and any "eXmY" with X from 2 to 8, Y at least 1 and at most 16 bits in all,
+      which has infinities and NaN like IEEE 754's formats;
     - "fp8_e4m3fnuz", "fp8_e5m2fnuz", "fp8_e4m3b11fnuz", without infinities and without a negative zero;
-    - "fp6_e3m2", "fp6_e2m3", "fp4_e2m1", without infinities and NaN, so that they need scaling;
+    - "fp6_e3m2", "fp6_e2m3", "fp4_e2m1" (or "fp4"), without infinities and NaN, so that they need scaling;
     - blocks of 32 values with a power of two as their scale, in one byte (OCP Microscaling): "mxfp8_e4m3" (or
       "mxfp8"), "mxfp8_e5m2", "mxfp6_e2m3" (or "mxfp6"), "mxfp6_e3m2", "mxfp4" (e2m1), "mxint8" (multiples of 1/64);
     - blocks of 16 values with an e4m3 scale, and one scale for the array: "nvfp4" (e2m1).
@@ -122,7 +126,7 @@ class FloatFormat(Codec):
         rounding: "nearest" or "stochastic".
         overflow: "saturate" or, without scales, "infinity".
 
-    >>> FloatFormat("fp8_e4m3")
+    >>> FloatFormat("fp8")
     FloatFormat(format='fp8_e4m3')
     >>> FloatFormat("mxfp8", rounding="stochastic")
     FloatFormat(format='mxfp8_e4m3', scale_rule='floor', rounding='stochastic')
@@ -245,7 +249,8 @@ def _checked_format(value: str) -> str:
         return name
     found = _ANY.fullmatch(name)
     if found is None or int(found[1]) + int(found[2]) > 15:
-        raise wrong_value("format", expected, value)
+        near = [known for known in _FORMATS if value and known.startswith(value)]
+        raise wrong_value("format", " or ".join(map(repr, near)) or expected, value)
     return name
 
 

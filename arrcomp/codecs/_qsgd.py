@@ -1,6 +1,6 @@
 """Quantization in buckets."""
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Literal
 
 from .._arguments import check_choice, check_flag, checked_integer
@@ -10,7 +10,7 @@ _NORMS = ("minmax", "l2", "linf")
 _CODINGS = ("packed", "entropy")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
+@dataclass(frozen=True, repr=False)
 class QSGD(Codec):
     """Keep each value as one of 2^bits levels of its bucket.
 
@@ -46,8 +46,8 @@ class QSGD(Codec):
         skip_incomplete: store the values of a shorter last bucket as they are.
         coding: how the levels are stored: "packed" or "entropy".
 
-    >>> QSGD(bits=4)
-    QSGD()
+    >>> QSGD(4)
+    QSGD(bits=4)
     >>> QSGD(bits=2, norm="l2", rounding="stochastic")
     QSGD(bits=2, norm='l2', rounding='stochastic')
     """
@@ -55,8 +55,10 @@ class QSGD(Codec):
     name: ClassVar[str] = "qsgd"
     id: ClassVar[int] = 3
     dtypes: ClassVar[tuple[str, ...] | None] = FLOATS
+    _always_shown: ClassVar[tuple[str, ...]] = ("bits",)
 
     bits: int = 4
+    _: KW_ONLY
     bucket_size: int = 512
     norm: Literal["minmax", "l2", "linf"] = "minmax"
     rounding: Literal["nearest", "stochastic"] = "nearest"

@@ -9,6 +9,7 @@ from typing import Any
 from .._arguments import checked_integer, wrong_type, wrong_value
 from .._dtypes import MAX_DIMENSIONS, MAX_VALUES, DType, by_name
 from . import Codec, Lossless, codec_from_config
+from ._base import wrong_codec
 
 # Small arrays of models that are sensitive to errors, and that names show where shapes do not: norms, biases and scales
 # of several dimensions, embeddings of positions and segments.
@@ -16,11 +17,12 @@ _DELICATE = (
     "*norm*", "*Norm*", "*ln_*", "*.bn*", "*bias*", "*scale*", "*pos_embed*", "*position*", "*token_type*",
     "*cls_token*",
 )  # fmt: skip
+_LOSSLESS = Lossless()
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A codec, and the arrays that it is for: those that meet all conditions.
+    """Assigns a codec to the arrays that meet all conditions on name, dtype, size and dimensions.
 
     Args:
         codec: the codec.
@@ -49,7 +51,7 @@ class Rule:
 
     def __post_init__(self) -> None:
         if not isinstance(self.codec, Codec):
-            raise wrong_type("codec", "a codec", self.codec)
+            raise wrong_codec("codec", "a codec", self.codec)
         object.__setattr__(self, "names", _checked_strings("names", self.names))
         if self.dtypes is not None:
             object.__setattr__(self, "dtypes", _checked_strings("dtypes", self.dtypes))
@@ -141,12 +143,12 @@ def checked_rules(codec: Any) -> tuple[Rule, ...]:
         return (Rule(codec),)
     if isinstance(codec, Sequence) and all(isinstance(rule, Rule) for rule in codec):
         return tuple(codec)
-    raise wrong_type("codec", "a codec, a list of Rule, or None", codec)
+    raise wrong_codec("codec", "a codec, a list of Rule, or None", codec)
 
 
 def codec_for(rules: Sequence[Rule], name: str, dtype: DType, shape: tuple[int, ...]) -> Codec:
     """The codec of the first rule that fits the array; `Lossless()` if none does."""
-    return next((rule.codec for rule in rules if rule.fits(name, dtype, shape)), None) or Lossless()
+    return next((rule.codec for rule in rules if rule.fits(name, dtype, shape)), _LOSSLESS)
 
 
 def _checked_strings(name: str, value: Any) -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from typing import Any
 import cupy  # type: ignore[import-not-found,import-untyped,unused-ignore]
 
 from .._api.compress import checked_codec, checked_seed, compress_with
-from .._api.compress import decompress as decompress_any
 from .._api.compressed import Compressed
+from .._api.compressed import decompress as decompress_any
 from .._arguments import wrong_type
 from .._arrays.device import Device
 from ..codecs import Codec

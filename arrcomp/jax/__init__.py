@@ -6,11 +6,13 @@ Importing this module registers the core's custom calls with XLA, and `Compresse
 from . import _tree as _tree
 from . import nn
 from ._collectives import (
+    Residual,
     all_gather_quantized,
     pmean_quantized,
     psum_quantized,
     psum_scatter_quantized,
     psum_wire_nbytes,
+    zero_residual,
 )
 from ._files import load, save
 from ._functions import accumulate, compress, compress_sum, decompress, roundtrip
@@ -18,6 +20,7 @@ from ._saved_activations import compress_residuals
 from .optim import compressed_optimizer
 
 __all__ = [
+    "Residual",
     "accumulate",
     "all_gather_quantized",
     "compress",
@@ -33,4 +36,5 @@ __all__ = [
     "psum_wire_nbytes",
     "roundtrip",
     "save",
+    "zero_residual",
 ]

@@ -2,18 +2,28 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from jax import lax
 from jax import numpy as jnp
 
 from .._api.compress import checked_seed, spec_of
-from .._arguments import check_flag, checked_integer, thread_count
+from .._arguments import check_flag, checked_integer, thread_count, wrong_type
+from .._methods.error_feedback import check_error_feedback
 from ..codecs import Codec
 from . import _ops
 from ._adapter import ADAPTER, seed_operand
-from ._exchange import Exchange, all_gathered, all_reduced, scattered_sums, wire_nbytes
+from ._exchange import (
+    Exchange,
+    Residuals,
+    all_gathered,
+    all_reduced,
+    all_reduced_with_feedback,
+    scattered_sums,
+    wire_nbytes,
+    zero_residuals,
+)
 from ._functions import checked_array, fixed_rate_codec
 
 _checked_codec = functools.partial(fixed_rate_codec, use="send", example="QSGD(bits=4)")
@@ -22,7 +32,51 @@ _Collective = Callable[[_Arrays], _Arrays]
 _lax: Any = lax  # untyped: some types are missing in some versions
 
 
-def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, threads: int | None = None) -> Any:
+class Residual(NamedTuple):
+    """What a device keeps for error feedback: a pytree, made by `zero_residual`.
+
+    All arrays have one dimension, so that inside `jax.shard_map` ``PartitionSpec(axis_name)`` divides them. In a
+    checkpoint they belong to this number of devices.
+
+    Attributes:
+        own: what compression lost of this device's arrays so far, a pytree like theirs.
+        shard: what it lost of the sums that this device codes, a pytree like theirs.
+    """
+
+    own: Any
+    shard: Any
+
+
+def zero_residual(x: Any, axis_name: Any, codec: Codec) -> Residual:
+    """The residual of a first step: zeros, for the arrays of one device.
+
+    It is called inside `jax.shard_map`, `jax.pmap` or `jax.vmap(axis_name=...)`, like the collective operations. The
+    residual takes 1 + 1 / W times the memory of `x`, with W devices.
+
+    Args:
+        x: a pytree of arrays like those to be averaged: the parameters or their gradients.
+        axis_name: of the devices, or a tuple of names.
+        codec: the one that the collective operation gets.
+
+    Raises:
+        TypeError, NameError: same as in `psum_quantized`.
+        ValueError: the codec is QSGD with 1 bit.
+
+    >>> import jax, arrcomp.jax
+    >>> start = lambda x: arrcomp.jax.zero_residual(x, "devices", arrcomp.QSGD(bits=2, bucket_size=16))
+    >>> residual = jax.vmap(start, axis_name="devices")(jax.numpy.ones((4, 10, 20)))
+    >>> residual.own.shape, residual.shard.shape
+    ((4, 200), (4, 64))
+    """
+    exchange = _exchange(axis_name, codec, None)
+    check_error_feedback([exchange.codec], "a residual")
+    residuals = [zero_residuals(leaf, exchange) for leaf in _leaves(x, exchange.codec)]
+    return _residual(jax.tree.structure(x), residuals)
+
+
+def psum_quantized(
+    x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, threads: int | None = None, residual: Any = None
+) -> Any:
     """`jax.lax.psum` with compressed communication, inside `jax.shard_map`, `jax.pmap` or `jax.vmap(axis_name=...)`.
 
     (`arrcomp.torch.distributed.all_reduce` does the same for PyTorch.) The array, in C order, is divided into a shard
@@ -42,8 +96,16 @@ def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, th
 
     The derivative is that of `jax.lax.psum`, in both modes and of any order: straight-through, as if nothing were lost,
     and not compressed. (JAX cannot differentiate a jitted function around ``jax.vmap(axis_name=...)``: differentiate
-    first.) Under ``check_vma=True`` JAX itself sums gradients of replicated parameters, uncompressed, before this
-    function is called. ``jax.lax.pcast(params, axis_name, to="varying")`` prevents that.
+    first.)
+
+    Under ``check_vma=True`` JAX itself sums gradients of replicated parameters, uncompressed, before this function is
+    called. That is an error: such gradients do not vary over the devices. Take the gradients of
+    ``jax.lax.pcast(params, axis_name, to="varying")`` instead.
+
+    With a `residual` there is error feedback (H. Tang et al., "DoubleSqueeze", arXiv:1905.05957, algorithm 1), as in
+    `arrcomp.torch.distributed.QuantizedState`: each device adds what compression lost of its last array to this one,
+    and what it lost of the last sum that it coded to this sum. Over many steps no part of a gradient is lost. NaNs and
+    infinities are not kept.
 
     Args:
         x: an array of any shape and a dtype that the codec supports, or a pytree of them.
@@ -54,15 +116,19 @@ def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, th
             step derives its own from the step (0: all-to-all, 1: all-gather), the device's index, the array's index in
             the pytree, and in step 0 the shard's index. So the result is unbiased.
         threads: CPU threads of each device; None for all cores that the process may use. Static.
+        residual: of the last step, or `zero_residual(x, axis_name, codec)`; None for no error feedback. It has no
+            gradient.
 
     Returns:
-        The sums. If a device has a NaN or an infinity in a bucket, the sum is what the codec makes of it: for QSGD, a
-        bucket of NaN.
+        The sums; with a `residual` the pair of the sums and the next residual. If a device has a NaN or an infinity in
+        a bucket, the sum is what the codec makes of it: for QSGD, a bucket of NaN.
 
     Raises:
         TypeError: `x` contains something else than JAX arrays, or a dtype that the codec does not support; `codec` is
-            not a fixed-rate codec; `axis_name` is an integer; the codec needs a seed, and `seed` is None.
-        ValueError: `seed` or `threads` is out of range.
+            not a fixed-rate codec; `axis_name` is an integer; the codec needs a seed, and `seed` is None; `residual` is
+            none.
+        ValueError: `seed` or `threads` is out of range; `x` does not vary over the devices; `residual` belongs to other
+            arrays; the codec with a `residual` is QSGD with 1 bit.
         NameError: there is no such axis.
 
     >>> import jax, numpy, arrcomp.jax
@@ -71,17 +137,19 @@ def psum_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, th
     >>> jax.vmap(total, axis_name="devices")(x)[0].tolist()
     [4.0, 6.0]
     """
-    return _all_reduced(x, _exchange(axis_name, codec, threads), seed, lax.psum)
+    return _all_reduced(x, _exchange(axis_name, codec, threads), seed, residual, lax.psum)
 
 
-def pmean_quantized(x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, threads: int | None = None) -> Any:
+def pmean_quantized(
+    x: Any, axis_name: Any, codec: Codec, *, seed: Any = None, threads: int | None = None, residual: Any = None
+) -> Any:
     """`jax.lax.pmean` with compressed communication.
 
-    Same as `psum_quantized`, with the same arguments and errors, but each summand is multiplied by 1 / W before the
-    sum, so that 16-bit floats do not overflow.
+    Same as `psum_quantized`, with the same arguments, results and errors, but each summand is multiplied by 1 / W
+    before the sum, so that 16-bit floats do not overflow.
     """
     exchange = _exchange(axis_name, codec, threads)
-    return _all_reduced(x, exchange._replace(weight=1 / exchange.world), seed, lax.pmean)
+    return _all_reduced(x, exchange._replace(weight=1 / exchange.world), seed, residual, lax.pmean)
 
 
 def psum_scatter_quantized(
@@ -100,12 +168,13 @@ def psum_scatter_quantized(
     device's own values are coded too, so that the result does not depend on which device gets it. The derivative inside
     a jitted `shard_map` needs JAX 0.7 or newer.
 
-    Arguments and errors are those of `psum_quantized`, except: `scatter_dimension` is divided into a shard for each
-    device. With `tiled` this dimension is kept, with a fraction of its size; else its size is the number of devices,
-    and it is removed. It is a ValueError if the dimension does not exist, or has a wrong size.
+    Arguments and errors are those of `psum_quantized`, without `residual`. `scatter_dimension` is divided into a shard
+    for each device. With `tiled` this dimension is kept, with a fraction of its size; else its size is the number of
+    devices, and it is removed. It is a ValueError if the dimension does not exist, or has a wrong size.
     """
     check_flag("tiled", tiled)
     exchange = _exchange(axis_name, codec, threads)
+    _check_varying(x, exchange.axis)
     dimensions = [_dimension("scatter_dimension", scatter_dimension, leaf, 0) for leaf in _leaves(x, exchange.codec)]
 
     def sums(xs: _Arrays, words: Any) -> _Arrays:
@@ -134,7 +203,8 @@ def all_gather_quantized(
     Each array is compressed whole, and once. A device's own array is coded too, so that all devices get bit-identical
     results. The derivative inside a jitted `shard_map` needs JAX 0.7 or newer.
 
-    Arguments and errors are those of `psum_quantized`, except: `axis` is the dimension of the result along which the
+    Arguments and errors are those of `psum_quantized`, without `residual`, and `x` may be the same on all devices.
+    `axis` is the dimension of the result along which the
     devices' arrays are gathered: with `tiled` concatenated along a dimension of `x`, else stacked along a new one. It
     is a ValueError if the dimension does not exist.
     """
@@ -177,26 +247,95 @@ def psum_wire_nbytes(x: Any, codec: Codec, axis_size: int) -> int:
     return sum(wire_nbytes(leaf, exchange) for leaf in jax.tree.leaves(x))
 
 
-def _all_reduced(x: Any, exchange: Exchange, seed: Any, collective: Callable[..., Any]) -> Any:
+def _all_reduced(x: Any, exchange: Exchange, seed: Any, residual: Any, collective: Callable[..., Any]) -> Any:
     exact = functools.partial(collective, axis_name=exchange.axis)
-    _leaves(x, exchange.codec)
-    return _straight_through(lambda xs, words: all_reduced(xs, words, exchange, exact), exact, x, seed, exchange)
+    leaves = _leaves(x, exchange.codec)
+    _check_varying(x, exchange.axis)
+    if residual is None:
+        return _straight_through(lambda xs, words: all_reduced(xs, words, exchange, exact), exact, x, seed, exchange)
+    check_error_feedback([exchange.codec], "a residual")
+    given = _checked_residuals(residual, x, leaves, exchange)
+
+    def quantized(xs: _Arrays, words: Any, residuals: list[Residuals]) -> tuple[_Arrays, list[Residuals]]:
+        return all_reduced_with_feedback(xs, residuals, words, exchange, exact)
+
+    sums, kept = _with_feedback(quantized, exact, leaves, given, seed, exchange)
+    structure = jax.tree.structure(x)
+    return jax.tree.unflatten(structure, sums), _residual(structure, kept)
 
 
 def _straight_through(
     quantized: Callable[[_Arrays, Any], _Arrays], exact: _Collective, x: Any, seed: Any, exchange: Exchange
 ) -> Any:
     """Apply `quantized` to the leaves of a pytree, with the derivative of `exact`."""
-    checked = seed_operand(checked_seed(exchange.codec, seed))
     leaves, structure = jax.tree.flatten(x)
-    if not leaves:
-        return x
+    made, _ = _with_feedback(lambda xs, words, _: (quantized(xs, words), []), exact, leaves, [], seed, exchange)
+    return jax.tree.unflatten(structure, made)
+
+
+def _with_feedback(
+    quantized: Callable[[_Arrays, Any, list[Residuals]], tuple[_Arrays, list[Residuals]]],
+    exact: _Collective,
+    xs: _Arrays,
+    residuals: list[Residuals],
+    seed: Any,
+    exchange: Exchange,
+) -> tuple[_Arrays, list[Residuals]]:
+    """Apply `quantized`, with the derivative of `exact`; residuals have none."""
+    checked = seed_operand(checked_seed(exchange.codec, seed))
+    if not xs:
+        return xs, residuals
     if exchange.world == 1:
-        return jax.tree.unflatten(structure, exact(leaves))
+        return exact(xs), residuals
+
     call = jax.custom_jvp(quantized)
-    call.defjvp(lambda primals, tangents: (call(*primals), exact(tangents[0])))
+
+    def derivative(primals: Any, tangents: Any) -> Any:
+        made, kept = call(*primals)
+        return (made, kept), (exact(tangents[0]), jax.tree.map(lambda x: x - x, kept))
+
+    call.defjvp(derivative)
     words = None if checked is None else _ops.seed_operands(checked)[0]
-    return jax.tree.unflatten(structure, call(leaves, words))
+    result: tuple[_Arrays, list[Residuals]] = call(xs, words, residuals)
+    return result
+
+
+def _residual(structure: Any, residuals: list[Residuals]) -> Residual:
+    """A pytree of residuals, from those of its leaves."""
+    return Residual(*[jax.tree.unflatten(structure, [each[part] for each in residuals]) for part in (0, 1)])
+
+
+def _checked_residuals(residual: Any, x: Any, leaves: _Arrays, exchange: Exchange) -> list[Residuals]:
+    """The residuals of the leaves of x, without gradients."""
+    if not isinstance(residual, Residual):
+        raise wrong_type("residual", "a Residual, as zero_residual returns it", residual)
+    structure: Any = jax.tree.structure(x)
+    if any(structure != jax.tree.structure(part) for part in residual):
+        raise ValueError(f"residual: expected the structure of x, {structure}, got another one")
+    found = [Residuals(*each) for each in zip(*map(jax.tree.leaves, residual), strict=True)]
+    for leaf, each in zip(leaves, found, strict=True):
+        for expected, got in zip(zero_residuals(leaf, exchange), each, strict=True):
+            if (expected.shape, expected.dtype) != (got.shape, got.dtype):
+                wanted = f"{expected.dtype}{list(expected.shape)} for an array {leaf.dtype}{list(leaf.shape)}"
+                raise ValueError(f"residual: expected {wanted}, got {got.dtype}{list(got.shape)}")
+    return [Residuals(*map(lax.stop_gradient, each)) for each in found]
+
+
+def _check_varying(x: Any, axis: Any) -> None:
+    """Raise ValueError if `shard_map` knows that an array is the same on all devices: JAX has summed it already."""
+    names = frozenset(axis if isinstance(axis, tuple) else (axis,))
+    if not names <= _ops.varying_axes([lax.axis_index(axis)]):
+        return  # nothing is known: check_vma=False, pmap, or vmap
+    for path, leaf in jax.tree_util.tree_leaves_with_path(x):
+        missing = names - _ops.varying_axes([leaf])
+        if missing:
+            over = ", ".join(map(repr, sorted(missing)))
+            name, to = ("pcast", ", to='varying'") if hasattr(lax, "pcast") else ("pvary", "")
+            raise ValueError(
+                f"x{jax.tree_util.keystr(path)}: expected values that vary over {over}, got the same on all devices; "
+                "if they are gradients, JAX has already summed them: take those of "
+                f"jax.lax.{name}(params, {axis!r}{to}), or pass check_vma=False to jax.shard_map"
+            )
 
 
 def _exchange(axis_name: Any, codec: Any, threads: int | None) -> Exchange:

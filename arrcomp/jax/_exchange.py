@@ -44,6 +44,13 @@ class Exchange(NamedTuple):
         return Spec(self.codec, _dtypes.by_numpy(dtype), shape)
 
 
+class Residuals(NamedTuple):
+    """What a device keeps of one array for error feedback: flat arrays."""
+
+    own: jax.Array  # lost of its array
+    shard: jax.Array  # lost of the sums that it codes
+
+
 def wire_nbytes(x: Any, exchange: Exchange) -> int:
     """Bytes that each device sends in `all_reduced` of an array; raises TypeError for a dtype the codec lacks."""
     exchange.codec.check_dtype(_dtypes.by_numpy(x.dtype))
@@ -64,10 +71,42 @@ def all_reduced(
     rows = [_shards(x, spec, exchange) for x, spec in zip(xs, specs, strict=True)]
     own_seeds = _seeds_of(seed, exchange, _GATHER, len(xs))
     received = zip(_all_to_all(rows, specs, seed, exchange), specs, own_seeds, strict=True)
-    sums = jnp.concatenate([_summed_payload(payloads, spec, s, exchange) for payloads, spec, s in received])
-    payloads = _split(_all_gather(sums, exchange.axis), specs)
-    flat = [_decoded(*each, exchange).reshape(-1) for each in zip(payloads, specs, strict=True)]
-    return [_with_tail(x, y, exchange.codec, exact) for x, y in zip(xs, flat, strict=True)]
+    sums = [_summed_payload(payloads, spec, s, exchange) for payloads, spec, s in received]
+    return _gathered_sums(xs, sums, specs, exchange, exact)
+
+
+def all_reduced_with_feedback(
+    xs: Sequence[jax.Array],
+    residuals: Sequence[Residuals],
+    seed: Any,
+    exchange: Exchange,
+    exact: Callable[[list[jax.Array]], list[jax.Array]],
+) -> tuple[list[jax.Array], list[Residuals]]:
+    """Same as `all_reduced`, with error feedback: the residuals are added before coding, and the next ones returned."""
+    xs = [x + each.own.reshape(x.shape) for x, each in zip(xs, residuals, strict=True)]
+    specs = [_shard_spec(x, exchange) for x in xs]
+    rows = [_shards(x, spec, exchange) for x, spec in zip(xs, specs, strict=True)]
+    sent = _encoded_rows(rows, specs, seed, exchange)
+    received = _sent_rows(sent, specs, exchange)
+    own_seeds = _seeds_of(seed, exchange, _GATHER, len(xs))
+    sums, kept = [], []
+    for i, (x, spec) in enumerate(zip(xs, specs, strict=True)):
+        total = _summed(received[i], spec, exchange) + residuals[i].shard
+        sums.append(_encoded(total, spec, own_seeds[i], exchange))
+        (back,) = _decoded(sums[i][None], spec, exchange)
+        head = x.size - _tail(x, exchange.codec)
+        own = _lost(rows[i], _decoded(sent[i], spec, exchange)).reshape(-1)[:head]
+        in_array = jnp.arange(spec.elements) < head - lax.axis_index(exchange.axis) * spec.elements  # not padding
+        shard = jnp.where(in_array, _lost(total, back), 0)
+        kept.append(Residuals(jnp.pad(own, (0, x.size - head)), shard))
+    return _gathered_sums(xs, sums, specs, exchange, exact), kept
+
+
+def zero_residuals(x: jax.Array, exchange: Exchange) -> Residuals:
+    """The first residuals of an array. They vary over the devices, which `shard_map` must know."""
+    zero = (lax.axis_index(exchange.axis) * 0).astype(x.dtype)
+    sizes = math.prod(x.shape), _shard_spec(x, exchange).elements
+    return Residuals(*[jnp.zeros(size, x.dtype) + zero for size in sizes])
 
 
 def scattered_sums(rows: Sequence[jax.Array], seed: Any, exchange: Exchange) -> list[jax.Array]:
@@ -120,12 +159,39 @@ def _shards(x: jax.Array, spec: Spec, exchange: Exchange) -> jax.Array:
     return jnp.pad(head, (0, missing), mode=mode).reshape(exchange.world, -1)
 
 
+def _gathered_sums(
+    xs: Sequence[jax.Array],
+    sums: Sequence[jax.Array],
+    specs: Sequence[Spec],
+    exchange: Exchange,
+    exact: Callable[[list[jax.Array]], list[jax.Array]],
+) -> list[jax.Array]:
+    """The sums of whole arrays, from the payloads of this device's shards."""
+    payloads = _split(_all_gather(jnp.concatenate(sums), exchange.axis), specs)
+    flat = [_decoded(*each, exchange).reshape(-1) for each in zip(payloads, specs, strict=True)]
+    return [_with_tail(x, y, exchange.codec, exact) for x, y in zip(xs, flat, strict=True)]
+
+
+def _lost(x: jax.Array, back: jax.Array) -> jax.Array:
+    return jnp.nan_to_num(x - back, nan=0, posinf=0, neginf=0)  # otherwise NaNs would never go away
+
+
 def _all_to_all(rows: Sequence[jax.Array], specs: Sequence[Spec], seed: Any, exchange: Exchange) -> list[jax.Array]:
-    """The payloads of this device's row of each array, from all devices. One buffer holds all arrays."""
+    """The payloads of this device's row of each array, from all devices."""
+    return _sent_rows(_encoded_rows(rows, specs, seed, exchange), specs, exchange)
+
+
+def _encoded_rows(rows: Sequence[jax.Array], specs: Sequence[Spec], seed: Any, exchange: Exchange) -> list[jax.Array]:
+    """The payloads of all rows of each array."""
     payloads, numbers = [], jnp.arange(exchange.world, dtype=jnp.uint32)
     for x, spec, own_seed in zip(rows, specs, _seeds_of(seed, exchange, _SCATTER, len(rows)), strict=True):
         row_seeds = None if own_seed is None else jax.vmap(_seeds.derived, (None, 0))(own_seed, numbers)
         payloads.append(jax.vmap(lambda row, s, spec=spec: _encoded(row, spec, s, exchange))(x, row_seeds))
+    return payloads
+
+
+def _sent_rows(payloads: Sequence[jax.Array], specs: Sequence[Spec], exchange: Exchange) -> list[jax.Array]:
+    """Send a row of each array to each device. One buffer holds all arrays."""
     sent = jnp.concatenate(payloads, axis=1)
     return _split(_lax.all_to_all(sent, exchange.axis, 0, 0, tiled=True), specs)
 

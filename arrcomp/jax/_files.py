@@ -11,7 +11,7 @@ from .._api.compressed import Compressed
 from .._arguments import thread_count, type_name
 from .._arrays.registry import is_array
 from .._files import CompressedFile, Lazy, open_file, save_file
-from .._files.content import check_suffix
+from .._files.content import check_readable, check_suffix
 from ..codecs import Codec
 from ..codecs._rules import Rule
 from ..errors import CorruptStreamError
@@ -100,7 +100,7 @@ def load(path: str | Path, like: Any = None, *, threads: int | None = None, max_
         ImportError: safetensors is not installed.
     """
     thread_count(threads)
-    check_suffix(Path(path), (".safetensors",))
+    check_readable(Path(path), (".safetensors",))
     with open_file(path, max_nbytes=max_nbytes) as file:
         separator = file.metadata.get(_SEPARATOR, _SEPARATORS[0])
         if separator not in _SEPARATORS:
@@ -180,7 +180,7 @@ def _loaded(file: CompressedFile, name: str, leaf: Any, threads: int | None) -> 
     if isinstance(leaf, Compressed):
         return file.compressed(name)
     if isinstance(leaf, _NUMBERS):
-        return type(leaf)(file[name].item())
+        return type(leaf)(file.load(name, like="numpy").item())
     if isinstance(leaf, (jax.Array, jax.ShapeDtypeStruct)):
         return _array(file, name, leaf.sharding or jax.device_put(0).sharding, threads)
     return file.load(name, like=leaf, threads=threads)
@@ -193,6 +193,6 @@ def _array(file: CompressedFile, name: str, sharding: Any, threads: int | None) 
         return file.load(name, like=like, threads=threads)
     devices = sharding.device_set
     if len(devices) > 1:
-        return jax.device_put(file.load(name, threads=threads), sharding)
+        return jax.device_put(file.load(name, like="numpy", threads=threads), sharding)
     (device,) = devices
     return jax.device_put(file.load(name, like="jax", device=device, threads=threads), sharding)

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .._api.compress import decompress
-from .._api.compressed import from_bytes
+from .._api.compressed import decompress, from_bytes
 from .._arguments import wrong_value
 from ._chunks import ChunkCodec
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _dtypes
-from .._api.compress import decompress
-from .._api.compressed import Compressed, from_bytes
+from .._api.compressed import Compressed, decompress, from_bytes
 from ..codecs import Lossless
 from ..errors import CorruptStreamError
 from ._chunks import ChunkCodec

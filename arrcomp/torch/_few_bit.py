@@ -61,6 +61,12 @@ def few_bit_function(x: Tensor, function: Function, steps: Floats) -> Tensor:
     return y
 
 
+def check_not_bits(name: str, value: object, kind: Any, expected: str) -> None:
+    """Raise TypeError if PyTorch's first argument is a number: in FewBit that is the number of bits."""
+    if isinstance(value, int) and not isinstance(value, kind):
+        raise TypeError(f"{wrong_type(name, expected, value)}; pass the number of bits by name, bits={value}")
+
+
 def is_recorded(x: Tensor) -> bool:
     """Whether autograd records the call."""
     return torch.is_grad_enabled() and x.requires_grad

@@ -1,11 +1,12 @@
 """`torch.save` and `torch.load` with compressed tensors.
 
-The files are those of `torch.save`. A compressed tensor is pickled as a call of `_pickling.restore` with its stream.
+The files are those of `torch.save`. A compressed tensor is pickled as a call of `restore` with its stream.
 PyTorch pickles everything else.
 """
 
+import contextlib
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
@@ -21,7 +22,8 @@ from .._format import limits
 from ..codecs import Codec
 from ..codecs._rules import Rule, checked_rules, codec_for
 from ._adapter import ADAPTER
-from ._pickling import arranged, streamed
+from ._import_arrcomp_torch_first import arranged
+from ._pickling import streamed
 from ._shared import View, memory_order, named_tensors, separable, view_of
 
 
@@ -35,9 +37,10 @@ def save(
 ) -> None:
     """`torch.save` with compressed tensors: a model's or an optimizer's `state_dict`, or a checkpoint with both.
 
-    After `arrcomp.torch` is imported, `torch.load` reads the file too. Everything that `torch.save` keeps is restored:
-    parameters, `requires_grad`, the order of dimensions in memory, and tied tensors, which are compressed once. An
-    existing file is replaced when the new one is complete. Until then the compressed tensors are in host memory.
+    `load` reads the file, and so does `torch.load` in a program that has imported `arrcomp.torch`. Everything that
+    `torch.save` keeps is restored: parameters, `requires_grad`, the order of dimensions in memory, and tied tensors,
+    which are compressed once. An existing file is replaced when the new one is complete. Until then the compressed
+    tensors are in host memory.
 
     These tensors are stored uncompressed, as by `torch.save`: tensors that partly overlap others or themselves (after
     `expand`); sparse, nested, quantized and meta tensors; subclasses such as DTensor (use
@@ -163,10 +166,17 @@ class _TensorPickler:
 
 
 def _write(obj: Any, file: IO[bytes], pickler: SimpleNamespace) -> None:
-    try:
+    with reasons_of_failures():
         torch.save(obj, file, pickle_module=pickler)
+
+
+@contextlib.contextmanager
+def reasons_of_failures() -> Iterator[None]:
+    """Raise the OSError that is behind an error of `torch.save`, which hides it."""
+    try:
+        yield
     except RuntimeError as error:
-        if isinstance(error.__context__, OSError):  # PyTorch's own error hides the reason
+        if isinstance(error.__context__, OSError):
             raise error.__context__ from None
         raise
 

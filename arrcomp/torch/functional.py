@@ -26,7 +26,7 @@ from torch import Tensor
 
 from .._arguments import check_choice
 from ..activations import StepFunction
-from ._few_bit import checked_steps, few_bit_activation, few_bit_function, is_recorded, step_parameters
+from ._few_bit import check_not_bits, checked_steps, few_bit_activation, few_bit_function, is_recorded, step_parameters
 from ._randomized_linear import randomized_linear
 
 __all__ = [
@@ -190,6 +190,7 @@ def gelu_name(approximate: str) -> str:
     Raises:
         TypeError, ValueError: the argument is invalid.
     """
+    check_not_bits("approximate", approximate, str, "'none' or 'tanh'")
     check_choice("approximate", approximate, ("none", "tanh"))
     return "gelu" if approximate == "none" else "gelu_tanh"
 
@@ -204,6 +205,7 @@ def _few_bit(
     inplace: bool | None = None,
 ) -> Tensor:
     """The few-bit activation if autograd records, else PyTorch's; `inplace` is None if PyTorch's does not take it."""
+    check_not_bits("inplace", inplace, bool | None, "True or False")
     values, chosen = step_parameters(function, parameters, bits, steps)
     if not is_recorded(x):
         return plain_function(x, *parameters, *([] if inplace is None else [inplace]))

@@ -18,10 +18,10 @@ TITLE = "Many callers at once"
 _SCRIPT = TESTS.parent / ".ci" / "sanitizers.sh"
 _EVIDENCE = Evidence(
     TITLE,
-    "Threads, forks, worker processes, executors: whoever calls beside whom, the bytes are those of one caller alone. "
-    "ThreadSanitizer watches these tests but two, of a fork beside threads and of PyTorch's loader. The extension "
-    "declares that it needs no GIL; where there is none, CPython itself cannot fork beside threads (a child hangs in a "
-    "dictionary that another thread was reading), and that test is left out.",
+    "Threads, forked processes, worker processes and executors call arrcomp at the same time. The bytes are those of a "
+    "single caller. ThreadSanitizer runs these tests except two: a fork while threads run, and PyTorch's loader. The "
+    "extension declares that it needs no GIL. Without a GIL, CPython itself cannot fork while threads run (a child "
+    "hangs in a dictionary that another thread was reading), so that test is left out there.",
     ("api/test_concurrency.py", "api/test_threads.py"),
 )
 _HELD, _BROKEN = "held", "**broken**"

@@ -63,16 +63,16 @@ ROWS = (
 
 
 ABOUT = f"""\
-Values go through `compress`, `to_bytes`, `from_bytes` and `decompress`. Differences are taken in float64, of float64 in
-long double (mantissas of 64 bits), and in integers where these cannot tell. The first of the places below gives the
-stream and the array that are checked; of each of the others, every byte of both is compared with them.
+Values go through `compress`, `to_bytes`, `from_bytes` and `decompress`. Differences are computed in float64, for
+float64 arrays in long double (mantissas of 64 bits), and in integers where these are not exact enough. The
+stream and the array of the first place below are checked; every byte of the other places is compared with them.
 
-- float32: the patterns are in {len(ORDERS)} classes, with an order each, so that chunks are ramps, noise, sparse, have
-  outliers and so on. Each pattern goes through once for each bound and speed; one piece in {SHARE} also with relative
-  bounds.
-- float16, bfloat16: each bound has all patterns, in one of these orders, at both speeds.
-- float64: random mantissas, and exponents that are random for each value or each chunk, or near the bound; one piece in
-  {FAST64} at both speeds, the others at the default one."""
+- float32: the patterns are in {len(ORDERS)} classes, each with its own order, so that chunks are ramps, noise, sparse,
+  have outliers and so on. Each pattern is tested once for each bound and speed, and one piece in {SHARE} also with
+  relative bounds.
+- float16, bfloat16: all patterns are tested with each bound, in one of these orders, at both speeds.
+- float64: mantissas are random. Exponents are random for each value or each chunk, or near the bound. One piece in
+  {FAST64} is tested at both speeds, the others at the default one."""
 
 
 @dataclass(frozen=True)
@@ -277,8 +277,8 @@ def _of_modes(found: Mapping[str, Any]) -> str:
     never = ", ".join(name for name, count in modes.items() if not count) or "none"
     unused = ", ".join(str(number) for number, count in enumerate(tables) if not count) or "none"
     return (
-        "Modes of the format, counted in the last chunk of each group. (No writer makes “exponent, none”: words that "
-        "are all 0 are coded as integers.)\n\n"
+        "The modes of the format, counted in the last chunk of each group. (arrcomp never writes “exponent, none”: it "
+        "codes words that are all 0 as integers.)\n\n"
         f"{table(['<mode', 'chunks'], rows)}\n\n"
         f"Never chosen: {never}. Of the coder's {len(tables)} tables {sum(map(bool, tables))} were; not: {unused}."
     )

@@ -23,13 +23,13 @@ _EXECUTIONS, _QUICK = 1_000_000, 10_000
 _NUMBERS = ("executions", "edges", "corpus", "peak_mib")
 _NO_FUZZER = 69  # how .ci/fuzz.sh ends where there is none
 _ABOUT = """\
-Every decoder of the CPU is fuzzed by libFuzzer, guided by coverage, with AddressSanitizer and
-UndefinedBehaviorSanitizer. An input is a data type, a number of elements, parameters and a payload, in memory behind
-which nothing may be touched; mutations know directories, side data and lengths, and no checksum is in their way. Each
-is decoded on two instruction sets of the CPU, which must agree on what is corrupt and on every bit, and in part.
-Streams' headers are fuzzed in Python, with checksums that are right, guided by the lines that are reached. Run
-`.ci/fuzz.sh` for a minute of it; the inputs that reach most are kept in `tests/fuzz/corpus`, which
-`tests/format/test_fuzz_corpus.py` tries on every machine and, with `--device cuda`, on a GPU."""
+libFuzzer fuzzes every CPU decoder, guided by coverage, with AddressSanitizer and UndefinedBehaviorSanitizer. An
+input is a data type, a number of elements, parameters and a payload, followed by memory that must not be
+touched. Mutations know directories, side data and lengths, and there is no checksum. Each input is decoded on
+two instruction sets of the CPU, completely and in part. They must agree on what is corrupt, and on every bit.
+The headers of streams are fuzzed in Python, with correct checksums, guided by the lines that are reached.
+`.ci/fuzz.sh` does this for a minute. The inputs that reach most are kept in `tests/fuzz/corpus`;
+`tests/format/test_fuzz_corpus.py` tries them on every machine and, with `--device cuda`, on a GPU."""
 
 
 def measured(quick: bool) -> dict[str, Any]:

@@ -22,11 +22,13 @@ _THREADS = 2
 _MIB = 1 << 20
 CONSTANT = 6 * _MIB  # of each call: two threads' scratch, and what the system rounds huge pages up to
 _ABOUT = f"""\
-How much more memory the process had, at most, during a call than before, in MiB: `compress` of normal float32 values
-in NumPy, contiguous (the array not counted), `decompress` of what that gave (not counted either), each in a process of
-its own, {_THREADS} threads. Promised is no more than what is made and {CONSTANT // _MIB} MiB: of `compress` that is the
-payload's capacity, at most `arrcomp.max_compressed_nbytes`, of `decompress` the array. Codecs that code the codes of
-buckets (`coding="entropy"`) hold these besides, a byte a value, with the buckets' numbers."""
+The most memory, in MiB, that a call needs in addition to what the process had before. `compress` gets normally
+distributed contiguous float32 values in NumPy, and `decompress` its result; these inputs are not counted. Each
+call runs in a new process, with {_THREADS} threads. The promise is the size of the result plus {
+    CONSTANT // _MIB
+} MiB. For `compress` the result is the payload's capacity, at most `arrcomp.max_compressed_nbytes`; for
+`decompress` it is the array. Codecs that code the codes of buckets (`coding="entropy"`) also hold these: one
+byte per value, and the numbers of the buckets."""
 
 
 def measured(quick: bool) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+from data import MINILM
 from harness.tables import table
 from measure import Result
 from run import error_text, ratio_text
@@ -15,20 +16,36 @@ _SAME_RATIO = 0.995  # half a percent less is not told apart
 _SZ3 = ("SZ3", "SZ3 no predictor")
 _BYTE_PLANES = ("byte planes + zstd 1", "byte planes + zstd 3")
 
-HOW = """\
-Speeds are in GB/s (10^9 bytes) of the uncompressed array; "x copy" divides by the speed of `np.copyto` on an array of
-the same size with touched pages, measured beside it in the same run (arrays of a few MB stay in the cache, where a
-copy is faster). Medians of at least 5 calls after a warm-up. All compressors use one thread unless the name says
-otherwise. arrcomp writes into memory that is allocated once (`out=`); a peer that has no such call allocates, and
-that counts, as does what NumPy does for it ("quantize": to int32, in float32 arithmetic; "byte planes"). SZ3 and zfp
-see the array's shape; zfp's reversible mode, made for fields, is left out on flat arrays. "error" is the largest
-error by the bound, both in float64; V marks a bound that is broken (and by how much), or a lossless result with
-another bit. Bounds "of range" are this share of the array's largest minus smallest value, given to all as the same
-absolute bound.
+# Array, setting and compressor, and what the short table calls them.
+_SHORT = (
+    (MINILM, "abs 1e-03", "arrcomp", "**arrcomp**, error at most 1e-3"),
+    (MINILM, "abs 1e-03", "arrcomp fast", '**arrcomp**, `speed="fast"`'),
+    (MINILM, "abs 1e-03", "SZ3 no predictor", "SZ3, no predictor"),
+    (MINILM, "abs 1e-03", "quantize + pcodec", "float32 quantizer + pcodec"),
+    (MINILM, "abs 1e-03", "zfp", "zfp"),
+    (MINILM, "lossless", "arrcomp", "**arrcomp**, lossless"),
+    (MINILM, "lossless", "zipnn", "zipnn"),
+    (MINILM, "lossless", "pcodec", "pcodec"),
+    (MINILM, "lossless", "byte planes + zstd 1", "byte planes + Zstandard 1"),
+    (f"{MINILM}_bfloat16", "lossless", "arrcomp", "**arrcomp**, lossless, bfloat16"),
+    (f"{MINILM}_bfloat16", "lossless", "zipnn", "zipnn, bfloat16"),
+    (f"{MINILM}_bfloat16", "lossless", "pcodec", "pcodec, bfloat16"),
+)
 
-The machine is small and shared: speeds vary from run to run by tens of percent, and single ones by a factor of 3 where
-other programs run beside (each section has its load), those of two threads above all. Compare figures of one run, best
-with the copy beside them. Ratios and errors do not vary."""
+HOW = """\
+Speeds are in GB/s (10^9 bytes) of the uncompressed array. "x copy" is the speed divided by that of `np.copyto` on an
+array of the same size with touched pages, measured next to it in the same run. (Arrays of a few MB stay in the cache,
+where a copy is faster.) Each figure is the median of at least 5 calls after a warm-up. All compressors use one thread
+unless the name says otherwise. arrcomp writes into memory that is allocated once (`out=`). Other compressors allocate
+their results if they have no such call, and this time counts. So does the time of NumPy code that they need:
+"quantize" converts to int32 in float32 arithmetic, "byte planes" reorders bytes. SZ3 and zfp get the array's shape.
+zfp's reversible mode is made for fields, so it is left out on flat arrays. "error" is the largest error divided by the
+bound, in float64. V marks a broken bound (and by how much), or a lossless result that differs. Bounds "of range" are a
+share of the array's range (largest minus smallest value). All compressors get the same absolute bound.
+
+The machine is small and shared. Speeds vary from run to run by tens of percent, and by a factor of 3 if other programs
+run at the same time; speeds with two threads vary most. Each section states the load. Compare figures of one run, best
+with the memory copy next to them. Ratios and errors do not vary."""
 
 
 def _is_variant(result: Result) -> bool:
@@ -74,6 +91,24 @@ def _decode(result: Result) -> float:
     return result.decode
 
 
+def short_summary(results: Sequence[Result]) -> str:
+    """The weights of one trained network; empty where these were not measured."""
+    found = {(result.array, result.setting, result.compressor): result for result in results if not result.failure}
+    rows = [_short_row(label, found[array, setting, name]) for array, setting, name, label in _SHORT
+            if (array, setting, name) in found]  # fmt: skip
+    note = (
+        "The weights of all-MiniLM-L6-v2, a trained sentence encoder (22.7 million values). Speeds are in GB/s of the\n"
+        "uncompressed array, on one thread."
+    )
+    heads = ["<compressor", "ratio", "encode", "decode", "<bound kept"]
+    return f"{note}\n\n{table(heads, rows)}" if rows else ""
+
+
+def _short_row(label: str, result: Result) -> list[str]:
+    kept = "no" if result.broken else "exact" if result.setting == "lossless" else "yes"
+    return [label, f"{result.ratio:.3f}", f"{result.encode:.2f}", f"{result.decode:.2f}", kept]
+
+
 def bounded_summary(results: Sequence[Result]) -> str:
     """What keeps a bound."""
     heads = ["<array", "<bound", "arrcomp", "fast", "SZ3", "quantize + pcodec", "encode", "decode"]
@@ -83,8 +118,8 @@ def bounded_summary(results: Sequence[Result]) -> str:
         ratios = map(_ratio, (ours, case[_FAST], sz3, pcodec))
         rows.append([ours.array, ours.setting, *ratios, *_times(ours, [sz3, pcodec])])
     note = (
-        "Ratios; then encoding and decoding by arrcomp's default, in GB/s, and in parentheses as multiples of SZ3's\n"
-        "and pcodec's speed. SZ3 stands for that one of its two settings which has the better ratio."
+        "The first columns are ratios. Encode and decode are speeds of arrcomp's default in GB/s; the parentheses\n"
+        "show how many times faster that is than SZ3 and pcodec. SZ3 is shown with the setting of the better ratio."
     )
     return f"{note}\n\n{table(heads, rows)}"
 
@@ -98,8 +133,8 @@ def lossless_summary(results: Sequence[Result]) -> str:
         ratios = map(_ratio, (ours, case[_FAST], pcodec, zipnn, _best(case, _BYTE_PLANES)))
         rows.append([ours.array, *ratios, *_times(ours, [pcodec, zipnn])])
     note = (
-        "Ratios (of Zstandard the better of two levels); then encoding and decoding by arrcomp's default, in GB/s,\n"
-        "and in parentheses as multiples of pcodec's and zipnn's speed."
+        "The first columns are ratios. Encode and decode are speeds of arrcomp's default in GB/s; the parentheses\n"
+        "show how many times faster that is than pcodec and zipnn. Zstandard is shown with the better of two levels."
     )
     return f"{note}\n\n{table(heads, rows)}"
 
@@ -118,9 +153,9 @@ def ahead(results: Sequence[Result]) -> str:
                 rows.append([peer.array, peer.setting, peer.compressor, *figures])
     heads = ["<array", "<setting", "<peer", "its ratio", "arrcomp's", "its encode, decode", "arrcomp's", "<ahead in"]
     note = (
-        "In ratio: the best peer, if more than 0.5% above arrcomp's default. In encoding or decoding: faster than\n"
-        "every setting of arrcomp that has at least its ratio (less 0.5%). Speeds in GB/s, arrcomp's those of its\n"
-        "default."
+        "Ahead in ratio is the best peer if its ratio is more than 0.5 % above that of arrcomp's default. Ahead in\n"
+        "encoding or decoding is a peer that is faster than every setting of arrcomp with at least its ratio (less\n"
+        "0.5 %). Speeds are in GB/s; those of arrcomp are of its default."
     )
     return f"{note}\n\n{table(heads, rows)}" if rows else "Nowhere in this run."
 
@@ -141,7 +176,7 @@ def variants(results: Sequence[Result]) -> str:
     """Arrcomp with each instruction set, and with two threads."""
     chosen = [result for result in results if _is_variant(result)]
     array = chosen[0].array if chosen else "no array"
-    return f"On {array}; the bytes are the same in all of them.\n\n{_figures(chosen)}"
+    return f"Measured on {array}. All of them write the same bytes.\n\n{_figures(chosen)}"
 
 
 def every_array(found: Mapping[str, Any], results: Sequence[Result]) -> str:

@@ -63,6 +63,20 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     plt.close(figure)
 
 
+def plot_one(row: Row, path: Path) -> None:
+    """Draw one panel, encoding, of a heading and its results, and save it as PNG."""
+    heading, results = row
+    figure, panel = plt.subplots(figsize=(8.2, 4.4), layout="constrained")
+    _draw(panel, [result for result in results if result.failure is None], "encode")
+    panel.set_title(f"{heading}: above and to the right is better", loc="left", fontsize=11)
+    panel.set(xlabel="encoding on one thread, GB/s (hollow, V: the bound is broken)", ylabel="times smaller")
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    _label(panel)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
+
+
 def plot_scaling(found: Mapping[str, Any], path: Path) -> None:
     """Draw what scaling.py measured, encoding above and decoding below, and save it as PNG."""
     figure, axes = plt.subplots(2, 3, figsize=(15, 8.5), layout="constrained")

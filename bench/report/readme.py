@@ -1,47 +1,44 @@
-"""The figures that the README quotes: a block between two marks, written from results.csv."""
+"""The table that the README quotes: what bounds do to a real model, between two marks, written from results.csv."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-from data import MINILM
-from measure import Result
+import accuracy
+from harness.tables import table
 
 README = Path(__file__).parent.parent.parent / "README.md"
 BEGIN, END = "<!-- results: written by bench/results.py -->", "<!-- /results -->"
-# Array, setting and compressor, and what the README calls them.
-_ROWS = (
-    (MINILM, "abs 1e-03", "arrcomp", "**arrcomp**, error at most 1e-3"),
-    (MINILM, "abs 1e-03", "arrcomp fast", '**arrcomp**, `speed="fast"`'),
-    (MINILM, "abs 1e-03", "SZ3 no predictor", "SZ3, no predictor"),
-    (MINILM, "abs 1e-03", "quantize + pcodec", "float32 quantizer + pcodec"),
-    (MINILM, "abs 1e-03", "zfp", "zfp"),
-    (MINILM, "lossless", "arrcomp", "**arrcomp**, lossless"),
-    (MINILM, "lossless", "zipnn", "zipnn"),
-    (MINILM, "lossless", "pcodec", "pcodec"),
-    (MINILM, "lossless", "byte planes + zstd 1", "byte planes + Zstandard 1"),
-    (f"{MINILM}_bfloat16", "lossless", "arrcomp", "**arrcomp**, lossless, bfloat16"),
-    (f"{MINILM}_bfloat16", "lossless", "zipnn", "zipnn, bfloat16"),
-    (f"{MINILM}_bfloat16", "lossless", "pcodec", "pcodec, bfloat16"),
-)
+_BEST = "error at most 0.001"
+# What is kept, as the section calls it, and what the README calls that.
+_ROWS = {
+    "lossless": "arrcomp, lossless",
+    "error at most 0.0001": "arrcomp, error at most 0.0001",
+    _BEST: "arrcomp, error at most 0.001",
+    "FP8 (e4m3), a scale for each array": "FP8 (e4m3), a scale for each array",
+    "8-bit integers, a scale for 512 values": "INT8, a scale for 512 values",
+    "NF4, a scale for 64 values": "NF4, a scale for 64 values",
+}
 
 
-def block(results: Sequence[Result]) -> str:
+def block(document: Mapping[str, Any]) -> str:
     """The table.
 
     Raises:
         LookupError: something that it shows was not measured.
     """
-    found = {(result.array, result.setting, result.compressor): result for result in results if not result.failure}
-    missing = [label for *key, label in _ROWS if tuple(key) not in found]
+    found = document.get("accuracy", {}).get("found", {}).get(accuracy.MODEL, {})
+    missing = [kept for kept in (accuracy.ORIGINAL, *_ROWS) if kept not in found]
     if missing:
         raise LookupError(f"not measured, but shown in {README.name}: {', '.join(missing)}")
-    rows = [_row(label, found[array, setting, name]) for array, setting, name, label in _ROWS]
-    return "\n".join(["| | ratio | encode | decode | bound kept |", "|---|---|---|---|---|", *rows])
+    heads = [f"<weights of {accuracy.MODEL}", "file", "smaller", "mean cosine", "least cosine"]
+    original = [accuracy.ORIGINAL, accuracy.megabytes(found[accuracy.ORIGINAL]), "", "", ""]
+    return table(heads, [original, *(_row(kept, label, found[kept]) for kept, label in _ROWS.items())])
 
 
-def with_block(text: str, results: Sequence[Result]) -> str:
+def with_block(text: str, document: Mapping[str, Any]) -> str:
     """A README with the block as these results give it.
 
     Raises:
@@ -51,9 +48,10 @@ def with_block(text: str, results: Sequence[Result]) -> str:
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise ValueError(f"{README.name}: {BEGIN} and {END}, once each, are needed")
     before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{block(results)}\n{END}{rest.partition(END)[2]}"
+    return f"{before}{BEGIN}\n{block(document)}\n{END}{rest.partition(END)[2]}"
 
 
-def _row(label: str, result: Result) -> str:
-    kept = "no" if result.broken else "exact" if result.setting == "lossless" else "yes"
-    return f"| {label} | {result.ratio:.3f} | {result.encode:.2f} | {result.decode:.2f} | {kept} |"
+def _row(kept: str, label: str, of: Mapping[str, float]) -> list[str]:
+    cosines = [accuracy.cosine_text(of, of[metric]) for metric in ("mean cosine", "least cosine")]
+    cells = [label, accuracy.megabytes(of), f"{of['ratio']:.2f}x", *cosines]
+    return [f"**{cell}**" for cell in cells] if kept == _BEST else cells

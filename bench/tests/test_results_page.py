@@ -1,7 +1,7 @@
-"""The pages of figures are what the measurements give: `bench/results.csv`, RESULTS.md and the README."""
+"""The pages of figures are what the measurements give: `bench/results.csv`, RESULTS.md, PLANS.md and the README."""
 
+import copy
 import csv
-import dataclasses
 import re
 from types import SimpleNamespace
 
@@ -12,10 +12,11 @@ pytest.importorskip("rich")
 pytest.importorskip("torch")
 pytest.importorskip("sklearn")
 
+import accuracy
 import results
 from harness import figures
 from harness.page import BENCH
-from report import limits, readme
+from report import plans, readme
 from run import results_of
 
 
@@ -30,33 +31,51 @@ def test_the_page_is_what_the_measurements_give(measured):
     assert results.markdown(measured.document) == (BENCH / "RESULTS.md").read_text()
 
 
+def test_the_page_of_plans_is_what_the_measurements_give(measured):
+    assert plans.page(measured.document, measured.results) == (BENCH / "PLANS.md").read_text()
+
+
+def test_what_users_read_says_nothing_of_plans():
+    assert "planned" not in (BENCH / "RESULTS.md").read_text()
+
+
 def test_the_readme_quotes_the_measurements(measured):
     text = readme.README.read_text()
-    assert readme.with_block(text, measured.results) == text
+    assert readme.with_block(text, measured.document) == text
 
 
 def test_another_measurement_is_another_readme(measured):
-    faster = [dataclasses.replace(result, encode=2 * result.encode) for result in measured.results]
+    document = copy.deepcopy(measured.document)
+    document["accuracy"]["found"][accuracy.MODEL]["error at most 0.001"]["file"] *= 2
     text = readme.README.read_text()
-    assert readme.with_block(text, faster) != text
+    assert readme.with_block(text, document) != text
+
+
+def test_the_readme_is_right_that_an_error_bound_beats_fp8_in_size_and_in_accuracy(measured):
+    found = measured.document["accuracy"]["found"][accuracy.MODEL]
+    bounded = found["error at most 0.001"]
+    for name in (name for name in found if "FP8" in name):
+        assert bounded["file"] < found[name]["file"]
+        assert bounded["mean cosine"] > found[name]["mean cosine"]
+        assert bounded["least cosine"] > found[name]["least cosine"]
 
 
 def test_a_readme_without_marks_or_results_without_a_line_are_errors(measured):
     with pytest.raises(ValueError, match="once each"):
-        readme.with_block("no marks", measured.results)
-    with pytest.raises(LookupError, match="zipnn"):
-        readme.block([result for result in measured.results if result.compressor != "zipnn"])
+        readme.with_block("no marks", measured.document)
+    with pytest.raises(LookupError, match="lossless"):
+        readme.block({})
 
 
 def test_a_plan_is_reached_at_the_limit_and_missed_beyond():
-    target = limits.Target
+    target = plans.Target
     assert target("x", "GB/s", {"encode": 4, "decode": 9}, {"encode": 4, "decode": 8.9}).missed() == ["decode"]
     assert target("x", "microseconds", {"": 10}, {"": 10}, at_most=True).missed() == []
     assert target("x", "microseconds", {"": 10}, {"": 10.1}, at_most=True).missed() == [""]
 
 
 def test_every_miss_of_a_quantizer_has_its_instructions_counted(measured):
-    found = list(limits.plans(measured.document, measured.results))
+    found = list(plans.plans(measured.document, measured.results))
     counted = measured.document["instructions"]["found"]["cases"]
     missed = [target for target in found if target.case and target.missed()]
     assert missed

@@ -32,21 +32,22 @@ NAMES = [activation for activation in CONTINUOUS if activation.name != "gelu_tan
 _OURS, _FEWBIT, _CURVE = "#0072B2", "#D55E00", "#555555"
 
 _INTRODUCTION = """\
-The integral of density(x) (f'(x) - step(x))^2 from -10 to 10: with the standard normal density, as the inputs of
-activations after a norm have it, and with a density of 1 everywhere. arrcomp's steps are the shipped tables, which are
-fitted to the normal density, and `arrcomp.activations.steps_of(..., density="uniform")`. FewBit has one table for both,
-fitted with a density of 1 from -100 to 100, for 1 to 4 bits. "times" is FewBit's error over arrcomp's.
+The error is the integral of density(x) (f'(x) - step(x))^2 from -10 to 10. The density is either the standard normal
+one, as for the inputs of activations after a norm, or 1 everywhere. arrcomp's steps are the shipped tables, which
+are fitted to the normal density, and `arrcomp.activations.steps_of(..., density="uniform")`. FewBit has one table
+for both, fitted with a density of 1 from -100 to 100, for 1 to 4 bits. "times" is FewBit's error divided by
+arrcomp's.
 
 {source}
 
-Where both have 1.00 times, both are the optimum: FewBit's descent finds it for some functions of few steps, and with a
-density of 1 there is nothing to gain. Functions whose derivative is even (sigmoid, tanh, softsign, tanhshrink) have
-steps of |x| here, so that all of them are of use on both sides."""
+Where "times" is 1.00 with both, both tables are optimal: FewBit's descent finds the optimum for some functions with
+few steps, and with a density of 1 nothing can be gained. Functions whose derivative is even (sigmoid, tanh,
+softsign, tanhshrink) have steps of |x| here, so that all steps are used on both sides."""
 
 
 _CROSS = """\
-The shipped tables are for normal inputs, and have few steps where those hardly come; uniform inputs want others. The
-shipped tables' error over FewBit's with uniform inputs, for 1 to 4 bits:"""
+The shipped tables are for normal inputs, and have few steps where such inputs are rare. Uniform inputs need other
+steps. The error of the shipped tables divided by FewBit's, with uniform inputs, for 1 to 4 bits:"""
 
 
 def slope_of(activation: Activation) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:

@@ -56,23 +56,25 @@ TRAINED = (
 
 
 _HOW = f"""\
-Both models have been trained for {TRAINING_STEPS} steps; then a batch of {BATCH} digits:
+Both models are first trained for {TRAINING_STEPS} steps. The errors are those of a batch of {BATCH} digits after
+that:
 
-- bits: of payloads, masks and all, for each number that was saved; a tensor that is saved twice counts twice, and is
-  compressed once.
-- values: L2 norm of the error of the saved values, by theirs.
-- gradient: L2 norm of the error of the gradient of all parameters, by that of the gradient; root mean square of
-  {DRAWS} draws.
-- mean: the same of the mean of these {DRAWS} gradients. Where it is a quarter of "gradient", they are unbiased; where
-  it is no smaller, all have the same error."""
+- bits: bits of the payloads, masks included, for each number that was saved. A tensor that is saved twice counts twice,
+  and is compressed once.
+- values: L2 norm of the error of the saved values, divided by the norm of the values.
+- gradient: L2 norm of the error of the gradient of all parameters, divided by the norm of the gradient; root mean
+  square of {DRAWS} draws.
+- mean: the same for the mean of these {DRAWS} gradients. If it is a quarter of "gradient", the gradients are unbiased.
+  If it is not smaller, all draws have the same error."""
 _DECIDES = f"""\
-What decides: of those whose rate is fixed, so that no GPU synchronizes and XLA can keep them, `QSGD` between
-minimum and maximum has the smallest error for its bits. Smaller buckets than 512 gain about what their bits would gain
-elsewhere. Stochastic rounding has a larger error in each step, and leaves a third of the error in the mean of {DRAWS}.
-Hence the default, `QSGD(bits=8, rounding="stochastic")`. `ErrorBounded` takes fewer bits for the same error, but its
-payloads have any length: on the CPU, or where waiting does not matter, it is the better one."""
+The default is `QSGD(bits=8, rounding="stochastic")`, for these reasons. Its rate is fixed, so that no GPU
+synchronizes and XLA can keep the payloads. Of the codecs with a fixed rate, `QSGD` between minimum and maximum has
+the smallest error for its bits. Buckets smaller than 512 gain about as much as the same bits gain elsewhere.
+Stochastic rounding has a larger error in each step, but leaves a third of the error in the mean of {DRAWS}.
+`ErrorBounded` takes fewer bits for the same error, but the size of its payloads varies. On the CPU, or if
+synchronization does not matter, it is better."""
 _ACCURACY = f"""\
-Accuracy on the other {TESTED_ON} digits, after {TRAINING_STEPS} steps with the codec, mean of {RUNS} runs:"""
+Accuracy on the other {TESTED_ON} digits after {TRAINING_STEPS} steps with the codec, the mean of {RUNS} runs:"""
 
 
 class Block(nn.Module):

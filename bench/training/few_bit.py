@@ -20,9 +20,10 @@ ELEMENTS = 4_194_304
 CASES = (("relu", 1), ("gelu", 3), ("gelu", 8), ("silu", 3), ("mish", 3), ("softplus", 3), ("elu", 3), ("tanh", 3))
 TYPES = (torch.float32, torch.bfloat16)
 _HOW = f"""\
-Forward and backward passes of a single activation of {ELEMENTS:,} values, N(0, 1): medians on one thread, beside
-PyTorch's own in the same run, and beside a copy of the same array. Bits kept are those of the tensors that autograd
-saves. PyTorch's CPU kernels use fused multiply-adds; these do not, so that every machine gives the same bits."""
+Forward and backward passes of a single activation of {ELEMENTS:,} values, N(0, 1). Times are medians on one thread,
+next to those of PyTorch's own activation and of a copy of the same array in the same run. Bits kept are those of the
+tensors that autograd saves. PyTorch's CPU kernels use fused multiply-adds. arrcomp's do not, so that every machine
+gives the same bits."""
 _GPU = "On a GPU: not yet measured; `bench/gpu.py` times these kernels."
 
 

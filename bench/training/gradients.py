@@ -37,15 +37,15 @@ _SETTINGS: dict[str, Callable[[], QuantizedState] | None] = {
     "auto: the error of 4 bits": lambda: QuantizedState(bits="auto"),
 }
 _HOW = f"""\
-scikit-learn's digits, half of them for training, by a perceptron with layers of 64, {WIDTH}, {WIDTH} and 10; {EPOCHS}
-epochs of SGD with momentum, {BATCH} pictures a step on each process, float32 gradients in buckets of 512 values;
-DistributedDataParallel over Gloo on this machine's loopback interface, one thread each. "float32" is DDP without a
-hook. Matrices are compressed, biases are not. Bytes are those that a process sends for the gradients of a step, by the
-hook's own statistics (for float32: by a ring all-reduce); accuracy is that on the other half after the last epoch, in
-percent, the mean of {len(SEEDS)} seeds, with the least and the most; milliseconds are medians over all steps.
+A perceptron with layers of 64, {WIDTH}, {WIDTH} and 10 learns one half of scikit-learn's digits: {EPOCHS} epochs of SGD
+with momentum, {BATCH} pictures per step on each process, float32 gradients in buckets of 512 values.
+DistributedDataParallel runs over Gloo on the loopback interface of this machine, with one thread per process. "float32"
+is DDP without a hook. Matrices are compressed, biases are not. Bytes are what one process sends for the gradients of a
+step, by the hook's statistics (for float32: by a ring all-reduce). Accuracy is in percent, on the other half, after the
+last epoch: the mean of {len(SEEDS)} seeds, with the smallest and the largest. Milliseconds are medians over all steps.
 
-Loopback is as fast as memory, and the processes share the cores with the codec: the times say what the hook costs, not
-what a network gains."""
+Loopback is as fast as memory, and the processes share the cores with the codec. So the times show the cost of the hook,
+not the gain on a network."""
 
 
 def train(model: Any, seed: int, x: Tensor, y: Tensor) -> list[float]:

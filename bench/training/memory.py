@@ -103,29 +103,30 @@ _GIB = 1 << 30
 _ENCODER_BASE = "encoder of RoBERTa base's size"
 
 _HOW = f"""\
-scikit-learn's digits, two thirds of them for training; `python bench/training run` does such runs.
-{RESNET}: a ResNet with three blocks and 16 to 64 channels, {BASES[RESNET].epochs} epochs of SGD with momentum.
-{ENCODER}: an encoder of two layers and width 64, which sees a picture as 64 tokens, a pixel each;
-{BASES[ENCODER].epochs} epochs of AdamW. Batches of 32. Accuracy is that on the other third (599 pictures: one is 0.17
-points) after the last epoch, in percent, the mean of the seeds, with the least and the most. "points" is the difference
-to the row that it is compared with. "holds" says whether what was wanted came out; where nothing stands, nothing was
-asked for. A run whose loss becomes infinite or NaN counts as 0."""
+The data are scikit-learn's digits, two thirds of them for training. `python bench/training run` does such runs.
+{RESNET} is a ResNet with three blocks and 16 to 64 channels, trained for {BASES[RESNET].epochs} epochs by SGD with
+momentum. {ENCODER} is an encoder of two layers and width 64, trained for {BASES[ENCODER].epochs} epochs by AdamW; it
+sees a picture as 64 tokens, one for each pixel. Batches have 32 pictures. Accuracy is in percent, on the other third
+(599 pictures: one is 0.17 points), after the last epoch: the mean of the seeds, with the smallest and the largest.
+"points" is the difference to the row that it is compared with. "holds" says whether an expectation of the project was
+met; it is empty if there was none. A run whose loss becomes infinite or NaN counts as 0."""
 _SIMULATED = """\
-Weights, gradients, outputs of layers, gradients there and the optimizer's state go through the codec after each use,
-with stochastic rounding. With master weights the optimizer updates weights that keep every bit; without them the
-rounding of each step adds to that of the last one. SmaQ measures mean and deviation of blocks of 1024 values, or of
-128, which takes half a bit more and is what the encoder wants: presumably since a small gradient that shares a block
-with large ones gets noise of their size, which AdamW, dividing by the gradient's own size, makes large. Of the
-encoder, AdamW's second moments are bfloat16 in all rows but the last: what a codec rounds to 0 there makes AdamW
-divide by its epsilon. Ratios are original bytes over payload bytes, in one step of ten."""
+Weights, gradients, outputs of layers, their gradients and the optimizer's state go through the codec after each use,
+with stochastic rounding. With master weights the optimizer updates weights that keep every bit. Without them the
+rounding errors of all steps add up. SmaQ measures mean and deviation of blocks of 1024 or 128 values. Blocks of 128
+take half a bit more, and the encoder needs them: a small gradient that shares a block with large ones gets noise of
+their size, and AdamW, which divides by the gradient's own size, probably makes that noise large. AdamW's second moments
+of the encoder are bfloat16 in all rows but the last: if a codec rounds them to 0, AdamW divides by its epsilon. Ratios
+are original bytes divided by payload bytes, in every tenth step."""
 _REAL = """\
-What is compressed here is smaller in memory. "saved" are bytes that autograd keeps for the backward pass of a batch of
-32, parameters not counted, by `saved_memory`; "state" those of the optimizer's state between steps."""
+Here the data are really smaller in memory. "saved" is the bytes that autograd keeps for the backward pass of a batch of
+32, without parameters, by `saved_memory`. "state" is the bytes of the optimizer's state between steps."""
 _BASE = """\
-Beside FewBit's table, which is of RoBERTa base on MRPC at batch 128: an encoder of that size (12 layers, width 768, a
-vocabulary of 50265, dropout 0.1) on 128 texts of 128 tokens in float32. Counted from shapes, without memory (PyTorch's
-fake tensors): what autograd keeps, and with weights, gradients and the two moments of AdamW. FewBit's are peaks on a
-GPU as its README has them; ours, `torch.cuda.max_memory_allocated`, are not yet measured."""
+FewBit's table is of RoBERTa base on MRPC with batches of 128. The table here is of an encoder of that size (12 layers,
+width 768, a vocabulary of 50265, dropout 0.1) on 128 texts of 128 tokens in float32. The bytes are counted from shapes
+with PyTorch's fake tensors, without using memory: what autograd keeps, and the same with weights, gradients and the two
+moments of AdamW. FewBit's figures are peaks on a GPU, from its README. Ours (`torch.cuda.max_memory_allocated`) are not
+yet measured."""
 
 
 def runs(case: Case, model: str, data: Data, seeds: int) -> dict[str, dict[str, float]]:

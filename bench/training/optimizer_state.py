@@ -58,18 +58,19 @@ _ACCURACY: dict[str, Callable[[Any], Any]] = {
     "8 bits, signed map for both": lambda adam: CompressedOptimizer(adam, _SIGNED),
 }
 _HOW_SPEED = f"""\
-Adam on {sum(math.prod(shape) for shape in SHAPES):,} parameters in {len(SHAPES)} tensors, float32; bytes are
-those of the state between steps, with counters and what is too small to be compressed; scratch is what is decompressed
-at a time (64 MiB unless said otherwise). Milliseconds are medians of {STEPS} steps; in each round every optimizer makes
-one, so that they share what else the machine does. PyTorch and the codecs have one thread, XLA all. JAX: one jitted
-update with donated parameters and state; its scratch is all temporary memory, by XLA's own count."""
+Adam on {sum(math.prod(shape) for shape in SHAPES):,} parameters in {len(SHAPES)} float32 tensors. Bytes are those of
+the state between steps, with counters and tensors that are too small to be compressed. Scratch is what is
+decompressed at a time (64 MiB unless stated otherwise). Milliseconds are medians of {STEPS} steps. The optimizers
+take turns, so that other load on the machine affects all of them. PyTorch and the codecs use one thread, XLA all. In
+JAX a step is one jitted update with donated parameters and state; its scratch is all temporary memory, as XLA counts
+it."""
 _HOW_ACCURACY = f"""\
-scikit-learn's digits, half of them for training, by a perceptron with layers of 64, {WIDTH}, {WIDTH} and 10; {EPOCHS}
-epochs of Adam, {BATCH} pictures a step, a rate of {RATE}. Accuracy is that on the other half after the last epoch, in
-percent, the mean of {len(SEEDS)} seeds, with the least and the most. The largest step is that of any weight, in rates:
-float32 has some above 1 too, where gradients grow after steps without any. "4 bits" are the tables of arXiv:2309.01507.
-The last two are what `eight_bit()` is not: second moments come back as 0 beside first ones that do not, and steps are
-hundreds of rates, which this small model survives."""
+A perceptron with layers of 64, {WIDTH}, {WIDTH} and 10 learns one half of scikit-learn's digits: {EPOCHS} epochs of
+Adam, {BATCH} pictures per step, a learning rate of {RATE}. Accuracy is in percent, on the other half, after the last
+epoch: the mean of {len(SEEDS)} seeds, with the smallest and the largest. The largest step is that of any weight, in
+multiples of the learning rate. float32 has some above 1 too, where gradients grow after steps without any. "4 bits"
+are the tables of arXiv:2309.01507. The last two rows show what `eight_bit()` avoids: second moments become 0 while
+the first moments do not, and the steps are hundreds of learning rates. This small model survives that."""
 
 
 def median_ms(steps: Mapping[str, Callable[[], Any]]) -> dict[str, float]:

@@ -25,15 +25,15 @@ PAIRS = 7
 DRAWS = 40
 PLAIN = "torch.nn.Linear"
 _HOW = f"""\
-Batches of {ROWS:,} rows, float32, one thread of the CPU. "x plain" is the median of {PAIRS} quotients, each of a step
-and a step of `torch.nn.Linear` timed next to it: below 1 is faster. "kept" is what the first layer keeps of its input
-for the backward pass. Noise is the mean of |G' - G|^2 / |G|^2 over {DRAWS} draws of that layer's weight gradient G'.
-"Even" rows come out of a layer norm, and the output's gradients depend on them, with as much noise; "uneven" ones are
-the same, but a tenth of them have inputs and gradients five times as large.
+Batches of {ROWS:,} rows, float32, one CPU thread. "x plain" is the median of {PAIRS} quotients, each of a step and a
+step of `torch.nn.Linear` timed next to it; below 1 is faster. "kept" is what the first layer keeps of its input for
+the backward pass. Noise is the mean of |G' - G|^2 / |G|^2 over {DRAWS} draws of that layer's weight gradient G'.
+"Even" rows come out of a layer norm, and the output's gradients depend on them, with as much noise. "Uneven" rows
+are the same, but a tenth of them have inputs and gradients five times as large.
 
-"rows" is the default: it does least, and its weight gradient costs as many products as rows are kept. Where a few rows
-are large in both, which layer norms prevent, "dct" and "dft" have less noise. Dense projections have more than these,
-as they are no sample without replacement. On GPUs nothing has been measured yet."""
+"rows" is the default. It does the least work: its weight gradient costs as many products as rows are kept. If a few
+rows are large in both (layer norms prevent that), "dct" and "dft" have less noise. Dense projections have more noise
+than these, because they do not sample without replacement. Nothing has been measured on GPUs yet."""
 
 
 def data(features: int, outputs: int, uneven: bool = False) -> tuple[torch.Tensor, torch.Tensor]:

@@ -381,6 +381,7 @@ NB_MODULE(_core, m) {
   m.def("import_dlpack", &import_dlpack, arg("x"));
   m.def("instruction_set", &cpu::instruction_set);
   m.def("instruction_sets", &instruction_sets);
+  m.def("missing_instruction_set", &cpu::missing_instruction_set);
   m.def("use_instruction_set", &use_instruction_set, arg("name"));
   m.def("available_threads", &cpu::available_threads);
   add_activations(m);

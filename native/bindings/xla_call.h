@@ -25,6 +25,8 @@ struct CallError {
   std::string message;
 };
 
+constexpr const char* corrupt_message = "arrcomp: payload: not one of this data type and number of elements (corrupt)";
+
 // Throws a CallError for a wrong argument.
 [[noreturn]] void refuse(const std::string& message);
 

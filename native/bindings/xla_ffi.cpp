@@ -31,8 +31,6 @@ namespace {
 namespace ffi = xla::ffi;
 using ffi::DataType;
 
-constexpr const char* corrupt_message = "arrcomp: payload: not one of this data type and number of elements (corrupt)";
-
 // Raises unless the operands are the arrays, and maybe seeds: whether they are there.
 bool check_operands(const XlaCall& call, const Arguments& arguments) {
   if (arguments.size() == call.arrays() + 1) return true;

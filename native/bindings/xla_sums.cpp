@@ -18,8 +18,6 @@ namespace ffi = xla::ffi;
 using ffi::DataType;
 using Weights = ffi::Span<const double>;
 
-constexpr const char* corrupt_message = "arrcomp: payload: not one of this data type and number of elements (corrupt)";
-
 // The terms of each item of a batch.
 class BatchTerms {
  public:

@@ -32,7 +32,7 @@ class RunStatistics {
         const uint64_t run = i / segments_, within = i % segments_ * segment_size;
         const uint64_t run_end = std::min((run + 1) * size, job.plan.quantized), first = run * size + within;
         if (within < size && first < run_end)
-          found_[i] = isa().buckets.statistics(job, first, std::min(segment_size, run_end - first));
+          found_[i] = isa().buckets(job.plan.element).statistics(job, first, std::min(segment_size, run_end - first));
       }
     });
   }
@@ -58,12 +58,12 @@ void fit_buckets(const BucketJob& job, int threads) {
   if (plan.quantized == 0) return;
   if (plan.buckets_offset > 0) {
     const RunStatistics array(job, plan.quantized, threads);
-    isa().buckets.store_array(job, array.of(0));
+    isa().buckets(job.plan.element).store_array(job, array.of(0));
   }
   if (plan.bucket_bytes == 0 || plan.bucket_size <= segment_size) return;
   const RunStatistics buckets(job, plan.bucket_size, threads);
   for (uint64_t bucket = 0; bucket < plan.buckets; ++bucket)
-    isa().buckets.store_bucket(job, bucket, buckets.of(bucket));
+    isa().buckets(job.plan.element).store_bucket(job, bucket, buckets.of(bucket));
 }
 
 // Encodes all chunks; returns how many extra words these have.
@@ -76,7 +76,7 @@ uint64_t encode_all_chunks(const BucketJob& job, int threads) {
   const auto output_of = [&](int worker) { return extras + shares.begin(worker) * plan.chunk_extras(); };
   run(shares.workers, [&](int worker) {
     words[static_cast<size_t>(worker)] =
-        isa().buckets.encode_chunks(job, shares.begin(worker), shares.end(worker), output_of(worker));
+        isa().buckets(job.plan.element).encode_chunks(job, shares.begin(worker), shares.end(worker), output_of(worker));
   });
   if (!plan.has_extras) return 0;
   uint64_t total = words[0];
@@ -134,16 +134,19 @@ void encode_sum_by_chunks(const SumJob& sum, const Codec& codec, const BucketPla
     alignas(64) uint8_t window[chunk_size * sizeof(double)];  // the elements of a chunk
     for (uint64_t chunk = begin; chunk < end && !is_interrupted(); ++chunk) {
       const uint64_t first = chunk * chunk_size;
-      isa().buckets.sum(sum, first, std::min<uint64_t>(plan.quantized - first, chunk_size), window);
+      isa().buckets(sum.plan.element).sum(sum, first, std::min<uint64_t>(plan.quantized - first, chunk_size), window);
       // Where an array would begin that had its elements there.
       const auto* const array =
           reinterpret_cast<const void*>(reinterpret_cast<uintptr_t>(window) - first * (plan.element.width / 8));
-      isa().buckets.encode_chunks({codec, plan, array, payload, nullptr, seed}, chunk, chunk + 1, nullptr);
+      isa()
+          .buckets(plan.element)
+          .encode_chunks({codec, plan, array, payload, nullptr, seed}, chunk, chunk + 1, nullptr);
     }
   };
   share_chunks(plan.chunks(), threads, encode_chunks);
-  write_rest(plan, payload,
-             [&](uint8_t* to) { isa().buckets.sum(sum, plan.quantized, plan.count - plan.quantized, to); });
+  write_rest(plan, payload, [&](uint8_t* to) {
+    isa().buckets(sum.plan.element).sum(sum, plan.quantized, plan.count - plan.quantized, to);
+  });
 }
 
 void sum_buckets(const SumJob& sum, void* target, int threads) {
@@ -151,7 +154,7 @@ void sum_buckets(const SumJob& sum, void* target, int threads) {
   share_chunks(ceil_div(sum.plan.count, chunk_size), threads, [&](uint64_t begin, uint64_t end) {
     in_steps(begin, end, min_chunks, [&](uint64_t segment, uint64_t segment_end) {
       const uint64_t first = segment * chunk_size, last = std::min(segment_end * chunk_size, sum.plan.count);
-      isa().buckets.sum(sum, first, last - first, static_cast<uint8_t*>(target) + first * item);
+      isa().buckets(sum.plan.element).sum(sum, first, last - first, static_cast<uint8_t*>(target) + first * item);
     });
   });
 }
@@ -166,8 +169,9 @@ bool decode_buckets(const Codec& codec, const BucketPlan& plan, const uint8_t* p
                     int threads) {
   if (!is_length_right(plan, payload, length)) return false;
   const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), target, 0};
-  const bool ok = all_of(Shares::of(plan.chunks(), threads, min_chunks), 0,
-                         [&](uint64_t begin, uint64_t end) { return isa().buckets.decode_chunks(job, begin, end); });
+  const bool ok = all_of(Shares::of(plan.chunks(), threads, min_chunks), 0, [&](uint64_t begin, uint64_t end) {
+    return isa().buckets(job.plan.element).decode_chunks(job, begin, end);
+  });
   const uint64_t tail_at = plan.quantized * (plan.element.width / 8);
   memcpy(static_cast<uint8_t*>(target) + tail_at, payload + plan.tail_offset, plan.tail_bytes());
   return ok;

@@ -103,23 +103,31 @@ struct Isa {
   // Decodes groups [begin, end); false where one is corrupt.
   bool (*decode_groups)(const DecodeJob& job, uint64_t begin, uint64_t end);
 
-  const BucketFunctions& buckets;
+  const BucketFunctions& buckets_of_floats;  // and of shorter ones
+  const BucketFunctions& buckets_of_doubles;
   const ActivationFunctions& activations;
+
+  const BucketFunctions& buckets(const Element& element) const {
+    return element.width == 64 ? buckets_of_doubles : buckets_of_floats;
+  }
 };
 
-// What the sources of an instruction set define: groups.inc, buckets.inc and activations.inc.
+// What the sources of an instruction set define: groups.inc, buckets.inc (of each arithmetic type) and activations.inc.
 #define ARRCOMP_DECLARE_ISA(name)                        \
   namespace name {                                       \
   extern const Isa isa;                                  \
-  extern const BucketFunctions bucket_functions;         \
+  extern const BucketFunctions buckets_of_F32;           \
+  extern const BucketFunctions buckets_of_F64;           \
   extern const ActivationFunctions activation_functions; \
   }
 ARRCOMP_DECLARE_ISA(plain)
-#ifdef ARRCOMP_X86
+#ifdef ARRCOMP_AVX2
 ARRCOMP_DECLARE_ISA(avx2)
+#endif
+#ifdef ARRCOMP_AVX512
 ARRCOMP_DECLARE_ISA(avx512)
 #endif
-#ifdef ARRCOMP_ARM
+#ifdef ARRCOMP_NEON
 ARRCOMP_DECLARE_ISA(neon)
 #endif
 #undef ARRCOMP_DECLARE_ISA

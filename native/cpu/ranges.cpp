@@ -61,8 +61,9 @@ bool decode_range_of_buckets(const BucketPlan& plan, const Codec& codec, const u
   const IndexRange coded{part.first, std::min(part.end, plan.quantized), plan.quantized, part.item};
   const bool ok = decode_units(coded, chunk_size, target, [&](uint64_t begin, uint64_t end, uint8_t* array) {
     const BucketJob job{codec, plan, nullptr, const_cast<uint8_t*>(payload), array, 0};
-    return all_of(Shares::of(end - begin, threads, min_elements / chunk_size), begin,
-                  [&](uint64_t first, uint64_t last) { return isa().buckets.decode_chunks(job, first, last); });
+    return all_of(
+        Shares::of(end - begin, threads, min_elements / chunk_size), begin,
+        [&](uint64_t first, uint64_t last) { return isa().buckets(job.plan.element).decode_chunks(job, first, last); });
   });
   const uint64_t tail = std::max(part.first, plan.quantized);
   if (ok && tail < part.end)

@@ -5,14 +5,14 @@
 
 #include "backend.h"
 
-#ifdef ARRCOMP_X86
+#ifdef __x86_64__
 #include <cpuid.h>
 #endif
 
 namespace arrcomp::cpu {
 namespace {
 
-#ifdef ARRCOMP_X86
+#ifdef __x86_64__
 // Which older versions of Clang do not let __builtin_cpu_supports ask for.
 bool has_lzcnt_and_f16c() {
   unsigned eax, ebx, ecx, edx;
@@ -25,19 +25,25 @@ struct IsaList {
   const Isa* list[4] = {};
   const char* names[4] = {};  // ends with a null pointer
   int count = 0;
+  const char* missing = nullptr;  // the processor's fastest set, where the build has not that one
 
   IsaList() {
-#ifdef ARRCOMP_X86
+#ifdef __x86_64__
     __builtin_cpu_init();
     const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
                       __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt") && has_lzcnt_and_f16c();
     const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512cd");
+#ifdef ARRCOMP_AVX512
     if (avx512) add(avx512::isa);
+#endif
+#ifdef ARRCOMP_AVX2
     if (avx2) add(avx2::isa);
 #endif
-#ifdef ARRCOMP_ARM
+    if (count == 0 && avx2) missing = avx512 ? "avx512" : "avx2";
+#endif
+#ifdef ARRCOMP_NEON
     add(neon::isa);
 #endif
     add(plain::isa);
@@ -64,6 +70,8 @@ const Isa& isa() {
 }
 
 const char* const* instruction_sets() { return available().names; }
+
+const char* missing_instruction_set() { return available().missing; }
 
 const char* instruction_set() { return isa().name; }
 

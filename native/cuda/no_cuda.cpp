@@ -6,7 +6,7 @@ namespace arrcomp::cuda {
 bool is_built() { return false; }
 int device_count() { return 0; }
 const char* last_error() {
-  return "this build of arrcomp has no CUDA kernels: install it where a CUDA compiler is found (ARRCOMP_CUDA=ON)";
+  return "this build of arrcomp has no CUDA kernels: install it again with -C cmake.define.ARRCOMP_CUDA=ON";
 }
 Status encode_scratch_bytes(const Codec&, const Element&, std::span<const uint64_t>, int, uint64_t&) {
   return Status::unavailable;

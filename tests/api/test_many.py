@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import re
 import types
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 import arrcomp
 import checks
 from arrcomp import QSGD, ErrorBounded, Lossless, _core
+from arrcomp._arguments import type_name
 
 pytestmark = pytest.mark.asan
 
@@ -123,7 +125,8 @@ def test_other_dtypes_take_the_other_codec() -> None:
     codecs = [c.codec for c in arrcomp.compress_many(tree, CODEC, otherwise=Lossless(speed="fast"))]
     assert codecs == [Lossless(speed="fast"), CODEC, Lossless(speed="fast")]
     with pytest.raises(
-        TypeError, match=r"^dtype: expected float16, bfloat16, float32,.*got int64; Lossless takes every dtype"
+        TypeError,
+        match=r"^tree\[0\]: dtype: expected float16, .* got int64; Lossless takes every dtype",
     ):
         arrcomp.compress_many(tree, CODEC, otherwise=CODEC)
 
@@ -170,8 +173,45 @@ def test_bad_arguments_are_refused() -> None:
         arrcomp.compress_many([normal(3)], otherwise="lossless")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^threads: expected .* got 0"):
         arrcomp.compress_many([normal(3)], threads=0)
-    with pytest.raises(TypeError, match=r"^dtype: expected bool, .*, got object"):
+    with pytest.raises(TypeError, match=r"^tree\['x'\]: dtype: expected bool, .*, got object"):
         arrcomp.compress_many({"x": np.array([None])})
+
+
+class Labelled:
+    """An array with labels, as xarray's and pandas' are, that NumPy converts."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = values
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.values
+
+
+def test_what_numpy_converts_is_compressed() -> None:
+    x = normal(50, 60)
+    small = arrcomp.compress_many({"sst": Labelled(x), "ice": [Labelled(x > 0)]}, CODEC)
+    assert small["sst"].to_bytes() == arrcomp.compress(x, CODEC).to_bytes()
+    assert small["ice"][0].to_bytes() == arrcomp.compress(x > 0).to_bytes()
+    with pytest.raises(TypeError, match=r"^tree\[0\]: dtype: expected bool, .* got <U1"):
+        arrcomp.compress_many([Labelled(np.array(["a"]))])
+
+
+def test_plain_values_are_kept_and_unknown_ones_refused() -> None:
+    compressed = arrcomp.compress(normal(3))
+    plain = {
+        "lr": 1e-3,
+        "betas": (0.9, 0.999),
+        "amsgrad": False,
+        "step": 7,
+        "name": "adam",
+        "none": None,
+        "c": compressed,
+    }
+    assert arrcomp.compress_many(plain) == plain
+    for unknown in ({1.0}, np.dtype("float32"), object(), normal):
+        name = re.escape(type_name(unknown))
+        with pytest.raises(TypeError, match=rf"^tree\['state'\]\[1\]: expected an array, .* got {name}; take"):
+            arrcomp.compress_many({"state": (1, unknown)})
 
 
 def test_the_results_are_moved(device: checks.Host) -> None:
@@ -188,5 +228,5 @@ def test_values_that_are_not_finite_are_refused_where_that_is_asked_for(value: f
     tree = {"a": normal(3), "b": [np.array([1, value], np.float32)], "c": np.arange(3)}
     arrcomp.compress_many(tree)
     arrcomp.compress_many({"a": tree["a"], "c": tree["c"]}, check_finite=True)
-    with pytest.raises(ValueError, match=r"^array 1 of the tree: expected finite values, got NaN or infinities"):
+    with pytest.raises(ValueError, match=r"^tree\['b'\]\[0\]: expected finite values, got NaN or infinities"):
         arrcomp.compress_many(tree, check_finite=True)

@@ -182,7 +182,7 @@ def test_any_payload_of_the_right_length_is_added_as_it_is_decoded() -> None:
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        (QSGD(bits=3), r"^compressed\[1\]: expected codec QSGD\(\), that of compressed\[0\], got QSGD\(bits=3\)"),
+        (QSGD(bits=3), r"^compressed\[1\]: expected codec QSGD\(bits=4\), that of compressed\[0\], got QSGD\(bits=3\)"),
         ("float64", r"^compressed\[1\]: expected dtype float32, that of compressed\[0\], got float64"),
         ((3, 5), r"^compressed\[1\]: expected shape \(15,\), that of compressed\[0\], got \(3, 5\)"),
     ],

@@ -262,6 +262,63 @@ def test_a_compressed_array_describes_itself() -> None:
     c = arrcomp.compress(X, ErrorBounded(abs=1e-3))
     assert repr(c).startswith("<Compressed float32[6, 50] by ErrorBounded(abs=0.001): ")
     assert c.ratio == pytest.approx(X.nbytes / c.nbytes)
+    assert (c.size, c.ndim) == (X.size, X.ndim)
+
+
+def test_a_compressed_array_has_methods_that_decompress_it() -> None:
+    c = arrcomp.compress(X, ErrorBounded(abs=1e-3))
+    y, out = arrcomp.decompress(c), np.empty_like(X)
+    checks.check_same_bits(c.decompress(), y)
+    checks.check_same_bits(c.numpy(), y)
+    assert c.decompress(out=out) is out
+    checks.check_same_bits(out, y)
+    assert bytes(c) == c.to_bytes()
+    assert {"decompress", "numpy"} <= set(dir(c))
+    with pytest.raises(arrcomp.SizeLimitError):
+        arrcomp.from_bytes(c.to_bytes(), max_nbytes=10).numpy()
+
+
+def test_numpy_converts_a_compressed_array() -> None:
+    c = arrcomp.compress(X, ErrorBounded(abs=1e-3))
+    checks.check_same_bits(np.asarray(c), c.decompress())
+    assert np.asarray(c, np.float64).dtype == np.float64
+    with pytest.raises(ValueError, match=r"^copy: expected None or True, got False"):
+        np.asarray(c, copy=False)
+
+
+def test_a_compressed_array_is_not_compressed_again() -> None:
+    c = arrcomp.compress(X)
+    with pytest.raises(TypeError, match=r"^x: expected an array, got Compressed; its decompress\(\) makes the array"):
+        arrcomp.compress(c)
+    assert arrcomp.compress_many([c])[0] is c
+
+
+@pytest.mark.parametrize("x", [[1.0, 2.0], (1, 2), 3.0])
+def test_lists_and_numbers_are_refused_with_the_way_out(x: Any) -> None:
+    with pytest.raises(TypeError, match=r"^x: expected a NumPy, .* got .*; numpy.asarray\(x\) makes an array of it$"):
+        arrcomp.compress(x)
+
+
+def test_what_only_converts_to_an_array_is_not_written_to() -> None:
+    class Labelled:
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+            return np.zeros_like(X)
+
+    c = arrcomp.compress(X, arrcomp.QSGD(8))
+    checks.check_same_bits(arrcomp.compress(Labelled()).numpy(), np.zeros_like(X))
+    with pytest.raises(TypeError, match=r"^out: expected a NumPy, PyTorch or CuPy array"):
+        arrcomp.decompress(c, out=Labelled())
+    with pytest.raises(TypeError, match=r"^into: expected a NumPy, PyTorch, JAX or CuPy array"):
+        arrcomp.accumulate(c, Labelled())
+
+
+def test_a_framework_may_be_named() -> None:
+    torch = pytest.importorskip("torch")
+    c = arrcomp.compress(X)
+    assert isinstance(c.decompress(like="torch"), torch.Tensor)
+    assert isinstance(arrcomp.decompress(arrcomp.compress(torch.ones(3)), like="numpy"), np.ndarray)
+    assert isinstance(arrcomp.decompress_many([c], like="torch")[0], torch.Tensor)
+    assert isinstance(np.asarray(arrcomp.compress(torch.ones(3))), np.ndarray)
 
 
 # JAX

@@ -52,9 +52,9 @@ def run(*arguments: str, code: int = 0) -> str:
 
 def test_a_file_is_compressed_within_its_bound_and_comes_back(folder: Path) -> None:
     table = run("compress", "x.npy", "-o", "x.arrcomp", "--abs", "1e-4")  # a bound says which codec
-    for word in ("float32", "64 x 100", "error-bounded abs=0.0001", "ratio", "largest error", "GB/s", "25,600"):
+    for word in ("float32", "64 x 100", "error-bounded abs=0.0001", "ratio", "largest error", "25.6 kB"):
         assert word in table
-    assert "25,600" in run("decompress", "x.arrcomp", "-o", "y.npy")
+    assert "wrote y.npy: 1 array, 25.6 kB" in run("decompress", "x.arrcomp", "-o", "y.npy")
     y = np.load("y.npy")
     checks.check_bound(WEIGHTS, y, arrcomp.ErrorBounded(abs=1e-4))
     run("verify", "x.npy", "x.arrcomp")
@@ -131,16 +131,18 @@ def test_verify_fails_where_the_guarantee_is_broken() -> None:
     moved = WEIGHTS.copy()
     moved[3, 4] += 0.5
     np.save("moved.npy", moved)
-    assert "1 values break the guarantee of ErrorBounded(abs=0.0001)" in run("verify", "moved.npy", "x.arrcomp", code=1)
+    message = run("verify", "moved.npy", "x.arrcomp", code=1)
+    assert "array 'arr_0': 1 value breaks the guarantee of error-bounded abs=0.0001; largest error 0.5" in message
     run("compress", "x.npy", "-o", "l.arrcomp")
     moved[3, 4] = WEIGHTS[3, 4]
     moved[0, 0] = np.nextafter(moved[0, 0], np.float32(1))
     np.save("moved.npy", moved)
-    assert "1 values break the guarantee of Lossless()" in run("verify", "moved.npy", "l.arrcomp", code=1)
+    assert "1 value breaks the guarantee of lossless" in run("verify", "moved.npy", "l.arrcomp", code=1)
     np.save("moved.npy", WEIGHTS[:, :50])
     run("verify", "moved.npy", "l.arrcomp", code=1)
     np.savez("moved.npz", other=WEIGHTS)
-    assert "arr_0, other" in run("verify", "moved.npz", "l.arrcomp", code=1)
+    message = run("verify", "moved.npz", "l.arrcomp", code=1)
+    assert "moved.npz lacks arr_0; l.arrcomp lacks other" in message
 
 
 @pytest.mark.parametrize(
@@ -151,9 +153,11 @@ def test_verify_fails_where_the_guarantee_is_broken() -> None:
         ("compress x.npy -o x.npy --force", "expected another file than IN as OUT"),
         ("compress x.npy -o good.arrcomp", "good.arrcomp: expected a new file, .*; --force overwrites it"),
         ("decompress good.arrcomp -o x.npy", "x.npy: expected a new file, .*; --force overwrites it"),
-        ("decompress good.arrcomp -o . --force", "expected suffix .*, got ''"),
+        ("decompress good.arrcomp -o y --force", "expected suffix .*, got ''"),
         ("compress x.npy -o - --json", "--json: expected a file as OUT, got -"),
-        ("compress x.txt -o x.arrcomp", "expected suffix .npy, .npz, .safetensors, got '.txt'"),
+        ("compress x.txt -o x.arrcomp", "expected suffix .npy, .npz, .safetensors, .pt, .pth, got '.txt'"),
+        ("compress no.txt -o x.arrcomp", "no.txt: No such file"),
+        ("compress two.npz -o x.pt", "x.pt: expected suffix .*, got '.pt'; in Python, arrcomp.torch.save writes it"),
         ("compress x.npy -o x.arrcomp --codec zip", "--codec: expected lossless, .*, got 'zip'"),
         ("compress x.npy -o x.arrcomp --codec lossless --abs 1e-4", "--codec error-bounded takes --abs"),
         ("compress x.npy -o x.arrcomp --codec error-bounded", "exactly one of abs, rel and pointwise"),
@@ -179,7 +183,7 @@ def test_verify_fails_where_the_guarantee_is_broken() -> None:
         ("compress text.npy -o x.arrcomp", "array 'arr_0': dtype: expected .*, got <U4"),
         ("compress two.npz -o x.arrcomp", "expected suffix .safetensors for 2 arrays with names"),
         ("decompress x.npy -o y.npy", "expected suffix .arrcomp, .safetensors, got '.npy'"),
-        ("decompress good.arrcomp -o y.txt", "expected suffix .npy, .npz, .safetensors, got '.txt'"),
+        ("decompress good.arrcomp -o y.txt", "expected suffix .npy, .npz, .safetensors, .pt, .pth, got '.txt'"),
         ("decompress good.arrcomp -o good.arrcomp", "expected another file than IN as OUT"),
         ("decompress two.safetensors -o y.npy", "expected one array for a .npy file, got 2"),
         ("info missing.arrcomp", "No such file"),
@@ -188,6 +192,7 @@ def test_verify_fails_where_the_guarantee_is_broken() -> None:
 def test_wrong_usage_is_told_in_one_line(folder: Path, arguments: str, message: str) -> None:
     np.save("text.npy", np.array(["abcd"]))
     np.savez("two.npz", a=WEIGHTS, b=WEIGHTS)
+    Path("x.txt").write_text("text")
     run("compress", "x.npy", "-o", "good.arrcomp")
     run("compress", "two.npz", "-o", "two.safetensors")
     before = sorted(folder.iterdir())
@@ -284,7 +289,7 @@ def test_info_reads_no_payload_unless_it_is_to_check() -> None:
     data = bytearray(Path("x.arrcomp").read_bytes())
     data[len(data) // 2] ^= 1
     Path("x.arrcomp").write_bytes(data)
-    assert "25,600" in run("info", "--no-check", "x.arrcomp")
+    assert "25.6 kB" in run("info", "--no-check", "x.arrcomp")
     assert "checksum" in run("info", "x.arrcomp", code=3)
 
 
@@ -314,7 +319,9 @@ def test_diff_compares_files_compressed_or_not() -> None:
 def test_diff_tells_names_that_only_one_file_has() -> None:
     np.savez("a.npz", both=WEIGHTS, one=WEIGHTS)
     np.savez("b.npz", both=WEIGHTS, two=WEIGHTS, three=WEIGHTS)
-    assert re.search(r"three +│ only in b\.npz", diff("a.npz", "b.npz", code=1))
+    text = diff("a.npz", "b.npz", code=1)
+    assert "only in a.npz: one\nonly in b.npz: two, three\n" in text
+    assert text.endswith("different: 0 of 1 array differ, 1 only in a.npz, 2 only in b.npz\n")
     document = json.loads(diff("a.npz", "b.npz", "--abs", "9", "--json", code=1))
     assert document["same"] is False
     assert document["only_in"] == {"a.npz": ["one"], "b.npz": ["two", "three"]}
@@ -323,12 +330,20 @@ def test_diff_tells_names_that_only_one_file_has() -> None:
     assert document["total"]["differing"] == 0
 
 
+def test_diff_of_files_without_a_common_array_says_so() -> None:
+    np.savez("m.npz", weight=WEIGHTS, bias=WEIGHTS[0])
+    assert diff("x.npy", "m.npz", code=1) == (
+        "only in x.npy: arr_0\nonly in m.npz: weight, bias\ndifferent: x.npy and m.npz have no array in common\n"
+    )
+
+
 def test_diff_of_many_arrays_shows_the_worst() -> None:
     arrays = {f"a{i}": np.full(10, i, np.float32) for i in range(1, 101)}
     np.savez("a.npz", **arrays)  # type: ignore[arg-type]
     np.savez("b.npz", **{name: x + np.float32(x[0] == 50) * 50 + 1 for name, x in arrays.items()})  # type: ignore[arg-type]
     table = diff("a.npz", "b.npz", code=1)
-    assert "not equal: 100, 60 of them not shown" in table
+    assert "60 arrays with smaller differences are not shown" in table
+    assert table.endswith("different: 100 of 100 arrays differ\n")
     assert "a50 " in table
     assert "a99 " not in table
 
@@ -337,7 +352,7 @@ def test_diff_of_many_arrays_shows_the_worst() -> None:
     ("arguments", "message", "code"),
     [
         ("x.npy missing.npy", "No such file", 2),
-        ("x.npy x.txt", "expected suffix .npy, .npz, .safetensors, .arrcomp, got '.txt'", 2),
+        ("x.npy x.txt", "expected suffix .npy, .npz, .safetensors, .pt, .pth, .arrcomp, got '.txt'", 2),
         ("x.npy x.npy --abs -1", "--abs: expected a finite number of at least 0, got -1.0", 2),
         ("x.npy x.npy --rel nan", "--rel: expected a finite number of at least 0, got nan", 2),
         ("x.npy bad.arrcomp", "checksum", 3),
@@ -349,6 +364,7 @@ def test_diff_tells_trouble_in_one_line(arguments: str, message: str, code: int)
     stream[-1] ^= 1
     Path("bad.arrcomp").write_bytes(stream)
     np.save("text.npy", np.array(["a", "b"]))
+    Path("x.txt").write_text("text")
     assert message in run("diff", *arguments.split(), code=code)
 
 
@@ -386,25 +402,46 @@ def test_ctrl_c_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not Path("x.arrcomp").exists()
 
 
+def test_names_do_not_write_to_terminals() -> None:
+    safetensors_numpy.save_file({"\x1b[2Jw\n": WEIGHTS}, "x.safetensors")
+    for arguments in (["info", "x.safetensors"], ["compress", "x.safetensors"]):
+        assert "\\x1b[2Jw\\n  " in run(*arguments)
+    assert "\x1b" not in diff("x.safetensors", "x.npy", code=1)
+
+
 def test_names_are_not_markup() -> None:
     np.savez("x.npz", **{"[red]a[/b]": WEIGHTS})  # type: ignore[arg-type]
     assert "[red]a[/b]" in run("compress", "x.npz", "-o", "x.safetensors")
 
 
-def test_large_models_print_a_short_table() -> None:
-    np.savez("x.npz", **{f"a{i}": np.zeros(i, np.int8) for i in range(100)})  # type: ignore[arg-type]
-    table = run("compress", "x.npz", "-o", "x.safetensors")
-    assert "100 arrays (60 smaller ones not shown)" in table
-    assert "a99" in table
-    assert "a10 " not in table
+def test_the_demo_shows_ten_kinds_of_data_and_a_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = demo_data.demo_arrays
+
+    def small(*, steps: int) -> dict[str, NDArray[Any]]:
+        return {name: x.reshape(-1)[:10_000].copy() for name, x in made(steps=min(steps, 1)).items()}
+
+    monkeypatch.setattr(demo_data, "demo_arrays", small)
+    lines = run("demo").splitlines()
+    assert lines[0].split() == ["array", "codec", "ratio", "largest", "error", "ok"]
+    rows = [line.split() for line in lines[2:12]]
+    assert {row[-1] for row in rows} == {"yes"}
+    assert {row[0] for row in rows} <= set(demo_data.DESCRIPTIONS)
+    assert lines[12:] == ["", "all 10 promises kept"]
+    broken = guarantees.Comparison(violations=3, largest_error=0.5)
+    monkeypatch.setattr("arrcomp._cli.measure.compare", lambda *_: broken)
+    result = CliRunner().invoke(_cli.app, ["demo"])
+    assert result.exit_code == 1
+    assert "10 of 10 promises broken: trained_weights, " in result.stdout
 
 
-def test_demo_compresses_every_array_with_every_codec(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrays = {"weights": WEIGHTS, "counts": np.arange(1000)}
-    monkeypatch.setattr(demo_data, "demo_arrays", lambda: arrays)  # the real ones take many seconds
-    table = run("demo", "--threads", "1")
-    for word in (*arrays, *arrcomp.available_codecs()):
-        assert word in table
+def test_all_of_the_demo_is_every_array_with_every_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays: dict[str, NDArray[Any]] = {"weights": WEIGHTS, "counts": np.arange(1000)}
+    monkeypatch.setattr(demo_data, "demo_arrays", lambda **_: arrays)  # the real ones take many seconds
+    table = run("demo", "--all", "--threads", "1")
+    names = {codec.name for kind in arrcomp.available_codecs().values() for codec in kind.examples()}
+    assert len(names) == len(arrcomp.available_codecs())
+    count = sum(codec.takes_numpy(x.dtype) for x in arrays.values() for codec in every_example())
+    assert table.endswith(f"all {count} promises kept\n")
     rows = json.loads(run("demo", "--codec", "qsgd", "--codec", "lossless", "--json"))["arrays"]
     assert {(row["name"], row["codec"]["codec"]) for row in rows} == {
         ("weights", "qsgd"),
@@ -412,6 +449,11 @@ def test_demo_compresses_every_array_with_every_codec(monkeypatch: pytest.Monkey
         ("counts", "lossless"),
     }
     assert all(row["violations"] == 0 for row in rows)
+    assert {row["codec"]["codec"] for row in json.loads(run("demo", "--all", "--json"))["arrays"]} == names
+
+
+def every_example() -> list[arrcomp.Codec]:
+    return [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
 
 
 def test_the_program_runs() -> None:

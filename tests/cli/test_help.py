@@ -72,10 +72,13 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("files")
     x = RNG.normal(0, 1, (50, 40)).astype(np.float32)
     model = {"head.weight": x, "head.norm": x[0], "steps": np.array(7)}
+    (folder / "data").mkdir()
+    np.save(folder / "data" / "x.npy", x)
     np.save(folder / "x.npy", x)
     np.save(folder / "back.npy", x)
     safetensors_numpy.save_file(model, folder / "model.safetensors")
     arrcomp.save_file({"arr_0": x}, folder / "x.arrcomp")
+    shutil.copy(folder / "x.arrcomp", folder / "x.npy.arrcomp")
     bounded = arrcomp.model_rules(arrcomp.ErrorBounded(abs=1e-3))
     arrcomp.save_file(model, folder / "small.safetensors", bounded)
     return folder
@@ -99,6 +102,8 @@ def test_the_examples_of_the_help_run(command: str | None, about: str, line: str
     for word in words:
         if (files / word).is_file() and (word not in outputs or "--force" in words):
             shutil.copy(files / word, folder)
+        elif (files / word).is_dir():
+            shutil.copytree(files / word, folder / word)
     result = subprocess.run(
         ["/bin/sh", "-c", line],
         cwd=folder,
@@ -153,8 +158,14 @@ def test_the_version_is_told() -> None:
         ("compress x.npy -o y.arrcomp --codec error-bound", r"did you mean error-bounded\?"),
         ("compress x.npy -o y.arrcomp --rule *=lossles", r"did you mean lossless\?"),
         ("demo --codec lossles", r"--codec: expected lossless, .*, got 'lossles'; did you mean lossless\?"),
-        ("compress x.npy", r"Missing option '-o' / '--output'.* See arrcomp compress --help"),
-        ("compress x.npy y.npy -o z.arrcomp", r"unexpected extra argument.* See arrcomp compress --help"),
+        ("compress", r"Missing argument 'IN\.\.\.'.* See arrcomp compress --help"),
+        ("plot x.npy", r"Missing option '-o' / '--output'.* See arrcomp plot --help"),
+        ("info x.npy y.npy", r"unexpected extra argument.* See arrcomp info --help"),
+        ("compress x.npy --bits 5", r"No such option: --bits; .* for instance --codec qsgd --set bits=5\. See"),
+        ("compress x.npy --bits=5", r"for instance --codec qsgd --set bits=5\. See"),
+        ("compress x.npy --bits 99", r"for instance --codec qsgd --set bits=8\. See"),
+        ("compress x.npy --format e3m4", r"for instance --codec float-format --set format=e3m4\. See"),
+        ("decompress x.arrcomp --bits 4", r"No such option: --bits(\.|; did you mean)"),
         ("compress x.npy -o", r"'-o' requires an argument"),
         ("compress x.npy -o y.arrcomp --threads many", r"Invalid value for '--threads'.*integer"),
     ],
@@ -167,20 +178,65 @@ def test_wrong_usage_says_what_was_probably_meant(arguments: str, message: str) 
     assert re.search(f"^arrcomp: .*{message}", result.stderr), result.stderr
 
 
-def completed(*words: str) -> list[str]:
-    """What bash is offered for the last word."""
-    result = terminals.piped(
-        _ARRCOMP_COMPLETE="complete_bash", COMP_WORDS=" ".join(words), COMP_CWORD=str(len(words) - 1)
-    )
-    return result.stdout.decode().split()
+def completed(shell: str, *words: str) -> list[str]:
+    """What a shell is offered for the last word; nothing where it offers files itself."""
+    line = " ".join(words)
+    settings = {
+        "bash": {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)},
+        "zsh": {"_TYPER_COMPLETE_ARGS": line},
+        "fish": {"_TYPER_COMPLETE_ARGS": line, "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+    }[shell]
+    environment = {"_ARRCOMP_COMPLETE": f"complete_{shell}", **settings}
+    text = CliRunner().invoke(_cli.app, [], prog_name="arrcomp", env=environment).stdout
+    if shell == "zsh":
+        return [] if text.strip() == "_files" else re.findall(r'"([^"]*)"(?=[\s:)])(?::"[^"]*")?', text)
+    return [line.partition("\t")[0] for line in text.splitlines() if line]
 
 
-def test_shells_complete_commands_options_and_codecs() -> None:
-    assert completed("arrcomp", "dec") == ["decompress"]
-    assert completed("arrcomp", "compress", "--qu") == ["--quiet"]
-    assert completed("arrcomp", "compress", "x.npy", "--codec", "e") == ["error-bounded"]
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_options_and_codecs(shell: str) -> None:
+    assert completed(shell, "arrcomp", "dec") == ["decompress"]
+    assert completed(shell, "arrcomp", "compress", "--qu") == ["--quiet"]
+    assert completed(shell, "arrcomp", "compress", "x.npy", "--codec", "e") == ["error-bounded"]
+    assert completed(shell, "arrcomp", "compress", "--codec", "nf") == ["nf4"]
     with_s = {name for name in arrcomp.available_codecs() if name.startswith("s")}
-    assert set(completed("arrcomp", "demo", "--codec", "s")) == with_s >= {"smaq", "s2fp8"}
+    assert set(completed(shell, "arrcomp", "demo", "--codec", "s")) == with_s >= {"smaq", "s2fp8"}
+    assert completed(shell, "arrcomp", "compress", "x.n") == []  # the shell's own completion of files
+    assert completed(shell, "arrcomp", "compress", "x.npy", "-o", "x.a") == []
+
+
+def test_bash_itself_completes_options_and_files(files: Path, tmp_path: Path) -> None:
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("no bash")
+    script = """
+        eval "$(arrcomp --show-completion bash)"
+        complete -p arrcomp
+        COMP_WORDS=(arrcomp compress --qui) COMP_CWORD=2
+        _arrcomp_completion arrcomp
+        echo "${COMPREPLY[@]}"
+    """
+    result = subprocess.run(
+        [bash, "--norc", "-c", script],
+        capture_output=True,
+        text=True,
+        env=terminals.environment(
+            PATH=terminals.folder_with_program(tmp_path / "bin"), _TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION="1"
+        ),
+        timeout=terminals.SECONDS,
+        check=False,
+    )
+    lines = result.stdout.splitlines()
+    assert "-o default" in lines[0]  # files, where there is nothing else
+    assert lines[1:] == ["--quiet"], result.stderr
+
+
+def test_the_help_is_in_plain_words() -> None:
+    assert "Print JSON instead of a table (NaN and infinity become null)." in " ".join(help_of("info").split())
+    text = " ".join(help_of(None).split())
+    assert "Install completion for the current shell." in text
+    assert "141 broken pipe" in text
+    assert "(for example integers with error-bounded) are stored losslessly" in " ".join(help_of("compress").split())
 
 
 def test_the_script_of_a_shell_is_shown() -> None:

@@ -103,12 +103,13 @@ def test_arrays_of_all_kinds_are_drawn(folder: Path, x: NDArray[Any]) -> None:
         ("x.npz -o n.npz", "n.npz: expected a new file, got one that exists; --force overwrites it"),
         ("x.npz -o x.png --tensor n", "--tensor n: expected dtype float16, bfloat16, float32, float64, got int64"),
         ("n.npz -o x.png", "n.npz: expected an array of floats"),
-        ("x.txt -o x.png", "expected suffix .npy, .npz, .safetensors, .arrcomp, got '.txt'"),
+        ("x.txt -o x.png", "expected suffix .npy, .npz, .safetensors, .pt, .pth, .arrcomp, got '.txt'"),
     ],
 )
 def test_what_cannot_be_drawn_is_told_in_one_line(folder: Path, arguments: str, message: str) -> None:
     np.savez("x.npz", x=X, n=np.arange(3))
     np.savez("n.npz", n=np.arange(3), empty=np.zeros(0))
+    (folder / "x.txt").write_text("text")
     assert message in plot(*arguments.split(), code=2)
     assert not (folder / "x.png").exists()
 
@@ -116,7 +117,9 @@ def test_what_cannot_be_drawn_is_told_in_one_line(folder: Path, arguments: str, 
 def test_one_array_can_be_chosen(folder: Path) -> None:
     np.savez("x.npz", large=X, small=X[0])
     for name in ("large", "small"):
-        plot("x.npz", "-o", f"{name}.png", "--tensor", name)
+        result = CliRunner().invoke(_cli.app, ["plot", "x.npz", "-o", f"{name}.png", "--tensor", name])
+        verdict = f"wrote {name}.png: distributions of 1 array, and bits against error of {name}\n"
+        assert (result.exit_code, result.stdout) == (0, verdict)
     assert (folder / "large.png").read_bytes() != (folder / "small.png").read_bytes()
 
 

@@ -75,6 +75,6 @@ def test_every_codec_has_what_the_base_only_declares(method: str) -> None:
 
 def test_the_base_alone_is_no_codec() -> None:
     with pytest.raises(NotImplementedError):
-        Codec().named_parameters()
+        object.__new__(Codec).named_parameters()
     with pytest.raises(NotImplementedError):
         Codec.examples()

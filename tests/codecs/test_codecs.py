@@ -6,6 +6,8 @@ import dataclasses
 import json
 import math
 import pickle
+import re
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -56,7 +58,7 @@ def test_configurations_come_back_through_json(codec: arrcomp.Codec) -> None:
 
 @pytest.mark.parametrize("codec", EXAMPLES, ids=repr)
 def test_codecs_are_values(codec: arrcomp.Codec) -> None:
-    twin = dataclasses.replace(codec)  # type: ignore[type-var]
+    twin = dataclasses.replace(codec)
     assert twin == codec
     assert hash(twin) == hash(codec)
     assert pickle.loads(pickle.dumps(codec)) == codec  # noqa: S301
@@ -150,9 +152,67 @@ def test_wrong_configurations_say_what_is_allowed(config: Any, error: type[Excep
 
 
 def test_a_codec_that_is_none_is_refused() -> None:
-    for codec in ("lossless", Lossless, {"codec": "lossless"}):
+    for codec in ("lossless", 1e-3, {"codec": "lossless"}):
         with pytest.raises(TypeError, match=r"^codec: expected a codec such as .*, got "):
             arrcomp.compress(np.zeros(3), codec)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: arrcomp.compress(np.zeros(3), QSGD),  # type: ignore[arg-type]
+        lambda: arrcomp.compress_many([np.zeros(3)], QSGD),  # type: ignore[arg-type]
+        lambda: arrcomp.Rule(QSGD),  # type: ignore[arg-type]
+        lambda: arrcomp.model_rules(QSGD),  # type: ignore[arg-type]
+        lambda: arrcomp.save_file({}, "x.safetensors", QSGD),  # type: ignore[arg-type]
+    ],
+)
+def test_a_class_in_place_of_a_codec_is_named(call: Callable[[], object]) -> None:
+    with pytest.raises(TypeError, match=r"^codec: expected an instance such as QSGD\(bits=8\), got the class QSGD$"):
+        call()
+
+
+def test_what_has_an_obvious_meaning_needs_no_keyword() -> None:
+    assert QSGD(3) == QSGD(bits=3)
+    assert SmaQ(5) == SmaQ(main_bits=5)
+    assert FloatFormat("fp8") == FloatFormat("fp8_e4m3")
+    assert FloatFormat("float16") == FloatFormat("fp16")
+    assert FloatFormat("bfloat16") == FloatFormat("bf16")
+    assert FloatFormat("fp4", scaling="tensor") == FloatFormat("fp4_e2m1", scaling="tensor")
+    with pytest.raises(ValueError, match=r"^format: expected 'fp6_e3m2' or 'fp6_e2m3', got 'fp6'$"):
+        FloatFormat("fp6")
+
+
+@pytest.mark.parametrize(
+    ("kind", "positional", "named", "message"),
+    [
+        (ErrorBounded, (1e-3,), {}, "a keyword, got 0.001; write ErrorBounded(abs=0.001) or ErrorBounded(rel=0.001)"),
+        (ErrorBounded, (np.ones(3),), {}, "a keyword, got numpy.ndarray; write ErrorBounded(abs=...) or ErrorBounded("),
+        (QSGD, (4, 512), {}, "a keyword, got 512; write QSGD(4, bucket_size=512)"),
+        (SmaQ, (4, 6, 2.0), {}, "a keyword, got 2.0; write SmaQ(4, 6, main_threshold=2.0)"),
+        (S2FP8, (64,), {}, "a keyword, got 64; write S2FP8(bucket_size=64)"),
+        (Lossless, ("fast",), {}, "a keyword, got 'fast'; write Lossless(speed='fast')"),
+        (Lossless, ("fast",), {"speed": "fast"}, "a keyword, got 'fast'"),
+        (FloatFormat, (), {}, "format, got none; an example is FloatFormat("),
+        (Codebook, (), {}, "borders and levels, got none; an example is Codebook."),
+        (Codebook, ([0],), {}, "levels, got none; an example is Codebook."),
+        (QSGD, (), {"bit": 4}, "parameters bits, bucket_size, norm, rounding, skip_incomplete, coding, got 'bit'"),
+        (QSGD, (4,), {"bits": 4}, "bits once, got it twice"),
+    ],
+)
+def test_wrong_arguments_say_what_to_write(
+    kind: Any, positional: tuple[Any, ...], named: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match="^" + re.escape(f"{kind.__name__}: expected {message}")):
+        kind(*positional, **named)
+
+
+def test_what_is_printed_has_bits_bounds_and_formats() -> None:
+    assert repr(QSGD()) == "QSGD(bits=4)"
+    assert repr(QSGD(bucket_size=1024)) == "QSGD(bits=4, bucket_size=1024)"
+    assert repr(ErrorBounded(rel=1e-3)) == "ErrorBounded(rel=0.001)"
+    assert repr(FloatFormat("fp8")) == "FloatFormat(format='fp8_e4m3')"
+    assert repr(Codebook.nf4()) == "Codebook.nf4(bucket_size=64)"
 
 
 @pytest.mark.parametrize("dtype", ["int32", "bool", "uint8", "float8_e4m3fn", "int4"])

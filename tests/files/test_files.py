@@ -18,9 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import arrcomp
 import checks
 from arrcomp import CorruptStreamError
-from arrcomp._files import Content, Lazy, read_arrays, write_arrays
+from arrcomp._files import Content, Lazy, read_any, read_arrays, write_arrays
 from arrcomp._files.content import ArrayInfo
 from arrcomp._files.replacing import replacing
 
@@ -255,9 +256,28 @@ def test_one_array_goes_into_a_npy_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["x", "x.txt", "x.npy.gz", "x.arrcomp"])
 def test_other_suffixes_are_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"")
     for call in (read_arrays, lambda path: write_arrays(path, Content({"a": np.zeros(1)}))):
         with pytest.raises(ValueError, match=r"/x.*: expected suffix \.npy, \.npz, \.safetensors, got "):
             call(tmp_path / name)
+
+
+def test_a_missing_file_is_missing_whatever_its_suffix(tmp_path: Path) -> None:
+    for call in (read_arrays, read_any, arrcomp.open_file, arrcomp.load_file):
+        for name in ("x.txt", "x", "x.npy", "x.arrcomp"):
+            with pytest.raises(FileNotFoundError, match=rf"No such file or directory: '.*/{name}'"):
+                call(tmp_path / name)
+        with pytest.raises(IsADirectoryError):
+            call(tmp_path)
+
+
+def test_dtypes_and_shapes_are_known_without_reading(tmp_path: Path) -> None:
+    arrays = {"a": np.zeros((2, 3), np.float16), "b": np.array(7)}
+    for suffix in (".npz", ".safetensors"):
+        path = tmp_path / f"x{suffix}"
+        write_arrays(path, Content(arrays))
+        found = read_arrays(path)
+        assert {name: found.info(name) for name in arrays} == {n: (x.dtype, x.shape) for n, x in arrays.items()}
 
 
 # Writing

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import arrcomp
 import checks
 from arrcomp import ErrorBounded, Lossless, Rule, load_file, open_file, save_file
-from arrcomp._files import read_any
+from arrcomp._files import read_any, read_arrays
 from arrcomp._files.content import is_stray
 from arrcomp._files.slices import values_of
 from checks import sample
@@ -190,6 +190,98 @@ def test_a_failure_halfway_leaves_the_old_file(path: Path) -> None:
             save_file({"a": np.zeros(1000), "b": wrong}, path)
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(("framework", "name"), [("numpy", "ndarray"), ("torch", "Tensor"), ("jax.numpy", "ndarray")])
+def test_arrays_come_back_in_the_framework_that_was_saved(tmp_path: Path, framework: str, name: str) -> None:
+    library = pytest.importorskip(framework)
+    kind = getattr(library, name)
+    arrays = {"w": library.asarray(np.ones((30, 40), np.float32)), "b": library.asarray(np.arange(3, dtype=np.int32))}
+    path = tmp_path / "x.arrcomp.safetensors"
+    save_file(arrays, path)
+    assert all(isinstance(array, kind) for array in load_file(path).values())
+    assert all(isinstance(array, np.ndarray) for array in load_file(path, like="numpy").values())
+    with open_file(path) as file:
+        assert file.framework == framework.partition(".")[0]
+        assert isinstance(file["w"], kind)
+        assert isinstance(file.load("b"), kind)
+        assert isinstance(file.slice("w")[1], np.ndarray)
+    assert all(isinstance(array, np.ndarray) for array in read_any(path).arrays.values())
+
+
+def test_what_numpy_converts_is_saved_as_its_values(tmp_path: Path) -> None:
+    class Labelled:
+        def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+            return MODEL["layer.weight"]
+
+    save_file({"sst": Labelled()}, tmp_path / "x.safetensors")
+    checks.check_same_bits(load_file(tmp_path / "x.safetensors")["sst"], MODEL["layer.weight"])
+    with pytest.raises(TypeError, match=r"^array 'step': x: expected a NumPy, .* got int; numpy.asarray\(x\) makes"):
+        save_file({"step": 7}, tmp_path / "y.safetensors")
+
+
+def test_a_model_loads_what_was_saved_of_it(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    model = torch.nn.Linear(100, 50)
+    save_file(model.state_dict(), tmp_path / "x.safetensors", arrcomp.model_rules(BOUNDED))
+    assert model.load_state_dict(load_file(tmp_path / "x.safetensors")).missing_keys == []
+
+
+def test_the_framework_is_numpy_where_a_file_does_not_say_it(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    mixed, stream = tmp_path / "mixed.safetensors", tmp_path / "stream.safetensors"
+    save_file({"a": torch.ones(3), "b": np.ones(3)}, mixed)
+    save_file({"a": arrcomp.compress(np.ones(3))}, stream)
+    for path in (mixed, stream):
+        assert all(isinstance(array, np.ndarray) for array in load_file(path).values())
+    save_file({"a": torch.ones(3)}, tmp_path / "a.arrcomp")
+    assert isinstance(load_file(tmp_path / "a.arrcomp")["arr_0"], np.ndarray)
+
+
+def test_the_metadata_of_pytorch_says_what_the_arrays_were(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    streams = {"a": arrcomp.from_bytes(arrcomp.compress(np.ones(3)).to_bytes())}  # as the command line has them
+    save_file(streams, tmp_path / "x.safetensors", metadata={"format": "pt"})
+    assert isinstance(load_file(tmp_path / "x.safetensors")["a"], torch.Tensor)
+
+
+def test_a_framework_that_is_not_installed_is_named_with_the_way_out(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    path = tmp_path / "x.safetensors"
+    save_file({"a": torch.ones(3)}, path)
+    code = f"import sys; sys.modules['torch'] = None; import arrcomp; arrcomp.load_file({str(path)!r}LIKE)"
+    for like, found in (("", "ImportError: "), (", like='numpy'", "")):
+        run = subprocess.run(
+            [sys.executable, "-P", "-c", code.replace("LIKE", like)], capture_output=True, text=True, check=False
+        )
+        last = run.stderr.splitlines()[-1] if run.stderr else ""
+        assert last.startswith(found), run.stderr
+        assert bool(found) == ("its arrays were saved from torch, which cannot be used here; pass like='numpy'" in last)
+
+
+def test_an_unknown_framework_is_corrupt(tmp_path: Path) -> None:
+    metadata = {"format": "arrcomp", "version": "0.1", "framework": "os"}
+    safetensors_numpy.save_file({}, tmp_path / "x.safetensors", metadata)
+    with pytest.raises(arrcomp.CorruptStreamError, match=r"expected numpy, torch, jax, cupy as framework .* got 'os'"):
+        open_file(tmp_path / "x.safetensors")
+
+
+@pytest.mark.parametrize("read", [load_file, open_file, read_any, read_arrays])
+def test_a_missing_file_is_missed_before_its_suffix_is_looked_at(tmp_path: Path, read: Any) -> None:
+    for name in ("nope", "nope.pt", "nope.safetensors", "nope.arrcomp", "nope.npy"):
+        with pytest.raises(FileNotFoundError, match=name):
+            read(tmp_path / name)
+    with pytest.raises(IsADirectoryError):
+        read(tmp_path)
+
+
+def test_a_checkpoint_of_pytorch_is_refused_with_what_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "m.pt"
+    path.write_bytes(b"")
+    hint = r"m\.pt: expected suffix .*, got '\.pt'; arrcomp\.torch\.save and load are for PyTorch's checkpoints"
+    for call in (load_file, open_file, lambda path: save_file({}, path)):
+        with pytest.raises(ValueError, match=hint):
+            call(path)
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,12 @@ def test_wrong_fields_are_named(stream: bytes, fields: dict[str, Any], message: 
         arrcomp.from_bytes(forged(stream, **fields))
 
 
+def test_a_truncated_stream_says_how_many_bytes_it_needs(stream: bytes) -> None:
+    message = rf"^stream is truncated: got {len(stream) - 1} bytes, expected at least {len(stream)} \(payload length"
+    with pytest.raises(CorruptStreamError, match=message):
+        arrcomp.from_bytes(stream[:-1])
+
+
 def test_newer_and_unknown_streams_are_not_called_corrupt(stream: bytes) -> None:
     with pytest.raises(
         FormatVersionError, match=r"^format version: expected at most .*got 1\.0; a newer arrcomp reads it"

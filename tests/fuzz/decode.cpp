@@ -16,10 +16,13 @@ namespace arrcomp {
 
 // Instruction sets have these too: they are not fuzzed.
 const ActivationFunctions plain::activation_functions{};
-#ifdef ARRCOMP_X86
-const ActivationFunctions avx2::activation_functions{}, avx512::activation_functions{};
+#ifdef ARRCOMP_AVX2
+const ActivationFunctions avx2::activation_functions{};
 #endif
-#ifdef ARRCOMP_ARM
+#ifdef ARRCOMP_AVX512
+const ActivationFunctions avx512::activation_functions{};
+#endif
+#ifdef ARRCOMP_NEON
 const ActivationFunctions neon::activation_functions{};
 #endif
 

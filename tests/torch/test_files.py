@@ -22,7 +22,7 @@ from arrcomp import CorruptStreamError, ErrorBounded, Lossless, Rule
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
-from arrcomp.torch import _pickling
+from arrcomp.torch import _import_arrcomp_torch_first as _pickling
 
 BOUNDED = ErrorBounded(abs=1e-2)
 DTYPES = ("bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "float8_e5m2")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from arrcomp._api import pickling
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
-from arrcomp.torch import _ops, _pickling
+from arrcomp.torch import _import_arrcomp_torch_first as _pickling
+from arrcomp.torch import _ops
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(0, 1, (6, 50)).astype(np.float32)
@@ -68,6 +71,17 @@ def test_pickles_are_as_large_as_the_payload() -> None:
     for c in (trimmed, arrcomp.compress(x, out=room), arrcomp.Compressed(trimmed.spec, payload)):
         assert len(pickle.dumps(c)) < c.nbytes + 1000
         assert c.to_bytes() == trimmed.to_bytes()
+
+
+def test_torch_load_says_what_to_import(tmp_path: Path) -> None:
+    torch.save({"x": arrcomp.compress(torch.ones(300))}, tmp_path / "compressed.pt")
+    arrcomp.torch.save({"x": torch.ones(300)}, tmp_path / "streams.pt")
+    for name in ("compressed.pt", "streams.pt"):
+        for statement, fails in (("import torch", True), ("import torch, arrcomp.torch", False)):
+            code = f"{statement}; torch.load({str(tmp_path / name)!r})"
+            run = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
+            assert (run.returncode != 0) is fails, run.stderr
+            assert ("GLOBAL arrcomp.torch._import_arrcomp_torch_first." in run.stderr) is fails
 
 
 def test_what_is_unpickled_is_not_trusted() -> None:

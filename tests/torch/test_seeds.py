@@ -18,7 +18,8 @@ from ordinary import then_full
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
-from arrcomp.torch import _ops, _pickling, _tensors
+from arrcomp.torch import _import_arrcomp_torch_first as _pickling
+from arrcomp.torch import _ops, _tensors
 
 # PyTorch's own, from importing what torch.compile needs.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")

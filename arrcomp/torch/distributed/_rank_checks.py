@@ -1,7 +1,7 @@
 """A check that all ranks of a group call the same operation, before data is sent."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -9,70 +9,108 @@ import torch
 import xxhash
 from torch import Tensor
 
-from ...codecs import Codec
+from ...codecs import Codec, codec_from_config
 from ._arguments import Processes
 from ._wire import all_gather_single
 
-_NBYTES = 512  # of a description: its hash, whether the values are finite, and the beginning of its text
-_TEXT_START = 9
+_HASH_NBYTES, _LENGTH_NBYTES = 8, 8  # of the first message: a hash, a length, and whether the values are finite
+_MOST_SHOWN = 3  # differences in one error
 _known: "WeakKeyDictionary[Any, set[bytes]]" = WeakKeyDictionary()
 
 
 def check_ranks_match(
-    operation: str, xs: Sequence[Tensor], codecs: Sequence[Codec], processes: Processes, *, check_finite: bool = False
+    operation: str,
+    xs: Sequence[Tensor],
+    codecs: Sequence[Codec],
+    processes: Processes,
+    *,
+    names: Sequence[str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    check_finite: bool = False,
 ) -> None:
     """Raise ValueError on every rank unless all call the same operation with the same dtypes, shapes and codecs.
 
-    On CUDA, where this synchronizes, a group compares an operation only the first time. (A later mismatch ends with the
-    group's timeout.)
-    `operation` is its name and settings. With `check_finite`, a NaN or an infinity of any rank also raises.
+    The error names only what differs. On CUDA, where this synchronizes, a group compares an operation only the first
+    time. (A later mismatch ends with the group's timeout.)
+    `names` are those of the tensors, for the error; `settings` are JSON values that all ranks must share. With
+    `check_finite`, a NaN or an infinity of any rank also raises.
     """
-    named = f"{operation} with check_finite" if check_finite else operation
-    each = [
-        [str(x.dtype).removeprefix("torch."), list(x.shape), codec.config()]
-        for x, codec in zip(xs, codecs, strict=True)
+    plain = ["tensor"] if len(xs) == 1 else [f"tensors[{i}]" for i in range(len(xs))]
+    given = plain if names is None else list(map(repr, names))
+    tensors = [
+        {"name": name, "dtype": str(x.dtype).removeprefix("torch."), "shape": list(x.shape), "codec": codec.config()}
+        for name, x, codec in zip(given, xs, codecs, strict=True)
     ]
-    text, device = f"{named} {json.dumps(each)}".encode(), xs[0].device
+    call = {"operation": operation, "check_finite": check_finite, "settings": dict(settings or {}), "tensors": tensors}
+    text, device = json.dumps(call).encode(), xs[0].device
     digest = xxhash.xxh3_64_digest(text)
     known = _known.setdefault(processes.group, set())
     if device.type == "cuda" and digest in known and not check_finite:
         return
     finite = not check_finite or all(bool(torch.isfinite(x).all()) for x in xs)
-    messages = _exchanged(digest + bytes([finite]) + text[: _NBYTES - _TEXT_START], device, processes)
-    _compare(messages)
+    first = digest + len(text).to_bytes(_LENGTH_NBYTES, "little") + bytes([finite])
+    messages = _exchanged(first, len(first), device, processes)
+    lengths = [int.from_bytes(message[_HASH_NBYTES:-1], "little") for message in messages]
+    if any(message[:_HASH_NBYTES] != digest for message in messages):  # seen by all ranks alike
+        texts = _exchanged(text, max(lengths), device, processes)
+        raise ValueError(_mismatch([json.loads(t[:n]) for t, n in zip(texts, lengths, strict=True)]))
     known.add(digest)
-    bad = [rank for rank, message in enumerate(messages) if not message[8]]
+    bad = [rank for rank, message in enumerate(messages) if not message[-1]]
     if bad:
         raise ValueError(f"{operation}: expected finite values, got NaN or infinity on ranks {bad}")
 
 
-def _exchanged(message: bytes, device: torch.device, processes: Processes) -> list[bytes]:
-    own = torch.frombuffer(bytearray(message.ljust(_NBYTES, b"\0")), dtype=torch.uint8).to(device)
-    received = own.new_empty(processes.world * _NBYTES)
+def _exchanged(message: bytes, nbytes: int, device: torch.device, processes: Processes) -> list[bytes]:
+    """The messages of all ranks, each padded to the same number of bytes."""
+    own = torch.frombuffer(bytearray(message.ljust(nbytes, b"\0")), dtype=torch.uint8).to(device)
+    received = own.new_empty(processes.world * nbytes)
     # Asynchronous, so that errors are raised by `wait`: PyTorch's error log knows only groups of new_group.
     all_gather_single(received, own, group=processes.group, async_op=True).wait()
     data = received.cpu().numpy().tobytes()
-    return [data[i : i + _NBYTES] for i in range(0, len(data), _NBYTES)]
+    return [data[i : i + nbytes] for i in range(0, len(data), nbytes)]
 
 
-def _compare(messages: Sequence[bytes]) -> None:
-    first = messages[0]
-    for rank, message in enumerate(messages):
-        if message[:8] != first[:8]:
-            a, b = (x[_TEXT_START:].rstrip(b"\0").decode(errors="replace") for x in (first, message))
-            expected, got = _differences(a, b) if a != b else (f"{a[:60]}...", "another tensor or codec")
-            raise ValueError(f"ranks: expected the call of rank 0, {expected}, got {got} on rank {rank}")
+def _mismatch(calls: Sequence[dict[str, Any]]) -> str:
+    """How the first rank that differs from rank 0 does so."""
+    rank = next(rank for rank, call in enumerate(calls) if call != calls[0])
+    found = list(_differences(calls[0], calls[rank]))
+    shown = [f"{what}: expected {a} as on rank 0, got {b}" for what, a, b in found[:_MOST_SHOWN]]
+    more = [f"and {len(found) - _MOST_SHOWN} more differences"] if len(found) > _MOST_SHOWN else []
+    return f"rank {rank}: {'; '.join(shown + more)}"
 
 
-def _differences(a: str, b: str) -> tuple[str, str]:
-    """The words in which two texts differ, with the word before them."""
-    first, second = a.split(" "), b.split(" ")
-    start = _common_length(first, second)
-    end = _common_length(first[start:][::-1], second[start:][::-1])
-    before = first[max(start - 1, 0) : start]
-    shown = [" ".join(before + words[start : len(words) - end]).rstrip(",") for words in (first, second)]
-    return shown[0], shown[1]
+def _differences(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
+    """The names and values in which two calls differ; the most general ones alone."""
+    if a["operation"] != b["operation"]:
+        yield "operation", a["operation"], b["operation"]
+        return
+    settings = list(_setting_differences(a, b))
+    if settings:
+        yield from settings
+        return
+    if len(a["tensors"]) != len(b["tensors"]):
+        yield "number of tensors", len(a["tensors"]), len(b["tensors"])
+        return
+    for x, y in zip(a["tensors"], b["tensors"], strict=True):
+        if x["name"] != y["name"]:
+            yield "tensor", x["name"], y["name"]
+            continue
+        for key in ("dtype", "shape", "codec"):
+            if x[key] != y[key]:
+                yield f"{key} of {x['name']}", _shown(key, x[key]), _shown(key, y[key])
 
 
-def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
-    return next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+def _setting_differences(a: dict[str, Any], b: dict[str, Any]) -> Iterator[tuple[str, object, object]]:
+    if a["check_finite"] != b["check_finite"]:
+        yield "check_finite", a["check_finite"], b["check_finite"]
+    for name in a["settings"]:
+        one, other = a["settings"][name], b["settings"].get(name)
+        if one != other:
+            yield name, _shown(name, one), _shown(name, other)
+
+
+def _shown(name: str, value: Any) -> object:
+    """A value as its error shows it."""
+    if name == "shape":
+        return tuple(value)
+    return codec_from_config(value) if name == "codec" else value

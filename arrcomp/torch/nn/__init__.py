@@ -1,5 +1,6 @@
 """Layers that save less for the backward pass, and functions that put them into a model."""
 
+from ._activation_classes import ActivationReport, activation_report
 from ._convert import convert, map_modules
 from ._few_bit import (
     CELU,
@@ -32,6 +33,7 @@ __all__ = [
     "ELU",
     "GELU",
     "SELU",
+    "ActivationReport",
     "Hardshrink",
     "Hardsigmoid",
     "Hardswish",
@@ -51,6 +53,7 @@ __all__ = [
     "Tanh",
     "Tanhshrink",
     "Threshold",
+    "activation_report",
     "convert",
     "convert_linear",
     "map_modules",

@@ -1,7 +1,7 @@
 """Replacing a model's layers in place."""
 
-import functools
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
@@ -10,17 +10,11 @@ from torch import nn
 
 from ..._arguments import checked_integer, wrong_type
 from ...activations._fitting import MOST_BITS
-from . import _few_bit
-from ._few_bit import FewBit
+from ._activation_classes import Swap, counted, few_bit_form, is_activation, known_classes
+from ._few_bit import FewBit, Stepwise
 
-# Each few-bit class by PyTorch's of the same name.
-REPLACEMENTS: dict[type[nn.Module], type[FewBit]] = {
-    getattr(nn, name): kind
-    for name, kind in vars(_few_bit).items()
-    if hasattr(nn, name) and isinstance(kind, type) and issubclass(kind, FewBit)
-}
-Swap = Callable[[nn.Module], nn.Module]
-Types = type[nn.Module] | Iterable[type[nn.Module]] | Mapping[type[nn.Module], Swap] | None
+_GivenTypes = type[nn.Module] | Iterable[type[nn.Module]] | Mapping[type[nn.Module], Swap]
+Types = _GivenTypes | None
 Pattern = str | re.Pattern[str] | None
 
 
@@ -33,17 +27,21 @@ def convert(
 ) -> nn.Module:
     """Replace a model's activations with their few-bit forms, in place.
 
-    Only PyTorch's own classes are replaced. For classes of other libraries and for subclasses, pass a mapping as
-    `types`. Functions that `forward` calls (`torch.nn.functional.gelu`, `x.relu()`) are not modules: call those of
+    The classes of PyTorch are replaced, and those of `transformers.activations` that compute the same functions: GELU
+    in all its forms, SiLU and Mish. For subclasses and for classes of other libraries, pass a mapping as `types`.
+    Functions that `forward` calls (`torch.nn.functional.gelu`, `x.relu()`) are not modules: call those of
     `arrcomp.torch.functional` there. Weights, and the replaced modules' parameters, modes and hooks, do not change. A
     module that occurs several times is replaced by one module.
+
+    `activation_report(model)` tells what was converted, and what was left. Without `types`, a UserWarning names the
+    activations that have no few-bit form.
 
     Args:
         model: it is changed.
         bits: of each index, 1 to 8; piecewise linear activations always have 1, with exact gradients.
-        types: the PyTorch classes to replace, one or several; None for all that have few-bit forms. Or a mapping from
-            other classes to functions that return a module's few-bit form, which ignores `bits`:
-            `{GELUActivation: lambda module: GELU(bits=3)}`.
+        types: the classes to replace, one or several; None for all that have few-bit forms. Or a mapping from other
+            classes to functions that return a module's few-bit form, which ignores `bits`:
+            `{SnakeActivation: lambda module: Stepwise(snake, steps)}`.
         pattern: which paths, same as in `map_modules`; None for all.
 
     Returns:
@@ -56,13 +54,24 @@ def convert(
     GELU(approximate='none', bits=2)
     """
     checked_integer("bits", bits, 1, MOST_BITS)
-    chosen = _checked_types(types, bits)
+    chosen = None if types is None else _checked_types(types, bits)
     if not isinstance(model, nn.Module):
         raise wrong_type("model", "a torch.nn.Module", model)
-    found = [module for module in _matching_paths(model, checked_pattern(pattern)) if type(module) in chosen]
-    if not found:
+    made, left = dict[nn.Module, nn.Module](), Counter[str]()
+    for module in _matching_paths(model, checked_pattern(pattern)):
+        swap = _known_swap(type(module), bits) if chosen is None else chosen.get(type(module))
+        if swap is not None:
+            made[module] = _named(_checked(swap(module)), module)
+        elif is_activation(module) and not isinstance(module, FewBit | Stepwise):
+            left[type(module).__name__] += 1
+    if not made:
         raise ValueError(_nothing_to_convert(model, chosen, pattern))
-    made = {module: _checked(chosen[type(module)](module)) for module in found}
+    if chosen is None and left:
+        warnings.warn(
+            f"convert: left {counted(left)}, without a few-bit form; pass types={{{next(iter(left))}: function}}, "
+            "where the function returns a module in its place, such as arrcomp.torch.nn.Stepwise",
+            stacklevel=2,
+        )
     return map_modules(model, lambda module, path: made.get(module, module))
 
 
@@ -85,8 +94,9 @@ def map_modules(root: nn.Module, function: Callable[[nn.Module, str], nn.Module]
     Raises:
         TypeError: an argument has a wrong type, or the function does not return a module.
 
+    >>> from arrcomp.torch.nn import GELU
     >>> model = nn.Sequential(nn.Linear(2, 3), nn.GELU("tanh"))
-    >>> map_modules(model, lambda module, path: _few_bit.GELU(bits=2) if path == "1" else module)[1]
+    >>> map_modules(model, lambda module, path: GELU(bits=2) if path == "1" else module)[1]
     GELU(approximate='none', bits=2)
     """
     if not isinstance(root, nn.Module):
@@ -138,28 +148,42 @@ def _checked(made: object) -> nn.Module:
     return made
 
 
-def _checked_types(types: Types, bits: int) -> dict[type[nn.Module], Swap]:
+def _checked_types(types: _GivenTypes, bits: int) -> dict[type[nn.Module], Swap]:
     """For each class to replace, the function that returns a module's few-bit form."""
     if isinstance(types, Mapping):
         for one, swap in types.items():
             if not isinstance(one, type) or not callable(swap):
                 raise TypeError(f"types: expected module classes with functions of a module, got {one!r}: {swap!r}")
         return dict(types)
-    chosen = REPLACEMENTS if types is None else [types] if isinstance(types, type) else list(types)
-    for one in chosen:
-        if one not in REPLACEMENTS:
-            known = f"classes of torch.nn ({', '.join(sorted(map(_name, REPLACEMENTS)))})"
-            raise ValueError(f"types: expected {known}, got {_name(one)}; pass a mapping for other classes")
-    return {one: functools.partial(REPLACEMENTS[one].of, bits=bits) for one in chosen}
+    swaps: dict[type[nn.Module], Swap] = {}
+    for one in [types] if isinstance(types, type) else types:
+        swap = _known_swap(one, bits) if isinstance(one, type) else None
+        if swap is None:
+            raise ValueError(f"types: expected {known_classes()}, got {_name(one)}; pass a mapping for other classes")
+        swaps[one] = swap
+    return swaps
 
 
-def _nothing_to_convert(model: nn.Module, types: Iterable[type[nn.Module]], pattern: Pattern) -> str:
+def _known_swap(kind: type[nn.Module], bits: int) -> Swap | None:
+    form = few_bit_form(kind)
+    return None if form is None else lambda module: form(module, bits)
+
+
+def _named(made: nn.Module, module: nn.Module) -> nn.Module:
+    """A new module, which remembers for reports what it replaces."""
+    if isinstance(made, FewBit | Stepwise):
+        made.converted_from = type(module).__name__
+    return made
+
+
+def _nothing_to_convert(model: nn.Module, types: Iterable[type[nn.Module]] | None, pattern: Pattern) -> str:
     found = Counter(_name(type(module)) for module in model.modules())
     has = ", ".join(f"{count} {name}" for name, count in found.most_common(8))
     where = "" if pattern is None else f" at a path that matches {pattern!r}"
+    expected = known_classes() if types is None else ", ".join(sorted(map(_name, types)))
     return (
-        f"model: expected one of {', '.join(sorted(map(_name, types)))}{where}, got {has}; pass a mapping as `types` "
-        "for classes of other libraries, and replace calls of functions by those of arrcomp.torch.functional"
+        f"model: expected one of {expected}{where}, got {has}; pass a mapping as `types` "
+        "for other classes, and replace calls of functions by those of arrcomp.torch.functional"
     )
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ..._arguments import wrong_type
 from ...activations import StepFunction
 from .. import functional
-from .._few_bit import checked_steps, few_bit_activation, is_recorded, select_steps
+from .._few_bit import check_not_bits, checked_steps, few_bit_activation, is_recorded, select_steps
 
 _Self = TypeVar("_Self", bound="FewBit")
 
@@ -30,9 +30,11 @@ class FewBit(nn.Module):
 
     Attributes:
         steps: the approximation of the derivative.
+        converted_from: the class that `convert` replaced; empty if it did not make this module.
     """
 
     steps: StepFunction
+    converted_from = ""
     _function = ""
     _parameters_of: tuple[str, ...] = ()
 
@@ -111,6 +113,7 @@ class _WithoutParameters(FewBit):
     """Activations whose only PyTorch argument is `inplace`."""
 
     def __init__(self, inplace: bool = False, *, bits: int = 3, steps: StepFunction | None = None) -> None:
+        check_not_bits("inplace", inplace, bool, "True or False")
         super().__init__(inplace)
         self._choose(bits, steps)
 
@@ -224,6 +227,8 @@ class Stepwise(nn.Module):
 
     Arguments are those of `arrcomp.torch.functional.stepwise`.
     """
+
+    converted_from = ""
 
     def __init__(self, function: Callable[[Tensor], Tensor], steps: StepFunction) -> None:
         super().__init__()

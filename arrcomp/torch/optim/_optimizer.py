@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..._api.compress import decompress
-from ..._api.compressed import Compressed
+from ..._api.compressed import Compressed, decompress
 from ..._arguments import check_flag, checked_integer, thread_count, wrong_type
 from ..._methods.seeds import MAX_SEED
 from .._tensors import dtype_of

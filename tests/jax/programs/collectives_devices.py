@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -61,7 +62,7 @@ def check_sums() -> None:
 
 
 def check_axes() -> None:
-    """Several axes, or one of several; and values that are the same on all devices."""
+    """Several axes, or one of several; and values that are the same on all devices, which nobody checks."""
     x, mesh = normal(2, 4, 300), mesh_of(2, 4)
 
     def total(row: Any, names: Any) -> Any:
@@ -74,8 +75,66 @@ def check_axes() -> None:
     check_on_all(jax.jit(reverse)(x), reference.all_reduced(x.swapaxes(0, 1).reshape(8, 300), CODEC))
     one = shard_map(functools.partial(total, names="b"), **{**options, "out_specs": PartitionSpec("a")})
     np.testing.assert_array_equal(jax.jit(one)(x), np.concatenate([reference.all_reduced(row, CODEC) for row in x]))
-    same = shard_map(functools.partial(total, names="b"), **{**options, "in_specs": EVERYWHERE})
+    same = shard_map(functools.partial(total, names="b"), **{**options, "in_specs": EVERYWHERE}, **TRACKED[-1])
     check_on_all(jax.jit(same)(x[0, 0]), reference.all_reduced(np.tile(x[0, 0], (4, 1)), CODEC))
+
+
+def check_gradients_that_jax_has_summed() -> None:
+    """They do not vary over the devices: an error that says so, and what to do instead."""
+    if not hasattr(jax, "shard_map"):
+        return
+    vary: Any = functools.partial(lax.pcast, to="varying") if hasattr(lax, "pcast") else getattr(lax, "pvary", None)
+    mesh, rows = mesh_of(4), PartitionSpec("a")
+    x, params = normal(4, 300), {"w": normal(300), "unused": normal(3)}
+
+    def step(params: Any, x: Any, cast: bool, names: Any = "a", function: Any = arrcomp.jax.pmean_quantized) -> Any:
+        own = vary(params, names) if cast else params
+        return function(jax.grad(lambda p: (p["w"] * x[0]).sum())(own), names, CODEC)
+
+    def mapped(**options: Any) -> Any:
+        tracked = options.pop("check_vma", True)
+        local = functools.partial(step, **options)
+        places = {"mesh": mesh, "in_specs": (EVERYWHERE, rows), "out_specs": EVERYWHERE}
+        return jax.jit(shard_map(local, **places, check_vma=tracked))(params, x)
+
+    for function in (arrcomp.jax.psum_quantized, arrcomp.jax.pmean_quantized, arrcomp.jax.psum_scatter_quantized):
+        message = ""
+        try:
+            mapped(cast=False, function=function)
+        except ValueError as error:
+            message = str(error)
+        assert message.startswith("x['unused']: expected values that vary over 'a', got the same on all"), message
+        assert re.search(r"JAX has already summed them: take those of jax\.lax\.p\w+\(params, 'a'", message), message
+    expected = reference.all_reduced(x, CODEC, mean=True)
+    for options in ({"cast": True}, {"cast": False, "check_vma": False}):
+        check_on_all(mapped(**options)["w"], expected)
+
+
+def check_error_feedback() -> None:
+    """`PartitionSpec` divides residuals, and the steps are those of `vmap`, in both modes."""
+    tree = {"w": normal(5, 4, 700), "b": [normal(5, 4, 33)]}
+    mesh, rows = mesh_of(4), PartitionSpec("a")
+    codec = QSGD(bits=2, bucket_size=64)
+
+    def step(tree: Any, residual: Any) -> Any:
+        return arrcomp.jax.pmean_quantized(tree, "a", codec, residual=residual)
+
+    start = functools.partial(arrcomp.jax.zero_residual, axis_name="a", codec=codec)
+    plain = jax.vmap(start, axis_name="a")(jax.tree.map(lambda x: jnp.asarray(x[0]), tree))
+    for options in TRACKED:
+        places = {"mesh": mesh, "out_specs": rows, **options}
+        begin = shard_map(lambda tree: start(jax.tree.map(lambda x: x[0], tree)), in_specs=rows, **places)
+        local = shard_map(
+            lambda tree, residual: step(jax.tree.map(lambda x: x[0], tree), residual),
+            in_specs=rows, **places | {"out_specs": (EVERYWHERE, rows)},
+        )  # fmt: skip
+        residual, expected = jax.jit(begin)(jax.tree.map(lambda x: x[0], tree)), plain
+        for number in range(5):
+            now = jax.tree.map(lambda x, number=number: jnp.asarray(x[number]), tree)
+            mean, residual = jax.jit(local)(now, residual)
+            expected_mean, expected = jax.jit(jax.vmap(step, axis_name="a"))(now, expected)
+            jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b[0]), mean, expected_mean)
+            jax.tree.map(lambda a, b: np.testing.assert_array_equal(a, b.reshape(-1)), residual, expected)
 
 
 def check_other_seeds() -> None:
@@ -142,6 +201,8 @@ def main() -> None:
     assert len(jax.devices()) == 8
     check_sums()
     check_axes()
+    check_gradients_that_jax_has_summed()
+    check_error_feedback()
     check_other_seeds()
     check_gradients()
     check_wire()

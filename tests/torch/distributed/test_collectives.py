@@ -86,7 +86,7 @@ WRONG = [
     (
         lambda: collectives.all_reduce(X, STOCHASTIC, MAX, seed=1),
         ValueError,
-        r"op: expected SUM or AVG, got MAX, which stochastic rounding of QSGD\(rounding='stochastic'\)",
+        r"op: expected SUM or AVG, got MAX, which stochastic rounding of QSGD\(bits=4, rounding='stochastic'\)",
     ),
     (
         lambda: collectives.all_reduce(X, STOCHASTIC),

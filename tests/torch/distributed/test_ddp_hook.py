@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch")
 if not torch.distributed.is_available():
     pytest.skip("this PyTorch has no torch.distributed", allow_module_level=True)
 
-from arrcomp.torch.distributed import LayerStatistics, QuantizedState
+from arrcomp.torch.distributed import LayerStatistics, QuantizedState, quantized_allreduce_hook
 from arrcomp.torch.distributed._ddp.statistics import ring_nbytes, table
 
 
@@ -187,7 +187,7 @@ def test_a_table_has_a_line_for_each_layer_and_one_for_all() -> None:
         "b": LayerStatistics(10, None, 40_000, 40_000),
         "unsent": LayerStatistics(10),
     }
-    lines = table(layers, 12).splitlines()
+    lines = table(layers, 12, tracks_error=True).splitlines()
     assert lines[0].split() == ["layer", "values", "codec", "sent", "saved", "ratio", "error"]
     assert lines[2].split() == ["first.weight", "1,000", "qsgd,", "4", "bits", "0.500", "MB", "3.500", "MB", "8", "0.1"]
     assert lines[3].split() == ["second", "2,000", "error-bounded", "1.000", "MB", "7.000", "MB", "8"]
@@ -195,6 +195,31 @@ def test_a_table_has_a_line_for_each_layer_and_one_for_all() -> None:
     assert lines[5].split() == ["unsent", "10", "-", "0.000", "MB", "0.000", "MB"]
     assert lines[6].split() == ["all", "3,020", "step", "12", "1.540", "MB", "10.500", "MB", "7.82", "0.1"]
     assert len({line.index(" MB") for line in lines[2:]}) == 1, "columns are aligned"
+
+
+def test_a_table_without_errors_has_no_column_of_them_and_says_how_to_get_one() -> None:
+    header, _, *rows, total, note = table({"w": LayerStatistics(1000, QSGD(), 500, 4000)}, 1, False).splitlines()
+    assert header.split() == ["layer", "values", "codec", "sent", "saved", "ratio"]
+    assert rows[0].split() == ["w", "1,000", "qsgd,", "4", "bits", "0.500", "kB", "3.500", "kB", "8"]
+    assert total.startswith("all")
+    assert "track_error=True" in note
+
+
+def test_a_state_shows_what_it_does() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 5))
+    state = QuantizedState.for_model(model, bits=2, error_feedback=True)
+    codec = QSGD(bits=2)
+    none = "0 bytes sent, 0 bytes without compression"
+    assert repr(state) == f"<QuantizedState of 4 layers by {codec}, with error feedback: step 0, {none}>"
+    state.statistics["0.weight"] = LayerStatistics(12, codec, 2500, 40_000)
+    assert repr(state).endswith("step 0, 2.500 kB sent, 40.000 kB without compression>")
+    auto = "<QuantizedState of the layers of the first step by "
+    assert repr(QuantizedState(bits="auto")).startswith(f"{auto}{QSGD(bits=4)}, bits chosen for each layer: ")
+
+
+def test_a_hook_without_a_state_says_what_to_pass() -> None:
+    with pytest.raises(TypeError, match=r"got None; pass QuantizedState\.for_model\(model, bits=4\)$"):
+        quantized_allreduce_hook(None, None)  # type: ignore[arg-type]
 
 
 def test_a_ring_sends_nothing_to_itself() -> None:

@@ -33,7 +33,7 @@ CALLS: list[tuple[str, tuple[Any, ...], str, tuple[float, ...]]] = [
     ("threshold", (0.5, -1.0), "threshold", (0.5, -1.0)),
     ("hardtanh", (-0.5, 2.0), "hardtanh", (-0.5, 2.0)),
 ]
-MODULES = sorted(set(few_nn.__all__) - {"RandomizedLinear", "Stepwise", "convert", "convert_linear", "map_modules"})
+MODULES = sorted(name for name in few_nn.__all__ if issubclass(getattr(torch.nn, name, object), torch.nn.Module))
 DTYPES = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 IDS = [call[2] for call in CALLS]
 

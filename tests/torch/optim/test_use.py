@@ -203,7 +203,7 @@ def test_altered_state_is_found_when_it_is_used() -> None:
     set_gradients(parameters, 0)
     optimizer.step()
     saved = optimizer.state_dict()
-    from arrcomp.torch import _pickling
+    from arrcomp.torch import _import_arrcomp_torch_first as _pickling
 
     spec = saved["state"][0]["exp_avg"].spec
     payload = torch.full((spec.capacity,), 255, dtype=torch.uint8)

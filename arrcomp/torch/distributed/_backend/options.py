@@ -44,7 +44,7 @@ class BackendOptions:
 
     >>> from arrcomp import QSGD
     >>> BackendOptions(QSGD(bits=4), minimal_size=10_000).codec
-    QSGD()
+    QSGD(bits=4)
     """
 
     codec: Codec | None = None

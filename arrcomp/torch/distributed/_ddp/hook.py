@@ -1,6 +1,5 @@
 """The communication hook for DistributedDataParallel: compressed communication of gradients."""
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,7 +30,7 @@ def quantized_allreduce_hook(
 ) -> torch.futures.Future[Tensor]:
     """Average a bucket of gradients over all ranks, with compressed communication.
 
-    For `model.register_comm_hook(QuantizedState(...), quantized_allreduce_hook)`, also inside PyTorch's
+    For `model.register_comm_hook(QuantizedState.for_model(model), quantized_allreduce_hook)`, also inside PyTorch's
     `fp16_compress_wrapper` and `bf16_compress_wrapper`. All ranks get the same bits. A NaN or an infinity of one rank
     reaches all ranks, where a gradient scaler finds it.
 
@@ -50,16 +49,18 @@ def quantized_allreduce_hook(
         RuntimeError: same as in `arrcomp.torch.distributed.all_reduce`.
     """
     if not isinstance(state, QuantizedState):
-        raise wrong_type("state", "a QuantizedState, as in model.register_comm_hook(QuantizedState(), hook)", state)
+        error = wrong_type("state", "a QuantizedState, the first argument of register_comm_hook", state)
+        raise TypeError(f"{error}; pass QuantizedState.for_model(model, bits=4)")
     if bucket.index() == 0:
         state.clear_step()  # an exception may have ended the last step, on all ranks
     buffer = checked_tensor("the bucket's buffer", bucket.buffer())
     processes = Processes.of(state.process_group)
     gradients = state.gradients(bucket.parameters(), bucket.gradients())
     if not state.checked:
-        operation = f"quantized_allreduce_hook at step {state.step} with {json.dumps(state.settings.config())}"
         codecs = [gradient.codec or Lossless() for gradient in gradients]
-        check_ranks_match(operation, [gradient.values for gradient in gradients], codecs, processes)
+        values, names = [gradient.values for gradient in gradients], [gradient.layer.name for gradient in gradients]
+        settings = {"step": state.step, **state.settings.config()}
+        check_ranks_match("quantized_allreduce_hook", values, codecs, processes, names=names, settings=settings)
         state.checked = True
     average = _BucketAverage(state, buffer, gradients, processes)
     work = Pending(average.steps(), [buffer, *average.kept], buffer)

@@ -9,6 +9,7 @@ from typing import Any
 from ...._api.compress import checked_codec
 from ...._arguments import check_flag, checked_integer, checked_real, thread_count, wrong_type
 from ...._dtypes import DType
+from ...._methods.error_feedback import check_error_feedback
 from ...._methods.seeds import MAX_SEED
 from ....codecs import QSGD, Codec, Lossless
 from ....codecs._rules import Rule, codec_for
@@ -61,12 +62,8 @@ class HookSettings:
         check_flag("track_error", self.track_error)
         thread_count(self.threads)
         codecs = [self.codec, *self.planned.values(), *(rule.codec for rule in self.rules)]
-        if self.error_feedback and any(isinstance(codec, QSGD) and codec.bits == 1 for codec in codecs):
-            raise ValueError(
-                "bits: expected at least 2 with error_feedback=True, got 1; QSGD's two levels are so far apart that "
-                "residuals would grow without bound. A codec with levels nearer to 0 works: "
-                'codec=Codebook((0.0,), (-0.25, 0.25), scaling="absmax", bucket_size=512)'
-            )
+        if self.error_feedback:
+            check_error_feedback(codecs, "error_feedback=True")
 
     @cached_property
     def planned(self) -> dict[int, Codec]:

@@ -15,7 +15,7 @@ from ..._tensors import dtype_of
 from .._arguments import thread_number
 from .layers import ModelLayer, ModelLayers
 from .settings import HookSettings, Planning, codec_from_arguments
-from .statistics import LayerStatistics, table, total
+from .statistics import LayerStatistics, amount, table, total
 
 _STATE_KEYS = ("step", "plan", "residuals", "sum_residuals", "named")
 
@@ -203,8 +203,19 @@ class QuantizedState:
         return total(self.statistics)
 
     def summary(self) -> str:
-        """A plain-text table of all layers' statistics. Synchronizes CUDA if errors are tracked."""
-        return table(self.statistics, self.step)
+        """A plain-text table of all layers' statistics. Synchronizes CUDA if errors are tracked.
+
+        Errors have a column with `track_error=True`. In a group of one process nothing is sent.
+        """
+        return table(self.statistics, self.step, self.settings.track_error)
+
+    def __repr__(self) -> str:
+        known, settings, sums = len(self.layers.names), self.settings, self.total()
+        layers = f"{known} layers" if known else "the layers of the first step"
+        planned = ", bits chosen for each layer" if settings.planning else ""
+        feedback = ", with error feedback" if settings.error_feedback else ""
+        sent = f"{amount(sums.sent_nbytes)} sent, {amount(sums.plain_nbytes)} without compression"
+        return f"<QuantizedState of {layers} by {settings.codec}{planned}{feedback}: step {self.step}, {sent}>"
 
     def clear_step(self) -> None:
         """Forget the data of an unfinished step."""

@@ -59,22 +59,37 @@ def total(layers: Mapping[str, LayerStatistics]) -> LayerStatistics:
 
 
 _HEADERS = ("layer", "values", "codec", "sent", "saved", "ratio", "error")
+_UNITS = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 
 
-def table(layers: Mapping[str, LayerStatistics], step: int) -> str:
-    """A plain-text table of all layers and their total."""
-    name, values, _codec, *figures = _row("all", total(layers))
-    rows = [_HEADERS, *(_row(name, layer) for name, layer in layers.items())]
+def table(layers: Mapping[str, LayerStatistics], step: int, tracks_error: bool) -> str:
+    """A plain-text table of all layers and their total; errors if they are measured, else how to measure them."""
+    summed = total(layers)
+    unit = next((unit for unit in _UNITS if summed.plain_nbytes >= unit[0]), _UNITS[-1])  # one for all rows
+    name, values, _codec, *figures = _row("all", summed, unit)
+    rows = [_HEADERS, *(_row(name, layer, unit) for name, layer in layers.items())]
     rows += [(name, values, f"step {step}", *figures)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADERS))]
-    signs = ["<" if header in ("layer", "codec") else ">" for header in _HEADERS]
-    template = "  ".join(f"{{:{sign}{width}}}" for sign, width in zip(signs, widths, strict=True))
-    lines = [template.format(*row).rstrip() for row in rows]
-    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+    columns = [column for column, header in enumerate(_HEADERS) if header != "error" or tracks_error]
+    widths = {column: max(len(row[column]) for row in rows) for column in columns}
+    signs = {column: "<" if _HEADERS[column] in ("layer", "codec") else ">" for column in columns}
+    lines = ["  ".join(f"{row[c]:{signs[c]}{widths[c]}}" for c in columns).rstrip() for row in rows]
+    lines[1:1] = ["  ".join("-" * widths[column] for column in columns)]
+    note = [] if tracks_error else ["(for each layer's error, create the state with track_error=True)"]
+    return "\n".join(lines + note)
 
 
-def _row(name: str, layer: LayerStatistics) -> tuple[str, ...]:
-    sizes = [f"{nbytes / 1e6:,.3f} MB" for nbytes in (layer.sent_nbytes, layer.saved_nbytes)]
+def amount(nbytes: int) -> str:
+    """A number of bytes in the largest unit in which it is at least 1."""
+    return _amount(nbytes, next((unit for unit in _UNITS if nbytes >= unit[0]), (1.0, "bytes")))
+
+
+def _amount(nbytes: int, unit: tuple[float, str]) -> str:
+    size, name = unit
+    return f"{nbytes / size:,.{0 if size == 1 else 3}f} {name}"
+
+
+def _row(name: str, layer: LayerStatistics, unit: tuple[float, str]) -> tuple[str, ...]:
+    sizes = [_amount(nbytes, unit) for nbytes in (layer.sent_nbytes, layer.saved_nbytes)]
     ratios = ["" if math.isnan(value) else f"{value:.3g}" for value in (layer.ratio, layer.error)]
     bits = getattr(layer.codec, "bits", None)
     codec = "-" if layer.codec is None else layer.codec.name if bits is None else f"{layer.codec.name}, {bits} bits"

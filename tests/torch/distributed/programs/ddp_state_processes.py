@@ -150,14 +150,18 @@ def check_a_state_is_of_one_model(folder: Path) -> None:
 
 def check_differing_ranks_raise(folder: Path) -> None:
     own = rank() // 2
-    for state in (QuantizedState(bits=2 + own), QuantizedState(seed=own), QuantizedState(start_iter=own)):
+    for state, expected in (
+        (QuantizedState(bits=2 + own), r"^rank 2: codec: expected QSGD\(bits=2.*\) as on rank 0, got QSGD\(.*\)$"),
+        (QuantizedState(seed=own), "^rank 2: seed: expected 0 as on rank 0, got 1$"),
+        (QuantizedState(start_iter=own), "^rank 2: start_iter: expected 0 as on rank 0, got 1$"),
+    ):
         ddp = hooked(network(), state)
-        refused(ValueError, "expected the call of rank 0", lambda: one_step(ddp))  # noqa: B023 - called at once
+        refused(ValueError, expected, lambda: one_step(ddp))  # noqa: B023 - called at once
     state = QuantizedState()
     if rank() == 2:
         state.load_state_dict(state.state_dict() | {"step": 5})
     ddp = hooked(network(), state)
-    refused(ValueError, "expected the call of rank 0", lambda: one_step(ddp))
+    refused(ValueError, "^rank 2: step: expected 0 as on rank 0, got 5$", lambda: one_step(ddp))
 
 
 def check_wrong_states_and_gradients_are_refused(folder: Path) -> None:

@@ -91,7 +91,10 @@ def check_one_node(rank: int) -> None:
 def check_errors(rank: int, hierarchy: Hierarchy) -> None:
     """All ranks raise, and go on."""
     cases = [
-        ("expected the call of rank 0", lambda: hierarchical_all_reduce(torch.ones(50 + rank), hierarchy, CODEC)),
+        (
+            r"^rank 1: shape of tensor: expected \(50,\) as on rank 0, got \(51,\)$",
+            lambda: hierarchical_all_reduce(torch.ones(50 + rank), hierarchy, CODEC),
+        ),
         (r"expected finite values, got NaN or infinity on ranks \[3\]", lambda: with_nan(rank, hierarchy)),
         ("local_size: expected a divisor of the group's size 6, got 4", lambda: Hierarchy.of(local_size=4)),
         (

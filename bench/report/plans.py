@@ -1,4 +1,4 @@
-"""Where arrcomp is slower or larger than planned on CPUs, and what holds it back."""
+"""PLANS.md, for maintainers: where arrcomp is slower or larger than planned on CPUs, and what holds it back."""
 
 from __future__ import annotations
 
@@ -21,19 +21,24 @@ _MEMORY = 0.8  # of what as many threads copy: no more is to be had
 _BOUNDED, _LOSSLESS = "ErrorBounded(abs=0.001)", "Lossless()"
 
 _ABOUT = """\
-Plans were made for one thread of a CPU with AVX-512 where nothing else is said. {missed} of {all} planned figures are
-not reached: the first table says by how much, the second has those that are. All follow from the figures of other
-sections. Quantizers were planned to encode as fast as memory is copied, at 0.3 of that with random numbers, and to
-decode at 0.8 of it; two threads to have 1.7 times the speed of one, or {memory:g} of what two threads copy where that
-is less. SZ3's and pcodec's ratios are of the same run; PFPL's are its own program's, of the same arrays, measured once.
-Plans for GPUs are not yet measured: [GPU.md](GPU.md)."""
+For maintainers: the speeds and ratios that the project aimed at, next to what was measured. `python
+bench/results.py` writes this page from the figures of [RESULTS.md](RESULTS.md).
+
+{missed} of {all} aims are missed. The first table says by how much; the second one has those that are met. Unless
+stated otherwise they are for one thread of a CPU with AVX-512. Quantizers should encode as fast as memory is copied,
+at 0.3 of that speed with random numbers, and decode at 0.8 of it. Two threads should have 1.7 times the speed of
+one, or {memory:g} of what two threads copy if that is less. The ratios of SZ3 and pcodec are of the same run; those
+of PFPL are of its own program, for the same arrays, measured once.
+
+On a GPU (an H200), in TB/s of float32: encode 1.0 and decode 1.5, with `speed="fast"` 2.0 each. Nothing was measured
+there yet: [GPU.md](GPU.md)."""
 _LIMITS = """\
-What holds back those that are slower than planned: what there is to do for {lanes} values. Instructions are counted by
-callgrind, of a whole call on 65,536 values with AVX2 (`python -P .ci/check_instructions.py` counts again, and fails
-where they have become many more). The same calls are timed in the processor's cache, with AVX2 and with {best}: cycles
-are those of {clock:.2f} GHz, measured. Where these are no more than what was planned, memory holds the codec back: it
-reads and writes so many bytes by those of a copy; else, where {busy} or more instructions are done in a cycle, their
-number; else the time that results take which others need: a coder's state, a lookup, a logarithm."""
+What limits those that are slower than planned. Figures are for {lanes} values. callgrind counts the instructions of
+a whole call on 65,536 values with AVX2 (`python -P .ci/check_instructions.py` counts again, and fails if they have
+become many more). The same calls are timed in the processor's cache, with AVX2 and with {best}. Cycles are those of
+{clock:.2f} GHz, measured. "bytes" is what the codec reads and writes, divided by what a copy does. The limit is
+memory if the cycles are no more than planned; else the number of instructions if {busy} or more are executed per
+cycle; else latency, where results wait for other results (a coder's state, a lookup, a logarithm)."""
 
 
 @dataclass(frozen=True)
@@ -81,18 +86,19 @@ class Target:
         return [self.what, self.unit, planned, measured]
 
 
-def section(document: Mapping[str, Any], results: Sequence[Result]) -> str:
-    """The plans and the limits, as text."""
+def page(document: Mapping[str, Any], results: Sequence[Result]) -> str:
+    """The plans, and what holds back the code where they are not reached."""
     found = list(plans(document, results))
     missed = [target for target in found if target.missed()]
     heads = ["<", "<in", "<planned", "<measured"]
     parts = [
+        "# Plans",
         _ABOUT.format(memory=_MEMORY, missed=len(missed), all=len(found)),
         table(
             [*heads, "<short in"],
             ([*target.row(), target.short()] for target in missed),
         ),
-        "As planned, or better:",
+        "Met:",
         table(heads, (target.row() for target in found if not target.missed())),
     ]
     counted = document["instructions"]["found"]
@@ -102,7 +108,7 @@ def section(document: Mapping[str, Any], results: Sequence[Result]) -> str:
         about = _LIMITS.format(lanes=LANES, clock=_gigahertz(counted), best=best, busy=_BUSY)
         heads = ["<", "<", "bytes", "cycles planned", f"{best} cycles", "AVX2 instructions", "AVX2 cycles"]
         parts += [about, table([*heads, "in a cycle", "<held back by"], limits)]
-    return "\n\n".join(parts)
+    return "\n\n".join(parts) + "\n"
 
 
 def _gigahertz(counted: Mapping[str, Any]) -> float:

@@ -1,0 +1,80 @@
+"""What `import arrcomp` needs, loads and shows."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import arrcomp
+
+# What takes milliseconds, and neither NumPy nor a small call needs.
+HEAVY = {
+    *("asyncio", "concurrent.futures", "ctypes", "difflib", "hashlib", "importlib.metadata", "importlib.resources"),
+    *(
+        "multiprocessing",
+        "pathlib",
+        "pydoc",
+        "socket",
+        "ssl",
+        "subprocess",
+        "tempfile",
+        "typing_extensions",
+        "unittest",
+    ),
+    *("urllib.parse", "zipfile", "rich", "safetensors", "typer", "zstandard", "torch", "jax", "cupy", "zarr"),
+    *("arrcomp._cli", "arrcomp._files", "arrcomp.activations", "arrcomp.stores", "arrcomp.torch", "arrcomp.jax"),
+}
+
+
+def python(code: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *options, code], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+@pytest.mark.parametrize("options", [("-c", "import arrcomp"), ("-m", "arrcomp")])
+def test_the_source_tree_says_that_it_has_no_extension(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, str]
+) -> None:
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    source = Path(arrcomp.__file__).parent
+    shutil.copytree(source, tmp_path / "arrcomp", ignore=shutil.ignore_patterns("_core.*", "__pycache__"))
+    found = python(options[1], tmp_path, options[0])
+    *_, last = found.stderr.splitlines()
+    assert found.returncode == 1
+    assert last.startswith(
+        f"ImportError: {tmp_path / 'arrcomp'} has no compiled extension for this Python; if it is in"
+    )
+    assert "run Python from another folder, or as `python -P`" in last
+
+
+def test_safe_path_finds_the_installed_package_in_the_source_tree(tmp_path: Path) -> None:
+    (tmp_path / "arrcomp").mkdir()
+    (tmp_path / "arrcomp" / "__init__.py").write_text("raise ImportError")
+    found = python("import arrcomp; print(arrcomp.__file__)", tmp_path, "-P", "-c")
+    assert found.stdout.strip() == arrcomp.__file__, found.stderr
+
+
+def test_importing_loads_nothing_heavy(tmp_path: Path) -> None:
+    code = "import sys, numpy; before = set(sys.modules); import arrcomp; print(*sorted(set(sys.modules) - before))"
+    found = python(code, tmp_path, "-P", "-c")
+    loaded = set(found.stdout.split())
+    assert "arrcomp._core" in loaded, found.stderr
+    assert loaded & HEAVY == set()
+
+
+def test_names_that_are_loaded_later_are_listed_and_found() -> None:
+    assert set(arrcomp.__all__) <= set(dir(arrcomp))
+    assert all(getattr(arrcomp, name) is not None for name in arrcomp.__all__)
+    with pytest.raises(AttributeError, match="module 'arrcomp' has no attribute 'nothing'"):
+        _ = arrcomp.nothing
+
+
+def test_nothing_internal_is_listed(tmp_path: Path) -> None:
+    found = python("import arrcomp; arrcomp.load_file; print(*dir(arrcomp))", tmp_path, "-P", "-c")
+    public = {name for name in found.stdout.split() if not name.startswith("_")}
+    assert public == {*arrcomp.__all__, "codecs", "errors"}, found.stderr
