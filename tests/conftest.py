@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -36,7 +37,10 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let NumPy cast signaling NaN: on Arm it warns of these."""
+    """Let XLA compile quickly in an ordinary run, and NumPy cast signaling NaN: on Arm it warns of these."""
+    if "not full" in config.getoption("markexpr"):
+        # Most of the time of JAX's tests is XLA's optimization; the full tests have it.
+        os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
     if platform.machine() in ("aarch64", "arm64"):
         config.addinivalue_line("filterwarnings", "ignore:invalid value encountered in cast:RuntimeWarning")
 

@@ -76,6 +76,10 @@ NEEDS = {
     "use/fields.md": ("xarray", "zarr"),
     "use/transformers.md": ("torch", "transformers", "safetensors"),
 }
+SHOWING = [page for page in pages.pages() if "```" in (pages.DOCS / page).read_text("utf-8")]
+# Those that take long, and those that need what only the extra test-full has.
+FULL = {"bounds.md", "use/collectives.md"}
+FULL |= {page for page, needed in NEEDS.items() if {"transformers", "xarray"}.intersection(needed)}
 
 
 @pytest.fixture
@@ -89,7 +93,9 @@ def _no_group_left() -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 @pytest.mark.usefixtures("_no_group_left")
-@pytest.mark.parametrize("page", [page for page in pages.pages() if "```" in (pages.DOCS / page).read_text("utf-8")])
+@pytest.mark.parametrize(
+    "page", then_full((page for page in SHOWING if page not in FULL), (page for page in SHOWING if page in FULL))
+)
 def test_what_a_page_shows_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in NEEDS.get(page, ()):
         pytest.importorskip(module)

@@ -33,6 +33,7 @@ def numbers(pattern: str, output: str) -> list[float]:
     return [float(number.replace(",", "")) for number in re.findall(pattern, output)]
 
 
+@pytest.mark.full
 def test_a_checkpoint_of_pytorch_is_smaller_and_as_accurate() -> None:
     pytest.importorskip("torch")
     output = output_of("torch_checkpoint")
@@ -126,6 +127,7 @@ def test_two_processes_send_few_bits_of_gradients_and_learn_as_much() -> None:
     assert min(accuracies) > max(0.75, accuracies[0] - 0.03)
 
 
+@pytest.mark.full
 def test_a_transformers_model_takes_its_compressed_weights() -> None:
     for module in ("torch", "transformers", "safetensors"):
         pytest.importorskip(module)
@@ -139,6 +141,7 @@ def test_a_transformers_model_takes_its_compressed_weights() -> None:
     assert min(cosines) > 0.9
 
 
+@pytest.mark.full
 def test_a_dataset_of_xarray_is_smaller_and_each_variable_within_its_bound() -> None:
     pytest.importorskip("xarray")
     pytest.importorskip("zarr", "3.1")
@@ -195,15 +198,17 @@ def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "package", "needed"),
     [
-        ("checkpoint_accuracy", "sklearn", "PyTorch and scikit-learn"),
         ("cupy_streams", "cupy", "CuPy"),
-        ("hdf5_blocks", "h5py", "h5py"),
         ("jax_less_memory", "jax", "JAX and Optax"),
         ("torch_ddp", "torch", "PyTorch"),
-        ("torch_less_memory", "torch", "PyTorch"),
-        ("transformers_checkpoint", "transformers", "PyTorch, safetensors and transformers"),
-        ("xarray_dataset", "xarray", "xarray"),
-        ("zarr_store", "zarr", "zarr 3.1 or newer"),
+        pytest.param("checkpoint_accuracy", "sklearn", "PyTorch and scikit-learn", marks=pytest.mark.full),
+        pytest.param("hdf5_blocks", "h5py", "h5py", marks=pytest.mark.full),
+        pytest.param("torch_less_memory", "torch", "PyTorch", marks=pytest.mark.full),
+        pytest.param(
+            "transformers_checkpoint", "transformers", "PyTorch, safetensors and transformers", marks=pytest.mark.full
+        ),
+        pytest.param("xarray_dataset", "xarray", "xarray", marks=pytest.mark.full),
+        pytest.param("zarr_store", "zarr", "zarr 3.1 or newer", marks=pytest.mark.full),
     ],
 )
 def test_without_a_package_an_example_says_so(name: str, package: str, needed: str) -> None:

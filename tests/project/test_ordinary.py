@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -76,6 +78,19 @@ def test_no_corrupt_stream_of_a_codec_is_tried(name: str, ordinary: list[str]) -
 def test_a_framework_takes_wrong_values(ordinary: list[str]) -> None:
     given = cases(ordinary, "test_values_that_are_not_finite_are_found")
     assert all(any(case.startswith(place.title) for case in given) for place in frameworks.PLACES)
+
+
+def test_an_ordinary_test_needs_what_only_the_full_ones_install() -> None:
+    extras = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    names = {re.split(r"[^\w-]", requirement)[0] for requirement in extras["test-full"]} - {"arrcomp", "cupy-cuda13x"}
+    assert {"h5py", "transformers", "xarray"} <= names
+    modules = names - {"scikit-learn", "orbax-checkpoint"} | {"sklearn", "orbax", "lightning"}
+    for path in (TOP / "tests").rglob("test_*.py"):
+        tree = ast.parse(path.read_text())
+        full = {node for node in tree.body if "mark.full" in ast.unparse(node).partition("\ndef ")[0]}
+        for node in tree.body if not any(isinstance(node, ast.Assign) for node in full) else ():
+            needed = set(re.findall(r"importorskip\('(\w+)", ast.unparse(node)))
+            assert node in full or not needed & modules, f"{path}, line {node.lineno}"
 
 
 def test_a_value_is_left_out_or_is_there_too_often() -> None:

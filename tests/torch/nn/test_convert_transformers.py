@@ -10,6 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 activations = pytest.importorskip("transformers.activations")
+pytestmark = pytest.mark.full  # the extra test-full has transformers
 
 from torch import nn
 

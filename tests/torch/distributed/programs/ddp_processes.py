@@ -417,6 +417,8 @@ if __name__ == "__main__":
             "check_buckets_do_not_matter",
             "check_error_feedback_sends_everything_in_the_end",
             "check_error_feedback_helps_a_regression",
+            "check_random_rounding_is_another_in_each_step_and_unbiased",
             "check_two_models_and_other_sums_do_not_meet",
+            "check_unused_parameters",
         ),
     )
