@@ -61,7 +61,7 @@ def test_the_default_is_lossless() -> None:
 
 
 def test_a_codec_shows_how_it_is_made() -> None:
-    assert repr(Arrcomp(arrcomp.SmaQ(), seed=3)) == "Arrcomp(SmaQ(), seed=3)"
+    assert repr(Arrcomp(arrcomp.SmaQ(), seed=3)) == "Arrcomp(SmaQ(main_bits=6, outlier_bits=8), seed=3)"
 
 
 def test_a_fresh_process_finds_the_codec_by_its_name() -> None:
