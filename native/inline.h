@@ -19,7 +19,7 @@
 #define ARRCOMP_SHARED inline __attribute__((always_inline))
 #define ARRCOMP_PART inline
 #define ARRCOMP_APART inline __attribute__((noinline))
-// ARRCOMP_COMPACT: code that is rarely run, or never the fastest: a compiler takes a third of the time for it.
+// ARRCOMP_COMPACT: what is rarely run, in a build that shall not take long (cmake/targets.cmake).
 // ARRCOMP_SANITIZED: checks in functions that are one would take a compiler ten minutes.
 #if defined(ARRCOMP_COMPACT) || defined(ARRCOMP_SANITIZED)
 #define ARRCOMP_METHOD inline
