@@ -20,7 +20,7 @@ NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
 CPU_PARTS = ("activations", "buckets", "coded_buckets", "driver", "interruption", "select")
 CPU_SOURCES = ["codecs/grouped/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in CPU_PARTS)]
-ISA_PARTS = ["activations", "buckets", "groups"]
+ISA_PARTS = ["activations", "buckets_F32", "buckets_F64", "groups"]
 # Lines of the table of codecs: id, name, type.
 BUCKETED = re.compile(r"X\(\d+, (\w+), \w+,")
 PROGRAMS = ["emulated_kernels", "emulated_buckets", "emulated_activations"]
@@ -77,8 +77,9 @@ def cpu_objects(generated: list[str], tmp_path_factory: pytest.TempPathFactory) 
         run([*compiler(), *FLAGS, "-c", NATIVE / name, "-o", objects[-1]])
     for part in ISA_PARTS:
         objects.append(folder / f"plain_{part}.o")
-        plain: list[str | Path] = ["-DARRCOMP_ISA=plain", "-x", "c++", NATIVE / "cpu" / f"{part}.inc"]
-        run([*compiler(), *FLAGS, *generated, *plain, "-c", "-o", objects[-1]])
+        source, _, real = part.partition("_")
+        plain = ["-DARRCOMP_ISA=plain", f"-DARRCOMP_REAL={real}", "-DARRCOMP_COMPACT", "-x", "c++"]
+        run([*compiler(), *FLAGS, *generated, *plain, NATIVE / "cpu" / f"{source}.inc", "-c", "-o", objects[-1]])
     return objects
 
 
