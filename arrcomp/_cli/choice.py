@@ -80,7 +80,7 @@ def _way_out(codec: str, given: Mapping[str, Any]) -> str:
 
 
 def _fields(kind: type[Codec]) -> list[str]:
-    return [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return [field.name for field in fields(kind)]
 
 
 def completed_codecs(incomplete: str) -> list[str]:

@@ -103,7 +103,7 @@ def _is_exact(codec: Codec) -> bool:
 
 def _parameters(codec: Codec) -> dict[str, Any]:
     """The parameters that are not the defaults, and the number of bits always."""
-    defaults = {field.name: field.default for field in fields(codec)}  # type: ignore[arg-type]
+    defaults = {field.name: field.default for field in fields(codec)}
     config = codec.config()
     del config["codec"]
     return {key: value for key, value in config.items() if key == "bits" or value != defaults.get(key)}
