@@ -92,7 +92,7 @@ int available_threads();
 const char* const* instruction_sets();
 const char* instruction_set();
 
-// The processor's best set where this build has plain code alone for it; else null.
+// The processor's best set where this build has plain code alone for it; else an empty name.
 const char* missing_instruction_set();
 bool use_instruction_set(const char* name);
 

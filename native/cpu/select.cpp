@@ -25,7 +25,7 @@ struct IsaList {
   const Isa* list[4] = {};
   const char* names[4] = {};  // ends with a null pointer
   int count = 0;
-  const char* missing = nullptr;  // the processor's fastest set, where the build has not that one
+  const char* missing = "";  // the processor's best set, where the build has plain code alone for it
 
   IsaList() {
 #ifdef __x86_64__
