@@ -175,7 +175,8 @@ def test_tables_hold_means_ranges_and_what_diverged(tmp_path: Path) -> None:
     assert (rows[0].bits, rows[1].bits) == (32, 8)
     assert (rows[0].ratio("weights"), rows[1].ratio("forward")) == (None, 4)
     table = result_table(rows)
-    cells = [list(column.cells) for column in table.columns]
+    cells = [list(column) for column in zip(*(row.cells for row in table.rows), strict=True)]
+    assert len(cells) == len(table.columns)
     assert cells[1] == ["0.8500", "0.3500"]
     assert cells[2] == ["0.8000 to 0.9000", "0.0000 to 0.7000 (1 diverged)"]
     assert cells[4] == ["", "4.00"]

@@ -171,7 +171,7 @@ def run(
         if as_json:
             print_json(document(rows))
         else:
-            print_table(result_table(rows))
+            print_table(result_table(rows), "bits: of 32; ratios of the structures")
 
 
 def _add(name: str) -> None:

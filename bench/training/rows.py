@@ -8,10 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich import box
-from rich.table import Table
-
-from arrcomp._cli.tables import new_table
+from arrcomp._cli import tables
 from arrcomp._files.replacing import replacing
 from arrcomp.torch.training import STRUCTURES
 from training.run import Result
@@ -46,25 +43,21 @@ class Row:
         return sum(size.original for size in sizes) / compressed if compressed else None
 
 
-def result_table(rows: Sequence[Row]) -> Table:
+def result_table(rows: Sequence[Row]) -> tables.Table:
     """Metric, bits and ratios, a row for each setting; narrow enough for most terminals."""
     metric = rows[0].results[0].metric
     structures = [name for name in STRUCTURES if any(row.ratio(name) for row in rows)]
     spreads = [_spread(row) for row in rows]
-    table = new_table(["codec"], [metric, *(["of seeds"] if any(spreads) else []), "bits", *structures])
-    table.box = box.SIMPLE
-    table.caption = "of 32 bits; ratios of the structures" if structures else None
+    columns = [
+        tables.Column("codec"),
+        *(tables.Column(title, is_number=True) for title in (metric, "of seeds", "bits", *structures)),
+    ]
+    lines = []
     for row, spread in zip(rows, spreads, strict=True):
-        ratios = [row.ratio(name) for name in structures]
-        table.add_row(
-            row.name,
-            f"{row.value:.4f}",
-            *([spread] if any(spreads) else []),
-            f"{row.bits:.2f}",
-            *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios),
-            style="red" if any(result.diverged for result in row.results) else None,
-        )
-    return table
+        ratios = ["" if ratio is None else f"{ratio:.2f}" for ratio in map(row.ratio, structures)]
+        style = "red" if any(result.diverged for result in row.results) else ""
+        lines.append(tables.Row([row.name, f"{row.value:.4f}", spread, f"{row.bits:.2f}", *ratios], style))
+    return tables.Table(columns, lines)
 
 
 def _spread(row: Row) -> str:
