@@ -99,6 +99,8 @@ def _no_group_left() -> Iterator[None]:
 def test_what_a_page_shows_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in NEEDS.get(page, ()):
         pytest.importorskip(module)
+    if page == "use/jax.md" and not hasattr(pytest.importorskip("jax").lax, "pcast"):
+        pytest.skip("this version of JAX has no jax.lax.pcast, which the page's train step calls")
     monkeypatch.chdir(tmp_path)
     pages.run(page, tmp_path)
 
