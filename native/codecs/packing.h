@@ -97,4 +97,48 @@ class BitReader {
   int have_;
 };
 
+// The same rows for a warp: one shift takes a row's bits from two words, of which the second was loaded long before.
+class BitWindow {
+ public:
+  ARRCOMP_METHOD BitWindow() = default;
+  // Words at `in`, as many as `bytes` hold: whole ones, and half of one at the end (FORMAT.md, section 3.3).
+  ARRCOMP_METHOD BitWindow(const uint8_t* in, uint32_t bytes)
+      : in_(reinterpret_cast<const uint32_t*>(in)), left_(static_cast<int>(bytes / 64)), used_(0) {
+    low_ = load_word();
+    high_ = load_word();
+  }
+
+  // The next `width` (0 to 32) bits of each lane. The caller has checked that the section holds them.
+  ARRCOMP_METHOD U32 get(int width, U32) {
+    const U32 bits = shift_out(low_, high_, used_) & splat<U32>(low_mask(width));
+    used_ += width;
+    if (used_ >= 32) {
+      used_ -= 32;
+      low_ = high_;
+      high_ = load_word();
+    }
+    return bits;
+  }
+
+  ARRCOMP_METHOD U64 get(int width, U64) {
+    const U32 low = get(width < 32 ? width : 32, U32{});
+    return join(low, width > 32 ? get(width - 32, U32{}) : splat<U32>(0));
+  }
+
+ private:
+  ARRCOMP_METHOD U32 load_word() {
+    left_ -= 2;
+    if (left_ < 0) [[unlikely]]
+      return left_ == -1 ? load(reinterpret_cast<const uint16_t*>(in_)) : splat<U32>(0);
+    const U32 word = load(in_);
+    in_ += lanes_per_row;
+    return word;
+  }
+
+  const uint32_t* in_ = nullptr;
+  U32 low_, high_;
+  int left_ = 0;  // halves of words
+  int used_ = 0;  // bits of the first
+};
+
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -4,6 +4,7 @@
 #include "codecs/grouped/group_decoder.h"
 #include "codecs/grouped/group_encoder.h"
 #include "codecs/grouped/group_memory.h"
+#include "codecs/grouped/regular_decoder.h"
 #include "codecs/value_range.h"
 #include "cuda/arguments.h"
 #include "cuda/header.h"
@@ -50,6 +51,10 @@ constexpr int min_encoding_blocks = T::width == 64 ? min_blocks - 1 : min_blocks
 template <class T>
 constexpr int min_encoding_blocks = min_blocks;
 #endif
+
+// 64 registers, where words have 32 bits.
+template <class T>
+constexpr int min_regular_blocks = T::width == 64 ? 6 : 8;
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
@@ -108,41 +113,66 @@ struct GroupView {
   }
 };
 
-template <class T>
-ARRCOMP_INLINE bool decode_group(const DecodeArray& array, uint64_t g, const Tables* tables,
-                                 typename T::Word::scalar* waiting) {
+// Opens a group; false where the directory, or the payload's header, is corrupt.
+template <class Decoder>
+ARRCOMP_INLINE bool open_group(const DecodeArray& array, uint64_t g, DecodeContext& context, Decoder& decoder) {
   PayloadView payload;
   GroupView group;
   if (!payload.open(array, true) || !group.open(array, g, payload.length)) return false;
   const Plan& plan = array.plan;
-  const DecodeContext context{plan.element, payload.bound, tables->decode};
-  GroupDecoder<T> decoders[1];
-  decoders[0].open(context, group.begin, group.end, array.target, g * plan.group_size(),
-                   static_cast<uint32_t>(plan.group_count(g)), waiting);
-  return decode_groups<T, 1>(decoders);
+  context.element = plan.element;
+  context.bound = payload.bound;
+  decoder.open(context, group.begin, group.end, array.target, g * plan.group_size(),
+               static_cast<uint32_t>(plan.group_count(g)));
+  return true;
 }
 
-// Calls decode(array, group) for the groups of this warp, and sets the status where one is corrupt.
+// Calls decode(array, group) for the groups of this warp until one is corrupt.
+template <class Decode>
+ARRCOMP_INLINE bool decode_groups_of_warp(const DecodeArguments& a, Decode decode) {
+  const DecodeArray* const arrays = a.arrays.begin();
+  bool ok = true;
+  for (uint64_t group = warp_of_grid(); ok && group < a.arrays.units; group += warps_of_grid()) {
+    const DecodeArray& array = arrays[array_of_unit(arrays, a.arrays.count, group)];
+    ok = decode(array, group - array.first_unit);
+  }
+  return ok;
+}
+
+// All groups, and arrays without groups, which have a payload too. Sets the status where one is corrupt.
 template <class Decode>
 ARRCOMP_INLINE void decode_all(const DecodeArguments& a, bool may_quantize, Decode decode) {
   const DecodeArray* const arrays = a.arrays.begin();
-  const uint64_t count = a.arrays.count, groups = a.arrays.units;
   bool ok = true;
-  for (uint64_t i = warp_of_grid(); i < count; i += warps_of_grid())  // arrays without groups have a payload too
+  for (uint64_t i = warp_of_grid(); i < a.arrays.count; i += warps_of_grid())
     if (arrays[i].plan.groups == 0) ok = PayloadView().open(arrays[i], may_quantize) && ok;
-  for (uint64_t group = warp_of_grid(); ok && group < groups; group += warps_of_grid()) {
-    const DecodeArray& array = arrays[array_of_unit(arrays, count, group)];
-    ok = decode(array, group - array.first_unit);
-  }
+  ok = ok && decode_groups_of_warp(a, decode);
   if (!ok && leader()) atomicOr(a.status, 1u);
 }
 
+// Regular groups, which are nearly all: with half the registers, so that twice as many warps hide latency. It leaves
+// the others, corrupt ones too, to decode_kernel.
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_regular_blocks<T>)
+    decode_regular_kernel(const __grid_constant__ DecodeArguments a) {
+  const bool ok = decode_groups_of_warp(a, [&](const DecodeArray& array, uint64_t g) {
+    RegularDecoder<T> decoder;
+    DecodeContext context{{}, 0, a.tables->decode};
+    return !open_group(array, g, context, decoder) || !decoder.is_regular() || decoder.decode();
+  });
+  if (!ok && leader()) atomicOr(a.status, 1u);
+}
+
+// The other groups.
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     decode_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
   decode_all(a, true, [&](const DecodeArray& array, uint64_t g) {
-    return decode_group<T>(array, g, a.tables, waiting[threadIdx.x / lanes_per_row]);
+    GroupDecoder<T> decoders[1] = {GroupDecoder<T>(waiting[threadIdx.x / lanes_per_row])};
+    DecodeContext context{{}, 0, a.tables->decode};
+    if (!open_group(array, g, context, decoders[0])) return false;
+    return decoders[0].is_regular() || decode_groups<T, 1>(decoders);
   });
 }
 

@@ -22,6 +22,7 @@ constexpr Kernels kernels_of() {
             encode_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
           },
           [](const DecodeArguments& a, int blocks, cudaStream_t stream) {
+            decode_regular_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
             decode_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
           },
           [](const EncodeArguments& a, int blocks, cudaStream_t stream) {

@@ -9,7 +9,7 @@ constexpr int streams = 1;  // other warps hide the latency
 constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 1;
 constexpr int rows_side_by_side = 1;
-constexpr bool wide_lookup = true;
+constexpr bool wide_lookup = false;
 constexpr unsigned all_lanes = 0xffffffffu;
 
 template <class T>
@@ -158,6 +158,17 @@ ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 i) {
   return {t[i.v & (n - 1)]};
 }
 
+template <int n>
+ARRCOMP_INLINE const uint32_t* nearby(const uint32_t* t) {
+  __shared__ uint4 memory[max_warps_per_block][n / 4];
+  uint4* const own = memory[threadIdx.x / 32];
+  sync();  // what was there before has been read
+#pragma unroll 4
+  for (int i = lane(); i < n / 4; i += 32) own[i] = __ldg((const uint4*)t + i);
+  sync();
+  return (const uint32_t*)own;
+}
+
 template <class T>
 ARRCOMP_INLINE T* compress(T* p, Lanes<T> x, Mask m) {
   uint32_t all = bits(m);
@@ -175,12 +186,61 @@ ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
   if (m.set) p[rank(all)] = (uint16_t)x.v;
   return p + __popc(all);
 }
-ARRCOMP_INLINE const uint16_t* take(const uint16_t* p, U32& x, Mask m) {
-  uint32_t all = bits(m);
-  p -= __popc(all);
-  if (m.set) x.v = x.v << 16 | p[rank(all)];
-  return p;
-}
+// Words that come near in pieces of 16 bytes a lane, one of them on its way while those before it are taken: two pieces
+// of all lanes are in memory of the warp, which one source at a time may have.
+class WordSource {
+  static constexpr int piece_words = 8, near_words = 32 * piece_words, ring_words = 2 * near_words;
+
+ public:
+  WordSource() = default;
+  ARRCOMP_METHOD WordSource(const uint16_t* begin, const uint16_t* end) {
+    const int skipped = (int)((uintptr_t)begin % sizeof(uint4)) / 2;
+    pieces_ = (const uint4*)(begin - skipped);
+    first_ = skipped;
+    at_ = skipped + (int)(end - begin);
+    near_ = (at_ + near_words - 1) / near_words * near_words;
+    fetched_ = uint4{0, 0, 0, 0};
+    if (near_ - near_words + piece_words * lane() < at_) fetch();
+    advance();
+  }
+
+  // Before each of at most 256 words that are taken.
+  ARRCOMP_METHOD void bring_near() {
+    if (at_ - near_ < near_words) advance();
+  }
+
+  ARRCOMP_METHOD void take(U32& x, Mask lanes) {
+    const uint32_t all = bits(lanes);
+    at_ -= __popc(all);
+    if (lanes.set) x.v = x.v << 16 | ring()[(at_ + rank(all)) & (ring_words - 1)];
+  }
+
+  ARRCOMP_METHOD int left() const { return at_ - first_; }
+
+ private:
+  ARRCOMP_METHOD static uint16_t* ring() {
+    __shared__ uint4 memory[max_warps_per_block][ring_words / piece_words];
+    return (uint16_t*)memory[threadIdx.x / 32];
+  }
+
+  // What is below the first of the words is not read: whoever takes it has a corrupt stream.
+  ARRCOMP_METHOD void fetch() {
+    const int first = near_ - near_words;
+    if (first >= 0) fetched_ = __ldg(pieces_ + first / piece_words + lane());
+  }
+
+  ARRCOMP_METHOD void advance() {
+    near_ -= near_words;
+    sync();  // what was there before has been taken
+    ((uint4*)ring())[(near_ / piece_words + lane()) % (ring_words / piece_words)] = fetched_;
+    sync();
+    fetch();
+  }
+
+  const uint4* pieces_ = nullptr;
+  uint4 fetched_;
+  int first_ = 0, at_ = 0, near_ = 0;  // in words from the first piece on
+};
 
 // --- integers
 
@@ -203,6 +263,7 @@ template <class T>
 ARRCOMP_INLINE Lanes<T> operator>>(Lanes<T> x, int k) {
   return {x.v >> k};
 }
+ARRCOMP_INLINE U32 shift_out(U32 low, U32 high, int k) { return {__funnelshift_r(low.v, high.v, k)}; }
 ARRCOMP_INLINE U32 sar(U32 x, int k) { return {(uint32_t)((int32_t)x.v >> k)}; }
 ARRCOMP_INLINE U64 sar(U64 x, int k) { return {(uint64_t)((int64_t)x.v >> k)}; }
 template <class T>

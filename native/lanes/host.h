@@ -132,6 +132,7 @@ ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) {
   ARRCOMP_EACH(Lanes<T>, max(x.v[i], y.v[i]));
 }
 
+ARRCOMP_INLINE U32 shift_out(U32 low, U32 high, int k) { return low >> k | high << 1 << (31 - k); }
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { ARRCOMP_EACH(U32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { ARRCOMP_EACH(F64, x.v[i] * y.v[i]); }
@@ -141,6 +142,10 @@ ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { ARRCOMP_EACH(U32, mulhi(x.v[i], y.v[i])
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { ARRCOMP_EACH(U32, x.v[i] >> n.v[i]); }
 ARRCOMP_INLINE U32 gather(const uint32_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 ARRCOMP_INLINE U32 gather(const uint16_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
+template <int n>
+ARRCOMP_INLINE const uint32_t* nearby(const uint32_t* t) {
+  return t;
+}
 template <int n>
 ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 x) {
   ARRCOMP_EACH(U32, lookup<n>(t, x.v[i]));

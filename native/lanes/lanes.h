@@ -46,7 +46,8 @@
 //                                      words from p on)
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
 //                                      new p (reads up to 32 words from p on)
-//   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
+//   U32         shift_out(low, high, k)     the low 32 bits of high * 2^32 + low >> k, k uniform, 0 to 31
+//               x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform
 //               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2
@@ -54,15 +55,23 @@
 //               table(const uint32_t[64]) -> Table64, which may refer to its argument;  lookup(t, i) with i below 64
 //               lookup<n>(const uint32_t* t, i)    t[i mod n], n = 16, 32, 64, 128 or 256; faster than `gather`, the
 //                                      more so the smaller n is
+//               nearby<n>(const uint32_t* t)       the n entries of t for `gather`, where that is fastest: a GPU copies
+//                                      them to memory of the warp, in place of those before; t aligned to 16 bytes, n
+//                                      a multiple of 128
 //               lookup_runs<n>(const uint16_t t[64 n], i)    i below 2^15: i.  2^15 + j with j below 2^11: (j + v) mod
 //                                      2^11, v the lower 11 bits of the last of the entries t[64 k + j / 32], k below
 //                                      n, whose upper 5 bits are j mod 32 at most (or of the first of all)
 //   U64         lo(x) hi(x) -> U32, join(lo, hi) -> U64,  bit_length(x) -> U32
 //   words       append(uint16_t* p, x, m)              appends the low 16 bits of m's lanes, ascending; returns the new
 //                                      end (writes up to 32 words from p on)
-//               take(const uint16_t* p, U32& x, m)     moves p down by count(m); from there on the lanes of m,
-//                                      ascending, take a word w each: x = (x << 16) | w; returns the new p (reads up
-//                                      to 32 words from the new p on)
+//               WordSource(const uint16_t* begin, const uint16_t* end)     the words [begin, end), which are taken from
+//                                      the end backwards; one at a time for each warp; it reads no more than 64 bytes
+//                                      behind the end and, where it has words, 15 before the beginning
+//                 .bring_near()        before each (at most) 256 words that are taken
+//                 .take(U32& x, m)     moves the end down by count(m); from there on the lanes of m, ascending, take a
+//                                      word w each: x = (x << 16) | w
+//                 .left()              words that are left; negative where more were taken than there are: what lanes
+//                                      got instead is not specified
 //   F32, F64    + - * /  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
 //               min(x, y) = y < x ? y : x     max(x, y) = x < y ? y : x
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
@@ -100,4 +109,5 @@
 #define ARRCOMP_INLINE static inline __attribute__((always_inline))
 #endif
 
+#include "inline.h"
 #include ARRCOMP_QUOTE(ARRCOMP_ISA.h)

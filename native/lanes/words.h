@@ -55,4 +55,24 @@ ARRCOMP_INLINE const uint16_t* take(const uint16_t* p, U32& x, Mask m) {
   return p;
 }
 
+// All words are near: those that come next are asked for by whoever knows how fast they are taken.
+struct WordSource {
+  const uint16_t* begin = nullptr;
+  const uint16_t* at = nullptr;
+  bool failed = false;
+
+  WordSource() = default;
+  WordSource(const uint16_t* begin, const uint16_t* end) : begin(begin), at(end) {}
+
+  ARRCOMP_METHOD void bring_near() {}
+  ARRCOMP_METHOD void take(U32& x, Mask lanes) {
+    if (at - begin < count(lanes)) {
+      failed = true;
+    } else {
+      at = ARRCOMP_ISA::take(at, x, lanes);
+    }
+  }
+  ARRCOMP_METHOD int64_t left() const { return failed ? -1 : at - begin; }
+};
+
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -29,11 +29,11 @@ ARRCOMP_SHARED uint64_t directory_entry(const Plan& plan, const uint8_t* payload
   const uint8_t* entry = payload + payload_header_bytes + group * plan.directory_entry_bytes;
   if (plan.directory_entry_bytes == 8) {
     uint64_t units;
-    memcpy(&units, entry, 8);
+    memcpy(&units, __builtin_assume_aligned(entry, 4), 8);
     return units * 4;
   }
   uint32_t units;
-  memcpy(&units, entry, 4);
+  memcpy(&units, __builtin_assume_aligned(entry, 4), 4);
   return uint64_t{units} * 4;
 }
 

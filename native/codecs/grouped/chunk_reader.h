@@ -13,6 +13,7 @@ struct ChunkReader {
   uint64_t live;  // blocks, where there is a mask
   const uint8_t* row_masks;
   const uint8_t* widths;
+  uint32_t packed_bits;  // of a lane
   const uint8_t* bits;
   const uint8_t* bits_end;
   int exceptions;
@@ -95,10 +96,15 @@ struct ChunkReader {
   }
 
   ARRCOMP_PART bool read_widths(const uint8_t*& in, const uint8_t* end, int word_bits) {
+    packed_bits = 0;
     if (header.coder != Coder::packed) return true;
     if (!section(in, end, widths_bytes(static_cast<uint32_t>(coded_rows)), widths)) return false;
-    for (int r = 0; r < coded_rows; r += rows_per_tile)
-      if (width_of(r) > word_bits) return false;
+    if (coded_rows == 0) return true;
+    const int tiles = (coded_rows + rows_per_tile - 1) / rows_per_tile;
+    const U32 width = load_first(widths, tiles);
+    if (any(lt(splat<U32>(static_cast<uint32_t>(word_bits)), width))) return false;
+    const uint32_t rows_missing = static_cast<uint32_t>(tiles * rows_per_tile - coded_rows);
+    packed_bits = rows_per_tile * sum(select(mask(low_mask(tiles)), width, splat<U32>(0))) - rows_missing * widths[tiles - 1];
     return true;
   }
 
@@ -106,9 +112,7 @@ struct ChunkReader {
     if (header.coder == Coder::none) return 0;
     if (header.coder == Coder::entropy)
       return static_cast<uint32_t>(coded_rows * header.shift - (carries ? carried_rows * carried_bits : 0));
-    uint32_t total = 0;
-    for (int r = 0; r < coded_rows; ++r) total += static_cast<uint32_t>(width_of(r));
-    return total;
+    return packed_bits;
   }
 };
 

@@ -8,21 +8,6 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-// The words of a group as its reader takes them: from the end backwards, never below the beginning.
-struct WordSource {
-  const uint16_t* begin;
-  const uint16_t* at;
-  bool failed;
-
-  ARRCOMP_METHOD void take(U32& x, Mask lanes) {
-    if (at - begin < count(lanes)) {
-      failed = true;
-    } else {
-      at = ARRCOMP_ISA::take(at, x, lanes);
-    }
-  }
-};
-
 struct SymbolDecoder {
   Table64 split, pair;
   const uint32_t* slots;
@@ -31,6 +16,13 @@ struct SymbolDecoder {
   ARRCOMP_METHOD SymbolDecoder() : slots(nullptr), escape(0) {}
   ARRCOMP_METHOD explicit SymbolDecoder(const DecodeTable& t)
       : split(table(t.split)), pair(table(t.pair)), slots(t.slot), escape(t.escape) {}
+
+  // For chunks whose rows are decoded one after the other: one table at a time is near.
+  ARRCOMP_METHOD static SymbolDecoder nearby(const DecodeTable& t) {
+    SymbolDecoder decoder(t);
+    decoder.slots = ARRCOMP_ISA::nearby<slot_count>(t.slot);
+    return decoder;
+  }
 
   // The next symbol of each lane, before the lanes have taken new words.
   ARRCOMP_METHOD U32 step(U32& x) const {
@@ -53,6 +45,7 @@ struct SymbolDecoder {
 
 // What an escaped value has beyond the escape symbol: one word, or 65535 and the whole number in the words after it.
 ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U32& rest) {
+  words.bring_near();
   rest = splat<U32>(0);
   words.take(rest, escaped);
   const Mask is_long = eq(rest, splat<U32>(long_escape)) & escaped;
@@ -64,6 +57,7 @@ ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U32& rest) {
 }
 
 ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U64& rest) {
+  words.bring_near();
   U32 low = splat<U32>(0), high = splat<U32>(0);
   words.take(low, escaped);
   const Mask is_long = eq(low, splat<U32>(long_escape)) & escaped;
@@ -81,7 +75,7 @@ ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U64& rest) {
 ARRCOMP_INLINE void widen_to(U32 x, U32& wide) { wide = x; }
 ARRCOMP_INLINE void widen_to(U32 x, U64& wide) { wide = join(x, splat<U32>(0)); }
 
-// One row: symbols, with escaped values put in.
+// One row: symbols, with escaped values put in. The words of up to 8 such rows are near, and again thereafter.
 template <class Word>
 ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSource& words) {
   const U32 symbol = decoder.step(states);
@@ -92,6 +86,7 @@ ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSo
   if (any(escaped)) {
     Word rest;
     take_rest(words, escaped, rest);
+    words.bring_near();
     value = value + rest;
   }
   return value;
