@@ -1,4 +1,4 @@
-"""What nvdisasm lists of a compiled CUDA source: kernels, their instructions, and the source lines that each came from."""
+"""What nvdisasm lists of a compiled CUDA source: kernels, their instructions, and where each came from."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ class Flow:
     @cached_property
     def _before(self) -> list[list[int]]:
         before: list[list[int]] = [[] for _ in self.blocks]
-        for block, made in enumerate(self.blocks):
-            for after in made.following:
+        for block in self._reached():
+            for after in self.blocks[block].following:
                 before[after].append(block)
         return before
 

@@ -1,7 +1,7 @@
 """Loops of the source that are counted: those whose first line ends in a comment `// counted: name, n rows`.
 
 `n` is how many rows of an array a round of the loop works on, or stands for where it looks at a sample. A call that is
-made for one of several modes, and inlined, may have `// counted as: name` behind it: what came from there is that mode's.
+made for one of several modes, and inlined, may have `// counted as: name` behind it: what came from it is that mode's.
 """
 
 from __future__ import annotations
