@@ -282,6 +282,7 @@ class GroupEncoder : ChunkValues<T> {
   }
 
   ARRCOMP_PART void write_raw() {
+    sync();  // the widths of the chunk before have been read
     start(Transform::integer);
     head_.plain = true;
     head_.coder = Coder::packed;
