@@ -58,14 +58,21 @@ uintptr_t load_address() {
 
 uintptr_t address_of(uint32_t place) { return reinterpret_cast<uintptr_t>(&__executable_start) + place; }
 
+// The line, those of the functions that it is inlined into, and the outermost of these.
 void print_source_of(uintptr_t address) {
   char command[128];
-  std::snprintf(command, sizeof command, "addr2line -Cfpise /proc/%d/exe 0x%zx 2>&1", static_cast<int>(getpid()),
+  std::snprintf(command, sizeof command, "addr2line -Cfise /proc/%d/exe 0x%zx 2>&1", static_cast<int>(getpid()),
                 address - load_address() - 1);  // before the return address
   FILE* const lines = popen(command, "r");
   if (lines == nullptr) return;
-  char line[2000];
-  while (std::fgets(line, sizeof line, lines) != nullptr) std::printf("    %s", line);
+  char function[200], rest[2000], line[200];
+  const char* between = "    ";
+  while (std::fscanf(lines, "%199[^\n]%1999[^\n]", function, rest) > 0 &&
+         std::fscanf(lines, " %199[^\n] ", line) == 1) {
+    std::printf("%s%s", between, line);
+    between = " < ";
+  }
+  std::printf("\n    in %.120s\n", function);
   pclose(lines);
 }
 
