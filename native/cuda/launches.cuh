@@ -8,9 +8,9 @@
 namespace arrcomp::cuda {
 
 // The launch of a kernel that takes these arguments alone, as a function.
-template <auto kernel, class Arguments>
+template <auto kernel, uint64_t shared_bytes_of_warp = 0, class Arguments>
 void launch_with(const Arguments& arguments, const Shape& shape, cudaStream_t stream) {
-  launch<kernel>(shape, stream, arguments);
+  launch<kernel, shared_bytes_of_warp>(shape, stream, arguments);
 }
 
 template <class T>
