@@ -100,7 +100,7 @@ class BitReader {
 // The same rows for a warp: one shift takes a row's bits from two words, of which the second was loaded long before.
 class BitWindow {
  public:
-  ARRCOMP_METHOD BitWindow() = default;
+  BitWindow() = default;
   // Words at `in`, as many as `bytes` hold: whole ones, and half of one at the end (FORMAT.md, section 3.3).
   ARRCOMP_METHOD BitWindow(const uint8_t* in, uint32_t bytes)
       : in_(reinterpret_cast<const uint32_t*>(in)), left_(static_cast<int>(bytes / 64)), used_(0) {

@@ -113,17 +113,21 @@ struct GroupView {
   }
 };
 
+// A warp's memory for the group that it decodes.
+ARRCOMP_INLINE GroupLayout& layout_memory() {
+  __shared__ GroupLayout layouts[warps_per_block];
+  return layouts[threadIdx.x / lanes_per_row];
+}
+
 // Opens a group; false where the directory, or the payload's header, is corrupt.
 template <class Decoder>
-ARRCOMP_INLINE bool open_group(const DecodeArray& array, uint64_t g, DecodeContext& context, Decoder& decoder) {
+ARRCOMP_INLINE bool open_group(const DecodeArray& array, uint64_t g, const Tables* tables, Decoder& decoder) {
   PayloadView payload;
   GroupView group;
   if (!payload.open(array, true) || !group.open(array, g, payload.length)) return false;
   const Plan& plan = array.plan;
-  context.element = plan.element;
-  context.bound = payload.bound;
-  decoder.open(context, group.begin, group.end, array.target, g * plan.group_size(),
-               static_cast<uint32_t>(plan.group_count(g)));
+  decoder.open({plan.element, payload.bound, tables->decode, false}, group.begin, group.end, array.target,
+               g * plan.group_size(), static_cast<uint32_t>(plan.group_count(g)));
   return true;
 }
 
@@ -156,9 +160,8 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_regular_blocks<T>)
     decode_regular_kernel(const __grid_constant__ DecodeArguments a) {
   const bool ok = decode_groups_of_warp(a, [&](const DecodeArray& array, uint64_t g) {
-    RegularDecoder<T> decoder;
-    DecodeContext context{{}, 0, a.tables->decode};
-    return !open_group(array, g, context, decoder) || !decoder.is_regular() || decoder.decode();
+    RegularDecoder<T> decoder(layout_memory());
+    return !open_group(array, g, a.tables, decoder) || !decoder.is_regular() || decoder.decode();
   });
   if (!ok && leader()) atomicOr(a.status, 1u);
 }
@@ -169,9 +172,8 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
     decode_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
   decode_all(a, true, [&](const DecodeArray& array, uint64_t g) {
-    GroupDecoder<T> decoders[1] = {GroupDecoder<T>(waiting[threadIdx.x / lanes_per_row])};
-    DecodeContext context{{}, 0, a.tables->decode};
-    if (!open_group(array, g, context, decoders[0])) return false;
+    GroupDecoder<T> decoders[1] = {{layout_memory(), waiting[threadIdx.x / lanes_per_row]}};
+    if (!open_group(array, g, a.tables, decoders[0])) return false;
     return decoders[0].is_regular() || decode_groups<T, 1>(decoders);
   });
 }

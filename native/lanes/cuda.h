@@ -194,10 +194,8 @@ class WordSource {
  public:
   WordSource() = default;
   ARRCOMP_METHOD WordSource(const uint16_t* begin, const uint16_t* end) {
-    const int skipped = (int)((uintptr_t)begin % sizeof(uint4)) / 2;
-    pieces_ = (const uint4*)(begin - skipped);
-    first_ = skipped;
-    at_ = skipped + (int)(end - begin);
+    pieces_ = (const uint4*)(begin - words_before(begin));
+    at_ = words_before(begin) + (int)(end - begin);
     near_ = (at_ + near_words - 1) / near_words * near_words;
     fetched_ = uint4{0, 0, 0, 0};
     if (near_ - near_words + piece_words * lane() < at_) fetch();
@@ -215,9 +213,12 @@ class WordSource {
     if (lanes.set) x.v = x.v << 16 | ring()[(at_ + rank(all)) & (ring_words - 1)];
   }
 
-  ARRCOMP_METHOD int left() const { return at_ - first_; }
+  ARRCOMP_METHOD int left(const uint16_t* begin) const { return at_ - words_before(begin); }
 
  private:
+  // Of the piece that has the first word.
+  ARRCOMP_METHOD static int words_before(const uint16_t* begin) { return (int)((uintptr_t)begin % sizeof(uint4)) / 2; }
+
   ARRCOMP_METHOD static uint16_t* ring() {
     __shared__ uint4 memory[max_warps_per_block][ring_words / piece_words];
     return (uint16_t*)memory[threadIdx.x / 32];
@@ -239,7 +240,7 @@ class WordSource {
 
   const uint4* pieces_ = nullptr;
   uint4 fetched_;
-  int first_ = 0, at_ = 0, near_ = 0;  // in words from the first piece on
+  int at_ = 0, near_ = 0;  // in words from the first piece on
 };
 
 // --- integers

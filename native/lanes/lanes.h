@@ -70,7 +70,7 @@
 //                 .bring_near()        before each (at most) 256 words that are taken
 //                 .take(U32& x, m)     moves the end down by count(m); from there on the lanes of m, ascending, take a
 //                                      word w each: x = (x << 16) | w
-//                 .left()              words that are left; negative where more were taken than there are: what lanes
+//                 .left(begin)         words that are left; negative where more were taken than there are: what lanes
 //                                      got instead is not specified
 //   F32, F64    + - * /  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
 //               min(x, y) = y < x ? y : x     max(x, y) = x < y ? y : x

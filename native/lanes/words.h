@@ -72,7 +72,7 @@ struct WordSource {
       at = ARRCOMP_ISA::take(at, x, lanes);
     }
   }
-  ARRCOMP_METHOD int64_t left() const { return failed ? -1 : at - begin; }
+  ARRCOMP_METHOD int64_t left(const uint16_t*) const { return failed ? -1 : at - begin; }
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -70,8 +70,7 @@ ARRCOMP_METHOD void visit_elements(const Element& element, const Dequantizer<T>&
       return visit(ChunkElements<T, Transform::quantized, false>(element, dequantizer, header, carry));
     }
   }
-  if (header.difference)
-    return visit(ChunkElements<T, Transform::integer, true>(element, dequantizer, header, carry));
+  if (header.difference) return visit(ChunkElements<T, Transform::integer, true>(element, dequantizer, header, carry));
   visit(ChunkElements<T, Transform::integer, false>(element, dequantizer, header, carry));
 }
 

@@ -17,9 +17,8 @@ struct ChunkReader {
   const uint8_t* bits;
   const uint8_t* bits_end;
   int exceptions;
-  const uint8_t* positions;
-  const uint8_t* exception_values;
-  bool carries;  // two bits of each of the last 8 coded rows are in the group's final states
+  const uint8_t* positions;  // of the exceptions, and their elements
+  bool carries;              // two bits of each of the last 8 coded rows are in the group's final states
 
   // Reads the side data at `in` and moves past it; false where it is corrupt. The group's last entropy-coded chunk
   // comes first.
@@ -35,9 +34,11 @@ struct ChunkReader {
               header.shift >= carried_bits;
     if (!section(in, end, packed_bytes(bits_per_lane()), bits)) return false;
     bits_end = in;
-    return section(in, end, static_cast<uint32_t>(exceptions + (exceptions & 1)) * 2, positions) &&
-           section(in, end, (static_cast<uint32_t>(exceptions) * element.width / 8 + 3) / 4 * 4, exception_values);
+    const uint32_t values_bytes = (static_cast<uint32_t>(exceptions) * element.width / 8 + 3) / 4 * 4;
+    return section(in, end, positions_bytes() + values_bytes, positions);
   }
+
+  ARRCOMP_METHOD const uint8_t* exception_values() const { return positions + positions_bytes(); }
 
   ARRCOMP_METHOD int width_of(int coded_row) const { return widths[coded_row / rows_per_tile]; }
 
@@ -51,6 +52,8 @@ struct ChunkReader {
   }
 
  private:
+  ARRCOMP_METHOD uint32_t positions_bytes() const { return static_cast<uint32_t>(exceptions + (exceptions & 1)) * 2; }
+
   ARRCOMP_METHOD static int popcount(uint32_t x) { return ARRCOMP_ISA::count(mask(x)); }
   ARRCOMP_METHOD static int popcount(uint64_t x) {
     return popcount(static_cast<uint32_t>(x)) + popcount(static_cast<uint32_t>(x >> 32));
@@ -104,7 +107,8 @@ struct ChunkReader {
     const U32 width = load_first(widths, tiles);
     if (any(lt(splat<U32>(static_cast<uint32_t>(word_bits)), width))) return false;
     const uint32_t rows_missing = static_cast<uint32_t>(tiles * rows_per_tile - coded_rows);
-    packed_bits = rows_per_tile * sum(select(mask(low_mask(tiles)), width, splat<U32>(0))) - rows_missing * widths[tiles - 1];
+    packed_bits =
+        rows_per_tile * sum(select(mask(low_mask(tiles)), width, splat<U32>(0))) - rows_missing * widths[tiles - 1];
     return true;
   }
 

@@ -16,7 +16,7 @@ class GroupDecoder : public GroupReader<T> {
 
  public:
   // `waiting` is memory for masked chunks.
-  ARRCOMP_METHOD explicit GroupDecoder(Scalar* waiting) : waiting_(waiting) {}
+  ARRCOMP_METHOD GroupDecoder(GroupLayout& memory, Scalar* waiting) : Reader(memory), waiting_(waiting) {}
 
   ARRCOMP_PART void start_chunk(uint32_t chunk) {
     Reader::start_chunk(chunk);
@@ -59,7 +59,7 @@ class GroupDecoder : public GroupReader<T> {
   ARRCOMP_METHOD void fetch_ahead(int row) const {
     if (!is_streaming()) {
       const uint64_t element = chunk_first_ + static_cast<uint64_t>(row + 2 * rows_per_tile) * lanes_per_row;
-      const auto* elements = reinterpret_cast<const uint8_t*>(element_pointer<T>(array_, element));
+      const auto* elements = reinterpret_cast<const uint8_t*>(element_pointer<T>(layout_.array, element));
       for (int line = 0; line < rows_per_tile * lanes_per_row * T::width / 8; line += 64)
         prefetch_to_write(elements + line);
     }
@@ -73,14 +73,13 @@ class GroupDecoder : public GroupReader<T> {
   SymbolDecoder symbols_;
 
  private:
-  using Reader::array_;
   using Reader::carry_;
   using Reader::chunk_;
   using Reader::chunk_first_;
-  using Reader::context_;
   using Reader::dequantizer_;
   using Reader::failed_;
   using Reader::is_carried;
+  using Reader::layout_;
   using Reader::shift_left;
 
   ARRCOMP_METHOD static int rows_left(int rows, int row, int most) { return rows - row < most ? rows - row : most; }
@@ -187,14 +186,14 @@ class GroupDecoder : public GroupReader<T> {
         carry_ = elements.carry();
       }
     };
-    visit_elements<T>(context_->element, dequantizer_, chunk_.header, carry_, write);
+    visit_elements<T>(layout_.context.element, dequantizer_, chunk_.header, carry_, write);
   }
 
-  ARRCOMP_METHOD bool is_streaming() const { return can_stream && context_->streaming; }
+  ARRCOMP_METHOD bool is_streaming() const { return can_stream && layout_.context.streaming; }
 
   ARRCOMP_METHOD void store_full_row(uint64_t first, Word bits) const {
-    if (!is_streaming()) return store_elements<T>(array_, first, lanes_per_row, bits);
-    store_streaming(const_cast<typename T::storage*>(element_pointer<T>(array_, first)), bits);
+    if (!is_streaming()) return store_elements<T>(layout_.array, first, lanes_per_row, bits);
+    store_streaming(const_cast<typename T::storage*>(element_pointer<T>(layout_.array, first)), bits);
   }
 
   template <class Bits>
@@ -207,7 +206,7 @@ class GroupDecoder : public GroupReader<T> {
     }
     for (int j = 0; j < n; ++j) {
       const int lanes = left - j * lanes_per_row;
-      store_elements<T>(array_, first + static_cast<uint64_t>(j) * lanes_per_row,
+      store_elements<T>(layout_.array, first + static_cast<uint64_t>(j) * lanes_per_row,
                         lanes < lanes_per_row ? lanes : lanes_per_row, bits(j));
     }
   }

@@ -8,10 +8,10 @@
 namespace arrcomp {
 
 struct DecodeTable {
-  uint32_t split[symbol_count];  // slots of the bucket's own symbol | (rank offset of its alias, signed) << 16
-  uint32_t pair[symbol_count];   // own frequency | alias's frequency << 12 | alias << 24
+  uint32_t split[symbol_count];           // slots of the bucket's own symbol | (rank offset of its alias, signed) << 16
+  uint32_t pair[symbol_count];            // own frequency | alias's frequency << 12 | alias << 24
   alignas(16) uint32_t slot[slot_count];  // symbol | frequency << 6 | rank << 17: where lookups are not wide
-  uint32_t escape;               // the highest symbol: more follows
+  uint32_t escape;                        // the highest symbol: more follows
 };
 
 constexpr int runs_per_cell = 5;  // of 32 places: with so many all tables find room

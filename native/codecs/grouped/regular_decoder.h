@@ -11,22 +11,25 @@ class RegularDecoder : public GroupReader<T> {
   using typename Reader::Word;
 
  public:
+  using Reader::Reader;
+
   // Of an opened group that is regular; false where it is corrupt.
   ARRCOMP_PART bool decode() {
-    aligned_ = reinterpret_cast<uintptr_t>(array_) % 16 == 0;
+    aligned_ = reinterpret_cast<uintptr_t>(layout_.array) % 16 == 0;
     for (uint32_t c = 0; c < this->chunks(); ++c) {
       this->start_chunk(c);
       if (failed_) return false;
       bits_ = BitWindow(chunk_.bits, static_cast<uint32_t>(chunk_.bits_end - chunk_.bits));
       const bool entropy = chunk_.header.coder == Coder::entropy;
       if (entropy) bring_table_near();
-      visit_elements<T>(context_->element, dequantizer_, chunk_.header, carry_, [&](auto elements) ARRCOMP_LAMBDA {
-        if (entropy) {
-          decode_chunk<true>(elements);
-        } else {
-          decode_chunk<false>(elements);
-        }
-      });
+      visit_elements<T>(layout_.context.element, dequantizer_, chunk_.header, carry_,
+                        [&](auto elements) ARRCOMP_LAMBDA {
+                          if (entropy) {
+                            decode_chunk<true>(elements);
+                          } else {
+                            decode_chunk<false>(elements);
+                          }
+                        });
       this->finish_chunk();
     }
     this->close();
@@ -34,13 +37,12 @@ class RegularDecoder : public GroupReader<T> {
   }
 
  private:
-  using Reader::array_;
   using Reader::carry_;
   using Reader::chunk_;
   using Reader::chunk_first_;
-  using Reader::context_;
   using Reader::dequantizer_;
   using Reader::failed_;
+  using Reader::layout_;
   using Reader::states_;
   using Reader::words_;
 
@@ -82,9 +84,7 @@ class RegularDecoder : public GroupReader<T> {
     }
   }
 
-  ARRCOMP_METHOD int width_of(int row) const {
-    return chunk_.header.coder == Coder::packed ? chunk_.width_of(row) : 0;
-  }
+  ARRCOMP_METHOD int width_of(int row) const { return chunk_.header.coder == Coder::packed ? chunk_.width_of(row) : 0; }
 
   ARRCOMP_METHOD void read_packed(int row, Word (&u)[rows_per_tile]) {
     const int width = width_of(row);
@@ -106,12 +106,12 @@ class RegularDecoder : public GroupReader<T> {
 
   ARRCOMP_METHOD void store_row(int row, Word bits) const {
     const int left = chunk_.count - row * lanes_per_row;
-    store_elements<T>(array_, element_of(row), left < lanes_per_row ? left : lanes_per_row, bits);
+    store_elements<T>(layout_.array, element_of(row), left < lanes_per_row ? left : lanes_per_row, bits);
   }
 
   ARRCOMP_METHOD void store_tile(int row, Word (&elements)[rows_per_tile]) const {
     if (aligned_ && (row + rows_per_tile) * lanes_per_row <= chunk_.count) [[likely]] {
-      store_rows(const_cast<typename T::storage*>(element_pointer<T>(array_, element_of(row))), elements);
+      store_rows(const_cast<typename T::storage*>(element_pointer<T>(layout_.array, element_of(row))), elements);
     } else {
       ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) store_row(row + j, elements[j]);
     }
