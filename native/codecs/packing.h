@@ -9,6 +9,9 @@ namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE uint32_t low_mask(int bits) { return bits >= 32 ? ~0u : (1u << bits) - 1; }
 
+ARRCOMP_INLINE void widen_to(U32 x, U32& wide) { wide = x; }
+ARRCOMP_INLINE void widen_to(U32 x, U64& wide) { wide = join(x, splat<U32>(0)); }
+
 class BitWriter {
  public:
   ARRCOMP_METHOD explicit BitWriter(uint8_t* out)
@@ -97,26 +100,24 @@ class BitReader {
   int have_;
 };
 
-// The same rows for a warp: one shift takes a row's bits from two words, of which the second was loaded long before.
+// The same rows for a warp, without branches: one shift takes the bits from two words, of which the second was asked for
+// long before.
 class BitWindow {
  public:
   BitWindow() = default;
   // Words at `in`, as many as `bytes` hold: whole ones, and half of one at the end (FORMAT.md, section 3.3).
   ARRCOMP_METHOD BitWindow(const uint8_t* in, uint32_t bytes)
-      : in_(reinterpret_cast<const uint32_t*>(in)), left_(static_cast<int>(bytes / 64)), used_(0) {
-    low_ = load_word();
-    high_ = load_word();
+      : words_(reinterpret_cast<const uint32_t*>(in)), whole_(bytes / 128), next_(0), used_(0) {
+    const auto* rest = reinterpret_cast<const uint16_t*>(in + whole_ * 128);
+    last_ = bytes % 128 > 0 ? load(rest) : splat<U32>(0);
+    load_word(true, low_);
+    load_word(true, high_);
   }
 
   // The next `width` (0 to 32) bits of each lane. The caller has checked that the section holds them.
   ARRCOMP_METHOD U32 get(int width, U32) {
     const U32 bits = shift_out(low_, high_, used_) & splat<U32>(low_mask(width));
-    used_ += width;
-    if (used_ >= 32) {
-      used_ -= 32;
-      low_ = high_;
-      high_ = load_word();
-    }
+    skip(width);
     return bits;
   }
 
@@ -125,20 +126,47 @@ class BitWindow {
     return join(low, width > 32 ? get(width - 32, U32{}) : splat<U32>(0));
   }
 
- private:
-  ARRCOMP_METHOD U32 load_word() {
-    left_ -= 2;
-    if (left_ < 0) [[unlikely]]
-      return left_ == -1 ? load(reinterpret_cast<const uint16_t*>(in_)) : splat<U32>(0);
-    const U32 word = load(in_);
-    in_ += lanes_per_row;
-    return word;
+  // Calls row(j, bits) for n rows one after the other: faster where they are narrow.
+  template <class Word, int n, class Row>
+  ARRCOMP_METHOD void get_rows(int width, Row row) {
+    if (width <= 32 / rows_of_word) {
+      const U32 mask = splat<U32>(low_mask(width));
+      ARRCOMP_UNROLL for (int j = 0; j < n; j += rows_of_word) {
+        U32 bits = shift_out(low_, high_, used_);
+        skip(rows_of_word * width);
+        ARRCOMP_UNROLL for (int i = 0; i < rows_of_word; ++i) {
+          Word own;
+          widen_to(bits & mask, own);
+          row(j + i, own);
+          bits = bits >> width;
+        }
+      }
+    } else {
+      ARRCOMP_UNROLL for (int j = 0; j < n; ++j) row(j, get(width, Word{}));
+    }
   }
 
-  const uint32_t* in_ = nullptr;
-  U32 low_, high_;
-  int left_ = 0;  // halves of words
-  int used_ = 0;  // bits of the first
+ private:
+  static constexpr int rows_of_word = 4;
+
+  ARRCOMP_METHOD void skip(int width) {
+    used_ += width;
+    const bool passed = used_ >= 32;
+    used_ &= 31;
+    low_ = passed ? high_ : low_;
+    load_word(passed, high_);
+  }
+
+  ARRCOMP_METHOD void load_word(bool is_due, U32& word) {
+    word = is_due ? last_ : word;
+    load_if(is_due && next_ < whole_, words_ + lanes_per_row * next_, word);
+    next_ += is_due;
+  }
+
+  const uint32_t* words_ = nullptr;
+  uint32_t whole_ = 0, next_ = 0;  // words of a lane
+  int used_ = 0;                   // bits of the first of the two
+  U32 last_, low_, high_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

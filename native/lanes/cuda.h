@@ -76,9 +76,26 @@ template <class T>
 ARRCOMP_INLINE auto load_first(const T* p, int n) {
   return element(p, lane() < n ? lane() : n - 1);
 }
+// A predicate and no branch: what is loaded may arrive later.
+ARRCOMP_INLINE void load_if(bool condition, const uint32_t* p, U32& x) {
+#ifdef __CUDACC__
+  asm("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.b32 %0, [%1]; }"
+      : "+r"(x.v)
+      : "l"(__cvta_generic_to_global(p + lane())), "r"((int)condition));
+#else
+  if (condition) x = load(p);
+#endif
+}
 // What other warps publish: read from memory each time; 0 in the lanes outside of m.
 ARRCOMP_INLINE U64 load_published(const uint64_t* p, Mask m) {
   return {m.set ? *(const volatile uint64_t*)(p + lane()) : 0};
+}
+template <class T>
+ARRCOMP_INLINE T* in_device_memory(T* p) {
+#ifdef __CUDACC__
+  __builtin_assume(__isGlobal(p));
+#endif
+  return p;
 }
 template <class T, class V>
 ARRCOMP_INLINE void store(T* p, V x) {
@@ -160,7 +177,7 @@ ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 i) {
 
 template <int n>
 ARRCOMP_INLINE const uint32_t* nearby(const uint32_t* t) {
-  __shared__ uint4 memory[max_warps_per_block][n / 4];
+  alignas(4 * n) __shared__ uint4 memory[max_warps_per_block][n / 4];
   uint4* const own = memory[threadIdx.x / 32];
   sync();  // what was there before has been read
 #pragma unroll 4
@@ -189,58 +206,57 @@ ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
 // Words that come near in pieces of 16 bytes a lane, one of them on its way while those before it are taken: two pieces
 // of all lanes are in memory of the warp, which one source at a time may have.
 class WordSource {
-  static constexpr int piece_words = 8, near_words = 32 * piece_words, ring_words = 2 * near_words;
+  static constexpr int near_bytes = 512;  // of a piece of all lanes
 
  public:
   WordSource() = default;
   ARRCOMP_METHOD WordSource(const uint16_t* begin, const uint16_t* end) {
-    pieces_ = (const uint4*)(begin - words_before(begin));
-    at_ = words_before(begin) + (int)(end - begin);
-    near_ = (at_ + near_words - 1) / near_words * near_words;
+    pieces_ = (const uint4*)((const uint8_t*)begin - bytes_before(begin));
+    at_ = (int)((const uint8_t*)end - (const uint8_t*)pieces_);
+    near_ = (at_ + near_bytes - 1) / near_bytes * near_bytes;
     fetched_ = uint4{0, 0, 0, 0};
-    if (near_ - near_words + piece_words * lane() < at_) fetch();
+    if (near_ - near_bytes + (int)sizeof(uint4) * lane() < at_) fetch();
     advance();
   }
 
-  // Before each of at most 256 words that are taken.
   ARRCOMP_METHOD void bring_near() {
-    if (at_ - near_ < near_words) advance();
+    if (at_ - near_ < near_bytes) advance();
   }
 
   ARRCOMP_METHOD void take(U32& x, Mask lanes) {
     const uint32_t all = bits(lanes);
-    at_ -= __popc(all);
-    if (lanes.set) x.v = x.v << 16 | ring()[(at_ + rank(all)) & (ring_words - 1)];
+    at_ -= 2 * __popc(all);
+    if (lanes.set) x.v = x.v << 16 | *(const uint16_t*)in_ring(at_ + 2 * rank(all));
   }
 
-  ARRCOMP_METHOD int left(const uint16_t* begin) const { return at_ - words_before(begin); }
+  ARRCOMP_METHOD int left(const uint16_t* begin) const { return (at_ - bytes_before(begin)) / 2; }
 
  private:
   // Of the piece that has the first word.
-  ARRCOMP_METHOD static int words_before(const uint16_t* begin) { return (int)((uintptr_t)begin % sizeof(uint4)) / 2; }
+  ARRCOMP_METHOD static int bytes_before(const uint16_t* begin) { return (int)((uintptr_t)begin % sizeof(uint4)); }
 
-  ARRCOMP_METHOD static uint16_t* ring() {
-    __shared__ uint4 memory[max_warps_per_block][ring_words / piece_words];
-    return (uint16_t*)memory[threadIdx.x / 32];
+  ARRCOMP_METHOD static void* in_ring(int at) {
+    alignas(2 * near_bytes) __shared__ uint8_t memory[max_warps_per_block][2 * near_bytes];
+    return memory[threadIdx.x / 32] + (uint32_t)at % (2 * near_bytes);
   }
 
   // What is below the first of the words is not read: whoever takes it has a corrupt stream.
   ARRCOMP_METHOD void fetch() {
-    const int first = near_ - near_words;
-    if (first >= 0) fetched_ = __ldg(pieces_ + first / piece_words + lane());
+    const int first = near_ - near_bytes;
+    if (first >= 0) fetched_ = __ldg(pieces_ + (uint32_t)first / sizeof(uint4) + lane());
   }
 
   ARRCOMP_METHOD void advance() {
-    near_ -= near_words;
+    near_ -= near_bytes;
     sync();  // what was there before has been taken
-    ((uint4*)ring())[(near_ / piece_words + lane()) % (ring_words / piece_words)] = fetched_;
+    *(uint4*)in_ring(near_ + (int)sizeof(uint4) * lane()) = fetched_;
     sync();
     fetch();
   }
 
   const uint4* pieces_ = nullptr;
   uint4 fetched_;
-  int at_ = 0, near_ = 0;  // in words from the first piece on
+  int at_ = 0, near_ = 0;  // in bytes from the first piece on
 };
 
 // --- integers

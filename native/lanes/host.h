@@ -54,8 +54,16 @@ template <class T>
 ARRCOMP_INLINE Lanes<T> load(const T* p) {
   ARRCOMP_EACH(Lanes<T>, load_register<typename Lanes<T>::Register>(p + i * Lanes<T>::width));
 }
+ARRCOMP_INLINE void load_if(bool condition, const uint32_t* p, U32& x) {
+  if (condition) x = load(p);
+}
 ARRCOMP_INLINE U32 load(const uint16_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
 ARRCOMP_INLINE U32 load(const uint8_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
+
+template <class T>
+ARRCOMP_INLINE T* in_device_memory(T* p) {
+  return p;
+}
 
 template <class T>
 ARRCOMP_INLINE void store(T* p, Lanes<T> x) {

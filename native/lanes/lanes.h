@@ -27,7 +27,10 @@
 //               in_registers(x)        x, told to the compiler: for what one of several branches has made
 //               load(const scalar*)  store(scalar*, v)       any alignment of the scalar
 //               load_first(p, n)       n of 1 to 32 elements, lanes from n on repeat the last;  store_first(p, v, n)
-//   U32 memory  load(const uint16_t*) load(const uint8_t*), zero-extended; store(uint16_t*, v) store(uint8_t*, v),
+//               in_device_memory(p)    p, told to the compiler to be no memory of the warp (lanes of a CPU: p)
+//   U32 memory  load_if(condition, const uint32_t* p, x)    x = load(p) where the (uniform) condition holds, without a
+//                                      branch and without waiting for it; of memory that nobody writes meanwhile
+//               load(const uint16_t*) load(const uint8_t*), zero-extended; store(uint16_t*, v) store(uint8_t*, v),
 //               truncated;  load_first / store_first for these too
 //   rows        n rows, one after the other in memory, at an address that is a multiple of 16 bytes; they fill a multiple
 //               of 512 bytes. A GPU moves 16 bytes a lane, and gives each row its lanes through shared memory.

@@ -100,8 +100,9 @@ std::vector<Bytes> decode(const Codec& codec, std::vector<Array> payloads, Order
   const cuda::DecodeArguments a{{arrays.data(), arrays[0], arrays.size(), groups}, &status, &tables()};
   cuda::visit_element(element, [&](auto type) {
     using T = decltype(type);
-    launch(groups, order, seed,
-           [&] { is_base_delta(codec) ? cuda::decode_base_delta_kernel<T>(a) : cuda::decode_kernel<T>(a); });
+    if (is_base_delta(codec)) return launch(groups, order, seed, [&] { cuda::decode_base_delta_kernel<T>(a); });
+    launch(groups, order, seed, [&] { cuda::decode_regular_kernel<T>(a); });
+    launch(groups, order, seed, [&] { cuda::decode_kernel<T>(a); });
   });
   if (status != 0) targets.assign(targets.size(), Bytes());
   return targets;

@@ -6,6 +6,8 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
+// A reader that is told that there are no masks takes none.
+template <bool may_be_masked = true>
 struct ChunkReader {
   ChunkHead header;
   int count, rows;  // elements and rows of the chunk
@@ -79,6 +81,7 @@ struct ChunkReader {
   ARRCOMP_PART bool read_mask(const uint8_t*& in, const uint8_t* end) {
     coded_rows = header.coder == Coder::none ? 0 : rows;
     if (header.mask == MaskKind::none) return true;
+    if (!may_be_masked) return false;
     const uint8_t* p;
     if (!section(in, end, 8, p)) return false;
     live = read_number<uint64_t>(p);

@@ -30,7 +30,7 @@ struct GroupLayout {
   ARRCOMP_METHOD uint32_t chunks() const { return (count + chunk_size - 1) / chunk_size; }
 };
 
-template <class T>
+template <class T, bool may_be_masked = true>
 class GroupReader {
  protected:
   using Word = typename T::Word;
@@ -42,11 +42,10 @@ class GroupReader {
   // Opens the group in [begin, end), whose `count` elements go to `array` from `first` on.
   ARRCOMP_PART void open(const DecodeContext& context, const uint8_t* begin, const uint8_t* end, void* array,
                          uint64_t first, uint32_t count) {
-    GroupLayout found{context, begin, begin, end, array, first, count, {}, -1, false, true};
-    failed_ = !find_chunks(found) || !find_words(found);
     sync();  // what was there before has been read
-    if (leader()) layout_ = found;
+    if (leader()) layout_ = {context, begin, begin, end, array, first, count, {}, -1, false, true};
     sync();
+    failed_ = !find_chunks() || !find_words();
     dequantizer_ = Dequantizer<T>(context.bound);
   }
 
@@ -58,8 +57,8 @@ class GroupReader {
 
   ARRCOMP_PART void start_chunk(uint32_t chunk) {
     if (failed_) return;
-    const uint8_t* in = layout_.begin + layout_.starts[chunk];
-    read_chunk(layout_, in, chunk);
+    const uint8_t* in = in_device_memory(layout_.begin) + layout_.starts[chunk];
+    read_chunk(chunk_, in, chunk, layout_.last_entropy == static_cast<int>(chunk));
     chunk_first_ = layout_.first + uint64_t{chunk} * chunk_size;
     carry_ = splat<Word>(static_cast<Scalar>(chunk_.header.base));
   }
@@ -95,36 +94,50 @@ class GroupReader {
   ARRCOMP_METHOD static Word shift_left(Word x, int k) { return k < T::word_bits ? x << k : splat<Word>(0); }
 
  private:
-  ARRCOMP_PART bool read_chunk(const GroupLayout& layout, const uint8_t*& in, uint32_t chunk) {
-    const uint32_t left = layout.count - chunk * chunk_size;
-    const int elements = static_cast<int>(left < chunk_size ? left : chunk_size);
-    const bool last = layout.last_entropy < 0 || layout.last_entropy == static_cast<int>(chunk);
-    return chunk_.read(in, layout.end, layout.context.element, layout.context.bound > 0, elements, last);
+  ARRCOMP_PART bool read_chunk(ChunkReader<may_be_masked>& reader, const uint8_t*& in, uint32_t chunk,
+                               bool is_last_entropy) const {
+    const uint32_t left = layout_.count - chunk * chunk_size;
+    const DecodeContext& context = layout_.context;
+    return reader.read(in, in_device_memory(layout_.end), context.element, context.bound > 0,
+                       static_cast<int>(left < chunk_size ? left : chunk_size), is_last_entropy);
   }
 
   // The chunks' side data stand last chunk first; what follows are words.
-  ARRCOMP_PART bool find_chunks(GroupLayout& found) {
-    const ChunkHead& header = chunk_.header;
-    for (uint32_t c = found.chunks(); c-- > 0;) {
-      ARRCOMP_UNROLL for (uint32_t i = 0; i < max_chunks_per_group; ++i) if (i == c) found.starts[i] =
-          static_cast<uint32_t>(found.words - found.begin);
-      if (!read_chunk(found, found.words, c)) return false;
+  ARRCOMP_PART bool find_chunks() {
+    const uint8_t* const begin = in_device_memory(layout_.begin);
+    const uint8_t* in = begin;
+    int last_entropy = -1;
+    bool is_regular = true, last_carries = false;
+    for (uint32_t c = layout_.chunks(); c-- > 0;) {
+      if (leader()) layout_.starts[c] = static_cast<uint32_t>(in - begin);
+      ChunkReader<may_be_masked> reader;
+      if (!read_chunk(reader, in, c, last_entropy < 0)) return false;
+      const ChunkHead& header = reader.header;
       const bool entropy = header.coder == Coder::entropy;
-      if (header.mask != MaskKind::none || (entropy && header.shift >= T::word_bits)) found.is_regular = false;
-      if (entropy && found.last_entropy < 0) {
-        found.last_entropy = static_cast<int>(c);
-        found.last_carries = chunk_.carries;
+      if (header.mask != MaskKind::none || (entropy && header.shift >= T::word_bits)) is_regular = false;
+      if (entropy && last_entropy < 0) {
+        last_entropy = static_cast<int>(c);
+        last_carries = reader.carries;
       }
     }
+    if (leader()) {
+      layout_.words = in;
+      layout_.last_entropy = last_entropy;
+      layout_.last_carries = last_carries;
+      layout_.is_regular = is_regular;
+    }
+    sync();
     return true;
   }
 
-  ARRCOMP_PART bool find_words(const GroupLayout& found) {
-    const int64_t left = found.end - found.words;
-    if (found.last_entropy < 0) return left == 0;
+  ARRCOMP_PART bool find_words() {
+    const uint8_t* const words = in_device_memory(layout_.words);
+    const uint8_t* const end = in_device_memory(layout_.end);
+    const int64_t left = end - words;
+    if (layout_.last_entropy < 0) return left == 0;
     if (left < states_bytes) return false;
-    const uint8_t* states = found.end - states_bytes;
-    words_ = WordSource(reinterpret_cast<const uint16_t*>(found.words), reinterpret_cast<const uint16_t*>(states));
+    const uint8_t* const states = end - states_bytes;
+    words_ = WordSource(reinterpret_cast<const uint16_t*>(words), reinterpret_cast<const uint16_t*>(states));
     states_ = load(reinterpret_cast<const uint32_t*>(states));
     return true;
   }
@@ -155,7 +168,7 @@ class GroupReader {
   WordSource words_;
 
   // the chunk being decoded
-  ChunkReader chunk_;
+  ChunkReader<may_be_masked> chunk_;
   uint64_t chunk_first_;
   Word carry_;  // the value before the next, or the base
 };

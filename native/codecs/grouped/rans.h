@@ -44,6 +44,7 @@ struct SymbolDecoder {
 };
 
 // What an escaped value has beyond the escape symbol: one word, or 65535 and the whole number in the words after it.
+// Thereafter the words of 7 rows are near.
 ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U32& rest) {
   words.bring_near();
   rest = splat<U32>(0);
@@ -53,6 +54,7 @@ ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U32& rest) {
   U32 whole = splat<U32>(0);
   words.take(whole, is_long);
   words.take(whole, is_long);
+  words.bring_near();
   rest = select(is_long, whole, rest);
 }
 
@@ -67,15 +69,13 @@ ARRCOMP_INLINE void take_rest(WordSource& words, Mask escaped, U64& rest) {
     words.take(high, is_long);
     words.take(whole, is_long);
     words.take(whole, is_long);
+    words.bring_near();
     low = select(is_long, whole, low);
   }
   rest = join(low, high);
 }
 
-ARRCOMP_INLINE void widen_to(U32 x, U32& wide) { wide = x; }
-ARRCOMP_INLINE void widen_to(U32 x, U64& wide) { wide = join(x, splat<U32>(0)); }
-
-// One row: symbols, with escaped values put in. The words of up to 8 such rows are near, and again thereafter.
+// One row: symbols, with escaped values put in. The caller brings words near before each (at most) 8 rows.
 template <class Word>
 ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSource& words) {
   const U32 symbol = decoder.step(states);
@@ -86,7 +86,6 @@ ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSo
   if (any(escaped)) {
     Word rest;
     take_rest(words, escaped, rest);
-    words.bring_near();
     value = value + rest;
   }
   return value;

@@ -6,16 +6,16 @@
 namespace arrcomp::ARRCOMP_ISA {
 
 template <class T>
-class RegularDecoder : public GroupReader<T> {
-  using Reader = GroupReader<T>;
+class RegularDecoder : public GroupReader<T, false> {
+  using Reader = GroupReader<T, false>;
   using typename Reader::Word;
+  using storage = typename T::storage;
 
  public:
   using Reader::Reader;
 
   // Of an opened group that is regular; false where it is corrupt.
   ARRCOMP_PART bool decode() {
-    aligned_ = reinterpret_cast<uintptr_t>(layout_.array) % 16 == 0;
     for (uint32_t c = 0; c < this->chunks(); ++c) {
       this->start_chunk(c);
       if (failed_) return false;
@@ -54,19 +54,32 @@ class RegularDecoder : public GroupReader<T> {
 
   template <bool entropy, class Elements>
   ARRCOMP_PART void decode_chunk(Elements elements) {
+    storage* out = const_cast<storage*>(element_pointer<T>(in_device_memory(layout_.array), chunk_first_));
+    const int rows = chunk_.rows, full_rows = chunk_.count / lanes_per_row;
+    const int carried = entropy && chunk_.carries ? rows - carried_rows : rows;
+    const bool aligned = reinterpret_cast<uintptr_t>(layout_.array) % 16 == 0;
+    const int fast_rows = aligned ? full_rows : 0;  // whose tiles leave 16 bytes a lane
     int row = 0;
-    for (; row + rows_per_tile <= chunk_.rows; row += rows_per_tile) {
+    ARRCOMP_ROLLED
+    for (; row + rows_per_tile <= rows; row += rows_per_tile) {  // counted: decode tile, 8 rows
       Word u[rows_per_tile];
       if constexpr (entropy) {
         read_symbols(u);
-        add_low_bits(row, u);
+        add_low_bits(u, row == carried);
       } else {
-        read_packed(row, u);
+        bits_.template get_rows<Word, rows_per_tile>(width_of(row),
+                                                     [&](int j, Word bits) ARRCOMP_LAMBDA { u[j] = bits; });
       }
       ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) u[j] = elements.row(u[j]);
-      store_tile(row, u);
+      if (row + rows_per_tile <= fast_rows) [[likely]] {
+        store_rows(out, u);
+      } else {
+        ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) store_short(out + j * lanes_per_row, row + j, u[j]);
+      }
+      out += rows_per_tile * lanes_per_row;
     }
-    for (; row < chunk_.rows; ++row) store_row(row, elements.row(read_row<entropy>(row)));
+    ARRCOMP_ROLLED
+    for (; row < rows; ++row, out += lanes_per_row) store_short(out, row, elements.row(read_row<entropy>(row)));
   }
 
   ARRCOMP_METHOD void read_symbols(Word (&u)[rows_per_tile]) {
@@ -74,22 +87,17 @@ class RegularDecoder : public GroupReader<T> {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) u[j] = decode_row<Word>(symbols_, states_, words_);
   }
 
-  ARRCOMP_METHOD void add_low_bits(int row, Word (&u)[rows_per_tile]) {
-    const int k = chunk_.header.shift;
-    if (this->is_carried(row)) [[unlikely]] {
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) u[j] =
-          u[j] << k | bits_.get(k - carried_bits, Word{}) << carried_bits | this->carried(j);
-    } else {
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) u[j] = u[j] << k | bits_.get(k, Word{});
+  // In the group's last tile two of the bits are in the states.
+  ARRCOMP_METHOD void add_low_bits(Word (&u)[rows_per_tile], bool is_carried) {
+    const int width = chunk_.header.shift - (is_carried ? carried_bits : 0);
+    bits_.template get_rows<Word, rows_per_tile>(width,
+                                                 [&](int j, Word low) ARRCOMP_LAMBDA { u[j] = u[j] << width | low; });
+    if (is_carried) [[unlikely]] {
+      ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) u[j] = u[j] << carried_bits | this->carried(j);
     }
   }
 
-  ARRCOMP_METHOD int width_of(int row) const { return chunk_.header.coder == Coder::packed ? chunk_.width_of(row) : 0; }
-
-  ARRCOMP_METHOD void read_packed(int row, Word (&u)[rows_per_tile]) {
-    const int width = width_of(row);
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) u[j] = bits_.get(width, Word{});
-  }
+  ARRCOMP_METHOD int width_of(int row) const { return chunk_.header.coder == Coder::packed ? in_device_memory(chunk_.widths)[row / rows_per_tile] : 0; }
 
   // A row of the last tile, which is not full.
   template <bool entropy>
@@ -100,24 +108,12 @@ class RegularDecoder : public GroupReader<T> {
     return symbols << chunk_.header.shift | bits_.get(chunk_.header.shift, Word{});
   }
 
-  ARRCOMP_METHOD uint64_t element_of(int row) const {
-    return chunk_first_ + static_cast<uint64_t>(row) * lanes_per_row;
-  }
-
-  ARRCOMP_METHOD void store_row(int row, Word bits) const {
+  // A row of which there may be a part alone, at any address.
+  ARRCOMP_METHOD void store_short(storage* out, int row, Word bits) const {
     const int left = chunk_.count - row * lanes_per_row;
-    store_elements<T>(layout_.array, element_of(row), left < lanes_per_row ? left : lanes_per_row, bits);
+    store_elements<T>(out, 0, left < lanes_per_row ? left : lanes_per_row, bits);
   }
 
-  ARRCOMP_METHOD void store_tile(int row, Word (&elements)[rows_per_tile]) const {
-    if (aligned_ && (row + rows_per_tile) * lanes_per_row <= chunk_.count) [[likely]] {
-      store_rows(const_cast<typename T::storage*>(element_pointer<T>(layout_.array, element_of(row))), elements);
-    } else {
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) store_row(row + j, elements[j]);
-    }
-  }
-
-  bool aligned_;    // the array, to 16 bytes
   int table_ = -1;  // that is near
   SymbolDecoder symbols_;
   BitWindow bits_;
