@@ -107,9 +107,8 @@ class BitWindow {
   BitWindow() = default;
   // Words at `in`, as many as `bytes` hold: whole ones, and half of one at the end (FORMAT.md, section 3.3).
   ARRCOMP_METHOD BitWindow(const uint8_t* in, uint32_t bytes)
-      : words_(reinterpret_cast<const uint32_t*>(in)), whole_(bytes / 128), next_(0), used_(0) {
-    const auto* rest = reinterpret_cast<const uint16_t*>(in + whole_ * 128);
-    last_ = bytes % 128 > 0 ? load(rest) : splat<U32>(0);
+      : end_(reinterpret_cast<const uint32_t*>(in) + bytes / 128 * lanes_per_row), left_(static_cast<int>(bytes / 128)) {
+    last_ = bytes % 128 > 0 ? load(reinterpret_cast<const uint16_t*>(end_)) : splat<U32>(0);
     load_word(true, low_);
     load_word(true, high_);
   }
@@ -159,12 +158,12 @@ class BitWindow {
 
   ARRCOMP_METHOD void load_word(bool is_due, U32& word) {
     word = is_due ? last_ : word;
-    load_if(is_due && next_ < whole_, words_ + lanes_per_row * next_, word);
-    next_ += is_due;
+    load_if(is_due && left_ > 0, end_ - lanes_per_row * left_, word);
+    left_ -= is_due;
   }
 
-  const uint32_t* words_ = nullptr;
-  uint32_t whole_ = 0, next_ = 0;  // words of a lane
+  const uint32_t* end_ = nullptr;  // of the whole words
+  int left_ = 0;                   // of these
   int used_ = 0;                   // bits of the first of the two
   U32 last_, low_, high_;
 };

@@ -58,7 +58,7 @@ class GroupDecoder : public GroupReader<T> {
   // Asks for the lines that the tile after the next writes, and for the words before those that are taken now.
   ARRCOMP_METHOD void fetch_ahead(int row) const {
     if (!is_streaming()) {
-      const uint64_t element = chunk_first_ + static_cast<uint64_t>(row + 2 * rows_per_tile) * lanes_per_row;
+      const uint64_t element = this->chunk_first() + static_cast<uint64_t>(row + 2 * rows_per_tile) * lanes_per_row;
       const auto* elements = reinterpret_cast<const uint8_t*>(element_pointer<T>(layout_.array, element));
       for (int line = 0; line < rows_per_tile * lanes_per_row * T::width / 8; line += 64)
         prefetch_to_write(elements + line);
@@ -75,7 +75,6 @@ class GroupDecoder : public GroupReader<T> {
  private:
   using Reader::carry_;
   using Reader::chunk_;
-  using Reader::chunk_first_;
   using Reader::dequantizer_;
   using Reader::failed_;
   using Reader::is_carried;
@@ -198,7 +197,7 @@ class GroupDecoder : public GroupReader<T> {
 
   template <class Bits>
   ARRCOMP_METHOD void store_rows(int row, int n, Bits bits) {
-    const uint64_t first = chunk_first_ + static_cast<uint64_t>(row) * lanes_per_row;
+    const uint64_t first = this->chunk_first() + static_cast<uint64_t>(row) * lanes_per_row;
     const int left = chunk_.count - row * lanes_per_row;
     if (left >= n * lanes_per_row) {
       for (int j = 0; j < n; ++j) store_full_row(first + static_cast<uint64_t>(j) * lanes_per_row, bits(j));

@@ -59,7 +59,7 @@ class GroupReader {
     if (failed_) return;
     const uint8_t* in = in_device_memory(layout_.begin) + layout_.starts[chunk];
     read_chunk(chunk_, in, chunk, layout_.last_entropy == static_cast<int>(chunk));
-    chunk_first_ = layout_.first + uint64_t{chunk} * chunk_size;
+    index_ = chunk;
     carry_ = splat<Word>(static_cast<Scalar>(chunk_.header.base));
   }
 
@@ -78,6 +78,9 @@ class GroupReader {
   }
 
  protected:
+  // The chunk's first element.
+  ARRCOMP_METHOD uint64_t chunk_first() const { return layout_.first + uint64_t{index_} * chunk_size; }
+
   ARRCOMP_METHOD const DecodeTable& table() const { return layout_.context.decode_tables[chunk_.header.table]; }
 
   // Whether two bits of this row and of the 7 after it are in the final states.
@@ -154,7 +157,7 @@ class GroupReader {
         return;
       }
       if (leader())
-        memcpy(static_cast<uint8_t*>(layout_.array) + (chunk_first_ + static_cast<uint64_t>(position)) * bytes,
+        memcpy(static_cast<uint8_t*>(layout_.array) + (chunk_first() + static_cast<uint64_t>(position)) * bytes,
                values + e * bytes, bytes);
       before = position;
     }
@@ -169,7 +172,7 @@ class GroupReader {
 
   // the chunk being decoded
   ChunkReader<may_be_masked> chunk_;
-  uint64_t chunk_first_;
+  uint32_t index_;
   Word carry_;  // the value before the next, or the base
 };
 

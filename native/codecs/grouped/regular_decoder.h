@@ -39,7 +39,6 @@ class RegularDecoder : public GroupReader<T, false> {
  private:
   using Reader::carry_;
   using Reader::chunk_;
-  using Reader::chunk_first_;
   using Reader::dequantizer_;
   using Reader::failed_;
   using Reader::layout_;
@@ -54,7 +53,7 @@ class RegularDecoder : public GroupReader<T, false> {
 
   template <bool entropy, class Elements>
   ARRCOMP_PART void decode_chunk(Elements elements) {
-    storage* out = const_cast<storage*>(element_pointer<T>(in_device_memory(layout_.array), chunk_first_));
+    storage* out = const_cast<storage*>(element_pointer<T>(in_device_memory(layout_.array), this->chunk_first()));
     const int rows = chunk_.rows, full_rows = chunk_.count / lanes_per_row;
     const int carried = entropy && chunk_.carries ? rows - carried_rows : rows;
     const bool aligned = reinterpret_cast<uintptr_t>(layout_.array) % 16 == 0;
