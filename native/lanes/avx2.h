@@ -240,6 +240,7 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 #include "maskless.h"
 #include "bit_length.h"
 #include "streaming.h"
+#include "rows.h"
 #include "words.h"
 #include "generic.h"
 #include "runs.h"

@@ -325,6 +325,7 @@ ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)_mm512_lzcnt
 // Each needs those before it.
 // clang-format off
 #include "streaming.h"
+#include "rows.h"
 #include "words.h"
 #include "generic.h"
 // clang-format on

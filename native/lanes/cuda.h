@@ -94,6 +94,60 @@ ARRCOMP_INLINE U32 gather(const T* t, U32 i) {
   return element(t, i.v);
 }
 
+// Memory of a warp in which rows that move together change lanes.
+constexpr int max_warps_per_block = 4;
+template <int bytes>
+ARRCOMP_INLINE void* exchange_memory() {
+  __shared__ uint4 memory[max_warps_per_block][bytes / sizeof(uint4)];
+  return memory[threadIdx.x / 32];
+}
+
+// Sixteen bytes of each lane, and again.
+template <class T, int n>
+struct Fetched {
+  static constexpr int bytes = 32 * n * (int)sizeof(T);
+  static_assert(bytes % 512 == 0);
+  uint4 parts[bytes / 512];
+};
+
+template <int n, class T>
+ARRCOMP_INLINE Fetched<T, n> fetch_rows(const T* p) {
+  Fetched<T, n> fetched;
+#pragma unroll
+  for (int i = 0; i < fetched.bytes / 512; i++) fetched.parts[i] = ((const uint4*)p)[32 * i + lane()];
+  return fetched;
+}
+
+template <class T, class V, int n>
+ARRCOMP_INLINE void arrive(const Fetched<T, n>& fetched, V (&rows)[n]) {
+  constexpr int bytes = Fetched<T, n>::bytes;
+  void* const memory = exchange_memory<bytes>();
+  sync();  // what was there before has been read
+#pragma unroll
+  for (int i = 0; i < bytes / 512; i++) ((uint4*)memory)[32 * i + lane()] = fetched.parts[i];
+  sync();
+#pragma unroll
+  for (int j = 0; j < n; j++) rows[j] = {((const T*)memory)[32 * j + lane()]};
+}
+
+template <class T, class V, int n>
+ARRCOMP_INLINE void load_rows(const T* p, V (&rows)[n]) {
+  arrive(fetch_rows<n>(p), rows);
+}
+
+template <class T, class V, int n>
+ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
+  constexpr int bytes = 32 * n * (int)sizeof(T);
+  static_assert(bytes % 512 == 0);
+  void* const memory = exchange_memory<bytes>();
+  sync();  // what was there before has been read
+#pragma unroll
+  for (int j = 0; j < n; j++) ((T*)memory)[32 * j + lane()] = (T)rows[j].v;
+  sync();
+#pragma unroll
+  for (int i = 0; i < bytes / 512; i++) ((uint4*)p)[32 * i + lane()] = ((const uint4*)memory)[32 * i + lane()];
+}
+
 struct Table64 {
   const uint32_t* entries;
 };

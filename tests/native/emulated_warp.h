@@ -29,6 +29,10 @@ struct Index {
 
 }  // namespace emulated
 
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+
 inline emulated::Index threadIdx, blockIdx, blockDim, gridDim;
 
 #define __device__
