@@ -9,19 +9,20 @@
 #   --list      the steps, with the most seconds that each takes
 #   --only      these steps alone; --from: this one and those behind it. Later steps need `build`, in the same folder.
 # PYTHON names the interpreter (default: python3), which needs pip, scikit-build-core, nanobind, CMake, Ninja and PyTorch
-# (or CuPy). ARCHITECTURE names the GPU's for nvcc (default: this machine's, or 90). JOBS: processes of the tests.
+# (or CuPy). ARCHITECTURE names the GPU's for nvcc (default: this machine's, or 90). JOBS: processes of the tests. SLOWER:
+# every limit is this many times as long.
 # Exit status: 0 where every step passed, or told that a tool is missing; 1; 2 without a GPU.
 set -uo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
 STEPS=(machine build native memcheck synccheck racecheck initcheck check stress cold groups buckets rest others profile
   variants-build variants tests page)
-declare -A LIMITS=([machine]=60 [build]=${BUILD_SECONDS:-400} [native]=60 [memcheck]=60 [synccheck]=60 [racecheck]=60 [initcheck]=60
+declare -A LIMITS=([machine]=60 [build]=400 [native]=60 [memcheck]=60 [synccheck]=60 [racecheck]=60 [initcheck]=60
   [check]=240 [stress]=150 [cold]=200 [groups]=540 [buckets]=540 [rest]=240 [others]=300 [profile]=240
   [variants-build]=300 [variants]=240 [tests]=500 [page]=60)
 MISSING=3 # a step's exit status: it needs a tool that is not here
 
-usage() { sed -n '6,14s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '6,15s/^# \{0,1\}//p' "$0"; }
 
 # ---- steps; each is called in a process of its own
 
@@ -72,12 +73,14 @@ native() {
 
 step_native() { native "$out/build/gpu_programs/gpu_check" "$out/examples.txt"; }
 
+SANITIZED=("ErrorBounded 1e-3" "ErrorBounded rel 1e-3" "Lossless, bfloat16" BaseDelta "QSGD 4 bits" "QSGD 4 bits entropy"
+  "SmaQ nearest" "FloatFormat nvfp4" S2FP8 "Codebook NF4")
 sanitized() {
+  local checked=("$out/build/gpu_programs/gpu_check" "$out/examples.txt" "${SANITIZED[@]}")
+  [ -z "$dry" ] || native "${checked[@]}" || return
   local program
   program=$(tool compute-sanitizer) || return
-  native "$program" --tool "$1" --error-exitcode 9 "${@:2}" "$out/build/gpu_programs/gpu_check" "$out/examples.txt" \
-    "ErrorBounded 1e-3" "ErrorBounded rel 1e-3" "Lossless, bfloat16" BaseDelta "QSGD 4 bits" "QSGD 4 bits entropy" \
-    "SmaQ nearest" "FloatFormat nvfp4" S2FP8 "Codebook NF4"
+  native "$program" --tool "$1" --error-exitcode 9 "${checked[@]}"
 }
 step_memcheck() { sanitized memcheck; }
 step_synccheck() { sanitized synccheck; }
@@ -103,24 +106,27 @@ step_others() { timed --only 'other *' --within 290; }
 # One launch of each kernel; clocks stay as they are.
 step_profile() {
   built || return
+  local profiled=("$out/build/gpu_programs/time_kernels" "$out/examples.txt" --variant profiled --once --mib 256
+    "ErrorBounded 1e-3" "ErrorBounded 1e-3 fast" Lossless "QSGD 4 bits" "FloatFormat fp8_e4m3")
+  [ -z "$dry" ] || native "${profiled[@]}" || return
   local program
   program=$(tool ncu) || return
   native "$program" --force-overwrite --export "$out/profile" --clock-control none --set full --import-source yes \
-    --kernel-name 'regex:encode|decode' "$out/build/gpu_programs/time_kernels" "$out/examples.txt" --variant profiled \
-    --once --mib 256 "ErrorBounded 1e-3" "ErrorBounded 1e-3 fast" Lossless "QSGD 4 bits" "FloatFormat fp8_e4m3" || {
+    --kernel-name 'regex:encode|decode' "${profiled[@]}" || {
     echo "the profiler failed: it may lack the permission to read counters" >&2
     return 1
   }
   [ -n "$dry" ] && return
   "$program" --import "$out/profile.ncu-rep" --csv --page details >"$out/profile.csv" &&
-    python bench/gpu_profile.py "$out/profile.csv" --results "$results"
+    "$program" --import "$out/profile.ncu-rep" --csv --page raw >"$out/profile_raw.csv" &&
+    python bench/gpu_profile.py "$out/profile.csv" "$out/profile_raw.csv" --results "$results"
 }
 
 step_variants-build() {
   built || return
-  # CMake is Python's where it is on no path.
-  PATH=$("$PYTHON" -c 'import sysconfig; print(sysconfig.get_path("scripts"))'):$PATH \
-    cmake --build "$out/build" --target gpu_variants
+  local cmake
+  cmake=$(sed -n 's/^CMAKE_COMMAND:INTERNAL=//p' "$out/build/CMakeCache.txt") # the build's, which may be on no path
+  "$cmake" --build "$out/build" --target gpu_variants
 }
 
 step_variants() {
@@ -177,7 +183,7 @@ summarize() {
 
 run_step() {
   local step=$1 start=$SECONDS status=0
-  timeout --kill-after=10 "${LIMITS[$step]}" bash "$top/bench/gpu_session.sh" --step "$step" ${dry:+--dry-run} \
+  timeout --kill-after=10 $((LIMITS[$step] * SLOWER)) bash "$top/bench/gpu_session.sh" --step "$step" ${dry:+--dry-run} \
     --out "$out" >"$out/logs/$step.log" 2>&1 || status=$?
   record "$step" "$(status_text $status)" $((SECONDS - start))
   [ $status = 0 ] && return
@@ -224,30 +230,33 @@ parse() {
   done
 }
 
-dry= out=$top/build/gpu_session from= inner= only=()
-PYTHON=${PYTHON:-python3}
-parse "$@"
-check_names ${from:+"$from"} ${inner:+"$inner"} "${only[@]}"
-mkdir -p "$out/logs" && out=$(cd "$out" && pwd) || exit 1
-results=$out/results.jsonl
-if [ -z "${ARCHITECTURE:-}" ]; then
-  ARCHITECTURE=90
-  nvidia-smi >/dev/null 2>&1 && ARCHITECTURE=native
-fi
-if [ -n "$inner" ]; then
-  "step_$inner"
-  exit
-fi
-if [ -z "$dry" ] && ! nvidia-smi >/dev/null 2>&1; then
-  echo "No GPU: nvidia-smi finds none. --dry-run goes as far as it can without." >&2
-  exit 2
-fi
-trap summarize EXIT
-trap 'exit 1' INT TERM
-failed=0
-while read -r step; do
-  run_step "$step" </dev/null || failed=1
-done < <(chosen_steps)
-summarize
-cat "$out/summary.txt"
-exit $failed
+main() {
+  parse "$@"
+  check_names ${from:+"$from"} ${inner:+"$inner"} "${only[@]}"
+  mkdir -p "$out/logs" && out=$(cd "$out" && pwd) || exit 1
+  results=$out/results.jsonl
+  if [ -z "${ARCHITECTURE:-}" ]; then
+    ARCHITECTURE=90
+    nvidia-smi >/dev/null 2>&1 && ARCHITECTURE=native
+  fi
+  if [ -n "$inner" ]; then
+    "step_$inner"
+    exit
+  fi
+  if [ -z "$dry" ] && ! nvidia-smi >/dev/null 2>&1; then
+    echo "No GPU: nvidia-smi finds none. --dry-run goes as far as it can without." >&2
+    exit 2
+  fi
+  trap summarize EXIT
+  trap 'exit 1' INT TERM
+  local step failed=0
+  while read -r step; do
+    run_step "$step" </dev/null || failed=1
+  done < <(chosen_steps)
+  summarize
+  cat "$out/summary.txt"
+  exit $failed
+}
+
+dry= out=$top/build/gpu_session from= inner= only=() PYTHON=${PYTHON:-python3} SLOWER=${SLOWER:-1}
+main "$@"; exit # in one line: this file may change while it runs

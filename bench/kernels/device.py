@@ -26,6 +26,7 @@ from arrcomp._arrays import device, registry
 from arrcomp._arrays.numpy import numpy_bytes
 from harness.timing import by_turns
 from kernels.calls import CudaCalls, HostCalls
+from kernels.names import short_name
 
 Array = NDArray[Any]
 Call = Callable[[], None]
@@ -264,12 +265,6 @@ def seconds_by_kernel(events: Sequence[Any]) -> dict[str, float]:
         if getattr(event.device_type, "name", "") == "CUDA":
             seconds[short_name(event.name)] += event.time_range.elapsed_us() * 1e-6
     return dict(seconds)
-
-
-def short_name(kernel: str) -> str:
-    """A kernel's name without its namespaces, templates and parameters."""
-    plain = kernel.removeprefix("void ").partition("(")[0].partition("<")[0]
-    return plain.rpartition("::")[2] or kernel
 
 
 def framework(index: int, rehearse: bool = False) -> Any:

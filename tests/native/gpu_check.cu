@@ -239,11 +239,20 @@ void check_activation(Comparison& comparison, const char* function, int dtype, u
   comparison.expect(name + ": gradient", gradients.host(), gradient);
 }
 
-bool is_chosen(const std::string& name, char** names) {
-  if (*names == nullptr) return true;
-  for (; *names != nullptr; ++names)
-    if (name == *names) return true;
-  return false;
+// The examples of these names, or all where there are none.
+std::vector<Example> chosen(const std::vector<Example>& examples, char** names) {
+  if (*names == nullptr) return examples;
+  std::vector<Example> found;
+  for (; *names != nullptr; ++names) {
+    const auto named = [&](const Example& example) { return example.name == *names; };
+    const auto at = std::find_if(examples.begin(), examples.end(), named);
+    if (at == examples.end()) {
+      std::printf("FAILED: no codec is named %s\n", *names);
+      std::exit(1);
+    }
+    found.push_back(*at);
+  }
+  return found;
 }
 
 }  // namespace
@@ -253,11 +262,10 @@ int main(int count, char** arguments) {
     std::printf("usage: gpu_check EXAMPLES [NAME...]\n");
     return 1;
   }
-  const std::vector<Example> examples = read_examples(arguments[1]);
+  const std::vector<Example> examples = chosen(read_examples(arguments[1]), arguments + 2);
   if (!has_gpu()) return without_gpu;
   Comparison comparison;
   for (const Example& example : examples) {
-    if (!is_chosen(example.name, arguments + 2)) continue;
     for (const size_t pattern : chosen_patterns)
       for (const uint64_t elements : chosen_counts)
         if (pattern == 0 || elements > 33) check_array(comparison, example, patterns[pattern], elements);
