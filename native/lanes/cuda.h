@@ -155,14 +155,14 @@ ARRCOMP_INLINE void load_rows(const T* p, V (&rows)[n]) {
 template <class T, class V, int n>
 ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
   constexpr int bytes = 32 * n * (int)sizeof(T);
-  static_assert(bytes % 512 == 0);
+  static_assert(bytes % 512 == 0 || bytes == 256);
   void* const memory = exchange_memory<bytes>();
   sync();  // what was there before has been read
 #pragma unroll
   for (int j = 0; j < n; j++) ((T*)memory)[32 * j + lane()] = (T)rows[j].v;
   sync();
 #pragma unroll
-  for (int i = 0; i < bytes / 512; i++) ((uint4*)p)[32 * i + lane()] = ((const uint4*)memory)[32 * i + lane()];
+  for (int i = lane(); i < bytes / 16; i += 32) ((uint4*)p)[i] = ((const uint4*)memory)[i];
 }
 
 struct Table64 {

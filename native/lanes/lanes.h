@@ -35,7 +35,8 @@
 //   rows        n rows, one after the other in memory, at an address that is a multiple of 16 bytes; they fill a multiple
 //               of 512 bytes. A GPU moves 16 bytes a lane, and gives each row its lanes through shared memory.
 //               fetch_rows<n>(const scalar*) -> Fetched   reading begins;  arrive(fetched, V (&rows)[n])  has ended
-//               load_rows(const scalar*, V (&rows)[n])    both in one;  store_rows(scalar*, V (&rows)[n])
+//               load_rows(const scalar*, V (&rows)[n])    both in one;  store_rows(scalar*, V (&rows)[n]), also of
+//                                      256 bytes
 //               of U32 also at const uint16_t* and const uint8_t*, zero-extended and truncated as above
 //   streaming   store_streaming(p, v)  of all types, p aligned to 16 bytes: for what is not read soon;  end_streaming()
 //                                      after the last, before other threads read what was stored
