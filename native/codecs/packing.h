@@ -107,7 +107,8 @@ class BitWindow {
   BitWindow() = default;
   // Words at `in`, as many as `bytes` hold: whole ones, and half of one at the end (FORMAT.md, section 3.3).
   ARRCOMP_METHOD BitWindow(const uint8_t* in, uint32_t bytes)
-      : end_(reinterpret_cast<const uint32_t*>(in) + bytes / 128 * lanes_per_row), left_(static_cast<int>(bytes / 128)) {
+      : end_(reinterpret_cast<const uint32_t*>(in) + bytes / 128 * lanes_per_row),
+        left_(static_cast<int>(bytes / 128)) {
     last_ = bytes % 128 > 0 ? load(reinterpret_cast<const uint16_t*>(end_)) : splat<U32>(0);
     load_word(true, low_);
     load_word(true, high_);

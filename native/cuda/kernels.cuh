@@ -113,10 +113,11 @@ struct GroupView {
   }
 };
 
-// A warp's memory for the group that it decodes.
-ARRCOMP_INLINE GroupLayout& layout_memory() {
-  __shared__ GroupLayout layouts[warps_per_block];
-  return layouts[threadIdx.x / lanes_per_row];
+// A warp's memory for one such object, which nobody has constructed.
+template <class Object>
+ARRCOMP_INLINE Object& warp_memory() {
+  alignas(Object) __shared__ uint8_t memory[warps_per_block][sizeof(Object)];
+  return *reinterpret_cast<Object*>(memory[threadIdx.x / lanes_per_row]);
 }
 
 // Opens a group; false where the directory, or the payload's header, is corrupt.
@@ -160,7 +161,7 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_regular_blocks<T>)
     decode_regular_kernel(const __grid_constant__ DecodeArguments a) {
   const bool ok = decode_groups_of_warp(a, [&](const DecodeArray& array, uint64_t g) {
-    RegularDecoder<T> decoder(layout_memory());
+    RegularDecoder<T> decoder(warp_memory<RegularMemory>());
     return !open_group(array, g, a.tables, decoder) || !decoder.is_regular() || decoder.decode();
   });
   if (!ok && leader()) atomicOr(a.status, 1u);
@@ -172,7 +173,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
     decode_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
   decode_all(a, true, [&](const DecodeArray& array, uint64_t g) {
-    GroupDecoder<T> decoders[1] = {{layout_memory(), waiting[threadIdx.x / lanes_per_row]}};
+    GroupDecoder<T> decoders[1] = {{warp_memory<GroupLayout>(), waiting[threadIdx.x / lanes_per_row]}};
     if (!open_group(array, g, a.tables, decoders[0])) return false;
     return decoders[0].is_regular() || decode_groups<T, 1>(decoders);
   });

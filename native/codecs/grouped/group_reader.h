@@ -1,6 +1,8 @@
 // Finds the parts of a group and of its chunks. Every read is checked against the group's bounds, so that no payload,
 // however made, is read or written outside. FORMAT.md, sections 3 and 4.
 #pragma once
+#include <type_traits>
+
 #include "codecs/grouped/chunk_elements.h"
 #include "codecs/grouped/chunk_reader.h"
 #include "codecs/grouped/rans.h"
@@ -30,14 +32,17 @@ struct GroupLayout {
   ARRCOMP_METHOD uint32_t chunks() const { return (count + chunk_size - 1) / chunk_size; }
 };
 
-template <class T, bool may_be_masked = true>
+// `Chunk` is what is known of the chunk being decoded: a ChunkReader, or a reference to one in the warp's memory.
+template <class T, class Chunk = ChunkReader<>>
 class GroupReader {
  protected:
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
+  using ReadChunk = std::remove_reference_t<Chunk>;
 
  public:
   ARRCOMP_METHOD explicit GroupReader(GroupLayout& memory) : layout_(memory) {}
+  ARRCOMP_METHOD GroupReader(GroupLayout& memory, Chunk chunk) : layout_(memory), chunk_(chunk) {}
 
   // Opens the group in [begin, end), whose `count` elements go to `array` from `first` on.
   ARRCOMP_PART void open(const DecodeContext& context, const uint8_t* begin, const uint8_t* end, void* array,
@@ -58,7 +63,15 @@ class GroupReader {
   ARRCOMP_PART void start_chunk(uint32_t chunk) {
     if (failed_) return;
     const uint8_t* in = in_device_memory(layout_.begin) + layout_.starts[chunk];
-    read_chunk(chunk_, in, chunk, layout_.last_entropy == static_cast<int>(chunk));
+    ReadChunk found;
+    read_chunk(found, in, chunk, layout_.last_entropy == static_cast<int>(chunk));
+    if constexpr (std::is_reference_v<Chunk>) {
+      sync();  // what was there before has been read
+      if (leader()) chunk_ = found;
+      sync();
+    } else {
+      chunk_ = found;
+    }
     index_ = chunk;
     carry_ = splat<Word>(static_cast<Scalar>(chunk_.header.base));
   }
@@ -97,8 +110,7 @@ class GroupReader {
   ARRCOMP_METHOD static Word shift_left(Word x, int k) { return k < T::word_bits ? x << k : splat<Word>(0); }
 
  private:
-  ARRCOMP_PART bool read_chunk(ChunkReader<may_be_masked>& reader, const uint8_t*& in, uint32_t chunk,
-                               bool is_last_entropy) const {
+  ARRCOMP_PART bool read_chunk(ReadChunk& reader, const uint8_t*& in, uint32_t chunk, bool is_last_entropy) const {
     const uint32_t left = layout_.count - chunk * chunk_size;
     const DecodeContext& context = layout_.context;
     return reader.read(in, in_device_memory(layout_.end), context.element, context.bound > 0,
@@ -113,7 +125,7 @@ class GroupReader {
     bool is_regular = true, last_carries = false;
     for (uint32_t c = layout_.chunks(); c-- > 0;) {
       if (leader()) layout_.starts[c] = static_cast<uint32_t>(in - begin);
-      ChunkReader<may_be_masked> reader;
+      ReadChunk reader;
       if (!read_chunk(reader, in, c, last_entropy < 0)) return false;
       const ChunkHead& header = reader.header;
       const bool entropy = header.coder == Coder::entropy;
@@ -171,7 +183,7 @@ class GroupReader {
   WordSource words_;
 
   // the chunk being decoded
-  ChunkReader<may_be_masked> chunk_;
+  Chunk chunk_;
   uint32_t index_;
   Word carry_;  // the value before the next, or the base
 };

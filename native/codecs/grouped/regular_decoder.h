@@ -5,14 +5,20 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
+// What is found before a loop over rows, in memory: the loop needs the registers.
+struct RegularMemory {
+  GroupLayout layout;
+  ChunkReader<false> chunk;
+};
+
 template <class T>
-class RegularDecoder : public GroupReader<T, false> {
-  using Reader = GroupReader<T, false>;
+class RegularDecoder : public GroupReader<T, ChunkReader<false>&> {
+  using Reader = GroupReader<T, ChunkReader<false>&>;
   using typename Reader::Word;
   using storage = typename T::storage;
 
  public:
-  using Reader::Reader;
+  ARRCOMP_METHOD explicit RegularDecoder(RegularMemory& memory) : Reader(memory.layout, memory.chunk) {}
 
   // Of an opened group that is regular; false where it is corrupt.
   ARRCOMP_PART bool decode() {
@@ -54,7 +60,7 @@ class RegularDecoder : public GroupReader<T, false> {
   template <bool entropy, class Elements>
   ARRCOMP_PART void decode_chunk(Elements elements) {
     storage* out = const_cast<storage*>(element_pointer<T>(in_device_memory(layout_.array), this->chunk_first()));
-    const int rows = chunk_.rows, full_rows = chunk_.count / lanes_per_row;
+    const int rows = chunk_.rows, full_rows = chunk_.count / lanes_per_row, shift = chunk_.header.shift;
     const int carried = entropy && chunk_.carries ? rows - carried_rows : rows;
     const bool aligned = reinterpret_cast<uintptr_t>(layout_.array) % 16 == 0;
     const int fast_rows = aligned ? full_rows : 0;  // whose tiles leave 16 bytes a lane
@@ -64,7 +70,7 @@ class RegularDecoder : public GroupReader<T, false> {
       Word u[rows_per_tile];
       if constexpr (entropy) {
         read_symbols(u);
-        add_low_bits(u, row == carried);
+        add_low_bits(u, shift, row == carried);
       } else {
         bits_.template get_rows<Word, rows_per_tile>(width_of(row),
                                                      [&](int j, Word bits) ARRCOMP_LAMBDA { u[j] = bits; });
@@ -87,8 +93,8 @@ class RegularDecoder : public GroupReader<T, false> {
   }
 
   // In the group's last tile two of the bits are in the states.
-  ARRCOMP_METHOD void add_low_bits(Word (&u)[rows_per_tile], bool is_carried) {
-    const int width = chunk_.header.shift - (is_carried ? carried_bits : 0);
+  ARRCOMP_METHOD void add_low_bits(Word (&u)[rows_per_tile], int shift, bool is_carried) {
+    const int width = shift - (is_carried ? carried_bits : 0);
     bits_.template get_rows<Word, rows_per_tile>(width,
                                                  [&](int j, Word low) ARRCOMP_LAMBDA { u[j] = u[j] << width | low; });
     if (is_carried) [[unlikely]] {
@@ -96,7 +102,9 @@ class RegularDecoder : public GroupReader<T, false> {
     }
   }
 
-  ARRCOMP_METHOD int width_of(int row) const { return chunk_.header.coder == Coder::packed ? in_device_memory(chunk_.widths)[row / rows_per_tile] : 0; }
+  ARRCOMP_METHOD int width_of(int row) const {
+    return chunk_.header.coder == Coder::packed ? in_device_memory(chunk_.widths)[row / rows_per_tile] : 0;
+  }
 
   // A row of the last tile, which is not full.
   template <bool entropy>
