@@ -54,7 +54,7 @@ constexpr int min_encoding_blocks = min_blocks;
 
 // 64 registers, where words have 32 bits.
 template <class T>
-constexpr int min_regular_blocks = T::width == 64 ? 6 : 8;
+constexpr int min_regular_blocks = T::width == 64 ? 5 : 8;
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
@@ -137,7 +137,8 @@ template <class Decode>
 ARRCOMP_INLINE bool decode_groups_of_warp(const DecodeArguments& a, Decode decode) {
   const DecodeArray* const arrays = a.arrays.begin();
   bool ok = true;
-  for (uint64_t group = warp_of_grid(); ok && group < a.arrays.units; group += warps_of_grid()) {
+  const auto groups = static_cast<uint32_t>(a.arrays.units);  // of 4 KB at least: no memory holds 2^32
+  for (auto group = static_cast<uint32_t>(warp_of_grid()); ok && group < groups; group += warps_of_grid()) {
     const DecodeArray& array = arrays[array_of_unit(arrays, a.arrays.count, group)];
     ok = decode(array, group - array.first_unit);
   }
@@ -161,7 +162,7 @@ template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_regular_blocks<T>)
     decode_regular_kernel(const __grid_constant__ DecodeArguments a) {
   const bool ok = decode_groups_of_warp(a, [&](const DecodeArray& array, uint64_t g) {
-    RegularDecoder<T> decoder(warp_memory<RegularMemory>());
+    RegularDecoder<T> decoder(warp_memory<GroupLayout<false>>());
     return !open_group(array, g, a.tables, decoder) || !decoder.is_regular() || decoder.decode();
   });
   if (!ok && leader()) atomicOr(a.status, 1u);
@@ -173,7 +174,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
     decode_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
   decode_all(a, true, [&](const DecodeArray& array, uint64_t g) {
-    GroupDecoder<T> decoders[1] = {{warp_memory<GroupLayout>(), waiting[threadIdx.x / lanes_per_row]}};
+    GroupDecoder<T> decoders[1] = {{warp_memory<GroupLayout<true>>(), waiting[threadIdx.x / lanes_per_row]}};
     if (!open_group(array, g, a.tables, decoders[0])) return false;
     return decoders[0].is_regular() || decode_groups<T, 1>(decoders);
   });

@@ -9,18 +9,19 @@ namespace arrcomp::ARRCOMP_ISA {
 constexpr int waiting_words = (rows_per_tile + 3) * lanes_per_row;
 
 template <class T>
-class GroupDecoder : public GroupReader<T> {
-  using Reader = GroupReader<T>;
+class GroupDecoder : public GroupReader<T, true> {
+  using Reader = GroupReader<T, true>;
   using typename Reader::Scalar;
   using typename Reader::Word;
 
  public:
   // `waiting` is memory for masked chunks.
-  ARRCOMP_METHOD GroupDecoder(GroupLayout& memory, Scalar* waiting) : Reader(memory), waiting_(waiting) {}
+  ARRCOMP_METHOD GroupDecoder(typename Reader::Layout& memory, Scalar* waiting) : Reader(memory), waiting_(waiting) {}
 
   ARRCOMP_PART void start_chunk(uint32_t chunk) {
-    Reader::start_chunk(chunk);
     if (failed_) return;
+    Reader::start_chunk(chunk);
+    chunk_ = this->chunk();
     bits_ = BitReader(chunk_.bits, chunk_.bits_end);
     if (chunk_.header.coder == Coder::entropy) symbols_ = SymbolDecoder(this->table());
   }
@@ -74,7 +75,6 @@ class GroupDecoder : public GroupReader<T> {
 
  private:
   using Reader::carry_;
-  using Reader::chunk_;
   using Reader::dequantizer_;
   using Reader::failed_;
   using Reader::is_carried;
@@ -211,7 +211,10 @@ class GroupDecoder : public GroupReader<T> {
   }
 
   Scalar* waiting_;
-  BitReader bits_;  // of the chunk being decoded
+
+  // the chunk being decoded
+  ChunkReader<true> chunk_;
+  BitReader bits_;
 };
 
 // One tile of symbols from each of N groups, interleaved.

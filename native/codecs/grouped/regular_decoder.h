@@ -5,30 +5,24 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-// What is found before a loop over rows, in memory: the loop needs the registers.
-struct RegularMemory {
-  GroupLayout layout;
-  ChunkReader<false> chunk;
-};
-
 template <class T>
-class RegularDecoder : public GroupReader<T, ChunkReader<false>&> {
-  using Reader = GroupReader<T, ChunkReader<false>&>;
+class RegularDecoder : public GroupReader<T, false> {
+  using Reader = GroupReader<T, false>;
   using typename Reader::Word;
   using storage = typename T::storage;
 
  public:
-  ARRCOMP_METHOD explicit RegularDecoder(RegularMemory& memory) : Reader(memory.layout, memory.chunk) {}
+  using Reader::Reader;
 
   // Of an opened group that is regular; false where it is corrupt.
   ARRCOMP_PART bool decode() {
     for (uint32_t c = 0; c < this->chunks(); ++c) {
       this->start_chunk(c);
       if (failed_) return false;
-      bits_ = BitWindow(chunk_.bits, static_cast<uint32_t>(chunk_.bits_end - chunk_.bits));
-      const bool entropy = chunk_.header.coder == Coder::entropy;
-      if (entropy) bring_table_near();
-      visit_elements<T>(layout_.context.element, dequantizer_, chunk_.header, carry_,
+      bits_ = BitWindow(this->chunk().bits, static_cast<uint32_t>(this->chunk().bits_end - this->chunk().bits));
+      const bool entropy = this->chunk().header.coder == Coder::entropy;
+      if (entropy) bring_table_near(c);
+      visit_elements<T>(layout_.context.element, dequantizer_, this->chunk().header, carry_,
                         [&](auto elements) ARRCOMP_LAMBDA {
                           if (entropy) {
                             decode_chunk<true>(elements);
@@ -44,24 +38,27 @@ class RegularDecoder : public GroupReader<T, ChunkReader<false>&> {
 
  private:
   using Reader::carry_;
-  using Reader::chunk_;
   using Reader::dequantizer_;
   using Reader::failed_;
   using Reader::layout_;
   using Reader::states_;
   using Reader::words_;
 
-  ARRCOMP_METHOD void bring_table_near() {
-    if (table_ == chunk_.header.table) return;
-    table_ = chunk_.header.table;
+  // Unless it is there since the chunk before.
+  ARRCOMP_METHOD void bring_table_near(uint32_t chunk) {
+    if (chunk > 0) {
+      const ChunkHead &before = layout_.chunks[chunk - 1].header, &header = layout_.chunks[chunk].header;
+      if (before.coder == Coder::entropy && before.table == header.table) return;
+    }
     symbols_ = SymbolDecoder::nearby(this->table());
   }
 
   template <bool entropy, class Elements>
   ARRCOMP_PART void decode_chunk(Elements elements) {
     storage* out = const_cast<storage*>(element_pointer<T>(in_device_memory(layout_.array), this->chunk_first()));
-    const int rows = chunk_.rows, full_rows = chunk_.count / lanes_per_row, shift = chunk_.header.shift;
-    const int carried = entropy && chunk_.carries ? rows - carried_rows : rows;
+    const int rows = this->chunk().rows, full_rows = this->chunk().count / lanes_per_row,
+              shift = this->chunk().header.shift;
+    const int carried = entropy && this->chunk().carries ? rows - carried_rows : rows;
     const bool aligned = reinterpret_cast<uintptr_t>(layout_.array) % 16 == 0;
     const int fast_rows = aligned ? full_rows : 0;  // whose tiles leave 16 bytes a lane
     int row = 0;
@@ -103,7 +100,8 @@ class RegularDecoder : public GroupReader<T, ChunkReader<false>&> {
   }
 
   ARRCOMP_METHOD int width_of(int row) const {
-    return chunk_.header.coder == Coder::packed ? in_device_memory(chunk_.widths)[row / rows_per_tile] : 0;
+    return this->chunk().header.coder == Coder::packed ? in_device_memory(this->chunk().widths)[row / rows_per_tile]
+                                                       : 0;
   }
 
   // A row of the last tile, which is not full.
@@ -112,16 +110,15 @@ class RegularDecoder : public GroupReader<T, ChunkReader<false>&> {
     if constexpr (!entropy) return bits_.get(width_of(row), Word{});
     words_.bring_near();
     const Word symbols = decode_row<Word>(symbols_, states_, words_);
-    return symbols << chunk_.header.shift | bits_.get(chunk_.header.shift, Word{});
+    return symbols << this->chunk().header.shift | bits_.get(this->chunk().header.shift, Word{});
   }
 
   // A row of which there may be a part alone, at any address.
   ARRCOMP_METHOD void store_short(storage* out, int row, Word bits) const {
-    const int left = chunk_.count - row * lanes_per_row;
+    const int left = this->chunk().count - row * lanes_per_row;
     store_elements<T>(out, 0, left < lanes_per_row ? left : lanes_per_row, bits);
   }
 
-  int table_ = -1;  // that is near
   SymbolDecoder symbols_;
   BitWindow bits_;
 };
