@@ -2,12 +2,10 @@
 #pragma once
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <vector>
 
 #include "cuda/arguments.h"
-#include "cuda/shape.h"
 
 namespace arrcomp::cuda {
 
@@ -31,15 +29,6 @@ struct Device {
   // Blocks of this kernel that the device holds at a time.
   int resident(const ListedKernel& kernel) const { return processors * resident_blocks[kernel.index]; }
 };
-
-// A warp for each unit, as far as `most` blocks of warps_per_block have them; else warps take several. Blocks are
-// smaller where there would be fewer than processors.
-inline Shape shape_for(const Device& device, uint64_t units, int most = max_blocks) {
-  const auto processors = static_cast<uint64_t>(device.processors);
-  const uint64_t warps = std::clamp<uint64_t>(units / processors, 1, warps_per_block);
-  const uint64_t all = std::min(units, static_cast<uint64_t>(most) * warps_per_block);
-  return {static_cast<int>(ceil_div(all, warps)), static_cast<int>(warps)};
-}
 
 // Makes a device the current one, and ready, as long as this lives; then the thread's context, which may be none, is
 // current again. No context is made on another device: cudaSetDevice would make one on the device that a thread goes

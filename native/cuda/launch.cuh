@@ -1,7 +1,7 @@
 // The only way to launch a kernel: `launch<kernel>(shape, stream, arguments...)`. A kernel that is launched anywhere is
 // listed by that alone, when the extension is loaded, and so is among those that devices are made ready for.
 #pragma once
-#include "cuda/device.h"
+#include "cuda/shape.h"
 
 namespace arrcomp::cuda {
 
