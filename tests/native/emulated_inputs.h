@@ -17,11 +17,14 @@ constexpr uint8_t untouched = 0xa5;
 
 // ---- what tests do with them
 
-// As the driver launches kernels that work on so many units.
+// As the driver launches kernels that work on so many units, for a device of few processors: blocks have few warps where
+// units are few.
 template <class Kernel>
 void launch(uint64_t units, Order order, uint64_t seed, Kernel kernel) {
-  const auto blocks = static_cast<unsigned>(std::max<uint64_t>(ceil_div(units, cuda::warps_per_block), 1));
-  emulated::launch(std::min(blocks, max_blocks), cuda::warps_per_block, order, seed, kernel);
+  constexpr uint64_t processors = 3;
+  const auto warps = std::clamp<uint64_t>(units / processors, 1, cuda::warps_per_block);
+  const auto blocks = static_cast<unsigned>(std::max<uint64_t>(ceil_div(units, warps), 1));
+  emulated::launch(std::min(blocks, max_blocks), static_cast<int>(warps), order, seed, kernel);
 }
 
 }  // namespace
