@@ -76,7 +76,7 @@ step_native() { native "$out/build/gpu_programs/gpu_check" "$out/examples.txt"; 
 SANITIZED=("ErrorBounded 1e-3" "ErrorBounded rel 1e-3" "Lossless, bfloat16" BaseDelta "QSGD 4 bits" "QSGD 4 bits entropy"
   "SmaQ nearest" "FloatFormat nvfp4" S2FP8 "Codebook NF4")
 sanitized() {
-  local checked=("$out/build/gpu_programs/gpu_check" "$out/examples.txt" "${SANITIZED[@]}")
+  local checked=("$out/build/gpu_programs/gpu_check" "$out/examples.txt" "${@:2}" "${SANITIZED[@]}")
   [ -z "$dry" ] || native "${checked[@]}" || return
   local program
   program=$(tool compute-sanitizer) || return
@@ -85,7 +85,7 @@ sanitized() {
 step_memcheck() { sanitized memcheck; }
 step_synccheck() { sanitized synccheck; }
 step_racecheck() { sanitized racecheck; }
-step_initcheck() { sanitized initcheck; }
+step_initcheck() { sanitized initcheck --unfilled; }
 
 checked() { built && python bench/gpu_check.py --results "$results" $dry "$@"; }
 step_check() { checked --only 'codec *' --within 230; }
@@ -236,8 +236,8 @@ main() {
   mkdir -p "$out/logs" && out=$(cd "$out" && pwd) || exit 1
   results=$out/results.jsonl
   if [ -z "${ARCHITECTURE:-}" ]; then
-    ARCHITECTURE=90
-    nvidia-smi >/dev/null 2>&1 && ARCHITECTURE=native
+    ARCHITECTURE=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
+    ARCHITECTURE=${ARCHITECTURE:-90}-real
   fi
   if [ -n "$inner" ]; then
     "step_$inner"

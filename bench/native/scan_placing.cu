@@ -33,12 +33,8 @@ __global__ void list_groups(const __grid_constant__ EncodeArguments a, const __g
   const EncodeArray& array = a.arrays[array_of_unit(a.arrays, a.count, unit)];
   const uint64_t g = unit - array.first_unit;
   const auto* const source = static_cast<const float*>(array.source) + g * array.plan.group_size();
-  slots.arrays[unit] = {plan_of_group(array.plan, g),
-                        source,
-                        slots.payloads + unit * slots.stride,
-                        slots.lengths + unit,
-                        unit,
-                        {array.range_keys[0], array.range_keys[1]}};
+  slots.arrays[unit] = {plan_of_group(array.plan, g), source, slots.payloads + unit * slots.stride,
+                        slots.lengths + unit,         unit,   {array.range_keys[0], array.range_keys[1]}};
 }
 
 // The sum of this thread's number and those of all threads before it; `sums` is shared, a number a warp.
@@ -64,8 +60,7 @@ __global__ void scan_sizes(const __grid_constant__ EncodeArguments a, const __gr
   uint64_t before = 0;
   for (uint64_t first = 0; first < plan.groups; first += scan_threads) {
     const uint64_t g = first + threadIdx.x, unit = array.first_unit + g;
-    const uint64_t size =
-        g < plan.groups ? slots.lengths[unit] - slots.arrays[unit].plan.groups_offset() : uint64_t{0};
+    const uint64_t size = g < plan.groups ? slots.lengths[unit] - slots.arrays[unit].plan.groups_offset() : uint64_t{0};
     const uint64_t end = before + sum_up_to(size, sums);
     if (g < plan.groups) slots.ends[unit] = end;
     if (threadIdx.x == scan_threads - 1) all = end;
