@@ -435,13 +435,13 @@ class Comparison {
     ++runs_;
   }
 
-  // Prints a summary; false where anything differed.
   void expect(const char* what, bool holds) {
     if (holds) return;
     ++differences_;
     std::printf("%s: wrong\n", what);
   }
 
+  // Prints a summary; false where anything differed.
   bool finish() const {
     std::printf("%d runs, %d differences\n", runs_, differences_);
     return differences_ == 0;
