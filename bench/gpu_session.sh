@@ -28,7 +28,7 @@ usage() { sed -n '6,15s/^# \{0,1\}//p' "$0"; }
 
 # A program of CUDA's toolkit, on PATH or where it is installed.
 tool() {
-  command -v "$1" || find /usr/local/cuda/bin /opt/nvidia /usr/local/cuda/compute-sanitizer -name "$1" -type f \
+  command -v "$1" || find -L /usr/local/cuda/bin /opt/cuda/bin /opt/nvidia -name "$1" -type f \
     -executable 2>/dev/null | sort | tail -n 1 | grep . || {
     echo "MISSING: $1 is neither on PATH nor in CUDA's folders" >&2
     return $MISSING
@@ -46,7 +46,8 @@ built() {
 
 step_machine() {
   nvidia-smi || [ -n "$dry" ] || return
-  nvcc --version || return
+  local nvcc
+  nvcc=$(tool nvcc) && "$nvcc" --version || return
   "$PYTHON" --version
   "$PYTHON" -m pip list 2>/dev/null |
     grep -iE '^(torch|jax|cupy|numpy|ml.dtypes|nanobind|scikit.build|cmake|ninja|pytest|hypothesis|bitsandbytes|nvidia|xxhash)'
