@@ -63,25 +63,29 @@ step_build() {
   python -P -c 'import arrcomp; print(arrcomp.__version__, arrcomp.__file__)'
 }
 
-# A native program, perhaps behind a checker. Without a GPU it says so, which a dry run takes.
-native() {
-  built || return
-  local status=0
-  "$@" || status=$?
-  [ -n "$dry" ] && [ "$status" = 2 ] && return 0
-  return "$status"
-}
+# A native program's path; in a dry run that of the one with the CPU in the GPU's place.
+native() { echo "$out/build/gpu_programs/$1${dry:+_rehearsed}"; }
 
-step_native() { native "$out/build/gpu_programs/gpu_check" "$out/examples.txt"; }
+# In a dry run the real ones too, which say that there is no GPU.
+step_native() {
+  built || return
+  [ -z "$dry" ] || says_no_gpu gpu_check "$out/examples.txt" || return
+  "$(native gpu_check)" "$out/examples.txt"
+}
+says_no_gpu() {
+  "$out/build/gpu_programs/$1" "${@:2}"
+  [ $? = 2 ]
+}
 
 SANITIZED=("ErrorBounded 1e-3" "ErrorBounded rel 1e-3" "Lossless, bfloat16" BaseDelta "QSGD 4 bits" "QSGD 4 bits entropy"
   "SmaQ nearest" "FloatFormat nvfp4" S2FP8 "Codebook NF4")
 sanitized() {
-  local checked=("$out/build/gpu_programs/gpu_check" "$out/examples.txt" "${@:2}" "${SANITIZED[@]}")
-  [ -z "$dry" ] || native "${checked[@]}" || return
+  built || return
+  local checked=("$(native gpu_check)" "$out/examples.txt" "${@:2}" "${SANITIZED[@]}")
+  [ -z "$dry" ] || "${checked[@]}" || return
   local program
   program=$(tool compute-sanitizer) || return
-  native "$program" --tool "$1" --error-exitcode 9 "${checked[@]}"
+  "$program" --tool "$1" --error-exitcode 9 "${checked[@]}"
 }
 step_memcheck() { sanitized memcheck; }
 step_synccheck() { sanitized synccheck; }
@@ -107,12 +111,14 @@ step_others() { timed --only 'other *' --within 290; }
 # One launch of each kernel; clocks stay as they are.
 step_profile() {
   built || return
-  local profiled=("$out/build/gpu_programs/time_kernels" "$out/examples.txt" --variant profiled --once --mib 256
+  local mebibytes=256
+  [ -z "$dry" ] || mebibytes=1
+  local profiled=("$(native time_kernels)" "$out/examples.txt" --variant profiled --once --mib "$mebibytes"
     "ErrorBounded 1e-3" "ErrorBounded 1e-3 fast" Lossless "QSGD 4 bits" "FloatFormat fp8_e4m3")
-  [ -z "$dry" ] || native "${profiled[@]}" || return
+  [ -z "$dry" ] || "${profiled[@]}" || return
   local program
   program=$(tool ncu) || return
-  native "$program" --force-overwrite --export "$out/profile" --clock-control none --set full --import-source yes \
+  "$program" --force-overwrite --export "$out/profile" --clock-control none --set full --import-source yes \
     --kernel-name 'regex:encode|decode' "${profiled[@]}" || {
     echo "the profiler failed: it may lack the permission to read counters" >&2
     return 1
@@ -132,12 +138,18 @@ step_variants-build() {
 
 step_variants() {
   built || return
-  local program label failed=0
+  local program label failed=0 mebibytes=16,256
+  [ -z "$dry" ] || mebibytes=1
   for program in "$out"/build/gpu_programs/time_*; do
+    [[ $program == *_rehearsed ]] && continue
     label=$(basename "$program")
     label=${label#time_}
     [ "$label" = kernels ] && label="as built"
-    native timeout 60 "$program" "$out/examples.txt" --variant "${label//_/ }" --results "$results" --mib 16,256 \
+    if [ -n "$dry" ]; then
+      says_no_gpu "$(basename "$program")" "$out/examples.txt" Lossless || failed=1
+      program=$(native time_kernels)
+    fi
+    timeout 60 "$program" "$out/examples.txt" --variant "${label//_/ }" --results "$results" --mib "$mebibytes" \
       "ErrorBounded 1e-3" "ErrorBounded 1e-3 fast" Lossless || failed=1
   done
   return $failed
