@@ -8,9 +8,9 @@
 #   --out       for results.jsonl, summary.txt, all.log, GPU.md and what is built (default: build/gpu_session)
 #   --list      the steps, with the most seconds that each takes
 #   --only      these steps alone; --from: this one and those behind it. Later steps need `build`, in the same folder.
-# PYTHON names the interpreter (default: python3), which needs pip, scikit-build-core, nanobind, CMake, Ninja and PyTorch
-# (or CuPy). ARCHITECTURE names the GPU's for nvcc (default: this machine's, or 90). JOBS: processes of the tests. SLOWER:
-# every limit is this many times as long.
+# PYTHON names the interpreter (default: python3), which needs pip, scikit-build-core, nanobind, CMake, Ninja and
+# PyTorch (or CuPy). ARCHITECTURE names the GPU's for nvcc (default: this machine's, or 90). JOBS: processes of the
+# tests. SLOWER: every limit is this many times as long.
 # Exit status: 0 where every step passed, or told that a tool is missing; 1; 2 without a GPU.
 set -uo pipefail
 
@@ -50,7 +50,7 @@ step_machine() {
   nvcc=$(tool nvcc) && "$nvcc" --version || return
   "$PYTHON" --version
   "$PYTHON" -m pip list 2>/dev/null |
-    grep -iE '^(torch|jax|cupy|numpy|ml.dtypes|nanobind|scikit.build|cmake|ninja|pytest|hypothesis|bitsandbytes|nvidia|xxhash)'
+    grep -iE '^(torch|jax|cupy|numpy|ml.dtypes|nanobind|scikit.build|cmake|ninja|pytest|hypothesis|bitsandbytes|nvidia)'
   nproc
 }
 
@@ -77,8 +77,8 @@ says_no_gpu() {
   [ $? = 2 ]
 }
 
-SANITIZED=("ErrorBounded 1e-3" "ErrorBounded rel 1e-3" "Lossless, bfloat16" BaseDelta "QSGD 4 bits" "QSGD 4 bits entropy"
-  "SmaQ nearest" "FloatFormat nvfp4" S2FP8 "Codebook NF4")
+SANITIZED=("ErrorBounded 1e-3" "ErrorBounded rel 1e-3" "Lossless, bfloat16" BaseDelta "QSGD 4 bits"
+  "QSGD 4 bits entropy" "SmaQ nearest" "FloatFormat nvfp4" S2FP8 "Codebook NF4")
 sanitized() {
   built || return
   local checked=("$(native gpu_check)" "$out/examples.txt" "${@:2}" "${SANITIZED[@]}")
@@ -102,8 +102,8 @@ step_groups() {
   timed --only machine --only 'case ErrorBounded*' --only 'case Lossless*' --only 'case BaseDelta*' --within 520
 }
 step_buckets() {
-  timed --only 'case QSGD*' --only 'case SmaQ*' --only 'case FloatFormat*' --only 'case S2FP8*' --only 'case Codebook*' \
-    --within 520
+  timed --only 'case QSGD*' --only 'case SmaQ*' --only 'case FloatFormat*' --only 'case S2FP8*' \
+    --only 'case Codebook*' --within 520
 }
 step_rest() { timed --only sums --only activations --only calls --only many --only graph --within 230; }
 step_others() { timed --only 'other *' --within 290; }
@@ -169,8 +169,8 @@ step_page() { python bench/gpu_page.py "$results" --output "$out"; }
 # ---- what runs them
 
 record() {
-  printf '{"kind": "step", "step": "%s", "status": "%s", "seconds": %d%s}\n' "$1" "$2" "$3" "${dry:+, \"rehearsed\": true}" \
-    >>"$results"
+  printf '{"kind": "step", "step": "%s", "status": "%s", "seconds": %d%s}\n' \
+    "$1" "$2" "$3" "${dry:+, \"rehearsed\": true}" >>"$results"
   printf '%-15s %-12s %5d s\n' "$1" "$2" "$3" | tee -a "$out/steps.txt"
 }
 
@@ -196,8 +196,8 @@ summarize() {
 
 run_step() {
   local step=$1 start=$SECONDS status=0
-  timeout --kill-after=10 $((LIMITS[$step] * SLOWER)) bash "$top/bench/gpu_session.sh" --step "$step" ${dry:+--dry-run} \
-    --out "$out" >"$out/logs/$step.log" 2>&1 || status=$?
+  timeout --kill-after=10 $((LIMITS[$step] * SLOWER)) bash "$top/bench/gpu_session.sh" --step "$step" --out "$out" \
+    ${dry:+--dry-run} >"$out/logs/$step.log" 2>&1 || status=$?
   record "$step" "$(status_text $status)" $((SECONDS - start))
   [ $status = 0 ] && return
   tail -n 15 "$out/logs/$step.log" | sed 's/^/    /'

@@ -1,7 +1,7 @@
-// The encoder of float32 with another way of placing groups, to be timed beside look-back: each group is written to a slot
-// of scratch memory, sizes are scanned, groups are copied. The encoder itself is the same kernel: it is told that each
-// group is an array of its own, so that none waits for another. (It looks for a group's array among as many arrays as
-// there are groups, about a dozen loads more a group.)
+// The encoder of float32 with another way of placing groups, to be timed beside look-back: each group is written to a
+// slot of scratch memory, sizes are scanned, groups are copied. The encoder itself is the same kernel: it is told that
+// each group is an array of its own, so that none waits for another. (It looks for a group's array among as many arrays
+// as there are groups, about a dozen loads more a group.)
 #include "cuda/header.h"
 #include "cuda/launches.cuh"
 
