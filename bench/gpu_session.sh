@@ -66,10 +66,13 @@ step_build() {
 # A native program's path; in a dry run that of the one with the CPU in the GPU's place.
 native() { echo "$out/build/gpu_programs/$1${dry:+_rehearsed}"; }
 
-# In a dry run the real ones too, which say that there is no GPU.
+# In a dry run the real one too, which says that there is no GPU; and a fault, which must be found.
 step_native() {
   built || return
-  [ -z "$dry" ] || says_no_gpu gpu_check "$out/examples.txt" || return
+  if [ -n "$dry" ]; then
+    says_no_gpu gpu_check "$out/examples.txt" || return
+    REHEARSED_FAULT=1 "$(native gpu_check)" "$out/examples.txt" Lossless && return 1
+  fi
   "$(native gpu_check)" "$out/examples.txt"
 }
 says_no_gpu() {

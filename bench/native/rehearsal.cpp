@@ -1,5 +1,6 @@
 // The GPU's back end and what the programs call of CUDA's runtime, by the CPU: so that every line of the programs runs
-// where there is no GPU. A device's memory is the host's, and work is done when a call returns.
+// where there is no GPU. A device's memory is the host's, and work is done when a call returns. With REHEARSED_FAULT in
+// the environment a bit of each payload is wrong, which the programs must find.
 #include <cuda_runtime_api.h>
 
 #include <chrono>
@@ -31,6 +32,9 @@ Status encode_scratch_bytes(const Codec&, const Element&, std::span<const uint64
 Status encode(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
               const Seed& seed, void*, void*, int) {
   cpu::encode(codec, element, arrays, lengths, seed, 0);
+  if (std::getenv("REHEARSED_FAULT") != nullptr)
+    for (size_t i = 0; i < arrays.size(); ++i)
+      if (lengths[i] > 0) arrays[i].payload[lengths[i] - 1] ^= 1;
   return Status::ok;
 }
 

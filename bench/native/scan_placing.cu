@@ -118,7 +118,7 @@ void encode_by_scan(const EncodeArguments& a, const Shape& shape, cudaStream_t s
   EncodeArguments of_groups = a;
   of_groups.arrays = slots.arrays;
   of_groups.count = a.groups;
-  launch<encode_kernel<Float32>>(shape, stream, of_groups);
+  kernels_of<Float32>().encode(of_groups, shape, stream);
   scan_sizes<<<static_cast<unsigned>(a.count), scan_threads, 0, stream>>>(a, slots);
   copy_groups<<<groups, copy_threads, 0, stream>>>(a, slots);
 }
