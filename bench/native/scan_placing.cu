@@ -1,7 +1,7 @@
-// The encoder of float32 with another way of placing groups, to be timed beside look-back: each group is written to a slot
-// of scratch memory, sizes are scanned, groups are copied. The encoder itself is the same kernel: it is told that each
-// group is an array of its own, so that none waits for another. (It looks for a group's array among as many arrays as
-// there are groups, about a dozen loads more a group.)
+// The encoder of float32 with another way of placing groups, to be timed beside look-back: each group is written to a
+// slot of scratch memory, sizes are scanned, groups are copied. The encoder itself is the same kernel: it is told that
+// each group is an array of its own, so that none waits for another. (It looks for a group's array among as many arrays
+// as there are groups, about a dozen loads more a group.)
 #include "cuda/header.h"
 #include "cuda/launches.cuh"
 
@@ -118,7 +118,7 @@ void encode_by_scan(const EncodeArguments& a, const Shape& shape, cudaStream_t s
   EncodeArguments of_groups = a;
   of_groups.arrays = slots.arrays;
   of_groups.count = a.groups;
-  launch<encode_kernel<Float32>>(shape, stream, of_groups);
+  kernels_of<Float32>().encode(of_groups, shape, stream);
   scan_sizes<<<static_cast<unsigned>(a.count), scan_threads, 0, stream>>>(a, slots);
   copy_groups<<<groups, copy_threads, 0, stream>>>(a, slots);
 }

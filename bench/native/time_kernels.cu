@@ -218,7 +218,7 @@ bool measure(const Options& options, const Clock* clock, const Example& example,
 
 int main(int count, char** arguments) {
   Options options = parsed(count, arguments);
-  if (options.once) options.mebibytes.resize(1);
+  if (options.once) options.mebibytes = {options.mebibytes[0]};
   const std::vector<Example> examples = read_examples(options.examples);
   bool ok = true;
   for (const std::string& name : options.names) {

@@ -42,8 +42,8 @@ class OnGpu {
     return payloads;
   }
 
-  // The elements; none where a payload is corrupt. With `has_length` the length is told on the device, and the memory is
-  // longer.
+  // The elements; none where a payload is corrupt. With `has_length` the length is told on the device, and the memory
+  // is longer.
   std::optional<std::vector<Bytes>> decode(const std::vector<Bytes>& payloads, const std::vector<uint64_t>& counts,
                                            bool has_length) const {
     std::vector<DeviceBytes> from, lengths, to;
