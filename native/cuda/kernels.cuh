@@ -85,12 +85,12 @@ struct PayloadView {
   double bound = 0;
 
   // False where this cannot be a payload of the array, from a codec that quantizes or not.
-  ARRCOMP_SHARED bool open(const DecodeArray& array, bool may_quantize) {
+  ARRCOMP_METHOD bool open(const DecodeArray& array, bool may_quantize) {
     length = array.payload_length();
     const uint64_t least = array.plan.groups_offset();
     if (length > array.limit || length < least || (array.plan.groups == 0 && length > least)) return false;
     PayloadHeader header;
-    memcpy(&header, array.payload, sizeof header);
+    memcpy(&header, __builtin_assume_aligned(in_device_memory(array.payload), 4), sizeof header);
     bound = header.bound;
     return header.fits(array.plan) && (may_quantize || bound == 0);
   }
@@ -102,13 +102,14 @@ struct GroupView {
   const uint8_t* end;
 
   // False where the directory does not tell.
-  ARRCOMP_SHARED bool open(const DecodeArray& array, uint64_t g, uint64_t length) {
+  ARRCOMP_METHOD bool open(const DecodeArray& array, uint64_t g, uint64_t length) {
     const Plan& plan = array.plan;
+    const uint8_t* const payload = in_device_memory(array.payload);
     const uint64_t bytes = length - plan.groups_offset();
-    const uint64_t first = g > 0 ? directory_entry(plan, array.payload, g - 1) : 0;
-    const uint64_t last = directory_entry(plan, array.payload, g);
-    begin = array.payload + plan.groups_offset() + first;
-    end = array.payload + plan.groups_offset() + last;
+    const uint64_t first = g > 0 ? directory_entry(plan, payload, g - 1) : 0;
+    const uint64_t last = directory_entry(plan, payload, g);
+    begin = payload + plan.groups_offset() + first;
+    end = payload + plan.groups_offset() + last;
     return first <= last && last <= bytes && (g + 1 < plan.groups || last == bytes);
   }
 };
@@ -117,7 +118,7 @@ struct GroupView {
 template <class Object>
 ARRCOMP_INLINE Object& warp_memory() {
   alignas(Object) __shared__ uint8_t memory[warps_per_block][sizeof(Object)];
-  return *reinterpret_cast<Object*>(memory[threadIdx.x / lanes_per_row]);
+  return *reinterpret_cast<Object*>(memory[warp_of_block()]);
 }
 
 // Opens a group; false where the directory, or the payload's header, is corrupt.
@@ -132,14 +133,23 @@ ARRCOMP_INLINE bool open_group(const DecodeArray& array, uint64_t g, const Table
   return true;
 }
 
+// The array of a group, in memory of the warp: what is loaded from there is known to be the same in all lanes.
+ARRCOMP_INLINE const DecodeArray& bring_array_near(const ArrayList<DecodeArray>& arrays, uint32_t group) {
+  auto& near = warp_memory<DecodeArray>();
+  sync();  // what was there before has been read
+  copy_bytes(&near, arrays.begin() + array_of_unit(arrays.begin(), arrays.count, group), sizeof near);
+  sync();
+  return near;
+}
+
 // Calls decode(array, group) for the groups of this warp until one is corrupt.
 template <class Decode>
 ARRCOMP_INLINE bool decode_groups_of_warp(const DecodeArguments& a, Decode decode) {
-  const DecodeArray* const arrays = a.arrays.begin();
   bool ok = true;
   const auto groups = static_cast<uint32_t>(a.arrays.units);  // of 4 KB at least: no memory holds 2^32
-  for (auto group = static_cast<uint32_t>(warp_of_grid()); ok && group < groups; group += warps_of_grid()) {
-    const DecodeArray& array = arrays[array_of_unit(arrays, a.arrays.count, group)];
+  for (uint32_t group = uniform(static_cast<uint32_t>(warp_of_grid())); ok && group < groups;
+       group += warps_of_grid()) {
+    const DecodeArray& array = bring_array_near(a.arrays, group);
     ok = decode(array, group - array.first_unit);
   }
   return ok;

@@ -226,7 +226,9 @@ class WordSource {
   ARRCOMP_METHOD void take(U32& x, Mask lanes) {
     const uint32_t all = bits(lanes);
     at_ -= 2 * __popc(all);
-    if (lanes.set) x.v = x.v << 16 | *(const uint16_t*)in_ring(at_ + 2 * rank(all));
+    // All lanes read, so that none of them goes its own way.
+    const uint32_t word = *(const uint16_t*)in_ring(at_ + 2 * rank(all));
+    x.v = lanes.set ? x.v << 16 | word : x.v;
   }
 
   ARRCOMP_METHOD int left(const uint16_t* begin) const { return (at_ - bytes_before(begin)) / 2; }
@@ -299,6 +301,7 @@ ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
+ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return {x.v * (1u << k) + y.v}; }  // one instruction
 ARRCOMP_INLINE U32 bit_length(U32 x) { return {32u - (uint32_t)__clz((int)x.v)}; }
 ARRCOMP_INLINE int bit_length(uint32_t x) { return 32 - __clz((int)x); }
 ARRCOMP_INLINE U32 lo(U64 x) { return {(uint32_t)x.v}; }
@@ -383,6 +386,33 @@ ARRCOMP_INLINE Lanes<T> prefix_sum(Lanes<T> x) {
   return x;
 }
 
+// Each lane sums 16 bytes that stand side by side, so that few sums go across the lanes.
+template <class T, int n>
+ARRCOMP_INLINE void prefix_sums(Lanes<T> (&rows)[n], Lanes<T>& before) {
+  constexpr int together = 16 / (int)sizeof(T);
+  T* const memory = (T*)exchange_memory<32 * n * (int)sizeof(T)>();
+  sync();  // what was there before has been read
+#pragma unroll
+  for (int j = 0; j < n; j++) memory[32 * j + lane()] = rows[j].v;
+  sync();
+#pragma unroll
+  for (int i = 0; i < n / together; i++) {
+    alignas(16) T own[together];
+    *(uint4*)own = ((const uint4*)memory)[32 * i + lane()];
+#pragma unroll
+    for (int k = 1; k < together; k++) own[k] += own[k - 1];
+    const T last = own[together - 1];
+    const Lanes<T> sums = prefix_sum(Lanes<T>{last}) + before;
+    before = broadcast_last(sums);
+#pragma unroll
+    for (int k = 0; k < together; k++) own[k] += sums.v - last;
+    ((uint4*)memory)[32 * i + lane()] = *(const uint4*)own;
+  }
+  sync();
+#pragma unroll
+  for (int j = 0; j < n; j++) rows[j].v = memory[32 * j + lane()];
+}
+
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 template <class Operation>
 ARRCOMP_INLINE uint32_t reduce(uint32_t x, Operation operation) {
@@ -404,6 +434,8 @@ ARRCOMP_INLINE uint32_t sum(U32 x) { return __reduce_add_sync(all_lanes, x.v); }
 ARRCOMP_INLINE uint32_t or_all(U32 x) { return __reduce_or_sync(all_lanes, x.v); }
 ARRCOMP_INLINE uint32_t max_all(U32 x) { return __reduce_max_sync(all_lanes, x.v); }
 #endif
+
+ARRCOMP_INLINE uint32_t uniform(uint32_t n) { return or_all(U32{n}); }
 
 // The values of lanes 0 to 15 and of lanes 16 to 31.
 template <class T>

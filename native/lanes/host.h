@@ -140,6 +140,7 @@ ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) {
   ARRCOMP_EACH(Lanes<T>, max(x.v[i], y.v[i]));
 }
 
+ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return x << k | y; }
 ARRCOMP_INLINE U32 shift_out(U32 low, U32 high, int k) { return low >> k | high << 1 << (31 - k); }
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { ARRCOMP_EACH(U32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] * y.v[i]); }
@@ -159,6 +160,7 @@ ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 x) {
   ARRCOMP_EACH(U32, lookup<n>(t, x.v[i]));
 }
 
+ARRCOMP_INLINE uint32_t uniform(uint32_t n) { return n; }
 ARRCOMP_INLINE int bit_length(uint32_t x) { return x == 0 ? 0 : 32 - __builtin_clz(x); }
 
 // --- floats

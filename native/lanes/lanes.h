@@ -44,6 +44,8 @@
 //               eq ne lt ge    unsigned                    min max    unsigned
 //               shift_in(before, x)    lane 0 gets lane 31 of `before`, lane l gets lane l - 1 of x
 //               prefix_sum(x)          inclusive, modulo 2^bits;  broadcast_last(x)  lane 31 in all lanes
+//               prefix_sums(V (&rows)[n], before)     the same over n rows, one after the other, n a multiple of 4;
+//                                      each lane of `before` has what is added to all of them, then the last sum
 //               or_all(x) max_all(x)   over the lanes, uniform
 //               max_of_halves(x) -> Halves{lower, upper}   over lanes 0 to 15 and 16 to 31, uniform
 //               compress(p, x, m)      appends the lanes of m, ascending, at p; returns the new end (writes up to 32
@@ -52,6 +54,7 @@
 //                                      new p (reads up to 32 words from p on)
 //   U32         shift_out(low, high, k)     the low 32 bits of high * 2^32 + low >> k, k uniform, 0 to 31
 //               x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
+//               put_above(x, k, y)     x << k | y, y below 2^k, k uniform, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform
 //               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2
@@ -87,6 +90,7 @@
 //               to_double(f) -> F64    exact (NaN to some NaN)
 //   warp        sync()  leader()       true in one lane only, for uniform stores
 //               copy_bytes(to, from, n)     all even, the two apart
+//               uniform(n)             a uniform uint32_t, told to the compiler
 //               prefetch(p)            p is read soon, or may be no address at all;  prefetch_to_write(p)  written
 //
 // Arithmetic expects the default floating-point environment: rounding to nearest even, subnormals kept.

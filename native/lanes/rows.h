@@ -25,6 +25,14 @@ ARRCOMP_INLINE void load_rows(const T* p, V (&rows)[n]) {
   for (int j = 0; j < n; j++) rows[j] = load(p + 32 * j);
 }
 
+template <class V, int n>
+ARRCOMP_INLINE void prefix_sums(V (&rows)[n], V& before) {
+  for (int j = 0; j < n; j++) {
+    rows[j] = prefix_sum(rows[j]) + before;
+    before = broadcast_last(rows[j]);
+  }
+}
+
 template <class T, class V, int n>
 ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
 #pragma GCC unroll 8

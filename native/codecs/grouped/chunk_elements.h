@@ -18,10 +18,18 @@ class ChunkElements {
                                Word carry)
       : dequantizer_(dequantizer), plain_(header.plain), ordered_(element.is_float()), carry_(carry) {}
 
-  ARRCOMP_METHOD Word row(Word u) {
-    const Word q = value(unfold(u, plain_));
-    if constexpr (transform == Transform::quantized) return dequantizer_.element(q);
-    return difference && ordered_ ? order_floats(q, T::width) : q;
+  ARRCOMP_METHOD Word row(Word u) { return element(value(unfold(u, plain_))); }
+
+  // Each row of words in turn becomes elements.
+  template <int n>
+  ARRCOMP_METHOD void rows(Word (&words)[n]) {
+    if constexpr (difference) {
+      ARRCOMP_UNROLL for (Word& u : words) u = unfold(u, plain_);
+      prefix_sums(words, carry_);
+      ARRCOMP_UNROLL for (Word& u : words) u = element(u);
+    } else {
+      ARRCOMP_UNROLL for (Word& u : words) u = row(u);
+    }
   }
 
   ARRCOMP_METHOD Word carry() const { return carry_; }
@@ -32,6 +40,11 @@ class ChunkElements {
     const Word q = prefix_sum(d) + carry_;
     carry_ = broadcast_last(q);
     return q;
+  }
+
+  ARRCOMP_METHOD Word element(Word q) const {
+    if constexpr (transform == Transform::quantized) return dequantizer_.element(q);
+    return difference && ordered_ ? order_floats(q, T::width) : q;
   }
 
   Dequantizer<T> dequantizer_;
@@ -50,6 +63,10 @@ class ChunkElements<T, Transform::exponent, false> {
       : fields_(element, header), carry_(carry) {}
 
   ARRCOMP_METHOD Word row(Word u) const { return fields_.join(u); }
+  template <int n>
+  ARRCOMP_METHOD void rows(Word (&words)[n]) const {
+    ARRCOMP_UNROLL for (Word& u : words) u = row(u);
+  }
   ARRCOMP_METHOD Word carry() const { return carry_; }
 
  private:

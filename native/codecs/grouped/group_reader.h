@@ -77,8 +77,8 @@ class GroupReader {
     const U32 expected = splat<U32>(lowest_state);
     const U32 end = layout_.chunks[layout_.last_entropy].carries ? states_ & splat<U32>(~0xffffu) : states_;
     const auto left = words_.left(reinterpret_cast<const uint16_t*>(layout_.words));
-    failed_ =
-        any(ne(end, expected)) || left < 0 || left > 1 || (left == 1 && read_number<uint16_t>(layout_.words) != 0);
+    failed_ = any(ne(end, expected)) || left < 0 || left > 1 ||
+              (left == 1 && read_number<uint16_t>(in_device_memory(layout_.words)) != 0);
   }
 
  protected:
@@ -147,17 +147,18 @@ class GroupReader {
     constexpr int bytes = T::width / 8;
     const Chunk& chunk = this->chunk();
     sync();  // the elements that these replace are written
-    const uint8_t* const values = chunk.exception_values();
+    const uint8_t* const positions = in_device_memory(chunk.positions);
+    const uint8_t* const values = in_device_memory(chunk.exception_values());
+    auto* const elements = in_device_memory(static_cast<uint8_t*>(layout_.array)) + chunk_first() * bytes;
+    const int exceptions = chunk.exceptions, count = chunk.count;
     int before = -1;
-    for (int e = 0; e < chunk.exceptions; ++e) {
-      const int position = read_number<uint16_t>(chunk.positions + 2 * e);
-      if (position <= before || position >= chunk.count) {
+    for (int e = 0; e < exceptions; ++e) {
+      const int position = read_number<uint16_t>(positions + 2 * e);
+      if (position <= before || position >= count) {
         failed_ = true;
         return;
       }
-      if (leader())
-        memcpy(static_cast<uint8_t*>(layout_.array) + (chunk_first() + static_cast<uint64_t>(position)) * bytes,
-               values + e * bytes, bytes);
+      if (leader()) memcpy(elements + position * bytes, values + e * bytes, bytes);
       before = position;
     }
   }

@@ -72,7 +72,7 @@ class RegularDecoder : public GroupReader<T, false> {
         bits_.template get_rows<Word, rows_per_tile>(width_of(row),
                                                      [&](int j, Word bits) ARRCOMP_LAMBDA { u[j] = bits; });
       }
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_tile; ++j) u[j] = elements.row(u[j]);
+      elements.rows(u);
       if (row + rows_per_tile <= fast_rows) [[likely]] {
         store_rows(out, u);
       } else {
