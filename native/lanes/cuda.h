@@ -111,12 +111,16 @@ ARRCOMP_INLINE U32 gather(const T* t, U32 i) {
   return element(t, i.v);
 }
 
-// Memory of a warp in which rows that move together change lanes.
+// Memory of a warp in which rows that move together change lanes: the same for all that need little.
 constexpr int max_warps_per_block = 4;
 template <int bytes>
 ARRCOMP_INLINE void* exchange_memory() {
-  __shared__ uint4 memory[max_warps_per_block][bytes / sizeof(uint4)];
-  return memory[threadIdx.x / 32];
+  if constexpr (bytes < 1024) {
+    return exchange_memory<1024>();
+  } else {
+    __shared__ uint4 memory[max_warps_per_block][bytes / sizeof(uint4)];
+    return memory[threadIdx.x / 32];
+  }
 }
 
 // Sixteen bytes of each lane, and again.
@@ -386,31 +390,35 @@ ARRCOMP_INLINE Lanes<T> prefix_sum(Lanes<T> x) {
   return x;
 }
 
-// Each lane sums 16 bytes that stand side by side, so that few sums go across the lanes.
+// Each lane sums n values that stand side by side, so that one sum alone goes across the lanes. The units of 16 bytes have
+// changed places in memory, so that those of 8 lanes are in different banks.
 template <class T, int n>
 ARRCOMP_INLINE void prefix_sums(Lanes<T> (&rows)[n], Lanes<T>& before) {
-  constexpr int together = 16 / (int)sizeof(T);
-  T* const memory = (T*)exchange_memory<32 * n * (int)sizeof(T)>();
+  constexpr int together = 16 / (int)sizeof(T), units = n / together;  // of a lane
+  static_assert(n % together == 0 && (units & (units - 1)) == 0);
+  void* const memory = exchange_memory<32 * n * (int)sizeof(T)>();
+  const auto place = [](int unit) { return unit ^ (unit >> 3 & (units - 1)); };
+  const auto element_at = [&](int i) { return (T*)memory + together * place(i / together) + i % together; };
+  const auto unit_at = [&](int i) { return (uint4*)memory + place(units * lane() + i); };
   sync();  // what was there before has been read
 #pragma unroll
-  for (int j = 0; j < n; j++) memory[32 * j + lane()] = rows[j].v;
+  for (int j = 0; j < n; j++) *element_at(32 * j + lane()) = rows[j].v;
+  sync();
+  alignas(16) T own[n];
+#pragma unroll
+  for (int i = 0; i < units; i++) ((uint4*)own)[i] = *unit_at(i);
+#pragma unroll
+  for (int k = 1; k < n; k++) own[k] += own[k - 1];
+  const Lanes<T> sums = prefix_sum(Lanes<T>{own[n - 1]}) + before;
+  before = broadcast_last(sums);
+  const T start = sums.v - own[n - 1];
+#pragma unroll
+  for (int k = 0; k < n; k++) own[k] += start;
+#pragma unroll
+  for (int i = 0; i < units; i++) *unit_at(i) = ((const uint4*)own)[i];
   sync();
 #pragma unroll
-  for (int i = 0; i < n / together; i++) {
-    alignas(16) T own[together];
-    *(uint4*)own = ((const uint4*)memory)[32 * i + lane()];
-#pragma unroll
-    for (int k = 1; k < together; k++) own[k] += own[k - 1];
-    const T last = own[together - 1];
-    const Lanes<T> sums = prefix_sum(Lanes<T>{last}) + before;
-    before = broadcast_last(sums);
-#pragma unroll
-    for (int k = 0; k < together; k++) own[k] += sums.v - last;
-    ((uint4*)memory)[32 * i + lane()] = *(const uint4*)own;
-  }
-  sync();
-#pragma unroll
-  for (int j = 0; j < n; j++) rows[j].v = memory[32 * j + lane()];
+  for (int j = 0; j < n; j++) rows[j].v = *element_at(32 * j + lane());
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

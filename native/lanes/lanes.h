@@ -44,7 +44,7 @@
 //               eq ne lt ge    unsigned                    min max    unsigned
 //               shift_in(before, x)    lane 0 gets lane 31 of `before`, lane l gets lane l - 1 of x
 //               prefix_sum(x)          inclusive, modulo 2^bits;  broadcast_last(x)  lane 31 in all lanes
-//               prefix_sums(V (&rows)[n], before)     the same over n rows, one after the other, n a multiple of 4;
+//               prefix_sums(V (&rows)[n], before)     the same over n rows, one after the other, n = 4 or 8;
 //                                      each lane of `before` has what is added to all of them, then the last sum
 //               or_all(x) max_all(x)   over the lanes, uniform
 //               max_of_halves(x) -> Halves{lower, upper}   over lanes 0 to 15 and 16 to 31, uniform
