@@ -100,47 +100,32 @@ class BitReader {
   int have_;
 };
 
-// The same rows for a warp, without branches: one shift takes the bits from two words, of which the second was asked for
-// long before.
-class BitWindow {
+// The same for a warp, which finds each row's bits by their position alone: several loads are on their way together.
+class BitSection {
  public:
-  BitWindow() = default;
+  BitSection() = default;
   // Words at `in`, as many as `bytes` hold: whole ones, and half of one at the end (FORMAT.md, section 3.3).
-  ARRCOMP_METHOD BitWindow(const uint8_t* in, uint32_t bytes)
-      : end_(reinterpret_cast<const uint32_t*>(in) + bytes / 128 * lanes_per_row),
-        left_(static_cast<int>(bytes / 128)) {
-    last_ = bytes % 128 > 0 ? load(reinterpret_cast<const uint16_t*>(end_)) : splat<U32>(0);
-    load_word(true, low_);
-    load_word(true, high_);
+  ARRCOMP_METHOD BitSection(const uint8_t* in, uint32_t bytes)
+      : words_(reinterpret_cast<const uint32_t*>(in)), whole_(bytes / 128), last_(splat<U32>(0)) {
+    if (bytes % 128 > 0) last_ = load(reinterpret_cast<const uint16_t*>(words_ + lanes_per_row * whole_));
   }
 
   // The next `width` (0 to 32) bits of each lane. The caller has checked that the section holds them.
-  ARRCOMP_METHOD U32 get(int width, U32) {
-    const U32 bits = shift_out(low_, high_, used_) & splat<U32>(low_mask(width));
-    skip(width);
-    return bits;
-  }
+  ARRCOMP_METHOD U32 get(int width, U32) { return take<false>(width) & splat<U32>(low_mask(width)); }
 
   ARRCOMP_METHOD U64 get(int width, U64) {
     const U32 low = get(width < 32 ? width : 32, U32{});
     return join(low, width > 32 ? get(width - 32, U32{}) : splat<U32>(0));
   }
 
-  // Calls row(j, bits) for n rows one after the other: faster where they are narrow.
+  // Calls row(j, bits) for n rows one after the other: faster, the more so where they are narrow.
   template <class Word, int n, class Row>
   ARRCOMP_METHOD void get_rows(int width, Row row) {
     if (width <= 32 / rows_of_word) {
+      get_narrow_rows<Word, n>(width, row);
+    } else if (width <= 32 && (position_ + n * static_cast<uint32_t>(width)) / 32 + 1 < whole_) {
       const U32 mask = splat<U32>(low_mask(width));
-      ARRCOMP_UNROLL for (int j = 0; j < n; j += rows_of_word) {
-        U32 bits = shift_out(low_, high_, used_);
-        skip(rows_of_word * width);
-        ARRCOMP_UNROLL for (int i = 0; i < rows_of_word; ++i) {
-          Word own;
-          widen_to(bits & mask, own);
-          row(j + i, own);
-          bits = bits >> width;
-        }
-      }
+      ARRCOMP_UNROLL for (int j = 0; j < n; ++j) give(take<true>(width) & mask, j, row, Word{});
     } else {
       ARRCOMP_UNROLL for (int j = 0; j < n; ++j) row(j, get(width, Word{}));
     }
@@ -149,24 +134,40 @@ class BitWindow {
  private:
   static constexpr int rows_of_word = 4;
 
-  ARRCOMP_METHOD void skip(int width) {
-    used_ += width;
-    const bool passed = used_ >= 32;
-    used_ &= 31;
-    low_ = passed ? high_ : low_;
-    load_word(passed, high_);
+  template <class Word, int n, class Row>
+  ARRCOMP_METHOD void get_narrow_rows(int width, Row row) {
+    const U32 mask = splat<U32>(low_mask(width));
+    ARRCOMP_UNROLL for (int j = 0; j < n; j += rows_of_word) {
+      U32 bits = take<false>(rows_of_word * width);
+      ARRCOMP_UNROLL for (int i = 0; i < rows_of_word; ++i) {
+        give(bits & mask, j + i, row, Word{});
+        bits = bits >> width;
+      }
+    }
   }
 
-  ARRCOMP_METHOD void load_word(bool is_due, U32& word) {
-    word = is_due ? last_ : word;
-    load_if(is_due && left_ > 0, end_ - lanes_per_row * left_, word);
-    left_ -= is_due;
+  template <class Word, class Row>
+  ARRCOMP_METHOD static void give(U32 bits, int j, Row row, Word) {
+    Word own;
+    widen_to(bits, own);
+    row(j, own);
   }
 
-  const uint32_t* end_ = nullptr;  // of the whole words
-  int left_ = 0;                   // of these
-  int used_ = 0;                   // bits of the first of the two
-  U32 last_, low_, high_;
+  // The next bits, with others above them: of two words, which are known to be whole or not.
+  template <bool are_whole>
+  ARRCOMP_METHOD U32 take(int width) {
+    const uint32_t first = position_ / 32;
+    U32 low = last_, high = last_;
+    load_pair_if(are_whole || first < whole_, are_whole || first + 1 < whole_, words_, first, low, high);
+    const U32 bits = shift_out(low, high, static_cast<int>(position_));
+    position_ += static_cast<uint32_t>(width);
+    return bits;
+  }
+
+  const uint32_t* words_ = nullptr;
+  uint32_t whole_ = 0;     // words
+  uint32_t position_ = 0;  // in bits of a lane
+  U32 last_;               // the word behind the whole ones
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

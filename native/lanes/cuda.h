@@ -76,14 +76,16 @@ template <class T>
 ARRCOMP_INLINE auto load_first(const T* p, int n) {
   return element(p, lane() < n ? lane() : n - 1);
 }
-// A predicate and no branch: what is loaded may arrive later.
-ARRCOMP_INLINE void load_if(bool condition, const uint32_t* p, U32& x) {
+// Predicates and no branch: what is loaded may arrive later. One calculation gives both addresses.
+ARRCOMP_INLINE void load_pair_if(bool first, bool second, const uint32_t* p, uint32_t i, U32& x, U32& y) {
 #ifdef __CUDACC__
-  asm("{ .reg .pred p; setp.ne.b32 p, %2, 0; @p ld.global.nc.b32 %0, [%1]; }"
-      : "+r"(x.v)
-      : "l"(__cvta_generic_to_global(p + lane())), "r"((int)condition));
+  asm("{ .reg .pred p, q; .reg .b64 a; setp.ne.b32 p, %4, 0; setp.ne.b32 q, %5, 0; mad.wide.u32 a, %3, 128, %2;"
+      " @p ld.global.nc.b32 %0, [a]; @q ld.global.nc.b32 %1, [a + 128]; }"
+      : "+r"(x.v), "+r"(y.v)
+      : "l"(__cvta_generic_to_global(p + lane())), "r"(i), "r"((int)first), "r"((int)second));
 #else
-  if (condition) x = load(p);
+  if (first) x = load(p + 32 * i);
+  if (second) y = load(p + 32 * (i + 1));
 #endif
 }
 // What other warps publish: read from memory each time; 0 in the lanes outside of m.
@@ -305,7 +307,6 @@ ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
-ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return {x.v * (1u << k) + y.v}; }  // one instruction
 ARRCOMP_INLINE U32 bit_length(U32 x) { return {32u - (uint32_t)__clz((int)x.v)}; }
 ARRCOMP_INLINE int bit_length(uint32_t x) { return 32 - __clz((int)x); }
 ARRCOMP_INLINE U32 lo(U64 x) { return {(uint32_t)x.v}; }

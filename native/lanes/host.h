@@ -54,8 +54,9 @@ template <class T>
 ARRCOMP_INLINE Lanes<T> load(const T* p) {
   ARRCOMP_EACH(Lanes<T>, load_register<typename Lanes<T>::Register>(p + i * Lanes<T>::width));
 }
-ARRCOMP_INLINE void load_if(bool condition, const uint32_t* p, U32& x) {
-  if (condition) x = load(p);
+ARRCOMP_INLINE void load_pair_if(bool first, bool second, const uint32_t* p, uint32_t i, U32& x, U32& y) {
+  if (first) x = load(p + 32 * i);
+  if (second) y = load(p + 32 * (i + 1));
 }
 ARRCOMP_INLINE U32 load(const uint16_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
 ARRCOMP_INLINE U32 load(const uint8_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
@@ -140,8 +141,7 @@ ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) {
   ARRCOMP_EACH(Lanes<T>, max(x.v[i], y.v[i]));
 }
 
-ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return x << k | y; }
-ARRCOMP_INLINE U32 shift_out(U32 low, U32 high, int k) { return low >> k | high << 1 << (31 - k); }
+ARRCOMP_INLINE U32 shift_out(U32 low, U32 high, int k) { return low >> k % 32 | high << 1 << (31 - k % 32); }
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { ARRCOMP_EACH(U32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { ARRCOMP_EACH(F64, x.v[i] * y.v[i]); }

@@ -28,8 +28,9 @@
 //               load(const scalar*)  store(scalar*, v)       any alignment of the scalar
 //               load_first(p, n)       n of 1 to 32 elements, lanes from n on repeat the last;  store_first(p, v, n)
 //               in_device_memory(p)    p, told to the compiler to be no memory of the warp (lanes of a CPU: p)
-//   U32 memory  load_if(condition, const uint32_t* p, x)    x = load(p) where the (uniform) condition holds, without a
-//                                      branch and without waiting for it; of memory that nobody writes meanwhile
+//   U32 memory  load_pair_if(first, second, const uint32_t* p, i, x, y)    x = load(p + 32 i) where `first` (uniform)
+//                                      holds, y = load(p + 32 (i + 1)) where `second` does: without a branch and without
+//                                      waiting for them; of memory that nobody writes meanwhile
 //               load(const uint16_t*) load(const uint8_t*), zero-extended; store(uint16_t*, v) store(uint8_t*, v),
 //               truncated;  load_first / store_first for these too
 //   rows        n rows, one after the other in memory, at an address that is a multiple of 16 bytes; they fill a multiple
@@ -52,9 +53,8 @@
 //                                      words from p on)
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
 //                                      new p (reads up to 32 words from p on)
-//   U32         shift_out(low, high, k)     the low 32 bits of high * 2^32 + low >> k, k uniform, 0 to 31
+//   U32         shift_out(low, high, k)     the low 32 bits of high * 2^32 + low >> k mod 32, k uniform
 //               x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
-//               put_above(x, k, y)     x << k | y, y below 2^k, k uniform, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform
 //               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2
