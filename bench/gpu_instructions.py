@@ -58,11 +58,14 @@ class Part:
         loop: its name.
         modes: for which of the marked calls it is looked at.
         needed: opcodes (patterns) that the way around must have, so many times.
+        having: opcodes (patterns) that the loop has exactly so many times: for modes of templates, which have their
+            lines in common.
     """
 
     loop: str
     modes: tuple[str, ...] = ()
     needed: Mapping[str, int] = field(default_factory=dict)
+    having: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,80 @@ class Count:
         return sum(self.parts.values())
 
 
-CASES: tuple[Case, ...] = ()
+_REGULAR_DECODER = "decode_regular_kernel"
+_TAKES_WORDS = {r"^LDS\.U16": 8}  # of the entropy coder, one a row
+_WIDE_BITS = {r"^LDG\.E\.CONSTANT": 16}  # two words a row, as bits beyond 8 take them
+# What becomes numbers, of 8 rows, and what is summed across the lanes.
+_QUANTIZED = {r"^I2F": 8, r"^SHFL": 0}
+_QUANTIZED_DIFFERENCES = {r"^I2F": 8, r"^SHFL": 6}
+_DIFFERENCES = {r"^I2F": 0, r"^SHFL": 6}
+_EXPONENTS = {r"^I2F": 0, r"^SHFL": 0}
+
+
+def _decode(coder: str, having: Mapping[str, int], needed: Mapping[str, int]) -> tuple[Part, ...]:
+    """A tile of a regular chunk."""
+    return (Part("decode tile", (coder,), needed, having),)
+
+
+# Of values without order. Those of smooth data are coded by their differences.
+CASES: tuple[Case, ...] = (
+    Case(
+        "ErrorBounded float32 decode",
+        "float32",
+        _REGULAR_DECODER,
+        _decode("entropy decoded", _QUANTIZED, _TAKES_WORDS),
+        budget=55,
+    ),
+    Case(
+        "ErrorBounded float32 decode, smooth",
+        "float32",
+        _REGULAR_DECODER,
+        _decode("entropy decoded", _QUANTIZED_DIFFERENCES, _TAKES_WORDS),
+        budget=55,
+    ),
+    Case(
+        "Lossless float32 decode",
+        "float32",
+        _REGULAR_DECODER,
+        _decode("entropy decoded", _EXPONENTS, {**_TAKES_WORDS, **_WIDE_BITS}),
+        budget=55,
+    ),
+    Case(
+        "Lossless float32 decode, smooth",
+        "float32",
+        _REGULAR_DECODER,
+        _decode("entropy decoded", _DIFFERENCES, {**_TAKES_WORDS, **_WIDE_BITS}),
+        budget=55,
+    ),
+    Case(
+        "fast ErrorBounded float32 decode",
+        "float32",
+        _REGULAR_DECODER,
+        _decode("unpacked", _QUANTIZED, _WIDE_BITS),
+        budget=40,
+    ),
+    Case(
+        "fast Lossless float32 decode",
+        "float32",
+        _REGULAR_DECODER,
+        _decode("unpacked", _EXPONENTS, _WIDE_BITS),
+        budget=40,
+    ),
+    Case(
+        "ErrorBounded bfloat16 decode",
+        "bfloat16",
+        _REGULAR_DECODER,
+        _decode("entropy decoded", _QUANTIZED, _TAKES_WORDS),
+        budget=55,
+    ),
+    Case(
+        "Lossless bfloat16 decode",
+        "bfloat16",
+        _REGULAR_DECODER,
+        _decode("entropy decoded", _EXPONENTS, _TAKES_WORDS),
+        budget=55,
+    ),
+)
 
 
 class Compiled:
@@ -190,9 +266,11 @@ class Counter:
         for mode in part.modes:
             places = frozenset().union(*(r.places for r in self._mode(mode)))
             found = [loop for loop in found if loop.share(places) >= _HALF]
+        found = [loop for loop in found if all(loop.count(opcode) == n for opcode, n in part.having.items())]
         found = [loop for loop in found if not any(other.holds(loop) for other in found)]
         if not found:
             modes = f" in mode {', '.join(part.modes)}" if part.modes else ""
+            modes += f" with {dict(part.having)}" if part.having else ""
             raise SystemExit(f"{flow.kernel.name}: expected a loop {part.loop!r}{modes}, got none")
         return found
 

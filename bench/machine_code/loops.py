@@ -150,6 +150,11 @@ class Loop:
         code = [instruction for block in self.body for instruction in self.flow.code_of(block)]
         return sum(bool(instruction.places & places) for instruction in code) / len(code)
 
+    def count(self, pattern: str) -> int:
+        """How many instructions of all its blocks have such an opcode."""
+        code = (instruction for block in self.body for instruction in self.flow.code_of(block))
+        return sum(re.search(pattern, instruction.opcode) is not None for instruction in code)
+
     def holds(self, other: Loop) -> bool:
         """Whether the other loop is inside of this one."""
         return other.head != self.head and other.body < self.body

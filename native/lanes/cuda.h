@@ -381,13 +381,24 @@ ARRCOMP_INLINE Lanes<T> shift_in(Lanes<T> before, Lanes<T> x) {
   T own = lane() == 31 ? before.v : x.v;
   return {(T)__shfl_sync(all_lanes, own, (lane() + 31) & 31)};
 }
+// Lanes from n on add what the lane n below them has.
+template <class T>
+ARRCOMP_INLINE T with_below(T x, int n) {
+  const T below = __shfl_up_sync(all_lanes, x, n);
+  return lane() >= n ? x + below : x;
+}
+#ifdef __CUDACC__
+ARRCOMP_INLINE uint32_t with_below(uint32_t x, int n) {  // the instruction says which lanes these are
+  asm volatile("{ .reg .pred p; .reg .b32 r; shfl.sync.up.b32 r|p, %0, %1, 0, 0xffffffff; @p add.u32 %0, r, %0; }"
+               : "+r"(x)
+               : "r"(n));
+  return x;
+}
+#endif
 template <class T>
 ARRCOMP_INLINE Lanes<T> prefix_sum(Lanes<T> x) {
 #pragma unroll
-  for (int n = 1; n < 32; n *= 2) {
-    T below = __shfl_up_sync(all_lanes, x.v, n);
-    if (lane() >= n) x.v += below;
-  }
+  for (int n = 1; n < 32; n *= 2) x.v = with_below(x.v, n);
   return x;
 }
 
@@ -397,13 +408,15 @@ template <class T, int n>
 ARRCOMP_INLINE void prefix_sums(Lanes<T> (&rows)[n], Lanes<T>& before) {
   constexpr int together = 16 / (int)sizeof(T), units = n / together;  // of a lane
   static_assert(n % together == 0 && (units & (units - 1)) == 0);
-  void* const memory = exchange_memory<32 * n * (int)sizeof(T)>();
   const auto place = [](int unit) { return unit ^ (unit >> 3 & (units - 1)); };
-  const auto element_at = [&](int i) { return (T*)memory + together * place(i / together) + i % together; };
-  const auto unit_at = [&](int i) { return (uint4*)memory + place(units * lane() + i); };
+  T* const memory = (T*)exchange_memory<32 * n * (int)sizeof(T)>();
+  T* const even = memory + together * place(lane() / together) + lane() % together;  // of a row's elements
+  T* const odd = memory + ((even - memory) ^ 4);
+  const auto element_at = [&](int j) { return (j % 2 == 0 ? even : odd) + 32 * j; };
+  const auto unit_at = [&](int i) { return (uint4*)memory + (place(units * lane()) ^ i); };
   sync();  // what was there before has been read
 #pragma unroll
-  for (int j = 0; j < n; j++) *element_at(32 * j + lane()) = rows[j].v;
+  for (int j = 0; j < n; j++) *element_at(j) = rows[j].v;
   sync();
   alignas(16) T own[n];
 #pragma unroll
@@ -419,7 +432,7 @@ ARRCOMP_INLINE void prefix_sums(Lanes<T> (&rows)[n], Lanes<T>& before) {
   for (int i = 0; i < units; i++) *unit_at(i) = ((const uint4*)own)[i];
   sync();
 #pragma unroll
-  for (int j = 0; j < n; j++) rows[j].v = *element_at(32 * j + lane());
+  for (int j = 0; j < n; j++) rows[j].v = *element_at(j);
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800

@@ -25,9 +25,9 @@ class RegularDecoder : public GroupReader<T, false> {
       visit_elements<T>(layout_.context.element, dequantizer_, this->chunk().header, carry_,
                         [&](auto elements) ARRCOMP_LAMBDA {
                           if (entropy) {
-                            decode_chunk<true>(elements);
+                            decode_chunk<true>(elements);  // counted as: entropy decoded
                           } else {
-                            decode_chunk<false>(elements);
+                            decode_chunk<false>(elements);  // counted as: unpacked
                           }
                         });
       this->finish_chunk();
