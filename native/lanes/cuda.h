@@ -402,8 +402,8 @@ ARRCOMP_INLINE Lanes<T> prefix_sum(Lanes<T> x) {
   return x;
 }
 
-// Each lane sums n values that stand side by side, so that one sum alone goes across the lanes. The units of 16 bytes have
-// changed places in memory, so that those of 8 lanes are in different banks.
+// Each lane sums n values that stand side by side, so that one sum alone goes across the lanes. The units of 16 bytes
+// have changed places in memory, so that those of 8 lanes are in different banks.
 template <class T, int n>
 ARRCOMP_INLINE void prefix_sums(Lanes<T> (&rows)[n], Lanes<T>& before) {
   constexpr int together = 16 / (int)sizeof(T), units = n / together;  // of a lane

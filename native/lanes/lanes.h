@@ -29,8 +29,8 @@
 //               load_first(p, n)       n of 1 to 32 elements, lanes from n on repeat the last;  store_first(p, v, n)
 //               in_device_memory(p)    p, told to the compiler to be no memory of the warp (lanes of a CPU: p)
 //   U32 memory  load_pair_if(first, second, const uint32_t* p, i, x, y)    x = load(p + 32 i) where `first` (uniform)
-//                                      holds, y = load(p + 32 (i + 1)) where `second` does: without a branch and without
-//                                      waiting for them; of memory that nobody writes meanwhile
+//                                      holds, y = load(p + 32 (i + 1)) where `second` does: without a branch and
+//                                      without waiting for them; of memory that nobody writes meanwhile
 //               load(const uint16_t*) load(const uint8_t*), zero-extended; store(uint16_t*, v) store(uint8_t*, v),
 //               truncated;  load_first / store_first for these too
 //   rows        n rows, one after the other in memory, at an address that is a multiple of 16 bytes; they fill a multiple

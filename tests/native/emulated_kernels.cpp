@@ -74,8 +74,13 @@ std::vector<Bytes> encode(const std::vector<Array>& sources, const Codec& codec,
   return payloads;
 }
 
+// Bytes before the payload, and before the elements, of array i of a run.
+size_t payload_shift(size_t i, uint64_t seed) { return (i + seed) % 4 * 4; }
+size_t target_shift(size_t i, uint64_t seed, const Element& element) { return (i + seed) % 3 * element.width / 8; }
+
 // Each payload's elements; none where one is found corrupt. Every second payload comes with its length and with more
-// memory than it takes, as encoding leaves it.
+// memory than it takes, as encoding leaves it. Payloads and arrays are aligned as little as callers may: to 4 bytes,
+// and to an element.
 std::vector<Bytes> decode(const Codec& codec, std::vector<Array> payloads, Order order, uint64_t seed) {
   const Element element = payloads[0].plan.element;
   std::vector<Bytes> targets;
@@ -87,9 +92,13 @@ std::vector<Bytes> decode(const Codec& codec, std::vector<Array> payloads, Order
     lengths[i] = bytes.size();
     const bool has_length = (seed + i) % 2 == 0;
     if (has_length) bytes.resize(lengths[i] + 40, untouched);
-    targets.emplace_back(plan.count * plan.element.width / 8, untouched);
+    const size_t before = payload_shift(i, seed);
+    bytes.insert(bytes.begin(), before, untouched);
+    targets.emplace_back(target_shift(i, seed, element) + plan.count * plan.element.width / 8, untouched);
     const uint64_t* const length = has_length ? &lengths[i] : nullptr;
-    batch.items[i] = {{bytes.data(), bytes.size(), length, targets[i].data(), plan.count}, groups};
+    batch.items[i] = {{bytes.data() + before, bytes.size() - before, length,
+                       targets[i].data() + target_shift(i, seed, element), plan.count},
+                      groups};
     groups += plan.groups;
   }
   std::vector<cuda::DecodeArray> arrays(payloads.size());
@@ -104,6 +113,11 @@ std::vector<Bytes> decode(const Codec& codec, std::vector<Array> payloads, Order
     launch(groups, order, seed, [&] { cuda::decode_regular_kernel<T>(a); });
     launch(groups, order, seed, [&] { cuda::decode_kernel<T>(a); });
   });
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const auto first = targets[i].begin() + static_cast<long>(target_shift(i, seed, element));
+    if (std::any_of(targets[i].begin(), first, [](uint8_t byte) { return byte != untouched; })) status = 1;
+    targets[i].erase(targets[i].begin(), first);
+  }
   if (status != 0) targets.assign(targets.size(), Bytes());
   return targets;
 }

@@ -1,5 +1,5 @@
-// From the words of a chunk back to its elements (FORMAT.md, section 3.4): a type for each mode, so that a loop over rows
-// asks for none.
+// From the words of a chunk back to its elements (FORMAT.md, section 3.4): a type for each mode, so that a loop over
+// rows asks for none.
 #pragma once
 #include "codecs/grouped/quantize.h"
 #include "codecs/transform.h"
