@@ -52,9 +52,15 @@ template <class T>
 constexpr int min_encoding_blocks = min_blocks;
 #endif
 
-// 64 registers, where words have 32 bits.
+// Words of 64 bits take more than 64 registers, and others do before compute capability 8, where shared memory has room
+// for one block anyway.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 template <class T>
-constexpr int min_regular_blocks = T::width == 64 ? 5 : 8;
+constexpr int min_regular_blocks = 5;
+#else
+template <class T>
+constexpr int min_regular_blocks = T::width == 64 ? 5 : ARRCOMP_REGULAR_BLOCKS;
+#endif
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)

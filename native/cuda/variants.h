@@ -7,3 +7,9 @@
 #ifndef ARRCOMP_MIN_BLOCKS
 #define ARRCOMP_MIN_BLOCKS 4
 #endif
+
+// The same for the kernel that decodes regular groups, of words of 32 bits. Its shared memory, 11 KB a warp, lets no
+// more than 5 blocks into a processor with 228 KB: each may as well have more registers.
+#ifndef ARRCOMP_REGULAR_BLOCKS
+#define ARRCOMP_REGULAR_BLOCKS 8
+#endif
