@@ -80,6 +80,17 @@ Expected appended(uint32_t mask, Value value) {
   return result;
 }
 
+// `start`, and the elements up to number i of rows that are the one and the other in turn.
+template <class T>
+T sum_of_rows(const T* even, const T* odd, T start, int i) {
+  T sum = start;
+  for (int row = 0; row <= i / 32; row++) {
+    const T* values = row % 2 == 0 ? even : odd;
+    sum = std::accumulate(values, values + std::min(i - 32 * row + 1, 32), sum);
+  }
+  return sum;
+}
+
 // Callers leave out NaN and what exceeds an int32.
 inline uint32_t nearest_int(float f) { return (uint32_t)(int64_t)std::nearbyint((double)f); }
 
