@@ -43,6 +43,7 @@ BEGIN, END = "<!-- instructions: written by bench/gpu_instructions.py -->", "<!-
 # As cmake/cuda.cmake compiles the kernels, and where each instruction came from.
 FLAGS = ("-std=c++20", "-O3", "-fmad=false", "-arch=sm_90", "-lineinfo", "-Xptxas=-v", "-cubin", f"-I{NATIVE}")
 GROWTH = 1.1
+SLOTS = 132 * 4 * 1.755e9  # warp instructions that an H200 issues a second at most
 _HALF = 0.5  # of a loop's instructions, at least, are from the lines that are marked
 _MOST_REGISTERS = 64
 _REGISTERS = re.compile(r"Compiling entry function '(?P<kernel>\S+)' for .*?Used (?P<registers>\d+) registers", re.S)
@@ -79,6 +80,7 @@ class Case:
         parts: the loops that an ordinary row passes.
         budget: instructions for a row, at most.
         registers: of a thread, at most.
+        itemsize: bytes of a value.
     """
 
     title: str
@@ -87,6 +89,7 @@ class Case:
     parts: tuple[Part, ...]
     budget: int
     registers: int = _MOST_REGISTERS
+    itemsize: int = 4
 
 
 @dataclass(frozen=True)
@@ -306,8 +309,10 @@ def section(document: Mapping[str, Any]) -> str:
         count = Count(**document[case.title])
         parts = ", ".join(f"{name} {instructions:.1f}" for name, instructions in count.parts.items())
         budget = f"{case.budget}{'' if count.total <= case.budget else ' **missed**'}"
-        lines.append([case.title, f"{count.total:.1f}", budget, parts, f"{count.narrow:.2f}", str(count.registers)])
-    return table(heads, lines)
+        limit = SLOTS * 32 * case.itemsize / count.total / 1e12
+        values = [f"{count.total:.1f}", budget, parts, f"{count.narrow:.2f}", str(count.registers), f"{limit:.1f}"]
+        lines.append([case.title, *values])
+    return table([*heads, "limit, TB/s"], lines)
 
 
 def with_section(text: str, document: Mapping[str, Any]) -> str:

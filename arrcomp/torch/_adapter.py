@@ -1,7 +1,8 @@
 """PyTorch's tensors, for the rest of the package.
 
 Everything goes through the operators of `arrcomp.torch._ops`, so that `torch.compile`, `torch.export` and PyTorch's
-modes see it; while one of them traces, what needs a tensor's data is left out here.
+modes see it; while one of them traces, what needs a tensor's data is left out here. Where nobody watches, new tensors
+are filled without an operator, which takes longer than the work on a small one.
 """
 
 from collections.abc import Hashable, Sequence
@@ -22,8 +23,9 @@ from .._arrays.numpy import numpy_bytes, writable_bytes
 from .._dtypes import Bytes
 from .._format.spec import Spec
 from ..errors import DeviceUnavailableError
-from . import _ops
+from . import _kernels, _ops
 from ._kernels import TorchMemory
+from ._library import is_observed
 from ._tensors import capacities, capacity, capacity_of, coding_of, constants, dtype_of, name_of, type_named
 
 _CPU = Device("torch")
@@ -64,7 +66,8 @@ class TorchAdapter(TorchMemory):
             buffers = [_bytes_to_fill(buffer, x) for buffer, x in zip(out, xs, strict=True)]
             lengths = _ops.encode_out(xs, buffers, *coding)
         elif _are_at_hand(xs):
-            return [Payload(self, buffer, trusted=True) for buffer in _ops.encode_trimmed(xs, *coding)]
+            encode = _kernels.encode_trimmed if _are_materialized(xs) and not is_observed() else _ops.encode_trimmed
+            return [Payload(self, buffer, trusted=True) for buffer in encode(xs, *coding)]
         else:
             payloads, lengths = _ops.encode(xs, *coding)
             buffers = [payloads] if len(xs) == 1 else payloads.split_with_sizes(capacities(xs, *codec))
@@ -82,12 +85,14 @@ class TorchAdapter(TorchMemory):
         trusted = False not in [payload.trusted for payload in payloads]
         if not trusted and _are_at_hand(buffers):
             validate_untrusted(payloads, specs)
+        if out is None and _is_eager(buffers[0]):
+            new = [torch.empty(spec.shape, dtype=dtype, device=buffers[0].device) for spec in specs]
+            decode = _ops.decode_out if is_observed() else _kernels.decode_out
+            decode(buffers, lengths, new, *coding, trusted, threads)
+            return new
         if out is not None:
             for target, spec in zip(out, specs, strict=True):
                 _check_target(target, spec)
-        elif _is_eager(buffers[0]):
-            out = [torch.empty(spec.shape, dtype=dtype, device=buffers[0].device) for spec in specs]
-        if out is not None:
             _ops.decode_out(buffers, lengths, out, *coding, trusted, threads)
             return list(out)
         sizes, dimensions = [size for spec in specs for size in spec.shape], [len(spec.shape) for spec in specs]
@@ -212,6 +217,14 @@ def _are_at_hand(xs: Sequence[Tensor]) -> bool:
         return False
     for x in xs:  # noqa: SIM110 - every call asks, and `all` takes longer
         if type(x) is not Tensor or not x.is_cpu:
+            return False
+    return True
+
+
+def _are_materialized(xs: Sequence[Tensor]) -> bool:
+    """Whether tensors' memory has their values; of lazy ones an operator makes copies first."""
+    for x in xs:  # noqa: SIM110 - as above
+        if x.is_conj() or x.is_neg() or x._is_zerotensor():
             return False
     return True
 

@@ -13,6 +13,34 @@ _torch_library: Any = torch.library
 _LIBRARY = _torch_library.Library("arrcomp", "DEF")
 
 
+# Each is true while something sees the operators that are called: a compiler, a mode, a transform of torch.func, a
+# profiler, a tracer. Most are private to PyTorch; where one is missing, operators are always called.
+_WATCHES: tuple[Callable[[], Any], ...] = (
+    torch.compiler.is_compiling,
+    *(
+        getattr(torch._C, name, lambda: True)
+        for name in (
+            "_len_torch_dispatch_stack",
+            "_len_torch_function_stack",
+            "_are_functorch_transforms_active",
+            "_get_tracing_state",
+        )
+    ),
+    getattr(torch._C._autograd, "_profiler_enabled", lambda: True),
+)
+
+
+def is_observed() -> bool:
+    """Whether a kernel must be called through its operator, because something would miss the call otherwise.
+
+    Tensors that are no plain `torch.Tensor`, and those that are changed in place, need the operator in any case.
+    """
+    for watches in _WATCHES:  # noqa: SIM110 - every call asks, and `any` takes longer
+        if watches():
+            return True
+    return False
+
+
 def define(
     schema: str, kernel: Callable[..., Any], devices: tuple[str, ...] = BOTH_DEVICES, *tags: torch.Tag
 ) -> Callable[[Callable[..., Any]], Any]:

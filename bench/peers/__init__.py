@@ -23,6 +23,7 @@ _PEERS: tuple[tuple[str, str, tuple[Kind, ...]], ...] = (
     ("blosc2", "blosc", ("bounded", "lossless")),
     ("zstandard", "zstd", ("lossless",)),
     ("zipnn", "zipnn", ("lossless",)),
+    ("openzl", "openzl", ("lossless",)),
 )
 LIBRARIES = tuple(library for library, _, _ in _PEERS)
 

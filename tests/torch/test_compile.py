@@ -17,7 +17,7 @@ from ordinary import then_full
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
-from arrcomp.torch import _ops, _tensors
+from arrcomp.torch import _library, _ops, _tensors
 
 # PyTorch's own, from importing what torch.compile needs.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
@@ -256,6 +256,39 @@ def test_modes_see_the_operators() -> None:
         both(tensor(5))
         direct(tensor(5))
     assert {_ops.encode_trimmed, _ops.decode_out, _ops.roundtrip} <= set(seen)
+
+
+def test_function_modes_see_the_operators() -> None:
+    from torch.overrides import TorchFunctionMode
+
+    seen = []
+
+    class Watch(TorchFunctionMode):
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    with Watch():
+        both(tensor(5))
+    assert {_ops.encode_trimmed, _ops.decode_out} <= set(seen)
+
+
+def test_profilers_see_the_operators() -> None:
+    with torch.profiler.profile() as profile:
+        both(tensor(5))
+    assert {"arrcomp::encode_trimmed", "arrcomp::decode_out"} <= {event.key for event in profile.key_averages()}
+
+
+def test_calls_that_nobody_watches_need_no_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: Any) -> None:
+        raise AssertionError("an operator was called")
+
+    x = tensor(5)
+    expected = both(x)
+    monkeypatch.setattr(_ops, "encode_trimmed", refuse)
+    monkeypatch.setattr(_ops, "decode_out", refuse)
+    assert not _library.is_observed()
+    assert torch.equal(both(x), expected)
 
 
 def test_autocast_leaves_dtypes_alone() -> None:

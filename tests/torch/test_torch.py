@@ -85,6 +85,11 @@ def test_lazily_conjugated_and_negated_tensors_are_resolved() -> None:
         assert torch.equal(arrcomp.torch.roundtrip(tensor), tensor.resolve_conj().resolve_neg())
 
 
+def test_zeros_without_memory_are_resolved() -> None:
+    zeros = torch._efficientzerotensor((3, 4))
+    assert torch.equal(arrcomp.decompress(arrcomp.compress(zeros)), torch.zeros(3, 4))
+
+
 @pytest.mark.filterwarnings("ignore:Sparse", "ignore:ComplexHalf")
 def test_tensors_without_plain_data_are_refused() -> None:
     with pytest.raises(TypeError, match=r"layout torch\.sparse_coo"):
