@@ -31,6 +31,15 @@ class BitWriter {
     if (width > 32) put(hi(v), width - 32);
   }
 
+  // Appends the `width` bits of each row of a tile, which have no others.
+  ARRCOMP_METHOD void put_tile(U32 (&rows)[rows_per_tile], int width) {
+    if constexpr (tiles_in_registers) {
+      put_together(rows, width);
+    } else {
+      for (const U32& v : rows) put(v, width);
+    }
+  }
+
   // Stores what is left; returns the end of the bytes.
   ARRCOMP_METHOD uint8_t* finish() {
     uint8_t* end = reinterpret_cast<uint8_t*>(out_);
@@ -44,6 +53,21 @@ class BitWriter {
   }
 
  private:
+  // As many rows as fit in a word of 32 bits become one.
+  ARRCOMP_METHOD void put_together(U32 (&v)[rows_per_tile], int width) {
+    int left = rows_per_tile;
+    ARRCOMP_UNROLL for (int n = rows_per_tile; n > 1; n /= 2) {
+      if (width > 16) break;
+      ARRCOMP_UNROLL for (int i = 0; i < n / 2; ++i) v[i] = put_above(v[2 * i + 1], width, v[2 * i]);
+      width *= 2;
+      left = n / 2;
+    }
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) {
+      if (i == left) break;
+      put(v[i], width);
+    }
+  }
+
   uint32_t* out_;
   U32 buffer_;
   int used_;

@@ -8,6 +8,7 @@
 #include "cuda/arguments.h"
 #include "cuda/header.h"
 #include "cuda/look_back.cuh"
+#include "cuda/shared.cuh"
 #include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
@@ -22,11 +23,26 @@ ARRCOMP_INLINE uint32_t take_ticket(uint32_t* tickets) {
   return or_all(U32{ticket});
 }
 
-// What a warp encodes: in shared memory, as the encoder needs all registers.
+// What a warp encodes, and what it needs there: in shared memory.
+template <class T>
 struct Turn {
   uint32_t array, group;
-  EncodeContext context;
+  EncodeContext<T> context;
 };
+
+template <class T>
+struct EncodeShared {
+  NearMemory near;
+  Turn<T> turn;
+};
+template <>
+struct EncodeShared<Float64> {
+  static constexpr NearMemory* near = nullptr;
+  Turn<Float64> turn;
+};
+
+ARRCOMP_INLINE NearMemory* pointer_to(NearMemory& near) { return &near; }
+ARRCOMP_INLINE NearMemory* pointer_to(NearMemory* near) { return near; }
 
 // Where group g of an array stands, once it is encoded; and all of its payload that is not in the groups.
 template <class Encoder>
@@ -42,20 +58,15 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
   }
 }
 
-// Words of 64 bits take a few registers more than 128 from compute capability 12 on.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+// A warp's registers: 64, of words of 64 bits 128 (and a few more from compute capability 12 on).
 template <class T>
-constexpr int min_encoding_blocks = T::width == 64 ? min_blocks - 1 : min_blocks;
-#else
-template <class T>
-constexpr int min_encoding_blocks = min_blocks;
-#endif
+constexpr int min_encoding_blocks = T::width == 64 ? 3 : 8;
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     encode_kernel(const __grid_constant__ EncodeArguments a) {
-  __shared__ Turn turns[warps_per_block];
-  Turn& turn = turns[threadIdx.x / lanes_per_row];
+  auto& shared = dynamic_shared_memory<EncodeShared<T>>();
+  Turn<T>& turn = shared.turn;
   auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp_of_grid()];
   for (uint32_t ticket = take_ticket(a.tickets); ticket < a.groups; ticket = take_ticket(a.tickets)) {
     const auto index = static_cast<uint32_t>(array_of_unit(a.arrays, a.count, ticket));
@@ -66,7 +77,7 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     sync();
     // From the group's first element on: what is 0 takes no register.
     GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()),
-                            memory.entropy);
+                            memory.entropy, pointer_to(shared.near));
     const uint32_t size = encoder.encode(0, static_cast<uint32_t>(array.plan.group_count(g)));
     sync();
     put_group(a, a.arrays[turn.array], turn.group, encoder, size);

@@ -9,6 +9,8 @@ constexpr int streams = 1;  // other warps hide the latency
 constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 1;
 constexpr int rows_side_by_side = 1;
+constexpr bool keeps_rows = false;
+constexpr bool tiles_in_registers = true;
 constexpr bool wide_lookup = true;
 constexpr unsigned all_lanes = 0xffffffffu;
 
@@ -27,8 +29,22 @@ ARRCOMP_INLINE bool leader() { return lane() == 0; }
 ARRCOMP_INLINE void sync() { __syncwarp(); }
 ARRCOMP_INLINE void prefetch(const void*) {}  // other warps hide the latency
 ARRCOMP_INLINE void prefetch_to_write(const void*) {}
+template <class Unit>
+ARRCOMP_INLINE uint32_t copy_units(void* to, const void* from, uint32_t begin, uint32_t bytes) {
+  const uint32_t units = bytes / sizeof(Unit);
+#pragma unroll 4
+  for (uint32_t i = begin / sizeof(Unit) + lane(); i < units; i += 32) ((Unit*)to)[i] = ((const Unit*)from)[i];
+  return units * sizeof(Unit);
+}
 ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) {
-  for (uint32_t i = lane(); i < bytes / 2; i += 32) ((uint16_t*)to)[i] = ((const uint16_t*)from)[i];
+  const auto both = (uint32_t)((uintptr_t)to | (uintptr_t)from);
+  uint32_t done = 0;
+  if (both % 16 == 0) {
+    done = copy_units<uint4>(to, from, 0, bytes);
+  } else if (both % 4 == 0) {
+    done = copy_units<uint32_t>(to, from, 0, bytes);
+  }
+  copy_units<uint16_t>(to, from, done, bytes);
 }
 
 // --- masks
@@ -148,6 +164,57 @@ ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
   for (int i = 0; i < bytes / 512; i++) ((uint4*)p)[32 * i + lane()] = ((const uint4*)memory)[32 * i + lane()];
 }
 
+// Each lane keeps the elements that it fetched, which stand side by side: 4 of 32 bits, 8 of 16.
+template <class T, class V, int n>
+ARRCOMP_INLINE void arrive_unsorted(const Fetched<T, n>& fetched, V (&rows)[n]) {
+#pragma unroll
+  for (int i = 0; i < fetched.bytes / 512; i++) {
+    const uint32_t words[] = {fetched.parts[i].x, fetched.parts[i].y, fetched.parts[i].z, fetched.parts[i].w};
+    constexpr int each = 4 / (int)sizeof(T);  // elements of a word
+#pragma unroll
+    for (int j = 0; j < 4 * each; j++)
+      rows[4 * each * i + j] = {each == 1 ? words[j / each] : words[j / each] >> 16 * (j % each) & 0xffff};
+  }
+}
+
+// Two halves of a word.
+ARRCOMP_INLINE uint32_t in_halves(U32 lower, U32 upper) { return (lower.v & 0xffff) | upper.v << 16; }
+
+template <class T, int n>
+ARRCOMP_INLINE void store_unsorted(uint16_t* p, U32 (&rows)[n]) {
+  constexpr int together = 16 / (int)sizeof(T);
+#pragma unroll
+  for (int i = 0; i < n / together; i++) {
+    const U32* const own = rows + together * i;
+    if constexpr (together == 4) {
+      ((uint2*)p)[32 * i + lane()] = {in_halves(own[0], own[1]), in_halves(own[2], own[3])};
+    } else {
+      ((uint4*)p)[32 * i + lane()] = {in_halves(own[0], own[1]), in_halves(own[2], own[3]), in_halves(own[4], own[5]),
+                                      in_halves(own[6], own[7])};
+    }
+  }
+}
+
+// Two rows are in 16 lanes, or in 8.
+template <class T, int n>
+ARRCOMP_INLINE Mask nonzero_unsorted(const U32 (&rows)[n]) {
+  constexpr int together = 16 / (int)sizeof(T);
+  Mask nonzero = {true};
+#pragma unroll
+  for (int i = 0; i < n; i += together) {
+    uint32_t all = 0;
+#pragma unroll
+    for (int j = 0; j < together; j++) all |= rows[i + j].v;
+    nonzero = {nonzero.set && all != 0};
+  }
+  return nonzero;
+}
+
+template <class T>
+ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
+  return element(p, lane() < n ? lane() * distance : 0);
+}
+
 struct Table64 {
   const uint32_t* entries;
 };
@@ -221,6 +288,7 @@ ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
+ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return {x.v * (1u << k) + y.v}; }  // one instruction
 ARRCOMP_INLINE U32 bit_length(U32 x) { return {32u - (uint32_t)__clz((int)x.v)}; }
 ARRCOMP_INLINE int bit_length(uint32_t x) { return 32 - __clz((int)x); }
 ARRCOMP_INLINE U32 lo(U64 x) { return {(uint32_t)x.v}; }

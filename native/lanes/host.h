@@ -30,6 +30,9 @@ struct Halves {
   T lower, upper;
 };
 
+constexpr bool keeps_rows = true;
+constexpr bool tiles_in_registers = false;
+
 ARRCOMP_INLINE void sync() {}
 ARRCOMP_INLINE bool leader() { return true; }
 ARRCOMP_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
@@ -145,6 +148,8 @@ template <int n>
 ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 x) {
   ARRCOMP_EACH(U32, lookup<n>(t, x.v[i]));
 }
+
+ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return x << k | y; }
 
 ARRCOMP_INLINE int bit_length(uint32_t x) { return x == 0 ? 0 : 32 - __builtin_clz(x); }
 

@@ -16,6 +16,8 @@
 //               int encoder_streams    the same when encoding
 //               int rows_at_once       rows that a loop keeps in variables: 8, or 1 where registers have no addresses
 //               int rows_side_by_side  rows whose values stay in registers together: 4, or 1
+//               bool keeps_rows        memory is near: what is needed again of a chunk's rows is kept there (else made again)
+//               bool tiles_in_registers    a row is one register, so that those of a tile stay in registers
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
 //               bool wide_runs         lookup_runs is faster than `gather` from a table that serves instead
 //               bool can_stream        store_streaming leaves the caches alone (else it is store)
@@ -34,6 +36,10 @@
 //               fetch_rows<n>(const scalar*) -> Fetched   reading begins;  arrive(fetched, V (&rows)[n])  has ended
 //               load_rows(const scalar*, V (&rows)[n])    both in one;  store_rows(scalar*, V (&rows)[n])
 //               of U32 also at const uint16_t* and const uint8_t*, zero-extended and truncated as above
+//               arrive_unsorted<T>(fetched, rows)     the same elements (T as in memory) in an order of the machine's own:
+//                                      no exchange.  store_unsorted<T>(uint16_t*, rows) puts what became of them in order
+//               nonzero_unsorted<T>(rows) -> Mask     where it has all lanes, no two rows 2b and 2b + 1 of memory are 0
+//               load_apart(const scalar* p, d, n)     lane l gets p[l * d], l from n on p[0] (slow on a CPU)
 //   streaming   store_streaming(p, v)  of all types, p aligned to 16 bytes: for what is not read soon;  end_streaming()
 //                                      after the last, before other threads read what was stored
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits
@@ -47,6 +53,7 @@
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
 //                                      new p (reads up to 32 words from p on)
 //   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
+//               put_above(x, k, y)     x << k | y, y below 2^k, k uniform, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform
 //               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2

@@ -26,6 +26,31 @@ ARRCOMP_INLINE void load_rows(const T* p, V (&rows)[n]) {
 }
 
 template <class T, class V, int n>
+ARRCOMP_INLINE void arrive_unsorted(const Fetched<T, n>& fetched, V (&rows)[n]) {
+  arrive(fetched, rows);
+}
+
+template <class T, class V, int n>
+ARRCOMP_INLINE void store_unsorted(uint16_t* p, V (&rows)[n]) {
+#pragma GCC unroll 8
+  for (int j = 0; j < n; j++) store(p + 32 * j, rows[j]);
+}
+
+template <class T, class V, int n>
+ARRCOMP_INLINE Mask nonzero_unsorted(V (&rows)[n]) {
+  bool all = true;
+  for (int j = 0; j < n; j += 2) all = all && any(ne(rows[j] | rows[j + 1], splat<V>(0)));
+  return mask(all ? ~0u : 0);
+}
+
+template <class T>
+ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
+  T all[32];
+  for (int l = 0; l < 32; l++) __builtin_memcpy(all + l, p + (l < n ? l * distance : 0), sizeof(T));  // at any address
+  return load(all);
+}
+
+template <class T, class V, int n>
 ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
 #pragma GCC unroll 8
   for (int j = 0; j < n; j++) store(p + 32 * j, rows[j]);

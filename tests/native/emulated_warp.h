@@ -33,6 +33,10 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+
 inline emulated::Index threadIdx, blockIdx, blockDim, gridDim;
 
 #define __device__

@@ -108,6 +108,10 @@ struct SymbolEncoder {
         reciprocals(table(t.reciprocal)),
         slots(wide_runs ? t.runs[0] : t.slot),
         escape(t.escape) {}
+  // `slots_of_table`: a copy of those in the table.
+  ARRCOMP_METHOD SymbolEncoder(const EncodeTable& t, const uint16_t* slots_of_table) : SymbolEncoder(t) {
+    slots = slots_of_table;
+  }
 
   ARRCOMP_METHOD void step(U32 symbol, U32& x, uint16_t*& words) const {
     const U32 division = lookup(divisions, symbol);

@@ -16,11 +16,12 @@ struct DecodeTable {
 
 constexpr int runs_per_cell = 5;  // of 32 places: with so many all tables find room
 
+constexpr int encode_slots = slot_count + 8;  // more than there are: a gather may read past the last
+
 struct EncodeTable {
   uint32_t division[symbol_count];    // frequency | shift << 11 | start of the symbol's entries in `slot` << 15
   uint32_t reciprocal[symbol_count];  // x / frequency = mulhi(x, reciprocal) >> shift
-  uint16_t
-      slot[slot_count + 3];  // from (symbol, rank) to the slot; more than there are, as a gather may read past the last
+  alignas(16) uint16_t slot[encode_slots];  // from (symbol, rank) to the slot
   uint32_t escape;
 
   // The same for instruction sets that look up runs (lanes.h): where a symbol's slots begin is a place for lookup_runs.

@@ -1,0 +1,123 @@
+// Where the words of a chunk are kept, as rows of 32 and by their place in the chunk: whole in memory, or where near memory
+// is scarce (a GPU's shared memory) their lower halves there, and the upper ones of tiles that have such far away.
+#pragma once
+#include <type_traits>
+
+#include "codecs/grouped/encoder_memory.h"
+#include "lanes/lanes.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+template <class Word>
+class WholeWords {
+  using Scalar = typename Word::scalar;
+
+ public:
+  ARRCOMP_METHOD explicit WholeWords(EncoderMemory<Scalar>& memory) : values_(memory.values) {}
+
+  // The memory, for other rows, as long as there are no words.
+  ARRCOMP_METHOD Scalar* memory() const { return values_; }
+
+  ARRCOMP_METHOD Word load(int row) const { return ARRCOMP_ISA::load(values_ + row * lanes_per_row); }
+  ARRCOMP_METHOD void store(int row, Word u) { store_at(row * lanes_per_row, u); }
+  ARRCOMP_METHOD void store_at(int place, Word u) { ARRCOMP_ISA::store(values_ + place, u); }
+  ARRCOMP_METHOD Scalar at(int place) const { return values_[place]; }
+  // Stores the lanes of m from a place on; returns the place behind them.
+  ARRCOMP_METHOD int compress(int place, Word u, Mask m) {
+    return static_cast<int>(ARRCOMP_ISA::compress(values_ + place, u, m) - values_);
+  }
+
+  // Before the first words are stored.
+  ARRCOMP_METHOD void begin() {}
+  // What is said of a tile, which has words of so many bits at most, once it is stored.
+  ARRCOMP_METHOD void set_width(int, int) {}
+  ARRCOMP_METHOD void all_are_wide() {}
+
+ private:
+  Scalar* values_;
+};
+
+class SplitWords {
+ public:
+  ARRCOMP_METHOD explicit SplitWords(NearMemory& near, uint16_t* far) : near_(near.words), far_(far), wide_(0), shifted_(0) {}
+
+  ARRCOMP_METHOD uint32_t* memory() const { return reinterpret_cast<uint32_t*>(near_); }
+
+  ARRCOMP_METHOD U32 load(int row) const {
+    const U32 lower = load_lower(row);
+    return is_wide(row / rows_per_tile) ? lower | load_upper(row) << 16 : lower;
+  }
+  ARRCOMP_METHOD void store(int row, U32 u) { store_at(row * lanes_per_row, u); }
+  ARRCOMP_METHOD void store_at(int place, U32 u) {
+    ARRCOMP_ISA::store(near_ + place, u);
+    ARRCOMP_ISA::store(far_ + place, u >> 16);
+  }
+  ARRCOMP_METHOD uint32_t at(int place) const {
+    return is_wide(place / lanes_per_row / rows_per_tile) ? near_[place] | uint32_t{far_[place]} << 16 : near_[place];
+  }
+  ARRCOMP_METHOD int compress(int place, U32 u, Mask m) {
+    append(far_ + place, u >> 16, m);
+    return static_cast<int>(append(near_ + place, u, m) - near_);
+  }
+
+  ARRCOMP_METHOD void begin() { wide_ = shifted_ = 0; }
+  ARRCOMP_METHOD void set_width(int tile, int width) {
+    wide_ = (wide_ & ~(1u << tile)) | static_cast<uint32_t>(width > 16) << tile;
+  }
+  // Until widths are set: upper halves are stored of all words.
+  ARRCOMP_METHOD void all_are_wide() { wide_ = ~0u; }
+
+  // ---- tiles in registers
+
+  ARRCOMP_METHOD bool is_wide(int tile) const { return (wide_ >> tile & 1) != 0; }
+
+  // A tile of words below 2^16.
+  ARRCOMP_METHOD void load_narrow_tile(int row, U32 (&u)[rows_per_tile]) const {
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = load_lower(row + i);
+  }
+  ARRCOMP_METHOD void load_tile(int row, U32 (&u)[rows_per_tile]) const {
+    load_narrow_tile(row, u);
+    if (!is_wide(row / rows_per_tile)) return;
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = u[i] | load_upper(row + i) << 16;
+  }
+
+  // A tile that `arrive_unsorted` brought as elements T, from a row on; `in_any` has every bit that any word has.
+  template <class T>
+  ARRCOMP_METHOD void store_tile(int row, U32 (&u)[rows_per_tile], uint32_t in_any) {
+    store_unsorted<T>(near_ + row * lanes_per_row, u);
+    if (in_any >> 16 == 0) return;
+    wide_ |= 1u << row / rows_per_tile;
+    ARRCOMP_UNROLL for (U32& x : u) x = x >> 16;
+    store_unsorted<T>(far_ + row * lanes_per_row, u);
+  }
+
+  // Leaves the words without k low bits where that makes a wide tile narrow; `u` are its words, of `width` bits.
+  ARRCOMP_METHOD void narrow_tile(int row, const U32 (&u)[rows_per_tile], int k, int width) {
+    const uint32_t tile = 1u << row / rows_per_tile;
+    if ((wide_ & tile) == 0 || width - k > 16) return;
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i)
+        ARRCOMP_ISA::store(near_ + (row + i) * lanes_per_row, u[i] >> k);
+    wide_ &= ~tile;
+    shifted_ |= tile;
+  }
+  // The k low bits that a tile's words still have.
+  ARRCOMP_METHOD int low_bits_left(int tile, int k) const { return (shifted_ >> tile & 1) != 0 ? 0 : k; }
+
+ private:
+  ARRCOMP_METHOD U32 load_lower(int row) const { return ARRCOMP_ISA::load(near_ + row * lanes_per_row); }
+  ARRCOMP_METHOD U32 load_upper(int row) const { return ARRCOMP_ISA::load(far_ + row * lanes_per_row); }
+
+  uint16_t* near_;
+  uint16_t* far_;
+  uint32_t wide_;     // tiles whose words are not all below 2^16
+  uint32_t shifted_;  // tiles whose words have lost their low bits
+};
+
+// Near memory holds the halves of words of 32 bits.
+template <class Word>
+constexpr bool splits_words = !keeps_rows && sizeof(typename Word::scalar) == 4;
+
+template <class Word>
+using ChunkWords = std::conditional_t<splits_words<Word>, SplitWords, WholeWords<Word>>;
+
+}  // namespace arrcomp::ARRCOMP_ISA
