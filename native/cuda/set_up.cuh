@@ -3,7 +3,6 @@
 #pragma once
 #include "cuda/bucket_arguments.h"
 #include "cuda/header.h"
-#include "cuda/shape.h"
 #include "cuda/tiling.h"
 #include "stream/sums.h"
 
@@ -15,10 +14,6 @@ constexpr uint64_t max_argument_bytes = 32764;
 #else
 constexpr uint64_t max_argument_bytes = 4096;
 #endif
-constexpr int set_up_threads = 256;
-
-// Blocks of the kernels that set up.
-constexpr Shape set_up_shape(int blocks) { return {blocks, set_up_threads / lanes_per_row}; }
 
 template <class Array>
 struct BatchItem {

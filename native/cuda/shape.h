@@ -24,4 +24,8 @@ inline Shape shape_for(const Device& device, uint64_t units, int most = max_bloc
   return {static_cast<int>(ceil_div(all, warps)), static_cast<int>(warps)};
 }
 
+// Blocks of the kernels that set up and copy.
+constexpr int set_up_threads = 256;
+constexpr Shape set_up_shape(int blocks) { return {blocks, set_up_threads / lanes_per_row}; }
+
 }  // namespace arrcomp::cuda
