@@ -32,12 +32,13 @@ struct Folding {
   using Scalar = typename Word::scalar;
 
   int twice;
-  Scalar signs;
+  Word signs;
 
-  ARRCOMP_METHOD explicit Folding(bool plain) : twice(plain ? 0 : 1), signs(plain ? 0 : ~Scalar{0}) {}
+  ARRCOMP_METHOD explicit Folding(bool plain)
+      : twice(plain ? 0 : 1), signs(in_registers(splat<Word>(plain ? 0 : ~Scalar{0}))) {}
 
   ARRCOMP_METHOD Word fold(Word d) const {
-    return d << twice ^ (sar(d, static_cast<int>(sizeof(Scalar)) * 8 - 1) & splat<Word>(signs));
+    return d << twice ^ (sar(d, static_cast<int>(sizeof(Scalar)) * 8 - 1) & signs);
   }
 };
 

@@ -60,14 +60,14 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
 
 // A warp's registers: 64, of words of 64 bits 128 (and a few more from compute capability 12 on).
 template <class T>
-constexpr int min_encoding_blocks = T::width == 64 ? 3 : 8;
+constexpr int min_encoding_blocks = T::width == 64 ? 3 : 4;
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     encode_kernel(const __grid_constant__ EncodeArguments a) {
   auto& shared = dynamic_shared_memory<EncodeShared<T>>();
   Turn<T>& turn = shared.turn;
-  auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp_of_grid()];
+  auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block()];
   for (uint32_t ticket = take_ticket(a.tickets); ticket < a.groups; ticket = take_ticket(a.tickets)) {
     const auto index = static_cast<uint32_t>(array_of_unit(a.arrays, a.count, ticket));
     const EncodeArray& array = a.arrays[index];

@@ -1,7 +1,6 @@
 // Arguments of kernels where lanes ask for different places, which would be slow to read from where arguments are.
 #pragma once
-#include "cuda/arguments.h"
-#include "lanes/lanes.h"
+#include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
 
@@ -26,7 +25,7 @@ ARRCOMP_INLINE Memory& dynamic_shared_memory() {
 #else
   __shared__ uint4 memory[warps_per_block * sizeof(Memory) / sizeof(uint4)];  // emulated
 #endif
-  return reinterpret_cast<Memory*>(memory)[threadIdx.x / lanes_per_row];
+  return reinterpret_cast<Memory*>(memory)[warp_of_block()];
 }
 
 }  // namespace arrcomp::cuda

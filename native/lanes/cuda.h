@@ -70,6 +70,9 @@ ARRCOMP_INLINE V splat(typename V::scalar s) {
 }
 template <class V>
 ARRCOMP_INLINE V in_registers(V x) {
+#ifdef __CUDACC__
+  if constexpr (sizeof x.v == 4) asm("" : "+r"(*(uint32_t*)&x.v));  // the compiler no longer knows its few values
+#endif
   return x;
 }
 
@@ -178,7 +181,7 @@ ARRCOMP_INLINE void arrive_unsorted(const Fetched<T, n>& fetched, V (&rows)[n]) 
 }
 
 // Two halves of a word.
-ARRCOMP_INLINE uint32_t in_halves(U32 lower, U32 upper) { return (lower.v & 0xffff) | upper.v << 16; }
+ARRCOMP_INLINE uint32_t in_halves(U32 lower, U32 upper) { return __byte_perm(lower.v, upper.v, 0x5410); }
 
 template <class T, int n>
 ARRCOMP_INLINE void store_unsorted(uint16_t* p, U32 (&rows)[n]) {
@@ -328,6 +331,9 @@ ARRCOMP_INLINE F32 as_float(U32 x) { return {__uint_as_float(x.v)}; }
 ARRCOMP_INLINE F64 as_double(U64 x) { return {__longlong_as_double((long long)x.v)}; }
 ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(0x7fffffff)); }
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~(uint64_t)0 >> 1)); }
+// As comparisons take absolute values, which `abs` need not make.
+ARRCOMP_INLINE Mask within(F32 x, F32 y) { return {fabsf(x.v) <= y.v}; }
+ARRCOMP_INLINE Mask within(F64 x, F64 y) { return {fabs(x.v) <= y.v}; }
 ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
 ARRCOMP_INLINE F64 to_double(F32 f) { return {(double)f.v}; }
 ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }
@@ -394,6 +400,8 @@ ARRCOMP_INLINE uint32_t sum(U32 x) { return __reduce_add_sync(all_lanes, x.v); }
 ARRCOMP_INLINE uint32_t or_all(U32 x) { return __reduce_or_sync(all_lanes, x.v); }
 ARRCOMP_INLINE uint32_t max_all(U32 x) { return __reduce_max_sync(all_lanes, x.v); }
 #endif
+
+ARRCOMP_INLINE uint32_t uniform(uint32_t n) { return or_all(U32{n}); }
 
 // The values of lanes 0 to 15 and of lanes 16 to 31.
 template <class T>

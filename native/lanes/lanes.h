@@ -71,6 +71,7 @@
 //                                      ascending, take a word w each: x = (x << 16) | w; returns the new p (reads up
 //                                      to 32 words from the new p on)
 //   F32, F64    + - * /  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
+//               within(x, y)  abs(x) <= y
 //               min(x, y) = y < x ? y : x     max(x, y) = x < y ? y : x
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
 //   F32         to_int(f) -> U32       nearest even int32; unspecified (but no trap) outside of int32
@@ -81,6 +82,7 @@
 //               to_double(f) -> F64    exact (NaN to some NaN)
 //   warp        sync()  leader()       true in one lane only, for uniform stores
 //               copy_bytes(to, from, n)     all even, the two apart
+//               uniform(n)             a uniform uint32_t, told to the compiler
 //               prefetch(p)            p is read soon, or may be no address at all;  prefetch_to_write(p)  written
 //
 // Arithmetic expects the default floating-point environment: rounding to nearest even, subnormals kept.

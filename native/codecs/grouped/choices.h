@@ -22,33 +22,29 @@ ARRCOMP_METHOD void each_left([[maybe_unused]] int first, [[maybe_unused]] int c
     ARRCOMP_ROLLED for (int s = first; s < count; ++s) visit(s);
 }
 
-// The values of the sampled rows.
+// The sampled rows of values or words.
 template <class Word>
-struct SampledValues {
+struct Sample {
   using Scalar = typename Word::scalar;
 
   const Scalar* rows;  // the first of them
   int distance;        // from each to the next
-  const Scalar* edges;  // those before each but the first
-  int edge_distance;
   int count;
 
   ARRCOMP_METHOD Word at(int s) const { return load(rows + s * distance); }
+};
+
+template <class Word>
+struct SampledValues : Sample<Word> {
+  using typename Sample<Word>::Scalar;
+
+  const Scalar* edges;  // those before each row but the first
+  int edge_distance;
+
   // The values before those of a row x; before the first value there is the last of its row.
   ARRCOMP_METHOD Word before(int s, Word x) const {
     return shift_in(s > 0 ? splat<Word>(edges[s * edge_distance - 1]) : x, x);
   }
-};
-
-// The words of the sampled rows.
-template <class Words>
-struct SampledWords {
-  const Words& words;
-  int stride, count;
-
-  ARRCOMP_METHOD SampledWords(const Words& all, int rows)
-      : words(all), stride(sample_stride(rows)), count(samples_of(rows)) {}
-  ARRCOMP_METHOD auto at(int s) const { return words.load(s * stride); }
 };
 
 struct SampleMean {
@@ -139,8 +135,8 @@ struct Features {
   uint32_t sums[feature_count];
 };
 
-template <class Words>
-ARRCOMP_PART Features gather_features(const SampledWords<Words>& sample, int shift, const uint32_t* all_knots) {
+template <class Word>
+ARRCOMP_PART Features gather_features(const Sample<Word>& sample, int shift, const uint32_t* all_knots) {
   U32 totals[feature_count];
   uint32_t knots[feature_count];
   ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) {
@@ -186,8 +182,8 @@ struct ShiftedCounts {
   int32_t escapes, zeros, ones;
 };
 
-template <class Words>
-ARRCOMP_PART ShiftedCounts count_shifted(const SampledWords<Words>& sample, int shift) {
+template <class Word>
+ARRCOMP_PART ShiftedCounts count_shifted(const Sample<Word>& sample, int shift) {
   U32 counts = splat<U32>(0);  // of each lane, 8 bits for each
   const auto counted = [](Mask m, uint32_t one) ARRCOMP_LAMBDA { return select(m, splat<U32>(one), splat<U32>(0)); };
   const auto add = [&](int s) ARRCOMP_LAMBDA {
@@ -206,8 +202,8 @@ ARRCOMP_PART ShiftedCounts count_shifted(const SampledWords<Words>& sample, int 
 }
 
 // The sum of the words' lengths in bits.
-template <class Words>
-ARRCOMP_PART uint32_t sum_of_lengths(const SampledWords<Words>& sample) {
+template <class Word>
+ARRCOMP_PART uint32_t sum_of_lengths(const Sample<Word>& sample) {
   U32 lengths = splat<U32>(0);
   const auto add = [&](int s) ARRCOMP_LAMBDA { lengths = lengths + bit_length(sample.at(s)); };
   int s = 0;
@@ -220,8 +216,8 @@ ARRCOMP_PART uint32_t sum_of_lengths(const SampledWords<Words>& sample) {
 
 // Low bits to store raw: so many that the symbols' mean is about 6 to 13. More where the escapes that are saved weigh
 // more than what the symbols lose: about 1/32 bit a value, and a bit for each zero that is not matched by a one.
-template <class Words>
-ARRCOMP_PART int choose_shift(const SampledWords<Words>& sample, int word_bits) {
+template <class Word>
+ARRCOMP_PART int choose_shift(const Sample<Word>& sample, int word_bits) {
   const int32_t samples = sample.count * lanes_per_row;
   const int32_t mean_length = static_cast<int32_t>(sum_of_lengths(sample)) / samples;
   int shift = mean_length > 3 ? mean_length - 3 : 0;
@@ -241,16 +237,11 @@ ARRCOMP_PART int choose_shift(const SampledWords<Words>& sample, int word_bits) 
 
 // Twice the bits that a zero costs where the others' shift is k: k and about 1.5 for its symbol. Nothing without a
 // shift, as a table then serves.
-template <class Words>
-ARRCOMP_PART int zero_shift_cost(const SampledWords<Words>& sample) {
-  uint32_t lengths = 0;
+template <class Word>
+ARRCOMP_PART int zero_shift_cost(const Sample<Word>& sample) {
   int nonzero = 0;
-  for (int s = 0; s < sample.count; ++s) {
-    const auto u = sample.at(s);
-    using Word = std::remove_cv_t<decltype(u)>;
-    nonzero += count(ne(u, splat<Word>(0)));
-  }
-  lengths = sum_of_lengths(sample);
+  for (int s = 0; s < sample.count; ++s) nonzero += count(ne(sample.at(s), splat<Word>(0)));
+  const uint32_t lengths = sum_of_lengths(sample);
   const int shift = nonzero == 0 ? 0 : (static_cast<int>(lengths) * 4 / nonzero - 10) / 4;  // mean length less 2.5
   return shift > 0 ? 2 * shift + 3 : 0;
 }

@@ -172,7 +172,7 @@ class ChunkValues {
       if (head_.transform == Transform::quantized) return context_.quantizer.quantize(bits, failed);
       if (dropped_ > 0) bits = rounded(bits, failed);
     }
-    return context_.element.is_signed && !context_.element.is_float() ? sign_extend(bits, T::width) : bits;
+    return bits_at_sight(bits);
   }
 
   ARRCOMP_METHOD Word rounded(Word bits, Mask& failed) const {
@@ -182,19 +182,18 @@ class ChunkValues {
     return bits ^ (bits & low);
   }
 
-  // The same without a second look: right in those of the lanes `served` that are left.
-  ARRCOMP_METHOD Word simple_value_of(Word bits, Mask& served) const {
+  // The same at first sight: right in those of the lanes `served` that are left.
+  ARRCOMP_METHOD Word quantized_at_sight(Word bits, [[maybe_unused]] Mask& served) const {
     if constexpr (T::quantizes) {
-      if (head_.transform == Transform::quantized) {
-        Mask own;
-        const Word q = context_.quantizer.nearest(bits, own);
-        served = served & own;
-        return q;
-      }
+      Mask own;
+      bits = context_.quantizer.nearest(bits, own);
+      served = served & own;
     }
+    return bits;
+  }
+  ARRCOMP_METHOD Word bits_at_sight(Word bits) const {
     return context_.element.is_signed && !context_.element.is_float() ? sign_extend(bits, T::width) : bits;
   }
-  ARRCOMP_METHOD bool has_simple_values() const { return head_.transform == Transform::quantized || dropped_ == 0; }
 
   // What is mapped to words.
   ARRCOMP_METHOD Word final_value(int row, Mask& failed) const {
@@ -259,16 +258,22 @@ class ChunkValues {
 
   ARRCOMP_METHOD SampledValues<Word> samples() const {
     const int count = samples_of(rows_), distance = sample_stride(rows_) * lanes_per_row;
-    if constexpr (keeps_rows) return {memory_.values, distance, memory_.values, distance, count};
+    if constexpr (keeps_rows) return {{memory_.values, distance, count}, memory_.values, distance};
     Scalar* const memory = words_.memory();
-    return {memory, lanes_per_row, memory + max_sampled_rows * lanes_per_row, 1, count};
+    return {{memory, lanes_per_row, count}, memory + max_sampled_rows * lanes_per_row, 1};
   }
 
   // Makes the values of the sampled rows, and those before each but the first.
   ARRCOMP_PART void take_samples() {
     const int count = samples_of(rows_), stride = sample_stride(rows_);
     Scalar* const memory = words_.memory();
-    int s = has_simple_values() ? take_simple_samples(memory, stride) : 0;
+    int s = 0;
+    if (T::quantizes && head_.transform == Transform::quantized) {
+      const auto value = [&](Word bits, Mask& served) { return quantized_at_sight(bits, served); };
+      s = take_at_sight(memory, stride, value);  // counted as: quantized
+    } else if (dropped_ == 0) {
+      s = take_at_sight(memory, stride, [&](Word bits, Mask&) { return bits_at_sight(bits); });  // counted as: lossless
+    }
     Mask failed;
     for (; s < count; ++s) store(memory + s * lanes_per_row, value_of(element_bits(s * stride), failed));
     if (count > 1) {
@@ -280,14 +285,15 @@ class ChunkValues {
   }
 
   // Returns how many are made.
-  ARRCOMP_METHOD int take_simple_samples(Scalar* memory, int stride) const {
+  template <class Value>
+  ARRCOMP_METHOD int take_at_sight(Scalar* memory, int stride, Value value) const {
     const int full = (count_ / lanes_per_row + stride - 1) / stride;
     int s = 0;
     ARRCOMP_ROLLED for (; s + samples_at_once <= full; s += samples_at_once) {  // counted: sample values, 16 rows
       Word x[samples_at_once];
       Mask served = mask(~0u);
       ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) x[i] = load(elements_of((s + i) * stride));
-      ARRCOMP_UNROLL for (Word& v : x) v = simple_value_of(v, served);
+      ARRCOMP_UNROLL for (Word& v : x) v = value(v, served);
       if (any(~served)) break;
       ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) store(memory + (s + i) * lanes_per_row, x[i]);
     }
@@ -352,7 +358,7 @@ class ChunkValues {
     if (head_.transform == Transform::quantized && !head_.difference) {
       const Folding<Word> folding(head_.plain);
       const auto map = [&](Word bits, Mask& served) {
-        return folding.fold(simple_value_of(bits, served) - splat<Word>(base));
+        return folding.fold(quantized_at_sight(bits, served) - splat<Word>(base));
       };
       r = map_unsorted_tiles<false>(first, map);  // counted as: quantized
     } else if (head_.transform == Transform::exponent && dropped_ == 0) {
@@ -370,16 +376,19 @@ class ChunkValues {
     const int end = rows_of_tiles();
     if (r >= end) return r;
     U32 nonzero = splat<U32>(0);
-    auto next = fetch_rows<rows_per_tile>(elements_of(r));
+    const Word one = in_registers(splat<Word>(1));  // else min is a comparison and a choice
+    const Stored* at = elements_of(r);
+    auto next = fetch_rows<rows_per_tile>(at);
     ARRCOMP_ROLLED for (; r < end; r += rows_per_tile) {  // counted: words, 8 rows
       Word u[rows_per_tile];
       arrive_unsorted(next, u);
-      next = fetch_rows<rows_per_tile>(elements_of(r + rows_per_tile < end ? r + rows_per_tile : r));
+      at += r + rows_per_tile < end ? rows_per_tile * lanes_per_row : 0;
+      next = fetch_rows<rows_per_tile>(at);
       U32 own = splat<U32>(0);
       Mask is_simple = mask(~0u);
       const auto look = [&]() {
         is_simple = is_simple & nonzero_unsorted<Stored>(u);
-        ARRCOMP_UNROLL for (const Word& x : u) own = own + min(x, splat<Word>(1));
+        ARRCOMP_UNROLL for (const Word& x : u) own = own + min(x, one);
       };
       if (of_elements) look();
       ARRCOMP_UNROLL for (Word& x : u) x = map(x, is_simple);
@@ -442,7 +451,7 @@ class ChunkValues {
 
   ARRCOMP_METHOD int zero_cost_of_shift() {
     const bool few_zeros = nonzero_ * 8 > rows_ * lanes_per_row * 7;
-    return few_zeros ? 0 : zero_shift_cost(SampledWords(words_, rows_));
+    return few_zeros ? 0 : zero_shift_cost(words_.sample(rows_));
   }
 
   // Leaves only the coded words, in full rows.

@@ -3,8 +3,8 @@
 #pragma once
 #include <type_traits>
 
+#include "codecs/grouped/choices.h"
 #include "codecs/grouped/encoder_memory.h"
-#include "lanes/lanes.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -27,6 +27,11 @@ class WholeWords {
     return static_cast<int>(ARRCOMP_ISA::compress(values_ + place, u, m) - values_);
   }
 
+  // A sample of the first `rows` rows.
+  ARRCOMP_METHOD Sample<Word> sample(int rows) const {
+    return {values_, sample_stride(rows) * lanes_per_row, samples_of(rows)};
+  }
+
   // Before the first words are stored.
   ARRCOMP_METHOD void begin() {}
   // What is said of a tile, which has words of so many bits at most, once it is stored.
@@ -39,9 +44,9 @@ class WholeWords {
 
 class SplitWords {
  public:
-  ARRCOMP_METHOD explicit SplitWords(NearMemory& near, uint16_t* far) : near_(near.words), far_(far), wide_(0), shifted_(0) {}
+  ARRCOMP_METHOD explicit SplitWords(NearMemory& near, uint16_t* far) : near_(near), far_(far), wide_(0), shifted_(0) {}
 
-  ARRCOMP_METHOD uint32_t* memory() const { return reinterpret_cast<uint32_t*>(near_); }
+  ARRCOMP_METHOD uint32_t* memory() const { return reinterpret_cast<uint32_t*>(near_.words); }
 
   ARRCOMP_METHOD U32 load(int row) const {
     const U32 lower = load_lower(row);
@@ -49,15 +54,33 @@ class SplitWords {
   }
   ARRCOMP_METHOD void store(int row, U32 u) { store_at(row * lanes_per_row, u); }
   ARRCOMP_METHOD void store_at(int place, U32 u) {
-    ARRCOMP_ISA::store(near_ + place, u);
+    ARRCOMP_ISA::store(near_.words + place, u);
     ARRCOMP_ISA::store(far_ + place, u >> 16);
   }
   ARRCOMP_METHOD uint32_t at(int place) const {
-    return is_wide(place / lanes_per_row / rows_per_tile) ? near_[place] | uint32_t{far_[place]} << 16 : near_[place];
+    return is_wide(place / lanes_per_row / rows_per_tile) ? near_.words[place] | uint32_t{far_[place]} << 16 : near_.words[place];
   }
   ARRCOMP_METHOD int compress(int place, U32 u, Mask m) {
     append(far_ + place, u >> 16, m);
-    return static_cast<int>(append(near_ + place, u, m) - near_);
+    return static_cast<int>(append(near_.words + place, u, m) - near_.words);
+  }
+
+  // The sample stands where slots will.
+  ARRCOMP_METHOD Sample<U32> sample(int rows) const {
+    static_assert(sizeof near_.slots >= max_sampled_rows * lanes_per_row * sizeof(uint32_t));
+    auto* const memory = reinterpret_cast<uint32_t*>(near_.slots);
+    const int count = samples_of(rows), stride = sample_stride(rows);
+    int s = 0;
+    if (wide_ == 0)
+      ARRCOMP_ROLLED for (; s + samples_at_once <= count; s += samples_at_once) {  // counted: sample words, 16 rows
+        U32 u[samples_at_once];
+        ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) u[i] = load_lower((s + i) * stride);
+        ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i)
+            ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, u[i]);
+      }
+    ARRCOMP_ROLLED for (; s < count; ++s)  // counted: sample wide words, 4 rows
+      ARRCOMP_ISA::store(memory + s * lanes_per_row, load(s * stride));
+    return {memory, lanes_per_row, count};
   }
 
   ARRCOMP_METHOD void begin() { wide_ = shifted_ = 0; }
@@ -84,7 +107,7 @@ class SplitWords {
   // A tile that `arrive_unsorted` brought as elements T, from a row on; `in_any` has every bit that any word has.
   template <class T>
   ARRCOMP_METHOD void store_tile(int row, U32 (&u)[rows_per_tile], uint32_t in_any) {
-    store_unsorted<T>(near_ + row * lanes_per_row, u);
+    store_unsorted<T>(near_.words + row * lanes_per_row, u);
     if (in_any >> 16 == 0) return;
     wide_ |= 1u << row / rows_per_tile;
     ARRCOMP_UNROLL for (U32& x : u) x = x >> 16;
@@ -96,7 +119,7 @@ class SplitWords {
     const uint32_t tile = 1u << row / rows_per_tile;
     if ((wide_ & tile) == 0 || width - k > 16) return;
     ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i)
-        ARRCOMP_ISA::store(near_ + (row + i) * lanes_per_row, u[i] >> k);
+        ARRCOMP_ISA::store(near_.words + (row + i) * lanes_per_row, u[i] >> k);
     wide_ &= ~tile;
     shifted_ |= tile;
   }
@@ -104,10 +127,10 @@ class SplitWords {
   ARRCOMP_METHOD int low_bits_left(int tile, int k) const { return (shifted_ >> tile & 1) != 0 ? 0 : k; }
 
  private:
-  ARRCOMP_METHOD U32 load_lower(int row) const { return ARRCOMP_ISA::load(near_ + row * lanes_per_row); }
+  ARRCOMP_METHOD U32 load_lower(int row) const { return ARRCOMP_ISA::load(near_.words + row * lanes_per_row); }
   ARRCOMP_METHOD U32 load_upper(int row) const { return ARRCOMP_ISA::load(far_ + row * lanes_per_row); }
 
-  uint16_t* near_;
+  NearMemory& near_;
   uint16_t* far_;
   uint32_t wide_;     // tiles whose words are not all below 2^16
   uint32_t shifted_;  // tiles whose words have lost their low bits

@@ -40,9 +40,9 @@ class GroupEncoder : ChunkValues<T> {
     coded_ = memory_.words;
     has_states_ = false;
     group_first_ = first;
-    group_count_ = count;
+    group_count_ = uniform(count);
     stride_ = stride;
-    chunks_ = (count + chunk_size - 1) / chunk_size;
+    chunks_ = (group_count_ + chunk_size - 1) / chunk_size;
   }
 
   ARRCOMP_METHOD uint32_t chunks() const { return chunks_; }
@@ -152,6 +152,7 @@ class GroupEncoder : ChunkValues<T> {
   // Whether the attempt is what the chunk is coded as. If not, it is undone, and the next is up.
   ARRCOMP_METHOD bool is_done() {
     if (fits()) return true;
+    sync();  // it has been written where the next is
     side_ = side_before_;
     coded_ = coded_before_;
     states_ = states_before_;
@@ -187,7 +188,7 @@ class GroupEncoder : ChunkValues<T> {
   };
 
   ARRCOMP_PART EntropyChoice choose_entropy() const {
-    const SampledWords sample(words_, coded_rows_);
+    const Sample<Word> sample = words_.sample(coded_rows_);
     const bool exponent = head_.transform == Transform::exponent;
     int shift = exponent ? context_.element.mantissa_bits + 1 - head_.drop : choose_shift(sample, T::word_bits);
     EntropyChoice best{shift, 0, ~uint64_t{0}};
@@ -199,7 +200,7 @@ class GroupEncoder : ChunkValues<T> {
     }
   }
 
-  ARRCOMP_PART EntropyChoice entropy_choice(const SampledWords<ChunkWords<Word>>& sample, int shift) const {
+  ARRCOMP_PART EntropyChoice entropy_choice(const Sample<Word>& sample, int shift) const {
     const TableChoice tables = context_.tables->choice(head_.transform == Transform::exponent);
     const Features features = gather_features(sample, shift, tables.knots);
     const TableCost cost = cheapest_table(tables, features);
@@ -331,19 +332,18 @@ class GroupEncoder : ChunkValues<T> {
     int r = rows_left_;
     const auto fits = [&]() ARRCOMP_LAMBDA { return static_cast<uint32_t>(coded - coded_before_) * 2 <= limit_; };
     bool goes_on = r > 0 && fits();
-    while (goes_on) {
-      if constexpr (splits_words<Word>) {
-        ARRCOMP_ROLLED for (; goes_on && is_simple_tile(r); goes_on = r > 0 && fits()) {  // counted: rans, 8 rows
+    ARRCOMP_ROLLED for (; goes_on; goes_on = r > 0 && fits()) {  // counted: rans, 8 rows
+      if constexpr (splits_words<Word>)
+        if (is_simple_tile(r)) {
           r -= rows_per_tile;
           U32 u[rows_per_tile];
           words_.load_narrow_tile(r, u);
           const int shift = words_.low_bits_left(r / rows_per_tile, head_.shift);
           ARRCOMP_UNROLL for (int i = rows_per_tile; i > 0; --i) encode_row(encoder, u[i - 1] >> shift, states, coded);
+          continue;
         }
-        if (!goes_on) break;
-      }
-      encode_row(encoder, symbols_of(--r), states, coded);
-      goes_on = r > 0 && (r % rows_per_tile != 0 || fits());
+      do encode_row(encoder, symbols_of(--r), states, coded);
+      while (r % rows_per_tile != 0);
     }
     rows_left_ = r;
     coded_ = coded;
@@ -356,7 +356,6 @@ class GroupEncoder : ChunkValues<T> {
   }
 
   ARRCOMP_PART void write_raw() {
-    sync();  // the widths of the chunk before have been read
     start(Transform::integer);
     head_.plain = true;
     head_.coder = Coder::packed;
