@@ -60,7 +60,7 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
 
 // A warp's registers: 64, of words of 64 bits 128 (and a few more from compute capability 12 on).
 template <class T>
-constexpr int min_encoding_blocks = T::width == 64 ? 3 : 4;
+constexpr int min_encoding_blocks = T::width == 64 ? 3 : 8;
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
