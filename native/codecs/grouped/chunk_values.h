@@ -268,6 +268,7 @@ class ChunkValues {
     const int count = samples_of(rows_), stride = sample_stride(rows_);
     Scalar* const memory = words_.memory();
     int s = 0;
+    sync();  // the words that stood there have been read
     if (T::quantizes && head_.transform == Transform::quantized) {
       const auto value = [&](Word bits, Mask& served) { return quantized_at_sight(bits, served); };
       s = take_at_sight(memory, stride, value);  // counted as: quantized
