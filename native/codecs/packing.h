@@ -55,6 +55,7 @@ class BitWriter {
  private:
   // As many rows as fit in a word of 32 bits become one.
   ARRCOMP_METHOD void put_together(U32 (&v)[rows_per_tile], int width) {
+    if (width == 0) return;
     int left = rows_per_tile;
     ARRCOMP_UNROLL for (int n = rows_per_tile; n > 1; n /= 2) {
       if (width > 16) break;
@@ -64,8 +65,20 @@ class BitWriter {
     }
     ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) {
       if (i == left) break;
-      put(v[i], width);
+      put_at_once(v[i], width);
     }
+  }
+
+  // As `put`, of a width above 0: what does not fit in the buffer falls out of a shift of 64 bits.
+  ARRCOMP_METHOD void put_at_once(U32 v, int width) {
+    const U64 both = join(v, splat<U32>(0)) << used_;
+    buffer_ = buffer_ | lo(both);
+    used_ += width;
+    if (used_ < 32) return;
+    store(out_, buffer_);
+    out_ += 32;
+    used_ -= 32;
+    buffer_ = hi(both);
   }
 
   uint32_t* out_;

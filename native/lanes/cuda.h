@@ -30,21 +30,42 @@ ARRCOMP_INLINE void sync() { __syncwarp(); }
 ARRCOMP_INLINE void prefetch(const void*) {}  // other warps hide the latency
 ARRCOMP_INLINE void prefetch_to_write(const void*) {}
 template <class Unit>
-ARRCOMP_INLINE uint32_t copy_units(void* to, const void* from, uint32_t begin, uint32_t bytes) {
-  const uint32_t units = bytes / sizeof(Unit);
-#pragma unroll 4
-  for (uint32_t i = begin / sizeof(Unit) + lane(); i < units; i += 32) ((Unit*)to)[i] = ((const Unit*)from)[i];
-  return units * sizeof(Unit);
+ARRCOMP_INLINE void copy_units(uint8_t* to, const uint8_t* from, uint32_t begin, uint32_t end) {
+  for (uint32_t at = begin + lane() * sizeof(Unit); at < end; at += 32 * sizeof(Unit))
+    *(Unit*)(to + at) = *(const Unit*)(from + at);
+}
+template <class Unit>
+ARRCOMP_INLINE uint4 load_sixteen(const uint8_t* from) {
+  const Unit* const p = (const Unit*)from;
+  if constexpr (sizeof(Unit) == 16) {
+    return p[0];
+  } else {
+    return {p[0], p[1], p[2], p[3]};
+  }
+}
+// From byte `begin` on, where `to` is a multiple of 16 bytes, as far as whole rounds go; returns where they end.
+template <class Unit>
+ARRCOMP_INLINE uint32_t copy_rounds(uint8_t* to, const uint8_t* from, uint32_t begin, uint32_t end) {
+#pragma unroll 1
+  for (; begin + 1024 <= end; begin += 1024) {  // counted: copy, 8 rows
+    const uint32_t at = begin + 16 * lane();
+    const uint4 first = load_sixteen<Unit>(from + at), second = load_sixteen<Unit>(from + at + 512);
+    *(uint4*)(to + at) = first;
+    *(uint4*)(to + at + 512) = second;
+  }
+  return begin;
+}
+ARRCOMP_INLINE void copy_bytes(uint8_t* to, const uint8_t* from, uint32_t bytes) {
+  const auto to_at = (uint32_t)(uintptr_t)to, from_at = (uint32_t)(uintptr_t)from;
+  if ((to_at | from_at | bytes) % 4 != 0) return copy_units<uint16_t>(to, from, 0, bytes);
+  uint32_t done = -to_at % 16 < bytes ? -to_at % 16 : bytes;
+  copy_units<uint32_t>(to, from, 0, done);
+  done = (to_at ^ from_at) % 16 == 0 ? copy_rounds<uint4>(to, from, done, bytes)
+                                     : copy_rounds<uint32_t>(to, from, done, bytes);
+  copy_units<uint32_t>(to, from, done, bytes);
 }
 ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) {
-  const auto both = (uint32_t)((uintptr_t)to | (uintptr_t)from);
-  uint32_t done = 0;
-  if (both % 16 == 0) {
-    done = copy_units<uint4>(to, from, 0, bytes);
-  } else if (both % 4 == 0) {
-    done = copy_units<uint32_t>(to, from, 0, bytes);
-  }
-  copy_units<uint16_t>(to, from, done, bytes);
+  copy_bytes((uint8_t*)to, (const uint8_t*)from, bytes);
 }
 
 // --- masks
@@ -216,6 +237,11 @@ ARRCOMP_INLINE Mask nonzero_unsorted(const U32 (&rows)[n]) {
 template <class T>
 ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
   return element(p, lane() < n ? lane() * distance : 0);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
+  if (lane() < n) p[lane() * distance] = (T)x.v;
 }
 
 struct Table64 {

@@ -39,7 +39,8 @@
 //               arrive_unsorted<T>(fetched, rows)     the same elements (T as in memory) in an order of the machine's own:
 //                                      no exchange.  store_unsorted<T>(uint16_t*, rows) puts what became of them in order
 //               nonzero_unsorted<T>(rows) -> Mask     where it has all lanes, no two rows 2b and 2b + 1 of memory are 0
-//               load_apart(const scalar* p, d, n)     lane l gets p[l * d], l from n on p[0] (slow on a CPU)
+//               load_apart(const scalar* p, d, n)     lane l gets p[l * d], l from n on p[0];  store_apart(scalar* p,
+//                                      d, n, v)  the first n lanes, at p[l * d] (both slow on a CPU)
 //   streaming   store_streaming(p, v)  of all types, p aligned to 16 bytes: for what is not read soon;  end_streaming()
 //                                      after the last, before other threads read what was stored
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits

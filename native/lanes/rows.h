@@ -50,6 +50,16 @@ ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
   return load(all);
 }
 
+template <class T, class V>
+ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
+  typename V::scalar all[32];
+  store(all, x);
+  for (int l = 0; l < n; l++) {
+    const T narrow = (T)all[l];
+    __builtin_memcpy(p + l * distance, &narrow, sizeof(T));
+  }
+}
+
 template <class T, class V, int n>
 ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
 #pragma GCC unroll 8

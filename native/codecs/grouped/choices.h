@@ -34,16 +34,16 @@ struct Sample {
   ARRCOMP_METHOD Word at(int s) const { return load(rows + s * distance); }
 };
 
+// Where values are not kept, what is before each of their rows stands there.
 template <class Word>
 struct SampledValues : Sample<Word> {
   using typename Sample<Word>::Scalar;
 
-  const Scalar* edges;  // those before each row but the first
-  int edge_distance;
-
   // The values before those of a row x; before the first value there is the last of its row.
   ARRCOMP_METHOD Word before(int s, Word x) const {
-    return shift_in(s > 0 ? splat<Word>(edges[s * edge_distance - 1]) : x, x);
+    const Scalar* const edge = this->rows + s * this->distance - 1;
+    if constexpr (!keeps_rows) return load(edge);
+    return shift_in(s > 0 ? splat<Word>(*edge) : x, x);
   }
 };
 
@@ -182,23 +182,37 @@ struct ShiftedCounts {
   int32_t escapes, zeros, ones;
 };
 
+// Of two shifts, one after the other.
+struct TwoShiftedCounts {
+  ShiftedCounts here, next;
+};
+
+// Both come from one way through the sample where that is much of the work (else `next` is unknown).
+constexpr bool counts_two_shifts = !keeps_rows;
+
 template <class Word>
-ARRCOMP_PART ShiftedCounts count_shifted(const Sample<Word>& sample, int shift) {
-  U32 counts = splat<U32>(0);  // of each lane, 8 bits for each
-  const auto counted = [](Mask m, uint32_t one) ARRCOMP_LAMBDA { return select(m, splat<U32>(one), splat<U32>(0)); };
+ARRCOMP_PART TwoShiftedCounts count_shifted(const Sample<Word>& sample, int shift) {
+  constexpr uint32_t escape = symbol_count - 1;
+  U32 counts = splat<U32>(0);  // of each lane, 6 bits for each
+  const auto counted = [](Mask m, int at) ARRCOMP_LAMBDA { return select(m, splat<U32>(1u << at), splat<U32>(0)); };
   const auto add = [&](int s) ARRCOMP_LAMBDA {
-    const U32 symbol = symbol_of(sample.at(s) >> shift, symbol_count - 1);
-    counts = counts + counted(eq(symbol, splat<U32>(symbol_count - 1)), 1);
-    counts = counts + counted(eq(symbol, splat<U32>(0)), 1 << 8);
-    counts = counts + counted(eq(symbol, splat<U32>(1)), 1 << 16);
+    const U32 symbol = symbol_of(sample.at(s) >> shift, counts_two_shifts ? 2 * escape : escape);
+    counts = counts + counted(counts_two_shifts ? ge(symbol, splat<U32>(escape)) : eq(symbol, splat<U32>(escape)), 0);
+    counts = counts + counted(eq(symbol, splat<U32>(0)), 6);
+    counts = counts + counted(eq(symbol, splat<U32>(1)), 12);
+    if (!counts_two_shifts) return;
+    counts = counts + counted(ge(symbol, splat<U32>(2 * escape)), 18);
+    counts = counts + counted(eq(symbol >> 1, splat<U32>(1)), 24);
   };
   int s = 0;
   ARRCOMP_ROLLED for (; s + samples_at_once <= sample.count; s += samples_at_once) {  // counted: sample shifts, 16 rows
     ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
-  const auto of_all = [&](int at) ARRCOMP_LAMBDA { return static_cast<int32_t>(sum(counts >> at & splat<U32>(255))); };
-  return {of_all(0), of_all(8), of_all(16)};
+  const auto of_all = [&](int at) ARRCOMP_LAMBDA { return static_cast<int32_t>(sum(counts >> at & splat<U32>(63))); };
+  const ShiftedCounts here{of_all(0), of_all(6), of_all(12)};
+  if (!counts_two_shifts) return {here, {}};
+  return {here, {of_all(18), here.zeros + here.ones, of_all(24)}};
 }
 
 // The sum of the words' lengths in bits.
@@ -221,16 +235,16 @@ ARRCOMP_PART int choose_shift(const Sample<Word>& sample, int word_bits) {
   const int32_t samples = sample.count * lanes_per_row;
   const int32_t mean_length = static_cast<int32_t>(sum_of_lengths(sample)) / samples;
   int shift = mean_length > 3 ? mean_length - 3 : 0;
-  ShiftedCounts now{};
-  ARRCOMP_ROLLED for (int next_shift = shift;; ++next_shift) {
-    const ShiftedCounts next = count_shifted(sample, next_shift);
-    if (next_shift > shift) {
-      const int32_t loss = samples / 32 + (now.zeros > now.ones ? now.zeros - now.ones : 0);
-      if (16 * (now.escapes - next.escapes) <= loss) break;
-    }
+  TwoShiftedCounts counts = count_shifted(sample, shift);
+  bool has_next = counts_two_shifts;
+  ShiftedCounts now = counts.here;
+  ARRCOMP_ROLLED for (; now.escapes > 0 && shift < word_bits - 1; ++shift) {
+    if (!has_next) counts = count_shifted(sample, shift + 1);
+    const ShiftedCounts next = has_next ? counts.next : counts.here;
+    const int32_t loss = samples / 32 + (now.zeros > now.ones ? now.zeros - now.ones : 0);
+    if (16 * (now.escapes - next.escapes) <= loss) break;
     now = next;
-    shift = next_shift;
-    if (now.escapes == 0 || shift >= word_bits - 1) break;
+    has_next = counts_two_shifts && !has_next;
   }
   return shift;
 }

@@ -258,36 +258,40 @@ class ChunkValues {
 
   ARRCOMP_METHOD SampledValues<Word> samples() const {
     const int count = samples_of(rows_), distance = sample_stride(rows_) * lanes_per_row;
-    if constexpr (keeps_rows) return {{memory_.values, distance, count}, memory_.values, distance};
-    Scalar* const memory = words_.memory();
-    return {{memory, lanes_per_row, count}, memory + max_sampled_rows * lanes_per_row, 1};
+    if constexpr (keeps_rows) return {{memory_.values, distance, count}};
+    return {{sampled_row(0), sample_distance, count}};
   }
 
-  // Makes the values of the sampled rows, and those before each but the first.
+  // With a place for the value before it.
+  static constexpr int sample_distance = lanes_per_row + 1;
+  ARRCOMP_METHOD Scalar* sampled_row(int s) const { return words_.memory() + 1 + s * sample_distance; }
+
+  // Makes the values of the sampled rows, and those before each; before the first value there is the last of its row.
   ARRCOMP_PART void take_samples() {
     const int count = samples_of(rows_), stride = sample_stride(rows_);
-    Scalar* const memory = words_.memory();
     int s = 0;
     sync();  // the words that stood there have been read
     if (T::quantizes && head_.transform == Transform::quantized) {
       const auto value = [&](Word bits, Mask& served) { return quantized_at_sight(bits, served); };
-      s = take_at_sight(memory, stride, value);  // counted as: quantized
+      s = take_at_sight(stride, value);  // counted as: quantized
     } else if (dropped_ == 0) {
-      s = take_at_sight(memory, stride, [&](Word bits, Mask&) { return bits_at_sight(bits); });  // counted as: lossless
+      s = take_at_sight(stride, [&](Word bits, Mask&) { return bits_at_sight(bits); });  // counted as: lossless
     }
     Mask failed;
-    for (; s < count; ++s) store(memory + s * lanes_per_row, value_of(element_bits(s * stride), failed));
+    for (; s < count; ++s) store(sampled_row(s), value_of(element_bits(s * stride), failed));
+    const auto* const first = elements_of(0);
+    const Word last_of_row = splat<Word>(static_cast<Scalar>(first[lanes_of(0) - 1]));
+    store_apart(sampled_row(0) - 1, sample_distance, 1, value_of(last_of_row, failed));
     if (count > 1) {
-      const auto* const edges = elements_of(stride) - 1;
-      const Word before = load_apart(edges, stride * lanes_per_row, count - 1);
-      store(memory + max_sampled_rows * lanes_per_row, value_of(before, failed));
+      const Word before = load_apart(first + stride * lanes_per_row - 1, stride * lanes_per_row, count - 1);
+      store_apart(sampled_row(1) - 1, sample_distance, count - 1, value_of(before, failed));
     }
     sync();
   }
 
   // Returns how many are made.
   template <class Value>
-  ARRCOMP_METHOD int take_at_sight(Scalar* memory, int stride, Value value) const {
+  ARRCOMP_METHOD int take_at_sight(int stride, Value value) const {
     const int full = (count_ / lanes_per_row + stride - 1) / stride;
     int s = 0;
     ARRCOMP_ROLLED for (; s + samples_at_once <= full; s += samples_at_once) {  // counted: sample values, 16 rows
@@ -296,7 +300,7 @@ class ChunkValues {
       ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) x[i] = load(elements_of((s + i) * stride));
       ARRCOMP_UNROLL for (Word& v : x) v = value(v, served);
       if (any(~served)) break;
-      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) store(memory + (s + i) * lanes_per_row, x[i]);
+      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) store(sampled_row(s + i), x[i]);
     }
     return s;
   }

@@ -78,8 +78,18 @@ class SplitWords {
         ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i)
             ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, u[i]);
       }
-    ARRCOMP_ROLLED for (; s < count; ++s)  // counted: sample wide words, 4 rows
-      ARRCOMP_ISA::store(memory + s * lanes_per_row, load(s * stride));
+    ARRCOMP_ROLLED for (; s + samples_at_once <= count; s += samples_at_once) {  // counted: sample wide words, 16 rows
+      U32 u[samples_at_once], upper[samples_at_once];
+      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) {
+        u[i] = load_lower((s + i) * stride);
+        upper[i] = load_upper((s + i) * stride);  // of narrow tiles anything
+      }
+      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) {
+        const bool is_wide = this->is_wide((s + i) * stride / rows_per_tile);
+        ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, is_wide ? u[i] | upper[i] << 16 : u[i]);
+      }
+    }
+    ARRCOMP_ROLLED for (; s < count; ++s) ARRCOMP_ISA::store(memory + s * lanes_per_row, load(s * stride));
     return {memory, lanes_per_row, count};
   }
 

@@ -339,7 +339,8 @@ class GroupEncoder : ChunkValues<T> {
           U32 u[rows_per_tile];
           words_.load_narrow_tile(r, u);
           const int shift = words_.low_bits_left(r / rows_per_tile, head_.shift);
-          ARRCOMP_UNROLL for (int i = rows_per_tile; i > 0; --i) encode_row(encoder, u[i - 1] >> shift, states, coded);
+          ARRCOMP_UNROLL for (U32& x : u) x = x >> shift;
+          encode_tile(encoder, u, states, coded);
           continue;
         }
       do encode_row(encoder, symbols_of(--r), states, coded);

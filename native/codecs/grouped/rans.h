@@ -114,11 +114,15 @@ struct SymbolEncoder {
   }
 
   ARRCOMP_METHOD void step(U32 symbol, U32& x, uint16_t*& words) const {
-    const U32 division = lookup(divisions, symbol);
+    step(lookup(divisions, symbol), lookup(reciprocals, symbol), x, words);
+  }
+
+  // Of what the tables say of the symbol.
+  ARRCOMP_METHOD void step(U32 division, U32 reciprocal, U32& x, uint16_t*& words) const {
     const Mask full = ge(x, division << (32 - precision));  // the frequency, with the other fields shifted out
     words = append(words, x, full);
     x = select(full, x >> 16, x);
-    const U32 quotient = srlv(mulhi(x, lookup(reciprocals, symbol)), division >> precision & splat<U32>(15));
+    const U32 quotient = srlv(mulhi(x, reciprocal), division >> precision & splat<U32>(15));
     const U32 remainder = x - quotient * (division & splat<U32>(slot_count - 1));
     x = (quotient << precision) + slot_at(remainder + (division >> (precision + 4)));
   }
@@ -165,6 +169,26 @@ ARRCOMP_INLINE void encode_row(const SymbolEncoder& encoder, Word value, U32& st
   const Mask escaped = eq(symbol, splat<U32>(encoder.escape));
   if (any(escaped)) words = append_rest(words, value - splat<Word>(encoder.escape), escaped);
   encoder.step(symbol, states, words);
+}
+
+// The rows of a tile in registers, the last first: what has no escapes passes no test for them.
+ARRCOMP_INLINE void encode_tile(const SymbolEncoder& encoder, const U32 (&values)[rows_per_tile], U32& states,
+                                uint16_t*& words) {
+  U32 most = values[0];
+  ARRCOMP_UNROLL for (const U32& value : values) most = max(most, value);
+  if (any(ge(most, splat<U32>(encoder.escape)))) {
+    ARRCOMP_UNROLL for (int i = rows_per_tile; i > 0; --i) encode_row(encoder, values[i - 1], states, words);
+    return;
+  }
+  constexpr int at_once = 4;  // whose tables are read before any is stored
+  ARRCOMP_UNROLL for (int end = rows_per_tile; end > 0; end -= at_once) {
+    U32 divisions[at_once], reciprocals[at_once];
+    ARRCOMP_UNROLL for (int i = 0; i < at_once; ++i) {
+      divisions[i] = lookup(encoder.divisions, values[end - 1 - i]);
+      reciprocals[i] = lookup(encoder.reciprocals, values[end - 1 - i]);
+    }
+    ARRCOMP_UNROLL for (int i = 0; i < at_once; ++i) encoder.step(divisions[i], reciprocals[i], states, words);
+  }
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA
