@@ -11,6 +11,7 @@ constexpr int rows_at_once = 1;
 constexpr int rows_side_by_side = 1;
 constexpr bool keeps_rows = false;
 constexpr bool tiles_in_registers = true;
+constexpr bool gathers_pairs = true;
 constexpr bool wide_lookup = true;
 constexpr unsigned all_lanes = 0xffffffffu;
 
@@ -133,6 +134,13 @@ template <class T>
 ARRCOMP_INLINE U32 gather(const T* t, U32 i) {
   return element(t, i.v);
 }
+
+ARRCOMP_INLINE void gather_pair(const uint32_t (*t)[2], U32 i, U32& first, U32& second) {
+  const uint2 pair = ((const uint2*)t)[i.v];
+  first.v = pair.x;
+  second.v = pair.y;
+}
+ARRCOMP_INLINE U32 gather_at(const uint16_t* t, U32 bytes) { return {*(const uint16_t*)((const uint8_t*)t + bytes.v)}; }
 
 // Memory of a warp in which rows that move together change lanes.
 constexpr int max_warps_per_block = 4;
@@ -317,6 +325,7 @@ ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
+ARRCOMP_INLINE U32 srl_modulo(U32 x, U32 n) { return {__funnelshift_r(x.v, 0, n.v)}; }
 ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return {x.v * (1u << k) + y.v}; }  // one instruction
 ARRCOMP_INLINE U32 bit_length(U32 x) { return {32u - (uint32_t)__clz((int)x.v)}; }
 ARRCOMP_INLINE int bit_length(uint32_t x) { return 32 - __clz((int)x); }

@@ -32,6 +32,7 @@ struct Halves {
 
 constexpr bool keeps_rows = true;
 constexpr bool tiles_in_registers = false;
+constexpr bool gathers_pairs = false;
 
 ARRCOMP_INLINE void sync() {}
 ARRCOMP_INLINE bool leader() { return true; }

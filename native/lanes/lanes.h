@@ -18,6 +18,7 @@
 //               int rows_side_by_side  rows whose values stay in registers together: 4, or 1
 //               bool keeps_rows        memory is near: what is needed again of a chunk's rows is kept there (else made again)
 //               bool tiles_in_registers    a row is one register, so that those of a tile stay in registers
+//               bool gathers_pairs     gather_pair is one access, and gather_at and srl_modulo take fewer instructions than others
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
 //               bool wide_runs         lookup_runs is faster than `gather` from a table that serves instead
 //               bool can_stream        store_streaming leaves the caches alone (else it is store)
@@ -59,6 +60,8 @@
 //               sum(x) modulo 2^32, min_all(x), uniform
 //               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2
 //                                      bytes past t[i]
+//               gather_pair(const uint32_t (*t)[2], i, x, y)   x = t[i][0] and y = t[i][1], t aligned to 8 bytes
+//               gather_at(const uint16_t* t, n)        t[n / 2], n even;  srl_modulo(x, n)   x >> n mod 32, n per lane
 //               table(const uint32_t[64]) -> Table64, which may refer to its argument;  lookup(t, i) with i below 64
 //               lookup<n>(const uint32_t* t, i)    t[i mod n], n = 16, 32, 64, 128 or 256; faster than `gather`, the
 //                                      more so the smaller n is

@@ -43,6 +43,15 @@ ARRCOMP_INLINE Mask nonzero_unsorted(V (&rows)[n]) {
   return mask(all ? ~0u : 0);
 }
 
+ARRCOMP_INLINE void gather_pair(const uint32_t (*t)[2], U32 i, U32& first, U32& second) {
+  first = gather(t[0], i << 1);
+  second = gather(t[0] + 1, i << 1);
+}
+
+ARRCOMP_INLINE U32 gather_at(const uint16_t* t, U32 bytes) { return gather(t, bytes >> 1); }
+
+ARRCOMP_INLINE U32 srl_modulo(U32 x, U32 n) { return srlv(x, n & splat<U32>(31)); }
+
 template <class T>
 ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
   T all[32];

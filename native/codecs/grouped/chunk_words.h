@@ -65,10 +65,10 @@ class SplitWords {
     return static_cast<int>(append(near_.words + place, u, m) - near_.words);
   }
 
-  // The sample stands where slots will.
+  // The sample stands where a table's entries will.
   ARRCOMP_METHOD Sample<U32> sample(int rows) const {
-    static_assert(sizeof near_.slots >= max_sampled_rows * lanes_per_row * sizeof(uint32_t));
-    auto* const memory = reinterpret_cast<uint32_t*>(near_.slots);
+    static_assert(sizeof near_.entries >= max_sampled_rows * lanes_per_row * sizeof(uint32_t));
+    auto* const memory = near_.entries.pairs[0];
     const int count = samples_of(rows), stride = sample_stride(rows);
     int s = 0;
     if (wide_ == 0)
@@ -86,7 +86,7 @@ class SplitWords {
       }
       ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) {
         const bool is_wide = this->is_wide((s + i) * stride / rows_per_tile);
-        ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, is_wide ? u[i] | upper[i] << 16 : u[i]);
+        ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, is_wide ? put_above(upper[i], 16, u[i]) : u[i]);
       }
     }
     ARRCOMP_ROLLED for (; s < count; ++s) ARRCOMP_ISA::store(memory + s * lanes_per_row, load(s * stride));
@@ -111,7 +111,7 @@ class SplitWords {
   ARRCOMP_METHOD void load_tile(int row, U32 (&u)[rows_per_tile]) const {
     load_narrow_tile(row, u);
     if (!is_wide(row / rows_per_tile)) return;
-    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = u[i] | load_upper(row + i) << 16;
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = put_above(load_upper(row + i), 16, u[i]);
   }
 
   // A tile that `arrive_unsorted` brought as elements T, from a row on; `in_any` has every bit that any word has.

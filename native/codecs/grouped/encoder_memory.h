@@ -33,7 +33,7 @@ struct EncoderMemory {
 // What a GPU keeps in shared memory.
 struct NearMemory {
   alignas(16) uint16_t words[chunk_size + lanes_per_row];  // lower halves
-  alignas(16) uint16_t slots[encode_slots];                // of a table of the entropy coder
+  EncodeEntries entries;                                   // of a table of the entropy coder
 };
 
 }  // namespace arrcomp

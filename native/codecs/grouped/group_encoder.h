@@ -86,10 +86,10 @@ class GroupEncoder : ChunkValues<T> {
   ARRCOMP_METHOD SymbolEncoder symbol_encoder() const {
     const EncodeTable& table = context_.tables->encode[head_.table];
     if constexpr (splits_words<Word>) {
-      sync();  // the slots before have been read
-      copy_bytes(near_->slots, table.slot, sizeof near_->slots);
+      sync();  // what was there before has been read
+      copy_bytes(&near_->entries, &table.entries, sizeof near_->entries);
       sync();
-      return SymbolEncoder(table, near_->slots);
+      return SymbolEncoder(table, near_->entries);
     } else {
       return SymbolEncoder(table);
     }
@@ -331,29 +331,27 @@ class GroupEncoder : ChunkValues<T> {
     U32 states = states_;
     int r = rows_left_;
     const auto fits = [&]() ARRCOMP_LAMBDA { return static_cast<uint32_t>(coded - coded_before_) * 2 <= limit_; };
-    bool goes_on = r > 0 && fits();
-    ARRCOMP_ROLLED for (; goes_on; goes_on = r > 0 && fits()) {  // counted: rans, 8 rows
+    const auto encode_to = [&](int end) ARRCOMP_LAMBDA {
+      do encode_row(encoder, symbols_of(--r), states, coded);
+      while (r > end);
+    };
+    if (r % rows_per_tile != 0 && fits()) encode_to(r / rows_per_tile * rows_per_tile);
+    ARRCOMP_ROLLED for (int tile = r / rows_per_tile - 1; tile >= 0 && fits(); --tile) {  // counted: rans, 8 rows
       if constexpr (splits_words<Word>)
-        if (is_simple_tile(r)) {
-          r -= rows_per_tile;
+        if (!words_.is_wide(tile)) {
+          r = tile * rows_per_tile;
           U32 u[rows_per_tile];
           words_.load_narrow_tile(r, u);
-          const int shift = words_.low_bits_left(r / rows_per_tile, head_.shift);
+          const int shift = words_.low_bits_left(tile, head_.shift);
           ARRCOMP_UNROLL for (U32& x : u) x = x >> shift;
           encode_tile(encoder, u, states, coded);
           continue;
         }
-      do encode_row(encoder, symbols_of(--r), states, coded);
-      while (r % rows_per_tile != 0);
+      encode_to(tile * rows_per_tile);
     }
     rows_left_ = r;
     coded_ = coded;
     states_ = states;
-  }
-
-  // Whether the rows before `end` are a tile whose words are below 2^16.
-  ARRCOMP_METHOD bool is_simple_tile(int end) const {
-    return end % rows_per_tile == 0 && !words_.is_wide(end / rows_per_tile - 1);
   }
 
   ARRCOMP_PART void write_raw() {

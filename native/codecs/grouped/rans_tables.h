@@ -18,10 +18,17 @@ constexpr int runs_per_cell = 5;  // of 32 places: with so many all tables find 
 
 constexpr int encode_slots = slot_count + 8;  // more than there are: a gather may read past the last
 
+// What encoding with a table looks up where it gathers pairs (lanes.h).
+struct EncodeEntries {
+  // Of each symbol: twice its start | shift << 12 | the frequency, negative, << 20; the reciprocal.
+  alignas(16) uint32_t pairs[symbol_count][2];
+  uint16_t slot[encode_slots];  // from (symbol, rank) to the slot
+};
+
 struct EncodeTable {
   uint32_t division[symbol_count];    // frequency | shift << 11 | start of the symbol's entries in `slot` << 15
   uint32_t reciprocal[symbol_count];  // x / frequency = mulhi(x, reciprocal) >> shift
-  alignas(16) uint16_t slot[encode_slots];  // from (symbol, rank) to the slot
+  EncodeEntries entries;
   uint32_t escape;
 
   // The same for instruction sets that look up runs (lanes.h): where a symbol's slots begin is a place for lookup_runs.
