@@ -17,6 +17,7 @@ class BitWriter {
   // Appends the `width` (0 to 32) bits of each lane's v, which has no others.
   ARRCOMP_METHOD void put(U32 v, int width) {
     if (width == 0) return;
+    if constexpr (tiles_in_registers) return put_above_others(v, width);
     buffer_ = buffer_ | v << used_;
     used_ += width;
     if (used_ < 32) return;
@@ -31,7 +32,7 @@ class BitWriter {
     if (width > 32) put(hi(v), width - 32);
   }
 
-  // Appends the `width` bits of each row of a tile, which have no others.
+  // Appends the `width` lowest bits of each row of a tile; where `width` is 16 or less they have no others.
   ARRCOMP_METHOD void put_tile(U32 (&rows)[rows_per_tile], int width) {
     if constexpr (tiles_in_registers) {
       put_together(rows, width);
@@ -44,6 +45,7 @@ class BitWriter {
   ARRCOMP_METHOD uint8_t* finish() {
     uint8_t* end = reinterpret_cast<uint8_t*>(out_);
     if (used_ == 0) return end;
+    if constexpr (tiles_in_registers) buffer_ = buffer_ >> (32 - used_);
     if (used_ > 16) {
       store(out_, buffer_);
       return end + 128;
@@ -65,20 +67,21 @@ class BitWriter {
     }
     ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) {
       if (i == left) break;
-      put_at_once(v[i], width);
+      put_above_others(v[i], width);
     }
   }
 
-  // As `put`, of a width above 0: what does not fit in the buffer falls out of a shift of 64 bits.
-  ARRCOMP_METHOD void put_at_once(U32 v, int width) {
-    const U64 both = join(v, splat<U32>(0)) << used_;
-    buffer_ = buffer_ | lo(both);
+  // As `put`, of the `width` (above 0) lowest bits, with the buffer's bits in its highest places: they move down for new
+  // ones.
+  ARRCOMP_METHOD void put_above_others(U32 v, int width) {
+    const U32 before = buffer_;
+    buffer_ = funnel(before, v, width);
+    const int free = 32 - used_;
     used_ += width;
     if (used_ < 32) return;
-    store(out_, buffer_);
+    store(out_, funnel(before, v, free));
     out_ += 32;
     used_ -= 32;
-    buffer_ = hi(both);
   }
 
   uint32_t* out_;

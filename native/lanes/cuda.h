@@ -209,8 +209,7 @@ ARRCOMP_INLINE void arrive_unsorted(const Fetched<T, n>& fetched, V (&rows)[n]) 
   }
 }
 
-// Two halves of a word.
-ARRCOMP_INLINE uint32_t in_halves(U32 lower, U32 upper) { return __byte_perm(lower.v, upper.v, 0x5410); }
+ARRCOMP_INLINE U32 in_halves(U32 lower, U32 upper) { return {__byte_perm(lower.v, upper.v, 0x5410)}; }
 
 template <class T, int n>
 ARRCOMP_INLINE void store_unsorted(uint16_t* p, U32 (&rows)[n]) {
@@ -219,10 +218,10 @@ ARRCOMP_INLINE void store_unsorted(uint16_t* p, U32 (&rows)[n]) {
   for (int i = 0; i < n / together; i++) {
     const U32* const own = rows + together * i;
     if constexpr (together == 4) {
-      ((uint2*)p)[32 * i + lane()] = {in_halves(own[0], own[1]), in_halves(own[2], own[3])};
+      ((uint2*)p)[32 * i + lane()] = {in_halves(own[0], own[1]).v, in_halves(own[2], own[3]).v};
     } else {
-      ((uint4*)p)[32 * i + lane()] = {in_halves(own[0], own[1]), in_halves(own[2], own[3]), in_halves(own[4], own[5]),
-                                      in_halves(own[6], own[7])};
+      ((uint4*)p)[32 * i + lane()] = {in_halves(own[0], own[1]).v, in_halves(own[2], own[3]).v,
+                                      in_halves(own[4], own[5]).v, in_halves(own[6], own[7]).v};
     }
   }
 }
@@ -326,7 +325,8 @@ ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
 ARRCOMP_INLINE U32 srl_modulo(U32 x, U32 n) { return {__funnelshift_r(x.v, 0, n.v)}; }
-ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return {x.v * (1u << k) + y.v}; }  // one instruction
+ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return {x.v * in_registers(U32{1u << k}).v + y.v}; }  // not two
+ARRCOMP_INLINE U32 funnel(U32 x, U32 y, int k) { return {__funnelshift_rc(x.v, y.v, k)}; }
 ARRCOMP_INLINE U32 bit_length(U32 x) { return {32u - (uint32_t)__clz((int)x.v)}; }
 ARRCOMP_INLINE int bit_length(uint32_t x) { return 32 - __clz((int)x); }
 ARRCOMP_INLINE U32 lo(U64 x) { return {(uint32_t)x.v}; }

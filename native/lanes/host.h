@@ -152,6 +152,8 @@ ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 x) {
 
 ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return x << k | y; }
 
+ARRCOMP_INLINE U32 funnel(U32 x, U32 y, int k) { return k == 0 ? x : k == 32 ? y : x >> k | y << (32 - k); }
+
 ARRCOMP_INLINE uint32_t uniform(uint32_t n) { return n; }
 ARRCOMP_INLINE int bit_length(uint32_t x) { return x == 0 ? 0 : 32 - __builtin_clz(x); }
 

@@ -55,6 +55,8 @@
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
 //                                      new p (reads up to 32 words from p on)
 //   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
+//               funnel(x, y, k)        the lower half of the 64 bits of y above those of x, shifted right by k, uniform, 0 to 32
+//               in_halves(x, y)        the lower halves of x and, above them, of y
 //               put_above(x, k, y)     x << k | y, y below 2^k, k uniform, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform

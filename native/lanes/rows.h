@@ -50,6 +50,8 @@ ARRCOMP_INLINE void gather_pair(const uint32_t (*t)[2], U32 i, U32& first, U32& 
 
 ARRCOMP_INLINE U32 gather_at(const uint16_t* t, U32 bytes) { return gather(t, bytes >> 1); }
 
+ARRCOMP_INLINE U32 in_halves(U32 lower, U32 upper) { return (lower & splat<U32>(0xffff)) | upper << 16; }
+
 ARRCOMP_INLINE U32 srl_modulo(U32 x, U32 n) { return srlv(x, n & splat<U32>(31)); }
 
 template <class T>

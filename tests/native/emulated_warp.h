@@ -351,6 +351,9 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
 inline unsigned __funnelshift_r(unsigned lower, unsigned upper, unsigned n) {
   return static_cast<unsigned>((static_cast<uint64_t>(upper) << 32 | lower) >> (n & 31));
 }
+inline unsigned __funnelshift_rc(unsigned lower, unsigned upper, unsigned n) {
+  return static_cast<unsigned>((static_cast<uint64_t>(upper) << 32 | lower) >> (n < 32 ? n : 32));
+}
 inline unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>(static_cast<uint64_t>(x) * y >> 32); }
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fsub_rn(float x, float y) { return x - y; }

@@ -30,6 +30,7 @@ struct Sample {
   const Scalar* rows;  // the first of them
   int distance;        // from each to the next
   int count;
+  int taken_off = 0;  // low bits that its words no longer have
 
   ARRCOMP_METHOD Word at(int s) const { return load(rows + s * distance); }
 };

@@ -136,7 +136,7 @@ class ChunkValues {
   ChunkHead head_;
   int dropped_;  // bits of the mantissa that are rounded off
   int exceptions_;
-  int nonzero_;     // words that are not zero
+  int nonzero_;     // words that are not zero, or as many at most: 0 where there are none
   uint64_t live_;   // blocks with such words
   int coded_rows_;  // rows of words left to the coder
 
@@ -365,17 +365,23 @@ class ChunkValues {
       const auto map = [&](Word bits, Mask& served) {
         return folding.fold(quantized_at_sight(bits, served) - splat<Word>(base));
       };
-      r = map_unsorted_tiles<false>(first, map);  // counted as: quantized
+      if (counts_zeros())
+        r = map_unsorted_tiles<Zeros::of_words>(first, map);  // counted as: quantized
+      else
+        r = map_unsorted_tiles<Zeros::uncounted>(first, map);  // counted as: fast
     } else if (head_.transform == Transform::exponent && dropped_ == 0) {
-      r = map_unsorted_tiles<true>(first, [&](Word bits, Mask&) { return fields.split(bits); });  // counted as: exponent
+      const auto map = [&](Word bits, Mask&) { return fields.split(bits); };
+      r = map_unsorted_tiles<Zeros::of_elements>(first, map);  // counted as: exponent
     }
     const auto blocks = [](int row) { return row >= 128 ? ~uint64_t{0} : (uint64_t{1} << row / rows_per_block) - 1; };
     live_ |= blocks(r) & ~blocks(first);
     return r;
   }
 
-  // `of_elements`: what is zero is told by the elements.
-  template <bool of_elements, class Map>
+  // Which zeros are counted of what is mapped.
+  enum class Zeros : uint8_t { of_elements, of_words, uncounted };
+
+  template <Zeros zeros, class Map>
   ARRCOMP_METHOD int map_unsorted_tiles(int r, Map map) {
     using Stored = typename T::storage;
     const int end = rows_of_tiles();
@@ -395,20 +401,24 @@ class ChunkValues {
         is_simple = is_simple & nonzero_unsorted<Stored>(u);
         ARRCOMP_UNROLL for (const Word& x : u) own = own + min(x, one);
       };
-      if (of_elements) look();
+      if (zeros == Zeros::of_elements) look();
       ARRCOMP_UNROLL for (Word& x : u) x = map(x, is_simple);
-      if (!of_elements) look();
+      if (zeros == Zeros::of_words) look();
       if (any(~is_simple)) break;
       nonzero = nonzero + own;
       Word all = splat<Word>(0);
       ARRCOMP_UNROLL for (const Word& x : u) all = all | x;
       const Scalar in_any = or_all(all);
+      if (zeros == Zeros::uncounted) nonzero_ |= in_any != 0;
       words_.template store_tile<Stored>(r, u, in_any);
       note_width_in_memory(r / rows_per_tile, in_any);
     }
-    nonzero_ += static_cast<int>(sum(nonzero));
+    if (zeros != Zeros::uncounted) nonzero_ += static_cast<int>(sum(nonzero));
     return r;
   }
+
+  // Else a mask is out of the question: it only matters whether all words are zero.
+  ARRCOMP_METHOD bool counts_zeros() const { return !context_.fast || head_.transform == Transform::exponent; }
 
   ARRCOMP_METHOD void note_zeros(int row, Mask nonzero) {
     const int lanes = count(nonzero);
@@ -441,7 +451,7 @@ class ChunkValues {
       return;
     }
     const bool exponent = head_.transform == Transform::exponent;
-    if (context_.fast && !exponent) return;  // zeros are short: a tile's width tells
+    if (!counts_zeros()) return;  // zeros are short: a tile's width tells
     const int all = rows_ * lanes_per_row;
     const int dead = (rows_ + rows_per_block - 1) / rows_per_block - live_blocks();
     const int positions = all - dead * rows_per_block * lanes_per_row;

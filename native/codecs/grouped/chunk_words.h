@@ -28,7 +28,7 @@ class WholeWords {
   }
 
   // A sample of the first `rows` rows.
-  ARRCOMP_METHOD Sample<Word> sample(int rows) const {
+  ARRCOMP_METHOD Sample<Word> sample(int rows, int = 0) const {
     return {values_, sample_stride(rows) * lanes_per_row, samples_of(rows)};
   }
 
@@ -65,32 +65,20 @@ class SplitWords {
     return static_cast<int>(append(near_.words + place, u, m) - near_.words);
   }
 
-  // The sample stands where a table's entries will.
-  ARRCOMP_METHOD Sample<U32> sample(int rows) const {
-    static_assert(sizeof near_.entries >= max_sampled_rows * lanes_per_row * sizeof(uint32_t));
-    auto* const memory = near_.entries.pairs[0];
-    const int count = samples_of(rows), stride = sample_stride(rows);
-    int s = 0;
-    if (wide_ == 0)
-      ARRCOMP_ROLLED for (; s + samples_at_once <= count; s += samples_at_once) {  // counted: sample words, 16 rows
-        U32 u[samples_at_once];
-        ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) u[i] = load_lower((s + i) * stride);
-        ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i)
-            ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, u[i]);
-      }
-    ARRCOMP_ROLLED for (; s + samples_at_once <= count; s += samples_at_once) {  // counted: sample wide words, 16 rows
-      U32 u[samples_at_once], upper[samples_at_once];
-      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) {
-        u[i] = load_lower((s + i) * stride);
-        upper[i] = load_upper((s + i) * stride);  // of narrow tiles anything
-      }
-      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) {
-        const bool is_wide = this->is_wide((s + i) * stride / rows_per_tile);
-        ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, is_wide ? put_above(upper[i], 16, u[i]) : u[i]);
-      }
+  // Without k low bits, the upper halves will do where all words have such and k is 16 or more.
+  ARRCOMP_METHOD Sample<U32> sample(int rows, int k = 0) const {
+    const bool are_upper = k >= 16 && ~wide_ << (31 - (rows - 1) / rows_per_tile) == 0;
+    if (are_upper) {
+      take_sample(rows, [&](int r) { return load_upper(r); });  // counted as: upper halves
+    } else if (wide_ == 0) {
+      take_sample(rows, [&](int r) { return load_lower(r); });  // counted as: narrow words
+    } else {
+      take_sample(rows, [&](int r) {
+        const U32 lower = load_lower(r), upper = load_upper(r);  // which is anything in narrow tiles
+        return is_wide(r / rows_per_tile) ? in_halves(lower, upper) : lower;
+      });
     }
-    ARRCOMP_ROLLED for (; s < count; ++s) ARRCOMP_ISA::store(memory + s * lanes_per_row, load(s * stride));
-    return {memory, lanes_per_row, count};
+    return {sample_memory(), lanes_per_row, samples_of(rows), are_upper ? 16 : 0};
   }
 
   ARRCOMP_METHOD void begin() { wide_ = shifted_ = 0; }
@@ -104,14 +92,18 @@ class SplitWords {
 
   ARRCOMP_METHOD bool is_wide(int tile) const { return (wide_ >> tile & 1) != 0; }
 
-  // A tile of words below 2^16.
-  ARRCOMP_METHOD void load_narrow_tile(int row, U32 (&u)[rows_per_tile]) const {
-    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = load_lower(row + i);
+  // Whether one half of its words has all that is left of them without k low bits.
+  ARRCOMP_METHOD bool is_simple(int tile, int k) const { return k >= 16 || !is_wide(tile); }
+  // A simple tile without these bits.
+  ARRCOMP_METHOD void load_symbols(int tile, int k, U32 (&u)[rows_per_tile]) const {
+    const uint16_t* const halves = (is_wide(tile) ? far_ : near_.words) + tile * rows_per_tile * lanes_per_row;
+    const int left = is_wide(tile) ? k - 16 : low_bits_left(tile, k);
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = ARRCOMP_ISA::load(halves + i * lanes_per_row) >> left;
   }
   ARRCOMP_METHOD void load_tile(int row, U32 (&u)[rows_per_tile]) const {
-    load_narrow_tile(row, u);
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = load_lower(row + i);
     if (!is_wide(row / rows_per_tile)) return;
-    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = put_above(load_upper(row + i), 16, u[i]);
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = in_halves(u[i], load_upper(row + i));
   }
 
   // A tile that `arrive_unsorted` brought as elements T, from a row on; `in_any` has every bit that any word has.
@@ -124,10 +116,10 @@ class SplitWords {
     store_unsorted<T>(far_ + row * lanes_per_row, u);
   }
 
-  // Leaves the words without k low bits where that makes a wide tile narrow; `u` are its words, of `width` bits.
+  // Leaves the words without k low bits where that makes a wide tile simple; `u` are its words, of `width` bits.
   ARRCOMP_METHOD void narrow_tile(int row, const U32 (&u)[rows_per_tile], int k, int width) {
     const uint32_t tile = 1u << row / rows_per_tile;
-    if ((wide_ & tile) == 0 || width - k > 16) return;
+    if (k >= 16 || (wide_ & tile) == 0 || width - k > 16) return;
     ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i)
         ARRCOMP_ISA::store(near_.words + (row + i) * lanes_per_row, u[i] >> k);
     wide_ &= ~tile;
@@ -137,6 +129,25 @@ class SplitWords {
   ARRCOMP_METHOD int low_bits_left(int tile, int k) const { return (shifted_ >> tile & 1) != 0 ? 0 : k; }
 
  private:
+  // The sample stands where a table's entries will.
+  ARRCOMP_METHOD uint32_t* sample_memory() const {
+    static_assert(sizeof near_.entries >= max_sampled_rows * lanes_per_row * sizeof(uint32_t));
+    return near_.entries.pairs[0];
+  }
+  template <class LoadRow>
+  ARRCOMP_METHOD void take_sample(int rows, LoadRow load_row) const {
+    uint32_t* const memory = sample_memory();
+    const int count = samples_of(rows), stride = sample_stride(rows);
+    int s = 0;
+    ARRCOMP_ROLLED for (; s + samples_at_once <= count; s += samples_at_once) {  // counted: sample words, 16 rows
+      U32 u[samples_at_once];
+      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) u[i] = load_row((s + i) * stride);
+      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i)
+          ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, u[i]);
+    }
+    ARRCOMP_ROLLED for (; s < count; ++s) ARRCOMP_ISA::store(memory + s * lanes_per_row, load_row(s * stride));
+  }
+
   ARRCOMP_METHOD U32 load_lower(int row) const { return ARRCOMP_ISA::load(near_.words + row * lanes_per_row); }
   ARRCOMP_METHOD U32 load_upper(int row) const { return ARRCOMP_ISA::load(far_ + row * lanes_per_row); }
 

@@ -188,9 +188,10 @@ class GroupEncoder : ChunkValues<T> {
   };
 
   ARRCOMP_PART EntropyChoice choose_entropy() const {
-    const Sample<Word> sample = words_.sample(coded_rows_);
     const bool exponent = head_.transform == Transform::exponent;
-    int shift = exponent ? context_.element.mantissa_bits + 1 - head_.drop : choose_shift(sample, T::word_bits);
+    int shift = exponent ? context_.element.mantissa_bits + 1 - head_.drop : 0;
+    const Sample<Word> sample = words_.sample(coded_rows_, shift);
+    if (!exponent) shift = choose_shift(sample, T::word_bits);
     EntropyChoice best{shift, 0, ~uint64_t{0}};
     for (;;) {
       const EntropyChoice choice = entropy_choice(sample, shift);
@@ -202,7 +203,7 @@ class GroupEncoder : ChunkValues<T> {
 
   ARRCOMP_PART EntropyChoice entropy_choice(const Sample<Word>& sample, int shift) const {
     const TableChoice tables = context_.tables->choice(head_.transform == Transform::exponent);
-    const Features features = gather_features(sample, shift, tables.knots);
+    const Features features = gather_features(sample, shift - sample.taken_off, tables.knots);
     const TableCost cost = cheapest_table(tables, features);
     const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
     const uint64_t carried = shift >= carried_bits && can_carry() ? carried_rows * carried_bits * lanes_per_row : 0;
@@ -298,7 +299,7 @@ class GroupEncoder : ChunkValues<T> {
       U32 u[rows_per_tile];
       words_.load_tile(r, u);
       words_.narrow_tile(r, u, k, memory_.widths[r / rows_per_tile]);
-      ARRCOMP_UNROLL for (U32& x : u) x = x & mask;
+      if (k <= 16) ARRCOMP_UNROLL for (U32& x : u) x = x & mask;
       bits.put_tile(u, k);
     }
     return r;
@@ -338,12 +339,10 @@ class GroupEncoder : ChunkValues<T> {
     if (r % rows_per_tile != 0 && fits()) encode_to(r / rows_per_tile * rows_per_tile);
     ARRCOMP_ROLLED for (int tile = r / rows_per_tile - 1; tile >= 0 && fits(); --tile) {  // counted: rans, 8 rows
       if constexpr (splits_words<Word>)
-        if (!words_.is_wide(tile)) {
+        if (words_.is_simple(tile, head_.shift)) {
           r = tile * rows_per_tile;
           U32 u[rows_per_tile];
-          words_.load_narrow_tile(r, u);
-          const int shift = words_.low_bits_left(tile, head_.shift);
-          ARRCOMP_UNROLL for (U32& x : u) x = x >> shift;
+          words_.load_symbols(tile, head_.shift, u);
           encode_tile(encoder, u, states, coded);
           continue;
         }
