@@ -106,7 +106,81 @@ class Count:
         return sum(self.parts.values())
 
 
-CASES: tuple[Case, ...] = ()
+def _encoding(
+    title: str, source: str, parts: Sequence[Part], budget: int, *, shape: str = "Float32", registers: int = 64
+) -> Case:
+    """A case of the encoder of groups, with the copy to the payload as if nothing got smaller."""
+    return Case(title, source, f"encode_kernelINS0_.*{shape}E", (*parts, Part("copy")), budget, registers)
+
+
+# How values of an ordinary chunk are sampled, and become words.
+_QUANTIZED = (
+    Part("sample values", ("quantized",)),
+    Part("sample mean"),
+    Part("sample predictions"),
+)
+_LOSSLESS = (
+    Part("bits of elements"),
+    Part("sample values", ("lossless",)),
+    Part("sample floats"),
+    Part("sample exponents"),
+)
+_WIDE_WORDS = Part("words", ("exponent",), {r"STG?\.E\.64": 2})  # with their upper halves
+_SYMBOLS = (Part("sample features"), Part("rans", needed={r"LDS\.64": 8}))
+
+CASES: tuple[Case, ...] = (
+    _encoding(
+        "ErrorBounded float32, encode",
+        "float32",
+        (
+            *_QUANTIZED,
+            Part("words", ("quantized",)),
+            Part("sample words", ("narrow words",)),
+            Part("sample lengths"),
+            Part("sample shifts"),
+            Part("low bits", needed={r"ST\.E$": 1}),
+            *_SYMBOLS,
+        ),
+        85,
+    ),
+    _encoding(
+        "Lossless float32, encode",
+        "float32",
+        (
+            *_LOSSLESS,
+            _WIDE_WORDS,
+            Part("sample words", ("upper halves",)),
+            Part("low bits", needed={r"LDG\.E\.U16": 8, r"ST\.E$": 6}),
+            *_SYMBOLS,
+        ),
+        85,
+    ),
+    _encoding(
+        "ErrorBounded float32 fast, encode",
+        "float32",
+        (*_QUANTIZED, Part("words", ("fast",)), Part("pack", needed={r"ST\.E$": 3})),
+        40,
+    ),
+    _encoding(
+        "Lossless float32 fast, encode",
+        "float32",
+        (*_LOSSLESS, _WIDE_WORDS, Part("pack", needed={r"LDG\.E\.U16": 8, r"ST\.E$": 7})),
+        40,
+    ),
+    _encoding(
+        "Lossless bfloat16, encode",
+        "bfloat16",
+        (
+            *_LOSSLESS,
+            Part("words", ("exponent",)),
+            Part("sample words", ("narrow words",)),
+            Part("low bits", needed={r"ST\.E$": 2}),
+            *_SYMBOLS,
+        ),
+        75,
+        shape="BFloat16",
+    ),
+)
 
 
 class Compiled:

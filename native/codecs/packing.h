@@ -32,7 +32,12 @@ class BitWriter {
     if (width > 32) put(hi(v), width - 32);
   }
 
-  // Appends the `width` lowest bits of each row of a tile; where `width` is 16 or less they have no others.
+  // Appends the `width` lowest bits, more than 16, of each row of a tile.
+  ARRCOMP_METHOD void put_wide_tile(const U32 (&rows)[rows_per_tile], int width) {
+    ARRCOMP_UNROLL for (const U32& v : rows) put_above_others(v, width);
+  }
+
+  // Appends the `width` bits of each row of a tile, which have no others.
   ARRCOMP_METHOD void put_tile(U32 (&rows)[rows_per_tile], int width) {
     if constexpr (tiles_in_registers) {
       put_together(rows, width);

@@ -210,20 +210,31 @@ ARRCOMP_INLINE void arrive_unsorted(const Fetched<T, n>& fetched, V (&rows)[n]) 
 }
 
 ARRCOMP_INLINE U32 in_halves(U32 lower, U32 upper) { return {__byte_perm(lower.v, upper.v, 0x5410)}; }
+ARRCOMP_INLINE U32 upper_in_halves(U32 lower, U32 upper) { return {__byte_perm(lower.v, upper.v, 0x7632)}; }
 
-template <class T, int n>
-ARRCOMP_INLINE void store_unsorted(uint16_t* p, U32 (&rows)[n]) {
+template <class T, int n, class InHalves>
+ARRCOMP_INLINE void store_unsorted(uint16_t* p, U32 (&rows)[n], InHalves in_halves) {
   constexpr int together = 16 / (int)sizeof(T);
 #pragma unroll
   for (int i = 0; i < n / together; i++) {
-    const U32* const own = rows + together * i;
+    uint32_t pairs[together / 2];
+#pragma unroll
+    for (int j = 0; j < together / 2; j++)
+      pairs[j] = in_halves(rows[together * i + 2 * j], rows[together * i + 2 * j + 1]).v;
     if constexpr (together == 4) {
-      ((uint2*)p)[32 * i + lane()] = {in_halves(own[0], own[1]).v, in_halves(own[2], own[3]).v};
+      ((uint2*)p)[32 * i + lane()] = {pairs[0], pairs[1]};
     } else {
-      ((uint4*)p)[32 * i + lane()] = {in_halves(own[0], own[1]).v, in_halves(own[2], own[3]).v,
-                                      in_halves(own[4], own[5]).v, in_halves(own[6], own[7]).v};
+      ((uint4*)p)[32 * i + lane()] = {pairs[0], pairs[1], pairs[2], pairs[3]};
     }
   }
+}
+template <class T, int n>
+ARRCOMP_INLINE void store_unsorted(uint16_t* p, U32 (&rows)[n]) {
+  store_unsorted<T>(p, rows, [](U32 x, U32 y) { return in_halves(x, y); });
+}
+template <class T, int n>
+ARRCOMP_INLINE void store_upper_unsorted(uint16_t* p, U32 (&rows)[n]) {
+  store_unsorted<T>(p, rows, [](U32 x, U32 y) { return upper_in_halves(x, y); });
 }
 
 // Two rows are in 16 lanes, or in 8.

@@ -38,7 +38,8 @@
 //               load_rows(const scalar*, V (&rows)[n])    both in one;  store_rows(scalar*, V (&rows)[n])
 //               of U32 also at const uint16_t* and const uint8_t*, zero-extended and truncated as above
 //               arrive_unsorted<T>(fetched, rows)     the same elements (T as in memory) in an order of the machine's own:
-//                                      no exchange.  store_unsorted<T>(uint16_t*, rows) puts what became of them in order
+//                                      no exchange.  store_unsorted<T>(uint16_t*, rows) puts what became of them in order,
+//                                      the lower halves;  store_upper_unsorted<T>(uint16_t*, rows)  the upper ones
 //               nonzero_unsorted<T>(rows) -> Mask     where it has all lanes, no two rows 2b and 2b + 1 of memory are 0
 //               load_apart(const scalar* p, d, n)     lane l gets p[l * d], l from n on p[0];  store_apart(scalar* p,
 //                                      d, n, v)  the first n lanes, at p[l * d] (both slow on a CPU)

@@ -37,6 +37,12 @@ ARRCOMP_INLINE void store_unsorted(uint16_t* p, V (&rows)[n]) {
 }
 
 template <class T, class V, int n>
+ARRCOMP_INLINE void store_upper_unsorted(uint16_t* p, V (&rows)[n]) {
+#pragma GCC unroll 8
+  for (int j = 0; j < n; j++) store(p + 32 * j, rows[j] >> 16);
+}
+
+template <class T, class V, int n>
 ARRCOMP_INLINE Mask nonzero_unsorted(V (&rows)[n]) {
   bool all = true;
   for (int j = 0; j < n; j += 2) all = all && any(ne(rows[j] | rows[j + 1], splat<V>(0)));

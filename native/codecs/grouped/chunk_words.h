@@ -112,8 +112,7 @@ class SplitWords {
     store_unsorted<T>(near_.words + row * lanes_per_row, u);
     if (in_any >> 16 == 0) return;
     wide_ |= 1u << row / rows_per_tile;
-    ARRCOMP_UNROLL for (U32& x : u) x = x >> 16;
-    store_unsorted<T>(far_ + row * lanes_per_row, u);
+    store_upper_unsorted<T>(far_ + row * lanes_per_row, u);
   }
 
   // Leaves the words without k low bits where that makes a wide tile simple; `u` are its words, of `width` bits.

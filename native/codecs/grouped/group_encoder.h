@@ -299,8 +299,12 @@ class GroupEncoder : ChunkValues<T> {
       U32 u[rows_per_tile];
       words_.load_tile(r, u);
       words_.narrow_tile(r, u, k, memory_.widths[r / rows_per_tile]);
-      if (k <= 16) ARRCOMP_UNROLL for (U32& x : u) x = x & mask;
-      bits.put_tile(u, k);
+      if (k > 16) {
+        bits.put_wide_tile(u, k);
+      } else {
+        ARRCOMP_UNROLL for (U32& x : u) x = x & mask;
+        bits.put_tile(u, k);
+      }
     }
     return r;
   }
