@@ -299,7 +299,7 @@ class GroupEncoder : ChunkValues<T> {
       U32 u[rows_per_tile];
       words_.load_tile(r, u);
       words_.narrow_tile(r, u, k, memory_.widths[r / rows_per_tile]);
-      if (k > 16) {
+      if (T::width > 16 && k > 16) {
         bits.put_wide_tile(u, k);
       } else {
         ARRCOMP_UNROLL for (U32& x : u) x = x & mask;
