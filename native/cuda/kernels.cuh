@@ -67,7 +67,6 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     encode_kernel(const __grid_constant__ EncodeArguments a) {
   auto& shared = dynamic_shared_memory<EncodeShared<T>>();
   Turn<T>& turn = shared.turn;
-  auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block()];
   for (uint32_t ticket = take_ticket(a.tickets); ticket < a.groups; ticket = take_ticket(a.tickets)) {
     const auto index = static_cast<uint32_t>(array_of_unit(a.arrays, a.count, ticket));
     const EncodeArray& array = a.arrays[index];
@@ -75,6 +74,8 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     if (leader())
       turn = {index, g, {a.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings.fast, a.tables}};
     sync();
+    const uint32_t warp = blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block();
+    auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp];
     // From the group's first element on: what is 0 takes no register.
     GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()),
                             memory.entropy, pointer_to(shared.near));
