@@ -58,9 +58,14 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
   }
 }
 
-// A warp's registers: 64, of words of 64 bits 128 (and a few more from compute capability 12 on).
+// A thread's registers: 64 on large GPUs, of words of 64 bits 128. Others have shared memory for few blocks anyway.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900
+constexpr int min_blocks_of_32_bits = 4;
+#else
+constexpr int min_blocks_of_32_bits = 8;
+#endif
 template <class T>
-constexpr int min_encoding_blocks = T::width == 64 ? 3 : 8;
+constexpr int min_encoding_blocks = T::width == 64 ? 3 : min_blocks_of_32_bits;
 
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
@@ -77,8 +82,8 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     const uint32_t warp = blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block();
     auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp];
     // From the group's first element on: what is 0 takes no register.
-    GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()),
-                            memory.entropy, pointer_to(shared.near));
+    GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()), memory.entropy,
+                            pointer_to(shared.near));
     const uint32_t size = encoder.encode(0, static_cast<uint32_t>(array.plan.group_count(g)));
     sync();
     put_group(a, a.arrays[turn.array], turn.group, encoder, size);

@@ -13,13 +13,12 @@ ARRCOMP_INLINE int sample_stride(int rows) { return (rows + max_sampled_rows - 1
 ARRCOMP_INLINE int samples_of(int rows) { return (rows + sample_stride(rows) - 1) / sample_stride(rows); }
 
 // Samples that a round of a loop looks at: several are under way at a time where registers have no addresses.
-constexpr int samples_at_once = tiles_in_registers ? 4 : 1;
+constexpr int sample_batch = tiles_in_registers ? 4 : 1;
 
 // What is left of `count` samples from `first` on, where rounds have several.
 template <class Visit>
 ARRCOMP_METHOD void each_left([[maybe_unused]] int first, [[maybe_unused]] int count, [[maybe_unused]] Visit visit) {
-  if constexpr (samples_at_once > 1)
-    ARRCOMP_ROLLED for (int s = first; s < count; ++s) visit(s);
+  if constexpr (sample_batch > 1) ARRCOMP_ROLLED for (int s = first; s < count; ++s) visit(s);
 }
 
 // The sampled rows of values or words.
@@ -72,8 +71,8 @@ ARRCOMP_PART SampleMean sample_mean(const SampledValues<Word>& sample, int quart
     signs = signs | x;
   };
   int s = 0;
-  ARRCOMP_ROLLED for (; s + samples_at_once <= sample.count; s += samples_at_once) {  // counted: sample mean, 16 rows
-    ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) add(s + i);
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample mean, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
   const int64_t total = int64_t{static_cast<int32_t>(sum(high))} * 65536 + sum(low);
@@ -89,8 +88,7 @@ struct PredictionCosts {
 };
 
 template <class Word>
-ARRCOMP_PART PredictionCosts prediction_costs(const SampledValues<Word>& sample, int bits,
-                                              const SampleMean& found) {
+ARRCOMP_PART PredictionCosts prediction_costs(const SampledValues<Word>& sample, int bits, const SampleMean& found) {
   U32 direct = splat<U32>(0), based = direct, difference = direct;
   const Word mean = splat<Word>(static_cast<typename Word::scalar>(found.mean));
   const auto add = [&](int s) ARRCOMP_LAMBDA {
@@ -100,8 +98,8 @@ ARRCOMP_PART PredictionCosts prediction_costs(const SampledValues<Word>& sample,
     difference = difference + bit_length(fold(x - sample.before(s, x), false, bits));
   };
   int s = 0;
-  ARRCOMP_ROLLED for (; s + samples_at_once <= sample.count; s += samples_at_once) {  // counted: sample predictions, 16 rows
-    ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) add(s + i);
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample predictions, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
   return {sum(direct), sum(based), sum(difference)};
@@ -149,8 +147,8 @@ ARRCOMP_PART Features gather_features(const Sample<Word>& sample, int shift, con
     ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) totals[j] = totals[j] + min(symbol, splat<U32>(knots[j]));
   };
   int s = 0;
-  ARRCOMP_ROLLED for (; s + samples_at_once <= sample.count; s += samples_at_once) {  // counted: sample features, 16 rows
-    ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) add(s + i);
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample features, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
   Features features{static_cast<uint32_t>(sample.count * lanes_per_row), {}};
@@ -206,8 +204,8 @@ ARRCOMP_PART TwoShiftedCounts count_shifted(const Sample<Word>& sample, int shif
     counts = counts + counted(eq(symbol >> 1, splat<U32>(1)), 24);
   };
   int s = 0;
-  ARRCOMP_ROLLED for (; s + samples_at_once <= sample.count; s += samples_at_once) {  // counted: sample shifts, 16 rows
-    ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) add(s + i);
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample shifts, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
   const auto of_all = [&](int at) ARRCOMP_LAMBDA { return static_cast<int32_t>(sum(counts >> at & splat<U32>(63))); };
@@ -222,8 +220,8 @@ ARRCOMP_PART uint32_t sum_of_lengths(const Sample<Word>& sample) {
   U32 lengths = splat<U32>(0);
   const auto add = [&](int s) ARRCOMP_LAMBDA { lengths = lengths + bit_length(sample.at(s)); };
   int s = 0;
-  ARRCOMP_ROLLED for (; s + samples_at_once <= sample.count; s += samples_at_once) {  // counted: sample lengths, 16 rows
-    ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) add(s + i);
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample lengths, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
   return sum(lengths);
@@ -289,8 +287,8 @@ ARRCOMP_PART FloatSample sample_floats(const SampledValues<Word>& sample, const 
     nonzero = nonzero + lowest(min(x, splat<Word>(1)));
   };
   int s = 0;
-  ARRCOMP_ROLLED for (; s + samples_at_once <= sample.count; s += samples_at_once) {  // counted: sample floats, 16 rows
-    ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) add(s + i);
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample floats, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
   return {static_cast<uint32_t>(sample.count * lanes_per_row), sum(nonzero), sum(exponents), sum(lengths)};
@@ -308,8 +306,8 @@ ARRCOMP_PART uint32_t exponent_base(const FloatSample& floats, const SampledValu
     above = above + select(lt(limit, exponent_of(sample.at(s), element)), one, none);
   };
   int s = 0;
-  ARRCOMP_ROLLED for (; s + samples_at_once <= sample.count; s += samples_at_once) {  // counted: sample exponents, 16 rows
-    ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) add(s + i);
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample exponents, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
   return mean + (element.exponent_bits > 4 && sum(above) * 512 > floats.samples ? 16 : 6);

@@ -123,6 +123,7 @@ class ChunkValues {
     sync();
     choose_mask();
     if (head_.mask != MaskKind::none) compact();
+    if (keeps_rows || head_.mask != MaskKind::none) measure_widths();
     return true;
   }
 
@@ -192,8 +193,9 @@ class ChunkValues {
     return bits;
   }
   ARRCOMP_METHOD Word bits_at_sight(Word bits) const {
-    return context_.element.is_signed && !context_.element.is_float() ? sign_extend(bits, T::width) : bits;
+    return is_signed_integer() ? sign_extend(bits, T::width) : bits;
   }
+  ARRCOMP_METHOD bool is_signed_integer() const { return context_.element.is_signed && !context_.element.is_float(); }
 
   // What is mapped to words.
   ARRCOMP_METHOD Word final_value(int row, Mask& failed) const {
@@ -223,11 +225,16 @@ class ChunkValues {
     int r = 0;
     if constexpr (has_unsorted_tiles)
       if (dropped_ == 0) r = or_of_tiles(all);
+    const bool are_rounded = T::quantizes && dropped_ > 0, are_signed = is_signed_integer();
     for (; r < rows_; ++r) {
-      Mask failed;
-      const Word x = value_of(element_bits(r), failed);
+      Word x = element_bits(r);
+      if (are_signed) x = sign_extend(x, T::width);
       if constexpr (T::quantizes)
-        if (dropped_ > 0 && any(failed) && !except(r, failed)) return false;
+        if (are_rounded) {
+          Mask failed;
+          x = rounded(x, failed);
+          if (any(failed) && !except(r, failed)) return false;
+        }
       all = all | x;
       if constexpr (keeps_rows) store(memory_.values + r * lanes_per_row, x);
     }
@@ -275,7 +282,10 @@ class ChunkValues {
       const auto value = [&](Word bits, Mask& served) { return quantized_at_sight(bits, served); };
       s = take_at_sight(stride, value);  // counted as: quantized
     } else if (dropped_ == 0) {
-      s = take_at_sight(stride, [&](Word bits, Mask&) { return bits_at_sight(bits); });  // counted as: lossless
+      constexpr int unused = static_cast<int>(sizeof(Scalar)) * 8 - T::width;
+      const int sign = is_signed_integer() ? unused : 0;  // no branch
+      const auto value = [&](Word bits, Mask&) { return sar(bits << sign, sign); };
+      s = take_at_sight(stride, value);  // counted as: lossless
     }
     Mask failed;
     for (; s < count; ++s) store(sampled_row(s), value_of(element_bits(s * stride), failed));
@@ -294,13 +304,13 @@ class ChunkValues {
   ARRCOMP_METHOD int take_at_sight(int stride, Value value) const {
     const int full = (count_ / lanes_per_row + stride - 1) / stride;
     int s = 0;
-    ARRCOMP_ROLLED for (; s + samples_at_once <= full; s += samples_at_once) {  // counted: sample values, 16 rows
-      Word x[samples_at_once];
+    ARRCOMP_ROLLED for (; s + sample_batch <= full; s += sample_batch) {  // counted: sample values, 16 rows
+      Word x[sample_batch];
       Mask served = mask(~0u);
-      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) x[i] = load(elements_of((s + i) * stride));
+      ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) x[i] = load(elements_of((s + i) * stride));
       ARRCOMP_UNROLL for (Word& v : x) v = value(v, served);
       if (any(~served)) break;
-      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) store(sampled_row(s + i), x[i]);
+      ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) store(sampled_row(s + i), x[i]);
     }
     return s;
   }
@@ -309,7 +319,7 @@ class ChunkValues {
 
   ARRCOMP_METHOD int word_bits() const { return head_.transform == Transform::quantized ? T::word_bits : T::width; }
 
-  // Values become words. Notes what is not zero, and the tiles' widths. False where there are too many exceptions.
+  // Values become words. Notes what is not zero, and where rows are not kept the tiles' widths. False where there are too many exceptions.
   ARRCOMP_PART bool map_values() {
     const ExponentFields<Word> fields(context_.element, head_);
     const Word base = splat<Word>(static_cast<Scalar>(head_.base));
@@ -331,7 +341,7 @@ class ChunkValues {
     return true;
   }
 
-  ARRCOMP_PART bool map_tile(int first, const ExponentFields<Word>& fields, Word base, Word& before) {
+  ARRCOMP_METHOD bool map_tile(int first, const ExponentFields<Word>& fields, Word base, Word& before) {
     const int end = first + rows_per_tile < rows_ ? first + rows_per_tile : rows_;
     Word all = splat<Word>(0);
     for (int r = first; r < end; ++r) {
@@ -350,9 +360,9 @@ class ChunkValues {
       }
       note_zeros(r, ne(head_.transform == Transform::exponent ? x : u, splat<Word>(0)));
       words_.store(r, u);
-      all = all | u;
+      if constexpr (!keeps_rows) all = all | u;
     }
-    note_width(first / rows_per_tile, or_all(all));
+    if constexpr (!keeps_rows) note_width(first / rows_per_tile, or_all(all));
     return true;
   }
 
@@ -421,8 +431,9 @@ class ChunkValues {
   ARRCOMP_METHOD bool counts_zeros() const { return !context_.fast || head_.transform == Transform::exponent; }
 
   ARRCOMP_METHOD void note_zeros(int row, Mask nonzero) {
-    const int lanes = count(nonzero);
-    nonzero_ += lanes;
+    const uint32_t lanes = ARRCOMP_ISA::bits(nonzero);
+    if constexpr (keeps_rows) memory_.coded[row] = lanes;
+    nonzero_ += count(nonzero);
     live_ |= static_cast<uint64_t>(lanes != 0) << row / rows_per_block;
   }
 
@@ -480,7 +491,9 @@ class ChunkValues {
       if ((live_ >> r / rows_per_block & 1) == 0) continue;
       const Word u = words_.load(r);
       Mask lanes = mask(~0u);
-      if (by_value) {
+      if constexpr (keeps_rows) {
+        lanes = mask(by_value ? memory_.coded[r] : ~0u);
+      } else if (by_value) {
         lanes = ne(u, zero);
         const uint32_t all_lanes_of_row = bits(lanes);
         if (leader()) memory_.coded[r] = all_lanes_of_row;
@@ -496,7 +509,6 @@ class ChunkValues {
       words_.store_at(values, splat<Word>(last));
       sync();
     }
-    measure_widths();
   }
 
   ARRCOMP_PART void measure_widths() {

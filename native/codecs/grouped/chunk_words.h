@@ -58,7 +58,8 @@ class SplitWords {
     ARRCOMP_ISA::store(far_ + place, u >> 16);
   }
   ARRCOMP_METHOD uint32_t at(int place) const {
-    return is_wide(place / lanes_per_row / rows_per_tile) ? near_.words[place] | uint32_t{far_[place]} << 16 : near_.words[place];
+    return is_wide(place / lanes_per_row / rows_per_tile) ? near_.words[place] | uint32_t{far_[place]} << 16
+                                                          : near_.words[place];
   }
   ARRCOMP_METHOD int compress(int place, U32 u, Mask m) {
     append(far_ + place, u >> 16, m);
@@ -138,11 +139,10 @@ class SplitWords {
     uint32_t* const memory = sample_memory();
     const int count = samples_of(rows), stride = sample_stride(rows);
     int s = 0;
-    ARRCOMP_ROLLED for (; s + samples_at_once <= count; s += samples_at_once) {  // counted: sample words, 16 rows
-      U32 u[samples_at_once];
-      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i) u[i] = load_row((s + i) * stride);
-      ARRCOMP_UNROLL for (int i = 0; i < samples_at_once; ++i)
-          ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, u[i]);
+    ARRCOMP_ROLLED for (; s + sample_batch <= count; s += sample_batch) {  // counted: sample words, 16 rows
+      U32 u[sample_batch];
+      ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) u[i] = load_row((s + i) * stride);
+      ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) ARRCOMP_ISA::store(memory + (s + i) * lanes_per_row, u[i]);
     }
     ARRCOMP_ROLLED for (; s < count; ++s) ARRCOMP_ISA::store(memory + s * lanes_per_row, load_row(s * stride));
   }

@@ -20,8 +20,8 @@ struct EncoderMemory {
       max_chunks_per_group * raw_chunk + raw_chunk + max_exception_bytes + max_mask_bytes + 4 * overrun;
 
   union {
-    Scalar values[chunk_size + overrun];     // a chunk's words
-    uint16_t upper[chunk_size + overrun];    // or their upper halves, where the lower ones are near
+    Scalar values[chunk_size + overrun];   // a chunk's words
+    uint16_t upper[chunk_size + overrun];  // or their upper halves, where the lower ones are near
   };
   uint32_t coded[rows_per_chunk];  // by row: lanes that are not zero
   uint16_t positions[max_exceptions + overrun];
