@@ -106,11 +106,9 @@ class Count:
         return sum(self.parts.values())
 
 
-def _encoding(
-    title: str, source: str, parts: Sequence[Part], budget: int, *, shape: str = "Float32", registers: int = 64
-) -> Case:
+def _encoding(title: str, source: str, parts: Sequence[Part], budget: int) -> Case:
     """A case of the encoder of groups, with the copy to the payload as if nothing got smaller."""
-    return Case(title, source, f"encode_kernelINS0_.*{shape}E", (*parts, Part("copy")), budget, registers)
+    return Case(title, source, "encode_kernelINS0_", (*parts, Part("copy")), budget)
 
 
 # How values of an ordinary chunk are sampled, and become words.
@@ -165,7 +163,7 @@ CASES: tuple[Case, ...] = (
         "Lossless float32 fast, encode",
         "float32",
         (*_LOSSLESS, _WIDE_WORDS, Part("pack", needed={r"LDG\.E\.U16": 8, r"ST\.E$": 7})),
-        40,
+        50,  # not the 40 of other fast encoding: words of more than 16 bits are stored and read in two halves
     ),
     _encoding(
         "Lossless bfloat16, encode",
@@ -178,7 +176,6 @@ CASES: tuple[Case, ...] = (
             *_SYMBOLS,
         ),
         75,
-        shape="BFloat16",
     ),
 )
 

@@ -76,8 +76,7 @@ class BitWriter {
     }
   }
 
-  // As `put`, of the `width` (above 0) lowest bits, with the buffer's bits in its highest places: they move down for new
-  // ones.
+  // As `put`, of the `width` (above 0) lowest bits. The buffer's bits are in its highest places: new ones move them down.
   ARRCOMP_METHOD void put_above_others(U32 v, int width) {
     const U32 before = buffer_;
     buffer_ = funnel(before, v, width);

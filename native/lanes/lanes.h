@@ -16,9 +16,9 @@
 //               int encoder_streams    the same when encoding
 //               int rows_at_once       rows that a loop keeps in variables: 8, or 1 where registers have no addresses
 //               int rows_side_by_side  rows whose values stay in registers together: 4, or 1
-//               bool keeps_rows        memory is near: what is needed again of a chunk's rows is kept there (else made again)
+//               bool keeps_rows        memory is near: what is needed again of a chunk's rows is kept there, not made again
 //               bool tiles_in_registers    a row is one register, so that those of a tile stay in registers
-//               bool gathers_pairs     gather_pair is one access, and gather_at and srl_modulo take fewer instructions than others
+//               bool gathers_pairs     gather_pair is one access, and gather_at and srl_modulo take few instructions
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
 //               bool wide_runs         lookup_runs is faster than `gather` from a table that serves instead
 //               bool can_stream        store_streaming leaves the caches alone (else it is store)
@@ -37,9 +37,9 @@
 //               fetch_rows<n>(const scalar*) -> Fetched   reading begins;  arrive(fetched, V (&rows)[n])  has ended
 //               load_rows(const scalar*, V (&rows)[n])    both in one;  store_rows(scalar*, V (&rows)[n])
 //               of U32 also at const uint16_t* and const uint8_t*, zero-extended and truncated as above
-//               arrive_unsorted<T>(fetched, rows)     the same elements (T as in memory) in an order of the machine's own:
-//                                      no exchange.  store_unsorted<T>(uint16_t*, rows) puts what became of them in order,
-//                                      the lower halves;  store_upper_unsorted<T>(uint16_t*, rows)  the upper ones
+//               arrive_unsorted<T>(fetched, rows)     the same elements (T as in memory), without an exchange, in an
+//                                      order of the machine's own.  store_unsorted<T>(uint16_t*, rows) puts what became
+//                                      of them in order, the lower halves;  store_upper_unsorted<T>  the upper ones
 //               nonzero_unsorted<T>(rows) -> Mask     where it has all lanes, no two rows 2b and 2b + 1 of memory are 0
 //               load_apart(const scalar* p, d, n)     lane l gets p[l * d], l from n on p[0];  store_apart(scalar* p,
 //                                      d, n, v)  the first n lanes, at p[l * d] (both slow on a CPU)
@@ -56,7 +56,7 @@
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
 //                                      new p (reads up to 32 words from p on)
 //   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
-//               funnel(x, y, k)        the lower half of the 64 bits of y above those of x, shifted right by k, uniform, 0 to 32
+//               funnel(x, y, k)        the lower half of the 64 bits of y above x, shifted right by k, uniform, 0 to 32
 //               in_halves(x, y)        the lower halves of x and, above them, of y
 //               put_above(x, k, y)     x << k | y, y below 2^k, k uniform, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too

@@ -53,9 +53,8 @@ struct SampleMean {
 };
 
 // The mean of the sample, found from 32-bit distances to the first value (and useless where these overflow: the costs
-// then say so). With `quarters`, rounded down after so many quarters were added, else towards the first value: of the two
-// values beside a mean between them the upper one suits zigzag, which puts -1 before 1.
-
+// then say so). With `quarters`, rounded down after so many quarters were added, else towards the first value: of the
+// two values beside a mean between them the upper one suits zigzag, which puts -1 before 1.
 template <class Word>
 ARRCOMP_PART SampleMean sample_mean(const SampledValues<Word>& sample, int quarters) {
   using Scalar = typename Word::scalar;

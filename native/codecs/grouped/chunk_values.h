@@ -319,7 +319,8 @@ class ChunkValues {
 
   ARRCOMP_METHOD int word_bits() const { return head_.transform == Transform::quantized ? T::word_bits : T::width; }
 
-  // Values become words. Notes what is not zero, and where rows are not kept the tiles' widths. False where there are too many exceptions.
+  // Values become words. Notes what is not zero, and where rows are not kept the tiles' widths. False where there are
+  // too many exceptions.
   ARRCOMP_PART bool map_values() {
     const ExponentFields<Word> fields(context_.element, head_);
     const Word base = splat<Word>(static_cast<Scalar>(head_.base));

@@ -1,5 +1,5 @@
-// Where the words of a chunk are kept, as rows of 32 and by their place in the chunk: whole in memory, or where near memory
-// is scarce (a GPU's shared memory) their lower halves there, and the upper ones of tiles that have such far away.
+// Where the words of a chunk are kept, as rows of 32 and by their place in the chunk: whole in memory, or where near
+// memory is scarce (a GPU's shared memory) their lower halves there, and the upper ones of tiles that have such far away.
 #pragma once
 #include <type_traits>
 
