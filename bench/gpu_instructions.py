@@ -128,7 +128,7 @@ def _decode(coder: str, having: Mapping[str, int], needed: Mapping[str, int]) ->
 
 
 # Of values without order. Those of smooth data are coded by their differences.
-CASES: tuple[Case, ...] = (
+_DECODING: tuple[Case, ...] = (
     Case(
         "ErrorBounded float32 decode",
         "float32",
@@ -186,6 +186,81 @@ CASES: tuple[Case, ...] = (
         budget=55,
     ),
 )
+
+def _encoding(title: str, source: str, parts: Sequence[Part], budget: int) -> Case:
+    """A case of the encoder of groups, with the copy to the payload as if nothing got smaller."""
+    return Case(title, source, "encode_kernelINS0_", (*parts, Part("copy")), budget)
+
+
+# How values of an ordinary chunk are sampled, and become words.
+_QUANTIZED_SAMPLES = (
+    Part("sample values", ("quantized",)),
+    Part("sample mean"),
+    Part("sample predictions"),
+)
+_LOSSLESS_SAMPLES = (
+    Part("bits of elements"),
+    Part("sample values", ("lossless",)),
+    Part("sample floats"),
+    Part("sample exponents"),
+)
+_WIDE_WORDS = Part("words", ("exponent",), {r"STG?\.E\.64": 2})  # with their upper halves
+_SYMBOLS = (Part("sample features"), Part("rans", needed={r"LDS\.64": 8}))
+
+_ENCODING: tuple[Case, ...] = (
+    _encoding(
+        "ErrorBounded float32, encode",
+        "float32",
+        (
+            *_QUANTIZED_SAMPLES,
+            Part("words", ("quantized",)),
+            Part("sample words", ("narrow words",)),
+            Part("sample lengths"),
+            Part("sample shifts"),
+            Part("low bits", needed={r"ST\.E$": 1}),
+            *_SYMBOLS,
+        ),
+        85,
+    ),
+    _encoding(
+        "Lossless float32, encode",
+        "float32",
+        (
+            *_LOSSLESS_SAMPLES,
+            _WIDE_WORDS,
+            Part("sample words", ("upper halves",)),
+            Part("low bits", needed={r"LDG\.E\.U16": 8, r"ST\.E$": 6}),
+            *_SYMBOLS,
+        ),
+        85,
+    ),
+    _encoding(
+        "ErrorBounded float32 fast, encode",
+        "float32",
+        (*_QUANTIZED_SAMPLES, Part("words", ("fast",)), Part("pack", needed={r"ST\.E$": 3})),
+        40,
+    ),
+    _encoding(
+        "Lossless float32 fast, encode",
+        "float32",
+        (*_LOSSLESS_SAMPLES, _WIDE_WORDS, Part("pack", needed={r"LDG\.E\.U16": 8, r"ST\.E$": 7})),
+        50,  # not the 40 of other fast encoding: words of more than 16 bits are stored and read in two halves
+    ),
+    _encoding(
+        "Lossless bfloat16, encode",
+        "bfloat16",
+        (
+            *_LOSSLESS_SAMPLES,
+            Part("words", ("exponent",)),
+            Part("sample words", ("narrow words",)),
+            Part("low bits", needed={r"ST\.E$": 2}),
+            *_SYMBOLS,
+        ),
+        75,
+    ),
+)
+
+CASES = (*_DECODING, *_ENCODING)
 
 
 class Compiled:

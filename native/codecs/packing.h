@@ -20,6 +20,7 @@ class BitWriter {
   // Appends the `width` (0 to 32) bits of each lane's v, which has no others.
   ARRCOMP_METHOD void put(U32 v, int width) {
     if (width == 0) return;
+    if constexpr (tiles_in_registers) return put_above_others(v, width);
     buffer_ = buffer_ | v << used_;
     used_ += width;
     if (used_ < 32) return;
@@ -34,10 +35,25 @@ class BitWriter {
     if (width > 32) put(hi(v), width - 32);
   }
 
+  // Appends the `width` lowest bits, more than 16, of each row of a tile.
+  ARRCOMP_METHOD void put_wide_tile(const U32 (&rows)[rows_per_tile], int width) {
+    ARRCOMP_UNROLL for (const U32& v : rows) put_above_others(v, width);
+  }
+
+  // Appends the `width` bits of each row of a tile, which have no others.
+  ARRCOMP_METHOD void put_tile(U32 (&rows)[rows_per_tile], int width) {
+    if constexpr (tiles_in_registers) {
+      put_together(rows, width);
+    } else {
+      for (const U32& v : rows) put(v, width);
+    }
+  }
+
   // Stores what is left; returns the end of the bytes.
   ARRCOMP_METHOD uint8_t* finish() {
     uint8_t* end = reinterpret_cast<uint8_t*>(out_);
     if (used_ == 0) return end;
+    if constexpr (tiles_in_registers) buffer_ = buffer_ >> (32 - used_);
     if (used_ > 16) {
       store(out_, buffer_);
       return end + 128;
@@ -47,6 +63,34 @@ class BitWriter {
   }
 
  private:
+  // As many rows as fit in a word of 32 bits become one.
+  ARRCOMP_METHOD void put_together(U32 (&v)[rows_per_tile], int width) {
+    if (width == 0) return;
+    int left = rows_per_tile;
+    ARRCOMP_UNROLL for (int n = rows_per_tile; n > 1; n /= 2) {
+      if (width > 16) break;
+      ARRCOMP_UNROLL for (int i = 0; i < n / 2; ++i) v[i] = put_above(v[2 * i + 1], width, v[2 * i]);
+      width *= 2;
+      left = n / 2;
+    }
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) {
+      if (i == left) break;
+      put_above_others(v[i], width);
+    }
+  }
+
+  // As `put`, of the `width` (above 0) lowest bits. The buffer's bits are in its highest places: new ones move them down.
+  ARRCOMP_METHOD void put_above_others(U32 v, int width) {
+    const U32 before = buffer_;
+    buffer_ = funnel(before, v, width);
+    const int free = 32 - used_;
+    used_ += width;
+    if (used_ < 32) return;
+    store(out_, funnel(before, v, free));
+    out_ += 32;
+    used_ -= 32;
+  }
+
   uint32_t* out_;
   U32 buffer_;
   int used_;
@@ -159,7 +203,7 @@ class BitSection {
     const uint32_t first = position_ / 32;
     U32 low = last_, high = last_;
     load_pair_if(are_whole || first < whole_, are_whole || first + 1 < whole_, words_, first, low, high);
-    const U32 bits = shift_out(low, high, static_cast<int>(position_));
+    const U32 bits = funnel_wrapped(low, high, static_cast<int>(position_));
     position_ += static_cast<uint32_t>(width);
     return bits;
   }

@@ -26,6 +26,22 @@ ARRCOMP_INLINE Word fold(Word difference, bool plain, int bits) {
   return (d << 1 ^ sar(d, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1)) & ones<Word>(bits);
 }
 
+// The same for words of all bits, without a branch.
+template <class Word>
+struct Folding {
+  using Scalar = typename Word::scalar;
+
+  int twice;
+  Word signs;
+
+  ARRCOMP_METHOD explicit Folding(bool plain)
+      : twice(plain ? 0 : 1), signs(in_registers(splat<Word>(plain ? 0 : ~Scalar{0}))) {}
+
+  ARRCOMP_METHOD Word fold(Word d) const {
+    return d << twice ^ (sar(d, static_cast<int>(sizeof(Scalar)) * 8 - 1) & signs);
+  }
+};
+
 template <class Word>
 ARRCOMP_INLINE Word unfold(Word u, bool plain) {
   return plain ? u : u >> 1 ^ (splat<Word>(0) - (u & splat<Word>(1)));

@@ -9,6 +9,7 @@
 #include "cuda/arguments.h"
 #include "cuda/header.h"
 #include "cuda/look_back.cuh"
+#include "cuda/shared.cuh"
 #include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
@@ -23,11 +24,26 @@ ARRCOMP_INLINE uint32_t take_ticket(uint32_t* tickets) {
   return or_all(U32{ticket});
 }
 
-// What a warp encodes: in shared memory, as the encoder needs all registers.
+// What a warp encodes, and what it needs there: in shared memory.
+template <class T>
 struct Turn {
   uint32_t array, group;
-  EncodeContext context;
+  EncodeContext<T> context;
 };
+
+template <class T>
+struct EncodeShared {
+  NearMemory near;
+  Turn<T> turn;
+};
+template <>
+struct EncodeShared<Float64> {
+  static constexpr NearMemory* near = nullptr;
+  Turn<Float64> turn;
+};
+
+ARRCOMP_INLINE NearMemory* pointer_to(NearMemory& near) { return &near; }
+ARRCOMP_INLINE NearMemory* pointer_to(NearMemory* near) { return near; }
 
 // Where group g of an array stands, once it is encoded; and all of its payload that is not in the groups.
 template <class Encoder>
@@ -43,14 +59,14 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
   }
 }
 
-// Words of 64 bits take a few registers more than 128 from compute capability 12 on.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
-template <class T>
-constexpr int min_encoding_blocks = T::width == 64 ? min_blocks - 1 : min_blocks;
+// A thread's registers: 64 on large GPUs, of words of 64 bits 128. Others have shared memory for few blocks anyway.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900
+constexpr int min_blocks_of_32_bits = 4;
 #else
-template <class T>
-constexpr int min_encoding_blocks = min_blocks;
+constexpr int min_blocks_of_32_bits = 8;
 #endif
+template <class T>
+constexpr int min_encoding_blocks = T::width == 64 ? 3 : min_blocks_of_32_bits;
 
 // Words of 64 bits take more than 64 registers, and others do before compute capability 8, where shared memory has room
 // for one block anyway.
@@ -65,9 +81,8 @@ constexpr int min_regular_blocks = T::width == 64 ? 5 : ARRCOMP_REGULAR_BLOCKS;
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     encode_kernel(const __grid_constant__ EncodeArguments a) {
-  __shared__ Turn turns[warps_per_block];
-  Turn& turn = turns[threadIdx.x / lanes_per_row];
-  auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp_of_grid()];
+  auto& shared = dynamic_shared_memory<EncodeShared<T>>();
+  Turn<T>& turn = shared.turn;
   for (uint32_t ticket = take_ticket(a.tickets); ticket < a.groups; ticket = take_ticket(a.tickets)) {
     const auto index = static_cast<uint32_t>(array_of_unit(a.arrays, a.count, ticket));
     const EncodeArray& array = a.arrays[index];
@@ -75,9 +90,11 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     if (leader())
       turn = {index, g, {a.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings.fast, a.tables}};
     sync();
+    const uint32_t warp = blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block();
+    auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp];
     // From the group's first element on: what is 0 takes no register.
-    GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()),
-                            memory.entropy);
+    GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()), memory.entropy,
+                            pointer_to(shared.near));
     const uint32_t size = encoder.encode(0, static_cast<uint32_t>(array.plan.group_count(g)));
     sync();
     put_group(a, a.arrays[turn.array], turn.group, encoder, size);

@@ -23,9 +23,9 @@ void launch_decode(const DecodeArguments& arguments, const Shape& shape, cudaStr
 template <class T>
 constexpr Kernels kernels_of() {
   return {sizeof(MemoryOf<T>),
-          listed<encode_kernel<T>>,
+          listed<encode_kernel<T>, sizeof(EncodeShared<T>)>,
           launch_with<range_kernel<T>>,
-          launch_with<encode_kernel<T>>,
+          launch_with<encode_kernel<T>, sizeof(EncodeShared<T>)>,
           launch_decode<T>,
           launch_with<encode_base_delta_kernel<T>>,
           launch_with<decode_base_delta_kernel<T>>};

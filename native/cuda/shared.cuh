@@ -1,6 +1,6 @@
 // Arguments of kernels where lanes ask for different places, which would be slow to read from where arguments are.
 #pragma once
-#include "lanes/lanes.h"
+#include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
 
@@ -14,6 +14,18 @@ ARRCOMP_INLINE const Arguments& in_shared_memory(const Arguments& arguments) {
     memcpy(__builtin_assume_aligned(to + at, 4), __builtin_assume_aligned(from + at, 4), 4);
   __syncthreads();
   return copy;
+}
+
+// The memory of a warp among what the launch asks for.
+template <class Memory>
+ARRCOMP_INLINE Memory& dynamic_shared_memory() {
+  static_assert(alignof(Memory) <= 16 && sizeof(Memory) % 16 == 0);
+#ifdef __CUDACC__
+  extern __shared__ uint4 memory[];
+#else
+  __shared__ uint4 memory[warps_per_block * sizeof(Memory) / sizeof(uint4)];  // emulated
+#endif
+  return reinterpret_cast<Memory*>(memory)[warp_of_block()];
 }
 
 }  // namespace arrcomp::cuda

@@ -9,6 +9,9 @@ constexpr int streams = 1;  // other warps hide the latency
 constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 1;
 constexpr int rows_side_by_side = 1;
+constexpr bool keeps_rows = false;
+constexpr bool tiles_in_registers = true;
+constexpr bool gathers_pairs = true;
 constexpr bool wide_lookup = false;
 constexpr unsigned all_lanes = 0xffffffffu;
 
@@ -27,8 +30,43 @@ ARRCOMP_INLINE bool leader() { return lane() == 0; }
 ARRCOMP_INLINE void sync() { __syncwarp(); }
 ARRCOMP_INLINE void prefetch(const void*) {}  // other warps hide the latency
 ARRCOMP_INLINE void prefetch_to_write(const void*) {}
+template <class Unit>
+ARRCOMP_INLINE void copy_units(uint8_t* to, const uint8_t* from, uint32_t begin, uint32_t end) {
+  for (uint32_t at = begin + lane() * sizeof(Unit); at < end; at += 32 * sizeof(Unit))
+    *(Unit*)(to + at) = *(const Unit*)(from + at);
+}
+template <class Unit>
+ARRCOMP_INLINE uint4 load_sixteen(const uint8_t* from) {
+  const Unit* const p = (const Unit*)from;
+  if constexpr (sizeof(Unit) == 16) {
+    return p[0];
+  } else {
+    return {p[0], p[1], p[2], p[3]};
+  }
+}
+// From byte `begin` on, where `to` is a multiple of 16 bytes, as far as whole rounds go; returns where they end.
+template <class Unit>
+ARRCOMP_INLINE uint32_t copy_rounds(uint8_t* to, const uint8_t* from, uint32_t begin, uint32_t end) {
+#pragma unroll 1
+  for (; begin + 1024 <= end; begin += 1024) {  // counted: copy, 8 rows
+    const uint32_t at = begin + 16 * lane();
+    const uint4 first = load_sixteen<Unit>(from + at), second = load_sixteen<Unit>(from + at + 512);
+    *(uint4*)(to + at) = first;
+    *(uint4*)(to + at + 512) = second;
+  }
+  return begin;
+}
+ARRCOMP_INLINE void copy_bytes(uint8_t* to, const uint8_t* from, uint32_t bytes) {
+  const auto to_at = (uint32_t)(uintptr_t)to, from_at = (uint32_t)(uintptr_t)from;
+  if ((to_at | from_at | bytes) % 4 != 0) return copy_units<uint16_t>(to, from, 0, bytes);
+  uint32_t done = -to_at % 16 < bytes ? -to_at % 16 : bytes;
+  copy_units<uint32_t>(to, from, 0, done);
+  done = (to_at ^ from_at) % 16 == 0 ? copy_rounds<uint4>(to, from, done, bytes)
+                                     : copy_rounds<uint32_t>(to, from, done, bytes);
+  copy_units<uint32_t>(to, from, done, bytes);
+}
 ARRCOMP_INLINE void copy_bytes(void* to, const void* from, uint32_t bytes) {
-  for (uint32_t i = lane(); i < bytes / 2; i += 32) ((uint16_t*)to)[i] = ((const uint16_t*)from)[i];
+  copy_bytes((uint8_t*)to, (const uint8_t*)from, bytes);
 }
 
 // --- masks
@@ -54,6 +92,9 @@ ARRCOMP_INLINE V splat(typename V::scalar s) {
 }
 template <class V>
 ARRCOMP_INLINE V in_registers(V x) {
+#ifdef __CUDACC__
+  if constexpr (sizeof x.v == 4) asm("" : "+r"(*(uint32_t*)&x.v));  // the compiler no longer knows its few values
+#endif
   return x;
 }
 
@@ -113,6 +154,13 @@ ARRCOMP_INLINE U32 gather(const T* t, U32 i) {
   return element(t, i.v);
 }
 
+ARRCOMP_INLINE void gather_pair(const uint32_t (*t)[2], U32 i, U32& first, U32& second) {
+  const uint2 pair = ((const uint2*)t)[i.v];
+  first.v = pair.x;
+  second.v = pair.y;
+}
+ARRCOMP_INLINE U32 gather_at(const uint16_t* t, U32 bytes) { return {*(const uint16_t*)((const uint8_t*)t + bytes.v)}; }
+
 // Memory of a warp in which rows that move together change lanes: the same for all that need little.
 constexpr int max_warps_per_block = 4;
 template <int bytes>
@@ -169,6 +217,72 @@ ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
   sync();
 #pragma unroll
   for (int i = lane(); i < bytes / 16; i += 32) ((uint4*)p)[i] = ((const uint4*)memory)[i];
+}
+
+// Each lane keeps the elements that it fetched, which stand side by side: 4 of 32 bits, 8 of 16.
+template <class T, class V, int n>
+ARRCOMP_INLINE void arrive_unsorted(const Fetched<T, n>& fetched, V (&rows)[n]) {
+#pragma unroll
+  for (int i = 0; i < fetched.bytes / 512; i++) {
+    const uint32_t words[] = {fetched.parts[i].x, fetched.parts[i].y, fetched.parts[i].z, fetched.parts[i].w};
+    constexpr int each = 4 / (int)sizeof(T);  // elements of a word
+#pragma unroll
+    for (int j = 0; j < 4 * each; j++)
+      rows[4 * each * i + j] = {each == 1 ? words[j / each] : words[j / each] >> 16 * (j % each) & 0xffff};
+  }
+}
+
+ARRCOMP_INLINE U32 in_halves(U32 lower, U32 upper) { return {__byte_perm(lower.v, upper.v, 0x5410)}; }
+ARRCOMP_INLINE U32 upper_in_halves(U32 lower, U32 upper) { return {__byte_perm(lower.v, upper.v, 0x7632)}; }
+
+template <class T, int n, class InHalves>
+ARRCOMP_INLINE void store_unsorted(uint16_t* p, U32 (&rows)[n], InHalves in_halves) {
+  constexpr int together = 16 / (int)sizeof(T);
+#pragma unroll
+  for (int i = 0; i < n / together; i++) {
+    uint32_t pairs[together / 2];
+#pragma unroll
+    for (int j = 0; j < together / 2; j++)
+      pairs[j] = in_halves(rows[together * i + 2 * j], rows[together * i + 2 * j + 1]).v;
+    if constexpr (together == 4) {
+      ((uint2*)p)[32 * i + lane()] = {pairs[0], pairs[1]};
+    } else {
+      ((uint4*)p)[32 * i + lane()] = {pairs[0], pairs[1], pairs[2], pairs[3]};
+    }
+  }
+}
+template <class T, int n>
+ARRCOMP_INLINE void store_unsorted(uint16_t* p, U32 (&rows)[n]) {
+  store_unsorted<T>(p, rows, [](U32 x, U32 y) { return in_halves(x, y); });
+}
+template <class T, int n>
+ARRCOMP_INLINE void store_upper_unsorted(uint16_t* p, U32 (&rows)[n]) {
+  store_unsorted<T>(p, rows, [](U32 x, U32 y) { return upper_in_halves(x, y); });
+}
+
+// Two rows are in 16 lanes, or in 8.
+template <class T, int n>
+ARRCOMP_INLINE Mask nonzero_unsorted(const U32 (&rows)[n]) {
+  constexpr int together = 16 / (int)sizeof(T);
+  Mask nonzero = {true};
+#pragma unroll
+  for (int i = 0; i < n; i += together) {
+    uint32_t all = 0;
+#pragma unroll
+    for (int j = 0; j < together; j++) all |= rows[i + j].v;
+    nonzero = {nonzero.set && all != 0};
+  }
+  return nonzero;
+}
+
+template <class T>
+ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
+  return element(p, lane() < n ? lane() * distance : 0);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
+  if (lane() < n) p[lane() * distance] = (T)x.v;
 }
 
 struct Table64 {
@@ -288,7 +402,7 @@ template <class T>
 ARRCOMP_INLINE Lanes<T> operator>>(Lanes<T> x, int k) {
   return {x.v >> k};
 }
-ARRCOMP_INLINE U32 shift_out(U32 low, U32 high, int k) { return {__funnelshift_r(low.v, high.v, k)}; }
+ARRCOMP_INLINE U32 funnel_wrapped(U32 low, U32 high, int k) { return {__funnelshift_r(low.v, high.v, k)}; }
 ARRCOMP_INLINE U32 sar(U32 x, int k) { return {(uint32_t)((int32_t)x.v >> k)}; }
 ARRCOMP_INLINE U64 sar(U64 x, int k) { return {(uint64_t)((int64_t)x.v >> k)}; }
 template <class T>
@@ -307,7 +421,18 @@ ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
-ARRCOMP_INLINE U32 bit_length(U32 x) { return {32u - (uint32_t)__clz((int)x.v)}; }
+ARRCOMP_INLINE U32 srl_modulo(U32 x, U32 n) { return {__funnelshift_r(x.v, 0, n.v)}; }
+ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return {x.v * in_registers(U32{1u << k}).v + y.v}; }  // not two
+ARRCOMP_INLINE U32 funnel(U32 x, U32 y, int k) { return {__funnelshift_rc(x.v, y.v, k)}; }
+ARRCOMP_INLINE U32 bit_length(U32 x) {
+#ifdef __CUDACC__
+  uint32_t highest;  // ~0 where there is no bit
+  asm("bfind.u32 %0, %1;" : "=r"(highest) : "r"(x.v));
+  return {highest + 1};  // an instruction less than with __clz
+#else
+  return {32u - (uint32_t)__clz((int)x.v)};
+#endif
+}
 ARRCOMP_INLINE int bit_length(uint32_t x) { return 32 - __clz((int)x); }
 ARRCOMP_INLINE U32 lo(U64 x) { return {(uint32_t)x.v}; }
 ARRCOMP_INLINE U32 hi(U64 x) { return {(uint32_t)(x.v >> 32)}; }
@@ -346,6 +471,9 @@ ARRCOMP_INLINE F32 as_float(U32 x) { return {__uint_as_float(x.v)}; }
 ARRCOMP_INLINE F64 as_double(U64 x) { return {__longlong_as_double((long long)x.v)}; }
 ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(0x7fffffff)); }
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~(uint64_t)0 >> 1)); }
+// As comparisons take absolute values, which `abs` need not make.
+ARRCOMP_INLINE Mask within(F32 x, F32 y) { return {fabsf(x.v) <= y.v}; }
+ARRCOMP_INLINE Mask within(F64 x, F64 y) { return {fabs(x.v) <= y.v}; }
 ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
 ARRCOMP_INLINE F64 to_double(F32 f) { return {(double)f.v}; }
 ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }

@@ -30,6 +30,10 @@ struct Halves {
   T lower, upper;
 };
 
+constexpr bool keeps_rows = true;
+constexpr bool tiles_in_registers = false;
+constexpr bool gathers_pairs = false;
+
 ARRCOMP_INLINE void sync() {}
 ARRCOMP_INLINE bool leader() { return true; }
 ARRCOMP_INLINE void prefetch(const void* p) { __builtin_prefetch(p, 0, 2); }
@@ -141,7 +145,7 @@ ARRCOMP_INLINE Lanes<T> max(Lanes<T> x, Lanes<T> y) {
   ARRCOMP_EACH(Lanes<T>, max(x.v[i], y.v[i]));
 }
 
-ARRCOMP_INLINE U32 shift_out(U32 low, U32 high, int k) { return low >> k % 32 | high << 1 << (31 - k % 32); }
+ARRCOMP_INLINE U32 funnel_wrapped(U32 low, U32 high, int k) { return low >> k % 32 | high << 1 << (31 - k % 32); }
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { ARRCOMP_EACH(U32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { ARRCOMP_EACH(F64, x.v[i] * y.v[i]); }
@@ -159,6 +163,10 @@ template <int n>
 ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 x) {
   ARRCOMP_EACH(U32, lookup<n>(t, x.v[i]));
 }
+
+ARRCOMP_INLINE U32 put_above(U32 x, int k, U32 y) { return x << k | y; }
+
+ARRCOMP_INLINE U32 funnel(U32 x, U32 y, int k) { return k == 0 ? x : k == 32 ? y : x >> k | y << (32 - k); }
 
 ARRCOMP_INLINE uint32_t uniform(uint32_t n) { return n; }
 ARRCOMP_INLINE int bit_length(uint32_t x) { return x == 0 ? 0 : 32 - __builtin_clz(x); }

@@ -16,6 +16,9 @@
 //               int encoder_streams    the same when encoding
 //               int rows_at_once       rows that a loop keeps in variables: 8, or 1 where registers have no addresses
 //               int rows_side_by_side  rows whose values stay in registers together: 4, or 1
+//               bool keeps_rows        memory is near: what is needed again of a chunk's rows is kept there, not made again
+//               bool tiles_in_registers    a row is one register, so that those of a tile stay in registers
+//               bool gathers_pairs     gather_pair is one access, and gather_at and srl_modulo take few instructions
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
 //               bool wide_runs         lookup_runs is faster than `gather` from a table that serves instead
 //               bool can_stream        store_streaming leaves the caches alone (else it is store)
@@ -39,6 +42,12 @@
 //               load_rows(const scalar*, V (&rows)[n])    both in one;  store_rows(scalar*, V (&rows)[n]), also of
 //                                      256 bytes
 //               of U32 also at const uint16_t* and const uint8_t*, zero-extended and truncated as above
+//               arrive_unsorted<T>(fetched, rows)     the same elements (T as in memory), without an exchange, in an
+//                                      order of the machine's own.  store_unsorted<T>(uint16_t*, rows) puts what became
+//                                      of them in order, the lower halves;  store_upper_unsorted<T>  the upper ones
+//               nonzero_unsorted<T>(rows) -> Mask     where it has all lanes, no two rows 2b and 2b + 1 of memory are 0
+//               load_apart(const scalar* p, d, n)     lane l gets p[l * d], l from n on p[0];  store_apart(scalar* p,
+//                                      d, n, v)  the first n lanes, at p[l * d] (both slow on a CPU)
 //   streaming   store_streaming(p, v)  of all types, p aligned to 16 bytes: for what is not read soon;  end_streaming()
 //                                      after the last, before other threads read what was stored
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits
@@ -53,12 +62,17 @@
 //                                      words from p on)
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
 //                                      new p (reads up to 32 words from p on)
-//   U32         shift_out(low, high, k)     the low 32 bits of high * 2^32 + low >> k mod 32, k uniform
-//               x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
+//   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
+//               funnel(x, y, k)        the lower half of the 64 bits of y above those of x, shifted right by k, uniform, 0
+//                                      to 32;  funnel_wrapped(x, y, k)  by k mod 32
+//               in_halves(x, y)        the lower halves of x and, above them, of y
+//               put_above(x, k, y)     x << k | y, y below 2^k, k uniform, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform
 //               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2
 //                                      bytes past t[i]
+//               gather_pair(const uint32_t (*t)[2], i, x, y)   x = t[i][0] and y = t[i][1], t aligned to 8 bytes
+//               gather_at(const uint16_t* t, n)        t[n / 2], n even;  srl_modulo(x, n)   x >> n mod 32, n per lane
 //               table(const uint32_t[64]) -> Table64, which may refer to its argument;  lookup(t, i) with i below 64
 //               lookup<n>(const uint32_t* t, i)    t[i mod n], n = 16, 32, 64, 128 or 256; faster than `gather`, the
 //                                      more so the smaller n is
@@ -80,6 +94,7 @@
 //                 .left(begin)         words that are left; negative where more were taken than there are: what lanes
 //                                      got instead is not specified
 //   F32, F64    + - * /  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
+//               within(x, y)  abs(x) <= y
 //               min(x, y) = y < x ? y : x     max(x, y) = x < y ? y : x
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
 //   F32         to_int(f) -> U32       nearest even int32; unspecified (but no trap) outside of int32

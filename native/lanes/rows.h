@@ -34,6 +34,58 @@ ARRCOMP_INLINE void prefix_sums(V (&rows)[n], V& before) {
 }
 
 template <class T, class V, int n>
+ARRCOMP_INLINE void arrive_unsorted(const Fetched<T, n>& fetched, V (&rows)[n]) {
+  arrive(fetched, rows);
+}
+
+template <class T, class V, int n>
+ARRCOMP_INLINE void store_unsorted(uint16_t* p, V (&rows)[n]) {
+#pragma GCC unroll 8
+  for (int j = 0; j < n; j++) store(p + 32 * j, rows[j]);
+}
+
+template <class T, class V, int n>
+ARRCOMP_INLINE void store_upper_unsorted(uint16_t* p, V (&rows)[n]) {
+#pragma GCC unroll 8
+  for (int j = 0; j < n; j++) store(p + 32 * j, rows[j] >> 16);
+}
+
+template <class T, class V, int n>
+ARRCOMP_INLINE Mask nonzero_unsorted(V (&rows)[n]) {
+  bool all = true;
+  for (int j = 0; j < n; j += 2) all = all && any(ne(rows[j] | rows[j + 1], splat<V>(0)));
+  return mask(all ? ~0u : 0);
+}
+
+ARRCOMP_INLINE void gather_pair(const uint32_t (*t)[2], U32 i, U32& first, U32& second) {
+  first = gather(t[0], i << 1);
+  second = gather(t[0] + 1, i << 1);
+}
+
+ARRCOMP_INLINE U32 gather_at(const uint16_t* t, U32 bytes) { return gather(t, bytes >> 1); }
+
+ARRCOMP_INLINE U32 in_halves(U32 lower, U32 upper) { return (lower & splat<U32>(0xffff)) | upper << 16; }
+
+ARRCOMP_INLINE U32 srl_modulo(U32 x, U32 n) { return srlv(x, n & splat<U32>(31)); }
+
+template <class T>
+ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
+  T all[32];
+  for (int l = 0; l < 32; l++) __builtin_memcpy(all + l, p + (l < n ? l * distance : 0), sizeof(T));  // at any address
+  return load(all);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
+  typename V::scalar all[32];
+  store(all, x);
+  for (int l = 0; l < n; l++) {
+    const T narrow = (T)all[l];
+    __builtin_memcpy(p + l * distance, &narrow, sizeof(T));
+  }
+}
+
+template <class T, class V, int n>
 ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
 #pragma GCC unroll 8
   for (int j = 0; j < n; j++) store(p + 32 * j, rows[j]);

@@ -33,17 +33,32 @@ bool is_base_delta(const Codec& codec) { return base_delta_of(codec) != nullptr;
 
 int drop_bits_of(const Codec& codec) { return is_base_delta(codec) ? base_delta_of(codec)->drop_bits : 0; }
 
+// Elements as an encoder finds them: some begin behind a multiple of 16 bytes.
+class Placed {
+ public:
+  Placed(const Bytes& elements, size_t offset) : memory_(elements.size() + offset, untouched), offset_(offset) {
+    std::copy(elements.begin(), elements.end(), memory_.begin() + static_cast<long>(offset));
+  }
+  const uint8_t* data() const { return memory_.data() + offset_; }
+
+ private:
+  Bytes memory_;
+  size_t offset_;
+};
+
 // Each array's payload.
 std::vector<Bytes> encode(const std::vector<Array>& sources, const Codec& codec, Order order, uint64_t seed) {
   const GroupSettings settings = group_settings(codec);
   const Element element = sources[0].plan.element;
   std::vector<Bytes> payloads;
+  std::vector<Placed> placed;
   cuda::Batch<EncodeTask, max_arrays> batch{0, sources.size(), {}};
   uint64_t groups = 0;
   for (size_t i = 0; i < sources.size(); ++i) {
     const Plan& plan = sources[i].plan;
     payloads.emplace_back(capacity(codec, element, plan.count), untouched);
-    batch.items[i] = {{sources[i].bytes.data(), payloads[i].data(), plan.count}, groups};
+    placed.emplace_back(sources[i].bytes, (seed + i) % 3 == 0 ? element.width / 8u : 0);
+    batch.items[i] = {{placed[i].data(), payloads[i].data(), plan.count}, groups};
     groups += plan.groups;
   }
   std::vector<cuda::EncodeArray> arrays(sources.size());

@@ -37,6 +37,10 @@ struct alignas(16) uint4 {
   unsigned x, y, z, w;
 };
 
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+
 inline emulated::Index threadIdx, blockIdx, blockDim, gridDim;
 
 // Its accesses are the emulator's, not the kernel's.
@@ -345,6 +349,18 @@ inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned n) {
 }
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
+inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const uint64_t bytes = static_cast<uint64_t>(y) << 32 | x;
+  unsigned result = 0;
+  for (int i = 0; i < 4; ++i) result |= static_cast<unsigned>(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
+  return result;
+}
+inline unsigned __funnelshift_r(unsigned lower, unsigned upper, unsigned n) {
+  return static_cast<unsigned>((static_cast<uint64_t>(upper) << 32 | lower) >> (n & 31));
+}
+inline unsigned __funnelshift_rc(unsigned lower, unsigned upper, unsigned n) {
+  return static_cast<unsigned>((static_cast<uint64_t>(upper) << 32 | lower) >> (n < 32 ? n : 32));
+}
 inline unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>(static_cast<uint64_t>(x) * y >> 32); }
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fsub_rn(float x, float y) { return x - y; }

@@ -19,7 +19,7 @@ int main() {
       const uint32_t frequency = t.division[s] % slot_count;
       const uint32_t first = frequency == 1 ? 1 : 0;  // the only remainder, see rans_tables.cpp
       for (uint32_t r = first; r < first + frequency; r++) {
-        const uint32_t expected = t.slot[(t.division[s] >> (precision + 4)) + r];
+        const uint32_t expected = t.entries.slot[(t.division[s] >> (precision + 4)) + r];
         wrong += slot_by_runs(t, (t.run_division[s] >> (precision + 4)) + r) != expected;
       }
       wrong += t.run_division[s] % (1 << (precision + 4)) != t.division[s] % (1 << (precision + 4));

@@ -10,78 +10,118 @@ namespace arrcomp::ARRCOMP_ISA {
 constexpr int max_sampled_rows = 32;
 
 ARRCOMP_INLINE int sample_stride(int rows) { return (rows + max_sampled_rows - 1) / max_sampled_rows; }
+ARRCOMP_INLINE int samples_of(int rows) { return (rows + sample_stride(rows) - 1) / sample_stride(rows); }
+
+// Samples that a round of a loop looks at: several are under way at a time where registers have no addresses.
+constexpr int sample_batch = tiles_in_registers ? 4 : 1;
+
+// What is left of `count` samples from `first` on, where rounds have several.
+template <class Visit>
+ARRCOMP_METHOD void each_left([[maybe_unused]] int first, [[maybe_unused]] int count, [[maybe_unused]] Visit visit) {
+  if constexpr (sample_batch > 1) ARRCOMP_ROLLED for (int s = first; s < count; ++s) visit(s);
+}
+
+// The sampled rows of values or words.
+template <class Word>
+struct Sample {
+  using Scalar = typename Word::scalar;
+
+  const Scalar* rows;  // the first of them
+  int distance;        // from each to the next
+  int count;
+  int taken_off = 0;  // low bits that its words no longer have
+
+  ARRCOMP_METHOD Word at(int s) const { return load(rows + s * distance); }
+};
+
+// Where values are not kept, what is before each of their rows stands there.
+template <class Word>
+struct SampledValues : Sample<Word> {
+  using typename Sample<Word>::Scalar;
+
+  // The values before those of a row x; before the first value there is the last of its row.
+  ARRCOMP_METHOD Word before(int s, Word x) const {
+    const Scalar* const edge = this->rows + s * this->distance - 1;
+    if constexpr (!keeps_rows) return load(edge);
+    return shift_in(s > 0 ? splat<Word>(*edge) : x, x);
+  }
+};
+
+struct SampleMean {
+  uint64_t mean;
+  bool all_positive;
+};
+
+// The mean of the sample, found from 32-bit distances to the first value (and useless where these overflow: the costs
+// then say so). With `quarters`, rounded down after so many quarters were added, else towards the first value: of the
+// two values beside a mean between them the upper one suits zigzag, which puts -1 before 1.
+template <class Word>
+ARRCOMP_PART SampleMean sample_mean(const SampledValues<Word>& sample, int quarters) {
+  using Scalar = typename Word::scalar;
+  const Scalar first_value = sample.rows[0];
+  const Word first = splat<Word>(first_value);
+  U32 high = splat<U32>(0), low = splat<U32>(0);
+  Word signs = splat<Word>(0);
+  const auto add = [&](int s) ARRCOMP_LAMBDA {
+    const Word x = sample.at(s);
+    const U32 distance = lowest(x - first);
+    high = high + sar(distance, 16);
+    low = low + (distance & splat<U32>(0xffff));
+    signs = signs | x;
+  };
+  int s = 0;
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample mean, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
+  }
+  each_left(s, sample.count, add);
+  const int64_t total = int64_t{static_cast<int32_t>(sum(high))} * 65536 + sum(low);
+  const int64_t count = sample.count * lanes_per_row, more = total + count * quarters / 4;
+  const int64_t distance = quarters == 0 ? total / count : more >= 0 ? more / count : -((count - 1 - more) / count);
+  return {static_cast<uint64_t>(first_value) + static_cast<uint64_t>(distance),
+          or_all(signs) >> (sizeof(Scalar) * 8 - 1) == 0};
+}
 
 // Sums of bit lengths over the sample, one for each way to predict.
 struct PredictionCosts {
-  uint32_t direct = 0, based = 0, difference = 0;
-  bool all_positive = false;
+  uint32_t direct, based, difference;
 };
 
 template <class Word>
-ARRCOMP_INLINE Word previous_elements(const typename Word::scalar* values, int row) {
-  const Word x = load(values + row * lanes_per_row);
-  return shift_in(row > 0 ? load(values + (row - 1) * lanes_per_row) : x, x);
-}
-
-// The mean of the sample, found from 32-bit distances to the first value (and useless where these overflow: the costs
-// then say so). With `quarters`, rounded down after so many quarters were added, else towards the first value: of the two
-// values beside a mean between them the upper one suits zigzag, which puts -1 before 1.
-template <class Word>
-ARRCOMP_PART uint64_t sample_mean(const typename Word::scalar* values, int rows, int quarters) {
-  const Word first = splat<Word>(values[0]);
-  U32 high = splat<U32>(0), low = splat<U32>(0);
-  uint32_t samples = 0;
-  for (int r = 0; r < rows; r += sample_stride(rows), samples += lanes_per_row) {
-    const U32 distance = lowest(load(values + r * lanes_per_row) - first);
-    high = high + sar(distance, 16);
-    low = low + (distance & splat<U32>(0xffff));
+ARRCOMP_PART PredictionCosts prediction_costs(const SampledValues<Word>& sample, int bits, const SampleMean& found) {
+  U32 direct = splat<U32>(0), based = direct, difference = direct;
+  const Word mean = splat<Word>(static_cast<typename Word::scalar>(found.mean));
+  const auto add = [&](int s) ARRCOMP_LAMBDA {
+    const Word x = sample.at(s);
+    direct = direct + bit_length(fold(x, found.all_positive, bits));
+    based = based + bit_length(fold(x - mean, false, bits));
+    difference = difference + bit_length(fold(x - sample.before(s, x), false, bits));
+  };
+  int s = 0;
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample predictions, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
-  const int64_t total = int64_t{static_cast<int32_t>(sum(high))} * 65536 + sum(low);
-  const int64_t count = samples, more = total + count * quarters / 4;
-  const int64_t distance = quarters == 0 ? total / count : more >= 0 ? more / count : -((count - 1 - more) / count);
-  return static_cast<uint64_t>(values[0]) + static_cast<uint64_t>(distance);
-}
-
-template <class Word>
-ARRCOMP_PART PredictionCosts prediction_costs(const typename Word::scalar* values, int rows, int bits, uint64_t mean) {
-  using Scalar = typename Word::scalar;
-  U32 plain = splat<U32>(0), zigzag = plain, based = plain, difference = plain;
-  Word signs = splat<Word>(0);
-  for (int r = 0; r < rows; r += sample_stride(rows)) {
-    const Word x = load(values + r * lanes_per_row);
-    signs = signs | x;
-    plain = plain + bit_length(fold(x, true, bits));
-    zigzag = zigzag + bit_length(fold(x, false, bits));
-    based = based + bit_length(fold(x - splat<Word>(static_cast<Scalar>(mean)), false, bits));
-    difference = difference + bit_length(fold(x - previous_elements<Word>(values, r), false, bits));
-  }
-  PredictionCosts costs;
-  costs.all_positive = (or_all(signs) >> (sizeof(Scalar) * 8 - 1)) == 0;
-  costs.direct = sum(costs.all_positive ? plain : zigzag);
-  costs.based = sum(based);
-  costs.difference = sum(difference);
-  return costs;
+  each_left(s, sample.count, add);
+  return {sum(direct), sum(based), sum(difference)};
 }
 
 // How the values of a chunk (`bits` of each word count) become words: as they are, from their mean, or as differences.
 template <class Word>
-ARRCOMP_PART void choose_prediction(ChunkHead& header, const typename Word::scalar* values, int rows, int bits) {
+ARRCOMP_PART void choose_prediction(ChunkHead& header, const SampledValues<Word>& sample, int bits) {
   // Bytes may have so few values that one more or less matters.
-  const uint64_t mean = sample_mean<Word>(values, rows, bits == 8 ? 3 : 0);
-  const PredictionCosts costs = prediction_costs<Word>(values, rows, bits, mean);
-  const uint32_t worth =
-      static_cast<uint32_t>(2 * ((rows + sample_stride(rows) - 1) / sample_stride(rows)));  // 1/16 bit a value
-  header.plain = costs.all_positive;
+  const SampleMean found = sample_mean<Word>(sample, bits == 8 ? 3 : 0);
+  const PredictionCosts costs = prediction_costs<Word>(sample, bits, found);
+  const uint32_t worth = static_cast<uint32_t>(2 * sample.count);  // 1/16 bit a value
+  header.plain = found.all_positive;
   header.base = 0;
   uint32_t best = costs.direct;
   if (costs.based + worth < best) {
     best = costs.based + worth;
-    header.base = mean;
+    header.base = found.mean;
     header.plain = false;
   }
   if (costs.difference + worth < best) {
     header.difference = true;
-    header.base = values[0];
+    header.base = sample.rows[0];
     header.plain = false;
   }
   header.has_base = header.base != 0;
@@ -94,14 +134,23 @@ struct Features {
 };
 
 template <class Word>
-ARRCOMP_PART Features gather_features(const typename Word::scalar* words, int rows, int shift, const uint32_t* knots) {
+ARRCOMP_PART Features gather_features(const Sample<Word>& sample, int shift, const uint32_t* all_knots) {
   U32 totals[feature_count];
-  Features features{};
-  ARRCOMP_UNROLL for (U32& total : totals) total = splat<U32>(0);
-  for (int r = 0; r < rows; r += sample_stride(rows), features.samples += lanes_per_row) {
-    const U32 symbol = symbol_of(load(words + r * lanes_per_row) >> shift, symbol_count - 1);
-    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) totals[j] = totals[j] + min(symbol, splat<U32>(knots[j]));
+  uint32_t knots[feature_count];
+  ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) {
+    totals[j] = splat<U32>(0);
+    knots[j] = all_knots[j];
   }
+  const auto add = [&](int s) ARRCOMP_LAMBDA {
+    const U32 symbol = symbol_of(sample.at(s) >> shift, symbol_count - 1);
+    ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) totals[j] = totals[j] + min(symbol, splat<U32>(knots[j]));
+  };
+  int s = 0;
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample features, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
+  }
+  each_left(s, sample.count, add);
+  Features features{static_cast<uint32_t>(sample.count * lanes_per_row), {}};
   ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) features.sums[j] = sum(totals[j]);
   return features;
 }
@@ -115,7 +164,7 @@ struct TableCost {
 ARRCOMP_INLINE TableCost cheapest_table(const TableChoice& choice, const Features& features) {
   const auto* costs = reinterpret_cast<const uint32_t*>(choice.costs);
   U32 best = splat<U32>(~0u);
-  for (uint32_t t = 0; t < choice.tables; t += lanes_per_row) {
+  ARRCOMP_ROLLED for (uint32_t t = 0; t < choice.tables; t += lanes_per_row) {
     U32 cost = load(costs + t) * splat<U32>(features.samples);
     ARRCOMP_UNROLL for (int j = 0; j < feature_count; ++j) cost =
         cost + load(costs + (j + 1) * choice.tables + t) * splat<U32>(features.sums[j]);
@@ -131,35 +180,69 @@ struct ShiftedCounts {
   int32_t escapes, zeros, ones;
 };
 
+// Of two shifts, one after the other.
+struct TwoShiftedCounts {
+  ShiftedCounts here, next;
+};
+
+// Both come from one way through the sample where that is much of the work (else `next` is unknown).
+constexpr bool counts_two_shifts = !keeps_rows;
+
 template <class Word>
-ARRCOMP_PART ShiftedCounts count_shifted(const typename Word::scalar* words, int rows, int shift) {
-  ShiftedCounts counts{};
-  for (int r = 0; r < rows; r += sample_stride(rows)) {
-    const U32 symbol = symbol_of(load(words + r * lanes_per_row) >> shift, symbol_count - 1);
-    counts.escapes += count(eq(symbol, splat<U32>(symbol_count - 1)));
-    counts.zeros += count(eq(symbol, splat<U32>(0)));
-    counts.ones += count(eq(symbol, splat<U32>(1)));
+ARRCOMP_PART TwoShiftedCounts count_shifted(const Sample<Word>& sample, int shift) {
+  constexpr uint32_t escape = symbol_count - 1;
+  U32 counts = splat<U32>(0);  // of each lane, 6 bits for each
+  const auto counted = [](Mask m, int at) ARRCOMP_LAMBDA { return select(m, splat<U32>(1u << at), splat<U32>(0)); };
+  const auto add = [&](int s) ARRCOMP_LAMBDA {
+    const U32 symbol = symbol_of(sample.at(s) >> shift, counts_two_shifts ? 2 * escape : escape);
+    counts = counts + counted(counts_two_shifts ? ge(symbol, splat<U32>(escape)) : eq(symbol, splat<U32>(escape)), 0);
+    counts = counts + counted(eq(symbol, splat<U32>(0)), 6);
+    counts = counts + counted(eq(symbol, splat<U32>(1)), 12);
+    if (!counts_two_shifts) return;
+    counts = counts + counted(ge(symbol, splat<U32>(2 * escape)), 18);
+    counts = counts + counted(eq(symbol >> 1, splat<U32>(1)), 24);
+  };
+  int s = 0;
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample shifts, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
-  return counts;
+  each_left(s, sample.count, add);
+  const auto of_all = [&](int at) ARRCOMP_LAMBDA { return static_cast<int32_t>(sum(counts >> at & splat<U32>(63))); };
+  const ShiftedCounts here{of_all(0), of_all(6), of_all(12)};
+  if (!counts_two_shifts) return {here, {}};
+  return {here, {of_all(18), here.zeros + here.ones, of_all(24)}};
+}
+
+// The sum of the words' lengths in bits.
+template <class Word>
+ARRCOMP_PART uint32_t sum_of_lengths(const Sample<Word>& sample) {
+  U32 lengths = splat<U32>(0);
+  const auto add = [&](int s) ARRCOMP_LAMBDA { lengths = lengths + bit_length(sample.at(s)); };
+  int s = 0;
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample lengths, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
+  }
+  each_left(s, sample.count, add);
+  return sum(lengths);
 }
 
 // Low bits to store raw: so many that the symbols' mean is about 6 to 13. More where the escapes that are saved weigh
 // more than what the symbols lose: about 1/32 bit a value, and a bit for each zero that is not matched by a one.
 template <class Word>
-ARRCOMP_PART int choose_shift(const typename Word::scalar* words, int rows, int word_bits) {
-  U32 lengths = splat<U32>(0);
-  int32_t samples = 0;
-  for (int r = 0; r < rows; r += sample_stride(rows), samples += lanes_per_row)
-    lengths = lengths + bit_length(load(words + r * lanes_per_row));
-  const int32_t mean_length = static_cast<int32_t>(sum(lengths)) / samples;
+ARRCOMP_PART int choose_shift(const Sample<Word>& sample, int word_bits) {
+  const int32_t samples = sample.count * lanes_per_row;
+  const int32_t mean_length = static_cast<int32_t>(sum_of_lengths(sample)) / samples;
   int shift = mean_length > 3 ? mean_length - 3 : 0;
-  ShiftedCounts now = count_shifted<Word>(words, rows, shift);
-  while (now.escapes > 0 && shift < word_bits - 1) {
-    const ShiftedCounts next = count_shifted<Word>(words, rows, shift + 1);
+  TwoShiftedCounts counts = count_shifted(sample, shift);
+  bool has_next = counts_two_shifts;
+  ShiftedCounts now = counts.here;
+  ARRCOMP_ROLLED for (; now.escapes > 0 && shift < word_bits - 1; ++shift) {
+    if (!has_next) counts = count_shifted(sample, shift + 1);
+    const ShiftedCounts next = has_next ? counts.next : counts.here;
     const int32_t loss = samples / 32 + (now.zeros > now.ones ? now.zeros - now.ones : 0);
     if (16 * (now.escapes - next.escapes) <= loss) break;
     now = next;
-    ++shift;
+    has_next = counts_two_shifts && !has_next;
   }
   return shift;
 }
@@ -167,15 +250,11 @@ ARRCOMP_PART int choose_shift(const typename Word::scalar* words, int rows, int 
 // Twice the bits that a zero costs where the others' shift is k: k and about 1.5 for its symbol. Nothing without a
 // shift, as a table then serves.
 template <class Word>
-ARRCOMP_PART int zero_shift_cost(const typename Word::scalar* words, int rows) {
-  U32 lengths = splat<U32>(0);
+ARRCOMP_PART int zero_shift_cost(const Sample<Word>& sample) {
   int nonzero = 0;
-  for (int r = 0; r < rows; r += sample_stride(rows)) {
-    const Word u = load(words + r * lanes_per_row);
-    lengths = lengths + bit_length(u);
-    nonzero += count(ne(u, splat<Word>(0)));
-  }
-  const int shift = nonzero == 0 ? 0 : (static_cast<int>(sum(lengths)) * 4 / nonzero - 10) / 4;  // mean length less 2.5
+  for (int s = 0; s < sample.count; ++s) nonzero += count(ne(sample.at(s), splat<Word>(0)));
+  const uint32_t lengths = sum_of_lengths(sample);
+  const int shift = nonzero == 0 ? 0 : (static_cast<int>(lengths) * 4 / nonzero - 10) / 4;  // mean length less 2.5
   return shift > 0 ? 2 * shift + 3 : 0;
 }
 
@@ -197,50 +276,57 @@ ARRCOMP_INLINE U32 exponent_of(Word bits, const Element& element) {
 }
 
 template <class Word>
-ARRCOMP_PART FloatSample sample_floats(const typename Word::scalar* values, int rows, const Element& element) {
-  FloatSample sample;
-  U32 exponents = splat<U32>(0), lengths = splat<U32>(0);
-  for (int r = 0; r < rows; r += sample_stride(rows), sample.samples += lanes_per_row) {
-    const Word x = load(values + r * lanes_per_row);
-    const Word before = previous_elements<Word>(values, r);
-    const Word step = order_floats(x, element.width) - order_floats(before, element.width);
+ARRCOMP_PART FloatSample sample_floats(const SampledValues<Word>& sample, const Element& element) {
+  U32 exponents = splat<U32>(0), lengths = exponents, nonzero = exponents;
+  const auto add = [&](int s) ARRCOMP_LAMBDA {
+    const Word x = sample.at(s);
+    const Word step = order_floats(x, element.width) - order_floats(sample.before(s, x), element.width);
     lengths = lengths + bit_length(fold(step, false, element.width));
     exponents = exponents + exponent_of(x, element);
-    sample.nonzero += static_cast<uint32_t>(count(ne(x, splat<Word>(0))));
+    nonzero = nonzero + lowest(min(x, splat<Word>(1)));
+  };
+  int s = 0;
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample floats, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
-  sample.exponents = sum(exponents);
-  sample.lengths = sum(lengths);
-  return sample;
+  each_left(s, sample.count, add);
+  return {static_cast<uint32_t>(sample.count * lanes_per_row), sum(nonzero), sum(exponents), sum(lengths)};
 }
 
 // Differences of exponents are counted down from here: 6 above the mean, or 16 where more than 1 in 512 exponents would
 // be above that.
 template <class Word>
-ARRCOMP_PART uint32_t exponent_base(const FloatSample& sample, const typename Word::scalar* values, int rows,
+ARRCOMP_PART uint32_t exponent_base(const FloatSample& floats, const SampledValues<Word>& sample,
                                     const Element& element) {
-  const uint32_t mean = sample.exponents / (sample.nonzero > 0 ? sample.nonzero : 1);  // zeros add nothing to the sum
-  uint32_t above = 0;
-  for (int r = 0; r < rows; r += sample_stride(rows))
-    above +=
-        static_cast<uint32_t>(count(lt(splat<U32>(mean + 6), exponent_of(load(values + r * lanes_per_row), element))));
-  return mean + (element.exponent_bits > 4 && above * 512 > sample.samples ? 16 : 6);
+  const uint32_t mean = floats.exponents / (floats.nonzero > 0 ? floats.nonzero : 1);  // zeros add nothing to the sum
+  const U32 one = splat<U32>(1), none = splat<U32>(0), limit = splat<U32>(mean + 6);
+  U32 above = none;
+  const auto add = [&](int s) ARRCOMP_LAMBDA {
+    above = above + select(lt(limit, exponent_of(sample.at(s), element)), one, none);
+  };
+  int s = 0;
+  ARRCOMP_ROLLED for (; s + sample_batch <= sample.count; s += sample_batch) {  // counted: sample exponents, 16 rows
+    ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
+  }
+  each_left(s, sample.count, add);
+  return mean + (element.exponent_bits > 4 && sum(above) * 512 > floats.samples ? 16 : 6);
 }
 
 // Chooses between coding a chunk's exponents (true: the header says how) and the differences of its ordered floats.
 // `bits` are those that any value has.
 template <class Word>
-ARRCOMP_PART bool choose_exponent(ChunkHead& header, const typename Word::scalar* values, int rows, uint64_t bits,
+ARRCOMP_PART bool choose_exponent(ChunkHead& header, const SampledValues<Word>& sample, uint64_t bits,
                                   const Element& element) {
   int drop = 0;
   while (drop < element.mantissa_bits && (bits >> drop & 1) == 0) ++drop;
 
-  const FloatSample sample = sample_floats<Word>(values, rows, element);
+  const FloatSample floats = sample_floats<Word>(sample, element);
   const uint32_t exponent_cost =
-      sample.nonzero * (element.mantissa_bits + 3u - drop) + (sample.samples - sample.nonzero) / 4;
-  if (sample.lengths <= exponent_cost) return false;
+      floats.nonzero * (element.mantissa_bits + 3u - drop) + (floats.samples - floats.nonzero) / 4;
+  if (floats.lengths <= exponent_cost) return false;
   header.transform = Transform::exponent;
   header.drop = drop;
-  header.base = exponent_base<Word>(sample, values, rows, element);
+  header.base = exponent_base<Word>(floats, sample, element);
   header.has_base = true;
   return true;
 }

@@ -1,6 +1,7 @@
 // The memory that encoding a group needs, one for each thread or warp. No constructor: it is plain memory on every
 // device.
 #pragma once
+#include "codecs/grouped/rans_tables.h"
 #include "stream/plan.h"
 
 namespace arrcomp {
@@ -18,12 +19,21 @@ struct EncoderMemory {
   static constexpr uint32_t max_side_bytes =
       max_chunks_per_group * raw_chunk + raw_chunk + max_exception_bytes + max_mask_bytes + 4 * overrun;
 
-  Scalar values[chunk_size + overrun];  // a chunk's words
-  uint32_t coded[rows_per_chunk];       // by row: lanes that are not zero
+  union {
+    Scalar values[chunk_size + overrun];   // a chunk's words
+    uint16_t upper[chunk_size + overrun];  // or their upper halves, where the lower ones are near
+  };
+  uint32_t coded[rows_per_chunk];  // by row: lanes that are not zero
   uint16_t positions[max_exceptions + overrun];
   uint8_t widths[tiles_per_chunk];
   alignas(16) uint16_t words[max_words];     // of the group, in the order of encoding
   alignas(16) uint8_t side[max_side_bytes];  // of the group, last chunk first
+};
+
+// What a GPU keeps in shared memory.
+struct NearMemory {
+  alignas(16) uint16_t words[chunk_size + lanes_per_row];  // lower halves
+  EncodeEntries entries;                                   // of a table of the entropy coder
 };
 
 }  // namespace arrcomp

@@ -10,21 +10,26 @@ template <class T>
 class GroupEncoder : ChunkValues<T> {
   using Values = ChunkValues<T>;
   using typename Values::Memory, typename Values::Scalar, typename Values::Word;
-  using Values::context_, Values::array_, Values::memory_;
-  using Values::element_bits, Values::row_of, Values::start;
+  using Values::context_, Values::array_, Values::memory_, Values::words_;
+  using Values::element_bits, Values::start;
   using Values::first_, Values::rows_, Values::head_, Values::exceptions_, Values::live_, Values::coded_rows_;
 
  public:
-  ARRCOMP_METHOD GroupEncoder(const EncodeContext& context, const void* array, Memory& memory)
-      : Values(context, array, memory) {}
+  // `near`: only where words are split.
+  ARRCOMP_METHOD GroupEncoder(const EncodeContext<T>& context, const void* array, Memory& memory,
+                              NearMemory* near = nullptr)
+      : Values(context, array, memory, near), near_(near) {}
 
   // Encodes `count` elements from `first` on (at most 4 chunks); the bytes are then copied out by `copy_to`. Returns
   // their number.
   ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
     open(first, count, 1);
     for (uint32_t c = chunks_; c-- > 0;) {
-      start_chunk(c);
-      finish_chunk();
+      begin_chunk(c);
+      do {
+        start_attempt();
+        encode_rows();
+      } while (!is_done());
     }
     return bytes();
   }
@@ -32,38 +37,32 @@ class GroupEncoder : ChunkValues<T> {
   // The steps of encode, for several groups at once: `stride` groups on is the one that this encodes next.
   ARRCOMP_METHOD void open(uint64_t first, uint32_t count, uint32_t stride) {
     side_ = memory_.side;
-    words_ = memory_.words;
+    coded_ = memory_.words;
     has_states_ = false;
     group_first_ = first;
-    group_count_ = count;
+    group_count_ = uniform(count);
     stride_ = stride;
-    chunks_ = (count + chunk_size - 1) / chunk_size;
+    chunks_ = (group_count_ + chunk_size - 1) / chunk_size;
   }
 
   ARRCOMP_METHOD uint32_t chunks() const { return chunks_; }
 
   // All of a chunk but its rows of symbols.
   ARRCOMP_PART void start_chunk(uint32_t c) {
-    const uint64_t first = group_first_ + uint64_t{c} * chunk_size;
-    const uint32_t left = group_count_ - c * chunk_size;
-    // What is read next: the chunk before, or the last chunk of the next group.
-    const uint64_t last_of_next = group_first_ + uint64_t{stride_} * group_count_ + (chunks_ - 1) * chunk_size;
-    this->open_chunk(first, left < chunk_size ? left : chunk_size, c > 0 ? first - chunk_size : last_of_next);
-    attempt_ = T::quantizes && context_.bound > 0 ? Attempt::quantized : Attempt::lossless;
-    start_attempt();
+    begin_chunk(c);
+    do start_attempt();
+    while (gave_up_ && !is_done());
   }
 
   // Whether the next rows to be coded are a tile, and still worth it.
   ARRCOMP_METHOD bool has_tile() const {
-    return rows_left_ > 0 && rows_left_ % rows_per_tile == 0 && word_bytes() <= limit_;
+    return rows_left_ > 0 && rows_left_ % rows_per_tile == 0 && coded_bytes() <= limit_;
   }
 
   // Symbols of the rows that are left; then, where the chunk got too large, another attempt.
   ARRCOMP_PART void finish_chunk() {
     encode_rows();
-    while (!fits()) {
-      undo();
-      attempt_ = attempt_ == Attempt::quantized ? Attempt::lossless : Attempt::raw;
+    while (!is_done()) {
       start_attempt();
       encode_rows();
     }
@@ -84,59 +83,88 @@ class GroupEncoder : ChunkValues<T> {
     store(reinterpret_cast<uint32_t*>(out + word_count() * 2), states_);
   }
 
-  ARRCOMP_METHOD SymbolEncoder symbol_encoder() const { return SymbolEncoder(context_.tables->encode[head_.table]); }
-  ARRCOMP_METHOD Word symbols_of(int row) const { return load(row_of(row)) >> head_.shift; }
+  ARRCOMP_METHOD SymbolEncoder symbol_encoder() const {
+    const EncodeTable& table = context_.tables->encode[head_.table];
+    if constexpr (splits_words<Word>) {
+      sync();  // what was there before has been read
+      copy_bytes(&near_->entries, &table.entries, sizeof near_->entries);
+      sync();
+      return SymbolEncoder(table, near_->entries);
+    } else {
+      return SymbolEncoder(table);
+    }
+  }
+  ARRCOMP_METHOD Word symbols_of(int row) const {
+    if constexpr (splits_words<Word>) {
+      return words_.load(row) >> words_.low_bits_left(row / rows_per_tile, head_.shift);
+    } else {
+      return words_.load(row) >> head_.shift;
+    }
+  }
 
   U32 states_;
-  uint16_t* words_;
-  int rows_left_;  // to be coded, of the chunk
+  uint16_t* coded_;  // behind the last of the coder's words
+  int rows_left_;    // to be coded, of the chunk
 
  private:
   // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
   enum class Attempt : uint8_t { quantized, lossless, raw };
 
   ARRCOMP_METHOD uint32_t side_bytes() const { return static_cast<uint32_t>(side_ - memory_.side); }
-  ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(words_ - memory_.words); }
+  ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(coded_ - memory_.words); }
   ARRCOMP_METHOD uint32_t round_up_words() const { return (word_count() + 1) & ~1u; }
+
+  ARRCOMP_METHOD void begin_chunk(uint32_t c) {
+    const uint64_t first = group_first_ + uint64_t{c} * chunk_size;
+    const uint32_t left = group_count_ - c * chunk_size;
+    // What is read next: the chunk before, or the last chunk of the next group.
+    const uint64_t last_of_next = group_first_ + uint64_t{stride_} * group_count_ + (chunks_ - 1) * chunk_size;
+    this->open_chunk(first, left < chunk_size ? left : chunk_size, c > 0 ? first - chunk_size : last_of_next);
+    attempt_ = T::quantizes && context_.bound > 0 ? Attempt::quantized : Attempt::lossless;
+  }
+
   ARRCOMP_PART void start_attempt() {
     side_before_ = side_;
-    words_before_ = words_;
+    coded_before_ = coded_;
     states_before_ = states_;
     had_states_ = has_states_;
     rows_left_ = 0;
+    gave_up_ = false;
     limit_ = raw_chunk_bytes(static_cast<uint32_t>(rows_), T::width);
     if (attempt_ == Attempt::raw) return write_raw();
-    int bits = T::width;
     if constexpr (T::quantizes) {
-      if (attempt_ == Attempt::quantized && this->quantize()) {
+      if (attempt_ == Attempt::quantized) {
         // About what lossless coding takes: sign, mantissa and 2 bits of exponent.
         limit_ = static_cast<uint32_t>(rows_) * 4 * (context_.element.mantissa_bits + 3u);
-        bits = T::word_bits;
-      } else {
-        attempt_ = Attempt::lossless;
+        gave_up_ = !this->quantize();
       }
     }
     if (attempt_ == Attempt::lossless) this->load_lossless();
-    write_values(bits);
+    if (!gave_up_) gave_up_ = !this->make_words();
+    if (!gave_up_) write_values();
   }
 
-  ARRCOMP_METHOD uint32_t word_bytes() const { return static_cast<uint32_t>(words_ - words_before_) * 2; }
+  ARRCOMP_METHOD uint32_t coded_bytes() const { return static_cast<uint32_t>(coded_ - coded_before_) * 2; }
   ARRCOMP_METHOD bool fits() const {
-    return rows_left_ == 0 && static_cast<uint32_t>(side_ - side_before_) + word_bytes() <= limit_;
+    return !gave_up_ && rows_left_ == 0 && static_cast<uint32_t>(side_ - side_before_) + coded_bytes() <= limit_;
   }
 
-  ARRCOMP_METHOD void undo() {
+  // Whether the attempt is what the chunk is coded as. If not, it is undone, and the next is up.
+  ARRCOMP_METHOD bool is_done() {
+    if (fits()) return true;
+    sync();  // it has been written where the next is
     side_ = side_before_;
-    words_ = words_before_;
+    coded_ = coded_before_;
     states_ = states_before_;
     has_states_ = had_states_;
+    attempt_ = attempt_ == Attempt::quantized ? Attempt::lossless : Attempt::raw;
+    return false;
   }
 
   // ---- words to symbols ----
 
-  // Writes all of memory_.values but the symbols.
-  ARRCOMP_PART void write_values(int bits) {
-    this->make_words(bits);
+  // Writes all of the words but the symbols.
+  ARRCOMP_PART void write_values() {
     if (coded_rows_ > 0) choose_coder();
     write_side();
     if (head_.coder != Coder::entropy) return;
@@ -144,19 +172,10 @@ class GroupEncoder : ChunkValues<T> {
   }
 
   ARRCOMP_PART void choose_coder() {
-    const uint64_t packed = choose_widths();
+    const uint64_t packed = packed_bits();
     head_.coder = Coder::packed;
     if (context_.fast) return;
-    EntropyChoice choice;
-    if (head_.transform == Transform::exponent) {
-      choice = entropy_choice(context_.element.mantissa_bits + 1 - head_.drop);
-    } else {
-      choice = entropy_choice(choose_shift<Word>(memory_.values, coded_rows_, T::word_bits));
-      if (choice.shift < carried_bits && can_carry()) {  // one low bit more may be worth what the states then save
-        const EntropyChoice carrying = entropy_choice(carried_bits);
-        if (carrying.bits < choice.bits) choice = carrying;
-      }
-    }
+    const EntropyChoice choice = choose_entropy();
     if (choice.bits + states_bytes * 8 / chunks_ >= packed) return;
     head_.coder = Coder::entropy;
     head_.shift = choice.shift;
@@ -168,27 +187,36 @@ class GroupEncoder : ChunkValues<T> {
     uint64_t bits;  // as estimated from the sample
   };
 
-  ARRCOMP_PART EntropyChoice entropy_choice(int shift) {
+  ARRCOMP_PART EntropyChoice choose_entropy() const {
+    const bool exponent = head_.transform == Transform::exponent;
+    int shift = exponent ? context_.element.mantissa_bits + 1 - head_.drop : 0;
+    const Sample<Word> sample = words_.sample(coded_rows_, T::width > 16 ? shift : 0);
+    if (!exponent) shift = choose_shift(sample, T::word_bits);
+    EntropyChoice best{shift, 0, ~uint64_t{0}};
+    for (;;) {
+      const EntropyChoice choice = entropy_choice(sample, shift);
+      if (choice.bits < best.bits) best = choice;
+      if (exponent || shift >= carried_bits || !can_carry()) return best;
+      shift = carried_bits;  // one low bit more may be worth what the states then save
+    }
+  }
+
+  ARRCOMP_PART EntropyChoice entropy_choice(const Sample<Word>& sample, int shift) const {
     const TableChoice tables = context_.tables->choice(head_.transform == Transform::exponent);
-    const Features features = gather_features<Word>(memory_.values, coded_rows_, shift, tables.knots);
+    const Features features = gather_features(sample, shift - sample.taken_off, tables.knots);
     const TableCost cost = cheapest_table(tables, features);
     const uint64_t values = static_cast<uint64_t>(coded_rows_) * lanes_per_row;
     const uint64_t carried = shift >= carried_bits && can_carry() ? carried_rows * carried_bits * lanes_per_row : 0;
     return {shift, cost.table, values * shift + values * cost.bits_256 / (256 * features.samples) - carried};
   }
 
-  // A width for each tile; returns the bits that packing takes.
-  ARRCOMP_PART uint64_t choose_widths() {
+  // The bits that packing takes.
+  ARRCOMP_METHOD uint64_t packed_bits() const {
     uint64_t total = 0;
     for (int r = 0; r < coded_rows_; r += rows_per_tile) {
-      Word all = splat<Word>(0);
-      const int end = r + rows_per_tile < coded_rows_ ? r + rows_per_tile : coded_rows_;
-      for (int i = r; i < end; ++i) all = all | load(row_of(i));
-      const int width = static_cast<int>(max_all(bit_length(all)));
-      if (leader()) memory_.widths[r / rows_per_tile] = static_cast<uint8_t>(width);
-      total += 8 + static_cast<uint64_t>(end - r) * lanes_per_row * width;
+      const int left = coded_rows_ - r, rows = left < rows_per_tile ? left : rows_per_tile;
+      total += 8 + static_cast<uint64_t>(rows) * lanes_per_row * memory_.widths[r / rows_per_tile];
     }
-    sync();
     return total;
   }
 
@@ -215,14 +243,26 @@ class GroupEncoder : ChunkValues<T> {
   }
 
   ARRCOMP_PART void write_packed() {
-    uint8_t* const widths = side_;
     const int tiles = (coded_rows_ + rows_per_tile - 1) / rows_per_tile;
-    side_ += widths_bytes(static_cast<uint32_t>(coded_rows_));
-    if (leader())
-      for (int t = 0; widths + t < side_; ++t) widths[t] = t < tiles ? memory_.widths[t] : 0;
+    write_widths(tiles, [&](int tile) ARRCOMP_LAMBDA { return memory_.widths[tile]; });
     BitWriter bits(side_);
-    for (int r = 0; r < coded_rows_; ++r) bits.put(load(row_of(r)), memory_.widths[r / rows_per_tile]);
+    int r = 0;
+    if constexpr (splits_words<Word>)
+      ARRCOMP_ROLLED for (; r + rows_per_tile <= coded_rows_; r += rows_per_tile) {  // counted: pack, 8 rows
+        U32 u[rows_per_tile];
+        words_.load_tile(r, u);
+        bits.put_tile(u, memory_.widths[r / rows_per_tile]);
+      }
+    for (; r < coded_rows_; ++r) bits.put(words_.load(r), memory_.widths[r / rows_per_tile]);
     side_ = bits.finish();
+  }
+
+  template <class Width>
+  ARRCOMP_METHOD void write_widths(int tiles, Width width) {
+    uint8_t* const widths = side_;
+    side_ += widths_bytes(static_cast<uint32_t>(tiles * rows_per_tile));
+    if (leader())
+      for (int t = 0; widths + t < side_; ++t) widths[t] = t < tiles ? width(t) : 0;
   }
 
   // Whether the chunk's last 8 rows can have two bits in the initial states: it is the first to be coded, of whole
@@ -237,14 +277,36 @@ class GroupEncoder : ChunkValues<T> {
     has_states_ = true;
     const int own_rows = carries ? coded_rows_ - carried_rows : coded_rows_;
     BitWriter bits(side_);
+    int r = 0;
+    if constexpr (splits_words<Word>)
+      if (k > 0) r = write_low_bits_of_tiles(bits, own_rows);
     if (k > 0)
-      for (int r = 0; r < own_rows; ++r) bits.put(load(row_of(r)) & ones<Word>(k), k);
-    for (int r = own_rows; r < coded_rows_; ++r) {
-      const Word u = load(row_of(r));
+      for (; r < own_rows; ++r) bits.put(words_.load(r) & ones<Word>(k), k);
+    for (r = own_rows; r < coded_rows_; ++r) {
+      const Word u = words_.load(r);
       if (k > carried_bits) bits.put((u & ones<Word>(k)) >> carried_bits, k - carried_bits);
       states_ = states_ | (lowest(u) & splat<U32>(3)) << carried_bits * (r - own_rows);
     }
     side_ = bits.finish();
+  }
+
+  // Returns the row behind those tiles.
+  ARRCOMP_METHOD int write_low_bits_of_tiles(BitWriter& bits, int end) {
+    const int k = head_.shift;
+    const U32 mask = ones<U32>(k);
+    int r = 0;
+    ARRCOMP_ROLLED for (; r + rows_per_tile <= end; r += rows_per_tile) {  // counted: low bits, 8 rows
+      U32 u[rows_per_tile];
+      words_.load_tile(r, u);
+      words_.narrow_tile(r, u, k, memory_.widths[r / rows_per_tile]);
+      if (T::width > 16 && k > 16) {
+        bits.put_wide_tile(u, k);
+      } else {
+        ARRCOMP_UNROLL for (U32& x : u) x = x & mask;
+        bits.put_tile(u, k);
+      }
+    }
+    return r;
   }
 
   ARRCOMP_PART void write_exceptions() {
@@ -270,29 +332,40 @@ class GroupEncoder : ChunkValues<T> {
   ARRCOMP_PART void encode_rows() {
     if (rows_left_ == 0) return;
     const SymbolEncoder encoder = symbol_encoder();
-    uint16_t* words = words_;  // copies, as registers
+    uint16_t* coded = coded_;  // copies, as registers
     U32 states = states_;
     int r = rows_left_;
-    for (bool fits = word_bytes() <= limit_; r > 0 && fits;) {
-      encode_row(encoder, symbols_of(--r), states, words);
-      if (r % rows_per_tile == 0) fits = static_cast<uint32_t>(words - words_before_) * 2 <= limit_;
+    const auto fits = [&]() ARRCOMP_LAMBDA { return static_cast<uint32_t>(coded - coded_before_) * 2 <= limit_; };
+    const auto encode_to = [&](int end) ARRCOMP_LAMBDA {
+      do encode_row(encoder, symbols_of(--r), states, coded);
+      while (r > end);
+    };
+    if (r % rows_per_tile != 0 && fits()) encode_to(r / rows_per_tile * rows_per_tile);
+    ARRCOMP_ROLLED for (int tile = r / rows_per_tile - 1; tile >= 0 && fits(); --tile) {  // counted: rans, 8 rows
+      if constexpr (splits_words<Word>)
+        if (words_.is_simple(tile, head_.shift)) {
+          r = tile * rows_per_tile;
+          U32 u[rows_per_tile];
+          words_.load_symbols(tile, head_.shift, u);
+          encode_tile(encoder, u, states, coded);
+          continue;
+        }
+      encode_to(tile * rows_per_tile);
     }
     rows_left_ = r;
-    words_ = words;
+    coded_ = coded;
     states_ = states;
   }
 
   ARRCOMP_PART void write_raw() {
-    sync();  // the widths of the chunk before have been read
     start(Transform::integer);
     head_.plain = true;
     head_.coder = Coder::packed;
-    coded_rows_ = rows_;
-    for (int r = 0; r < rows_; ++r) store(row_of(r), element_bits(r));
-    if (leader())
-      for (int t = 0; t < tiles_per_chunk; ++t) memory_.widths[t] = T::width;
-    sync();
-    write_side();
+    side_ = head_.write(side_, T::word_bits);
+    write_widths((rows_ + rows_per_tile - 1) / rows_per_tile, [](int) ARRCOMP_LAMBDA { return T::width; });
+    BitWriter bits(side_);
+    for (int r = 0; r < rows_; ++r) bits.put(element_bits(r), T::width);
+    side_ = bits.finish();
   }
 
   // the group
@@ -300,14 +373,16 @@ class GroupEncoder : ChunkValues<T> {
   uint32_t group_count_, stride_, chunks_;
   uint8_t* side_;
   bool has_states_;
+  NearMemory* near_;
 
   // how the chunk is tried, and what was before
   Attempt attempt_;
   uint32_t limit_;  // bytes that it may take
   uint8_t* side_before_;
-  uint16_t* words_before_;
+  uint16_t* coded_before_;
   U32 states_before_;
   bool had_states_;
+  bool gave_up_;  // before anything was written
 };
 
 // One tile of symbols of each of N groups, interleaved, as long as all have one.
@@ -325,14 +400,14 @@ ARRCOMP_INLINE void encode_tiles(GroupEncoder<T> (&groups)[N]) {
     uint16_t* words[N];
     for (int i = 0; i < N; ++i) {
       states[i] = groups[i].states_;
-      words[i] = groups[i].words_;
+      words[i] = groups[i].coded_;
     }
     for (int j = 0; j < rows_per_tile; ++j)
       ARRCOMP_UNROLL for (int i = 0; i < N; ++i)
           encode_row(encoders[i], groups[i].symbols_of(--groups[i].rows_left_), states[i], words[i]);
     for (int i = 0; i < N; ++i) {
       groups[i].states_ = states[i];
-      groups[i].words_ = words[i];
+      groups[i].coded_ = words[i];
     }
   }
 }

@@ -74,14 +74,19 @@ struct Quantizer : Dequantizer<T> {
     inverse = static_cast<Number>(1.0 / static_cast<double>(step));
   }
 
+  // The integers of a row at first sight: right, and what `quantize` gives, in the lanes of `served`.
+  ARRCOMP_METHOD Word nearest(Word bits, Mask& served) const {
+    const Real x = T::widen(bits);
+    const Word q = nearest(x, served);
+    served = served & holds(x, q);
+    return q;
+  }
+
   // The integers of a row; `failed` gets the lanes that no integer serves. Their integer is 0.
   ARRCOMP_METHOD Word quantize(Word bits, Mask& failed) const {
     const Real x = T::widen(bits);
-    const Real scaled = x * splat<Real>(inverse);
-    Word q = round_to_integer(scaled);
-    Number limit;
-    largest_integer(limit);
-    const Mask in_range = le(abs(scaled), splat<Real>(limit));
+    Mask in_range;
+    Word q = nearest(x, in_range);
     failed = ~(in_range & holds(x, q));
     if (any(failed)) {
       q = correct(x, q, in_range, failed);
@@ -91,13 +96,20 @@ struct Quantizer : Dequantizer<T> {
   }
 
  private:
-  ARRCOMP_METHOD Mask holds(Real x, Word q) const { return le(abs(x - T::widen(element(q))), splat<Real>(bound)); }
+  ARRCOMP_METHOD Word nearest(Real x, Mask& in_range) const {
+    const Real scaled = x * splat<Real>(inverse);
+    Number limit;
+    largest_integer(limit);
+    in_range = within(scaled, splat<Real>(limit));
+    return round_to_integer(scaled);
+  }
+  ARRCOMP_METHOD Mask holds(Real x, Word q) const { return within(x - T::widen(element(q)), splat<Real>(bound)); }
 
   // Where x / step is large its rounding alone can miss the nearest integer: a second step from the residue finds it.
   ARRCOMP_METHOD Word correct(Real x, Word q, Mask in_range, Mask& failed) const {
     const Word start = select(in_range, q, splat<Word>(0));
     const Real residue = (x - T::widen(element(start))) * splat<Real>(inverse);
-    const Mask near = le(abs(residue), splat<Real>(4)) & in_range & failed;
+    const Mask near = within(residue, splat<Real>(4)) & in_range & failed;
     const Word better = start + select(near, round_to_integer(select(near, residue, splat<Real>(0))), splat<Word>(0));
     failed = failed & ~(near & holds(x, better));
     return better;

@@ -91,32 +91,71 @@ ARRCOMP_INLINE Word decode_row(const SymbolDecoder& decoder, U32& states, WordSo
   return value;
 }
 
-struct SymbolEncoder {
-  Table64 divisions, reciprocals;
-  const uint16_t* slots;  // or runs of them
-  uint32_t escape;
+// What a table says of symbols: as two tables, or where lanes gather pairs as one of these.
+class SymbolFields {
+ public:
+  ARRCOMP_METHOD SymbolFields() {}
+  ARRCOMP_METHOD SymbolFields(U32 fields, U32 reciprocal) : fields_(fields), reciprocal_(reciprocal) {}
 
-  ARRCOMP_METHOD SymbolEncoder() : slots(nullptr), escape(0) {}
-  ARRCOMP_METHOD explicit SymbolEncoder(const EncodeTable& t)
-      : divisions(table(wide_runs ? t.run_division : t.division)),
-        reciprocals(table(t.reciprocal)),
-        slots(wide_runs ? t.runs[0] : t.slot),
-        escape(t.escape) {}
-
-  ARRCOMP_METHOD void step(U32 symbol, U32& x, uint16_t*& words) const {
-    const U32 division = lookup(divisions, symbol);
-    const Mask full = ge(x, division << (32 - precision));  // the frequency, with the other fields shifted out
-    words = append(words, x, full);
-    x = select(full, x >> 16, x);
-    const U32 quotient = srlv(mulhi(x, lookup(reciprocals, symbol)), division >> precision & splat<U32>(15));
-    const U32 remainder = x - quotient * (division & splat<U32>(slot_count - 1));
-    x = (quotient << precision) + slot_at(remainder + (division >> (precision + 4)));
+  // Whether a state has no room for the symbol.
+  ARRCOMP_METHOD Mask is_full(U32 x) const {
+    if constexpr (gathers_pairs) return ge(x, minus_frequency() * in_registers(splat<U32>(~0u << (32 - precision))));
+    return ge(x, fields_ << (32 - precision));  // the frequency, with the other fields shifted out
+  }
+  // How often x has the symbol's frequency.
+  ARRCOMP_METHOD U32 quotient(U32 x) const {
+    const U32 product = mulhi(x, reciprocal_);
+    if constexpr (gathers_pairs) return srl_modulo(product, fields_ >> 12);
+    return srlv(product, fields_ >> precision & splat<U32>(15));
+  }
+  // What remains then, as the slot of so many after the symbol's first.
+  ARRCOMP_METHOD U32 slot(const uint16_t* slots, U32 x, U32 quotient) const {
+    if constexpr (gathers_pairs)
+      return gather_at(slots, (quotient * minus_frequency() + x << 1) + (fields_ & splat<U32>(0xfff)));
+    const U32 remainder = x - quotient * (fields_ & splat<U32>(slot_count - 1));
+    const U32 position = remainder + (fields_ >> (precision + 4));
+    if constexpr (wide_runs) return lookup_runs<runs_per_cell>(slots, position);
+    return gather(slots, position);
   }
 
  private:
-  ARRCOMP_METHOD U32 slot_at(U32 position) const {
-    if constexpr (wide_runs) return lookup_runs<runs_per_cell>(slots, position);
-    return gather(slots, position);
+  ARRCOMP_METHOD U32 minus_frequency() const { return sar(fields_, 20); }
+
+  U32 fields_, reciprocal_;
+};
+
+struct SymbolEncoder {
+  Table64 divisions, reciprocals;
+  const uint32_t (*pairs)[2];
+  const uint16_t* slots;  // or runs of them
+  uint32_t escape;
+
+  ARRCOMP_METHOD SymbolEncoder() : pairs(nullptr), slots(nullptr), escape(0) {}
+  ARRCOMP_METHOD explicit SymbolEncoder(const EncodeTable& t) : SymbolEncoder(t, t.entries) {}
+  // `entries`: a copy of those in the table.
+  ARRCOMP_METHOD SymbolEncoder(const EncodeTable& t, const EncodeEntries& entries)
+      : divisions(table(wide_runs ? t.run_division : t.division)),
+        reciprocals(table(t.reciprocal)),
+        pairs(entries.pairs),
+        slots(wide_runs ? t.runs[0] : entries.slot),
+        escape(t.escape) {}
+
+  ARRCOMP_METHOD SymbolFields fields_of(U32 symbol) const {
+    if constexpr (gathers_pairs) {
+      U32 fields, reciprocal;
+      gather_pair(pairs, symbol, fields, reciprocal);
+      return {fields, reciprocal};
+    } else {
+      return {lookup(divisions, symbol), lookup(reciprocals, symbol)};
+    }
+  }
+
+  ARRCOMP_METHOD void step(const SymbolFields& symbol, U32& x, uint16_t*& words) const {
+    const Mask full = symbol.is_full(x);
+    words = append(words, x, full);
+    x = select(full, x >> 16, x);
+    const U32 quotient = symbol.quotient(x);
+    x = (quotient << precision) + symbol.slot(slots, x, quotient);
   }
 };
 
@@ -154,7 +193,24 @@ ARRCOMP_INLINE void encode_row(const SymbolEncoder& encoder, Word value, U32& st
   const U32 symbol = symbol_of(value, encoder.escape);
   const Mask escaped = eq(symbol, splat<U32>(encoder.escape));
   if (any(escaped)) words = append_rest(words, value - splat<Word>(encoder.escape), escaped);
-  encoder.step(symbol, states, words);
+  encoder.step(encoder.fields_of(symbol), states, words);
+}
+
+// The rows of a tile in registers, the last first: what has no escapes passes no test for them.
+ARRCOMP_INLINE void encode_tile(const SymbolEncoder& encoder, const U32 (&values)[rows_per_tile], U32& states,
+                                uint16_t*& words) {
+  U32 most = values[0];
+  ARRCOMP_UNROLL for (const U32& value : values) most = max(most, value);
+  if (any(ge(most, splat<U32>(encoder.escape)))) {
+    ARRCOMP_UNROLL for (int i = rows_per_tile; i > 0; --i) encode_row(encoder, values[i - 1], states, words);
+    return;
+  }
+  constexpr int at_once = 4;  // whose tables are read before any is stored
+  ARRCOMP_UNROLL for (int end = rows_per_tile; end > 0; end -= at_once) {
+    SymbolFields symbols[at_once];
+    ARRCOMP_UNROLL for (int i = 0; i < at_once; ++i) symbols[i] = encoder.fields_of(values[end - 1 - i]);
+    ARRCOMP_UNROLL for (const SymbolFields& symbol : symbols) encoder.step(symbol, states, words);
+  }
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA

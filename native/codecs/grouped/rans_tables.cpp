@@ -68,12 +68,14 @@ void set_divisions(EncodeTable& table, const uint16_t* frequencies) {
     table.reciprocal[s] = f == 1 ? ~0u : static_cast<uint32_t>(((1ull << (log2 + 31)) + f - 1) / f);
     const uint32_t shift = f == 1 ? 0 : log2 - 1;
     table.division[s] = f | shift << precision | entry_start(start, f) << (precision + 4);
+    table.entries.pairs[s][0] = 2 * entry_start(start, f) | shift << 12 | (0u - f) << 20;
+    table.entries.pairs[s][1] = table.reciprocal[s];
     start += f;
   }
 }
 
 void set_slots(DecodeTable& decode, EncodeTable& encode, const uint16_t* frequencies, const AliasLayout& layout) {
-  memset(encode.slot, 0, sizeof encode.slot);
+  memset(encode.entries.slot, 0, sizeof encode.entries.slot);
   for (int slot = 0; slot < slot_count; ++slot) {
     const int bucket = slot / slots_per_bucket, position = slot % slots_per_bucket;
     const bool own = position < layout.split[bucket];
@@ -83,9 +85,9 @@ void set_slots(DecodeTable& decode, EncodeTable& encode, const uint16_t* frequen
     decode.slot[slot] = static_cast<uint32_t>(symbol) | f << 6 | static_cast<uint32_t>(rank) << 17;
     const uint32_t start = encode.division[symbol] >> (precision + 4);
     if (f == 1)
-      encode.slot[start + 1] = static_cast<uint16_t>(slot + slot_count);
+      encode.entries.slot[start + 1] = static_cast<uint16_t>(slot + slot_count);
     else
-      encode.slot[start + static_cast<uint32_t>(rank)] = static_cast<uint16_t>(slot);
+      encode.entries.slot[start + static_cast<uint32_t>(rank)] = static_cast<uint16_t>(slot);
   }
 }
 
@@ -138,7 +140,7 @@ void set_runs(EncodeTable& table, const uint16_t* frequencies) {
     const int f = frequencies[s];
     if (f == 0) continue;
     const uint32_t start = table.division[s] >> (precision + 4);
-    const uint16_t* slots = table.slot + start;
+    const uint16_t* slots = table.entries.slot + start;
     int position = f == 1 ? slots[1] - 1 : slots[0];
     if (f > 1 && !is_one_run(slots, f)) {
       while (!cells.add(next, slots, f)) ++next;

@@ -16,11 +16,19 @@ struct DecodeTable {
 
 constexpr int runs_per_cell = 5;  // of 32 places: with so many all tables find room
 
+constexpr int encode_slots = slot_count + 8;  // more than there are: a gather may read past the last
+
+// What encoding with a table looks up where it gathers pairs (lanes.h).
+struct EncodeEntries {
+  // Of each symbol: twice its start | shift << 12 | the frequency, negative, << 20; the reciprocal.
+  alignas(16) uint32_t pairs[symbol_count][2];
+  uint16_t slot[encode_slots];  // from (symbol, rank) to the slot
+};
+
 struct EncodeTable {
   uint32_t division[symbol_count];    // frequency | shift << 11 | start of the symbol's entries in `slot` << 15
   uint32_t reciprocal[symbol_count];  // x / frequency = mulhi(x, reciprocal) >> shift
-  uint16_t
-      slot[slot_count + 3];  // from (symbol, rank) to the slot; more than there are, as a gather may read past the last
+  EncodeEntries entries;
   uint32_t escape;
 
   // The same for instruction sets that look up runs (lanes.h): where a symbol's slots begin is a place for lookup_runs.
