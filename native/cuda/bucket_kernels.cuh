@@ -58,9 +58,11 @@ ARRCOMP_INLINE void copy_tail(const BucketEncodeArray& array, uint64_t unit) {
 
 // The settings where the codec shall find them: those that lanes look up tables in are copied to shared memory, as
 // arguments are slow to read where lanes ask for different places.
-template <class Coder>
+template <class Coder, bool encodes>
 ARRCOMP_INLINE const typename Coder::Settings& settings_at_hand(const typename Coder::Settings& arguments) {
-  if constexpr (requires { Coder::looks_up; }) {
+  if constexpr (requires { Coder::looks_up; } && encodes) {
+    return in_shared_memory_as<typename Coder::SettingsToEncode>(arguments);
+  } else if constexpr (requires { Coder::looks_up; }) {
     return in_shared_memory(arguments);
   } else {
     return arguments;
@@ -102,7 +104,7 @@ __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     encode_buckets_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ BucketMemory<Coder> memories[warps_per_block];
   BucketMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];
-  const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
+  const typename Coder::Settings& settings = settings_at_hand<Coder, true>(a.settings);
   const uint64_t seed = read_seed(a.work.seed);
   for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
     const BucketPlan& plan = array.plan;
@@ -147,7 +149,7 @@ ARRCOMP_INLINE void copy_tail_back(const BucketDecodeArray& array, uint64_t unit
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     decode_buckets_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-  const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
+  const typename Coder::Settings& settings = settings_at_hand<Coder, false>(a.settings);
   bool ok = true;
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     const BucketPlan& plan = array.plan;

@@ -141,6 +141,7 @@ ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { ARRCOMP_EACH(U32, mulhi(x.v[i], y.v[i])
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { ARRCOMP_EACH(U32, x.v[i] >> n.v[i]); }
 ARRCOMP_INLINE U32 gather(const uint32_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 ARRCOMP_INLINE U32 gather(const uint16_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
+ARRCOMP_INLINE U32 gather(const uint8_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 template <int n>
 ARRCOMP_INLINE U32 lookup(const uint32_t* t, U32 x) {
   ARRCOMP_EACH(U32, lookup<n>(t, x.v[i]));

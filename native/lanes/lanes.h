@@ -49,8 +49,8 @@
 //   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform
-//               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2
-//                                      bytes past t[i]
+//               gather(const uint32_t* t, i)     i below 2^31; also of uint16_t and uint8_t, zero-extended: these may
+//                                      read four bytes from t[i] on
 //               table(const uint32_t[64]) -> Table64, which may refer to its argument;  lookup(t, i) with i below 64
 //               lookup<n>(const uint32_t* t, i)    t[i mod n], n = 16, 32, 64, 128 or 256; faster than `gather`, the
 //                                      more so the smaller n is

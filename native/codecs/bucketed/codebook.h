@@ -15,6 +15,7 @@ class Codebook {
   using Scalar = typename Real::scalar;
   using Settings = CodebookSettings;
   static constexpr bool looks_up = true;
+  using SettingsToEncode = CodebookAtHand;
 
   struct BucketParameters {
     Scalar scale;  // NaN where a value is not finite, 1 without scaling
@@ -83,6 +84,10 @@ class Codebook {
   // Never stochastically: levels may lie anywhere.
   template <int n>
   ARRCOMP_METHOD void encode(const Real (&rows)[n], U32 (&codes)[n]) const {
+    if constexpr (looks_up_cells && std::is_same_v<Real, F32>) {
+      const auto& at_hand = static_cast<const CodebookAtHand&>(settings_);
+      if (settings_.has_octaves != 0) return borders_below(settings_.cells, at_hand.octaves, rows, codes);
+    }
     borders_below(settings_.tables, bits_, rows, codes);
   }
 
