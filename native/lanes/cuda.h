@@ -10,6 +10,7 @@ constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 1;
 constexpr int rows_side_by_side = 1;
 constexpr bool wide_lookup = true;
+constexpr bool quick_powers = true;
 constexpr unsigned all_lanes = 0xffffffffu;
 
 template <class T>
@@ -275,6 +276,16 @@ ARRCOMP_INLINE uint16_t half_of_float(float f) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
   return h;
 }
+ARRCOMP_INLINE float quick_log2(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+ARRCOMP_INLINE float quick_power(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 #endif  // elsewhere they come, like the intrinsics, from what emulates a warp
 // The instruction's NaN has no sign.
 ARRCOMP_INLINE F32 from_half(U32 x) {
@@ -283,6 +294,11 @@ ARRCOMP_INLINE F32 from_half(U32 x) {
 ARRCOMP_INLINE U32 to_half(F32 f) {
   return select(le(abs(f), as_float(splat<U32>(0x7f800000))), U32{half_of_float(f.v)}, splat<U32>(0x7e00));
 }
+
+// What CUDA says of both instructions: two units of the last place at most, or 2^-22 for numbers from 1/2 to 2.
+ARRCOMP_INLINE F32 near_log2(F32 x) { return {quick_log2(__builtin_fabsf(x.v))}; }
+ARRCOMP_INLINE F32 near_power(F32 x) { return {quick_power(x.v)}; }
+ARRCOMP_INLINE F32 near_sum(F32 x, F32 y, F32 z) { return {__fmaf_rn(x.v, y.v, z.v)}; }
 
 // --- across the lanes
 

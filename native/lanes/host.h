@@ -195,6 +195,22 @@ ARRCOMP_INLINE U64 join(U32 lo, U32 hi) {
   ARRCOMP_EACH(U64, i % 2 ? join_upper(lo.v[i / 2], hi.v[i / 2]) : join_lower(lo.v[i / 2], hi.v[i / 2]));
 }
 
+// For what is written for those that have quick ones.
+constexpr bool quick_powers = false;
+template <class Function>
+ARRCOMP_INLINE F32 each_number(F32 x, Function function) {
+  for (int i = 0; i < x.registers; i++)
+    for (int l = 0; l < x.width; l++) x.v[i][l] = function(x.v[i][l]);
+  return x;
+}
+ARRCOMP_INLINE F32 near_log2(F32 x) {
+  return each_number(x, [](float f) { return __builtin_log2f(__builtin_fabsf(f)); });
+}
+ARRCOMP_INLINE F32 near_power(F32 x) {
+  return each_number(x, [](float f) { return __builtin_exp2f(f); });
+}
+ARRCOMP_INLINE F32 near_sum(F32 x, F32 y, F32 z) { return x * y + z; }
+
 template <class Operation>
 ARRCOMP_INLINE uint32_t reduce(U32 x, Operation operation) {
   u32r all = x.v[0];

@@ -18,6 +18,7 @@
 //               int rows_side_by_side  rows whose values stay in registers together: 4, or 1
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
 //               bool wide_runs         lookup_runs is faster than `gather` from a table that serves instead
+//               bool quick_powers       near_log2 and near_power are an instruction each
 //               bool can_stream        store_streaming leaves the caches alone (else it is store)
 //
 //   types       Mask  U32  U64  F32  F64  Table64        U32::scalar is uint32_t, and so on
@@ -72,6 +73,11 @@
 //               to_half(f) -> U32      float16 bits, rounded to nearest even (NaN to some NaN, 0x7fc00000 to
 //                                      0x7e00)
 //               to_double(f) -> F64    exact (NaN to some NaN)
+//               near_log2(x)           log2 |x| of a normal number, off by 2^-22 of it, or of 1, at most; -infinity of 0,
+//                                      and perhaps of subnormal numbers
+//               near_power(x)          2^x of a number from -126 to 127, off by 2^-22 of it at most
+//               near_sum(x, y, z)      x * y + z, rounded once or twice. What is near differs from one instruction
+//                                      set to the next: no byte may depend on it
 //   warp        sync()  leader()       true in one lane only, for uniform stores
 //               copy_bytes(to, from, n)     all even, the two apart
 //               prefetch(p)            p is read soon, or may be no address at all;  prefetch_to_write(p)  written

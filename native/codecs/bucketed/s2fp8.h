@@ -3,7 +3,7 @@
 // Low-Precision Training of Deep Neural Networks", arXiv:2001.05674, section 3). FORMAT.md, section 5.4.
 #pragma once
 #include "codecs/bucketed/bucket_coder.h"
-#include "codecs/bucketed/s2fp8_cells.h"
+#include "codecs/bucketed/s2fp8_powers.h"
 #include "codecs/numeric/float_cast.h"
 #include "codecs/numeric/logarithm.h"
 #include "stream/s2fp8.h"
@@ -73,10 +73,9 @@ class S2fp8 {
   template <class Random>
   ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
     const Real magnitude = abs(x);
-    if constexpr (has_squeeze_cells && sizeof(Scalar) == sizeof(float) && std::is_same_v<Random, Nearest>) {
+    if constexpr (guesses && std::is_same_v<Random, Nearest>) {
       if (simple) {
-        const SqueezedCells cells(scale[alpha], scale[whole], scale[part]);
-        const SqueezedCodes found = cells.codes_of(magnitude);
+        const SqueezedCodes found = Guess(scale[alpha], scale[whole], scale[part]).codes_of(magnitude);
         if (!any(found.doubtful)) return cast().with_sign(found.magnitudes, as_bits(x));
       }
     }
@@ -106,6 +105,8 @@ class S2fp8 {
 
  private:
   using Limits = ScalarLimits<Scalar>;
+  using Guess = std::conditional_t<quick_powers, SqueezedPowers, SqueezedCells>;
+  static constexpr bool guesses = (quick_powers || has_squeeze_cells) && sizeof(Scalar) == sizeof(float);
 
   static constexpr int top = 15;        // log2 of what the largest becomes
   static constexpr int least = -16;     // log2 of the least number of e5m2
