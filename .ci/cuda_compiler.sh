@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Puts a CUDA compiler into a folder, as files alone, and prints the path of its nvcc; once it is there, only that.
+# Beside 13's nvcc is nvdisasm.
 #
 # Usage: cuda_compiler.sh 12|13 FOLDER
 # 13 is installed by pip (PYTHON, an interpreter that has it; by default python3). 12's nvcc is not among Python's
@@ -14,7 +15,7 @@ folder=$(cd "$2" && pwd)
 # Where nvcc looks for libraries there is nothing: a wheel has no links.
 from_pip() {
   "${PYTHON:-python3}" -m pip install -q -c "$top/.ci/constraints.txt" --target "$folder" \
-    nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl >&2
+    nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm nvidia-cuda-cccl nvidia-cuda-nvdisasm >&2
   ln -sfn lib "$folder/nvidia/cu13/lib64"
 }
 

@@ -8,6 +8,8 @@
 // APART    a larger one that is never inlined on a CPU: for what is rare, or would crowd what is not
 // LAMBDA   behind the parameters of a lambda on lanes: always inlined
 // UNROLL   before a loop over a short array, which then is registers
+// ROLLED   before a loop over rows or tiles, each round of which is made once on a GPU: its instructions are counted
+//          (bench/gpu_instructions.py, by the comment `counted: name, n rows` on the loop's first line)
 #ifdef __CUDACC__
 #define ARRCOMP_SHARED __host__ __device__ __forceinline__
 #define ARRCOMP_METHOD __device__ __forceinline__
@@ -15,6 +17,7 @@
 #define ARRCOMP_APART __device__ __forceinline__
 #define ARRCOMP_LAMBDA
 #define ARRCOMP_UNROLL _Pragma("unroll")
+#define ARRCOMP_ROLLED _Pragma("unroll 1")
 #else
 #define ARRCOMP_SHARED inline __attribute__((always_inline))
 #define ARRCOMP_PART inline
@@ -29,4 +32,5 @@
 #define ARRCOMP_LAMBDA __attribute__((always_inline))
 #endif
 #define ARRCOMP_UNROLL _Pragma("GCC unroll 8")
+#define ARRCOMP_ROLLED
 #endif
