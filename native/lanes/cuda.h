@@ -261,6 +261,13 @@ ARRCOMP_INLINE F32 as_float(U32 x) { return {__uint_as_float(x.v)}; }
 ARRCOMP_INLINE F64 as_double(U64 x) { return {__longlong_as_double((long long)x.v)}; }
 ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(0x7fffffff)); }
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~(uint64_t)0 >> 1)); }
+// Parts of other instructions, or one of their own.
+ARRCOMP_INLINE F32 size(F32 f) { return {__builtin_fabsf(f.v)}; }
+ARRCOMP_INLINE F64 size(F64 f) { return {__builtin_fabs(f.v)}; }
+ARRCOMP_INLINE F32 lower(F32 x, F32 y) { return {__builtin_fminf(x.v, y.v)}; }
+ARRCOMP_INLINE F64 lower(F64 x, F64 y) { return {__builtin_fmin(x.v, y.v)}; }
+ARRCOMP_INLINE F32 higher(F32 x, F32 y) { return {__builtin_fmaxf(x.v, y.v)}; }
+ARRCOMP_INLINE F64 higher(F64 x, F64 y) { return {__builtin_fmax(x.v, y.v)}; }
 ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
 ARRCOMP_INLINE F64 to_double(F32 f) { return {(double)f.v}; }
 ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }
@@ -299,6 +306,7 @@ ARRCOMP_INLINE U32 to_half(F32 f) {
 ARRCOMP_INLINE F32 near_log2(F32 x) { return {quick_log2(__builtin_fabsf(x.v))}; }
 ARRCOMP_INLINE F32 near_power(F32 x) { return {quick_power(x.v)}; }
 ARRCOMP_INLINE F32 near_sum(F32 x, F32 y, F32 z) { return {__fmaf_rn(x.v, y.v, z.v)}; }
+ARRCOMP_INLINE F64 near_sum(F64 x, F64 y, F64 z) { return {__fma_rn(x.v, y.v, z.v)}; }
 
 // --- across the lanes
 

@@ -195,6 +195,19 @@ ARRCOMP_INLINE U64 join(U32 lo, U32 hi) {
   ARRCOMP_EACH(U64, i % 2 ? join_upper(lo.v[i / 2], hi.v[i / 2]) : join_lower(lo.v[i / 2], hi.v[i / 2]));
 }
 
+template <class T>
+ARRCOMP_INLINE Lanes<T> size(Lanes<T> x) {
+  return abs(x);
+}
+template <class T>
+ARRCOMP_INLINE Lanes<T> lower(Lanes<T> x, Lanes<T> y) {
+  return min(x, y);
+}
+template <class T>
+ARRCOMP_INLINE Lanes<T> higher(Lanes<T> x, Lanes<T> y) {
+  return max(x, y);
+}
+
 // For what is written for those that have quick ones.
 constexpr bool quick_powers = false;
 template <class Function>
@@ -210,6 +223,7 @@ ARRCOMP_INLINE F32 near_power(F32 x) {
   return each_number(x, [](float f) { return __builtin_exp2f(f); });
 }
 ARRCOMP_INLINE F32 near_sum(F32 x, F32 y, F32 z) { return x * y + z; }
+ARRCOMP_INLINE F64 near_sum(F64 x, F64 y, F64 z) { return x * y + z; }
 
 template <class Operation>
 ARRCOMP_INLINE uint32_t reduce(U32 x, Operation operation) {

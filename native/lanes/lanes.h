@@ -66,6 +66,8 @@
 //                                      to 32 words from the new p on)
 //   F32, F64    + - * /  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
 //               min(x, y) = y < x ? y : x     max(x, y) = x < y ? y : x
+//               lower(x, y)  higher(x, y)     the smaller, the larger number; either where they are equal, or one is NaN
+//               size(x)                |x| of a number; of NaN some NaN
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
 //   F32         to_int(f) -> U32       nearest even int32; unspecified (but no trap) outside of int32
 //               to_float(u)            of an int32, rounded to nearest even

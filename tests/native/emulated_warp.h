@@ -342,6 +342,7 @@ inline unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>(
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fsub_rn(float x, float y) { return x - y; }
 inline float __fmul_rn(float x, float y) { return x * y; }
+inline double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
 inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 inline float __fdiv_rn(float x, float y) { return x / y; }
 inline double __dadd_rn(double x, double y) { return x + y; }

@@ -56,10 +56,10 @@ ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Element& element, 
   return s;
 }
 
-// 0 behind the first n lanes.
+// Something else behind the first n lanes.
 template <class Real>
-ARRCOMP_INLINE Real first_lanes(Real x, int n) {
-  return n == lanes_per_row ? x : select(mask(low_mask(n)), x, splat<Real>(0));
+ARRCOMP_INLINE Real first_lanes(Real x, int n, typename Real::scalar behind = 0) {
+  return n == lanes_per_row ? x : select(mask(low_mask(n)), x, splat<Real>(behind));
 }
 
 // Sums up the logarithms of magnitudes, as the logarithm of a product of their mantissas, and their exponents.
@@ -70,41 +70,72 @@ class LogarithmSum {
   using Bits = typename Layout::Bits;
 
  public:
-  // At most 128 rows.
-  ARRCOMP_METHOD void add(Real x) {
-    const Mask tiny = lt(as_bits(x), splat<Word>(Layout::min_normal));
-    if (any(tiny)) x = normal(x, tiny);
+  // At most 128 rows. Those of subnormal numbers must be `exact`, or else all are to be added again.
+  template <bool exact = false>
+  ARRCOMP_METHOD void add(Real x, int n = lanes_per_row) {
+    x = first_lanes(x, n, 1);
+    if constexpr (exact) x = normal(x);
     const Word bits = as_bits(x);
+    least_ = min(least_, bits);
     exponents_ = exponents_ + (bits >> Layout::mantissa_bits);
-    // Two products in turn, as one of 128 factors could overflow.
+    // Two products in turn, as one of 128 factors could overflow. Zeros are factors of 1.
     const Real product = before_ * real_of_bits((bits & splat<Word>(Layout::mantissa)) | splat<Word>(Layout::one));
     before_ = last_;
     last_ = product;
     ++rows_;
+    missing_ += lanes_per_row - n;
   }
 
-  ARRCOMP_METHOD uint64_t nonzeros() const { return rows_ * lanes_per_row - zeros_; }
+  // Whether there were zeros or subnormal numbers. Rows are then to be counted.
+  ARRCOMP_METHOD bool has_tiny() const { return any(lt(least_, splat<Word>(Layout::min_normal))); }
+  ARRCOMP_METHOD void count_tiny(Real x, int n) {
+    const Word bits = as_bits(first_lanes(x, n, 1));
+    const Mask is_zero = eq(bits, splat<Word>(0));
+    zeros_ += count(is_zero);
+    has_subnormals_ = has_subnormals_ | (lt(bits, splat<Word>(Layout::min_normal)) & ~is_zero);
+  }
+  ARRCOMP_METHOD bool has_subnormals() const { return any(has_subnormals_); }
+
+  ARRCOMP_METHOD uint64_t nonzeros() const {
+    return static_cast<uint64_t>(rows_ * lanes_per_row - missing_ - zeros_);
+  }
 
   ARRCOMP_METHOD double sum() const {
     const Logarithm<Real> a = logarithm_of(last_), b = logarithm_of(before_);
-    const uint64_t bias = uint64_t{Layout::bias} * rows_ * lanes_per_row;
+    const auto bias = static_cast<uint64_t>(Layout::bias * (rows_ * lanes_per_row - zeros_));
     const auto exponents = static_cast<int64_t>(sum_all(exponents_) - bias);
     return static_cast<double>(exponents) + fixed_point_sum((a.whole + b.whole) + (a.part + b.part));
   }
 
  private:
-  // Zeros become 1, of which the logarithm is 0; subnormal numbers are multiplied by 2^64.
-  ARRCOMP_METHOD Real normal(Real x, Mask tiny) {
-    const Mask zero = eq(as_bits(x), splat<Word>(0));
-    zeros_ += static_cast<uint64_t>(count(zero));
-    exponents_ = exponents_ - select(tiny & ~zero, splat<Word>(64), splat<Word>(0));
-    return select(zero, splat<Real>(1), select(tiny, x * splat<Real>(0x1p64f), x));
+  // Subnormal numbers are multiplied by 2^64.
+  ARRCOMP_METHOD Real normal(Real x) {
+    const Word bits = as_bits(x);
+    const Mask is_subnormal = lt(bits, splat<Word>(Layout::min_normal)) & ne(bits, splat<Word>(0));
+    exponents_ = exponents_ - select(is_subnormal, splat<Word>(64), splat<Word>(0));
+    return select(is_subnormal, x * splat<Real>(0x1p64f), x);
   }
 
-  Word exponents_ = splat<Word>(0);
+  Word least_ = splat<Word>(Layout::infinity), exponents_ = splat<Word>(0);
   Real last_ = splat<Real>(1), before_ = splat<Real>(1);
-  uint64_t rows_ = 0, zeros_ = 0;
+  Mask has_subnormals_ = mask(0);
+  int rows_ = 0, missing_ = 0, zeros_ = 0;
 };
+
+// Of elements among which are zeros or subnormal numbers.
+template <class Real>
+ARRCOMP_APART void add_tiny(const Element& element, const void* array, uint64_t first, uint64_t count,
+                            LogarithmSum<Real>& logarithms) {
+  each_row<Real>(element, array, first, count,
+                 [&](Real x, int n) ARRCOMP_LAMBDA { logarithms.count_tiny(abs(x), n); });
+  if (!logarithms.has_subnormals()) return;
+  LogarithmSum<Real> again;
+  each_row<Real>(element, array, first, count, [&](Real x, int n) ARRCOMP_LAMBDA {
+    again.count_tiny(abs(x), n);
+    again.template add<true>(abs(x), n);
+  });
+  logarithms = again;
+}
 
 // With the largest magnitude, in one pass.
 template <class Real>
@@ -112,15 +143,16 @@ ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Element& element, co
                                                       uint64_t count) {
   LogarithmSum<Real> logarithms;
   auto largest_bits = as_bits(splat<Real>(0));
-  each_row<Real>(element, array, first, count, [&](Real y, int n) ARRCOMP_LAMBDA {
-    const Real x = first_lanes(abs(y), n);
-    largest_bits = max(largest_bits, as_bits(x));
-    logarithms.add(x);
+  each_row<Real>(element, array, first, count, [&](Real x, int n) ARRCOMP_LAMBDA {
+    const Real magnitude = abs(x);
+    largest_bits = max(largest_bits, as_bits(magnitude));
+    logarithms.add(magnitude, n);
   });
   BucketStatistics s = BucketStatistics::none();
   const auto largest = largest_magnitude_of(real_of_bits(largest_bits));
   s.finite = is_finite_magnitude(largest);
   if (!s.finite) return s;
+  if (logarithms.has_tiny()) add_tiny(element, array, first, count, logarithms);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
   s.logarithms = logarithms.sum();
@@ -144,8 +176,9 @@ struct RowSums {
   Real of_terms, of_squares;
 };
 
-// Of (x - middle) / 2^exponent, of which magnitudes are at most 1. 2^exponent may be no number, and is then divided by
-// in two steps; what that changes elsewhere are subnormal terms, which the sums' last bits never see.
+// Of (x - middle) / 2^exponent, of which magnitudes are at most 1. Where no sum of what is not divided overflows, nor
+// loses what counts, the sums are divided in place of the terms. 2^exponent may be no number, and is then divided by in
+// two steps. What all this changes are subnormal terms and squares, which the sums' last bits never see.
 template <class Real>
 ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent, const Element& element,
                                       const void* array, uint64_t first, uint64_t count) {
@@ -160,6 +193,12 @@ ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent
     });
     return sums;
   };
+  if (-28 < exponent && exponent < 40) {
+    RowSums<Real> sums = sums_of([](Real x) ARRCOMP_LAMBDA { return x; });
+    sums.of_terms = sums.of_terms * factor(-exponent);
+    sums.of_squares = sums.of_squares * factor(-2 * exponent);
+    return sums;
+  }
   const Real once = factor(-exponent), down = factor(-(exponent / 2)), rest = factor(exponent / 2 - exponent);
   if (-100 < exponent && exponent < 100) return sums_of([&](Real x) ARRCOMP_LAMBDA { return x * once; });
   return sums_of([&](Real x) ARRCOMP_LAMBDA { return x * down * rest; });
@@ -201,17 +240,15 @@ ARRCOMP_PART BucketStatistics statistics_of(const Element& element, const void* 
                                             Moments moments) {
   if (moments == largest_magnitude) return magnitude_statistics_of<Real>(element, array, first, count);
   if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(element, array, first, count);
-  using Layout = RealLayout<Real>;
-  using Word = typename Layout::Word;
-  Word largest_bits = splat<Word>(0);
-  Real low = largest_number(Real{}), high = splat<Real>(0) - low;
+  // The sum is NaN where one of them is not finite.
+  Real low = largest_number(Real{}), high = splat<Real>(0) - low, nothing = splat<Real>(0);
   each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
-    largest_bits = max(largest_bits, as_bits(abs(x)));
-    low = min(x, low);
-    high = max(x, high);
+    low = lower(x, low);
+    high = higher(x, high);
+    nothing = near_sum(x, splat<Real>(0), nothing);
   });
   BucketStatistics s = BucketStatistics::none();
-  s.finite = !any(ge(largest_bits, splat<Word>(Layout::infinity)));
+  s.finite = !any(~le(nothing, splat<Real>(0)));
   if (!s.finite) return s;
   s.low = smallest_of(low);
   s.high = largest_of(high);
