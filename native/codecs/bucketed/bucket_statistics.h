@@ -1,4 +1,5 @@
-// Statistics of a bucket's values on lanes. Sums are of integers: their order does not show.
+// Statistics of a bucket's values on lanes. Sums are of integers: their order does not show. Values have
+// each_row<Real>(visit), as StoredElements do.
 #pragma once
 #include "codecs/numeric/logarithm.h"
 #include "codecs/packing.h"
@@ -25,13 +26,11 @@ ARRCOMP_INLINE double fixed_point_sum(F64 x) {
   return static_cast<double>(sum_all(fixed)) * 0x1p-40;
 }
 
-// The largest magnitude of the elements [first, first + count): infinity or NaN where one of them is not finite, or that
-// of the finite ones alone.
-template <class Real, bool of_finite = false>
-ARRCOMP_METHOD typename Real::scalar magnitude_of(const Element& element, const void* array, uint64_t first,
-                                                  uint64_t count) {
+// The largest magnitude of values: infinity or NaN where one of them is not finite, or that of the finite ones alone.
+template <class Real, bool of_finite = false, class Values>
+ARRCOMP_METHOD typename Real::scalar magnitude_of(const Values& values) {
   auto largest = as_bits(splat<Real>(0));
-  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA {
     Real magnitude = abs(x);
     if (of_finite) magnitude = select(le(magnitude, largest_number(Real{})), magnitude, splat<Real>(0));
     largest = max(largest, as_bits(magnitude));
@@ -44,13 +43,12 @@ ARRCOMP_INLINE bool is_finite_magnitude(Scalar x) {
   return static_cast<double>(x) <= 0x1.fffffffffffffp1023;
 }
 
-template <class Real>
-ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Element& element, const void* array, uint64_t first,
-                                                        uint64_t count) {
+template <class Real, class Values>
+ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Values& values) {
   BucketStatistics s = BucketStatistics::none();
-  auto largest = magnitude_of<Real>(element, array, first, count);
+  auto largest = magnitude_of<Real>(values);
   s.finite = is_finite_magnitude(largest);
-  if (!s.finite) largest = magnitude_of<Real, true>(element, array, first, count);
+  if (!s.finite) largest = magnitude_of<Real, true>(values);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
   return s;
@@ -107,12 +105,11 @@ class LogarithmSum {
 };
 
 // With the largest magnitude, in one pass.
-template <class Real>
-ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Element& element, const void* array, uint64_t first,
-                                                      uint64_t count) {
+template <class Real, class Values>
+ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Values& values) {
   LogarithmSum<Real> logarithms;
   auto largest_bits = as_bits(splat<Real>(0));
-  each_row<Real>(element, array, first, count, [&](Real y, int n) ARRCOMP_LAMBDA {
+  values.template each_row<Real>([&](Real y, int n) ARRCOMP_LAMBDA {
     const Real x = first_lanes(abs(y), n);
     largest_bits = max(largest_bits, as_bits(x));
     logarithms.add(x);
@@ -146,14 +143,13 @@ struct RowSums {
 
 // Of (x - middle) / 2^exponent, of which magnitudes are at most 1. 2^exponent may be no number, and is then divided by
 // in two steps; what that changes elsewhere are subnormal terms, which the sums' last bits never see.
-template <class Real>
-ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent, const Element& element,
-                                      const void* array, uint64_t first, uint64_t count) {
+template <class Real, class Values>
+ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent, const Values& values) {
   const auto factor = [](int e)
                           ARRCOMP_LAMBDA { return splat<Real>(static_cast<typename Real::scalar>(power_of_two(e))); };
   const auto sums_of = [&](auto scaled) ARRCOMP_LAMBDA {
     RowSums<Real> sums{splat<Real>(0), splat<Real>(0)};
-    each_row<Real>(element, array, first, count, [&](Real x, int n) ARRCOMP_LAMBDA {
+    values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {
       const Real term = first_lanes(scaled(x - splat<Real>(middle)), n);
       sums.of_terms = sums.of_terms + term;
       sums.of_squares = sums.of_squares + term * term;
@@ -165,11 +161,10 @@ ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent
   return sums_of([&](Real x) ARRCOMP_LAMBDA { return x * down * rest; });
 }
 
-// Mean and squared deviations of elements whose range is known, from sums about the middle of the range: however far
+// Mean and squared deviations of `count` values whose range is known, from sums about the middle of the range: however far
 // from 0 they lie, nothing cancels.
-template <class Real>
-ARRCOMP_PART void add_mean_and_deviation(const Element& element, const void* array, uint64_t first, uint64_t count,
-                                         BucketStatistics& s) {
+template <class Real, class Values>
+ARRCOMP_PART void add_mean_and_deviation(const Values& values, uint64_t count, BucketStatistics& s) {
   const auto n = static_cast<double>(count);
   const auto middle = static_cast<typename Real::scalar>(s.low / 2 + s.high / 2);
   const auto centre = static_cast<double>(middle);
@@ -181,43 +176,77 @@ ARRCOMP_PART void add_mean_and_deviation(const Element& element, const void* arr
   s.mean = times_power_of_two(centre, -s.exponent);
   if (radius <= 0) return;
   const int exponent = exponent_of(radius) + 1;
-  const auto sums = sums_about<Real>(middle, exponent, element, array, first, count);
+  const auto sums = sums_about<Real>(middle, exponent, values);
   const double total = signed_fixed_point_sum(sums.of_terms);
   const double about_mean = fixed_point_sum(sums.of_squares) - total * (total / n);
   s.mean = s.mean + total / n * power_of_two(exponent - s.exponent);
   s.squares = (about_mean > 0 ? about_mean : 0) * power_of_two(2 * (exponent - s.exponent));
 }
 
-template <class Real>
-ARRCOMP_PART void add_squares(const Element& element, const void* array, uint64_t first, uint64_t count,
-                              BucketStatistics& s) {
+template <class Real, class Values>
+ARRCOMP_PART void add_squares(const Values& values, BucketStatistics& s) {
   s.exponent = exponent_of(s.largest_magnitude()) + 1;
-  s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, element, array, first, count).of_squares);
+  s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, values).of_squares);
 }
 
-// Of the elements [first, first + count), at least one and at most a segment.
+// The smallest and the largest value; anything where one of them is not finite.
+struct Extremes {
+  double low, high;
+  bool finite;
+};
+
 template <class Real>
-ARRCOMP_PART BucketStatistics statistics_of(const Element& element, const void* array, uint64_t first, uint64_t count,
-                                            Moments moments) {
-  if (moments == largest_magnitude) return magnitude_statistics_of<Real>(element, array, first, count);
-  if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(element, array, first, count);
+class LaneExtremes {
   using Layout = RealLayout<Real>;
   using Word = typename Layout::Word;
-  Word largest_bits = splat<Word>(0);
-  Real low = largest_number(Real{}), high = splat<Real>(0) - low;
-  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
-    largest_bits = max(largest_bits, as_bits(abs(x)));
-    low = min(x, low);
-    high = max(x, high);
-  });
+
+ public:
+  ARRCOMP_METHOD void add(Real x) {
+    largest_bits_ = max(largest_bits_, as_bits(abs(x)));
+    low_ = min(x, low_);
+    high_ = max(x, high_);
+  }
+
+  ARRCOMP_METHOD Extremes of_all() const {
+    if (any(ge(largest_bits_, splat<Word>(Layout::infinity)))) return {0, 0, false};
+    return {smallest_of(low_), largest_of(high_), true};
+  }
+
+  // Of these lanes alone.
+  ARRCOMP_METHOD Extremes of(Mask lanes) const {
+    LaneExtremes some;
+    some.largest_bits_ = select(lanes, largest_bits_, some.largest_bits_);
+    some.low_ = select(lanes, low_, some.low_);
+    some.high_ = select(lanes, high_, some.high_);
+    return some.of_all();
+  }
+
+ private:
+  Word largest_bits_ = splat<Word>(0);
+  Real low_ = largest_number(Real{}), high_ = splat<Real>(0) - low_;
+};
+
+template <class Real, class Values>
+ARRCOMP_METHOD Extremes extremes_of(const Values& values) {
+  LaneExtremes<Real> extremes;
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });
+  return extremes.of_all();
+}
+
+// Of `count` values, at least one and at most a segment.
+template <class Real, class Values>
+ARRCOMP_PART BucketStatistics statistics_of(const Values& values, uint64_t count, Moments moments) {
+  if (moments == largest_magnitude) return magnitude_statistics_of<Real>(values);
+  if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(values);
   BucketStatistics s = BucketStatistics::none();
-  s.finite = !any(ge(largest_bits, splat<Word>(Layout::infinity)));
+  const auto found = extremes_of<Real>(values);
+  s.finite = found.finite;
   if (!s.finite) return s;
-  s.low = smallest_of(low);
-  s.high = largest_of(high);
-  if (moments == mean_and_deviation) add_mean_and_deviation<Real>(element, array, first, count, s);
+  s.low = found.low;
+  s.high = found.high;
+  if (moments == mean_and_deviation) add_mean_and_deviation<Real>(values, count, s);
   if (s.largest_magnitude() <= 0) return s;
-  if (moments == sum_of_squares) add_squares<Real>(element, array, first, count, s);
+  if (moments == sum_of_squares) add_squares<Real>(values, s);
   return s;
 }
 
