@@ -7,6 +7,7 @@ in it; on CUDA calls only enqueue. `python bench/overhead.py` prints the table; 
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -55,6 +56,7 @@ def frameworks(x: np.ndarray[Any, Any]) -> Iterator[tuple[str, dict[str, Call], 
         if on_gpu and torch.cuda.is_available():
             yield "PyTorch, CUDA", calls_of(torch.from_numpy(x).cuda(), _nothing), torch.cuda.synchronize
     if importlib.util.find_spec("jax"):
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # else the others have no memory on the GPU
         import jax
 
         def wait(y: Any) -> Any:

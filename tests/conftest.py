@@ -37,7 +37,9 @@ settings.load_profile("repeatable")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let XLA compile quickly in an ordinary run, and NumPy cast signaling NaN: on Arm it warns of these."""
+    """Let XLA compile quickly in an ordinary run and leave the GPU to others, and NumPy cast signaling NaN on Arm."""
+    # JAX would take most of the GPU's memory at its first use, and PyTorch, CuPy and other workers have tests too.
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     if "not full" in config.getoption("markexpr"):
         # Most of the time of JAX's tests is XLA's optimization; the full tests have it.
         os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")

@@ -26,7 +26,7 @@ def parse_kind(device: Any) -> tuple[str, int]:
     """Kind ("cpu" or "cuda") and number of a device.
 
     It is "cpu", "cuda" or "cuda:1", or an object with a `type` and an `index` (PyTorch's devices) or a `platform` and
-    an `id` (JAX's). Raises DeviceUnavailableError for other kinds of these.
+    a `local_hardware_id` (JAX's). Raises DeviceUnavailableError for other kinds of these.
     """
     if isinstance(device, str):
         kind, colon, number = device.partition(":")
@@ -35,9 +35,18 @@ def parse_kind(device: Any) -> tuple[str, int]:
         return kind, int(number or 0)
     if hasattr(device, "type") and hasattr(device, "index"):
         return platform(device.type), device.index or 0
-    if hasattr(device, "platform") and hasattr(device, "id"):
-        return platform(device.platform), device.id
+    if hasattr(device, "platform") and hasattr(device, "local_hardware_id"):
+        return platform(device.platform), number_of(device)
     raise wrong_type("device", "a name such as 'cuda:0', a device or an array", device)
+
+
+def number_of(device: Any) -> int:
+    """The number of one of JAX's devices in this process: CUDA's own number of a GPU.
+
+    Its `id` is another where JAX runs in several processes: there it counts the devices of all.
+    """
+    number = device.local_hardware_id  # None where JAX knows none
+    return int(device.id if number is None else number)
 
 
 def platform(name: str) -> str:

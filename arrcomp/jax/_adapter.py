@@ -13,7 +13,7 @@ from .. import _dtypes
 from .._arguments import wrong_type
 from .._arrays.checks import check_matches
 from .._arrays.contract import Adapter, Payload
-from .._arrays.device import Device, platform
+from .._arrays.device import Device, number_of, platform
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._dtypes import Bytes
 from .._format.spec import Spec
@@ -99,7 +99,7 @@ class JaxAdapter:
             return NUMPY.device(x)
         check_concrete(x, "The device of a traced value is not known")
         device = single_device(x)
-        return Device("jax", platform(device.platform), device.id)
+        return Device("jax", platform(device.platform), number_of(device))
 
     def default_device(self) -> Device:
         return self.device(jax.device_put(np.zeros(0, np.uint8)))
@@ -291,6 +291,6 @@ def pytree_children(x: Any) -> tuple[list[Any], Callable[[list[Any]], Any]] | No
 def _jax_device(device: Device) -> jax.Device:
     with contextlib.suppress(RuntimeError):  # JAX has no devices of this kind
         for found in jax.local_devices(backend=device.kind):
-            if found.id == device.index:
+            if number_of(found) == device.index:
                 return found
     raise DeviceUnavailableError(f"device: expected one of JAX's devices, got {device.name}")

@@ -1,1 +1,1 @@
-"""Parts of gpu.py: the GPU, and kernels of few-bit activations."""
+"""Parts of gpu.py and gpu_check.py: the GPU, cases, what is timed, and kernels of few-bit activations."""

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arrcomp import _core, _dtypes
-from arrcomp._arrays import host
+from arrcomp._arrays.numpy import numpy_bytes
 from arrcomp.activations import steps_of
 from kernels.device import Gpu
 
 CASES = (("relu", 1), ("gelu", 3), ("gelu", 8), ("silu", 3), ("mish", 3))
 TYPES = (np.float32, ml_dtypes.bfloat16)
+ARRAYS = 8
 
 
 class Slot:
@@ -32,14 +33,13 @@ class Slot:
     def forward(self) -> None:
         """Enqueue the function and what is kept for its gradient."""
         source, values, packed = (self.memory.pointer(b) for b in (self.source, self.values, self.packed))
-        place = (source, values, packed, self.elements, self.memory.stream(), self.memory.index)
-        _core.cuda_activate(self.function, (), self.steps, self.dtype_id, *place)
+        place = (source, values, packed, self.elements)
+        self.memory.calls.activate(self.function, self.steps, self.dtype_id, place)
 
     def backward(self) -> None:
         """Enqueue the gradient, of the values in place of what would come from the layer above."""
         packed, values, gradient = (self.memory.pointer(b) for b in (self.packed, self.values, self.gradient))
-        place = (packed, values, gradient, self.elements, self.memory.stream(), self.memory.index)
-        _core.cuda_step_grad(self.steps, self.dtype_id, *place)
+        self.memory.calls.step_grad(self.steps, self.dtype_id, (packed, values, gradient, self.elements))
 
     def differs(self, x: NDArray[Any]) -> str | None:
         """Compute both; what is not the CPU's, if anything."""
@@ -52,26 +52,29 @@ class Slot:
         _core.step_grad_at(self.steps, self.dtype_id, at[2], at[1], at[3], x.size, 0)
         found = {"values": self.values, "packed steps": self.packed, "gradient": self.gradient}
         for (name, buffer), wanted in zip(found.items(), (values, packed, gradient), strict=True):
-            if not np.array_equal(self.memory.to_host(buffer), host.numpy_bytes(wanted)):
+            if not np.array_equal(self.memory.to_host(buffer), numpy_bytes(wanted)):
                 return f"{name} are not the CPU's"
         return None
 
 
-def measure_activations(gpu: Gpu, nbytes: int, count: int) -> Iterator[dict[str, Any]]:
-    """A line for each function and type: `count` arrays of so many bytes, in turn."""
+def measure_activations(gpu: Gpu, nbytes: int) -> Iterator[dict[str, Any]]:
+    """A line for each function and type: 8 arrays of so many bytes, in turn."""
     for dtype in TYPES:
         x = np.random.default_rng(0).standard_normal(nbytes // np.dtype(dtype).itemsize, np.float32).astype(dtype)
         for function, bits in CASES:
-            slots = [Slot(gpu, function, bits, x) for _ in range(count)]
-            line: dict[str, Any] = {"label": f"{function}, {bits} bits, {np.dtype(dtype).name}", "nbytes": x.nbytes}
+            slots = [Slot(gpu, function, bits, x) for _ in range(ARRAYS)]
+            what = f"{function}, {bits} bits, {np.dtype(dtype).name}"
+            line: dict[str, Any] = {"kind": "activation", "what": what, "nbytes": x.nbytes}
             wrong = slots[0].differs(x)
             if wrong is not None:
                 yield line | {"wrong": wrong}
                 continue
             kept = _core.step_bytes(slots[0].steps, x.size)
-            for name in ("forward", "backward"):
-                timing = gpu.time([getattr(slot, name) for slot in slots])
-                line[name] = timing | {"moved": (2 * x.nbytes + kept) / timing["seconds"]}
+            for half in ("forward", "backward"):
+                work = [getattr(slot, half) for slot in slots]
+                timing = gpu.time(work)
+                line[half] = timing | {"moved": (2 * x.nbytes + kept) / timing["seconds"]}
+                line[half]["kernels"] = gpu.kernels(work)
             yield line | _of_pytorch(gpu, function, slots)
 
 
@@ -87,16 +90,3 @@ def _of_pytorch(gpu: Gpu, function: str, slots: list[Slot]) -> dict[str, Any]:
     own: Callable[[Any], Any] = getattr(torch.nn.functional, function)
     xs = [slot.source.view(kinds[slot.dtype_id]) for slot in slots]
     return {"pytorch": gpu.time([lambda x=x: own(x) for x in xs])}
-
-
-def print_activations(lines: list[dict[str, Any]], copy: float) -> None:
-    """A table; `copy` is the copy's bytes per second."""
-    print(f"\n{'activations':<32} {'forward us':>11}{'% copy':>8} {'backward us':>12}{'% copy':>8} {'PyTorch us':>11}")
-    for line in lines:
-        if "wrong" in line:
-            print(f"{line['label']:<32} WRONG: {line['wrong']}")
-            continue
-        halves = [(line[name]["seconds"] * 1e6, 100 * line[name]["moved"] / copy) for name in ("forward", "backward")]
-        peer = f"{line['pytorch']['seconds'] * 1e6:11.1f}" if "pytorch" in line else f"{'-':>11}"
-        (forward, forward_share), (backward, backward_share) = halves
-        print(f"{line['label']:<32} {forward:11.1f}{forward_share:7.1f}% {backward:12.1f}{backward_share:7.1f}% {peer}")

@@ -2,12 +2,13 @@
 #pragma once
 #include "backend.h"
 #include "codecs/grouped/rans_tables.h"
+#include "cuda/variants.h"
 
 namespace arrcomp::cuda {
 
 constexpr int warps_per_block = 4;
 constexpr int threads_per_block = warps_per_block * lanes_per_row;
-constexpr int min_blocks = 4;  // on a processor: leaves a thread 128 registers
+constexpr int min_blocks = ARRCOMP_MIN_BLOCKS;  // on a processor
 
 // An array of a call, in device memory; units (cuts.h) are counted through all arrays of the call.
 struct EncodeArray {

@@ -3,6 +3,7 @@
 #include "cuda/bucket_kernels.cuh"
 #include "cuda/bucket_launches.h"
 #include "cuda/bucket_sums.cuh"
+#include "cuda/launch.cuh"
 
 namespace arrcomp::cuda {
 
@@ -30,8 +31,8 @@ constexpr auto launch_sum_of() -> decltype(BucketLaunches::sum) {
   if constexpr (!HasSums<Settings>) {
     return nullptr;
   } else {
-    return [](const Codec& codec, const SumWork& work, int blocks, cudaStream_t stream) {
-      sum_buckets_kernel<Coder><<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+    return [](const Codec& codec, const SumWork& work, const Shape& shape, cudaStream_t stream) {
+      launch<sum_buckets_kernel<Coder>>(shape, stream, {work, std::get<Settings>(codec.settings)});
     };
   }
 }
@@ -41,9 +42,10 @@ constexpr auto launch_encode_sum_of() -> decltype(BucketLaunches::encode_sum) {
   if constexpr (!HasSums<Settings>) {
     return nullptr;
   } else {
-    return [](const Codec& codec, const Codec& result, const SumEncodeWork& work, int blocks, cudaStream_t stream) {
-      encode_sum_kernel<Coder><<<blocks, threads_per_block, 0, stream>>>(
-          {work, std::get<Settings>(codec.settings), std::get<Settings>(result.settings)});
+    return [](const Codec& codec, const Codec& result, const SumEncodeWork& work, const Shape& shape,
+              cudaStream_t stream) {
+      launch<encode_sum_kernel<Coder>>(shape, stream,
+                                       {work, std::get<Settings>(codec.settings), std::get<Settings>(result.settings)});
     };
   }
 }
@@ -52,15 +54,14 @@ template <class Coder>
 constexpr BucketLaunches launches_of_coder() {
   using Settings = typename Coder::Settings;
   return {
-      [](const Codec& codec, const StatisticsWork& work, const Seed& seed, int blocks, cudaStream_t stream) {
-        fit_buckets_kernel<Coder>
-            <<<blocks, threads_per_block, 0, stream>>>({work, seed, std::get<Settings>(codec.settings)});
+      [](const Codec& codec, const StatisticsWork& work, const Seed& seed, const Shape& shape, cudaStream_t stream) {
+        launch<fit_buckets_kernel<Coder>>(shape, stream, {work, seed, std::get<Settings>(codec.settings)});
       },
-      [](const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream) {
-        encode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+      [](const Codec& codec, const BucketEncodeWork& work, const Shape& shape, cudaStream_t stream) {
+        launch<encode_kernel_of<Coder>()>(shape, stream, {work, std::get<Settings>(codec.settings)});
       },
-      [](const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream) {
-        decode_kernel_of<Coder>()<<<blocks, threads_per_block, 0, stream>>>({work, std::get<Settings>(codec.settings)});
+      [](const Codec& codec, const BucketDecodeWork& work, const Shape& shape, cudaStream_t stream) {
+        launch<decode_kernel_of<Coder>()>(shape, stream, {work, std::get<Settings>(codec.settings)});
       },
       launch_sum_of<Coder>(), launch_encode_sum_of<Coder>()};
 }

@@ -1,20 +1,20 @@
 // What each bucketed codec's .cu file offers the driver.
 #pragma once
-#include <cuda_runtime_api.h>
-
 #include "cuda/bucket_arguments.h"
+#include "cuda/shape.h"
 #include "stream/codec.h"
 
 namespace arrcomp::cuda {
 
 // The launches for one arithmetic type.
 struct BucketLaunches {
-  void (*fit)(const Codec& codec, const StatisticsWork& work, const Seed& seed, int blocks, cudaStream_t stream);
-  void (*encode)(const Codec& codec, const BucketEncodeWork& work, int blocks, cudaStream_t stream);
-  void (*decode)(const Codec& codec, const BucketDecodeWork& work, int blocks, cudaStream_t stream);
-  void (*sum)(const Codec& codec, const SumWork& work, int blocks, cudaStream_t stream);
+  void (*fit)(const Codec& codec, const StatisticsWork& work, const Seed& seed, const Shape& shape,
+              cudaStream_t stream);
+  void (*encode)(const Codec& codec, const BucketEncodeWork& work, const Shape& shape, cudaStream_t stream);
+  void (*decode)(const Codec& codec, const BucketDecodeWork& work, const Shape& shape, cudaStream_t stream);
+  void (*sum)(const Codec& codec, const SumWork& work, const Shape& shape, cudaStream_t stream);
   // `codec` and `result`, that of the terms and that of the sum, have the same type of settings.
-  void (*encode_sum)(const Codec& codec, const Codec& result, const SumEncodeWork& work, int blocks,
+  void (*encode_sum)(const Codec& codec, const Codec& result, const SumEncodeWork& work, const Shape& shape,
                      cudaStream_t stream);
 };
 

@@ -2,7 +2,7 @@
 #include "cuda/bucket_launches.h"
 #include "cuda/buckets.h"
 #include "cuda/call.h"
-#include "cuda/launch.h"
+#include "cuda/launch.cuh"
 #include "cuda/lists.cuh"
 #include "cuda/statistics.h"
 
@@ -35,7 +35,7 @@ ArrayList<BucketEncodeArray> list_to_encode(const BucketTiling& tiling, std::spa
     list.single = device_array(tiling, arrays[0], 0, lengths);
   } else {
     for_each_batch<most>(tiling, arrays, [&](const Batch<EncodeTask, most>& batch) {
-      set_up_bucket_encoding<most><<<1, set_up_threads, 0, stream>>>(batch, tiling, table, lengths);
+      launch<set_up_bucket_encoding<most>>(set_up_shape(1), stream, batch, tiling, table, lengths);
     });
   }
   return list;
@@ -43,11 +43,11 @@ ArrayList<BucketEncodeArray> list_to_encode(const BucketTiling& tiling, std::spa
 
 // Looks at what is more than a warp sees of a chunk, and stores what follows from it.
 void fit_buckets(const Codec& codec, const Element& element, const StatisticsWork& work, uint64_t max_elements,
-                 const Seed& seed, int blocks, cudaStream_t stream) {
+                 const Seed& seed, const Shape& shape, cudaStream_t stream) {
   const BucketLaunches& launches = launches_of(codec, element);
-  compute_statistics(element, work, moments_of(codec), blocks, stream);
-  if (max_elements > segments_per_run * segment_size) join_runs(work, blocks, stream);
-  launches.fit(codec, work, seed, blocks, stream);
+  compute_statistics(element, work, moments_of(codec), shape, stream);
+  if (max_elements > segments_per_run * segment_size) join_runs(work, shape, stream);
+  launches.fit(codec, work, seed, shape, stream);
 }
 
 }  // namespace
@@ -61,18 +61,18 @@ uint64_t bucket_scratch_bytes(const BucketLayout& layout, const Element& element
 
 Status encode_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
                       std::span<const EncodeTask> arrays, uint64_t* lengths, const Seed& seed, void* scratch,
-                      cudaStream_t stream) {
+                      cudaStream_t stream, const Device& device) {
   if (arrays.empty()) return Status::ok;
   const auto list = list_to_encode({element, layout}, arrays, lengths, scratch, stream);
   const ScratchLayout offsets(layout, list.count, list.units);
   auto* const statistics = reinterpret_cast<ChunkStatistics*>(static_cast<uint8_t*>(scratch) + offsets.statistics);
-  const int blocks = blocks_for(list.units, max_blocks);
+  const Shape shape = shape_for(device, list.units);
   uint64_t max_elements = 0;
   for (const EncodeTask& array : arrays) max_elements = std::max(max_elements, array.count);
-  if (layout.array_bytes > 0) fit_buckets(codec, element, {list, statistics, true}, max_elements, seed, blocks, stream);
+  if (layout.array_bytes > 0) fit_buckets(codec, element, {list, statistics, true}, max_elements, seed, shape, stream);
   if (ScratchLayout::has_large_buckets(layout)) {
     if (layout.bucket_size > 0) max_elements = std::min(max_elements, layout.bucket_size);
-    fit_buckets(codec, element, {list, statistics, false}, max_elements, seed, blocks, stream);
+    fit_buckets(codec, element, {list, statistics, false}, max_elements, seed, shape, stream);
   }
   BucketEncodeWork work{list, seed, nullptr, nullptr};
   if (layout.has_extras) {
@@ -82,16 +82,17 @@ Status encode_buckets(const Codec& codec, const BucketLayout& layout, const Elem
     work.tickets = reinterpret_cast<uint64_t*>(base + offsets.tickets);
     work.entries = reinterpret_cast<uint64_t*>(base + offsets.entries);
   }
-  launches_of(codec, element).encode(codec, work, blocks, stream);
+  launches_of(codec, element).encode(codec, work, shape, stream);
   return launched("launching the encoder");
 }
 
 Status decode_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
-                      std::span<const DecodeTask> arrays, uint32_t* status, void* scratch, cudaStream_t stream) {
+                      std::span<const DecodeTask> arrays, uint32_t* status, void* scratch, cudaStream_t stream,
+                      const Device& device) {
   BucketDecodeWork work{{}, status};
   const cudaError_t error = list_to_decode(BucketTiling{element, layout}, arrays, status, scratch, stream, work.arrays);
   if (error != cudaSuccess) return fail(Status::failed, "listing the arrays", error);
-  launches_of(codec, element).decode(codec, work, blocks_for(work.arrays.units, max_blocks), stream);
+  launches_of(codec, element).decode(codec, work, shape_for(device, work.arrays.units), stream);
   return launched("launching the decoder");
 }
 

@@ -5,7 +5,7 @@
 #include "cuda/call.h"
 #include "cuda/coded_buckets.cuh"
 #include "cuda/coded_buckets.h"
-#include "cuda/launch.h"
+#include "cuda/launch.cuh"
 
 namespace arrcomp::cuda {
 namespace {
@@ -62,33 +62,33 @@ ScratchLayout layout_to_decode(const BucketLayout& layout, const Element& elemen
   return scratch;
 }
 
-// Calls launch(batch, blocks) for all items; `bytes` of them are copied.
-template <class Item, class Launch>
-void for_batches(const std::vector<Item>& items, uint64_t bytes, Launch launch) {
+// Calls enqueue(batch, shape) for all items; `bytes` of them are copied.
+template <class Item, class Enqueue>
+void for_batches(const std::vector<Item>& items, uint64_t bytes, Enqueue enqueue) {
   constexpr uint64_t most = max_in_batch<Item>, words_of_thread = 4, max_copy_blocks = 1024;
   const uint64_t wanted = ceil_div(bytes / 8, set_up_threads * words_of_thread);
-  const auto blocks = static_cast<unsigned>(std::clamp<uint64_t>(wanted, 1, max_copy_blocks));
+  const Shape shape = set_up_shape(static_cast<int>(std::clamp<uint64_t>(wanted, 1, max_copy_blocks)));
   Batch<Item, most> batch;
   for (batch.first = 0; batch.first < items.size(); batch.first += most) {
     batch.count = std::min<uint64_t>(most, items.size() - batch.first);
     for (uint64_t i = 0; i < batch.count; ++i) batch.items[i] = {items[batch.first + i], 0};
-    launch(batch, blocks);
+    enqueue(batch, shape);
   }
 }
 
 }  // namespace
 
 Status coded_encode_scratch_bytes(const BucketLayout& layout, const Element& element, std::span<const uint64_t> counts,
-                                  int device, uint64_t& bytes) {
+                                  uint64_t& bytes) {
   const ScratchLayout scratch = layout_to_encode(layout, element, counts);
-  const Status status = encode_scratch_bytes(code_codec(), code_element, scratch.code_counts(), device, bytes);
+  const Status status = encode_scratch_bytes(code_codec(), code_element, scratch.code_counts(), current_device, bytes);
   bytes += scratch.code_scratch;
   return status;
 }
 
 Status encode_coded_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
                             std::span<const EncodeTask> arrays, uint64_t* lengths, const Seed& seed, void* memory,
-                            cudaStream_t stream, int device) {
+                            cudaStream_t stream, const Device& device) {
   const std::vector<uint64_t> counts = counts_of(arrays);
   const ScratchLayout scratch = layout_to_encode(layout, element, counts);
   auto* const base = static_cast<uint8_t*>(memory);
@@ -105,12 +105,13 @@ Status encode_coded_buckets(const Codec& codec, const BucketLayout& layout, cons
   }
   auto* const own_lengths = reinterpret_cast<uint64_t*>(base + scratch.lengths);
   Status status =
-      encode_buckets(codec, layout, element, whole, own_lengths, seed, base + scratch.bucket_scratch, stream);
+      encode_buckets(codec, layout, element, whole, own_lengths, seed, base + scratch.bucket_scratch, stream, device);
   if (status != Status::ok) return status;
-  status = encode(code_codec(), code_element, codes, lengths, seed, base + scratch.code_scratch, stream, device);
+  status =
+      encode(code_codec(), code_element, codes, lengths, seed, base + scratch.code_scratch, stream, current_device);
   if (status != Status::ok) return status;
-  for_batches(fronts, front_bytes, [&]<uint64_t most>(const Batch<Front, most>& batch, unsigned blocks) {
-    finish_coded_encoding<most><<<blocks, set_up_threads, 0, stream>>>(batch, lengths);
+  for_batches(fronts, front_bytes, [&]<uint64_t most>(const Batch<Front, most>& batch, const Shape& shape) {
+    launch<finish_coded_encoding<most>>(shape, stream, batch, lengths);
   });
   return launched("finishing the payloads");
 }
@@ -123,7 +124,7 @@ uint64_t coded_decode_scratch_bytes(const BucketLayout& layout, const Element& e
 
 Status decode_coded_buckets(const Codec& codec, const BucketLayout& layout, const Element& element,
                             std::span<const DecodeTask> arrays, uint32_t* status, void* memory, cudaStream_t stream,
-                            int device) {
+                            const Device& device) {
   const std::vector<uint64_t> counts = counts_of(arrays);
   const ScratchLayout scratch = layout_to_decode(layout, element, counts);
   auto* const base = static_cast<uint8_t*>(memory);
@@ -141,16 +142,16 @@ Status decode_coded_buckets(const Codec& codec, const BucketLayout& layout, cons
     whole.push_back({bytes, plan.length, nullptr, array.target, array.count});
     front_bytes += plan.codes_offset;
   }
-  for_batches(payloads, front_bytes, [&]<uint64_t most>(const Batch<CodedPayload, most>& batch, unsigned blocks) {
-    set_up_coded_decoding<most><<<blocks, set_up_threads, 0, stream>>>(batch, lengths);
+  for_batches(payloads, front_bytes, [&]<uint64_t most>(const Batch<CodedPayload, most>& batch, const Shape& shape) {
+    launch<set_up_coded_decoding<most>>(shape, stream, batch, lengths);
   });
   Status done = launched("copying what is not coded");
   if (done != Status::ok) return done;
-  done = decode(code_codec(), code_element, codes, status, base + scratch.code_scratch, stream, device);
+  done = decode(code_codec(), code_element, codes, status, base + scratch.code_scratch, stream, current_device);
   if (done != Status::ok) return done;
   // Bytes of the right length are never corrupt: their status says nothing.
   auto* const no_status = reinterpret_cast<uint32_t*>(base + scratch.status);
-  return decode_buckets(codec, layout, element, whole, no_status, base + scratch.bucket_scratch, stream);
+  return decode_buckets(codec, layout, element, whole, no_status, base + scratch.bucket_scratch, stream, device);
 }
 
 }  // namespace arrcomp::cuda

@@ -1,12 +1,8 @@
-// Launches of codecs that code groups: what is enqueued for a call, the layout of the scratch memory, and the tables on
-// each device. Bucketed codecs are handed on.
+// Launches of codecs that code groups: what is enqueued for a call, and the layout of the scratch memory. Bucketed codecs
+// are handed on.
 #include <algorithm>
 #include <cstddef>
-#include <map>
-#include <mutex>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "cuda/buckets.h"
 #include "cuda/call.h"
@@ -19,51 +15,11 @@ namespace {
 
 constexpr uint64_t max_groups = ~0u - (1u << 20);  // a ticket has 32 bits, and every warp takes one too many
 
-__device__ Tables device_tables;
-
 thread_local std::string failure;
 
-// Copies the tables to the current device, once. They are in place when this returns, whatever stream uses them.
-cudaError_t load_tables(int device, const Tables*& on_device) {
-  static std::mutex mutex;
-  static std::vector<bool> loaded;
-  const std::lock_guard lock(mutex);
-  void* address = nullptr;
-  cudaError_t error = cudaGetSymbolAddress(&address, device_tables);
-  if (error != cudaSuccess) return error;
-  on_device = static_cast<const Tables*>(address);
-  if (loaded.size() <= static_cast<size_t>(device)) loaded.resize(static_cast<size_t>(device) + 1);
-  if (loaded[static_cast<size_t>(device)]) return cudaSuccess;
-  // Another stream of this thread may be capturing a graph: this copy is no part of it.
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  cudaThreadExchangeStreamCaptureMode(&mode);
-  cudaStream_t stream;
-  error = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-  if (error == cudaSuccess) {
-    error = cudaMemcpyAsync(address, &tables(), sizeof(Tables), cudaMemcpyHostToDevice, stream);
-    if (error == cudaSuccess) error = cudaStreamSynchronize(stream);
-    cudaStreamDestroy(stream);
-  }
-  cudaThreadExchangeStreamCaptureMode(&mode);
-  loaded[static_cast<size_t>(device)] = error == cudaSuccess;
-  return error;
-}
-
-// Blocks of the encoder that the device holds at a time: asked once for each device, as small arrays cannot wait.
-cudaError_t max_encode_blocks(const Kernels& kernels, int device, int& blocks) {
-  static std::mutex mutex;
-  static std::map<std::pair<const Kernels*, int>, int> known;
-  const std::lock_guard lock(mutex);
-  int& found = known[{&kernels, device}];
-  cudaError_t error = cudaSuccess;
-  if (found == 0) {
-    int processors = 0, resident = 0;
-    error = cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device);
-    if (error == cudaSuccess) error = kernels.resident_blocks(resident);
-    if (error == cudaSuccess) found = std::max(processors * resident, 1);
-  }
-  blocks = found;
-  return error;
+// As many warps as the device holds at a time: each has memory of its own.
+Shape encoder_shape(const Kernels& kernels, uint64_t groups, const Device& device) {
+  return shape_for(device, groups, device.resident(kernels.encoder));
 }
 
 struct ScratchLayout {
@@ -77,10 +33,6 @@ struct ScratchLayout {
   }
 };
 
-uint64_t encoder_memory_bytes(const Kernels& kernels, int blocks) {
-  return static_cast<uint64_t>(blocks) * warps_per_block * kernels.memory_bytes;
-}
-
 Status check(uint64_t groups) {
   if (groups <= max_groups) return Status::ok;
   failure =
@@ -92,33 +44,27 @@ void launch_set_up(const EncodeArguments& arguments, std::span<const EncodeTask>
                    cudaStream_t stream) {
   constexpr uint64_t entries_of_thread = 16, max_set_up_blocks = 1024;
   const uint64_t wanted = ceil_div(arguments.groups, set_up_threads * entries_of_thread);
-  const auto blocks = static_cast<unsigned>(std::clamp<uint64_t>(wanted, 1, max_set_up_blocks));
-  const auto launch = [&]<uint64_t n>(const Batch<EncodeTask, n>& batch) {
-    set_up_encoding<n><<<blocks, set_up_threads, 0, stream>>>(batch, arguments, lengths);
+  const Shape shape = set_up_shape(static_cast<int>(std::clamp<uint64_t>(wanted, 1, max_set_up_blocks)));
+  const auto enqueue = [&]<uint64_t n>(const Batch<EncodeTask, n>& batch) {
+    launch<set_up_encoding<n>>(shape, stream, batch, arguments, lengths);
   };
   const GroupTiling tiling{arguments.element};
   if (arrays.size() == 1) {  // few arguments
-    for_each_batch<1>(tiling, arrays, launch);
+    for_each_batch<1>(tiling, arrays, enqueue);
   } else {
-    for_each_batch<max_in_batch<EncodeTask>>(tiling, arrays, launch);
+    for_each_batch<max_in_batch<EncodeTask>>(tiling, arrays, enqueue);
   }
 }
 
 Status encode_groups(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
-                     const Seed& seed, void* scratch, cudaStream_t stream, int device) {
+                     const Seed& seed, void* scratch, cudaStream_t stream, const Device& device) {
   const GroupSettings settings = group_settings(codec);
   const BaseDeltaSettings* const base_delta = base_delta_of(codec);
   const uint64_t groups = units_of_all(GroupTiling{element}, arrays);
   if (const Status status = check(groups); status != Status::ok) return status;
   const Kernels& kernels = kernels_of_element(element);
-  int most = 0;
-  cudaError_t error = max_encode_blocks(kernels, device, most);
-  if (error != cudaSuccess) return fail(Status::failed, "asking for the device's properties", error);
-  const Tables* tables = nullptr;
-  error = load_tables(device, tables);
-  if (error != cudaSuccess) return fail(Status::failed, "copying tables to the device", error);
-  const int blocks = blocks_for(groups, most);
-  const ScratchLayout layout(arrays.size(), groups, encoder_memory_bytes(kernels, blocks));
+  const Shape shape = encoder_shape(kernels, groups, device);
+  const ScratchLayout layout(arrays.size(), groups, shape.all_warps() * kernels.memory_bytes);
   auto* base = static_cast<uint8_t*>(scratch);
   const EncodeArguments arguments{reinterpret_cast<EncodeArray*>(base + layout.arrays),
                                   arrays.size(),
@@ -126,30 +72,28 @@ Status encode_groups(const Codec& codec, const Element& element, std::span<const
                                   reinterpret_cast<uint32_t*>(base),
                                   reinterpret_cast<uint64_t*>(base + layout.entries),
                                   base + layout.memory,
-                                  tables,
+                                  device.tables,
                                   element,
                                   settings,
                                   settings.rounded_bits(element),
                                   base_delta != nullptr ? *base_delta : BaseDeltaSettings{},
                                   seed};
   launch_set_up(arguments, arrays, lengths, stream);
-  if (blocks > 0 && settings.kind == BoundKind::relative) kernels.widen_range(arguments, blocks, stream);
+  if (groups > 0 && settings.kind == BoundKind::relative) kernels.widen_range(arguments, shape_for(device, groups), stream);
   const auto encode = base_delta != nullptr ? kernels.encode_base_delta : kernels.encode;
-  if (blocks > 0) encode(arguments, blocks, stream);
+  if (groups > 0) encode(arguments, shape, stream);
   return launched("launching the encoder");
 }
 
 Status decode_groups(const Codec& codec, const Element& element, std::span<const DecodeTask> arrays, uint32_t* status,
-                     void* scratch, cudaStream_t stream, int device) {
-  DecodeArguments arguments{{}, status, nullptr};
-  cudaError_t error = load_tables(device, arguments.tables);
-  if (error != cudaSuccess) return fail(Status::failed, "copying tables to the device", error);
-  error = list_to_decode(GroupTiling{element}, arrays, status, scratch, stream, arguments.arrays);
+                     void* scratch, cudaStream_t stream, const Device& device) {
+  DecodeArguments arguments{{}, status, device.tables};
+  const cudaError_t error = list_to_decode(GroupTiling{element}, arrays, status, scratch, stream, arguments.arrays);
   if (error != cudaSuccess) return fail(Status::failed, "listing the arrays", error);
-  const int blocks = std::max(blocks_for(arguments.arrays.units, max_blocks), 1);
+  const Shape shape = shape_for(device, std::max<uint64_t>(arguments.arrays.units, 1));
   const Kernels& kernels = kernels_of_element(element);
   const auto decode = base_delta_of(codec) != nullptr ? kernels.decode_base_delta : kernels.decode;
-  decode(arguments, blocks, stream);
+  decode(arguments, shape, stream);
   return launched("launching the decoder");
 }
 
@@ -177,7 +121,7 @@ Status encode_scratch_bytes(const Codec& codec, const Element& element, std::spa
   const DeviceGuard guard(device);
   if (const Status status = check(guard); status != Status::ok) return status;
   if (BucketLayout layout; bucket_layout(codec, element, layout)) {
-    if (layout.byte_codes) return coded_encode_scratch_bytes(layout, element, counts, guard.device(), bytes);
+    if (layout.byte_codes) return coded_encode_scratch_bytes(layout, element, counts, bytes);
     bytes = bucket_scratch_bytes(layout, element, counts);
     return Status::ok;
   }
@@ -185,10 +129,8 @@ Status encode_scratch_bytes(const Codec& codec, const Element& element, std::spa
   for (const uint64_t count : counts) groups += make_plan(element, count).groups;
   if (const Status status = check(groups); status != Status::ok) return status;
   const Kernels& kernels = kernels_of_element(element);
-  int blocks = 0;
-  const cudaError_t error = max_encode_blocks(kernels, guard.device(), blocks);
-  if (error != cudaSuccess) return fail(Status::failed, "asking for the device's properties", error);
-  bytes = ScratchLayout(counts.size(), groups, encoder_memory_bytes(kernels, blocks_for(groups, blocks))).end;
+  const Shape shape = encoder_shape(kernels, groups, guard.device());
+  bytes = ScratchLayout(counts.size(), groups, shape.all_warps() * kernels.memory_bytes).end;
   return Status::ok;
 }
 
@@ -200,7 +142,7 @@ Status encode(const Codec& codec, const Element& element, std::span<const Encode
   if (BucketLayout layout; bucket_layout(codec, element, layout)) {
     if (layout.byte_codes)
       return encode_coded_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream, guard.device());
-    return encode_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream);
+    return encode_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream, guard.device());
   }
   return encode_groups(codec, element, arrays, lengths, seed, scratch, stream, guard.device());
 }
@@ -223,7 +165,7 @@ Status decode(const Codec& codec, const Element& element, std::span<const Decode
   if (BucketLayout layout; bucket_layout(codec, element, layout)) {
     if (layout.byte_codes)
       return decode_coded_buckets(codec, layout, element, arrays, status, scratch, stream, guard.device());
-    return decode_buckets(codec, layout, element, arrays, status, scratch, stream);
+    return decode_buckets(codec, layout, element, arrays, status, scratch, stream, guard.device());
   }
   return decode_groups(codec, element, arrays, status, scratch, stream, guard.device());
 }

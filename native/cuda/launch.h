@@ -1,21 +1,17 @@
 // What each element type's .cu file offers the drivers.
 #pragma once
-#include <cuda_runtime_api.h>
-
-#include <algorithm>
-
-#include "cuda/arguments.h"
+#include "cuda/shape.h"
 
 namespace arrcomp::cuda {
 
 struct Kernels {
   uint64_t memory_bytes;  // of one warp that encodes
-  cudaError_t (*resident_blocks)(int& blocks_per_processor);
-  void (*widen_range)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
-  void (*encode)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
-  void (*decode)(const DecodeArguments& arguments, int blocks, cudaStream_t stream);
-  void (*encode_base_delta)(const EncodeArguments& arguments, int blocks, cudaStream_t stream);
-  void (*decode_base_delta)(const DecodeArguments& arguments, int blocks, cudaStream_t stream);
+  const ListedKernel& encoder;
+  void (*widen_range)(const EncodeArguments& arguments, const Shape& shape, cudaStream_t stream);
+  void (*encode)(const EncodeArguments& arguments, const Shape& shape, cudaStream_t stream);
+  void (*decode)(const DecodeArguments& arguments, const Shape& shape, cudaStream_t stream);
+  void (*encode_base_delta)(const EncodeArguments& arguments, const Shape& shape, cudaStream_t stream);
+  void (*decode_base_delta)(const DecodeArguments& arguments, const Shape& shape, cudaStream_t stream);
 };
 
 extern const Kernels bits8_kernels, float16_kernels, bfloat16_kernels, float32_kernels, float64_kernels;
@@ -28,12 +24,5 @@ inline const Kernels& kernels_of_element(const Element& element) {
     default: return float64_kernels;
   }
 }
-
-inline int blocks_for(uint64_t units, int most) {
-  return static_cast<int>(std::min<uint64_t>(ceil_div(units, warps_per_block), static_cast<uint64_t>(most)));
-}
-
-// The limit for kernels whose blocks need not all be resident.
-constexpr int max_blocks = 1 << 20;
 
 }  // namespace arrcomp::cuda

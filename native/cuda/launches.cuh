@@ -2,34 +2,26 @@
 #pragma once
 #include "cuda/base_delta_kernels.cuh"
 #include "cuda/kernels.cuh"
+#include "cuda/launch.cuh"
 #include "cuda/launch.h"
 
 namespace arrcomp::cuda {
 
-template <class T>
-cudaError_t resident_blocks(int& blocks) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, encode_kernel<T>, threads_per_block, 0);
+// The launch of a kernel that takes these arguments alone, as a function.
+template <auto kernel, uint64_t shared_bytes_of_warp = 0, class Arguments>
+void launch_with(const Arguments& arguments, const Shape& shape, cudaStream_t stream) {
+  launch<kernel, shared_bytes_of_warp>(shape, stream, arguments);
 }
 
 template <class T>
 constexpr Kernels kernels_of() {
   return {sizeof(MemoryOf<T>),
-          resident_blocks<T>,
-          [](const EncodeArguments& a, int blocks, cudaStream_t stream) {
-            range_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-          },
-          [](const EncodeArguments& a, int blocks, cudaStream_t stream) {
-            encode_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-          },
-          [](const DecodeArguments& a, int blocks, cudaStream_t stream) {
-            decode_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-          },
-          [](const EncodeArguments& a, int blocks, cudaStream_t stream) {
-            encode_base_delta_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-          },
-          [](const DecodeArguments& a, int blocks, cudaStream_t stream) {
-            decode_base_delta_kernel<T><<<blocks, threads_per_block, 0, stream>>>(a);
-          }};
+          listed<encode_kernel<T>>,
+          launch_with<range_kernel<T>>,
+          launch_with<encode_kernel<T>>,
+          launch_with<decode_kernel<T>>,
+          launch_with<encode_base_delta_kernel<T>>,
+          launch_with<decode_base_delta_kernel<T>>};
 }
 
 }  // namespace arrcomp::cuda

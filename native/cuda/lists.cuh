@@ -2,13 +2,14 @@
 #pragma once
 #include <algorithm>
 
+#include "cuda/launch.cuh"
 #include "cuda/set_up.cuh"
 
 namespace arrcomp::cuda {
 
-// Calls launch(batch) for all arrays, in batches of at most `most`.
-template <uint64_t most, class Tiling, class Array, class Launch>
-void for_each_batch(const Tiling& tiling, std::span<const Array> arrays, Launch launch) {
+// Calls enqueue(batch) for all arrays, in batches of at most `most`.
+template <uint64_t most, class Tiling, class Array, class Enqueue>
+void for_each_batch(const Tiling& tiling, std::span<const Array> arrays, Enqueue enqueue) {
   uint64_t units = 0;
   Batch<Array, most> batch;
   for (batch.first = 0; batch.first < arrays.size(); batch.first += most) {
@@ -18,7 +19,7 @@ void for_each_batch(const Tiling& tiling, std::span<const Array> arrays, Launch 
       batch.items[i] = {array, units};
       units += tiling.units(tiling.plan(array.count));
     }
-    launch(batch);
+    enqueue(batch);
   }
 }
 
@@ -35,7 +36,7 @@ cudaError_t list_to_decode(const Tiling& tiling, std::span<const DecodeTask> arr
     return cudaMemsetAsync(status, 0, sizeof *status, stream);
   }
   for_each_batch<most>(tiling, arrays, [&](const Batch<DecodeTask, most>& batch) {
-    set_up_decoding<Tiling, most><<<1, set_up_threads, 0, stream>>>(batch, tiling, table, status);
+    launch<set_up_decoding<Tiling, most>>(set_up_shape(1), stream, batch, tiling, table, status);
   });
   return cudaPeekAtLastError();
 }

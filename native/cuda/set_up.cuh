@@ -14,7 +14,6 @@ constexpr uint64_t max_argument_bytes = 32764;
 #else
 constexpr uint64_t max_argument_bytes = 4096;
 #endif
-constexpr int set_up_threads = 256;
 
 template <class Array>
 struct BatchItem {

@@ -1,17 +1,16 @@
+#include "cuda/launch.cuh"
 #include "cuda/statistics.h"
 #include "cuda/statistics_kernels.cuh"
 
 namespace arrcomp::cuda {
 
-void compute_statistics(const Element& element, const StatisticsWork& work, Moments moments, int blocks,
+void compute_statistics(const Element& element, const StatisticsWork& work, Moments moments, const Shape& shape,
                         cudaStream_t stream) {
-  visit_real(element, [&](auto real) {
-    statistics_kernel<decltype(real)><<<blocks, threads_per_block, 0, stream>>>(work, moments);
-  });
+  visit_real(element, [&](auto real) { launch<statistics_kernel<decltype(real)>>(shape, stream, work, moments); });
 }
 
-void join_runs(const StatisticsWork& work, int blocks, cudaStream_t stream) {
-  join_runs_kernel<<<blocks, threads_per_block, 0, stream>>>(work);
+void join_runs(const StatisticsWork& work, const Shape& shape, cudaStream_t stream) {
+  launch<join_runs_kernel>(shape, stream, work);
 }
 
 }  // namespace arrcomp::cuda

@@ -3,7 +3,7 @@
 
 #include "cuda/bucket_launches.h"
 #include "cuda/call.h"
-#include "cuda/launch.h"
+#include "cuda/launch.cuh"
 #include "cuda/set_up.cuh"
 
 namespace arrcomp::cuda {
@@ -27,8 +27,8 @@ bool is_fused(const Codec& terms_codec, const Codec& codec, const Element& eleme
          fits_chunks(layout);
 }
 
-uint64_t window_bytes(const Element& element, int blocks) {
-  return static_cast<uint64_t>(blocks) * warps_per_block * chunk_size * (element.width / 8);
+uint64_t window_bytes(const Element& element, const Shape& shape) {
+  return shape.all_warps() * chunk_size * (element.width / 8);
 }
 
 // One term travels as an argument of the kernels, several are written to `scratch` first.
@@ -42,18 +42,20 @@ SumWork sum_work(const Sum& sum, uint64_t units, uint32_t* status, void* scratch
   for (batch.first = 0; count > 1 && batch.first < count; batch.first += most) {
     batch.count = std::min<uint64_t>(most, count - batch.first);
     for (uint64_t i = 0; i < batch.count; ++i) batch.items[i] = {sum.terms[batch.first + i], 0};
-    set_up_terms<most><<<1, set_up_threads, 0, stream>>>(batch, table);
+    launch<set_up_terms<most>>(set_up_shape(1), stream, batch, table);
   }
   return work;
 }
 
 // Enqueues the sum, which begins with `start` if that is not null, to `target`.
-Status add(const Sum& sum, const void* start, void* target, uint32_t* status, void* scratch, cudaStream_t stream) {
+Status add(const Sum& sum, const void* start, void* target, uint32_t* status, void* scratch, cudaStream_t stream,
+           const Device& device) {
   SumWork work = sum_work(sum, ceil_div(sum.count, chunk_size), status, scratch, stream);
   work.start = start;
   work.target = target;
-  const int blocks = std::max(blocks_for(work.terms.units, max_blocks), 1);  // payloads of nothing are checked too
-  launches_of(sum.codec, sum.element).sum(sum.codec, work, blocks, stream);
+  // Payloads of nothing are checked too.
+  const Shape shape = shape_for(device, std::max<uint64_t>(work.terms.units, 1));
+  launches_of(sum.codec, sum.element).sum(sum.codec, work, shape, stream);
   return launched("launching a sum");
 }
 
@@ -63,15 +65,15 @@ Status clear(uint32_t* status, cudaStream_t stream) {
 }
 
 Status encode_fused(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t* length, const Seed& seed,
-                    uint32_t* status, uint8_t* scratch, cudaStream_t stream) {
+                    uint32_t* status, uint8_t* scratch, cudaStream_t stream, const Device& device) {
   const BucketTiling tiling{sum.element, layout_of(codec, sum.element)};
   const BucketPlan plan = tiling.plan(sum.count);
   SumEncodeWork work{sum_work(sum, tiling.units(plan), status, scratch, stream),
                      {plan, nullptr, payload, length, 0},
                      seed,
                      scratch + terms_bytes(sum.terms.size())};
-  const int blocks = blocks_for(work.sum.terms.units, max_sum_blocks);
-  launches_of(codec, sum.element).encode_sum(sum.codec, codec, work, blocks, stream);
+  const Shape shape = shape_for(device, work.sum.terms.units, max_sum_blocks);
+  launches_of(codec, sum.element).encode_sum(sum.codec, codec, work, shape, stream);
   return launched("launching the encoder of a sum");
 }
 
@@ -85,15 +87,17 @@ Status accumulate(const Sum& sum, const void* start, void* target, uint32_t* sta
   if (const Status found = check(guard); found != Status::ok) return found;
   const auto stream = static_cast<cudaStream_t>(stream_handle);
   if (const Status found = clear(status, stream); found != Status::ok) return found;
-  return add(sum, start, target, status, scratch, stream);
+  return add(sum, start, target, status, scratch, stream, guard.device());
 }
 
 Status encode_sum_scratch_bytes(const Codec& terms_codec, const Codec& codec, const Element& element, size_t terms,
                                 uint64_t count, int device, uint64_t& bytes) {
   if (is_fused(terms_codec, codec, element)) {
+    const DeviceGuard guard(device);
+    if (const Status found = check(guard); found != Status::ok) return found;
     const BucketTiling tiling{element, layout_of(codec, element)};
-    const int blocks = blocks_for(tiling.units(tiling.plan(count)), max_sum_blocks);
-    bytes = terms_bytes(terms) + window_bytes(element, blocks);
+    const Shape shape = shape_for(guard.device(), tiling.units(tiling.plan(count)), max_sum_blocks);
+    bytes = terms_bytes(terms) + window_bytes(element, shape);
     return Status::ok;
   }
   const Status status = encode_scratch_bytes(codec, element, {&count, 1}, device, bytes);
@@ -109,13 +113,13 @@ Status encode_sum(const Sum& sum, const Codec& codec, uint8_t* payload, uint64_t
   auto* const base = static_cast<uint8_t*>(scratch);
   if (const Status found = clear(status, stream); found != Status::ok) return found;
   if (is_fused(sum.codec, codec, sum.element))
-    return encode_fused(sum, codec, payload, length, seed, status, base, stream);
+    return encode_fused(sum, codec, payload, length, seed, status, base, stream, guard.device());
   uint8_t* const array = base + terms_bytes(sum.terms.size());
-  const Status added = add(sum, nullptr, array, status, base, stream);
+  const Status added = add(sum, nullptr, array, status, base, stream, guard.device());
   if (added != Status::ok) return added;
   const EncodeTask encoding{array, payload, sum.count};
   return encode(codec, sum.element, {&encoding, 1}, length, seed,
-                array + round_up(sum.count * (sum.element.width / 8), 256), stream, device);
+                array + round_up(sum.count * (sum.element.width / 8), 256), stream, current_device);
 }
 
 }  // namespace arrcomp::cuda

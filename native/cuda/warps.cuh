@@ -8,6 +8,6 @@ namespace arrcomp::cuda {
 static_assert(warps_per_block <= max_warps_per_block);
 
 ARRCOMP_INLINE uint64_t warp_of_grid() { return (uint64_t{blockIdx.x} * blockDim.x + threadIdx.x) / lanes_per_row; }
-ARRCOMP_INLINE uint64_t warps_of_grid() { return uint64_t{gridDim.x} * warps_per_block; }
+ARRCOMP_INLINE uint64_t warps_of_grid() { return uint64_t{gridDim.x} * (blockDim.x / lanes_per_row); }
 
 }  // namespace arrcomp::cuda

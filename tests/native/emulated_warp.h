@@ -2,10 +2,12 @@
 // emulated::launch.
 //
 // Each lane is a fiber. It runs ahead to its next collective (ballot, shuffle, reduction, __syncwarp) before another
-// lane starts: what a lane writes and another reads without a collective between them is read too early or too late in
-// some order of the lanes. The order is the caller's choice. The warps of a block take turns at random between
-// collectives; blocks run one after the other. The program ends where the lanes of a warp come to different
-// collectives.
+// lane starts, in an order of the caller's choice. The warps of a block take turns at random between collectives; blocks
+// run one after the other. The program ends where the lanes of a warp come to different collectives.
+//
+// On a GPU, __syncwarp and __syncthreads alone order what lanes write and read. Here each collective does, and lanes
+// read what is there: a barrier may be missing and no value be wrong. A program compiled as race_detector.h says finds
+// it all the same.
 #pragma once
 #include <ucontext.h>
 
@@ -21,6 +23,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
+#include "race_detector.h"
+
 namespace emulated {
 
 struct Index {
@@ -34,6 +38,9 @@ struct alignas(16) uint4 {
 };
 
 inline emulated::Index threadIdx, blockIdx, blockDim, gridDim;
+
+// Its accesses are the emulator's, not the kernel's.
+#define EMULATED_UNWATCHED [[gnu::no_sanitize_thread]]
 
 #define __device__
 #define __global__
@@ -59,6 +66,9 @@ class Fiber {
     makecontext(&context_, entry, 0);
     is_new_ = true;
   }
+
+  const void* stack() const { return stack_.get(); }
+  static constexpr size_t stack_bytes = 1 << 18;
 
   // Goes on in `to` where that left off; returns when somebody goes on here.
   [[gnu::noinline, gnu::no_sanitize_address]] void hand_over(Fiber& to) {
@@ -87,7 +97,6 @@ class Fiber {
     std::abort();
   }
 
-  static constexpr size_t stack_bytes = 1 << 18;
   inline static Fiber* previous_ = nullptr;
 
   std::unique_ptr<char[]> stack_;
@@ -118,6 +127,7 @@ class Block {
     random_ = seed;
     kernel_ = &kernel;
     running_ = warps;
+    races::begin_block(block, warps);
     for (int w = 0; w < warps; ++w) {
       warps_[w].is_running = true;
       warps_[w].is_waiting = false;
@@ -132,6 +142,7 @@ class Block {
 
   // What all lanes bring to a collective, once they have all come to it.
   const uint64_t* meet(Collective collective, uint64_t value) {
+    races::pause();
     Warp& warp = warps_[warp_];
     const unsigned lane = threadIdx.x % lanes;
     uint64_t* const values = warp.values[warp.phase % 2];  // the others are still being read
@@ -141,7 +152,14 @@ class Block {
     if (++warp.arrived == lanes) finish_phase(warp);
     Fiber& next = running_ > 0 ? start_next() : home_;
     if (&next != &own) own.hand_over(next);
+    go_on();
     return values;
+  }
+
+  // The lane whose turn it is runs from here.
+  void go_on() {
+    const unsigned lane = threadIdx.x % lanes;
+    races::go_on(warp_, static_cast<int>(lane), warps_[warp_].fibers[lane].stack(), Fiber::stack_bytes);
   }
 
  private:
@@ -179,6 +197,8 @@ class Block {
                      [&](Collective c) { return c == warp.collectives[0]; }))
       fail("lanes of a warp come to different collectives");
     warp.is_waiting = warp.collectives[0] == Collective::block_barrier;
+    if (warp.collectives[0] == Collective::barrier)
+      races::synced_warp(warp_, reinterpret_cast<const void*>(warp.values[warp.phase % 2][0]));
     if (warp.collectives[0] == Collective::end) {
       warp.is_running = false;
       --running_;
@@ -195,6 +215,7 @@ class Block {
     const auto is_ready = [](const Warp& warp) { return warp.is_ready(); };
     if (std::any_of(warps_, warps_ + warps_in_block_, is_ready)) return;
     for (Warp& warp : warps_) warp.is_waiting = false;
+    races::synced_block();
   }
 
   // The fiber of the lane whose turn it is.
@@ -228,17 +249,19 @@ inline Block& block() {
 inline void Block::body() {
   Block& block = emulated::block();
   block.warps_[block.warp_].fibers[threadIdx.x % lanes].arrive();
+  block.go_on();
   (*block.kernel_)();
   block.meet(Collective::end, 0);
 }
 
 // Calls kernel() in each lane of `blocks` blocks of `warps` warps.
 inline void launch(unsigned blocks, int warps, Order order, uint64_t seed, const std::function<void()>& kernel) {
+  races::begin_launch();
   for (unsigned b = 0; b < blocks; ++b) block().run(b, blocks, warps, order, seed + b, kernel);
 }
 
 template <class Operation>
-unsigned reduce(unsigned value, Operation operation) {
+EMULATED_UNWATCHED unsigned reduce(unsigned value, Operation operation) {
   const uint64_t* all = block().meet(Collective::reduction, value);
   unsigned result = static_cast<unsigned>(all[0]);
   for (int l = 1; l < Block::lanes; ++l) result = operation(result, static_cast<unsigned>(all[l]));
@@ -260,14 +283,17 @@ inline int own_lane() { return static_cast<int>(threadIdx.x) & 31; }
 
 // --- collectives; the mask of participants is always that of all lanes
 
-inline unsigned __ballot_sync(unsigned, bool set) {
+EMULATED_UNWATCHED inline unsigned __ballot_sync(unsigned, bool set) {
   const uint64_t* all = emulated::block().meet(emulated::Collective::ballot, set);
   unsigned bits = 0;
   for (int l = 0; l < emulated::Block::lanes; ++l) bits |= static_cast<unsigned>(all[l]) << l;
   return bits;
 }
 inline bool __any_sync(unsigned lanes, bool set) { return __ballot_sync(lanes, set) != 0; }
-inline void __syncwarp() { emulated::block().meet(emulated::Collective::barrier, 0); }
+[[gnu::noinline]] inline void __syncwarp() {
+  const auto place = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
+  emulated::block().meet(emulated::Collective::barrier, place);
+}
 inline void __syncthreads() { emulated::block().meet(emulated::Collective::block_barrier, 0); }
 template <class T>
 T __shfl_sync(unsigned, T value, int lane) {
@@ -294,24 +320,19 @@ inline unsigned __reduce_max_sync(unsigned, unsigned value) {
 
 // --- atomics: fibers change at collectives alone
 
-template <class T>
-T atomicExch(T* p, T value) {
-  const T before = *p;
-  *p = value;
-  return before;
-}
-template <class T>
-T atomicAdd(T* p, T value) {
-  return atomicExch(p, static_cast<T>(*p + value));
-}
-template <class T>
-T atomicOr(T* p, T value) {
-  return atomicExch(p, static_cast<T>(*p | value));
-}
-template <class T>
-T atomicMax(T* p, T value) {
-  return atomicExch(p, *p < value ? value : *p);
-}
+#define EMULATED_ATOMIC(name, after)                                    \
+  template <class T>                                                    \
+  [[gnu::noinline]] EMULATED_UNWATCHED T name(T* p, T value) {          \
+    emulated::races::atomic(p, sizeof *p, __builtin_return_address(0)); \
+    const T before = *p;                                                \
+    *p = after;                                                         \
+    return before;                                                      \
+  }
+EMULATED_ATOMIC(atomicExch, value)
+EMULATED_ATOMIC(atomicAdd, static_cast<T>(before + value))
+EMULATED_ATOMIC(atomicOr, static_cast<T>(before | value))
+EMULATED_ATOMIC(atomicMax, before < value ? value : before)
+#undef EMULATED_ATOMIC
 
 // --- arithmetic
 

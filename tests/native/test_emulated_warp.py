@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -29,8 +30,24 @@ PROGRAMS = ["emulated_kernels", "emulated_buckets", "emulated_activations"]
 KERNEL_FLAGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fno-strict-aliasing"]
 # The sanitized build takes reductions apart, as kernels for GPUs before compute capability 8 do.
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-D__CUDA_ARCH__=750"]
-# What else the compiler is told, and in how many orders of a warp's lanes each input is run.
-BUILDS = {"optimized": ([], 3), "sanitized": (SANITIZE, 1)}
+# The compiler tells of each access to memory, and race_detector.cpp listens. Copies are calls, which it catches.
+COPIES = ("memcpy", "memmove", "memset")
+WATCH = ["-fsanitize=thread", "--param=tsan-distinguish-volatile=1", "--param=tsan-instrument-func-entry-exit=0", "-g1"]
+WATCH += [f"-fno-builtin-{name}" for name in COPIES]
+WATCH_COPIES = [f"-Wl,--wrap={name}" for name in COPIES]
+
+
+class Build(NamedTuple):
+    """What else the compiler and the linker are told, and in how many orders of a warp's lanes each input is run."""
+
+    flags: Sequence[str] = ()
+    link_flags: Sequence[str] = ()
+    orders: int = 1
+
+
+BUILDS = {"optimized": Build(orders=3), "sanitized": Build(SANITIZE, SANITIZE)}
+# Finds accesses of several lanes to one place that no barrier puts in order, in whatever order they ran.
+RACES = Build(WATCH, WATCH_COPIES)
 
 
 def compiler() -> list[str]:
@@ -41,6 +58,12 @@ def compiler() -> list[str]:
     if command is None:
         pytest.skip("no C++ compiler: set CXX")
     return command.split()
+
+
+def is_gcc() -> bool:
+    """Whether the compiler is GCC, which alone knows the options of RACES."""
+    macros = subprocess.run([*compiler(), "-dM", "-E", "-x", "c++", os.devnull], capture_output=True, text=True)
+    return "__clang__" not in macros.stdout
 
 
 def run(command: Sequence[str | Path]) -> None:
@@ -83,13 +106,37 @@ def cpu_objects(generated: list[str], tmp_path_factory: pytest.TempPathFactory) 
     return objects
 
 
-@pytest.mark.parametrize("build", BUILDS)
+@pytest.fixture(scope="module")
+def race_detector(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if not is_gcc():
+        pytest.skip("GCC tells of accesses to memory as the detector needs it")
+    made = tmp_path_factory.mktemp("detector") / "race_detector.o"
+    run([*compiler(), *FLAGS, "-O2", "-Wall", "-Wextra", "-Werror", "-c", TESTS / "race_detector.cpp", "-o", made])
+    return made
+
+
+def run_program(name: str, build: Build, options: Sequence[str], objects: Sequence[Path], folder: Path) -> None:
+    """Compiles the program, links it with the objects and runs it."""
+    own, program = folder / f"{name}.o", folder / name
+    run([*compiler(), *FLAGS, *KERNEL_FLAGS, *build.flags, *options, "-c", TESTS / f"{name}.cpp", "-o", own])
+    run([*compiler(), *build.link_flags, own, *objects, "-pthread", "-o", program])
+    run([program, str(build.orders)])
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("build", BUILDS)
 def test_kernels_agree_with_the_cpu(
     name: str, build: str, generated: list[str], cpu_objects: list[Path], tmp_path: Path
 ) -> None:
-    flags, orders = BUILDS[build]
-    program = tmp_path / name
-    source = TESTS / f"{name}.cpp"
-    run([*compiler(), *FLAGS, *KERNEL_FLAGS, *flags, *generated, source, *cpu_objects, "-pthread", "-o", program])
-    run([program, str(orders)])
+    run_program(name, BUILDS[build], generated, cpu_objects, tmp_path)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_barriers_order_what_lanes_share(
+    name: str, generated: list[str], cpu_objects: list[Path], race_detector: Path, tmp_path: Path
+) -> None:
+    run_program(name, RACES, generated, [*cpu_objects, race_detector], tmp_path)
+
+
+def test_a_missing_barrier_is_found(race_detector: Path, tmp_path: Path) -> None:
+    run_program("emulated_races", RACES, [], [race_detector], tmp_path)

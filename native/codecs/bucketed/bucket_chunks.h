@@ -291,6 +291,7 @@ class BucketChunk {
     const auto numbers = coder_.fit(n == lanes_per_row ? load(magnitudes) : load_first(magnitudes, n));
     if (at != nullptr) coder_.store(at, numbers, n);
     const bool simple = coder_.scale_of(numbers, scale);
+    sync();  // lanes from n on have read the last magnitude, in whose place a scale may come
     for (int i = 0; i < Coder::encode_values; ++i) store_row(memory.scales[i] + b, scale[i], n);
     return simple;
   }

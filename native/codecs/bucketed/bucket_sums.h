@@ -81,6 +81,8 @@ class BucketSum {
       elements(terms_[t], y);
       ARRCOMP_UNROLL for (int r = 0; r < n; ++r) sums[r] = is_first ? y[r] * weight : sums[r] + y[r] * weight;
     }
+    // Lanes beyond the end have read the last element of `start`, which may be where the last sum comes.
+    if (start_ != nullptr && lanes_before(i, end) < lanes_per_row) sync();
     ARRCOMP_UNROLL for (int r = 0; r < n; ++r) {
       const uint64_t at = i + static_cast<uint64_t>(r) * lanes_per_row;
       store_real(context_.plan.element, target, at - first, lanes_before(at, end), with_quiet_nan(sums[r]));

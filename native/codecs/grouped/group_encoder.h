@@ -262,6 +262,7 @@ class GroupEncoder : ChunkValues<T> {
                sizeof(typename T::storage));
       for (int b = bytes; b % 4 != 0; ++b) values[b] = 0;
     }
+    sync();  // the positions have been read before another chunk has some
     side_ += padded * 2 + (bytes + 3) / 4 * 4;
   }
 
@@ -282,6 +283,7 @@ class GroupEncoder : ChunkValues<T> {
   }
 
   ARRCOMP_PART void write_raw() {
+    sync();  // the widths of the chunk before have been read
     start(Transform::integer);
     head_.plain = true;
     head_.coder = Coder::packed;
