@@ -81,18 +81,24 @@ ARRCOMP_METHOD Real rounded_to(const Element& element, Real y) {
   return visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA { return T::widen(T::narrow(y)); });
 }
 
-// Calls visit(x, n) with each row of the elements [first, first + count), which has n of them. Such loops are short:
-// each type of elements has its own.
-template <class Real, class Visit>
-ARRCOMP_METHOD void each_row(const Element& element, const void* array, uint64_t first, uint64_t count, Visit visit) {
-  const uint64_t whole = count / lanes_per_row * lanes_per_row;
-  const int left = static_cast<int>(count - whole);
-  visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA {
-    for (uint64_t i = 0; i < whole; i += lanes_per_row)
-      visit(T::widen(load_elements<T>(array, first + i, lanes_per_row)), lanes_per_row);
-    if (left > 0) visit(T::widen(load_elements<T>(array, first + whole, left)), left);
-  });
-}
+// Elements [first, first + count) of an array.
+struct StoredElements {
+  const Element& element;
+  const void* array;
+  uint64_t first, count;
+
+  // Calls visit(x, n) with each row, which has n of them. Such loops are short: each type of elements has its own.
+  template <class Real, class Visit>
+  ARRCOMP_METHOD void each_row(Visit visit) const {
+    visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA {
+      const uint64_t whole = count / lanes_per_row * lanes_per_row;
+      const int left = static_cast<int>(count - whole);
+      for (uint64_t i = 0; i < whole; i += lanes_per_row)
+        visit(T::widen(load_elements<T>(array, first + i, lanes_per_row)), lanes_per_row);
+      if (left > 0) visit(T::widen(load_elements<T>(array, first + whole, left)), left);
+    });
+  }
+};
 
 // What elements can hold of the arithmetic type's numbers.
 template <class Real>

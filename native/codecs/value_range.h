@@ -45,7 +45,7 @@ ARRCOMP_PART void widen_range(const Element& element, const void* array, uint64_
                               double range[2]) {
   const Real limit = largest_number(Real{});
   Real smallest = limit, largest = splat<Real>(0) - limit;
-  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
+  StoredElements{element, array, first, count}.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA {
     const Mask finite = le(abs(x), limit);
     smallest = select(finite, min(x, smallest), smallest);
     largest = select(finite, max(x, largest), largest);

@@ -149,6 +149,8 @@ ARRCOMP_INLINE void copy_tail_back(const BucketDecodeArray& array, uint64_t unit
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     decode_buckets_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
+__shared__ DecodeMemory<Coder> memories[warps_per_block];
+  DecodeMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];
   const typename Coder::Settings& settings = settings_at_hand<Coder, false>(a.settings);
   bool ok = true;
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
@@ -158,7 +160,7 @@ __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
       ok = false;
     } else if (unit < plan.chunks()) {
       const BucketContext<Coder> context{plan, settings};
-      BucketChunk<Coder>(context, unit, array.payload).decode(array.payload, array.target);
+      BucketChunk<Coder>(context, unit, array.payload).decode(array.payload, array.target, memory);
     } else {
       copy_tail_back(array, unit);
     }

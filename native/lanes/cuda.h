@@ -49,6 +49,7 @@ ARRCOMP_INLINE int rank(uint32_t bits) { return __popc(bits & ((1u << lane()) - 
 
 // --- values and memory
 
+ARRCOMP_INLINE U32 lane_numbers() { return {(uint32_t)lane()}; }
 template <class V>
 ARRCOMP_INLINE V splat(typename V::scalar s) {
   return {s};

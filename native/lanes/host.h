@@ -57,6 +57,12 @@ ARRCOMP_INLINE Lanes<T> load(const T* p) {
 ARRCOMP_INLINE U32 load(const uint16_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
 ARRCOMP_INLINE U32 load(const uint8_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
 
+ARRCOMP_INLINE U32 lane_numbers() {
+  constexpr uint32_t numbers[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+  return load(numbers);
+}
+
 template <class T>
 ARRCOMP_INLINE void store(T* p, Lanes<T> x) {
 #pragma GCC unroll 16

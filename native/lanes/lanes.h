@@ -24,7 +24,7 @@
 //   types       Mask  U32  U64  F32  F64  Table64        U32::scalar is uint32_t, and so on
 //
 //   Mask        any(m) count(m) bits(m) mask(bits) ~m m&m m|m       bit l of `bits` (a uniform uint32_t) is lane l
-//   all types   splat<V>(scalar)  select(m, yes, no)
+//   all types   splat<V>(scalar)  select(m, yes, no);  lane_numbers() -> U32, 0 to 31
 //               in_registers(x)        x, told to the compiler: for what one of several branches has made
 //               load(const scalar*)  store(scalar*, v)       any alignment of the scalar
 //               load_first(p, n)       n of 1 to 32 elements, lanes from n on repeat the last;  store_first(p, v, n)

@@ -5,20 +5,13 @@
 #include "codecs/bucketed/bucket_codes.h"
 #include "codecs/bucketed/bucket_rows.h"
 #include "codecs/bucketed/decode_table.h"
+#include "codecs/bucketed/regular_chunks.h"
 
 namespace arrcomp::ARRCOMP_ISA {
-
-constexpr int max_buckets_in_chunk = chunk_size / 16 + 2;
 
 // Rows that share random words, and whether they are coded side by side.
 constexpr int rows_of_block = 4;
 constexpr bool codes_blocks = rows_side_by_side == rows_of_block;
-
-// What encoding takes of each bucket of a chunk.
-template <class Coder>
-struct BucketScales {
-  typename Coder::Scalar scales[Coder::encode_values][max_buckets_in_chunk];
-};
 
 // Memory that encoding a chunk needs, one for each thread or warp.
 template <class Coder>
@@ -29,11 +22,6 @@ struct BucketMemory<Coder> : BucketScales<Coder> {
 };
 
 struct NoTable {};
-
-// Codecs that encode rows of scaled values together.
-template <class Coder>
-concept EncodesTogether =
-    requires(const Coder& coder, const typename Coder::Real (&rows)[1], U32 (&codes)[1]) { coder.encode(rows, codes); };
 
 // Where the parts of an array's payload are, and the settings that it is made with.
 template <class Coder>
@@ -90,7 +78,12 @@ class BucketChunk {
     return extras.finish();
   }
 
-  ARRCOMP_METHOD void decode(const uint8_t* payload, void* target) const {
+  ARRCOMP_METHOD void decode(const uint8_t* payload, void* target, DecodeMemory<Coder>& memory) const {
+    if constexpr (HasWindows<Coder>) {
+      const RegularChunk<Coder> chunk(plan_, settings_, coder_, first_, bucket_);
+      if (chunk.is_regular(count_, element_at(plan_.element, target, first_)))
+        return chunk.decode(payload, target, memory);
+    }
     NoExtras none;
     decode_rows(payload, target, none);
   }
@@ -107,8 +100,16 @@ class BucketChunk {
   template <class Extras>
   ARRCOMP_METHOD void encode_rows(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
                                   Extras& extras) const {
-    const bool simple = prepare(source, payload, seed, memory);
     const uint8_t* const elements = element_at(plan_.element, source, first_);
+    bool simple = true;
+    if constexpr (HasWindows<Coder>) {
+      const RegularChunk<Coder> chunk(plan_, settings_, coder_, first_, bucket_);
+      const bool is_regular = chunk.is_regular(count_, elements) && chunk.can_encode();
+      if (!is_regular || !chunk.fits_windows()) simple = prepare(source, payload, seed, memory);
+      if (is_regular) return chunk.encode(source, payload, seed, memory, simple);
+    } else {
+      simple = prepare(source, payload, seed, memory);
+    }
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
     CodeWriter<Coder, Extras> writer(plan_, payload + codes_at(), extras);
     const auto scale_of = [&](int bucket, Scalar(&scale)[Coder::encode_values]) ARRCOMP_LAMBDA {
@@ -304,8 +305,8 @@ class BucketChunk {
     }
     for (int b = 0; b < buckets_; ++b) {
       const uint64_t begin = (bucket_ + static_cast<uint64_t>(b)) * plan_.bucket_size, left = plan_.quantized - begin;
-      const auto found =
-          magnitude_of<Real>(plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size);
+      const StoredElements values{plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size};
+      const auto found = magnitude_of<Real>(values);
       if (leader()) magnitudes[b] = found;
     }
   }
@@ -335,7 +336,8 @@ class BucketChunk {
     uint8_t* const at = payload + plan_.bucket_offset(bucket);
     if (size > segment_size) return coder_.load(at);
     const uint64_t count = plan_.quantized - begin < size ? plan_.quantized - begin : size;
-    const auto statistics = statistics_of<Real>(plan_.element, source, begin, count, settings_.moments());
+    const StoredElements values{plan_.element, source, begin, count};
+    const auto statistics = statistics_of<Real>(values, count, settings_.moments());
     const BucketParameters numbers = coder_.fit(statistics, {plan_.element, source, begin, count, seed});
     if (begin >= first_ && leader()) coder_.store(at, numbers);
     return numbers;

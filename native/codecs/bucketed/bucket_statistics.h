@@ -1,4 +1,5 @@
-// Statistics of a bucket's values on lanes. Sums are of integers: their order does not show.
+// Statistics of a bucket's values on lanes. Sums are of integers: their order does not show. Values have
+// each_row<Real>(visit), as StoredElements do.
 #pragma once
 #include "codecs/numeric/logarithm.h"
 #include "codecs/packing.h"
@@ -25,13 +26,11 @@ ARRCOMP_INLINE double fixed_point_sum(F64 x) {
   return static_cast<double>(sum_all(fixed)) * 0x1p-40;
 }
 
-// The largest magnitude of the elements [first, first + count): infinity or NaN where one of them is not finite, or that
-// of the finite ones alone.
-template <class Real, bool of_finite = false>
-ARRCOMP_METHOD typename Real::scalar magnitude_of(const Element& element, const void* array, uint64_t first,
-                                                  uint64_t count) {
+// The largest magnitude of values: infinity or NaN where one of them is not finite, or that of the finite ones alone.
+template <class Real, bool of_finite = false, class Values>
+ARRCOMP_METHOD typename Real::scalar magnitude_of(const Values& values) {
   auto largest = as_bits(splat<Real>(0));
-  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA {
     Real magnitude = abs(x);
     if (of_finite) magnitude = select(le(magnitude, largest_number(Real{})), magnitude, splat<Real>(0));
     largest = max(largest, as_bits(magnitude));
@@ -44,13 +43,12 @@ ARRCOMP_INLINE bool is_finite_magnitude(Scalar x) {
   return static_cast<double>(x) <= 0x1.fffffffffffffp1023;
 }
 
-template <class Real>
-ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Element& element, const void* array, uint64_t first,
-                                                        uint64_t count) {
+template <class Real, class Values>
+ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Values& values) {
   BucketStatistics s = BucketStatistics::none();
-  auto largest = magnitude_of<Real>(element, array, first, count);
+  auto largest = magnitude_of<Real>(values);
   s.finite = is_finite_magnitude(largest);
-  if (!s.finite) largest = magnitude_of<Real, true>(element, array, first, count);
+  if (!s.finite) largest = magnitude_of<Real, true>(values);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
   return s;
@@ -122,15 +120,13 @@ class LogarithmSum {
   int rows_ = 0, missing_ = 0, zeros_ = 0;
 };
 
-// Of elements among which are zeros or subnormal numbers.
-template <class Real>
-ARRCOMP_APART void add_tiny(const Element& element, const void* array, uint64_t first, uint64_t count,
-                            LogarithmSum<Real>& logarithms) {
-  each_row<Real>(element, array, first, count,
-                 [&](Real x, int n) ARRCOMP_LAMBDA { logarithms.count_tiny(abs(x), n); });
+// Of values among which are zeros or subnormal numbers.
+template <class Real, class Values>
+ARRCOMP_APART void add_tiny(const Values& values, LogarithmSum<Real>& logarithms) {
+  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA { logarithms.count_tiny(abs(x), n); });
   if (!logarithms.has_subnormals()) return;
   LogarithmSum<Real> again;
-  each_row<Real>(element, array, first, count, [&](Real x, int n) ARRCOMP_LAMBDA {
+  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {
     again.count_tiny(abs(x), n);
     again.template add<true>(abs(x), n);
   });
@@ -138,12 +134,11 @@ ARRCOMP_APART void add_tiny(const Element& element, const void* array, uint64_t 
 }
 
 // With the largest magnitude, in one pass.
-template <class Real>
-ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Element& element, const void* array, uint64_t first,
-                                                      uint64_t count) {
+template <class Real, class Values>
+ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Values& values) {
   LogarithmSum<Real> logarithms;
   auto largest_bits = as_bits(splat<Real>(0));
-  each_row<Real>(element, array, first, count, [&](Real x, int n) ARRCOMP_LAMBDA {
+  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {
     const Real magnitude = abs(x);
     largest_bits = max(largest_bits, as_bits(magnitude));
     logarithms.add(magnitude, n);
@@ -152,7 +147,7 @@ ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Element& element, co
   const auto largest = largest_magnitude_of(real_of_bits(largest_bits));
   s.finite = is_finite_magnitude(largest);
   if (!s.finite) return s;
-  if (logarithms.has_tiny()) add_tiny(element, array, first, count, logarithms);
+  if (logarithms.has_tiny()) add_tiny(values, logarithms);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
   s.logarithms = logarithms.sum();
@@ -179,14 +174,13 @@ struct RowSums {
 // Of (x - middle) / 2^exponent, of which magnitudes are at most 1. Where no sum of what is not divided overflows, nor
 // loses what counts, the sums are divided in place of the terms. 2^exponent may be no number, and is then divided by in
 // two steps. What all this changes are subnormal terms and squares, which the sums' last bits never see.
-template <class Real>
-ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent, const Element& element,
-                                      const void* array, uint64_t first, uint64_t count) {
+template <class Real, class Values>
+ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent, const Values& values) {
   const auto factor = [](int e)
                           ARRCOMP_LAMBDA { return splat<Real>(static_cast<typename Real::scalar>(power_of_two(e))); };
   const auto sums_of = [&](auto scaled) ARRCOMP_LAMBDA {
     RowSums<Real> sums{splat<Real>(0), splat<Real>(0)};
-    each_row<Real>(element, array, first, count, [&](Real x, int n) ARRCOMP_LAMBDA {
+    values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {
       const Real term = first_lanes(scaled(x - splat<Real>(middle)), n);
       sums.of_terms = sums.of_terms + term;
       sums.of_squares = sums.of_squares + term * term;
@@ -204,11 +198,10 @@ ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent
   return sums_of([&](Real x) ARRCOMP_LAMBDA { return x * down * rest; });
 }
 
-// Mean and squared deviations of elements whose range is known, from sums about the middle of the range: however far
+// Mean and squared deviations of `count` values whose range is known, from sums about the middle of the range: however far
 // from 0 they lie, nothing cancels.
-template <class Real>
-ARRCOMP_PART void add_mean_and_deviation(const Element& element, const void* array, uint64_t first, uint64_t count,
-                                         BucketStatistics& s) {
+template <class Real, class Values>
+ARRCOMP_PART void add_mean_and_deviation(const Values& values, uint64_t count, BucketStatistics& s) {
   const auto n = static_cast<double>(count);
   const auto middle = static_cast<typename Real::scalar>(s.low / 2 + s.high / 2);
   const auto centre = static_cast<double>(middle);
@@ -220,41 +213,85 @@ ARRCOMP_PART void add_mean_and_deviation(const Element& element, const void* arr
   s.mean = times_power_of_two(centre, -s.exponent);
   if (radius <= 0) return;
   const int exponent = exponent_of(radius) + 1;
-  const auto sums = sums_about<Real>(middle, exponent, element, array, first, count);
+  const auto sums = sums_about<Real>(middle, exponent, values);
   const double total = signed_fixed_point_sum(sums.of_terms);
   const double about_mean = fixed_point_sum(sums.of_squares) - total * (total / n);
   s.mean = s.mean + total / n * power_of_two(exponent - s.exponent);
   s.squares = (about_mean > 0 ? about_mean : 0) * power_of_two(2 * (exponent - s.exponent));
 }
 
-template <class Real>
-ARRCOMP_PART void add_squares(const Element& element, const void* array, uint64_t first, uint64_t count,
-                              BucketStatistics& s) {
+template <class Real, class Values>
+ARRCOMP_PART void add_squares(const Values& values, BucketStatistics& s) {
   s.exponent = exponent_of(s.largest_magnitude()) + 1;
-  s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, element, array, first, count).of_squares);
+  s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, values).of_squares);
 }
 
-// Of the elements [first, first + count), at least one and at most a segment.
-template <class Real>
-ARRCOMP_PART BucketStatistics statistics_of(const Element& element, const void* array, uint64_t first, uint64_t count,
-                                            Moments moments) {
-  if (moments == largest_magnitude) return magnitude_statistics_of<Real>(element, array, first, count);
-  if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(element, array, first, count);
-  // The sum is NaN where one of them is not finite.
-  Real low = largest_number(Real{}), high = splat<Real>(0) - low, nothing = splat<Real>(0);
-  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
-    low = lower(x, low);
-    high = higher(x, high);
-    nothing = near_sum(x, splat<Real>(0), nothing);
-  });
+// The smallest and the largest value; anything where one of them is not finite.
+struct Extremes {
+  double low, high;
+  bool finite;
+};
+
+// `exact`: of zeros of both signs the last, in each lane. Else it may be any of them.
+template <class Real, bool exact = true>
+class LaneExtremes {
+ public:
+  ARRCOMP_METHOD void add(Real x) {
+    low_ = exact ? min(x, low_) : lower(x, low_);
+    high_ = exact ? max(x, high_) : higher(x, high_);
+    nothing_ = near_sum(x, splat<Real>(0), nothing_);
+  }
+
+  ARRCOMP_METHOD Extremes of_all() const {
+    if (any(~le(nothing_, splat<Real>(0)))) return {0, 0, false};
+    return {smallest_of(low_), largest_of(high_), true};
+  }
+
+  // Of these lanes alone.
+  ARRCOMP_METHOD Extremes of(Mask lanes) const {
+    LaneExtremes some;
+    some.low_ = select(lanes, low_, some.low_);
+    some.high_ = select(lanes, high_, some.high_);
+    some.nothing_ = select(lanes, nothing_, some.nothing_);
+    return some.of_all();
+  }
+
+ private:
+  Real low_ = largest_number(Real{}), high_ = splat<Real>(0) - low_;
+  Real nothing_ = splat<Real>(0);  // NaN where a value is not finite
+};
+
+template <class Real, class Values>
+ARRCOMP_APART Extremes exact_extremes_of(const Values& values) {
+  LaneExtremes<Real> extremes;
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });
+  return extremes.of_all();
+}
+
+// Signs of zeros count where there are no other values.
+template <class Real, class Values>
+ARRCOMP_METHOD Extremes extremes_of(const Values& values) {
+  LaneExtremes<Real, false> extremes;
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });
+  const Extremes found = extremes.of_all();
+  if (!found.finite || found.low < found.high || found.low != 0) return found;
+  return exact_extremes_of<Real>(values);
+}
+
+// Of `count` values, at least one and at most a segment.
+template <class Real, class Values>
+ARRCOMP_PART BucketStatistics statistics_of(const Values& values, uint64_t count, Moments moments) {
+  if (moments == largest_magnitude) return magnitude_statistics_of<Real>(values);
+  if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(values);
   BucketStatistics s = BucketStatistics::none();
-  s.finite = !any(~le(nothing, splat<Real>(0)));
+  const auto found = extremes_of<Real>(values);
+  s.finite = found.finite;
   if (!s.finite) return s;
-  s.low = smallest_of(low);
-  s.high = largest_of(high);
-  if (moments == mean_and_deviation) add_mean_and_deviation<Real>(element, array, first, count, s);
+  s.low = found.low;
+  s.high = found.high;
+  if (moments == mean_and_deviation) add_mean_and_deviation<Real>(values, count, s);
   if (s.largest_magnitude() <= 0) return s;
-  if (moments == sum_of_squares) add_squares<Real>(element, array, first, count, s);
+  if (moments == sum_of_squares) add_squares<Real>(values, s);
   return s;
 }
 

@@ -46,7 +46,7 @@ class Codebook {
   }
 
   ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
-    if (is_scaled_) return store_scalars(at, &n.scale, 1);
+    if (is_scaled_) return store_scalar(at, n.scale);
     *at = n.scale == 1 ? 0 : 1;
   }
   ARRCOMP_METHOD void store(uint8_t* at, const Real& scales, int n) const {
@@ -56,7 +56,7 @@ class Codebook {
 
   ARRCOMP_METHOD BucketParameters load(const uint8_t* at) const {
     BucketParameters n{*at == 0 ? Scalar(1) : Limits::nan()};
-    if (is_scaled_) load_scalars(at, &n.scale, 1);
+    if (is_scaled_) n.scale = load_scalar<Scalar>(at);
     return n;
   }
 

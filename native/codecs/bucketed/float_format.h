@@ -31,7 +31,7 @@ class FloatFormat {
 
   ARRCOMP_METHOD FloatFormat(const FloatFormatSettings& settings, const Element& element, const uint8_t* payload)
       : settings_(settings), range_(element), cast_(settings.spec), array_scale_(0) {
-    if (settings.scale == ScaleKind::two_level) load_scalars(payload, &array_scale_, 1);
+    if (settings.scale == ScaleKind::two_level) array_scale_ = load_scalar<Scalar>(payload);
   }
 
   // The array's scale, by which the scale of the bucket with its largest value becomes the largest one.
@@ -69,7 +69,7 @@ class FloatFormat {
 
   ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
     if (settings_.scale == ScaleKind::none) return;
-    if (settings_.scale == ScaleKind::number) return store_scalars(at, &n.scale, 1);
+    if (settings_.scale == ScaleKind::number) return store_scalar(at, n.scale);
     *at = static_cast<uint8_t>(n.code);
   }
   ARRCOMP_METHOD void store(uint8_t* at, const ParameterRow& row, int n) const {
@@ -81,7 +81,7 @@ class FloatFormat {
     BucketParameters n{1, 0};
     switch (settings_.scale) {
       case ScaleKind::none: return n;
-      case ScaleKind::number: load_scalars(at, &n.scale, 1); return n;
+      case ScaleKind::number: return {load_scalar<Scalar>(at), 0};
       case ScaleKind::two_level: return {static_cast<Scalar>(SmallScale::value(*at)) * array_scale_, *at};
       default: return {static_cast<Scalar>(PowerScale::value(*at)), *at};
     }

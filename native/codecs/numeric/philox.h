@@ -14,8 +14,6 @@ struct RandomWords {
   U32 word[4];
 };
 
-ARRCOMP_INLINE U32 lane_numbers() { return prefix_sum(splat<U32>(1)) - splat<U32>(1); }
-
 // Of counters {low, high, then those of `rest`}.
 ARRCOMP_PART RandomWords philox(uint64_t key, U32 low, U32 high, uint64_t rest = 0) {
   U32 x0 = low, x1 = high;

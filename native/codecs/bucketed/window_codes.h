@@ -1,0 +1,133 @@
+// The packed codes of a window: 16 rows, whose words are known by place at compile time. FORMAT.md, section 3.3.
+#pragma once
+#include "codecs/packing.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+constexpr int rows_per_window = 16;
+
+// Codes of so many bits. A window of an odd number of bits ends in the middle of a word, which the next one fills.
+template <int bits>
+struct WindowCodes {
+  static constexpr int words = (rows_per_window * bits + 31) / 32;
+  static constexpr bool ends_in_half = bits % 2 == 1;
+  static constexpr int whole_words = rows_per_window * bits / 32;
+
+  ARRCOMP_METHOD static void pack(const U32 (&codes)[rows_per_window], U32 (&packed)[words]) {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      const int at = j * bits / 32, shift = j * bits % 32;
+      packed[at] = shift == 0 ? codes[j] : packed[at] + (codes[j] << shift);
+      if (shift + bits > 32) packed[at + 1] = codes[j] >> (32 - shift);
+    }
+  }
+
+  ARRCOMP_METHOD static void unpack(const U32 (&packed)[words], U32 (&codes)[rows_per_window]) {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      const int at = j * bits / 32, shift = j * bits % 32;
+      U32 code = packed[at] >> shift;
+      if (shift + bits > 32) code = code | packed[at + 1] << (32 - shift);
+      codes[j] = shift + bits == 32 ? code : code & splat<U32>(low_mask(bits));
+    }
+  }
+};
+
+constexpr int max_window_words = 8;
+
+// Whether windows of so many bits are packed here.
+ARRCOMP_INLINE bool has_window_codes(uint32_t bits) { return bits <= 8 || bits == 16; }
+
+// Calls visit(WindowCodes<bits>{}).
+template <class Visit>
+ARRCOMP_METHOD void visit_window_codes(int bits, Visit visit) {
+  switch (bits) {
+    case 1: return visit(WindowCodes<1>{});
+    case 2: return visit(WindowCodes<2>{});
+    case 3: return visit(WindowCodes<3>{});
+    case 4: return visit(WindowCodes<4>{});
+    case 5: return visit(WindowCodes<5>{});
+    case 6: return visit(WindowCodes<6>{});
+    case 7: return visit(WindowCodes<7>{});
+    case 16: return visit(WindowCodes<16>{});
+    default: return visit(WindowCodes<8>{});
+  }
+}
+
+// Writes the codes of a chunk's windows, one after the other.
+class WindowWriter {
+ public:
+  ARRCOMP_METHOD WindowWriter(uint8_t* codes, int bits)
+      : out_(reinterpret_cast<uint32_t*>(codes)), bits_(bits), waits_(false), half_(splat<U32>(0)) {}
+
+  ARRCOMP_METHOD void put(const U32 (&codes)[rows_per_window]) {
+    visit_window_codes(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
+      U32 packed[Codes::words]{};
+      Codes::pack(codes, packed);
+      if constexpr (Codes::ends_in_half) {
+        if (waits_) return store_behind_half(packed);
+        half_ = packed[Codes::whole_words];
+        waits_ = true;
+      }
+      store_words<Codes::whole_words>(packed);
+    });
+  }
+
+ private:
+  // A row of words is 128 bytes: as wide as memory is.
+  template <int n, int m>
+  ARRCOMP_METHOD void store_words(const U32 (&words)[m]) {
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) store(out_ + i * lanes_per_row, words[i]);
+    out_ += n * lanes_per_row;
+  }
+
+  template <int n>
+  ARRCOMP_METHOD void store_behind_half(const U32 (&packed)[n]) {
+    U32 words[n];
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) words[i] = (i == 0 ? half_ : packed[i - 1] >> 16) + (packed[i] << 16);
+    waits_ = false;
+    store_words<n>(words);
+  }
+
+  uint32_t* out_;
+  int bits_;
+  bool waits_;  // half a word
+  U32 half_;
+};
+
+// Reads them, a window ahead.
+class WindowReader {
+ public:
+  ARRCOMP_METHOD WindowReader(const uint8_t* codes, int bits)
+      : in_(reinterpret_cast<const uint32_t*>(codes)), bits_(bits), window_(0) {
+    visit_window_codes(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA { fetch<Codes::words>(); });
+  }
+
+  ARRCOMP_METHOD void get(U32 (&codes)[rows_per_window]) {
+    visit_window_codes(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
+      U32 packed[Codes::words]{};
+      const bool from_half = Codes::ends_in_half && window_ % 2 == 1;
+      ARRCOMP_UNROLL for (int i = 0; i < Codes::words; ++i) packed[i] = words_[i];
+      if (from_half) move_half(packed);
+      in_ += (from_half ? Codes::words : Codes::whole_words) * lanes_per_row;
+      if (++window_ < rows_per_chunk / rows_per_window) fetch<Codes::words>();
+      Codes::unpack(packed, codes);
+    });
+  }
+
+ private:
+  template <int n>
+  ARRCOMP_METHOD void fetch() {
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) words_[i] = load(in_ + i * lanes_per_row);
+  }
+
+  template <int n>
+  ARRCOMP_METHOD static void move_half(U32 (&packed)[n]) {
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) packed[i] =
+        i + 1 < n ? (packed[i] >> 16) + (packed[i + 1] << 16) : packed[i] >> 16;
+  }
+
+  const uint32_t* in_;
+  int bits_, window_;
+  U32 words_[max_window_words];
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA
