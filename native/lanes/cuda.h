@@ -172,6 +172,20 @@ ARRCOMP_INLINE const T* expand(const T* p, Lanes<T>& x, Mask m) {
   x.v = m.set ? p[rank(all)] : 0;
   return p + __popc(all);
 }
+template <class P>
+ARRCOMP_INLINE P* behind(P* p, uint32_t bytes) {
+  return (P*)((const char*)p + bytes);
+}
+ARRCOMP_INLINE uint32_t compress(uint32_t* p, uint32_t at, U32 x, Mask m) {
+  const uint32_t all = bits(m);
+  if (m.set) *behind(p, at + 4 * rank(all)) = x.v;
+  return at + 4 * __popc(all);
+}
+ARRCOMP_INLINE uint32_t expand(const uint32_t* p, uint32_t at, U32& x, Mask m) {
+  const uint32_t all = bits(m);
+  x.v = m.set ? *behind(p, at + 4 * rank(all)) : 0;
+  return at + 4 * __popc(all);
+}
 ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
   uint32_t all = bits(m);
   if (m.set) p[rank(all)] = (uint16_t)x.v;

@@ -73,7 +73,7 @@ class BucketChunk {
   // The same with the chunk's extra words to `out`, which has room for them (plan.chunk_extras()); returns their number.
   ARRCOMP_METHOD uint32_t encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
                                  uint32_t* out) const {
-    ExtraWriter extras(memory.extras, out, plan_.extra_bits);
+    ExtraWriter extras(memory.extras, out, plan_.extra_bits, plan_.code_bits);
     encode_rows(source, payload, seed, memory, extras);
     return extras.finish();
   }
