@@ -93,9 +93,9 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
   });
 }
 
-// Numbers of 64 bits take more registers: a thread then has 96.
+// Blocks on a processor: a thread has 64 registers; numbers of 64 bits take more, and then it has 96.
 template <class Coder>
-constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? min_bucket_blocks - 1 : min_bucket_blocks;
+constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? 5 : 8;
 
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)

@@ -80,7 +80,7 @@ class BucketChunk {
 
   ARRCOMP_METHOD void decode(const uint8_t* payload, void* target, DecodeMemory<Coder>& memory) const {
     if constexpr (HasWindows<Coder>) {
-      const RegularChunk<Coder> chunk(plan_, settings_, coder_, first_, bucket_);
+      const RegularChunk<Coder> chunk(plan_, coder_, first_, bucket_);
       if (chunk.is_regular(count_, element_at(plan_.element, target, first_)))
         return chunk.decode(payload, target, memory);
     }
@@ -103,8 +103,8 @@ class BucketChunk {
     const uint8_t* const elements = element_at(plan_.element, source, first_);
     bool simple = true;
     if constexpr (HasWindows<Coder>) {
-      const RegularChunk<Coder> chunk(plan_, settings_, coder_, first_, bucket_);
-      const bool is_regular = chunk.is_regular(count_, elements) && chunk.can_encode();
+      const RegularChunk<Coder> chunk(plan_, coder_, first_, bucket_);
+      const bool is_regular = chunk.is_regular(count_, elements);
       if (!is_regular || !chunk.fits_windows()) simple = prepare(source, payload, seed, memory);
       if (is_regular) return chunk.encode(source, payload, seed, memory, simple);
     } else {

@@ -2,6 +2,7 @@
 // each_row<Real>(visit), as StoredElements do.
 #pragma once
 #include "codecs/numeric/logarithm.h"
+#include "codecs/numeric/scalars.h"
 #include "codecs/packing.h"
 #include "codecs/transform.h"
 #include "codecs/value_range.h"
@@ -212,14 +213,10 @@ class LaneExtremes {
     return {smallest_of(low_), largest_of(high_), true};
   }
 
-  // Of these lanes alone.
-  ARRCOMP_METHOD Extremes of(Mask lanes) const {
-    LaneExtremes some;
-    some.largest_bits_ = select(lanes, largest_bits_, some.largest_bits_);
-    some.low_ = select(lanes, low_, some.low_);
-    some.high_ = select(lanes, high_, some.high_);
-    return some.of_all();
-  }
+  // Keys whose order is that of the numbers, or the reverse.
+  ARRCOMP_METHOD Word high_keys() const { return order_keys(high_); }
+  ARRCOMP_METHOD Word low_keys() const { return order_keys(low_) ^ splat<Word>(static_cast<typename Layout::Bits>(-1)); }
+  ARRCOMP_METHOD Word magnitudes() const { return largest_bits_; }
 
  private:
   Word largest_bits_ = splat<Word>(0);

@@ -4,6 +4,7 @@
 // coded as bucket_chunks.h says; the bytes are the same.
 #pragma once
 #include "codecs/bucketed/bucket_coder.h"
+#include "codecs/bucketed/window_buckets.h"
 #include "codecs/bucketed/window_codes.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -39,6 +40,8 @@ template <class Coder>
 concept Settles = requires(const Coder& coder, typename Coder::Real y,
                            const typename Coder::Real (&decoded)[Coder::decode_values]) { coder.settled(y, decoded); };
 template <class Coder>
+concept FitsRows = FitsMagnitudes<Coder> || FitsExtremes<Coder>;
+template <class Coder>
 concept LoadsRows = requires(const Coder& coder, const uint8_t* at, int n) { coder.load(at, n); };
 
 // What decoding takes of each bucket of a chunk, where chunks have windows.
@@ -47,17 +50,6 @@ struct DecodeMemory {};
 template <HasWindows Coder>
 struct DecodeMemory<Coder> {
   typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk];
-};
-
-// Rows of a window, in registers.
-template <class R, int n>
-struct RowsAtHand {
-  const R* rows;
-
-  template <class Real, class Visit>
-  ARRCOMP_METHOD void each_row(Visit visit) const {
-    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) visit(rows[j], lanes_per_row);
-  }
 };
 
 // Which bucket of the chunk each window is in, window by window, where none has several.
@@ -88,101 +80,81 @@ template <HasWindows Coder>
 class RegularChunk {
   using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
-  using Settings = typename Coder::Settings;
   using WindowRows = Real[rows_per_window];
 
  public:
   // The chunk from element `first` on, which begins in this bucket, and the payload's part of its own. All that the
   // rows take of the plan is here, and not looked for again.
-  ARRCOMP_METHOD RegularChunk(const BucketPlan& plan, const Settings& settings, const Coder& coder, uint64_t first,
-                              uint64_t bucket)
+  ARRCOMP_METHOD RegularChunk(const BucketPlan& plan, const Coder& coder, uint64_t first, uint64_t bucket)
       : plan_(plan),
-        settings_(settings),
         coder_(coder),
         first_(first),
         bucket_(bucket),
         place_(first - bucket * plan.bucket_size),
         shift_(bit_length(static_cast<uint32_t>(plan.bucket_size)) - 1),
-        bucket_bytes_(plan.bucket_bytes),
         has_several_(plan.bucket_size < window_size),
-        fits_windows_(plan.bucket_bytes > 0 && plan.bucket_size <= window_size),
-        is_float32_(plan.element.width == 32),
+        fits_windows_(plan.bucket_bytes > 0 && plan.bucket_size <= window_size && fits_rows()),
+        width_(plan.element.width),
         is_bfloat16_(plan.element.exponent_bits == 8) {}
 
   // Whether the chunk is: of so many elements, which are here.
   ARRCOMP_METHOD bool is_regular(uint64_t count, const void* elements) const {
-    return count == chunk_size && !plan_.byte_codes && has_window_codes(plan_.code_bits) &&
+    return count == chunk_size && !plan_.byte_codes && has_window_codes<Coder>(plan_.code_bits) &&
            reinterpret_cast<uintptr_t>(elements) % 16 == 0 && has_regular_buckets();
   }
-  ARRCOMP_METHOD bool can_encode() const { return !has_several_ || fits_rows(); }
 
-  // Whether `encode` finds what is stored for buckets: for those that are in a window.
+  // Whether `encode` finds what is stored for buckets: those in a window that are fitted side by side.
   ARRCOMP_METHOD bool fits_windows() const { return fits_windows_; }
 
   // Writes the chunk's codes, and the numbers of buckets that are in a window. `memory` has what encoding takes of other
   // buckets, which then are all simple, or not.
   ARRCOMP_METHOD void encode(const void* source, uint8_t* payload, uint64_t seed, BucketScales<Coder>& memory,
                              bool simple) const {
-    if (is_float32_) return encode_stored<uint32_t>(source, payload, seed, memory, simple);  // counted as: float32
-    encode_stored<uint16_t>(source, payload, seed, memory, simple);                          // counted as: 16 bits
+    WindowWriter<Coder> writer(payload + codes_at(), code_bits());
+    WindowBuckets buckets(plan_.bucket_size, place_);
+    const uint8_t* elements = element_at(plan_.element, source, first_);
+    uint8_t* numbers = payload + plan_.bucket_offset(bucket_);
+    const uint32_t window_bytes = window_size / 8 * width_, numbers_bytes = window_size * plan_.bucket_bytes >> shift_;
+    ARRCOMP_ROLLED
+    for (int w = 0; w < windows_per_chunk; ++w) {  // counted: encode codes, 16 rows
+      Real x[rows_per_window];
+      load_window(elements, x);
+      elements += window_bytes;
+      int bucket = 0;
+      if (fits_windows_) {
+        simple = fit_window(x, numbers, memory);
+        numbers += numbers_bytes;
+      } else {
+        bucket = has_several_ ? w * buckets_in_window() : buckets.next();
+      }
+      U32 codes[rows_per_window];
+      encode_window(x, w, seed, memory, bucket, simple, codes);
+      writer.put(codes);
+    }
   }
 
   ARRCOMP_METHOD void decode(const uint8_t* payload, void* target, DecodeMemory<Coder>& memory) const {
     const bool simple = load_buckets(payload, memory);
-    if (is_float32_) return decode_stored<uint32_t>(payload, target, memory, simple);  // counted as: float32
-    decode_stored<uint16_t>(payload, target, memory, simple);                          // counted as: 16 bits
+    WindowReader<Coder> reader(payload + codes_at(), code_bits());
+    WindowBuckets buckets(plan_.bucket_size, place_);
+    uint8_t* elements = const_cast<uint8_t*>(element_at(plan_.element, target, first_));
+    const uint32_t window_bytes = window_size / 8 * width_;
+    ARRCOMP_ROLLED
+    for (int w = 0; w < windows_per_chunk; ++w) {  // counted: decode codes, 16 rows
+      U32 codes[rows_per_window];
+      reader.get(codes);
+      Real y[rows_per_window];
+      if (has_several_) {
+        decode_with(codes, of_several(memory.values, w * buckets_in_window()), simple, y);
+      } else {
+        decode_with(codes, OfOne<Coder::decode_values>(memory.values, buckets.next()), simple, y);
+      }
+      store_window(elements, y);
+      elements += window_bytes;
+    }
   }
 
  private:
-  // Elements of so many bits. Four loads are on their way at once; other warps work until they arrive.
-  template <class Stored>
-  ARRCOMP_METHOD void encode_stored(const void* source, uint8_t* payload, uint64_t seed, BucketScales<Coder>& memory,
-                                    bool simple) const {
-    WindowWriter writer(payload + codes_at(), code_bits());
-    WindowBuckets buckets(plan_.bucket_size, place_);
-    const Stored* elements = static_cast<const Stored*>(source) + first_;
-    uint8_t* numbers = payload + plan_.bucket_offset(bucket_);
-    ARRCOMP_ROLLED
-    for (int w = 0; w < windows_per_chunk; ++w) {  // counted: encode codes, 16 rows
-      Real x[rows_per_window];
-      U32 words[rows_per_window];
-      load_rows(elements, words);
-      elements += window_size;
-      widen<Stored>(words, x);
-      int bucket = 0;
-      if (fits_windows_) {
-        simple = fit_window(x, w, source, numbers, seed, memory);
-        numbers += bucket_bytes_ * static_cast<uint32_t>(buckets_in_window());
-      } else {
-        bucket = buckets.next();
-      }
-      encode_window(x, w, seed, memory, bucket, simple, words);
-      writer.put(words);
-    }
-  }
-
-  template <class Stored>
-  ARRCOMP_METHOD void decode_stored(const uint8_t* payload, void* target, const DecodeMemory<Coder>& memory,
-                                    bool simple) const {
-    WindowReader reader(payload + codes_at(), code_bits());
-    WindowBuckets buckets(plan_.bucket_size, place_);
-    Stored* elements = static_cast<Stored*>(target) + first_;
-    ARRCOMP_ROLLED
-    for (int w = 0; w < windows_per_chunk; ++w) {  // counted: decode codes, 16 rows
-      U32 words[rows_per_window];
-      reader.get(words);
-      Real y[rows_per_window];
-      if (has_several_) {
-        decode_with(words, of_several(memory.values, w * buckets_in_window()), simple, y);
-      } else {
-        decode_with(words, OfOne<Coder::decode_values>(memory.values, buckets.next()), simple, y);
-      }
-      narrow<Stored>(y, words);
-      store_rows(elements, words);
-      elements += window_size;
-    }
-  }
-
   ARRCOMP_METHOD int code_bits() const { return static_cast<int>(plan_.code_bits); }
   ARRCOMP_METHOD uint64_t codes_at() const { return plan_.codes_offset + first_ / 8 * plan_.code_bits; }
   ARRCOMP_METHOD int buckets_in_window() const { return window_size >> shift_; }
@@ -193,132 +165,81 @@ class RegularChunk {
     return (size | place_) % window_size == 0 || place_ + chunk_size <= size;
   }
 
-  // Whether buckets are fitted side by side.
+  // Whether buckets in windows are fitted side by side.
   ARRCOMP_METHOD bool fits_rows() const {
-    if constexpr (FitsExtremes<Coder>) return coder_.fits_extremes();
+    if constexpr (FitsExtremes<Coder>) return coder_.fits_extremes() && plan_.bucket_size >= lanes_per_row;
     return FitsMagnitudes<Coder>;
   }
 
-  // Calls visit(T{}) with the type of elements that are stored so.
-  template <class Stored, class Visit>
-  ARRCOMP_METHOD void visit_type(Visit visit) const {
-    if constexpr (sizeof(Stored) == sizeof(uint32_t)) {
-      visit(Float32{});
-    } else if (is_bfloat16_) {
-      visit(BFloat16{});
-    } else {
-      visit(Float16{});
+  // Four loads are on their way at once, or two; other warps work until they arrive.
+  ARRCOMP_METHOD void load_window(const uint8_t* elements, WindowRows& x) const {
+    U32 words[rows_per_window];
+    if (width_ == 32) {
+      load_rows(reinterpret_cast<const uint32_t*>(elements), words);
+      return widen<Float32>(words, x);
     }
+    load_rows(reinterpret_cast<const uint16_t*>(elements), words);
+    if (is_bfloat16_) return widen<BFloat16>(words, x);
+    widen<Float16>(words, x);
   }
-  template <class Stored>
-  ARRCOMP_METHOD void widen(const U32 (&words)[rows_per_window], WindowRows& x) const {
-    visit_type<Stored>([&]<class T>(T) ARRCOMP_LAMBDA {
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) x[j] = T::widen(words[j]);
-    });
+  template <class T>
+  ARRCOMP_METHOD static void widen(const U32 (&words)[rows_per_window], WindowRows& x) {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) x[j] = T::widen(words[j]);
   }
-  template <class Stored>
-  ARRCOMP_METHOD void narrow(const WindowRows& y, U32 (&words)[rows_per_window]) const {
-    visit_type<Stored>([&]<class T>(T) ARRCOMP_LAMBDA {
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) words[j] = T::narrow(y[j]);
-    });
+
+  ARRCOMP_METHOD void store_window(uint8_t* elements, const WindowRows& y) const {
+    U32 words[rows_per_window];
+    if (width_ == 32) {
+      narrow<Float32>(y, words);
+      return store_rows(reinterpret_cast<uint32_t*>(elements), words);
+    }
+    if (is_bfloat16_) {
+      narrow<BFloat16>(y, words);
+    } else {
+      narrow<Float16>(y, words);
+    }
+    store_rows(reinterpret_cast<uint16_t*>(elements), words);
+  }
+  template <class T>
+  ARRCOMP_METHOD static void narrow(const WindowRows& y, U32 (&words)[rows_per_window]) {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) words[j] = T::narrow(y[j]);
   }
 
   // --- what encoding takes of buckets
 
   // Of those in a window, of which the numbers go to `at`; whether all are simple.
-  ARRCOMP_METHOD bool fit_window(const WindowRows& x, int window, const void* source, uint8_t* at, uint64_t seed,
-                                 BucketScales<Coder>& memory) const {
-    bool simple;
-    if (fits_rows()) {
-      find_in_window(x, memory);
-      sync();
-      simple = fit_row(at, memory);
-    } else {
-      const uint64_t first = first_ + static_cast<uint64_t>(window * window_size);
-      const RowsAtHand<Real, rows_per_window> values{x};
-      const auto found = statistics_of<Real>(values, window_size, settings_.moments());
-      const auto numbers = coder_.fit(found, {plan_.element, source, first, window_size, seed});
-      if (leader()) coder_.store(at, numbers);
-      Scalar scale[Coder::encode_values];
+  ARRCOMP_METHOD bool fit_window(const WindowRows& x, uint8_t* at, BucketScales<Coder>& memory) const {
+    bool simple = true;
+    if constexpr (FitsRows<Coder>) {
+      const auto found = found_in_window(x);
+      const auto numbers = found.fitted(coder_);
+      const int n = buckets_in_window();
+      if constexpr (requires { coder_.store(at, numbers, n, memory.scales[0]); }) {
+        coder_.store(at, numbers, n, memory.scales[0]);
+        sync();
+      } else {
+        coder_.store(at, numbers, n);
+      }
+      Real scale[Coder::encode_values];
       simple = coder_.scale_of(numbers, scale);
-      if (leader())
-        for (int i = 0; i < Coder::encode_values; ++i) memory.scales[i][0] = scale[i];
-    }
-    sync();
-    return simple;
-  }
-
-  // What a row of buckets is fitted from.
-  ARRCOMP_METHOD void find_in_window(const WindowRows& x, BucketScales<Coder>& memory) const {
-    switch (buckets_in_window()) {
-      case 1: return find_in_rows<16>(x, memory);
-      case 2: return find_in_rows<8>(x, memory);
-      case 4: return find_in_rows<4>(x, memory);
-      case 8: return find_in_rows<2>(x, memory);
-      case 16: return find_in_rows<1>(x, memory);
-      default: return find_in_halves(x, memory);
-    }
-  }
-
-  // In buckets of n rows.
-  template <int n>
-  ARRCOMP_METHOD void find_in_rows(const WindowRows& x, BucketScales<Coder>& memory) const {
-    ARRCOMP_UNROLL for (int b = 0; b < rows_per_window / n; ++b) {
-      const RowsAtHand<Real, n> values{x + b * n};
-      if constexpr (FitsMagnitudes<Coder>) {
-        const Scalar found = magnitude_of<Real>(values);
-        if (leader()) memory.scales[0][b] = found;
-      } else if constexpr (FitsExtremes<Coder>) {
-        put_extremes(extremes_of<Real>(values), b, memory);
-      }
-    }
-  }
-
-  // NaN where a value is not finite.
-  ARRCOMP_METHOD static void put_extremes(const Extremes& found, int bucket, BucketScales<Coder>& memory) {
-    const Scalar nan = ScalarLimits<Scalar>::nan();
-    const Scalar low = found.finite ? static_cast<Scalar>(found.low) : nan;
-    const Scalar high = found.finite ? static_cast<Scalar>(found.high) : nan;
-    if (leader()) memory.scales[0][bucket] = low, memory.scales[1][bucket] = high;
-  }
-
-  // In two buckets a row.
-  ARRCOMP_METHOD void find_in_halves(const WindowRows& x, BucketScales<Coder>& memory) const {
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
-      if constexpr (FitsMagnitudes<Coder>) {
-        const auto found = largest_magnitudes_of_halves(abs(x[j]));
-        if (leader()) memory.scales[0][2 * j] = found.lower, memory.scales[0][2 * j + 1] = found.upper;
-      } else if constexpr (FitsExtremes<Coder>) {
-        LaneExtremes<Real> extremes;
-        extremes.add(x[j]);
-        put_extremes(extremes.of(mask(0xffffu)), 2 * j, memory);
-        put_extremes(extremes.of(mask(0xffff0000u)), 2 * j + 1, memory);
-      }
-    }
-  }
-
-  // All buckets of a window, with a lane for each.
-  ARRCOMP_METHOD bool fit_row(uint8_t* at, BucketScales<Coder>& memory) const {
-    const Real found = load_first(memory.scales[0], buckets_in_window());
-    if constexpr (FitsExtremes<Coder>)
-      return put_row(at, coder_.fit(found, load_first(memory.scales[1], buckets_in_window())), memory);
-    if constexpr (FitsMagnitudes<Coder>) return put_row(at, coder_.fit(found), memory);
-    return true;
-  }
-
-  template <class Row>
-  ARRCOMP_METHOD bool put_row(uint8_t* at, const Row& numbers, BucketScales<Coder>& memory) const {
-    if constexpr (requires { coder_.store(at, numbers, 1, memory.scales[0]); }) {
+      ARRCOMP_UNROLL for (int i = 0; i < Coder::encode_values; ++i) store(memory.scales[i], scale[i]);
       sync();
-      coder_.store(at, numbers, buckets_in_window(), memory.scales[0]);
-    } else {
-      coder_.store(at, numbers, buckets_in_window());
     }
-    Real scale[Coder::encode_values];
-    const bool simple = coder_.scale_of(numbers, scale);
-    sync();
-    ARRCOMP_UNROLL for (int i = 0; i < Coder::encode_values; ++i) store(memory.scales[i], scale[i]);
     return simple;
+  }
+
+  // What a row of buckets is fitted from, in a lane for each.
+  ARRCOMP_METHOD auto found_in_window(const WindowRows& x) const {
+    std::conditional_t<FitsExtremes<Coder>, ExtremesOfBuckets<Real>, MagnitudesOfBuckets<Real>> found;
+    switch (buckets_in_window()) {
+      case 1: found.template find<16>(x); break;
+      case 2: found.template find<8>(x); break;
+      case 4: found.template find<4>(x); break;
+      case 8: found.template find<2>(x); break;
+      default: found.template find<1>(x); break;
+      case 32: found.find_in_halves(x);
+    }
+    return found;
   }
 
   // --- what a row takes of its bucket, or of its buckets
@@ -359,7 +280,7 @@ class RegularChunk {
   ARRCOMP_METHOD void encode_window(WindowRows& x, int window, uint64_t seed, const BucketScales<Coder>& memory,
                                     int bucket, bool simple, U32 (&codes)[rows_per_window]) const {
     if (has_several_) {
-      encode_with(x, window, seed, of_several(memory.scales, 0), simple, codes);
+      encode_with(x, window, seed, of_several(memory.scales, bucket), simple, codes);
     } else {
       encode_with(x, window, seed, OfOne<Coder::encode_values>(memory.scales, bucket), simple, codes);
     }
@@ -480,12 +401,12 @@ class RegularChunk {
   }
 
   const BucketPlan& plan_;
-  const Settings& settings_;
   const Coder& coder_;
   uint64_t first_, bucket_, place_;  // of elements: in the array and in the first bucket
   int shift_;                        // of buckets' sizes where a window has several: they are powers of two
-  uint32_t bucket_bytes_;
-  bool has_several_, fits_windows_, is_float32_, is_bfloat16_;
+  bool has_several_, fits_windows_;
+  uint32_t width_;  // of elements
+  bool is_bfloat16_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -31,14 +31,20 @@ struct WindowCodes {
   }
 };
 
-constexpr int max_window_words = 8;
-
-// Whether windows of so many bits are packed here.
-ARRCOMP_INLINE bool has_window_codes(uint32_t bits) { return bits <= 8 || bits == 16; }
+// Whether windows of so many bits are packed here: of 8 at most, or of 16 by codecs that have such codes.
+template <class Coder>
+constexpr bool has_wide_codes = requires { Coder::has_wide_codes; };
+template <class Coder>
+ARRCOMP_METHOD bool has_window_codes(uint32_t bits) {
+  return bits <= 8 || (bits == 16 && has_wide_codes<Coder>);
+}
 
 // Calls visit(WindowCodes<bits>{}).
-template <class Visit>
+template <class Coder, class Visit>
 ARRCOMP_METHOD void visit_window_codes(int bits, Visit visit) {
+  if constexpr (has_wide_codes<Coder>) {
+    if (bits == 16) return visit(WindowCodes<16>{});
+  }
   switch (bits) {
     case 1: return visit(WindowCodes<1>{});
     case 2: return visit(WindowCodes<2>{});
@@ -47,19 +53,19 @@ ARRCOMP_METHOD void visit_window_codes(int bits, Visit visit) {
     case 5: return visit(WindowCodes<5>{});
     case 6: return visit(WindowCodes<6>{});
     case 7: return visit(WindowCodes<7>{});
-    case 16: return visit(WindowCodes<16>{});
     default: return visit(WindowCodes<8>{});
   }
 }
 
 // Writes the codes of a chunk's windows, one after the other.
+template <class Coder>
 class WindowWriter {
  public:
   ARRCOMP_METHOD WindowWriter(uint8_t* codes, int bits)
       : out_(reinterpret_cast<uint32_t*>(codes)), bits_(bits), waits_(false), half_(splat<U32>(0)) {}
 
   ARRCOMP_METHOD void put(const U32 (&codes)[rows_per_window]) {
-    visit_window_codes(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
+    visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
       U32 packed[Codes::words]{};
       Codes::pack(codes, packed);
       if constexpr (Codes::ends_in_half) {
@@ -94,15 +100,16 @@ class WindowWriter {
 };
 
 // Reads them, a window ahead.
+template <class Coder>
 class WindowReader {
  public:
   ARRCOMP_METHOD WindowReader(const uint8_t* codes, int bits)
       : in_(reinterpret_cast<const uint32_t*>(codes)), bits_(bits), window_(0) {
-    visit_window_codes(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA { fetch<Codes::words>(); });
+    visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA { fetch<Codes::words>(); });
   }
 
   ARRCOMP_METHOD void get(U32 (&codes)[rows_per_window]) {
-    visit_window_codes(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
+    visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
       U32 packed[Codes::words]{};
       const bool from_half = Codes::ends_in_half && window_ % 2 == 1;
       ARRCOMP_UNROLL for (int i = 0; i < Codes::words; ++i) packed[i] = words_[i];
@@ -127,7 +134,7 @@ class WindowReader {
 
   const uint32_t* in_;
   int bits_, window_;
-  U32 words_[max_window_words];
+  U32 words_[has_wide_codes<Coder> ? 8 : 4];
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA
