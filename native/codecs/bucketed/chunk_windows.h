@@ -1,8 +1,8 @@
-// Regular chunks on lanes: whole ones of an array that is aligned to 16 bytes, cut into windows of 16 rows, with buckets
-// that divide a window or consist of several. A window's values stay in registers from where they are looked at to where
-// they are codes, and what is the same for a chunk is found before its rows. All other chunks, and all of a CPU's, are
-// coded as bucket_chunks.h says; the bytes are the same.
+// Chunks of buckets on lanes that have a register for each of 16 rows: windows. A window's values stay in registers from
+// where they are looked at to where they are codes. What is the same for a chunk is found before its rows, and whatever a
+// chunk is like that is not whole, or not aligned to 16 bytes, it differs at the window's ends alone.
 #pragma once
+#include "codecs/bucketed/bucket_codes.h"
 #include "codecs/bucketed/bucket_coder.h"
 #include "codecs/bucketed/window_buckets.h"
 #include "codecs/bucketed/window_codes.h"
@@ -10,7 +10,6 @@
 namespace arrcomp::ARRCOMP_ISA {
 
 constexpr int window_size = rows_per_window * lanes_per_row;
-constexpr int windows_per_chunk = rows_per_chunk / rows_per_window;
 constexpr int max_buckets_in_chunk = chunk_size / 16 + 2;
 
 // What encoding takes of each bucket of a chunk.
@@ -52,133 +51,158 @@ struct DecodeMemory<Coder> {
   typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk];
 };
 
-// Which bucket of the chunk each window is in, window by window, where none has several.
-class WindowBuckets {
+// Which bucket of a chunk its elements are in. Buckets may begin anywhere.
+class BucketPlaces {
  public:
-  ARRCOMP_METHOD WindowBuckets(uint64_t bucket_size, uint64_t place_in_bucket)
-      : windows_(at_most_a_chunk(bucket_size)), left_(at_most_a_chunk(bucket_size - place_in_bucket)), bucket_(0) {}
+  // Of the chunk whose first element is at `place` of its bucket.
+  ARRCOMP_METHOD BucketPlaces(uint64_t bucket_size, uint64_t place)
+      : size_(bucket_size < most ? static_cast<uint32_t>(bucket_size) : most),
+        place_(bucket_size - place < size_ ? size_ - static_cast<uint32_t>(bucket_size - place) : 0),
+        per_element_(size_ > 1 ? ~uint32_t{0} / size_ + 1 : 0) {}
 
-  ARRCOMP_METHOD int next() {
-    if (left_ == 0) {
-      ++bucket_;
-      left_ = windows_;
-    }
-    --left_;
-    return bucket_;
+  // Whether each window has one alone.
+  ARRCOMP_METHOD bool is_one_a_window() const {
+    return size_ - place_ >= chunk_size || (size_ | place_) % window_size == 0;
+  }
+
+  // Exact: elements and sizes have 14 bits at most.
+  ARRCOMP_METHOD U32 of(U32 elements) const {
+    return mulhi(elements + splat<U32>(place_), splat<U32>(per_element_));
+  }
+  ARRCOMP_METHOD uint32_t of(uint32_t element) const {
+    return static_cast<uint32_t>(uint64_t{element + place_} * per_element_ >> 32);
   }
 
  private:
-  ARRCOMP_METHOD static int at_most_a_chunk(uint64_t elements) {
-    return elements < chunk_size ? static_cast<int>(elements) / window_size : windows_per_chunk;
-  }
-
-  int windows_, left_;  // of a bucket, of the current one
-  int bucket_;
+  static constexpr uint32_t most = 2 * chunk_size;  // as good as any that is larger
+  uint32_t size_, place_;
+  uint32_t per_element_;  // 2^32 / size, rounded up
 };
 
 template <HasWindows Coder>
-class RegularChunk {
+class ChunkWindows {
   using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
   using WindowRows = Real[rows_per_window];
 
  public:
-  // The chunk from element `first` on, which begins in this bucket, and the payload's part of its own. All that the
-  // rows take of the plan is here, and not looked for again.
-  ARRCOMP_METHOD RegularChunk(const BucketPlan& plan, const Coder& coder, uint64_t first, uint64_t bucket)
+  // The chunk of `count` elements from `first` on, which begins in this bucket. All that the rows take of the plan is
+  // here, and not looked for again.
+  ARRCOMP_METHOD ChunkWindows(const BucketPlan& plan, const Coder& coder, uint64_t first, uint32_t count,
+                              uint64_t bucket, int buckets)
       : plan_(plan),
         coder_(coder),
         first_(first),
         bucket_(bucket),
-        place_(first - bucket * plan.bucket_size),
+        places_(plan.bucket_size, first - bucket * plan.bucket_size),
+        count_(count),
+        buckets_(buckets),
         shift_(bit_length(static_cast<uint32_t>(plan.bucket_size)) - 1),
-        has_several_(plan.bucket_size < window_size),
-        fits_windows_(plan.bucket_bytes > 0 && plan.bucket_size <= window_size && fits_rows()),
+        has_several_(!places_.is_one_a_window()),
+        fits_windows_(count == chunk_size && has_buckets_of_windows()),
         width_(plan.element.width),
-        is_bfloat16_(plan.element.exponent_bits == 8) {}
+        is_bfloat16_(plan.element.exponent_bits == 8),
+        are_bytes_(plan.byte_codes) {}
 
-  // Whether the chunk is: of so many elements, which are here.
-  ARRCOMP_METHOD bool is_regular(uint64_t count, const void* elements) const {
-    return count == chunk_size && !plan_.byte_codes && has_window_codes<Coder>(plan_.code_bits) &&
-           reinterpret_cast<uintptr_t>(elements) % 16 == 0 && has_regular_buckets();
-  }
-
-  // Whether `encode` finds what is stored for buckets: those in a window that are fitted side by side.
+  // Whether `encode` finds what is stored for buckets: those in whole windows that are fitted side by side.
   ARRCOMP_METHOD bool fits_windows() const { return fits_windows_; }
 
   // Writes the chunk's codes, and the numbers of buckets that are in a window. `memory` has what encoding takes of other
   // buckets, which then are all simple, or not.
   ARRCOMP_METHOD void encode(const void* source, uint8_t* payload, uint64_t seed, BucketScales<Coder>& memory,
                              bool simple) const {
-    WindowWriter<Coder> writer(payload + codes_at(), code_bits());
-    WindowBuckets buckets(plan_.bucket_size, place_);
     const uint8_t* elements = element_at(plan_.element, source, first_);
     uint8_t* numbers = payload + plan_.bucket_offset(bucket_);
     const uint32_t window_bytes = window_size / 8 * width_, numbers_bytes = window_size * plan_.bucket_bytes >> shift_;
+    const bool is_regular = is_regular_at(elements);
+    WindowWriter<Coder> writer(plan_, payload + codes_at());
     ARRCOMP_ROLLED
-    for (int w = 0; w < windows_per_chunk; ++w) {  // counted: encode codes, 16 rows
+    for (uint32_t at = 0; at < count_; at += window_size) {  // counted: encode codes, 16 rows
       Real x[rows_per_window];
-      load_window(elements, x);
+      load_window(elements, at, is_regular, x);
       elements += window_bytes;
-      int bucket = 0;
+      uint32_t from = at;
       if (fits_windows_) {
         simple = fit_window(x, numbers, memory);
         numbers += numbers_bytes;
-      } else {
-        bucket = has_several_ ? w * buckets_in_window() : buckets.next();
+        from = 0;
       }
       U32 codes[rows_per_window];
-      encode_window(x, w, seed, memory, bucket, simple, codes);
-      writer.put(codes);
+      encode_window(x, at, from, seed, memory, simple, codes);
+      put(codes, at, is_regular, payload, writer);
     }
   }
 
   ARRCOMP_METHOD void decode(const uint8_t* payload, void* target, DecodeMemory<Coder>& memory) const {
     const bool simple = load_buckets(payload, memory);
-    WindowReader<Coder> reader(payload + codes_at(), code_bits());
-    WindowBuckets buckets(plan_.bucket_size, place_);
     uint8_t* elements = const_cast<uint8_t*>(element_at(plan_.element, target, first_));
     const uint32_t window_bytes = window_size / 8 * width_;
+    const bool is_regular = is_regular_at(elements);
+    WindowReader<Coder> reader(plan_, payload + codes_at(), plan_.byte_codes ? 0 : count_);
     ARRCOMP_ROLLED
-    for (int w = 0; w < windows_per_chunk; ++w) {  // counted: decode codes, 16 rows
+    for (uint32_t at = 0; at < count_; at += window_size) {  // counted: decode codes, 16 rows
       U32 codes[rows_per_window];
-      reader.get(codes);
+      get(codes, at, payload, reader);
       Real y[rows_per_window];
       if (has_several_) {
-        decode_with(codes, of_several(memory.values, w * buckets_in_window()), simple, y);
+        decode_with(codes, of_several(memory.values, at), simple, y);
       } else {
-        decode_with(codes, OfOne<Coder::decode_values>(memory.values, buckets.next()), simple, y);
+        decode_with(codes, OfOne<Coder::decode_values>(memory.values, places_.of(at)), simple, y);
       }
-      store_window(elements, y);
+      store_window(elements, at, is_regular, y);
       elements += window_bytes;
     }
   }
 
  private:
-  ARRCOMP_METHOD int code_bits() const { return static_cast<int>(plan_.code_bits); }
   ARRCOMP_METHOD uint64_t codes_at() const { return plan_.codes_offset + first_ / 8 * plan_.code_bits; }
   ARRCOMP_METHOD int buckets_in_window() const { return window_size >> shift_; }
-
-  ARRCOMP_METHOD bool has_regular_buckets() const {
-    const uint64_t size = plan_.bucket_size;
-    if (has_several_) return size >= 16 && (size & (size - 1)) == 0;
-    return (size | place_) % window_size == 0 || place_ + chunk_size <= size;
+  ARRCOMP_METHOD bool is_regular_at(const void* elements) const {
+    return count_ == chunk_size && reinterpret_cast<uintptr_t>(elements) % 16 == 0;
   }
 
-  // Whether buckets in windows are fitted side by side.
-  ARRCOMP_METHOD bool fits_rows() const {
-    if constexpr (FitsExtremes<Coder>) return coder_.fits_extremes() && plan_.bucket_size >= lanes_per_row;
-    return FitsMagnitudes<Coder>;
+  // Whether windows are made of whole buckets, which are fitted side by side.
+  ARRCOMP_METHOD bool has_buckets_of_windows() const {
+    constexpr uint64_t least = FitsExtremes<Coder> ? lanes_per_row : lanes_per_row / 2;
+    const uint64_t size = plan_.bucket_size;
+    if constexpr (FitsExtremes<Coder>) {
+      if (!coder_.fits_extremes()) return false;
+    }
+    return FitsRows<Coder> && plan_.bucket_bytes > 0 && least <= size && size <= window_size && (size & (size - 1)) == 0;
+  }
+
+  // Elements from `at` on that there are, of a window's.
+  ARRCOMP_METHOD int count_from(uint32_t at) const {
+    return static_cast<int>(count_ - at < window_size ? count_ - at : window_size);
+  }
+
+  // --- elements and codes
+
+  template <class T>
+  ARRCOMP_METHOD void load_words(const uint8_t* elements, uint32_t at, bool is_regular,
+                                 U32 (&words)[rows_per_window]) const {
+    const T* const from = reinterpret_cast<const T*>(elements);
+    if (is_regular) [[likely]]
+      return load_rows(from, words);
+    load_rows(from, words, count_from(at));
+  }
+  template <class T>
+  ARRCOMP_METHOD void store_words(uint8_t* elements, uint32_t at, bool is_regular,
+                                  U32 (&words)[rows_per_window]) const {
+    T* const to = reinterpret_cast<T*>(elements);
+    if (is_regular) [[likely]]
+      return store_rows(to, words);
+    store_rows(to, words, count_from(at));
   }
 
   // Four loads are on their way at once, or two; other warps work until they arrive.
-  ARRCOMP_METHOD void load_window(const uint8_t* elements, WindowRows& x) const {
+  ARRCOMP_METHOD void load_window(const uint8_t* elements, uint32_t at, bool is_regular, WindowRows& x) const {
     U32 words[rows_per_window];
     if (width_ == 32) {
-      load_rows(reinterpret_cast<const uint32_t*>(elements), words);
+      load_words<uint32_t>(elements, at, is_regular, words);
       return widen<Float32>(words, x);
     }
-    load_rows(reinterpret_cast<const uint16_t*>(elements), words);
+    load_words<uint16_t>(elements, at, is_regular, words);
     if (is_bfloat16_) return widen<BFloat16>(words, x);
     widen<Float16>(words, x);
   }
@@ -187,22 +211,40 @@ class RegularChunk {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) x[j] = T::widen(words[j]);
   }
 
-  ARRCOMP_METHOD void store_window(uint8_t* elements, const WindowRows& y) const {
+  ARRCOMP_METHOD void store_window(uint8_t* elements, uint32_t at, bool is_regular, const WindowRows& y) const {
     U32 words[rows_per_window];
     if (width_ == 32) {
       narrow<Float32>(y, words);
-      return store_rows(reinterpret_cast<uint32_t*>(elements), words);
+      return store_words<uint32_t>(elements, at, is_regular, words);
     }
     if (is_bfloat16_) {
       narrow<BFloat16>(y, words);
     } else {
       narrow<Float16>(y, words);
     }
-    store_rows(reinterpret_cast<uint16_t*>(elements), words);
+    store_words<uint16_t>(elements, at, is_regular, words);
   }
   template <class T>
   ARRCOMP_METHOD static void narrow(const WindowRows& y, U32 (&words)[rows_per_window]) {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) words[j] = T::narrow(y[j]);
+  }
+
+  // Packed, or as bytes.
+  ARRCOMP_METHOD void put(U32 (&codes)[rows_per_window], uint32_t at, bool is_regular, uint8_t* payload,
+                          WindowWriter<Coder>& writer) const {
+    if constexpr (HasByteCodes<Coder>) {
+      if (are_bytes_) return store_rows(payload + codes_at() + at, codes, count_from(at));
+    }
+    if (is_regular || at + window_size < count_) [[likely]]
+      return writer.put(codes);
+    writer.put_last(codes, count_from(at));
+  }
+  ARRCOMP_METHOD void get(U32 (&codes)[rows_per_window], uint32_t at, const uint8_t* payload,
+                          WindowReader<Coder>& reader) const {
+    if constexpr (HasByteCodes<Coder>) {
+      if (are_bytes_) return load_rows(payload + codes_at() + at, codes, count_from(at));
+    }
+    reader.get(codes);
   }
 
   // --- what encoding takes of buckets
@@ -249,7 +291,7 @@ class RegularChunk {
     Real numbers[n];
 
     template <int m>
-    ARRCOMP_METHOD OfOne(const Scalar (&values)[n][m], int bucket) {
+    ARRCOMP_METHOD OfOne(const Scalar (&values)[n][m], uint32_t bucket) {
       ARRCOMP_UNROLL for (int i = 0; i < n; ++i) numbers[i] = splat<Real>(values[i][bucket]);
     }
     ARRCOMP_METHOD void get(int, Real (&of_row)[n]) const {
@@ -257,37 +299,39 @@ class RegularChunk {
     }
   };
 
-  // From the buckets of a window, which begin at `values`.
   template <int n, int m>
   struct OfSeveral {
     const Scalar (&values)[n][m];
-    int first, shift;
-    U32 lanes;
+    const BucketPlaces& places;
+    U32 lanes;  // the window's first row
 
     ARRCOMP_METHOD void get(int row, Real (&of_row)[n]) const {
-      const U32 bucket = (lanes + splat<U32>(static_cast<uint32_t>(row * lanes_per_row))) >> shift;
+      const U32 bucket = places.of(lanes + splat<U32>(static_cast<uint32_t>(row * lanes_per_row)));
       ARRCOMP_UNROLL for (int i = 0; i < n; ++i) of_row[i] =
-          as_float(gather(reinterpret_cast<const uint32_t*>(values[i] + first), bucket));
+          as_float(gather(reinterpret_cast<const uint32_t*>(values[i]), bucket));
     }
   };
   template <int n, int m>
-  ARRCOMP_METHOD OfSeveral<n, m> of_several(const Scalar (&values)[n][m], int first) const {
-    return {values, first, shift_, lane_numbers()};
+  ARRCOMP_METHOD OfSeveral<n, m> of_several(const Scalar (&values)[n][m], uint32_t at) const {
+    return {values, places_, lane_numbers() + splat<U32>(at)};
   }
 
   // --- rows
 
-  ARRCOMP_METHOD void encode_window(WindowRows& x, int window, uint64_t seed, const BucketScales<Coder>& memory,
-                                    int bucket, bool simple, U32 (&codes)[rows_per_window]) const {
+  // The window from element `at` on; the buckets in `memory` are those from `from` on.
+  ARRCOMP_METHOD void encode_window(WindowRows& x, uint32_t at, uint32_t from, uint64_t seed,
+                                    const BucketScales<Coder>& memory, bool simple,
+                                    U32 (&codes)[rows_per_window]) const {
+    const uint64_t row = (first_ + at) / lanes_per_row;
     if (has_several_) {
-      encode_with(x, window, seed, of_several(memory.scales, bucket), simple, codes);
+      encode_with(x, row, seed, of_several(memory.scales, from), simple, codes);
     } else {
-      encode_with(x, window, seed, OfOne<Coder::encode_values>(memory.scales, bucket), simple, codes);
+      encode_with(x, row, seed, OfOne<Coder::encode_values>(memory.scales, places_.of(from)), simple, codes);
     }
   }
 
   template <class Scales>
-  ARRCOMP_METHOD void encode_with(WindowRows& x, int window, uint64_t seed, const Scales& scales, bool simple,
+  ARRCOMP_METHOD void encode_with(WindowRows& x, uint64_t row, uint64_t seed, const Scales& scales, bool simple,
                                   U32 (&codes)[rows_per_window]) const {
     if (!simple) [[unlikely]] {
       if constexpr (Prescales<Coder>) {
@@ -297,23 +341,22 @@ class RegularChunk {
           x[j] = coder_.prescaled(x[j], scale);
         }
       } else {
-        return encode_rows(x, window, seed, scales, false, codes);
+        return encode_rows(x, row, seed, scales, false, codes);
       }
     }
-    encode_rows(x, window, seed, scales, true, codes);
+    encode_rows(x, row, seed, scales, true, codes);
   }
 
   template <class Scales>
-  ARRCOMP_METHOD void encode_rows(const WindowRows& x, int window, uint64_t seed, const Scales& scales, bool simple,
+  ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint64_t row, uint64_t seed, const Scales& scales, bool simple,
                                   U32 (&codes)[rows_per_window]) const {
     if (!coder_.is_stochastic()) {
       ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
           encode_some(x + j, j, scales, simple, NoWords{}, codes + j);
       return;
     }
-    const uint64_t first = (first_ / lanes_per_row + static_cast<uint64_t>(window * rows_per_window)) / rows_of_words;
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
-        encode_some(x + j, j, scales, simple, random_rows(seed, first + j / rows_of_words), codes + j);
+        encode_some(x + j, j, scales, simple, random_rows(seed, (row + static_cast<uint64_t>(j)) / rows_of_words), codes + j);
   }
 
   // Four rows, with random words or none.
@@ -375,20 +418,18 @@ class RegularChunk {
 
   // Of all in the chunk; whether all are simple.
   ARRCOMP_METHOD bool load_buckets(const uint8_t* payload, DecodeMemory<Coder>& memory) const {
-    const int buckets =
-        has_several_ ? chunk_size >> shift_ : static_cast<int>((place_ + chunk_size - 1) / plan_.bucket_size) + 1;
     bool simple = true;
     sync();
     if constexpr (LoadsRows<Coder>) {
-      for (int b = 0; b < buckets; b += lanes_per_row) {
-        const int n = buckets - b < lanes_per_row ? buckets - b : lanes_per_row;
+      for (int b = 0; b < buckets_; b += lanes_per_row) {
+        const int n = buckets_ - b < lanes_per_row ? buckets_ - b : lanes_per_row;
         Real decoded[Coder::decode_values];
         const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
         simple = coder_.decoded_of(coder_.load(at, n), decoded) && simple;
         for (int i = 0; i < Coder::decode_values; ++i) store(memory.values[i] + b, decoded[i]);
       }
     } else {
-      for (int b = 0; b < buckets; ++b) {
+      for (int b = 0; b < buckets_; ++b) {
         Scalar decoded[Coder::decode_values];
         const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
         simple = coder_.decoded_of(coder_.load(at), decoded) && simple;
@@ -402,11 +443,14 @@ class RegularChunk {
 
   const BucketPlan& plan_;
   const Coder& coder_;
-  uint64_t first_, bucket_, place_;  // of elements: in the array and in the first bucket
-  int shift_;                        // of buckets' sizes where a window has several: they are powers of two
+  uint64_t first_, bucket_;
+  BucketPlaces places_;
+  uint32_t count_;
+  int buckets_;
+  int shift_;  // of buckets' sizes where these are fitted in windows: they are powers of two
   bool has_several_, fits_windows_;
   uint32_t width_;  // of elements
-  bool is_bfloat16_;
+  bool is_bfloat16_, are_bytes_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA
