@@ -1,8 +1,10 @@
 """Reads the log of a CUDA build made with `-Xptxas -v`: prints each kernel's registers, fails on any spill.
 
-Usage: check_cuda.py LOG ARCHITECTURE...    (for instance: check_cuda.py build.log 75 80 90 100 120)
+Usage: check_cuda.py LOG ARCHITECTURE... [--page PAGE]    (for instance: check_cuda.py build.log 75 80 90 100 120)
+With --page the table of bench/GPU.md is written too, between its marks: of several types the most.
 """
 
+import argparse
 import re
 import shutil
 import subprocess
@@ -54,12 +56,46 @@ def print_table(kernels, architectures):
         print(names[kernel][:60].ljust(60), *(used.get(a, "missing").rjust(12) for a in architectures))
 
 
-def main(log, *architectures):
+def kind_of(name):
+    """Returns a kernel's name without its types' names, and whether it calculates with 64 bits."""
+    plain = re.sub(r"^void |arrcomp::cuda::|\(.*$", "", name)
+    kernel = plain.partition("<")[0].removesuffix("_kernel").replace("_", " ")
+    coder = re.search(r"<(Qsgd|Smaq|FloatFormat|S2fp8|Codebook)\b", plain)
+    wide = re.search(r"Float64|Lanes<double>", plain) is not None
+    return kernel + (f", {coder[1]}" if coder else ""), wide
+
+
+def table_of(kernels, architectures):
+    """Returns the page's table."""
+    names = demangle(list(kernels))
+    most = {}
+    for kernel, used in kernels.items():
+        line = most.setdefault(kind_of(names[kernel]), dict.fromkeys(architectures, 0))
+        for architecture in architectures:
+            line[architecture] = max(line[architecture], int(used.get(architecture, "0").partition("+")[0]))
+    lines = [f"| kernel | elements | {' | '.join(f'sm_{a}' for a in architectures)} |"]
+    lines.append("|---|---|" + "---:|" * len(architectures))
+    for (kernel, wide), used in sorted(most.items()):
+        of = "64 bits" if wide else "8 to 32 bits"
+        lines.append(f"| {kernel} | {of} | {' | '.join(str(used[a]) for a in architectures)} |")
+    return "\n".join(lines)
+
+
+def write_page(page, table):
+    """Puts the table between its marks."""
+    begin, end = "<!-- registers: written by .ci/check_cuda.py -->", "<!-- /registers -->"
+    before, _, rest = Path(page).read_text().partition(begin)
+    Path(page).write_text(f"{before}{begin}\n\n{table}\n\n{end}{rest.partition(end)[2]}")
+
+
+def main(log, *architectures, page=None):
     """Returns the exit status: 0 when every kernel is there for every architecture and nothing spills."""
     kernels, problems = read_report(Path(log).read_text(errors="replace").splitlines())
     if not kernels:
         problems.append(f"{log} reports no kernel: was it built with -Xptxas -v?")
     print_table(kernels, architectures)
+    if page is not None:
+        write_page(page, table_of(kernels, architectures))
     for kernel, used in kernels.items():
         problems += [f"{kernel} was not compiled for sm_{a}" for a in architectures if a not in used]
     for problem in problems:
@@ -68,6 +104,9 @@ def main(log, *architectures):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    sys.exit(main(*sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("log")
+    parser.add_argument("architectures", nargs="+")
+    parser.add_argument("--page")
+    options = parser.parse_args()
+    sys.exit(main(options.log, *options.architectures, page=options.page))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import arrcomp
 from arrcomp import _core, _dtypes
+from arrcomp._arrays.contract import Payload
 from arrcomp._arrays.numpy import numpy_bytes
 from kernels import lines
 from kernels.cases import CASES, HEADLINE, SEED, Case, normal, values_of
@@ -146,6 +147,12 @@ def check_many(memory: Any, count: int) -> Iterator[Line]:
 # --- the first call of a process, in a graph
 
 
+def payload_now(compressed: arrcomp.Compressed) -> Array:
+    """The payload of the last replay: a `Compressed` reads its length once."""
+    known = compressed.payload
+    return Payload(known.adapter, known.buffer, known.length).to_host()
+
+
 def check_cold(memory: Any, case: Case, count: int) -> Iterator[Line]:
     """Capture the public functions before anything else has called a kernel; replay, on other values too."""
 
@@ -164,7 +171,7 @@ def check_cold(memory: Any, case: Case, count: int) -> Iterator[Line]:
             replay()
             memory.synchronize()
             expected = arrcomp.compress(source, case.codec, seed=SEED)
-            check_equal("payload", made["payload"].host_payload(), expected.host_payload())
+            check_equal("payload", payload_now(made["payload"]), expected.host_payload())
             check_equal("array", memory.bytes_of(made["back"]), numpy_bytes(arrcomp.decompress(expected)))
 
     yield outcome("the first call is captured, and replayed", captured)

@@ -29,6 +29,14 @@ NOT_YET = """\
 here."""
 REHEARSED = "no GPU"  # the machine of a rehearsal begins with it
 COMMON = 256 << 20  # bytes of the arrays of the first table
+# What the project aims at on an H200 with arrays of that size: GB/s of their bytes; of quantizers a share of a copy.
+AIMS = {
+    "ErrorBounded 1e-3": {"encode": 1000, "decode": 1500},
+    "ErrorBounded 1e-3 fast": {"encode": 2000, "decode": 2000},
+    "Lossless, bfloat16": {"encode": 600, "decode": 800},
+}
+QUANTIZERS = ("QSGD 4 bits", "SmaQ nearest", "FloatFormat", "S2FP8", "Codebook")
+AIM_OF_COPY = 0.8
 _KEYS = ("kind", "task", "case", "what", "other", "variant", "step", "launch", "nbytes")
 _KEPT = ("machine", "case", "sum", "activation", "call", "other", "variant", "profile")
 
@@ -98,12 +106,35 @@ def _half_cells(half: Mapping[str, Any], nbytes: int, copy: float) -> list[str]:
     return [gigabytes(nbytes, half["seconds"]), share(half, copy), gigabytes(nbytes, kernels), call]
 
 
+def at_common_size(found: Iterable[Line], kind: str, key: str) -> dict[str, Line]:
+    """Of each name the line with the largest arrays up to COMMON."""
+    largest: dict[str, Line] = {}
+    for line in of_kind(found, kind):
+        if COMMON >= line["nbytes"] >= largest.get(line[key], line)["nbytes"]:
+            largest[line[key]] = line
+    return largest
+
+
+def aims_text(found: Sequence[Line]) -> str:
+    """What the project aims at, beside what was measured."""
+    rows = []
+    for name, line in at_common_size(found, "case", "case").items():
+        for half in ("encode", "decode"):
+            timed = line[half]
+            speed, moved = timed["bytes_per_second"] / 1e9, timed["moved"] / line["copy"]
+            if name in AIMS:
+                aim, text = AIMS[name][half], f"{AIMS[name][half]} GB/s"
+                rows.append([name, half, text, f"{speed:.0f} GB/s", "yes" if speed >= aim else "**no**"])
+            elif name.startswith(QUANTIZERS):
+                cells = [f"{AIM_OF_COPY:.0%} of a copy", f"{moved:.0%}", "yes" if moved >= AIM_OF_COPY else "**no**"]
+                rows.append([name, half, *cells])
+    heads = ["<", "<", "aim", "measured", "<met"]
+    return f"### Aims\n\n{table(heads, rows)}" if rows else ""
+
+
 def cases_text(found: Sequence[Line]) -> str:
     """Every case at one size."""
-    of_case: dict[str, Line] = {}
-    for line in of_kind(found, "case"):
-        if line["nbytes"] <= COMMON and line["nbytes"] >= of_case.get(line["case"], line)["nbytes"]:
-            of_case[line["case"]] = line
+    of_case = at_common_size(found, "case", "case")
     if not of_case:
         return ""
     heads = [f"{half} {head}" for half in ("encode", "decode") for head in _HALF_HEADS]
@@ -154,10 +185,7 @@ def calls_text(found: Sequence[Line]) -> str:
 
 def others_text(found: Sequence[Line]) -> str:
     """What a user would pick instead, at the size of the first table, and what is not there."""
-    largest: dict[str, Line] = {}
-    for line in of_kind(found, "other"):
-        if line["nbytes"] <= COMMON and line["nbytes"] >= largest.get(line["other"], line)["nbytes"]:
-            largest[line["other"]] = line
+    largest = at_common_size(found, "other", "other")
     rows = []
     for name, line in largest.items():
         halves = [
@@ -235,6 +263,7 @@ def section(found: Sequence[Line]) -> str:
         machine_text(found),
         checks_text(found),
         bad_text(found),
+        aims_text(found),
         cases_text(found),
         sizes_text(found),
         others_text(found),

@@ -8,9 +8,9 @@
 #   --out       for results.jsonl, summary.txt, all.log, GPU.md and what is built (default: build/gpu_session)
 #   --list      the steps, with the most seconds that each takes
 #   --only      these steps alone; --from: this one and those behind it. Later steps need `build`, in the same folder.
-# PYTHON names the interpreter (default: python3), which needs pip, scikit-build-core, nanobind, CMake, Ninja and PyTorch
-# (or CuPy). ARCHITECTURE names the GPU's for nvcc (default: this machine's, or 90). JOBS: processes of the tests. SLOWER:
-# every limit is this many times as long.
+# PYTHON names the interpreter (default: python3), which needs pip, scikit-build-core, nanobind, CMake, Ninja and
+# PyTorch (or CuPy). ARCHITECTURE names the GPU's for nvcc (default: this machine's, or 90). JOBS: processes of the
+# tests. SLOWER: every limit is this many times as long.
 # Exit status: 0 where every step passed, or told that a tool is missing; 1; 2 without a GPU.
 set -uo pipefail
 
@@ -28,7 +28,7 @@ usage() { sed -n '6,15s/^# \{0,1\}//p' "$0"; }
 
 # A program of CUDA's toolkit, on PATH or where it is installed.
 tool() {
-  command -v "$1" || find /usr/local/cuda/bin /opt/nvidia /usr/local/cuda/compute-sanitizer -name "$1" -type f \
+  command -v "$1" || find -L /usr/local/cuda/bin /opt/cuda/bin /opt/nvidia -name "$1" -type f \
     -executable 2>/dev/null | sort | tail -n 1 | grep . || {
     echo "MISSING: $1 is neither on PATH nor in CUDA's folders" >&2
     return $MISSING
@@ -46,10 +46,11 @@ built() {
 
 step_machine() {
   nvidia-smi || [ -n "$dry" ] || return
-  nvcc --version || return
+  local nvcc
+  nvcc=$(tool nvcc) && "$nvcc" --version || return
   "$PYTHON" --version
   "$PYTHON" -m pip list 2>/dev/null |
-    grep -iE '^(torch|jax|cupy|numpy|ml.dtypes|nanobind|scikit.build|cmake|ninja|pytest|hypothesis|bitsandbytes|nvidia|xxhash)'
+    grep -iE '^(torch|jax|cupy|numpy|ml.dtypes|nanobind|scikit.build|cmake|ninja|pytest|hypothesis|bitsandbytes|nvidia)'
   nproc
 }
 
@@ -62,30 +63,37 @@ step_build() {
   python -P -c 'import arrcomp; print(arrcomp.__version__, arrcomp.__file__)'
 }
 
-# A native program, perhaps behind a checker. Without a GPU it says so, which a dry run takes.
-native() {
+# A native program's path; in a dry run that of the one with the CPU in the GPU's place.
+native() { echo "$out/build/gpu_programs/$1${dry:+_rehearsed}"; }
+
+# In a dry run the real one too, which says that there is no GPU; and a fault, which must be found.
+step_native() {
   built || return
-  local status=0
-  "$@" || status=$?
-  [ -n "$dry" ] && [ "$status" = 2 ] && return 0
-  return "$status"
+  if [ -n "$dry" ]; then
+    says_no_gpu gpu_check "$out/examples.txt" || return
+    REHEARSED_FAULT=1 "$(native gpu_check)" "$out/examples.txt" Lossless && return 1
+  fi
+  "$(native gpu_check)" "$out/examples.txt"
+}
+says_no_gpu() {
+  "$out/build/gpu_programs/$1" "${@:2}"
+  [ $? = 2 ]
 }
 
-step_native() { native "$out/build/gpu_programs/gpu_check" "$out/examples.txt"; }
-
-SANITIZED=("ErrorBounded 1e-3" "ErrorBounded rel 1e-3" "Lossless, bfloat16" BaseDelta "QSGD 4 bits" "QSGD 4 bits entropy"
-  "SmaQ nearest" "FloatFormat nvfp4" S2FP8 "Codebook NF4")
+SANITIZED=("ErrorBounded 1e-3" "ErrorBounded rel 1e-3" "Lossless, bfloat16" BaseDelta "QSGD 4 bits"
+  "QSGD 4 bits entropy" "SmaQ nearest" "FloatFormat nvfp4" S2FP8 "Codebook NF4")
 sanitized() {
-  local checked=("$out/build/gpu_programs/gpu_check" "$out/examples.txt" "${SANITIZED[@]}")
-  [ -z "$dry" ] || native "${checked[@]}" || return
+  built || return
+  local checked=("$(native gpu_check)" "$out/examples.txt" "${@:2}" "${SANITIZED[@]}")
+  [ -z "$dry" ] || "${checked[@]}" || return
   local program
   program=$(tool compute-sanitizer) || return
-  native "$program" --tool "$1" --error-exitcode 9 "${checked[@]}"
+  "$program" --tool "$1" --error-exitcode 9 "${checked[@]}"
 }
 step_memcheck() { sanitized memcheck; }
 step_synccheck() { sanitized synccheck; }
 step_racecheck() { sanitized racecheck; }
-step_initcheck() { sanitized initcheck; }
+step_initcheck() { sanitized initcheck --unfilled; }
 
 checked() { built && python bench/gpu_check.py --results "$results" $dry "$@"; }
 step_check() { checked --only 'codec *' --within 230; }
@@ -97,8 +105,8 @@ step_groups() {
   timed --only machine --only 'case ErrorBounded*' --only 'case Lossless*' --only 'case BaseDelta*' --within 520
 }
 step_buckets() {
-  timed --only 'case QSGD*' --only 'case SmaQ*' --only 'case FloatFormat*' --only 'case S2FP8*' --only 'case Codebook*' \
-    --within 520
+  timed --only 'case QSGD*' --only 'case SmaQ*' --only 'case FloatFormat*' --only 'case S2FP8*' \
+    --only 'case Codebook*' --within 520
 }
 step_rest() { timed --only sums --only activations --only calls --only many --only graph --within 230; }
 step_others() { timed --only 'other *' --within 290; }
@@ -106,12 +114,14 @@ step_others() { timed --only 'other *' --within 290; }
 # One launch of each kernel; clocks stay as they are.
 step_profile() {
   built || return
-  local profiled=("$out/build/gpu_programs/time_kernels" "$out/examples.txt" --variant profiled --once --mib 256
+  local mebibytes=256
+  [ -z "$dry" ] || mebibytes=1
+  local profiled=("$(native time_kernels)" "$out/examples.txt" --variant profiled --once --mib "$mebibytes"
     "ErrorBounded 1e-3" "ErrorBounded 1e-3 fast" Lossless "QSGD 4 bits" "FloatFormat fp8_e4m3")
-  [ -z "$dry" ] || native "${profiled[@]}" || return
+  [ -z "$dry" ] || "${profiled[@]}" || return
   local program
   program=$(tool ncu) || return
-  native "$program" --force-overwrite --export "$out/profile" --clock-control none --set full --import-source yes \
+  "$program" --force-overwrite --export "$out/profile" --clock-control none --set full --import-source yes \
     --kernel-name 'regex:encode|decode' "${profiled[@]}" || {
     echo "the profiler failed: it may lack the permission to read counters" >&2
     return 1
@@ -131,12 +141,18 @@ step_variants-build() {
 
 step_variants() {
   built || return
-  local program label failed=0
+  local program label failed=0 mebibytes=16,256
+  [ -z "$dry" ] || mebibytes=1
   for program in "$out"/build/gpu_programs/time_*; do
+    [[ $program == *_rehearsed ]] && continue
     label=$(basename "$program")
     label=${label#time_}
     [ "$label" = kernels ] && label="as built"
-    native timeout 60 "$program" "$out/examples.txt" --variant "${label//_/ }" --results "$results" --mib 16,256 \
+    if [ -n "$dry" ]; then
+      says_no_gpu "$(basename "$program")" "$out/examples.txt" Lossless || failed=1
+      program=$(native time_kernels)
+    fi
+    timeout 60 "$program" "$out/examples.txt" --variant "${label//_/ }" --results "$results" --mib "$mebibytes" \
       "ErrorBounded 1e-3" "ErrorBounded 1e-3 fast" Lossless || failed=1
   done
   return $failed
@@ -156,8 +172,8 @@ step_page() { python bench/gpu_page.py "$results" --output "$out"; }
 # ---- what runs them
 
 record() {
-  printf '{"kind": "step", "step": "%s", "status": "%s", "seconds": %d%s}\n' "$1" "$2" "$3" "${dry:+, \"rehearsed\": true}" \
-    >>"$results"
+  printf '{"kind": "step", "step": "%s", "status": "%s", "seconds": %d%s}\n' \
+    "$1" "$2" "$3" "${dry:+, \"rehearsed\": true}" >>"$results"
   printf '%-15s %-12s %5d s\n' "$1" "$2" "$3" | tee -a "$out/steps.txt"
 }
 
@@ -183,8 +199,8 @@ summarize() {
 
 run_step() {
   local step=$1 start=$SECONDS status=0
-  timeout --kill-after=10 $((LIMITS[$step] * SLOWER)) bash "$top/bench/gpu_session.sh" --step "$step" ${dry:+--dry-run} \
-    --out "$out" >"$out/logs/$step.log" 2>&1 || status=$?
+  timeout --kill-after=10 $((LIMITS[$step] * SLOWER)) bash "$top/bench/gpu_session.sh" --step "$step" --out "$out" \
+    ${dry:+--dry-run} >"$out/logs/$step.log" 2>&1 || status=$?
   record "$step" "$(status_text $status)" $((SECONDS - start))
   [ $status = 0 ] && return
   tail -n 15 "$out/logs/$step.log" | sed 's/^/    /'
@@ -236,8 +252,8 @@ main() {
   mkdir -p "$out/logs" && out=$(cd "$out" && pwd) || exit 1
   results=$out/results.jsonl
   if [ -z "${ARCHITECTURE:-}" ]; then
-    ARCHITECTURE=90
-    nvidia-smi >/dev/null 2>&1 && ARCHITECTURE=native
+    ARCHITECTURE=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
+    ARCHITECTURE=${ARCHITECTURE:-90}-real
   fi
   if [ -n "$inner" ]; then
     "step_$inner"

@@ -1,7 +1,7 @@
-// The encoder of float32 with another way of placing groups, to be timed beside look-back: each group is written to a slot
-// of scratch memory, sizes are scanned, groups are copied. The encoder itself is the same kernel: it is told that each
-// group is an array of its own, so that none waits for another. (It looks for a group's array among as many arrays as
-// there are groups, about a dozen loads more a group.)
+// The encoder of float32 with another way of placing groups, to be timed beside look-back: each group is written to a
+// slot of scratch memory, sizes are scanned, groups are copied. The encoder itself is the same kernel: it is told that
+// each group is an array of its own, so that none waits for another. (It looks for a group's array among as many arrays
+// as there are groups, about a dozen loads more a group.)
 #include "cuda/header.h"
 #include "cuda/launches.cuh"
 
@@ -33,12 +33,8 @@ __global__ void list_groups(const __grid_constant__ EncodeArguments a, const __g
   const EncodeArray& array = a.arrays[array_of_unit(a.arrays, a.count, unit)];
   const uint64_t g = unit - array.first_unit;
   const auto* const source = static_cast<const float*>(array.source) + g * array.plan.group_size();
-  slots.arrays[unit] = {plan_of_group(array.plan, g),
-                        source,
-                        slots.payloads + unit * slots.stride,
-                        slots.lengths + unit,
-                        unit,
-                        {array.range_keys[0], array.range_keys[1]}};
+  slots.arrays[unit] = {plan_of_group(array.plan, g), source, slots.payloads + unit * slots.stride,
+                        slots.lengths + unit,         unit,   {array.range_keys[0], array.range_keys[1]}};
 }
 
 // The sum of this thread's number and those of all threads before it; `sums` is shared, a number a warp.
@@ -64,8 +60,7 @@ __global__ void scan_sizes(const __grid_constant__ EncodeArguments a, const __gr
   uint64_t before = 0;
   for (uint64_t first = 0; first < plan.groups; first += scan_threads) {
     const uint64_t g = first + threadIdx.x, unit = array.first_unit + g;
-    const uint64_t size =
-        g < plan.groups ? slots.lengths[unit] - slots.arrays[unit].plan.groups_offset() : uint64_t{0};
+    const uint64_t size = g < plan.groups ? slots.lengths[unit] - slots.arrays[unit].plan.groups_offset() : uint64_t{0};
     const uint64_t end = before + sum_up_to(size, sums);
     if (g < plan.groups) slots.ends[unit] = end;
     if (threadIdx.x == scan_threads - 1) all = end;
@@ -123,7 +118,7 @@ void encode_by_scan(const EncodeArguments& a, const Shape& shape, cudaStream_t s
   EncodeArguments of_groups = a;
   of_groups.arrays = slots.arrays;
   of_groups.count = a.groups;
-  launch<encode_kernel<Float32>>(shape, stream, of_groups);
+  kernels_of<Float32>().encode(of_groups, shape, stream);
   scan_sizes<<<static_cast<unsigned>(a.count), scan_threads, 0, stream>>>(a, slots);
   copy_groups<<<groups, copy_threads, 0, stream>>>(a, slots);
 }

@@ -48,6 +48,11 @@ def test_the_session_runs_every_task_once(function, program):
     assert sorted(chosen) == sorted(names)
 
 
+def test_aims_are_of_cases_that_are_measured():
+    assert set(gpu_page.AIMS) <= set(CASES)
+    assert all(any(name.startswith(prefix) for name in CASES) for prefix in gpu_page.QUANTIZERS)
+
+
 def test_every_codec_is_written_for_the_native_program(tmp_path):
     gpu_check.write_examples(tmp_path / "examples.txt")
     written = [line.split(maxsplit=3) for line in (tmp_path / "examples.txt").read_text().splitlines()]
@@ -143,7 +148,14 @@ MACHINE = "NVIDIA H200, CUDA 13.0"
 
 
 def half(seconds):
-    return {"seconds": seconds, "waited": False, "moved": 1e12, "kernels": {"k": seconds / 2}, "call": 2 * seconds}
+    return {
+        "seconds": seconds,
+        "bytes_per_second": 1e12,
+        "waited": False,
+        "moved": 1e12,
+        "kernels": {"k": seconds / 2},
+        "call": 2 * seconds,
+    }
 
 
 def results_of(*more):
@@ -181,6 +193,7 @@ def test_figures_stand_on_the_page_with_the_machine(tmp_path):
     assert gpu_page.NOT_YET not in text
     assert "| QSGD 4 bits | 256 MiB | 7.76 | 2e+03 | 25% | 4e+03 | 1e+03 | 4e+03 |" in text
     assert "| x | 256 MiB | 8.00 | 0.02 |" in text
+    assert "| QSGD 4 bits | encode | 80% of a copy | 25% | **no** |" in text
     assert "- y: no module y" in text
     assert "| launch bounds 6 | encode | 268 |" in text
     assert "1 of 1 checks passed" in text

@@ -79,7 +79,8 @@ Status encode_groups(const Codec& codec, const Element& element, std::span<const
                                   base_delta != nullptr ? *base_delta : BaseDeltaSettings{},
                                   seed};
   launch_set_up(arguments, arrays, lengths, stream);
-  if (groups > 0 && settings.kind == BoundKind::relative) kernels.widen_range(arguments, shape_for(device, groups), stream);
+  if (groups > 0 && settings.kind == BoundKind::relative)
+    kernels.widen_range(arguments, shape_for(device, groups), stream);
   const auto encode = base_delta != nullptr ? kernels.encode_base_delta : kernels.encode;
   if (groups > 0) encode(arguments, shape, stream);
   return launched("launching the encoder");

@@ -27,4 +27,28 @@ void launch(uint64_t units, Order order, uint64_t seed, Kernel kernel) {
   emulated::launch(std::min(blocks, max_blocks), static_cast<int>(warps), order, seed, kernel);
 }
 
+// Whether most barriers that run() comes to are missed where each alone is left out: the others stand beside one that
+// orders as much. True where no races are looked for.
+template <class Run>
+bool most_barriers_are_missed(Run run) {
+  if (!emulated::races::are_looked_for) return true;
+  if (!emulated::races::take_found().empty()) std::abort();  // what was found before is not to be forgotten
+  emulated::races::take_sync_places();
+  run();
+  const std::vector<const void*> places = emulated::races::take_sync_places();
+  size_t missed = 0;
+  for (const void* place : places) {
+    emulated::races::leave_out_sync(place);
+    run();
+    const bool is_missed = !emulated::races::take_found().empty();
+    missed += is_missed ? 1 : 0;
+    if (is_missed) continue;
+    std::printf("  not missed where it is left out:\n");
+    emulated::races::print_place(place);
+  }
+  emulated::races::leave_out_sync(nullptr);
+  std::printf("%zu of %zu barriers are missed where one is left out\n", missed, places.size());
+  return !places.empty() && 2 * missed > places.size();
+}
+
 }  // namespace

@@ -39,12 +39,15 @@ void check(cuda::Status status, const char* what) {
   std::exit(1);
 }
 
+// Whether memory is filled with what no kernel writes; else a checker sees what nothing wrote.
+inline bool fills_memory = true;
+
 // Bytes on the device, in an allocation of their own: a checker of memory sees an access beyond them.
 class DeviceBytes {
  public:
-  explicit DeviceBytes(uint64_t size, uint8_t fill = untouched) : size_(size) {
+  explicit DeviceBytes(uint64_t size) : size_(size) {
     check(cudaMalloc(&data_, size > 0 ? size : 1), "taking memory");
-    if (size > 0) check(cudaMemset(data_, fill, size), "filling memory");
+    if (size > 0 && fills_memory) check(cudaMemset(data_, untouched, size), "filling memory");
   }
   explicit DeviceBytes(const Bytes& bytes) : DeviceBytes(bytes.size()) { assign(bytes); }
   DeviceBytes(DeviceBytes&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }

@@ -1,8 +1,9 @@
 // Runs all codecs on a GPU, without Python, and compares every byte with the CPU's: payloads, elements, the verdict on
 // altered payloads, several arrays in a call, sums and activations. Small enough for compute-sanitizer.
 //
-// Usage: gpu_check EXAMPLES [NAME...]
+// Usage: gpu_check EXAMPLES [--unfilled] [NAME...]
 // EXAMPLES: the codecs, written by `python bench/gpu_check.py --examples EXAMPLES`; a NAME chooses among them.
+// --unfilled: memory is not filled before kernels write it, for a checker of what nothing wrote.
 // Exit status: 0; 1 where anything differs or fails; 2 without a GPU.
 // clang-format off
 #include "gpu_arrays.h"  // before what it offers
@@ -41,8 +42,8 @@ class OnGpu {
     return payloads;
   }
 
-  // The elements; none where a payload is corrupt. With `has_length` the length is told on the device, and the memory is
-  // longer.
+  // The elements; none where a payload is corrupt. With `has_length` the length is told on the device, and the memory
+  // is longer.
   std::optional<std::vector<Bytes>> decode(const std::vector<Bytes>& payloads, const std::vector<uint64_t>& counts,
                                            bool has_length) const {
     std::vector<DeviceBytes> from, lengths, to;
@@ -239,6 +240,14 @@ void check_activation(Comparison& comparison, const char* function, int dtype, u
   comparison.expect(name + ": gradient", gradients.host(), gradient);
 }
 
+void check_example(Comparison& comparison, const Example& example) {
+  for (const size_t pattern : chosen_patterns)
+    for (const uint64_t elements : chosen_counts)
+      if (pattern == 0 || elements > 33) check_array(comparison, example, patterns[pattern], elements);
+  check_together(comparison, example);
+  if (has_sums(example.codec)) check_sums(comparison, example, 9000);
+}
+
 // The examples of these names, or all where there are none.
 std::vector<Example> chosen(const std::vector<Example>& examples, char** names) {
   if (*names == nullptr) return examples;
@@ -259,19 +268,18 @@ std::vector<Example> chosen(const std::vector<Example>& examples, char** names) 
 
 int main(int count, char** arguments) {
   if (count < 2) {
-    std::printf("usage: gpu_check EXAMPLES [NAME...]\n");
+    std::printf("usage: gpu_check EXAMPLES [--unfilled] [NAME...]\n");
     return 1;
   }
-  const std::vector<Example> examples = chosen(read_examples(arguments[1]), arguments + 2);
+  char** names = arguments + 2;
+  if (*names != nullptr && std::string(*names) == "--unfilled") {
+    fills_memory = false;
+    ++names;
+  }
+  const std::vector<Example> examples = chosen(read_examples(arguments[1]), names);
   if (!has_gpu()) return without_gpu;
   Comparison comparison;
-  for (const Example& example : examples) {
-    for (const size_t pattern : chosen_patterns)
-      for (const uint64_t elements : chosen_counts)
-        if (pattern == 0 || elements > 33) check_array(comparison, example, patterns[pattern], elements);
-    check_together(comparison, example);
-    if (has_sums(example.codec)) check_sums(comparison, example, 9000);
-  }
+  for (const Example& example : examples) check_example(comparison, example);
   for (const char* function : {"relu", "gelu", "silu"})
     for (const int dtype : {11, 12}) check_activation(comparison, function, dtype, 5000);
   return comparison.finish() ? 0 : 1;

@@ -236,7 +236,7 @@ class Detector {
     if (!reported_.insert({kind, place_, other.place}).second) return;
     is_watching_ = false;
     found_.push_back(kind);
-    if (found_.size() <= max_printed) print(kind, address, bytes, other);
+    if (left_out_ == nullptr && found_.size() <= max_printed) print(kind, address, bytes, other);
     is_watching_ = true;
   }
 

@@ -18,15 +18,14 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#if defined(__SANITIZE_THREAD__) || defined(EMULATED_RACE_DETECTOR)
 #include <vector>
-#endif
 
 namespace emulated::races {
 
 enum class Kind : uint8_t { read_after_write, write_after_read, write_after_write, with_atomic };
 
 #if defined(__SANITIZE_THREAD__) || defined(EMULATED_RACE_DETECTOR)
+constexpr bool are_looked_for = true;
 
 // ---- what the emulator tells
 
@@ -48,12 +47,13 @@ void atomic(const void* p, size_t bytes, const void* place);
 std::vector<Kind> take_found();
 // Where __syncwarp was called since the last call.
 std::vector<const void*> take_sync_places();
-// From here on the __syncwarp at this place orders nothing; none at nullptr.
+// From here on the __syncwarp at this place orders nothing, and what is found is not printed. Not so after nullptr.
 void leave_out_sync(const void* place);
 // Where the place is in the source, innermost function first.
 void print_place(const void* place);
 
 #else
+constexpr bool are_looked_for = false;
 
 inline void begin_launch() {}
 inline void begin_block(unsigned, int) {}
@@ -62,6 +62,11 @@ inline void synced_block() {}
 inline void go_on(int, int, const void*, size_t) {}
 inline void pause() {}
 inline void atomic(const void*, size_t, const void*) {}
+
+inline std::vector<Kind> take_found() { return {}; }
+inline std::vector<const void*> take_sync_places() { return {}; }
+inline void leave_out_sync(const void*) {}
+inline void print_place(const void*) {}
 
 #endif
 

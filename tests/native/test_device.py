@@ -52,8 +52,8 @@ def test_devices_are_made_ready_once_and_again_after_a_reset(sanitizer: str, tmp
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-# Memory and contexts by the driver alone: a framework would not survive the reset.
-RESET = """
+# Memory and contexts by the driver alone: a framework would not survive a reset, and makes contexts of its own.
+DRIVER = """
 import ctypes
 
 import numpy as np
@@ -62,11 +62,17 @@ import arrcomp
 from arrcomp import _core
 
 cuda = ctypes.CDLL("libcuda.so.1")
+context = ctypes.c_void_p()
 
 
 def call(name, *arguments):
     result = getattr(cuda, name)(*arguments)
     assert result == 0, (name, result)
+
+
+def make_current(device):
+    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    call("cuCtxSetCurrent", context)
 
 
 def memory(nbytes, data=None):
@@ -77,13 +83,16 @@ def memory(nbytes, data=None):
     return address
 
 
-def encode(x, codec):
+def encode(x, codec, device, outside):
     coding = (codec.id, codec.core_parameters(), arrcomp.compress(x, codec).spec.dtype.id)
     capacity = _core.capacity(*coding, x.size)
     source, payload, length = memory(x.nbytes, x), memory(capacity), memory(8)
-    scratch = memory(_core.cuda_encode_scratch(*coding, [x.size], 0))
+    scratch = memory(1 << 30)
+    call("cuCtxSetCurrent", None if outside else context)
+    assert _core.cuda_encode_scratch(*coding, [x.size], device) <= 1 << 30
     arrays = [(source.value, payload.value, x.size)]
-    _core.cuda_encode(*coding, arrays, length.value, 0, 0, scratch.value, 0, 0)
+    _core.cuda_encode(*coding, arrays, length.value, 0, 0, scratch.value, 0, device)
+    call("cuCtxSetCurrent", context)
     call("cuCtxSynchronize")
     nbytes = ctypes.c_uint64()
     call("cuMemcpyDtoH_v2", ctypes.byref(nbytes), length, ctypes.c_size_t(8))
@@ -92,21 +101,33 @@ def encode(x, codec):
     return found.tobytes()
 
 
-context = ctypes.c_void_p()
 call("cuInit", 0)
-call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-call("cuCtxSetCurrent", context)
 x = np.random.default_rng(3).normal(size=100_000).astype(np.float32)
-for codec in 3 * [arrcomp.ErrorBounded(abs=1e-3), arrcomp.QSGD()]:
-    assert encode(x, codec) == bytes(arrcomp.compress(x, codec).host_payload())
+codecs = [arrcomp.ErrorBounded(abs=1e-3), arrcomp.QSGD()]
+"""
+
+RESET = """
+for codec in 3 * codecs:
+    make_current(0)
+    assert encode(x, codec, 0, outside=False) == bytes(arrcomp.compress(x, codec).host_payload())
     call("cuDevicePrimaryCtxReset_v2", 0)
-    call("cuDevicePrimaryCtxRetain", ctypes.byref(context), 0)
-    call("cuCtxSetCurrent", context)
+print("the same")
+"""
+
+# The calling thread has no context, as one of a pool that has done nothing yet.
+ELSEWHERE = """
+make_current(1)
+flags, active = ctypes.c_uint(), ctypes.c_int()
+for codec in 2 * codecs:
+    assert encode(x, codec, 1, outside=True) == bytes(arrcomp.compress(x, codec).host_payload())
+    call("cuDevicePrimaryCtxGetState", 0, ctypes.byref(flags), ctypes.byref(active))
+    assert not active.value
 print("the same")
 """
 
 
-def test_a_gpu_works_again_after_a_reset() -> None:
-    if _core.cuda_device_count() == 0:
-        pytest.skip("arrcomp finds no CUDA device")
-    assert child_programs.run(RESET) == "the same\n"
+@pytest.mark.parametrize(("program", "devices"), [(RESET, 1), (ELSEWHERE, 2)], ids=["reset", "elsewhere"])
+def test_a_gpu_works_after_a_reset_and_leaves_others_alone(program: str, devices: int) -> None:
+    if _core.cuda_device_count() < devices:
+        pytest.skip(f"arrcomp finds {_core.cuda_device_count()} CUDA devices")
+    assert child_programs.run(DRIVER + program) == "the same\n"
