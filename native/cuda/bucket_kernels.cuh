@@ -13,6 +13,7 @@ namespace arrcomp::cuda {
 
 template <class T>
 ARRCOMP_INLINE void copy_elements(const void* from, uint64_t from_first, void* to, uint64_t to_first, uint64_t count) {
+  ARRCOMP_ROLLED
   for (uint64_t i = 0; i < count; i += lanes_per_row) {
     const int n = count - i < lanes_per_row ? static_cast<int>(count - i) : lanes_per_row;
     store_elements<T>(to, to_first + i, n, load_elements<T>(from, from_first + i, n));
@@ -42,6 +43,7 @@ struct TailPart {
 ARRCOMP_INLINE void finish_payload(const BucketEncodeArray& array) {
   const BucketPlan& plan = array.plan;
   const auto clear = [&](uint64_t begin, uint64_t end) {
+    ARRCOMP_ROLLED
     for (uint64_t b = begin; b < end; ++b) array.payload[b] = 0;
   };
   if (plan.quantized == 0) clear(0, plan.buckets_offset);
@@ -95,26 +97,23 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
   });
 }
 
-// Numbers of 64 bits take more registers: a thread then has 96.
+// Blocks on a processor: a thread has 64 registers; numbers of 64 bits take more, and then it has 96.
 template <class Coder>
-constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? min_bucket_blocks - 1 : min_bucket_blocks;
+constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? 5 : 8;
 
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     encode_buckets_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ BucketMemory<Coder> memories[warps_per_block];
-  BucketMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];
+  BucketMemory<Coder>& memory = memories[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder, true>(a.settings);
   const uint64_t seed = read_seed(a.work.seed);
   for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
     const BucketPlan& plan = array.plan;
-    if (unit < plan.chunks()) {
-      const BucketContext<Coder> context{plan, settings};
-      BucketChunk<Coder>(context, unit, array.payload).encode(array.source, array.payload, seed, memory);
-    } else {
-      copy_tail(array, unit);
-    }
     if (unit == 0 && leader()) finish_payload(array);
+    if (unit >= plan.chunks()) return copy_tail(array, unit);
+    const BucketContext<Coder> context{plan, settings};
+    BucketChunk<Coder>(context, unit, array.payload).encode(array.source, array.payload, seed, memory);
   });
 }
 
@@ -149,23 +148,20 @@ ARRCOMP_INLINE void copy_tail_back(const BucketDecodeArray& array, uint64_t unit
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     decode_buckets_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-__shared__ DecodeMemory<Coder> memories[warps_per_block];
-  DecodeMemory<Coder>& memory = memories[threadIdx.x / lanes_per_row];
+  __shared__ DecodeMemory<Coder> memories[warps_per_block];
+  DecodeMemory<Coder>& memory = memories[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder, false>(a.settings);
-  bool ok = true;
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     const BucketPlan& plan = array.plan;
     const uint64_t length = array.payload_length();
     if (length > array.limit || length != plan.length) {
-      ok = false;
-    } else if (unit < plan.chunks()) {
-      const BucketContext<Coder> context{plan, settings};
-      BucketChunk<Coder>(context, unit, array.payload).decode(array.payload, array.target, memory);
-    } else {
-      copy_tail_back(array, unit);
+      if (leader()) atomicOr(a.work.status, 1u);
+      return;
     }
+    if (unit >= plan.chunks()) return copy_tail_back(array, unit);
+    const BucketContext<Coder> context{plan, settings};
+    BucketChunk<Coder>(context, unit, array.payload).decode(array.payload, array.target, memory);
   });
-  if (!ok && leader()) atomicOr(a.work.status, 1u);
 }
 
 template <HasExtras Coder>

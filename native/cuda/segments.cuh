@@ -15,7 +15,11 @@ constexpr int min_bucket_blocks = 6;  // on a processor: leaves a thread 80 regi
 template <class Array, class Visitor>
 ARRCOMP_INLINE void for_each_unit(const ArrayList<Array>& list, Visitor visit) {
   const Array* const arrays = list.begin();
-  for (uint64_t unit = warp_of_grid(); unit < list.units; unit += warps_of_grid()) {
+  const uint64_t first = warp_of_grid();
+  // Counted in rounds, mostly one: a number less to keep.
+  for (uint32_t round = 0;; ++round) {
+    const uint64_t unit = first + round * warps_of_grid();
+    if (unit >= list.units) return;
     const Array& array = arrays[array_of_unit(arrays, list.count, unit)];
     visit(array, unit - array.first_unit, unit);
   }

@@ -34,6 +34,8 @@
 //               of 512 bytes. A GPU moves 16 bytes a lane, and gives each row its lanes through shared memory.
 //               fetch_rows<n>(const scalar*) -> Fetched   reading begins;  arrive(fetched, V (&rows)[n])  has ended
 //               load_rows(const scalar*, V (&rows)[n])    both in one;  store_rows(scalar*, V (&rows)[n])
+//               load_rows(p, rows, count)  store_rows(p, rows, count)  of `count` elements, at least one, any alignment of
+//                                          the scalar; all behind the last repeat it, or are not stored
 //               of U32 also at const uint16_t* and const uint8_t*, zero-extended and truncated as above
 //   streaming   store_streaming(p, v)  of all types, p aligned to 16 bytes: for what is not read soon;  end_streaming()
 //                                      after the last, before other threads read what was stored

@@ -5,7 +5,7 @@
 #include "codecs/bucketed/bucket_codes.h"
 #include "codecs/bucketed/bucket_rows.h"
 #include "codecs/bucketed/decode_table.h"
-#include "codecs/bucketed/regular_chunks.h"
+#include "codecs/bucketed/chunk_windows.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -80,12 +80,12 @@ class BucketChunk {
 
   ARRCOMP_METHOD void decode(const uint8_t* payload, void* target, DecodeMemory<Coder>& memory) const {
     if constexpr (HasWindows<Coder>) {
-      const RegularChunk<Coder> chunk(plan_, settings_, coder_, first_, bucket_);
-      if (chunk.is_regular(count_, element_at(plan_.element, target, first_)))
-        return chunk.decode(payload, target, memory);
+      const ChunkWindows<Coder> windows(plan_, coder_, first_, static_cast<uint32_t>(count_), bucket_, buckets_);
+      windows.decode(payload, target, memory);
+    } else {
+      NoExtras none;
+      decode_rows(payload, target, none);
     }
-    NoExtras none;
-    decode_rows(payload, target, none);
   }
 
   // The same with the chunk's extra words; false where these are too many or too few.
@@ -100,16 +100,20 @@ class BucketChunk {
   template <class Extras>
   ARRCOMP_METHOD void encode_rows(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
                                   Extras& extras) const {
-    const uint8_t* const elements = element_at(plan_.element, source, first_);
-    bool simple = true;
     if constexpr (HasWindows<Coder>) {
-      const RegularChunk<Coder> chunk(plan_, settings_, coder_, first_, bucket_);
-      const bool is_regular = chunk.is_regular(count_, elements) && chunk.can_encode();
-      if (!is_regular || !chunk.fits_windows()) simple = prepare(source, payload, seed, memory);
-      if (is_regular) return chunk.encode(source, payload, seed, memory, simple);
+      const ChunkWindows<Coder> windows(plan_, coder_, first_, static_cast<uint32_t>(count_), bucket_, buckets_);
+      const bool simple = windows.fits_windows() || prepare(source, payload, seed, memory);
+      windows.encode(source, payload, seed, memory, simple);
     } else {
-      simple = prepare(source, payload, seed, memory);
+      encode_blocks(source, payload, seed, memory, extras);
     }
+  }
+
+  template <class Extras>
+  ARRCOMP_METHOD void encode_blocks(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
+                                    Extras& extras) const {
+    const bool simple = prepare(source, payload, seed, memory);
+    const uint8_t* const elements = element_at(plan_.element, source, first_);
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
     CodeWriter<Coder, Extras> writer(plan_, payload + codes_at(), extras);
     const auto scale_of = [&](int bucket, Scalar(&scale)[Coder::encode_values]) ARRCOMP_LAMBDA {

@@ -86,13 +86,12 @@ ARRCOMP_METHOD void store_pairs(uint8_t* at, Real first, Real second, int n, typ
   store(memory, first);
   store(memory + lanes_per_row, second);
   sync();
-  const U32 own = (lane_numbers() & splat<U32>(1)) * splat<U32>(lanes_per_row) + (lane_numbers() >> 1);
-  for (int left = 2 * n, row = 0; left > 0; left -= lanes_per_row, ++row) {
-    const U32 place = own + splat<U32>(static_cast<uint32_t>(row * lanes_per_row / 2));
-    const U32 words = gather(reinterpret_cast<const uint32_t*>(memory), place);
-    store_row(reinterpret_cast<uint32_t*>(at) + row * lanes_per_row, words,
-              left < lanes_per_row ? left : lanes_per_row);
-  }
+  auto* const out = reinterpret_cast<uint32_t*>(at);
+  const auto* const words = reinterpret_cast<const uint32_t*>(memory);
+  const U32 place = (lane_numbers() & splat<U32>(1)) * splat<U32>(lanes_per_row) + (lane_numbers() >> 1);
+  store_row(out, gather(words, place), n < lanes_per_row / 2 ? 2 * n : lanes_per_row);
+  if (n <= lanes_per_row / 2) return;
+  store_row(out + lanes_per_row, gather(words + lanes_per_row / 2, place), 2 * n - lanes_per_row);
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA

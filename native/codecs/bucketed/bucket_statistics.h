@@ -2,6 +2,7 @@
 // each_row<Real>(visit), as StoredElements do.
 #pragma once
 #include "codecs/numeric/logarithm.h"
+#include "codecs/numeric/scalars.h"
 #include "codecs/packing.h"
 #include "codecs/transform.h"
 #include "codecs/value_range.h"
@@ -235,6 +236,9 @@ struct Extremes {
 // `exact`: of zeros of both signs the last, in each lane. Else it may be any of them.
 template <class Real, bool exact = true>
 class LaneExtremes {
+  using Layout = RealLayout<Real>;
+  using Word = typename Layout::Word;
+
  public:
   ARRCOMP_METHOD void add(Real x) {
     low_ = exact ? min(x, low_) : lower(x, low_);
@@ -247,14 +251,11 @@ class LaneExtremes {
     return {smallest_of(low_), largest_of(high_), true};
   }
 
-  // Of these lanes alone.
-  ARRCOMP_METHOD Extremes of(Mask lanes) const {
-    LaneExtremes some;
-    some.low_ = select(lanes, low_, some.low_);
-    some.high_ = select(lanes, high_, some.high_);
-    some.nothing_ = select(lanes, nothing_, some.nothing_);
-    return some.of_all();
-  }
+  // Keys whose order is that of the numbers, or the reverse.
+  ARRCOMP_METHOD Word high_keys() const { return order_keys(high_); }
+  ARRCOMP_METHOD Word low_keys() const { return order_keys(low_) ^ splat<Word>(static_cast<typename Layout::Bits>(-1)); }
+  // Infinity or above where a value is not finite.
+  ARRCOMP_METHOD Word magnitudes() const { return as_bits(abs(nothing_)); }
 
  private:
   Real low_ = largest_number(Real{}), high_ = splat<Real>(0) - low_;

@@ -14,6 +14,7 @@ class FloatFormat {
   using Real = R;
   using Scalar = typename Real::scalar;
   using Settings = FloatFormatSettings;
+  static constexpr bool has_wide_codes = true;
 
   struct BucketParameters {
     Scalar scale;   // of the bucket; NaN where a value is not finite

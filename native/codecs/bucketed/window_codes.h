@@ -1,6 +1,7 @@
 // The packed codes of a window: 16 rows, whose words are known by place at compile time. FORMAT.md, section 3.3.
 #pragma once
 #include "codecs/packing.h"
+#include "stream/buckets.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -31,14 +32,20 @@ struct WindowCodes {
   }
 };
 
-constexpr int max_window_words = 8;
-
-// Whether windows of so many bits are packed here.
-ARRCOMP_INLINE bool has_window_codes(uint32_t bits) { return bits <= 8 || bits == 16; }
+// Whether windows of so many bits are packed here: of 8 at most, or of 16 by codecs that have such codes.
+template <class Coder>
+constexpr bool has_wide_codes = requires { Coder::has_wide_codes; };
+template <class Coder>
+ARRCOMP_METHOD bool has_window_codes(uint32_t bits) {
+  return bits <= 8 || (bits == 16 && has_wide_codes<Coder>);
+}
 
 // Calls visit(WindowCodes<bits>{}).
-template <class Visit>
+template <class Coder, class Visit>
 ARRCOMP_METHOD void visit_window_codes(int bits, Visit visit) {
+  if constexpr (has_wide_codes<Coder>) {
+    if (bits == 16) return visit(WindowCodes<16>{});
+  }
   switch (bits) {
     case 1: return visit(WindowCodes<1>{});
     case 2: return visit(WindowCodes<2>{});
@@ -47,23 +54,28 @@ ARRCOMP_METHOD void visit_window_codes(int bits, Visit visit) {
     case 5: return visit(WindowCodes<5>{});
     case 6: return visit(WindowCodes<6>{});
     case 7: return visit(WindowCodes<7>{});
-    case 16: return visit(WindowCodes<16>{});
     default: return visit(WindowCodes<8>{});
   }
 }
 
 // Writes the codes of a chunk's windows, one after the other.
+template <class Coder>
 class WindowWriter {
  public:
-  ARRCOMP_METHOD WindowWriter(uint8_t* codes, int bits)
-      : out_(reinterpret_cast<uint32_t*>(codes)), bits_(bits), waits_(false), half_(splat<U32>(0)) {}
+  ARRCOMP_METHOD WindowWriter(const BucketPlan& plan, uint8_t* codes)
+      : out_(reinterpret_cast<uint32_t*>(codes)), bits_(static_cast<int>(plan.code_bits)), waits_(false) {}
 
+  // Of a whole window.
   ARRCOMP_METHOD void put(const U32 (&codes)[rows_per_window]) {
-    visit_window_codes(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
+    visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
       U32 packed[Codes::words]{};
       Codes::pack(codes, packed);
       if constexpr (Codes::ends_in_half) {
-        if (waits_) return store_behind_half(packed);
+        if (waits_) {
+          waits_ = false;
+          put_behind_half(packed);
+          return store_words<Codes::words>(packed);
+        }
         half_ = packed[Codes::whole_words];
         waits_ = true;
       }
@@ -71,8 +83,34 @@ class WindowWriter {
     });
   }
 
+  // Of the first `count` elements of a chunk's last window, all or fewer; 0 in the place of others.
+  ARRCOMP_METHOD void put_last(U32 (&codes)[rows_per_window], int count) {
+    const U32 left = splat<U32>(static_cast<uint32_t>(count));
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      const U32 place = lane_numbers() + splat<U32>(static_cast<uint32_t>(j * lanes_per_row));
+      codes[j] = select(lt(place, left), codes[j], splat<U32>(0));
+    }
+    const int rows = (count + lanes_per_row - 1) / lanes_per_row;
+    visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
+      U32 packed[Codes::words]{};
+      Codes::pack(codes, packed);
+      int halves = (rows * bits_ + 15) / 16;
+      if constexpr (Codes::ends_in_half) {
+        if (waits_) {
+          ++halves;
+          put_behind_half(packed);
+        }
+      }
+      ARRCOMP_UNROLL for (int i = 0; i < Codes::words; ++i) {
+        uint32_t* const row = out_ + i * lanes_per_row;
+        if (halves >= 2 * i + 2) store(row, packed[i]);
+        if (halves == 2 * i + 1) store(reinterpret_cast<uint16_t*>(row), packed[i]);
+      }
+    });
+  }
+
  private:
-  // A row of words is 128 bytes: as wide as memory is.
+  // A row of words is 128 bytes, as wide as memory is.
   template <int n, int m>
   ARRCOMP_METHOD void store_words(const U32 (&words)[m]) {
     ARRCOMP_UNROLL for (int i = 0; i < n; ++i) store(out_ + i * lanes_per_row, words[i]);
@@ -80,43 +118,66 @@ class WindowWriter {
   }
 
   template <int n>
-  ARRCOMP_METHOD void store_behind_half(const U32 (&packed)[n]) {
-    U32 words[n];
-    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) words[i] = (i == 0 ? half_ : packed[i - 1] >> 16) + (packed[i] << 16);
-    waits_ = false;
-    store_words<n>(words);
+  ARRCOMP_METHOD void put_behind_half(U32 (&packed)[n]) const {
+    U32 before = half_;
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) {
+      const U32 upper = packed[i] >> 16;
+      packed[i] = before + (packed[i] << 16);
+      before = upper;
+    }
   }
 
   uint32_t* out_;
   int bits_;
   bool waits_;  // half a word
-  U32 half_;
+  U32 half_ = splat<U32>(0);
 };
 
 // Reads them, a window ahead.
+template <class Coder>
 class WindowReader {
  public:
-  ARRCOMP_METHOD WindowReader(const uint8_t* codes, int bits)
-      : in_(reinterpret_cast<const uint32_t*>(codes)), bits_(bits), window_(0) {
-    visit_window_codes(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA { fetch<Codes::words>(); });
+  // Of so many codes.
+  ARRCOMP_METHOD WindowReader(const BucketPlan& plan, const uint8_t* codes, uint32_t count)
+      : in_(reinterpret_cast<const uint32_t*>(codes)),
+        bits_(static_cast<int>(plan.code_bits)),
+        window_(0),
+        bytes_(static_cast<int>(code_bytes(count, plan.code_bits))) {
+    visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA { fetch<Codes::words>(); });
   }
 
   ARRCOMP_METHOD void get(U32 (&codes)[rows_per_window]) {
-    visit_window_codes(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
-      U32 packed[Codes::words]{};
-      const bool from_half = Codes::ends_in_half && window_ % 2 == 1;
-      ARRCOMP_UNROLL for (int i = 0; i < Codes::words; ++i) packed[i] = words_[i];
+    visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
+      constexpr int words = Codes::words;
+      U32 packed[words]{};
+      const bool from_half = Codes::ends_in_half && window_++ % 2 == 1;
+      ARRCOMP_UNROLL for (int i = 0; i < words; ++i) packed[i] = words_[i];
       if (from_half) move_half(packed);
-      in_ += (from_half ? Codes::words : Codes::whole_words) * lanes_per_row;
-      if (++window_ < rows_per_chunk / rows_per_window) fetch<Codes::words>();
+      const int taken = from_half ? words : Codes::whole_words;
+      in_ += taken * lanes_per_row;
+      bytes_ -= taken * row_bytes;
+      if (bytes_ > 0) fetch<words>();
       Codes::unpack(packed, codes);
     });
   }
 
  private:
+  static constexpr int row_bytes = lanes_per_row * sizeof(uint32_t);
+
   template <int n>
   ARRCOMP_METHOD void fetch() {
-    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) words_[i] = load(in_ + i * lanes_per_row);
+    if (bytes_ >= n * row_bytes) [[likely]] {
+      ARRCOMP_UNROLL for (int i = 0; i < n; ++i) words_[i] = load(in_ + i * lanes_per_row);
+      return;
+    }
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) {
+      const uint32_t* const row = in_ + i * lanes_per_row;
+      if (bytes_ >= (i + 1) * row_bytes) {
+        words_[i] = load(row);
+      } else if (bytes_ > i * row_bytes) {
+        words_[i] = load(reinterpret_cast<const uint16_t*>(row));
+      }
+    }
   }
 
   template <int n>
@@ -127,7 +188,8 @@ class WindowReader {
 
   const uint32_t* in_;
   int bits_, window_;
-  U32 words_[max_window_words];
+  int bytes_;  // that are left
+  U32 words_[has_wide_codes<Coder> ? 8 : 4]{};
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA
