@@ -145,10 +145,10 @@ class Loop:
         """Instructions of all its blocks."""
         return sum(len(self.flow.code_of(block)) for block in self.body)
 
-    def share(self, places: frozenset[Place]) -> float:
-        """Which part of the loop's own instructions came from these places, inlined or not."""
-        code = [instruction for block in self.body for instruction in self.flow.code_of(block)]
-        return sum(bool(instruction.places & places) for instruction in code) / len(code)
+    def share(self, places: frozenset[Place], without: frozenset[int] = frozenset()) -> float:
+        """Which part of the loop's own instructions came from these places, inlined or not; of all but some blocks."""
+        code = [instruction for block in self.body - without for instruction in self.flow.code_of(block)]
+        return sum(bool(instruction.places & places) for instruction in code) / max(len(code), 1)
 
     def holds(self, other: Loop) -> bool:
         """Whether the other loop is inside of this one."""

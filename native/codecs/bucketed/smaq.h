@@ -185,15 +185,15 @@ class Smaq {
     return truncates() ? rounded(outlier, main, outer, Truncated{}) : rounded(outlier, main, outer, ToNearest{});
   }
   ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, ToNearest) const {
-    return nearest_integer(limited(outlier, main, outer));
+    return nearest_integer(at_most(outlier, main, outer));
   }
   ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, Truncated) const {
-    const Real steps = limited(outlier, main, outer);
+    const Real steps = at_most(outlier, main, outer);
     const U32 nearest = nearest_integer(steps);
     return nearest - select(lt(steps, real_of(nearest, Real{})), splat<U32>(1), splat<U32>(0));
   }
   // Main steps are no more than there can be, but for a rounding error.
-  ARRCOMP_METHOD Real limited(Mask outlier, Real main, Real outer) const {
+  ARRCOMP_METHOD Real at_most(Mask outlier, Real main, Real outer) const {
     return select(outlier, lower(outer, splat<Real>(outlier_steps_)), main);
   }
 
