@@ -12,7 +12,10 @@ concept Tabulates = Coder::tabulates && sizeof(typename Coder::Scalar) == sizeof
 template <class Coder>
 class DecodeTable {
   using Real = typename Coder::Real;
-  static constexpr int size = 128;
+  static constexpr int codes = 128;
+  // Where a table is memory that is near, of any length, it has those with a sign too.
+  static constexpr bool has_signs = rows_at_once == 1;
+  static constexpr int size = has_signs ? 2 * codes : codes;
 
  public:
   // A table pays for itself where at least so many elements are looked up.
@@ -22,18 +25,31 @@ class DecodeTable {
   ARRCOMP_PART void fill(int bucket, const Coder& coder, const Real (&decoded)[Coder::decode_values], bool simple) {
     if (bucket == bucket_) return;
     bucket_ = bucket;
-    for (uint32_t first = 0; first < size; first += lanes_per_row)
+    if constexpr (has_signs) return fill_both(coder, decoded, simple);
+    for (uint32_t first = 0; first < codes; first += lanes_per_row)
       store(elements_ + first, as_bits(coder.decode(splat<U32>(first) + lane_numbers(), decoded, simple)));
     // NaN has no sign.
-    const U32 negative = as_bits(coder.decode(splat<U32>(size), decoded, simple));
+    const U32 negative = as_bits(coder.decode(splat<U32>(codes), decoded, simple));
     sign_ = or_all(negative ^ splat<U32>(elements_[0]));
   }
 
   ARRCOMP_METHOD Real element(U32 code) const {
-    return as_float(lookup<size>(elements_, code) | (code << 24 & splat<U32>(sign_)));
+    const U32 found = lookup<size>(elements_, code);
+    return as_float(has_signs ? found : found | (code << 24 & splat<U32>(sign_)));
   }
 
  private:
+  ARRCOMP_METHOD void fill_both(const Coder& coder, const Real (&decoded)[Coder::decode_values], bool simple) {
+    sync();
+    ARRCOMP_ROLLED
+    for (uint32_t first = 0; first < codes; first += lanes_per_row) {
+      const U32 code = splat<U32>(first) + lane_numbers();
+      store(elements_ + first, as_bits(coder.decode(code, decoded, simple)));
+      store(elements_ + codes + first, as_bits(coder.decode(code + splat<U32>(codes), decoded, simple)));
+    }
+    sync();
+  }
+
   alignas(64) uint32_t elements_[size];
   uint32_t sign_ = 0;
   int bucket_ = -1;
