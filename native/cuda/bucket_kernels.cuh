@@ -1,7 +1,7 @@
 // Bucketed codecs as kernels: one warp encodes or decodes one unit. Where everything stands follows from the plan.
 #pragma once
 #define ARRCOMP_ISA cuda
-#include "codecs/bucketed/bucket_chunks.h"
+#include "codecs/bucketed/chunk_windows.h"
 #include "cuda/bucket_arguments.h"
 #include "cuda/extras.cuh"
 #include "cuda/segments.cuh"
@@ -97,9 +97,42 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
   });
 }
 
-// Blocks on a processor: a thread has 64 registers; numbers of 64 bits take more, and then it has 96.
+// Numbers of 64 bits take more registers: a thread then has 96.
 template <class Coder>
-constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? 5 : 8;
+constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? min_bucket_blocks - 1 : min_bucket_blocks;
+// Of regular chunks' kernels: a thread has 64.
+constexpr int min_window_blocks = 8;
+
+// What of an array regular chunks' kernels code: its first chunks, as many as this says. The rest is the other kernels'.
+template <class Coder>
+ARRCOMP_SHARED uint64_t encoded_in_windows(const BucketEncodeArray& array, const typename Coder::Settings& settings) {
+  if constexpr (HasWindows<Coder>) {
+    if (is_encoded_in_windows<Coder>(array.plan, settings)) return regular_chunks(array.plan, array.source);
+  }
+  return 0;
+}
+template <class Coder>
+ARRCOMP_SHARED uint64_t decoded_in_windows(const BucketDecodeArray& array) {
+  if constexpr (HasWindows<Coder>) {
+    if (has_window_codes<Coder>(array.plan.code_bits)) return regular_chunks(array.plan, array.target);
+  }
+  return 0;
+}
+
+template <HasWindows Coder>
+__global__ void __launch_bounds__(threads_per_block, min_window_blocks)
+    encode_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
+  __shared__ BucketScales<Coder> memories[warps_per_block];
+  BucketScales<Coder>& memory = memories[warp_of_block()];
+  const typename Coder::Settings& settings = settings_at_hand<Coder, true>(a.settings);
+  const uint64_t seed = read_seed(a.work.seed);
+  for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
+    if (unit >= encoded_in_windows<Coder>(array, settings)) return;
+    if (unit == 0 && leader()) finish_payload(array);
+    const Coder coder(settings, array.plan.element, array.payload);
+    ChunkWindows<Coder>(array.plan, coder, unit, array.source).encode(array.payload, seed, memory);
+  });
+}
 
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
@@ -110,10 +143,14 @@ __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
   const uint64_t seed = read_seed(a.work.seed);
   for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
     const BucketPlan& plan = array.plan;
+    if (unit < encoded_in_windows<Coder>(array, settings)) return;
+    if (unit < plan.chunks()) {
+      const BucketContext<Coder> context{plan, settings};
+      BucketChunk<Coder>(context, unit, array.payload).encode(array.source, array.payload, seed, memory);
+    } else {
+      copy_tail(array, unit);
+    }
     if (unit == 0 && leader()) finish_payload(array);
-    if (unit >= plan.chunks()) return copy_tail(array, unit);
-    const BucketContext<Coder> context{plan, settings};
-    BucketChunk<Coder>(context, unit, array.payload).encode(array.source, array.payload, seed, memory);
   });
 }
 
@@ -145,22 +182,36 @@ ARRCOMP_INLINE void copy_tail_back(const BucketDecodeArray& array, uint64_t unit
                 array.plan.quantized + part.first, part.count);
 }
 
-template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
-    decode_buckets_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
+// False, and told to the status, where the payload has not the plan's length.
+ARRCOMP_INLINE bool has_planned_length(const BucketDecodeArray& array, uint32_t* status) {
+  const uint64_t length = array.payload_length();
+  const bool ok = length <= array.limit && length == array.plan.length;
+  if (!ok && leader()) atomicOr(status, 1u);
+  return ok;
+}
+
+template <HasWindows Coder>
+__global__ void __launch_bounds__(threads_per_block, min_window_blocks)
+    decode_windows_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
   __shared__ DecodeMemory<Coder> memories[warps_per_block];
   DecodeMemory<Coder>& memory = memories[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder, false>(a.settings);
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
-    const BucketPlan& plan = array.plan;
-    const uint64_t length = array.payload_length();
-    if (length > array.limit || length != plan.length) {
-      if (leader()) atomicOr(a.work.status, 1u);
-      return;
-    }
-    if (unit >= plan.chunks()) return copy_tail_back(array, unit);
-    const BucketContext<Coder> context{plan, settings};
-    BucketChunk<Coder>(context, unit, array.payload).decode(array.payload, array.target, memory);
+    if (unit >= decoded_in_windows<Coder>(array) || !has_planned_length(array, a.work.status)) return;
+    const Coder coder(settings, array.plan.element, array.payload);
+    ChunkWindows<Coder>(array.plan, coder, unit, array.target).decode(array.payload, memory);
+  });
+}
+
+template <class Coder>
+__global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
+    decode_buckets_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
+  const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
+  for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
+    if (unit < decoded_in_windows<Coder>(array) || !has_planned_length(array, a.work.status)) return;
+    if (unit >= array.plan.chunks()) return copy_tail_back(array, unit);
+    const BucketContext<Coder> context{array.plan, settings};
+    BucketChunk<Coder>(context, unit, array.payload).decode(array.payload, array.target);
   });
 }
 

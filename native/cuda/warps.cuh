@@ -9,9 +9,7 @@ static_assert(warps_per_block <= max_warps_per_block);
 
 // A reduction, so that the compiler knows it to be the same in all lanes, and with it what is loaded from there.
 ARRCOMP_INLINE uint32_t warp_of_block() { return or_all(U32{threadIdx.x / lanes_per_row}); }
-ARRCOMP_INLINE uint64_t warp_of_grid() {
-  return uint64_t{blockIdx.x} * (blockDim.x / lanes_per_row) + warp_of_block();
-}
+ARRCOMP_INLINE uint64_t warp_of_grid() { return uint64_t{blockIdx.x} * (blockDim.x / lanes_per_row) + warp_of_block(); }
 ARRCOMP_INLINE uint64_t warps_of_grid() { return uint64_t{gridDim.x} * (blockDim.x / lanes_per_row); }
 
 }  // namespace arrcomp::cuda

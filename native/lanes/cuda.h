@@ -153,7 +153,7 @@ ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
 // Of some elements alone; each lane keeps to its own column of the memory.
 template <class T, class V, int n>
 ARRCOMP_INLINE void load_rows(const T* p, V (&rows)[n], int count) {
-  T* const memory = (T*)exchange_memory<32 * n * (int)sizeof(T)>();
+  T* const memory = (T*)exchange_memory<32 * n*(int)sizeof(T)>();
   sync();  // what was there before has been read
 #pragma unroll 1
   for (int i = lane(); i < 32 * n; i += 32) memory[i] = p[i < count ? i : count - 1];
@@ -163,7 +163,7 @@ ARRCOMP_INLINE void load_rows(const T* p, V (&rows)[n], int count) {
 
 template <class T, class V, int n>
 ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n], int count) {
-  T* const memory = (T*)exchange_memory<32 * n * (int)sizeof(T)>();
+  T* const memory = (T*)exchange_memory<32 * n*(int)sizeof(T)>();
   sync();  // what was there before has been read
 #pragma unroll
   for (int j = 0; j < n; j++) memory[32 * j + lane()] = (T)rows[j].v;

@@ -5,13 +5,20 @@
 #include "codecs/bucketed/bucket_codes.h"
 #include "codecs/bucketed/bucket_rows.h"
 #include "codecs/bucketed/decode_table.h"
-#include "codecs/bucketed/chunk_windows.h"
 
 namespace arrcomp::ARRCOMP_ISA {
+
+constexpr int max_buckets_in_chunk = chunk_size / 16 + 2;
 
 // Rows that share random words, and whether they are coded side by side.
 constexpr int rows_of_block = 4;
 constexpr bool codes_blocks = rows_side_by_side == rows_of_block;
+
+// What encoding takes of each bucket of a chunk.
+template <class Coder>
+struct BucketScales {
+  typename Coder::Scalar scales[Coder::encode_values][max_buckets_in_chunk];
+};
 
 // Memory that encoding a chunk needs, one for each thread or warp.
 template <class Coder>
@@ -22,6 +29,11 @@ struct BucketMemory<Coder> : BucketScales<Coder> {
 };
 
 struct NoTable {};
+
+// Codecs that encode rows of scaled values together.
+template <class Coder>
+concept EncodesTogether =
+    requires(const Coder& coder, const typename Coder::Real (&rows)[1], U32 (&codes)[1]) { coder.encode(rows, codes); };
 
 // Where the parts of an array's payload are, and the settings that it is made with.
 template <class Coder>
@@ -78,14 +90,9 @@ class BucketChunk {
     return extras.finish();
   }
 
-  ARRCOMP_METHOD void decode(const uint8_t* payload, void* target, DecodeMemory<Coder>& memory) const {
-    if constexpr (HasWindows<Coder>) {
-      const ChunkWindows<Coder> windows(plan_, coder_, first_, static_cast<uint32_t>(count_), bucket_, buckets_);
-      windows.decode(payload, target, memory);
-    } else {
-      NoExtras none;
-      decode_rows(payload, target, none);
-    }
+  ARRCOMP_METHOD void decode(const uint8_t* payload, void* target) const {
+    NoExtras none;
+    decode_rows(payload, target, none);
   }
 
   // The same with the chunk's extra words; false where these are too many or too few.
@@ -100,18 +107,6 @@ class BucketChunk {
   template <class Extras>
   ARRCOMP_METHOD void encode_rows(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
                                   Extras& extras) const {
-    if constexpr (HasWindows<Coder>) {
-      const ChunkWindows<Coder> windows(plan_, coder_, first_, static_cast<uint32_t>(count_), bucket_, buckets_);
-      const bool simple = windows.fits_windows() || prepare(source, payload, seed, memory);
-      windows.encode(source, payload, seed, memory, simple);
-    } else {
-      encode_blocks(source, payload, seed, memory, extras);
-    }
-  }
-
-  template <class Extras>
-  ARRCOMP_METHOD void encode_blocks(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
-                                    Extras& extras) const {
     const bool simple = prepare(source, payload, seed, memory);
     const uint8_t* const elements = element_at(plan_.element, source, first_);
     BucketRows buckets(first_, plan_.bucket_size, buckets_);

@@ -253,7 +253,9 @@ class LaneExtremes {
 
   // Keys whose order is that of the numbers, or the reverse.
   ARRCOMP_METHOD Word high_keys() const { return order_keys(high_); }
-  ARRCOMP_METHOD Word low_keys() const { return order_keys(low_) ^ splat<Word>(static_cast<typename Layout::Bits>(-1)); }
+  ARRCOMP_METHOD Word low_keys() const {
+    return order_keys(low_) ^ splat<Word>(static_cast<typename Layout::Bits>(-1));
+  }
   // Infinity or above where a value is not finite.
   ARRCOMP_METHOD Word magnitudes() const { return as_bits(abs(nothing_)); }
 

@@ -1,22 +1,14 @@
-// Chunks of buckets on lanes that have a register for each of 16 rows: windows. A window's values stay in registers from
-// where they are looked at to where they are codes. What is the same for a chunk is found before its rows, and whatever a
-// chunk is like that is not whole, or not aligned to 16 bytes, it differs at the window's ends alone.
+// Regular chunks of buckets on lanes that have a register for each of 16 rows: windows. A window's values stay in
+// registers from where they are looked at to where they are codes. Regular are full chunks of an array that is aligned to
+// 16 bytes; others are bucket_chunks.h's.
 #pragma once
-#include "codecs/bucketed/bucket_codes.h"
-#include "codecs/bucketed/bucket_coder.h"
+#include "codecs/bucketed/bucket_chunks.h"
 #include "codecs/bucketed/window_buckets.h"
 #include "codecs/bucketed/window_codes.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
 constexpr int window_size = rows_per_window * lanes_per_row;
-constexpr int max_buckets_in_chunk = chunk_size / 16 + 2;
-
-// What encoding takes of each bucket of a chunk.
-template <class Coder>
-struct BucketScales {
-  typename Coder::Scalar scales[Coder::encode_values][max_buckets_in_chunk];
-};
 
 // Where lanes have a register for each row of a window, and no memory that is as fast.
 template <class Coder>
@@ -27,10 +19,6 @@ template <class Coder>
 concept FitsMagnitudes = requires(const Coder& coder, typename Coder::Real largest) { coder.fit(largest); };
 template <class Coder>
 concept FitsExtremes = requires(const Coder& coder, typename Coder::Real number) { coder.fit(number, number); };
-// Codecs that encode rows of scaled values together.
-template <class Coder>
-concept EncodesTogether =
-    requires(const Coder& coder, const typename Coder::Real (&rows)[1], U32 (&codes)[1]) { coder.encode(rows, codes); };
 // Codecs that encode and decode elements of buckets that are not simple like others, but for a step before, or behind it.
 template <class Coder>
 concept Prescales = requires(const Coder& coder, typename Coder::Real x,
@@ -43,11 +31,36 @@ concept FitsRows = FitsMagnitudes<Coder> || FitsExtremes<Coder>;
 template <class Coder>
 concept LoadsRows = requires(const Coder& coder, const uint8_t* at, int n) { coder.load(at, n); };
 
-// What decoding takes of each bucket of a chunk, where chunks have windows.
-template <class Coder>
-struct DecodeMemory {};
+// Chunks of an array that are whole and aligned to 16 bytes: its first ones, so many.
+ARRCOMP_SHARED uint64_t regular_chunks(const BucketPlan& plan, const void* elements) {
+  return reinterpret_cast<uintptr_t>(elements) % 16 == 0 ? plan.quantized / chunk_size : 0;
+}
+
+// Whether a regular chunk is made of whole buckets that its windows' lanes can fit.
 template <HasWindows Coder>
-struct DecodeMemory<Coder> {
+ARRCOMP_SHARED bool are_fitted_in_windows(const BucketPlan& plan, const typename Coder::Settings& settings) {
+  constexpr uint64_t least = FitsExtremes<Coder> ? lanes_per_row : lanes_per_row / 2;
+  const uint64_t size = plan.bucket_size;
+  if constexpr (FitsExtremes<Coder>) {
+    if (!Coder::fits_extremes(settings)) return false;
+  }
+  return FitsRows<Coder> && least <= size && size <= chunk_size && (size & (size - 1)) == 0;
+}
+
+// Whether nothing is stored for buckets, or what is has been found before.
+ARRCOMP_SHARED bool are_fitted_before(const BucketPlan& plan) {
+  return plan.bucket_bytes == 0 || plan.bucket_size > segment_size;
+}
+
+template <HasWindows Coder>
+ARRCOMP_SHARED bool is_encoded_in_windows(const BucketPlan& plan, const typename Coder::Settings& settings) {
+  return has_window_codes<Coder>(plan.code_bits) &&
+         (are_fitted_before(plan) || are_fitted_in_windows<Coder>(plan, settings));
+}
+
+// What decoding takes of each bucket of a chunk.
+template <class Coder>
+struct DecodeMemory {
   typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk];
 };
 
@@ -66,9 +79,7 @@ class BucketPlaces {
   }
 
   // Exact: elements and sizes have 14 bits at most.
-  ARRCOMP_METHOD U32 of(U32 elements) const {
-    return mulhi(elements + splat<U32>(place_), splat<U32>(per_element_));
-  }
+  ARRCOMP_METHOD U32 of(U32 elements) const { return mulhi(elements + splat<U32>(place_), splat<U32>(per_element_)); }
   ARRCOMP_METHOD uint32_t of(uint32_t element) const {
     return static_cast<uint32_t>(uint64_t{element + place_} * per_element_ >> 32);
   }
@@ -84,125 +95,86 @@ class ChunkWindows {
   using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
   using WindowRows = Real[rows_per_window];
+  static_assert(chunk_size % (2 * window_size) == 0);  // codes of any number of bits end with a word
 
  public:
-  // The chunk of `count` elements from `first` on, which begins in this bucket. All that the rows take of the plan is
-  // here, and not looked for again.
-  ARRCOMP_METHOD ChunkWindows(const BucketPlan& plan, const Coder& coder, uint64_t first, uint32_t count,
-                              uint64_t bucket, int buckets)
+  // The chunk whose elements are there. All that the rows take of the plan is here, and not looked for again.
+  ARRCOMP_METHOD ChunkWindows(const BucketPlan& plan, const Coder& coder, uint64_t chunk, const void* elements)
       : plan_(plan),
         coder_(coder),
-        first_(first),
-        bucket_(bucket),
-        places_(plan.bucket_size, first - bucket * plan.bucket_size),
-        count_(count),
-        buckets_(buckets),
+        first_(chunk * chunk_size),
+        bucket_(first_ / plan.bucket_size),
+        places_(plan.bucket_size, first_ - bucket_ * plan.bucket_size),
+        elements_(reinterpret_cast<uintptr_t>(element_at(plan.element, elements, first_))),
         shift_(bit_length(static_cast<uint32_t>(plan.bucket_size)) - 1),
         has_several_(!places_.is_one_a_window()),
-        fits_windows_(count == chunk_size && has_buckets_of_windows()),
         width_(plan.element.width),
-        is_bfloat16_(plan.element.exponent_bits == 8),
-        are_bytes_(plan.byte_codes) {}
+        is_bfloat16_(plan.element.exponent_bits == 8) {}
 
-  // Whether `encode` finds what is stored for buckets: those in whole windows that are fitted side by side.
-  ARRCOMP_METHOD bool fits_windows() const { return fits_windows_; }
-
-  // Writes the chunk's codes, and the numbers of buckets that are in a window. `memory` has what encoding takes of other
-  // buckets, which then are all simple, or not.
-  ARRCOMP_METHOD void encode(const void* source, uint8_t* payload, uint64_t seed, BucketScales<Coder>& memory,
-                             bool simple) const {
-    const uint8_t* elements = element_at(plan_.element, source, first_);
+  // Writes the chunk's codes, and the numbers of buckets but those that were fitted before.
+  ARRCOMP_METHOD void encode(uint8_t* payload, uint64_t seed, BucketScales<Coder>& memory) const {
+    const auto* elements = reinterpret_cast<const uint8_t*>(elements_);
     uint8_t* numbers = payload + plan_.bucket_offset(bucket_);
-    const uint32_t window_bytes = window_size / 8 * width_, numbers_bytes = window_size * plan_.bucket_bytes >> shift_;
-    const bool is_regular = is_regular_at(elements);
+    const bool fits_windows = !are_fitted_before(plan_) && plan_.bucket_size <= window_size;
+    bool simple = fits_windows || prepare(numbers, memory);
+    const uint32_t window_bytes = bytes_of_window(), numbers_bytes = window_size * plan_.bucket_bytes >> shift_;
     WindowWriter<Coder> writer(plan_, payload + codes_at());
     ARRCOMP_ROLLED
-    for (uint32_t at = 0; at < count_; at += window_size) {  // counted: encode codes, 16 rows
+    for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: encode codes, 16 rows
       Real x[rows_per_window];
-      load_window(elements, at, is_regular, x);
+      load_window(elements, x);
       elements += window_bytes;
       uint32_t from = at;
-      if (fits_windows_) {
+      if (fits_windows) {
         simple = fit_window(x, numbers, memory);
         numbers += numbers_bytes;
         from = 0;
       }
       U32 codes[rows_per_window];
       encode_window(x, at, from, seed, memory, simple, codes);
-      put(codes, at, is_regular, payload, writer);
+      writer.put(codes);
     }
   }
 
-  ARRCOMP_METHOD void decode(const uint8_t* payload, void* target, DecodeMemory<Coder>& memory) const {
+  ARRCOMP_METHOD void decode(const uint8_t* payload, DecodeMemory<Coder>& memory) const {
     const bool simple = load_buckets(payload, memory);
-    uint8_t* elements = const_cast<uint8_t*>(element_at(plan_.element, target, first_));
-    const uint32_t window_bytes = window_size / 8 * width_;
-    const bool is_regular = is_regular_at(elements);
-    WindowReader<Coder> reader(plan_, payload + codes_at(), plan_.byte_codes ? 0 : count_);
+    auto* elements = reinterpret_cast<uint8_t*>(elements_);
+    const uint32_t window_bytes = bytes_of_window();
+    WindowReader<Coder> reader(plan_, payload + codes_at());
     ARRCOMP_ROLLED
-    for (uint32_t at = 0; at < count_; at += window_size) {  // counted: decode codes, 16 rows
+    for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: decode codes, 16 rows
       U32 codes[rows_per_window];
-      get(codes, at, payload, reader);
+      reader.get(codes, at + window_size < chunk_size);
       Real y[rows_per_window];
       if (has_several_) {
         decode_with(codes, of_several(memory.values, at), simple, y);
       } else {
         decode_with(codes, OfOne<Coder::decode_values>(memory.values, places_.of(at)), simple, y);
       }
-      store_window(elements, at, is_regular, y);
+      store_window(elements, y);
       elements += window_bytes;
     }
   }
 
  private:
-  ARRCOMP_METHOD uint64_t codes_at() const { return plan_.codes_offset + first_ / 8 * plan_.code_bits; }
-  ARRCOMP_METHOD int buckets_in_window() const { return window_size >> shift_; }
-  ARRCOMP_METHOD bool is_regular_at(const void* elements) const {
-    return count_ == chunk_size && reinterpret_cast<uintptr_t>(elements) % 16 == 0;
+  ARRCOMP_METHOD uint64_t codes_at() const {
+    return plan_.codes_offset + first_ / 8 * (plan_.byte_codes ? 8 : plan_.code_bits);
   }
+  ARRCOMP_METHOD int last_bucket() const {
+    return static_cast<int>((first_ + chunk_size - 1) / plan_.bucket_size - bucket_);
+  }
+  ARRCOMP_METHOD uint32_t bytes_of_window() const { return window_size / 8 * width_; }
 
-  // Whether windows are made of whole buckets, which are fitted side by side.
-  ARRCOMP_METHOD bool has_buckets_of_windows() const {
-    constexpr uint64_t least = FitsExtremes<Coder> ? lanes_per_row : lanes_per_row / 2;
-    const uint64_t size = plan_.bucket_size;
-    if constexpr (FitsExtremes<Coder>) {
-      if (!coder_.fits_extremes()) return false;
-    }
-    return FitsRows<Coder> && plan_.bucket_bytes > 0 && least <= size && size <= window_size && (size & (size - 1)) == 0;
-  }
-
-  // Elements from `at` on that there are, of a window's.
-  ARRCOMP_METHOD int count_from(uint32_t at) const {
-    return static_cast<int>(count_ - at < window_size ? count_ - at : window_size);
-  }
-
-  // --- elements and codes
-
-  template <class T>
-  ARRCOMP_METHOD void load_words(const uint8_t* elements, uint32_t at, bool is_regular,
-                                 U32 (&words)[rows_per_window]) const {
-    const T* const from = reinterpret_cast<const T*>(elements);
-    if (is_regular) [[likely]]
-      return load_rows(from, words);
-    load_rows(from, words, count_from(at));
-  }
-  template <class T>
-  ARRCOMP_METHOD void store_words(uint8_t* elements, uint32_t at, bool is_regular,
-                                  U32 (&words)[rows_per_window]) const {
-    T* const to = reinterpret_cast<T*>(elements);
-    if (is_regular) [[likely]]
-      return store_rows(to, words);
-    store_rows(to, words, count_from(at));
-  }
+  // --- elements
 
   // Four loads are on their way at once, or two; other warps work until they arrive.
-  ARRCOMP_METHOD void load_window(const uint8_t* elements, uint32_t at, bool is_regular, WindowRows& x) const {
+  ARRCOMP_METHOD void load_window(const uint8_t* elements, WindowRows& x) const {
     U32 words[rows_per_window];
     if (width_ == 32) {
-      load_words<uint32_t>(elements, at, is_regular, words);
+      load_rows(reinterpret_cast<const uint32_t*>(elements), words);
       return widen<Float32>(words, x);
     }
-    load_words<uint16_t>(elements, at, is_regular, words);
+    load_rows(reinterpret_cast<const uint16_t*>(elements), words);
     if (is_bfloat16_) return widen<BFloat16>(words, x);
     widen<Float16>(words, x);
   }
@@ -211,69 +183,68 @@ class ChunkWindows {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) x[j] = T::widen(words[j]);
   }
 
-  ARRCOMP_METHOD void store_window(uint8_t* elements, uint32_t at, bool is_regular, const WindowRows& y) const {
+  ARRCOMP_METHOD void store_window(uint8_t* elements, const WindowRows& y) const {
     U32 words[rows_per_window];
     if (width_ == 32) {
       narrow<Float32>(y, words);
-      return store_words<uint32_t>(elements, at, is_regular, words);
+      return store_rows(reinterpret_cast<uint32_t*>(elements), words);
     }
     if (is_bfloat16_) {
       narrow<BFloat16>(y, words);
     } else {
       narrow<Float16>(y, words);
     }
-    store_words<uint16_t>(elements, at, is_regular, words);
+    store_rows(reinterpret_cast<uint16_t*>(elements), words);
   }
   template <class T>
   ARRCOMP_METHOD static void narrow(const WindowRows& y, U32 (&words)[rows_per_window]) {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) words[j] = T::narrow(y[j]);
   }
 
-  // Packed, or as bytes.
-  ARRCOMP_METHOD void put(U32 (&codes)[rows_per_window], uint32_t at, bool is_regular, uint8_t* payload,
-                          WindowWriter<Coder>& writer) const {
-    if constexpr (HasByteCodes<Coder>) {
-      if (are_bytes_) return store_rows(payload + codes_at() + at, codes, count_from(at));
-    }
-    if (is_regular || at + window_size < count_) [[likely]]
-      return writer.put(codes);
-    writer.put_last(codes, count_from(at));
-  }
-  ARRCOMP_METHOD void get(U32 (&codes)[rows_per_window], uint32_t at, const uint8_t* payload,
-                          WindowReader<Coder>& reader) const {
-    if constexpr (HasByteCodes<Coder>) {
-      if (are_bytes_) return load_rows(payload + codes_at() + at, codes, count_from(at));
-    }
-    reader.get(codes);
-  }
-
   // --- what encoding takes of buckets
 
-  // Of those in a window, of which the numbers go to `at`; whether all are simple.
-  ARRCOMP_METHOD bool fit_window(const WindowRows& x, uint8_t* at, BucketScales<Coder>& memory) const {
-    bool simple = true;
-    if constexpr (FitsRows<Coder>) {
-      const auto found = found_in_window(x);
-      const auto numbers = found.fitted(coder_);
-      const int n = buckets_in_window();
-      if constexpr (requires { coder_.store(at, numbers, n, memory.scales[0]); }) {
-        coder_.store(at, numbers, n, memory.scales[0]);
-        sync();
-      } else {
-        coder_.store(at, numbers, n);
-      }
-      Real scale[Coder::encode_values];
-      simple = coder_.scale_of(numbers, scale);
-      ARRCOMP_UNROLL for (int i = 0; i < Coder::encode_values; ++i) store(memory.scales[i], scale[i]);
-      sync();
+  // Of buckets that are no part of a window; whether all are simple. Those that were not fitted before have the chunk's
+  // first window alone, or several of them.
+  ARRCOMP_METHOD bool prepare(uint8_t* numbers, BucketScales<Coder>& memory) const {
+    sync();
+    if (are_fitted_before(plan_)) return load_scales(numbers, memory);
+    Found all;
+    const auto* elements = reinterpret_cast<const uint8_t*>(elements_);
+    const uint32_t window_bytes = bytes_of_window();
+    ARRCOMP_ROLLED
+    for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: fit buckets, 16 rows
+      Real x[rows_per_window];
+      load_window(elements, x);
+      elements += window_bytes;
+      Found found;
+      found.template find<rows_per_window>(x);
+      all.add(found, at >> shift_);
     }
+    return fit(all, chunk_size >> shift_, numbers, memory);
+  }
+
+  ARRCOMP_METHOD bool load_scales(const uint8_t* numbers, BucketScales<Coder>& memory) const {
+    const int buckets = last_bucket() + 1;
+    bool simple = true;
+    ARRCOMP_ROLLED
+    for (int b = 0; b < buckets; ++b) {
+      Scalar scale[Coder::encode_values];
+      simple = coder_.scale_of(coder_.load(numbers + b * static_cast<int>(plan_.bucket_bytes)), scale) && simple;
+      if (leader())
+        for (int i = 0; i < Coder::encode_values; ++i) memory.scales[i][b] = scale[i];
+    }
+    sync();
     return simple;
   }
 
   // What a row of buckets is fitted from, in a lane for each.
-  ARRCOMP_METHOD auto found_in_window(const WindowRows& x) const {
-    std::conditional_t<FitsExtremes<Coder>, ExtremesOfBuckets<Real>, MagnitudesOfBuckets<Real>> found;
-    switch (buckets_in_window()) {
+  using Found = std::conditional_t<FitsExtremes<Coder>, ExtremesOfBuckets<Real>, MagnitudesOfBuckets<Real>>;
+
+  // Of those in a window, of which the numbers go to `at`; whether all are simple.
+  ARRCOMP_METHOD bool fit_window(const WindowRows& x, uint8_t* at, BucketScales<Coder>& memory) const {
+    Found found;
+    const int buckets = window_size >> shift_;
+    switch (buckets) {
       case 1: found.template find<16>(x); break;
       case 2: found.template find<8>(x); break;
       case 4: found.template find<4>(x); break;
@@ -281,7 +252,26 @@ class ChunkWindows {
       default: found.template find<1>(x); break;
       case 32: found.find_in_halves(x);
     }
-    return found;
+    return fit(found, buckets, at, memory);
+  }
+
+  ARRCOMP_METHOD bool fit(const Found& found, int buckets, uint8_t* at, BucketScales<Coder>& memory) const {
+    if constexpr (!FitsRows<Coder>) {
+      return true;
+    } else {
+      const auto numbers = found.fitted(coder_);
+      if constexpr (requires { coder_.store(at, numbers, buckets, memory.scales[0]); }) {
+        coder_.store(at, numbers, buckets, memory.scales[0]);
+        sync();
+      } else {
+        coder_.store(at, numbers, buckets);
+      }
+      Real scale[Coder::encode_values];
+      const bool simple = coder_.scale_of(numbers, scale);
+      ARRCOMP_UNROLL for (int i = 0; i < Coder::encode_values; ++i) store(memory.scales[i], scale[i]);
+      sync();
+      return simple;
+    }
   }
 
   // --- what a row takes of its bucket, or of its buckets
@@ -355,8 +345,8 @@ class ChunkWindows {
           encode_some(x + j, j, scales, simple, NoWords{}, codes + j);
       return;
     }
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
-        encode_some(x + j, j, scales, simple, random_rows(seed, (row + static_cast<uint64_t>(j)) / rows_of_words), codes + j);
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words) encode_some(
+        x + j, j, scales, simple, random_rows(seed, (row + static_cast<uint64_t>(j)) / rows_of_words), codes + j);
   }
 
   // Four rows, with random words or none.
@@ -418,18 +408,21 @@ class ChunkWindows {
 
   // Of all in the chunk; whether all are simple.
   ARRCOMP_METHOD bool load_buckets(const uint8_t* payload, DecodeMemory<Coder>& memory) const {
+    const int buckets = last_bucket() + 1;
     bool simple = true;
     sync();
     if constexpr (LoadsRows<Coder>) {
-      for (int b = 0; b < buckets_; b += lanes_per_row) {
-        const int n = buckets_ - b < lanes_per_row ? buckets_ - b : lanes_per_row;
+      ARRCOMP_ROLLED
+      for (int b = 0; b < buckets; b += lanes_per_row) {
+        const int n = buckets - b < lanes_per_row ? buckets - b : lanes_per_row;
         Real decoded[Coder::decode_values];
         const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
         simple = coder_.decoded_of(coder_.load(at, n), decoded) && simple;
         for (int i = 0; i < Coder::decode_values; ++i) store(memory.values[i] + b, decoded[i]);
       }
     } else {
-      for (int b = 0; b < buckets_; ++b) {
+      ARRCOMP_ROLLED
+      for (int b = 0; b < buckets; ++b) {
         Scalar decoded[Coder::decode_values];
         const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
         simple = coder_.decoded_of(coder_.load(at), decoded) && simple;
@@ -445,12 +438,11 @@ class ChunkWindows {
   const Coder& coder_;
   uint64_t first_, bucket_;
   BucketPlaces places_;
-  uint32_t count_;
-  int buckets_;
+  uintptr_t elements_;
   int shift_;  // of buckets' sizes where these are fitted in windows: they are powers of two
-  bool has_several_, fits_windows_;
+  bool has_several_;
   uint32_t width_;  // of elements
-  bool is_bfloat16_, are_bytes_;
+  bool is_bfloat16_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

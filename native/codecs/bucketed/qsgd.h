@@ -45,7 +45,7 @@ class Qsgd {
 
   // The same of a row of buckets, from their smallest and largest values, NaN where one is not finite.
   ARRCOMP_METHOD ParameterRow fit(Real smallest, Real highest) const { return of_extremes(smallest, highest); }
-  ARRCOMP_METHOD bool fits_extremes() const { return settings_.norm != Norm::l2; }
+  ARRCOMP_SHARED static bool fits_extremes(const QsgdSettings& settings) { return settings.norm != Norm::l2; }
 
   ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
     const Scalar numbers[2] = {n.unit, n.low};

@@ -14,6 +14,10 @@ class GatheredWords {
   ARRCOMP_METHOD void put(typename Word::scalar word, int bucket) {
     row_ = bucket == 0 ? splat<Word>(word) : select(mask(1u << bucket), splat<Word>(word), row_);
   }
+  // Those of a bucket are this one's too.
+  ARRCOMP_METHOD void add(const GatheredWords& others, uint32_t bucket) {
+    row_ = select(mask(1u << bucket), max(row_, others.row_), row_);
+  }
   ARRCOMP_METHOD Word row() const { return row_; }
 
  private:
@@ -35,6 +39,9 @@ class MagnitudesOfBuckets {
       words_.put_largest(largest, b);
     }
   }
+
+  // All that was found, as some of a bucket.
+  ARRCOMP_METHOD void add(const MagnitudesOfBuckets& found, uint32_t bucket) { words_.add(found.words_, bucket); }
 
   // In two buckets a row.
   ARRCOMP_METHOD void find_in_halves(const Real (&x)[rows_per_window]) {
@@ -70,6 +77,11 @@ class ExtremesOfBuckets {
       above_.put_largest(extremes.high_keys(), b);
       magnitudes_.put_largest(extremes.magnitudes(), b);
     }
+  }
+  ARRCOMP_METHOD void add(const ExtremesOfBuckets& found, uint32_t bucket) {
+    below_.add(found.below_, bucket);
+    above_.add(found.above_, bucket);
+    magnitudes_.add(found.magnitudes_, bucket);
   }
   ARRCOMP_METHOD static void find_in_halves(const Real (&)[rows_per_window]) {}  // such buckets are not fitted here
 

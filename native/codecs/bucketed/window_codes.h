@@ -1,5 +1,6 @@
 // The packed codes of a window: 16 rows, whose words are known by place at compile time. FORMAT.md, section 3.3.
 #pragma once
+#include "codecs/bucketed/bucket_codes.h"
 #include "codecs/packing.h"
 #include "stream/buckets.h"
 
@@ -36,7 +37,7 @@ struct WindowCodes {
 template <class Coder>
 constexpr bool has_wide_codes = requires { Coder::has_wide_codes; };
 template <class Coder>
-ARRCOMP_METHOD bool has_window_codes(uint32_t bits) {
+ARRCOMP_SHARED bool has_window_codes(uint32_t bits) {
   return bits <= 8 || (bits == 16 && has_wide_codes<Coder>);
 }
 
@@ -58,15 +59,17 @@ ARRCOMP_METHOD void visit_window_codes(int bits, Visit visit) {
   }
 }
 
-// Writes the codes of a chunk's windows, one after the other.
+// Writes the codes of a regular chunk's windows, one after the other.
 template <class Coder>
 class WindowWriter {
  public:
   ARRCOMP_METHOD WindowWriter(const BucketPlan& plan, uint8_t* codes)
-      : out_(reinterpret_cast<uint32_t*>(codes)), bits_(static_cast<int>(plan.code_bits)), waits_(false) {}
+      : out_(codes), bits_(static_cast<int>(plan.code_bits)), are_bytes_(plan.byte_codes), waits_(false) {}
 
-  // Of a whole window.
   ARRCOMP_METHOD void put(const U32 (&codes)[rows_per_window]) {
+    if constexpr (HasByteCodes<Coder>) {
+      if (are_bytes_) return put_bytes(codes);
+    }
     visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
       U32 packed[Codes::words]{};
       Codes::pack(codes, packed);
@@ -83,38 +86,18 @@ class WindowWriter {
     });
   }
 
-  // Of the first `count` elements of a chunk's last window, all or fewer; 0 in the place of others.
-  ARRCOMP_METHOD void put_last(U32 (&codes)[rows_per_window], int count) {
-    const U32 left = splat<U32>(static_cast<uint32_t>(count));
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
-      const U32 place = lane_numbers() + splat<U32>(static_cast<uint32_t>(j * lanes_per_row));
-      codes[j] = select(lt(place, left), codes[j], splat<U32>(0));
-    }
-    const int rows = (count + lanes_per_row - 1) / lanes_per_row;
-    visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
-      U32 packed[Codes::words]{};
-      Codes::pack(codes, packed);
-      int halves = (rows * bits_ + 15) / 16;
-      if constexpr (Codes::ends_in_half) {
-        if (waits_) {
-          ++halves;
-          put_behind_half(packed);
-        }
-      }
-      ARRCOMP_UNROLL for (int i = 0; i < Codes::words; ++i) {
-        uint32_t* const row = out_ + i * lanes_per_row;
-        if (halves >= 2 * i + 2) store(row, packed[i]);
-        if (halves == 2 * i + 1) store(reinterpret_cast<uint16_t*>(row), packed[i]);
-      }
-    });
+ private:
+  ARRCOMP_METHOD void put_bytes(const U32 (&codes)[rows_per_window]) {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(out_ + j * lanes_per_row, codes[j]);
+    out_ += rows_per_window * lanes_per_row;
   }
 
- private:
   // A row of words is 128 bytes, as wide as memory is.
   template <int n, int m>
   ARRCOMP_METHOD void store_words(const U32 (&words)[m]) {
-    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) store(out_ + i * lanes_per_row, words[i]);
-    out_ += n * lanes_per_row;
+    auto* const out = reinterpret_cast<uint32_t*>(out_);
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) store(out + i * lanes_per_row, words[i]);
+    out_ += n * lanes_per_row * sizeof(uint32_t);
   }
 
   template <int n>
@@ -127,36 +110,43 @@ class WindowWriter {
     }
   }
 
-  uint32_t* out_;
+  uint8_t* out_;
   int bits_;
+  bool are_bytes_;
   bool waits_;  // half a word
   U32 half_ = splat<U32>(0);
 };
 
-// Reads them, a window ahead.
+// Reads them, packed ones a window ahead.
 template <class Coder>
 class WindowReader {
  public:
-  // Of so many codes.
-  ARRCOMP_METHOD WindowReader(const BucketPlan& plan, const uint8_t* codes, uint32_t count)
-      : in_(reinterpret_cast<const uint32_t*>(codes)),
-        bits_(static_cast<int>(plan.code_bits)),
-        window_(0),
-        bytes_(static_cast<int>(code_bytes(count, plan.code_bits))) {
+  ARRCOMP_METHOD WindowReader(const BucketPlan& plan, const uint8_t* codes)
+      : in_(codes), bits_(static_cast<int>(plan.code_bits)), are_bytes_(plan.byte_codes), from_half_(false) {
+    if (are_bytes_) return;
     visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA { fetch<Codes::words>(); });
   }
 
-  ARRCOMP_METHOD void get(U32 (&codes)[rows_per_window]) {
+  // `goes_on`: another window comes.
+  ARRCOMP_METHOD void get(U32 (&codes)[rows_per_window], bool goes_on) {
+    if constexpr (HasByteCodes<Coder>) {
+      if (are_bytes_) return get_bytes(codes);
+    }
     visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
       constexpr int words = Codes::words;
       U32 packed[words]{};
-      const bool from_half = Codes::ends_in_half && window_++ % 2 == 1;
       ARRCOMP_UNROLL for (int i = 0; i < words; ++i) packed[i] = words_[i];
-      if (from_half) move_half(packed);
-      const int taken = from_half ? words : Codes::whole_words;
-      in_ += taken * lanes_per_row;
-      bytes_ -= taken * row_bytes;
-      if (bytes_ > 0) fetch<words>();
+      int taken = words;
+      if constexpr (Codes::ends_in_half) {
+        if (from_half_) {
+          move_half(packed);
+        } else {
+          taken = Codes::whole_words;
+        }
+        from_half_ = !from_half_;
+      }
+      in_ += taken * row_bytes;
+      if (goes_on) fetch<words>();
       Codes::unpack(packed, codes);
     });
   }
@@ -164,20 +154,15 @@ class WindowReader {
  private:
   static constexpr int row_bytes = lanes_per_row * sizeof(uint32_t);
 
+  ARRCOMP_METHOD void get_bytes(U32 (&codes)[rows_per_window]) {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] = load(in_ + j * lanes_per_row);
+    in_ += rows_per_window * lanes_per_row;
+  }
+
   template <int n>
   ARRCOMP_METHOD void fetch() {
-    if (bytes_ >= n * row_bytes) [[likely]] {
-      ARRCOMP_UNROLL for (int i = 0; i < n; ++i) words_[i] = load(in_ + i * lanes_per_row);
-      return;
-    }
-    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) {
-      const uint32_t* const row = in_ + i * lanes_per_row;
-      if (bytes_ >= (i + 1) * row_bytes) {
-        words_[i] = load(row);
-      } else if (bytes_ > i * row_bytes) {
-        words_[i] = load(reinterpret_cast<const uint16_t*>(row));
-      }
-    }
+    const auto* const in = reinterpret_cast<const uint32_t*>(in_);
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) words_[i] = load(in + i * lanes_per_row);
   }
 
   template <int n>
@@ -186,9 +171,9 @@ class WindowReader {
         i + 1 < n ? (packed[i] >> 16) + (packed[i + 1] << 16) : packed[i] >> 16;
   }
 
-  const uint32_t* in_;
-  int bits_, window_;
-  int bytes_;  // that are left
+  const uint8_t* in_;
+  int bits_;
+  bool are_bytes_, from_half_;
   U32 words_[has_wide_codes<Coder> ? 8 : 4]{};
 };
 
