@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
 template <class Coder>
 __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     decode_buckets_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-  const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
+  const typename Coder::Settings& settings = settings_at_hand<Coder, false>(a.settings);
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit < decoded_in_windows<Coder>(array) || !has_planned_length(array, a.work.status)) return;
     if (unit >= array.plan.chunks()) return copy_tail_back(array, unit);

@@ -58,10 +58,19 @@ ARRCOMP_SHARED bool is_encoded_in_windows(const BucketPlan& plan, const typename
          (are_fitted_before(plan) || are_fitted_in_windows<Coder>(plan, settings));
 }
 
+// Codecs that tell quickly what most codes are, and which may be others.
+template <class Coder>
+concept Guesses = Coder::guesses;
+
 // What decoding takes of each bucket of a chunk.
 template <class Coder>
 struct DecodeMemory {
   typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk];
+};
+template <Tabulates Coder>
+struct DecodeMemory<Coder> {
+  typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk];
+  NearTable<Coder> table;
 };
 
 // Which bucket of a chunk its elements are in. Buckets may begin anywhere.
@@ -141,6 +150,7 @@ class ChunkWindows {
     auto* elements = reinterpret_cast<uint8_t*>(elements_);
     const uint32_t window_bytes = bytes_of_window();
     WindowReader<Coder> reader(plan_, payload + codes_at());
+    uint32_t filled = ~uint32_t{0};  // the bucket that the table is of
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: decode codes, 16 rows
       U32 codes[rows_per_window];
@@ -148,6 +158,8 @@ class ChunkWindows {
       Real y[rows_per_window];
       if (has_several_) {
         decode_with(codes, of_several(memory.values, at), simple, y);
+      } else if constexpr (Tabulates<Coder>) {
+        look_up(codes, places_.of(at), simple, memory, filled, y);
       } else {
         decode_with(codes, OfOne<Coder::decode_values>(memory.values, places_.of(at)), simple, y);
       }
@@ -341,12 +353,41 @@ class ChunkWindows {
   ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint64_t row, uint64_t seed, const Scales& scales, bool simple,
                                   U32 (&codes)[rows_per_window]) const {
     if (!coder_.is_stochastic()) {
+      if constexpr (Guesses<Coder>) {
+        if (simple) return guess_rows(x, scales, codes);
+      }
       ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
           encode_some(x + j, j, scales, simple, NoWords{}, codes + j);
       return;
     }
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words) encode_some(
         x + j, j, scales, simple, random_rows(seed, (row + static_cast<uint64_t>(j)) / rows_of_words), codes + j);
+  }
+
+  // Rows in which a guess is in doubt are encoded again.
+  template <class Scales>
+  ARRCOMP_METHOD void guess_rows(const WindowRows& x, const Scales& scales, U32 (&codes)[rows_per_window]) const {
+    Real scale[Coder::encode_values];
+    U32 doubtful = splat<U32>(0);
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      scales.get(j, scale);
+      Mask doubt;
+      codes[j] = coder_.guess(x[j], scale, doubt);
+      doubtful = doubtful | select(doubt, splat<U32>(1u << j), splat<U32>(0));
+    }
+    ARRCOMP_ROLLED
+    for (uint32_t rows = or_all(doubtful); rows != 0; rows &= rows - 1) {
+      const int row = bit_length(rows & (~rows + 1)) - 1;
+      scales.get(row, scale);
+      const U32 code = coder_.encode_exactly(row_of(x, row), scale, true, Nearest{});
+      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) if (j == row) codes[j] = code;
+    }
+  }
+
+  ARRCOMP_METHOD static Real row_of(const WindowRows& x, int row) {
+    Real found = x[0];
+    ARRCOMP_UNROLL for (int j = 1; j < rows_per_window; ++j) if (j == row) found = x[j];
+    return found;
   }
 
   // Four rows, with random words or none.
@@ -402,6 +443,17 @@ class ChunkWindows {
       numbers.get(j, decoded);
       y[j] = coder_.decode(codes[j], decoded, simple);
     }
+  }
+
+  // A window of one bucket.
+  ARRCOMP_METHOD void look_up(const U32 (&codes)[rows_per_window], uint32_t bucket, bool simple,
+                              DecodeMemory<Coder>& memory, uint32_t& filled, WindowRows& y) const {
+    if (bucket != filled) [[unlikely]] {
+      const OfOne<Coder::decode_values> decoded(memory.values, bucket);
+      memory.table.fill(coder_, decoded.numbers, simple);
+      filled = bucket;
+    }
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) y[j] = memory.table.element(codes[j]);
   }
 
   // --- what decoding takes of buckets
