@@ -324,16 +324,15 @@ class ChunkWindows {
   ARRCOMP_METHOD void encode_window(WindowRows& x, uint32_t at, uint32_t from, uint64_t seed,
                                     const BucketScales<Coder>& memory, bool simple,
                                     U32 (&codes)[rows_per_window]) const {
-    const uint64_t row = (first_ + at) / lanes_per_row;
     if (has_several_) {
-      encode_with(x, row, seed, of_several(memory.scales, from), simple, codes);
+      encode_with(x, at, seed, of_several(memory.scales, from), simple, codes);
     } else {
-      encode_with(x, row, seed, OfOne<Coder::encode_values>(memory.scales, places_.of(from)), simple, codes);
+      encode_with(x, at, seed, OfOne<Coder::encode_values>(memory.scales, places_.of(from)), simple, codes);
     }
   }
 
   template <class Scales>
-  ARRCOMP_METHOD void encode_with(WindowRows& x, uint64_t row, uint64_t seed, const Scales& scales, bool simple,
+  ARRCOMP_METHOD void encode_with(WindowRows& x, uint32_t at, uint64_t seed, const Scales& scales, bool simple,
                                   U32 (&codes)[rows_per_window]) const {
     if (!simple) [[unlikely]] {
       if constexpr (Prescales<Coder>) {
@@ -343,30 +342,32 @@ class ChunkWindows {
           x[j] = coder_.prescaled(x[j], scale);
         }
       } else {
-        return encode_rows(x, row, seed, scales, false, codes);
+        return encode_rows(x, at, seed, scales, false, codes);
       }
     }
-    encode_rows(x, row, seed, scales, true, codes);
+    encode_rows(x, at, seed, scales, true, codes);
   }
 
   template <class Scales>
-  ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint64_t row, uint64_t seed, const Scales& scales, bool simple,
+  ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint32_t at, uint64_t seed, const Scales& scales, bool simple,
                                   U32 (&codes)[rows_per_window]) const {
     if (!coder_.is_stochastic()) {
       if constexpr (Guesses<Coder>) {
-        if (simple) return guess_rows(x, scales, codes);
+        if (simple) return guess_rows(x, at, scales, codes);
       }
       ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
           encode_some(x + j, j, scales, simple, NoWords{}, codes + j);
       return;
     }
+    const uint64_t row = (first_ + at) / lanes_per_row;
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words) encode_some(
         x + j, j, scales, simple, random_rows(seed, (row + static_cast<uint64_t>(j)) / rows_of_words), codes + j);
   }
 
-  // Rows in which a guess is in doubt are encoded again.
+  // Rows in which a guess is in doubt are loaded and encoded again.
   template <class Scales>
-  ARRCOMP_METHOD void guess_rows(const WindowRows& x, const Scales& scales, U32 (&codes)[rows_per_window]) const {
+  ARRCOMP_METHOD void guess_rows(const WindowRows& x, uint32_t at, const Scales& scales,
+                                 U32 (&codes)[rows_per_window]) const {
     Real scale[Coder::encode_values];
     U32 doubtful = splat<U32>(0);
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
@@ -375,19 +376,16 @@ class ChunkWindows {
       codes[j] = coder_.guess(x[j], scale, doubt);
       doubtful = doubtful | select(doubt, splat<U32>(1u << j), splat<U32>(0));
     }
+    const auto* const elements = reinterpret_cast<const uint8_t*>(elements_);
     ARRCOMP_ROLLED
     for (uint32_t rows = or_all(doubtful); rows != 0; rows &= rows - 1) {
       const int row = bit_length(rows & (~rows + 1)) - 1;
       scales.get(row, scale);
-      const U32 code = coder_.encode_exactly(row_of(x, row), scale, true, Nearest{});
+      const uint64_t place = at + static_cast<uint32_t>(row) * lanes_per_row;
+      const Real again = load_real<Real>(plan_.element, elements, place, lanes_per_row);
+      const U32 code = coder_.encode_exactly(again, scale, true, Nearest{});
       ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) if (j == row) codes[j] = code;
     }
-  }
-
-  ARRCOMP_METHOD static Real row_of(const WindowRows& x, int row) {
-    Real found = x[0];
-    ARRCOMP_UNROLL for (int j = 1; j < rows_per_window; ++j) if (j == row) found = x[j];
-    return found;
   }
 
   // Four rows, with random words or none.
