@@ -114,9 +114,21 @@ ARRCOMP_SHARED uint64_t encoded_in_windows(const BucketEncodeArray& array, const
 template <class Coder>
 ARRCOMP_SHARED uint64_t decoded_in_windows(const BucketDecodeArray& array) {
   if constexpr (HasWindows<Coder>) {
-    if (has_window_codes<Coder>(array.plan.code_bits)) return regular_chunks(array.plan, array.target);
+    if (has_windows<Coder>(array.plan)) return regular_chunks(array.plan, array.target);
   }
   return 0;
+}
+
+// Writes the numbers of small buckets of regular chunks, of codecs whose windows do not fit them.
+template <HasWindows Coder>
+__global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
+    fit_chunks_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
+  const uint64_t seed = read_seed(a.work.seed);
+  for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
+    if (unit >= encoded_in_windows<Coder>(array, a.settings) || array.plan.bucket_size > segment_size) return;
+    const BucketContext<Coder> context{array.plan, a.settings};
+    BucketChunk<Coder>(context, unit, array.payload).fit(array.source, array.payload, seed);
+  });
 }
 
 template <HasWindows Coder>
@@ -130,7 +142,8 @@ __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     if (unit >= encoded_in_windows<Coder>(array, settings)) return;
     if (unit == 0 && leader()) finish_payload(array);
     const Coder coder(settings, array.plan.element, array.payload);
-    ChunkWindows<Coder>(array.plan, coder, unit, array.source).encode(array.payload, seed, memory);
+    NoExtras none;
+    ChunkWindows<Coder>(array.plan, coder, unit, array.source).encode(array.payload, seed, memory, none);
   });
 }
 
@@ -154,7 +167,39 @@ __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
   });
 }
 
-// The same for codecs with extra words. Units are taken in order, so that no warp waits for one that does not run.
+// Calls visit(array, unit of the array, unit of the call) for each unit that this warp takes: in order, so that no warp
+// waits for one that does not run.
+template <class Array, class Visitor>
+ARRCOMP_INLINE void for_each_ticket(const ArrayList<Array>& list, uint64_t* tickets, Visitor visit) {
+  const Array* const arrays = list.begin();
+  for (uint64_t ticket = take_unit(tickets); ticket < list.units; ticket = take_unit(tickets)) {
+    const Array& array = arrays[array_of_unit(arrays, list.count, ticket)];
+    visit(array, ticket - array.first_unit);
+  }
+}
+
+// The same for codecs with extra words: regular chunks, whose words are placed first.
+template <HasExtras Coder>
+  requires HasWindows<Coder>
+__global__ void __launch_bounds__(threads_per_block, min_extras_blocks)
+    encode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
+  __shared__ BucketMemory<Coder> memories[warps_per_block];
+  __shared__ ExtrasMemory<Coder> extras[warps_per_block];
+  const uint32_t warp = warp_of_block();
+  const uint64_t seed = read_seed(a.work.seed);
+  for_each_ticket(a.work.arrays, a.work.tickets, [&](const BucketEncodeArray& array, uint64_t unit) {
+    if (unit >= encoded_in_windows<Coder>(array, a.settings)) return;
+    if (unit == 0 && leader()) finish_payload(array);
+    const Coder coder(a.settings, array.plan.element, array.payload);
+    encode_chunk<Coder>(array, unit, a.work.entries, extras[warp], [&](uint32_t* words) {
+      ExtraWriter writer(memories[warp].extras, words, array.plan.extra_bits, array.plan.code_bits);
+      const ChunkWindows<Coder> windows(array.plan, coder, unit, array.source);
+      windows.encode(array.payload, seed, memories[warp], writer);
+      return writer.finish();
+    });
+  });
+}
+
 template <HasExtras Coder>
 __global__ void __launch_bounds__(threads_per_block, min_extras_blocks)
     encode_extras_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
@@ -162,18 +207,19 @@ __global__ void __launch_bounds__(threads_per_block, min_extras_blocks)
   __shared__ ExtrasMemory<Coder> extras[warps_per_block];
   const uint32_t warp = threadIdx.x / lanes_per_row;
   const uint64_t seed = read_seed(a.work.seed);
-  const BucketEncodeArray* const arrays = a.work.arrays.begin();
-  for (uint64_t ticket = take_unit(a.work.tickets); ticket < a.work.arrays.units; ticket = take_unit(a.work.tickets)) {
-    const BucketEncodeArray& array = arrays[array_of_unit(arrays, a.work.arrays.count, ticket)];
-    const uint64_t unit = ticket - array.first_unit;
+  for_each_ticket(a.work.arrays, a.work.tickets + 1, [&](const BucketEncodeArray& array, uint64_t unit) {
+    if (unit < encoded_in_windows<Coder>(array, a.settings)) return;
     if (unit < array.plan.chunks()) {
       const BucketContext<Coder> context{array.plan, a.settings};
-      encode_chunk(context, array, unit, seed, a.work.entries, memories[warp], extras[warp]);
+      const BucketChunk<Coder> chunk(context, unit, array.payload);
+      encode_chunk<Coder>(array, unit, a.work.entries, extras[warp], [&](uint32_t* words) {
+        return chunk.encode(array.source, array.payload, seed, memories[warp], words);
+      });
     } else {
       copy_tail(array, unit);
     }
     if (unit == 0 && leader()) finish_payload(array);
-  }
+  });
 }
 
 ARRCOMP_INLINE void copy_tail_back(const BucketDecodeArray& array, uint64_t unit) {
@@ -199,7 +245,8 @@ __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= decoded_in_windows<Coder>(array) || !has_planned_length(array, a.work.status)) return;
     const Coder coder(settings, array.plan.element, array.payload);
-    ChunkWindows<Coder>(array.plan, coder, unit, array.target).decode(array.payload, memory);
+    NoExtras none;
+    ChunkWindows<Coder>(array.plan, coder, unit, array.target).decode(array.payload, memory, none);
   });
 }
 
@@ -215,18 +262,47 @@ __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
   });
 }
 
+// Whether a payload with extra words may be as long as it says.
+ARRCOMP_INLINE bool has_possible_length(const BucketDecodeArray& array) {
+  const uint64_t length = array.payload_length(), least = array.plan.length;
+  return length <= array.limit && length >= least && (length == least || array.plan.quantized > 0);
+}
+
+template <HasExtras Coder>
+  requires HasWindows<Coder>
+__global__ void __launch_bounds__(threads_per_block, min_window_blocks)
+    decode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
+  __shared__ DecodeMemory<Coder> memories[warps_per_block];
+  __shared__ ExtraQueue queues[warps_per_block];
+  const uint32_t warp = warp_of_block();
+  for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
+    if (unit >= decoded_in_windows<Coder>(array)) return;
+    const bool ok = has_possible_length(array) && decode_chunk(array, unit, array.payload_length(),
+                                                               [&](const uint32_t* words, uint64_t count) {
+      const Coder coder(a.settings, array.plan.element, array.payload);
+      ExtraReader reader(queues[warp], words, count, array.plan.extra_bits);
+      ChunkWindows<Coder>(array.plan, coder, unit, array.target).decode(array.payload, memories[warp], reader);
+      return reader.is_at_end();
+    });
+    if (!ok && leader()) atomicOr(a.work.status, 1u);
+  });
+}
+
 template <HasExtras Coder>
 __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     decode_extras_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-  __shared__ ExtraBuffer buffers[warps_per_block];
+  __shared__ ExtraQueue queues[warps_per_block];
   bool ok = true;
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
-    const uint64_t length = array.payload_length(), least = array.plan.length;
-    if (length > array.limit || length < least || (length > least && array.plan.quantized == 0)) {
+    if (unit < decoded_in_windows<Coder>(array)) return;
+    if (!has_possible_length(array)) {
       ok = false;
     } else if (unit < array.plan.chunks()) {
       const BucketContext<Coder> context{array.plan, a.settings};
-      ok = decode_chunk(context, array, unit, length, buffers[threadIdx.x / lanes_per_row]) && ok;
+      const BucketChunk<Coder> chunk(context, unit, array.payload);
+      ok = decode_chunk(array, unit, array.payload_length(), [&](const uint32_t* words, uint64_t count) {
+        return chunk.decode(array.payload, array.target, words, count, queues[threadIdx.x / lanes_per_row]);
+      }) && ok;
     } else {
       copy_tail_back(array, unit);
     }

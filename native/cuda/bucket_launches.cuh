@@ -18,33 +18,66 @@ Shares shares_of(const ArrayList<Array>& list, InWindows in_windows) {
   return {chunks > 0, chunks < list.units};
 }
 
+// Kernels of regular chunks, and of others.
+template <class Coder>
+constexpr auto encode_windows_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return encode_extra_windows_kernel<Coder>;
+  } else {
+    return encode_windows_kernel<Coder>;
+  }
+}
+template <class Coder>
+constexpr auto decode_windows_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return decode_extra_windows_kernel<Coder>;
+  } else {
+    return decode_windows_kernel<Coder>;
+  }
+}
+template <class Coder>
+constexpr auto encode_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return encode_extras_kernel<Coder>;
+  } else {
+    return encode_buckets_kernel<Coder>;
+  }
+}
+template <class Coder>
+constexpr auto decode_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return decode_extras_kernel<Coder>;
+  } else {
+    return decode_buckets_kernel<Coder>;
+  }
+}
+
 template <class Coder>
 void launch_encode(const Codec& codec, const BucketEncodeWork& work, const Shape& shape, cudaStream_t stream) {
   const auto& settings = std::get<typename Coder::Settings>(codec.settings);
-  if constexpr (HasExtras<Coder>) {
-    launch<encode_extras_kernel<Coder>>(shape, stream, {work, settings});
-  } else if constexpr (HasWindows<Coder>) {
+  bool has_rest = true;
+  if constexpr (HasWindows<Coder>) {
     const Shares shares = shares_of(
         work.arrays, [&](const BucketEncodeArray& array) { return encoded_in_windows<Coder>(array, settings); });
-    if (shares.windows) launch<encode_windows_kernel<Coder>>(shape, stream, {work, settings});
-    if (shares.rest) launch<encode_buckets_kernel<Coder>>(shape, stream, {work, settings});
-  } else {
-    launch<encode_buckets_kernel<Coder>>(shape, stream, {work, settings});
+    if constexpr (!FitsRows<Coder>) {
+      if (shares.windows) launch<fit_chunks_kernel<Coder>>(shape, stream, {work, settings});
+    }
+    if (shares.windows) launch<encode_windows_kernel_of<Coder>()>(shape, stream, {work, settings});
+    has_rest = shares.rest;
   }
+  if (has_rest) launch<encode_kernel_of<Coder>()>(shape, stream, {work, settings});
 }
 
 template <class Coder>
 void launch_decode(const Codec& codec, const BucketDecodeWork& work, const Shape& shape, cudaStream_t stream) {
   const auto& settings = std::get<typename Coder::Settings>(codec.settings);
-  if constexpr (HasExtras<Coder>) {
-    launch<decode_extras_kernel<Coder>>(shape, stream, {work, settings});
-  } else if constexpr (HasWindows<Coder>) {
+  bool has_rest = true;
+  if constexpr (HasWindows<Coder>) {
     const Shares shares = shares_of(work.arrays, decoded_in_windows<Coder>);
-    if (shares.windows) launch<decode_windows_kernel<Coder>>(shape, stream, {work, settings});
-    if (shares.rest) launch<decode_buckets_kernel<Coder>>(shape, stream, {work, settings});
-  } else {
-    launch<decode_buckets_kernel<Coder>>(shape, stream, {work, settings});
+    if (shares.windows) launch<decode_windows_kernel_of<Coder>()>(shape, stream, {work, settings});
+    has_rest = shares.rest;
   }
+  if (has_rest) launch<decode_kernel_of<Coder>()>(shape, stream, {work, settings});
 }
 
 // Null for codecs that have no sums.

@@ -12,7 +12,7 @@ constexpr int window_size = rows_per_window * lanes_per_row;
 
 // Where lanes have a register for each row of a window, and no memory that is as fast.
 template <class Coder>
-concept HasWindows = rows_at_once == 1 && sizeof(typename Coder::Scalar) == sizeof(float) && !HasExtras<Coder>;
+concept HasWindows = rows_at_once == 1 && sizeof(typename Coder::Scalar) == sizeof(float);
 
 // Of buckets, side by side.
 template <class Coder>
@@ -47,15 +47,24 @@ ARRCOMP_SHARED bool are_fitted_in_windows(const BucketPlan& plan, const typename
   return FitsRows<Coder> && least <= size && size <= chunk_size && (size & (size - 1)) == 0;
 }
 
-// Whether nothing is stored for buckets, or what is has been found before.
+// Whether nothing is stored for buckets, or what is has been found before. That of codecs that do not fit rows of buckets
+// has been, by fit_chunk.
+template <HasWindows Coder>
 ARRCOMP_SHARED bool are_fitted_before(const BucketPlan& plan) {
-  return plan.bucket_bytes == 0 || plan.bucket_size > segment_size;
+  return !FitsRows<Coder> || plan.bucket_bytes == 0 || plan.bucket_size > segment_size;
+}
+
+// Whether windows have such buckets: codecs with extra bits have those alone that windows do not share.
+template <HasWindows Coder>
+ARRCOMP_SHARED bool has_windows(const BucketPlan& plan) {
+  return has_window_codes<Coder>(plan.code_bits) && (!HasExtras<Coder> || plan.bucket_size % window_size == 0 ||
+                                                     plan.bucket_size >= plan.quantized);
 }
 
 template <HasWindows Coder>
 ARRCOMP_SHARED bool is_encoded_in_windows(const BucketPlan& plan, const typename Coder::Settings& settings) {
-  return has_window_codes<Coder>(plan.code_bits) &&
-         (are_fitted_before(plan) || are_fitted_in_windows<Coder>(plan, settings));
+  return has_windows<Coder>(plan) &&
+         (are_fitted_before<Coder>(plan) || are_fitted_in_windows<Coder>(plan, settings));
 }
 
 // Codecs that tell quickly what most codes are, and which may be others.
@@ -65,11 +74,11 @@ concept Guesses = Coder::guesses;
 // What decoding takes of each bucket of a chunk.
 template <class Coder>
 struct DecodeMemory {
-  typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk];
+  typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk<Coder>];
 };
 template <Tabulates Coder>
 struct DecodeMemory<Coder> {
-  typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk];
+  typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk<Coder>];
   NearTable<Coder> table;
 };
 
@@ -121,10 +130,12 @@ class ChunkWindows {
         is_bfloat16_(plan.element.exponent_bits == 8) {}
 
   // Writes the chunk's codes, and the numbers of buckets but those that were fitted before.
-  ARRCOMP_METHOD void encode(uint8_t* payload, uint64_t seed, BucketScales<Coder>& memory) const {
+  // Extra bits go to `extras`.
+  template <class Extras>
+  ARRCOMP_METHOD void encode(uint8_t* payload, uint64_t seed, BucketScales<Coder>& memory, Extras& extras) const {
     const auto* elements = reinterpret_cast<const uint8_t*>(elements_);
     uint8_t* numbers = payload + plan_.bucket_offset(bucket_);
-    const bool fits_windows = !are_fitted_before(plan_) && plan_.bucket_size <= window_size;
+    const bool fits_windows = !are_fitted_before<Coder>(plan_) && plan_.bucket_size <= window_size;
     bool simple = fits_windows || prepare(numbers, memory);
     const uint32_t window_bytes = bytes_of_window(), numbers_bytes = window_size * plan_.bucket_bytes >> shift_;
     WindowWriter<Coder> writer(plan_, payload + codes_at());
@@ -141,11 +152,13 @@ class ChunkWindows {
       }
       U32 codes[rows_per_window];
       encode_window(x, at, from, seed, memory, simple, codes);
+      if constexpr (HasExtras<Coder>) put_extras(codes, extras);
       writer.put(codes);
     }
   }
 
-  ARRCOMP_METHOD void decode(const uint8_t* payload, DecodeMemory<Coder>& memory) const {
+  template <class Extras>
+  ARRCOMP_METHOD void decode(const uint8_t* payload, DecodeMemory<Coder>& memory, Extras& extras) const {
     const bool simple = load_buckets(payload, memory);
     auto* elements = reinterpret_cast<uint8_t*>(elements_);
     const uint32_t window_bytes = bytes_of_window();
@@ -155,8 +168,9 @@ class ChunkWindows {
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: decode codes, 16 rows
       U32 codes[rows_per_window];
       reader.get(codes, at + window_size < chunk_size);
+      if constexpr (HasExtras<Coder>) get_extras(codes, extras);
       Real y[rows_per_window];
-      if (has_several_) {
+      if (!HasExtras<Coder> && has_several_) {
         decode_with(codes, of_several(memory.values, at), simple, y);
       } else if constexpr (Tabulates<Coder>) {
         look_up(codes, places_.of(at), simple, memory, filled, y);
@@ -213,13 +227,31 @@ class ChunkWindows {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) words[j] = T::narrow(y[j]);
   }
 
+  // --- extra bits, which stand above the others
+
+  ARRCOMP_METHOD void put_extras(U32 (&codes)[rows_per_window], ExtraWriter& extras) const {
+    static_assert(rows_between_flushes >= rows_per_window);
+    if (plan_.extra_bits == 0) return;
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      extras.put(codes[j], Coder::has_extra(codes[j]));
+      codes[j] = codes[j] & splat<U32>(low_mask(static_cast<int>(plan_.code_bits)));
+    }
+    extras.flush();
+  }
+  ARRCOMP_METHOD void get_extras(U32 (&codes)[rows_per_window], ExtraReader& extras) const {
+    if (plan_.extra_bits == 0) return;
+    extras.fill();
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j)
+        codes[j] = codes[j] | extras.get(Coder::has_extra(codes[j])) << static_cast<int>(plan_.code_bits);
+  }
+
   // --- what encoding takes of buckets
 
   // Of buckets that are no part of a window; whether all are simple. Those that were not fitted before have the chunk's
   // first window alone, or several of them.
   ARRCOMP_METHOD bool prepare(uint8_t* numbers, BucketScales<Coder>& memory) const {
     sync();
-    if (are_fitted_before(plan_)) return load_scales(numbers, memory);
+    if (are_fitted_before<Coder>(plan_)) return load_scales(numbers, memory);
     Found all;
     const auto* elements = reinterpret_cast<const uint8_t*>(elements_);
     const uint32_t window_bytes = bytes_of_window();
@@ -324,7 +356,7 @@ class ChunkWindows {
   ARRCOMP_METHOD void encode_window(WindowRows& x, uint32_t at, uint32_t from, uint64_t seed,
                                     const BucketScales<Coder>& memory, bool simple,
                                     U32 (&codes)[rows_per_window]) const {
-    if (has_several_) {
+    if (!HasExtras<Coder> && has_several_) {
       encode_with(x, at, seed, of_several(memory.scales, from), simple, codes);
     } else {
       encode_with(x, at, seed, OfOne<Coder::encode_values>(memory.scales, places_.of(from)), simple, codes);
@@ -355,13 +387,24 @@ class ChunkWindows {
       if constexpr (Guesses<Coder>) {
         if (simple) return guess_rows(x, at, scales, codes);
       }
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
-          encode_some(x + j, j, scales, simple, NoWords{}, codes + j);
-      return;
+      if constexpr (requires { coder_.truncates(); }) {
+        if (coder_.truncates()) return encode_alike<typename Coder::Truncated>(x, scales, simple, codes);
+        return encode_alike<typename Coder::ToNearest>(x, scales, simple, codes);
+      } else {
+        return encode_alike<Nearest>(x, scales, simple, codes);
+      }
     }
     const uint64_t row = (first_ + at) / lanes_per_row;
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words) encode_some(
         x + j, j, scales, simple, random_rows(seed, (row + static_cast<uint64_t>(j)) / rows_of_words), codes + j);
+  }
+
+  // Without random words.
+  template <class Rounding, class Scales>
+  ARRCOMP_METHOD void encode_alike(const WindowRows& x, const Scales& scales, bool simple,
+                                   U32 (&codes)[rows_per_window]) const {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
+        encode_some(x + j, j, scales, simple, NoWords<Rounding>{}, codes + j);
   }
 
   // Rows in which a guess is in doubt are loaded and encoded again.
@@ -390,8 +433,9 @@ class ChunkWindows {
 
   // Four rows, with random words or none.
   static constexpr int rows_of_words = 4;
+  template <class Rounding>
   struct NoWords {
-    Nearest word[rows_of_words];
+    Rounding word[rows_of_words];
   };
   template <class Scales, class Words>
   ARRCOMP_METHOD void encode_some(const Real* x, int row, const Scales& scales, bool simple, const Words& words,

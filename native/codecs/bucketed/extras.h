@@ -10,12 +10,17 @@ namespace arrcomp::ARRCOMP_ISA {
 // All of a chunk's; but 16 where many warps share a memory.
 constexpr int rows_between_flushes = rows_at_once > 1 ? rows_per_chunk : 16;
 
-// What waits for its row to be full, or is waited for: what the rows of elements between two flushes bring or take, a row
-// that is not full, and what compress and expand touch behind it. Where they are fewer than a chunk's, there is room for
-// as many again: what is left moves to the front the less often.
+// What waits for its row to be full: what the rows of elements between two flushes bring, a row that is not full, and
+// what compress touches behind it.
 struct ExtraBuffer {
   static constexpr int ahead = rows_between_flushes * lanes_per_row;
-  static constexpr int room = rows_between_flushes < rows_per_chunk ? 2 * ahead : ahead;
+  uint32_t values[ahead + 4 * lanes_per_row];
+};
+
+// What is waited for, with what expand touches. Where flushes are many, there is room for as many again: what is left
+// moves to the front the less often.
+struct ExtraQueue {
+  static constexpr int room = rows_between_flushes < rows_per_chunk ? 2 * ExtraBuffer::ahead : ExtraBuffer::ahead;
   uint32_t values[room + 4 * lanes_per_row];
 };
 
@@ -32,7 +37,7 @@ ARRCOMP_METHOD void visit_extra_bits(int bits, Visit visit) {
   switch (bits) {
     case 0: return;
     case 1: return visit(std::integral_constant<int, 1>{});
-    case 2: return visit(std::integral_constant<int, 2>{});
+    case 2: return visit(std::integral_constant<int, 2>{});  // counted as: two extra bits
     case 3: return visit(std::integral_constant<int, 3>{});
     case 4: return visit(std::integral_constant<int, 4>{});
     case 5: return visit(std::integral_constant<int, 5>{});
@@ -101,7 +106,7 @@ class ExtraWriter {
 
 class ExtraReader {
  public:
-  ARRCOMP_METHOD ExtraReader(ExtraBuffer& buffer, const uint32_t* in, uint64_t words, uint32_t bits)
+  ARRCOMP_METHOD ExtraReader(ExtraQueue& buffer, const uint32_t* in, uint64_t words, uint32_t bits)
       : values_(buffer.values),
         in_(in),
         left_(static_cast<int64_t>(words)),
@@ -112,13 +117,13 @@ class ExtraReader {
   // Comes before every rows_between_flushes rows.
   ARRCOMP_METHOD void fill() {
     constexpr int ahead = ExtraBuffer::ahead * static_cast<int>(sizeof(uint32_t));
-    constexpr int room = ExtraBuffer::room * static_cast<int>(sizeof(uint32_t));
+    constexpr int room = ExtraQueue::room * static_cast<int>(sizeof(uint32_t));
     if (end_ - at_ >= ahead) return;
     sync();
     if (at_ + ahead > room) move_to_front();
     visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
       ARRCOMP_ROLLED
-      for (; end_ - at_ < ahead && left_ > 0; end_ += extra_row) store(row_at(end_), read<bits>());
+      for (; end_ - at_ < ahead && left_ > 0; end_ += extra_row) store(row_at(end_), read<bits>());  // counted: read extra bits, 3 rows
     });
     sync();
   }

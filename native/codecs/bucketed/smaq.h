@@ -38,7 +38,7 @@ class Smaq {
         main_step_(main_threshold_ / main_steps_),
         share_of_outer_(1 / outlier_steps_) {}
 
-  static constexpr int max_extra_bits = 9;
+  static constexpr int max_extra_bits = 9, least_bucket = 32;
 
   // In place of Nearest, where it is known already which of them it is.
   struct ToNearest {};
