@@ -54,11 +54,12 @@ ARRCOMP_SHARED bool are_fitted_before(const BucketPlan& plan) {
   return !FitsRows<Coder> || plan.bucket_bytes == 0 || plan.bucket_size > segment_size;
 }
 
-// Whether windows have such buckets: codecs with extra bits have those alone that windows do not share.
+// Whether windows have such codes. Where they have extra bits, they are looked up, all of them: windows share no buckets.
 template <HasWindows Coder>
 ARRCOMP_SHARED bool has_windows(const BucketPlan& plan) {
-  return has_window_codes<Coder>(plan.code_bits) && (!HasExtras<Coder> || plan.bucket_size % window_size == 0 ||
-                                                     plan.bucket_size >= plan.quantized);
+  if (!HasExtras<Coder>) return has_window_codes<Coder>(plan.code_bits);
+  const bool shares_buckets = plan.bucket_size % window_size != 0 && plan.bucket_size < plan.quantized;
+  return plan.code_bits + plan.extra_bits <= 8 && !shares_buckets;
 }
 
 template <HasWindows Coder>
@@ -76,7 +77,7 @@ template <class Coder>
 struct DecodeMemory {
   typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk<Coder>];
 };
-template <Tabulates Coder>
+template <TabulatesNear Coder>
 struct DecodeMemory<Coder> {
   typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk<Coder>];
   NearTable<Coder> table;
@@ -172,7 +173,7 @@ class ChunkWindows {
       Real y[rows_per_window];
       if (!HasExtras<Coder> && has_several_) {
         decode_with(codes, of_several(memory.values, at), simple, y);
-      } else if constexpr (Tabulates<Coder>) {
+      } else if constexpr (TabulatesNear<Coder>) {
         look_up(codes, places_.of(at), simple, memory, filled, y);
       } else {
         decode_with(codes, OfOne<Coder::decode_values>(memory.values, places_.of(at)), simple, y);

@@ -39,7 +39,12 @@ class DecodeTable {
   int bucket_ = -1;
 };
 
-// The same where memory is near, and a table may be longer: of all codes.
+// Codecs whose codes are looked up where memory is near, and a table may be longer, if they have 8 bits at most.
+template <class Coder>
+concept TabulatesNear = rows_at_once == 1 && (Tabulates<Coder> || Coder::tabulates_near) &&
+                        sizeof(typename Coder::Scalar) == sizeof(uint32_t);
+
+// Such a table.
 template <class Coder>
 class NearTable {
   using Real = typename Coder::Real;
@@ -49,7 +54,7 @@ class NearTable {
   ARRCOMP_METHOD void fill(const Coder& coder, const Real (&decoded)[Coder::decode_values], bool simple) {
     sync();  // all lanes have looked up what was there before
     ARRCOMP_ROLLED
-    for (uint32_t first = 0; first < size; first += lanes_per_row)
+    for (uint32_t first = 0; first < size; first += lanes_per_row)  // counted: fill table, 4 rows
       store(elements_ + first, as_bits(coder.decode(splat<U32>(first) + lane_numbers(), decoded, simple)));
     sync();
   }

@@ -38,6 +38,7 @@ class Smaq {
         main_step_(main_threshold_ / main_steps_),
         share_of_outer_(1 / outlier_steps_) {}
 
+  static constexpr bool tabulates_near = true;
   static constexpr int max_extra_bits = 9, least_bucket = 32;
 
   // In place of Nearest, where it is known already which of them it is.
