@@ -203,8 +203,8 @@ ARRCOMP_INLINE uint32_t compress(uint32_t* p, uint32_t at, U32 x, Mask m) {
   return at + 4 * __popc(all);
 }
 ARRCOMP_INLINE uint32_t expand(const uint32_t* p, uint32_t at, U32& x, Mask m) {
-  const uint32_t all = bits(m);
-  x.v = m.set ? *behind(p, at + 4 * rank(all)) : 0;
+  const uint32_t all = bits(m), word = *behind(p, at + 4 * rank(all));  // in all lanes: no branch
+  x.v = m.set ? word : 0;
   return at + 4 * __popc(all);
 }
 ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {

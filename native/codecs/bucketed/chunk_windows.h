@@ -243,7 +243,7 @@ class ChunkWindows {
     if (plan_.extra_bits == 0) return;
     extras.fill();
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j)
-        codes[j] = codes[j] | extras.get(Coder::has_extra(codes[j])) << static_cast<int>(plan_.code_bits);
+        codes[j] = codes[j] | extras.get_some(Coder::has_extra(codes[j])) << static_cast<int>(plan_.code_bits);
   }
 
   // --- what encoding takes of buckets

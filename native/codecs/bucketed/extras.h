@@ -109,7 +109,7 @@ class ExtraReader {
   ARRCOMP_METHOD ExtraReader(ExtraQueue& buffer, const uint32_t* in, uint64_t words, uint32_t bits)
       : values_(buffer.values),
         in_(in),
-        left_(static_cast<int64_t>(words)),
+        left_(static_cast<int>(words < most_words ? words : most_words)),
         at_(0),
         end_(0),
         bits_(static_cast<int>(bits)) {}
@@ -129,9 +129,11 @@ class ExtraReader {
   }
 
   // The next extra bits for the lanes of m, 0 in the others. Anything where they have run out.
-  ARRCOMP_METHOD U32 get(Mask m) {
+  ARRCOMP_METHOD U32 get(Mask m) { return bits_ > 0 ? get_some(m) : splat<U32>(0); }
+  // The same where there are some bits.
+  ARRCOMP_METHOD U32 get_some(Mask m) {
     U32 extra = splat<U32>(0);
-    if (bits_ > 0) at_ = static_cast<int>(expand(values_, static_cast<uint32_t>(at_), extra, m));
+    at_ = static_cast<int>(expand(values_, static_cast<uint32_t>(at_), extra, m));
     return extra;
   }
 
@@ -139,6 +141,8 @@ class ExtraReader {
   ARRCOMP_METHOD bool is_at_end() const { return left_ == 0 && at_ <= end_ && end_ - at_ < extra_row; }
 
  private:
+  static constexpr uint64_t most_words = 1u << 30;  // more than a chunk has: as good as any that are too many
+
   ARRCOMP_METHOD void move_to_front() {
     end_ -= at_;
     for (int i = 0; i < end_; i += extra_row) {
@@ -167,9 +171,8 @@ class ExtraReader {
 
   uint32_t* values_;
   const uint32_t* in_;
-  int64_t left_;       // words; below 0 where rows were missing
-  int at_, end_;
-  int bits_;
+  int left_;  // words; below 0 where rows were missing
+  int at_, end_, bits_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA
