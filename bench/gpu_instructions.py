@@ -186,7 +186,7 @@ class Counter:
 
     def _loops(self, flow: Flow, region: Region, part: Part) -> list[Loop]:
         """The loop of a region: of those that come from it the outermost, in each mode that is asked for."""
-        found = [loop for loop in flow.loops if loop.share(region.places) >= _HALF]
+        found = [loop for loop in flow.loops if loop.share(region.places) >= _HALF and loop.closes_in(region.places)]
         for mode in part.modes:
             places = frozenset().union(*(r.places for r in self._mode(mode)))
             found = [loop for loop in found if loop.share(places) >= _HALF]

@@ -117,18 +117,44 @@ ARRCOMP_SHARED uint64_t decoded_in_windows(const BucketDecodeArray& array) {
   return 0;
 }
 
+// What a warp knows of a chunk, which is more than its lanes have registers for beside a window.
+template <class Coder>
+struct ChunkMemory {
+  alignas(Coder) uint8_t coder[sizeof(Coder)];
+  alignas(ChunkWindows<Coder>) uint8_t windows[sizeof(ChunkWindows<Coder>)];
+};
+
+template <class T>
+ARRCOMP_INLINE const T& copied_to(uint8_t* memory, const T& original) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (leader()) memcpy(memory, &original, sizeof original);
+  sync();
+  return *reinterpret_cast<const T*>(memory);
+}
+
+template <class Coder>
+ARRCOMP_INLINE const ChunkWindows<Coder>& windows_of(const typename Coder::Settings& settings, const BucketPlan& plan,
+                                                     uint64_t chunk, const void* elements, const uint8_t* payload,
+                                                     uint64_t seed, ChunkMemory<Coder>& memory) {
+  sync();  // what was there before has been read
+  const Coder& coder = copied_to(memory.coder, Coder(settings, plan.element, payload));
+  return copied_to(memory.windows, ChunkWindows<Coder>(plan, coder, chunk, elements, payload, seed));
+}
+
 template <HasWindows Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     encode_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
-  __shared__ BucketScales<Coder> memories[warps_per_block];
-  BucketScales<Coder>& memory = memories[warp_of_block()];
+  using Memory = typename ChunkWindows<Coder>::EncodeMemory;
+  __shared__ Memory memories[warps_per_block];
+  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
+  Memory& memory = memories[warp_of_block()];
+  ChunkMemory<Coder>& chunk = chunks[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
-  const uint64_t seed = read_seed(a.work.seed);
   for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= encoded_in_windows<Coder>(array, settings)) return;
     if (unit == 0 && leader()) finish_payload(array);
-    const Coder coder(settings, array.plan.element, array.payload);
-    ChunkWindows<Coder>(array.plan, coder, unit, array.source).encode(array.payload, seed, memory);
+    windows_of<Coder>(settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), chunk)
+        .encode(memory);
   });
 }
 
@@ -191,13 +217,15 @@ ARRCOMP_INLINE bool has_planned_length(const BucketDecodeArray& array, uint32_t*
 template <HasWindows Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     decode_windows_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-  __shared__ DecodeMemory<Coder> memories[warps_per_block];
-  DecodeMemory<Coder>& memory = memories[warp_of_block()];
+  using Memory = typename ChunkWindows<Coder>::DecodeMemory;
+  __shared__ Memory memories[warps_per_block];
+  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
+  Memory& memory = memories[warp_of_block()];
+  ChunkMemory<Coder>& chunk = chunks[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= decoded_in_windows<Coder>(array) || !has_planned_length(array, a.work.status)) return;
-    const Coder coder(settings, array.plan.element, array.payload);
-    ChunkWindows<Coder>(array.plan, coder, unit, array.target).decode(array.payload, memory);
+    windows_of<Coder>(settings, array.plan, unit, array.target, array.payload, 0, chunk).decode(memory);
   });
 }
 

@@ -26,6 +26,12 @@ concept Prescales = requires(const Coder& coder, typename Coder::Real x,
 template <class Coder>
 concept Settles = requires(const Coder& coder, typename Coder::Real y,
                            const typename Coder::Real (&decoded)[Coder::decode_values]) { coder.settled(y, decoded); };
+// Codecs with a short way for rows that have nothing rare. Windows that have are coded again, the long way.
+struct AnyWay {
+  void operator()(auto) const {}
+};
+template <class Coder>
+concept HasShortWay = requires(const Coder& coder) { coder.visit_short_way(AnyWay{}); };
 template <class Coder>
 concept FitsRows = FitsMagnitudes<Coder> || FitsExtremes<Coder>;
 template <class Coder>
@@ -58,10 +64,14 @@ ARRCOMP_SHARED bool is_encoded_in_windows(const BucketPlan& plan, const typename
          (are_fitted_before(plan) || are_fitted_in_windows<Coder>(plan, settings));
 }
 
-// What decoding takes of each bucket of a chunk.
-template <class Coder>
-struct DecodeMemory {
-  typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk];
+// What coding takes of each bucket of a chunk, and room for a window's rows where these may be coded twice.
+template <class Coder, int n, bool has_rows = HasShortWay<Coder>>
+struct WindowMemory {
+  typename Coder::Scalar values[n][max_buckets_in_chunk];
+};
+template <class Coder, int n>
+struct WindowMemory<Coder, n, true> : WindowMemory<Coder, n, false> {
+  uint32_t rows[rows_per_window][lanes_per_row];
 };
 
 // Which bucket of a chunk its elements are in. Buckets may begin anywhere.
@@ -95,80 +105,90 @@ class ChunkWindows {
   using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
   using WindowRows = Real[rows_per_window];
+  using Codes = U32[rows_per_window];
   static_assert(chunk_size % (2 * window_size) == 0);  // codes of any number of bits end with a word
 
  public:
+  using EncodeMemory = WindowMemory<Coder, Coder::encode_values>;
+  using DecodeMemory = WindowMemory<Coder, Coder::decode_values>;
+
   // The chunk whose elements are there. All that the rows take of the plan is here, and not looked for again.
-  ARRCOMP_METHOD ChunkWindows(const BucketPlan& plan, const Coder& coder, uint64_t chunk, const void* elements)
+  ARRCOMP_METHOD ChunkWindows(const BucketPlan& plan, const Coder& coder, uint64_t chunk, const void* elements,
+                              const uint8_t* payload, uint64_t seed = 0)
       : plan_(plan),
         coder_(coder),
         first_(chunk * chunk_size),
         bucket_(first_ / plan.bucket_size),
+        seed_(seed),
         places_(plan.bucket_size, first_ - bucket_ * plan.bucket_size),
         elements_(reinterpret_cast<uintptr_t>(element_at(plan.element, elements, first_))),
+        numbers_(reinterpret_cast<uintptr_t>(payload + plan.bucket_offset(bucket_))),
+        codes_(payload + plan.codes_offset + first_ / 8 * (plan.byte_codes ? 8 : plan.code_bits)),
         shift_(bit_length(static_cast<uint32_t>(plan.bucket_size)) - 1),
+        bucket_bytes_(plan.bucket_bytes),
         has_several_(!places_.is_one_a_window()),
+        fits_windows_(!are_fitted_before(plan) && plan.bucket_size <= window_size),
         width_(plan.element.width),
         is_bfloat16_(plan.element.exponent_bits == 8) {}
 
-  // Writes the chunk's codes, and the numbers of buckets but those that were fitted before.
-  ARRCOMP_METHOD void encode(uint8_t* payload, uint64_t seed, BucketScales<Coder>& memory) const {
-    const auto* elements = reinterpret_cast<const uint8_t*>(elements_);
-    uint8_t* numbers = payload + plan_.bucket_offset(bucket_);
-    const bool fits_windows = !are_fitted_before(plan_) && plan_.bucket_size <= window_size;
-    bool simple = fits_windows || prepare(numbers, memory);
-    const uint32_t window_bytes = bytes_of_window(), numbers_bytes = window_size * plan_.bucket_bytes >> shift_;
-    WindowWriter<Coder> writer(plan_, payload + codes_at());
+  // Writes the chunk's codes, and the numbers of buckets but those that were fitted before, to the payload.
+  ARRCOMP_METHOD void encode(EncodeMemory& memory) const {
+    bool simple = fits_windows_ || prepare(memory);
+    WindowWriter<Coder> writer(plan_, const_cast<uint8_t*>(codes_));
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: encode codes, 16 rows
       Real x[rows_per_window];
-      load_window(elements, x);
-      elements += window_bytes;
-      uint32_t from = at;
-      if (fits_windows) {
-        simple = fit_window(x, numbers, memory);
-        numbers += numbers_bytes;
-        from = 0;
+      load_window(at, x);
+      if (fits_windows_) simple = fit_window(x, numbers_from(at), memory);
+      // Which element's bucket is the first in `memory`.
+      const uint32_t from = fits_windows_ ? 0 : at;
+      Codes codes;
+      const bool has_rare = encode_window(x, at, from, memory, simple, codes);
+      if constexpr (HasShortWay<Coder>) {
+        if (has_rare) [[unlikely]]
+          encode_rare_window(at, from, memory, simple, codes);
       }
-      U32 codes[rows_per_window];
-      encode_window(x, at, from, seed, memory, simple, codes);
       writer.put(codes);
     }
   }
 
-  ARRCOMP_METHOD void decode(const uint8_t* payload, DecodeMemory<Coder>& memory) const {
-    const bool simple = load_buckets(payload, memory);
-    auto* elements = reinterpret_cast<uint8_t*>(elements_);
-    const uint32_t window_bytes = bytes_of_window();
-    WindowReader<Coder> reader(plan_, payload + codes_at());
+  ARRCOMP_METHOD void decode(DecodeMemory& memory) const {
+    const bool simple = load_buckets(memory);
+    WindowReader<Coder> reader(plan_, codes_);
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: decode codes, 16 rows
-      U32 codes[rows_per_window];
+      Codes codes;
       reader.get(codes, at + window_size < chunk_size);
       Real y[rows_per_window];
-      if (has_several_) {
-        decode_with(codes, of_several(memory.values, at), simple, y);
-      } else {
-        decode_with(codes, OfOne<Coder::decode_values>(memory.values, places_.of(at)), simple, y);
+      const bool has_rare = decode_window(codes, at, memory, simple, y);
+      store_window(at, y);
+      if constexpr (HasShortWay<Coder>) {
+        if (has_rare) [[unlikely]]
+          decode_rare_window(at, memory, simple);
       }
-      store_window(elements, y);
-      elements += window_bytes;
     }
   }
 
  private:
-  ARRCOMP_METHOD uint64_t codes_at() const {
-    return plan_.codes_offset + first_ / 8 * (plan_.byte_codes ? 8 : plan_.code_bits);
+  ARRCOMP_METHOD uint8_t* elements_from(uint32_t at) const {
+    return reinterpret_cast<uint8_t*>(elements_) + at * width_ / 8;
+  }
+  // What is stored for the buckets from element `at` on, which begins one.
+  ARRCOMP_METHOD uint8_t* numbers_from(uint32_t at) const {
+    return reinterpret_cast<uint8_t*>(numbers_) + (at >> shift_) * bucket_bytes_;
+  }
+  ARRCOMP_METHOD const uint8_t* numbers_of(int bucket) const {
+    return reinterpret_cast<const uint8_t*>(numbers_) + static_cast<uint32_t>(bucket) * bucket_bytes_;
   }
   ARRCOMP_METHOD int last_bucket() const {
     return static_cast<int>((first_ + chunk_size - 1) / plan_.bucket_size - bucket_);
   }
-  ARRCOMP_METHOD uint32_t bytes_of_window() const { return window_size / 8 * width_; }
 
   // --- elements
 
   // Four loads are on their way at once, or two; other warps work until they arrive.
-  ARRCOMP_METHOD void load_window(const uint8_t* elements, WindowRows& x) const {
+  ARRCOMP_METHOD void load_window(uint32_t at, WindowRows& x) const {
+    const uint8_t* const elements = elements_from(at);
     U32 words[rows_per_window];
     if (width_ == 32) {
       load_rows(reinterpret_cast<const uint32_t*>(elements), words);
@@ -183,7 +203,8 @@ class ChunkWindows {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) x[j] = T::widen(words[j]);
   }
 
-  ARRCOMP_METHOD void store_window(uint8_t* elements, const WindowRows& y) const {
+  ARRCOMP_METHOD void store_window(uint32_t at, const WindowRows& y) const {
+    uint8_t* const elements = elements_from(at);
     U32 words[rows_per_window];
     if (width_ == 32) {
       narrow<Float32>(y, words);
@@ -205,33 +226,30 @@ class ChunkWindows {
 
   // Of buckets that are no part of a window; whether all are simple. Those that were not fitted before have the chunk's
   // first window alone, or several of them.
-  ARRCOMP_METHOD bool prepare(uint8_t* numbers, BucketScales<Coder>& memory) const {
+  ARRCOMP_METHOD bool prepare(EncodeMemory& memory) const {
     sync();
-    if (are_fitted_before(plan_)) return load_scales(numbers, memory);
+    if (are_fitted_before(plan_)) return load_scales(memory);
     Found all;
-    const auto* elements = reinterpret_cast<const uint8_t*>(elements_);
-    const uint32_t window_bytes = bytes_of_window();
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: fit buckets, 16 rows
       Real x[rows_per_window];
-      load_window(elements, x);
-      elements += window_bytes;
+      load_window(at, x);
       Found found;
       found.template find<rows_per_window>(x);
       all.add(found, at >> shift_);
     }
-    return fit(all, chunk_size >> shift_, numbers, memory);
+    return fit(all, chunk_size >> shift_, numbers_from(0), memory);
   }
 
-  ARRCOMP_METHOD bool load_scales(const uint8_t* numbers, BucketScales<Coder>& memory) const {
+  ARRCOMP_METHOD bool load_scales(EncodeMemory& memory) const {
     const int buckets = last_bucket() + 1;
     bool simple = true;
     ARRCOMP_ROLLED
     for (int b = 0; b < buckets; ++b) {
       Scalar scale[Coder::encode_values];
-      simple = coder_.scale_of(coder_.load(numbers + b * static_cast<int>(plan_.bucket_bytes)), scale) && simple;
+      simple = coder_.scale_of(coder_.load(numbers_of(b)), scale) && simple;
       if (leader())
-        for (int i = 0; i < Coder::encode_values; ++i) memory.scales[i][b] = scale[i];
+        for (int i = 0; i < Coder::encode_values; ++i) memory.values[i][b] = scale[i];
     }
     sync();
     return simple;
@@ -241,7 +259,7 @@ class ChunkWindows {
   using Found = std::conditional_t<FitsExtremes<Coder>, ExtremesOfBuckets<Real>, MagnitudesOfBuckets<Real>>;
 
   // Of those in a window, of which the numbers go to `at`; whether all are simple.
-  ARRCOMP_METHOD bool fit_window(const WindowRows& x, uint8_t* at, BucketScales<Coder>& memory) const {
+  ARRCOMP_METHOD bool fit_window(const WindowRows& x, uint8_t* at, EncodeMemory& memory) const {
     Found found;
     const int buckets = window_size >> shift_;
     switch (buckets) {
@@ -255,20 +273,20 @@ class ChunkWindows {
     return fit(found, buckets, at, memory);
   }
 
-  ARRCOMP_METHOD bool fit(const Found& found, int buckets, uint8_t* at, BucketScales<Coder>& memory) const {
+  ARRCOMP_METHOD bool fit(const Found& found, int buckets, uint8_t* at, EncodeMemory& memory) const {
     if constexpr (!FitsRows<Coder>) {
       return true;
     } else {
       const auto numbers = found.fitted(coder_);
-      if constexpr (requires { coder_.store(at, numbers, buckets, memory.scales[0]); }) {
-        coder_.store(at, numbers, buckets, memory.scales[0]);
+      if constexpr (requires { coder_.store(at, numbers, buckets, memory.values[0]); }) {
+        coder_.store(at, numbers, buckets, memory.values[0]);
         sync();
       } else {
         coder_.store(at, numbers, buckets);
       }
       Real scale[Coder::encode_values];
       const bool simple = coder_.scale_of(numbers, scale);
-      ARRCOMP_UNROLL for (int i = 0; i < Coder::encode_values; ++i) store(memory.scales[i], scale[i]);
+      ARRCOMP_UNROLL for (int i = 0; i < Coder::encode_values; ++i) store(memory.values[i], scale[i]);
       sync();
       return simple;
     }
@@ -301,52 +319,102 @@ class ChunkWindows {
           as_float(gather(reinterpret_cast<const uint32_t*>(values[i]), bucket));
     }
   };
-  template <int n, int m>
-  ARRCOMP_METHOD OfSeveral<n, m> of_several(const Scalar (&values)[n][m], uint32_t at) const {
-    return {values, places_, lane_numbers() + splat<U32>(at)};
+
+  // Calls visit with what gives the numbers of rows, of which the first is the bucket's of element `at`.
+  template <int n, int m, class Visit>
+  ARRCOMP_METHOD void visit_scales(const Scalar (&values)[n][m], uint32_t at, Visit visit) const {
+    if (has_several_) return visit(OfSeveral<n, m>{values, places_, lane_numbers() + splat<U32>(at)});
+    visit(OfOne<n>(values, places_.of(at)));
   }
 
   // --- rows
 
-  // The window from element `at` on; the buckets in `memory` are those from `from` on.
-  ARRCOMP_METHOD void encode_window(WindowRows& x, uint32_t at, uint32_t from, uint64_t seed,
-                                    const BucketScales<Coder>& memory, bool simple,
-                                    U32 (&codes)[rows_per_window]) const {
-    const uint64_t row = (first_ + at) / lanes_per_row;
-    if (has_several_) {
-      encode_with(x, row, seed, of_several(memory.scales, from), simple, codes);
+  // As any row is coded.
+  struct LongWay {
+    const Coder& coder;
+    bool simple;
+
+    template <class Random>
+    ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[Coder::encode_values], Random random, Mask&) const {
+      return coder.encode(x, scale, simple, random);
+    }
+    ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[Coder::decode_values], Mask&) const {
+      return coder.decode(code, decoded, simple);
+    }
+  };
+  // As most rows are, if their buckets are simple.
+  template <class Visit>
+  ARRCOMP_METHOD void visit_usual_way(Visit visit) const {
+    if constexpr (HasShortWay<Coder>) {
+      coder_.visit_short_way(visit);
     } else {
-      encode_with(x, row, seed, OfOne<Coder::encode_values>(memory.scales, places_.of(from)), simple, codes);
+      visit(LongWay{coder_, true});
     }
   }
 
-  template <class Scales>
-  ARRCOMP_METHOD void encode_with(WindowRows& x, uint64_t row, uint64_t seed, const Scales& scales, bool simple,
-                                  U32 (&codes)[rows_per_window]) const {
-    if (!simple) [[unlikely]] {
+  // The window from element `at` on; the buckets in `memory` are those from `from` on. True where lanes are rare: they
+  // have codes of no meaning.
+  ARRCOMP_METHOD bool encode_window(WindowRows& x, uint32_t at, uint32_t from, const EncodeMemory& memory, bool simple,
+                                    Codes& codes) const {
+    Mask rare = mask(0);
+    visit_scales(memory.values, from, [&](const auto& scales) ARRCOMP_LAMBDA {
       if constexpr (Prescales<Coder>) {
-        ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
-          Real scale[Coder::encode_values];
-          scales.get(j, scale);
-          x[j] = coder_.prescaled(x[j], scale);
-        }
+        if (!simple) [[unlikely]]
+          prescale(x, scales);
       } else {
-        return encode_rows(x, row, seed, scales, false, codes);
+        if (!simple) [[unlikely]]
+          return encode_rows(x, at, scales, LongWay{coder_, false}, codes, rare);
       }
-    }
-    encode_rows(x, row, seed, scales, true, codes);
+      visit_usual_way([&](const auto& way) ARRCOMP_LAMBDA { encode_rows(x, at, scales, way, codes, rare); });
+    });
+    return HasShortWay<Coder> && any(rare);
+  }
+
+  // The same the long way, row by row, as this is rare.
+  ARRCOMP_METHOD void encode_rare_window(uint32_t at, uint32_t from, EncodeMemory& memory, bool simple,
+                                         Codes& codes) const {
+    const LongWay way{coder_, simple};
+    Mask none = mask(0);
+    visit_scales(memory.values, from, [&](const auto& scales) ARRCOMP_LAMBDA {
+      ARRCOMP_ROLLED
+      for (int j = 0; j < rows_per_window; ++j) {
+        Real scale[Coder::encode_values];
+        scales.get(j, scale);
+        const Real x =
+            load_real<Real>(plan_.element, elements_from(at), static_cast<uint64_t>(j) * lanes_per_row, lanes_per_row);
+        U32 code;
+        if (coder_.is_stochastic()) {
+          const uint64_t row = (first_ + at) / lanes_per_row + static_cast<uint64_t>(j);
+          code = way.encode(x, scale, random_rows(seed_, row / rows_of_words).of_row(row), none);
+        } else {
+          code = way.encode(x, scale, Nearest{}, none);
+        }
+        store(memory.rows[j], code);
+      }
+    });
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] = load(memory.rows[j]);
   }
 
   template <class Scales>
-  ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint64_t row, uint64_t seed, const Scales& scales, bool simple,
-                                  U32 (&codes)[rows_per_window]) const {
+  ARRCOMP_METHOD void prescale(WindowRows& x, const Scales& scales) const {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      Real scale[Coder::encode_values];
+      scales.get(j, scale);
+      x[j] = coder_.prescaled(x[j], scale);
+    }
+  }
+
+  template <class Scales, class Way>
+  ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint32_t at, const Scales& scales, const Way& way, Codes& codes,
+                                  Mask& rare) const {
     if (!coder_.is_stochastic()) {
       ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
-          encode_some(x + j, j, scales, simple, NoWords{}, codes + j);
+          encode_some(x + j, j, scales, NoWords{}, way, codes + j, rare);
       return;
     }
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words) encode_some(
-        x + j, j, scales, simple, random_rows(seed, (row + static_cast<uint64_t>(j)) / rows_of_words), codes + j);
+    const uint64_t words = (first_ + at) / lanes_per_row / rows_of_words;
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
+        encode_some(x + j, j, scales, random_rows(seed_, words + j / rows_of_words), way, codes + j, rare);
   }
 
   // Four rows, with random words or none.
@@ -354,60 +422,86 @@ class ChunkWindows {
   struct NoWords {
     Nearest word[rows_of_words];
   };
-  template <class Scales, class Words>
-  ARRCOMP_METHOD void encode_some(const Real* x, int row, const Scales& scales, bool simple, const Words& words,
-                                  U32* codes) const {
+  template <class Scales, class Words, class Way>
+  ARRCOMP_METHOD void encode_some(const Real* x, int row, const Scales& scales, const Words& words, const Way& way,
+                                  U32* codes, Mask& rare) const {
     Real scale[Coder::encode_values];
     if constexpr (EncodesTogether<Coder>) {
       Real scaled[rows_of_words];
       U32 found[rows_of_words];
       ARRCOMP_UNROLL for (int j = 0; j < rows_of_words; ++j) {
         scales.get(row + j, scale);
-        scaled[j] = coder_.scaled(x[j], scale, simple);
+        scaled[j] = coder_.scaled(x[j], scale, way.simple);
       }
       coder_.encode(scaled, found);
       ARRCOMP_UNROLL for (int j = 0; j < rows_of_words; ++j) codes[j] = found[j];
     } else {
       ARRCOMP_UNROLL for (int j = 0; j < rows_of_words; ++j) {
         scales.get(row + j, scale);
-        codes[j] = coder_.encode(x[j], scale, simple, words.word[j]);
+        codes[j] = way.encode(x[j], scale, words.word[j], rare);
       }
     }
   }
 
-  template <class Numbers>
-  ARRCOMP_METHOD void decode_with(const U32 (&codes)[rows_per_window], const Numbers& numbers, bool simple,
-                                  WindowRows& y) const {
-    if constexpr (!Settles<Coder>) {
-      if (!simple) [[unlikely]]
-        return decode_rows(codes, numbers, false, y);
-    }
-    decode_rows(codes, numbers, true, y);
-    if constexpr (Settles<Coder>) {
-      if (simple) [[likely]]
-        return;
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+  // The window from element `at` on. True where lanes are rare: they have values of no meaning.
+  ARRCOMP_METHOD bool decode_window(const Codes& codes, uint32_t at, const DecodeMemory& memory, bool simple,
+                                    WindowRows& y) const {
+    Mask rare = mask(0);
+    visit_scales(memory.values, at, [&](const auto& numbers) ARRCOMP_LAMBDA {
+      if constexpr (!Settles<Coder>) {
+        if (!simple) [[unlikely]]
+          return decode_rows(codes, numbers, LongWay{coder_, false}, y, rare);
+      }
+      visit_usual_way([&](const auto& way) ARRCOMP_LAMBDA { decode_rows(codes, numbers, way, y, rare); });
+      if constexpr (Settles<Coder>) {
+        if (!simple) [[unlikely]]
+          settle(y, numbers);
+      }
+    });
+    return HasShortWay<Coder> && any(rare);
+  }
+
+  // The same the long way, row by row, as this is rare.
+  ARRCOMP_METHOD void decode_rare_window(uint32_t at, DecodeMemory& memory, bool simple) const {
+    const LongWay way{coder_, simple};
+    Mask none = mask(0);
+    Codes codes;
+    WindowReader<Coder>(plan_, codes_, at / window_size).get(codes, false);
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(memory.rows[j], codes[j]);
+    visit_scales(memory.values, at, [&](const auto& numbers) ARRCOMP_LAMBDA {
+      ARRCOMP_ROLLED
+      for (int j = 0; j < rows_per_window; ++j) {
         Real decoded[Coder::decode_values];
         numbers.get(j, decoded);
-        y[j] = coder_.settled(y[j], decoded);
+        const Real y = way.decode(load(memory.rows[j]), decoded, none);
+        store_real(plan_.element, elements_from(at), static_cast<uint64_t>(j) * lanes_per_row, lanes_per_row, y);
       }
-    }
+    });
   }
 
   template <class Numbers>
-  ARRCOMP_METHOD void decode_rows(const U32 (&codes)[rows_per_window], const Numbers& numbers, bool simple,
-                                  WindowRows& y) const {
+  ARRCOMP_METHOD void settle(WindowRows& y, const Numbers& numbers) const {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
       Real decoded[Coder::decode_values];
       numbers.get(j, decoded);
-      y[j] = coder_.decode(codes[j], decoded, simple);
+      y[j] = coder_.settled(y[j], decoded);
+    }
+  }
+
+  template <class Numbers, class Way>
+  ARRCOMP_METHOD void decode_rows(const Codes& codes, const Numbers& numbers, const Way& way, WindowRows& y,
+                                  Mask& rare) const {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      Real decoded[Coder::decode_values];
+      numbers.get(j, decoded);
+      y[j] = way.decode(codes[j], decoded, rare);
     }
   }
 
   // --- what decoding takes of buckets
 
   // Of all in the chunk; whether all are simple.
-  ARRCOMP_METHOD bool load_buckets(const uint8_t* payload, DecodeMemory<Coder>& memory) const {
+  ARRCOMP_METHOD bool load_buckets(DecodeMemory& memory) const {
     const int buckets = last_bucket() + 1;
     bool simple = true;
     sync();
@@ -416,16 +510,14 @@ class ChunkWindows {
       for (int b = 0; b < buckets; b += lanes_per_row) {
         const int n = buckets - b < lanes_per_row ? buckets - b : lanes_per_row;
         Real decoded[Coder::decode_values];
-        const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
-        simple = coder_.decoded_of(coder_.load(at, n), decoded) && simple;
+        simple = coder_.decoded_of(coder_.load(numbers_of(b), n), decoded) && simple;
         for (int i = 0; i < Coder::decode_values; ++i) store(memory.values[i] + b, decoded[i]);
       }
     } else {
       ARRCOMP_ROLLED
       for (int b = 0; b < buckets; ++b) {
         Scalar decoded[Coder::decode_values];
-        const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
-        simple = coder_.decoded_of(coder_.load(at), decoded) && simple;
+        simple = coder_.decoded_of(coder_.load(numbers_of(b)), decoded) && simple;
         if (leader())
           for (int i = 0; i < Coder::decode_values; ++i) memory.values[i][b] = decoded[i];
       }
@@ -436,11 +528,13 @@ class ChunkWindows {
 
   const BucketPlan& plan_;
   const Coder& coder_;
-  uint64_t first_, bucket_;
+  uint64_t first_, bucket_, seed_;
   BucketPlaces places_;
-  uintptr_t elements_;
+  uintptr_t elements_, numbers_;
+  const uint8_t* codes_;
   int shift_;  // of buckets' sizes where these are fitted in windows: they are powers of two
-  bool has_several_;
+  uint32_t bucket_bytes_;
+  bool has_several_, fits_windows_;
   uint32_t width_;  // of elements
   bool is_bfloat16_;
 };
