@@ -728,7 +728,7 @@ void check_sources(Comparison& comparison, const DType& dtype, const Turns& turn
 // and those that they do not fit. Every fifth array is aligned to an element alone.
 void check_windows(Comparison& comparison, const DType& dtype, Turns& turns) {
   constexpr uint64_t sizes[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 100, 8000, 1 << 20};
-  const auto check = [&, number = 0](const auto& settings, uint64_t size) mutable {
+  auto check = [&, number = 0](const auto& settings, uint64_t size) mutable {
     const NamedCodec codec = named(settings);
     const uint64_t count = size > 4096 ? 5 * chunk_size + 700 : 2 * chunk_size + (number % 3) * 700;
     if (takes(codec, dtype)) comparison.check({dtype, turns.source(), codec, count}, number % 5 == 4);
