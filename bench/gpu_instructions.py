@@ -185,15 +185,8 @@ class Counter:
         return found
 
     def _loops(self, flow: Flow, region: Region, part: Part) -> list[Loop]:
-        """The loop of a region: of those that come from it the outermost, in each mode that is asked for.
-
-        A loop around it comes from it no more than what is left without it.
-        """
-        found: list[Loop] = []
-        for loop in sorted(flow.loops, key=lambda loop: len(loop.body)):
-            inside = frozenset().union(*(other.body for other in found if loop.holds(other)))
-            if loop.share(region.places, inside) >= _HALF:
-                found.append(loop)
+        """The loop of a region: of those that come from it the outermost, in each mode that is asked for."""
+        found = [loop for loop in flow.loops if loop.share(region.places) >= _HALF and loop.closes_in(region.places)]
         for mode in part.modes:
             places = frozenset().union(*(r.places for r in self._mode(mode)))
             found = [loop for loop in found if loop.share(places) >= _HALF]

@@ -151,6 +151,11 @@ class Loop:
         code = [instruction for block in self.body - without for instruction in self.flow.code_of(block)]
         return sum(bool(instruction.places & places) for instruction in code) / max(len(code), 1)
 
+    def closes_in(self, places: frozenset[Place]) -> bool:
+        """Whether what jumps back to its head came from these places: a loop around it may be made of them too."""
+        latches = [block for block in self.body if self.head in self.flow.blocks[block].following]
+        return any(self.flow.code_of(block)[-1].places & places for block in latches)
+
     def holds(self, other: Loop) -> bool:
         """Whether the other loop is inside of this one."""
         return other.head != self.head and other.body < self.body

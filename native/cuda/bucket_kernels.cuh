@@ -129,21 +129,48 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
     const BucketContext<Coder> context{array.plan, a.settings};
     BucketChunk<Coder>(context, unit, array.payload).fit(array.source, array.payload, seed);
   });
+  });
+}
+
+// What a warp knows of a chunk, which is more than its lanes have registers for beside a window.
+template <class Coder>
+struct ChunkMemory {
+  alignas(Coder) uint8_t coder[sizeof(Coder)];
+  alignas(ChunkWindows<Coder>) uint8_t windows[sizeof(ChunkWindows<Coder>)];
+};
+
+template <class T>
+ARRCOMP_INLINE const T& copied_to(uint8_t* memory, const T& original) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  if (leader()) memcpy(memory, &original, sizeof original);
+  sync();
+  return *reinterpret_cast<const T*>(memory);
+}
+
+template <class Coder>
+ARRCOMP_INLINE const ChunkWindows<Coder>& windows_of(const typename Coder::Settings& settings, const BucketPlan& plan,
+                                                     uint64_t chunk, const void* elements, const uint8_t* payload,
+                                                     uint64_t seed, ChunkMemory<Coder>& memory) {
+  sync();  // what was there before has been read
+  const Coder& coder = copied_to(memory.coder, Coder(settings, plan.element, payload));
+  return copied_to(memory.windows, ChunkWindows<Coder>(plan, coder, chunk, elements, payload, seed));
 }
 
 template <HasWindows Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     encode_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
-  __shared__ BucketScales<Coder> memories[warps_per_block];
-  BucketScales<Coder>& memory = memories[warp_of_block()];
+  using Memory = typename ChunkWindows<Coder>::EncodeMemory;
+  __shared__ Memory memories[warps_per_block];
+  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
+  Memory& memory = memories[warp_of_block()];
+  ChunkMemory<Coder>& chunk = chunks[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder, true>(a.settings);
-  const uint64_t seed = read_seed(a.work.seed);
   for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= encoded_in_windows<Coder>(array, settings)) return;
     if (unit == 0 && leader()) finish_payload(array);
-    const Coder coder(settings, array.plan.element, array.payload);
     NoExtras none;
-    ChunkWindows<Coder>(array.plan, coder, unit, array.source).encode(array.payload, seed, memory, none);
+    windows_of<Coder>(settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), chunk)
+        .encode(memory, none);
   });
 }
 
@@ -183,18 +210,18 @@ template <HasExtras Coder>
   requires HasWindows<Coder>
 __global__ void __launch_bounds__(threads_per_block, min_extras_blocks)
     encode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
-  __shared__ BucketMemory<Coder> memories[warps_per_block];
-  __shared__ ExtrasMemory<Coder> extras[warps_per_block];
+  __shared__ typename ChunkWindows<Coder>::EncodeMemory memories[warps_per_block];
+  __shared__ ExtraBuffer buffers[warps_per_block];
+  __shared__ WindowExtras extras[warps_per_block];
+  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
   const uint32_t warp = warp_of_block();
-  const uint64_t seed = read_seed(a.work.seed);
   for_each_ticket(a.work.arrays, a.work.tickets, [&](const BucketEncodeArray& array, uint64_t unit) {
     if (unit >= encoded_in_windows<Coder>(array, a.settings)) return;
     if (unit == 0 && leader()) finish_payload(array);
-    const Coder coder(a.settings, array.plan.element, array.payload);
-    encode_chunk<Coder>(array, unit, a.work.entries, extras[warp], [&](uint32_t* words) {
-      ExtraWriter writer(memories[warp].extras, words, array.plan.extra_bits, array.plan.code_bits);
-      const ChunkWindows<Coder> windows(array.plan, coder, unit, array.source);
-      windows.encode(array.payload, seed, memories[warp], writer);
+    encode_chunk(array, unit, a.work.entries, extras[warp].words, [&](uint32_t* words) {
+      ExtraWriter writer(buffers[warp], words, array.plan.extra_bits, array.plan.code_bits);
+      windows_of<Coder>(a.settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), chunks[warp])
+          .encode(memories[warp], writer);
       return writer.finish();
     });
   });
@@ -212,7 +239,7 @@ __global__ void __launch_bounds__(threads_per_block, min_extras_blocks)
     if (unit < array.plan.chunks()) {
       const BucketContext<Coder> context{array.plan, a.settings};
       const BucketChunk<Coder> chunk(context, unit, array.payload);
-      encode_chunk<Coder>(array, unit, a.work.entries, extras[warp], [&](uint32_t* words) {
+      encode_chunk(array, unit, a.work.entries, extras[warp].words, [&](uint32_t* words) {
         return chunk.encode(array.source, array.payload, seed, memories[warp], words);
       });
     } else {
@@ -239,14 +266,16 @@ ARRCOMP_INLINE bool has_planned_length(const BucketDecodeArray& array, uint32_t*
 template <HasWindows Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     decode_windows_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-  __shared__ DecodeMemory<Coder> memories[warps_per_block];
-  DecodeMemory<Coder>& memory = memories[warp_of_block()];
+  using Memory = typename ChunkWindows<Coder>::DecodeMemory;
+  __shared__ Memory memories[warps_per_block];
+  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
+  Memory& memory = memories[warp_of_block()];
+  ChunkMemory<Coder>& chunk = chunks[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder, false>(a.settings);
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= decoded_in_windows<Coder>(array) || !has_planned_length(array, a.work.status)) return;
-    const Coder coder(settings, array.plan.element, array.payload);
     NoExtras none;
-    ChunkWindows<Coder>(array.plan, coder, unit, array.target).decode(array.payload, memory, none);
+    windows_of<Coder>(settings, array.plan, unit, array.target, array.payload, 0, chunk).decode(memory, none);
   });
 }
 
@@ -272,16 +301,17 @@ template <HasExtras Coder>
   requires HasWindows<Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     decode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-  __shared__ DecodeMemory<Coder> memories[warps_per_block];
+  __shared__ typename ChunkWindows<Coder>::DecodeMemory memories[warps_per_block];
   __shared__ ExtraQueue queues[warps_per_block];
+  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
   const uint32_t warp = warp_of_block();
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= decoded_in_windows<Coder>(array)) return;
     const bool ok = has_possible_length(array) && decode_chunk(array, unit, array.payload_length(),
                                                                [&](const uint32_t* words, uint64_t count) {
-      const Coder coder(a.settings, array.plan.element, array.payload);
       ExtraReader reader(queues[warp], words, count, array.plan.extra_bits);
-      ChunkWindows<Coder>(array.plan, coder, unit, array.target).decode(array.payload, memories[warp], reader);
+      windows_of<Coder>(a.settings, array.plan, unit, array.target, array.payload, 0, chunks[warp])
+          .decode(memories[warp], reader);
       return reader.is_at_end();
     });
     if (!ok && leader()) atomicOr(a.work.status, 1u);

@@ -21,6 +21,11 @@ struct ExtrasMemory {
   uint32_t words[rows_per_chunk * Coder::max_extra_bits];
 };
 
+// The same where all bits of a code are 8 at most, of which 3 are no extra ones.
+struct WindowExtras {
+  uint32_t words[rows_per_chunk * 5];
+};
+
 // The next free unit, the same in all lanes.
 ARRCOMP_INLINE uint64_t take_unit(uint64_t* tickets) {
   uint64_t ticket = 0;
@@ -41,11 +46,11 @@ ARRCOMP_INLINE void put_extras(const BucketEncodeArray& array, uint64_t* entries
 }
 
 // Encodes a chunk and its extra words: encode(words) puts them there, and returns their number.
-template <HasExtras Coder, class Encode>
-ARRCOMP_INLINE void encode_chunk(const BucketEncodeArray& array, uint64_t chunk, uint64_t* entries,
-                                 ExtrasMemory<Coder>& extras, Encode encode) {
-  const uint32_t count = encode(extras.words);
-  put_extras(array, entries, chunk, extras.words, count);
+template <class Encode>
+ARRCOMP_INLINE void encode_chunk(const BucketEncodeArray& array, uint64_t chunk, uint64_t* entries, uint32_t* words,
+                                 Encode encode) {
+  const uint32_t count = encode(words);
+  put_extras(array, entries, chunk, words, count);
   sync();
 }
 

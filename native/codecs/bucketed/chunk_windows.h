@@ -26,6 +26,12 @@ concept Prescales = requires(const Coder& coder, typename Coder::Real x,
 template <class Coder>
 concept Settles = requires(const Coder& coder, typename Coder::Real y,
                            const typename Coder::Real (&decoded)[Coder::decode_values]) { coder.settled(y, decoded); };
+// Codecs with a short way for rows that have nothing rare. Windows that have are coded again, the long way.
+struct AnyWay {
+  void operator()(auto) const {}
+};
+template <class Coder>
+concept HasShortWay = requires(const Coder& coder) { coder.visit_short_way(AnyWay{}); };
 template <class Coder>
 concept FitsRows = FitsMagnitudes<Coder> || FitsExtremes<Coder>;
 template <class Coder>
@@ -47,14 +53,14 @@ ARRCOMP_SHARED bool are_fitted_in_windows(const BucketPlan& plan, const typename
   return FitsRows<Coder> && least <= size && size <= chunk_size && (size & (size - 1)) == 0;
 }
 
-// Whether nothing is stored for buckets, or what is has been found before. That of codecs that do not fit rows of buckets
-// has been, by fit_chunk.
+// Whether nothing is stored for buckets, or what is has been found before: that of codecs that do not fit rows of buckets
+// always is.
 template <HasWindows Coder>
 ARRCOMP_SHARED bool are_fitted_before(const BucketPlan& plan) {
   return !FitsRows<Coder> || plan.bucket_bytes == 0 || plan.bucket_size > segment_size;
 }
 
-// Whether windows have such codes. Where they have extra bits, they are looked up, all of them: windows share no buckets.
+// Whether windows have such codes. Where these have extra bits, all of them are looked up: windows share no buckets.
 template <HasWindows Coder>
 ARRCOMP_SHARED bool has_windows(const BucketPlan& plan) {
   if (!HasExtras<Coder>) return has_window_codes<Coder>(plan.code_bits);
@@ -72,14 +78,25 @@ ARRCOMP_SHARED bool is_encoded_in_windows(const BucketPlan& plan, const typename
 template <class Coder>
 concept Guesses = Coder::guesses;
 
-// What decoding takes of each bucket of a chunk.
+// Buckets that windows of a chunk have, at most.
 template <class Coder>
-struct DecodeMemory {
-  typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk<Coder>];
+constexpr int max_window_buckets = HasExtras<Coder> ? chunk_size / window_size + 1 : max_buckets_in_chunk<Coder>;
+
+// What coding takes of each bucket of a chunk, and room for a window's rows where these may be coded twice.
+template <class Coder, int n, bool has_rows = HasShortWay<Coder>>
+struct WindowMemory {
+  typename Coder::Scalar values[n][max_window_buckets<Coder>];
 };
+template <class Coder, int n>
+struct WindowMemory<Coder, n, true> : WindowMemory<Coder, n, false> {
+  uint32_t rows[rows_per_window][lanes_per_row];
+};
+
+// With a table of the elements that a bucket's codes become, or none.
+template <class Coder>
+struct WindowDecodeMemory : WindowMemory<Coder, Coder::decode_values> {};
 template <TabulatesNear Coder>
-struct DecodeMemory<Coder> {
-  typename Coder::Scalar values[Coder::decode_values][max_buckets_in_chunk<Coder>];
+struct WindowDecodeMemory<Coder> : WindowMemory<Coder, Coder::decode_values> {
   NearTable<Coder> table;
 };
 
@@ -114,88 +131,103 @@ class ChunkWindows {
   using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
   using WindowRows = Real[rows_per_window];
+  using Codes = U32[rows_per_window];
   static_assert(chunk_size % (2 * window_size) == 0);  // codes of any number of bits end with a word
 
  public:
+  using EncodeMemory = WindowMemory<Coder, Coder::encode_values>;
+  using DecodeMemory = WindowDecodeMemory<Coder>;
+
   // The chunk whose elements are there. All that the rows take of the plan is here, and not looked for again.
-  ARRCOMP_METHOD ChunkWindows(const BucketPlan& plan, const Coder& coder, uint64_t chunk, const void* elements)
+  ARRCOMP_METHOD ChunkWindows(const BucketPlan& plan, const Coder& coder, uint64_t chunk, const void* elements,
+                              const uint8_t* payload, uint64_t seed = 0)
       : plan_(plan),
         coder_(coder),
         first_(chunk * chunk_size),
         bucket_(first_ / plan.bucket_size),
+        seed_(seed),
         places_(plan.bucket_size, first_ - bucket_ * plan.bucket_size),
         elements_(reinterpret_cast<uintptr_t>(element_at(plan.element, elements, first_))),
+        numbers_(reinterpret_cast<uintptr_t>(payload + plan.bucket_offset(bucket_))),
+        codes_(payload + plan.codes_offset + first_ / 8 * (plan.byte_codes ? 8 : plan.code_bits)),
         shift_(bit_length(static_cast<uint32_t>(plan.bucket_size)) - 1),
+        bucket_bytes_(plan.bucket_bytes),
         has_several_(!places_.is_one_a_window()),
+        fits_windows_(!are_fitted_before<Coder>(plan) && plan.bucket_size <= window_size),
         width_(plan.element.width),
-        is_bfloat16_(plan.element.exponent_bits == 8) {}
+        is_bfloat16_(plan.element.exponent_bits == 8),
+        code_bits_(static_cast<int>(plan.code_bits)),
+        extra_bits_(static_cast<int>(plan.extra_bits)) {}
 
-  // Writes the chunk's codes, and the numbers of buckets but those that were fitted before.
+  // Writes the chunk's codes, and the numbers of buckets but those that were fitted before, to the payload.
   // Extra bits go to `extras`.
   template <class Extras>
-  ARRCOMP_METHOD void encode(uint8_t* payload, uint64_t seed, BucketScales<Coder>& memory, Extras& extras) const {
-    const auto* elements = reinterpret_cast<const uint8_t*>(elements_);
-    uint8_t* numbers = payload + plan_.bucket_offset(bucket_);
-    const bool fits_windows = !are_fitted_before<Coder>(plan_) && plan_.bucket_size <= window_size;
-    bool simple = fits_windows || prepare(numbers, memory);
-    const uint32_t window_bytes = bytes_of_window(), numbers_bytes = window_size * plan_.bucket_bytes >> shift_;
-    WindowWriter<Coder> writer(plan_, payload + codes_at());
+  ARRCOMP_METHOD void encode(EncodeMemory& memory, Extras& extras) const {
+    bool simple = fits_windows_ || prepare(memory);
+    WindowWriter<Coder> writer(plan_, const_cast<uint8_t*>(codes_));
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: encode codes, 16 rows
       Real x[rows_per_window];
-      load_window(elements, x);
-      elements += window_bytes;
-      uint32_t from = at;
-      if (fits_windows) {
-        simple = fit_window(x, numbers, memory);
-        numbers += numbers_bytes;
-        from = 0;
+      load_window(at, x);
+      if (fits_windows_) simple = fit_window(x, numbers_from(at), memory);
+      // Which element's bucket is the first in `memory`.
+      const uint32_t from = fits_windows_ ? 0 : at;
+      Codes codes;
+      const bool has_rare = encode_window(x, at, from, memory, simple, codes);
+      if constexpr (HasShortWay<Coder>) {
+        if (has_rare) [[unlikely]]
+          encode_rare_window(at, from, memory, simple, codes);
       }
-      U32 codes[rows_per_window];
-      encode_window(x, at, from, seed, memory, simple, codes);
       if constexpr (HasExtras<Coder>) put_extras(codes, extras);
       writer.put(codes);
     }
   }
 
   template <class Extras>
-  ARRCOMP_METHOD void decode(const uint8_t* payload, DecodeMemory<Coder>& memory, Extras& extras) const {
-    const bool simple = load_buckets(payload, memory);
-    auto* elements = reinterpret_cast<uint8_t*>(elements_);
-    const uint32_t window_bytes = bytes_of_window();
-    WindowReader<Coder> reader(plan_, payload + codes_at());
+  ARRCOMP_METHOD void decode(DecodeMemory& memory, Extras& extras) const {
+    const bool simple = load_buckets(memory);
+    WindowReader<Coder> reader(plan_, codes_);
     uint32_t filled = ~uint32_t{0};  // the bucket that the table is of
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: decode codes, 16 rows
-      U32 codes[rows_per_window];
+      Codes codes;
       reader.get(codes, at + window_size < chunk_size);
       if constexpr (HasExtras<Coder>) get_extras(codes, extras);
       Real y[rows_per_window];
-      if (!HasExtras<Coder> && has_several_) {
-        decode_with(codes, of_several(memory.values, at), simple, y);
-      } else if constexpr (TabulatesNear<Coder>) {
+      bool has_rare = false;
+      if (looks_up()) {
         look_up(codes, places_.of(at), simple, memory, filled, y);
       } else {
-        decode_with(codes, OfOne<Coder::decode_values>(memory.values, places_.of(at)), simple, y);
+        has_rare = decode_window(codes, at, memory, simple, y);
       }
-      store_window(elements, y);
-      elements += window_bytes;
+      store_window(at, y);
+      if constexpr (HasShortWay<Coder>) {
+        if (has_rare) [[unlikely]]
+          decode_rare_window(at, memory, simple);
+      }
     }
   }
 
  private:
-  ARRCOMP_METHOD uint64_t codes_at() const {
-    return plan_.codes_offset + first_ / 8 * (plan_.byte_codes ? 8 : plan_.code_bits);
+  ARRCOMP_METHOD uint8_t* elements_from(uint32_t at) const {
+    return reinterpret_cast<uint8_t*>(elements_) + at * width_ / 8;
+  }
+  // What is stored for the buckets from element `at` on, which begins one.
+  ARRCOMP_METHOD uint8_t* numbers_from(uint32_t at) const {
+    return reinterpret_cast<uint8_t*>(numbers_) + (at >> shift_) * bucket_bytes_;
+  }
+  ARRCOMP_METHOD const uint8_t* numbers_of(int bucket) const {
+    return reinterpret_cast<const uint8_t*>(numbers_) + static_cast<uint32_t>(bucket) * bucket_bytes_;
   }
   ARRCOMP_METHOD int last_bucket() const {
     return static_cast<int>((first_ + chunk_size - 1) / plan_.bucket_size - bucket_);
   }
-  ARRCOMP_METHOD uint32_t bytes_of_window() const { return window_size / 8 * width_; }
 
   // --- elements
 
   // Four loads are on their way at once, or two; other warps work until they arrive.
-  ARRCOMP_METHOD void load_window(const uint8_t* elements, WindowRows& x) const {
+  ARRCOMP_METHOD void load_window(uint32_t at, WindowRows& x) const {
+    const uint8_t* const elements = elements_from(at);
     U32 words[rows_per_window];
     if (width_ == 32) {
       load_rows(reinterpret_cast<const uint32_t*>(elements), words);
@@ -210,7 +242,8 @@ class ChunkWindows {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) x[j] = T::widen(words[j]);
   }
 
-  ARRCOMP_METHOD void store_window(uint8_t* elements, const WindowRows& y) const {
+  ARRCOMP_METHOD void store_window(uint32_t at, const WindowRows& y) const {
+    uint8_t* const elements = elements_from(at);
     U32 words[rows_per_window];
     if (width_ == 32) {
       narrow<Float32>(y, words);
@@ -230,53 +263,52 @@ class ChunkWindows {
 
   // --- extra bits, which stand above the others
 
-  ARRCOMP_METHOD void put_extras(U32 (&codes)[rows_per_window], ExtraWriter& extras) const {
+  ARRCOMP_METHOD void put_extras(Codes& codes, ExtraWriter& extras) const {
     static_assert(rows_between_flushes >= rows_per_window);
-    if (plan_.extra_bits == 0) return;
+    if (extra_bits_ == 0) return;
+    const U32 low = splat<U32>(low_mask(code_bits_));
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
       extras.put(codes[j], Coder::has_extra(codes[j]));
-      codes[j] = codes[j] & splat<U32>(low_mask(static_cast<int>(plan_.code_bits)));
+      codes[j] = codes[j] & low;
     }
     extras.flush();
   }
-  ARRCOMP_METHOD void get_extras(U32 (&codes)[rows_per_window], ExtraReader& extras) const {
-    if (plan_.extra_bits == 0) return;
+  ARRCOMP_METHOD void get_extras(Codes& codes, ExtraReader& extras) const {
+    if (extra_bits_ == 0) return;
     extras.fill();
+    const int shift = code_bits_;
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j)
-        codes[j] = codes[j] | extras.get_some(Coder::has_extra(codes[j])) << static_cast<int>(plan_.code_bits);
+        codes[j] = codes[j] | extras.get_some(Coder::has_extra(codes[j])) << shift;
   }
 
   // --- what encoding takes of buckets
 
   // Of buckets that are no part of a window; whether all are simple. Those that were not fitted before have the chunk's
   // first window alone, or several of them.
-  ARRCOMP_METHOD bool prepare(uint8_t* numbers, BucketScales<Coder>& memory) const {
+  ARRCOMP_METHOD bool prepare(EncodeMemory& memory) const {
     sync();
-    if (are_fitted_before<Coder>(plan_)) return load_scales(numbers, memory);
+    if (are_fitted_before<Coder>(plan_)) return load_scales(memory);
     Found all;
-    const auto* elements = reinterpret_cast<const uint8_t*>(elements_);
-    const uint32_t window_bytes = bytes_of_window();
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: fit buckets, 16 rows
       Real x[rows_per_window];
-      load_window(elements, x);
-      elements += window_bytes;
+      load_window(at, x);
       Found found;
       found.template find<rows_per_window>(x);
       all.add(found, at >> shift_);
     }
-    return fit(all, chunk_size >> shift_, numbers, memory);
+    return fit(all, chunk_size >> shift_, numbers_from(0), memory);
   }
 
-  ARRCOMP_METHOD bool load_scales(const uint8_t* numbers, BucketScales<Coder>& memory) const {
+  ARRCOMP_METHOD bool load_scales(EncodeMemory& memory) const {
     const int buckets = last_bucket() + 1;
     bool simple = true;
     ARRCOMP_ROLLED
     for (int b = 0; b < buckets; ++b) {
       Scalar scale[Coder::encode_values];
-      simple = coder_.scale_of(coder_.load(numbers + b * static_cast<int>(plan_.bucket_bytes)), scale) && simple;
+      simple = coder_.scale_of(coder_.load(numbers_of(b)), scale) && simple;
       if (leader())
-        for (int i = 0; i < Coder::encode_values; ++i) memory.scales[i][b] = scale[i];
+        for (int i = 0; i < Coder::encode_values; ++i) memory.values[i][b] = scale[i];
     }
     sync();
     return simple;
@@ -286,7 +318,7 @@ class ChunkWindows {
   using Found = std::conditional_t<FitsExtremes<Coder>, ExtremesOfBuckets<Real>, MagnitudesOfBuckets<Real>>;
 
   // Of those in a window, of which the numbers go to `at`; whether all are simple.
-  ARRCOMP_METHOD bool fit_window(const WindowRows& x, uint8_t* at, BucketScales<Coder>& memory) const {
+  ARRCOMP_METHOD bool fit_window(const WindowRows& x, uint8_t* at, EncodeMemory& memory) const {
     Found found;
     const int buckets = window_size >> shift_;
     switch (buckets) {
@@ -300,20 +332,20 @@ class ChunkWindows {
     return fit(found, buckets, at, memory);
   }
 
-  ARRCOMP_METHOD bool fit(const Found& found, int buckets, uint8_t* at, BucketScales<Coder>& memory) const {
+  ARRCOMP_METHOD bool fit(const Found& found, int buckets, uint8_t* at, EncodeMemory& memory) const {
     if constexpr (!FitsRows<Coder>) {
       return true;
     } else {
       const auto numbers = found.fitted(coder_);
-      if constexpr (requires { coder_.store(at, numbers, buckets, memory.scales[0]); }) {
-        coder_.store(at, numbers, buckets, memory.scales[0]);
+      if constexpr (requires { coder_.store(at, numbers, buckets, memory.values[0]); }) {
+        coder_.store(at, numbers, buckets, memory.values[0]);
         sync();
       } else {
         coder_.store(at, numbers, buckets);
       }
       Real scale[Coder::encode_values];
       const bool simple = coder_.scale_of(numbers, scale);
-      ARRCOMP_UNROLL for (int i = 0; i < Coder::encode_values; ++i) store(memory.scales[i], scale[i]);
+      ARRCOMP_UNROLL for (int i = 0; i < Coder::encode_values; ++i) store(memory.values[i], scale[i]);
       sync();
       return simple;
     }
@@ -346,72 +378,121 @@ class ChunkWindows {
           as_float(gather(reinterpret_cast<const uint32_t*>(values[i]), bucket));
     }
   };
-  template <int n, int m>
-  ARRCOMP_METHOD OfSeveral<n, m> of_several(const Scalar (&values)[n][m], uint32_t at) const {
-    return {values, places_, lane_numbers() + splat<U32>(at)};
+
+  // Calls visit with what gives the numbers of rows, of which the first is the bucket's of element `at`.
+  template <int n, int m, class Visit>
+  ARRCOMP_METHOD void visit_scales(const Scalar (&values)[n][m], uint32_t at, Visit visit) const {
+    if (!HasExtras<Coder> && has_several_) return visit(OfSeveral<n, m>{values, places_, lane_numbers() + splat<U32>(at)});
+    visit(OfOne<n>(values, places_.of(at)));
   }
 
   // --- rows
 
-  // The window from element `at` on; the buckets in `memory` are those from `from` on.
-  ARRCOMP_METHOD void encode_window(WindowRows& x, uint32_t at, uint32_t from, uint64_t seed,
-                                    const BucketScales<Coder>& memory, bool simple,
-                                    U32 (&codes)[rows_per_window]) const {
-    if (!HasExtras<Coder> && has_several_) {
-      encode_with(x, at, seed, of_several(memory.scales, from), simple, codes);
+  // As any row is coded.
+  struct LongWay {
+    const Coder& coder;
+    bool simple;
+
+    template <class Random>
+    ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[Coder::encode_values], Random random, Mask&) const {
+      return coder.encode(x, scale, simple, random);
+    }
+    ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[Coder::decode_values], Mask&) const {
+      return coder.decode(code, decoded, simple);
+    }
+  };
+  // As most rows are, if their buckets are simple.
+  template <class Visit>
+  ARRCOMP_METHOD void visit_usual_way(Visit visit) const {
+    if constexpr (HasShortWay<Coder>) {
+      coder_.visit_short_way(visit);
     } else {
-      encode_with(x, at, seed, OfOne<Coder::encode_values>(memory.scales, places_.of(from)), simple, codes);
+      visit(LongWay{coder_, true});
     }
   }
 
-  template <class Scales>
-  ARRCOMP_METHOD void encode_with(WindowRows& x, uint32_t at, uint64_t seed, const Scales& scales, bool simple,
-                                  U32 (&codes)[rows_per_window]) const {
-    if (!simple) [[unlikely]] {
+  // The window from element `at` on; the buckets in `memory` are those from `from` on. True where lanes are rare: they
+  // have codes of no meaning.
+  ARRCOMP_METHOD bool encode_window(WindowRows& x, uint32_t at, uint32_t from, const EncodeMemory& memory, bool simple,
+                                    Codes& codes) const {
+    Mask rare = mask(0);
+    visit_scales(memory.values, from, [&](const auto& scales) ARRCOMP_LAMBDA {
       if constexpr (Prescales<Coder>) {
-        ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
-          Real scale[Coder::encode_values];
-          scales.get(j, scale);
-          x[j] = coder_.prescaled(x[j], scale);
-        }
+        if (!simple) [[unlikely]]
+          prescale(x, scales);
       } else {
-        return encode_rows(x, at, seed, scales, false, codes);
+        if (!simple) [[unlikely]]
+          return encode_rows(x, at, scales, LongWay{coder_, false}, codes, rare);
       }
-    }
-    encode_rows(x, at, seed, scales, true, codes);
+      visit_usual_way([&](const auto& way) ARRCOMP_LAMBDA { encode_rows(x, at, scales, way, codes, rare); });
+    });
+    return HasShortWay<Coder> && any(rare);
+  }
+
+  // The same the long way, row by row, as this is rare.
+  ARRCOMP_METHOD void encode_rare_window(uint32_t at, uint32_t from, EncodeMemory& memory, bool simple,
+                                         Codes& codes) const {
+    const LongWay way{coder_, simple};
+    Mask none = mask(0);
+    visit_scales(memory.values, from, [&](const auto& scales) ARRCOMP_LAMBDA {
+      ARRCOMP_ROLLED
+      for (int j = 0; j < rows_per_window; ++j) {
+        Real scale[Coder::encode_values];
+        scales.get(j, scale);
+        const Real x =
+            load_real<Real>(plan_.element, elements_from(at), static_cast<uint64_t>(j) * lanes_per_row, lanes_per_row);
+        U32 code;
+        if (coder_.is_stochastic()) {
+          const uint64_t row = (first_ + at) / lanes_per_row + static_cast<uint64_t>(j);
+          code = way.encode(x, scale, random_rows(seed_, row / rows_of_words).of_row(row), none);
+        } else {
+          code = way.encode(x, scale, Nearest{}, none);
+        }
+        store(memory.rows[j], code);
+      }
+    });
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] = load(memory.rows[j]);
   }
 
   template <class Scales>
-  ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint32_t at, uint64_t seed, const Scales& scales, bool simple,
-                                  U32 (&codes)[rows_per_window]) const {
+  ARRCOMP_METHOD void prescale(WindowRows& x, const Scales& scales) const {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      Real scale[Coder::encode_values];
+      scales.get(j, scale);
+      x[j] = coder_.prescaled(x[j], scale);
+    }
+  }
+
+  template <class Scales, class Way>
+  ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint32_t at, const Scales& scales, const Way& way, Codes& codes,
+                                  Mask& rare) const {
     if (!coder_.is_stochastic()) {
       if constexpr (Guesses<Coder>) {
-        if (simple) return guess_rows(x, at, scales, codes);
+        if (way.simple) return guess_rows(x, at, scales, codes);
       }
       if constexpr (requires { coder_.truncates(); }) {
-        if (coder_.truncates()) return encode_alike<typename Coder::Truncated>(x, scales, simple, codes);
-        return encode_alike<typename Coder::ToNearest>(x, scales, simple, codes);
+        if (coder_.truncates()) return encode_alike<typename Coder::Truncated>(x, scales, way, codes, rare);
+        return encode_alike<typename Coder::ToNearest>(x, scales, way, codes, rare);
       } else {
-        return encode_alike<Nearest>(x, scales, simple, codes);
+        return encode_alike<Nearest>(x, scales, way, codes, rare);
       }
     }
-    const uint64_t row = (first_ + at) / lanes_per_row;
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words) encode_some(
-        x + j, j, scales, simple, random_rows(seed, (row + static_cast<uint64_t>(j)) / rows_of_words), codes + j);
+    const uint64_t words = (first_ + at) / lanes_per_row / rows_of_words;
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
+        encode_some(x + j, j, scales, random_rows(seed_, words + j / rows_of_words), way, codes + j, rare);
   }
 
   // Without random words.
-  template <class Rounding, class Scales>
-  ARRCOMP_METHOD void encode_alike(const WindowRows& x, const Scales& scales, bool simple,
-                                   U32 (&codes)[rows_per_window]) const {
+  template <class Rounding, class Scales, class Way>
+  ARRCOMP_METHOD void encode_alike(const WindowRows& x, const Scales& scales, const Way& way, Codes& codes,
+                                   Mask& rare) const {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
-        encode_some(x + j, j, scales, simple, NoWords<Rounding>{}, codes + j);
+        encode_some(x + j, j, scales, NoWords<Rounding>{}, way, codes + j, rare);
   }
 
   // Rows in which a guess is in doubt are loaded and encoded again.
   template <class Scales>
-  ARRCOMP_METHOD void guess_rows(const WindowRows& x, uint32_t at, const Scales& scales,
-                                 U32 (&codes)[rows_per_window]) const {
+  ARRCOMP_METHOD void guess_rows(const WindowRows& x, uint32_t at, const Scales& scales, Codes& codes) const {
     Real scale[Coder::encode_values];
     U32 doubtful = splat<U32>(0);
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
@@ -420,13 +501,12 @@ class ChunkWindows {
       codes[j] = coder_.guess(x[j], scale, doubt);
       doubtful = doubtful | select(doubt, splat<U32>(1u << j), splat<U32>(0));
     }
-    const auto* const elements = reinterpret_cast<const uint8_t*>(elements_);
     ARRCOMP_ROLLED
     for (uint32_t rows = or_all(doubtful); rows != 0; rows &= rows - 1) {
       const int row = bit_length(rows & (~rows + 1)) - 1;
       scales.get(row, scale);
-      const uint64_t place = at + static_cast<uint32_t>(row) * lanes_per_row;
-      const Real again = load_real<Real>(plan_.element, elements, place, lanes_per_row);
+      const Real again = load_real<Real>(plan_.element, elements_from(at), static_cast<uint64_t>(row) * lanes_per_row,
+                                         lanes_per_row);
       const U32 code = coder_.encode_exactly(again, scale, true, Nearest{});
       ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) if (j == row) codes[j] = code;
     }
@@ -438,71 +518,101 @@ class ChunkWindows {
   struct NoWords {
     Rounding word[rows_of_words];
   };
-  template <class Scales, class Words>
-  ARRCOMP_METHOD void encode_some(const Real* x, int row, const Scales& scales, bool simple, const Words& words,
-                                  U32* codes) const {
+  template <class Scales, class Words, class Way>
+  ARRCOMP_METHOD void encode_some(const Real* x, int row, const Scales& scales, const Words& words, const Way& way,
+                                  U32* codes, Mask& rare) const {
     Real scale[Coder::encode_values];
     if constexpr (EncodesTogether<Coder>) {
       Real scaled[rows_of_words];
       U32 found[rows_of_words];
       ARRCOMP_UNROLL for (int j = 0; j < rows_of_words; ++j) {
         scales.get(row + j, scale);
-        scaled[j] = coder_.scaled(x[j], scale, simple);
+        scaled[j] = coder_.scaled(x[j], scale, way.simple);
       }
       coder_.encode(scaled, found);
       ARRCOMP_UNROLL for (int j = 0; j < rows_of_words; ++j) codes[j] = found[j];
     } else {
       ARRCOMP_UNROLL for (int j = 0; j < rows_of_words; ++j) {
         scales.get(row + j, scale);
-        codes[j] = coder_.encode(x[j], scale, simple, words.word[j]);
+        codes[j] = way.encode(x[j], scale, words.word[j], rare);
       }
     }
   }
 
-  template <class Numbers>
-  ARRCOMP_METHOD void decode_with(const U32 (&codes)[rows_per_window], const Numbers& numbers, bool simple,
-                                  WindowRows& y) const {
-    if constexpr (!Settles<Coder>) {
-      if (!simple) [[unlikely]]
-        return decode_rows(codes, numbers, false, y);
-    }
-    decode_rows(codes, numbers, true, y);
-    if constexpr (Settles<Coder>) {
-      if (simple) [[likely]]
-        return;
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+  // The window from element `at` on. True where lanes are rare: they have values of no meaning.
+  ARRCOMP_METHOD bool decode_window(const Codes& codes, uint32_t at, const DecodeMemory& memory, bool simple,
+                                    WindowRows& y) const {
+    Mask rare = mask(0);
+    visit_scales(memory.values, at, [&](const auto& numbers) ARRCOMP_LAMBDA {
+      if constexpr (!Settles<Coder>) {
+        if (!simple) [[unlikely]]
+          return decode_rows(codes, numbers, LongWay{coder_, false}, y, rare);
+      }
+      visit_usual_way([&](const auto& way) ARRCOMP_LAMBDA { decode_rows(codes, numbers, way, y, rare); });
+      if constexpr (Settles<Coder>) {
+        if (!simple) [[unlikely]]
+          settle(y, numbers);
+      }
+    });
+    return HasShortWay<Coder> && any(rare);
+  }
+
+  // The same the long way, row by row, as this is rare.
+  ARRCOMP_METHOD void decode_rare_window(uint32_t at, DecodeMemory& memory, bool simple) const {
+    const LongWay way{coder_, simple};
+    Mask none = mask(0);
+    Codes codes;
+    WindowReader<Coder>(plan_, codes_, at / window_size).get(codes, false);
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(memory.rows[j], codes[j]);
+    visit_scales(memory.values, at, [&](const auto& numbers) ARRCOMP_LAMBDA {
+      ARRCOMP_ROLLED
+      for (int j = 0; j < rows_per_window; ++j) {
         Real decoded[Coder::decode_values];
         numbers.get(j, decoded);
-        y[j] = coder_.settled(y[j], decoded);
+        const Real y = way.decode(load(memory.rows[j]), decoded, none);
+        store_real(plan_.element, elements_from(at), static_cast<uint64_t>(j) * lanes_per_row, lanes_per_row, y);
       }
+    });
+  }
+
+  // Whether a window's codes are looked up.
+  ARRCOMP_METHOD bool looks_up() const { return TabulatesNear<Coder> && (HasExtras<Coder> || !has_several_); }
+  // A window of one bucket.
+  ARRCOMP_METHOD void look_up(const Codes& codes, uint32_t bucket, bool simple, DecodeMemory& memory, uint32_t& filled,
+                              WindowRows& y) const {
+    if constexpr (TabulatesNear<Coder>) {
+      if (bucket != filled) [[unlikely]] {
+        const OfOne<Coder::decode_values> decoded(memory.values, bucket);
+        memory.table.fill(coder_, decoded.numbers, simple);
+        filled = bucket;
+      }
+      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) y[j] = memory.table.element(codes[j]);
     }
   }
 
   template <class Numbers>
-  ARRCOMP_METHOD void decode_rows(const U32 (&codes)[rows_per_window], const Numbers& numbers, bool simple,
-                                  WindowRows& y) const {
+  ARRCOMP_METHOD void settle(WindowRows& y, const Numbers& numbers) const {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
       Real decoded[Coder::decode_values];
       numbers.get(j, decoded);
-      y[j] = coder_.decode(codes[j], decoded, simple);
+      y[j] = coder_.settled(y[j], decoded);
     }
   }
 
-  // A window of one bucket.
-  ARRCOMP_METHOD void look_up(const U32 (&codes)[rows_per_window], uint32_t bucket, bool simple,
-                              DecodeMemory<Coder>& memory, uint32_t& filled, WindowRows& y) const {
-    if (bucket != filled) [[unlikely]] {
-      const OfOne<Coder::decode_values> decoded(memory.values, bucket);
-      memory.table.fill(coder_, decoded.numbers, simple);
-      filled = bucket;
+  template <class Numbers, class Way>
+  ARRCOMP_METHOD void decode_rows(const Codes& codes, const Numbers& numbers, const Way& way, WindowRows& y,
+                                  Mask& rare) const {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      Real decoded[Coder::decode_values];
+      numbers.get(j, decoded);
+      y[j] = way.decode(codes[j], decoded, rare);
     }
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) y[j] = memory.table.element(codes[j]);
   }
 
   // --- what decoding takes of buckets
 
   // Of all in the chunk; whether all are simple.
-  ARRCOMP_METHOD bool load_buckets(const uint8_t* payload, DecodeMemory<Coder>& memory) const {
+  ARRCOMP_METHOD bool load_buckets(DecodeMemory& memory) const {
     const int buckets = last_bucket() + 1;
     bool simple = true;
     sync();
@@ -511,16 +621,14 @@ class ChunkWindows {
       for (int b = 0; b < buckets; b += lanes_per_row) {
         const int n = buckets - b < lanes_per_row ? buckets - b : lanes_per_row;
         Real decoded[Coder::decode_values];
-        const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
-        simple = coder_.decoded_of(coder_.load(at, n), decoded) && simple;
+        simple = coder_.decoded_of(coder_.load(numbers_of(b), n), decoded) && simple;
         for (int i = 0; i < Coder::decode_values; ++i) store(memory.values[i] + b, decoded[i]);
       }
     } else {
       ARRCOMP_ROLLED
       for (int b = 0; b < buckets; ++b) {
         Scalar decoded[Coder::decode_values];
-        const uint8_t* const at = payload + plan_.bucket_offset(bucket_ + static_cast<uint64_t>(b));
-        simple = coder_.decoded_of(coder_.load(at), decoded) && simple;
+        simple = coder_.decoded_of(coder_.load(numbers_of(b)), decoded) && simple;
         if (leader())
           for (int i = 0; i < Coder::decode_values; ++i) memory.values[i][b] = decoded[i];
       }
@@ -531,13 +639,16 @@ class ChunkWindows {
 
   const BucketPlan& plan_;
   const Coder& coder_;
-  uint64_t first_, bucket_;
+  uint64_t first_, bucket_, seed_;
   BucketPlaces places_;
-  uintptr_t elements_;
+  uintptr_t elements_, numbers_;
+  const uint8_t* codes_;
   int shift_;  // of buckets' sizes where these are fitted in windows: they are powers of two
-  bool has_several_;
+  uint32_t bucket_bytes_;
+  bool has_several_, fits_windows_;
   uint32_t width_;  // of elements
   bool is_bfloat16_;
+  int code_bits_, extra_bits_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -31,7 +31,11 @@ class FloatFormat {
   enum : int { scale, decode_values };
 
   ARRCOMP_METHOD FloatFormat(const FloatFormatSettings& settings, const Element& element, const uint8_t* payload)
-      : settings_(settings), range_(element), cast_(settings.spec), array_scale_(0) {
+      : settings_(settings),
+        range_(element),
+        cast_(settings.spec),
+        array_scale_(0),
+        first_rare_(settings.is_scaled() ? ~Bits{0} : RealLayout<Real>::infinity) {
     if (settings.scale == ScaleKind::two_level) array_scale_ = load_scalar<Scalar>(payload);
   }
 
@@ -110,6 +114,36 @@ class FloatFormat {
     return cast_.encode_magnitude(scaled, x, random);
   }
 
+  // As most rows are coded: `rare` tells of lanes that are not.
+  template <Signs signs>
+  struct ShortWay {
+    const FloatFormat& format;
+
+    template <class Random>
+    ARRCOMP_METHOD U32 encode(Real x, const Real (&values)[encode_values], Random random, Mask& rare) const {
+      using Word = decltype(as_bits(x));
+      const Real scaled = x * values[inverse];
+      rare = rare | ge(as_bits(abs(scaled)), splat<Word>(format.first_rare_));
+      return format.cast_.encode_magnitude(scaled, x, random, signs);
+    }
+    ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[decode_values], Mask& rare) const {
+      const Real y = format.cast_.decode_number(code, signs, rare) * decoded[scale];
+      rare = rare | ~format.range_.holds(y);
+      return y;
+    }
+  };
+  template <class Visit>
+  ARRCOMP_METHOD void visit_short_way(Visit visit) const {
+    switch (cast_.signs()) {
+      case Signs::apart: return visit(ShortWay<Signs::apart>{*this});
+      case Signs::but_of_zero: return visit(ShortWay<Signs::but_of_zero>{*this});
+      default: return visit(ShortWay<Signs::complement>{*this});
+    }
+  }
+  ARRCOMP_METHOD static Real prescaled(Real x, const Real (&values)[encode_values]) {
+    return select(lt(splat<Real>(1), values[prescale]), x * values[prescale], x);  // NaN keeps its sign
+  }
+
   ARRCOMP_METHOD bool decoded_of(const BucketParameters& n, Scalar (&decoded)[decode_values]) const {
     decoded[scale] = n.scale;
     return true;
@@ -123,6 +157,7 @@ class FloatFormat {
 
  private:
   using Limits = ScalarLimits<Scalar>;
+  using Bits = typename RealLayout<Real>::Bits;
 
   // Where it is subnormal it is rounded up, as then rounding down would lose more than a little.
   ARRCOMP_METHOD static Real ratio_of(Real largest, Real most) {
@@ -169,6 +204,7 @@ class FloatFormat {
   ElementRange<Real> range_;
   FloatCast<Real> cast_;
   Scalar array_scale_;
+  Bits first_rare_;  // of magnitudes: without a scale, what is not finite
 };
 
 template <class Real>

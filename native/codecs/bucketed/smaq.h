@@ -24,7 +24,7 @@ class Smaq {
   // Encoding: score = (x - centre) * inverse, steps beyond the main threshold = (|score| - main threshold) * outer. Where
   // numbers would not be finite or not normal on the way, `outer` is negative if x and centre are an eighth of what they
   // were, and `inverse` if the difference is to be multiplied by 2^64 first. It is 0 where there is one value alone.
-  enum : int { centre, inverse, outer, encode_values };
+  enum : int { centre, inverse, outer, zero, encode_values };
   // Decoding: (unit * score + middle) * factor, with outliers in steps of `outer_step`.
   enum : int { unit, middle, outer_step, factor, decode_values };
 
@@ -84,6 +84,7 @@ class Smaq {
     scale[centre] = n.mean;
     scale[inverse] = 0;
     scale[outer] = 0;
+    scale[zero] = Limits::nan();
     if (!(n.std > 0)) return n.std <= 0;
     const bool huge = is_huge(n);
     const Scalar down = huge ? eighth : Scalar(1);
@@ -94,6 +95,7 @@ class Smaq {
     scale[inverse] = (tiny ? Scalar(-1) : Scalar(1)) / wanted;
     scale[outer] = beyond > 0 ? outlier_steps_ / beyond : Scalar(0);
     if (huge) scale[outer] = -scale[outer];
+    if (settings_.preserve_zeros) scale[zero] = 0;
     return !huge && !tiny;
   }
 
@@ -115,7 +117,7 @@ class Smaq {
     const U32 code = (magnitude << flags) + select(outlier, splat<U32>(outlier_flag), splat<U32>(0));
     // The mean itself has no sign: its negative stands for exact zeros, but in a constant bucket, where they are the mean.
     const U32 signed_code = select(ne(code, splat<U32>(0)), code | side, code);
-    return select(le(size(x), zero_of(scale[inverse])), splat<U32>(sign_flag), signed_code);
+    return select(le(size(x), scale[zero]), splat<U32>(sign_flag), signed_code);
   }
 
   // Simple where nothing is scaled, nor becomes infinite.
@@ -196,12 +198,6 @@ class Smaq {
   // Main steps are no more than there can be, but for a rounding error.
   ARRCOMP_METHOD Real at_most(Mask outlier, Real main, Real outer) const {
     return select(outlier, lower(outer, splat<Real>(outlier_steps_)), main);
-  }
-
-  // The magnitude that has the code of exact zeros: NaN where none has.
-  ARRCOMP_METHOD Real zero_of(Real inverses) const {
-    const Real none = splat<Real>(0), nan = splat<Real>(Limits::nan());
-    return settings_.preserve_zeros ? select(lt(none, abs(inverses)), none, nan) : nan;
   }
 
   ARRCOMP_METHOD static Scalar steps_of(int bits) { return static_cast<Scalar>((1u << (bits - 2)) - 1); }

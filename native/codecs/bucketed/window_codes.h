@@ -121,10 +121,15 @@ class WindowWriter {
 template <class Coder>
 class WindowReader {
  public:
-  ARRCOMP_METHOD WindowReader(const BucketPlan& plan, const uint8_t* codes)
-      : in_(codes), bits_(static_cast<int>(plan.code_bits)), are_bytes_(plan.byte_codes), from_half_(false) {
-    if (are_bytes_) return;
-    visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA { fetch<Codes::words>(); });
+  // From a window on.
+  ARRCOMP_METHOD WindowReader(const BucketPlan& plan, const uint8_t* codes, uint32_t window = 0)
+      : bits_(static_cast<int>(plan.code_bits)), are_bytes_(plan.byte_codes), from_half_(window * bits_ % 2 == 1) {
+    if (are_bytes_) {
+      in_ = codes + window * rows_per_window * lanes_per_row;
+    } else {
+      in_ = codes + window * static_cast<uint32_t>(bits_) / 2 * row_bytes;
+      visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA { fetch<Codes::words>(); });
+    }
   }
 
   // `goes_on`: another window comes.
