@@ -129,7 +129,6 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
     const BucketContext<Coder> context{array.plan, a.settings};
     BucketChunk<Coder>(context, unit, array.payload).fit(array.source, array.payload, seed);
   });
-  });
 }
 
 // What a warp knows of a chunk, which is more than its lanes have registers for beside a window.
