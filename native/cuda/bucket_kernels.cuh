@@ -207,7 +207,7 @@ ARRCOMP_INLINE void for_each_ticket(const ArrayList<Array>& list, uint64_t* tick
 // The same for codecs with extra words: regular chunks, whose words are placed first.
 template <HasExtras Coder>
   requires HasWindows<Coder>
-__global__ void __launch_bounds__(threads_per_block, min_extras_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     encode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ typename ChunkWindows<Coder>::EncodeMemory memories[warps_per_block];
   __shared__ ExtraBuffer buffers[warps_per_block];
@@ -337,6 +337,40 @@ __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     }
   });
   if (!ok && leader()) atomicOr(a.work.status, 1u);
+}
+
+// Kernels of regular chunks, and of others.
+template <class Coder>
+constexpr auto encode_windows_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return encode_extra_windows_kernel<Coder>;
+  } else {
+    return encode_windows_kernel<Coder>;
+  }
+}
+template <class Coder>
+constexpr auto decode_windows_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return decode_extra_windows_kernel<Coder>;
+  } else {
+    return decode_windows_kernel<Coder>;
+  }
+}
+template <class Coder>
+constexpr auto encode_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return encode_extras_kernel<Coder>;
+  } else {
+    return encode_buckets_kernel<Coder>;
+  }
+}
+template <class Coder>
+constexpr auto decode_kernel_of() {
+  if constexpr (HasExtras<Coder>) {
+    return decode_extras_kernel<Coder>;
+  } else {
+    return decode_buckets_kernel<Coder>;
+  }
 }
 
 }  // namespace arrcomp::cuda

@@ -18,40 +18,6 @@ Shares shares_of(const ArrayList<Array>& list, InWindows in_windows) {
   return {chunks > 0, chunks < list.units};
 }
 
-// Kernels of regular chunks, and of others.
-template <class Coder>
-constexpr auto encode_windows_kernel_of() {
-  if constexpr (HasExtras<Coder>) {
-    return encode_extra_windows_kernel<Coder>;
-  } else {
-    return encode_windows_kernel<Coder>;
-  }
-}
-template <class Coder>
-constexpr auto decode_windows_kernel_of() {
-  if constexpr (HasExtras<Coder>) {
-    return decode_extra_windows_kernel<Coder>;
-  } else {
-    return decode_windows_kernel<Coder>;
-  }
-}
-template <class Coder>
-constexpr auto encode_kernel_of() {
-  if constexpr (HasExtras<Coder>) {
-    return encode_extras_kernel<Coder>;
-  } else {
-    return encode_buckets_kernel<Coder>;
-  }
-}
-template <class Coder>
-constexpr auto decode_kernel_of() {
-  if constexpr (HasExtras<Coder>) {
-    return decode_extras_kernel<Coder>;
-  } else {
-    return decode_buckets_kernel<Coder>;
-  }
-}
-
 template <class Coder>
 void launch_encode(const Codec& codec, const BucketEncodeWork& work, const Shape& shape, cudaStream_t stream) {
   const auto& settings = std::get<typename Coder::Settings>(codec.settings);

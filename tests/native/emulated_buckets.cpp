@@ -204,16 +204,15 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
     const BucketLayout layout = run.tiling().layout;
     if (layout.array_bytes > 0) fit_buckets(true);
     if (layout.bucket_size == 0 || layout.bucket_size > segment_size) fit_buckets(false);
-    uint64_t ticket = 0;
+    uint64_t tickets[2] = {};
     std::vector<uint64_t> entries(units);
-    const cuda::BucketEncodeWork work{table.list, seed, &ticket, entries.data()};
-    if constexpr (cuda::HasExtras<Coder>) {
-      run.launch(units, [&] { cuda::encode_extras_kernel<Coder>({work, settings}); });
-    } else {
-      if constexpr (cuda::HasWindows<Coder>)
-        run.launch(units, [&] { cuda::encode_windows_kernel<Coder>({work, settings}); });
-      run.launch(units, [&] { cuda::encode_buckets_kernel<Coder>({work, settings}); });
+    const cuda::BucketEncodeWork work{table.list, seed, tickets, entries.data()};
+    if constexpr (cuda::HasWindows<Coder>) {
+      if constexpr (!cuda::FitsRows<Coder>)
+        run.launch(units, [&] { cuda::fit_chunks_kernel<Coder>({work, settings}); });
+      run.launch(units, [&] { cuda::encode_windows_kernel_of<Coder>()({work, settings}); });
     }
+    run.launch(units, [&] { cuda::encode_kernel_of<Coder>()({work, settings}); });
   });
   for (size_t i = 0; i < payloads.size(); ++i) payloads[i].resize(lengths[i] <= payloads[i].size() ? lengths[i] : 0);
   return payloads;
@@ -249,13 +248,10 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
     run.launch(1, [&] { cuda::set_up_decoding(batch, run.tiling(), table.arrays.data(), &status); });
   }
   visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
-    if constexpr (cuda::HasExtras<Coder>) {
-      run.launch(units, [&] { cuda::decode_extras_kernel<Coder>({{table.list, &status}, settings}); });
-    } else {
-      if constexpr (cuda::HasWindows<Coder>)
-        run.launch(units, [&] { cuda::decode_windows_kernel<Coder>({{table.list, &status}, settings}); });
-      run.launch(units, [&] { cuda::decode_buckets_kernel<Coder>({{table.list, &status}, settings}); });
-    }
+    const cuda::BucketDecodeWork work{table.list, &status};
+    if constexpr (cuda::HasWindows<Coder>)
+      run.launch(units, [&] { cuda::decode_windows_kernel_of<Coder>()({work, settings}); });
+    run.launch(units, [&] { cuda::decode_kernel_of<Coder>()({work, settings}); });
   });
   Decoded decoded{status != 0, {}};
   for (Shifted& target : targets) decoded.targets.push_back(target.bytes());
@@ -756,6 +752,33 @@ void check_windows(Comparison& comparison, const DType& dtype, Turns& turns) {
       comparison.check({dtype, source, named(QsgdSettings{4, size, Norm::minmax, false, false, false}), chunk_size});
 }
 
+// The same of codecs that look codes up, guess them, or have extra bits.
+void check_tables(Comparison& comparison, const DType& dtype, Turns& turns) {
+  auto check = [&, number = 0](const NamedCodec& codec, uint64_t count) mutable {
+    if (takes(codec, dtype)) comparison.check({dtype, turns.source(), codec, count}, number++ % 6 == 5);
+  };
+  for (const uint64_t size : {0, 32, 512, 700, 1024, 1536, 4096, 8192})
+    for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic, Rounding::truncate})
+      for (const int bits : {68, 88, 38, 49}) {
+        SmaqSettings settings = smaq(bits / 10, bits % 10, size);
+        settings.rounding = rounding;
+        settings.extends = bits != 38;
+        settings.preserve_zeros = size % 3 != 0;
+        settings.all_positive = size == 4096;
+        check(named(settings), 3 * chunk_size + 600);
+      }
+  for (const uint64_t size : {0, 16, 500, 512, 1024, 4096, 10000})
+    for (const bool stochastic : {false, true}) check(named(S2fp8Settings{size, stochastic}), 3 * chunk_size + 600);
+  for (const uint64_t size : {16, 32, 64, 256, 512, 2048, 3000, 10000})
+    for (const int levels : {2, 16, 32, 256})
+      for (const Scaling scaling : {Scaling::none, Scaling::absmax})
+        check(named(codebook(scaling, size, levels)), 2 * chunk_size + 600);
+  for (const Source& source : sources)
+    for (const NamedCodec& codec : {named(S2fp8Settings{0, false}), named(S2fp8Settings{1024, false}),
+                                    named(smaq(6, 8, 1024)), named(codebook(Scaling::absmax, 64, 256))})
+      if (takes(codec, dtype)) comparison.check({dtype, source, codec, chunk_size + 40});
+}
+
 constexpr int turns_of_each = 10;
 
 void check_sizes(Comparison& comparison, const DType& dtype, Turns& turns) {
@@ -844,6 +867,7 @@ int main(int, char** arguments) {
     check_settings(comparison, dtype, turns);
     check_sources(comparison, dtype, turns);
     check_windows(comparison, dtype, turns);
+    check_tables(comparison, dtype, turns);
     check_sizes(comparison, dtype, turns);
     check_together(comparison, dtype, turns);
     check_sums(comparison, dtype, turns);
