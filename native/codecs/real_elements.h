@@ -24,7 +24,7 @@ ARRCOMP_INLINE const uint8_t* element_at(const Element& element, const void* arr
 template <class Visitor>
 ARRCOMP_METHOD auto visit_stored(const Element& element, F32, Visitor visit) {
   if (element.width == 32) [[likely]]
-    return visit(Float32{});
+    return visit(Float32{});  // counted as: float32
   return element.exponent_bits == 8 ? visit(BFloat16{}) : visit(Float16{});
 }
 template <class Visitor>
@@ -93,10 +93,31 @@ struct StoredElements {
     visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA {
       const uint64_t whole = count / lanes_per_row * lanes_per_row;
       const int left = static_cast<int>(count - whole);
-      for (uint64_t i = 0; i < whole; i += lanes_per_row)
+      for (uint64_t i = visit_together<T>(visit); i < whole; i += lanes_per_row)
         visit(T::widen(load_elements<T>(array, first + i, lanes_per_row)), lanes_per_row);
       if (left > 0) visit(T::widen(load_elements<T>(array, first + whole, left)), left);
     });
+  }
+
+ private:
+  // Visits rows that lanes load together, where they have registers for them, and returns the elements in these.
+  template <class T, class Visit>
+  ARRCOMP_METHOD uint64_t visit_together(Visit visit) const {
+    uint64_t i = 0;
+    if constexpr (rows_at_once == 1 && sizeof(typename T::Real::scalar) == sizeof(float)) {
+      constexpr int rows = 16;
+      constexpr uint64_t together = rows * lanes_per_row;
+      using Storage = typename T::storage;
+      const auto* const elements = static_cast<const Storage*>(array) + first;
+      if (reinterpret_cast<uintptr_t>(elements) % 16 != 0) return 0;
+      ARRCOMP_ROLLED
+      for (; i + together <= count; i += together) {  // counted: bucket statistics, 16 rows
+        U32 words[rows];
+        load_rows(elements + i, words);
+        ARRCOMP_UNROLL for (int j = 0; j < rows; ++j) visit(T::widen(words[j]), lanes_per_row);
+      }
+    }
+    return i;
   }
 };
 

@@ -367,7 +367,7 @@ inline float float_of_half(uint16_t half) {
   return std::copysign(size, half >> 15 != 0 ? -1.0f : 1.0f);
 }
 // As lg2.approx.ftz.f32 and ex2.approx.ftz.f32, with errors as large as these may have, or smaller.
-inline float with_error(double exact, double most) {
+EMULATED_UNWATCHED inline float with_error(double exact, double most) {
   static uint32_t turn = 0;
   turn = turn * 1664525 + 1013904223;
   return static_cast<float>(exact + most * (static_cast<double>(turn >> 8) * 0x1p-23 - 1));

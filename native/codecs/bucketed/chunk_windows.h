@@ -561,6 +561,7 @@ class ChunkWindows {
   ARRCOMP_METHOD void decode_rare_window(uint32_t at, DecodeMemory& memory, bool simple) const {
     const LongWay way{coder_, simple};
     Mask none = mask(0);
+    sync();  // the window has been stored
     Codes codes;
     WindowReader<Coder>(plan_, codes_, at / window_size).get(codes, false);
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(memory.rows[j], codes[j]);

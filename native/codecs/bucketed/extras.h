@@ -10,18 +10,21 @@ namespace arrcomp::ARRCOMP_ISA {
 // All of a chunk's; but 16 where many warps share a memory.
 constexpr int rows_between_flushes = rows_at_once > 1 ? rows_per_chunk : 16;
 
+// A row that is not full, and what compress and expand touch behind it.
+constexpr int behind_extras = (rows_at_once > 1 ? 4 : 2) * lanes_per_row;
+
 // What waits for its row to be full: what the rows of elements between two flushes bring, a row that is not full, and
 // what compress touches behind it.
 struct ExtraBuffer {
   static constexpr int ahead = rows_between_flushes * lanes_per_row;
-  uint32_t values[ahead + 4 * lanes_per_row];
+  uint32_t values[ahead + behind_extras];
 };
 
 // What is waited for, with what expand touches. Where flushes are many, there is room for as many again: what is left
 // moves to the front the less often.
 struct ExtraQueue {
   static constexpr int room = rows_between_flushes < rows_per_chunk ? 2 * ExtraBuffer::ahead : ExtraBuffer::ahead;
-  uint32_t values[room + 4 * lanes_per_row];
+  uint32_t values[room + behind_extras];
 };
 
 // Codecs whose codes tell whether an element has extra bits: they have has_extra(code) -> Mask.
