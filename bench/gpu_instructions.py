@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.tables import table
-from machine_code.listing import Instruction, Listing, disassemble, kernels_of
+from machine_code.listing import Instruction, Listing, Place, disassemble, kernels_of
 from machine_code.loops import Flow, Loop
 from machine_code.regions import Region, regions_of
 
@@ -58,11 +58,13 @@ class Part:
         loop: its name.
         modes: for which of the marked calls it is looked at.
         needed: opcodes (patterns) that the way around must have, so many times.
+        through: marked calls, of each of which it must have an instruction.
     """
 
     loop: str
     modes: tuple[str, ...] = ()
     needed: Mapping[str, int] = field(default_factory=dict)
+    through: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,47 @@ class Count:
         return sum(self.parts.values())
 
 
-CASES: tuple[Case, ...] = ()
+_LOADS_FLOAT32, _STORES_FLOAT32 = {r"^LDG\.E\.128": 4}, {r"^STG\.E\.128": 4}
+
+
+def _encode_window(*through: str, **needed: int) -> tuple[Part, ...]:
+    """What encodes a window of float32, with what fits the bucket that it is."""
+    return (Part("encode codes", needed={**_LOADS_FLOAT32, **needed}, through=("one bucket", *through)),)
+
+
+def _decode_window(*through: str) -> tuple[Part, ...]:
+    return (Part("decode codes", needed=_STORES_FLOAT32, through=through),)
+
+
+_ENCODE, _DECODE = "encode_windows_kernel.*LanesIf", "decode_windows_kernel.*LanesIf"
+
+CASES: tuple[Case, ...] = (
+    Case("QSGD 4 bits encode", "qsgd", _ENCODE, _encode_window("nearest", "codes of 4 bits"), budget=32),
+    Case(
+        "QSGD 4 bits encode, stochastic (32 and Philox)",
+        "qsgd",
+        _ENCODE,
+        _encode_window("stochastic", "codes of 4 bits"),
+        budget=32 + 24,
+    ),
+    Case("QSGD 4 bits decode", "qsgd", _DECODE, _decode_window("codes of 4 bits"), budget=32),
+    Case("QSGD 8 bits encode", "qsgd", _ENCODE, _encode_window("nearest", "codes of 8 bits"), budget=32),
+    Case("QSGD 8 bits decode", "qsgd", _DECODE, _decode_window("codes of 8 bits"), budget=32),
+    Case(
+        "FloatFormat e4m3 encode, scaled",
+        "float_format",
+        _ENCODE,
+        _encode_window("nearest", "codes of 8 bits", "signs apart"),
+        budget=32,
+    ),
+    Case(
+        "FloatFormat e4m3 decode, scaled",
+        "float_format",
+        _DECODE,
+        _decode_window("codes of 8 bits", "signs apart"),
+        budget=32,
+    ),
+)
 
 
 class Compiled:
@@ -196,10 +238,10 @@ class Counter:
             raise SystemExit(f"{flow.kernel.name}: expected a loop {part.loop!r}{modes}, got none")
         return found
 
-    @staticmethod
-    def _way(flow: Flow, loop: Loop, part: Part) -> list[Instruction]:
+    def _way(self, flow: Flow, loop: Loop, part: Part) -> list[Instruction]:
+        through = [frozenset[Place]().union(*(r.places for r in self._mode(mode))) for mode in part.through]
         try:
-            return loop.way_around(part.needed)
+            return loop.way_around(part.needed, through)
         except ValueError as error:
             raise SystemExit(f"{part.loop}: {error}") from error
 

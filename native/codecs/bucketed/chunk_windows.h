@@ -268,7 +268,7 @@ class ChunkWindows {
     Found found;
     const int buckets = window_size >> shift_;
     switch (buckets) {
-      case 1: found.template find<16>(x); break;
+      case 1: found.template find<16>(x); break;  // counted as: one bucket
       case 2: found.template find<8>(x); break;
       case 4: found.template find<4>(x); break;
       case 8: found.template find<2>(x); break;
@@ -421,11 +421,20 @@ class ChunkWindows {
   template <class Scales, class Way>
   ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint32_t at, const Scales& scales, const Way& way, Codes& codes,
                                   Mask& rare) const {
-    if (!coder_.is_stochastic()) {
-      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
-          encode_some(x + j, j, scales, NoWords{}, way, codes + j, rare);
-      return;
-    }
+    if (!coder_.is_stochastic()) return encode_nearest(x, scales, way, codes, rare);  // counted as: nearest
+    encode_stochastic(x, at, scales, way, codes, rare);                               // counted as: stochastic
+  }
+
+  template <class Scales, class Way>
+  ARRCOMP_METHOD void encode_nearest(const WindowRows& x, const Scales& scales, const Way& way, Codes& codes,
+                                     Mask& rare) const {
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
+        encode_some(x + j, j, scales, NoWords{}, way, codes + j, rare);
+  }
+
+  template <class Scales, class Way>
+  ARRCOMP_METHOD void encode_stochastic(const WindowRows& x, uint32_t at, const Scales& scales, const Way& way,
+                                        Codes& codes, Mask& rare) const {
     const uint64_t words = (first_ + at) / lanes_per_row / rows_of_words;
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
         encode_some(x + j, j, scales, random_rows(seed_, words + j / rows_of_words), way, codes + j, rare);

@@ -135,7 +135,7 @@ class FloatFormat {
   template <class Visit>
   ARRCOMP_METHOD void visit_short_way(Visit visit) const {
     switch (cast_.signs()) {
-      case Signs::apart: return visit(ShortWay<Signs::apart>{*this});
+      case Signs::apart: return visit(ShortWay<Signs::apart>{*this});  // counted as: signs apart
       case Signs::but_of_zero: return visit(ShortWay<Signs::but_of_zero>{*this});
       default: return visit(ShortWay<Signs::complement>{*this});
     }

@@ -51,11 +51,11 @@ ARRCOMP_METHOD void visit_window_codes(int bits, Visit visit) {
     case 1: return visit(WindowCodes<1>{});
     case 2: return visit(WindowCodes<2>{});
     case 3: return visit(WindowCodes<3>{});
-    case 4: return visit(WindowCodes<4>{});
+    case 4: return visit(WindowCodes<4>{});  // counted as: codes of 4 bits
     case 5: return visit(WindowCodes<5>{});
     case 6: return visit(WindowCodes<6>{});
     case 7: return visit(WindowCodes<7>{});
-    default: return visit(WindowCodes<8>{});
+    default: return visit(WindowCodes<8>{});  // counted as: codes of 8 bits
   }
 }
 
