@@ -12,6 +12,7 @@ from itertools import count
 from machine_code.listing import Instruction, Listing, Place
 
 _ENDS = ("EXIT", "RET", "BRX", "JMX", "KILL", "BPT")
+_JUMPS = ("BRA", "JMP", "BRX", "JMX")
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Flow:
 
     def __init__(self, kernel: Listing) -> None:
         self.kernel = kernel
-        targets = {at: self._target(at) for at in range(len(kernel.code))}
-        starts = {0, *(at for at in targets.values() if at is not None), *kernel.labels.values()}
-        starts |= {at + 1 for at in targets if targets[at] is not None or self._ends(at)}
+        targets = {at: self._targets(at) for at in range(len(kernel.code))}
+        starts = {0, *(at for found in targets.values() for at in found), *kernel.labels.values()}
+        starts |= {at + 1 for at in targets if targets[at] or self._ends(at)}
         self._starts = sorted(at for at in starts if at < len(kernel.code))
         self._index = {at: i for i, at in enumerate(self._starts)}
         ends = [*self._starts[1:], len(kernel.code)]
@@ -51,21 +52,21 @@ class Flow:
     def _ends(self, at: int) -> bool:
         return self.kernel.code[at].opcode.startswith(_ENDS)
 
-    def _target(self, at: int) -> int | None:
+    def _targets(self, at: int) -> list[int]:
         instruction = self.kernel.code[at]
         if instruction.opcode.startswith("BSYNC") or instruction.opcode.startswith("BREAK"):
-            return None  # lanes meet again: the next instruction follows
-        if not instruction.opcode.startswith(("BRA", "JMP")) or _is_collective_detour(instruction):
-            return None
-        return self.kernel.labels.get(instruction.target or "")
+            return []  # lanes meet again: the next instruction follows
+        if not instruction.opcode.startswith(_JUMPS) or _is_collective_detour(instruction):
+            return []
+        return [self.kernel.labels[name] for name in instruction.targets if name in self.kernel.labels]
 
-    def _following(self, last: int, target: int | None, end: int) -> tuple[int, ...]:
+    def _following(self, last: int, targets: Sequence[int], end: int) -> tuple[int, ...]:
         instruction = self.kernel.code[last]
-        always = not instruction.conditional and (target is not None or self._ends(last))
+        always = not instruction.conditional and (bool(targets) or self._ends(last))
         # `BRA.U UP0` and `BRA UP0` have their condition among the operands.
-        if target is not None and re.match(r"!?U?P\d", instruction.operands):
+        if targets and re.match(r"!?U?P\d", instruction.operands):
             always = False
-        found = [target] if target is not None else []
+        found = list(targets)
         if not always:
             found.append(end)
         return tuple(self._index[at] for at in found if at in self._index)
