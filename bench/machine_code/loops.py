@@ -160,18 +160,24 @@ class Loop:
         """Whether the other loop is inside of this one."""
         return other.head != self.head and other.body < self.body
 
-    def way_around(self, needed: Mapping[str, int]) -> list[Instruction]:
-        """The shortest way from its head to its head again that has so many of each of these opcodes (patterns).
+    def way_around(
+        self, needed: Mapping[str, int], through: Sequence[frozenset[Place]] = ()
+    ) -> list[Instruction]:
+        """The shortest way from its head to its head again that does what is asked for.
+
+        Args:
+            needed: opcodes (patterns) that it has, so many times at least.
+            through: places, of each of which it has an instruction.
 
         Raises:
             ValueError: there is none, or a loop is in the way.
         """
         patterns = [(re.compile(pattern), wanted) for pattern, wanted in needed.items()]
-        done = tuple(wanted for _, wanted in patterns)
+        done = (*(wanted for _, wanted in patterns), *(1 for _ in through))
         inner = {loop.head for loop in self.flow.loops if self.holds(loop)}
         tie = count()
         queue: list[tuple[int, int, int, tuple[int, ...], tuple[int, ...]]] = [
-            (0, next(tie), self.head, (0,) * len(patterns), ())
+            (0, next(tie), self.head, (0,) * len(done), ())
         ]
         seen: set[tuple[int, tuple[int, ...]]] = set()
         while queue:
@@ -184,10 +190,9 @@ class Loop:
                 continue
             seen.add((block, have))
             code = self.flow.code_of(block)
-            now = tuple(
-                min(wanted, got + sum(bool(pattern.search(i.opcode)) for i in code))
-                for (pattern, wanted), got in zip(patterns, have, strict=True)
-            )
+            found = [sum(bool(pattern.search(i.opcode)) for i in code) for pattern, _ in patterns]
+            found += [sum(bool(i.places & places) for i in code) for places in through]
+            now = tuple(min(wanted, got + more) for wanted, got, more in zip(done, have, found, strict=True))
             for after in self.flow.blocks[block].following:
                 if after in self.body:
                     heapq.heappush(queue, (length + len(code), next(tie), after, now, (*way, block)))

@@ -130,6 +130,9 @@ class ElementRange {
   ARRCOMP_METHOD explicit ElementRange(const Element& element)
       : largest_(largest_of(element)), is_whole_(element.width == sizeof(Scalar) * 8) {}
 
+  // Whether all of them.
+  ARRCOMP_METHOD bool is_whole() const { return is_whole_; }
+
   ARRCOMP_METHOD Mask holds(Real y) const { return le(abs(y), splat<Real>(largest_)); }
 
   // Between the negative of the largest number and that.

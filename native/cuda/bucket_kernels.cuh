@@ -134,25 +134,20 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
 // What a warp knows of a chunk, which is more than its lanes have registers for beside a window.
 template <class Coder>
 struct ChunkMemory {
-  alignas(Coder) uint8_t coder[sizeof(Coder)];
   alignas(ChunkWindows<Coder>) uint8_t windows[sizeof(ChunkWindows<Coder>)];
 };
-
-template <class T>
-ARRCOMP_INLINE const T& copied_to(uint8_t* memory, const T& original) {
-  static_assert(std::is_trivially_copyable_v<T>);
-  if (leader()) memcpy(memory, &original, sizeof original);
-  sync();
-  return *reinterpret_cast<const T*>(memory);
-}
 
 template <class Coder>
 ARRCOMP_INLINE const ChunkWindows<Coder>& windows_of(const typename Coder::Settings& settings, const BucketPlan& plan,
                                                      uint64_t chunk, const void* elements, const uint8_t* payload,
                                                      uint64_t seed, ChunkMemory<Coder>& memory) {
+  const Coder coder(settings, plan.element, payload);
+  const ChunkWindows<Coder> windows(plan, coder, chunk, elements, payload, seed);
+  static_assert(std::is_trivially_copyable_v<ChunkWindows<Coder>>);
   sync();  // what was there before has been read
-  const Coder& coder = copied_to(memory.coder, Coder(settings, plan.element, payload));
-  return copied_to(memory.windows, ChunkWindows<Coder>(plan, coder, chunk, elements, payload, seed));
+  if (leader()) memcpy(memory.windows, &windows, sizeof windows);
+  sync();
+  return *reinterpret_cast<const ChunkWindows<Coder>*>(memory.windows);
 }
 
 template <HasWindows Coder>

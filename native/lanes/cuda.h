@@ -96,6 +96,15 @@ ARRCOMP_INLINE U32 gather(const T* t, U32 i) {
   return element(t, i.v);
 }
 
+// Told to the compiler: this is device memory, where it cannot see that.
+template <class T>
+ARRCOMP_INLINE T* device_memory(T* p) {
+#ifdef __CUDACC__
+  __builtin_assume(__isGlobal(p));
+#endif
+  return p;
+}
+
 // Memory of a warp in which rows that move together change lanes.
 constexpr int max_warps_per_block = 4;
 template <int bytes>
@@ -148,27 +157,6 @@ ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
   sync();
 #pragma unroll
   for (int i = 0; i < bytes / 512; i++) ((uint4*)p)[32 * i + lane()] = ((const uint4*)memory)[32 * i + lane()];
-}
-
-// Of some elements alone; each lane keeps to its own column of the memory.
-template <class T, class V, int n>
-ARRCOMP_INLINE void load_rows(const T* p, V (&rows)[n], int count) {
-  T* const memory = (T*)exchange_memory<32 * n*(int)sizeof(T)>();
-  sync();  // what was there before has been read
-#pragma unroll 1
-  for (int i = lane(); i < 32 * n; i += 32) memory[i] = p[i < count ? i : count - 1];
-#pragma unroll
-  for (int j = 0; j < n; j++) rows[j] = {memory[32 * j + lane()]};
-}
-
-template <class T, class V, int n>
-ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n], int count) {
-  T* const memory = (T*)exchange_memory<32 * n*(int)sizeof(T)>();
-  sync();  // what was there before has been read
-#pragma unroll
-  for (int j = 0; j < n; j++) memory[32 * j + lane()] = (T)rows[j].v;
-#pragma unroll 1
-  for (int i = lane(); i < count; i += 32) p[i] = memory[i];
 }
 
 struct Table64 {
@@ -305,6 +293,7 @@ ARRCOMP_INLINE F64 lower(F64 x, F64 y) { return {__builtin_fmin(x.v, y.v)}; }
 ARRCOMP_INLINE F32 higher(F32 x, F32 y) { return {__builtin_fmaxf(x.v, y.v)}; }
 ARRCOMP_INLINE F64 higher(F64 x, F64 y) { return {__builtin_fmax(x.v, y.v)}; }
 ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
+ARRCOMP_INLINE U32 to_code(F32 f, uint32_t largest) { return min(U32{__float2uint_rn(f.v)}, splat<U32>(largest)); }
 ARRCOMP_INLINE F64 to_double(F32 f) { return {(double)f.v}; }
 ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }
 #ifdef __CUDACC__

@@ -64,6 +64,11 @@ ARRCOMP_INLINE U32 lane_numbers() {
 }
 
 template <class T>
+ARRCOMP_INLINE T* device_memory(T* p) {
+  return p;
+}
+
+template <class T>
 ARRCOMP_INLINE void store(T* p, Lanes<T> x) {
 #pragma GCC unroll 16
   for (int i = 0; i < x.registers; i++) __builtin_memcpy(p + i * x.width, &x.v[i], register_bytes);
@@ -164,6 +169,10 @@ ARRCOMP_INLINE F64 as_double(U64 x) { ARRCOMP_EACH(F64, (f64r)x.v[i]); }
 ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(~0u >> 1)); }
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~uint64_t(0) >> 1)); }
 ARRCOMP_INLINE U32 to_int(F32 f) { ARRCOMP_EACH(U32, to_int(f.v[i])); }
+// The order of max's arguments tells what NaN becomes.
+ARRCOMP_INLINE U32 to_code(F32 f, uint32_t largest) {
+  return to_int(min(max(splat<F32>(0), f), splat<F32>(static_cast<float>(largest))));
+}
 ARRCOMP_INLINE F32 to_float(U32 x) { ARRCOMP_EACH(F32, __builtin_convertvector((i32r)x.v[i], f32r)); }
 ARRCOMP_INLINE F64 to_double(F32 f) {
   ARRCOMP_EACH(F64, i % 2 ? to_double_upper(f.v[i / 2]) : to_double_lower(f.v[i / 2]));

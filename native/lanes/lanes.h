@@ -34,9 +34,8 @@
 //               of 512 bytes. A GPU moves 16 bytes a lane, and gives each row its lanes through shared memory.
 //               fetch_rows<n>(const scalar*) -> Fetched   reading begins;  arrive(fetched, V (&rows)[n])  has ended
 //               load_rows(const scalar*, V (&rows)[n])    both in one;  store_rows(scalar*, V (&rows)[n])
-//               load_rows(p, rows, count)  store_rows(p, rows, count)  of `count` elements, at least one, any alignment of
-//                                          the scalar; all behind the last repeat it, or are not stored
 //               of U32 also at const uint16_t* and const uint8_t*, zero-extended and truncated as above
+//               device_memory(p) -> p      which is not shared by a warp's lanes alone, told to a GPU's compiler
 //   streaming   store_streaming(p, v)  of all types, p aligned to 16 bytes: for what is not read soon;  end_streaming()
 //                                      after the last, before other threads read what was stored
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits
@@ -74,6 +73,7 @@
 //               size(x)                |x| of a number; of NaN some NaN
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
 //   F32         to_int(f) -> U32       nearest even int32; unspecified (but no trap) outside of int32
+//               to_code(f, n) -> U32   nearest even, but at least 0 and at most n, which is below 2^23; 0 of NaN
 //               to_float(u)            of an int32, rounded to nearest even
 //               from_half(u) -> F32    exact, of float16 bits (NaN to some NaN of the same sign)
 //               to_half(f) -> U32      float16 bits, rounded to nearest even (NaN to some NaN, 0x7fc00000 to

@@ -31,17 +31,4 @@ ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
   for (int j = 0; j < n; j++) store(p + 32 * j, rows[j]);
 }
 
-template <class T, class V, int n>
-ARRCOMP_INLINE void load_rows(const T* p, V (&rows)[n], int count) {
-  for (int j = 0; j < n; j++) {
-    const int left = count - 32 * j;
-    rows[j] = left > 0 ? load_first(p + 32 * j, left < 32 ? left : 32) : load_first(p + count - 1, 1);
-  }
-}
-
-template <class T, class V, int n>
-ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n], int count) {
-  for (int j = 0; 32 * j < count; j++) store_first(p + 32 * j, rows[j], count - 32 * j < 32 ? count - 32 * j : 32);
-}
-
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -358,6 +358,10 @@ inline int __float2int_rn(float x) {
   if (!(std::fabs(x) < 0x1p31f)) return x > 0 ? INT32_MAX : x < 0 ? INT32_MIN : 0;
   return static_cast<int>(std::nearbyint(x));
 }
+inline unsigned __float2uint_rn(float x) {
+  if (!(x > 0)) return 0;
+  return x < 0x1p32f ? static_cast<unsigned>(std::nearbyint(x)) : UINT32_MAX;
+}
 
 // float16 and float32, as cvt.f32.f16 and cvt.rn.f16.f32 convert them.
 inline float float_of_half(uint16_t half) {

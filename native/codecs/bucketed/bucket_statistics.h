@@ -189,7 +189,7 @@ ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent
     return sums;
   };
   if (-28 < exponent && exponent < 40) {
-    RowSums<Real> sums = sums_of([](Real x) ARRCOMP_LAMBDA { return x; });
+    RowSums<Real> sums = sums_of([](Real x) ARRCOMP_LAMBDA { return x; });  // counted as: sums
     sums.of_terms = sums.of_terms * factor(-exponent);
     sums.of_squares = sums.of_squares * factor(-2 * exponent);
     return sums;
@@ -275,7 +275,7 @@ ARRCOMP_APART Extremes exact_extremes_of(const Values& values) {
 template <class Real, class Values>
 ARRCOMP_METHOD Extremes extremes_of(const Values& values) {
   LaneExtremes<Real, false> extremes;
-  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });  // counted as: extremes
   const Extremes found = extremes.of_all();
   if (!found.finite || found.low < found.high || found.low != 0) return found;
   return exact_extremes_of<Real>(values);

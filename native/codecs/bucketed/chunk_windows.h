@@ -26,12 +26,17 @@ concept Prescales = requires(const Coder& coder, typename Coder::Real x,
 template <class Coder>
 concept Settles = requires(const Coder& coder, typename Coder::Real y,
                            const typename Coder::Real (&decoded)[Coder::decode_values]) { coder.settled(y, decoded); };
-// Codecs with a short way for rows that have nothing rare. Windows that have are coded again, the long way.
+// Codecs with a way of their own for most rows, or for decoding them.
 struct AnyWay {
   void operator()(auto) const {}
 };
 template <class Coder>
 concept HasShortWay = requires(const Coder& coder) { coder.visit_short_way(AnyWay{}); };
+template <class Coder>
+concept HasShortDecoder = requires(const Coder& coder) { coder.visit_short_decoder(AnyWay{}); };
+// Codecs of which that way tells of rare lanes. Windows that have any are coded again, as any row is.
+template <class Coder>
+concept HasRareLanes = requires { Coder::has_rare_lanes; };
 template <class Coder>
 concept FitsRows = FitsMagnitudes<Coder> || FitsExtremes<Coder>;
 template <class Coder>
@@ -83,7 +88,7 @@ template <class Coder>
 constexpr int max_window_buckets = HasExtras<Coder> ? chunk_size / window_size + 1 : max_buckets_in_chunk<Coder>;
 
 // What coding takes of each bucket of a chunk, and room for a window's rows where these may be coded twice.
-template <class Coder, int n, bool has_rows = HasShortWay<Coder>>
+template <class Coder, int n, bool has_rows = HasRareLanes<Coder>>
 struct WindowMemory {
   typename Coder::Scalar values[n][max_window_buckets<Coder>];
 };
@@ -174,11 +179,11 @@ class ChunkWindows {
       const uint32_t from = fits_windows_ ? 0 : at;
       Codes codes;
       const bool has_rare = encode_window(x, at, from, memory, simple, codes);
-      if constexpr (HasShortWay<Coder>) {
+      if constexpr (HasRareLanes<Coder>) {
         if (has_rare) [[unlikely]]
           encode_rare_window(at, from, memory, simple, codes);
       }
-      if constexpr (HasExtras<Coder>) put_extras(codes, extras);
+      if constexpr (HasExtras<Coder>) put_extras(codes, extras);  // counted as: with extra bits
       writer.put(codes);
     }
   }
@@ -192,7 +197,7 @@ class ChunkWindows {
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: decode codes, 16 rows
       Codes codes;
       reader.get(codes, at + window_size < chunk_size);
-      if constexpr (HasExtras<Coder>) get_extras(codes, extras);
+      if constexpr (HasExtras<Coder>) get_extras(codes, extras);  // counted as: with extra bits
       Real y[rows_per_window];
       bool has_rare = false;
       if (looks_up()) {
@@ -201,7 +206,7 @@ class ChunkWindows {
         has_rare = decode_window(codes, at, memory, simple, y);
       }
       store_window(at, y);
-      if constexpr (HasShortWay<Coder>) {
+      if constexpr (HasRareLanes<Coder>) {
         if (has_rare) [[unlikely]]
           decode_rare_window(at, memory, simple);
       }
@@ -210,14 +215,14 @@ class ChunkWindows {
 
  private:
   ARRCOMP_METHOD uint8_t* elements_from(uint32_t at) const {
-    return reinterpret_cast<uint8_t*>(elements_) + at * width_ / 8;
+    return device_memory(reinterpret_cast<uint8_t*>(elements_) + at * width_ / 8);
   }
   // What is stored for the buckets from element `at` on, which begins one.
   ARRCOMP_METHOD uint8_t* numbers_from(uint32_t at) const {
-    return reinterpret_cast<uint8_t*>(numbers_) + (at >> shift_) * bucket_bytes_;
+    return device_memory(reinterpret_cast<uint8_t*>(numbers_) + (at >> shift_) * bucket_bytes_);
   }
   ARRCOMP_METHOD const uint8_t* numbers_of(int bucket) const {
-    return reinterpret_cast<const uint8_t*>(numbers_) + static_cast<uint32_t>(bucket) * bucket_bytes_;
+    return device_memory(reinterpret_cast<const uint8_t*>(numbers_) + static_cast<uint32_t>(bucket) * bucket_bytes_);
   }
   ARRCOMP_METHOD int last_bucket() const {
     return static_cast<int>((first_ + chunk_size - 1) / plan_.bucket_size - bucket_);
@@ -322,10 +327,10 @@ class ChunkWindows {
     Found found;
     const int buckets = window_size >> shift_;
     switch (buckets) {
-      case 1: found.template find<16>(x); break;
-      case 2: found.template find<8>(x); break;
+      case 1: found.template find<16>(x); break;  // counted as: one bucket
+      case 2: found.template find<8>(x); break;   // counted as: two buckets
       case 4: found.template find<4>(x); break;
-      case 8: found.template find<2>(x); break;
+      case 8: found.template find<2>(x); break;   // counted as: eight buckets
       default: found.template find<1>(x); break;
       case 32: found.find_in_halves(x);
     }
@@ -411,6 +416,15 @@ class ChunkWindows {
     }
   }
 
+  template <class Visit>
+  ARRCOMP_METHOD void visit_usual_decoder(Visit visit) const {
+    if constexpr (HasShortDecoder<Coder>) {
+      coder_.visit_short_decoder(visit);
+    } else {
+      visit_usual_way(visit);
+    }
+  }
+
   // The window from element `at` on; the buckets in `memory` are those from `from` on. True where lanes are rare: they
   // have codes of no meaning.
   ARRCOMP_METHOD bool encode_window(WindowRows& x, uint32_t at, uint32_t from, const EncodeMemory& memory, bool simple,
@@ -426,7 +440,7 @@ class ChunkWindows {
       }
       visit_usual_way([&](const auto& way) ARRCOMP_LAMBDA { encode_rows(x, at, scales, way, codes, rare); });
     });
-    return HasShortWay<Coder> && any(rare);
+    return HasRareLanes<Coder> && any(rare);
   }
 
   // The same the long way, row by row, as this is rare.
@@ -466,17 +480,27 @@ class ChunkWindows {
   template <class Scales, class Way>
   ARRCOMP_METHOD void encode_rows(const WindowRows& x, uint32_t at, const Scales& scales, const Way& way, Codes& codes,
                                   Mask& rare) const {
-    if (!coder_.is_stochastic()) {
-      if constexpr (Guesses<Coder>) {
-        if (way.simple) return guess_rows(x, at, scales, codes);
-      }
-      if constexpr (requires { coder_.truncates(); }) {
-        if (coder_.truncates()) return encode_alike<typename Coder::Truncated>(x, scales, way, codes, rare);
-        return encode_alike<typename Coder::ToNearest>(x, scales, way, codes, rare);
-      } else {
-        return encode_alike<Nearest>(x, scales, way, codes, rare);
-      }
+    if (!coder_.is_stochastic()) return encode_nearest(x, at, scales, way, codes, rare);  // counted as: nearest
+    encode_stochastic(x, at, scales, way, codes, rare);                                   // counted as: stochastic
+  }
+
+  template <class Scales, class Way>
+  ARRCOMP_METHOD void encode_nearest(const WindowRows& x, uint32_t at, const Scales& scales, const Way& way,
+                                     Codes& codes, Mask& rare) const {
+    if constexpr (Guesses<Coder>) {
+      if (way.simple) return guess_rows(x, at, scales, codes);  // counted as: guesses
     }
+    if constexpr (requires { coder_.truncates(); }) {
+      if (coder_.truncates()) return encode_alike<typename Coder::Truncated>(x, scales, way, codes, rare);
+      encode_alike<typename Coder::ToNearest>(x, scales, way, codes, rare);  // counted as: not truncated
+    } else {
+      encode_alike<Nearest>(x, scales, way, codes, rare);
+    }
+  }
+
+  template <class Scales, class Way>
+  ARRCOMP_METHOD void encode_stochastic(const WindowRows& x, uint32_t at, const Scales& scales, const Way& way,
+                                        Codes& codes, Mask& rare) const {
     const uint64_t words = (first_ + at) / lanes_per_row / rows_of_words;
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; j += rows_of_words)
         encode_some(x + j, j, scales, random_rows(seed_, words + j / rows_of_words), way, codes + j, rare);
@@ -548,20 +572,20 @@ class ChunkWindows {
         if (!simple) [[unlikely]]
           return decode_rows(codes, numbers, LongWay{coder_, false}, y, rare);
       }
-      visit_usual_way([&](const auto& way) ARRCOMP_LAMBDA { decode_rows(codes, numbers, way, y, rare); });
+      visit_usual_decoder([&](const auto& way) ARRCOMP_LAMBDA { decode_rows(codes, numbers, way, y, rare); });
       if constexpr (Settles<Coder>) {
         if (!simple) [[unlikely]]
           settle(y, numbers);
       }
     });
-    return HasShortWay<Coder> && any(rare);
+    return HasRareLanes<Coder> && any(rare);
   }
 
   // The same the long way, row by row, as this is rare.
   ARRCOMP_METHOD void decode_rare_window(uint32_t at, DecodeMemory& memory, bool simple) const {
     const LongWay way{coder_, simple};
     Mask none = mask(0);
-    sync();  // the window has been stored
+    sync();  // what has been stored, by other lanes, is stored again
     Codes codes;
     WindowReader<Coder>(plan_, codes_, at / window_size).get(codes, false);
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(memory.rows[j], codes[j]);
@@ -639,7 +663,7 @@ class ChunkWindows {
   }
 
   const BucketPlan& plan_;
-  const Coder& coder_;
+  Coder coder_;
   uint64_t first_, bucket_, seed_;
   BucketPlaces places_;
   uintptr_t elements_, numbers_;

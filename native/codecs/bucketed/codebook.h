@@ -86,7 +86,8 @@ class Codebook {
   ARRCOMP_METHOD void encode(const Real (&rows)[n], U32 (&codes)[n]) const {
     if constexpr (looks_up_cells && std::is_same_v<Real, F32>) {
       const auto& at_hand = static_cast<const CodebookAtHand&>(settings_);
-      if (settings_.has_octaves != 0) return borders_below(settings_.cells, at_hand.octaves, rows, codes);
+      if (settings_.has_octaves != 0)
+        return borders_below(settings_.cells, at_hand.octaves, rows, codes);  // counted as: cells
     }
     borders_below(settings_.tables, bits_, rows, codes);
   }

@@ -14,7 +14,7 @@ class FloatFormat {
   using Real = R;
   using Scalar = typename Real::scalar;
   using Settings = FloatFormatSettings;
-  static constexpr bool has_wide_codes = true;
+  static constexpr bool has_wide_codes = true, has_rare_lanes = true;
 
   struct BucketParameters {
     Scalar scale;   // of the bucket; NaN where a value is not finite
@@ -114,7 +114,7 @@ class FloatFormat {
     return cast_.encode_magnitude(scaled, x, random);
   }
 
-  // As most rows are coded: `rare` tells of lanes that are not.
+  // As most rows are coded: `rare` tells of lanes that are not so.
   template <Signs signs>
   struct ShortWay {
     const FloatFormat& format;
@@ -135,7 +135,7 @@ class FloatFormat {
   template <class Visit>
   ARRCOMP_METHOD void visit_short_way(Visit visit) const {
     switch (cast_.signs()) {
-      case Signs::apart: return visit(ShortWay<Signs::apart>{*this});
+      case Signs::apart: return visit(ShortWay<Signs::apart>{*this});  // counted as: signs apart
       case Signs::but_of_zero: return visit(ShortWay<Signs::but_of_zero>{*this});
       default: return visit(ShortWay<Signs::complement>{*this});
     }

@@ -86,8 +86,7 @@ class Qsgd {
   ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
     if (!simple) x = prescaled(x, scale);
     const Real scaled = (x - scale[low]) * scale[inverse] + addend(random);
-    // NaN becomes 0: the order of max's arguments tells.
-    return nearest_integer(min(max(splat<Real>(0), scaled), splat<Real>(static_cast<Scalar>(largest_))));
+    return nearest_code(scaled, largest_);
   }
 
   // Where something would overflow on the way, halves of the numbers, and 2 as `factor`; simple where nothing can.
@@ -109,6 +108,22 @@ class Qsgd {
   }
   ARRCOMP_METHOD Real settled(Real y, const Real (&decoded)[decode_values]) const {
     return range_.element(y * decoded[factor]);
+  }
+
+  // Of simple buckets: of elements with the arithmetic type's range, or of others.
+  template <bool is_whole>
+  struct ShortDecoder {
+    const Qsgd& codec;
+
+    ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[decode_values], Mask&) const {
+      const Real y = codec.value_of(code, decoded);
+      return is_whole ? y : codec.range_.limited(y);
+    }
+  };
+  template <class Visit>
+  ARRCOMP_METHOD void visit_short_decoder(Visit visit) const {
+    if (range_.is_whole()) return visit(ShortDecoder<true>{*this});
+    visit(ShortDecoder<false>{*this});
   }
 
  private:

@@ -51,11 +51,11 @@ ARRCOMP_METHOD void visit_window_codes(int bits, Visit visit) {
     case 1: return visit(WindowCodes<1>{});
     case 2: return visit(WindowCodes<2>{});
     case 3: return visit(WindowCodes<3>{});
-    case 4: return visit(WindowCodes<4>{});
+    case 4: return visit(WindowCodes<4>{});  // counted as: codes of 4 bits
     case 5: return visit(WindowCodes<5>{});
-    case 6: return visit(WindowCodes<6>{});
+    case 6: return visit(WindowCodes<6>{});  // counted as: codes of 6 bits
     case 7: return visit(WindowCodes<7>{});
-    default: return visit(WindowCodes<8>{});
+    default: return visit(WindowCodes<8>{});  // counted as: codes of 8 bits
   }
 }
 
@@ -88,14 +88,15 @@ class WindowWriter {
 
  private:
   ARRCOMP_METHOD void put_bytes(const U32 (&codes)[rows_per_window]) {
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(out_ + j * lanes_per_row, codes[j]);
+    uint8_t* const out = device_memory(out_);
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(out + j * lanes_per_row, codes[j]);
     out_ += rows_per_window * lanes_per_row;
   }
 
   // A row of words is 128 bytes, as wide as memory is.
   template <int n, int m>
   ARRCOMP_METHOD void store_words(const U32 (&words)[m]) {
-    auto* const out = reinterpret_cast<uint32_t*>(out_);
+    auto* const out = reinterpret_cast<uint32_t*>(device_memory(out_));
     ARRCOMP_UNROLL for (int i = 0; i < n; ++i) store(out + i * lanes_per_row, words[i]);
     out_ += n * lanes_per_row * sizeof(uint32_t);
   }
@@ -160,13 +161,14 @@ class WindowReader {
   static constexpr int row_bytes = lanes_per_row * sizeof(uint32_t);
 
   ARRCOMP_METHOD void get_bytes(U32 (&codes)[rows_per_window]) {
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] = load(in_ + j * lanes_per_row);
+    const uint8_t* const in = device_memory(in_);
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] = load(in + j * lanes_per_row);
     in_ += rows_per_window * lanes_per_row;
   }
 
   template <int n>
   ARRCOMP_METHOD void fetch() {
-    const auto* const in = reinterpret_cast<const uint32_t*>(in_);
+    const auto* const in = reinterpret_cast<const uint32_t*>(device_memory(in_));
     ARRCOMP_UNROLL for (int i = 0; i < n; ++i) words_[i] = load(in + i * lanes_per_row);
   }
 

@@ -63,6 +63,13 @@ ARRCOMP_INLINE Real number_of(typename Real::scalar x, Real) {
 ARRCOMP_INLINE U32 nearest_integer(F32 v) { return to_int(v); }
 ARRCOMP_INLINE U32 nearest_integer(F64 v) { return lo(as_bits(v + splat<F64>(0x1p52))); }
 
+// The same of any number, as a code from 0 to `largest`, which has 23 bits at most; NaN becomes 0.
+ARRCOMP_INLINE U32 nearest_code(F32 v, uint32_t largest) { return to_code(v, largest); }
+ARRCOMP_INLINE U32 nearest_code(F64 v, uint32_t largest) {
+  // The order of max's arguments tells what NaN becomes.
+  return nearest_integer(min(max(splat<F64>(0), v), splat<F64>(largest)));
+}
+
 // For integers from -2^31 to 2^31 - 1.
 ARRCOMP_INLINE F32 real_of(U32 x, F32) { return to_float(x); }
 ARRCOMP_INLINE F64 real_of(U32 x, F64) {
