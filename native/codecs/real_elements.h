@@ -24,7 +24,7 @@ ARRCOMP_INLINE const uint8_t* element_at(const Element& element, const void* arr
 template <class Visitor>
 ARRCOMP_METHOD auto visit_stored(const Element& element, F32, Visitor visit) {
   if (element.width == 32) [[likely]]
-    return visit(Float32{});  // counted as: float32
+    return visit(Float32{});
   return element.exponent_bits == 8 ? visit(BFloat16{}) : visit(Float16{});
 }
 template <class Visitor>

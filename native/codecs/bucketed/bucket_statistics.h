@@ -139,7 +139,7 @@ template <class Real, class Values>
 ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Values& values) {
   LogarithmSum<Real> logarithms;
   auto largest_bits = as_bits(splat<Real>(0));
-  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {
+  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {  // counted as: logarithms
     const Real magnitude = abs(x);
     largest_bits = max(largest_bits, as_bits(magnitude));
     logarithms.add(magnitude, n);
@@ -189,7 +189,7 @@ ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent
     return sums;
   };
   if (-28 < exponent && exponent < 40) {
-    RowSums<Real> sums = sums_of([](Real x) ARRCOMP_LAMBDA { return x; });  // counted as: sums
+    RowSums<Real> sums = sums_of([](Real x) ARRCOMP_LAMBDA { return x; });
     sums.of_terms = sums.of_terms * factor(-exponent);
     sums.of_squares = sums.of_squares * factor(-2 * exponent);
     return sums;
@@ -275,7 +275,7 @@ ARRCOMP_APART Extremes exact_extremes_of(const Values& values) {
 template <class Real, class Values>
 ARRCOMP_METHOD Extremes extremes_of(const Values& values) {
   LaneExtremes<Real, false> extremes;
-  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });  // counted as: extremes
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });
   const Extremes found = extremes.of_all();
   if (!found.finite || found.low < found.high || found.low != 0) return found;
   return exact_extremes_of<Real>(values);
