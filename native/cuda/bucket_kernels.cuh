@@ -100,8 +100,14 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
 // Numbers of 64 bits take more registers: a thread then has 96.
 template <class Coder>
 constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? min_bucket_blocks - 1 : min_bucket_blocks;
-// Of regular chunks' kernels: a thread has 64.
+// Of regular chunks' kernels: a thread has 64, or 80 where reductions are made of several instructions.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int min_window_blocks = 6;
+#else
 constexpr int min_window_blocks = 8;
+#endif
+// Where buckets are fitted alone: a thread has 96.
+constexpr int min_fit_blocks = 5;
 
 // What of an array regular chunks' kernels code: its first chunks, as many as this says. The rest is the other kernels'.
 template <class Coder>
@@ -121,7 +127,7 @@ ARRCOMP_SHARED uint64_t decoded_in_windows(const BucketDecodeArray& array) {
 
 // Writes the numbers of small buckets of regular chunks, of codecs whose windows do not fit them.
 template <HasWindows Coder>
-__global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_fit_blocks)
     fit_chunks_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   const uint64_t seed = read_seed(a.work.seed);
   for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
@@ -301,13 +307,13 @@ __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
   const uint32_t warp = warp_of_block();
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= decoded_in_windows<Coder>(array)) return;
-    const bool ok = has_possible_length(array) && decode_chunk(array, unit, array.payload_length(),
-                                                               [&](const uint32_t* words, uint64_t count) {
-      ExtraReader reader(queues[warp], words, count, array.plan.extra_bits);
-      windows_of<Coder>(a.settings, array.plan, unit, array.target, array.payload, 0, chunks[warp])
-          .decode(memories[warp], reader);
-      return reader.is_at_end();
-    });
+    const bool ok = has_possible_length(array) &&
+                    decode_chunk(array, unit, array.payload_length(), [&](const uint32_t* words, uint64_t count) {
+                      ExtraReader reader(queues[warp], words, count, array.plan.extra_bits);
+                      windows_of<Coder>(a.settings, array.plan, unit, array.target, array.payload, 0, chunks[warp])
+                          .decode(memories[warp], reader);
+                      return reader.is_at_end();
+                    });
     if (!ok && leader()) atomicOr(a.work.status, 1u);
   });
 }
@@ -324,9 +330,12 @@ __global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
     } else if (unit < array.plan.chunks()) {
       const BucketContext<Coder> context{array.plan, a.settings};
       const BucketChunk<Coder> chunk(context, unit, array.payload);
-      ok = decode_chunk(array, unit, array.payload_length(), [&](const uint32_t* words, uint64_t count) {
-        return chunk.decode(array.payload, array.target, words, count, queues[threadIdx.x / lanes_per_row]);
-      }) && ok;
+      ok = decode_chunk(array, unit, array.payload_length(),
+                        [&](const uint32_t* words, uint64_t count) {
+                          return chunk.decode(array.payload, array.target, words, count,
+                                              queues[threadIdx.x / lanes_per_row]);
+                        }) &&
+           ok;
     } else {
       copy_tail_back(array, unit);
     }

@@ -95,9 +95,7 @@ class LogarithmSum {
   }
   ARRCOMP_METHOD bool has_subnormals() const { return any(has_subnormals_); }
 
-  ARRCOMP_METHOD uint64_t nonzeros() const {
-    return static_cast<uint64_t>(rows_ * lanes_per_row - missing_ - zeros_);
-  }
+  ARRCOMP_METHOD uint64_t nonzeros() const { return static_cast<uint64_t>(rows_ * lanes_per_row - missing_ - zeros_); }
 
   ARRCOMP_METHOD double sum() const {
     const Logarithm<Real> a = logarithm_of(last_), b = logarithm_of(before_);

@@ -75,8 +75,7 @@ ARRCOMP_SHARED bool has_windows(const BucketPlan& plan) {
 
 template <HasWindows Coder>
 ARRCOMP_SHARED bool is_encoded_in_windows(const BucketPlan& plan, const typename Coder::Settings& settings) {
-  return has_windows<Coder>(plan) &&
-         (are_fitted_before<Coder>(plan) || are_fitted_in_windows<Coder>(plan, settings));
+  return has_windows<Coder>(plan) && (are_fitted_before<Coder>(plan) || are_fitted_in_windows<Coder>(plan, settings));
 }
 
 // Codecs that tell quickly what most codes are, and which may be others.
@@ -282,8 +281,8 @@ class ChunkWindows {
     if (extra_bits_ == 0) return;
     extras.fill();
     const int shift = code_bits_;
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j)
-        codes[j] = codes[j] | extras.get_some(Coder::has_extra(codes[j])) << shift;
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] =
+        codes[j] | extras.get_some(Coder::has_extra(codes[j])) << shift;
   }
 
   // --- what encoding takes of buckets
@@ -330,7 +329,7 @@ class ChunkWindows {
       case 1: found.template find<16>(x); break;  // counted as: one bucket
       case 2: found.template find<8>(x); break;   // counted as: two buckets
       case 4: found.template find<4>(x); break;
-      case 8: found.template find<2>(x); break;   // counted as: eight buckets
+      case 8: found.template find<2>(x); break;  // counted as: eight buckets
       default: found.template find<1>(x); break;
       case 32: found.find_in_halves(x);
     }
@@ -387,7 +386,8 @@ class ChunkWindows {
   // Calls visit with what gives the numbers of rows, of which the first is the bucket's of element `at`.
   template <int n, int m, class Visit>
   ARRCOMP_METHOD void visit_scales(const Scalar (&values)[n][m], uint32_t at, Visit visit) const {
-    if (!HasExtras<Coder> && has_several_) return visit(OfSeveral<n, m>{values, places_, lane_numbers() + splat<U32>(at)});
+    if (!HasExtras<Coder> && has_several_)
+      return visit(OfSeveral<n, m>{values, places_, lane_numbers() + splat<U32>(at)});
     visit(OfOne<n>(values, places_.of(at)));
   }
 
@@ -529,8 +529,8 @@ class ChunkWindows {
     for (uint32_t rows = or_all(doubtful); rows != 0; rows &= rows - 1) {
       const int row = bit_length(rows & (~rows + 1)) - 1;
       scales.get(row, scale);
-      const Real again = load_real<Real>(plan_.element, elements_from(at), static_cast<uint64_t>(row) * lanes_per_row,
-                                         lanes_per_row);
+      const Real again =
+          load_real<Real>(plan_.element, elements_from(at), static_cast<uint64_t>(row) * lanes_per_row, lanes_per_row);
       const U32 code = coder_.encode_exactly(again, scale, true, Nearest{});
       ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) if (j == row) codes[j] = code;
     }

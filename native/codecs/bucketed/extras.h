@@ -63,7 +63,9 @@ class ExtraWriter {
         others_(static_cast<int>(others)) {}
 
   // The codes of the lanes of m. After rows_between_flushes rows at the latest comes a flush.
-  ARRCOMP_METHOD void put(U32 code, Mask m) { end_ = static_cast<int>(compress(values_, static_cast<uint32_t>(end_), code, m)); }
+  ARRCOMP_METHOD void put(U32 code, Mask m) {
+    end_ = static_cast<int>(compress(values_, static_cast<uint32_t>(end_), code, m));
+  }
 
   ARRCOMP_METHOD void flush() {
     if (end_ < extra_row) return;
@@ -71,7 +73,8 @@ class ExtraWriter {
     const uint32_t* row = values_;
     visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
       ARRCOMP_ROLLED
-      for (; end_ >= extra_row; end_ -= extra_row, row += lanes_per_row) write<bits>(load(row));  // counted: extra bits, 3 rows
+      for (; end_ >= extra_row; end_ -= extra_row, row += lanes_per_row)
+        write<bits>(load(row));  // counted: extra bits, 3 rows
     });
     if (bits_ == 0) end_ %= extra_row;
     store(values_, load(row));
@@ -126,7 +129,8 @@ class ExtraReader {
     if (at_ + ahead > room) move_to_front();
     visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
       ARRCOMP_ROLLED
-      for (; end_ - at_ < ahead && left_ > 0; end_ += extra_row) store(row_at(end_), read<bits>());  // counted: read extra bits, 3 rows
+      for (; end_ - at_ < ahead && left_ > 0; end_ += extra_row)
+        store(row_at(end_), read<bits>());  // counted: read extra bits, 3 rows
     });
     sync();
   }

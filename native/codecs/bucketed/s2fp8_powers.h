@@ -33,8 +33,8 @@ struct SqueezedPowers {
     const F32 power = near_power(max(splat<F32>(-16), t)) * splat<F32>(0x1p-112f);
     const U32 fixed = as_bits(power) + moved;
     // As words, numbers below 0 are above all others.
-    const Mask doubtful = lt(fixed & splat<U32>((1u << code_shift) - 1), doubt_units) |
-                          lt(as_bits(above), as_bits(doubt + doubt));
+    const Mask doubtful =
+        lt(fixed & splat<U32>((1u << code_shift) - 1), doubt_units) | lt(as_bits(above), as_bits(doubt + doubt));
     return {select(le(splat<F32>(0), above), fixed >> code_shift, splat<U32>(0)), doubtful};
   }
 

@@ -77,7 +77,8 @@ constexpr bool looks_up_cells = rows_at_once == 1;
 
 // The same of v that are no infinities, from their cells.
 template <int n>
-ARRCOMP_INLINE void borders_below(const StepCells& cells, const StepOctaves& octaves, const F32 (&v)[n], U32 (&found)[n]) {
+ARRCOMP_INLINE void borders_below(const StepCells& cells, const StepOctaves& octaves, const F32 (&v)[n],
+                                  U32 (&found)[n]) {
   ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
     const U32 bits = as_bits(v[j]), octave = bits >> StepCells::mantissa_bits;
     const U32 cell = srlv(bits, gather(octaves.shifts, octave)) + gather(octaves.bases, octave);
