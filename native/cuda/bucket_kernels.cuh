@@ -117,39 +117,38 @@ ARRCOMP_SHARED uint64_t decoded_in_windows(const BucketDecodeArray& array) {
   return 0;
 }
 
-// What a warp knows of a chunk, which is more than its lanes have registers for beside a window.
-template <class Coder>
+// A warp's: for windows, and what it knows of a chunk, which is more than its lanes have registers for beside a window.
+template <class Coder, class Memory>
 struct ChunkMemory {
-  alignas(ChunkWindows<Coder>) uint8_t windows[sizeof(ChunkWindows<Coder>)];
+  Memory of_windows;
+  uint32_t rounds[lanes_per_row];
+  alignas(ChunkWindows<Coder>) uint8_t chunk[sizeof(ChunkWindows<Coder>)];
 };
 
-template <class Coder>
+template <class Coder, class Memory>
 ARRCOMP_INLINE const ChunkWindows<Coder>& windows_of(const typename Coder::Settings& settings, const BucketPlan& plan,
                                                      uint64_t chunk, const void* elements, const uint8_t* payload,
-                                                     uint64_t seed, ChunkMemory<Coder>& memory) {
+                                                     uint64_t seed, ChunkMemory<Coder, Memory>& memory) {
   const Coder coder(settings, plan.element, payload);
   const ChunkWindows<Coder> windows(plan, coder, chunk, elements, payload, seed);
   static_assert(std::is_trivially_copyable_v<ChunkWindows<Coder>>);
   sync();  // what was there before has been read
-  if (leader()) memcpy(memory.windows, &windows, sizeof windows);
+  if (leader()) memcpy(memory.chunk, &windows, sizeof windows);
   sync();
-  return *reinterpret_cast<const ChunkWindows<Coder>*>(memory.windows);
+  return *reinterpret_cast<const ChunkWindows<Coder>*>(memory.chunk);
 }
 
 template <HasWindows Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     encode_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
-  using Memory = typename ChunkWindows<Coder>::EncodeMemory;
-  __shared__ Memory memories[warps_per_block];
-  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
-  Memory& memory = memories[warp_of_block()];
-  ChunkMemory<Coder>& chunk = chunks[warp_of_block()];
+  __shared__ ChunkMemory<Coder, typename ChunkWindows<Coder>::EncodeMemory> memories[warps_per_block];
+  auto& memory = memories[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
-  for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
+  for_each_unit(a.work.arrays, memory.rounds[lane()], [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= encoded_in_windows<Coder>(array, settings)) return;
     if (unit == 0 && leader()) finish_payload(array);
-    windows_of<Coder>(settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), chunk)
-        .encode(memory);
+    windows_of<Coder>(settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), memory)
+        .encode(memory.of_windows);
   });
 }
 
@@ -212,15 +211,12 @@ ARRCOMP_INLINE bool has_planned_length(const BucketDecodeArray& array, uint32_t*
 template <HasWindows Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     decode_windows_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-  using Memory = typename ChunkWindows<Coder>::DecodeMemory;
-  __shared__ Memory memories[warps_per_block];
-  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
-  Memory& memory = memories[warp_of_block()];
-  ChunkMemory<Coder>& chunk = chunks[warp_of_block()];
+  __shared__ ChunkMemory<Coder, typename ChunkWindows<Coder>::DecodeMemory> memories[warps_per_block];
+  auto& memory = memories[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder>(a.settings);
-  for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
+  for_each_unit(a.work.arrays, memory.rounds[lane()], [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= decoded_in_windows<Coder>(array) || !has_planned_length(array, a.work.status)) return;
-    windows_of<Coder>(settings, array.plan, unit, array.target, array.payload, 0, chunk).decode(memory);
+    windows_of<Coder>(settings, array.plan, unit, array.target, array.payload, 0, memory).decode(memory.of_windows);
   });
 }
 
