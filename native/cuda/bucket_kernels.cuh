@@ -98,8 +98,12 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
 // Numbers of 64 bits take more registers: a thread then has 96.
 template <class Coder>
 constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? min_bucket_blocks - 1 : min_bucket_blocks;
-// Of regular chunks' kernels: a thread has 64.
+// Of regular chunks' kernels: a thread has 64 registers; before Ampere, where that is too few, 80.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int min_window_blocks = 6;
+#else
 constexpr int min_window_blocks = 8;
+#endif
 
 // What of an array regular chunks' kernels code: its first chunks, as many as this says. The rest is the other kernels'.
 template <class Coder>

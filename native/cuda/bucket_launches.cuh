@@ -39,7 +39,8 @@ void launch_decode(const Codec& codec, const BucketDecodeWork& work, const Shape
   if constexpr (HasExtras<Coder>) {
     launch<decode_extras_kernel<Coder>>(shape, stream, {work, settings});
   } else if constexpr (HasWindows<Coder>) {
-    const Shares shares = shares_of(work.arrays, decoded_in_windows<Coder>);
+    const Shares shares =
+        shares_of(work.arrays, [](const BucketDecodeArray& array) { return decoded_in_windows<Coder>(array); });
     if (shares.windows) launch<decode_windows_kernel<Coder>>(shape, stream, {work, settings});
     if (shares.rest) launch<decode_buckets_kernel<Coder>>(shape, stream, {work, settings});
   } else {
