@@ -160,9 +160,7 @@ class Loop:
         """Whether the other loop is inside of this one."""
         return other.head != self.head and other.body < self.body
 
-    def way_around(
-        self, needed: Mapping[str, int], through: Sequence[frozenset[Place]] = ()
-    ) -> list[Instruction]:
+    def way_around(self, needed: Mapping[str, int], through: Sequence[frozenset[Place]] = ()) -> list[Instruction]:
         """The shortest way from its head to its head again that does what is asked for.
 
         Args:

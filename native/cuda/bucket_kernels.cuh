@@ -100,7 +100,7 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
 // Numbers of 64 bits take more registers: a thread then has 96.
 template <class Coder>
 constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? min_bucket_blocks - 1 : min_bucket_blocks;
-// Of regular chunks' kernels: a thread has 64, or 80 where reductions are made of several instructions.
+// Of regular chunks' kernels: a thread has 64 registers; before Ampere, where that is too few, 80.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int min_window_blocks = 6;
 #else
@@ -137,40 +137,39 @@ __global__ void __launch_bounds__(threads_per_block, min_fit_blocks)
   });
 }
 
-// What a warp knows of a chunk, which is more than its lanes have registers for beside a window.
-template <class Coder>
+// A warp's: for windows, and what it knows of a chunk, which is more than its lanes have registers for beside a window.
+template <class Coder, class Memory>
 struct ChunkMemory {
-  alignas(ChunkWindows<Coder>) uint8_t windows[sizeof(ChunkWindows<Coder>)];
+  Memory of_windows;
+  uint32_t rounds[lanes_per_row];
+  alignas(ChunkWindows<Coder>) uint8_t chunk[sizeof(ChunkWindows<Coder>)];
 };
 
-template <class Coder>
+template <class Coder, class Memory>
 ARRCOMP_INLINE const ChunkWindows<Coder>& windows_of(const typename Coder::Settings& settings, const BucketPlan& plan,
                                                      uint64_t chunk, const void* elements, const uint8_t* payload,
-                                                     uint64_t seed, ChunkMemory<Coder>& memory) {
+                                                     uint64_t seed, ChunkMemory<Coder, Memory>& memory) {
   const Coder coder(settings, plan.element, payload);
   const ChunkWindows<Coder> windows(plan, coder, chunk, elements, payload, seed);
   static_assert(std::is_trivially_copyable_v<ChunkWindows<Coder>>);
   sync();  // what was there before has been read
-  if (leader()) memcpy(memory.windows, &windows, sizeof windows);
+  if (leader()) memcpy(memory.chunk, &windows, sizeof windows);
   sync();
-  return *reinterpret_cast<const ChunkWindows<Coder>*>(memory.windows);
+  return *reinterpret_cast<const ChunkWindows<Coder>*>(memory.chunk);
 }
 
 template <HasWindows Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     encode_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
-  using Memory = typename ChunkWindows<Coder>::EncodeMemory;
-  __shared__ Memory memories[warps_per_block];
-  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
-  Memory& memory = memories[warp_of_block()];
-  ChunkMemory<Coder>& chunk = chunks[warp_of_block()];
+  __shared__ ChunkMemory<Coder, typename ChunkWindows<Coder>::EncodeMemory> memories[warps_per_block];
+  auto& memory = memories[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder, true>(a.settings);
-  for_each_unit(a.work.arrays, [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
+  for_each_unit(a.work.arrays, memory.rounds[lane()], [&](const BucketEncodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= encoded_in_windows<Coder>(array, settings)) return;
     if (unit == 0 && leader()) finish_payload(array);
     NoExtras none;
-    windows_of<Coder>(settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), chunk)
-        .encode(memory, none);
+    windows_of<Coder>(settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), memory)
+        .encode(memory.of_windows, none);
   });
 }
 
@@ -210,18 +209,17 @@ template <HasExtras Coder>
   requires HasWindows<Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     encode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
-  __shared__ typename ChunkWindows<Coder>::EncodeMemory memories[warps_per_block];
+  __shared__ ChunkMemory<Coder, typename ChunkWindows<Coder>::EncodeMemory> memories[warps_per_block];
   __shared__ ExtraBuffer buffers[warps_per_block];
   __shared__ WindowExtras extras[warps_per_block];
-  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
   const uint32_t warp = warp_of_block();
   for_each_ticket(a.work.arrays, a.work.tickets, [&](const BucketEncodeArray& array, uint64_t unit) {
     if (unit >= encoded_in_windows<Coder>(array, a.settings)) return;
     if (unit == 0 && leader()) finish_payload(array);
     encode_chunk(array, unit, a.work.entries, extras[warp].words, [&](uint32_t* words) {
       ExtraWriter writer(buffers[warp], words, array.plan.extra_bits, array.plan.code_bits);
-      windows_of<Coder>(a.settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), chunks[warp])
-          .encode(memories[warp], writer);
+      windows_of<Coder>(a.settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), memories[warp])
+          .encode(memories[warp].of_windows, writer);
       return writer.finish();
     });
   });
@@ -266,16 +264,13 @@ ARRCOMP_INLINE bool has_planned_length(const BucketDecodeArray& array, uint32_t*
 template <HasWindows Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     decode_windows_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-  using Memory = typename ChunkWindows<Coder>::DecodeMemory;
-  __shared__ Memory memories[warps_per_block];
-  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
-  Memory& memory = memories[warp_of_block()];
-  ChunkMemory<Coder>& chunk = chunks[warp_of_block()];
+  __shared__ ChunkMemory<Coder, typename ChunkWindows<Coder>::DecodeMemory> memories[warps_per_block];
+  auto& memory = memories[warp_of_block()];
   const typename Coder::Settings& settings = settings_at_hand<Coder, false>(a.settings);
-  for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
+  for_each_unit(a.work.arrays, memory.rounds[lane()], [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= decoded_in_windows<Coder>(array) || !has_planned_length(array, a.work.status)) return;
     NoExtras none;
-    windows_of<Coder>(settings, array.plan, unit, array.target, array.payload, 0, chunk).decode(memory, none);
+    windows_of<Coder>(settings, array.plan, unit, array.target, array.payload, 0, memory).decode(memory.of_windows, none);
   });
 }
 
@@ -301,17 +296,16 @@ template <HasExtras Coder>
   requires HasWindows<Coder>
 __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     decode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketDecodeWork, typename Coder::Settings> a) {
-  __shared__ typename ChunkWindows<Coder>::DecodeMemory memories[warps_per_block];
+  __shared__ ChunkMemory<Coder, typename ChunkWindows<Coder>::DecodeMemory> memories[warps_per_block];
   __shared__ ExtraQueue queues[warps_per_block];
-  __shared__ ChunkMemory<Coder> chunks[warps_per_block];
   const uint32_t warp = warp_of_block();
   for_each_unit(a.work.arrays, [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= decoded_in_windows<Coder>(array)) return;
     const bool ok = has_possible_length(array) &&
                     decode_chunk(array, unit, array.payload_length(), [&](const uint32_t* words, uint64_t count) {
                       ExtraReader reader(queues[warp], words, count, array.plan.extra_bits);
-                      windows_of<Coder>(a.settings, array.plan, unit, array.target, array.payload, 0, chunks[warp])
-                          .decode(memories[warp], reader);
+                      windows_of<Coder>(a.settings, array.plan, unit, array.target, array.payload, 0, memories[warp])
+                          .decode(memories[warp].of_windows, reader);
                       return reader.is_at_end();
                     });
     if (!ok && leader()) atomicOr(a.work.status, 1u);

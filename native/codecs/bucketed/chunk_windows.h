@@ -86,10 +86,13 @@ concept Guesses = Coder::guesses;
 template <class Coder>
 constexpr int max_window_buckets = HasExtras<Coder> ? chunk_size / window_size + 1 : max_buckets_in_chunk<Coder>;
 
-// What coding takes of each bucket of a chunk, and room for a window's rows where these may be coded twice.
+// What coding takes of each bucket of a chunk, what a window leaves for the next one, and room for a window's rows where
+// these may be coded twice.
 template <class Coder, int n, bool has_rows = HasRareLanes<Coder>>
 struct WindowMemory {
   typename Coder::Scalar values[n][max_window_buckets<Coder>];
+  bool simple;  // are all of the chunk's buckets, where they are no part of a window
+  uint32_t half[lanes_per_row];
 };
 template <class Coder, int n>
 struct WindowMemory<Coder, n, true> : WindowMemory<Coder, n, false> {
@@ -160,30 +163,33 @@ class ChunkWindows {
         fits_windows_(!are_fitted_before<Coder>(plan) && plan.bucket_size <= window_size),
         width_(plan.element.width),
         is_bfloat16_(plan.element.exponent_bits == 8),
-        code_bits_(static_cast<int>(plan.code_bits)),
-        extra_bits_(static_cast<int>(plan.extra_bits)) {}
+        code_bits_(plan.code_bits),
+        extra_bits_(plan.extra_bits),
+        are_bytes_(plan.byte_codes) {}
 
   // Writes the chunk's codes, and the numbers of buckets but those that were fitted before, to the payload.
   // Extra bits go to `extras`.
   template <class Extras>
   ARRCOMP_METHOD void encode(EncodeMemory& memory, Extras& extras) const {
-    bool simple = fits_windows_ || prepare(memory);
-    WindowWriter<Coder> writer(plan_, const_cast<uint8_t*>(codes_));
+    if (!fits_windows_) {
+      const bool simple = prepare(memory);
+      if (leader()) memory.simple = simple;
+      sync();
+    }
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: encode codes, 16 rows
       Real x[rows_per_window];
       load_window(at, x);
-      if (fits_windows_) simple = fit_window(x, numbers_from(at), memory);
-      // Which element's bucket is the first in `memory`.
-      const uint32_t from = fits_windows_ ? 0 : at;
+      const bool simple = fits_windows_ ? fit_window(x, numbers_from(at), memory) : memory.simple;
       Codes codes;
-      const bool has_rare = encode_window(x, at, from, memory, simple, codes);
+      const bool has_rare = encode_window(x, at, memory, simple, codes);
       if constexpr (HasRareLanes<Coder>) {
         if (has_rare) [[unlikely]]
-          encode_rare_window(at, from, memory, simple, codes);
+          encode_rare_window(at, memory, codes);
       }
       if constexpr (HasExtras<Coder>) put_extras(codes, extras);  // counted as: with extra bits
-      writer.put(codes);
+      WindowWriter<Coder>(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half)
+          .put(codes, at / window_size);
     }
   }
 
@@ -270,7 +276,7 @@ class ChunkWindows {
   ARRCOMP_METHOD void put_extras(Codes& codes, ExtraWriter& extras) const {
     static_assert(rows_between_flushes >= rows_per_window);
     if (extra_bits_ == 0) return;
-    const U32 low = splat<U32>(low_mask(code_bits_));
+    const U32 low = splat<U32>(low_mask(static_cast<int>(code_bits_)));
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
       extras.put(codes[j], Coder::has_extra(codes[j]));
       codes[j] = codes[j] & low;
@@ -280,7 +286,7 @@ class ChunkWindows {
   ARRCOMP_METHOD void get_extras(Codes& codes, ExtraReader& extras) const {
     if (extra_bits_ == 0) return;
     extras.fill();
-    const int shift = code_bits_;
+    const int shift = static_cast<int>(code_bits_);
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] =
         codes[j] | extras.get_some(Coder::has_extra(codes[j])) << shift;
   }
@@ -425,12 +431,14 @@ class ChunkWindows {
     }
   }
 
-  // The window from element `at` on; the buckets in `memory` are those from `from` on. True where lanes are rare: they
-  // have codes of no meaning.
-  ARRCOMP_METHOD bool encode_window(WindowRows& x, uint32_t at, uint32_t from, const EncodeMemory& memory, bool simple,
+  // Of which element the bucket's scales are the first in memory, while the window from element `at` on is encoded.
+  ARRCOMP_METHOD uint32_t scales_from(uint32_t at) const { return fits_windows_ ? 0 : at; }
+
+  // The window from element `at` on. True where lanes are rare: they have codes of no meaning.
+  ARRCOMP_METHOD bool encode_window(WindowRows& x, uint32_t at, const EncodeMemory& memory, bool simple,
                                     Codes& codes) const {
     Mask rare = mask(0);
-    visit_scales(memory.values, from, [&](const auto& scales) ARRCOMP_LAMBDA {
+    visit_scales(memory.values, scales_from(at), [&](const auto& scales) ARRCOMP_LAMBDA {
       if constexpr (Prescales<Coder>) {
         if (!simple) [[unlikely]]
           prescale(x, scales);
@@ -444,11 +452,10 @@ class ChunkWindows {
   }
 
   // The same the long way, row by row, as this is rare.
-  ARRCOMP_METHOD void encode_rare_window(uint32_t at, uint32_t from, EncodeMemory& memory, bool simple,
-                                         Codes& codes) const {
-    const LongWay way{coder_, simple};
+  ARRCOMP_METHOD void encode_rare_window(uint32_t at, EncodeMemory& memory, Codes& codes) const {
+    const LongWay way{coder_, false};
     Mask none = mask(0);
-    visit_scales(memory.values, from, [&](const auto& scales) ARRCOMP_LAMBDA {
+    visit_scales(memory.values, scales_from(at), [&](const auto& scales) ARRCOMP_LAMBDA {
       ARRCOMP_ROLLED
       for (int j = 0; j < rows_per_window; ++j) {
         Real scale[Coder::encode_values];
@@ -673,7 +680,8 @@ class ChunkWindows {
   bool has_several_, fits_windows_;
   uint32_t width_;  // of elements
   bool is_bfloat16_;
-  int code_bits_, extra_bits_;
+  uint32_t code_bits_, extra_bits_;
+  bool are_bytes_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

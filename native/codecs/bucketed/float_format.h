@@ -34,6 +34,7 @@ class FloatFormat {
       : settings_(settings),
         range_(element),
         cast_(settings.spec),
+        largest_(static_cast<Scalar>(settings.spec.largest())),
         array_scale_(0),
         first_rare_(settings.is_scaled() ? ~Bits{0} : RealLayout<Real>::infinity) {
     if (settings.scale == ScaleKind::two_level) array_scale_ = load_scalar<Scalar>(payload);
@@ -59,7 +60,7 @@ class FloatFormat {
 
   // From the largest magnitudes of buckets, infinity or NaN where a value is not finite.
   ARRCOMP_METHOD ParameterRow fit(Real largest) const {
-    const Real most = splat<Real>(static_cast<Scalar>(settings_.spec.largest())), nan = splat<Real>(Limits::nan());
+    const Real most = splat<Real>(largest_), nan = splat<Real>(Limits::nan());
     const Mask is_finite = le(largest, splat<Real>(Limits::largest));
     const Real finite = select(is_finite, largest, nan);
     // Machines differ in which NaN a quotient is.
@@ -203,6 +204,7 @@ class FloatFormat {
   FloatFormatSettings settings_;
   ElementRange<Real> range_;
   FloatCast<Real> cast_;
+  Scalar largest_;  // number of the format
   Scalar array_scale_;
   Bits first_rare_;  // of magnitudes: without a scale, what is not finite
 };

@@ -59,63 +59,61 @@ ARRCOMP_METHOD void visit_window_codes(int bits, Visit visit) {
   }
 }
 
+// The row of words in which a window's codes begin: where it is half filled, behind the one before.
+ARRCOMP_INLINE uint32_t first_word(uint32_t window, int bits) { return window * static_cast<uint32_t>(bits) / 2; }
+
 // Writes the codes of a regular chunk's windows, one after the other.
 template <class Coder>
 class WindowWriter {
  public:
-  ARRCOMP_METHOD WindowWriter(const BucketPlan& plan, uint8_t* codes)
-      : out_(codes), bits_(static_cast<int>(plan.code_bits)), are_bytes_(plan.byte_codes), waits_(false) {}
+  // To `codes`. `half` has room for a row: half a word of each lane, which waits for the next window.
+  ARRCOMP_METHOD WindowWriter(uint8_t* codes, uint32_t bits, bool are_bytes, uint32_t* half)
+      : codes_(codes), bits_(static_cast<int>(bits)), are_bytes_(are_bytes), half_(half) {}
 
-  ARRCOMP_METHOD void put(const U32 (&codes)[rows_per_window]) {
+  ARRCOMP_METHOD void put(const U32 (&codes)[rows_per_window], uint32_t window) const {
     if constexpr (HasByteCodes<Coder>) {
-      if (are_bytes_) return put_bytes(codes);
+      if (are_bytes_) return put_bytes(codes, window);
     }
+    auto* const row = reinterpret_cast<uint32_t*>(device_memory(codes_)) + first_word(window, bits_) * lanes_per_row;
     visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
       U32 packed[Codes::words]{};
       Codes::pack(codes, packed);
       if constexpr (Codes::ends_in_half) {
-        if (waits_) {
-          waits_ = false;
-          put_behind_half(packed);
-          return store_words<Codes::words>(packed);
+        if (window % 2 == 1) {
+          put_behind(load(half_), packed);
+          return store_words<Codes::words>(row, packed);
         }
-        half_ = packed[Codes::whole_words];
-        waits_ = true;
+        store(half_, packed[Codes::whole_words]);
       }
-      store_words<Codes::whole_words>(packed);
+      store_words<Codes::whole_words>(row, packed);
     });
   }
 
  private:
-  ARRCOMP_METHOD void put_bytes(const U32 (&codes)[rows_per_window]) {
-    uint8_t* const out = device_memory(out_);
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(out + j * lanes_per_row, codes[j]);
-    out_ += rows_per_window * lanes_per_row;
+  ARRCOMP_METHOD void put_bytes(const U32 (&codes)[rows_per_window], uint32_t window) const {
+    uint8_t* const row = device_memory(codes_) + window * rows_per_window * lanes_per_row;
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(row + j * lanes_per_row, codes[j]);
   }
 
   // A row of words is 128 bytes, as wide as memory is.
   template <int n, int m>
-  ARRCOMP_METHOD void store_words(const U32 (&words)[m]) {
-    auto* const out = reinterpret_cast<uint32_t*>(device_memory(out_));
-    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) store(out + i * lanes_per_row, words[i]);
-    out_ += n * lanes_per_row * sizeof(uint32_t);
+  ARRCOMP_METHOD static void store_words(uint32_t* row, const U32 (&words)[m]) {
+    ARRCOMP_UNROLL for (int i = 0; i < n; ++i) store(row + i * lanes_per_row, words[i]);
   }
 
   template <int n>
-  ARRCOMP_METHOD void put_behind_half(U32 (&packed)[n]) const {
-    U32 before = half_;
+  ARRCOMP_METHOD static void put_behind(U32 half, U32 (&packed)[n]) {
     ARRCOMP_UNROLL for (int i = 0; i < n; ++i) {
       const U32 upper = packed[i] >> 16;
-      packed[i] = before + (packed[i] << 16);
-      before = upper;
+      packed[i] = half + (packed[i] << 16);
+      half = upper;
     }
   }
 
-  uint8_t* out_;
+  uint8_t* codes_;
   int bits_;
   bool are_bytes_;
-  bool waits_;  // half a word
-  U32 half_ = splat<U32>(0);
+  uint32_t* half_;
 };
 
 // Reads them, packed ones a window ahead.
@@ -128,7 +126,7 @@ class WindowReader {
     if (are_bytes_) {
       in_ = codes + window * rows_per_window * lanes_per_row;
     } else {
-      in_ = codes + window * static_cast<uint32_t>(bits_) / 2 * row_bytes;
+      in_ = codes + first_word(window, bits_) * row_bytes;
       visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA { fetch<Codes::words>(); });
     }
   }
