@@ -218,7 +218,8 @@ __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     if (unit == 0 && leader()) finish_payload(array);
     encode_chunk(array, unit, a.work.entries, extras[warp].words, [&](uint32_t* words) {
       ExtraWriter writer(buffers[warp], words, array.plan.extra_bits, array.plan.code_bits);
-      windows_of<Coder>(a.settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed), memories[warp])
+      windows_of<Coder>(a.settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed),
+                        memories[warp])
           .encode(memories[warp].of_windows, writer);
       return writer.finish();
     });
@@ -270,7 +271,8 @@ __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
   for_each_unit(a.work.arrays, memory.rounds[lane()], [&](const BucketDecodeArray& array, uint64_t unit, uint64_t) {
     if (unit >= decoded_in_windows<Coder>(array) || !has_planned_length(array, a.work.status)) return;
     NoExtras none;
-    windows_of<Coder>(settings, array.plan, unit, array.target, array.payload, 0, memory).decode(memory.of_windows, none);
+    windows_of<Coder>(settings, array.plan, unit, array.target, array.payload, 0, memory)
+        .decode(memory.of_windows, none);
   });
 }
 

@@ -39,7 +39,7 @@ void launch_decode(const Codec& codec, const BucketDecodeWork& work, const Shape
   const auto& settings = std::get<typename Coder::Settings>(codec.settings);
   bool has_rest = true;
   if constexpr (HasWindows<Coder>) {
-    const Shares shares = 
+    const Shares shares =
         shares_of(work.arrays, [](const BucketDecodeArray& array) { return decoded_in_windows<Coder>(array); });
     if (shares.windows) launch<decode_windows_kernel_of<Coder>()>(shape, stream, {work, settings});
     has_rest = shares.rest;

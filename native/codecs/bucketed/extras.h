@@ -73,8 +73,9 @@ class ExtraWriter {
     const uint32_t* row = values_;
     visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
       ARRCOMP_ROLLED
-      for (; end_ >= extra_row; end_ -= extra_row, row += lanes_per_row)
-        write<bits>(load(row));  // counted: extra bits, 3 rows
+      for (; end_ >= extra_row; end_ -= extra_row, row += lanes_per_row) {  // counted: extra bits, 3 rows
+        write<bits>(load(row));
+      }
     });
     if (bits_ == 0) end_ %= extra_row;
     store(values_, load(row));
@@ -129,8 +130,9 @@ class ExtraReader {
     if (at_ + ahead > room) move_to_front();
     visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
       ARRCOMP_ROLLED
-      for (; end_ - at_ < ahead && left_ > 0; end_ += extra_row)
-        store(row_at(end_), read<bits>());  // counted: read extra bits, 3 rows
+      for (; end_ - at_ < ahead && left_ > 0; end_ += extra_row) {  // counted: read extra bits, 3 rows
+        store(row_at(end_), read<bits>());
+      }
     });
     sync();
   }
