@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.tables import table
-from machine_code.listing import Instruction, Listing, disassemble, kernels_of
+from machine_code.listing import Instruction, Listing, Place, disassemble, kernels_of
 from machine_code.loops import Flow, Loop
 from machine_code.regions import Region, regions_of
 
@@ -61,12 +61,18 @@ class Part:
         needed: opcodes (patterns) that the way around must have, so many times.
         having: opcodes (patterns) that the loop has exactly so many times: for modes of templates, which have their
             lines in common.
+        through: marked calls, of each of which it must have an instruction.
+        kernel: part of the kernel's name, where it is not the case's: what runs before it.
+        title: in the table, where a case has several of a loop.
     """
 
     loop: str
     modes: tuple[str, ...] = ()
     needed: Mapping[str, int] = field(default_factory=dict)
     having: Mapping[str, int] = field(default_factory=dict)
+    through: tuple[str, ...] = ()
+    kernel: str = ""
+    title: str = ""
 
 
 @dataclass(frozen=True)
@@ -260,7 +266,117 @@ _ENCODING: tuple[Case, ...] = (
     ),
 )
 
-CASES = (*_DECODING, *_ENCODING)
+_LOADS_FLOAT32, _STORES_FLOAT32 = {r"^LDG?\.E\.128": 4}, {r"^STG?\.E\.128": 4}
+_STORES_BYTES = {r"^STG?": 5}  # four words of codes, and a row of scales
+
+
+def _encode_window(*through: str, **needed: int) -> tuple[Part, ...]:
+    """What encodes a window of float32, with what fits the bucket that it is."""
+    return (Part("encode codes", needed={**_LOADS_FLOAT32, **needed}, through=("one bucket", *through)),)
+
+
+def _encode_buckets(*through: str, **needed: int) -> tuple[Part, ...]:
+    """The same with several buckets in it, or a part of one."""
+    return (Part("encode codes", needed={**_LOADS_FLOAT32, **needed}, through=("nearest", *through)),)
+
+
+def _decode_window(*through: str, **needed: int) -> tuple[Part, ...]:
+    return (Part("decode codes", needed={**_STORES_FLOAT32, **needed}, through=through),)
+
+
+def _statistics(title: str, *through: str, **needed: int) -> Part:
+    """What looks at a bucket's values before they are encoded."""
+    return Part(
+        "bucket statistics",
+        needed={**_LOADS_FLOAT32, **needed},
+        through=through,
+        kernel="fit_chunks_kernel.*LanesIf",
+        title=title,
+    )
+
+
+_MEAN_AND_DEVIATION = (_statistics("extremes", FMNMX=32), _statistics("sums", FADD=48))
+_FILL = Part("fill table")
+
+
+_ENCODE_EXTRA, _DECODE_EXTRA = "encode_extra_windows_kernel.*LanesIf", "decode_extra_windows_kernel.*LanesIf"
+_ENCODE, _DECODE = "encode_windows_kernel.*LanesIf", "decode_windows_kernel.*LanesIf"
+
+_BUCKETS: tuple[Case, ...] = (
+    Case("QSGD 4 bits encode", "qsgd", _ENCODE, _encode_window("nearest", "codes of 4 bits"), budget=32),
+    Case(
+        "QSGD 4 bits encode, stochastic (32 and Philox)",
+        "qsgd",
+        _ENCODE,
+        _encode_window("stochastic", "codes of 4 bits"),
+        budget=32 + 12,
+    ),
+    Case("QSGD 4 bits decode", "qsgd", _DECODE, _decode_window("codes of 4 bits"), budget=32),
+    Case(
+        "QSGD 8 bits encode", "qsgd", _ENCODE, _encode_window("nearest", "codes of 8 bits", **_STORES_BYTES), budget=32
+    ),
+    Case("QSGD 8 bits decode", "qsgd", _DECODE, _decode_window("codes of 8 bits"), budget=32),
+    Case(
+        "FloatFormat e4m3 encode, scaled",
+        "float_format",
+        _ENCODE,
+        _encode_window("nearest", "codes of 8 bits", "signs apart", **_STORES_BYTES),
+        budget=32,
+    ),
+    Case(
+        "FloatFormat e4m3 decode, scaled",
+        "float_format",
+        _DECODE,
+        _decode_window("codes of 8 bits", "signs apart"),
+        budget=32,
+    ),
+    Case(
+        "Codebook NF4 encode",
+        "codebook",
+        _ENCODE,
+        _encode_buckets("eight buckets", "cells", "codes of 4 bits", REDUX=8),
+        budget=32,
+    ),
+    Case("Codebook NF4 decode", "codebook", _DECODE, _decode_window("codes of 4 bits"), budget=32),
+    Case(
+        "Codebook dynamic8 encode",
+        "codebook",
+        _ENCODE,
+        _encode_buckets("two buckets", "cells", "codes of 8 bits", REDUX=2),
+        budget=32,
+    ),
+    Case("Codebook dynamic8 decode", "codebook", _DECODE, _decode_window("codes of 8 bits"), budget=32),
+    Case("S2FP8 encode", "s2fp8", _ENCODE, (_statistics("logarithms", "logarithms"), *_encode_buckets("guesses")), budget=32),
+    Case("S2FP8 decode", "s2fp8", _DECODE, (_FILL, *_decode_window()), budget=32),
+    Case(
+        "SmaQ 8 bits encode",
+        "smaq",
+        _ENCODE_EXTRA,
+        (*_MEAN_AND_DEVIATION, *_encode_buckets("not truncated", "codes of 8 bits")),
+        budget=32,
+    ),
+    Case("SmaQ 8 bits decode", "smaq", _DECODE_EXTRA, (_FILL, *_decode_window("codes of 8 bits")), budget=32),
+    Case(
+        "SmaQ 6 and 8 bits encode, a third outliers",
+        "smaq",
+        _ENCODE_EXTRA,
+        (
+            *_MEAN_AND_DEVIATION,
+            *_encode_buckets("not truncated", "codes of 6 bits", "with extra bits", VOTE=16),
+            Part("extra bits", ("two extra bits",)),
+        ),
+        budget=32,
+    ),
+    Case(
+        "SmaQ 6 and 8 bits decode, a third outliers",
+        "smaq",
+        _DECODE_EXTRA,
+        (_FILL, Part("read extra bits", ("two extra bits",)), *_decode_window("codes of 6 bits", VOTE=16)),
+        budget=32,
+    ),
+)
+
+CASES = (*_DECODING, *_ENCODING, *_BUCKETS)
 
 
 class Compiled:
@@ -321,8 +437,9 @@ class Counter:
         narrow = 0.0
         for part in case.parts:
             region = self._region(part.loop)
-            way = max((self._way(flow, loop, part) for loop in self._loops(flow, region, part)), key=len)
-            parts[part.loop] = len(way) / region.rows
+            before = compiled.flow(compiled.kernel(part.kernel)) if part.kernel else flow
+            way = max(self._ways(before, self._loops(before, region, part), part), key=len)
+            parts[part.title or part.loop] = len(way) / region.rows
             narrow += sum(is_narrow(instruction) for instruction in way) / region.rows
         return Count(parts, narrow, compiled.registers[kernel.name])
 
@@ -340,7 +457,7 @@ class Counter:
 
     def _loops(self, flow: Flow, region: Region, part: Part) -> list[Loop]:
         """The loop of a region: of those that come from it the outermost, in each mode that is asked for."""
-        found = [loop for loop in flow.loops if loop.share(region.places) >= _HALF]
+        found = [loop for loop in flow.loops if loop.share(region.places) >= _HALF and loop.closes_in(region.places)]
         for mode in part.modes:
             places = frozenset().union(*(r.places for r in self._mode(mode)))
             found = [loop for loop in found if loop.share(places) >= _HALF]
@@ -352,12 +469,17 @@ class Counter:
             raise SystemExit(f"{flow.kernel.name}: expected a loop {part.loop!r}{modes}, got none")
         return found
 
-    @staticmethod
-    def _way(flow: Flow, loop: Loop, part: Part) -> list[Instruction]:
-        try:
-            return loop.way_around(part.needed)
-        except ValueError as error:
-            raise SystemExit(f"{part.loop}: {error}") from error
+    def _ways(self, flow: Flow, loops: Sequence[Loop], part: Part) -> Iterator[list[Instruction]]:
+        """Of the loops that have such a way, at least one."""
+        through = [frozenset[Place]().union(*(r.places for r in self._mode(mode))) for mode in part.through]
+        errors = []
+        for loop in loops:
+            try:
+                yield loop.way_around(part.needed, through)
+            except ValueError as error:
+                errors.append(error)
+        if len(errors) == len(loops):
+            raise SystemExit(f"{part.loop}: {errors[0]}") from errors[0]
 
 
 def is_narrow(instruction: Instruction) -> bool:

@@ -12,6 +12,7 @@ _KERNEL = re.compile(r"^\.text\.(?P<name>\S+):$")
 _LABEL = re.compile(r"^(?P<name>\.L_\S+|\$\S+):$")
 _INSTRUCTION = re.compile(r"^\s+/\*[0-9a-f]{4,}\*/\s+(?:@(?P<predicate>!?U?P[0-9T]) )?(?P<text>.*?) ?;")
 _TARGET = re.compile(r"`\((?P<name>[^)]+)\)")
+_TARGETS = re.compile(r"BRANCH_TARGETS (?P<names>[^\"]+)")
 _PLACE = re.compile(r'"(?P<file>[^"]+)", line (?P<line>\d+)')
 _WIDTH = re.compile(r"\.(?P<bits>128|64)\b")
 _NARROW = re.compile(r"\.[US](?P<bits>16|8)\b")
@@ -40,6 +41,13 @@ class Instruction:
         """The label that it names."""
         match = _TARGET.search(self.operands)
         return match["name"] if match else None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The labels that it may jump to."""
+        if match := _TARGETS.search(self.operands):
+            return tuple(match["names"].split(","))
+        return (self.target,) if self.target else ()
 
     def nbytes(self) -> int:
         """Bytes that a lane moves, of an access to memory."""

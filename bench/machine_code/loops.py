@@ -12,6 +12,7 @@ from itertools import count
 from machine_code.listing import Instruction, Listing, Place
 
 _ENDS = ("EXIT", "RET", "BRX", "JMX", "KILL", "BPT")
+_JUMPS = ("BRA", "JMP", "BRX", "JMX")
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ class Flow:
 
     def __init__(self, kernel: Listing) -> None:
         self.kernel = kernel
-        targets = {at: self._target(at) for at in range(len(kernel.code))}
-        starts = {0, *(at for at in targets.values() if at is not None), *kernel.labels.values()}
-        starts |= {at + 1 for at in targets if targets[at] is not None or self._ends(at)}
+        targets = {at: self._targets(at) for at in range(len(kernel.code))}
+        starts = {0, *(at for found in targets.values() for at in found), *kernel.labels.values()}
+        starts |= {at + 1 for at in targets if targets[at] or self._ends(at)}
         self._starts = sorted(at for at in starts if at < len(kernel.code))
         self._index = {at: i for i, at in enumerate(self._starts)}
         ends = [*self._starts[1:], len(kernel.code)]
@@ -51,21 +52,21 @@ class Flow:
     def _ends(self, at: int) -> bool:
         return self.kernel.code[at].opcode.startswith(_ENDS)
 
-    def _target(self, at: int) -> int | None:
+    def _targets(self, at: int) -> list[int]:
         instruction = self.kernel.code[at]
         if instruction.opcode.startswith("BSYNC") or instruction.opcode.startswith("BREAK"):
-            return None  # lanes meet again: the next instruction follows
-        if not instruction.opcode.startswith(("BRA", "JMP")) or _is_collective_detour(instruction):
-            return None
-        return self.kernel.labels.get(instruction.target or "")
+            return []  # lanes meet again: the next instruction follows
+        if not instruction.opcode.startswith(_JUMPS) or _is_collective_detour(instruction):
+            return []
+        return [self.kernel.labels[name] for name in instruction.targets if name in self.kernel.labels]
 
-    def _following(self, last: int, target: int | None, end: int) -> tuple[int, ...]:
+    def _following(self, last: int, targets: Sequence[int], end: int) -> tuple[int, ...]:
         instruction = self.kernel.code[last]
-        always = not instruction.conditional and (target is not None or self._ends(last))
+        always = not instruction.conditional and (bool(targets) or self._ends(last))
         # `BRA.U UP0` and `BRA UP0` have their condition among the operands.
-        if target is not None and re.match(r"!?U?P\d", instruction.operands):
+        if targets and re.match(r"!?U?P\d", instruction.operands):
             always = False
-        found = [target] if target is not None else []
+        found = list(targets)
         if not always:
             found.append(end)
         return tuple(self._index[at] for at in found if at in self._index)
@@ -145,10 +146,15 @@ class Loop:
         """Instructions of all its blocks."""
         return sum(len(self.flow.code_of(block)) for block in self.body)
 
-    def share(self, places: frozenset[Place]) -> float:
-        """Which part of the loop's own instructions came from these places, inlined or not."""
-        code = [instruction for block in self.body for instruction in self.flow.code_of(block)]
-        return sum(bool(instruction.places & places) for instruction in code) / len(code)
+    def share(self, places: frozenset[Place], without: frozenset[int] = frozenset()) -> float:
+        """Which part of the loop's own instructions came from these places, inlined or not; of all but some blocks."""
+        code = [instruction for block in self.body - without for instruction in self.flow.code_of(block)]
+        return sum(bool(instruction.places & places) for instruction in code) / max(len(code), 1)
+
+    def closes_in(self, places: frozenset[Place]) -> bool:
+        """Whether what jumps back to its head came from these places: a loop around it may be made of them too."""
+        latches = [block for block in self.body if self.head in self.flow.blocks[block].following]
+        return any(self.flow.code_of(block)[-1].places & places for block in latches)
 
     def count(self, pattern: str) -> int:
         """How many instructions of all its blocks have such an opcode."""
@@ -159,18 +165,22 @@ class Loop:
         """Whether the other loop is inside of this one."""
         return other.head != self.head and other.body < self.body
 
-    def way_around(self, needed: Mapping[str, int]) -> list[Instruction]:
-        """The shortest way from its head to its head again that has so many of each of these opcodes (patterns).
+    def way_around(self, needed: Mapping[str, int], through: Sequence[frozenset[Place]] = ()) -> list[Instruction]:
+        """The shortest way from its head to its head again that does what is asked for.
+
+        Args:
+            needed: opcodes (patterns) that it has, so many times at least.
+            through: places, of each of which it has an instruction.
 
         Raises:
             ValueError: there is none, or a loop is in the way.
         """
         patterns = [(re.compile(pattern), wanted) for pattern, wanted in needed.items()]
-        done = tuple(wanted for _, wanted in patterns)
+        done = (*(wanted for _, wanted in patterns), *(1 for _ in through))
         inner = {loop.head for loop in self.flow.loops if self.holds(loop)}
         tie = count()
         queue: list[tuple[int, int, int, tuple[int, ...], tuple[int, ...]]] = [
-            (0, next(tie), self.head, (0,) * len(patterns), ())
+            (0, next(tie), self.head, (0,) * len(done), ())
         ]
         seen: set[tuple[int, tuple[int, ...]]] = set()
         while queue:
@@ -183,10 +193,9 @@ class Loop:
                 continue
             seen.add((block, have))
             code = self.flow.code_of(block)
-            now = tuple(
-                min(wanted, got + sum(bool(pattern.search(i.opcode)) for i in code))
-                for (pattern, wanted), got in zip(patterns, have, strict=True)
-            )
+            found = [sum(bool(pattern.search(i.opcode)) for i in code) for pattern, _ in patterns]
+            found += [sum(bool(i.places & places) for i in code) for places in through]
+            now = tuple(min(wanted, got + more) for wanted, got, more in zip(done, have, found, strict=True))
             for after in self.flow.blocks[block].following:
                 if after in self.body:
                     heapq.heappush(queue, (length + len(code), next(tie), after, now, (*way, block)))

@@ -81,18 +81,45 @@ ARRCOMP_METHOD Real rounded_to(const Element& element, Real y) {
   return visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA { return T::widen(T::narrow(y)); });
 }
 
-// Calls visit(x, n) with each row of the elements [first, first + count), which has n of them. Such loops are short:
-// each type of elements has its own.
-template <class Real, class Visit>
-ARRCOMP_METHOD void each_row(const Element& element, const void* array, uint64_t first, uint64_t count, Visit visit) {
-  const uint64_t whole = count / lanes_per_row * lanes_per_row;
-  const int left = static_cast<int>(count - whole);
-  visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA {
-    for (uint64_t i = 0; i < whole; i += lanes_per_row)
-      visit(T::widen(load_elements<T>(array, first + i, lanes_per_row)), lanes_per_row);
-    if (left > 0) visit(T::widen(load_elements<T>(array, first + whole, left)), left);
-  });
-}
+// Elements [first, first + count) of an array.
+struct StoredElements {
+  const Element& element;
+  const void* array;
+  uint64_t first, count;
+
+  // Calls visit(x, n) with each row, which has n of them. Such loops are short: each type of elements has its own.
+  template <class Real, class Visit>
+  ARRCOMP_METHOD void each_row(Visit visit) const {
+    visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA {
+      const uint64_t whole = count / lanes_per_row * lanes_per_row;
+      const int left = static_cast<int>(count - whole);
+      for (uint64_t i = visit_together<T>(visit); i < whole; i += lanes_per_row)
+        visit(T::widen(load_elements<T>(array, first + i, lanes_per_row)), lanes_per_row);
+      if (left > 0) visit(T::widen(load_elements<T>(array, first + whole, left)), left);
+    });
+  }
+
+ private:
+  // Visits rows that lanes load together, where they have registers for them, and returns the elements in these.
+  template <class T, class Visit>
+  ARRCOMP_METHOD uint64_t visit_together(Visit visit) const {
+    uint64_t i = 0;
+    if constexpr (rows_at_once == 1 && sizeof(typename T::Real::scalar) == sizeof(float)) {
+      constexpr int rows = 16;
+      constexpr uint64_t together = rows * lanes_per_row;
+      using Storage = typename T::storage;
+      const auto* const elements = static_cast<const Storage*>(array) + first;
+      if (reinterpret_cast<uintptr_t>(elements) % 16 != 0) return 0;
+      ARRCOMP_ROLLED
+      for (; i + together <= count; i += together) {  // counted: bucket statistics, 16 rows
+        U32 words[rows];
+        load_rows(elements + i, words);
+        ARRCOMP_UNROLL for (int j = 0; j < rows; ++j) visit(T::widen(words[j]), lanes_per_row);
+      }
+    }
+    return i;
+  }
+};
 
 // What elements can hold of the arithmetic type's numbers.
 template <class Real>
@@ -102,6 +129,9 @@ class ElementRange {
  public:
   ARRCOMP_METHOD explicit ElementRange(const Element& element)
       : largest_(largest_of(element)), is_whole_(element.width == sizeof(Scalar) * 8) {}
+
+  // Whether all of them.
+  ARRCOMP_METHOD bool is_whole() const { return is_whole_; }
 
   ARRCOMP_METHOD Mask holds(Real y) const { return le(abs(y), splat<Real>(largest_)); }
 

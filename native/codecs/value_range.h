@@ -13,6 +13,12 @@ ARRCOMP_INLINE auto order_keys(Real x) {
   return order_floats(as_bits(x), width) ^ splat<Word>(typename Word::scalar{1} << (width - 1));
 }
 
+template <class Real, class Word>
+ARRCOMP_INLINE Real numbers_of_keys(Word keys, Real) {
+  constexpr int width = sizeof(typename Real::scalar) * 8;
+  return real_of_bits(order_floats(keys ^ splat<Word>(typename Word::scalar{1} << (width - 1)), width));
+}
+
 template <class Scalar>
 ARRCOMP_INLINE double number_of_key(Scalar key) {
   constexpr Scalar sign = Scalar{1} << (sizeof(Scalar) * 8 - 1);
@@ -45,7 +51,7 @@ ARRCOMP_PART void widen_range(const Element& element, const void* array, uint64_
                               double range[2]) {
   const Real limit = largest_number(Real{});
   Real smallest = limit, largest = splat<Real>(0) - limit;
-  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
+  StoredElements{element, array, first, count}.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA {
     const Mask finite = le(abs(x), limit);
     smallest = select(finite, min(x, smallest), smallest);
     largest = select(finite, max(x, largest), largest);

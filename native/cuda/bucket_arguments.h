@@ -33,7 +33,7 @@ struct StatisticsWork {
 struct BucketEncodeWork {
   ArrayList<BucketEncodeArray> arrays;
   Seed seed;
-  uint64_t* tickets;  // a counter; this and the entries are for codecs with extra words, else null
+  uint64_t* tickets;  // two counters; these and the entries are for codecs with extra words, else null
   uint64_t* entries;  // for placing: one a unit
 };
 

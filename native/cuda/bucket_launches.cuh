@@ -7,21 +7,44 @@
 
 namespace arrcomp::cuda {
 
-template <class Coder>
-constexpr auto encode_kernel_of() {
-  if constexpr (HasExtras<Coder>) {
-    return encode_extras_kernel<Coder>;
-  } else {
-    return encode_buckets_kernel<Coder>;
-  }
+// Whether the first chunks of arrays, and what is behind them, are there to be coded. Of several arrays it is not known.
+struct Shares {
+  bool windows, rest;
+};
+template <class Array, class InWindows>
+Shares shares_of(const ArrayList<Array>& list, InWindows in_windows) {
+  if (list.count != 1) return {true, true};
+  const uint64_t chunks = in_windows(list.single);
+  return {chunks > 0, chunks < list.units};
 }
+
 template <class Coder>
-constexpr auto decode_kernel_of() {
-  if constexpr (HasExtras<Coder>) {
-    return decode_extras_kernel<Coder>;
-  } else {
-    return decode_buckets_kernel<Coder>;
+void launch_encode(const Codec& codec, const BucketEncodeWork& work, const Shape& shape, cudaStream_t stream) {
+  const auto& settings = std::get<typename Coder::Settings>(codec.settings);
+  bool has_rest = true;
+  if constexpr (HasWindows<Coder>) {
+    const Shares shares = shares_of(
+        work.arrays, [&](const BucketEncodeArray& array) { return encoded_in_windows<Coder>(array, settings); });
+    if constexpr (!FitsRows<Coder>) {
+      if (shares.windows) launch<fit_chunks_kernel<Coder>>(shape, stream, {work, settings});
+    }
+    if (shares.windows) launch<encode_windows_kernel_of<Coder>()>(shape, stream, {work, settings});
+    has_rest = shares.rest;
   }
+  if (has_rest) launch<encode_kernel_of<Coder>()>(shape, stream, {work, settings});
+}
+
+template <class Coder>
+void launch_decode(const Codec& codec, const BucketDecodeWork& work, const Shape& shape, cudaStream_t stream) {
+  const auto& settings = std::get<typename Coder::Settings>(codec.settings);
+  bool has_rest = true;
+  if constexpr (HasWindows<Coder>) {
+    const Shares shares =
+        shares_of(work.arrays, [](const BucketDecodeArray& array) { return decoded_in_windows<Coder>(array); });
+    if (shares.windows) launch<decode_windows_kernel_of<Coder>()>(shape, stream, {work, settings});
+    has_rest = shares.rest;
+  }
+  if (has_rest) launch<decode_kernel_of<Coder>()>(shape, stream, {work, settings});
 }
 
 // Null for codecs that have no sums.
@@ -57,13 +80,7 @@ constexpr BucketLaunches launches_of_coder() {
       [](const Codec& codec, const StatisticsWork& work, const Seed& seed, const Shape& shape, cudaStream_t stream) {
         launch<fit_buckets_kernel<Coder>>(shape, stream, {work, seed, std::get<Settings>(codec.settings)});
       },
-      [](const Codec& codec, const BucketEncodeWork& work, const Shape& shape, cudaStream_t stream) {
-        launch<encode_kernel_of<Coder>()>(shape, stream, {work, std::get<Settings>(codec.settings)});
-      },
-      [](const Codec& codec, const BucketDecodeWork& work, const Shape& shape, cudaStream_t stream) {
-        launch<decode_kernel_of<Coder>()>(shape, stream, {work, std::get<Settings>(codec.settings)});
-      },
-      launch_sum_of<Coder>(), launch_encode_sum_of<Coder>()};
+      launch_encode<Coder>, launch_decode<Coder>, launch_sum_of<Coder>(), launch_encode_sum_of<Coder>()};
 }
 
 template <template <class> class Coder>

@@ -21,6 +21,11 @@ struct ExtrasMemory {
   uint32_t words[rows_per_chunk * Coder::max_extra_bits];
 };
 
+// The same where all bits of a code are 8 at most, of which 3 are no extra ones.
+struct WindowExtras {
+  uint32_t words[rows_per_chunk * 5];
+};
+
 // The next free unit, the same in all lanes.
 ARRCOMP_INLINE uint64_t take_unit(uint64_t* tickets) {
   uint64_t ticket = 0;
@@ -40,29 +45,25 @@ ARRCOMP_INLINE void put_extras(const BucketEncodeArray& array, uint64_t* entries
   if (chunk + 1 == plan.chunks()) *array.length = plan.length + end * sizeof(uint32_t);
 }
 
-// Encodes a chunk and its extra words.
-template <HasExtras Coder>
-ARRCOMP_INLINE void encode_chunk(const BucketContext<Coder>& context, const BucketEncodeArray& array, uint64_t chunk,
-                                 uint64_t seed, uint64_t* entries, BucketMemory<Coder>& memory,
-                                 ExtrasMemory<Coder>& extras) {
-  const BucketChunk<Coder> coded(context, chunk, array.payload);
-  const uint32_t count = coded.encode(array.source, array.payload, seed, memory, extras.words);
-  put_extras(array, entries, chunk, extras.words, count);
+// Encodes a chunk and its extra words: encode(words) puts them there, and returns their number.
+template <class Encode>
+ARRCOMP_INLINE void encode_chunk(const BucketEncodeArray& array, uint64_t chunk, uint64_t* entries, uint32_t* words,
+                                 Encode encode) {
+  const uint32_t count = encode(words);
+  put_extras(array, entries, chunk, words, count);
   sync();
 }
 
-// Decodes a chunk of a payload of this length; false where it is corrupt.
-template <HasExtras Coder>
-ARRCOMP_INLINE bool decode_chunk(const BucketContext<Coder>& context, const BucketDecodeArray& array, uint64_t chunk,
-                                 uint64_t length, ExtraBuffer& memory) {
+// Decodes a chunk of a payload of this length: decode(words, count) tells whether there are enough. False where the
+// payload is corrupt.
+template <class Decode>
+ARRCOMP_INLINE bool decode_chunk(const BucketDecodeArray& array, uint64_t chunk, uint64_t length, Decode decode) {
   const BucketPlan& plan = array.plan;
   const uint64_t* const ends = extras_directory(plan, array.payload);
   const uint64_t begin = chunk > 0 ? ends[chunk - 1] : 0, end = ends[chunk], bytes = length - plan.length;
   if (begin > end || end > bytes / sizeof(uint32_t)) return false;
   if (chunk + 1 == plan.chunks() && end * sizeof(uint32_t) != bytes) return false;
-  const bool ok =
-      BucketChunk<Coder>(context, chunk, array.payload)
-          .decode(array.payload, array.target, extra_words(plan, array.payload) + begin, end - begin, memory);
+  const bool ok = decode(extra_words(plan, array.payload) + begin, end - begin);
   sync();
   return ok;
 }

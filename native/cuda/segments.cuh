@@ -11,14 +11,22 @@ namespace arrcomp::cuda {
 
 constexpr int min_bucket_blocks = 6;  // on a processor: leaves a thread 80 registers
 
-// Calls visit(array, unit of the array, unit of the call) for each unit that this warp takes.
+// Calls visit(array, unit of the array, unit of the call) for each unit that this warp takes. Units are counted in rounds,
+// mostly one: `round` is a number of this lane, in memory where it has no register left.
 template <class Array, class Visitor>
-ARRCOMP_INLINE void for_each_unit(const ArrayList<Array>& list, Visitor visit) {
+ARRCOMP_INLINE void for_each_unit(const ArrayList<Array>& list, uint32_t& round, Visitor visit) {
   const Array* const arrays = list.begin();
-  for (uint64_t unit = warp_of_grid(); unit < list.units; unit += warps_of_grid()) {
+  for (round = 0;; ++round) {
+    const uint64_t unit = warp_of_grid() + round * warps_of_grid();
+    if (unit >= list.units) return;
     const Array& array = arrays[array_of_unit(arrays, list.count, unit)];
     visit(array, unit - array.first_unit, unit);
   }
+}
+template <class Array, class Visitor>
+ARRCOMP_INLINE void for_each_unit(const ArrayList<Array>& list, Visitor visit) {
+  uint32_t round;
+  for_each_unit(list, round, visit);
 }
 
 // A segment of a bucket: its elements. None where `count` is 0.

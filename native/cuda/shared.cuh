@@ -1,19 +1,30 @@
 // Arguments of kernels where lanes ask for different places, which would be slow to read from where arguments are.
 #pragma once
+#include <type_traits>
+
 #include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
 
-// A copy, of 32-bit words, for all threads of the block, which call this together.
-template <class Arguments>
-ARRCOMP_INLINE const Arguments& in_shared_memory(const Arguments& arguments) {
-  __shared__ Arguments copy;
+// A copy, of 32-bit words, for all threads of the block, which call this together. It may have more: what these threads
+// make of it.
+template <class Copy, class Arguments>
+ARRCOMP_INLINE const Copy& in_shared_memory_as(const Arguments& arguments) {
+  __shared__ Copy copy;
   const auto* const from = reinterpret_cast<const uint8_t*>(&arguments);
   auto* const to = reinterpret_cast<uint8_t*>(&copy);
   for (unsigned at = 4 * threadIdx.x; at < sizeof(Arguments); at += 4 * blockDim.x)
     memcpy(__builtin_assume_aligned(to + at, 4), __builtin_assume_aligned(from + at, 4), 4);
   __syncthreads();
+  if constexpr (!std::is_same_v<Copy, Arguments>) {
+    copy.complete(threadIdx.x, blockDim.x);
+    __syncthreads();
+  }
   return copy;
+}
+template <class Arguments>
+ARRCOMP_INLINE const Arguments& in_shared_memory(const Arguments& arguments) {
+  return in_shared_memory_as<Arguments>(arguments);
 }
 
 // The memory of a warp among what the launch asks for.

@@ -14,8 +14,8 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
     for (int i = 0; i < 2; ++i) {
       const Segment segment = i == 0 ? segments.later_in(chunk) : segments.first_in(chunk);
       if (segment.count == 0) continue;
-      const BucketStatistics statistics =
-          statistics_of<Real>(array.plan.element, array.source, segment.first, segment.count, moments);
+      const StoredElements values{array.plan.element, array.source, segment.first, segment.count};
+      const BucketStatistics statistics = statistics_of<Real>(values, segment.count, moments);
       ChunkStatistics& found = a.statistics[unit];
       if (leader()) (i == 0 ? found.later_segment : found.first_segment) = statistics;
     }

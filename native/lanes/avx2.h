@@ -81,6 +81,9 @@ ARRCOMP_INLINE u32r gather(const uint32_t* t, u32r i) {
 ARRCOMP_INLINE u32r gather(const uint16_t* t, u32r i) {
   return (u32r)_mm256_i32gather_epi32((const int*)t, (__m256i)i, 2) & 0xffff;
 }
+ARRCOMP_INLINE u32r gather(const uint8_t* t, u32r i) {
+  return (u32r)_mm256_i32gather_epi32((const int*)t, (__m256i)i, 1) & 0xff;
+}
 
 // t[i mod n]: permutations of a register see the low bits of an index alone, and blending sees the sign bit.
 template <int n>

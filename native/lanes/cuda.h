@@ -13,6 +13,7 @@ constexpr bool keeps_rows = false;
 constexpr bool tiles_in_registers = true;
 constexpr bool gathers_pairs = true;
 constexpr bool wide_lookup = false;
+constexpr bool quick_powers = true;
 constexpr unsigned all_lanes = 0xffffffffu;
 
 template <class T>
@@ -86,6 +87,7 @@ ARRCOMP_INLINE int rank(uint32_t bits) { return __popc(bits & ((1u << lane()) - 
 
 // --- values and memory
 
+ARRCOMP_INLINE U32 lane_numbers() { return {(uint32_t)lane()}; }
 template <class V>
 ARRCOMP_INLINE V splat(typename V::scalar s) {
   return {s};
@@ -318,6 +320,20 @@ ARRCOMP_INLINE const T* expand(const T* p, Lanes<T>& x, Mask m) {
   x.v = m.set ? p[rank(all)] : 0;
   return p + __popc(all);
 }
+template <class P>
+ARRCOMP_INLINE P* behind(P* p, uint32_t bytes) {
+  return (P*)((const char*)p + bytes);
+}
+ARRCOMP_INLINE uint32_t compress(uint32_t* p, uint32_t at, U32 x, Mask m) {
+  const uint32_t all = bits(m);
+  if (m.set) *behind(p, at + 4 * rank(all)) = x.v;
+  return at + 4 * __popc(all);
+}
+ARRCOMP_INLINE uint32_t expand(const uint32_t* p, uint32_t at, U32& x, Mask m) {
+  const uint32_t all = bits(m), word = *behind(p, at + 4 * rank(all));  // in all lanes: no branch
+  x.v = m.set ? word : 0;
+  return at + 4 * __popc(all);
+}
 ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
   uint32_t all = bits(m);
   if (m.set) p[rank(all)] = (uint16_t)x.v;
@@ -471,10 +487,15 @@ ARRCOMP_INLINE F32 as_float(U32 x) { return {__uint_as_float(x.v)}; }
 ARRCOMP_INLINE F64 as_double(U64 x) { return {__longlong_as_double((long long)x.v)}; }
 ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(0x7fffffff)); }
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~(uint64_t)0 >> 1)); }
-// As comparisons take absolute values, which `abs` need not make.
-ARRCOMP_INLINE Mask within(F32 x, F32 y) { return {fabsf(x.v) <= y.v}; }
-ARRCOMP_INLINE Mask within(F64 x, F64 y) { return {fabs(x.v) <= y.v}; }
+// Parts of other instructions, or one of their own.
+ARRCOMP_INLINE F32 size(F32 f) { return {__builtin_fabsf(f.v)}; }
+ARRCOMP_INLINE F64 size(F64 f) { return {__builtin_fabs(f.v)}; }
+ARRCOMP_INLINE F32 lower(F32 x, F32 y) { return {__builtin_fminf(x.v, y.v)}; }
+ARRCOMP_INLINE F64 lower(F64 x, F64 y) { return {__builtin_fmin(x.v, y.v)}; }
+ARRCOMP_INLINE F32 higher(F32 x, F32 y) { return {__builtin_fmaxf(x.v, y.v)}; }
+ARRCOMP_INLINE F64 higher(F64 x, F64 y) { return {__builtin_fmax(x.v, y.v)}; }
 ARRCOMP_INLINE U32 to_int(F32 f) { return {(uint32_t)__float2int_rn(f.v)}; }
+ARRCOMP_INLINE U32 to_code(F32 f, uint32_t largest) { return min(U32{__float2uint_rn(f.v)}, splat<U32>(largest)); }
 ARRCOMP_INLINE F64 to_double(F32 f) { return {(double)f.v}; }
 ARRCOMP_INLINE F32 to_float(U32 x) { return {__int2float_rn((int)x.v)}; }
 #ifdef __CUDACC__
@@ -489,6 +510,16 @@ ARRCOMP_INLINE uint16_t half_of_float(float f) {
   asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
   return h;
 }
+ARRCOMP_INLINE float quick_log2(float x) {
+  float y;
+  asm("lg2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+ARRCOMP_INLINE float quick_power(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
 #endif  // elsewhere they come, like the intrinsics, from what emulates a warp
 // The instruction's NaN has no sign.
 ARRCOMP_INLINE F32 from_half(U32 x) {
@@ -497,6 +528,12 @@ ARRCOMP_INLINE F32 from_half(U32 x) {
 ARRCOMP_INLINE U32 to_half(F32 f) {
   return select(le(abs(f), as_float(splat<U32>(0x7f800000))), U32{half_of_float(f.v)}, splat<U32>(0x7e00));
 }
+
+// What CUDA says of both instructions: two units of the last place at most, or 2^-22 for numbers from 1/2 to 2.
+ARRCOMP_INLINE F32 near_log2(F32 x) { return {quick_log2(__builtin_fabsf(x.v))}; }
+ARRCOMP_INLINE F32 near_power(F32 x) { return {quick_power(x.v)}; }
+ARRCOMP_INLINE F32 near_sum(F32 x, F32 y, F32 z) { return {__fmaf_rn(x.v, y.v, z.v)}; }
+ARRCOMP_INLINE F64 near_sum(F64 x, F64 y, F64 z) { return {__fma_rn(x.v, y.v, z.v)}; }
 
 // --- across the lanes
 

@@ -12,11 +12,6 @@ ARRCOMP_INLINE int bit_length(uint64_t x) {
   return upper == 0 ? bit_length((uint32_t)x) : 32 + bit_length(upper);
 }
 
-template <class F>
-ARRCOMP_INLINE Mask within(F x, F y) {
-  return le(abs(x), y);
-}
-
 ARRCOMP_INLINE uint32_t min_all(U32 x) { return ~max_all(x ^ splat<U32>(~0u)); }
 
 ARRCOMP_INLINE uint64_t or_all(U64 x) { return (uint64_t)or_all(hi(x)) << 32 | or_all(lo(x)); }

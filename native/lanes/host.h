@@ -65,6 +65,12 @@ ARRCOMP_INLINE void load_pair_if(bool first, bool second, const uint32_t* p, uin
 ARRCOMP_INLINE U32 load(const uint16_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
 ARRCOMP_INLINE U32 load(const uint8_t* p) { ARRCOMP_EACH(U32, load_widened(p + i * U32::width)); }
 
+ARRCOMP_INLINE U32 lane_numbers() {
+  constexpr uint32_t numbers[32] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                    16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+  return load(numbers);
+}
+
 template <class T>
 ARRCOMP_INLINE T* in_device_memory(T* p) {
   return p;
@@ -155,6 +161,7 @@ ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { ARRCOMP_EACH(U32, mulhi(x.v[i], y.v[i])
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { ARRCOMP_EACH(U32, x.v[i] >> n.v[i]); }
 ARRCOMP_INLINE U32 gather(const uint32_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 ARRCOMP_INLINE U32 gather(const uint16_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
+ARRCOMP_INLINE U32 gather(const uint8_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
 template <int n>
 ARRCOMP_INLINE const uint32_t* nearby(const uint32_t* t) {
   return t;
@@ -180,6 +187,10 @@ ARRCOMP_INLINE F64 as_double(U64 x) { ARRCOMP_EACH(F64, (f64r)x.v[i]); }
 ARRCOMP_INLINE F32 abs(F32 f) { return as_float(as_bits(f) & splat<U32>(~0u >> 1)); }
 ARRCOMP_INLINE F64 abs(F64 f) { return as_double(as_bits(f) & splat<U64>(~uint64_t(0) >> 1)); }
 ARRCOMP_INLINE U32 to_int(F32 f) { ARRCOMP_EACH(U32, to_int(f.v[i])); }
+// The order of max's arguments tells what NaN becomes.
+ARRCOMP_INLINE U32 to_code(F32 f, uint32_t largest) {
+  return to_int(min(max(splat<F32>(0), f), splat<F32>(static_cast<float>(largest))));
+}
 ARRCOMP_INLINE F32 to_float(U32 x) { ARRCOMP_EACH(F32, __builtin_convertvector((i32r)x.v[i], f32r)); }
 ARRCOMP_INLINE F64 to_double(F32 f) {
   ARRCOMP_EACH(F64, i % 2 ? to_double_upper(f.v[i / 2]) : to_double_lower(f.v[i / 2]));
@@ -216,6 +227,36 @@ ARRCOMP_INLINE U32 hi(U64 x) { ARRCOMP_EACH(U32, hi(x.v[2 * i], x.v[2 * i + 1]))
 ARRCOMP_INLINE U64 join(U32 lo, U32 hi) {
   ARRCOMP_EACH(U64, i % 2 ? join_upper(lo.v[i / 2], hi.v[i / 2]) : join_lower(lo.v[i / 2], hi.v[i / 2]));
 }
+
+template <class T>
+ARRCOMP_INLINE Lanes<T> size(Lanes<T> x) {
+  return abs(x);
+}
+template <class T>
+ARRCOMP_INLINE Lanes<T> lower(Lanes<T> x, Lanes<T> y) {
+  return min(x, y);
+}
+template <class T>
+ARRCOMP_INLINE Lanes<T> higher(Lanes<T> x, Lanes<T> y) {
+  return max(x, y);
+}
+
+// For what is written for those that have quick ones.
+constexpr bool quick_powers = false;
+template <class Function>
+ARRCOMP_INLINE F32 each_number(F32 x, Function function) {
+  for (int i = 0; i < x.registers; i++)
+    for (int l = 0; l < x.width; l++) x.v[i][l] = function(x.v[i][l]);
+  return x;
+}
+ARRCOMP_INLINE F32 near_log2(F32 x) {
+  return each_number(x, [](float f) { return __builtin_log2f(__builtin_fabsf(f)); });
+}
+ARRCOMP_INLINE F32 near_power(F32 x) {
+  return each_number(x, [](float f) { return __builtin_exp2f(f); });
+}
+ARRCOMP_INLINE F32 near_sum(F32 x, F32 y, F32 z) { return x * y + z; }
+ARRCOMP_INLINE F64 near_sum(F64 x, F64 y, F64 z) { return x * y + z; }
 
 template <class Operation>
 ARRCOMP_INLINE uint32_t reduce(U32 x, Operation operation) {

@@ -21,12 +21,13 @@
 //               bool gathers_pairs     gather_pair is one access, and gather_at and srl_modulo take few instructions
 //               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
 //               bool wide_runs         lookup_runs is faster than `gather` from a table that serves instead
+//               bool quick_powers       near_log2 and near_power are an instruction each
 //               bool can_stream        store_streaming leaves the caches alone (else it is store)
 //
 //   types       Mask  U32  U64  F32  F64  Table64        U32::scalar is uint32_t, and so on
 //
 //   Mask        any(m) count(m) bits(m) mask(bits) ~m m&m m|m       bit l of `bits` (a uniform uint32_t) is lane l
-//   all types   splat<V>(scalar)  select(m, yes, no)
+//   all types   splat<V>(scalar)  select(m, yes, no);  lane_numbers() -> U32, 0 to 31
 //               in_registers(x)        x, told to the compiler: for what one of several branches has made
 //               load(const scalar*)  store(scalar*, v)       any alignment of the scalar
 //               load_first(p, n)       n of 1 to 32 elements, lanes from n on repeat the last;  store_first(p, v, n)
@@ -62,6 +63,8 @@
 //                                      words from p on)
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
 //                                      new p (reads up to 32 words from p on)
+//               compress(p, at, x, m)  expand(p, at, x, m)     the same `at` bytes behind p, a uint32_t, of 32-bit
+//                                      words; they return the new one
 //   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
 //               funnel(x, y, k)        the lower half of the 64 bits of y above those of x, shifted right by k, uniform, 0
 //                                      to 32;  funnel_wrapped(x, y, k)  by k mod 32
@@ -69,8 +72,8 @@
 //               put_above(x, k, y)     x << k | y, y below 2^k, k uniform, 0 to 31
 //               bit_length(x)  0 for 0, else 1 + floor(log2 x);  of a uniform uint32_t or uint64_t too
 //               sum(x) modulo 2^32, min_all(x), uniform
-//               gather(const uint32_t* t, i)  gather(const uint16_t* t, i)     i below 2^31; the latter may read 2
-//                                      bytes past t[i]
+//               gather(const uint32_t* t, i)     i below 2^31; also of uint16_t and uint8_t, zero-extended: these may
+//                                      read four bytes from t[i] on
 //               gather_pair(const uint32_t (*t)[2], i, x, y)   x = t[i][0] and y = t[i][1], t aligned to 8 bytes
 //               gather_at(const uint16_t* t, n)        t[n / 2], n even;  srl_modulo(x, n)   x >> n mod 32, n per lane
 //               table(const uint32_t[64]) -> Table64, which may refer to its argument;  lookup(t, i) with i below 64
@@ -94,15 +97,22 @@
 //                 .left(begin)         words that are left; negative where more were taken than there are: what lanes
 //                                      got instead is not specified
 //   F32, F64    + - * /  each rounded to nearest even, never contracted;  abs  le lt (false with NaN)
-//               within(x, y)  abs(x) <= y
 //               min(x, y) = y < x ? y : x     max(x, y) = x < y ? y : x
+//               lower(x, y)  higher(x, y)     the smaller, the larger number; either where they are equal, or one is NaN
+//               size(x)                |x| of a number; of NaN some NaN
 //               as_bits(f) -> U32 / U64,  as_float(u) -> F32,  as_double(u) -> F64
 //   F32         to_int(f) -> U32       nearest even int32; unspecified (but no trap) outside of int32
+//               to_code(f, n) -> U32   nearest even, but at least 0 and at most n, which is below 2^23; 0 of NaN
 //               to_float(u)            of an int32, rounded to nearest even
 //               from_half(u) -> F32    exact, of float16 bits (NaN to some NaN of the same sign)
 //               to_half(f) -> U32      float16 bits, rounded to nearest even (NaN to some NaN, 0x7fc00000 to
 //                                      0x7e00)
 //               to_double(f) -> F64    exact (NaN to some NaN)
+//               near_log2(x)           log2 |x| of a normal number, off by 2^-22 of it, or of 1, at most; -infinity of 0,
+//                                      and perhaps of subnormal numbers
+//               near_power(x)          2^x of a number from -126 to 127, off by 2^-22 of it at most
+//               near_sum(x, y, z)      x * y + z, rounded once or twice. What is near differs from one instruction
+//                                      set to the next: no byte may depend on it
 //   warp        sync()  leader()       true in one lane only, for uniform stores
 //               copy_bytes(to, from, n)     all even, the two apart
 //               uniform(n)             a uniform uint32_t, told to the compiler

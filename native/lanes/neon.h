@@ -82,7 +82,7 @@ ARRCOMP_INLINE u32r gather(const T* t, u32r i) {
   uint64_t a = ((u64r)i)[0], b = ((u64r)i)[1];
   asm("" : "+r"(a));
   const T* const entries[] = {t + (uint32_t)a, t + (a >> 32), t + (uint32_t)b, t + (b >> 32)};
-  if constexpr (sizeof(T) == 2) {
+  if constexpr (sizeof(T) <= 2) {
     return (u32r)vmovl_u16(uint16x4_t{*entries[0], *entries[1], *entries[2], *entries[3]});
   } else {
     const u32half lower = {*entries[0], *entries[1]}, upper = {*entries[2], *entries[3]};

@@ -34,6 +34,12 @@ ARRCOMP_INLINE const T* expand(const T* p, Lanes<T>& x, Mask m) {
   }
   return p;
 }
+ARRCOMP_INLINE uint32_t compress(uint32_t* p, uint32_t at, U32 x, Mask m) {
+  return (uint32_t)((uint8_t*)compress((uint32_t*)((uint8_t*)p + at), x, m) - (uint8_t*)p);
+}
+ARRCOMP_INLINE uint32_t expand(const uint32_t* p, uint32_t at, U32& x, Mask m) {
+  return (uint32_t)((const uint8_t*)expand((const uint32_t*)((const uint8_t*)p + at), x, m) - (const uint8_t*)p);
+}
 
 ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
 #pragma GCC unroll 16

@@ -3,7 +3,7 @@
 #pragma once
 #include "stream/buckets.h"
 #include "stream/parameters.h"
-#include "stream/step_tables.h"
+#include "stream/step_cells.h"
 
 namespace arrcomp {
 
@@ -14,6 +14,8 @@ struct CodebookSettings {
   uint64_t bucket_size;
   Scaling scaling;
   float at_least_largest;  // at least 1, and no level's magnitude is above it
+  StepCells cells;
+  uint32_t has_octaves = 0;  // it is a CodebookAtHand, and cells are set
 
   static constexpr auto parameters() {
     using S = CodebookSettings;
@@ -26,7 +28,9 @@ struct CodebookSettings {
     at_least_largest = 1;
     for (const double level : levels)
       at_least_largest = std::max(at_least_largest, std::abs(static_cast<float>(level)));
-    return tables.set(borders, levels);
+    if (!tables.set(borders, levels)) return false;
+    cells.set(borders);
+    return true;
   }
 
   BucketLayout layout(const Element& element) const {
@@ -37,6 +41,17 @@ struct CodebookSettings {
   ARRCOMP_SHARED constexpr Moments moments() const { return largest_magnitude; }
 };
 
-static_assert(sizeof(CodebookSettings) <= 2304, "kernels have more arguments");
+// With what lanes of a GPU look cells up by.
+struct CodebookAtHand : CodebookSettings {
+  StepOctaves octaves;
+
+  // Made by so many threads together, of which this is one.
+  ARRCOMP_SHARED void complete(uint32_t thread, uint32_t threads) {
+    octaves.set(tables, cells, thread, threads);
+    if (thread == 0) has_octaves = cells.are_set;
+  }
+};
+
+static_assert(sizeof(CodebookSettings) <= 3520, "kernels have more arguments");
 
 }  // namespace arrcomp

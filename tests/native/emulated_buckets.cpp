@@ -136,11 +136,31 @@ struct Array {
   uint64_t missing = 0;  // bytes of the payload that its length tells of, but that are not there
 };
 
+// Memory of elements, so many bytes behind a multiple of 16.
+class Shifted {
+ public:
+  Shifted(size_t size, size_t shift) : memory_(size + shift + 16, untouched), size_(size) {
+    begin_ = (16 - reinterpret_cast<uintptr_t>(memory_.data()) % 16) % 16 + shift;
+  }
+  Shifted(const Bytes& bytes, size_t shift) : Shifted(bytes.size(), shift) {
+    std::copy(bytes.begin(), bytes.end(), data());
+  }
+  uint8_t* data() { return memory_.data() + begin_; }
+  Bytes bytes() { return Bytes(data(), data() + size_); }
+
+ private:
+  Bytes memory_;
+  size_t size_, begin_;
+};
+
 struct Run {
   Element element;
   Codec codec;
   Order order;
-  uint64_t seed;  // of the random numbers, and of the order
+  uint64_t seed;            // of the random numbers, and of the order
+  bool is_shifted = false;  // arrays are aligned to an element alone
+
+  size_t shift() const { return is_shifted ? element.width / 8 : 0; }
 
   cuda::BucketTiling tiling() const { return {element, layout_of(codec, element)}; }
   template <class Kernel>
@@ -152,12 +172,14 @@ struct Run {
 // Each array's payload.
 std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
   std::vector<Bytes> payloads;
+  std::vector<Shifted> sources;
+  for (const Array& array : arrays) sources.emplace_back(array.bytes, run.shift());
   cuda::Batch<EncodeTask, max_arrays> batch{0, arrays.size(), {}};
   uint64_t units = 0;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const BucketPlan plan = run.tiling().plan(arrays[i].count);
     payloads.emplace_back(longest_length(plan), untouched);
-    batch.items[i] = {{arrays[i].bytes.data(), payloads[i].data(), plan.count}, units};
+    batch.items[i] = {{sources[i].data(), payloads[i].data(), plan.count}, units};
     units += run.tiling().units(plan);
   }
   std::vector<uint64_t> lengths(arrays.size(), untouched);
@@ -182,14 +204,15 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
     const BucketLayout layout = run.tiling().layout;
     if (layout.array_bytes > 0) fit_buckets(true);
     if (layout.bucket_size == 0 || layout.bucket_size > segment_size) fit_buckets(false);
-    uint64_t ticket = 0;
+    uint64_t tickets[2] = {};
     std::vector<uint64_t> entries(units);
-    const cuda::BucketEncodeWork work{table.list, seed, &ticket, entries.data()};
-    if constexpr (cuda::HasExtras<Coder>) {
-      run.launch(units, [&] { cuda::encode_extras_kernel<Coder>({work, settings}); });
-    } else {
-      run.launch(units, [&] { cuda::encode_buckets_kernel<Coder>({work, settings}); });
+    const cuda::BucketEncodeWork work{table.list, seed, tickets, entries.data()};
+    if constexpr (cuda::HasWindows<Coder>) {
+      if constexpr (!cuda::FitsRows<Coder>)
+        run.launch(units, [&] { cuda::fit_chunks_kernel<Coder>({work, settings}); });
+      run.launch(units, [&] { cuda::encode_windows_kernel_of<Coder>()({work, settings}); });
     }
+    run.launch(units, [&] { cuda::encode_kernel_of<Coder>()({work, settings}); });
   });
   for (size_t i = 0; i < payloads.size(); ++i) payloads[i].resize(lengths[i] <= payloads[i].size() ? lengths[i] : 0);
   return payloads;
@@ -202,7 +225,7 @@ struct Decoded {
 
 // Each payload's elements. Every second payload comes with its length and with more memory than it takes.
 Decoded decode(std::vector<Array> payloads, const Run& run) {
-  std::vector<Bytes> targets;
+  std::vector<Shifted> targets;
   std::vector<LooseNumber> lengths;
   for (const Array& payload : payloads) lengths.emplace_back(payload.bytes.size() + payload.missing);
   cuda::Batch<DecodeTask, max_arrays> batch{0, payloads.size(), {}};
@@ -211,7 +234,7 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
     auto& [count, bytes, missing] = payloads[i];
     const bool has_length = (run.seed + i) % 2 == 0;
     if (has_length && missing == 0) bytes.resize(bytes.size() + 40, untouched);
-    targets.emplace_back(count * run.element.width / 8, untouched);
+    targets.emplace_back(count * run.element.width / 8, run.shift());
     const uint64_t* const length = has_length ? lengths[i].address() : nullptr;
     batch.items[i] = {{bytes.data(), bytes.size(), length, targets[i].data(), count}, units};
     units += run.tiling().units(run.tiling().plan(count));
@@ -225,13 +248,14 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
     run.launch(1, [&] { cuda::set_up_decoding(batch, run.tiling(), table.arrays.data(), &status); });
   }
   visit_coder(run.codec, run.element, [&]<class Coder>(const auto& settings, Type<Coder>) {
-    if constexpr (cuda::HasExtras<Coder>) {
-      run.launch(units, [&] { cuda::decode_extras_kernel<Coder>({{table.list, &status}, settings}); });
-    } else {
-      run.launch(units, [&] { cuda::decode_buckets_kernel<Coder>({{table.list, &status}, settings}); });
-    }
+    const cuda::BucketDecodeWork work{table.list, &status};
+    if constexpr (cuda::HasWindows<Coder>)
+      run.launch(units, [&] { cuda::decode_windows_kernel_of<Coder>()({work, settings}); });
+    run.launch(units, [&] { cuda::decode_kernel_of<Coder>()({work, settings}); });
   });
-  return {status != 0, targets};
+  Decoded decoded{status != 0, {}};
+  for (Shifted& target : targets) decoded.targets.push_back(target.bytes());
+  return decoded;
 }
 
 // A sum's result, and whether a term was found corrupt.
@@ -310,10 +334,11 @@ class Comparison {
   explicit Comparison(int orders_each) : orders_each_(orders_each) {}
 
   // The same payload and the same elements as the CPU, in some or all orders of the lanes.
-  void check(const Input& input) {
+  void check(const Input& input, bool is_shifted = false) {
     const Bytes source = input.source.elements(input.element(), input.count);
     for (int i = 0; i < orders_each_; ++i) {
-      const Run run = next_run(input);
+      Run run = next_run(input);
+      run.is_shifted = is_shifted;
       const Bytes payload = encode_on_cpu(input, source, run.seed);
       expect(input, "payload", encode({{input.count, source}}, run)[0], payload);
       expect_elements({input}, decode({{input.count, payload}}, run), {{input.count, payload}});
@@ -566,6 +591,7 @@ constexpr FloatSpec float_specs[] = {
     {8, 23, 127, Specials::ieee, true}, {7, 6, 63, Specials::ieee, true},
 };
 
+constexpr FloatSpec integer_spec{1, 6, 1, Specials::integer, true};
 constexpr FloatFormatSettings nvfp4{{2, 1, 1, Specials::none, true}, ScaleKind::two_level, 16, false};
 
 void add_float_formats(std::vector<NamedCodec>& codecs) {
@@ -583,8 +609,7 @@ void add_float_formats(std::vector<NamedCodec>& codecs) {
       codecs.push_back(named(FloatFormatSettings{spec, ScaleKind::none, 0, stochastic}));
       codecs.push_back(named(FloatFormatSettings{infinite, ScaleKind::none, 0, stochastic}));
     }
-    const FloatSpec integer{1, 6, 1, Specials::integer, true};
-    codecs.push_back(named(FloatFormatSettings{integer, ScaleKind::floor, 32, stochastic}));
+    codecs.push_back(named(FloatFormatSettings{integer_spec, ScaleKind::floor, 32, stochastic}));
   }
 }
 
@@ -695,6 +720,65 @@ void check_sources(Comparison& comparison, const DType& dtype, const Turns& turn
       if (takes(turns.codecs()[i], dtype)) comparison.check({dtype, source, turns.codecs()[i], 5333});
 }
 
+// Regular chunks and what is behind them: codes of all sizes, buckets that windows have several of, one of, or a part of,
+// and those that they do not fit. Every fifth array is aligned to an element alone.
+void check_windows(Comparison& comparison, const DType& dtype, Turns& turns) {
+  constexpr uint64_t sizes[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 100, 8000, 1 << 20};
+  auto check = [&, number = 0](const auto& settings, uint64_t size) mutable {
+    const NamedCodec codec = named(settings);
+    const uint64_t count = size > 4096 ? 5 * chunk_size + 700 : 2 * chunk_size + (number % 3) * 700;
+    if (takes(codec, dtype)) comparison.check({dtype, turns.source(), codec, count}, number % 5 == 4);
+    ++number;
+  };
+  for (const uint64_t size : sizes) {
+    for (int bits = 1; bits <= 8; ++bits) {
+      const Norm norm = bits % 3 == 0 ? Norm::linf : bits % 5 == 0 ? Norm::l2 : Norm::minmax;
+      check(QsgdSettings{bits, size, norm, bits % 2 == 0, false, bits == 4 && size == 64}, size);
+    }
+    for (const FloatSpec& spec : float_specs)
+      check(FloatFormatSettings{spec, ScaleKind::number, size, (size + spec.bias) % 2 == 0}, size);
+  }
+  for (const Source& source : sources)
+    for (const bool stochastic : {false, true})
+      for (const FloatFormatSettings& settings :
+           {FloatFormatSettings{float_specs[0], ScaleKind::none, 0, stochastic},
+            FloatFormatSettings{float_specs[1], ScaleKind::none, 0, stochastic},
+            FloatFormatSettings{float_specs[4], ScaleKind::none, 0, stochastic},
+            FloatFormatSettings{float_specs[0], ScaleKind::number, 512, stochastic},
+            FloatFormatSettings{integer_spec, ScaleKind::floor, 32, stochastic}})
+        comparison.check({dtype, source, named(settings), chunk_size + 40});
+  for (const Source& source : sources)
+    for (const uint64_t size : {32u, 512u, 1024u})
+      comparison.check({dtype, source, named(QsgdSettings{4, size, Norm::minmax, false, false, false}), chunk_size});
+}
+
+// The same of codecs that look codes up, guess them, or have extra bits.
+void check_tables(Comparison& comparison, const DType& dtype, Turns& turns) {
+  auto check = [&, number = 0](const NamedCodec& codec, uint64_t count) mutable {
+    if (takes(codec, dtype)) comparison.check({dtype, turns.source(), codec, count}, number++ % 6 == 5);
+  };
+  for (const uint64_t size : {0, 32, 512, 700, 1024, 1536, 4096, 8192})
+    for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic, Rounding::truncate})
+      for (const int bits : {68, 88, 38, 49}) {
+        SmaqSettings settings = smaq(bits / 10, bits % 10, size);
+        settings.rounding = rounding;
+        settings.extends = bits != 38;
+        settings.preserve_zeros = size % 3 != 0;
+        settings.all_positive = size == 4096;
+        check(named(settings), 3 * chunk_size + 600);
+      }
+  for (const uint64_t size : {0, 16, 500, 512, 1024, 4096, 10000})
+    for (const bool stochastic : {false, true}) check(named(S2fp8Settings{size, stochastic}), 3 * chunk_size + 600);
+  for (const uint64_t size : {16, 32, 64, 256, 512, 2048, 3000, 10000})
+    for (const int levels : {2, 16, 32, 256})
+      for (const Scaling scaling : {Scaling::none, Scaling::absmax})
+        check(named(codebook(scaling, size, levels)), 2 * chunk_size + 600);
+  for (const Source& source : sources)
+    for (const NamedCodec& codec : {named(S2fp8Settings{0, false}), named(S2fp8Settings{1024, false}),
+                                    named(smaq(6, 8, 1024)), named(codebook(Scaling::absmax, 64, 256))})
+      if (takes(codec, dtype)) comparison.check({dtype, source, codec, chunk_size + 40});
+}
+
 constexpr int turns_of_each = 10;
 
 void check_sizes(Comparison& comparison, const DType& dtype, Turns& turns) {
@@ -782,6 +866,8 @@ int main(int, char** arguments) {
   for (const DType& dtype : dtypes) {
     check_settings(comparison, dtype, turns);
     check_sources(comparison, dtype, turns);
+    check_windows(comparison, dtype, turns);
+    check_tables(comparison, dtype, turns);
     check_sizes(comparison, dtype, turns);
     check_together(comparison, dtype, turns);
     check_sums(comparison, dtype, turns);

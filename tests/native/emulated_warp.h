@@ -365,6 +365,8 @@ inline unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>(
 inline float __fadd_rn(float x, float y) { return x + y; }
 inline float __fsub_rn(float x, float y) { return x - y; }
 inline float __fmul_rn(float x, float y) { return x * y; }
+inline double __fma_rn(double x, double y, double z) { return std::fma(x, y, z); }
+inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 inline float __fdiv_rn(float x, float y) { return x / y; }
 inline double __dadd_rn(double x, double y) { return x + y; }
 inline double __dsub_rn(double x, double y) { return x - y; }
@@ -379,6 +381,10 @@ inline int __float2int_rn(float x) {
   if (!(std::fabs(x) < 0x1p31f)) return x > 0 ? INT32_MAX : x < 0 ? INT32_MIN : 0;
   return static_cast<int>(std::nearbyint(x));
 }
+inline unsigned __float2uint_rn(float x) {
+  if (!(x > 0)) return 0;
+  return x < 0x1p32f ? static_cast<unsigned>(std::nearbyint(x)) : UINT32_MAX;
+}
 
 // float16 and float32, as cvt.f32.f16 and cvt.rn.f16.f32 convert them.
 inline float float_of_half(uint16_t half) {
@@ -386,6 +392,21 @@ inline float float_of_half(uint16_t half) {
   float size = std::ldexp(static_cast<float>(exponent > 0 ? 1024 + mantissa : mantissa), std::max(exponent, 1) - 25);
   if (exponent == 31) size = mantissa != 0 ? NAN : INFINITY;
   return std::copysign(size, half >> 15 != 0 ? -1.0f : 1.0f);
+}
+// As lg2.approx.ftz.f32 and ex2.approx.ftz.f32, with errors as large as these may have, or smaller.
+EMULATED_UNWATCHED inline float with_error(double exact, double most) {
+  static uint32_t turn = 0;
+  turn = turn * 1664525 + 1013904223;
+  return static_cast<float>(exact + most * (static_cast<double>(turn >> 8) * 0x1p-23 - 1));
+}
+inline float quick_log2(float x) {
+  if (std::fabs(x) < 0x1p-126f) return -INFINITY;
+  const double exact = std::log2(static_cast<double>(x));
+  return with_error(exact, 0x1p-22 * std::max(std::fabs(exact), 1.0));
+}
+inline float quick_power(float x) {
+  const double exact = std::exp2(static_cast<double>(x));
+  return exact < 0x1p-126 ? 0 : with_error(exact, 0x1p-22 * exact);
 }
 inline uint16_t half_of_float(float x) {
   const uint16_t sign = std::signbit(x) ? 0x8000 : 0;

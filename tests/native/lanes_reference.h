@@ -92,6 +92,19 @@ T sum_of_rows(const T* even, const T* odd, T start, int i) {
 }
 
 // Callers leave out NaN and what exceeds an int32.
+// Of the numbers that are made of a word's bits where these are tested.
+inline float near_log2_of(uint32_t x) {
+  return (float)std::log2((double)std::bit_cast<float>((x & 0x3fffffff) + 0x800000));
+}
+inline float near_power_of(uint32_t x) {
+  return (float)std::exp2((double)std::bit_cast<float>((x & 0x87ffffff) + 0x3a000000));
+}
+// Whether numbers near to it have the same upper bits.
+inline bool is_clear(float f) {
+  const uint32_t lower = bits_of(f) & 0xff;
+  return std::fabs(f) >= 1 && lower >= 4 && lower < 0xfc;
+}
+
 inline uint32_t nearest_int(float f) { return (uint32_t)(int64_t)std::nearbyint((double)f); }
 
 inline float value_of_half(uint32_t half) {

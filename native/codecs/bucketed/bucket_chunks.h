@@ -8,7 +8,12 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
+// Buckets that a chunk has parts of, at most: codecs tell if theirs have more than 16 elements.
+template <class Coder>
 constexpr int max_buckets_in_chunk = chunk_size / 16 + 2;
+template <class Coder>
+  requires(Coder::least_bucket > 16)
+constexpr int max_buckets_in_chunk<Coder> = chunk_size / Coder::least_bucket + 2;
 
 // Rows that share random words, and whether they are coded side by side.
 constexpr int rows_of_block = 4;
@@ -17,7 +22,7 @@ constexpr bool codes_blocks = rows_side_by_side == rows_of_block;
 // What encoding takes of each bucket of a chunk.
 template <class Coder>
 struct BucketScales {
-  typename Coder::Scalar scales[Coder::encode_values][max_buckets_in_chunk];
+  typename Coder::Scalar scales[Coder::encode_values][max_buckets_in_chunk<Coder>];
 };
 
 // Memory that encoding a chunk needs, one for each thread or warp.
@@ -85,9 +90,16 @@ class BucketChunk {
   // The same with the chunk's extra words to `out`, which has room for them (plan.chunk_extras()); returns their number.
   ARRCOMP_METHOD uint32_t encode(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory,
                                  uint32_t* out) const {
-    ExtraWriter extras(memory.extras, out, plan_.extra_bits);
+    ExtraWriter extras(memory.extras, out, plan_.extra_bits, plan_.code_bits);
     encode_rows(source, payload, seed, memory, extras);
     return extras.finish();
+  }
+
+  // Writes the numbers of buckets that begin in the chunk.
+  ARRCOMP_METHOD void fit(const void* source, uint8_t* payload, uint64_t seed) const {
+    const int earlier = bucket_ * plan_.bucket_size < first_ ? 1 : 0;
+    ARRCOMP_ROLLED
+    for (int b = earlier; b < buckets_; ++b) fit(source, payload, seed, bucket_ + static_cast<uint64_t>(b));
   }
 
   ARRCOMP_METHOD void decode(const uint8_t* payload, void* target) const {
@@ -97,7 +109,7 @@ class BucketChunk {
 
   // The same with the chunk's extra words; false where these are too many or too few.
   ARRCOMP_METHOD bool decode(const uint8_t* payload, void* target, const uint32_t* words, uint64_t count,
-                             ExtraBuffer& memory) const {
+                             ExtraQueue& memory) const {
     ExtraReader extras(memory, words, count, plan_.extra_bits);
     decode_rows(payload, target, extras);
     return extras.is_at_end();
@@ -304,8 +316,8 @@ class BucketChunk {
     }
     for (int b = 0; b < buckets_; ++b) {
       const uint64_t begin = (bucket_ + static_cast<uint64_t>(b)) * plan_.bucket_size, left = plan_.quantized - begin;
-      const auto found =
-          magnitude_of<Real>(plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size);
+      const StoredElements values{plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size};
+      const auto found = magnitude_of<Real>(values);
       if (leader()) magnitudes[b] = found;
     }
   }
@@ -335,7 +347,8 @@ class BucketChunk {
     uint8_t* const at = payload + plan_.bucket_offset(bucket);
     if (size > segment_size) return coder_.load(at);
     const uint64_t count = plan_.quantized - begin < size ? plan_.quantized - begin : size;
-    const auto statistics = statistics_of<Real>(plan_.element, source, begin, count, settings_.moments());
+    const StoredElements values{plan_.element, source, begin, count};
+    const auto statistics = statistics_of<Real>(values, count, settings_.moments());
     const BucketParameters numbers = coder_.fit(statistics, {plan_.element, source, begin, count, seed});
     if (begin >= first_ && leader()) coder_.store(at, numbers);
     return numbers;

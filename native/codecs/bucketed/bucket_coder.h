@@ -8,6 +8,7 @@
 //                                are 0 if nothing is stored for buckets
 //   BucketParameters             what is stored for a bucket
 //   looks_up                     only there if lanes look up tables in the settings, which are then 32-bit words
+//   SettingsToEncode             only there too: what a GPU makes of the settings before it encodes
 //   encode_values, decode_values the scalars of a bucket that encoding or decoding an element takes, at least 1
 //   store_array(settings, payload, statistics)  static, only there if array_bytes is not 0: writes what is stored once
 //                                for the array at the payload's beginning, from the array's statistics, by leader()
@@ -46,14 +47,51 @@ struct BucketValues {
   uint64_t seed;
 };
 
-template <class Number>
-ARRCOMP_INLINE void store_scalars(uint8_t* at, const Number* numbers, uint32_t count) {
-  memcpy(__builtin_assume_aligned(at, sizeof(Number)), numbers, count * sizeof(Number));
+// The first `count` of some numbers.
+template <class Number, int n>
+ARRCOMP_INLINE void store_scalars(uint8_t* at, const Number (&numbers)[n], uint32_t count) {
+  auto* const to = static_cast<Number*>(__builtin_assume_aligned(at, sizeof(Number)));
+  ARRCOMP_UNROLL for (uint32_t i = 0; i < n; ++i) if (i < count) memcpy(to + i, numbers + i, sizeof(Number));
+}
+
+template <class Number, int n>
+ARRCOMP_INLINE void load_scalars(const uint8_t* at, Number (&numbers)[n], uint32_t count) {
+  const auto* const from = static_cast<const Number*>(__builtin_assume_aligned(at, sizeof(Number)));
+  ARRCOMP_UNROLL for (uint32_t i = 0; i < n; ++i) if (i < count) memcpy(numbers + i, from + i, sizeof(Number));
 }
 
 template <class Number>
-ARRCOMP_INLINE void load_scalars(const uint8_t* at, Number* numbers, uint32_t count) {
-  memcpy(numbers, __builtin_assume_aligned(at, sizeof(Number)), count * sizeof(Number));
+ARRCOMP_INLINE void store_scalar(uint8_t* at, Number number) {
+  memcpy(__builtin_assume_aligned(at, sizeof(Number)), &number, sizeof(Number));
+}
+
+template <class Number>
+ARRCOMP_INLINE Number load_scalar(const uint8_t* at) {
+  Number number;
+  memcpy(&number, __builtin_assume_aligned(at, sizeof(Number)), sizeof(Number));
+  return number;
+}
+
+// The k-th number of each of n buckets, which have so many.
+template <class Real>
+ARRCOMP_METHOD Real load_scalar_row(const uint8_t* at, int n, int numbers, int k) {
+  const U32 bucket = min(lane_numbers(), splat<U32>(static_cast<uint32_t>(n - 1)));
+  const U32 place = bucket * splat<U32>(static_cast<uint32_t>(numbers)) + splat<U32>(static_cast<uint32_t>(k));
+  return as_float(gather(reinterpret_cast<const uint32_t*>(at), place));
+}
+
+// Writes two numbers of each of n buckets. `memory` has room for two rows.
+template <class Real>
+ARRCOMP_METHOD void store_pairs(uint8_t* at, Real first, Real second, int n, typename Real::scalar* memory) {
+  store(memory, first);
+  store(memory + lanes_per_row, second);
+  sync();
+  auto* const out = reinterpret_cast<uint32_t*>(at);
+  const auto* const words = reinterpret_cast<const uint32_t*>(memory);
+  const U32 place = (lane_numbers() & splat<U32>(1)) * splat<U32>(lanes_per_row) + (lane_numbers() >> 1);
+  store_row(out, gather(words, place), n < lanes_per_row / 2 ? 2 * n : lanes_per_row);
+  if (n <= lanes_per_row / 2) return;
+  store_row(out + lanes_per_row, gather(words + lanes_per_row / 2, place), 2 * n - lanes_per_row);
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -31,7 +31,7 @@ class CodeWriter {
   ARRCOMP_METHOD void put(U32 (&codes)[n], uint64_t position, int lanes) {
     if constexpr (HasExtras<Coder>) {
       ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
-        extras_.put(codes[j] >> bits_, Coder::has_extra(codes[j]) & exist(lanes));
+        extras_.put(codes[j], Coder::has_extra(codes[j]) & exist(lanes));
         codes[j] = codes[j] & splat<U32>(low_mask(bits_));
       }
     }

@@ -1,6 +1,8 @@
-// Statistics of a bucket's values on lanes. Sums are of integers: their order does not show.
+// Statistics of a bucket's values on lanes. Sums are of integers: their order does not show. Values have
+// each_row<Real>(visit), as StoredElements do.
 #pragma once
 #include "codecs/numeric/logarithm.h"
+#include "codecs/numeric/scalars.h"
 #include "codecs/packing.h"
 #include "codecs/transform.h"
 #include "codecs/value_range.h"
@@ -25,13 +27,11 @@ ARRCOMP_INLINE double fixed_point_sum(F64 x) {
   return static_cast<double>(sum_all(fixed)) * 0x1p-40;
 }
 
-// The largest magnitude of the elements [first, first + count): infinity or NaN where one of them is not finite, or that
-// of the finite ones alone.
-template <class Real, bool of_finite = false>
-ARRCOMP_METHOD typename Real::scalar magnitude_of(const Element& element, const void* array, uint64_t first,
-                                                  uint64_t count) {
+// The largest magnitude of values: infinity or NaN where one of them is not finite, or that of the finite ones alone.
+template <class Real, bool of_finite = false, class Values>
+ARRCOMP_METHOD typename Real::scalar magnitude_of(const Values& values) {
   auto largest = as_bits(splat<Real>(0));
-  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA {
     Real magnitude = abs(x);
     if (of_finite) magnitude = select(le(magnitude, largest_number(Real{})), magnitude, splat<Real>(0));
     largest = max(largest, as_bits(magnitude));
@@ -44,22 +44,21 @@ ARRCOMP_INLINE bool is_finite_magnitude(Scalar x) {
   return static_cast<double>(x) <= 0x1.fffffffffffffp1023;
 }
 
-template <class Real>
-ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Element& element, const void* array, uint64_t first,
-                                                        uint64_t count) {
+template <class Real, class Values>
+ARRCOMP_METHOD BucketStatistics magnitude_statistics_of(const Values& values) {
   BucketStatistics s = BucketStatistics::none();
-  auto largest = magnitude_of<Real>(element, array, first, count);
+  auto largest = magnitude_of<Real>(values);
   s.finite = is_finite_magnitude(largest);
-  if (!s.finite) largest = magnitude_of<Real, true>(element, array, first, count);
+  if (!s.finite) largest = magnitude_of<Real, true>(values);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
   return s;
 }
 
-// 0 behind the first n lanes.
+// Something else behind the first n lanes.
 template <class Real>
-ARRCOMP_INLINE Real first_lanes(Real x, int n) {
-  return n == lanes_per_row ? x : select(mask(low_mask(n)), x, splat<Real>(0));
+ARRCOMP_INLINE Real first_lanes(Real x, int n, typename Real::scalar behind = 0) {
+  return n == lanes_per_row ? x : select(mask(low_mask(n)), x, splat<Real>(behind));
 }
 
 // Sums up the logarithms of magnitudes, as the logarithm of a product of their mantissas, and their exponents.
@@ -70,57 +69,84 @@ class LogarithmSum {
   using Bits = typename Layout::Bits;
 
  public:
-  // At most 128 rows.
-  ARRCOMP_METHOD void add(Real x) {
-    const Mask tiny = lt(as_bits(x), splat<Word>(Layout::min_normal));
-    if (any(tiny)) x = normal(x, tiny);
+  // At most 128 rows. Those of subnormal numbers must be `exact`, or else all are to be added again.
+  template <bool exact = false>
+  ARRCOMP_METHOD void add(Real x, int n = lanes_per_row) {
+    x = first_lanes(x, n, 1);
+    if constexpr (exact) x = normal(x);
     const Word bits = as_bits(x);
+    least_ = min(least_, bits);
     exponents_ = exponents_ + (bits >> Layout::mantissa_bits);
-    // Two products in turn, as one of 128 factors could overflow.
+    // Two products in turn, as one of 128 factors could overflow. Zeros are factors of 1.
     const Real product = before_ * real_of_bits((bits & splat<Word>(Layout::mantissa)) | splat<Word>(Layout::one));
     before_ = last_;
     last_ = product;
     ++rows_;
+    missing_ += lanes_per_row - n;
   }
 
-  ARRCOMP_METHOD uint64_t nonzeros() const { return rows_ * lanes_per_row - zeros_; }
+  // Whether there were zeros or subnormal numbers. Rows are then to be counted.
+  ARRCOMP_METHOD bool has_tiny() const { return any(lt(least_, splat<Word>(Layout::min_normal))); }
+  ARRCOMP_METHOD void count_tiny(Real x, int n) {
+    const Word bits = as_bits(first_lanes(x, n, 1));
+    const Mask is_zero = eq(bits, splat<Word>(0));
+    zeros_ += count(is_zero);
+    has_subnormals_ = has_subnormals_ | (lt(bits, splat<Word>(Layout::min_normal)) & ~is_zero);
+  }
+  ARRCOMP_METHOD bool has_subnormals() const { return any(has_subnormals_); }
+
+  ARRCOMP_METHOD uint64_t nonzeros() const { return static_cast<uint64_t>(rows_ * lanes_per_row - missing_ - zeros_); }
 
   ARRCOMP_METHOD double sum() const {
     const Logarithm<Real> a = logarithm_of(last_), b = logarithm_of(before_);
-    const uint64_t bias = uint64_t{Layout::bias} * rows_ * lanes_per_row;
+    const auto bias = static_cast<uint64_t>(Layout::bias * (rows_ * lanes_per_row - zeros_));
     const auto exponents = static_cast<int64_t>(sum_all(exponents_) - bias);
     return static_cast<double>(exponents) + fixed_point_sum((a.whole + b.whole) + (a.part + b.part));
   }
 
  private:
-  // Zeros become 1, of which the logarithm is 0; subnormal numbers are multiplied by 2^64.
-  ARRCOMP_METHOD Real normal(Real x, Mask tiny) {
-    const Mask zero = eq(as_bits(x), splat<Word>(0));
-    zeros_ += static_cast<uint64_t>(count(zero));
-    exponents_ = exponents_ - select(tiny & ~zero, splat<Word>(64), splat<Word>(0));
-    return select(zero, splat<Real>(1), select(tiny, x * splat<Real>(0x1p64f), x));
+  // Subnormal numbers are multiplied by 2^64.
+  ARRCOMP_METHOD Real normal(Real x) {
+    const Word bits = as_bits(x);
+    const Mask is_subnormal = lt(bits, splat<Word>(Layout::min_normal)) & ne(bits, splat<Word>(0));
+    exponents_ = exponents_ - select(is_subnormal, splat<Word>(64), splat<Word>(0));
+    return select(is_subnormal, x * splat<Real>(0x1p64f), x);
   }
 
-  Word exponents_ = splat<Word>(0);
+  Word least_ = splat<Word>(Layout::infinity), exponents_ = splat<Word>(0);
   Real last_ = splat<Real>(1), before_ = splat<Real>(1);
-  uint64_t rows_ = 0, zeros_ = 0;
+  Mask has_subnormals_ = mask(0);
+  int rows_ = 0, missing_ = 0, zeros_ = 0;
 };
 
+// Of values among which are zeros or subnormal numbers.
+template <class Real, class Values>
+ARRCOMP_APART void add_tiny(const Values& values, LogarithmSum<Real>& logarithms) {
+  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA { logarithms.count_tiny(abs(x), n); });
+  if (!logarithms.has_subnormals()) return;
+  LogarithmSum<Real> again;
+  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {
+    again.count_tiny(abs(x), n);
+    again.template add<true>(abs(x), n);
+  });
+  logarithms = again;
+}
+
 // With the largest magnitude, in one pass.
-template <class Real>
-ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Element& element, const void* array, uint64_t first,
-                                                      uint64_t count) {
+template <class Real, class Values>
+ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Values& values) {
   LogarithmSum<Real> logarithms;
   auto largest_bits = as_bits(splat<Real>(0));
-  each_row<Real>(element, array, first, count, [&](Real y, int n) ARRCOMP_LAMBDA {
-    const Real x = first_lanes(abs(y), n);
-    largest_bits = max(largest_bits, as_bits(x));
-    logarithms.add(x);
+  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {  // counted as: logarithms
+    const Real magnitude = abs(x);
+    largest_bits = max(largest_bits, as_bits(magnitude));
+    logarithms.add(magnitude, n);
   });
   BucketStatistics s = BucketStatistics::none();
   const auto largest = largest_magnitude_of(real_of_bits(largest_bits));
   s.finite = is_finite_magnitude(largest);
   if (!s.finite) return s;
+  if (logarithms.has_tiny()) add_tiny(values, logarithms);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
   s.logarithms = logarithms.sum();
@@ -144,32 +170,37 @@ struct RowSums {
   Real of_terms, of_squares;
 };
 
-// Of (x - middle) / 2^exponent, of which magnitudes are at most 1. 2^exponent may be no number, and is then divided by
-// in two steps; what that changes elsewhere are subnormal terms, which the sums' last bits never see.
-template <class Real>
-ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent, const Element& element,
-                                      const void* array, uint64_t first, uint64_t count) {
+// Of (x - middle) / 2^exponent, of which magnitudes are at most 1. Where no sum of what is not divided overflows, nor
+// loses what counts, the sums are divided in place of the terms. 2^exponent may be no number, and is then divided by in
+// two steps. What all this changes are subnormal terms and squares, which the sums' last bits never see.
+template <class Real, class Values>
+ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent, const Values& values) {
   const auto factor = [](int e)
                           ARRCOMP_LAMBDA { return splat<Real>(static_cast<typename Real::scalar>(power_of_two(e))); };
   const auto sums_of = [&](auto scaled) ARRCOMP_LAMBDA {
     RowSums<Real> sums{splat<Real>(0), splat<Real>(0)};
-    each_row<Real>(element, array, first, count, [&](Real x, int n) ARRCOMP_LAMBDA {
+    values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {
       const Real term = first_lanes(scaled(x - splat<Real>(middle)), n);
       sums.of_terms = sums.of_terms + term;
       sums.of_squares = sums.of_squares + term * term;
     });
     return sums;
   };
+  if (-28 < exponent && exponent < 40) {
+    RowSums<Real> sums = sums_of([](Real x) ARRCOMP_LAMBDA { return x; });
+    sums.of_terms = sums.of_terms * factor(-exponent);
+    sums.of_squares = sums.of_squares * factor(-2 * exponent);
+    return sums;
+  }
   const Real once = factor(-exponent), down = factor(-(exponent / 2)), rest = factor(exponent / 2 - exponent);
   if (-100 < exponent && exponent < 100) return sums_of([&](Real x) ARRCOMP_LAMBDA { return x * once; });
   return sums_of([&](Real x) ARRCOMP_LAMBDA { return x * down * rest; });
 }
 
-// Mean and squared deviations of elements whose range is known, from sums about the middle of the range: however far
+// Mean and squared deviations of `count` values whose range is known, from sums about the middle of the range: however far
 // from 0 they lie, nothing cancels.
-template <class Real>
-ARRCOMP_PART void add_mean_and_deviation(const Element& element, const void* array, uint64_t first, uint64_t count,
-                                         BucketStatistics& s) {
+template <class Real, class Values>
+ARRCOMP_PART void add_mean_and_deviation(const Values& values, uint64_t count, BucketStatistics& s) {
   const auto n = static_cast<double>(count);
   const auto middle = static_cast<typename Real::scalar>(s.low / 2 + s.high / 2);
   const auto centre = static_cast<double>(middle);
@@ -181,43 +212,87 @@ ARRCOMP_PART void add_mean_and_deviation(const Element& element, const void* arr
   s.mean = times_power_of_two(centre, -s.exponent);
   if (radius <= 0) return;
   const int exponent = exponent_of(radius) + 1;
-  const auto sums = sums_about<Real>(middle, exponent, element, array, first, count);
+  const auto sums = sums_about<Real>(middle, exponent, values);
   const double total = signed_fixed_point_sum(sums.of_terms);
   const double about_mean = fixed_point_sum(sums.of_squares) - total * (total / n);
   s.mean = s.mean + total / n * power_of_two(exponent - s.exponent);
   s.squares = (about_mean > 0 ? about_mean : 0) * power_of_two(2 * (exponent - s.exponent));
 }
 
-template <class Real>
-ARRCOMP_PART void add_squares(const Element& element, const void* array, uint64_t first, uint64_t count,
-                              BucketStatistics& s) {
+template <class Real, class Values>
+ARRCOMP_PART void add_squares(const Values& values, BucketStatistics& s) {
   s.exponent = exponent_of(s.largest_magnitude()) + 1;
-  s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, element, array, first, count).of_squares);
+  s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, values).of_squares);
 }
 
-// Of the elements [first, first + count), at least one and at most a segment.
-template <class Real>
-ARRCOMP_PART BucketStatistics statistics_of(const Element& element, const void* array, uint64_t first, uint64_t count,
-                                            Moments moments) {
-  if (moments == largest_magnitude) return magnitude_statistics_of<Real>(element, array, first, count);
-  if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(element, array, first, count);
+// The smallest and the largest value; anything where one of them is not finite.
+struct Extremes {
+  double low, high;
+  bool finite;
+};
+
+// `exact`: of zeros of both signs the last, in each lane. Else it may be any of them.
+template <class Real, bool exact = true>
+class LaneExtremes {
   using Layout = RealLayout<Real>;
   using Word = typename Layout::Word;
-  Word largest_bits = splat<Word>(0);
-  Real low = largest_number(Real{}), high = splat<Real>(0) - low;
-  each_row<Real>(element, array, first, count, [&](Real x, int) ARRCOMP_LAMBDA {
-    largest_bits = max(largest_bits, as_bits(abs(x)));
-    low = min(x, low);
-    high = max(x, high);
-  });
+
+ public:
+  ARRCOMP_METHOD void add(Real x) {
+    low_ = exact ? min(x, low_) : lower(x, low_);
+    high_ = exact ? max(x, high_) : higher(x, high_);
+    nothing_ = near_sum(x, splat<Real>(0), nothing_);
+  }
+
+  ARRCOMP_METHOD Extremes of_all() const {
+    if (any(~le(nothing_, splat<Real>(0)))) return {0, 0, false};
+    return {smallest_of(low_), largest_of(high_), true};
+  }
+
+  // Keys whose order is that of the numbers, or the reverse.
+  ARRCOMP_METHOD Word high_keys() const { return order_keys(high_); }
+  ARRCOMP_METHOD Word low_keys() const {
+    return order_keys(low_) ^ splat<Word>(static_cast<typename Layout::Bits>(-1));
+  }
+  // Infinity or above where a value is not finite.
+  ARRCOMP_METHOD Word magnitudes() const { return as_bits(abs(nothing_)); }
+
+ private:
+  Real low_ = largest_number(Real{}), high_ = splat<Real>(0) - low_;
+  Real nothing_ = splat<Real>(0);  // NaN where a value is not finite
+};
+
+template <class Real, class Values>
+ARRCOMP_APART Extremes exact_extremes_of(const Values& values) {
+  LaneExtremes<Real> extremes;
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });
+  return extremes.of_all();
+}
+
+// Signs of zeros count where there are no other values.
+template <class Real, class Values>
+ARRCOMP_METHOD Extremes extremes_of(const Values& values) {
+  LaneExtremes<Real, false> extremes;
+  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });
+  const Extremes found = extremes.of_all();
+  if (!found.finite || found.low < found.high || found.low != 0) return found;
+  return exact_extremes_of<Real>(values);
+}
+
+// Of `count` values, at least one and at most a segment.
+template <class Real, class Values>
+ARRCOMP_PART BucketStatistics statistics_of(const Values& values, uint64_t count, Moments moments) {
+  if (moments == largest_magnitude) return magnitude_statistics_of<Real>(values);
+  if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(values);
   BucketStatistics s = BucketStatistics::none();
-  s.finite = !any(ge(largest_bits, splat<Word>(Layout::infinity)));
+  const auto found = extremes_of<Real>(values);
+  s.finite = found.finite;
   if (!s.finite) return s;
-  s.low = smallest_of(low);
-  s.high = largest_of(high);
-  if (moments == mean_and_deviation) add_mean_and_deviation<Real>(element, array, first, count, s);
+  s.low = found.low;
+  s.high = found.high;
+  if (moments == mean_and_deviation) add_mean_and_deviation<Real>(values, count, s);
   if (s.largest_magnitude() <= 0) return s;
-  if (moments == sum_of_squares) add_squares<Real>(element, array, first, count, s);
+  if (moments == sum_of_squares) add_squares<Real>(values, s);
   return s;
 }
 

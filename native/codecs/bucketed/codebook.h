@@ -15,6 +15,7 @@ class Codebook {
   using Scalar = typename Real::scalar;
   using Settings = CodebookSettings;
   static constexpr bool looks_up = true;
+  using SettingsToEncode = CodebookAtHand;
 
   struct BucketParameters {
     Scalar scale;  // NaN where a value is not finite, 1 without scaling
@@ -45,7 +46,7 @@ class Codebook {
   }
 
   ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
-    if (is_scaled_) return store_scalars(at, &n.scale, 1);
+    if (is_scaled_) return store_scalar(at, n.scale);
     *at = n.scale == 1 ? 0 : 1;
   }
   ARRCOMP_METHOD void store(uint8_t* at, const Real& scales, int n) const {
@@ -55,7 +56,7 @@ class Codebook {
 
   ARRCOMP_METHOD BucketParameters load(const uint8_t* at) const {
     BucketParameters n{*at == 0 ? Scalar(1) : Limits::nan()};
-    if (is_scaled_) load_scalars(at, &n.scale, 1);
+    if (is_scaled_) n.scale = load_scalar<Scalar>(at);
     return n;
   }
 
@@ -83,6 +84,11 @@ class Codebook {
   // Never stochastically: levels may lie anywhere.
   template <int n>
   ARRCOMP_METHOD void encode(const Real (&rows)[n], U32 (&codes)[n]) const {
+    if constexpr (looks_up_cells && std::is_same_v<Real, F32>) {
+      const auto& at_hand = static_cast<const CodebookAtHand&>(settings_);
+      if (settings_.has_octaves != 0)
+        return borders_below(settings_.cells, at_hand.octaves, rows, codes);  // counted as: cells
+    }
     borders_below(settings_.tables, bits_, rows, codes);
   }
 

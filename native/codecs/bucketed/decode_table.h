@@ -39,4 +39,30 @@ class DecodeTable {
   int bucket_ = -1;
 };
 
+// Codecs whose codes are looked up where memory is near, and a table may be longer, if they have 8 bits at most.
+template <class Coder>
+concept TabulatesNear = rows_at_once == 1 && (Tabulates<Coder> || Coder::tabulates_near) &&
+                        sizeof(typename Coder::Scalar) == sizeof(uint32_t);
+
+// Such a table.
+template <class Coder>
+class NearTable {
+  using Real = typename Coder::Real;
+  static constexpr int size = 256;
+
+ public:
+  ARRCOMP_METHOD void fill(const Coder& coder, const Real (&decoded)[Coder::decode_values], bool simple) {
+    sync();  // all lanes have looked up what was there before
+    ARRCOMP_ROLLED
+    for (uint32_t first = 0; first < size; first += lanes_per_row)  // counted: fill table, 4 rows
+      store(elements_ + first, as_bits(coder.decode(splat<U32>(first) + lane_numbers(), decoded, simple)));
+    sync();
+  }
+
+  ARRCOMP_METHOD Real element(U32 code) const { return as_float(lookup<size>(elements_, code)); }
+
+ private:
+  uint32_t elements_[size];
+};
+
 }  // namespace arrcomp::ARRCOMP_ISA

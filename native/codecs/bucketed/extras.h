@@ -1,39 +1,83 @@
 // Extra bits of some elements of a chunk: rows of 32 such elements, in order, and of each row a word for each bit, with
 // the bits of the 32. FORMAT.md, section 5.
 #pragma once
+#include <type_traits>
+
 #include "codecs/packing.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
-// All of a chunk's; but four where many warps share a memory.
-constexpr int rows_between_flushes = rows_at_once > 1 ? rows_per_chunk : 4;
+// All of a chunk's; but 16 where many warps share a memory.
+constexpr int rows_between_flushes = rows_at_once > 1 ? rows_per_chunk : 16;
 
-// What waits for its row to be full, or is waited for: what the rows of elements between two flushes bring or take, a row
-// that is not full, and what compress and expand touch behind it.
+// A row that is not full, and what compress and expand touch behind it.
+constexpr int behind_extras = (rows_at_once > 1 ? 4 : 2) * lanes_per_row;
+
+// What waits for its row to be full: what the rows of elements between two flushes bring, a row that is not full, and
+// what compress touches behind it.
 struct ExtraBuffer {
   static constexpr int ahead = rows_between_flushes * lanes_per_row;
-  uint32_t values[ahead + 4 * lanes_per_row];
+  uint32_t values[ahead + behind_extras];
+};
+
+// What is waited for, with what expand touches. Where flushes are many, there is room for as many again: what is left
+// moves to the front the less often.
+struct ExtraQueue {
+  static constexpr int room = rows_between_flushes < rows_per_chunk ? 2 * ExtraBuffer::ahead : ExtraBuffer::ahead;
+  uint32_t values[room + behind_extras];
 };
 
 // Codecs whose codes tell whether an element has extra bits: they have has_extra(code) -> Mask.
 template <class Coder>
 concept HasExtras = requires(U32 code) { Coder::has_extra(code); };
 
+// Places in a buffer are counted in bytes.
+constexpr int extra_row = lanes_per_row * static_cast<int>(sizeof(uint32_t));
+
+// Calls visit of a number of bits that is known to the compiler.
+template <class Visit>
+ARRCOMP_METHOD void visit_extra_bits(int bits, Visit visit) {
+  switch (bits) {
+    case 0: return;
+    case 1: return visit(std::integral_constant<int, 1>{});
+    case 2: return visit(std::integral_constant<int, 2>{});  // counted as: two extra bits
+    case 3: return visit(std::integral_constant<int, 3>{});
+    case 4: return visit(std::integral_constant<int, 4>{});
+    case 5: return visit(std::integral_constant<int, 5>{});
+    case 6: return visit(std::integral_constant<int, 6>{});
+    case 7: return visit(std::integral_constant<int, 7>{});
+    case 8: return visit(std::integral_constant<int, 8>{});
+    default: return visit(std::integral_constant<int, 9>{});
+  }
+}
+
 class ExtraWriter {
  public:
-  ARRCOMP_METHOD ExtraWriter(ExtraBuffer& buffer, uint32_t* out, uint32_t bits)
-      : values_(buffer.values), begin_(out), out_(out), waiting_(0), bits_(static_cast<int>(bits)) {}
+  // Of codes whose extra bits, so many, stand above others.
+  ARRCOMP_METHOD ExtraWriter(ExtraBuffer& buffer, uint32_t* out, uint32_t bits, uint32_t others)
+      : values_(buffer.values),
+        begin_(out),
+        out_(out),
+        end_(0),
+        bits_(static_cast<int>(bits)),
+        others_(static_cast<int>(others)) {}
 
-  // The extra bits of the lanes of m. After rows_between_flushes rows at the latest comes a flush.
-  ARRCOMP_METHOD void put(U32 extra, Mask m) {
-    waiting_ = static_cast<int>(compress(values_ + waiting_, extra, m) - values_);
+  // The codes of the lanes of m. After rows_between_flushes rows at the latest comes a flush.
+  ARRCOMP_METHOD void put(U32 code, Mask m) {
+    end_ = static_cast<int>(compress(values_, static_cast<uint32_t>(end_), code, m));
   }
 
   ARRCOMP_METHOD void flush() {
-    if (waiting_ < lanes_per_row) return;
+    if (end_ < extra_row) return;
     sync();
     const uint32_t* row = values_;
-    for (; waiting_ >= lanes_per_row; waiting_ -= lanes_per_row, row += lanes_per_row) write(load(row));
+    visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
+      ARRCOMP_ROLLED
+      for (; end_ >= extra_row; end_ -= extra_row, row += lanes_per_row) {  // counted: extra bits, 3 rows
+        write<bits>(load(row));
+      }
+    });
+    if (bits_ == 0) end_ %= extra_row;
     store(values_, load(row));
     sync();
   }
@@ -42,79 +86,101 @@ class ExtraWriter {
   ARRCOMP_METHOD uint32_t finish() {
     flush();
     sync();
-    if (waiting_ > 0) write(select(mask(low_mask(waiting_)), load(values_), splat<U32>(0)));
+    if (end_ > 0) {
+      const U32 last = select(mask(low_mask(end_ / static_cast<int>(sizeof(uint32_t)))), load(values_), splat<U32>(0));
+      visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA { write<bits>(last); });
+    }
     sync();
     return static_cast<uint32_t>(out_ - begin_);
   }
 
  private:
+  template <int bits>
   ARRCOMP_METHOD void write(U32 row) {
-    for (int bit = 0; bit < bits_; ++bit, ++out_) {
-      const uint32_t word = bits(ne(row >> bit & splat<U32>(1), splat<U32>(0)));
-      if (leader()) *out_ = word;
+    const U32 extra = row >> others_;
+    ARRCOMP_UNROLL for (int bit = 0; bit < bits; ++bit) {
+      const uint32_t word = arrcomp::ARRCOMP_ISA::bits(ne(extra & splat<U32>(1u << bit), splat<U32>(0)));
+      if (leader()) out_[bit] = word;
     }
+    out_ += bits;
   }
 
   uint32_t* values_;
   uint32_t* begin_;
   uint32_t* out_;
-  int waiting_, bits_;
+  int end_, bits_, others_;
 };
 
 class ExtraReader {
  public:
-  ARRCOMP_METHOD ExtraReader(ExtraBuffer& buffer, const uint32_t* in, uint64_t words, uint32_t bits)
+  ARRCOMP_METHOD ExtraReader(ExtraQueue& buffer, const uint32_t* in, uint64_t words, uint32_t bits)
       : values_(buffer.values),
         in_(in),
-        left_(static_cast<int64_t>(words)),
+        left_(static_cast<int>(words < most_words ? words : most_words)),
         at_(0),
         end_(0),
         bits_(static_cast<int>(bits)) {}
 
   // Comes before every rows_between_flushes rows.
   ARRCOMP_METHOD void fill() {
-    if (end_ - at_ >= ExtraBuffer::ahead) return;
+    constexpr int ahead = ExtraBuffer::ahead * static_cast<int>(sizeof(uint32_t));
+    constexpr int room = ExtraQueue::room * static_cast<int>(sizeof(uint32_t));
+    if (end_ - at_ >= ahead) return;
     sync();
-    move_to_front();
-    for (; end_ < ExtraBuffer::ahead && left_ > 0; end_ += lanes_per_row) store(values_ + end_, read());
+    if (at_ + ahead > room) move_to_front();
+    visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
+      ARRCOMP_ROLLED
+      for (; end_ - at_ < ahead && left_ > 0; end_ += extra_row) {  // counted: read extra bits, 3 rows
+        store(row_at(end_), read<bits>());
+      }
+    });
     sync();
   }
 
   // The next extra bits for the lanes of m, 0 in the others. Anything where they have run out.
-  ARRCOMP_METHOD U32 get(Mask m) {
+  ARRCOMP_METHOD U32 get(Mask m) { return bits_ > 0 ? get_some(m) : splat<U32>(0); }
+  // The same where there are some bits.
+  ARRCOMP_METHOD U32 get_some(Mask m) {
     U32 extra = splat<U32>(0);
-    if (bits_ > 0) at_ = static_cast<int>(expand(values_ + at_, extra, m) - values_);
+    at_ = static_cast<int>(expand(values_, static_cast<uint32_t>(at_), extra, m));
     return extra;
   }
 
   // Whether these were all words, and enough of them.
-  ARRCOMP_METHOD bool is_at_end() const { return left_ == 0 && at_ <= end_ && end_ - at_ < lanes_per_row; }
+  ARRCOMP_METHOD bool is_at_end() const { return left_ == 0 && at_ <= end_ && end_ - at_ < extra_row; }
 
  private:
+  static constexpr uint64_t most_words = 1u << 30;  // more than a chunk has: as good as any that are too many
+
   ARRCOMP_METHOD void move_to_front() {
     end_ -= at_;
-    for (int i = 0; i < end_; i += lanes_per_row) {
-      const U32 some = load(values_ + at_ + i);
+    for (int i = 0; i < end_; i += extra_row) {
+      const U32 some = load(row_at(at_ + i));
       sync();
-      store(values_ + i, some);
+      store(row_at(i), some);
       sync();
     }
     at_ = 0;
   }
 
+  ARRCOMP_METHOD uint32_t* row_at(int at) const { return values_ + at / static_cast<int>(sizeof(uint32_t)); }
+
   // The next row; words that are no whole row are one too many.
+  template <int bits>
   ARRCOMP_METHOD U32 read() {
     U32 row = splat<U32>(0);
-    if (left_ >= bits_) {
-      for (int bit = 0; bit < bits_; ++bit, ++in_) row = row | select(mask(*in_), splat<U32>(1u << bit), splat<U32>(0));
+    if (left_ >= bits) {
+      ARRCOMP_UNROLL for (int bit = 0; bit < bits; ++bit) row =
+          row | select(mask(in_[bit]), splat<U32>(1u << bit), splat<U32>(0));
+      in_ += bits;
     }
-    left_ -= bits_;
+    left_ -= bits;
     return row;
   }
 
   uint32_t* values_;
   const uint32_t* in_;
-  int64_t left_;  // words; below 0 where rows were missing
+  int left_;  // words; below 0 where rows were missing
   int at_, end_, bits_;
 };
 

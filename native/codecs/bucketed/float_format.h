@@ -14,6 +14,7 @@ class FloatFormat {
   using Real = R;
   using Scalar = typename Real::scalar;
   using Settings = FloatFormatSettings;
+  static constexpr bool has_wide_codes = true, has_rare_lanes = true;
 
   struct BucketParameters {
     Scalar scale;   // of the bucket; NaN where a value is not finite
@@ -30,8 +31,13 @@ class FloatFormat {
   enum : int { scale, decode_values };
 
   ARRCOMP_METHOD FloatFormat(const FloatFormatSettings& settings, const Element& element, const uint8_t* payload)
-      : settings_(settings), range_(element), cast_(settings.spec), array_scale_(0) {
-    if (settings.scale == ScaleKind::two_level) load_scalars(payload, &array_scale_, 1);
+      : settings_(settings),
+        range_(element),
+        cast_(settings.spec),
+        largest_(static_cast<Scalar>(settings.spec.largest())),
+        array_scale_(0),
+        first_rare_(settings.is_scaled() ? ~Bits{0} : RealLayout<Real>::infinity) {
+    if (settings.scale == ScaleKind::two_level) array_scale_ = load_scalar<Scalar>(payload);
   }
 
   // The array's scale, by which the scale of the bucket with its largest value becomes the largest one.
@@ -54,7 +60,7 @@ class FloatFormat {
 
   // From the largest magnitudes of buckets, infinity or NaN where a value is not finite.
   ARRCOMP_METHOD ParameterRow fit(Real largest) const {
-    const Real most = splat<Real>(static_cast<Scalar>(settings_.spec.largest())), nan = splat<Real>(Limits::nan());
+    const Real most = splat<Real>(largest_), nan = splat<Real>(Limits::nan());
     const Mask is_finite = le(largest, splat<Real>(Limits::largest));
     const Real finite = select(is_finite, largest, nan);
     // Machines differ in which NaN a quotient is.
@@ -69,7 +75,7 @@ class FloatFormat {
 
   ARRCOMP_METHOD void store(uint8_t* at, const BucketParameters& n) const {
     if (settings_.scale == ScaleKind::none) return;
-    if (settings_.scale == ScaleKind::number) return store_scalars(at, &n.scale, 1);
+    if (settings_.scale == ScaleKind::number) return store_scalar(at, n.scale);
     *at = static_cast<uint8_t>(n.code);
   }
   ARRCOMP_METHOD void store(uint8_t* at, const ParameterRow& row, int n) const {
@@ -81,7 +87,7 @@ class FloatFormat {
     BucketParameters n{1, 0};
     switch (settings_.scale) {
       case ScaleKind::none: return n;
-      case ScaleKind::number: load_scalars(at, &n.scale, 1); return n;
+      case ScaleKind::number: return {load_scalar<Scalar>(at), 0};
       case ScaleKind::two_level: return {static_cast<Scalar>(SmallScale::value(*at)) * array_scale_, *at};
       default: return {static_cast<Scalar>(PowerScale::value(*at)), *at};
     }
@@ -109,6 +115,36 @@ class FloatFormat {
     return cast_.encode_magnitude(scaled, x, random);
   }
 
+  // As most rows are coded: `rare` tells of lanes that are not so.
+  template <Signs signs>
+  struct ShortWay {
+    const FloatFormat& format;
+
+    template <class Random>
+    ARRCOMP_METHOD U32 encode(Real x, const Real (&values)[encode_values], Random random, Mask& rare) const {
+      using Word = decltype(as_bits(x));
+      const Real scaled = x * values[inverse];
+      rare = rare | ge(as_bits(abs(scaled)), splat<Word>(format.first_rare_));
+      return format.cast_.encode_magnitude(scaled, x, random, signs);
+    }
+    ARRCOMP_METHOD Real decode(U32 code, const Real (&decoded)[decode_values], Mask& rare) const {
+      const Real y = format.cast_.decode_number(code, signs, rare) * decoded[scale];
+      rare = rare | ~format.range_.holds(y);
+      return y;
+    }
+  };
+  template <class Visit>
+  ARRCOMP_METHOD void visit_short_way(Visit visit) const {
+    switch (cast_.signs()) {
+      case Signs::apart: return visit(ShortWay<Signs::apart>{*this});  // counted as: signs apart
+      case Signs::but_of_zero: return visit(ShortWay<Signs::but_of_zero>{*this});
+      default: return visit(ShortWay<Signs::complement>{*this});
+    }
+  }
+  ARRCOMP_METHOD static Real prescaled(Real x, const Real (&values)[encode_values]) {
+    return select(lt(splat<Real>(1), values[prescale]), x * values[prescale], x);  // NaN keeps its sign
+  }
+
   ARRCOMP_METHOD bool decoded_of(const BucketParameters& n, Scalar (&decoded)[decode_values]) const {
     decoded[scale] = n.scale;
     return true;
@@ -122,6 +158,7 @@ class FloatFormat {
 
  private:
   using Limits = ScalarLimits<Scalar>;
+  using Bits = typename RealLayout<Real>::Bits;
 
   // Where it is subnormal it is rounded up, as then rounding down would lose more than a little.
   ARRCOMP_METHOD static Real ratio_of(Real largest, Real most) {
@@ -167,7 +204,9 @@ class FloatFormat {
   FloatFormatSettings settings_;
   ElementRange<Real> range_;
   FloatCast<Real> cast_;
+  Scalar largest_;  // number of the format
   Scalar array_scale_;
+  Bits first_rare_;  // of magnitudes: without a scale, what is not finite
 };
 
 template <class Real>

@@ -3,7 +3,7 @@
 // Low-Precision Training of Deep Neural Networks", arXiv:2001.05674, section 3). FORMAT.md, section 5.4.
 #pragma once
 #include "codecs/bucketed/bucket_coder.h"
-#include "codecs/bucketed/s2fp8_cells.h"
+#include "codecs/bucketed/s2fp8_powers.h"
 #include "codecs/numeric/float_cast.h"
 #include "codecs/numeric/logarithm.h"
 #include "stream/s2fp8.h"
@@ -20,6 +20,7 @@ class S2fp8 {
   using Scalar = typename Real::scalar;
   using Settings = S2fp8Settings;
   static constexpr bool tabulates = true;
+  static constexpr bool guesses = (quick_powers || has_squeeze_cells) && sizeof(Scalar) == sizeof(float);
 
   // The largest magnitude in place of the paper's beta, which is 15 - alpha log2(largest): distances to it are exact
   // where beta would have lost them, and it comes back as it was.
@@ -72,14 +73,28 @@ class S2fp8 {
 
   template <class Random>
   ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
-    const Real magnitude = abs(x);
-    if constexpr (has_squeeze_cells && sizeof(Scalar) == sizeof(float) && std::is_same_v<Random, Nearest>) {
+    if constexpr (guesses && std::is_same_v<Random, Nearest>) {
       if (simple) {
-        const SqueezedCells cells(scale[alpha], scale[whole], scale[part]);
-        const SqueezedCodes found = cells.codes_of(magnitude);
-        if (!any(found.doubtful)) return cast().with_sign(found.magnitudes, as_bits(x));
+        Mask doubtful;
+        const U32 code = guess(x, scale, doubtful);
+        if (!any(doubtful)) return code;
       }
     }
+    return encode_exactly(x, scale, simple, random);
+  }
+
+  // The code of a value in a bucket that is simple, or anything in lanes that are in doubt.
+  ARRCOMP_METHOD U32 guess(Real x, const Real (&scale)[encode_values], Mask& doubtful) const
+    requires guesses
+  {
+    const SqueezedCodes found = Guess(scale[alpha], scale[whole], scale[part]).codes_of(x);
+    doubtful = found.doubtful;
+    return cast().with_sign(found.magnitudes, as_bits(x));
+  }
+
+  template <class Random>
+  ARRCOMP_METHOD U32 encode_exactly(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
+    const Real magnitude = abs(x);
     const Logarithm<Real> logarithm = simple ? logarithm_of(magnitude) : logarithm_of_any(magnitude);
     const Real distance = (logarithm.whole - scale[whole]) + (logarithm.part - scale[part]);
     Real t = distance * scale[alpha] + splat<Real>(top);
@@ -106,6 +121,7 @@ class S2fp8 {
 
  private:
   using Limits = ScalarLimits<Scalar>;
+  using Guess = std::conditional_t<quick_powers, SqueezedPowers, SqueezedCells>;
 
   static constexpr int top = 15;        // log2 of what the largest becomes
   static constexpr int least = -16;     // log2 of the least number of e5m2

@@ -96,10 +96,10 @@ struct SqueezedCells {
         doubt(squeeze * splat<F32>(0x1.8p-18f) + splat<F32>(0x1p-15f)),
         doubt_units(to_int(doubt * splat<F32>(1 << SqueezeCells::point)) + splat<U32>(1)) {}
 
-  ARRCOMP_METHOD SqueezedCodes codes_of(F32 magnitude) const {
+  ARRCOMP_METHOD SqueezedCodes codes_of(F32 x) const {
     using Cells = SqueezeCells;
     using Layout = RealLayout<F32>;
-    const U32 bits = as_bits(magnitude), cell = bits >> 19;
+    const U32 bits = as_bits(abs(x)), cell = bits >> 19;
     const F32 f = as_float((bits & splat<U32>(Layout::mantissa)) | splat<U32>(Layout::one));
     const F32 lacking = entry(squeeze_cells.constant, cell) +
                         f * (entry(squeeze_cells.linear, cell) + f * entry(squeeze_cells.square, cell));

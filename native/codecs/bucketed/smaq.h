@@ -24,7 +24,7 @@ class Smaq {
   // Encoding: score = (x - centre) * inverse, steps beyond the main threshold = (|score| - main threshold) * outer. Where
   // numbers would not be finite or not normal on the way, `outer` is negative if x and centre are an eighth of what they
   // were, and `inverse` if the difference is to be multiplied by 2^64 first. It is 0 where there is one value alone.
-  enum : int { centre, inverse, outer, encode_values };
+  enum : int { centre, inverse, outer, zero, encode_values };
   // Decoding: (unit * score + middle) * factor, with outliers in steps of `outer_step`.
   enum : int { unit, middle, outer_step, factor, decode_values };
 
@@ -38,9 +38,15 @@ class Smaq {
         main_step_(main_threshold_ / main_steps_),
         share_of_outer_(1 / outlier_steps_) {}
 
-  static constexpr int max_extra_bits = 9;
+  static constexpr bool tabulates_near = true;
+  static constexpr int max_extra_bits = 9, least_bucket = 32;
+
+  // In place of Nearest, where it is known already which of them it is.
+  struct ToNearest {};
+  struct Truncated {};
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.rounding == Rounding::stochastic; }
+  ARRCOMP_METHOD bool truncates() const { return settings_.rounding == Rounding::truncate; }
 
   // Codes: from the lowest bit on whether it is an outlier's, the sign, the magnitude.
   ARRCOMP_METHOD static Mask has_extra(U32 code) { return ne(code & splat<U32>(outlier_flag), splat<U32>(0)); }
@@ -78,6 +84,7 @@ class Smaq {
     scale[centre] = n.mean;
     scale[inverse] = 0;
     scale[outer] = 0;
+    scale[zero] = Limits::nan();
     if (!(n.std > 0)) return n.std <= 0;
     const bool huge = is_huge(n);
     const Scalar down = huge ? eighth : Scalar(1);
@@ -88,21 +95,29 @@ class Smaq {
     scale[inverse] = (tiny ? Scalar(-1) : Scalar(1)) / wanted;
     scale[outer] = beyond > 0 ? outlier_steps_ / beyond : Scalar(0);
     if (huge) scale[outer] = -scale[outer];
+    if (settings_.preserve_zeros) scale[zero] = 0;
     return !huge && !tiny;
   }
 
   template <class Random>
   ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random) const {
+    Mask outlier;
+    return encode(x, scale, simple, random, outlier);
+  }
+  // Tells which lanes have extra bits.
+  template <class Random>
+  ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random,
+                            Mask& outlier) const {
     const Real score = simple ? (x - scale[centre]) * scale[inverse] : scaled_score(x, scale);
-    const Real distance = abs(score), main_threshold = splat<Real>(main_threshold_);
-    const Mask outlier = lt(main_threshold, distance);
+    const Real distance = size(score), main_threshold = splat<Real>(main_threshold_);
+    outlier = lt(main_threshold, distance);
     const Real outer_steps = (distance - main_threshold) * (simple ? scale[outer] : abs(scale[outer]));
     const U32 magnitude = rounded(outlier, distance * splat<Real>(steps_per_score_), outer_steps, random);
     const U32 side = highest(as_bits(score)) >> 30 & splat<U32>(sign_flag);
-    const U32 steps = magnitude << flags, code = select(outlier, steps | splat<U32>(outlier_flag), steps);
+    const U32 code = (magnitude << flags) + select(outlier, splat<U32>(outlier_flag), splat<U32>(0));
     // The mean itself has no sign: its negative stands for exact zeros, but in a constant bucket, where they are the mean.
     const U32 signed_code = select(ne(code, splat<U32>(0)), code | side, code);
-    return select(le(abs(x), zero_of(scale[inverse])), splat<U32>(sign_flag), signed_code);
+    return select(le(size(x), scale[zero]), splat<U32>(sign_flag), signed_code);
   }
 
   // Simple where nothing is scaled, nor becomes infinite.
@@ -167,20 +182,22 @@ class Smaq {
   ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, U32 random) const {
     const Real most = select(outlier, splat<Real>(outlier_steps_), splat<Real>(main_steps_));
     const Real dithered = select(outlier, outer, main) + centered(random, Real{});
-    return nearest_integer(min(max(dithered, splat<Real>(0)), most));
+    return nearest_integer(lower(higher(dithered, splat<Real>(0)), most));
   }
   ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, Nearest) const {
-    // Main steps are no more than there can be, but for a rounding error.
-    const Real steps = select(outlier, min(outer, splat<Real>(outlier_steps_)), main);
+    return truncates() ? rounded(outlier, main, outer, Truncated{}) : rounded(outlier, main, outer, ToNearest{});
+  }
+  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, ToNearest) const {
+    return nearest_integer(at_most(outlier, main, outer));
+  }
+  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, Truncated) const {
+    const Real steps = at_most(outlier, main, outer);
     const U32 nearest = nearest_integer(steps);
-    if (settings_.rounding == Rounding::nearest) return nearest;
     return nearest - select(lt(steps, real_of(nearest, Real{})), splat<U32>(1), splat<U32>(0));
   }
-
-  // The magnitude that has the code of exact zeros: NaN where none has.
-  ARRCOMP_METHOD Real zero_of(Real inverses) const {
-    const Real none = splat<Real>(0), nan = splat<Real>(Limits::nan());
-    return settings_.preserve_zeros ? select(lt(none, abs(inverses)), none, nan) : nan;
+  // Main steps are no more than there can be, but for a rounding error.
+  ARRCOMP_METHOD Real at_most(Mask outlier, Real main, Real outer) const {
+    return select(outlier, lower(outer, splat<Real>(outlier_steps_)), main);
   }
 
   ARRCOMP_METHOD static Scalar steps_of(int bits) { return static_cast<Scalar>((1u << (bits - 2)) - 1); }

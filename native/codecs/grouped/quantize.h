@@ -100,16 +100,16 @@ struct Quantizer : Dequantizer<T> {
     const Real scaled = x * splat<Real>(inverse);
     Number limit;
     largest_integer(limit);
-    in_range = within(scaled, splat<Real>(limit));
+    in_range = le(size(scaled), splat<Real>(limit));
     return round_to_integer(scaled);
   }
-  ARRCOMP_METHOD Mask holds(Real x, Word q) const { return within(x - T::widen(element(q)), splat<Real>(bound)); }
+  ARRCOMP_METHOD Mask holds(Real x, Word q) const { return le(size(x - T::widen(element(q))), splat<Real>(bound)); }
 
   // Where x / step is large its rounding alone can miss the nearest integer: a second step from the residue finds it.
   ARRCOMP_METHOD Word correct(Real x, Word q, Mask in_range, Mask& failed) const {
     const Word start = select(in_range, q, splat<Word>(0));
     const Real residue = (x - T::widen(element(start))) * splat<Real>(inverse);
-    const Mask near = within(residue, splat<Real>(4)) & in_range & failed;
+    const Mask near = le(size(residue), splat<Real>(4)) & in_range & failed;
     const Word better = start + select(near, round_to_integer(select(near, residue, splat<Real>(0))), splat<Word>(0));
     failed = failed & ~(near & holds(x, better));
     return better;

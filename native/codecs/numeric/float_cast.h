@@ -14,6 +14,9 @@ ARRCOMP_INLINE U64 random_fraction(U32 random, int dropped, U64) {
   return fraction >> (64 - dropped);
 }
 
+// How codes have their signs.
+enum class Signs { apart, but_of_zero, complement };
+
 // Between numbers of the arithmetic type and codes of a format with at most as many exponent and mantissa bits. All
 // that a magnitude becomes follows from its bits: a normal number keeps its upper ones, rounded, with another bias; for
 // a subnormal one the sum with a power of two brings its bits to their places and rounds them.
@@ -32,7 +35,8 @@ class FloatCast {
         nearest_offset_(min_normal_ + (static_cast<Bits>(dropped_) << mantissa)),
         // With the arithmetic type's own exponents its subnormal numbers are like others.
         subnormal_below_(spec.bias == bias ? 0 : min_normal_),
-        limit_((static_cast<Bits>(largest(spec)) << dropped_) + rebias_) {}
+        limit_((static_cast<Bits>(largest(spec)) << dropped_) + rebias_),
+        unit_(static_cast<Bits>(2 * bias - spec.bias) << mantissa) {}
 
   // NaN becomes the format's NaN with sign 0, as do infinities where the format has none; where it has neither, 0.
   // Random words add uniform fractions of the distance between two neighbours, in place of a half.
@@ -48,8 +52,13 @@ class FloatCast {
   // With the signs of other numbers. NaN and infinities are like numbers that are too large.
   template <class Random>
   ARRCOMP_METHOD U32 encode_magnitude(Real y, Real signs, Random random) const {
+    return encode_magnitude(y, signs, random, this->signs());
+  }
+  // `has`, if it is known, is this format's.
+  template <class Random>
+  ARRCOMP_METHOD U32 encode_magnitude(Real y, Real signs, Random random, Signs has) const {
     const Word limited = min(as_bits(abs(y)), splat<Word>(limit_));
-    return with_sign(lowest(rounded(limited, random)), highest(as_bits(signs)));
+    return with_sign(lowest(rounded(limited, random)), highest(as_bits(signs)), has);
   }
 
   // Exact. NaN is some NaN.
@@ -67,14 +76,31 @@ class FloatCast {
     return real_of_bits(with_specials(value, moved, magnitude, code) | from_highest(negative, Word{}));
   }
 
+  // The same of codes that are numbers, for lanes to which subnormal factors are like others; the others are told.
+  ARRCOMP_METHOD Real decode_number(U32 code, Signs has, Mask& specials) const {
+    const U32 sign = splat<U32>(spec_.sign_code());
+    const U32 magnitude = has == Signs::complement ? min(code, (sign << 1) - code) : code & (sign - splat<U32>(1));
+    if (has == Signs::apart) specials = specials | ge(magnitude, splat<U32>(spec_.first_special()));
+    if (has == Signs::but_of_zero) specials = specials | eq(code, sign);
+    const Real value = real_of_bits(from_lowest(magnitude, Word{}) << dropped_) * real_of_bits(splat<Word>(unit_));
+    const U32 negative = (code << (31 - spec_.magnitude_bits())) & splat<U32>(0x80000000u);
+    return real_of_bits(as_bits(value) | from_highest(negative, Word{}));
+  }
+
+  ARRCOMP_METHOD Signs signs() const {
+    if (spec_.specials == Specials::integer) return Signs::complement;
+    return spec_.specials == Specials::unsigned_zero ? Signs::but_of_zero : Signs::apart;
+  }
+
   // A code from that of its magnitude and the upper half of a number with its sign.
-  ARRCOMP_METHOD U32 with_sign(U32 magnitude, U32 high_bits) const {
-    if (spec_.specials == Specials::integer) {
+  ARRCOMP_METHOD U32 with_sign(U32 magnitude, U32 high_bits) const { return with_sign(magnitude, high_bits, signs()); }
+  ARRCOMP_METHOD U32 with_sign(U32 magnitude, U32 high_bits, Signs has) const {
+    if (has == Signs::complement) {
       const U32 negative = sar(high_bits, 31);
       return ((magnitude ^ negative) - negative) & splat<U32>(low_mask(spec_.magnitude_bits() + 1));
     }
     const U32 code = magnitude | (high_bits >> (31 - spec_.magnitude_bits()) & splat<U32>(spec_.sign_code()));
-    if (spec_.specials != Specials::unsigned_zero) return code;
+    if (has != Signs::but_of_zero) return code;
     return select(eq(magnitude, splat<U32>(0)), magnitude, code);
   }
 
@@ -130,6 +156,7 @@ class FloatCast {
   int dropped_;  // mantissa bits
   Bits rebias_, min_normal_, nearest_offset_, subnormal_below_;
   Bits limit_;
+  Bits unit_;  // a power of two: what the bits of a code stand for, as many places higher, as those of a number
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -12,9 +12,13 @@ struct Nearest {};
 // Four words for each lane.
 struct RandomWords {
   U32 word[4];
-};
 
-ARRCOMP_INLINE U32 lane_numbers() { return prefix_sum(splat<U32>(1)) - splat<U32>(1); }
+  // Of the row with this number, without an address in registers.
+  ARRCOMP_METHOD U32 of_row(uint64_t row) const {
+    const U32 odd = row % 4 == 1 ? word[1] : word[3], even = row % 4 == 0 ? word[0] : word[2];
+    return row % 2 == 1 ? odd : even;
+  }
+};
 
 // Of counters {low, high, then those of `rest`}.
 ARRCOMP_PART RandomWords philox(uint64_t key, U32 low, U32 high, uint64_t rest = 0) {

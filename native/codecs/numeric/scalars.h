@@ -1,5 +1,7 @@
 // Limits of the arithmetic types, and conversions between them and integers.
 #pragma once
+#include <type_traits>
+
 #include "lanes/lanes.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -30,9 +32,43 @@ ARRCOMP_INLINE bool is_within(Scalar x, Scalar limit) {
   return x <= limit && -x <= limit;
 }
 
+// Scalars as lanes of their own, for what is written once for one number and for a row of them.
+template <class Scalar>
+concept IsScalar = std::is_floating_point_v<Scalar>;
+template <IsScalar Scalar>
+ARRCOMP_INLINE bool lt(Scalar x, Scalar y) {
+  return x < y;
+}
+template <IsScalar Scalar>
+ARRCOMP_INLINE bool le(Scalar x, Scalar y) {
+  return x <= y;
+}
+template <IsScalar Scalar>
+ARRCOMP_INLINE Scalar select(bool which, Scalar yes, Scalar no) {
+  return which ? yes : no;
+}
+ARRCOMP_INLINE bool any(bool which) { return which; }
+ARRCOMP_INLINE bool all(bool which) { return which; }
+ARRCOMP_INLINE bool all(Mask which) { return !any(~which); }
+template <IsScalar Scalar>
+ARRCOMP_INLINE Scalar number_of(Scalar x, Scalar) {
+  return x;
+}
+template <class Real>
+ARRCOMP_INLINE Real number_of(typename Real::scalar x, Real) {
+  return splat<Real>(x);
+}
+
 // The nearest integer, ties to even, of numbers from 0 to 2^31 - 1.
 ARRCOMP_INLINE U32 nearest_integer(F32 v) { return to_int(v); }
 ARRCOMP_INLINE U32 nearest_integer(F64 v) { return lo(as_bits(v + splat<F64>(0x1p52))); }
+
+// The same of any number, as a code from 0 to `largest`, which has 23 bits at most; NaN becomes 0.
+ARRCOMP_INLINE U32 nearest_code(F32 v, uint32_t largest) { return to_code(v, largest); }
+ARRCOMP_INLINE U32 nearest_code(F64 v, uint32_t largest) {
+  // The order of max's arguments tells what NaN becomes.
+  return nearest_integer(min(max(splat<F64>(0), v), splat<F64>(largest)));
+}
 
 // For integers from -2^31 to 2^31 - 1.
 ARRCOMP_INLINE F32 real_of(U32 x, F32) { return to_float(x); }

@@ -2,7 +2,7 @@
 #pragma once
 #include "inline.h"
 #include "lanes/lanes.h"
-#include "stream/step_tables.h"
+#include "stream/step_cells.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -70,6 +70,22 @@ ARRCOMP_INLINE void borders_below(const StepTables& tables, int rows, const Real
   if (rows > 6) descend<6>(tables, found, first, v);
   if (rows > 7) descend<7>(tables, found, first, v);
   ARRCOMP_UNROLL for (int j = 0; j < n; ++j) found[j] = found[j] - splat<U32>(1u << rows);
+}
+
+// Whether a few lookups anywhere in a memory that is near take less than a search from row to row.
+constexpr bool looks_up_cells = rows_at_once == 1;
+
+// The same of v that are no infinities, from their cells.
+template <int n>
+ARRCOMP_INLINE void borders_below(const StepCells& cells, const StepOctaves& octaves, const F32 (&v)[n],
+                                  U32 (&found)[n]) {
+  ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+    const U32 bits = as_bits(v[j]), octave = bits >> StepCells::mantissa_bits;
+    const U32 cell = srlv(bits, gather(octaves.shifts, octave)) + gather(octaves.bases, octave);
+    const U32 first = gather(cells.first, cell);
+    const Mask is_above = lt(as_float(gather(octaves.borders, first)), v[j]);
+    found[j] = first + select(is_above, splat<U32>(1), splat<U32>(0));
+  }
 }
 
 ARRCOMP_INLINE F32 level_of(const StepTables& tables, int rows, U32 code) {
