@@ -193,6 +193,7 @@ _DECODING: tuple[Case, ...] = (
     ),
 )
 
+
 def _encoding(title: str, source: str, parts: Sequence[Part], budget: int) -> Case:
     """A case of the encoder of groups, with the copy to the payload as if nothing got smaller."""
     return Case(title, source, "encode_kernelINS0_", (*parts, Part("copy")), budget)
@@ -346,7 +347,13 @@ _BUCKETS: tuple[Case, ...] = (
         budget=32,
     ),
     Case("Codebook dynamic8 decode", "codebook", _DECODE, _decode_window("codes of 8 bits"), budget=32),
-    Case("S2FP8 encode", "s2fp8", _ENCODE, (_statistics("logarithms", "logarithms"), *_encode_buckets("guesses")), budget=32),
+    Case(
+        "S2FP8 encode",
+        "s2fp8",
+        _ENCODE,
+        (_statistics("logarithms", "logarithms"), *_encode_buckets("guesses")),
+        budget=32,
+    ),
     Case("S2FP8 decode", "s2fp8", _DECODE, (_FILL, *_decode_window()), budget=32),
     Case(
         "SmaQ 8 bits encode",
