@@ -192,7 +192,13 @@ CASES: tuple[Case, ...] = (
         budget=32,
     ),
     Case("Codebook dynamic8 decode", "codebook", _DECODE, _decode_window("codes of 8 bits"), budget=32),
-    Case("S2FP8 encode", "s2fp8", _ENCODE, (_statistics("logarithms", "logarithms"), *_encode_buckets("guesses")), budget=32),
+    Case(
+        "S2FP8 encode",
+        "s2fp8",
+        _ENCODE,
+        (_statistics("logarithms", "logarithms"), *_encode_buckets("guesses")),
+        budget=32,
+    ),
     Case("S2FP8 decode", "s2fp8", _DECODE, (_FILL, *_decode_window()), budget=32),
     Case(
         "SmaQ 8 bits encode",
