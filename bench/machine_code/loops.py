@@ -146,10 +146,10 @@ class Loop:
         """Instructions of all its blocks."""
         return sum(len(self.flow.code_of(block)) for block in self.body)
 
-    def share(self, places: frozenset[Place], without: frozenset[int] = frozenset()) -> float:
-        """Which part of the loop's own instructions came from these places, inlined or not; of all but some blocks."""
-        code = [instruction for block in self.body - without for instruction in self.flow.code_of(block)]
-        return sum(bool(instruction.places & places) for instruction in code) / max(len(code), 1)
+    def share(self, places: frozenset[Place]) -> float:
+        """Which part of the loop's own instructions came from these places, inlined or not."""
+        code = [instruction for block in self.body for instruction in self.flow.code_of(block)]
+        return sum(bool(instruction.places & places) for instruction in code) / len(code)
 
     def closes_in(self, places: frozenset[Place]) -> bool:
         """Whether what jumps back to its head came from these places: a loop around it may be made of them too."""

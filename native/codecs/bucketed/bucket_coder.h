@@ -23,6 +23,10 @@
 //   is_stochastic()              whether encoding takes random words
 //   encode(x, scale, simple, random) -> U32        codes of elements; `random` is Nearest or random words
 //   scaled(x, scale, simple) -> Real, encode(rows, codes)        instead of it: several rows, never stochastic
+//   guess(x, scale, doubtful) -> U32, encode_exactly(x, scale, simple, random)  only where `guesses` is true: most codes of
+//                                simple buckets, never stochastic, with a mask of lanes to encode exactly
+//   has_extra(code) -> Mask      only there if codes have bits above code_bits: whether a code does
+//   tabulates, tabulates_near    whether decoded elements are looked up (decode_table.h)
 //   decode(code, decoded, simple) -> Real          elements, before they are rounded to their type; NaN is the quiet one
 #pragma once
 #include <cstring>
