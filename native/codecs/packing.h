@@ -97,8 +97,6 @@ class BitWriter {
 };
 
 class BitReader {
-  static constexpr int read_ahead = 1024;  // bytes: several streams at once are too many for a processor to foresee
-
  public:
   ARRCOMP_METHOD BitReader() : in_(nullptr), end_(nullptr), buffer_(splat<U32>(0)), have_(0) {}
   ARRCOMP_METHOD BitReader(const uint8_t* in, const uint8_t* end)
@@ -129,8 +127,6 @@ class BitReader {
 
  private:
   ARRCOMP_METHOD U32 load_word() {
-    prefetch(in_ + read_ahead);
-    prefetch(in_ + read_ahead + 64);
     const bool whole = end_ - in_ >= 128;
     const U32 word =
         whole ? load(reinterpret_cast<const uint32_t*>(in_)) : load(reinterpret_cast<const uint16_t*>(in_));

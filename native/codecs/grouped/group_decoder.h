@@ -8,6 +8,25 @@ namespace arrcomp::ARRCOMP_ISA {
 // Words of coded rows that wait for their places in a masked chunk: at most a row less one, and a tile.
 constexpr int waiting_words = (rows_per_tile + 3) * lanes_per_row;
 
+// Asks for the bytes of a later group while one is decoded: some lines with each tile. A group has several streams of
+// bytes, each too short for a processor to foresee.
+class BytesAhead {
+  static constexpr int line = 64;
+
+ public:
+  BytesAhead() = default;
+  ARRCOMP_METHOD BytesAhead(const uint8_t* begin, const uint8_t* end, uint32_t tiles)
+      : at_(begin), end_(end), lines_(static_cast<uint32_t>(end - begin) / (line * tiles) + 1) {}
+
+  ARRCOMP_METHOD void fetch_some() {
+    for (uint32_t i = 0; i < lines_ && at_ < end_; ++i, at_ += line) prefetch(at_);
+  }
+
+ private:
+  const uint8_t *at_ = nullptr, *end_ = nullptr;
+  uint32_t lines_ = 0;
+};
+
 template <class T>
 class GroupDecoder : public GroupReader<T, true> {
   using Reader = GroupReader<T, true>;
@@ -17,6 +36,11 @@ class GroupDecoder : public GroupReader<T, true> {
  public:
   // `waiting` is memory for masked chunks.
   ARRCOMP_METHOD GroupDecoder(typename Reader::Layout& memory, Scalar* waiting) : Reader(memory), waiting_(waiting) {}
+
+  // The bytes of the group that is decoded after this one.
+  ARRCOMP_METHOD void expect(const uint8_t* begin, const uint8_t* end) {
+    ahead_ = BytesAhead(begin, end, this->chunks() * (rows_per_chunk / rows_per_tile));
+  }
 
   ARRCOMP_PART void start_chunk(uint32_t chunk) {
     if (failed_) return;
@@ -56,17 +80,15 @@ class GroupDecoder : public GroupReader<T, true> {
     }
   }
 
-  // Asks for the lines that the tile after the next writes, and for the words before those that are taken now.
-  ARRCOMP_METHOD void fetch_ahead(int row) const {
+  // Asks for bytes of the next group, and for the lines that the tile after the next writes.
+  ARRCOMP_METHOD void fetch_ahead(int row) {
+    ahead_.fetch_some();
     if (!is_streaming()) {
       const uint64_t element = this->chunk_first() + static_cast<uint64_t>(row + 2 * rows_per_tile) * lanes_per_row;
       const auto* elements = reinterpret_cast<const uint8_t*>(element_pointer<T>(layout_.array, element));
       for (int line = 0; line < rows_per_tile * lanes_per_row * T::width / 8; line += 64)
         prefetch_to_write(elements + line);
     }
-    const auto* words = reinterpret_cast<const uint8_t*>(words_.at);
-    prefetch(words - 512);
-    prefetch(words - 576);
   }
 
   using Reader::states_;
@@ -125,6 +147,7 @@ class GroupDecoder : public GroupReader<T, true> {
         write_waiting(r);
         return;
       }
+      if (r % rows_per_tile == 0) ahead_.fetch_some();
       words_.bring_near();
       Word u[rows_at_once];
       for (int j = 0; j < n; ++j) u[j] = read_row(r + j);
@@ -211,6 +234,8 @@ class GroupDecoder : public GroupReader<T, true> {
   }
 
   Scalar* waiting_;
+
+  BytesAhead ahead_;
 
   // the chunk being decoded
   ChunkReader<true> chunk_;
