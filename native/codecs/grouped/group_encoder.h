@@ -25,7 +25,7 @@ class GroupEncoder : ChunkValues<T> {
   ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
     open(first, count, 1);
     for (uint32_t c = chunks_; c-- > 0;) {
-      begin_chunk(c);
+      begin_chunk(uniform(c));  // what is made of it takes no register of its own from chunk to chunk
       do {
         start_attempt();
         encode_rows();
