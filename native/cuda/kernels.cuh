@@ -73,6 +73,9 @@ constexpr int min_encoding_blocks = T::width == 64 ? 3 : min_blocks_of_32_bits;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 template <class T>
 constexpr int min_regular_blocks = 5;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+template <class T>
+constexpr int min_regular_blocks = T::width == 64 ? 4 : ARRCOMP_REGULAR_BLOCKS;  // less would not do
 #else
 template <class T>
 constexpr int min_regular_blocks = T::width == 64 ? 5 : ARRCOMP_REGULAR_BLOCKS;
