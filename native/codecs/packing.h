@@ -35,9 +35,28 @@ class BitWriter {
     if (width > 32) put(hi(v), width - 32);
   }
 
-  // Appends the `width` lowest bits, more than 16, of each row of a tile.
+  // Appends the `width` lowest bits, 17 to 32, of each row of a tile. Each width has a way of its own, on which the rows'
+  // places in the tile's words are known.
   ARRCOMP_METHOD void put_wide_tile(const U32 (&rows)[rows_per_tile], int width) {
-    ARRCOMP_UNROLL for (const U32& v : rows) put_above_others(v, width);
+    // Of 256 floats whose exponents differ by 8 to 15: the first to be asked for.
+    if (width == 28) return put_rows<28>(rows);
+    switch (width) {
+      case 17: return put_rows<17>(rows);
+      case 18: return put_rows<18>(rows);
+      case 19: return put_rows<19>(rows);
+      case 20: return put_rows<20>(rows);
+      case 21: return put_rows<21>(rows);
+      case 22: return put_rows<22>(rows);
+      case 23: return put_rows<23>(rows);
+      case 24: return put_rows<24>(rows);
+      case 25: return put_rows<25>(rows);
+      case 26: return put_rows<26>(rows);
+      case 27: return put_rows<27>(rows);
+      case 29: return put_rows<29>(rows);
+      case 30: return put_rows<30>(rows);
+      case 31: return put_rows<31>(rows);
+      default: return put_rows<32>(rows);
+    }
   }
 
   // Appends the `width` bits of each row of a tile, which have no others.
@@ -77,6 +96,25 @@ class BitWriter {
       if (i == left) break;
       put_above_others(v[i], width);
     }
+  }
+
+  // The rows' bits become words of the tile, and these come behind the bits that there are: by as many places all.
+  template <int width>
+  ARRCOMP_METHOD void put_rows(const U32 (&rows)[rows_per_tile]) {
+    constexpr int bits = rows_per_tile * width, rest = bits % 32;
+    const int free = 32 - used_;
+    U32 own = splat<U32>(0);  // in its highest places
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) {
+      const int have = i * width % 32;
+      const U32 before = own;
+      own = funnel(before, rows[i], width);
+      if (have + width < 32) continue;
+      const U32 word = funnel(before, rows[i], 32 - have);
+      store(out_ + i * width / 32 * lanes_per_row, funnel(buffer_, word, free));
+      buffer_ = word;
+    }
+    out_ += bits / 32 * lanes_per_row;
+    if constexpr (rest > 0) put_above_others(own >> (32 - rest), rest);
   }
 
   // As `put`, of the `width` (above 0) lowest bits. The buffer's bits are in its highest places: new ones move them down.

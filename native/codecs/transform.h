@@ -54,6 +54,23 @@ ARRCOMP_INLINE Word order_floats(Word bits, int width) {
   return x ^ (sar(x, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1) & ones<Word>(width - 1));
 }
 
+// The same, or nothing where the bits are not those of floats, without a branch. What is above these bits is kept.
+template <class Word>
+struct FloatOrder {
+  using Scalar = typename Word::scalar;
+
+  int unused;
+  Word magnitude;
+
+  ARRCOMP_METHOD FloatOrder(bool are_floats, int width)
+      : unused(static_cast<int>(sizeof(Scalar)) * 8 - width),
+        magnitude(in_registers(splat<Word>(are_floats ? (Scalar{1} << (width - 1)) - 1 : 0))) {}
+
+  ARRCOMP_METHOD Word order(Word bits) const {
+    return bits ^ (sar(bits << unused, static_cast<int>(sizeof(Scalar)) * 8 - 1) & magnitude);
+  }
+};
+
 // [base - exponent][sign][mantissa], without the mantissa's `drop` lowest bits.
 template <class Word>
 struct ExponentFields {

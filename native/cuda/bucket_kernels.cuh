@@ -97,12 +97,17 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
   });
 }
 
-// Numbers of 64 bits take more registers: a thread then has 96.
+// Numbers of 64 bits take more registers, and from Blackwell on all do: a thread then has 96, or 128.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+constexpr int coding_blocks = min_bucket_blocks - 1;
+#else
+constexpr int coding_blocks = min_bucket_blocks;
+#endif
 template <class Coder>
-constexpr int min_coding_blocks = sizeof(typename Coder::Scalar) == 8 ? min_bucket_blocks - 1 : min_bucket_blocks;
-// Of regular chunks' kernels: a thread has 64 registers; before Ampere, where that is too few, 80.
+constexpr int min_coding_blocks = coding_blocks - (sizeof(typename Coder::Scalar) == 8);
+// Of regular chunks' kernels: a thread has 64 registers; before Ampere, where that is too few, 96.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-constexpr int min_window_blocks = 6;
+constexpr int min_window_blocks = 5;
 #else
 constexpr int min_window_blocks = 8;
 #endif

@@ -59,8 +59,8 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
   }
 }
 
-// A thread's registers: 64 on large GPUs, of words of 64 bits 128. Others have shared memory for few blocks anyway.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 800 && __CUDA_ARCH__ != 900
+// A thread's registers: 64 on Hopper, of words of 64 bits 128. Others have shared memory for few blocks anyway.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
 constexpr int min_blocks_of_32_bits = 4;
 #else
 constexpr int min_blocks_of_32_bits = 8;
@@ -73,6 +73,9 @@ constexpr int min_encoding_blocks = T::width == 64 ? 3 : min_blocks_of_32_bits;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 template <class T>
 constexpr int min_regular_blocks = 5;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1200
+template <class T>
+constexpr int min_regular_blocks = T::width == 64 ? 4 : ARRCOMP_REGULAR_BLOCKS;  // less would not do
 #else
 template <class T>
 constexpr int min_regular_blocks = T::width == 64 ? 5 : ARRCOMP_REGULAR_BLOCKS;

@@ -329,6 +329,16 @@ void check_modes(Comparison& comparison, const DType& dtype) {
       if (takes(codec, element)) comparison.check({dtype.name, element, pattern, codec, chunk_size + 100});
 }
 
+// Tiles of 256 words, of 0 to 32 bits.
+void check_widths(Comparison& comparison) {
+  const Pattern all[] = {
+      {"widths", [](uint64_t i, Random& r) { return static_cast<double>(r.below(uint64_t{1} << i / 256 % 33)); }},
+      {"mixed", [](uint64_t i, Random& r) { return static_cast<double>(r.below(uint64_t{1} << i / 256 * 20 % 33)); }}};
+  for (const Pattern& pattern : all)
+    for (const Codec& codec : {lossless, codecs[1]})
+      comparison.check({"uint32", elements[7], pattern, codec, 40 * 256});
+}
+
 void check_sizes(Comparison& comparison, const DType& dtype) {
   const Element& element = elements[dtype.id];
   const Codec relative = or_else(bounded(BoundKind::relative, 1e-3), lossless, element);
@@ -420,6 +430,7 @@ int main(int, char** arguments) {
     check_altered(comparison, dtype);
   }
   comparison.check({"int8", elements[2], patterns[2], lossless, 100 * chunk_size});
+  check_widths(comparison);
   check_placing(comparison);
   check_barriers(comparison, dtypes[6]);
   return comparison.finish() ? 0 : 1;

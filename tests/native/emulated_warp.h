@@ -344,9 +344,6 @@ template <class T>
 T __ldg(const T* p) {
   return *p;
 }
-inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned n) {
-  return static_cast<unsigned>((uint64_t{high} << 32 | low) >> (n & 31));
-}
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {

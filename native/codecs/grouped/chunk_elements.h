@@ -16,7 +16,11 @@ class ChunkElements {
 
   ARRCOMP_METHOD ChunkElements(const Element& element, const Dequantizer<T>& dequantizer, const ChunkHead& header,
                                Word carry)
-      : dequantizer_(dequantizer), plain_(header.plain), ordered_(element.is_float()), carry_(carry) {}
+      : dequantizer_(dequantizer),
+        plain_(header.plain),
+        ordered_(element.is_float()),
+        order_(element.is_float(), T::width),
+        carry_(carry) {}
 
   ARRCOMP_METHOD Word row(Word u) { return element(value(unfold(u, plain_))); }
 
@@ -26,7 +30,7 @@ class ChunkElements {
     if constexpr (difference) {
       ARRCOMP_UNROLL for (Word& u : words) u = unfold(u, plain_);
       prefix_sums(words, carry_);
-      ARRCOMP_UNROLL for (Word& u : words) u = element(u);
+      ARRCOMP_UNROLL for (Word& u : words) u = element_of_many(u);
     } else {
       ARRCOMP_UNROLL for (Word& u : words) u = row(u);
     }
@@ -47,8 +51,15 @@ class ChunkElements {
     return difference && ordered_ ? order_floats(q, T::width) : q;
   }
 
+  // The same where it pays to have made ready what is alike for all.
+  ARRCOMP_METHOD Word element_of_many(Word q) const {
+    if constexpr (transform == Transform::quantized) return element(q);
+    return order_.order(q);
+  }
+
   Dequantizer<T> dequantizer_;
   bool plain_, ordered_;
+  FloatOrder<Word> order_;
   Word carry_;
 };
 

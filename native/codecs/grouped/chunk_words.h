@@ -101,10 +101,13 @@ class SplitWords {
     const int left = is_wide(tile) ? k - 16 : low_bits_left(tile, k);
     ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = ARRCOMP_ISA::load(halves + i * lanes_per_row) >> left;
   }
-  ARRCOMP_METHOD void load_tile(int row, U32 (&u)[rows_per_tile]) const {
-    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = load_lower(row + i);
-    if (!is_wide(row / rows_per_tile)) return;
-    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] = in_halves(u[i], load_upper(row + i));
+  ARRCOMP_METHOD void load_tile(int tile, bool is_wide, U32 (&u)[rows_per_tile]) const {
+    const uint32_t place = static_cast<uint32_t>(tile) * rows_per_tile * lanes_per_row;
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] =
+        ARRCOMP_ISA::load(near_.words + place + i * lanes_per_row);
+    if (!is_wide) return;
+    ARRCOMP_UNROLL for (int i = 0; i < rows_per_tile; ++i) u[i] =
+        in_halves(u[i], ARRCOMP_ISA::load(far_ + place + i * lanes_per_row));
   }
 
   // A tile that `arrive_unsorted` brought as elements T, from a row on; `in_any` has every bit that any word has.

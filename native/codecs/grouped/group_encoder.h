@@ -25,7 +25,7 @@ class GroupEncoder : ChunkValues<T> {
   ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
     open(first, count, 1);
     for (uint32_t c = chunks_; c-- > 0;) {
-      begin_chunk(c);
+      begin_chunk(uniform(c));  // what is made of it takes no register of its own from chunk to chunk
       do {
         start_attempt();
         encode_rows();
@@ -249,9 +249,14 @@ class GroupEncoder : ChunkValues<T> {
     int r = 0;
     if constexpr (splits_words<Word>)
       ARRCOMP_ROLLED for (; r + rows_per_tile <= coded_rows_; r += rows_per_tile) {  // counted: pack, 8 rows
+        const int tile = r / rows_per_tile, width = memory_.widths[tile];
         U32 u[rows_per_tile];
-        words_.load_tile(r, u);
-        bits.put_tile(u, memory_.widths[r / rows_per_tile]);
+        words_.load_tile(tile, width > 16, u);
+        if (T::width > 16 && width > 16) {
+          bits.put_wide_tile(u, width);
+        } else {
+          bits.put_tile(u, width);
+        }
       }
     for (; r < coded_rows_; ++r) bits.put(words_.load(r), memory_.widths[r / rows_per_tile]);
     side_ = bits.finish();
@@ -296,9 +301,10 @@ class GroupEncoder : ChunkValues<T> {
     const U32 mask = ones<U32>(k);
     int r = 0;
     ARRCOMP_ROLLED for (; r + rows_per_tile <= end; r += rows_per_tile) {  // counted: low bits, 8 rows
+      const int tile = r / rows_per_tile;
       U32 u[rows_per_tile];
-      words_.load_tile(r, u);
-      words_.narrow_tile(r, u, k, memory_.widths[r / rows_per_tile]);
+      words_.load_tile(tile, words_.is_wide(tile), u);
+      words_.narrow_tile(r, u, k, memory_.widths[tile]);
       if (T::width > 16 && k > 16) {
         bits.put_wide_tile(u, k);
       } else {
