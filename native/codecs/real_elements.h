@@ -110,18 +110,29 @@ struct StoredElements {
       using Storage = typename T::storage;
       const auto* elements = in_device_memory(static_cast<const Storage*>(array) + first);
       if (!in_order && reinterpret_cast<uintptr_t>(elements) % 16 != 0) return 0;
-      const auto rounds = static_cast<uint32_t>(count / together);
-      ARRCOMP_ROLLED
-      for (uint32_t i = 0; i < rounds; ++i, elements += together) {  // counted: bucket statistics, 16 rows
+      const auto visit_some = [&](const Storage* some) ARRCOMP_LAMBDA {
         U32 words[rows];
         if constexpr (in_order) {
-          ARRCOMP_UNROLL for (int j = 0; j < rows; ++j) words[j] = load(elements + j * lanes_per_row);
+          ARRCOMP_UNROLL for (int j = 0; j < rows; ++j) words[j] = load(some + j * lanes_per_row);
         } else {
-          arrive_unsorted(fetch_rows<rows>(elements), words);
+          arrive_unsorted(fetch_rows<rows>(some), words);
         }
         ARRCOMP_UNROLL for (int j = 0; j < rows; ++j) visit(T::widen(words[j]), lanes_per_row);
+      };
+      const auto visits = static_cast<uint32_t>(count / together);
+      if constexpr (in_order) {
+        ARRCOMP_ROLLED
+        for (uint32_t i = 0; i < visits; ++i, elements += together)  // counted: bucket sums, 16 rows
+          visit_some(elements);
+      } else {
+        ARRCOMP_ROLLED
+        for (uint32_t i = 0; i < visits / 2; ++i, elements += 2 * together) {  // counted: bucket extremes, 32 rows
+          visit_some(elements);
+          visit_some(elements + together);
+        }
+        if (visits % 2 != 0) visit_some(elements);
       }
-      return rounds * together;
+      return visits * together;
     }
     return 0;
   }
