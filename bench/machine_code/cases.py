@@ -228,7 +228,12 @@ def _decode_window(*through: str, **needed: int) -> tuple[Part, ...]:
 
 
 def _statistics(
-    loop: str, title: str, loads: Mapping[str, int], *through: str, having: Mapping[str, int] | None = None, **needed: int
+    loop: str,
+    title: str,
+    loads: Mapping[str, int],
+    *through: str,
+    having: Mapping[str, int] | None = None,
+    **needed: int,
 ) -> Part:
     """What looks at a bucket's values before they are encoded."""
     return Part(
