@@ -227,18 +227,32 @@ def _decode_window(*through: str, **needed: int) -> tuple[Part, ...]:
     return (Part("decode codes", needed={**_STORES_FLOAT32, **needed}, through=through),)
 
 
-def _statistics(title: str, *through: str, **needed: int) -> Part:
+def _statistics(
+    loop: str,
+    title: str,
+    loads: Mapping[str, int],
+    *through: str,
+    having: Mapping[str, int] | None = None,
+    **needed: int,
+) -> Part:
     """What looks at a bucket's values before they are encoded."""
     return Part(
-        "bucket statistics",
-        needed={**_LOADS_FLOAT32, **needed},
+        loop,
+        needed={**loads, **needed},
+        having=having or {},
         through=through,
         kernel="fit_chunks_kernel.*LanesIf",
         title=title,
     )
 
 
-_MEAN_AND_DEVIATION = (_statistics("extremes", FMNMX=32), _statistics("sums", FADD=48))
+# Of 32 rows in any order, of 16 in order, as sums need them.
+_LOADS_ANY, _LOADS_ROWS = {r"^LDG?\.E\.128": 8}, {r"^LDG?\.E$": 16}
+# Extremes of which the sums tell whether they are numbers, and sums of numbers that need not be scaled.
+_MEAN_AND_DEVIATION = (
+    _statistics("bucket extremes", "extremes", _LOADS_ANY, having={"^FFMA": 0}, FMNMX=64),
+    _statistics("bucket sums", "sums", _LOADS_ROWS, having={"^FMUL": 16}, FADD=48),
+)
 _FILL = Part("fill table")
 
 
@@ -293,7 +307,7 @@ _BUCKETS: tuple[Case, ...] = (
         "S2FP8 encode",
         "s2fp8",
         _ENCODE,
-        (_statistics("logarithms", "logarithms"), *_encode_buckets("guesses")),
+        (_statistics("bucket sums", "logarithms", _LOADS_ROWS, "logarithms"), *_encode_buckets("guesses")),
         budget=32,
     ),
     Case("S2FP8 decode", "s2fp8", _DECODE, (_FILL, *_decode_window()), budget=32),

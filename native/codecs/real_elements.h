@@ -87,13 +87,14 @@ struct StoredElements {
   const void* array;
   uint64_t first, count;
 
-  // Calls visit(x, n) with each row, which has n of them. Such loops are short: each type of elements has its own.
-  template <class Real, class Visit>
+  // Calls visit(x, n) with each row, which has n of them. Such loops are short: each type of elements has its own. Where
+  // the order does not matter, neighbours may become rows in another way.
+  template <class Real, bool in_order = true, class Visit>
   ARRCOMP_METHOD void each_row(Visit visit) const {
     visit_stored(element, Real{}, [&]<class T>(T) ARRCOMP_LAMBDA {
       const uint64_t whole = count / lanes_per_row * lanes_per_row;
       const int left = static_cast<int>(count - whole);
-      for (uint64_t i = visit_together<T>(visit); i < whole; i += lanes_per_row)
+      for (uint64_t i = visit_together<T, in_order>(visit); i < whole; i += lanes_per_row)
         visit(T::widen(load_elements<T>(array, first + i, lanes_per_row)), lanes_per_row);
       if (left > 0) visit(T::widen(load_elements<T>(array, first + whole, left)), left);
     });
@@ -101,23 +102,39 @@ struct StoredElements {
 
  private:
   // Visits rows that lanes load together, where they have registers for them, and returns the elements in these.
-  template <class T, class Visit>
+  template <class T, bool in_order, class Visit>
   ARRCOMP_METHOD uint64_t visit_together(Visit visit) const {
-    uint64_t i = 0;
     if constexpr (rows_at_once == 1 && sizeof(typename T::Real::scalar) == sizeof(float)) {
       constexpr int rows = 16;
       constexpr uint64_t together = rows * lanes_per_row;
       using Storage = typename T::storage;
-      const auto* const elements = static_cast<const Storage*>(array) + first;
-      if (reinterpret_cast<uintptr_t>(elements) % 16 != 0) return 0;
-      ARRCOMP_ROLLED
-      for (; i + together <= count; i += together) {  // counted: bucket statistics, 16 rows
+      const auto* elements = in_device_memory(static_cast<const Storage*>(array) + first);
+      if (!in_order && reinterpret_cast<uintptr_t>(elements) % 16 != 0) return 0;
+      const auto visit_some = [&](const Storage* some) ARRCOMP_LAMBDA {
         U32 words[rows];
-        load_rows(elements + i, words);
+        if constexpr (in_order) {
+          ARRCOMP_UNROLL for (int j = 0; j < rows; ++j) words[j] = load(some + j * lanes_per_row);
+        } else {
+          arrive_unsorted(fetch_rows<rows>(some), words);
+        }
         ARRCOMP_UNROLL for (int j = 0; j < rows; ++j) visit(T::widen(words[j]), lanes_per_row);
+      };
+      const auto visits = static_cast<uint32_t>(count / together);
+      if constexpr (in_order) {
+        ARRCOMP_ROLLED
+        for (uint32_t i = 0; i < visits; ++i, elements += together)  // counted: bucket sums, 16 rows
+          visit_some(elements);
+      } else {
+        ARRCOMP_ROLLED
+        for (uint32_t i = 0; i < visits / 2; ++i, elements += 2 * together) {  // counted: bucket extremes, 32 rows
+          visit_some(elements);
+          visit_some(elements + together);
+        }
+        if (visits % 2 != 0) visit_some(elements);
       }
+      return visits * together;
     }
-    return i;
+    return 0;
   }
 };
 

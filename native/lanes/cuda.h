@@ -435,6 +435,16 @@ ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
 }
 
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
+template <auto mask, auto bits, class V>
+ARRCOMP_INLINE V masked_or(V x) {
+#ifdef __CUDACC__
+  if constexpr (sizeof x.v == 4) {  // the compiler makes two instructions of two constants
+    asm("lop3.b32 %0, %0, %1, %2, 0xea;" : "+r"(x.v) : "n"(mask), "n"(bits));
+    return x;
+  }
+#endif
+  return (x & splat<V>(mask)) | splat<V>(bits);
+}
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { return {__umulhi(x.v, y.v)}; }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { return {x.v >> n.v}; }
 ARRCOMP_INLINE U32 srl_modulo(U32 x, U32 n) { return {__funnelshift_r(x.v, 0, n.v)}; }

@@ -157,6 +157,10 @@ ARRCOMP_INLINE F32 operator*(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] * y.v[i]);
 ARRCOMP_INLINE F64 operator*(F64 x, F64 y) { ARRCOMP_EACH(F64, x.v[i] * y.v[i]); }
 ARRCOMP_INLINE F32 operator/(F32 x, F32 y) { ARRCOMP_EACH(F32, x.v[i] / y.v[i]); }
 ARRCOMP_INLINE F64 operator/(F64 x, F64 y) { ARRCOMP_EACH(F64, x.v[i] / y.v[i]); }
+template <auto mask, auto bits, class V>
+ARRCOMP_INLINE V masked_or(V x) {
+  return (x & splat<V>(mask)) | splat<V>(bits);
+}
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { ARRCOMP_EACH(U32, mulhi(x.v[i], y.v[i])); }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { ARRCOMP_EACH(U32, x.v[i] >> n.v[i]); }
 ARRCOMP_INLINE U32 gather(const uint32_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }

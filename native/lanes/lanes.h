@@ -53,6 +53,7 @@
 //                                      after the last, before other threads read what was stored
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits
 //               eq ne lt ge    unsigned                    min max    unsigned
+//               masked_or<mask, bits>(x)   (x & mask) | bits, of constants
 //               shift_in(before, x)    lane 0 gets lane 31 of `before`, lane l gets lane l - 1 of x
 //               prefix_sum(x)          inclusive, modulo 2^bits;  broadcast_last(x)  lane 31 in all lanes
 //               prefix_sums(V (&rows)[n], before)     the same over n rows, one after the other, n = 4 or 8;

@@ -78,7 +78,7 @@ class LogarithmSum {
     least_ = min(least_, bits);
     exponents_ = exponents_ + (bits >> Layout::mantissa_bits);
     // Two products in turn, as one of 128 factors could overflow. Zeros are factors of 1.
-    const Real product = before_ * real_of_bits((bits & splat<Word>(Layout::mantissa)) | splat<Word>(Layout::one));
+    const Real product = before_ * real_of_bits(masked_or<Layout::mantissa, Layout::one>(bits));
     before_ = last_;
     last_ = product;
     ++rows_;
@@ -168,6 +168,9 @@ ARRCOMP_INLINE double signed_fixed_point_sum(F64 x) {
 template <class Real>
 struct RowSums {
   Real of_terms, of_squares;
+
+  // False where one of the values is not finite.
+  ARRCOMP_METHOD bool finite() const { return !any(~le(of_squares, largest_number(Real{}))); }
 };
 
 // Of (x - middle) / 2^exponent, of which magnitudes are at most 1. Where no sum of what is not divided overflows, nor
@@ -198,7 +201,7 @@ ARRCOMP_PART RowSums<Real> sums_about(typename Real::scalar middle, int exponent
 }
 
 // Mean and squared deviations of `count` values whose range is known, from sums about the middle of the range: however far
-// from 0 they lie, nothing cancels.
+// from 0 they lie, nothing cancels. s.finite becomes false where there is NaN among values that are not all the same.
 template <class Real, class Values>
 ARRCOMP_PART void add_mean_and_deviation(const Values& values, uint64_t count, BucketStatistics& s) {
   const auto n = static_cast<double>(count);
@@ -213,6 +216,8 @@ ARRCOMP_PART void add_mean_and_deviation(const Values& values, uint64_t count, B
   if (radius <= 0) return;
   const int exponent = exponent_of(radius) + 1;
   const auto sums = sums_about<Real>(middle, exponent, values);
+  s.finite = sums.finite();
+  if (!s.finite) return;
   const double total = signed_fixed_point_sum(sums.of_terms);
   const double about_mean = fixed_point_sum(sums.of_squares) - total * (total / n);
   s.mean = s.mean + total / n * power_of_two(exponent - s.exponent);
@@ -222,7 +227,9 @@ ARRCOMP_PART void add_mean_and_deviation(const Values& values, uint64_t count, B
 template <class Real, class Values>
 ARRCOMP_PART void add_squares(const Values& values, BucketStatistics& s) {
   s.exponent = exponent_of(s.largest_magnitude()) + 1;
-  s.squares = fixed_point_sum(sums_about<Real>(0, s.exponent, values).of_squares);
+  const auto sums = sums_about<Real>(0, s.exponent, values);
+  s.finite = sums.finite();
+  if (s.finite) s.squares = fixed_point_sum(sums.of_squares);
 }
 
 // The smallest and the largest value; anything where one of them is not finite.
@@ -231,8 +238,9 @@ struct Extremes {
   bool finite;
 };
 
-// `exact`: of zeros of both signs the last, in each lane. Else it may be any of them.
-template <class Real, bool exact = true>
+// `exact`: of zeros of both signs the last, in each lane. Else it may be any of them. `of_numbers`: there is no NaN, or it
+// does not matter.
+template <class Real, bool exact = true, bool of_numbers = false>
 class LaneExtremes {
   using Layout = RealLayout<Real>;
   using Word = typename Layout::Word;
@@ -241,7 +249,7 @@ class LaneExtremes {
   ARRCOMP_METHOD void add(Real x) {
     low_ = exact ? min(x, low_) : lower(x, low_);
     high_ = exact ? max(x, high_) : higher(x, high_);
-    nothing_ = near_sum(x, splat<Real>(0), nothing_);
+    if (!of_numbers) nothing_ = near_sum(x, splat<Real>(0), nothing_);
   }
 
   ARRCOMP_METHOD Extremes of_all() const {
@@ -269,13 +277,15 @@ ARRCOMP_APART Extremes exact_extremes_of(const Values& values) {
   return extremes.of_all();
 }
 
-// Signs of zeros count where there are no other values.
-template <class Real, class Values>
+// Signs of zeros count where there are no other values. `of_numbers`: NaN is found where it is next to values that are
+// all the same, and may be overlooked elsewhere.
+template <class Real, bool of_numbers, class Values>
 ARRCOMP_METHOD Extremes extremes_of(const Values& values) {
-  LaneExtremes<Real, false> extremes;
-  values.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });
-  const Extremes found = extremes.of_all();
-  if (!found.finite || found.low < found.high || found.low != 0) return found;
+  LaneExtremes<Real, false, of_numbers> extremes;
+  values.template each_row<Real, false>([&](Real x, int) ARRCOMP_LAMBDA { extremes.add(x); });
+  Extremes found = extremes.of_all();
+  if (of_numbers) found.finite = is_finite_magnitude(found.high) && is_finite_magnitude(-found.low);
+  if (!found.finite || found.low < found.high || (found.low != 0 && !of_numbers)) return found;
   return exact_extremes_of<Real>(values);
 }
 
@@ -285,14 +295,23 @@ ARRCOMP_PART BucketStatistics statistics_of(const Values& values, uint64_t count
   if (moments == largest_magnitude) return magnitude_statistics_of<Real>(values);
   if (moments == sum_of_logarithms) return logarithm_statistics_of<Real>(values);
   BucketStatistics s = BucketStatistics::none();
-  const auto found = extremes_of<Real>(values);
+  // Sums tell of NaN, too.
+  Extremes found;
+  if (moments != no_moments) {
+    found = extremes_of<Real, true>(values);
+  } else {
+    found = extremes_of<Real, false>(values);
+  }
   s.finite = found.finite;
   if (!s.finite) return s;
   s.low = found.low;
   s.high = found.high;
   if (moments == mean_and_deviation) add_mean_and_deviation<Real>(values, count, s);
-  if (s.largest_magnitude() <= 0) return s;
-  if (moments == sum_of_squares) add_squares<Real>(values, s);
+  if (moments == sum_of_squares && s.largest_magnitude() > 0) add_squares<Real>(values, s);
+  if (!s.finite) {
+    s = BucketStatistics::none();
+    s.finite = false;
+  }
   return s;
 }
 

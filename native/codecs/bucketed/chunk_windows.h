@@ -171,7 +171,7 @@ class ChunkWindows {
   // Extra bits go to `extras`.
   template <class Extras>
   ARRCOMP_METHOD void encode(EncodeMemory& memory, Extras& extras) const {
-    if (!fits_windows_) {
+    if (!fits_windows()) {
       const bool simple = prepare(memory);
       if (leader()) memory.simple = simple;
       sync();
@@ -180,7 +180,7 @@ class ChunkWindows {
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: encode codes, 16 rows
       Real x[rows_per_window];
       load_window(at, x);
-      const bool simple = fits_windows_ ? fit_window(x, numbers_from(at), memory) : memory.simple;
+      const bool simple = fits_windows() ? fit_window(x, numbers_from(at), memory) : memory.simple;
       Codes codes;
       const bool has_rare = encode_window(x, at, memory, simple, codes);
       if constexpr (HasRareLanes<Coder>) {
@@ -229,6 +229,7 @@ class ChunkWindows {
   ARRCOMP_METHOD const uint8_t* numbers_of(int bucket) const {
     return in_device_memory(reinterpret_cast<const uint8_t*>(numbers_) + static_cast<uint32_t>(bucket) * bucket_bytes_);
   }
+  ARRCOMP_METHOD bool fits_windows() const { return FitsRows<Coder> && fits_windows_; }
   ARRCOMP_METHOD int last_bucket() const {
     return static_cast<int>((first_ + chunk_size - 1) / plan_.bucket_size - bucket_);
   }
@@ -432,7 +433,7 @@ class ChunkWindows {
   }
 
   // Of which element the bucket's scales are the first in memory, while the window from element `at` on is encoded.
-  ARRCOMP_METHOD uint32_t scales_from(uint32_t at) const { return fits_windows_ ? 0 : at; }
+  ARRCOMP_METHOD uint32_t scales_from(uint32_t at) const { return fits_windows() ? 0 : at; }
 
   // The window from element `at` on. True where lanes are rare: they have codes of no meaning.
   ARRCOMP_METHOD bool encode_window(WindowRows& x, uint32_t at, const EncodeMemory& memory, bool simple,

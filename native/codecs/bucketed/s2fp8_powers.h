@@ -19,9 +19,9 @@ struct SqueezedPowers {
 
   ARRCOMP_METHOD SqueezedPowers(F32 squeeze, F32 whole, F32 part)
       : doubt(squeeze * splat<F32>(0x1.8p-18f) + splat<F32>(0x1p-15f)),
-        factor(as_float(splat<U32>(2 * RealLayout<F32>::min_normal + RealLayout<F32>::one) - (to_int(whole) << 23))),
+        factor(as_float((low_bits(splat<F32>(2) - whole) << 23) + splat<U32>(RealLayout<F32>::one))),
         alpha(squeeze),
-        added(splat<F32>(15) - (part + splat<F32>(2)) * squeeze),
+        added(near_sum(part + splat<F32>(2), splat<F32>(0) - squeeze, splat<F32>(15))),
         below(splat<F32>(-16) - squeeze - doubt),
         // A mantissa near 2 changes by 2 ln 2 of what its logarithm changes by.
         moved(to_int(doubt * splat<F32>(0x1.64p23f)) + splat<U32>(1 + (1 << (code_shift - 1)))),
@@ -40,6 +40,9 @@ struct SqueezedPowers {
 
  private:
   static constexpr int code_shift = 21;  // two bits of the mantissa stay
+
+  // Nine bits of an integer, quicker than to_int finds them.
+  ARRCOMP_METHOD static U32 low_bits(F32 integer) { return as_bits(integer + splat<F32>(0x1.8p23f)); }
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA
