@@ -59,7 +59,7 @@ class NearTable {
     sync();
   }
 
-  ARRCOMP_METHOD Real element(U32 code) const { return as_float(lookup<size>(elements_, code)); }
+  ARRCOMP_METHOD Real element(U32 code) const { return as_float(gather(elements_, code)); }
 
  private:
   uint32_t elements_[size];
