@@ -239,7 +239,7 @@ def _statistics(title: str, *through: str, **needed: int) -> Part:
 
 
 _MEAN_AND_DEVIATION = (_statistics("extremes", FMNMX=32), _statistics("sums", FADD=48))
-_FILL = Part("fill table")
+_FILL = Part("fill table", ("simple",))
 
 
 _ENCODE_EXTRA, _DECODE_EXTRA = "encode_extra_windows_kernel.*LanesIf", "decode_extra_windows_kernel.*LanesIf"

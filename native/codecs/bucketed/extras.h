@@ -103,10 +103,11 @@ class ExtraWriter {
  private:
   template <int bits>
   ARRCOMP_METHOD void write(U32 row) {
-    U32 extra = row << (32 - bits - others_);
-    ARRCOMP_UNROLL for (int bit = bits; bit-- > 0; extra = in_registers(extra << 1)) {
+    U32 extra = row << (32 - bits - others_);  // the highest one is a sign
+    ARRCOMP_UNROLL for (int bit = 1; bit <= bits; ++bit) {
       const uint32_t word = arrcomp::ARRCOMP_ISA::bits(ge(extra, splat<U32>(1u << 31)));
-      if (leader()) begin_[out_ + bit] = word;
+      if (leader()) begin_[out_ + static_cast<uint32_t>(bits - bit)] = word;
+      extra = in_registers(extra << 1);
     }
     out_ += bits;
   }
