@@ -187,6 +187,9 @@ class ChunkWindows {
         if (has_rare) [[unlikely]]
           encode_rare_window(at, memory, codes);
       }
+      if constexpr (HasExtras<Coder>) {
+        if (extra_bits_ > 0) leave_extras(codes);
+      }
       WindowWriter<Coder>(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half)
           .put(codes, at / window_size);
     }
@@ -272,33 +275,35 @@ class ChunkWindows {
 
   // --- extra bits, which stand above the others
 
-  // Rows are encoded, and what their codes have above `low` waits in the writer.
+  // Rows are encoded, and codes of lanes that have extra bits wait in the writer, too.
   struct WithExtras {
     const Coder coder;  // in registers, as the writer's memory might be the coder's for all the compiler knows
     bool simple;
     RowPlaces<uint32_t>& places;
-    U32 low;
 
     template <class Random>
     ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[Coder::encode_values], Random random, Mask&) const {
       Mask has_extra;
       const U32 code = coder.encode(x, scale, simple, random, has_extra);
       places.compress(code, has_extra);
-      return code & low;
+      return code;
     }
   };
   template <class Visit>
   ARRCOMP_METHOD void visit_way_of_extras(bool simple, ExtraWriter& extras, Visit visit) const {
     static_assert(rows_between_flushes >= rows_per_window);
     RowPlaces<uint32_t> places = extras.places();
-    const U32 low = splat<U32>(low_mask(static_cast<int>(code_bits_)));
     if (simple) {
-      visit(WithExtras{coder_, true, places, low});
+      visit(WithExtras{coder_, true, places});
     } else {
-      visit(WithExtras{coder_, false, places, low});
+      visit(WithExtras{coder_, false, places});
     }
     extras.end_at(places);
     extras.flush();
+  }
+  ARRCOMP_METHOD void leave_extras(Codes& codes) const {
+    const U32 low = splat<U32>(low_mask(static_cast<int>(code_bits_)));
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] = codes[j] & low;
   }
   ARRCOMP_METHOD void get_extras(Codes& codes, ExtraReader& extras) const {
     if (extra_bits_ == 0) return;
