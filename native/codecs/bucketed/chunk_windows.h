@@ -182,13 +182,15 @@ class ChunkWindows {
       load_window(at, x);
       const bool simple = fits_windows_ ? fit_window(x, numbers_from(at), memory) : memory.simple;
       Codes codes;
-      const bool has_rare = encode_window(x, at, memory, simple, codes, extras);  // counted as: with extra bits
+      const bool has_rare = encode_window(x, at, memory, simple, codes, extras);
       if constexpr (HasRareLanes<Coder>) {
         if (has_rare) [[unlikely]]
           encode_rare_window(at, memory, codes);
       }
       if constexpr (HasExtras<Coder>) {
-        if (extra_bits_ > 0) leave_extras(codes);
+        if (extra_bits_ > 0) {
+          leave_extras(codes);  // counted as: with extra bits
+        }
       }
       WindowWriter<Coder>(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half)
           .put(codes, at / window_size);
@@ -204,7 +206,7 @@ class ChunkWindows {
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: decode codes, 16 rows
       Codes codes;
       reader.get(codes, at + window_size < chunk_size);
-      if constexpr (HasExtras<Coder>) get_extras(codes, extras);  // counted as: with extra bits
+      if constexpr (HasExtras<Coder>) get_extras(codes, extras);
       Real y[rows_per_window];
       bool has_rare = false;
       if (looks_up()) {
