@@ -278,8 +278,10 @@ class ChunkWindows {
   // --- extra bits, which stand above the others
 
   // Rows are encoded, and codes of lanes that have extra bits wait in the writer, too.
+  // The coder of most rows is in registers, as the writer's memory might be the coder's for all the compiler knows.
+  template <class AnyCoder>
   struct WithExtras {
-    const Coder coder;  // in registers, as the writer's memory might be the coder's for all the compiler knows
+    AnyCoder coder;
     bool simple;
     RowPlaces<uint32_t>& places;
 
@@ -296,9 +298,9 @@ class ChunkWindows {
     static_assert(rows_between_flushes >= rows_per_window);
     RowPlaces<uint32_t> places = extras.places();
     if (simple) {
-      visit(WithExtras{coder_, true, places});
+      visit(WithExtras<const Coder>{coder_, true, places});
     } else {
-      visit(WithExtras{coder_, false, places});
+      visit(WithExtras<const Coder&>{coder_, false, places});
     }
     extras.end_at(places);
     extras.flush();
