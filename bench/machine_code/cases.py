@@ -253,7 +253,7 @@ _MEAN_AND_DEVIATION = (
     _statistics("bucket extremes", "extremes", _LOADS_ANY, having={"^FFMA": 0}, FMNMX=64),
     _statistics("bucket sums", "sums", _LOADS_ROWS, having={"^FMUL": 16}, FADD=48),
 )
-_FILL = Part("fill table")
+_FILL = Part("fill table", ("simple",))
 
 
 _ENCODE_EXTRA, _DECODE_EXTRA = "encode_extra_windows_kernel.*LanesIf", "decode_extra_windows_kernel.*LanesIf"

@@ -310,7 +310,7 @@ __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     if (unit >= decoded_in_windows<Coder>(array)) return;
     const bool ok = has_possible_length(array) &&
                     decode_chunk(array, unit, array.payload_length(), [&](const uint32_t* words, uint64_t count) {
-                      ExtraReader reader(queues[warp], words, count, array.plan.extra_bits);
+                      ExtraReader reader(queues[warp], words, count, array.plan.extra_bits, array.plan.code_bits);
                       windows_of<Coder>(a.settings, array.plan, unit, array.target, array.payload, 0, memories[warp])
                           .decode(memories[warp].of_windows, reader);
                       return reader.is_at_end();

@@ -334,6 +334,43 @@ ARRCOMP_INLINE uint32_t expand(const uint32_t* p, uint32_t at, U32& x, Mask m) {
   x.v = m.set ? word : 0;
   return at + 4 * __popc(all);
 }
+// Of pointers into one array. As those of a warp's memory have 32 bits, the compiler need not make longer ones.
+ARRCOMP_INLINE uint32_t bytes_between(const void* begin, const void* end) {
+#ifdef __CUDACC__
+  return (uint32_t)(__cvta_generic_to_shared(end) - __cvta_generic_to_shared(begin));
+#else
+  return (uint32_t)((const char*)end - (const char*)begin);
+#endif
+}
+// Each lane counts on from its place in the row before: the lanes of that row from itself on, and those of this row
+// below itself.
+template <class T>
+class RowPlaces {
+ public:
+  ARRCOMP_METHOD RowPlaces(T* p, uint32_t at) : below_((1u << lane()) - 1), place_(behind(p, at)) {}
+  ARRCOMP_METHOD void compress(U32 x, Mask m) {
+    go_on(bits(m));
+    if (m.set) *place_ = x.v;
+  }
+  ARRCOMP_METHOD void expand(U32& x, Mask m) {
+    go_on(bits(m));
+    x.v = *place_;  // in all lanes: no branch
+  }
+  ARRCOMP_METHOD uint32_t end_behind(T* p) const {
+    return __reduce_max_sync(all_lanes, bytes_between(p, place_) + 4 * __popc(before_ & ~below_));
+  }
+
+ private:
+  ARRCOMP_METHOD void go_on(uint32_t all) {
+    place_ += __popc((before_ & ~below_) | (all & below_));
+    before_ = all;
+  }
+
+  uint32_t below_;
+  T* place_;
+  uint32_t before_ = 0;
+};
+
 ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
   uint32_t all = bits(m);
   if (m.set) p[rank(all)] = (uint16_t)x.v;

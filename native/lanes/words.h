@@ -41,6 +41,19 @@ ARRCOMP_INLINE uint32_t expand(const uint32_t* p, uint32_t at, U32& x, Mask m) {
   return (uint32_t)((const uint8_t*)expand((const uint32_t*)((const uint8_t*)p + at), x, m) - (const uint8_t*)p);
 }
 
+// Of rows, one after the other.
+template <class T>
+class RowPlaces {
+ public:
+  ARRCOMP_METHOD RowPlaces(T* p, uint32_t at) : next_(p + at / sizeof(T)) {}
+  ARRCOMP_METHOD void compress(U32 x, Mask m) { next_ = ARRCOMP_ISA::compress(next_, x, m); }
+  ARRCOMP_METHOD void expand(U32& x, Mask m) { next_ = ARRCOMP_ISA::expand(next_, x, m); }
+  ARRCOMP_METHOD uint32_t end_behind(T* p) const { return (uint32_t)(next_ - p) * sizeof(T); }
+
+ private:
+  T* next_;
+};
+
 ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
 #pragma GCC unroll 16
   for (int i = 0; i < x.registers; i++) {

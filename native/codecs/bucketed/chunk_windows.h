@@ -182,12 +182,16 @@ class ChunkWindows {
       load_window(at, x);
       const bool simple = fits_windows() ? fit_window(x, numbers_from(at), memory) : memory.simple;
       Codes codes;
-      const bool has_rare = encode_window(x, at, memory, simple, codes);
+      const bool has_rare = encode_window(x, at, memory, simple, codes, extras);
       if constexpr (HasRareLanes<Coder>) {
         if (has_rare) [[unlikely]]
           encode_rare_window(at, memory, codes);
       }
-      if constexpr (HasExtras<Coder>) put_extras(codes, extras);  // counted as: with extra bits
+      if constexpr (HasExtras<Coder>) {
+        if (extra_bits_ > 0) {
+          leave_extras(codes);  // counted as: with extra bits
+        }
+      }
       WindowWriter<Coder>(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half)
           .put(codes, at / window_size);
     }
@@ -202,7 +206,7 @@ class ChunkWindows {
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: decode codes, 16 rows
       Codes codes;
       reader.get(codes, at + window_size < chunk_size);
-      if constexpr (HasExtras<Coder>) get_extras(codes, extras);  // counted as: with extra bits
+      if constexpr (HasExtras<Coder>) get_extras(codes, extras);
       Real y[rows_per_window];
       bool has_rare = false;
       if (looks_up()) {
@@ -274,22 +278,51 @@ class ChunkWindows {
 
   // --- extra bits, which stand above the others
 
-  ARRCOMP_METHOD void put_extras(Codes& codes, ExtraWriter& extras) const {
-    static_assert(rows_between_flushes >= rows_per_window);
-    if (extra_bits_ == 0) return;
-    const U32 low = splat<U32>(low_mask(static_cast<int>(code_bits_)));
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
-      extras.put(codes[j], Coder::has_extra(codes[j]));
-      codes[j] = codes[j] & low;
+  // Rows are encoded, and codes of lanes that have extra bits wait in the writer, too.
+  // The coder of most rows is in registers, as the writer's memory might be the coder's for all the compiler knows.
+  template <class AnyCoder>
+  struct WithExtras {
+    AnyCoder coder;
+    bool simple;
+    RowPlaces<uint32_t>& places;
+
+    template <class Random>
+    ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[Coder::encode_values], Random random, Mask&) const {
+      Mask has_extra;
+      const U32 code = coder.encode(x, scale, simple, random, has_extra);
+      places.compress(code, has_extra);
+      return code;
     }
+  };
+  template <class Visit>
+  ARRCOMP_METHOD void visit_way_of_extras(bool simple, ExtraWriter& extras, Visit visit) const {
+    static_assert(rows_between_flushes >= rows_per_window);
+    RowPlaces<uint32_t> places = extras.places();
+    if (simple) {
+      visit(WithExtras<const Coder>{coder_, true, places});
+    } else {
+      visit(WithExtras<const Coder&>{coder_, false, places});
+    }
+    extras.end_at(places);
     extras.flush();
+  }
+  ARRCOMP_METHOD void leave_extras(Codes& codes) const {
+    const U32 low = splat<U32>(low_mask(static_cast<int>(code_bits_)));
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] = codes[j] & low;
   }
   ARRCOMP_METHOD void get_extras(Codes& codes, ExtraReader& extras) const {
     if (extra_bits_ == 0) return;
     extras.fill();
-    const int shift = static_cast<int>(code_bits_);
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] =
-        codes[j] | extras.get_some(Coder::has_extra(codes[j])) << shift;
+    const U32 above = splat<U32>(low_mask(static_cast<int>(extra_bits_)) << code_bits_);
+    const U32 flag = in_registers(splat<U32>(Coder::extra_flag));  // what is unknown is tested by one instruction
+    RowPlaces<const uint32_t> places = extras.places();
+    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+      const Mask has_extra = ne(codes[j] & flag, splat<U32>(0));
+      U32 extra;
+      places.expand(extra, has_extra);
+      codes[j] = codes[j] | (extra & select(has_extra, above, splat<U32>(0)));
+    }
+    extras.start_at(places);
   }
 
   // --- what encoding takes of buckets
@@ -436,10 +469,17 @@ class ChunkWindows {
   ARRCOMP_METHOD uint32_t scales_from(uint32_t at) const { return fits_windows() ? 0 : at; }
 
   // The window from element `at` on. True where lanes are rare: they have codes of no meaning.
-  ARRCOMP_METHOD bool encode_window(WindowRows& x, uint32_t at, const EncodeMemory& memory, bool simple,
-                                    Codes& codes) const {
+  template <class Extras>
+  ARRCOMP_METHOD bool encode_window(WindowRows& x, uint32_t at, const EncodeMemory& memory, bool simple, Codes& codes,
+                                    Extras& extras) const {
     Mask rare = mask(0);
     visit_scales(memory.values, scales_from(at), [&](const auto& scales) ARRCOMP_LAMBDA {
+      if constexpr (HasExtras<Coder>) {
+        if (extra_bits_ > 0) {
+          return visit_way_of_extras(
+              simple, extras, [&](const auto& way) ARRCOMP_LAMBDA { encode_rows(x, at, scales, way, codes, rare); });
+        }
+      }
       if constexpr (Prescales<Coder>) {
         if (!simple) [[unlikely]]
           prescale(x, scales);

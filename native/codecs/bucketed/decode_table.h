@@ -52,16 +52,25 @@ class NearTable {
 
  public:
   ARRCOMP_METHOD void fill(const Coder& coder, const Real (&decoded)[Coder::decode_values], bool simple) {
-    sync();  // all lanes have looked up what was there before
-    ARRCOMP_ROLLED
-    for (uint32_t first = 0; first < size; first += lanes_per_row)  // counted: fill table, 4 rows
-      store(elements_ + first, as_bits(coder.decode(splat<U32>(first) + lane_numbers(), decoded, simple)));
+    const Coder own = coder;  // in registers, as the table might be the coder's for all the compiler knows
+    sync();                   // all lanes have looked up what was there before
+    if (simple) {
+      fill_all(own, decoded, true);  // counted as: simple
+    } else {
+      fill_all(own, decoded, false);
+    }
     sync();
   }
 
-  ARRCOMP_METHOD Real element(U32 code) const { return as_float(lookup<size>(elements_, code)); }
+  ARRCOMP_METHOD Real element(U32 code) const { return as_float(gather(elements_, code)); }
 
  private:
+  ARRCOMP_METHOD void fill_all(const Coder& coder, const Real (&decoded)[Coder::decode_values], bool simple) {
+    ARRCOMP_ROLLED
+    for (uint32_t first = 0; first < size; first += lanes_per_row)  // counted: fill table, 4 rows
+      store(elements_ + first, as_bits(coder.decode(splat<U32>(first) + lane_numbers(), decoded, simple)));
+  }
+
   uint32_t elements_[size];
 };
 

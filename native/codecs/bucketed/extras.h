@@ -27,7 +27,7 @@ struct ExtraQueue {
   uint32_t values[room + behind_extras];
 };
 
-// Codecs whose codes tell whether an element has extra bits: they have has_extra(code) -> Mask.
+// Codecs whose codes tell whether an element has extra bits, by their bit extra_flag: they have has_extra(code) -> Mask.
 template <class Coder>
 concept HasExtras = requires(U32 code) { Coder::has_extra(code); };
 
@@ -57,7 +57,7 @@ class ExtraWriter {
   ARRCOMP_METHOD ExtraWriter(ExtraBuffer& buffer, uint32_t* out, uint32_t bits, uint32_t others)
       : values_(buffer.values),
         begin_(out),
-        out_(out),
+        out_(0),
         end_(0),
         bits_(static_cast<int>(bits)),
         others_(static_cast<int>(others)) {}
@@ -67,18 +67,24 @@ class ExtraWriter {
     end_ = static_cast<int>(compress(values_, static_cast<uint32_t>(end_), code, m));
   }
 
+  // The same of many rows of lanes: behind places(), and before end_at() of what has become of them.
+  ARRCOMP_METHOD RowPlaces<uint32_t> places() const {
+    return RowPlaces<uint32_t>(values_, static_cast<uint32_t>(end_));
+  }
+  ARRCOMP_METHOD void end_at(const RowPlaces<uint32_t>& places) { end_ = static_cast<int>(places.end_behind(values_)); }
+
   ARRCOMP_METHOD void flush() {
     if (end_ < extra_row) return;
     sync();
-    const uint32_t* row = values_;
+    const int whole = end_ / extra_row * lanes_per_row;
     visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
       ARRCOMP_ROLLED
-      for (; end_ >= extra_row; end_ -= extra_row, row += lanes_per_row) {  // counted: extra bits, 3 rows
-        write<bits>(load(row));
+      for (int at = 0; at != whole; at += lanes_per_row) {  // counted: extra bits, 3 rows
+        write<bits>(load(values_ + at));
       }
     });
-    if (bits_ == 0) end_ %= extra_row;
-    store(values_, load(row));
+    end_ %= extra_row;
+    if (bits_ > 0) store(values_, load(values_ + whole));
     sync();
   }
 
@@ -91,35 +97,38 @@ class ExtraWriter {
       visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA { write<bits>(last); });
     }
     sync();
-    return static_cast<uint32_t>(out_ - begin_);
+    return out_;
   }
 
  private:
   template <int bits>
   ARRCOMP_METHOD void write(U32 row) {
-    const U32 extra = row >> others_;
-    ARRCOMP_UNROLL for (int bit = 0; bit < bits; ++bit) {
-      const uint32_t word = arrcomp::ARRCOMP_ISA::bits(ne(extra & splat<U32>(1u << bit), splat<U32>(0)));
-      if (leader()) out_[bit] = word;
+    U32 extra = row << (32 - bits - others_);  // the highest one is a sign
+    ARRCOMP_UNROLL for (int bit = 1; bit <= bits; ++bit) {
+      const uint32_t word = arrcomp::ARRCOMP_ISA::bits(ge(extra, splat<U32>(1u << 31)));
+      if (leader()) begin_[out_ + static_cast<uint32_t>(bits - bit)] = word;
+      extra = in_registers(extra << 1);
     }
     out_ += bits;
   }
 
   uint32_t* values_;
   uint32_t* begin_;
-  uint32_t* out_;
+  uint32_t out_;
   int end_, bits_, others_;
 };
 
 class ExtraReader {
  public:
-  ARRCOMP_METHOD ExtraReader(ExtraQueue& buffer, const uint32_t* in, uint64_t words, uint32_t bits)
+  // `others`: how many bits of a code stand below the extra ones.
+  ARRCOMP_METHOD ExtraReader(ExtraQueue& buffer, const uint32_t* in, uint64_t words, uint32_t bits, uint32_t others = 0)
       : values_(buffer.values),
         in_(in),
         left_(static_cast<int>(words < most_words ? words : most_words)),
         at_(0),
         end_(0),
-        bits_(static_cast<int>(bits)) {}
+        bits_(static_cast<int>(bits)),
+        others_(static_cast<int>(others)) {}
 
   // Comes before every rows_between_flushes rows.
   ARRCOMP_METHOD void fill() {
@@ -129,10 +138,18 @@ class ExtraReader {
     sync();
     if (at_ + ahead > room) move_to_front();
     visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
+      const int wanted = (ahead - (end_ - at_) + extra_row - 1) / extra_row, whole = left_ / bits;
+      const int rows = wanted < whole ? wanted : whole;
+      uint32_t* const to = row_at(end_);
+      const uint32_t* const from = in_device_memory(in_);
       ARRCOMP_ROLLED
-      for (; end_ - at_ < ahead && left_ > 0; end_ += extra_row) {  // counted: read extra bits, 3 rows
-        store(row_at(end_), read<bits>());
+      for (int i = 0; i < rows; ++i) {  // counted: read extra bits, 3 rows
+        store(to + i * lanes_per_row, row_of<bits>(from + i * bits));
       }
+      end_ += rows * extra_row;
+      in_ += rows * bits;
+      left_ -= rows * bits;
+      if (rows < wanted && left_ > 0) left_ = -1;  // words that are no whole row are one too many
     });
     sync();
   }
@@ -144,6 +161,15 @@ class ExtraReader {
     U32 extra = splat<U32>(0);
     at_ = static_cast<int>(expand(values_, static_cast<uint32_t>(at_), extra, m));
     return extra;
+  }
+
+  // The same of many rows of lanes: behind places(), and before start_at() of what has become of them. Lanes outside
+  // get anything.
+  ARRCOMP_METHOD RowPlaces<const uint32_t> places() const {
+    return RowPlaces<const uint32_t>(values_, static_cast<uint32_t>(at_));
+  }
+  ARRCOMP_METHOD void start_at(const RowPlaces<const uint32_t>& places) {
+    at_ = static_cast<int>(places.end_behind(values_));
   }
 
   // Whether these were all words, and enough of them.
@@ -165,23 +191,18 @@ class ExtraReader {
 
   ARRCOMP_METHOD uint32_t* row_at(int at) const { return values_ + at / static_cast<int>(sizeof(uint32_t)); }
 
-  // The next row; words that are no whole row are one too many.
   template <int bits>
-  ARRCOMP_METHOD U32 read() {
+  ARRCOMP_METHOD U32 row_of(const uint32_t* words) const {
     U32 row = splat<U32>(0);
-    if (left_ >= bits) {
-      ARRCOMP_UNROLL for (int bit = 0; bit < bits; ++bit) row =
-          row | select(mask(in_[bit]), splat<U32>(1u << bit), splat<U32>(0));
-      in_ += bits;
-    }
-    left_ -= bits;
+    ARRCOMP_UNROLL for (int bit = 0; bit < bits; ++bit) row =
+        row | select(mask(words[bit]), splat<U32>(1u << bit << others_), splat<U32>(0));
     return row;
   }
 
   uint32_t* values_;
   const uint32_t* in_;
   int left_;  // words; below 0 where rows were missing
-  int at_, end_, bits_;
+  int at_, end_, bits_, others_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -39,6 +39,7 @@ class Smaq {
         share_of_outer_(1 / outlier_steps_) {}
 
   static constexpr bool tabulates_near = true;
+  static constexpr uint32_t extra_flag = 1;  // of outliers
   static constexpr int max_extra_bits = 9, least_bucket = 32;
 
   // In place of Nearest, where it is known already which of them it is.
@@ -49,7 +50,7 @@ class Smaq {
   ARRCOMP_METHOD bool truncates() const { return settings_.rounding == Rounding::truncate; }
 
   // Codes: from the lowest bit on whether it is an outlier's, the sign, the magnitude.
-  ARRCOMP_METHOD static Mask has_extra(U32 code) { return ne(code & splat<U32>(outlier_flag), splat<U32>(0)); }
+  ARRCOMP_METHOD static Mask has_extra(U32 code) { return ne(code & splat<U32>(extra_flag), splat<U32>(0)); }
 
   ARRCOMP_METHOD BucketParameters fit(const BucketStatistics& s, const BucketValues& values) const {
     if (!s.finite) return {Limits::nan(), Limits::nan(), Limits::nan()};
@@ -111,13 +112,10 @@ class Smaq {
     const Real score = simple ? (x - scale[centre]) * scale[inverse] : scaled_score(x, scale);
     const Real distance = size(score), main_threshold = splat<Real>(main_threshold_);
     outlier = lt(main_threshold, distance);
-    const Real outer_steps = (distance - main_threshold) * (simple ? scale[outer] : abs(scale[outer]));
+    const Real beyond = shifts_signs ? main_threshold - distance : distance - main_threshold;
+    const Real outer_steps = (shifts_signs ? size(beyond) : beyond) * (simple ? scale[outer] : abs(scale[outer]));
     const U32 magnitude = rounded(outlier, distance * splat<Real>(steps_per_score_), outer_steps, random);
-    const U32 side = highest(as_bits(score)) >> 30 & splat<U32>(sign_flag);
-    const U32 code = (magnitude << flags) + select(outlier, splat<U32>(outlier_flag), splat<U32>(0));
-    // The mean itself has no sign: its negative stands for exact zeros, but in a constant bucket, where they are the mean.
-    const U32 signed_code = select(ne(code, splat<U32>(0)), code | side, code);
-    return select(le(size(x), scale[zero]), splat<U32>(sign_flag), signed_code);
+    return select(le(size(x), scale[zero]), splat<U32>(sign_flag), with_flags(magnitude, score, beyond, outlier));
   }
 
   // Simple where nothing is scaled, nor becomes infinite.
@@ -145,7 +143,23 @@ class Smaq {
 
  private:
   using Limits = ScalarLimits<Scalar>;
-  static constexpr uint32_t outlier_flag = 1, sign_flag = 2;
+
+  // Where an instruction shifts a sign into a code: outliers' distances to the threshold are below 0 then.
+  static constexpr bool shifts_signs = rows_at_once == 1 && sizeof(Scalar) == sizeof(uint32_t);
+
+  // The mean itself has no sign: its negative stands for exact zeros, but in a constant bucket, where they are the mean.
+  ARRCOMP_METHOD static U32 with_flags(U32 magnitude, Real score, Real beyond, Mask outlier) {
+    if constexpr (shifts_signs) {
+      const U32 code = funnel(as_bits(beyond), funnel(as_bits(score), magnitude, 31), 31);
+      return select(ne(code, splat<U32>(sign_flag)), code, splat<U32>(0));
+    } else {
+      const U32 side = highest(as_bits(score)) >> 30 & splat<U32>(sign_flag);
+      const U32 code = (magnitude << flags) + select(outlier, splat<U32>(extra_flag), splat<U32>(0));
+      return select(ne(code, splat<U32>(0)), code | side, code);
+    }
+  }
+
+  static constexpr uint32_t sign_flag = 2;
   static constexpr int flags = 2;
   static constexpr Scalar eighth = Scalar(0.125), up = Scalar(0x1p64);
   static constexpr Scalar max_unscaled = Limits::largest * eighth;
