@@ -78,67 +78,69 @@ def _decode(coder: str, having: Mapping[str, int], needed: Mapping[str, int]) ->
 # Of values without order. Those of smooth data are coded by their differences.
 _DECODING: tuple[Case, ...] = (
     Case(
-        "ErrorBounded float32 decode",
+        "ErrorBounded float32, decode",
         "float32",
         _REGULAR_DECODER,
         _decode("entropy decoded", _QUANTIZED, _TAKES_WORDS),
         budget=55,
     ),
     Case(
-        "ErrorBounded float32 decode, smooth",
+        "ErrorBounded float32, decode, smooth",
         "float32",
         _REGULAR_DECODER,
         _decode("entropy decoded", _QUANTIZED_DIFFERENCES, _TAKES_WORDS),
         budget=55,
     ),
     Case(
-        "Lossless float32 decode",
+        "Lossless float32, decode",
         "float32",
         _REGULAR_DECODER,
         _decode("entropy decoded", _EXPONENTS, {**_TAKES_WORDS, **_WIDE_BITS}),
         budget=55,
     ),
     Case(
-        "Lossless float32 decode, smooth",
+        "Lossless float32, decode, smooth",
         "float32",
         _REGULAR_DECODER,
         _decode("entropy decoded", _DIFFERENCES, {**_TAKES_WORDS, **_WIDE_BITS}),
         budget=55,
     ),
     Case(
-        "fast ErrorBounded float32 decode",
+        "ErrorBounded float32 fast, decode",
         "float32",
         _REGULAR_DECODER,
         _decode("unpacked", _QUANTIZED, _WIDE_BITS),
         budget=40,
     ),
     Case(
-        "fast Lossless float32 decode",
+        "Lossless float32 fast, decode",
         "float32",
         _REGULAR_DECODER,
         _decode("unpacked", _EXPONENTS, _WIDE_BITS),
         budget=40,
     ),
     Case(
-        "ErrorBounded bfloat16 decode",
+        "ErrorBounded bfloat16, decode",
         "bfloat16",
         _REGULAR_DECODER,
         _decode("entropy decoded", _QUANTIZED, _TAKES_WORDS),
         budget=55,
+        itemsize=2,
     ),
     Case(
-        "Lossless bfloat16 decode",
+        "Lossless bfloat16, decode",
         "bfloat16",
         _REGULAR_DECODER,
         _decode("entropy decoded", _EXPONENTS, _TAKES_WORDS),
         budget=55,
+        itemsize=2,
     ),
 )
 
 
-def _encoding(title: str, source: str, parts: Sequence[Part], budget: int) -> Case:
+def _encoding(title: str, source: str, parts: Sequence[Part], budget: int, itemsize: int = 4) -> Case:
     """A case of the encoder of groups, with the copy to the payload as if nothing got smaller."""
-    return Case(title, source, "encode_kernelINS0_", (*parts, Part("copy")), budget)
+    return Case(title, source, "encode_kernelINS0_", (*parts, Part("copy")), budget, itemsize=itemsize)
 
 
 # How values of an ordinary chunk are sampled, and become words.
@@ -193,7 +195,7 @@ _ENCODING: tuple[Case, ...] = (
         "Lossless float32 fast, encode",
         "float32",
         (*_LOSSLESS_SAMPLES, _WIDE_WORDS, Part("pack", needed={r"LDG\.E\.U16": 8, r"ST\.E$": 7})),
-        50,  # not the 40 of other fast encoding: words of more than 16 bits are stored and read in two halves
+        43,  # not the 40 of other fast encoding: words of more than 16 bits are stored and read in two halves
     ),
     _encoding(
         "Lossless bfloat16, encode",
@@ -206,6 +208,7 @@ _ENCODING: tuple[Case, ...] = (
             *_SYMBOLS,
         ),
         75,
+        itemsize=2,
     ),
 )
 
@@ -260,67 +263,67 @@ _ENCODE_EXTRA, _DECODE_EXTRA = "encode_extra_windows_kernel.*LanesIf", "decode_e
 _ENCODE, _DECODE = "encode_windows_kernel.*LanesIf", "decode_windows_kernel.*LanesIf"
 
 _BUCKETS: tuple[Case, ...] = (
-    Case("QSGD 4 bits encode", "qsgd", _ENCODE, _encode_window("nearest", "codes of 4 bits"), budget=32),
+    Case("QSGD 4 bits, encode", "qsgd", _ENCODE, _encode_window("nearest", "codes of 4 bits"), budget=32),
     Case(
-        "QSGD 4 bits encode, stochastic (32 and Philox)",
+        "QSGD 4 bits, stochastic (32 and Philox), encode",
         "qsgd",
         _ENCODE,
         _encode_window("stochastic", "codes of 4 bits"),
         budget=32 + 12,
     ),
-    Case("QSGD 4 bits decode", "qsgd", _DECODE, _decode_window("codes of 4 bits"), budget=32),
+    Case("QSGD 4 bits, decode", "qsgd", _DECODE, _decode_window("codes of 4 bits"), budget=32),
     Case(
-        "QSGD 8 bits encode", "qsgd", _ENCODE, _encode_window("nearest", "codes of 8 bits", **_STORES_BYTES), budget=32
+        "QSGD 8 bits, encode", "qsgd", _ENCODE, _encode_window("nearest", "codes of 8 bits", **_STORES_BYTES), budget=32
     ),
-    Case("QSGD 8 bits decode", "qsgd", _DECODE, _decode_window("codes of 8 bits"), budget=32),
+    Case("QSGD 8 bits, decode", "qsgd", _DECODE, _decode_window("codes of 8 bits"), budget=32),
     Case(
-        "FloatFormat e4m3 encode, scaled",
+        "FloatFormat e4m3, scaled, encode",
         "float_format",
         _ENCODE,
         _encode_window("nearest", "codes of 8 bits", "signs apart", **_STORES_BYTES),
         budget=32,
     ),
     Case(
-        "FloatFormat e4m3 decode, scaled",
+        "FloatFormat e4m3, scaled, decode",
         "float_format",
         _DECODE,
         _decode_window("codes of 8 bits", "signs apart"),
         budget=32,
     ),
     Case(
-        "Codebook NF4 encode",
+        "Codebook NF4, encode",
         "codebook",
         _ENCODE,
         _encode_buckets("eight buckets", "cells", "codes of 4 bits", REDUX=8),
         budget=32,
     ),
-    Case("Codebook NF4 decode", "codebook", _DECODE, _decode_window("codes of 4 bits"), budget=32),
+    Case("Codebook NF4, decode", "codebook", _DECODE, _decode_window("codes of 4 bits"), budget=32),
     Case(
-        "Codebook dynamic8 encode",
+        "Codebook dynamic8, encode",
         "codebook",
         _ENCODE,
         _encode_buckets("two buckets", "cells", "codes of 8 bits", REDUX=2),
         budget=32,
     ),
-    Case("Codebook dynamic8 decode", "codebook", _DECODE, _decode_window("codes of 8 bits"), budget=32),
+    Case("Codebook dynamic8, decode", "codebook", _DECODE, _decode_window("codes of 8 bits"), budget=32),
     Case(
-        "S2FP8 encode",
+        "S2FP8, encode",
         "s2fp8",
         _ENCODE,
         (_statistics("bucket sums", "logarithms", _LOADS_ROWS, "logarithms"), *_encode_buckets("guesses")),
         budget=32,
     ),
-    Case("S2FP8 decode", "s2fp8", _DECODE, (_FILL, *_decode_window()), budget=32),
+    Case("S2FP8, decode", "s2fp8", _DECODE, (_FILL, *_decode_window()), budget=32),
     Case(
-        "SmaQ 8 bits encode",
+        "SmaQ 8 bits, encode",
         "smaq",
         _ENCODE_EXTRA,
         (*_MEAN_AND_DEVIATION, *_encode_buckets("not truncated", "codes of 8 bits")),
         budget=32,
     ),
-    Case("SmaQ 8 bits decode", "smaq", _DECODE_EXTRA, (_FILL, *_decode_window("codes of 8 bits")), budget=32),
+    Case("SmaQ 8 bits, decode", "smaq", _DECODE_EXTRA, (_FILL, *_decode_window("codes of 8 bits")), budget=32),
     Case(
-        "SmaQ 6 and 8 bits encode, a third outliers",
+        "SmaQ 6 and 8 bits, a third outliers, encode",
         "smaq",
         _ENCODE_EXTRA,
         (
@@ -328,10 +331,10 @@ _BUCKETS: tuple[Case, ...] = (
             *_encode_buckets("not truncated", "codes of 6 bits", "with extra bits", VOTE=16),
             Part("extra bits", ("two extra bits",)),
         ),
-        budget=32,
+        budget=44,  # not the 32 of codes without extra bits: these take 12 more to find, place and store
     ),
     Case(
-        "SmaQ 6 and 8 bits decode, a third outliers",
+        "SmaQ 6 and 8 bits, a third outliers, decode",
         "smaq",
         _DECODE_EXTRA,
         (_FILL, Part("read extra bits", ("two extra bits",)), *_decode_window("codes of 6 bits", VOTE=16)),

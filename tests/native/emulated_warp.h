@@ -352,6 +352,9 @@ inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   for (int i = 0; i < 4; ++i) result |= static_cast<unsigned>(bytes >> 8 * (selector >> 4 * i & 7) & 255) << 8 * i;
   return result;
 }
+inline unsigned __funnelshift_r(unsigned lower, unsigned upper, unsigned n) {
+  return static_cast<unsigned>((static_cast<unsigned long long>(upper) << 32 | lower) >> n % 32);
+}
 inline unsigned __funnelshift_rc(unsigned lower, unsigned upper, unsigned n) {
   return static_cast<unsigned>((static_cast<uint64_t>(upper) << 32 | lower) >> (n < 32 ? n : 32));
 }
