@@ -47,9 +47,7 @@ ARRCOMP_INLINE u32r gather(const uint32_t* t, u32r i) { return (u32r)_mm512_i32g
 ARRCOMP_INLINE u32r gather(const uint16_t* t, u32r i) {
   return (u32r)_mm512_i32gather_epi32((__m512i)i, t, 2) & 0xffff;
 }
-ARRCOMP_INLINE u32r gather(const uint8_t* t, u32r i) {
-  return (u32r)_mm512_i32gather_epi32((__m512i)i, t, 1) & 0xff;
-}
+ARRCOMP_INLINE u32r gather(const uint8_t* t, u32r i) { return (u32r)_mm512_i32gather_epi32((__m512i)i, t, 1) & 0xff; }
 
 // t[i mod n]: permutations of one register, or two, see the low bits of an index alone.
 template <int n>

@@ -621,7 +621,7 @@ ARRCOMP_INLINE void prefix_sums(Lanes<T> (&rows)[n], Lanes<T>& before) {
   constexpr int together = 16 / (int)sizeof(T), units = n / together;  // of a lane
   static_assert(n % together == 0 && (units & (units - 1)) == 0);
   const auto place = [](int unit) { return unit ^ (unit >> 3 & (units - 1)); };
-  T* const memory = (T*)exchange_memory<32 * n * (int)sizeof(T)>();
+  T* const memory = (T*)exchange_memory<32 * n*(int)sizeof(T)>();
   T* const even = memory + together * place(lane() / together) + lane() % together;  // of a row's elements
   T* const odd = memory + ((even - memory) ^ 4);
   const auto element_at = [&](int j) { return (j % 2 == 0 ? even : odd) + 32 * j; };
