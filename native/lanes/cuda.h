@@ -342,6 +342,8 @@ ARRCOMP_INLINE uint32_t bytes_between(const void* begin, const void* end) {
   return (uint32_t)((const char*)end - (const char*)begin);
 #endif
 }
+ARRCOMP_INLINE uint32_t max_all(U32 x);
+
 // Each lane counts on from its place in the row before: the lanes of that row from itself on, and those of this row
 // below itself.
 template <class T>
@@ -357,7 +359,7 @@ class RowPlaces {
     x.v = *place_;  // in all lanes: no branch
   }
   ARRCOMP_METHOD uint32_t end_behind(T* p) const {
-    return __reduce_max_sync(all_lanes, bytes_between(p, place_) + 4 * __popc(before_ & ~below_));
+    return max_all(U32{bytes_between(p, place_) + 4 * __popc(before_ & ~below_)});
   }
 
  private:
