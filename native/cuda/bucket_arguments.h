@@ -59,6 +59,13 @@ struct SumEncodeWork {
   uint8_t* windows;
 };
 
+// The settings as encoding kernels take them.
+template <class Settings>
+Settings ready_to_encode(Settings settings) {
+  if constexpr (requires { settings.prepare_to_encode(); }) settings.prepare_to_encode();
+  return settings;
+}
+
 // With what a codec is asked for.
 template <class Work, class Settings>
 struct BucketArguments {

@@ -20,7 +20,7 @@ Shares shares_of(const ArrayList<Array>& list, InWindows in_windows) {
 
 template <class Coder>
 void launch_encode(const Codec& codec, const BucketEncodeWork& work, const Shape& shape, cudaStream_t stream) {
-  const auto& settings = std::get<typename Coder::Settings>(codec.settings);
+  const auto settings = ready_to_encode(std::get<typename Coder::Settings>(codec.settings));
   bool has_rest = true;
   if constexpr (HasWindows<Coder>) {
     const Shares shares = shares_of(

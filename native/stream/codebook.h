@@ -28,10 +28,11 @@ struct CodebookSettings {
     at_least_largest = 1;
     for (const double level : levels)
       at_least_largest = std::max(at_least_largest, std::abs(static_cast<float>(level)));
-    if (!tables.set(borders, levels)) return false;
-    cells.set(borders);
-    return true;
+    return tables.set(borders, levels);
   }
+
+  // What a GPU takes of them to encode, which is not made for every call.
+  void prepare_to_encode() { cells.set(tables); }
 
   BucketLayout layout(const Element& element) const {
     const uint32_t stored = scaling == Scaling::none ? 1 : scalar_bytes(element);

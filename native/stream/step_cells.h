@@ -17,59 +17,65 @@ struct StepCells {
   uint8_t first[max_cells];          // borders below all of a cell
   uint16_t octaves[2][max_octaves];  // of positive and of negative numbers: 16 times the first cell, plus bits
   int32_t lowest;                    // exponent of the first octave; all numbers below are near zero
-  uint32_t are_set;                  // 0 where borders are too many, or too near to each other
+  uint32_t are_set = 0;              // not where borders are too many, or too near to each other
 
-  // From borders as StepTables takes them.
-  void set(std::span<const double> given) {
-    float numbers[StepTables::max_levels];
-    std::ranges::transform(given, numbers, [](double x) { return static_cast<float>(x); });
-    const Borders borders(numbers, given.size());
-    int highest = 0;
-    for (const float x : borders) highest = std::max(highest, exponent_of(x));
+  void set(const StepTables& tables) {
+    uint32_t borders[StepTables::max_levels], count = 0;
+    while ((borders[count] = tables.border(count)) != StepTables::no_border) ++count;
+    const int highest = count == 0 ? 0 : std::max(exponent_of(borders[0]), exponent_of(borders[count - 1]));
     lowest = std::max(1, highest - max_octaves + 1);
-    std::ranges::fill(first, uint8_t{0});
-    first[near_zero] = below(borders, -number((static_cast<uint32_t>(lowest) << mantissa_bits) - 1));
-    first[far_above] = static_cast<uint8_t>(borders.size());
-    are_set = std::ranges::count_if(borders, [&](float x) { return exponent_of(x) < lowest; }) <= 1;
+    uint32_t negative = 0, positive = 0;
+    while (negative < count && is_negative(borders[negative]) && has_octave(borders[negative])) ++negative;
+    while (positive < count - negative && has_octave(borders[count - 1 - positive])) ++positive;
+    first[near_zero] = static_cast<uint8_t>(negative);
+    first[far_above] = static_cast<uint8_t>(count);
+    first[far_below] = 0;
     uint32_t next = in_octaves;
-    for (const bool is_negative : {false, true})
-      for (int i = 0; i < max_octaves && are_set; ++i) are_set = add_octave(borders, is_negative, i, next);
+    const Side above{borders + count - positive, positive, count - positive, false}, below{borders, negative, 0, true};
+    are_set = negative + positive + 1 >= count && add_octaves(above, next) && add_octaves(below, next);
   }
 
  private:
-  using Borders = std::span<const float>;
+  // Borders of one sign that lie in octaves, of which so many others are below.
+  struct Side {
+    const uint32_t* borders;
+    uint32_t count, others;
+    bool is_negative;
 
-  static float number(uint32_t bits) { return std::bit_cast<float>(bits); }
-  static uint32_t magnitude_of(float x) { return std::bit_cast<uint32_t>(x) & 0x7fffffffu; }
-  static int exponent_of(float x) { return static_cast<int>(magnitude_of(x) >> mantissa_bits); }
+    // The magnitude of the i-th from zero.
+    uint32_t operator[](uint32_t i) const { return is_negative ? borders[count - 1 - i] & ~sign : borders[i]; }
+  };
 
-  static uint8_t below(Borders borders, float x) {
-    return static_cast<uint8_t>(std::ranges::lower_bound(borders, x) - borders.begin());
-  }
+  static constexpr uint32_t sign = 0x80000000u;
 
-  // The fewest bits of the mantissa that tell an octave's borders apart, or more than max_bits.
-  static int bits_for(Borders borders, bool is_negative, int exponent) {
+  static bool is_negative(uint32_t border) { return (border & sign) != 0; }
+  static int exponent_of(uint32_t border) { return static_cast<int>((border & ~sign) >> mantissa_bits); }
+  bool has_octave(uint32_t border) const { return exponent_of(border) >= lowest; }
+
+  // The fewest bits of the mantissa that tell the borders from the i-th to this magnitude apart, or more than max_bits.
+  static int bits_for(const Side& side, uint32_t i, uint32_t end) {
     int bits = 0;
-    const float* before = nullptr;
-    for (const float& x : borders) {
-      if (exponent_of(x) != exponent || (x < 0) != is_negative) continue;
-      const auto cell_of = [&](float y) { return magnitude_of(y) >> (mantissa_bits - bits); };
-      while (before != nullptr && bits <= max_bits && cell_of(*before) == cell_of(x)) ++bits;
-      before = &x;
-    }
+    for (; i + 1 < side.count && side[i + 1] < end; ++i)
+      bits = std::max(bits, mantissa_bits + 1 - static_cast<int>(std::bit_width(side[i] ^ side[i + 1])));
     return bits;
   }
 
-  // From the cell `next` on. False where there is no room for it.
-  bool add_octave(Borders borders, bool is_negative, int i, uint32_t& next) {
-    const int bits = bits_for(borders, is_negative, lowest + i);
-    const uint32_t cells = 1u << bits;
-    if (bits > max_bits || next + cells > max_cells) return false;
-    octaves[is_negative ? 1 : 0][i] = static_cast<uint16_t>(next << 4 | static_cast<uint32_t>(bits));
-    const uint32_t size = 1u << (mantissa_bits - bits);
-    uint32_t begin = static_cast<uint32_t>(lowest + i) << mantissa_bits;
-    for (uint32_t cell = 0; cell < cells; ++cell, ++next, begin += size)
-      first[next] = below(borders, is_negative ? -number(begin + size - 1) : number(begin));
+  // From the cell `next` on. False where there is no room for them.
+  bool add_octaves(const Side& side, uint32_t& next) {
+    uint32_t nearer = 0;  // borders between zero and a cell
+    for (int i = 0; i < max_octaves; ++i) {
+      uint32_t end = static_cast<uint32_t>(lowest + i) << mantissa_bits;
+      const int bits = bits_for(side, nearer, end + (1u << mantissa_bits));
+      const uint32_t cells = 1u << bits;
+      if (bits > max_bits || next + cells > max_cells) return false;
+      octaves[side.is_negative ? 1 : 0][i] = static_cast<uint16_t>(next << 4 | static_cast<uint32_t>(bits));
+      for (uint32_t cell = 0; cell < cells; ++cell) {
+        const uint32_t before = nearer;
+        end += 1u << (mantissa_bits - bits);
+        while (nearer < side.count && side[nearer] < end) ++nearer;
+        first[next++] = static_cast<uint8_t>(side.is_negative ? side.count - nearer : side.others + before);
+      }
+    }
     return true;
   }
 };
@@ -85,7 +91,7 @@ struct StepOctaves {
   // Made by so many threads together, of which this is one.
   ARRCOMP_SHARED void set(const StepTables& tables, const StepCells& cells, uint32_t thread, uint32_t threads) {
     for (uint32_t octave = thread; octave < octaves; octave += threads) set_octave(cells, octave);
-    for (uint32_t rank = thread; rank < max_borders; rank += threads) borders[rank] = border(tables, rank);
+    for (uint32_t rank = thread; rank < max_borders; rank += threads) borders[rank] = tables.border(rank);
   }
 
  private:
@@ -99,15 +105,6 @@ struct StepOctaves {
     const uint32_t entry = cells.octaves[sign][i], bits = entry % 16;
     shifts[octave] = StepCells::mantissa_bits - bits;
     bases[octave] = entry / 16 - (octave << bits);
-  }
-
-  // From the tree: the number of its node, with a bit 1 and bits 0 behind it, is that of the border, counted from 1, with
-  // a bit 1 in front.
-  ARRCOMP_SHARED static uint32_t border(const StepTables& tables, uint32_t rank) {
-    uint32_t node = rank + 1;
-    if (node >= 1u << tables.bits) return 0x7f800000u;
-    for (node += 1u << tables.bits; node % 2 == 0;) node /= 2;
-    return tables.tree[node / 2];
   }
 };
 

@@ -5,13 +5,15 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
+
+#include "inline.h"
 
 namespace arrcomp {
 
 struct StepTables {
   static constexpr int max_levels = 256;
+  static constexpr uint32_t no_border = 0x7f800000u;
 
   // Bits of float32 numbers. The last level stands again behind the last. Of the tree of borders node 1 is the root, 2i
   // and 2i + 1 are below node i, and nodes behind the last border are infinite.
@@ -34,6 +36,15 @@ struct StepTables {
     return true;
   }
 
+  // The border of this rank from the tree, or no_border. The number of its node, with a bit 1 and bits 0 behind it, is
+  // that of the border, counted from 1, with a bit 1 in front.
+  ARRCOMP_SHARED uint32_t border(uint32_t rank) const {
+    uint32_t node = rank + 1;
+    if (node >= 1u << bits) return no_border;
+    for (node += 1u << bits; node % 2 == 0;) node /= 2;
+    return tree[node / 2];
+  }
+
  private:
   static uint32_t bits_of(double x) { return std::bit_cast<uint32_t>(static_cast<float>(x)); }
 
@@ -51,10 +62,9 @@ struct StepTables {
 
   // The border of the node in this column of a row of the tree.
   uint32_t border_of(std::span<const double> borders, size_t column, int depth) const {
-    constexpr double none = std::numeric_limits<double>::infinity();
-    if (depth >= bits) return bits_of(none);
+    if (depth >= bits) return no_border;
     const size_t rank = ((2 * column + 1) << (bits - depth - 1)) - 1;
-    return bits_of(rank < borders.size() ? borders[rank] : none);
+    return rank < borders.size() ? bits_of(borders[rank]) : no_border;
   }
 };
 

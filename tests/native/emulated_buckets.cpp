@@ -194,7 +194,8 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
   const LooseNumber seed_in_memory(run.seed);
   const Seed by_value{run.seed, nullptr}, in_memory{0, seed_in_memory.address()};
   const Seed& seed = run.seed % 2 == 0 ? by_value : in_memory;
-  visit_coder(run.codec, run.element, [&]<class Settings, class Coder>(const Settings& settings, Type<Coder>) {
+  visit_coder(run.codec, run.element, [&]<class Settings, class Coder>(const Settings& asked, Type<Coder>) {
+    const Settings settings = cuda::ready_to_encode(asked);
     const auto fit_buckets = [&](bool of_array) {
       const cuda::StatisticsWork work{table.list, statistics.data(), of_array};
       run.launch(units, [&] { cuda::statistics_kernel<typename Coder::Real>(work, settings.moments()); });
