@@ -97,20 +97,22 @@ __global__ void __launch_bounds__(threads_per_block, min_bucket_blocks)
   });
 }
 
-// Numbers of 64 bits take more registers, and from Blackwell on all do: a thread then has 96, or 128.
+// Numbers of 64 bits take more registers, and so do guesses; from Blackwell on all do: a thread then has 96, or 128.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 constexpr int coding_blocks = min_bucket_blocks - 1;
 #else
 constexpr int coding_blocks = min_bucket_blocks;
 #endif
 template <class Coder>
-constexpr int min_coding_blocks = coding_blocks - (sizeof(typename Coder::Scalar) == 8);
+constexpr int min_coding_blocks = coding_blocks - (sizeof(typename Coder::Scalar) == 8 || Guesses<Coder>);
 // Of regular chunks' kernels: a thread has 64 registers; before Ampere, where that is too few, 96.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int min_window_blocks = 5;
 #else
 constexpr int min_window_blocks = 8;
 #endif
+// Encoding with extra words: a processor has memory for no more.
+constexpr int min_extra_window_blocks = min_window_blocks < coding_blocks ? min_window_blocks : coding_blocks;
 // Where buckets are fitted alone: a thread has 96.
 constexpr int min_fit_blocks = 5;
 
@@ -212,7 +214,7 @@ ARRCOMP_INLINE void for_each_ticket(const ArrayList<Array>& list, uint64_t* tick
 // The same for codecs with extra words: regular chunks, whose words are placed first.
 template <HasExtras Coder>
   requires HasWindows<Coder>
-__global__ void __launch_bounds__(threads_per_block, min_window_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_extra_window_blocks)
     encode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ ChunkMemory<Coder, typename ChunkWindows<Coder>::EncodeMemory> memories[warps_per_block];
   __shared__ ExtraBuffer buffers[warps_per_block];
