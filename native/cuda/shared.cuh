@@ -10,6 +10,7 @@ namespace arrcomp::cuda {
 // make of it.
 template <class Copy, class Arguments>
 ARRCOMP_INLINE const Copy& in_shared_memory_as(const Arguments& arguments) {
+  static_assert(std::is_trivially_default_constructible_v<Copy>, "all threads would write its first values");
   __shared__ Copy copy;
   const auto* const from = reinterpret_cast<const uint8_t*>(&arguments);
   auto* const to = reinterpret_cast<uint8_t*>(&copy);

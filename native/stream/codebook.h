@@ -15,7 +15,7 @@ struct CodebookSettings {
   Scaling scaling;
   float at_least_largest;  // at least 1, and no level's magnitude is above it
   StepCells cells;
-  uint32_t has_octaves = 0;  // it is a CodebookAtHand, and cells are set
+  uint32_t has_octaves;  // it is a CodebookAtHand, and cells are set
 
   static constexpr auto parameters() {
     using S = CodebookSettings;
@@ -25,6 +25,7 @@ struct CodebookSettings {
   }
 
   bool set_tables(Reals borders, Reals levels) {
+    cells.are_set = has_octaves = 0;
     at_least_largest = 1;
     for (const double level : levels)
       at_least_largest = std::max(at_least_largest, std::abs(static_cast<float>(level)));

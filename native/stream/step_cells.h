@@ -17,7 +17,7 @@ struct StepCells {
   uint8_t first[max_cells];          // borders below all of a cell
   uint16_t octaves[2][max_octaves];  // of positive and of negative numbers: 16 times the first cell, plus bits
   int32_t lowest;                    // exponent of the first octave; all numbers below are near zero
-  uint32_t are_set = 0;              // not where borders are too many, or too near to each other
+  uint32_t are_set;                  // not where borders are too many, or too near to each other
 
   void set(const StepTables& tables) {
     uint32_t borders[StepTables::max_levels], count = 0;
