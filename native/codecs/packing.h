@@ -140,6 +140,13 @@ class BitReader {
   ARRCOMP_METHOD BitReader(const uint8_t* in, const uint8_t* end)
       : in_(in), end_(end), buffer_(splat<U32>(0)), have_(0) {}
 
+  // Goes on where a copy of this reader is. (The whole of it would pass through memory.)
+  ARRCOMP_METHOD void go_on(const BitReader& copy) {
+    in_ = copy.in_;
+    buffer_ = copy.buffer_;
+    have_ = copy.have_;
+  }
+
   // The next `width` (0 to 32) bits of each lane. The caller has checked that the section holds them.
   ARRCOMP_METHOD U32 get(int width, U32) {
     if (width == 0) return splat<U32>(0);

@@ -17,7 +17,6 @@ constexpr int streams = 4;
 constexpr int encoder_streams = 2;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 4;
-constexpr bool wide_lookup = true;
 constexpr int register_bytes = 64;
 typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
 typedef int32_t i32r __attribute__((vector_size(register_bytes)));
@@ -297,11 +296,41 @@ ARRCOMP_INLINE u32r lookup(Table64 t, u32r i) {
 ARRCOMP_INLINE U32 lookup(Table64 t, U32 x) { ARRCOMP_EACH(U32, lookup(t, x.v[i])); }
 
 // All 32 lanes in one register, of 16 bits each: a permutation of two registers sees 64 entries.
-constexpr bool wide_runs = true;
+constexpr bool wide_permutations = true;
+
+struct AliasTable {
+  __m512i entries[2], offsets[2], frequencies[2];
+};
+ARRCOMP_INLINE AliasTable alias_table(const uint16_t (*t)[64]) {
+  const auto row = [&](int i) { return _mm512_loadu_si512(t[0] + 32 * i); };
+  return {{row(0), row(1)}, {row(2), row(3)}, {row(4), row(5)}};
+}
+
+// Lanes 0 to 15 are the lower halves of 32-bit lanes, and lanes 16 to 31 the upper ones: they part without a permutation.
+ARRCOMP_INLINE U32 parted(__m512i halves) {
+  U32 result;
+  result.v[0] = (u32r)halves & 0xffff;
+  result.v[1] = (u32r)halves >> 16;
+  return result;
+}
+
+ARRCOMP_INLINE AliasSlots lookup_alias(const AliasTable& t, U32 x) {
+  const auto look_up = [](const __m512i (&two)[2], __m512i i) { return _mm512_permutex2var_epi16(two[0], i, two[1]); };
+  const __m512i slot = (__m512i)((x.v[0] & 0xffff) | x.v[1] << 16);
+  const __m512i bucket = _mm512_srli_epi16(slot, 5);  // a permutation sees the lower 6 bits alone
+  const __m512i position = _mm512_and_si512(slot, _mm512_set1_epi16(31));
+  const __m512i last = _mm512_or_si512(_mm512_slli_epi16(slot, 11), _mm512_set1_epi16(2047));  // entry of this place
+  const __m512i entry = look_up(t.entries, bucket);
+  const __mmask32 aliased = _mm512_cmpge_epu16_mask(last, entry);
+  const __m512i symbol = _mm512_mask_mov_epi16(bucket, aliased, entry);
+  const __m512i rank = _mm512_mask_add_epi16(position, aliased, position, look_up(t.offsets, bucket));
+  return {parted(_mm512_and_si512(symbol, _mm512_set1_epi16(63))), parted(look_up(t.frequencies, symbol)),
+          parted(rank)};
+}
+
 template <int n>
 ARRCOMP_INLINE U32 lookup_runs(const uint16_t* t, U32 i) {
-  const __m512i at = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi32_epi16((__m512i)i.v[0])),
-                                        _mm512_cvtepi32_epi16((__m512i)i.v[1]), 1);
+  const __m512i at = (__m512i)(i.v[0] | i.v[1] << 16);
   const __m512i cell = _mm512_srli_epi16(at, 5);
   const __m512i last = _mm512_or_si512(_mm512_slli_epi16(at, 11), _mm512_set1_epi16(2047));  // entry of this place
   __m512i run = _mm512_permutex2var_epi16(_mm512_loadu_si512(t), cell, _mm512_loadu_si512(t + 32));
@@ -312,11 +341,7 @@ ARRCOMP_INLINE U32 lookup_runs(const uint16_t* t, U32 i) {
     run = _mm512_mask_mov_epi16(run, _mm512_cmple_epu16_mask(next, last), next);
   }
   const __m512i moved = _mm512_and_si512(_mm512_add_epi16(at, run), _mm512_set1_epi16(2047));
-  const __m512i found = _mm512_mask_mov_epi16(at, _mm512_movepi16_mask(at), moved);
-  U32 result;
-  result.v[0] = (u32r)_mm512_cvtepu16_epi32(_mm512_castsi512_si256(found));
-  result.v[1] = (u32r)_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(found, 1));
-  return result;
+  return parted(_mm512_mask_mov_epi16(at, _mm512_movepi16_mask(at), moved));
 }
 
 ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)_mm512_lzcnt_epi32((__m512i)x.v[i])); }

@@ -12,7 +12,6 @@ constexpr int rows_side_by_side = 1;
 constexpr bool keeps_rows = false;
 constexpr bool tiles_in_registers = true;
 constexpr bool gathers_pairs = true;
-constexpr bool wide_lookup = false;
 constexpr bool quick_powers = true;
 constexpr unsigned all_lanes = 0xffffffffu;
 
@@ -677,6 +676,11 @@ ARRCOMP_INLINE uint32_t uniform(uint32_t n) { return or_all(U32{n}); }
 template <class T>
 struct Halves {
   T lower, upper;
+};
+
+// What lookup_alias finds.
+struct AliasSlots {
+  U32 symbol, frequency, rank;
 };
 ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
 #pragma unroll

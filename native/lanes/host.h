@@ -30,6 +30,11 @@ struct Halves {
   T lower, upper;
 };
 
+// What lookup_alias finds.
+struct AliasSlots {
+  U32 symbol, frequency, rank;
+};
+
 constexpr bool keeps_rows = true;
 constexpr bool tiles_in_registers = false;
 constexpr bool gathers_pairs = false;

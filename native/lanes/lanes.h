@@ -19,8 +19,8 @@
 //               bool keeps_rows        memory is near: what is needed again of a chunk's rows is kept there, not made again
 //               bool tiles_in_registers    a row is one register, so that those of a tile stay in registers
 //               bool gathers_pairs     gather_pair is one access, and gather_at and srl_modulo take few instructions
-//               bool wide_lookup       lookup(Table64) is one or two instructions (else decode by `gather`)
-//               bool wide_runs         lookup_runs is faster than `gather` from a table that serves instead
+//               bool wide_permutations     lookup_runs and lookup_alias are faster than `gather` from tables that serve
+//                                      instead
 //               bool quick_powers       near_log2 and near_power are an instruction each
 //               bool can_stream        store_streaming leaves the caches alone (else it is store)
 //
@@ -90,6 +90,10 @@
 //               lookup_runs<n>(const uint16_t t[64 n], i)    i below 2^15: i.  2^15 + j with j below 2^11: (j + v) mod
 //                                      2^11, v the lower 11 bits of the last of the entries t[64 k + j / 32], k below
 //                                      n, whose upper 5 bits are j mod 32 at most (or of the first of all)
+//               alias_table(const uint16_t t[3][64]) -> AliasTable, which may refer to its argument
+//               lookup_alias(t, x) -> AliasSlots{symbol, frequency, rank}    with b = x / 32 mod 64 and r = x mod 32:
+//                                      where r is t[0][b] / 2^11 at least, symbol = t[0][b] mod 64 and rank = r + t[1][b]
+//                                      mod 2^16, else b and r;  frequency = t[2][symbol]
 //   U64         lo(x) hi(x) -> U32, join(lo, hi) -> U64,  bit_length(x) -> U32
 //   words       append(uint16_t* p, x, m)              appends the low 16 bits of m's lanes, ascending; returns the new
 //                                      end (writes up to 32 words from p on)

@@ -90,8 +90,6 @@ ARRCOMP_INLINE F64 select(Mask m, F64 yes, F64 no) { return as_double(select(m, 
 
 // --- tables
 
-constexpr bool wide_lookup = false;
-
 struct Table64 {
   const uint32_t* entries;
 };

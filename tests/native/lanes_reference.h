@@ -132,6 +132,16 @@ inline uint32_t moved_by_run(const uint16_t* runs, int n, uint32_t i) {
   return (i + move) % 2048;
 }
 
+struct AliasSlot {
+  uint32_t symbol, frequency, rank;
+};
+inline AliasSlot alias_slot(const uint16_t* t, uint32_t x) {
+  const uint32_t bucket = x / 32 % 64, position = x % 32;
+  if (position < t[bucket] / 2048u) return {bucket, t[128 + bucket], position};
+  const uint32_t alias = t[bucket] % 64;
+  return {alias, t[128 + alias], (position + t[64 + bucket]) % 65536};
+}
+
 // A function for each operation, and its name.
 struct Operation {
   const char* name;

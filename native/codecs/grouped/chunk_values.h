@@ -226,6 +226,7 @@ class ChunkValues {
     if constexpr (has_unsorted_tiles)
       if (dropped_ == 0) r = or_of_tiles(all);
     const bool are_rounded = T::quantizes && dropped_ > 0, are_signed = is_signed_integer();
+    Word own = splat<Word>(0);  // `all` would be written and read in memory for each row
     for (; r < rows_; ++r) {
       Word x = element_bits(r);
       if (are_signed) x = sign_extend(x, T::width);
@@ -235,9 +236,10 @@ class ChunkValues {
           x = rounded(x, failed);
           if (any(failed) && !except(r, failed)) return false;
         }
-      all = all | x;
+      own = own | x;
       if constexpr (keeps_rows) store(memory_.values + r * lanes_per_row, x);
     }
+    all = all | own;
     return true;
   }
 

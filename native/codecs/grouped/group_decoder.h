@@ -75,8 +75,9 @@ class GroupDecoder : public GroupReader<T, true> {
       write_waiting(row);
     } else {
       BitReader bits = bits_;  // a copy, as registers
-      write_rows(row, rows_per_tile, [&](int j) ARRCOMP_LAMBDA { return with_low_bits(u[j], bits); });
-      bits_ = bits;
+      const int k = chunk_.header.shift;
+      write_rows(row, rows_per_tile, [&](int j) ARRCOMP_LAMBDA { return with_low_bits(u[j], k, bits); });
+      bits_.go_on(bits);
     }
   }
 
@@ -111,13 +112,12 @@ class GroupDecoder : public GroupReader<T, true> {
 
   // A coded row as words. (Those with carried bits need read_tile.)
   ARRCOMP_METHOD Word read_row(int row) {
-    if (chunk_.header.coder == Coder::entropy) return with_low_bits(read_symbols(), bits_);
+    if (chunk_.header.coder == Coder::entropy) return with_low_bits(read_symbols(), chunk_.header.shift, bits_);
     if (chunk_.header.coder == Coder::packed) return bits_.get(chunk_.width_of(row), Word{});
     return splat<Word>(0);
   }
 
-  ARRCOMP_METHOD Word with_low_bits(Word u, BitReader& bits) const {
-    const int k = chunk_.header.shift;
+  ARRCOMP_METHOD static Word with_low_bits(Word u, int k, BitReader& bits) {
     return k == 0 ? u : shift_left(u, k) | bits.get(k, Word{});
   }
 
@@ -213,17 +213,17 @@ class GroupDecoder : public GroupReader<T, true> {
 
   ARRCOMP_METHOD bool is_streaming() const { return can_stream && layout_.context.streaming; }
 
-  ARRCOMP_METHOD void store_full_row(uint64_t first, Word bits) const {
-    if (!is_streaming()) return store_elements<T>(layout_.array, first, lanes_per_row, bits);
-    store_streaming(const_cast<typename T::storage*>(element_pointer<T>(layout_.array, first)), bits);
-  }
-
   template <class Bits>
   ARRCOMP_METHOD void store_rows(int row, int n, Bits bits) {
     const uint64_t first = this->chunk_first() + static_cast<uint64_t>(row) * lanes_per_row;
     const int left = chunk_.count - row * lanes_per_row;
     if (left >= n * lanes_per_row) {
-      for (int j = 0; j < n; ++j) store_full_row(first + static_cast<uint64_t>(j) * lanes_per_row, bits(j));
+      auto* const elements = const_cast<typename T::storage*>(element_pointer<T>(layout_.array, first));
+      if (is_streaming()) {
+        for (int j = 0; j < n; ++j) store_streaming(elements + j * lanes_per_row, bits(j));
+      } else {
+        for (int j = 0; j < n; ++j) store(elements + j * lanes_per_row, bits(j));
+      }
       return;
     }
     for (int j = 0; j < n; ++j) {

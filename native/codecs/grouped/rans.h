@@ -9,13 +9,13 @@
 namespace arrcomp::ARRCOMP_ISA {
 
 struct SymbolDecoder {
-  Table64 split, pair;
+  AliasTable aliases;
   const uint32_t* slots;
   uint32_t escape;
 
   ARRCOMP_METHOD SymbolDecoder() : slots(nullptr), escape(0) {}
   ARRCOMP_METHOD explicit SymbolDecoder(const DecodeTable& t)
-      : split(table(t.split)), pair(table(t.pair)), slots(t.slot), escape(t.escape) {}
+      : aliases(alias_table(t.alias)), slots(t.slot), escape(t.escape) {}
 
   // For chunks whose rows are decoded one after the other: one table at a time is near.
   ARRCOMP_METHOD static SymbolDecoder nearby(const DecodeTable& t) {
@@ -26,15 +26,10 @@ struct SymbolDecoder {
 
   // The next symbol of each lane, before the lanes have taken new words.
   ARRCOMP_METHOD U32 step(U32& x) const {
-    if constexpr (wide_lookup) {
-      const U32 bucket = x >> (precision - 6) & splat<U32>(symbol_count - 1);
-      const U32 position = x & splat<U32>(slots_per_bucket - 1);
-      const U32 s = lookup(split, bucket), p = lookup(pair, bucket);
-      const Mask aliased = ge(position, s & splat<U32>(0xffff));
-      const U32 frequency = select(aliased, p >> 12, p) & splat<U32>(0xfff);
-      const U32 rank = select(aliased, position + sar(s, 16), position);
-      x = frequency * (x >> precision) + rank;
-      return select(aliased, p >> 24, bucket);
+    if constexpr (wide_permutations) {
+      const AliasSlots found = lookup_alias(aliases, x);
+      x = found.frequency * (x >> precision) + found.rank;
+      return found.symbol;
     } else {
       const U32 slot = gather(slots, x & splat<U32>(slot_count - 1));
       x = (slot >> 6 & splat<U32>(slot_count - 1)) * (x >> precision) + (slot >> 17);
@@ -114,7 +109,7 @@ class SymbolFields {
       return gather_at(slots, (quotient * minus_frequency() + x << 1) + (fields_ & splat<U32>(0xfff)));
     const U32 remainder = x - quotient * (fields_ & splat<U32>(slot_count - 1));
     const U32 position = remainder + (fields_ >> (precision + 4));
-    if constexpr (wide_runs) return lookup_runs<runs_per_cell>(slots, position);
+    if constexpr (wide_permutations) return lookup_runs<runs_per_cell>(slots, position);
     return gather(slots, position);
   }
 
@@ -134,10 +129,10 @@ struct SymbolEncoder {
   ARRCOMP_METHOD explicit SymbolEncoder(const EncodeTable& t) : SymbolEncoder(t, t.entries) {}
   // `entries`: a copy of those in the table.
   ARRCOMP_METHOD SymbolEncoder(const EncodeTable& t, const EncodeEntries& entries)
-      : divisions(table(wide_runs ? t.run_division : t.division)),
+      : divisions(table(wide_permutations ? t.run_division : t.division)),
         reciprocals(table(t.reciprocal)),
         pairs(entries.pairs),
-        slots(wide_runs ? t.runs[0] : entries.slot),
+        slots(wide_permutations ? t.runs[0] : entries.slot),
         escape(t.escape) {}
 
   ARRCOMP_METHOD SymbolFields fields_of(U32 symbol) const {

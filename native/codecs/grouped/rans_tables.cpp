@@ -155,10 +155,9 @@ void set_runs(EncodeTable& table, const uint16_t* frequencies) {
 
 void set_buckets(DecodeTable& table, const uint16_t* frequencies, const AliasLayout& layout) {
   for (int b = 0; b < symbol_count; ++b) {
-    const uint32_t offset = static_cast<uint16_t>(static_cast<int16_t>(layout.offset[b]));
-    const uint32_t alias = static_cast<uint32_t>(layout.alias[b]);
-    table.split[b] = static_cast<uint32_t>(layout.split[b]) | offset << 16;
-    table.pair[b] = frequencies[b] | static_cast<uint32_t>(frequencies[alias]) << 12 | alias << 24;
+    table.alias[0][b] = static_cast<uint16_t>(layout.alias[b] | layout.split[b] % slots_per_bucket << precision);
+    table.alias[1][b] = static_cast<uint16_t>(layout.offset[b]);
+    table.alias[2][b] = frequencies[b];
   }
 }
 

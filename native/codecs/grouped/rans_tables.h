@@ -8,9 +8,10 @@
 namespace arrcomp {
 
 struct DecodeTable {
-  uint32_t split[symbol_count];           // slots of the bucket's own symbol | (rank offset of its alias, signed) << 16
-  uint32_t pair[symbol_count];            // own frequency | alias's frequency << 12 | alias << 24
-  alignas(16) uint32_t slot[slot_count];  // symbol | frequency << 6 | rank << 17: where lookups are not wide
+  // Of each bucket: its alias | the slots of its own symbol << 11, but itself and 0 where it has no alias; what the
+  // alias's rank has beyond the position. Of each symbol: its frequency (lookup_alias in lanes.h).
+  alignas(64) uint16_t alias[3][symbol_count];
+  alignas(16) uint32_t slot[slot_count];  // symbol | frequency << 6 | rank << 17: where there are no wide permutations
   uint32_t escape;                        // the highest symbol: more follows
 };
 
