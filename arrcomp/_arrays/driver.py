@@ -80,10 +80,9 @@ def decode(
     """
     address = memory.address
     buffers, starts = _aligned(memory, payloads)
-    arrays = [
-        (at, buffer.nbytes, 0 if length is None else address(length), address(target), count)
-        for at, buffer, length, target, count in zip(starts, buffers, lengths, targets, elements)
-    ]
+    arrays = []  # loops, here and in `_aligned`: Python 3.11 calls a function for each comprehension
+    for at, buffer, length, target, count in zip(starts, buffers, lengths, targets, elements):
+        arrays.append((at, buffer.nbytes, 0 if length is None else address(length), address(target), count))
     where = memory.stream(targets[0])
     if where is None:
         corrupt = _core.decode_at(*coding, arrays, threads)
@@ -173,12 +172,15 @@ def decode_range(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...
 
 def _aligned(memory: Memory, buffers: Sequence[Any]) -> tuple[Sequence[Any], list[int]]:
     """Buffers and their addresses; copies of those that begin between words, as one cut out of another may."""
-    starts = [memory.address(buffer) for buffer in buffers]
-    for at in starts:
-        if at % _ALIGNMENT:
-            copies = [b if at % _ALIGNMENT == 0 else memory.copy(b) for b, at in zip(buffers, starts)]
-            return copies, [memory.address(copy) for copy in copies]
-    return buffers, starts
+    starts, between = [], 0
+    for buffer in buffers:
+        at = memory.address(buffer)
+        starts.append(at)
+        between |= at % _ALIGNMENT
+    if not between:
+        return buffers, starts
+    copies = [b if at % _ALIGNMENT == 0 else memory.copy(b) for b, at in zip(buffers, starts)]
+    return copies, [memory.address(copy) for copy in copies]
 
 
 def _copy_back(rooms: Sequence[Any], buffers: Sequence[Any]) -> None:

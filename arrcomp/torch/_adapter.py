@@ -65,9 +65,10 @@ class TorchAdapter(TorchMemory):
         if out is not None:
             buffers = [_bytes_to_fill(buffer, x) for buffer, x in zip(out, xs, strict=True)]
             lengths = _ops.encode_out(xs, buffers, *coding)
+        elif _need_no_operator(xs):
+            return [Payload(self, buffer, trusted=True) for buffer in _kernels.encode_trimmed(xs, *coding)]
         elif _are_at_hand(xs):
-            encode = _kernels.encode_trimmed if _are_materialized(xs) and not is_observed() else _ops.encode_trimmed
-            return [Payload(self, buffer, trusted=True) for buffer in encode(xs, *coding)]
+            return [Payload(self, buffer, trusted=True) for buffer in _ops.encode_trimmed(xs, *coding)]
         else:
             payloads, lengths = _ops.encode(xs, *coding)
             buffers = [payloads] if len(xs) == 1 else payloads.split_with_sizes(capacities(xs, *codec))
@@ -81,18 +82,23 @@ class TorchAdapter(TorchMemory):
         self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Tensor]:
         coding, dtype = coding_of(specs[0].codec), type_named(specs[0].dtype.name)
-        buffers, lengths = [payload.buffer for payload in payloads], [payload.length for payload in payloads]
-        trusted = False not in [payload.trusted for payload in payloads]
+        # One loop and no more: calls with small tensors would spend much of their time on several.
+        buffers, lengths, trusted = [], [], True
+        for payload in payloads:
+            buffers.append(payload.buffer)
+            lengths.append(payload.length)
+            trusted = trusted and payload.trusted
         if not trusted and _are_at_hand(buffers):
             validate_untrusted(payloads, specs)
-        if out is None and _is_eager(buffers[0]):
-            new = [torch.empty(spec.shape, dtype=dtype, device=buffers[0].device) for spec in specs]
-            decode = _ops.decode_out if is_observed() else _kernels.decode_out
-            decode(buffers, lengths, new, *coding, trusted, threads)
-            return new
+        if out is None and type(buffers[0]) is Tensor and not is_observed():
+            shapes = [spec.shape for spec in specs]
+            return _kernels.decode_new(buffers, lengths, shapes, *coding, dtype, trusted, threads)
         if out is not None:
             for target, spec in zip(out, specs, strict=True):
                 _check_target(target, spec)
+        elif _is_eager(buffers[0]):
+            out = [torch.empty(spec.shape, dtype=dtype, device=buffers[0].device) for spec in specs]
+        if out is not None:
             _ops.decode_out(buffers, lengths, out, *coding, trusted, threads)
             return list(out)
         sizes, dimensions = [size for spec in specs for size in spec.shape], [len(spec.shape) for spec in specs]
@@ -221,10 +227,12 @@ def _are_at_hand(xs: Sequence[Tensor]) -> bool:
     return True
 
 
-def _are_materialized(xs: Sequence[Tensor]) -> bool:
-    """Whether tensors' memory has their values; of lazy ones an operator makes copies first."""
-    for x in xs:  # noqa: SIM110 - as above
-        if x.is_conj() or x.is_neg() or x._is_zerotensor():
+def _need_no_operator(xs: Sequence[Tensor]) -> bool:
+    """Whether nobody watches, and tensors' values are in host memory now; of lazy ones an operator makes copies."""
+    if is_observed():
+        return False
+    for x in xs:
+        if type(x) is not Tensor or not x.is_cpu or x.is_conj() or x.is_neg() or x._is_zerotensor():
             return False
     return True
 

@@ -82,7 +82,7 @@ def encode_trimmed(
         alive.append(source)
         rooms.append(room)
     lengths = NUMPY.new_lengths(len(xs), None)
-    number, array = _seed(seed, seed_at, xs[0].device)
+    number, array = _seed(seed, seed_at, xs[0])
     random = (number, 0 if array is None else array.data_ptr())
     driver.encode_on_host(arrays, lengths, (codec, parameters, dtype.id), random, threads)
     return [torch.from_numpy(payload) for payload in NUMPY.trim(rooms, lengths)]
@@ -111,8 +111,23 @@ def decode(
     *trust: Any,
 ) -> list[Tensor]:
     """Arrays of payloads, new and of these shapes."""
+    return decode_new(payloads, lengths, shapes(sizes, dimensions), codec, parameters, dtype, *trust)
+
+
+def decode_new(
+    payloads: Tensors,
+    lengths: Lengths,
+    sizes: Sequence[Sequence[int]],
+    codec: int,
+    parameters: Floats,
+    dtype: torch.dtype,
+    *trust: Any,
+) -> list[Tensor]:
+    """`decode` with a shape for each array. Unlike those of `decode_out`, new arrays need no check of their memory."""
+    if len(payloads) != len(sizes):
+        raise ValueError(f"dimensions: expected {len(payloads)} numbers, one for each payload, got {len(sizes)}")
     device = payloads[0].device
-    arrays = [torch.empty(shape, dtype=dtype, device=device) for shape in shapes(sizes, dimensions)]
+    arrays = [torch.empty(shape, dtype=dtype, device=device) for shape in sizes]
     _decode(payloads, lengths, arrays, codec, parameters, *trust)
     return arrays
 
@@ -199,7 +214,7 @@ def encode_sum_out(
         check_separate(MEMORY, out, payload, "out")
     terms = _terms(payloads, lengths, weights, out)
     length = torch.empty(1, dtype=torch.int64, device=out.device)
-    coding, random = (terms_codec, terms_parameters, row.id), _seed(seed, seed_at, out.device)
+    coding, random = (terms_codec, terms_parameters, row.id), _seed(seed, seed_at, out)
     driver.encode_sum(MEMORY, terms, out, length, elements, coding, (codec, parameters), random, trusted, threads)
     return length
 
@@ -224,7 +239,7 @@ def _encode(
     dtype, device = dtype_of(xs[0]), xs[0].device
     sources, elements = [x.contiguous() for x in xs], [x.numel() * dtype.parts for x in xs]
     lengths = torch.empty(len(xs), dtype=torch.int64, device=device)
-    coding, random = (codec, parameters, dtype.id), _seed(seed, seed_at, device)
+    coding, random = (codec, parameters, dtype.id), _seed(seed, seed_at, lengths)
     driver.encode(MEMORY, sources, out, lengths, elements, coding, random, threads)
     return lengths
 
@@ -262,11 +277,12 @@ def _terms(payloads: Tensors, lengths: Lengths, weights: Floats, x: Tensor) -> l
     return list(zip(payloads, lengths, weights, strict=True))
 
 
-def _seed(seed: int, seed_at: Tensor | None, device: torch.device) -> Seed:
+def _seed(seed: int, seed_at: Tensor | None, x: Tensor) -> Seed:
+    """The seed as the driver takes it; raises TypeError unless an array of it is on the device of x."""
     if seed_at is None:
         return seed & MAX_SEED, None  # operators have signed integers: seeds from 2^63 on come as negative ones
-    if seed_at.dtype != torch.int64 or seed_at.numel() != 1 or seed_at.device != device:
-        raise TypeError(f"seed_at: expected int64[] on {device}, got {_described(seed_at)}")
+    if seed_at.dtype != torch.int64 or seed_at.numel() != 1 or seed_at.device != x.device:
+        raise TypeError(f"seed_at: expected int64[] on {x.device}, got {_described(seed_at)}")
     return 0, seed_at
 
 

@@ -14,7 +14,8 @@ _LIBRARY = _torch_library.Library("arrcomp", "DEF")
 
 
 # Each is true while something sees the operators that are called: a compiler, a mode, a transform of torch.func, a
-# profiler, a tracer. Most are private to PyTorch; where one is missing, operators are always called.
+# profiler, a tracer. Most are private to PyTorch; where one is missing, operators are always called. Compilers trace
+# no further than the first. (PyTorch does not tell of an `ExecutionTraceObserver` that no profiler has started.)
 _WATCHES: tuple[Callable[[], Any], ...] = (
     torch.compiler.is_compiling,
     *(

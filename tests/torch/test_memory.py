@@ -201,6 +201,8 @@ def test_operators_refuse_what_would_read_or_write_elsewhere() -> None:
         _ops.decode([payloads], [lengths.int()], *shape)
     with pytest.raises(ValueError, match=r"dimensions: expected the sum 1, the number of sizes, got \[2\]"):
         _ops.decode([payloads], [lengths], [100], [2], *shape[2:])
+    with pytest.raises(ValueError, match="dimensions: expected 1 numbers, one for each payload, got 2"):
+        _ops.decode([payloads], [lengths], [100, 100], [1, 1], *shape[2:])
     with pytest.raises(ValueError, match="codec_id: expected the id of a codec, got 99"):
         _ops.roundtrip(x, 99, [0.0])
     for length in (-1, 0, payloads.numel() + 1, 1 << 62):
