@@ -122,8 +122,10 @@ class ChunkValues {
     if (!map_values()) return false;
     sync();
     choose_mask();
-    if (head_.mask != MaskKind::none) compact();
-    if (keeps_rows || head_.mask != MaskKind::none) measure_widths();
+    if (head_.mask != MaskKind::none) {
+      compact();
+      measure_widths();
+    }
     return true;
   }
 
@@ -321,8 +323,7 @@ class ChunkValues {
 
   ARRCOMP_METHOD int word_bits() const { return head_.transform == Transform::quantized ? T::word_bits : T::width; }
 
-  // Values become words. Notes what is not zero, and where rows are not kept the tiles' widths. False where there are
-  // too many exceptions.
+  // Values become words. Notes what is not zero, and the tiles' widths. False where there are too many exceptions.
   ARRCOMP_PART bool map_values() {
     const ExponentFields<Word> fields(context_.element, head_);
     const Word base = splat<Word>(static_cast<Scalar>(head_.base));
@@ -363,9 +364,9 @@ class ChunkValues {
       }
       note_zeros(r, ne(head_.transform == Transform::exponent ? x : u, splat<Word>(0)));
       words_.store(r, u);
-      if constexpr (!keeps_rows) all = all | u;
+      all = all | u;
     }
-    if constexpr (!keeps_rows) note_width(first / rows_per_tile, or_all(all));
+    note_width(first / rows_per_tile, or_all(all));
     return true;
   }
 

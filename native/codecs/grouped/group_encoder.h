@@ -34,9 +34,11 @@ class GroupEncoder : ChunkValues<T> {
     return bytes();
   }
 
-  // The steps of encode, for several groups at once: `stride` groups on is the one that this encodes next.
-  ARRCOMP_METHOD void open(uint64_t first, uint32_t count, uint32_t stride) {
-    side_ = memory_.side;
+  // The steps of encode, for several groups at once: `stride` groups on is the one that this encodes next. Where memory
+  // is near, `side` may be where the group will stand, with room for as much as in the encoder's own memory.
+  ARRCOMP_METHOD void open(uint64_t first, uint32_t count, uint32_t stride, uint8_t* side = nullptr) {
+    if constexpr (keeps_rows) side_begin_ = side == nullptr ? memory_.side : side;
+    side_ = side_begin();
     coded_ = memory_.words;
     has_states_ = false;
     group_first_ = first;
@@ -75,7 +77,7 @@ class GroupEncoder : ChunkValues<T> {
 
   ARRCOMP_PART void copy_to(uint8_t* out) const {
     sync();
-    copy_bytes(out, memory_.side, side_bytes());
+    if (out != side_begin()) copy_bytes(out, side_begin(), side_bytes());
     if (!has_states_) return;
     out += side_bytes();
     if (round_up_words() != word_count()) out = write_number(out, uint16_t{0});
@@ -110,7 +112,8 @@ class GroupEncoder : ChunkValues<T> {
   // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
   enum class Attempt : uint8_t { quantized, lossless, raw };
 
-  ARRCOMP_METHOD uint32_t side_bytes() const { return static_cast<uint32_t>(side_ - memory_.side); }
+  ARRCOMP_METHOD uint8_t* side_begin() const { return keeps_rows ? side_begin_ : memory_.side; }
+  ARRCOMP_METHOD uint32_t side_bytes() const { return static_cast<uint32_t>(side_ - side_begin()); }
   ARRCOMP_METHOD uint32_t word_count() const { return static_cast<uint32_t>(coded_ - memory_.words); }
   ARRCOMP_METHOD uint32_t round_up_words() const { return (word_count() + 1) & ~1u; }
 
@@ -377,7 +380,7 @@ class GroupEncoder : ChunkValues<T> {
   // the group
   uint64_t group_first_;
   uint32_t group_count_, stride_, chunks_;
-  uint8_t* side_;
+  uint8_t *side_begin_, *side_;
   bool has_states_;
   NearMemory* near_;
 
