@@ -22,6 +22,7 @@ import numpy as np
 import accuracy
 import checkpoint
 import collectives
+import decoding
 import first_call
 import instructions
 import overhead
@@ -119,6 +120,14 @@ SECTIONS: dict[str, Section] = {
         levels=("subject", "method", "setting", "metric"),
         units={"gigahertz": "GHz"},
         versions=("arrcomp",),
+    ),
+    "decoding": Section(
+        "What decoding waits for",
+        lambda quick: decoding.measured(1 << 14 if quick else decoding.VALUES, 1 if quick else decoding.ROUNDS),
+        decoding.section,
+        levels=("subject", "setting"),
+        units={"speed": "GB/s"},
+        metric="speed",
     ),
     "accuracy": accuracy.SECTION,
     "checkpoint": checkpoint.SECTION,

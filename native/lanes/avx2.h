@@ -238,6 +238,29 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
 
 }  // namespace arrcomp::avx2
 
+namespace arrcomp::avx2 {
+
+// What streaming.h needs: a row's registers, where its elements have so many bytes at least; two registers at an offset.
+constexpr int least_streamed = 4;
+
+template <class T, class V, int n>
+ARRCOMP_INLINE void row_registers(V x, u32r (&row)[n]) {
+#pragma GCC unroll 8
+  for (int i = 0; i < n; i++) row[i] = (u32r)x.v[i];
+}
+
+ARRCOMP_INLINE void stream(void* p, u32r x) { _mm256_stream_si256((__m256i*)p, (__m256i)x); }
+
+struct RegisterShift {
+  bool by_half;
+  ARRCOMP_METHOD explicit RegisterShift(int bytes) : by_half(bytes != 0) {}
+  ARRCOMP_METHOD u32r join(u32r before, u32r x) const {
+    return by_half ? (u32r)_mm256_permute2x128_si256((__m256i)before, (__m256i)x, 0x21) : x;
+  }
+};
+
+}  // namespace arrcomp::avx2
+
 // Each needs those before it.
 // clang-format off
 #include "maskless.h"

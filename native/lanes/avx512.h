@@ -315,7 +315,7 @@ ARRCOMP_INLINE U32 parted(__m512i halves) {
 }
 
 ARRCOMP_INLINE AliasSlots lookup_alias(const AliasTable& t, U32 x) {
-  const auto look_up = [](const __m512i (&two)[2], __m512i i) { return _mm512_permutex2var_epi16(two[0], i, two[1]); };
+  const auto look_up = [](const __m512i(&two)[2], __m512i i) { return _mm512_permutex2var_epi16(two[0], i, two[1]); };
   const __m512i slot = (__m512i)((x.v[0] & 0xffff) | x.v[1] << 16);
   const __m512i bucket = _mm512_srli_epi16(slot, 5);  // a permutation sees the lower 6 bits alone
   const __m512i position = _mm512_and_si512(slot, _mm512_set1_epi16(31));
@@ -345,6 +345,37 @@ ARRCOMP_INLINE U32 lookup_runs(const uint16_t* t, U32 i) {
 }
 
 ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)_mm512_lzcnt_epi32((__m512i)x.v[i])); }
+
+}  // namespace arrcomp::avx512
+
+namespace arrcomp::avx512 {
+
+// What streaming.h needs: a row's registers, where its elements have so many bytes at least; two registers at an offset.
+constexpr int least_streamed = 2;
+
+template <class T, class V, int n>
+ARRCOMP_INLINE void row_registers(V x, u32r (&row)[n]) {
+  if constexpr (sizeof(T) == 2) {
+    const u32r even = (u32r)_mm512_set1_epi32(0x00020000);  // lower halves in order: 0, 2, 4 and so on
+    const u32r pairs = (u32r)_mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60);
+    row[0] = (u32r)_mm512_permutex2var_epi16((__m512i)x.v[0], (__m512i)(pairs * 0x10001 + even), (__m512i)x.v[1]);
+  } else {
+#pragma GCC unroll 4
+    for (int i = 0; i < n; i++) row[i] = (u32r)x.v[i];
+  }
+}
+
+ARRCOMP_INLINE void stream(void* p, u32r x) { _mm512_stream_si512((__m512i*)p, (__m512i)x); }
+
+struct RegisterShift {
+  __m512i places;
+  ARRCOMP_METHOD explicit RegisterShift(int bytes)
+      : places(_mm512_sub_epi32(_mm512_setr_epi32(16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31),
+                                _mm512_set1_epi32(bytes / 4))) {}
+  ARRCOMP_METHOD u32r join(u32r before, u32r x) const {
+    return (u32r)_mm512_permutex2var_epi32((__m512i)before, places, (__m512i)x);
+  }
+};
 
 }  // namespace arrcomp::avx512
 

@@ -22,7 +22,7 @@
 //               bool wide_permutations     lookup_runs and lookup_alias are faster than `gather` from tables that serve
 //                                      instead
 //               bool quick_powers       near_log2 and near_power are an instruction each
-//               bool can_stream        store_streaming leaves the caches alone (else it is store)
+//               bool can_stream        StreamedRows leave the caches alone (else they are stored)
 //
 //   types       Mask  U32  U64  F32  F64  Table64        U32::scalar is uint32_t, and so on
 //
@@ -49,8 +49,10 @@
 //               nonzero_unsorted<T>(rows) -> Mask     where it has all lanes, no two rows 2b and 2b + 1 of memory are 0
 //               load_apart(const scalar* p, d, n)     lane l gets p[l * d], l from n on p[0];  store_apart(scalar* p,
 //                                      d, n, v)  the first n lanes, at p[l * d] (both slow on a CPU)
-//   streaming   store_streaming(p, v)  of all types, p aligned to 16 bytes: for what is not read soon;  end_streaming()
-//                                      after the last, before other threads read what was stored
+//   streaming   StreamedRows<T>(p)     rows of elements T, one after the other, at p, aligned to 16 bytes: for what is not
+//                                      read soon
+//                 .add(v)              the next row;  .finish()   behind the last row
+//               end_streaming()        behind the last rows of all, before other threads read what was stored
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits
 //               eq ne lt ge    unsigned                    min max    unsigned
 //               masked_or<mask, bits>(x)   (x & mask) | bits, of constants

@@ -4,10 +4,20 @@ namespace arrcomp::ARRCOMP_ISA {
 
 constexpr bool can_stream = false;
 
-template <class T, class V>
-ARRCOMP_INLINE void store_streaming(T* p, V x) {
-  store(p, x);
-}
+template <class T>
+class StreamedRows {
+ public:
+  ARRCOMP_METHOD explicit StreamedRows(T* p) : at_(p) {}
+  template <class V>
+  ARRCOMP_METHOD void add(V x) {
+    store(at_, x);
+    at_ += 32;
+  }
+  ARRCOMP_METHOD void finish() {}
+
+ private:
+  T* at_;
+};
 ARRCOMP_INLINE void end_streaming() {}
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -10,7 +10,7 @@ namespace test {
 
 // A slot holds an operation's lanes, then one uniform value, and is aligned to 16 bytes. What an operation must not write
 // stays `untouched`.
-constexpr int lanes_bytes = 512, slot_bytes = lanes_bytes + 16;
+constexpr int lanes_bytes = 1088, slot_bytes = lanes_bytes + 16;
 constexpr unsigned char untouched = 0xa5;
 
 // Each array is an allocation of its own, exactly as long as an operation may read, so that sanitizers see any further

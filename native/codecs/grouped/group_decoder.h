@@ -148,11 +148,23 @@ class GroupDecoder : public GroupReader<T, true> {
         return;
       }
       if (r % rows_per_tile == 0) ahead_.fetch_some();
+      if (chunk_.header.coder == Coder::packed) {
+        write_packed(r, n);
+        continue;
+      }
       words_.bring_near();
       Word u[rows_at_once];
       for (int j = 0; j < n; ++j) u[j] = read_row(r + j);
       write_rows(r, n, [&](int j) ARRCOMP_LAMBDA { return u[j]; });
     }
+  }
+
+  // Rows of a tile. What is read goes at once to where it is written: streamed rows hold up what passes through memory.
+  ARRCOMP_METHOD void write_packed(int row, int n) {
+    BitReader bits = bits_;  // a copy, as registers
+    const int width = chunk_.width_of(row);
+    write_rows(row, n, [&](int) ARRCOMP_LAMBDA { return bits.get(width, Word{}); });
+    bits_.go_on(bits);
   }
 
   // The last tile of a chunk, with carried bits.
@@ -220,7 +232,9 @@ class GroupDecoder : public GroupReader<T, true> {
     if (left >= n * lanes_per_row) {
       auto* const elements = const_cast<typename T::storage*>(element_pointer<T>(layout_.array, first));
       if (is_streaming()) {
-        for (int j = 0; j < n; ++j) store_streaming(elements + j * lanes_per_row, bits(j));
+        StreamedRows<typename T::storage> rows(elements);
+        for (int j = 0; j < n; ++j) rows.add(bits(j));
+        rows.finish();
       } else {
         for (int j = 0; j < n; ++j) store(elements + j * lanes_per_row, bits(j));
       }
