@@ -350,15 +350,29 @@ ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)_mm512_lzcnt
 
 namespace arrcomp::avx512 {
 
+// The lower halves of 32 lanes, in their order.
+ARRCOMP_INLINE __m512i lower_halves(u32r lower, u32r upper) {
+  const u32r even = (u32r)_mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60);
+  return _mm512_permutex2var_epi16((__m512i)lower, (__m512i)(even * 0x10001 + 0x20000), (__m512i)upper);
+}
+
+// Instead of two that make words of 32-bit lanes, one permutation.
+ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
+  const uint32_t lower = part<U32>(m, 0), upper = part<U32>(m, 1);
+  const __m512i words = lower_halves(compressed(x.v[0], lower), compressed(x.v[1], upper));
+  _mm256_storeu_si256((__m256i*)p, _mm512_castsi512_si256(words));
+  p += __builtin_popcount(lower);
+  _mm256_storeu_si256((__m256i*)p, _mm512_extracti64x4_epi64(words, 1));
+  return p + __builtin_popcount(upper);
+}
+
 // What streaming.h needs: a row's registers, where its elements have so many bytes at least; two registers at an offset.
 constexpr int least_streamed = 2;
 
 template <class T, class V, int n>
 ARRCOMP_INLINE void row_registers(V x, u32r (&row)[n]) {
   if constexpr (sizeof(T) == 2) {
-    const u32r even = (u32r)_mm512_set1_epi32(0x00020000);  // lower halves in order: 0, 2, 4 and so on
-    const u32r pairs = (u32r)_mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60);
-    row[0] = (u32r)_mm512_permutex2var_epi16((__m512i)x.v[0], (__m512i)(pairs * 0x10001 + even), (__m512i)x.v[1]);
+    row[0] = (u32r)lower_halves(x.v[0], x.v[1]);
   } else {
 #pragma GCC unroll 4
     for (int i = 0; i < n; i++) row[i] = (u32r)x.v[i];

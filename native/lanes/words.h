@@ -54,12 +54,13 @@ class RowPlaces {
   T* next_;
 };
 
-ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
+template <class V>  // U32, unless an instruction set has its own way
+ARRCOMP_INLINE uint16_t* append(uint16_t* p, V x, Mask m) {
 #pragma GCC unroll 16
   for (int i = 0; i < x.registers; i++) {
-    uint32_t own = part<U32>(m, i);
+    uint32_t own = part<V>(m, i);
     store_compressed(p, x.v[i], own);
-    p += lanes_in<U32>(m, i);
+    p += lanes_in<V>(m, i);
   }
   return p;
 }

@@ -348,6 +348,8 @@ class ChunkValues {
   ARRCOMP_METHOD bool map_tile(int first, const ExponentFields<Word>& fields, Word base, Word& before) {
     const int end = first + rows_per_tile < rows_ ? first + rows_per_tile : rows_;
     Word all = splat<Word>(0);
+    int nonzero = 0;  // of the tile, as registers
+    uint64_t live = 0;
     for (int r = first; r < end; ++r) {
       const auto* next = reinterpret_cast<const uint8_t*>(next_ + r * lanes_per_row);
       for (int line = 0; line < lanes_per_row * T::width / 8; line += 64) prefetch(next + line);
@@ -362,10 +364,15 @@ class ChunkValues {
         u = fold(x - (head_.difference ? shift_in(before, x) : base), head_.plain, word_bits());
         before = x;
       }
-      note_zeros(r, ne(head_.transform == Transform::exponent ? x : u, splat<Word>(0)));
+      const Mask own = ne(head_.transform == Transform::exponent ? x : u, splat<Word>(0));
+      if constexpr (keeps_rows) memory_.coded[r] = bits(own);
+      nonzero += count(own);
+      live |= static_cast<uint64_t>(bits(own) != 0) << r / rows_per_block;
       words_.store(r, u);
       all = all | u;
     }
+    nonzero_ += nonzero;
+    live_ |= live;
     note_width(first / rows_per_tile, or_all(all));
     return true;
   }
@@ -433,13 +440,6 @@ class ChunkValues {
 
   // Else a mask is out of the question: it only matters whether all words are zero.
   ARRCOMP_METHOD bool counts_zeros() const { return !context_.fast || head_.transform == Transform::exponent; }
-
-  ARRCOMP_METHOD void note_zeros(int row, Mask nonzero) {
-    const uint32_t lanes = ARRCOMP_ISA::bits(nonzero);
-    if constexpr (keeps_rows) memory_.coded[row] = lanes;
-    nonzero_ += count(nonzero);
-    live_ |= static_cast<uint64_t>(lanes != 0) << row / rows_per_block;
-  }
 
   // `in_any`: the bits that any word of the tile has.
   ARRCOMP_METHOD void note_width(int tile, Scalar in_any) {
