@@ -29,10 +29,10 @@ _CASES: dict[str, tuple[arrcomp.codecs.Codec, Any]] = {
 _PLACES = {"all in the cache": (1, 1), "payloads far": (SEVERAL, 1), "targets far": (1, SEVERAL)}
 _LARGE, _COPY = "one large array", "copy of it"
 _ABOUT = """\
-GB/s of N(0, 0.02), one thread, the least time of {rounds} rounds. An array of 4 MiB (bfloat16: 2 MiB) is decoded {several}
-times, as often as it takes to see what decoding waits for: always the same one, or {several} equal ones in turn ("payloads
-far"), or one into {several} targets ("targets far"). One large array has as many values as all of them, and its lines leave
-the caches with streaming stores. `python bench/decoding.py` prints only this table."""
+GB/s of N(0, 0.02), one thread, the least time of {rounds} rounds. An array of 4 MiB (bfloat16: 2 MiB) is decoded
+{several} times: always the same one into the same target ("all in the cache"), {several} equal ones in turn ("payloads
+far"), or one into {several} targets ("targets far"). One large array has as many values as all of them, and its lines
+leave the caches by streaming stores. `python bench/decoding.py` prints only this table."""
 
 
 def measured(values: int = VALUES, rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
