@@ -216,6 +216,10 @@ _LOADS_FLOAT32, _STORES_FLOAT32 = {r"^LDG?\.E\.128": 4}, {r"^STG?\.E\.128": 4}
 _STORES_BYTES = {r"^STG?": 5}  # four words of codes, and a row of scales
 
 
+# Of 32 rows in any order, of 16 in order, as sums need them.
+_LOADS_ANY, _LOADS_ROWS = {r"^LDG?\.E\.128": 8}, {r"^LDG?\.E$": 16}
+
+
 def _encode_window(*through: str, **needed: int) -> tuple[Part, ...]:
     """What encodes a window of float32, with what fits the bucket that it is."""
     return (Part("encode codes", needed={**_LOADS_FLOAT32, **needed}, through=("one bucket", *through)),)
@@ -224,6 +228,11 @@ def _encode_window(*through: str, **needed: int) -> tuple[Part, ...]:
 def _encode_buckets(*through: str, **needed: int) -> tuple[Part, ...]:
     """The same with several buckets in it, or a part of one."""
     return (Part("encode codes", needed={**_LOADS_FLOAT32, **needed}, through=("nearest", *through)),)
+
+
+def _encode_extras(*through: str, **needed: int) -> tuple[Part, ...]:
+    """The same of a codec with extra bits, whose windows are loaded row by row."""
+    return (Part("encode codes", needed={**_LOADS_ROWS, **needed}, through=("nearest", *through)),)
 
 
 def _decode_window(*through: str, **needed: int) -> tuple[Part, ...]:
@@ -249,8 +258,6 @@ def _statistics(
     )
 
 
-# Of 32 rows in any order, of 16 in order, as sums need them.
-_LOADS_ANY, _LOADS_ROWS = {r"^LDG?\.E\.128": 8}, {r"^LDG?\.E$": 16}
 # Extremes of which the sums tell whether they are numbers, and sums of numbers that need not be scaled.
 _MEAN_AND_DEVIATION = (
     _statistics("bucket extremes", "extremes", _LOADS_ANY, having={"^FFMA": 0}, FMNMX=64),
@@ -318,7 +325,7 @@ _BUCKETS: tuple[Case, ...] = (
         "SmaQ 8 bits, encode",
         "smaq",
         _ENCODE_EXTRA,
-        (*_MEAN_AND_DEVIATION, *_encode_buckets("not truncated", "codes of 8 bits")),
+        (*_MEAN_AND_DEVIATION, *_encode_extras("within", "codes of 8 bits", **_STORES_BYTES)),
         budget=32,
     ),
     Case("SmaQ 8 bits, decode", "smaq", _DECODE_EXTRA, (_FILL, *_decode_window("codes of 8 bits")), budget=32),
@@ -328,8 +335,8 @@ _BUCKETS: tuple[Case, ...] = (
         _ENCODE_EXTRA,
         (
             *_MEAN_AND_DEVIATION,
-            *_encode_buckets("not truncated", "codes of 6 bits", "with extra bits", VOTE=16),
-            Part("extra bits", ("two extra bits",)),
+            *_encode_extras("within", "low 6 bits", VOTE=16),
+            Part("extra bits", through=("two extra bits",)),
         ),
         budget=44,  # not the 32 of codes without extra bits: these take 12 more to find, place and store
     ),

@@ -217,14 +217,14 @@ template <HasExtras Coder>
 __global__ void __launch_bounds__(threads_per_block, min_extra_window_blocks)
     encode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ ChunkMemory<Coder, typename ChunkWindows<Coder>::EncodeMemory> memories[warps_per_block];
-  __shared__ ExtraBuffer buffers[warps_per_block];
+  __shared__ WindowExtraBuffer buffers[warps_per_block];
   __shared__ WindowExtras extras[warps_per_block];
   const uint32_t warp = warp_of_block();
   for_each_ticket(a.work.arrays, a.work.tickets, [&](const BucketEncodeArray& array, uint64_t unit) {
     if (unit >= encoded_in_windows<Coder>(array, a.settings)) return;
     if (unit == 0 && leader()) finish_payload(array);
     encode_chunk(array, unit, a.work.entries, extras[warp].words, [&](uint32_t* words) {
-      ExtraWriter writer(buffers[warp], words, array.plan.extra_bits, array.plan.code_bits);
+      WindowExtraWriter writer(buffers[warp], words, array.plan.extra_bits, array.plan.code_bits);
       windows_of<Coder>(a.settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed),
                         memories[warp])
           .encode(memories[warp].of_windows, writer);

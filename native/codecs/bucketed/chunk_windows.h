@@ -5,6 +5,7 @@
 #include "codecs/bucketed/bucket_chunks.h"
 #include "codecs/bucketed/window_buckets.h"
 #include "codecs/bucketed/window_codes.h"
+#include "codecs/bucketed/window_extras.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -187,13 +188,14 @@ class ChunkWindows {
         if (has_rare) [[unlikely]]
           encode_rare_window(at, memory, codes);
       }
+      const WindowWriter<Coder> writer(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half);
       if constexpr (HasExtras<Coder>) {
         if (extra_bits_ > 0) {
-          leave_extras(codes);  // counted as: with extra bits
+          writer.put_low_bits(codes, at / window_size);  // counted as: with extra bits
+          continue;
         }
       }
-      WindowWriter<Coder>(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half)
-          .put(codes, at / window_size);
+      writer.put(codes, at / window_size);
     }
   }
 
@@ -245,7 +247,12 @@ class ChunkWindows {
     const uint8_t* const elements = elements_from(at);
     U32 words[rows_per_window];
     if (width_ == 32) {
-      load_rows(reinterpret_cast<const uint32_t*>(elements), words);
+      const auto* const rows = reinterpret_cast<const uint32_t*>(elements);
+      if constexpr (HasExtras<Coder>) {  // which are no faster than their instructions: an exchange takes many
+        ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) words[j] = load(rows + j * lanes_per_row);
+      } else {
+        load_rows(rows, words);
+      }
       return widen<Float32>(words, x);
     }
     load_rows(reinterpret_cast<const uint16_t*>(elements), words);
@@ -284,7 +291,7 @@ class ChunkWindows {
   struct WithExtras {
     AnyCoder coder;
     bool simple;
-    RowPlaces<uint32_t>& places;
+    WindowExtraWriter::Places& places;
 
     template <class Random>
     ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[Coder::encode_values], Random random, Mask&) const {
@@ -295,9 +302,8 @@ class ChunkWindows {
     }
   };
   template <class Visit>
-  ARRCOMP_METHOD void visit_way_of_extras(bool simple, ExtraWriter& extras, Visit visit) const {
-    static_assert(rows_between_flushes >= rows_per_window);
-    RowPlaces<uint32_t> places = extras.places();
+  ARRCOMP_METHOD void visit_way_of_extras(bool simple, WindowExtraWriter& extras, Visit visit) const {
+    WindowExtraWriter::Places places = extras.places();
     if (simple) {
       visit(WithExtras<const Coder>{coder_, true, places});
     } else {
@@ -305,10 +311,6 @@ class ChunkWindows {
     }
     extras.end_at(places);
     extras.flush();
-  }
-  ARRCOMP_METHOD void leave_extras(Codes& codes) const {
-    const U32 low = splat<U32>(low_mask(static_cast<int>(code_bits_)));
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] = codes[j] & low;
   }
   ARRCOMP_METHOD void get_extras(Codes& codes, ExtraReader& extras) const {
     if (extra_bits_ == 0) return;
@@ -540,6 +542,8 @@ class ChunkWindows {
     }
     if constexpr (requires { coder_.truncates(); }) {
       if (coder_.truncates()) return encode_alike<typename Coder::Truncated>(x, scales, way, codes, rare);
+      if (way.simple && coder_.extends())
+        return encode_alike<typename Coder::ToNearestWithin>(x, scales, way, codes, rare);  // counted as: within
       encode_alike<typename Coder::ToNearest>(x, scales, way, codes, rare);  // counted as: not truncated
     } else {
       encode_alike<Nearest>(x, scales, way, codes, rare);
