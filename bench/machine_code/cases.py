@@ -230,11 +230,6 @@ def _encode_buckets(*through: str, **needed: int) -> tuple[Part, ...]:
     return (Part("encode codes", needed={**_LOADS_FLOAT32, **needed}, through=("nearest", *through)),)
 
 
-def _encode_extras(*through: str, **needed: int) -> tuple[Part, ...]:
-    """The same of a codec with extra bits, whose windows are loaded row by row."""
-    return (Part("encode codes", needed={**_LOADS_ROWS, **needed}, through=("nearest", *through)),)
-
-
 def _decode_window(*through: str, **needed: int) -> tuple[Part, ...]:
     return (Part("decode codes", needed={**_STORES_FLOAT32, **needed}, through=through),)
 
@@ -325,7 +320,7 @@ _BUCKETS: tuple[Case, ...] = (
         "SmaQ 8 bits, encode",
         "smaq",
         _ENCODE_EXTRA,
-        (*_MEAN_AND_DEVIATION, *_encode_extras("within", "codes of 8 bits", **_STORES_BYTES)),
+        (*_MEAN_AND_DEVIATION, *_encode_buckets("not truncated", "codes of 8 bits")),
         budget=32,
     ),
     Case("SmaQ 8 bits, decode", "smaq", _DECODE_EXTRA, (_FILL, *_decode_window("codes of 8 bits")), budget=32),
@@ -335,8 +330,8 @@ _BUCKETS: tuple[Case, ...] = (
         _ENCODE_EXTRA,
         (
             *_MEAN_AND_DEVIATION,
-            *_encode_extras("within", "low 6 bits", VOTE=16),
-            Part("extra bits", through=("two extra bits",)),
+            Part("encode within", needed={**_LOADS_ROWS, "VOTE": 16}, through=("low 6 bits",)),
+            Part("extra bits", needed={r"^STS?\.(E\.)?U8": 2}, through=("two extra bits",)),
         ),
         budget=44,  # not the 32 of codes without extra bits: these take 12 more to find, place and store
     ),

@@ -334,10 +334,11 @@ ARRCOMP_INLINE uint32_t expand(const uint32_t* p, uint32_t at, U32& x, Mask m) {
   x.v = m.set ? word : 0;
   return at + 4 * __popc(all);
 }
-// Of pointers into one array. As those of a warp's memory have 32 bits, the compiler need not make longer ones.
+// Of pointers into one array. As those of a warp's memory have 32 bits, the compiler need not make longer ones; nor does
+// it sum again what was added to the beginning.
 ARRCOMP_INLINE uint32_t bytes_between(const void* begin, const void* end) {
 #ifdef __CUDACC__
-  return (uint32_t)(__cvta_generic_to_shared(end) - __cvta_generic_to_shared(begin));
+  return in_registers(U32{(uint32_t)__cvta_generic_to_shared(end)}).v - (uint32_t)__cvta_generic_to_shared(begin);
 #else
   return (uint32_t)((const char*)end - (const char*)begin);
 #endif

@@ -177,6 +177,10 @@ class ChunkWindows {
       if (leader()) memory.simple = simple;
       sync();
     }
+    if constexpr (HasExtras<Coder>) {
+      if (memory.simple && width_ == 32 && extra_bits_ > 0 && coder_.rounds_within())
+        return encode_within(memory, extras);
+    }
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: encode codes, 16 rows
       Real x[rows_per_window];
@@ -191,7 +195,7 @@ class ChunkWindows {
       const WindowWriter<Coder> writer(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half);
       if constexpr (HasExtras<Coder>) {
         if (extra_bits_ > 0) {
-          writer.put_low_bits(codes, at / window_size);  // counted as: with extra bits
+          writer.put_low_bits(codes, at / window_size);
           continue;
         }
       }
@@ -247,12 +251,7 @@ class ChunkWindows {
     const uint8_t* const elements = elements_from(at);
     U32 words[rows_per_window];
     if (width_ == 32) {
-      const auto* const rows = reinterpret_cast<const uint32_t*>(elements);
-      if constexpr (HasExtras<Coder>) {  // which are no faster than their instructions: an exchange takes many
-        ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) words[j] = load(rows + j * lanes_per_row);
-      } else {
-        load_rows(rows, words);
-      }
+      load_rows(reinterpret_cast<const uint32_t*>(elements), words);
       return widen<Float32>(words, x);
     }
     load_rows(reinterpret_cast<const uint16_t*>(elements), words);
@@ -311,6 +310,31 @@ class ChunkWindows {
     }
     extras.end_at(places);
     extras.flush();
+  }
+  // The same of simple buckets of float32, and the way of most: nothing is asked for in a window that is known of the
+  // chunk. Rows are loaded one by one, as instructions count for more than accesses.
+  ARRCOMP_METHOD void encode_within(EncodeMemory& memory, WindowExtraWriter& extras) const {
+    const Coder coder = coder_;
+    const BucketPlaces bucket = places_;
+    const auto* rows = reinterpret_cast<const uint32_t*>(elements_from(0));
+    const WindowWriter<Coder> writer(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half);
+    ARRCOMP_ROLLED
+    for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: encode within, 16 rows
+      U32 x[rows_per_window];
+      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) x[j] = load(rows + j * lanes_per_row);
+      rows += window_size;
+      const OfOne<Coder::encode_values> scale(memory.values, bucket.of(at));
+      Codes codes;
+      WindowExtraWriter::Places places = extras.places();
+      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+        Mask has_extra;
+        codes[j] = coder.encode(as_float(x[j]), scale.numbers, true, typename Coder::ToNearestWithin{}, has_extra);
+        places.compress(codes[j], has_extra);
+      }
+      extras.end_at(places);
+      extras.flush();
+      writer.put_low_bits(codes, at / window_size);
+    }
   }
   ARRCOMP_METHOD void get_extras(Codes& codes, ExtraReader& extras) const {
     if (extra_bits_ == 0) return;
@@ -542,8 +566,6 @@ class ChunkWindows {
     }
     if constexpr (requires { coder_.truncates(); }) {
       if (coder_.truncates()) return encode_alike<typename Coder::Truncated>(x, scales, way, codes, rare);
-      if (way.simple && coder_.extends())
-        return encode_alike<typename Coder::ToNearestWithin>(x, scales, way, codes, rare);  // counted as: within
       encode_alike<typename Coder::ToNearest>(x, scales, way, codes, rare);  // counted as: not truncated
     } else {
       encode_alike<Nearest>(x, scales, way, codes, rare);

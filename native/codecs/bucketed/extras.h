@@ -37,7 +37,8 @@ constexpr int extra_row = lanes_per_row * static_cast<int>(sizeof(uint32_t));
 // Of codes with 8 bits in all, of which 3 are no extra ones.
 constexpr int max_window_extra_bits = 5;
 
-// Calls visit of a number of bits that is known to the compiler, `most` at most.
+// Calls visit of a number of bits that is known to the compiler, `most` at most. 2 are asked for first: most often they
+// are 2.
 template <int most = 9, class Visit>
 ARRCOMP_METHOD void visit_extra_bits(int bits, Visit visit) {
   if constexpr (most > max_window_extra_bits) {
@@ -48,10 +49,10 @@ ARRCOMP_METHOD void visit_extra_bits(int bits, Visit visit) {
       case 9: return visit(std::integral_constant<int, 9>{});
     }
   }
+  if (bits == 2) return visit(std::integral_constant<int, 2>{});  // counted as: two extra bits
   switch (bits) {
     case 0: return;
     case 1: return visit(std::integral_constant<int, 1>{});
-    case 2: return visit(std::integral_constant<int, 2>{});  // counted as: two extra bits
     case 3: return visit(std::integral_constant<int, 3>{});
     case 4: return visit(std::integral_constant<int, 4>{});
     default: return visit(std::integral_constant<int, 5>{});

@@ -42,14 +42,15 @@ class Smaq {
   static constexpr uint32_t extra_flag = 1;  // of outliers
   static constexpr int max_extra_bits = 9, least_bucket = 32;
 
-  // In place of Nearest, where it is known already which of them it is. `Within`: of simple buckets that extend.
+  // In place of Nearest, where it is known already which of them it is. `Within`: where no steps are too many.
   struct ToNearest {};
   struct ToNearestWithin {};
   struct Truncated {};
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.rounding == Rounding::stochastic; }
   ARRCOMP_METHOD bool truncates() const { return settings_.rounding == Rounding::truncate; }
-  ARRCOMP_METHOD bool extends() const { return settings_.extends; }
+  // In simple buckets, to nearest, and no steps are too many.
+  ARRCOMP_METHOD bool rounds_within() const { return settings_.extends && settings_.rounding == Rounding::nearest; }
 
   // Codes: from the lowest bit on whether it is an outlier's, the sign, the magnitude.
   ARRCOMP_METHOD static Mask has_extra(U32 code) { return ne(code & splat<U32>(extra_flag), splat<U32>(0)); }
