@@ -333,7 +333,7 @@ _BUCKETS: tuple[Case, ...] = (
             Part("encode within", needed={**_LOADS_ROWS, "VOTE": 16}, through=("low 6 bits",)),
             Part("extra bits", needed={r"^STS?\.(E\.)?U8": 2}, through=("two extra bits",)),
         ),
-        budget=44,  # not the 32 of codes without extra bits: these take 12 more to find, place and store
+        budget=32,
     ),
     Case(
         "SmaQ 6 and 8 bits, a third outliers, decode",

@@ -38,6 +38,10 @@ concept HasShortDecoder = requires(const Coder& coder) { coder.visit_short_decod
 // Codecs of which that way tells of rare lanes. Windows that have any are coded again, as any row is.
 template <class Coder>
 concept HasRareLanes = requires { Coder::has_rare_lanes; };
+// Codecs of which extra bits are made in fewer steps where a chunk's buckets are simple.
+template <class Coder>
+concept RoundsWithin = HasExtras<Coder> && !(FitsMagnitudes<Coder> || FitsExtremes<Coder>) &&
+                       requires(const Coder& coder) { coder.rounds_within(); };
 template <class Coder>
 concept FitsRows = FitsMagnitudes<Coder> || FitsExtremes<Coder>;
 template <class Coder>
@@ -177,7 +181,7 @@ class ChunkWindows {
       if (leader()) memory.simple = simple;
       sync();
     }
-    if constexpr (HasExtras<Coder>) {
+    if constexpr (RoundsWithin<Coder>) {
       if (memory.simple && width_ == 32 && extra_bits_ > 0 && coder_.rounds_within())
         return encode_within(memory, extras);
     }
@@ -309,9 +313,10 @@ class ChunkWindows {
       visit(WithExtras<const Coder&>{coder_, false, places});
     }
     extras.end_at(places);
-    extras.flush();
+    extras.flush(extra_bits_, code_bits_);
   }
-  // The same of simple buckets of float32, and the way of most: nothing is asked for in a window that is known of the
+
+  // A chunk of float32 in simple buckets, rounded to nearest: nothing is asked for in a window that is known of the
   // chunk. Rows are loaded one by one, as instructions count for more than accesses.
   ARRCOMP_METHOD void encode_within(EncodeMemory& memory, WindowExtraWriter& extras) const {
     const Coder coder = coder_;
@@ -332,10 +337,11 @@ class ChunkWindows {
         places.compress(codes[j], has_extra);
       }
       extras.end_at(places);
-      extras.flush();
+      extras.flush(extra_bits_, code_bits_);
       writer.put_low_bits(codes, at / window_size);
     }
   }
+
   ARRCOMP_METHOD void get_extras(Codes& codes, ExtraReader& extras) const {
     if (extra_bits_ == 0) return;
     extras.fill();

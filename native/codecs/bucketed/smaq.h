@@ -161,7 +161,8 @@ class Smaq {
 
   // The mean itself has no sign: its negative stands for exact zeros, but in a constant bucket, where they are the mean.
   // Where an instruction shifts a sign into a code, outliers' distances to the threshold are below 0. An exact zero's
-  // score is a negative NaN then: it is no outlier, it is rounded to no steps, and yet it has a sign.
+  // score is a negative NaN then: it is no outlier, it is rounded to no steps, and yet it has a sign. Differences from
+  // NaN have none.
   static constexpr bool shifts_signs = rows_at_once == 1 && sizeof(Scalar) == sizeof(uint32_t);
 
   static constexpr uint32_t sign_flag = 2;
