@@ -78,16 +78,15 @@ struct ExponentFields {
 
   int mantissa, exponent, drop;
   Scalar below;  // the base and below it ones, from which nothing below the exponent borrows
-  Word twice;    // below, told to the compiler, as it would find it again in every tile
 
   ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& header)
       : mantissa(element.mantissa_bits),
         exponent(element.exponent_bits),
         drop(header.drop),
-        below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1),
-        twice(in_registers(splat<Word>(static_cast<Scalar>(below << 1)))) {}
+        below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1) {}
 
   ARRCOMP_METHOD Word split(Word bits) const {
+    const Word twice = in_registers(splat<Word>(static_cast<Scalar>(below << 1)));  // else a GPU has two instructions
     const Word difference = (twice - (bits << 1)) & ones<Word>(exponent) << (mantissa + 1);
     const Word sign = bits >> exponent & splat<Word>(Scalar{1} << mantissa);
     return (difference | sign | (bits & ones<Word>(mantissa))) >> drop;
