@@ -86,7 +86,8 @@ struct ExponentFields {
         below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1) {}
 
   ARRCOMP_METHOD Word split(Word bits) const {
-    const Word difference = (splat<Word>(below) - bits) << 1 & ones<Word>(exponent) << (mantissa + 1);
+    const Word twice = in_registers(splat<Word>(static_cast<Scalar>(below << 1)));  // else a GPU has two instructions
+    const Word difference = (twice - (bits << 1)) & ones<Word>(exponent) << (mantissa + 1);
     const Word sign = bits >> exponent & splat<Word>(Scalar{1} << mantissa);
     return (difference | sign | (bits & ones<Word>(mantissa))) >> drop;
   }

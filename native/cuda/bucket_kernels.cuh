@@ -111,8 +111,6 @@ constexpr int min_window_blocks = 5;
 #else
 constexpr int min_window_blocks = 8;
 #endif
-// Encoding with extra words: a processor has memory for no more.
-constexpr int min_extra_window_blocks = min_window_blocks < coding_blocks ? min_window_blocks : coding_blocks;
 // Where buckets are fitted alone: a thread has 96.
 constexpr int min_fit_blocks = 5;
 
@@ -145,10 +143,15 @@ __global__ void __launch_bounds__(threads_per_block, min_fit_blocks)
 }
 
 // A warp's: for windows, and what it knows of a chunk, which is more than its lanes have registers for beside a window.
-template <class Coder, class Memory>
+template <class Coder, class Memory, bool has_rounds = !HasExtras<Coder>>
 struct ChunkMemory {
   Memory of_windows;
   uint32_t rounds[lanes_per_row];
+  alignas(ChunkWindows<Coder>) uint8_t chunk[sizeof(ChunkWindows<Coder>)];
+};
+template <class Coder, class Memory>
+struct ChunkMemory<Coder, Memory, false> {
+  Memory of_windows;
   alignas(ChunkWindows<Coder>) uint8_t chunk[sizeof(ChunkWindows<Coder>)];
 };
 
@@ -214,21 +217,21 @@ ARRCOMP_INLINE void for_each_ticket(const ArrayList<Array>& list, uint64_t* tick
 // The same for codecs with extra words: regular chunks, whose words are placed first.
 template <HasExtras Coder>
   requires HasWindows<Coder>
-__global__ void __launch_bounds__(threads_per_block, min_extra_window_blocks)
+__global__ void __launch_bounds__(threads_per_block, min_window_blocks)
     encode_extra_windows_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ ChunkMemory<Coder, typename ChunkWindows<Coder>::EncodeMemory> memories[warps_per_block];
-  __shared__ ExtraBuffer buffers[warps_per_block];
+  __shared__ WindowExtraBuffer buffers[warps_per_block];
   __shared__ WindowExtras extras[warps_per_block];
   const uint32_t warp = warp_of_block();
   for_each_ticket(a.work.arrays, a.work.tickets, [&](const BucketEncodeArray& array, uint64_t unit) {
     if (unit >= encoded_in_windows<Coder>(array, a.settings)) return;
     if (unit == 0 && leader()) finish_payload(array);
     encode_chunk(array, unit, a.work.entries, extras[warp].words, [&](uint32_t* words) {
-      ExtraWriter writer(buffers[warp], words, array.plan.extra_bits, array.plan.code_bits);
+      WindowExtraWriter writer(buffers[warp], words);
       windows_of<Coder>(a.settings, array.plan, unit, array.source, array.payload, read_seed(a.work.seed),
                         memories[warp])
           .encode(memories[warp].of_windows, writer);
-      return writer.finish();
+      return writer.finish(array.plan.extra_bits, array.plan.code_bits);
     });
   });
 }

@@ -3,6 +3,7 @@
 #pragma once
 #define ARRCOMP_ISA cuda
 #include "codecs/bucketed/bucket_chunks.h"
+#include "codecs/bucketed/window_extras.h"
 #include "cuda/bucket_arguments.h"
 #include "cuda/look_back.cuh"
 
@@ -21,9 +22,9 @@ struct ExtrasMemory {
   uint32_t words[rows_per_chunk * Coder::max_extra_bits];
 };
 
-// The same where all bits of a code are 8 at most, of which 3 are no extra ones.
+// Of a warp that encodes windows.
 struct WindowExtras {
-  uint32_t words[rows_per_chunk * 5];
+  uint32_t words[max_window_extra_words];
 };
 
 // The next free unit, the same in all lanes.

@@ -333,15 +333,15 @@ ARRCOMP_INLINE uint32_t expand(const uint32_t* p, uint32_t at, U32& x, Mask m) {
   x.v = m.set ? word : 0;
   return at + 4 * __popc(all);
 }
-// Of pointers into one array. As those of a warp's memory have 32 bits, the compiler need not make longer ones.
+// Of pointers into one array. As those of a warp's memory have 32 bits, the compiler need not make longer ones; nor does
+// it sum again what was added to the beginning.
 ARRCOMP_INLINE uint32_t bytes_between(const void* begin, const void* end) {
 #ifdef __CUDACC__
-  return (uint32_t)(__cvta_generic_to_shared(end) - __cvta_generic_to_shared(begin));
+  return in_registers(U32{(uint32_t)__cvta_generic_to_shared(end)}).v - (uint32_t)__cvta_generic_to_shared(begin);
 #else
   return (uint32_t)((const char*)end - (const char*)begin);
 #endif
 }
-ARRCOMP_INLINE uint32_t max_all(U32 x);
 
 // Each lane counts on from its place in the row before: the lanes of that row from itself on, and those of this row
 // below itself.
@@ -351,14 +351,14 @@ class RowPlaces {
   ARRCOMP_METHOD RowPlaces(T* p, uint32_t at) : below_((1u << lane()) - 1), place_(behind(p, at)) {}
   ARRCOMP_METHOD void compress(U32 x, Mask m) {
     go_on(bits(m));
-    if (m.set) *place_ = x.v;
+    if (m.set) *place_ = (T)x.v;
   }
   ARRCOMP_METHOD void expand(U32& x, Mask m) {
     go_on(bits(m));
     x.v = *place_;  // in all lanes: no branch
   }
-  ARRCOMP_METHOD uint32_t end_behind(T* p) const {
-    return max_all(U32{bytes_between(p, place_) + 4 * __popc(before_ & ~below_)});
+  ARRCOMP_METHOD uint32_t end_behind(T* p) const {  // the same in all lanes
+    return bytes_between(p, place_) + (uint32_t)sizeof(T) * __popc(before_ & ~below_);
   }
 
  private:
@@ -371,6 +371,25 @@ class RowPlaces {
   T* place_;
   uint32_t before_ = 0;
 };
+
+// A lane has 8 bytes of a row, which become one of each plane.
+template <int n>
+ARRCOMP_INLINE void store_planes(uint32_t* p, const uint8_t* rows, int k) {
+  const uint2 own = ((const uint2*)rows)[lane()];
+  uint8_t* const to = (uint8_t*)(p + n * (lane() / 4)) + lane() % 4;
+#pragma unroll
+  for (int first = 0; first < n; first += 4) {
+    const int some = n - first < 4 ? n - first : 4;  // of half a byte
+    const uint32_t kept = ((1u << some) - 1) * 0x01010101;
+    const uint32_t halves = (own.x >> (k + first) & kept) + ((own.y >> (k + first) & kept) << 4);
+#pragma unroll
+    for (int b = 0; b < some; b++) {
+      // Bit 8 i + b, and those 4 above, go to 24 + i; no two of those that go elsewhere meet.
+      const uint32_t plane = (halves & 0x11111111u << b) * (0x01020408u >> b) >> 24;
+      to[4 * (first + b)] = (uint8_t)plane;
+    }
+  }
+}
 
 ARRCOMP_INLINE uint16_t* append(uint16_t* p, U32 x, Mask m) {
   uint32_t all = bits(m);

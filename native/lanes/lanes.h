@@ -69,9 +69,12 @@
 //               compress(p, at, x, m)  expand(p, at, x, m)     the same `at` bytes behind p, a uint32_t, of 32-bit
 //                                      words; they return the new one
 //               RowPlaces<T>(p, at)    the same of many rows, one after the other, T uint32_t or const uint32_t: a GPU
-//                                      then counts each row's lanes once
+//                                      then counts each row's lanes once; T uint8_t: truncated (slow on a CPU)
 //                 .compress(x, m)  .expand(x, m)     of the next row; lanes outside of m get anything from expand
 //                 .end_behind(p)       the new `at`
+//               store_planes<n>(uint32_t* p, const uint8_t* rows, k)    of 8 rows of bytes, at an address that is a
+//                                      multiple of 8: p[n i + b] is bit k + b of row i, lane by lane, b below n, k + n
+//                                      at most 8 (slow on a CPU)
 //   U32         x * y (low half)  mulhi(x, y)  srlv(x, n) with n per lane, 0 to 31
 //               funnel(x, y, k)        the lower half of the 64 bits of y above those of x, shifted right by k, uniform, 0
 //                                      to 32;  funnel_wrapped(x, y, k)  by k mod 32

@@ -41,6 +41,13 @@ ARRCOMP_INLINE uint32_t expand(const uint32_t* p, uint32_t at, U32& x, Mask m) {
   return (uint32_t)((const uint8_t*)expand((const uint32_t*)((const uint8_t*)p + at), x, m) - (const uint8_t*)p);
 }
 
+ARRCOMP_INLINE uint8_t* compress(uint8_t* p, U32 x, Mask m) {
+  uint32_t words[64];
+  const auto n = compress(words, x, m) - words;
+  for (int i = 0; i < n; i++) p[i] = (uint8_t)words[i];
+  return p + n;
+}
+
 // Of rows, one after the other.
 template <class T>
 class RowPlaces {
@@ -53,6 +60,14 @@ class RowPlaces {
  private:
   T* next_;
 };
+
+template <int n>
+ARRCOMP_INLINE void store_planes(uint32_t* p, const uint8_t* rows, int k) {
+  for (int i = 0; i < 8; i++) {
+    const U32 row = load(rows + 32 * i) >> k;
+    for (int b = 0; b < n; b++) p[n * i + b] = bits(ne(row & splat<U32>(1u << b), splat<U32>(0)));
+  }
+}
 
 template <class V>  // U32, unless an instruction set has its own way
 ARRCOMP_INLINE uint16_t* append(uint16_t* p, V x, Mask m) {

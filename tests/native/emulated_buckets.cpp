@@ -31,6 +31,8 @@ constexpr DType dtypes[] = {{"float16", 10}, {"bfloat16", 11}, {"float32", 12}, 
 constexpr Pattern scales{"scales", [](uint64_t i, Random& r) {
                            return std::ldexp(r.bell(), static_cast<int>(i * 7 / 5000 % 9) * 20 - 100);
                          }};
+// Zeros that are outliers.
+constexpr Pattern far_zeros{"far zeros", [](uint64_t i, Random& r) { return i % 7 == 3 ? 0 : 5 + r.bell(); }};
 constexpr Pattern any_bits{"random bits", nullptr};
 
 struct Source {
@@ -59,6 +61,7 @@ const Source sources[] = {
     {"activations", patterns[1], Source::Exponents::as_they_are},
     {"sparse", patterns[2], Source::Exponents::as_they_are},
     {"offset", patterns[5], Source::Exponents::as_they_are},
+    {"far zeros", far_zeros, Source::Exponents::as_they_are},
     {"constant", patterns[6], Source::Exponents::as_they_are},
     {"zeros", patterns[7], Source::Exponents::as_they_are},
     {"specials", patterns[9], Source::Exponents::as_they_are},

@@ -5,6 +5,7 @@
 #include "codecs/bucketed/bucket_chunks.h"
 #include "codecs/bucketed/window_buckets.h"
 #include "codecs/bucketed/window_codes.h"
+#include "codecs/bucketed/window_extras.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -37,6 +38,10 @@ concept HasShortDecoder = requires(const Coder& coder) { coder.visit_short_decod
 // Codecs of which that way tells of rare lanes. Windows that have any are coded again, as any row is.
 template <class Coder>
 concept HasRareLanes = requires { Coder::has_rare_lanes; };
+// Codecs of which extra bits are made in fewer steps where a chunk's buckets are simple.
+template <class Coder>
+concept RoundsWithin = HasExtras<Coder> && !(FitsMagnitudes<Coder> || FitsExtremes<Coder>) &&
+                       requires(const Coder& coder) { coder.rounds_within(); };
 template <class Coder>
 concept FitsRows = FitsMagnitudes<Coder> || FitsExtremes<Coder>;
 template <class Coder>
@@ -176,6 +181,10 @@ class ChunkWindows {
       if (leader()) memory.simple = simple;
       sync();
     }
+    if constexpr (RoundsWithin<Coder>) {
+      if (memory.simple && width_ == 32 && extra_bits_ > 0 && coder_.rounds_within())
+        return encode_within(memory, extras);
+    }
     ARRCOMP_ROLLED
     for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: encode codes, 16 rows
       Real x[rows_per_window];
@@ -187,13 +196,14 @@ class ChunkWindows {
         if (has_rare) [[unlikely]]
           encode_rare_window(at, memory, codes);
       }
+      const WindowWriter<Coder> writer(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half);
       if constexpr (HasExtras<Coder>) {
         if (extra_bits_ > 0) {
-          leave_extras(codes);  // counted as: with extra bits
+          writer.put_low_bits(codes, at / window_size);
+          continue;
         }
       }
-      WindowWriter<Coder>(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half)
-          .put(codes, at / window_size);
+      writer.put(codes, at / window_size);
     }
   }
 
@@ -284,7 +294,7 @@ class ChunkWindows {
   struct WithExtras {
     AnyCoder coder;
     bool simple;
-    RowPlaces<uint32_t>& places;
+    WindowExtraWriter::Places& places;
 
     template <class Random>
     ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[Coder::encode_values], Random random, Mask&) const {
@@ -295,21 +305,43 @@ class ChunkWindows {
     }
   };
   template <class Visit>
-  ARRCOMP_METHOD void visit_way_of_extras(bool simple, ExtraWriter& extras, Visit visit) const {
-    static_assert(rows_between_flushes >= rows_per_window);
-    RowPlaces<uint32_t> places = extras.places();
+  ARRCOMP_METHOD void visit_way_of_extras(bool simple, WindowExtraWriter& extras, Visit visit) const {
+    WindowExtraWriter::Places places = extras.places();
     if (simple) {
       visit(WithExtras<const Coder>{coder_, true, places});
     } else {
       visit(WithExtras<const Coder&>{coder_, false, places});
     }
     extras.end_at(places);
-    extras.flush();
+    extras.flush(extra_bits_, code_bits_);
   }
-  ARRCOMP_METHOD void leave_extras(Codes& codes) const {
-    const U32 low = splat<U32>(low_mask(static_cast<int>(code_bits_)));
-    ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) codes[j] = codes[j] & low;
+
+  // A chunk of float32 in simple buckets, rounded to nearest: nothing is asked for in a window that is known of the
+  // chunk. Rows are loaded one by one, as instructions count for more than accesses.
+  ARRCOMP_METHOD void encode_within(EncodeMemory& memory, WindowExtraWriter& extras) const {
+    const Coder coder = coder_;
+    const BucketPlaces bucket = places_;
+    const auto* rows = reinterpret_cast<const uint32_t*>(elements_from(0));
+    const WindowWriter<Coder> writer(const_cast<uint8_t*>(codes_), code_bits_, are_bytes_, memory.half);
+    ARRCOMP_ROLLED
+    for (uint32_t at = 0; at < chunk_size; at += window_size) {  // counted: encode within, 16 rows
+      U32 x[rows_per_window];
+      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) x[j] = load(rows + j * lanes_per_row);
+      rows += window_size;
+      const OfOne<Coder::encode_values> scale(memory.values, bucket.of(at));
+      Codes codes;
+      WindowExtraWriter::Places places = extras.places();
+      ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
+        Mask has_extra;
+        codes[j] = coder.encode(as_float(x[j]), scale.numbers, true, typename Coder::ToNearestWithin{}, has_extra);
+        places.compress(codes[j], has_extra);
+      }
+      extras.end_at(places);
+      extras.flush(extra_bits_, code_bits_);
+      writer.put_low_bits(codes, at / window_size);
+    }
   }
+
   ARRCOMP_METHOD void get_extras(Codes& codes, ExtraReader& extras) const {
     if (extra_bits_ == 0) return;
     extras.fill();

@@ -34,20 +34,28 @@ concept HasExtras = requires(U32 code) { Coder::has_extra(code); };
 // Places in a buffer are counted in bytes.
 constexpr int extra_row = lanes_per_row * static_cast<int>(sizeof(uint32_t));
 
-// Calls visit of a number of bits that is known to the compiler.
-template <class Visit>
+// Of codes with 8 bits in all, of which 3 are no extra ones.
+constexpr int max_window_extra_bits = 5;
+
+// Calls visit of a number of bits that is known to the compiler, `most` at most. 2 are asked for first: most often they
+// are 2.
+template <int most = 9, class Visit>
 ARRCOMP_METHOD void visit_extra_bits(int bits, Visit visit) {
+  if constexpr (most > max_window_extra_bits) {
+    switch (bits) {
+      case 6: return visit(std::integral_constant<int, 6>{});
+      case 7: return visit(std::integral_constant<int, 7>{});
+      case 8: return visit(std::integral_constant<int, 8>{});
+      case 9: return visit(std::integral_constant<int, 9>{});
+    }
+  }
+  if (bits == 2) return visit(std::integral_constant<int, 2>{});  // counted as: two extra bits
   switch (bits) {
     case 0: return;
     case 1: return visit(std::integral_constant<int, 1>{});
-    case 2: return visit(std::integral_constant<int, 2>{});  // counted as: two extra bits
     case 3: return visit(std::integral_constant<int, 3>{});
     case 4: return visit(std::integral_constant<int, 4>{});
-    case 5: return visit(std::integral_constant<int, 5>{});
-    case 6: return visit(std::integral_constant<int, 6>{});
-    case 7: return visit(std::integral_constant<int, 7>{});
-    case 8: return visit(std::integral_constant<int, 8>{});
-    default: return visit(std::integral_constant<int, 9>{});
+    default: return visit(std::integral_constant<int, 5>{});
   }
 }
 
@@ -79,7 +87,7 @@ class ExtraWriter {
     const int whole = end_ / extra_row * lanes_per_row;
     visit_extra_bits(bits_, [&]<int bits>(std::integral_constant<int, bits>) ARRCOMP_LAMBDA {
       ARRCOMP_ROLLED
-      for (int at = 0; at != whole; at += lanes_per_row) {  // counted: extra bits, 3 rows
+      for (int at = 0; at != whole; at += lanes_per_row) {
         write<bits>(load(values_ + at));
       }
     });

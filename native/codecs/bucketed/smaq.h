@@ -42,12 +42,15 @@ class Smaq {
   static constexpr uint32_t extra_flag = 1;  // of outliers
   static constexpr int max_extra_bits = 9, least_bucket = 32;
 
-  // In place of Nearest, where it is known already which of them it is.
+  // In place of Nearest, where it is known already which of them it is. `Within`: where no steps are too many.
   struct ToNearest {};
+  struct ToNearestWithin {};
   struct Truncated {};
 
   ARRCOMP_METHOD bool is_stochastic() const { return settings_.rounding == Rounding::stochastic; }
   ARRCOMP_METHOD bool truncates() const { return settings_.rounding == Rounding::truncate; }
+  // In simple buckets, to nearest, and no steps are too many.
+  ARRCOMP_METHOD bool rounds_within() const { return settings_.extends && settings_.rounding == Rounding::nearest; }
 
   // Codes: from the lowest bit on whether it is an outlier's, the sign, the magnitude.
   ARRCOMP_METHOD static Mask has_extra(U32 code) { return ne(code & splat<U32>(extra_flag), splat<U32>(0)); }
@@ -80,7 +83,8 @@ class Smaq {
     return {numbers[0], numbers[1], numbers[2]};
   }
 
-  // Simple where all values are finite and nothing is scaled.
+  // Simple where all values are finite and nothing is scaled, nor, where the outlier threshold is the bucket's own, off
+  // by so much that steps beyond the main threshold are too many.
   ARRCOMP_METHOD bool scale_of(const BucketParameters& n, Scalar (&scale)[encode_values]) const {
     scale[centre] = n.mean;
     scale[inverse] = 0;
@@ -97,7 +101,8 @@ class Smaq {
     scale[outer] = beyond > 0 ? outlier_steps_ / beyond : Scalar(0);
     if (huge) scale[outer] = -scale[outer];
     if (settings_.preserve_zeros) scale[zero] = 0;
-    return !huge && !tiny;
+    const bool is_exact = !settings_.extends || beyond <= 0 || beyond > n.threshold * Scalar(0x1p-8);
+    return !huge && !tiny && is_exact;
   }
 
   template <class Random>
@@ -109,13 +114,23 @@ class Smaq {
   template <class Random>
   ARRCOMP_METHOD U32 encode(Real x, const Real (&scale)[encode_values], bool simple, Random random,
                             Mask& outlier) const {
-    const Real score = simple ? (x - scale[centre]) * scale[inverse] : scaled_score(x, scale);
+    const Mask is_zero = le(size(x), scale[zero]);
+    Real score = simple ? (x - scale[centre]) * scale[inverse] : scaled_score(x, scale);
+    if (shifts_signs) score = select(is_zero, splat<Real>(-Limits::nan()), score);
     const Real distance = size(score), main_threshold = splat<Real>(main_threshold_);
     outlier = lt(main_threshold, distance);
     const Real beyond = shifts_signs ? main_threshold - distance : distance - main_threshold;
     const Real outer_steps = (shifts_signs ? size(beyond) : beyond) * (simple ? scale[outer] : abs(scale[outer]));
-    const U32 magnitude = rounded(outlier, distance * splat<Real>(steps_per_score_), outer_steps, random);
-    return select(le(size(x), scale[zero]), splat<U32>(sign_flag), with_flags(magnitude, score, beyond, outlier));
+    Mask none;
+    const U32 magnitude = rounded(outlier, distance * splat<Real>(steps_per_score_), outer_steps, random, none);
+    if constexpr (shifts_signs) {
+      const U32 with_sign = funnel(as_bits(score), magnitude, 31);
+      return funnel(as_bits(beyond), select(none & ~outlier, magnitude, with_sign), 31);
+    } else {
+      const U32 side = highest(as_bits(score)) >> 30 & splat<U32>(sign_flag);
+      const U32 code = (magnitude << flags) + select(outlier, splat<U32>(extra_flag), splat<U32>(0));
+      return select(is_zero, splat<U32>(sign_flag), select(ne(code, splat<U32>(0)), code | side, code));
+    }
   }
 
   // Simple where nothing is scaled, nor becomes infinite.
@@ -144,20 +159,11 @@ class Smaq {
  private:
   using Limits = ScalarLimits<Scalar>;
 
-  // Where an instruction shifts a sign into a code: outliers' distances to the threshold are below 0 then.
-  static constexpr bool shifts_signs = rows_at_once == 1 && sizeof(Scalar) == sizeof(uint32_t);
-
   // The mean itself has no sign: its negative stands for exact zeros, but in a constant bucket, where they are the mean.
-  ARRCOMP_METHOD static U32 with_flags(U32 magnitude, Real score, Real beyond, Mask outlier) {
-    if constexpr (shifts_signs) {
-      const U32 code = funnel(as_bits(beyond), funnel(as_bits(score), magnitude, 31), 31);
-      return select(ne(code, splat<U32>(sign_flag)), code, splat<U32>(0));
-    } else {
-      const U32 side = highest(as_bits(score)) >> 30 & splat<U32>(sign_flag);
-      const U32 code = (magnitude << flags) + select(outlier, splat<U32>(extra_flag), splat<U32>(0));
-      return select(ne(code, splat<U32>(0)), code | side, code);
-    }
-  }
+  // Where an instruction shifts a sign into a code, outliers' distances to the threshold are below 0. An exact zero's
+  // score is a negative NaN then: it is no outlier, it is rounded to no steps, and yet it has a sign. Differences from
+  // NaN have none.
+  static constexpr bool shifts_signs = rows_at_once == 1 && sizeof(Scalar) == sizeof(uint32_t);
 
   static constexpr uint32_t sign_flag = 2;
   static constexpr int flags = 2;
@@ -192,21 +198,31 @@ class Smaq {
     return select(le(abs(inside), most), inside, none);
   }
 
-  // Of steps up to the main threshold, or of those beyond it.
-  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, U32 random) const {
+  // Of steps up to the main threshold, or of those beyond it. `none`: not NaN, and rounded to 0.
+  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, U32 random, Mask& none) const {
     const Real most = select(outlier, splat<Real>(outlier_steps_), splat<Real>(main_steps_));
     const Real dithered = select(outlier, outer, main) + centered(random, Real{});
+    none = le(dithered, splat<Real>(0.5));
     return nearest_integer(lower(higher(dithered, splat<Real>(0)), most));
   }
-  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, Nearest) const {
-    return truncates() ? rounded(outlier, main, outer, Truncated{}) : rounded(outlier, main, outer, ToNearest{});
+  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, Nearest, Mask& none) const {
+    return truncates() ? rounded(outlier, main, outer, Truncated{}, none)
+                       : rounded(outlier, main, outer, ToNearest{}, none);
   }
-  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, ToNearest) const {
-    return nearest_integer(at_most(outlier, main, outer));
+  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, ToNearest, Mask& none) const {
+    return rounded(at_most(outlier, main, outer), none);
   }
-  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, Truncated) const {
+  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, ToNearestWithin, Mask& none) const {
+    return rounded(select(outlier, outer, main), none);
+  }
+  ARRCOMP_METHOD static U32 rounded(Real steps, Mask& none) {
+    none = le(steps, splat<Real>(0.5));
+    return nearest_integer(steps);
+  }
+  ARRCOMP_METHOD U32 rounded(Mask outlier, Real main, Real outer, Truncated, Mask& none) const {
     const Real steps = at_most(outlier, main, outer);
     const U32 nearest = nearest_integer(steps);
+    none = lt(steps, splat<Real>(1));
     return nearest - select(lt(steps, real_of(nearest, Real{})), splat<U32>(1), splat<U32>(0));
   }
   // Main steps are no more than there can be, but for a rounding error.

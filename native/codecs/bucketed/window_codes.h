@@ -23,6 +23,30 @@ struct WindowCodes {
     }
   }
 
+  // The same of codes that have other bits above theirs, 8 in all. Every other code is far enough from the next one.
+  ARRCOMP_METHOD static void pack_low_bits(const U32 (&codes)[rows_per_window], U32 (&packed)[words]) {
+    static_assert(bits < 8);
+    constexpr int apart = bits >= 4 ? 2 : 3;  // 8 / bits, rounded up
+    ARRCOMP_UNROLL for (int i = 0; i < words; ++i) {
+      U32 together[apart];
+      ARRCOMP_UNROLL for (int k = 0; k < apart; ++k) {
+        bool some = false;
+        ARRCOMP_UNROLL for (int j = k; j < rows_per_window; j += apart) {
+          const int at = j * bits - 32 * i;
+          if (at <= -bits || at >= 32) continue;
+          const U32 code = at < 0 ? codes[j] >> -at : codes[j] << at;
+          together[k] = some ? together[k] + code : code;
+          some = true;
+        }
+      }
+      packed[i] = together[0] & splat<U32>(places_of(i, 0, apart) | places_of(i, 1, apart));
+      ARRCOMP_UNROLL for (int k = 1; k < apart; ++k) {
+        const U32 places = splat<U32>(places_of(i, k, apart));  // one constant, one instruction
+        packed[i] = packed[i] ^ ((packed[i] ^ together[k]) & places);
+      }
+    }
+  }
+
   ARRCOMP_METHOD static void unpack(const U32 (&packed)[words], U32 (&codes)[rows_per_window]) {
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) {
       const int at = j * bits / 32, shift = j * bits % 32;
@@ -30,6 +54,18 @@ struct WindowCodes {
       if (shift + bits > 32) code = code | packed[at + 1] << (32 - shift);
       codes[j] = shift + bits == 32 ? code : code & splat<U32>(low_mask(bits));
     }
+  }
+
+ private:
+  // Of every so many codes from one on, in a word.
+  ARRCOMP_METHOD static constexpr uint32_t places_of(int word, int first, int apart) {
+    uint32_t places = 0;
+    for (int j = first; j < rows_per_window; j += apart) {
+      const int64_t at = j * bits - 32 * word;
+      const uint64_t own = (uint64_t{1} << bits) - 1;
+      if (-bits < at && at < 32) places |= static_cast<uint32_t>(at < 0 ? own >> -at : own << at);
+    }
+    return places;
   }
 };
 
@@ -74,22 +110,48 @@ class WindowWriter {
     if constexpr (HasByteCodes<Coder>) {
       if (are_bytes_) return put_bytes(codes, window);
     }
-    auto* const row = reinterpret_cast<uint32_t*>(in_device_memory(codes_)) + first_word(window, bits_) * lanes_per_row;
+    uint32_t* const row = row_of(window);
     visit_window_codes<Coder>(bits_, [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
       U32 packed[Codes::words]{};
       Codes::pack(codes, packed);
-      if constexpr (Codes::ends_in_half) {
-        if (window % 2 == 1) {
-          put_behind(load(half_), packed);
-          return store_words<Codes::words>(row, packed);
-        }
-        store(half_, packed[Codes::whole_words]);
-      }
-      store_words<Codes::whole_words>(row, packed);
+      put_packed<Codes>(packed, window, row);
     });
   }
 
+  // Codes that have other bits above theirs, 8 in all.
+  ARRCOMP_METHOD void put_low_bits(const U32 (&codes)[rows_per_window], uint32_t window) const {
+    uint32_t* const row = row_of(window);
+    const auto put_packed_low_bits = [&]<class Codes>(Codes) ARRCOMP_LAMBDA {
+      U32 packed[Codes::words]{};
+      Codes::pack_low_bits(codes, packed);
+      put_packed<Codes>(packed, window, row);
+    };
+    switch (bits_) {
+      case 3: return put_packed_low_bits(WindowCodes<3>{});
+      case 4: return put_packed_low_bits(WindowCodes<4>{});
+      case 5: return put_packed_low_bits(WindowCodes<5>{});
+      case 6: return put_packed_low_bits(WindowCodes<6>{});  // counted as: low 6 bits
+      default: return put_packed_low_bits(WindowCodes<7>{});
+    }
+  }
+
  private:
+  ARRCOMP_METHOD uint32_t* row_of(uint32_t window) const {
+    return reinterpret_cast<uint32_t*>(in_device_memory(codes_)) + first_word(window, bits_) * lanes_per_row;
+  }
+
+  template <class Codes>
+  ARRCOMP_METHOD void put_packed(U32 (&packed)[Codes::words], uint32_t window, uint32_t* row) const {
+    if constexpr (Codes::ends_in_half) {
+      if (window % 2 == 1) {
+        put_behind(load(half_), packed);
+        return store_words<Codes::words>(row, packed);
+      }
+      store(half_, packed[Codes::whole_words]);
+    }
+    store_words<Codes::whole_words>(row, packed);
+  }
+
   ARRCOMP_METHOD void put_bytes(const U32 (&codes)[rows_per_window], uint32_t window) const {
     uint8_t* const row = in_device_memory(codes_) + window * rows_per_window * lanes_per_row;
     ARRCOMP_UNROLL for (int j = 0; j < rows_per_window; ++j) store(row + j * lanes_per_row, codes[j]);

@@ -275,13 +275,13 @@ ARRCOMP_INLINE U32 exponent_of(Word bits, const Element& element) {
   return lowest(bits >> element.mantissa_bits & ones<Word>(element.exponent_bits));
 }
 
-template <class Word>
+template <int width, class Word>
 ARRCOMP_PART FloatSample sample_floats(const SampledValues<Word>& sample, const Element& element) {
   U32 exponents = splat<U32>(0), lengths = exponents, nonzero = exponents;
   const auto add = [&](int s) ARRCOMP_LAMBDA {
     const Word x = sample.at(s);
-    const Word step = order_floats(x, element.width) - order_floats(sample.before(s, x), element.width);
-    lengths = lengths + bit_length(fold(step, false, element.width));
+    const Word step = order_floats(x, width) - order_floats(sample.before(s, x), width);
+    lengths = lengths + bit_length(fold(step, false, width));
     exponents = exponents + exponent_of(x, element);
     nonzero = nonzero + lowest(min(x, splat<Word>(1)));
   };
@@ -313,14 +313,14 @@ ARRCOMP_PART uint32_t exponent_base(const FloatSample& floats, const SampledValu
 }
 
 // Chooses between coding a chunk's exponents (true: the header says how) and the differences of its ordered floats.
-// `bits` are those that any value has.
-template <class Word>
+// `bits` are those that any value has, `width` is how many an element has.
+template <int width, class Word>
 ARRCOMP_PART bool choose_exponent(ChunkHead& header, const SampledValues<Word>& sample, uint64_t bits,
                                   const Element& element) {
   int drop = 0;
   while (drop < element.mantissa_bits && (bits >> drop & 1) == 0) ++drop;
 
-  const FloatSample floats = sample_floats<Word>(sample, element);
+  const FloatSample floats = sample_floats<width>(sample, element);
   const uint32_t exponent_cost =
       floats.nonzero * (element.mantissa_bits + 3u - drop) + (floats.samples - floats.nonzero) / 4;
   if (floats.lengths <= exponent_cost) return false;

@@ -105,7 +105,7 @@ class ChunkValues {
     sync();
     if (!keeps_rows) take_samples();
     if (context_.element.is_float()) {
-      if (choose_exponent<Word>(head_, samples(), or_all(all), context_.element)) return;
+      if (choose_exponent<T::width>(head_, samples(), or_all(all), context_.element)) return;
       head_.difference = true;
       head_.base = or_all(order_floats(splat<Word>(samples().rows[0]), T::width));
       head_.has_base = head_.base != 0;
