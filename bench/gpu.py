@@ -316,9 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     own += ["--device", str(options.device)] + (["--results", str(options.results)] if options.results else [])
     names = lines.chosen(tasks(extent), options.only)
     command = lines.this_program(own)
-    failed = lines.run_each(command, names, options.results, seconds=TASK_SECONDS, within=options.within)
-    print(f"{len(names) - len(failed)} of {len(names)} tasks passed")
-    return lines.WRONG if failed else lines.PASSED
+    return lines.run_all(command, names, options.results, seconds=TASK_SECONDS, within=options.within)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.tables import table
+from harness.tables import between_marks, table
 from machine_code.cases import CASES, Case, Part
 from machine_code.listing import Instruction, Listing, Place, disassemble, kernels_of
 from machine_code.loops import Flow, Loop
@@ -208,12 +208,9 @@ def with_section(text: str, document: Mapping[str, Any]) -> str:
     """The page with the table of these counts.
 
     Raises:
-        ValueError: the marks are not there, once each.
+        ValueError: as `between_marks`.
     """
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise ValueError(f"{PAGE.name}: {BEGIN} and {END}, once each, are needed")
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{section(document)}\n\n{END}{rest.partition(END)[2]}"
+    return between_marks(text, BEGIN, END, f"\n\n{section(document)}\n\n")
 
 
 def problems(counts: Mapping[str, Count], recorded: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness.tables import table
+from harness.tables import between_marks, table
 from kernels import lines
 from kernels.lines import Line
 
@@ -280,12 +280,9 @@ def with_section(text: str, found: Sequence[Line]) -> str:
     """The page with its section as these figures give it.
 
     Raises:
-        ValueError: the marks are not there, once each.
+        ValueError: as `between_marks`.
     """
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise ValueError(f"{PAGE}: {BEGIN} and {END}, once each, are needed")
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n\n{section(found)}\n\n{END}{rest.partition(END)[2]}"
+    return between_marks(text, BEGIN, END, f"\n\n{section(found)}\n\n")
 
 
 # --- files

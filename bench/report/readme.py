@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import accuracy
-from harness.tables import table
+from harness.tables import between_marks, table
 
 README = Path(__file__).parent.parent.parent / "README.md"
 BEGIN, END = "<!-- results: written by bench/results.py -->", "<!-- /results -->"
@@ -43,12 +43,9 @@ def with_block(text: str, document: Mapping[str, Any]) -> str:
 
     Raises:
         LookupError: as `block`.
-        ValueError: the marks are not there, once each.
+        ValueError: as `between_marks`.
     """
-    if text.count(BEGIN) != 1 or text.count(END) != 1:
-        raise ValueError(f"{README.name}: {BEGIN} and {END}, once each, are needed")
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{block(document)}\n{END}{rest.partition(END)[2]}"
+    return between_marks(text, BEGIN, END, f"\n{block(document)}\n")
 
 
 def _row(kept: str, label: str, of: Mapping[str, float]) -> list[str]:
