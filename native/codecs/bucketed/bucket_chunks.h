@@ -40,6 +40,14 @@ template <class Coder>
 concept EncodesTogether =
     requires(const Coder& coder, const typename Coder::Real (&rows)[1], U32 (&codes)[1]) { coder.encode(rows, codes); };
 
+// Codecs that find most codes of four rows together, where these are in one bucket of which they keep a table.
+template <class Coder>
+concept GuessesRows = Coder::guesses_rows;
+template <class Coder>
+struct EncodeTable : NoTable {};
+template <GuessesRows Coder>
+struct EncodeTable<Coder> : Coder::EncodeTable {};
+
 // Where the parts of an array's payload are, and the settings that it is made with.
 template <class Coder>
 struct BucketContext {
@@ -66,7 +74,8 @@ class BucketChunk {
   using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
   using BucketParameters = typename Coder::BucketParameters;
-  using Table = std::conditional_t<codes_blocks && Tabulates<Coder>, DecodeTable<Coder>, NoTable>;
+  static constexpr bool looks_up = short_lookup && Tabulates<Coder>;
+  using Table = std::conditional_t<looks_up, DecodeTable<Coder>, NoTable>;
   static constexpr bool takes_magnitudes = requires(const Coder& coder, Real largest) { coder.fit(largest); };
 
  public:
@@ -123,6 +132,7 @@ class BucketChunk {
     const uint8_t* const elements = element_at(plan_.element, source, first_);
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
     CodeWriter<Coder, Extras> writer(plan_, payload + codes_at(), extras);
+    EncodeTable<Coder> table;
     const auto scale_of = [&](int bucket, Scalar(&scale)[Coder::encode_values]) ARRCOMP_LAMBDA {
       for (int i = 0; i < Coder::encode_values; ++i) scale[i] = memory.scales[i][bucket];
       return simple;
@@ -131,10 +141,10 @@ class BucketChunk {
       prefetch_block(elements, r);
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
-        encode_block(elements, r, simple, random.word, buckets, scale_of, writer);
+        encode_block(elements, r, simple, random.word, buckets, scale_of, writer, table);
       } else {
         constexpr Nearest nearest[rows_of_block]{};
-        encode_block(elements, r, simple, nearest, buckets, scale_of, writer);
+        encode_block(elements, r, simple, nearest, buckets, scale_of, writer, table);
       }
       if constexpr (HasExtras<Coder>) {
         if ((r + rows_of_block) % rows_between_flushes == 0) extras.flush();
@@ -153,7 +163,12 @@ class BucketChunk {
   // Rows [r, r + 4), as many as there are.
   template <class Random, class ScaleOf, class Writer>
   ARRCOMP_METHOD void encode_block(const void* elements, int r, bool simple, const Random (&random)[rows_of_block],
-                                   BucketRows& buckets, ScaleOf scale_of, Writer& writer) const {
+                                   BucketRows& buckets, ScaleOf scale_of, Writer& writer,
+                                   EncodeTable<Coder>& table) const {
+    if constexpr (GuessesRows<Coder> && std::is_same_v<Random, Nearest>) {
+      if (simple && is_whole_block(r) && is_in_one_bucket(r, buckets))
+        return guess_block(elements, r, buckets, scale_of, writer, table);
+    }
     if constexpr (codes_blocks) {
       if (simple && is_whole_block(r)) {
         if (is_in_one_bucket(r, buckets))
@@ -164,6 +179,47 @@ class BucketChunk {
     const int rows = rows_ - r < rows_of_block ? rows_ - r : rows_of_block;
     for (int j = 0; j < rows; ++j)
       encode_some<1, false>(elements, r + j, lanes_of(r + j), simple, random + j, buckets, scale_of, writer);
+  }
+
+  // Four whole rows that are in one bucket.
+  template <class ScaleOf, class Writer>
+  ARRCOMP_METHOD void guess_block(const void* elements, int r, const BucketRows& buckets, ScaleOf scale_of,
+                                  Writer& writer, EncodeTable<Coder>& table) const {
+    const uint64_t position = static_cast<uint64_t>(r) * lanes_per_row;
+    Scalar scale[Coder::encode_values];
+    scale_of(buckets.number(), scale);
+    Coder::fill(table, buckets.number(), scale);
+    U32 code[rows_of_block];
+    if (guess_together(elements, position, table, code)) return writer.put_highest_bytes(code);
+    U32 certain[rows_of_block];
+    for (int j = 0; j < rows_of_block; ++j) {
+      const uint64_t at = position + j * lanes_per_row;
+      const Real x[1] = {load_real<Real>(plan_.element, elements, at, lanes_per_row)};
+      U32 own[1];
+      certain[j] = Coder::guess_rows(x, table, own) ? own[0] : encode_certainly(elements, at, scale);
+    }
+    writer.put_highest_bytes(certain);
+  }
+
+  // False where a row is in doubt, or where rows have no registers together.
+  ARRCOMP_METHOD bool guess_together(const void* elements, uint64_t position, const EncodeTable<Coder>& table,
+                                     U32 (&codes)[rows_of_block]) const {
+    if constexpr (codes_blocks) {
+      Real x[rows_of_block];
+      ARRCOMP_UNROLL for (int j = 0; j < rows_of_block; ++j) x[j] =
+          load_real<Real>(plan_.element, elements, position + j * lanes_per_row, lanes_per_row);
+      return Coder::guess_rows(x, table, codes);
+    }
+    return false;
+  }
+
+  // A row in doubt, to the highest byte of the codes.
+  ARRCOMP_APART U32 encode_certainly(const void* elements, uint64_t position,
+                                     const Scalar (&scale)[Coder::encode_values]) const {
+    Real scales[Coder::encode_values];
+    for (int i = 0; i < Coder::encode_values; ++i) scales[i] = splat<Real>(scale[i]);
+    const Real x = load_real<Real>(plan_.element, elements, position, lanes_per_row);
+    return coder_.encode(x, scales, true, Nearest{}) << 24;
   }
 
   // n rows from r on, with so many lanes each.
@@ -210,13 +266,14 @@ class BucketChunk {
   template <class DecodedOf, class Reader>
   ARRCOMP_METHOD void decode_block(void* target, int r, BucketRows& buckets, DecodedOf decoded_of, Reader& reader,
                                    Table& table) const {
+    if constexpr (looks_up) {
+      if (plan_.bucket_size >= Table::min_elements && is_whole_block(r) && is_in_one_bucket(r, buckets))
+        return look_up(target, r, buckets, decoded_of, reader, table);
+    }
     if constexpr (codes_blocks) {
       if (is_whole_block(r)) {
         if (!is_in_one_bucket(r, buckets))
           return decode_some<rows_of_block, false>(target, r, lanes_per_row, buckets, decoded_of, reader);
-        if constexpr (Tabulates<Coder>) {
-          if (plan_.bucket_size >= Table::min_elements) return look_up(target, r, buckets, decoded_of, reader, table);
-        }
         return decode_some<rows_of_block, true>(target, r, lanes_per_row, buckets, decoded_of, reader);
       }
     }
