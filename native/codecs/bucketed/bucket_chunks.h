@@ -77,6 +77,9 @@ class BucketChunk {
   static constexpr bool looks_up = short_lookup && Tabulates<Coder>;
   using Table = std::conditional_t<looks_up, DecodeTable<Coder>, NoTable>;
   static constexpr bool takes_magnitudes = requires(const Coder& coder, Real largest) { coder.fit(largest); };
+  // Where lanes share their memory without more ado.
+  static constexpr bool takes_extremes = rows_at_once > 1 && sizeof(Scalar) == sizeof(uint32_t) &&
+                                         requires(const Coder& coder, Real low, Real high) { coder.fit(low, high); };
 
  public:
   ARRCOMP_METHOD BucketChunk(const BucketContext<Coder>& context, uint64_t chunk, const uint8_t* payload)
@@ -138,7 +141,7 @@ class BucketChunk {
       return simple;
     };
     for (int r = 0; r < rows_; r += rows_of_block) {
-      prefetch_block(elements, r);
+      if (has_statistics()) prefetch_block(elements, r);
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
         encode_block(elements, r, simple, random.word, buckets, scale_of, writer, table);
@@ -153,7 +156,10 @@ class BucketChunk {
     writer.finish();
   }
 
-  // The next chunk, which its statistics read first.
+  // Whether chunks look at their elements before they encode them.
+  ARRCOMP_METHOD bool has_statistics() const { return plan_.bucket_bytes > 0 && plan_.bucket_size <= segment_size; }
+
+  // The next chunk, which its statistics read first. Where there are none, a processor's own prefetching is faster.
   ARRCOMP_METHOD void prefetch_block(const void* elements, int row) const {
     const uint64_t next = static_cast<uint64_t>(row) * lanes_per_row + chunk_size;
     const uint8_t* const ahead = element_at(plan_.element, elements, next);
@@ -323,7 +329,10 @@ class BucketChunk {
   ARRCOMP_METHOD bool prepare(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
     sync();
     if constexpr (takes_magnitudes) {
-      if (plan_.bucket_bytes > 0 && plan_.bucket_size <= segment_size) return prepare_rows(source, payload, memory);
+      if (has_statistics()) return prepare_rows(source, payload, memory);
+    }
+    if constexpr (takes_extremes) {
+      if (has_statistics() && Coder::fits_extremes(settings_)) return prepare_rows(source, payload, memory);
     }
     bool simple = true;
     for (int b = 0; b < buckets_; ++b) {
@@ -336,9 +345,13 @@ class BucketChunk {
     return simple;
   }
 
-  // The same where all follows from the largest magnitudes: with a lane for each bucket.
+  // The same where all follows from the largest magnitudes, or the extremes: with a lane for each bucket.
   ARRCOMP_METHOD bool prepare_rows(const void* source, uint8_t* payload, BucketMemory<Coder>& memory) const {
-    find_magnitudes(source, memory.scales[0]);
+    if constexpr (takes_magnitudes) {
+      find_magnitudes(source, memory.scales[0]);
+    } else {
+      find_extremes(source, memory.scales[0], memory.scales[1]);
+    }
     sync();
     // A bucket that began in the chunk before is that chunk's to store.
     const int earlier = bucket_ * plan_.bucket_size < first_ ? 1 : 0;
@@ -354,11 +367,22 @@ class BucketChunk {
 
   // Of the n buckets from b on, whose numbers are stored at `at` if it is not null.
   ARRCOMP_METHOD bool prepare_row(int b, int n, uint8_t* at, BucketMemory<Coder>& memory) const {
-    const Scalar* const magnitudes = memory.scales[0] + b;
     Real scale[Coder::encode_values];
-    const auto numbers = coder_.fit(n == lanes_per_row ? load(magnitudes) : load_first(magnitudes, n));
-    if (at != nullptr) coder_.store(at, numbers, n);
-    const bool simple = coder_.scale_of(numbers, scale);
+    const auto found = [&](int i) ARRCOMP_LAMBDA {
+      const Scalar* const of_buckets = memory.scales[i] + b;
+      return n == lanes_per_row ? load(of_buckets) : load_first(of_buckets, n);
+    };
+    bool simple;
+    if constexpr (takes_magnitudes) {
+      const auto numbers = coder_.fit(found(0));
+      if (at != nullptr) coder_.store(at, numbers, n);
+      simple = coder_.scale_of(numbers, scale);
+    } else {
+      const auto numbers = coder_.fit(found(0), found(1));
+      Scalar room[2 * lanes_per_row];
+      if (at != nullptr) coder_.store(at, numbers, n, room);
+      simple = coder_.scale_of(numbers, scale);
+    }
     sync();  // lanes from n on have read the last magnitude, in whose place a scale may come
     for (int i = 0; i < Coder::encode_values; ++i) store_row(memory.scales[i] + b, scale[i], n);
     return simple;
@@ -368,15 +392,47 @@ class BucketChunk {
   ARRCOMP_METHOD void find_magnitudes(const void* source, Scalar* magnitudes) const {
     const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
     if (plan_.bucket_size * halves == lanes_per_row) {
-      for (int r = 0; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
+      int r = 0;
+      if constexpr (sizeof(Scalar) == sizeof(uint32_t) && short_lookup) {
+        for (; halves == 2 && static_cast<uint64_t>(r + rows_of_halves) * lanes_per_row <= count_; r += rows_of_halves)
+          store(magnitudes + r * 2, magnitudes_of_halves(source, r));
+      }
+      for (; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
       return;
     }
     for (int b = 0; b < buckets_; ++b) {
-      const uint64_t begin = (bucket_ + static_cast<uint64_t>(b)) * plan_.bucket_size, left = plan_.quantized - begin;
-      const StoredElements values{plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size};
-      const auto found = magnitude_of<Real>(values);
+      const auto found = magnitude_of<Real>(values_of(source, b));
       if (leader()) magnitudes[b] = found;
     }
+  }
+
+  // For each bucket: NaN where a value is not finite.
+  ARRCOMP_METHOD void find_extremes(const void* source, Scalar* smallest, Scalar* largest) const {
+    for (int b = 0; b < buckets_; ++b) {
+      const Extremes found = extremes_of<Real, false>(values_of(source, b));
+      smallest[b] = found.finite ? static_cast<Scalar>(found.low) : ScalarLimits<Scalar>::nan();
+      largest[b] = found.finite ? static_cast<Scalar>(found.high) : ScalarLimits<Scalar>::nan();
+    }
+  }
+
+  // All values of one of the chunk's buckets.
+  ARRCOMP_METHOD StoredElements values_of(const void* source, int bucket) const {
+    const uint64_t begin = (bucket_ + static_cast<uint64_t>(bucket)) * plan_.bucket_size,
+                   left = plan_.quantized - begin;
+    return {plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size};
+  }
+
+  // For the buckets in whole rows from this one on.
+  static constexpr int rows_of_halves = 16;
+  ARRCOMP_METHOD Real magnitudes_of_halves(const void* source, int row) const {
+    U32 magnitudes[rows_of_halves];
+    ARRCOMP_UNROLL for (int first = 0; first < rows_of_halves; first += 8) {
+      ARRCOMP_UNROLL for (int j = first; j < first + 8; ++j) {
+        const uint64_t at = first_ + static_cast<uint64_t>(row + j) * lanes_per_row;
+        magnitudes[j] = as_bits(abs(load_real<Real>(plan_.element, source, at, lanes_per_row)));
+      }
+    }
+    return real_of_bits(max_of_halves(magnitudes));
   }
 
   // For the one or two buckets in a row.
