@@ -692,7 +692,7 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
 ARRCOMP_INLINE U32 max_of_halves(const U32 (&rows)[16]) {
   U32 found{0};
 #pragma unroll
-  for (uint32_t j = 0; j < 16; ++j) {
+  for (int j = 0; j < 16; ++j) {
     const Halves<uint32_t> of_row = max_of_halves(rows[j]);
     if (lane() / 2 == j) found.v = lane() % 2 == 0 ? of_row.lower : of_row.upper;
   }

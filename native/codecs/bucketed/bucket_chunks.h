@@ -18,6 +18,9 @@ constexpr int max_buckets_in_chunk<Coder> = chunk_size / Coder::least_bucket + 2
 // Rows that share random words, and whether they are coded side by side.
 constexpr int rows_of_block = 4;
 constexpr bool codes_blocks = rows_side_by_side == rows_of_block;
+// Whether it takes less to do something for 32 buckets at once, or 16, than for one after the other: those that look up
+// by permutations have such.
+constexpr bool has_long_registers = short_lookup;
 
 // What encoding takes of each bucket of a chunk.
 template <class Coder>
@@ -77,8 +80,7 @@ class BucketChunk {
   static constexpr bool looks_up = short_lookup && Tabulates<Coder>;
   using Table = std::conditional_t<looks_up, DecodeTable<Coder>, NoTable>;
   static constexpr bool takes_magnitudes = requires(const Coder& coder, Real largest) { coder.fit(largest); };
-  // Where lanes share their memory without more ado.
-  static constexpr bool takes_extremes = rows_at_once > 1 && sizeof(Scalar) == sizeof(uint32_t) &&
+  static constexpr bool takes_extremes = has_long_registers && sizeof(Scalar) == sizeof(uint32_t) &&
                                          requires(const Coder& coder, Real low, Real high) { coder.fit(low, high); };
 
  public:
@@ -393,7 +395,7 @@ class BucketChunk {
     const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
     if (plan_.bucket_size * halves == lanes_per_row) {
       int r = 0;
-      if constexpr (sizeof(Scalar) == sizeof(uint32_t) && short_lookup) {
+      if constexpr (sizeof(Scalar) == sizeof(uint32_t) && has_long_registers) {
         for (; halves == 2 && static_cast<uint64_t>(r + rows_of_halves) * lanes_per_row <= count_; r += rows_of_halves)
           store(magnitudes + r * 2, magnitudes_of_halves(source, r));
       }
