@@ -11,6 +11,7 @@ constexpr int streams = 2;
 constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 1;
+constexpr bool short_lookup = true;
 constexpr int register_bytes = 32;
 typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
 typedef int32_t i32r __attribute__((vector_size(register_bytes)));
@@ -156,6 +157,11 @@ ARRCOMP_INLINE u32r mulhi(u32r x, u32r y) {
   return (u32r)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
 }
 
+template <class R, class T>
+ARRCOMP_INLINE R merged(R x, R y, T mask) {
+  return (x & mask) | (y & ~mask);
+}
+
 ARRCOMP_INLINE bool any_set(u32r x) { return !_mm256_testz_si256((__m256i)x, (__m256i)x); }
 
 template <class Operation>
@@ -166,8 +172,30 @@ ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
   return operation(two[0], two[1]);
 }
 
+// The larger lanes of halves, and so on, of a and b, which stand side by side afterwards.
+ARRCOMP_INLINE u32r larger_halves(u32r a, u32r b) {
+  return max((u32r)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x20),
+             (u32r)_mm256_permute2x128_si256((__m256i)a, (__m256i)b, 0x31));
+}
+ARRCOMP_INLINE u32r larger_pairs(u32r a, u32r b) {
+  return max((u32r)_mm256_unpacklo_epi64((__m256i)a, (__m256i)b), (u32r)_mm256_unpackhi_epi64((__m256i)a, (__m256i)b));
+}
+ARRCOMP_INLINE u32r larger_lanes(u32r a, u32r b) {
+  return max((u32r)_mm256_shuffle_ps((__m256)a, (__m256)b, 0x88), (u32r)_mm256_shuffle_ps((__m256)a, (__m256)b, 0xdd));
+}
+// In lane l the largest lane of rows[l].
+ARRCOMP_INLINE u32r max_of_each(const u32r (&rows)[8]) {
+  u32r half[4];
+#pragma GCC unroll 4
+  for (int m = 0; m < 4; m++) half[m] = larger_halves(rows[m], rows[m + 4]);
+  return larger_lanes(larger_pairs(half[0], half[1]), larger_pairs(half[2], half[3]));
+}
+
 // --- floats
 
+ARRCOMP_INLINE f32r exponents(f32r x) { return __builtin_convertvector((i32r)((u32r)x << 1 >> 24), f32r) - 127; }
+ARRCOMP_INLINE f32r near_sum(f32r x, f32r y, f32r z) { return x * y + z; }
+ARRCOMP_INLINE f64r near_sum(f64r x, f64r y, f64r z) { return x * y + z; }
 ARRCOMP_INLINE u32r to_int(f32r f) { return (u32r)_mm256_cvtps_epi32((__m256)f); }
 ARRCOMP_INLINE f64r to_double_lower(f32r f) { return (f64r)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)f)); }
 ARRCOMP_INLINE f64r to_double_upper(f32r f) { return (f64r)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)f, 1)); }

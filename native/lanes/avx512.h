@@ -17,6 +17,7 @@ constexpr int streams = 4;
 constexpr int encoder_streams = 2;
 constexpr int rows_at_once = 8;
 constexpr int rows_side_by_side = 4;
+constexpr bool short_lookup = true;
 constexpr int register_bytes = 64;
 typedef uint32_t u32r __attribute__((vector_size(register_bytes)));
 typedef int32_t i32r __attribute__((vector_size(register_bytes)));
@@ -106,6 +107,13 @@ ARRCOMP_INLINE u32r mulhi(u32r x, u32r y) {
   return (u32r)_mm512_mask_shuffle_epi32(odd, 0x5555, even, (_MM_PERM_ENUM)0xf5);  // each upper half in both
 }
 
+ARRCOMP_INLINE u32r merged(u32r x, u32r y, uint32_t mask) {
+  return (u32r)_mm512_ternarylogic_epi32(_mm512_set1_epi32((int)mask), (__m512i)x, (__m512i)y, 0xca);
+}
+ARRCOMP_INLINE u64r merged(u64r x, u64r y, uint64_t mask) {
+  return (u64r)_mm512_ternarylogic_epi64(_mm512_set1_epi64((long long)mask), (__m512i)x, (__m512i)y, 0xca);
+}
+
 template <class Operation>
 ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
   u32half eight =
@@ -116,8 +124,37 @@ ARRCOMP_INLINE uint32_t fold(u32r x, Operation operation) {
   return operation(two[0], two[1]);
 }
 
+// The larger lanes of halves, quarters and so on of a and b, which stand side by side afterwards.
+ARRCOMP_INLINE u32r larger_halves(u32r a, u32r b) {
+  return max((u32r)_mm512_shuffle_i64x2((__m512i)a, (__m512i)b, 0x44),
+             (u32r)_mm512_shuffle_i64x2((__m512i)a, (__m512i)b, 0xee));
+}
+ARRCOMP_INLINE u32r larger_quarters(u32r a, u32r b) {
+  return max((u32r)_mm512_shuffle_i64x2((__m512i)a, (__m512i)b, 0x88),
+             (u32r)_mm512_shuffle_i64x2((__m512i)a, (__m512i)b, 0xdd));
+}
+ARRCOMP_INLINE u32r larger_pairs(u32r a, u32r b) {
+  return max((u32r)_mm512_unpacklo_epi64((__m512i)a, (__m512i)b), (u32r)_mm512_unpackhi_epi64((__m512i)a, (__m512i)b));
+}
+ARRCOMP_INLINE u32r larger_lanes(u32r a, u32r b) {
+  return max((u32r)_mm512_shuffle_ps((__m512)a, (__m512)b, 0x88), (u32r)_mm512_shuffle_ps((__m512)a, (__m512)b, 0xdd));
+}
+// In lane l the largest lane of rows[l].
+ARRCOMP_INLINE u32r max_of_each(const u32r (&rows)[16]) {
+  u32r fourth[4];
+#pragma GCC unroll 4
+  for (int m = 0; m < 4; m++)
+    fourth[m] = larger_quarters(larger_halves(rows[m], rows[m + 4]), larger_halves(rows[m + 8], rows[m + 12]));
+  return larger_lanes(larger_pairs(fourth[0], fourth[1]), larger_pairs(fourth[2], fourth[3]));
+}
+
 // --- floats
 
+ARRCOMP_INLINE f32r exponents(f32r x) { return (f32r)_mm512_getexp_ps((__m512)x); }
+ARRCOMP_INLINE f32r near_sum(f32r x, f32r y, f32r z) { return (f32r)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z); }
+ARRCOMP_INLINE f64r near_sum(f64r x, f64r y, f64r z) {
+  return (f64r)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
+}
 ARRCOMP_INLINE u32r to_int(f32r f) { return (u32r)_mm512_cvtps_epi32((__m512)f); }
 ARRCOMP_INLINE f64r to_double_lower(f32r f) { return (f64r)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)f)); }
 ARRCOMP_INLINE f64r to_double_upper(f32r f) { return (f64r)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)f, 1)); }

@@ -9,6 +9,7 @@ constexpr int streams = 1;  // other warps hide the latency
 constexpr int encoder_streams = 1;
 constexpr int rows_at_once = 1;
 constexpr int rows_side_by_side = 1;
+constexpr bool short_lookup = false;
 constexpr bool keeps_rows = false;
 constexpr bool tiles_in_registers = true;
 constexpr bool gathers_pairs = true;
@@ -492,6 +493,10 @@ ARRCOMP_INLINE Mask ge(Lanes<T> x, Lanes<T> y) {
 }
 
 ARRCOMP_INLINE U32 operator*(U32 x, U32 y) { return {x.v * y.v}; }
+template <auto mask, class V>
+ARRCOMP_INLINE V merged(V x, V y) {
+  return (x & splat<V>(mask)) | (y & splat<V>(~mask));
+}
 template <auto mask, auto bits, class V>
 ARRCOMP_INLINE V masked_or(V x) {
 #ifdef __CUDACC__
@@ -599,6 +604,7 @@ ARRCOMP_INLINE U32 to_half(F32 f) {
 // What CUDA says of both instructions: two units of the last place at most, or 2^-22 for numbers from 1/2 to 2.
 ARRCOMP_INLINE F32 near_log2(F32 x) { return {quick_log2(__builtin_fabsf(x.v))}; }
 ARRCOMP_INLINE F32 near_power(F32 x) { return {quick_power(x.v)}; }
+ARRCOMP_INLINE F32 exponents(F32 x) { return to_float(as_bits(x) << 1 >> 24) - splat<F32>(127); }
 ARRCOMP_INLINE F32 near_sum(F32 x, F32 y, F32 z) { return {__fmaf_rn(x.v, y.v, z.v)}; }
 ARRCOMP_INLINE F64 near_sum(F64 x, F64 y, F64 z) { return {__fma_rn(x.v, y.v, z.v)}; }
 
@@ -705,6 +711,15 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
 #pragma unroll
   for (int n = 8; n > 0; n /= 2) x = max(x, U32{__shfl_xor_sync(all_lanes, x.v, n)});
   return {__shfl_sync(all_lanes, x.v, 0), __shfl_sync(all_lanes, x.v, 16)};
+}
+ARRCOMP_INLINE U32 max_of_halves(const U32 (&rows)[16]) {
+  U32 found{0};
+#pragma unroll
+  for (int j = 0; j < 16; ++j) {
+    const Halves<uint32_t> of_row = max_of_halves(rows[j]);
+    if (lane() / 2 == j) found.v = lane() % 2 == 0 ? of_row.lower : of_row.upper;
+  }
+  return found;
 }
 
 }  // namespace arrcomp::cuda

@@ -166,6 +166,10 @@ template <auto mask, auto bits, class V>
 ARRCOMP_INLINE V masked_or(V x) {
   return (x & splat<V>(mask)) | splat<V>(bits);
 }
+template <auto mask, class T>
+ARRCOMP_INLINE Lanes<T> merged(Lanes<T> x, Lanes<T> y) {
+  ARRCOMP_EACH(Lanes<T>, merged(x.v[i], y.v[i], static_cast<T>(mask)));
+}
 ARRCOMP_INLINE U32 mulhi(U32 x, U32 y) { ARRCOMP_EACH(U32, mulhi(x.v[i], y.v[i])); }
 ARRCOMP_INLINE U32 srlv(U32 x, U32 n) { ARRCOMP_EACH(U32, x.v[i] >> n.v[i]); }
 ARRCOMP_INLINE U32 gather(const uint32_t* t, U32 x) { ARRCOMP_EACH(U32, gather(t, x.v[i])); }
@@ -264,8 +268,11 @@ ARRCOMP_INLINE F32 near_log2(F32 x) {
 ARRCOMP_INLINE F32 near_power(F32 x) {
   return each_number(x, [](float f) { return __builtin_exp2f(f); });
 }
-ARRCOMP_INLINE F32 near_sum(F32 x, F32 y, F32 z) { return x * y + z; }
-ARRCOMP_INLINE F64 near_sum(F64 x, F64 y, F64 z) { return x * y + z; }
+ARRCOMP_INLINE F32 exponents(F32 x) { ARRCOMP_EACH(F32, exponents(x.v[i])); }
+template <class T>
+ARRCOMP_INLINE Lanes<T> near_sum(Lanes<T> x, Lanes<T> y, Lanes<T> z) {
+  ARRCOMP_EACH(Lanes<T>, near_sum(x.v[i], y.v[i], z.v[i]));
+}
 
 template <class Operation>
 ARRCOMP_INLINE uint32_t reduce(U32 x, Operation operation) {
@@ -290,6 +297,23 @@ ARRCOMP_INLINE Halves<uint32_t> max_of_halves(U32 x) {
 #pragma GCC unroll 16
   for (int i = 1; i < half; i++) lower = larger(lower, x.v[i]), upper = larger(upper, x.v[half + i]);
   return {fold(lower, larger), fold(upper, larger)};
+}
+ARRCOMP_INLINE U32 max_of_halves(const U32 (&rows)[16]) {
+  constexpr int half = U32::registers / 2;
+  U32 found;
+#pragma GCC unroll 16
+  for (int i = 0; i < U32::registers; i++) {
+    u32r halves[U32::width];
+#pragma GCC unroll 16
+    for (int l = 0; l < U32::width; l++) {
+      const int of_row = i * U32::width + l;
+      halves[l] = rows[of_row / 2].v[of_row % 2 * half];
+#pragma GCC unroll 16
+      for (int j = 1; j < half; j++) halves[l] = max(halves[l], rows[of_row / 2].v[of_row % 2 * half + j]);
+    }
+    found.v[i] = max_of_each(halves);
+  }
+  return found;
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA

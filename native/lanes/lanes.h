@@ -21,6 +21,7 @@
 //               bool gathers_pairs     gather_pair is one access, and gather_at and srl_modulo take few instructions
 //               bool wide_permutations     lookup_runs and lookup_alias are faster than `gather` from tables that serve
 //                                      instead
+//               bool short_lookup      lookup<16> is a few instructions, which stay in registers
 //               bool quick_powers       near_log2 and near_power are an instruction each
 //               bool can_stream        StreamedRows leave the caches alone (else they are stored)
 //
@@ -56,12 +57,14 @@
 //   U32, U64    + - & | ^  x << k  x >> k  sar(x, k)       k uniform, 0 to (bits - 1);  modulo 2^bits
 //               eq ne lt ge    unsigned                    min max    unsigned
 //               masked_or<mask, bits>(x)   (x & mask) | bits, of constants
+//               merged<mask>(x, y)     (x & mask) | (y & ~mask)
 //               shift_in(before, x)    lane 0 gets lane 31 of `before`, lane l gets lane l - 1 of x
 //               prefix_sum(x)          inclusive, modulo 2^bits;  broadcast_last(x)  lane 31 in all lanes
 //               prefix_sums(V (&rows)[n], before)     the same over n rows, one after the other, n = 4 or 8;
 //                                      each lane of `before` has what is added to all of them, then the last sum
 //               or_all(x) max_all(x)   over the lanes, uniform
 //               max_of_halves(x) -> Halves{lower, upper}   over lanes 0 to 15 and 16 to 31, uniform
+//               max_of_halves(const U32 (&rows)[16]) -> U32    the same of each row, in lanes 2 j and 2 j + 1
 //               compress(p, x, m)      appends the lanes of m, ascending, at p; returns the new end (writes up to 32
 //                                      words from p on)
 //               expand(p, x, m)        lanes of m take the words from p on into x, ascending, others 0; returns the
@@ -124,6 +127,7 @@
 //               to_double(f) -> F64    exact (NaN to some NaN)
 //               near_log2(x)           log2 |x| of a normal number, off by 2^-22 of it, or of 1, at most; -infinity of 0,
 //                                      and perhaps of subnormal numbers
+//               exponents(x)           floor(log2 |x|) of a normal number; of others less than -126, or -infinity
 //               near_power(x)          2^x of a number from -126 to 127, off by 2^-22 of it at most
 //               near_sum(x, y, z)      x * y + z, rounded once or twice. What is near differs from one instruction
 //                                      set to the next: no byte may depend on it

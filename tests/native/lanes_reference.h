@@ -99,6 +99,15 @@ inline float near_log2_of(uint32_t x) {
 inline float near_power_of(uint32_t x) {
   return (float)std::exp2((double)std::bit_cast<float>((x & 0x87ffffff) + 0x3a000000));
 }
+// Of half l % 2 of row l / 2, which is x (2 (l / 2) + 1) + y.
+inline uint32_t largest_of_half(const uint32_t* x, const uint32_t* y, int l) {
+  uint32_t largest = 0;
+  for (int i = l % 2 * 16; i < l % 2 * 16 + 16; ++i) {
+    const uint32_t value = x[i] * (uint32_t)(l / 2 * 2 + 1) + y[i];
+    largest = value > largest ? value : largest;
+  }
+  return largest;
+}
 // Whether numbers near to it have the same upper bits.
 inline bool is_clear(float f) {
   const uint32_t lower = bits_of(f) & 0xff;

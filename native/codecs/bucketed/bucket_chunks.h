@@ -18,6 +18,9 @@ constexpr int max_buckets_in_chunk<Coder> = chunk_size / Coder::least_bucket + 2
 // Rows that share random words, and whether they are coded side by side.
 constexpr int rows_of_block = 4;
 constexpr bool codes_blocks = rows_side_by_side == rows_of_block;
+// Whether it takes less to do something for 32 buckets at once, or 16, than for one after the other: those that look up
+// by permutations have such.
+constexpr bool has_long_registers = short_lookup;
 
 // What encoding takes of each bucket of a chunk.
 template <class Coder>
@@ -39,6 +42,14 @@ struct NoTable {};
 template <class Coder>
 concept EncodesTogether =
     requires(const Coder& coder, const typename Coder::Real (&rows)[1], U32 (&codes)[1]) { coder.encode(rows, codes); };
+
+// Codecs that find most codes of four rows together, where these are in one bucket of which they keep a table.
+template <class Coder>
+concept GuessesRows = Coder::guesses_rows;
+template <class Coder>
+struct EncodeTable : NoTable {};
+template <GuessesRows Coder>
+struct EncodeTable<Coder> : Coder::EncodeTable {};
 
 // Where the parts of an array's payload are, and the settings that it is made with.
 template <class Coder>
@@ -66,8 +77,11 @@ class BucketChunk {
   using Real = typename Coder::Real;
   using Scalar = typename Real::scalar;
   using BucketParameters = typename Coder::BucketParameters;
-  using Table = std::conditional_t<codes_blocks && Tabulates<Coder>, DecodeTable<Coder>, NoTable>;
+  static constexpr bool looks_up = short_lookup && Tabulates<Coder>;
+  using Table = std::conditional_t<looks_up, DecodeTable<Coder>, NoTable>;
   static constexpr bool takes_magnitudes = requires(const Coder& coder, Real largest) { coder.fit(largest); };
+  static constexpr bool takes_extremes = has_long_registers && sizeof(Scalar) == sizeof(uint32_t) &&
+                                         requires(const Coder& coder, Real low, Real high) { coder.fit(low, high); };
 
  public:
   ARRCOMP_METHOD BucketChunk(const BucketContext<Coder>& context, uint64_t chunk, const uint8_t* payload)
@@ -123,18 +137,19 @@ class BucketChunk {
     const uint8_t* const elements = element_at(plan_.element, source, first_);
     BucketRows buckets(first_, plan_.bucket_size, buckets_);
     CodeWriter<Coder, Extras> writer(plan_, payload + codes_at(), extras);
+    EncodeTable<Coder> table;
     const auto scale_of = [&](int bucket, Scalar(&scale)[Coder::encode_values]) ARRCOMP_LAMBDA {
       for (int i = 0; i < Coder::encode_values; ++i) scale[i] = memory.scales[i][bucket];
       return simple;
     };
     for (int r = 0; r < rows_; r += rows_of_block) {
-      prefetch_block(elements, r);
+      if (has_statistics()) prefetch_block(elements, r);
       if (coder_.is_stochastic()) {
         const RandomWords random = random_rows(seed, (first_ / lanes_per_row + static_cast<uint64_t>(r)) / 4);
-        encode_block(elements, r, simple, random.word, buckets, scale_of, writer);
+        encode_block(elements, r, simple, random.word, buckets, scale_of, writer, table);
       } else {
         constexpr Nearest nearest[rows_of_block]{};
-        encode_block(elements, r, simple, nearest, buckets, scale_of, writer);
+        encode_block(elements, r, simple, nearest, buckets, scale_of, writer, table);
       }
       if constexpr (HasExtras<Coder>) {
         if ((r + rows_of_block) % rows_between_flushes == 0) extras.flush();
@@ -143,7 +158,10 @@ class BucketChunk {
     writer.finish();
   }
 
-  // The next chunk, which its statistics read first.
+  // Whether chunks look at their elements before they encode them.
+  ARRCOMP_METHOD bool has_statistics() const { return plan_.bucket_bytes > 0 && plan_.bucket_size <= segment_size; }
+
+  // The next chunk, which its statistics read first. Where there are none, a processor's own prefetching is faster.
   ARRCOMP_METHOD void prefetch_block(const void* elements, int row) const {
     const uint64_t next = static_cast<uint64_t>(row) * lanes_per_row + chunk_size;
     const uint8_t* const ahead = element_at(plan_.element, elements, next);
@@ -153,7 +171,12 @@ class BucketChunk {
   // Rows [r, r + 4), as many as there are.
   template <class Random, class ScaleOf, class Writer>
   ARRCOMP_METHOD void encode_block(const void* elements, int r, bool simple, const Random (&random)[rows_of_block],
-                                   BucketRows& buckets, ScaleOf scale_of, Writer& writer) const {
+                                   BucketRows& buckets, ScaleOf scale_of, Writer& writer,
+                                   EncodeTable<Coder>& table) const {
+    if constexpr (GuessesRows<Coder> && std::is_same_v<Random, Nearest>) {
+      if (simple && is_whole_block(r) && is_in_one_bucket(r, buckets))
+        return guess_block(elements, r, buckets, scale_of, writer, table);
+    }
     if constexpr (codes_blocks) {
       if (simple && is_whole_block(r)) {
         if (is_in_one_bucket(r, buckets))
@@ -164,6 +187,47 @@ class BucketChunk {
     const int rows = rows_ - r < rows_of_block ? rows_ - r : rows_of_block;
     for (int j = 0; j < rows; ++j)
       encode_some<1, false>(elements, r + j, lanes_of(r + j), simple, random + j, buckets, scale_of, writer);
+  }
+
+  // Four whole rows that are in one bucket.
+  template <class ScaleOf, class Writer>
+  ARRCOMP_METHOD void guess_block(const void* elements, int r, const BucketRows& buckets, ScaleOf scale_of,
+                                  Writer& writer, EncodeTable<Coder>& table) const {
+    const uint64_t position = static_cast<uint64_t>(r) * lanes_per_row;
+    Scalar scale[Coder::encode_values];
+    scale_of(buckets.number(), scale);
+    Coder::fill(table, buckets.number(), scale);
+    U32 code[rows_of_block];
+    if (guess_together(elements, position, table, code)) return writer.put_highest_bytes(code);
+    U32 certain[rows_of_block];
+    for (int j = 0; j < rows_of_block; ++j) {
+      const uint64_t at = position + j * lanes_per_row;
+      const Real x[1] = {load_real<Real>(plan_.element, elements, at, lanes_per_row)};
+      U32 own[1];
+      certain[j] = Coder::guess_rows(x, table, own) ? own[0] : encode_certainly(elements, at, scale);
+    }
+    writer.put_highest_bytes(certain);
+  }
+
+  // False where a row is in doubt, or where rows have no registers together.
+  ARRCOMP_METHOD bool guess_together(const void* elements, uint64_t position, const EncodeTable<Coder>& table,
+                                     U32 (&codes)[rows_of_block]) const {
+    if constexpr (codes_blocks) {
+      Real x[rows_of_block];
+      ARRCOMP_UNROLL for (int j = 0; j < rows_of_block; ++j) x[j] =
+          load_real<Real>(plan_.element, elements, position + j * lanes_per_row, lanes_per_row);
+      return Coder::guess_rows(x, table, codes);
+    }
+    return false;
+  }
+
+  // A row in doubt, to the highest byte of the codes.
+  ARRCOMP_APART U32 encode_certainly(const void* elements, uint64_t position,
+                                     const Scalar (&scale)[Coder::encode_values]) const {
+    Real scales[Coder::encode_values];
+    for (int i = 0; i < Coder::encode_values; ++i) scales[i] = splat<Real>(scale[i]);
+    const Real x = load_real<Real>(plan_.element, elements, position, lanes_per_row);
+    return coder_.encode(x, scales, true, Nearest{}) << 24;
   }
 
   // n rows from r on, with so many lanes each.
@@ -210,13 +274,14 @@ class BucketChunk {
   template <class DecodedOf, class Reader>
   ARRCOMP_METHOD void decode_block(void* target, int r, BucketRows& buckets, DecodedOf decoded_of, Reader& reader,
                                    Table& table) const {
+    if constexpr (looks_up) {
+      if (plan_.bucket_size >= Table::min_elements && is_whole_block(r) && is_in_one_bucket(r, buckets))
+        return look_up(target, r, buckets, decoded_of, reader, table);
+    }
     if constexpr (codes_blocks) {
       if (is_whole_block(r)) {
         if (!is_in_one_bucket(r, buckets))
           return decode_some<rows_of_block, false>(target, r, lanes_per_row, buckets, decoded_of, reader);
-        if constexpr (Tabulates<Coder>) {
-          if (plan_.bucket_size >= Table::min_elements) return look_up(target, r, buckets, decoded_of, reader, table);
-        }
         return decode_some<rows_of_block, true>(target, r, lanes_per_row, buckets, decoded_of, reader);
       }
     }
@@ -266,7 +331,10 @@ class BucketChunk {
   ARRCOMP_METHOD bool prepare(const void* source, uint8_t* payload, uint64_t seed, BucketMemory<Coder>& memory) const {
     sync();
     if constexpr (takes_magnitudes) {
-      if (plan_.bucket_bytes > 0 && plan_.bucket_size <= segment_size) return prepare_rows(source, payload, memory);
+      if (has_statistics()) return prepare_rows(source, payload, memory);
+    }
+    if constexpr (takes_extremes) {
+      if (has_statistics() && Coder::fits_extremes(settings_)) return prepare_rows(source, payload, memory);
     }
     bool simple = true;
     for (int b = 0; b < buckets_; ++b) {
@@ -279,9 +347,13 @@ class BucketChunk {
     return simple;
   }
 
-  // The same where all follows from the largest magnitudes: with a lane for each bucket.
+  // The same where all follows from the largest magnitudes, or the extremes: with a lane for each bucket.
   ARRCOMP_METHOD bool prepare_rows(const void* source, uint8_t* payload, BucketMemory<Coder>& memory) const {
-    find_magnitudes(source, memory.scales[0]);
+    if constexpr (takes_magnitudes) {
+      find_magnitudes(source, memory.scales[0]);
+    } else {
+      find_extremes(source, memory.scales[0], memory.scales[1]);
+    }
     sync();
     // A bucket that began in the chunk before is that chunk's to store.
     const int earlier = bucket_ * plan_.bucket_size < first_ ? 1 : 0;
@@ -297,11 +369,22 @@ class BucketChunk {
 
   // Of the n buckets from b on, whose numbers are stored at `at` if it is not null.
   ARRCOMP_METHOD bool prepare_row(int b, int n, uint8_t* at, BucketMemory<Coder>& memory) const {
-    const Scalar* const magnitudes = memory.scales[0] + b;
     Real scale[Coder::encode_values];
-    const auto numbers = coder_.fit(n == lanes_per_row ? load(magnitudes) : load_first(magnitudes, n));
-    if (at != nullptr) coder_.store(at, numbers, n);
-    const bool simple = coder_.scale_of(numbers, scale);
+    const auto found = [&](int i) ARRCOMP_LAMBDA {
+      const Scalar* const of_buckets = memory.scales[i] + b;
+      return n == lanes_per_row ? load(of_buckets) : load_first(of_buckets, n);
+    };
+    bool simple;
+    if constexpr (takes_magnitudes) {
+      const auto numbers = coder_.fit(found(0));
+      if (at != nullptr) coder_.store(at, numbers, n);
+      simple = coder_.scale_of(numbers, scale);
+    } else {
+      const auto numbers = coder_.fit(found(0), found(1));
+      Scalar room[2 * lanes_per_row];
+      if (at != nullptr) coder_.store(at, numbers, n, room);
+      simple = coder_.scale_of(numbers, scale);
+    }
     sync();  // lanes from n on have read the last magnitude, in whose place a scale may come
     for (int i = 0; i < Coder::encode_values; ++i) store_row(memory.scales[i] + b, scale[i], n);
     return simple;
@@ -311,15 +394,47 @@ class BucketChunk {
   ARRCOMP_METHOD void find_magnitudes(const void* source, Scalar* magnitudes) const {
     const int halves = plan_.bucket_size == lanes_per_row / 2 ? 2 : 1;
     if (plan_.bucket_size * halves == lanes_per_row) {
-      for (int r = 0; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
+      int r = 0;
+      if constexpr (sizeof(Scalar) == sizeof(uint32_t) && has_long_registers) {
+        for (; halves == 2 && static_cast<uint64_t>(r + rows_of_halves) * lanes_per_row <= count_; r += rows_of_halves)
+          store(magnitudes + r * 2, magnitudes_of_halves(source, r));
+      }
+      for (; r < rows_; ++r) find_magnitudes_in(source, r, halves, magnitudes + r * halves);
       return;
     }
     for (int b = 0; b < buckets_; ++b) {
-      const uint64_t begin = (bucket_ + static_cast<uint64_t>(b)) * plan_.bucket_size, left = plan_.quantized - begin;
-      const StoredElements values{plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size};
-      const auto found = magnitude_of<Real>(values);
+      const auto found = magnitude_of<Real>(values_of(source, b));
       if (leader()) magnitudes[b] = found;
     }
+  }
+
+  // For each bucket: NaN where a value is not finite.
+  ARRCOMP_METHOD void find_extremes(const void* source, Scalar* smallest, Scalar* largest) const {
+    for (int b = 0; b < buckets_; ++b) {
+      const Extremes found = extremes_of<Real, false>(values_of(source, b));
+      smallest[b] = found.finite ? static_cast<Scalar>(found.low) : ScalarLimits<Scalar>::nan();
+      largest[b] = found.finite ? static_cast<Scalar>(found.high) : ScalarLimits<Scalar>::nan();
+    }
+  }
+
+  // All values of one of the chunk's buckets.
+  ARRCOMP_METHOD StoredElements values_of(const void* source, int bucket) const {
+    const uint64_t begin = (bucket_ + static_cast<uint64_t>(bucket)) * plan_.bucket_size,
+                   left = plan_.quantized - begin;
+    return {plan_.element, source, begin, left < plan_.bucket_size ? left : plan_.bucket_size};
+  }
+
+  // For the buckets in whole rows from this one on.
+  static constexpr int rows_of_halves = 16;
+  ARRCOMP_METHOD Real magnitudes_of_halves(const void* source, int row) const {
+    U32 magnitudes[rows_of_halves];
+    ARRCOMP_UNROLL for (int first = 0; first < rows_of_halves; first += 8) {
+      ARRCOMP_UNROLL for (int j = first; j < first + 8; ++j) {
+        const uint64_t at = first_ + static_cast<uint64_t>(row + j) * lanes_per_row;
+        magnitudes[j] = as_bits(abs(load_real<Real>(plan_.element, source, at, lanes_per_row)));
+      }
+    }
+    return real_of_bits(max_of_halves(magnitudes));
   }
 
   // For the one or two buckets in a row.

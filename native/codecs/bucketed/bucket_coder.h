@@ -25,6 +25,9 @@
 //   scaled(x, scale, simple) -> Real, encode(rows, codes)        instead of it: several rows, never stochastic
 //   guess(x, scale, doubtful) -> U32, encode_exactly(x, scale, simple, random)  only where `guesses` is true: most codes of
 //                                simple buckets, never stochastic, with a mask of lanes to encode exactly
+//   EncodeTable, fill(table, bucket, scale), guess_rows(rows, table, codes) -> bool  static, only where `guesses_rows` is
+//                                true: the codes of rows in a simple bucket, as the highest bytes of words; false where
+//                                one is in doubt, and is then encoded as others are
 //   has_extra(code) -> Mask      only there if codes have bits above code_bits: whether a code does
 //   tabulates, tabulates_near    whether decoded elements are looked up (decode_table.h)
 //   decode(code, decoded, simple) -> Real          elements, before they are rounded to their type; NaN is the quiet one

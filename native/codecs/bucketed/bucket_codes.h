@@ -43,6 +43,13 @@ class CodeWriter {
         writer_.put(lanes == lanes_per_row ? codes[j] : select(exist(lanes), codes[j], splat<U32>(0)), bits_);
   }
 
+  // The codes of four whole rows, of 8 bits: the highest ones of words.
+  ARRCOMP_METHOD void put_highest_bytes(const U32 (&codes)[4]) {
+    const U32 lower = merged<0xff00u>(codes[1] >> 16, codes[0] >> 24);
+    const U32 upper = merged<0xff000000u>(codes[3], codes[2] >> 8);
+    writer_.put(merged<0xffff0000u>(upper, lower), 32);
+  }
+
   ARRCOMP_METHOD void finish() { writer_.finish(); }
 
  private:

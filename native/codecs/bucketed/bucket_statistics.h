@@ -119,17 +119,18 @@ class LogarithmSum {
   int rows_ = 0, missing_ = 0, zeros_ = 0;
 };
 
-// Of values among which are zeros or subnormal numbers.
+// Of values among which are zeros or subnormal numbers: in place of `found`, which is passed as a copy, as what others
+// have the address of stays in memory.
 template <class Real, class Values>
-ARRCOMP_APART void add_tiny(const Values& values, LogarithmSum<Real>& logarithms) {
-  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA { logarithms.count_tiny(abs(x), n); });
-  if (!logarithms.has_subnormals()) return;
+ARRCOMP_APART LogarithmSum<Real> with_tiny(const Values& values, LogarithmSum<Real> found) {
+  values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA { found.count_tiny(abs(x), n); });
+  if (!found.has_subnormals()) return found;
   LogarithmSum<Real> again;
   values.template each_row<Real>([&](Real x, int n) ARRCOMP_LAMBDA {
     again.count_tiny(abs(x), n);
     again.template add<true>(abs(x), n);
   });
-  logarithms = again;
+  return again;
 }
 
 // With the largest magnitude, in one pass.
@@ -146,11 +147,16 @@ ARRCOMP_PART BucketStatistics logarithm_statistics_of(const Values& values) {
   const auto largest = largest_magnitude_of(real_of_bits(largest_bits));
   s.finite = is_finite_magnitude(largest);
   if (!s.finite) return s;
-  if (logarithms.has_tiny()) add_tiny(values, logarithms);
   s.high = static_cast<double>(largest);
   s.low = -s.high;
-  s.logarithms = logarithms.sum();
-  s.nonzeros = logarithms.nonzeros();
+  if (logarithms.has_tiny()) {
+    const LogarithmSum<Real> all = with_tiny(values, logarithms);
+    s.logarithms = all.sum();
+    s.nonzeros = all.nonzeros();
+  } else {
+    s.logarithms = logarithms.sum();
+    s.nonzeros = logarithms.nonzeros();
+  }
   return s;
 }
 

@@ -20,7 +20,9 @@ class S2fp8 {
   using Scalar = typename Real::scalar;
   using Settings = S2fp8Settings;
   static constexpr bool tabulates = true;
-  static constexpr bool guesses = (quick_powers || has_squeeze_cells) && sizeof(Scalar) == sizeof(float);
+  static constexpr bool guesses = quick_powers && sizeof(Scalar) == sizeof(float);
+  using EncodeTable = SqueezedCells;
+  static constexpr bool guesses_rows = has_squeeze_cells && sizeof(Scalar) == sizeof(float);
 
   // The largest magnitude in place of the paper's beta, which is 15 - alpha log2(largest): distances to it are exact
   // where beta would have lost them, and it comes back as it was.
@@ -87,9 +89,20 @@ class S2fp8 {
   ARRCOMP_METHOD U32 guess(Real x, const Real (&scale)[encode_values], Mask& doubtful) const
     requires guesses
   {
-    const SqueezedCodes found = Guess(scale[alpha], scale[whole], scale[part]).codes_of(x);
+    const SqueezedCodes found = SqueezedPowers(scale[alpha], scale[whole], scale[part]).codes_of(x);
     doubtful = found.doubtful;
     return cast().with_sign(found.magnitudes, as_bits(x));
+  }
+
+  ARRCOMP_METHOD static void fill(EncodeTable& cells, int bucket, const Scalar (&scale)[encode_values]) {
+    cells.fill(bucket, scale[alpha], scale[whole], scale[part]);
+  }
+
+  // In the highest bytes the codes of rows in this bucket, which is simple; false, and perhaps others, where one of them
+  // is in doubt.
+  template <int n>
+  ARRCOMP_METHOD static bool guess_rows(const Real (&x)[n], const EncodeTable& cells, U32 (&codes)[n]) {
+    return cells.find(x, codes);
   }
 
   template <class Random>
@@ -121,7 +134,6 @@ class S2fp8 {
 
  private:
   using Limits = ScalarLimits<Scalar>;
-  using Guess = std::conditional_t<quick_powers, SqueezedPowers, SqueezedCells>;
 
   static constexpr int top = 15;        // log2 of what the largest becomes
   static constexpr int least = -16;     // log2 of the least number of e5m2

@@ -7,20 +7,18 @@
 namespace arrcomp::ARRCOMP_ISA {
 
 // Where permutations of registers look tables up.
-constexpr bool has_squeeze_cells = rows_side_by_side > 1;
+constexpr bool has_squeeze_cells = short_lookup;
 
-// Bits of the numbers of a cell's polynomial, and what is added to a fixed-point number in a cell. The logarithm's cells
-// are sixteenths of an octave's mantissas; those of codes are sixteenths of an octave, and eighths of the two octaves of
-// subnormal numbers.
+// Polynomials for cells of a mantissa, sixteenths of an octave, and what is added to a fixed-point number in a cell of
+// codes: eighths of an octave, in each of which one code changes at most, and of the two octaves of subnormal numbers.
 struct SqueezeCells {
   static constexpr int cells = 16;
-  static constexpr int point = 17;              // bits behind the binary point
+  static constexpr int point = 26;              // bits behind the binary point
   static constexpr int code_shift = point - 2;  // codes are quarters of octaves
-  static constexpr float rounder = 96;          // the sum with it, from 64 on, has that point
-  static constexpr uint32_t rounder_bits = 0x42c00000;
+  static constexpr int eighth_shift = point - 3;
 
-  alignas(64) float constant[cells], linear[cells], square[cells];
-  alignas(64) uint32_t normal[cells], subnormal[cells];
+  alignas(64) float constant[2 * cells], linear[2 * cells], square[2 * cells];  // twice: a row of lanes
+  alignas(64) uint32_t normal[cells], subnormal[cells];  // two octaves each, of normal numbers twice the same
 };
 
 consteval double binary_logarithm(double x) {
@@ -30,18 +28,14 @@ consteval double binary_logarithm(double x) {
   return 2 * sum / 0.69314718055994530942;
 }
 
-// What the mantissa f lacks to its logarithm.
-consteval double bent(double f) { return binary_logarithm(f) - (f - 1); }
-
 // Of a cell of codes from `begin` on: what brings its numbers to codes from `first` on, of which the next one begins at
 // `border`, if that is in the cell.
-consteval uint32_t code_offset(double begin, double size, double border, uint32_t first) {
-  constexpr double unit = 1 << SqueezeCells::point, code = 1 << SqueezeCells::code_shift;
-  const double at = begin * unit + SqueezeCells::rounder_bits;
+consteval uint32_t code_offset(double begin, double border, uint32_t first) {
+  constexpr double unit = 1 << SqueezeCells::point, code = 1 << SqueezeCells::code_shift, size = 1 / 8.0;
   const bool is_inside = begin < border && border < begin + size;
   const double wanted =
       is_inside ? (first + 1) * code - (border - begin) * unit : (first + 0.5) * code - size / 2 * unit;
-  return static_cast<uint32_t>(static_cast<int64_t>(wanted - at));
+  return static_cast<uint32_t>(static_cast<int64_t>(wanted - begin * unit));
 }
 
 consteval SqueezeCells make_squeeze_cells() {
@@ -49,21 +43,25 @@ consteval SqueezeCells make_squeeze_cells() {
   constexpr double size = 1.0 / SqueezeCells::cells, node = 0.8660254037844386 * size / 2;  // Chebyshev's
   for (int i = 0; i < SqueezeCells::cells; ++i) {
     const double middle = 1 + (i + 0.5) * size;
-    const double low = bent(middle - node), centre = bent(middle), high = bent(middle + node);
+    const double low = binary_logarithm(middle - node), centre = binary_logarithm(middle),
+                 high = binary_logarithm(middle + node);
     const double slope = (high - low) / (2 * node), square = (low - 2 * centre + high) / (2 * node * node);
-    made.constant[i] = static_cast<float>(centre - slope * middle + square * middle * middle);
-    made.linear[i] = static_cast<float>(slope - 2 * square * middle);
-    made.square[i] = static_cast<float>(square);
+    for (int at = i; at < 2 * SqueezeCells::cells; at += SqueezeCells::cells) {
+      made.constant[at] = static_cast<float>(centre - slope * middle + square * middle * middle);
+      made.linear[at] = static_cast<float>(slope - 2 * square * middle);
+      made.square[at] = static_cast<float>(square);
+    }
   }
   // Codes change in the middle between two numbers: 9/8, 11/8... of a power of two, or 3/2, 5/2... of the least number.
   for (uint32_t i = 0; i < SqueezeCells::cells; ++i) {
+    const double begin = i % 8 / 8.0;
     uint32_t below = 0, subnormal_below = 1;
-    while (below < 4 && binary_logarithm((9 + 2 * below) / 8.0) <= i / 16.0) ++below;
+    while (below < 4 && binary_logarithm((9 + 2 * below) / 8.0) <= begin) ++below;
     while (subnormal_below < 4 && binary_logarithm(subnormal_below + 0.5) <= i / 8.0) ++subnormal_below;
     const double next = below < 4 ? binary_logarithm((9 + 2 * below) / 8.0) : 2;
     const double next_subnormal = subnormal_below < 4 ? binary_logarithm(subnormal_below + 0.5) : 4;
-    made.normal[i] = code_offset(i / 16.0, 1 / 16.0, next, below + 60);  // of the octave from 1 on
-    made.subnormal[i] = code_offset(-16 + i / 8.0, 1 / 8.0, next_subnormal - 16, subnormal_below);
+    made.normal[i] = code_offset(16 + begin, 16 + next, below + 60);  // of the octave from 1 on
+    made.subnormal[i] = code_offset(i / 8.0, next_subnormal, subnormal_below);
   }
   return made;
 }
@@ -75,50 +73,79 @@ struct SqueezedCodes {
   Mask doubtful;
 };
 
-// Codes of 2^t, t = 15 + alpha (log2 x - whole - part), of normal numbers x and alpha up to `max_alpha`. The errors of
-// this t and of that of s2fp8.h, with its power's, are below 5e-6 alpha + 2.5e-5 together; the cells' polynomials take 4e-6
-// of it, numbers of `point` bits 4e-6, the power 5e-6, and the rest are roundings of numbers up to 80.
-struct SqueezedCells {
+// Codes of 2^(u - 16), u = 31 + alpha (log2 x - whole - part), of normal numbers x and alpha up to `max_alpha`. The errors
+// of this u and of that of s2fp8.h, with its power's, are below alpha (5.5e-6 + 1.8e-7 |whole|) + 1.3e-5 together: the cells'
+// polynomials are off by 3.7e-6, logarithms there by 8e-7 and the power by 4.4e-6, and the rest are roundings.
+//
+// All of it is for one bucket, and in memory, constants too: what compilers know they put together in registers again and
+// again, which takes longer than to load it.
+class SqueezedCells {
+ public:
   static constexpr float max_alpha = 64;
 
-  F32 alpha;
-  F32 of_bits, added;  // t = alpha c(mantissa) + of_bits (bits - base) + added
-  U32 base;
-  F32 least, doubt;  // what lies below becomes 0
-  U32 doubt_units;
+  // For the bucket of this number.
+  ARRCOMP_METHOD void fill(int bucket, float alpha, float whole, float part) {
+    if (bucket == bucket_) return;
+    bucket_ = bucket;
+    constexpr float unit = 1 << Cells::point;
+    const float doubt = alpha * (0x1.9p-18f + (whole < 0 ? -whole : whole) * 0x1p-22f) + 0x1.1p-16f;
+    const double largest = static_cast<double>(whole) + static_cast<double>(part);
+    const F32 added = splat<F32>(static_cast<float>(31 + doubt - alpha * largest) * unit);
+    of_exponents_ = alpha * unit;
+    least_ = 0 - alpha * unit;
+    least_doubt_ = 2 * doubt * unit;
+    border_doubt_ = static_cast<uint32_t>(least_doubt_) + 2;
+    behind_ = (1u << Cells::code_shift) - 1;
+    normal_ = 2u << Cells::point;
+    nothing_ = (33u << Cells::point) + (1u << (Cells::eighth_shift - 1));
+    const F32 factor = splat<F32>(of_exponents_);
+    store(constant_, as_bits(near_sum(load(squeeze_cells.constant), factor, added)));
+    store(linear_, as_bits(load(squeeze_cells.linear) * factor));
+    store(square_, as_bits(load(squeeze_cells.square) * factor));
+  }
 
-  ARRCOMP_METHOD SqueezedCells(F32 squeeze, F32 whole, F32 part)
-      : alpha(squeeze),
-        of_bits(squeeze * splat<F32>(0x1p-23f)),
-        added(splat<F32>(15) - part * squeeze),
-        base((to_int(whole) << 23) + splat<U32>(RealLayout<F32>::one)),
-        least(splat<F32>(-16) - squeeze),
-        doubt(squeeze * splat<F32>(0x1.8p-18f) + splat<F32>(0x1p-15f)),
-        doubt_units(to_int(doubt * splat<F32>(1 << SqueezeCells::point)) + splat<U32>(1)) {}
-
-  ARRCOMP_METHOD SqueezedCodes codes_of(F32 x) const {
-    using Cells = SqueezeCells;
-    using Layout = RealLayout<F32>;
-    const U32 bits = as_bits(abs(x)), cell = bits >> 19;
-    const F32 f = as_float((bits & splat<U32>(Layout::mantissa)) | splat<U32>(Layout::one));
-    const F32 lacking = entry(squeeze_cells.constant, cell) +
-                        f * (entry(squeeze_cells.linear, cell) + f * entry(squeeze_cells.square, cell));
-    const F32 t = to_float(bits - base) * of_bits + (lacking * alpha + added);
-    const F32 from_least = t - least;
-    const U32 fixed = as_bits(max(t, splat<F32>(-16)) + splat<F32>(Cells::rounder));
-    const Mask is_subnormal = lt(fixed, splat<U32>(Cells::rounder_bits - (14 << Cells::point)));
-    const U32 offset = select(is_subnormal, lookup<Cells::cells>(squeeze_cells.subnormal, fixed >> (Cells::point - 3)),
-                              lookup<Cells::cells>(squeeze_cells.normal, fixed >> (Cells::point - 4)));
-    const U32 moved = fixed + offset;
-    const U32 behind = (moved + doubt_units) & splat<U32>((1u << Cells::code_shift) - 1);
-    const Mask doubtful = lt(behind, doubt_units + doubt_units) | lt(abs(from_least), doubt);
-    return {select(le(splat<F32>(0), from_least), moved >> Cells::code_shift, splat<U32>(0)), doubtful};
+  // Their highest bytes are codes, with signs. False where one is in doubt: what is found may then be anything.
+  template <int n>
+  ARRCOMP_METHOD bool find(const F32 (&x)[n], U32 (&codes)[n]) const {
+    U32 behind = splat<U32>(~0u), above = behind;
+    ARRCOMP_UNROLL for (int j = 0; j < n; ++j) {
+      codes[j] = merged<1u << 31>(as_bits(x[j]), magnitude_of(x[j], behind, above));
+    }
+    return !any(lt(behind, splat<U32>(border_doubt_)) | lt(above, as_bits(splat<F32>(least_doubt_))));
   }
 
  private:
-  ARRCOMP_METHOD static F32 entry(const float* table, U32 cell) {
-    return as_float(lookup<SqueezeCells::cells>(reinterpret_cast<const uint32_t*>(table), cell));
+  using Cells = SqueezeCells;
+  using Layout = RealLayout<F32>;
+
+  // Of a code: how far behind the border below it u is, and how far above that of 0. Numbers below 0 are, as words, above
+  // all others. What becomes 0 has the middle of a code of which the lowest 7 bits are 0.
+  ARRCOMP_METHOD U32 magnitude_of(F32 x, U32& behind, U32& above_least) const {
+    const U32 cell = as_bits(x) >> 19;
+    const F32 f = as_float(masked_or<Layout::mantissa, Layout::one>(as_bits(x)));
+    const F32 own = near_sum(f, near_sum(f, entry(square_, cell), entry(linear_, cell)), entry(constant_, cell));
+    const F32 u = near_sum(exponents(x), splat<F32>(of_exponents_), own), above = u - splat<F32>(least_);
+    const U32 fixed = select(le(splat<F32>(0), above), to_int(max(splat<F32>(0), u)), splat<U32>(nothing_));
+    const U32 eighth = fixed >> Cells::eighth_shift;
+    const Mask is_subnormal = lt(fixed, splat<U32>(normal_));
+    const U32 offset = select(is_subnormal, lookup<Cells::cells>(squeeze_cells.subnormal, eighth),
+                              lookup<Cells::cells>(squeeze_cells.normal, eighth));
+    const U32 moved = fixed + offset;
+    behind = min(behind, moved & splat<U32>(behind_));
+    above_least = min(above_least, as_bits(above));
+    return moved;
   }
+
+  ARRCOMP_METHOD static F32 entry(const uint32_t* table, U32 cell) {
+    return as_float(lookup<Cells::cells>(table, cell));
+  }
+
+  // u and all that is compared with it are raised by the doubt.
+  alignas(64) uint32_t constant_[lanes_per_row], linear_[lanes_per_row], square_[lanes_per_row];
+  float of_exponents_;
+  float least_, least_doubt_;  // what lies below becomes 0
+  uint32_t border_doubt_, behind_, normal_, nothing_;
+  int bucket_ = -1;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA
