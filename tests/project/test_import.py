@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import arrcomp
+from arrcomp import _core
 
 # What takes milliseconds, and neither NumPy nor a small call needs.
 HEAVY = {
@@ -40,8 +41,10 @@ def python(code: str, folder: Path, *options: str) -> subprocess.CompletedProces
 def test_the_source_tree_says_that_it_has_no_extension(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, str]
 ) -> None:
-    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     source = Path(arrcomp.__file__).parent
+    if Path(_core.__file__).parent != source:
+        pytest.skip("an editable installation has the extension module for every copy of the package")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
     shutil.copytree(source, tmp_path / "arrcomp", ignore=shutil.ignore_patterns("_core.*", "__pycache__"))
     found = python(options[1], tmp_path, options[0])
     *_, last = found.stderr.splitlines()
