@@ -105,6 +105,14 @@ constexpr int coding_blocks = min_bucket_blocks;
 #endif
 template <class Coder>
 constexpr int min_coding_blocks = coding_blocks - (sizeof(typename Coder::Scalar) == 8 || Guesses<Coder>);
+// Encoding what is not regular takes more before Hopper.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
+template <class Coder>
+constexpr int min_encoding_blocks = min_coding_blocks<Coder> - 1;
+#else
+template <class Coder>
+constexpr int min_encoding_blocks = min_coding_blocks<Coder>;
+#endif
 // Of regular chunks' kernels: a thread has 64 registers; before Ampere, where that is too few, 96.
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int min_window_blocks = 5;
@@ -184,7 +192,7 @@ __global__ void __launch_bounds__(threads_per_block, min_window_blocks)
 }
 
 template <class Coder>
-__global__ void __launch_bounds__(threads_per_block, min_coding_blocks<Coder>)
+__global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<Coder>)
     encode_buckets_kernel(const __grid_constant__ BucketArguments<BucketEncodeWork, typename Coder::Settings> a) {
   __shared__ BucketMemory<Coder> memories[warps_per_block];
   BucketMemory<Coder>& memory = memories[warp_of_block()];
