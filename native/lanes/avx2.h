@@ -264,10 +264,6 @@ ARRCOMP_INLINE uint32_t to_bits(U32 lanes) {
   return bits;
 }
 
-}  // namespace arrcomp::avx2
-
-namespace arrcomp::avx2 {
-
 // What streaming.h needs: a row's registers, where its elements have so many bytes at least; two registers at an offset.
 constexpr int least_streamed = 4;
 

@@ -383,10 +383,6 @@ ARRCOMP_INLINE U32 lookup_runs(const uint16_t* t, U32 i) {
 
 ARRCOMP_INLINE U32 bit_length(U32 x) { ARRCOMP_EACH(U32, 32 - (u32r)_mm512_lzcnt_epi32((__m512i)x.v[i])); }
 
-}  // namespace arrcomp::avx512
-
-namespace arrcomp::avx512 {
-
 // The lower halves of 32 lanes, in their order.
 ARRCOMP_INLINE __m512i lower_halves(u32r lower, u32r upper) {
   const u32r even = (u32r)_mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 56, 60);
