@@ -32,8 +32,8 @@ Array = NDArray[Any]
 Check = Callable[[Any], Iterator[Line]]
 
 TASK_SECONDS = 90.0
-# Elements: a part of a row, chunks of a group of one and of two, and groups of four, none of them full at the end.
-COUNTS = (777, (1 << 20) + 77, (1 << 24) + 7)
+# Elements: a part of a row, groups of two chunks, and groups of four, none of them full at the end.
+COUNTS = (777, (1 << 18) + 77, (1 << 24) + 7)
 REHEARSED_COUNTS = (5, 777, 9000)
 
 
@@ -80,11 +80,11 @@ def uneven(count: int) -> Array:
 
 def check_look_back(memory: Any, count: int, rounds: int) -> Iterator[Line]:
     """Groups that are done at once beside groups that take long, again and again."""
-    # Below 2^20 elements a group is one chunk: the most groups for their work.
+    # Below 2^18 elements a group is one chunk: the most groups for their work.
     arrays = {
         "zeros": np.zeros(count, np.float32),
         "uneven": uneven(count),
-        "uneven, groups of one chunk": uneven(min(count, (1 << 20) - 3)),
+        "uneven, groups of one chunk": uneven(min(count, (1 << 18) - 3)),
     }
     for name, values in arrays.items():
         for label in (HEADLINE, "Lossless", "BaseDelta", "SmaQ nearest"):

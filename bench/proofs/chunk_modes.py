@@ -25,6 +25,7 @@ MODES = (
     *(f"{transform}, {coder}" for transform in _TRANSFORMS for coder in _CODERS),
     *(f"mask: {mask}" for mask in _MASKS),
     *("first differences", "no prediction", "plain map", "zigzag map"),
+    *("exponents with signs", "exponents without signs"),
     *("base of integers", "exceptions", "dropped bits", "shift", "no shift"),
     *("carrying states", "states that carry nothing", "raw", "words above 32 bits"),
     *(f"groups of {chunks}" for chunks in (1, 2, 4)),
@@ -66,6 +67,8 @@ def _named(data: Array, starts: Array, head: Array, bits: int) -> Iterator[tuple
     for t, name in enumerate(_TRANSFORMS):
         yield from ((f"{name}, {_CODERS[c]}", (transform == t) & (coder == c)) for c in range(3))
     yield from ((f"mask: {name}", mask == m) for m, name in enumerate(_MASKS))
+    yield "exponents with signs", (transform == 2) & (mode < 128)
+    yield "exponents without signs", (transform == 2) & (mode >= 128)
     integers, entropy, based = (transform != 2) & (coder != 0), coder == 2, shift & 128 != 0
     for bit, name, other in ((64, "first differences", "no prediction"), (128, "plain map", "zigzag map")):
         yield name, integers & (mode & bit != 0)

@@ -43,7 +43,7 @@ RELATIVE = (
     *(ErrorBounded(rel=bound) for bound in (1e-7, 1e-3)),
     *(ErrorBounded(pointwise=bound) for bound in (1e-2, 2.0**-9)),
 )
-SIZES32 = (1 << 22, (1 << 20) - 1365)  # groups of 2 chunks and of 1; the last with an incomplete one
+SIZES32 = (1 << 22, (1 << 20) - 1365)  # groups of 4 chunks and of 2; the last with an incomplete one
 BOUNDS64 = (1e-300, 1e-100, 1e-30, 1e-12, 1e-3, 1.0, 1e30, 1e300)
 SHARE = 16  # one piece in so many has the relative bounds too
 RANGE16 = {"float16": (1e-9, 1e5), "bfloat16": (1e-40, 1e39)}
@@ -138,8 +138,7 @@ def trials(plan: Plan, kind: str, number: int) -> Iterator[Trial]:
         for codec in (ErrorBounded(abs=1e-2), ErrorBounded(abs=1e-12), Lossless()):
             yield from _each(_EQUAL, [x], codec)
     elif kind == "drawn":
-        # Arrays of 2^24 values have groups of four chunks.
-        x = drawn(number, 1 << 24 if plan.is_full and number % 11 == 0 else plan.piece // 16)
+        x = drawn(number, plan.piece // 16)
         for codec in (Lossless(), *(ErrorBounded(abs=2.0**power) for power in (2, 1, 0, -1, -2, -4, -8, -12))):
             yield from _each(_DRAWN, [x], codec)
     else:

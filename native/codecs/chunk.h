@@ -29,7 +29,7 @@ struct ChunkHead {
   Coder coder = Coder::none;
   MaskKind mask = MaskKind::none;
   bool difference = false;  // each element is coded as its difference from the one before
-  bool plain = false;       // differences are not negative: no zigzag
+  bool plain = false;       // differences are not negative: no zigzag; or, of exponents, values: no sign
   bool has_base = false;
   bool has_exceptions = false;
   int shift = 0;  // low bits stored beside the entropy coder's symbols

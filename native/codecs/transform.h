@@ -71,32 +71,36 @@ struct FloatOrder {
   }
 };
 
-// [base - exponent][sign][mantissa], without the mantissa's `drop` lowest bits.
+// [base - exponent][sign][mantissa], without the mantissa's `drop` lowest bits, and without a sign where no value has one.
 template <class Word>
 struct ExponentFields {
   using Scalar = typename Word::scalar;
 
-  int mantissa, exponent, drop;
-  Scalar below;  // the base and below it ones, from which nothing below the exponent borrows
+  int mantissa, exponent, drop, sign_bits;
+  Scalar below;      // the base and below it ones, from which nothing below the exponent borrows
+  Scalar all_signs;  // all bits where there are signs
 
   ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& header)
       : mantissa(element.mantissa_bits),
         exponent(element.exponent_bits),
         drop(header.drop),
-        below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1) {}
+        sign_bits(header.plain ? 0 : 1),
+        below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1),
+        all_signs(header.plain ? 0 : ~Scalar{0}) {}
 
   ARRCOMP_METHOD Word split(Word bits) const {
-    const Word twice = in_registers(splat<Word>(static_cast<Scalar>(below << 1)));  // else a GPU has two instructions
-    const Word difference = (twice - (bits << 1)) & ones<Word>(exponent) << (mantissa + 1);
-    const Word sign = bits >> exponent & splat<Word>(Scalar{1} << mantissa);
+    // In a register: else a GPU has two instructions.
+    const Word base = in_registers(splat<Word>(static_cast<Scalar>(below << sign_bits)));
+    const Word difference = (base - (bits << sign_bits)) & ones<Word>(exponent) << (mantissa + sign_bits);
+    const Word sign = bits >> exponent & splat<Word>(Scalar{1} << mantissa & all_signs);
     return (difference | sign | (bits & ones<Word>(mantissa))) >> drop;
   }
 
   // Bits above the element's are not 0.
   ARRCOMP_METHOD Word join(Word u) const {
     const Word t = u << drop;
-    const Word field = (splat<Word>(below) - (t >> 1)) & ones<Word>(exponent) << mantissa;
-    const Word sign = t << exponent & splat<Word>(~Scalar{0} << (mantissa + exponent));
+    const Word field = (splat<Word>(below) - (t >> sign_bits)) & ones<Word>(exponent) << mantissa;
+    const Word sign = t << exponent & splat<Word>(all_signs << (mantissa + exponent));
     return sign | field | (t & ones<Word>(mantissa));
   }
 };

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "cpu/driver.h"
+#include "cpu/in_order.h"
 #include "cpu/select.h"
-#include "cpu/threads.h"
 
 namespace arrcomp::cpu {
 namespace {
@@ -69,25 +69,18 @@ void fit_buckets(const BucketJob& job, int threads) {
 // Encodes all chunks; returns how many extra words these have.
 uint64_t encode_all_chunks(const BucketJob& job, int threads) {
   const BucketPlan& plan = job.plan;
-  const Shares shares = Shares::of(plan.chunks(), threads, min_chunks);
-  std::vector<uint64_t> words(static_cast<size_t>(shares.workers));
-  uint32_t* const extras = extra_words(plan, job.payload);
-  // Each worker writes where its extra words stand if all chunks before have as many as can be; then the gaps are closed.
-  const auto output_of = [&](int worker) { return extras + shares.begin(worker) * plan.chunk_extras(); };
-  run(shares.workers, [&](int worker) {
-    words[static_cast<size_t>(worker)] =
-        isa().buckets(job.plan.element).encode_chunks(job, shares.begin(worker), shares.end(worker), output_of(worker));
-  });
-  if (!plan.has_extras) return 0;
-  uint64_t total = words[0];
-  for (int worker = 1; worker < shares.workers; ++worker) {
-    const uint64_t own = words[static_cast<size_t>(worker)];
-    memmove(extras + total, output_of(worker), own * sizeof(uint32_t));
+  const auto encode = [&](int, uint64_t begin, uint64_t end, uint8_t* extras) {
+    auto* const words = reinterpret_cast<uint32_t*>(extras);
+    return sizeof *words * isa().buckets(job.plan.element).encode_chunks(job, begin, end, words);
+  };
+  const auto placed = [&](uint64_t begin, uint64_t end, uint64_t bytes) {
+    if (!plan.has_extras) return;
     uint64_t* const ends = extras_directory(plan, job.payload);
-    for (uint64_t chunk = shares.begin(worker); chunk < shares.end(worker); ++chunk) ends[chunk] += total;
-    total += own;
-  }
-  return total;
+    for (uint64_t chunk = begin; chunk < end; ++chunk) ends[chunk] += bytes / sizeof(uint32_t);
+  };
+  const Shares shares = Shares::of(plan.chunks(), threads, min_chunks);
+  auto* const extras = reinterpret_cast<uint8_t*>(extra_words(plan, job.payload));
+  return encode_in_order(shares, plan.chunk_extras() * sizeof(uint32_t), extras, encode, placed) / sizeof(uint32_t);
 }
 
 // Null where the directory's entries do not decrease and end where the payload does.

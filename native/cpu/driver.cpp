@@ -12,8 +12,8 @@
 #include "cpu/buckets.h"
 #include "cpu/coded_buckets.h"
 #include "cpu/driver.h"
+#include "cpu/in_order.h"
 #include "cpu/select.h"
-#include "cpu/threads.h"
 #include "floating_point.h"
 #include "stream/payload.h"
 
@@ -76,20 +76,10 @@ uint64_t encode_groups(const EncodeJob& job, uint8_t* out, uint32_t* sizes, int 
   const uint64_t scratch_bytes = isa.scratch_bytes(job.plan.element);
   std::vector<std::unique_ptr<std::byte[]>> scratch(static_cast<size_t>(shares.workers));
   for (auto& memory : scratch) memory.reset(new std::byte[scratch_bytes]);
-  std::vector<uint64_t> written(static_cast<size_t>(shares.workers));
-  // Each worker writes where its groups stand if all before them have their full size; then the gaps are closed.
-  const auto output_of = [&](int worker) { return out + shares.begin(worker) * job.plan.group_capacity(); };
-  run(shares.workers, [&](int worker) {
-    const auto w = static_cast<size_t>(worker);
-    written[w] =
-        isa.encode_groups(job, shares.begin(worker), shares.end(worker), output_of(worker), sizes, scratch[w].get());
-  });
-  uint64_t total = written[0];
-  for (int worker = 1; worker < shares.workers; ++worker) {
-    memmove(out + total, output_of(worker), written[static_cast<size_t>(worker)]);
-    total += written[static_cast<size_t>(worker)];
-  }
-  return total;
+  const auto encode = [&](int worker, uint64_t begin, uint64_t end, uint8_t* to) {
+    return isa.encode_groups(job, begin, end, to, sizes, scratch[static_cast<size_t>(worker)].get());
+  };
+  return encode_in_order(shares, job.plan.group_capacity(), out, encode, [](uint64_t, uint64_t, uint64_t) {});
 }
 
 // Calls work(i, threads) for each of `arrays`: first for those that several threads share, one by one, then for all

@@ -16,18 +16,26 @@ namespace arrcomp::cpu {
 
 constexpr uint64_t min_elements = 1 << 17;  // for a thread of its own to pay
 
-// Contiguous shares of `items`, one for each worker.
+// Items for workers: contiguous shares, one for each, or pieces that these take one after the other.
 struct Shares {
   uint64_t items;
   int workers;
+  uint64_t least;  // items that are worth a worker
 
   // One worker for each thread, but none with fewer than `least` items.
   static Shares of(uint64_t items, int threads, uint64_t least) {
     const uint64_t most = std::max<uint64_t>(items / std::max<uint64_t>(least, 1), 1);
-    return {items, static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(std::max(threads, 1)), most))};
+    return {items, static_cast<int>(std::min<uint64_t>(static_cast<uint64_t>(std::max(threads, 1)), most)), least};
   }
   uint64_t begin(int worker) const { return items * static_cast<uint64_t>(worker) / static_cast<uint64_t>(workers); }
   uint64_t end(int worker) const { return begin(worker + 1); }
+
+  // Several for each worker, as threads are not equally fast: what a cache has room for, unless that is less.
+  uint64_t piece_size() const {
+    const uint64_t several = items / (8 * static_cast<uint64_t>(workers));
+    return workers == 1 ? items : std::clamp<uint64_t>(several, 1, std::max<uint64_t>(least, 1));
+  }
+  uint64_t pieces() const { return (items + piece_size() - 1) / piece_size(); }
 };
 
 // Keeps the first exception of several threads.
@@ -86,12 +94,16 @@ void in_steps(uint64_t begin, uint64_t end, uint64_t most, Work work) {
   for (; begin < end && !is_interrupted(); begin += most) work(begin, std::min(begin + most, end));
 }
 
-// Calls work(begin, end) with each worker's share of the items, counted from `first`; whether all returned true.
+// Calls work(begin, end) with all pieces of the items, counted from `first`; whether all returned true.
 template <class Work>
 bool all_of(const Shares& shares, uint64_t first, Work work) {
+  if (shares.items == 0) return true;
   std::atomic<bool> ok{true};
-  run(shares.workers, [&](int worker) {
-    if (!work(first + shares.begin(worker), first + shares.end(worker))) ok = false;
+  std::atomic<uint64_t> next{0};
+  const uint64_t size = shares.piece_size();
+  run(shares.workers, [&](int) {
+    for (uint64_t at = next.fetch_add(size); at < shares.items; at = next.fetch_add(size))
+      if (!work(first + at, first + std::min(at + size, shares.items))) ok = false;
   });
   return ok;
 }

@@ -66,7 +66,7 @@ def test_special_floats_come_back(name: str, device: checks.Host) -> None:
     checks.check_codec(special_floats(name), BaseDelta(bases=2), device)
 
 
-@pytest.mark.parametrize("count", [2**20 - 1, 2**20 + 1])
+@pytest.mark.parametrize("count", [2**18 - 1, 2**18 + 1, 2**20 - 1, 2**20 + 1])
 @pytest.mark.parametrize("name", ["int8", "bfloat16", "float32"])
 def test_sizes_around_the_groups_limit(name: str, count: int, device: checks.Host) -> None:
     array = narrow(name, (count,))

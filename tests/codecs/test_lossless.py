@@ -71,7 +71,7 @@ def test_narrow_values_come_back(name: str, shape: tuple[int, ...], device: chec
     checks.check_codec(narrow(name, shape), arrcomp.Lossless(), device)
 
 
-@pytest.mark.parametrize("count", [2**20 - 1, 2**20, 2**20 + 1])
+@pytest.mark.parametrize("count", [2**18 - 1, 2**18, 2**18 + 1, 2**20 - 1, 2**20, 2**20 + 1])
 @pytest.mark.parametrize("name", ["int8", "bfloat16", "float32"])
 def test_sizes_around_the_groups_limit(name: str, count: int, device: checks.Host) -> None:
     array = narrow(name, (count,))

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.arithmetic, pytest.mark.arm]
 EVERY_CHOICE = {
     *("quantized none", "quantized packed", "quantized entropy"),
     *("integer none", "integer packed", "integer entropy"),
-    *("exponent packed", "exponent entropy"),
+    *("exponent packed", "exponent entropy", "signs", "no signs"),
     *("mask none", "mask blocks", "mask values"),
     *("predictor", "no predictor", "plain map", "zigzag map"),
     *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
@@ -36,6 +36,8 @@ def choices_of(chunk: Chunk) -> Iterator[str]:
         yield "predictor" if chunk.predictor else "no predictor"
         yield "plain map" if chunk.plain else "zigzag map"
         yield "no base" if chunk.base is None else "base of integers"
+    if chunk.transform == "exponent":
+        yield "no signs" if chunk.plain else "signs"
     if chunk.coder == "entropy":
         yield "shift" if chunk.shift else "no shift"
         yield "carrying" if chunk.carrying else "not carrying"

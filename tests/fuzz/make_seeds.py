@@ -29,7 +29,7 @@ _HEAD_NBYTES = 16  # bound, S, o
 _COUNTS = (0, 1, 33, 300, 700)
 _DTYPES = ["bool", "int8", "uint16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "complex64"]
 _DTYPES += ["complex128", "float8_e4m3fn", "float8_e3m4"]
-_GROUPED = {1: 1 << 20, 2: 1 << 24}  # the least elements of arrays whose groups have 2 or 4 chunks, by the logarithm
+_GROUPED = {1: 1 << 18, 2: 1 << 20}  # the least elements of arrays whose groups have 2 or 4 chunks, by the logarithm
 
 
 def variants_text() -> str:

@@ -212,6 +212,8 @@ def modes_read(stream: bytes, x: Array) -> Counter[str]:
             names.update(["first differences" if chunk.predictor else "no prediction"])
             names.update(["plain map" if chunk.plain else "zigzag map"])
             names.update(["base of integers"] * (chunk.base is not None))
+        if chunk.transform == "exponent":
+            names.update(["exponents without signs" if chunk.plain else "exponents with signs"])
         if chunk.coder == "entropy":
             names.update(["shift" if chunk.shift else "no shift", f"table {chunk.table}"])
             names.update(["carrying states" if chunk.carrying else "states that carry nothing"])

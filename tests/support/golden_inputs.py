@@ -73,8 +73,8 @@ def _long_tail() -> NDArray[np.int32]:
 
 
 def _groups_of_two() -> NDArray[np.int8]:
-    values = np.zeros((1 << 20) + 4096 + 77, np.int8)
-    values[300000:309000] = bell_integers(9000, 14) >> 13
+    values = np.zeros((1 << 18) + 4096 + 77, np.int8)
+    values[200000:209000] = bell_integers(9000, 14) >> 13
     return values
 
 
@@ -111,8 +111,8 @@ def few(name: str, seed: int) -> Array:
 
 
 def _groups_of_four() -> NDArray[np.uint8]:
-    values = np.zeros((1 << 24) + 9000, np.uint8)
-    values[5_000_000:5_009_000] = random_words(9000, 24) >> np.uint64(61)
+    values = np.zeros((1 << 20) + 9000, np.uint8)
+    values[500_000:509_000] = random_words(9000, 24) >> np.uint64(61)
     return values
 
 
@@ -133,6 +133,7 @@ GOLDEN: dict[str, Golden] = {
     ),
     "lossless_float32_weights": Golden(lambda: weights(5000, 8), arrcomp.Lossless()),
     "lossless_bfloat16_weights": Golden(lambda: weights(9000, 9).astype(ml_dtypes.bfloat16), arrcomp.Lossless()),
+    "lossless_float32_positive": Golden(lambda: np.abs(weights(5000, 23)), arrcomp.Lossless()),
     "lossless_float64_integers": Golden(lambda: bell_integers(5000, 10).astype(np.float64), arrcomp.Lossless()),
     "lossless_float8": Golden(lambda: weights(5000, 11).astype(ml_dtypes.float8_e4m3fn), arrcomp.Lossless()),
     "lossless_complex64_fast": Golden(

@@ -258,9 +258,14 @@ ARRCOMP_PART int zero_shift_cost(const Sample<Word>& sample) {
   return shift > 0 ? 2 * shift + 3 : 0;
 }
 
+// Bits of a word below its exponent: the sign, where any value has one, and what is left of the mantissa.
+ARRCOMP_INLINE int raw_exponent_bits(const Element& element, const ChunkHead& header) {
+  return element.mantissa_bits + (header.plain ? 0 : 1) - header.drop;
+}
+
 // Twice the bits of a zero among exponents: an escape, its word and the raw bits.
 ARRCOMP_INLINE int zero_escape_cost(const Element& element, const ChunkHead& header) {
-  return 2 * (precision + 16 + element.mantissa_bits + 1 - header.drop);
+  return 2 * (precision + 16 + raw_exponent_bits(element, header));
 }
 
 // A sample of float bits, as the choice between exponents and differences sees it.
@@ -321,13 +326,16 @@ ARRCOMP_PART bool choose_exponent(ChunkHead& header, const SampledValues<Word>& 
   while (drop < element.mantissa_bits && (bits >> drop & 1) == 0) ++drop;
 
   const FloatSample floats = sample_floats<width>(sample, element);
-  const uint32_t exponent_cost =
-      floats.nonzero * (element.mantissa_bits + 3u - drop) + (floats.samples - floats.nonzero) / 4;
-  if (floats.lengths <= exponent_cost) return false;
-  header.transform = Transform::exponent;
-  header.drop = drop;
-  header.base = exponent_base<Word>(floats, sample, element);
-  header.has_base = true;
+  ChunkHead split = header;
+  split.transform = Transform::exponent;
+  split.plain = bits >> (width - 1) == 0;
+  split.drop = drop;
+  // Exponents take 2 to 3 bits, and a difference about 1 more than its length.
+  const uint32_t bits_of_value = static_cast<uint32_t>(raw_exponent_bits(element, split)) + 1;
+  if (floats.lengths <= floats.nonzero * bits_of_value + (floats.samples - floats.nonzero) / 4) return false;
+  split.base = exponent_base<Word>(floats, sample, element);
+  split.has_base = true;
+  header = split;
   return true;
 }
 

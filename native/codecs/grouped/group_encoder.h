@@ -192,7 +192,7 @@ class GroupEncoder : ChunkValues<T> {
 
   ARRCOMP_PART EntropyChoice choose_entropy() const {
     const bool exponent = head_.transform == Transform::exponent;
-    int shift = exponent ? context_.element.mantissa_bits + 1 - head_.drop : 0;
+    int shift = exponent ? raw_exponent_bits(context_.element, head_) : 0;
     const Sample<Word> sample = words_.sample(coded_rows_, T::width > 16 ? shift : 0);
     if (!exponent) shift = choose_shift(sample, T::word_bits);
     EntropyChoice best{shift, 0, ~uint64_t{0}};

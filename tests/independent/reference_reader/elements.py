@@ -94,8 +94,9 @@ def from_exponents(chunk: Chunk, u: U64) -> U64:
     dtype = chunk.dtype
     t = u << np.uint64(chunk.drop) & low_bits(dtype.word)
     mantissa_bits = np.uint64(dtype.mantissa)
-    exponent = (np.uint64(chunk.base or 0) - (t >> mantissa_bits + np.uint64(1))) & low_bits(dtype.exponent)
-    sign = t >> mantissa_bits & np.uint64(1)
+    sign_bits = np.uint64(0 if chunk.plain else 1)
+    exponent = (np.uint64(chunk.base or 0) - (t >> mantissa_bits + sign_bits)) & low_bits(dtype.exponent)
+    sign = t >> mantissa_bits & sign_bits
     out = sign << np.uint64(dtype.bits - 1) | exponent << mantissa_bits | t & low_bits(dtype.mantissa)
     masked = np.ones(chunk.rows * 32, bool)
     masked[chunk.places] = False

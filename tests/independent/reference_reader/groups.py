@@ -51,7 +51,7 @@ def read_chunks(payload: bytes, dtype: Dtype, n: int, group: Group[T], bounded: 
     source = Source(payload)
     bound = float(source.array("f8", 1)[0])
     check_bound(bound, dtype, bounded)
-    per_group = 1 if n < 2**20 else 2 if n < 2**24 else 4
+    per_group = 1 if n < 2**18 else 2 if n < 2**20 else 4
     entry = 8 if n * dtype.bits // 8 >= 2**33 else 4
     need(source.number(4) == per_group, "chunks per group")
     need(source.number(4) == entry, "bytes per entry of the directory")
