@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import statistics
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ import arrcomp
 from arrcomp import FloatFormat, _core
 from arrcomp.codecs import Codec
 from harness.tables import table
-from harness.timing import median_seconds
+from harness.timing import Call, by_turns, median_seconds
 
 CODECS: dict[str, Codec] = {
     "ErrorBounded(abs=1e-3)": arrcomp.ErrorBounded(abs=1e-3),
@@ -30,19 +31,22 @@ CODECS: dict[str, Codec] = {
     'FloatFormat("mxfp8_e4m3")': FloatFormat("mxfp8_e4m3"),
 }
 COPY = "copy"
+AT_ONCE = ", at once"
 SMALLEST, LARGEST = 10, 32  # binary logarithms of bytes
 STRAIGHT = 20  # from these bytes on, times are compared with a straight line
 THREADS_NBYTES = 1 << 28
 MANY_NBYTES = 1 << 16
 MOST_ARRAYS = 1 << 12
 WAYS = ("encode", "decode")
+_ROUNDS = 15
 
 Seconds = dict[str, dict[str, dict[str, float]]]  # by codec, way and size, threads or number
 
 _ABOUT = """\
 Normally distributed float32 values with a standard deviation of 0.02; medians; results go into memory that was
-allocated before. A copy is `np.copyto`; with several threads, each copies a part. `python bench/scaling.py` prints only
-these tables."""
+allocated before. A copy is `np.copyto`; with several threads, each copies a part. "At once" is several calls with one
+thread each, at the same time, each for a part of the array: what the machine has for so many threads. Calls with
+several threads and those with one take turns. `python bench/scaling.py` prints only these tables."""
 
 
 def values_of(nbytes: int) -> NDArray[np.float32]:
@@ -51,8 +55,8 @@ def values_of(nbytes: int) -> NDArray[np.float32]:
     return np.resize(some, nbytes // 4)
 
 
-def both_ways(x: NDArray[np.float32], codec: Codec, threads: int) -> dict[str, float]:
-    """Seconds to encode and to decode an array."""
+def both_calls(x: NDArray[np.float32], codec: Codec, threads: int = 1) -> dict[str, Call]:
+    """Calls that encode and decode an array, each made once before."""
     buffer = np.zeros(arrcomp.max_compressed_nbytes(x), np.uint8)
     back = np.zeros_like(x)
 
@@ -64,24 +68,23 @@ def both_ways(x: NDArray[np.float32], codec: Codec, threads: int) -> dict[str, f
 
     c = encode()
     decode()
-    return {"encode": median_seconds(encode), "decode": median_seconds(decode)}
+    return {"encode": encode, "decode": decode}
 
 
-def bits_of(codec: Codec) -> float:
-    """Bits of each value that a codec stores."""
-    x = values_of(1 << 24)
-    return 8 * arrcomp.compress(x, codec).nbytes / x.size
+def both_ways(x: NDArray[np.float32], codec: Codec) -> dict[str, float]:
+    """Seconds to encode and to decode an array, with one thread."""
+    return {way: median_seconds(call) for way, call in both_calls(x, codec).items()}
 
 
-def copied(x: NDArray[np.float32], threads: int = 1) -> dict[str, float]:
-    """Seconds to copy an array, a part by each thread."""
+def copy_call(x: NDArray[np.float32]) -> Call:
+    """A call that copies an array."""
     target = np.ones_like(x)
-    if threads == 1:
-        return dict.fromkeys(WAYS, median_seconds(lambda: np.copyto(target, x)))
-    parts = list(zip(np.array_split(target, threads), np.array_split(x, threads), strict=True))
-    with ThreadPoolExecutor(threads) as pool:
-        seconds = median_seconds(lambda: list(pool.map(lambda part: np.copyto(*part), parts)))
-    return dict.fromkeys(WAYS, seconds)
+    return lambda: np.copyto(target, x)
+
+
+def at_once(pool: Executor, calls: Sequence[Call]) -> Call:
+    """A call that makes several at the same time."""
+    return lambda: list(pool.map(lambda call: call(), calls))
 
 
 def by_size(sizes: Sequence[int]) -> Seconds:
@@ -90,20 +93,33 @@ def by_size(sizes: Sequence[int]) -> Seconds:
     for size in sizes:
         x = values_of(1 << size)
         for name, codec in CODECS.items():
-            _note(found[name], str(size), both_ways(x, codec, 1))
-        _note(found[COPY], str(size), copied(x))
+            _note(found[name], str(size), both_ways(x, codec))
+        _note(found[COPY], str(size), dict.fromkeys(WAYS, median_seconds(copy_call(x))))
     return found
 
 
 def by_threads(nbytes: int) -> Seconds:
     """One array, with 1 thread to as many as there are cores."""
     x, cores = values_of(nbytes), _core.available_threads()
-    found: Seconds = {name: {way: {} for way in WAYS} for name in (*CODECS, COPY)}
-    for threads in sorted({1 << i for i in range(cores.bit_length())} | {cores}):
+    numbers = sorted({1 << i for i in range(cores.bit_length())} | {cores})
+    found: Seconds = {}
+    with ThreadPoolExecutor(cores) as pool:
         for name, codec in CODECS.items():
-            _note(found[name], str(threads), both_ways(x, codec, threads))
-        _note(found[COPY], str(threads), copied(x, threads))
+            parts = {n: [both_calls(part, codec) for part in np.array_split(x, n)] for n in numbers}
+            whole = {n: both_calls(x, codec, n) for n in numbers}
+            for way in WAYS:
+                together = {n: at_once(pool, [calls[way] for calls in parts[n]]) for n in numbers}
+                found.setdefault(name, {})[way] = _by_turns({n: whole[n][way] for n in numbers})
+                found.setdefault(name + AT_ONCE, {})[way] = _by_turns(together)
+        copies = {n: at_once(pool, [copy_call(part) for part in np.array_split(x, n)]) for n in numbers}
+        found[COPY] = dict.fromkeys(WAYS, _by_turns(copies))
     return found
+
+
+def _by_turns(calls: dict[int, Call]) -> dict[str, float]:
+    """Median seconds of calls that take turns."""
+    samples = by_turns({str(number): call for number, call in calls.items()}, _ROUNDS, warm=1)
+    return {number: statistics.median(seconds) for number, seconds in samples.items()}
 
 
 def by_number(most: int) -> Seconds:
@@ -142,7 +158,6 @@ def measured(largest: int = LARGEST, threads_nbytes: int = THREADS_NBYTES, most:
         "sizes": by_size(range(SMALLEST, largest + 1, 2)),
         "threads size": {"array": {"nbytes": threads_nbytes}},
         "threads": by_threads(threads_nbytes),
-        "rate": {name: {"bits": bits_of(codec)} for name, codec in CODECS.items()},
         "number": by_number(most),
     }
 

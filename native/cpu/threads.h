@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cpu/interruption.h"
+#include "cpu/worker_cpus.h"
 
 namespace arrcomp::cpu {
 
@@ -60,16 +61,16 @@ class FirstFailure {
   std::exception_ptr failure_;
 };
 
-// Calls work(worker) for each worker, the first on this thread; on this thread too what gets no thread of its own. Throws,
-// once all have ended, what one of them threw, and Interrupted where their work was not wanted to its end.
+// Calls work(worker) for each of several workers, which throws nothing.
 template <class Work>
-void run(int workers, Work work) {
+void run_on_threads(int workers, Work work) {
   std::vector<std::thread> threads;
   threads.reserve(static_cast<size_t>(workers));
-  FirstFailure failure;
-  const auto on_thread = [&failure, &work, by = interruption()](int worker) {
+  WorkerCpus cpus;
+  const auto on_thread = [&cpus, &work, by = interruption()](int worker) {
     const Interruptible by_the_same(by);
-    failure.guard([&] { work(worker); });
+    cpus.settle();
+    work(worker);
   };
   int next = 1;
   try {
@@ -79,12 +80,22 @@ void run(int workers, Work work) {
   } catch (const std::bad_alloc&) {
     // Nor memory for one.
   }
-  failure.guard([&] {
-    work(0);
-    for (; next < workers; ++next) work(next);
-  });
+  work(0);
+  for (; next < workers; ++next) work(next);
   for (std::thread& thread : threads) thread.join();
-  failure.rethrow();
+}
+
+// Calls work(worker) for each worker, the first on this thread; on this thread too what gets no thread of its own. Throws,
+// once all have ended, what one of them threw, and Interrupted where their work was not wanted to its end.
+template <class Work>
+void run(int workers, Work work) {
+  if (workers == 1) {
+    work(0);
+  } else {
+    FirstFailure failure;
+    run_on_threads(workers, [&](int worker) { failure.guard([&] { work(worker); }); });
+    failure.rethrow();
+  }
   if (is_interrupted()) throw Interrupted{};
 }
 
