@@ -191,7 +191,7 @@ def _threads(found: Mapping[str, Any]) -> Iterator[Target]:
         if "2" in found["threads"][name]["encode"]:
             most = gains(name + scaling.AT_ONCE)
             floors = {way: min(_THREADS, _AT_ONCE * most[way]) for way in WAYS}
-            yield Target(f"{name}, two threads", "one thread's speed", floors, gains)
+            yield Target(f"{name}, two threads", "one thread's speed", floors, gains(name))
 
 
 def _quantizers(found: Mapping[str, Mapping[str, float]]) -> Iterator[Target]:
