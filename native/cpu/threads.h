@@ -39,6 +39,31 @@ struct Shares {
   uint64_t pieces() const { return (items + piece_size() - 1) / piece_size(); }
 };
 
+// Pieces of the shares: a worker takes those of its own, then those that others have left. Two threads side by side in
+// memory would be slower than each in its own part.
+class PiecesOfShares {
+ public:
+  explicit PiecesOfShares(const Shares& shares) : shares_(shares), next_(static_cast<size_t>(shares.workers)) {
+    for (int worker = 0; worker < shares.workers; ++worker) next_[static_cast<size_t>(worker)] = shares.begin(worker);
+  }
+
+  // Calls visit(begin, end) with pieces until none is left.
+  template <class Visit>
+  void each_for(int worker, Visit visit) {
+    const uint64_t size = shares_.piece_size();
+    for (int i = 0; i < shares_.workers; ++i) {
+      const int owner = (worker + i) % shares_.workers;
+      std::atomic<uint64_t>& next = next_[static_cast<size_t>(owner)];
+      const uint64_t end = shares_.end(owner);
+      for (uint64_t at = next.fetch_add(size); at < end; at = next.fetch_add(size)) visit(at, std::min(at + size, end));
+    }
+  }
+
+ private:
+  Shares shares_;
+  std::vector<std::atomic<uint64_t>> next_;
+};
+
 // Keeps the first exception of several threads.
 class FirstFailure {
  public:
@@ -80,6 +105,7 @@ void run_on_threads(int workers, Work work) {
   } catch (const std::bad_alloc&) {
     // Nor memory for one.
   }
+  WorkerCpus::make_way();
   work(0);
   for (; next < workers; ++next) work(next);
   for (std::thread& thread : threads) thread.join();
@@ -110,11 +136,11 @@ template <class Work>
 bool all_of(const Shares& shares, uint64_t first, Work work) {
   if (shares.items == 0) return true;
   std::atomic<bool> ok{true};
-  std::atomic<uint64_t> next{0};
-  const uint64_t size = shares.piece_size();
-  run(shares.workers, [&](int) {
-    for (uint64_t at = next.fetch_add(size); at < shares.items; at = next.fetch_add(size))
-      if (!work(first + at, first + std::min(at + size, shares.items))) ok = false;
+  PiecesOfShares pieces(shares);
+  run(shares.workers, [&](int worker) {
+    pieces.each_for(worker, [&](uint64_t begin, uint64_t end) {
+      if (!work(first + begin, first + end)) ok = false;
+    });
   });
   return ok;
 }

@@ -22,6 +22,9 @@ class WorkerCpus {
     take(sched_getcpu());
   }
 
+  // On the first thread, once the others are made: lets one that waits for its CPU begin, and move.
+  static void make_way() { sched_yield(); }
+
   // On each new thread, first.
   void settle() {
     if (!is_known_) return;
@@ -59,6 +62,7 @@ class WorkerCpus {
 
 class WorkerCpus {
  public:
+  static void make_way() {}
   void settle() {}
 };
 
