@@ -15,12 +15,13 @@ import pytest
 import arrcomp
 import checks
 import child_programs
-from arrcomp import BaseDelta, ErrorBounded, Lossless
+from arrcomp import BaseDelta, ErrorBounded, Lossless, SmaQ
 from checks import Array
 
 pytestmark = pytest.mark.threads
 
 CODECS: list[arrcomp.Codec] = [Lossless(), ErrorBounded(abs=1e-3), ErrorBounded(rel=1e-3, speed="fast"), BaseDelta()]
+CODECS += [SmaQ(rounding="nearest")]
 
 
 def array_of_size(count: int, seed: int = 0) -> Array:
@@ -39,6 +40,13 @@ def test_number_of_threads_does_not_show(codec: arrcomp.Codec, count: int) -> No
     for threads in range(2, 9):
         assert checks.stream_of(array, codec, threads=threads) == stream
         checks.check_same_bits(checks.array_of(stream, threads=threads), expected)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="the system has no such call")
+def test_callers_keep_their_cpus() -> None:
+    allowed = os.sched_getaffinity(0)
+    checks.stream_of(array_of_size(4_000_000), Lossless(), threads=8)
+    assert os.sched_getaffinity(0) == allowed
 
 
 def test_callers_do_not_disturb_each_other() -> None:
