@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-CHUNK, ROWS, TABLES = 4096, 128, 160
+CHUNK, ROWS, TABLES = 4096, 128, 192
 _BITS = {10: 16, 11: 16, 12: 32, 13: 64}  # of an element, by the dtype's id: floats
 _TRANSFORMS = ("quantized", "integer", "exponent")
 _CODERS = ("none", "packed", "entropy")

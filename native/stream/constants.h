@@ -19,7 +19,7 @@ constexpr int precision = 11;        // bits of a frequency
 constexpr int slot_count = 1 << precision;
 constexpr int slots_per_bucket = slot_count / symbol_count;
 constexpr uint32_t lowest_state = 1u << 16;
-constexpr int quantized_tables = 96;
+constexpr int quantized_tables = 128;
 constexpr int exponent_tables = 64;
 constexpr int table_count = quantized_tables + exponent_tables;
 

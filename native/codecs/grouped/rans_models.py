@@ -101,6 +101,11 @@ def zero_inflated(zeros: float, scale: float) -> Array:
     return with_rest(np.append(zeros, (1 - zeros) * masked(laplace, scale)))
 
 
+def sparse_counts(zeros: float, ratio: float) -> Array:
+    """Zeros with a given share, the rest 1, 2, 3... geometric: counts, sparse data without negative values."""
+    return with_rest(np.append(zeros, (1 - zeros) * (1 - ratio) * ratio ** np.arange(LAST)))
+
+
 def flat(width: float) -> Array:
     """Uniform symbols from 0 to `width`: uniform data, zigzag and plain alike."""
     return with_rest(np.clip(width - np.arange(SYMBOLS), 0, 1) / width)
@@ -124,12 +129,15 @@ SPARSE_SCALES = (
     (0.92, (1, 4, 16)),
     (0.97, (1, 8, 32)),
 )
+# Shares of zeros among counts, and by how much each count is rarer than the one before.
+COUNT_ZEROS = (0.6, 0.7, 0.78, 0.85, 0.9, 0.94, 0.965, 0.985)
+COUNT_RATIOS = (0.03, 0.2, 0.4, 0.65)
 # Shifted uniform data ends between 16 and 32; below, edges one past a knot of the costs tell apart best.
 FLAT_WIDTHS = (3, 4, 7, 11, 15, 17, 19, 21, 23, 25.5, 28, 31)
 
 
 def quantized_models() -> Array:
-    """The models of tables 0 to 95, float64 [96, 64]."""
+    """The models of tables 0 to 127, float64 [128, 64]."""
     mixture, wide_mixture = scale_mixture(gaussian, 1), scale_mixture(gaussian, 2)
     return np.array(
         [
@@ -143,6 +151,7 @@ def quantized_models() -> Array:
             *(plain(laplace, scale) for scale in octaves(-1, 1, 1)),
             *(plain(mixture, scale) for scale in octaves(-1, 1, 1)),
             *(flat(width) for width in FLAT_WIDTHS),
+            *(sparse_counts(zeros, ratio) for zeros in COUNT_ZEROS for ratio in COUNT_RATIOS),
         ]
     )
 
@@ -195,7 +204,7 @@ WIDE_LOGNORMALS = ((2.7, 1), (4, 1), (6, 1))
 
 
 def exponent_models() -> Array:
-    """The models of tables 96 to 159, float64 [64, 64].
+    """The models of tables 128 to 191, float64 [64, 64].
 
     Exponents of one family have one shape that depends on the scale's fraction of an octave alone; the sharper its
     peak, the more phases it takes. The first two narrow tables are the constant exponent, at symbols 5 and 6.

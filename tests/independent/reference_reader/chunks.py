@@ -93,7 +93,7 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool]:
     need(chunk.transform != "exponent" or chunk.dtype.exponent > 0, "exponent transform of what is no float")
     need(chunk.transform != "exponent" or bool(shift >> 7), "exponent transform without a base")
     need(chunk.shift <= chunk.dtype.word, "shift")
-    need(chunk.table < 160, "table")
+    need(chunk.table < 192, "table")
     need(chunk.drop <= (chunk.dtype.mantissa if chunk.transform == "exponent" else 0), "drop")
     need(drop >> 7 == 0, "reserved bit")
     return bool(shift >> 7), bool(drop >> 6 & 1)

@@ -19,7 +19,7 @@ TABLES = Path(__file__).parents[3] / "native" / "codecs" / "grouped" / "rans_tab
 
 @cache
 def frequencies() -> NDArray[np.int64]:
-    """The frequencies of all tables, shape (160, 64)."""
+    """The frequencies of all tables, shape (192, 64)."""
     text = TABLES.read_text(encoding="utf-8")
     body = text[text.index("rans_frequencies") :]
     rows = re.findall(r"\{([\d,\s]+)\}", body[body.index("=") : body.index("};")])
