@@ -59,8 +59,11 @@ ARRCOMP_INLINE void put_group(const EncodeArguments& a, const EncodeArray& array
   }
 }
 
-// A thread's registers: 64 on Hopper, of words of 64 bits 128. Others have shared memory for few blocks anyway.
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
+// A thread's registers: 64 on Hopper, of words of 64 bits 128. Others have shared memory for few blocks anyway, and
+// before compute capability 8 for one.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int min_blocks_of_32_bits = 3;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ != 900
 constexpr int min_blocks_of_32_bits = 4;
 #else
 constexpr int min_blocks_of_32_bits = 8;
