@@ -77,22 +77,20 @@ struct ExponentFields {
   using Scalar = typename Word::scalar;
 
   int mantissa, exponent, drop, sign_bits;
-  Scalar below;      // the base and below it ones, from which nothing below the exponent borrows
-  Scalar all_signs;  // all bits where there are signs
+  Scalar below;  // the base and below it ones, from which nothing below the exponent borrows
 
   ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& header)
       : mantissa(element.mantissa_bits),
         exponent(element.exponent_bits),
         drop(header.drop),
         sign_bits(header.plain ? 0 : 1),
-        below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1),
-        all_signs(header.plain ? 0 : ~Scalar{0}) {}
+        below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1) {}
 
   ARRCOMP_METHOD Word split(Word bits) const {
     // In a register: else a GPU has two instructions.
     const Word base = in_registers(splat<Word>(static_cast<Scalar>(below << sign_bits)));
     const Word difference = (base - (bits << sign_bits)) & ones<Word>(exponent) << (mantissa + sign_bits);
-    const Word sign = bits >> exponent & splat<Word>(Scalar{1} << mantissa & all_signs);
+    const Word sign = bits >> exponent & splat<Word>(static_cast<Scalar>(sign_bits) << mantissa);
     return (difference | sign | (bits & ones<Word>(mantissa))) >> drop;
   }
 
@@ -100,7 +98,8 @@ struct ExponentFields {
   ARRCOMP_METHOD Word join(Word u) const {
     const Word t = u << drop;
     const Word field = (splat<Word>(below) - (t >> sign_bits)) & ones<Word>(exponent) << mantissa;
-    const Word sign = t << exponent & splat<Word>(all_signs << (mantissa + exponent));
+    const Word sign =
+        t << exponent & splat<Word>((Scalar{0} - static_cast<Scalar>(sign_bits)) << (mantissa + exponent));
     return sign | field | (t & ones<Word>(mantissa));
   }
 };
