@@ -69,18 +69,24 @@ void fit_buckets(const BucketJob& job, int threads) {
 // Encodes all chunks; returns how many extra words these have.
 uint64_t encode_all_chunks(const BucketJob& job, int threads) {
   const BucketPlan& plan = job.plan;
-  const auto encode = [&](int, uint64_t begin, uint64_t end, uint8_t* extras) {
-    auto* const words = reinterpret_cast<uint32_t*>(extras);
-    return sizeof *words * isa().buckets(job.plan.element).encode_chunks(job, begin, end, words);
+  const BucketFunctions& functions = isa().buckets(plan.element);
+  uint32_t* const extras = extra_words(plan, job.payload);
+  if (!plan.has_extras) {  // each chunk has its place
+    share_chunks(plan.chunks(), threads,
+                 [&](uint64_t begin, uint64_t end) { functions.encode_chunks(job, begin, end, extras); });
+    return 0;
+  }
+  const auto encode = [&](int, uint64_t begin, uint64_t end, uint8_t* out) {
+    return sizeof *extras * functions.encode_chunks(job, begin, end, reinterpret_cast<uint32_t*>(out));
   };
+  uint64_t* const ends = extras_directory(plan, job.payload);
   const auto placed = [&](uint64_t begin, uint64_t end, uint64_t bytes) {
-    if (!plan.has_extras) return;
-    uint64_t* const ends = extras_directory(plan, job.payload);
-    for (uint64_t chunk = begin; chunk < end; ++chunk) ends[chunk] += bytes / sizeof(uint32_t);
+    for (uint64_t chunk = begin; chunk < end; ++chunk) ends[chunk] += bytes / sizeof *extras;
   };
   const Shares shares = Shares::of(plan.chunks(), threads, min_chunks);
-  auto* const extras = reinterpret_cast<uint8_t*>(extra_words(plan, job.payload));
-  return encode_in_order(shares, plan.chunk_extras() * sizeof(uint32_t), extras, encode, placed) / sizeof(uint32_t);
+  return encode_in_order(shares, plan.chunk_extras() * sizeof *extras, reinterpret_cast<uint8_t*>(extras), encode,
+                         placed) /
+         sizeof *extras;
 }
 
 // Null where the directory's entries do not decrease and end where the payload does.

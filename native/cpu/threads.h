@@ -134,7 +134,6 @@ void in_steps(uint64_t begin, uint64_t end, uint64_t most, Work work) {
 // Calls work(begin, end) with all pieces of the items, counted from `first`; whether all returned true.
 template <class Work>
 bool all_of(const Shares& shares, uint64_t first, Work work) {
-  if (shares.items == 0) return true;
   std::atomic<bool> ok{true};
   PiecesOfShares pieces(shares);
   run(shares.workers, [&](int worker) {

@@ -46,7 +46,7 @@ struct Plan {
 };
 
 ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count) {
-  // More chunks share one set of coder states where there are groups enough for every processor.
+  // The more chunks share one set of coder states, the fewer bytes these take, and the fewer groups there are to share.
   const uint32_t chunks = count < (1u << 18) ? 1 : count < (1u << 20) ? 2 : 4;
   const uint32_t entry = count * (element.width / 8) >= (1ull << 33) ? 8 : 4;
   return {element, count, chunks, entry, ceil_div(count, uint64_t{chunks} * chunk_size)};

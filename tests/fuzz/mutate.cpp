@@ -64,7 +64,7 @@ class Mutation {
     const uint64_t at = location.begin + below(std::min<uint64_t>(location.end - location.begin, 64));
     const auto mode = static_cast<uint8_t>(below(3) | below(3) << 2 | below(3) << 4 | below(4) << 6);
     const uint8_t candidates[] = {mode,
-                                  static_cast<uint8_t>(below(192)),
+                                  static_cast<uint8_t>(below(table_count)),
                                   static_cast<uint8_t>(below(65)),
                                   static_cast<uint8_t>(0x40 | below(54)),
                                   static_cast<uint8_t>(0x80 | below(65)),
