@@ -1,9 +1,12 @@
 """Error-bounded compression of floats."""
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from .._arguments import check_choice, checked_real, wrong_value
+import numpy as np
+
+from .._arguments import check_choice, checked_number, checked_real, wrong_value
 from ._base import FLOATS, SPEEDS, Codec, Parameters
 
 _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
@@ -16,16 +19,17 @@ class ErrorBounded(Codec):
     Guarantee for every finite value x and its decompressed value y, in exact arithmetic on y in the array's dtype::
 
         abs=E         |x - y| <= E
-        rel=r         |x - y| <= r * (max - min), over the array's finite values
+        rel=r         |x - y| <= r * (max - min), over the array's finite values that are not `fill_value`
         pointwise=p   |x - y| <= p * |x|
 
-    Infinities and NaNs (with their payloads) come back bit for bit. So does every value that the method below cannot
-    bring within the bound.
+    Infinities, NaNs (with their payloads) and `fill_value` come back bit for bit. So does every value that the method
+    below cannot bring within the bound.
 
     Method: `abs` and `rel` quantize with verified reconstruction: q = rint(x / 2E), y = 2E q. Chunks of 4096 values get
     a first-difference predictor and a mask of zeros where these save bytes. q is coded by interleaved rANS (J. Duda,
     arXiv:1311.2540) with static tables, or by fixed-width packing with `speed="fast"`. `pointwise` rounds the mantissa
-    to the number of bits that the bound needs, then codes losslessly.
+    to the number of bits that the bound needs, then codes losslessly. Values that stand for nothing (NaN, infinity, a
+    fill value) are left out of their chunk, and a mask tells their places (Elias-Fano coding, or rANS).
 
     Takes float16, bfloat16, float32 and float64, of any shape.
 
@@ -34,10 +38,13 @@ class ErrorBounded(Codec):
         rel: bound relative to the range of the array, finite, above 0.
         pointwise: bound relative to each value, above 0 and below 1.
         speed: "default" for a better ratio, "fast" for more speed.
+        fill_value: a finite number that stands for a missing value, such as 1e20 or -9999. It is rounded to the array's
+            dtype; elements that are equal to it (bit for bit) stay as they are, and are no part of the range of `rel`.
+            NaN, which needs no mention, is the same as None.
 
     Raises:
-        TypeError: a bound is not a real number, or not exactly one of `abs`, `rel` and `pointwise` is given.
-        ValueError: a bound is out of its range, or `speed` is unknown.
+        TypeError: a bound or `fill_value` is not a real number, or not exactly one of `abs`, `rel` and `pointwise` is given.
+        ValueError: a bound is out of its range, `speed` is unknown, or `fill_value` is infinite.
 
     >>> ErrorBounded(abs=1e-4)
     ErrorBounded(abs=0.0001)
@@ -52,6 +59,7 @@ class ErrorBounded(Codec):
     rel: float | None = None
     pointwise: float | None = None
     speed: Literal["default", "fast"] = "default"
+    fill_value: float | None = None
 
     def _check(self) -> None:
         given = {name: getattr(self, name) for name in _BOUNDS if getattr(self, name) is not None}
@@ -65,11 +73,26 @@ class ErrorBounded(Codec):
                 raise wrong_value(name, expected, value)
             self._set(**{name: number})
         check_choice("speed", self.speed, SPEEDS)
+        if self.fill_value is not None:
+            self._set(fill_value=_checked_fill_value(self.fill_value))
 
     def named_parameters(self) -> Parameters:
         name = next(name for name in _BOUNDS if getattr(self, name) is not None)
-        return {"kind": _BOUNDS[name], "bound": getattr(self, name), "fast": self.speed == "fast"}
+        return {
+            "kind": _BOUNDS[name],
+            "bound": getattr(self, name),
+            "fast": self.speed == "fast",
+            "has_fill": self.fill_value is not None,
+            "fill": 0.0 if self.fill_value is None else self.fill_value,
+        }
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:
         return (cls(rel=1e-3), cls(rel=1e-3, speed="fast"), cls(rel=1e-4), cls(pointwise=1e-2))
+
+
+def _checked_fill_value(value: float) -> float | None:
+    """`fill_value` as a number; None for NaN."""
+    if isinstance(value, (float, np.floating)) and math.isnan(value):
+        return None
+    return checked_number("fill_value", value, "a finite number")

@@ -32,6 +32,7 @@ struct ChunkHead {
   bool plain = false;       // differences are not negative: no zigzag; or, of exponents, values: no sign
   bool has_base = false;
   bool has_exceptions = false;
+  bool has_missing = false;  // elements
   int shift = 0;  // low bits stored beside the entropy coder's symbols
   int table = 0;
   int drop = 0;  // trailing zeros of the mantissa that are not stored
@@ -43,7 +44,7 @@ struct ChunkHead {
                           static_cast<uint32_t>(plain) << 7;
     const uint32_t fields = mode | static_cast<uint32_t>(shift | has_base << 7) << 8 |
                             static_cast<uint32_t>(table) << 16 |
-                            static_cast<uint32_t>(drop | has_exceptions << 6) << 24;
+                            static_cast<uint32_t>(drop | has_exceptions << 6 | has_missing << 7) << 24;
     out = write_number(out, fields);
     if (!has_base) return out;
     return word_bits == 64 ? write_number(out, base) : write_number(out, static_cast<uint32_t>(base));
@@ -55,7 +56,7 @@ struct ChunkHead {
     if (end - in < 4) return false;
     const uint32_t fields = read_number<uint32_t>(in);
     in += 4;
-    if ((fields & 3) == 3 || (fields >> 2 & 3) == 3 || (fields >> 4 & 3) == 3 || fields >> 31) return false;
+    if ((fields & 3) == 3 || (fields >> 2 & 3) == 3 || (fields >> 4 & 3) == 3) return false;
     transform = static_cast<Transform>(fields & 3);
     coder = static_cast<Coder>(fields >> 2 & 3);
     mask = static_cast<MaskKind>(fields >> 4 & 3);
@@ -66,6 +67,7 @@ struct ChunkHead {
     table = fields >> 16 & 255;
     drop = fields >> 24 & 63;
     has_exceptions = fields >> 30 & 1;
+    has_missing = fields >> 31;
     base = 0;
     if (has_base) {
       if (end - in < word_bits / 8) return false;

@@ -45,16 +45,17 @@ ARRCOMP_INLINE double largest_of(Real x) {
   return number_of_key(max_all(order_keys(x)));
 }
 
-// Widens range = {smallest, largest} by the finite values among elements [first, first + count).
+// Widens range = {smallest, largest} by the finite values among elements [first, first + count) that are not `fill`.
 template <class Real>
 ARRCOMP_PART void widen_range(const Element& element, const void* array, uint64_t first, uint64_t count,
-                              double range[2]) {
+                              double fill, double range[2]) {
   const Real limit = largest_number(Real{});
+  const auto excluded = as_bits(rounded_to(element, splat<Real>(static_cast<typename Real::scalar>(fill))));
   Real smallest = limit, largest = splat<Real>(0) - limit;
   StoredElements{element, array, first, count}.template each_row<Real>([&](Real x, int) ARRCOMP_LAMBDA {
-    const Mask finite = le(abs(x), limit);
-    smallest = select(finite, min(x, smallest), smallest);
-    largest = select(finite, max(x, largest), largest);
+    const Mask counts = le(abs(x), limit) & ne(as_bits(x), excluded);
+    smallest = select(counts, min(x, smallest), smallest);
+    largest = select(counts, max(x, largest), largest);
   });
   const double low = smallest_of(smallest), high = largest_of(largest);
   if (low < range[0]) range[0] = low;

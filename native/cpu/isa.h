@@ -12,7 +12,7 @@ struct EncodeJob {
   const void* source;
   double bound;      // absolute, of quantized chunks; 0: none are quantized
   int rounded_bits;  // of the mantissa
-  bool fast;
+  GroupSettings settings;
   const Tables& tables;
   const BaseDeltaSettings* base_delta;  // null: the other codecs in groups
   uint64_t seed;

@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     const EncodeArray& array = a.arrays[index];
     const uint32_t g = ticket - static_cast<uint32_t>(array.first_unit);
     if (leader())
-      turn = {index, g, {a.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings.fast, a.tables}};
+      turn = {index, g, {a.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings, a.tables}};
     sync();
     const uint32_t warp = blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block();
     auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp];
@@ -243,7 +243,8 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
       array = next;
       const uint64_t g = group - array->first_unit;
       const Plan& plan = array->plan;
-      widen_range<typename T::Real>(plan.element, array->source, g * plan.group_size(), plan.group_count(g), range);
+      widen_range<typename T::Real>(plan.element, array->source, g * plan.group_size(), plan.group_count(g),
+                                          a.settings.fill_or_nan(), range);
     }
     if (array != nullptr) publish_range(*array, range);
   }

@@ -287,6 +287,10 @@ ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
   if (lane() < n) p[lane() * distance] = (T)x.v;
 }
 
+ARRCOMP_INLINE void set_bits(uint32_t* p, U32 x, Mask m) {
+  if (m.set) atomicOr(p + (x.v >> 5), 1u << (x.v & 31));
+}
+
 struct Table64 {
   const uint32_t* entries;
 };

@@ -15,6 +15,11 @@ struct GroupSettings {
   BoundKind kind;
   double bound;  // as the user gave it
   bool fast;     // packing instead of entropy coding
+  bool has_fill;
+  double fill;  // stands for no value: elements like it, in their data type, stay as they are
+
+  // What numbers are compared with: not a number where there is no fill value.
+  ARRCOMP_SHARED double fill_or_nan() const { return has_fill ? fill : __builtin_nan(""); }
 
   // Mantissa bits that are rounded off before lossless coding.
   inline int rounded_bits(const Element& element) const;
@@ -26,22 +31,25 @@ struct LosslessSettings {
   static constexpr auto parameters() { return std::tuple{flag("fast", &LosslessSettings::fast)}; }
 
   bool takes(const Element&) const { return true; }
-  GroupSettings group_settings() const { return {BoundKind::lossless, 0.0, fast}; }
+  GroupSettings group_settings() const { return {BoundKind::lossless, 0.0, fast, false, 0.0}; }
 };
 
 struct ErrorBoundedSettings {
   BoundKind kind;
   double bound;
   bool fast;
+  bool has_fill;
+  double fill;
 
   static constexpr auto parameters() {
     using S = ErrorBoundedSettings;
-    return std::tuple{integer("kind", &S::kind, 1, 3), real("bound", &S::bound, 0, max_real), flag("fast", &S::fast)};
+    return std::tuple{integer("kind", &S::kind, 1, 3), real("bound", &S::bound, 0, max_real), flag("fast", &S::fast),
+                      flag("has_fill", &S::has_fill), real("fill", &S::fill, -max_real, max_real)};
   }
   bool is_consistent() const { return bound > 0; }
 
   bool takes(const Element& element) const { return element.is_quantizable; }
-  GroupSettings group_settings() const { return {kind, bound, fast}; }
+  GroupSettings group_settings() const { return {kind, bound, fast, has_fill, fill}; }
 };
 
 // The largest float at or below a positive finite x (or the largest finite one).

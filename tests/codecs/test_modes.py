@@ -14,6 +14,7 @@ import reference_reader
 from arrcomp import ErrorBounded, Lossless
 from checks import Array
 from reference_reader import Chunk
+from reference_reader.missing import BITS, Missing
 
 pytestmark = [pytest.mark.arithmetic, pytest.mark.arm]
 
@@ -25,6 +26,8 @@ EVERY_CHOICE = {
     *("predictor", "no predictor", "plain map", "zigzag map"),
     *("base of integers", "no base", "drop", "exceptions", "shift", "no shift"),
     *("escapes", "long escapes", "carrying", "not carrying", "raw", "wide words"),
+    *("no marks", "positions", "edges", "missing bits"),
+    *("present positions", "missing first", "usual NaN", "other fill", "all missing"),
 }
 
 
@@ -45,6 +48,23 @@ def choices_of(chunk: Chunk) -> Iterator[str]:
     named |= {"long escapes": chunk.long_escapes, "wide words": max(chunk.widths, default=0) > 32}
     named["raw"] = chunk.transform == "integer" and chunk.coder == "packed" and min(chunk.widths) >= 16
     yield from (name for name, count in named.items() if count)
+    if chunk.missing is not None:
+        yield from choices_of_missing(chunk.missing)
+
+
+def choices_of_missing(missing: Missing) -> Iterator[str]:
+    """The same, for how missing elements are told."""
+    if missing.shift == BITS:
+        yield "missing bits"
+    elif missing.count == 0:
+        yield "no marks"
+    else:
+        yield "edges" if missing.edges else "positions"
+        if missing.inverted:
+            yield "missing first" if missing.edges else "present positions"
+    yield "other fill" if missing.fill != 0x7FC00000 else "usual NaN"
+    if missing.present == 0:
+        yield "all missing"
 
 
 def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
@@ -68,6 +88,16 @@ def inputs() -> Iterator[tuple[Array, arrcomp.Codec]]:
             yield array.astype(np.float64), ErrorBounded(abs=1e-14, speed=speed)
     yield from ((array, Lossless()) for array in _integers(rng, n))
     yield weights.astype(checks.numpy_dtype("bfloat16")).astype(np.float32), Lossless()
+    yield from ((array, ErrorBounded(abs=1e-3)) for array in _gaps(rng, weights))
+
+
+def _gaps(rng: np.random.Generator, values: Array) -> Iterator[Array]:
+    places = np.arange(len(values))
+    runs = np.repeat(rng.random(len(values) // 8 + 1) < 0.5, 8)[: len(values)]
+    masks = [rng.random(len(values)) < share for share in (0.01, 0.5, 0.9, 0.999, 1)]
+    for mask in (*masks, places < 5000, places // 1000 % 2 == 0, runs):
+        for fill in (np.nan, 1e20):
+            yield np.where(mask, np.float32(fill), values)
 
 
 def _integers(rng: np.random.Generator, n: int) -> Iterator[Array]:

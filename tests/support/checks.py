@@ -171,8 +171,8 @@ def check_bound(original: Array, decoded: Array, codec: arrcomp.ErrorBounded) ->
     with np.errstate(all="ignore"):
         x, y = original.reshape(-1).astype(np.float64), decoded.reshape(-1).astype(np.float64)
         finite = np.isfinite(x)
-        limit_of, approximate = _limits(x, finite, codec)
-        exact = ~finite | (approximate == 0)
+        limit_of, approximate = _limits(x, finite & ~_is_fill(original.reshape(-1), codec), codec)
+        exact = ~finite | (approximate == 0) | _is_fill(original.reshape(-1), codec)
         inside = np.abs(x - y) < approximate * (1 - 2.0**-40)
     changed = bits_of(original) != bits_of(decoded)
     assert not np.any(exact & changed), "a value that must come back bit for bit did not"
@@ -181,6 +181,14 @@ def check_bound(original: Array, decoded: Array, codec: arrcomp.ErrorBounded) ->
     for i in np.flatnonzero(changed & ~(inside & (approximate > 1e-290))):
         error = abs(Fraction(x[i]) - Fraction(y[i]))
         assert error <= limit_of(i), f"element {i}: {x[i]!r} came back as {y[i]!r}, bound {float(limit_of(i))!r}"
+
+
+def _is_fill(x: Array, codec: arrcomp.ErrorBounded) -> Array:
+    """Elements with the bits of the codec's fill value."""
+    if codec.fill_value is None:
+        return np.zeros(x.shape, bool)
+    with np.errstate(over="ignore"):
+        return bits_of(np.full_like(x, codec.fill_value)) == bits_of(x)
 
 
 def _limits(x: Array, finite: Array, codec: arrcomp.ErrorBounded) -> tuple[Callable[[Any], Fraction], Array]:

@@ -66,6 +66,22 @@ def _specials() -> NDArray[np.float32]:
     return values
 
 
+def _missing(fill: float, one_in: int, run: int) -> NDArray[np.float32]:
+    """Weights of which runs of `run` are a fill value, one in so many."""
+    values = weights(9000, 25)
+    gone = np.repeat(random_words(len(values) // run + 1, 26) % np.uint64(one_in) == 0, run)[: len(values)]
+    values[gone] = fill
+    return values
+
+
+def _mostly_missing() -> NDArray[np.float32]:
+    values = np.full(9000, np.nan, np.float32)
+    here = np.flatnonzero(random_words(9000, 28) % np.uint64(30) == 0)
+    here = here[here >= 4096]
+    values[here] = weights(9000, 25)[here]
+    return values
+
+
 def _long_tail() -> NDArray[np.int32]:
     values = (bell_integers(4500, 12) >> 11).astype(np.int32)
     values[::501] = 1 << 26
@@ -130,6 +146,26 @@ GOLDEN: dict[str, Golden] = {
     ),
     "error_bounded_bfloat16_gradients": Golden(
         lambda: _sparse(9000, 6, 40).astype(ml_dtypes.bfloat16), arrcomp.ErrorBounded(abs=1e-4)
+    ),
+    "error_bounded_float32_nan": Golden(lambda: _missing(np.nan, 3, 61), arrcomp.ErrorBounded(abs=1e-3)),
+    "error_bounded_float32_nan_scattered": Golden(
+        lambda: _missing(np.nan, 4, 1), arrcomp.ErrorBounded(abs=1e-3, speed="fast")
+    ),
+    "error_bounded_float32_infinity": Golden(lambda: _missing(np.inf, 50, 1), arrcomp.ErrorBounded(abs=1e-3)),
+    "error_bounded_float32_fill_value": Golden(
+        lambda: _missing(-9999.0, 2, 300), arrcomp.ErrorBounded(rel=1e-3, fill_value=-9999.0)
+    ),
+    "error_bounded_float64_nan": Golden(
+        lambda: _missing(np.nan, 2, 7).astype(np.float64), arrcomp.ErrorBounded(abs=1e-6)
+    ),
+    "error_bounded_float16_nan": Golden(
+        lambda: _missing(np.nan, 2, 1).astype(np.float16), arrcomp.ErrorBounded(abs=1e-3)
+    ),
+    "error_bounded_float32_mostly_nan": Golden(_mostly_missing, arrcomp.ErrorBounded(abs=1e-3)),
+    "lossless_float32_nan": Golden(lambda: _missing(np.nan, 2, 300), arrcomp.Lossless()),
+    "lossless_int16_fill": Golden(
+        lambda: np.where(np.isnan(_missing(np.nan, 2, 300)), -32768, bell_integers(9000, 27) >> 6).astype(np.int16),
+        arrcomp.Lossless(),
     ),
     "lossless_float32_weights": Golden(lambda: weights(5000, 8), arrcomp.Lossless()),
     "lossless_bfloat16_weights": Golden(lambda: weights(9000, 9).astype(ml_dtypes.bfloat16), arrcomp.Lossless()),

@@ -44,6 +44,12 @@ def _specials() -> Array:
     return array
 
 
+def _gaps(count: int, run: int, share: float = 0.1) -> Array:
+    array = weights(count)
+    array[np.repeat(np.random.default_rng(4).random(count // run + 1) < share, run)[:count]] = np.nan
+    return array
+
+
 def _sparse(dtype: Any) -> Array:
     rng = np.random.default_rng(1)
     return (100 * rng.normal(0, 1, 2000) * (rng.random(2000) < 0.1)).astype(dtype)
@@ -78,6 +84,10 @@ def _bytes_and_zeros() -> Array:
 SMALL: dict[str, Callable[[], bytes]] = {
     "entropy, shift, exceptions": lambda: checks.stream_of(_specials(), ErrorBounded(abs=1e-5)),
     "packed": lambda: checks.stream_of(weights(700), ErrorBounded(abs=1e-3, speed="fast")),
+    "missing, edges": lambda: checks.stream_of(_gaps(900, 90), ErrorBounded(abs=1e-3)),
+    "missing, positions": lambda: checks.stream_of(_gaps(900, 1), ErrorBounded(abs=1e-3, speed="fast")),
+    "missing, bits": lambda: checks.stream_of(_gaps(300, 1, 0.5), ErrorBounded(abs=1e-3)),
+    "missing integers": lambda: checks.stream_of(np.arange(1000) // 300 % 2 * np.int16(-999), Lossless()),
     "value mask": lambda: checks.stream_of(_sparse(np.float32), ErrorBounded(abs=1e-2)),
     "predictor, float64": lambda: checks.stream_of(_smooth(), ErrorBounded(abs=1e-3)),
     "pointwise": lambda: checks.stream_of(weights(700), ErrorBounded(pointwise=1e-2)),

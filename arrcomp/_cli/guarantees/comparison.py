@@ -116,9 +116,10 @@ def rounding_error(magnitude: Floats, dtype: np.dtype[Any], ulps: float = 2.0) -
     return error
 
 
-def finite_ends(x: Array) -> tuple[float, float]:
-    """The least and the largest finite value; infinity and its negative if there are none."""
+def finite_ends(x: Array, fill: float | None = None) -> tuple[float, float]:
+    """The least and the largest finite value that is not `fill`; infinity and its negative if there are none."""
     low, high = math.inf, -math.inf
+    x = x if fill is None else x[~is_fill(x, fill)]
     for block, _ in blocks(x, x):
         with np.errstate(invalid="ignore"):  # signalling NaN
             wide = block.astype(np.float64)
@@ -127,9 +128,15 @@ def finite_ends(x: Array) -> tuple[float, float]:
     return low, high
 
 
-def finite_range(x: Array) -> float:
-    """The difference of the largest and the least finite value; 0 if there are none."""
-    low, high = finite_ends(x)
+def is_fill(x: Array, fill: float) -> NDArray[np.bool_]:
+    """Which elements have the bits of a fill value, rounded to their dtype."""
+    with np.errstate(over="ignore"):
+        return ~bits_differ(x, np.full_like(x, fill))
+
+
+def finite_range(x: Array, fill: float | None = None) -> float:
+    """The difference of the largest and the least finite value that is not `fill`; 0 if there are none."""
+    low, high = finite_ends(x, fill)
     return high - low if high >= low else 0.0
 
 

@@ -24,6 +24,7 @@ from .comparison import (
     finfo,
     finite_ends,
     finite_range,
+    is_fill,
     judged,
     rounding_error,
     total,
@@ -35,10 +36,10 @@ _TOP, _LEAST, _LEAST_NORMAL = 15.0, -16, -14  # log2 of S2FP8's largest squeezed
 
 @compare_flat.register
 def compare_error_bounded(codec: ErrorBounded, x: Array, y: Array) -> Comparison:
-    """Finite values are within their bound, others have equal bits."""
+    """Finite values are within their bound; others, and the fill value, have equal bits."""
     bound = math.nan
     if codec.pointwise is None:
-        bound = codec.abs if codec.abs is not None else float(codec.rel or 0) * finite_range(x)
+        bound = codec.abs if codec.abs is not None else float(codec.rel or 0) * finite_range(x, codec.fill_value)
 
     def compared(a: Array, b: Array) -> Comparison:
         with np.errstate(all="ignore"):
@@ -46,9 +47,10 @@ def compare_error_bounded(codec: ErrorBounded, x: Array, y: Array) -> Comparison
             error, residue = distance(wide, back)
             allowed = bound if codec.pointwise is None else codec.pointwise * np.abs(wide)
         within = (error < allowed) | ((error == allowed) & (residue <= 0))
-        lost = ~finite & bits_differ(a, b)
-        right: NDArray[np.bool_] = np.where(finite, within, ~lost)
-        return judged(right, np.where(finite, error, np.where(lost, np.inf, 0.0)))
+        exact = ~finite if codec.fill_value is None else ~finite | is_fill(a, codec.fill_value)
+        lost = exact & bits_differ(a, b)
+        right: NDArray[np.bool_] = np.where(exact, ~lost, within)
+        return judged(right, np.where(exact, np.where(lost, np.inf, 0.0), error))
 
     return total(compared(a, b) for a, b in blocks(x, y))
 

@@ -2,6 +2,7 @@
 // (FORMAT.md, sections 3.2 and 5).
 #pragma once
 #include "codecs/chunk.h"
+#include "codecs/grouped/missing.h"
 #include "codecs/packing.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -10,7 +11,11 @@ namespace arrcomp::ARRCOMP_ISA {
 template <bool may_be_masked = true>
 struct ChunkReader {
   ChunkHead header;
-  int count, rows;  // elements and rows of the chunk
+  int whole;        // elements of the chunk
+  int count, rows;  // those that are present, and their rows
+  MissingHead missing;
+  const uint8_t* marks;  // where elements are missing
+  uint64_t fill;         // the bits of missing elements
   int coded_rows;
   uint64_t live;  // blocks, where there is a mask
   const uint8_t* row_masks;
@@ -26,12 +31,14 @@ struct ChunkReader {
   // comes first.
   ARRCOMP_PART bool read(const uint8_t*& in, const uint8_t* end, const Element& element, bool may_quantize,
                          int elements, bool is_last_entropy) {
-    count = elements;
-    rows = (elements + lanes_per_row - 1) / lanes_per_row;
+    whole = count = elements;
+    const int word_bits = element.width == 64 ? 64 : 32;
     if (!header.read(in, end, element, may_quantize)) return false;
+    if (!read_missing(in, end, element)) return false;
+    rows = (count + lanes_per_row - 1) / lanes_per_row;
     if (!read_exception_count(in, end)) return false;
     if (!read_mask(in, end)) return false;
-    if (!read_widths(in, end, element.width == 64 ? 64 : 32)) return false;
+    if (!read_widths(in, end, word_bits)) return false;
     carries = header.coder == Coder::entropy && is_last_entropy && coded_rows > 0 && coded_rows % carried_rows == 0 &&
               header.shift >= carried_bits;
     if (!section(in, end, packed_bytes(bits_per_lane()), bits)) return false;
@@ -66,6 +73,24 @@ struct ChunkReader {
     begin = in;
     in += bytes;
     return true;
+  }
+
+  ARRCOMP_PART bool read_missing(const uint8_t*& in, const uint8_t* end, const Element& element) {
+    if (!header.has_missing) return true;
+    if (!may_be_masked) return false;
+    bool is_nan;
+    const uint8_t* p;
+    if (!section(in, end, 4, p) || !read_missing_head(p, whole, missing, is_nan)) return false;
+    count = missing.present;
+    const uint32_t fill_bytes = element.width == 64 ? 8 : 4;
+    if (is_nan) {
+      if (!element.is_float()) return false;
+      fill = usual_nan(element);
+    } else {
+      if (!section(in, end, fill_bytes, p)) return false;
+      fill = fill_bytes == 8 ? read_number<uint64_t>(p) : read_number<uint32_t>(p);
+    }
+    return section(in, end, (bits_of_marks(missing.marks, missing.shift, whole) + 31) / 32 * 4, marks);
   }
 
   ARRCOMP_PART bool read_exception_count(const uint8_t*& in, const uint8_t* end) {

@@ -6,6 +6,7 @@
 #pragma once
 #include "codecs/grouped/choices.h"
 #include "codecs/grouped/chunk_words.h"
+#include "codecs/grouped/left_out.h"
 #include "codecs/grouped/quantize.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -26,17 +27,31 @@ struct EncodeContext {
   double bound;  // of quantized chunks; 0 where there are none
   int rounded;   // mantissa bits rounded off before lossless coding
   bool fast;
+  bool has_fill;
+  typename T::Word::scalar fill;  // bits of what stands for no value
   const Tables* tables;
   QuantizerOf<T> quantizer;
 
-  ARRCOMP_METHOD EncodeContext(const Element& its_element, double its_bound, int its_rounded, bool is_fast,
-                               const Tables* its_tables)
+  ARRCOMP_METHOD EncodeContext(const Element& its_element, double its_bound, int its_rounded,
+                               const GroupSettings& settings, const Tables* its_tables)
       : element(its_element),
         bound(its_bound),
         rounded(its_rounded),
-        fast(is_fast),
+        fast(settings.fast),
+        has_fill(settings.has_fill),
+        fill(fill_bits(settings.fill)),
         tables(its_tables),
         quantizer(its_bound > 0 ? its_bound : 1) {}
+
+ private:
+  ARRCOMP_METHOD static auto fill_bits(double number) {
+    if constexpr (T::quantizes) {
+      using Real = typename T::Real;
+      return or_all(T::narrow(splat<Real>(static_cast<typename Real::scalar>(number))));
+    } else {
+      return uint32_t{0};
+    }
+  }
 };
 
 template <class T>
@@ -51,9 +66,8 @@ class ChunkValues {
 
   // `next` is what is read next.
   ARRCOMP_METHOD void open_chunk(uint64_t first, uint32_t count, uint64_t next) {
-    first_ = first;
-    count_ = static_cast<int>(count);
-    rows_ = (count_ + lanes_per_row - 1) / lanes_per_row;
+    set_elements(element_pointer<T>(array_, first), static_cast<int>(count));
+    leaves_out_ = false;
     next_ = element_pointer<T>(array_, next);
   }
 
@@ -62,16 +76,46 @@ class ChunkValues {
     return left < lanes_per_row ? left : lanes_per_row;
   }
   ARRCOMP_METHOD const typename T::storage* elements_of(int row) const {
-    return element_pointer<T>(array_, first_) + row * lanes_per_row;
+    return elements_ + row * lanes_per_row;
   }
   ARRCOMP_METHOD Word element_bits(int row) const {
-    return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
+    return load_elements<T>(elements_, static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
   }
 
   ARRCOMP_METHOD void start(Transform transform) {
     head_ = ChunkHead{};
     head_.transform = transform;
     exceptions_ = 0;
+  }
+
+  // ---- elements that are left out
+
+  // Leaves out the elements that are like some exception that is like the one after it.
+  ARRCOMP_METHOD bool leave_out_exceptions() {
+    sync();  // the positions are written
+    for (int e = 1; e < exceptions_; ++e) {
+      const auto fill = elements_[memory_.positions[e - 1]];
+      if (fill == elements_[memory_.positions[e]]) return leave_out(fill, least_missing);
+    }
+    return false;
+  }
+
+  // Leaves out those whose bits are `fill`; false where they are fewer than `least`.
+  ARRCOMP_APART bool leave_out(Scalar fill, int least) {
+    auto& memory = memory_.missing;
+    LeftOut<T> left_out(memory, elements_, count_, memory_.values);
+    const int present = left_out.leave_out(fill, least);
+    if (present < 0) return false;
+    set_elements(reinterpret_cast<const typename T::storage*>(memory.elements), present);
+    leaves_out_ = true;
+    return true;
+  }
+
+  // All of the chunk's elements again.
+  ARRCOMP_METHOD void leave_nothing_out() {
+    if (!leaves_out_) return;
+    set_elements(static_cast<const typename T::storage*>(memory_.missing.chunk), memory_.missing.count);
+    leaves_out_ = false;
   }
 
   // ---- elements to values, and how these become words
@@ -90,6 +134,7 @@ class ChunkValues {
       take_samples();
     }
     choose_prediction<Word>(head_, samples(), T::word_bits);
+    repeated_ = find_repeated(true);
     return true;
   }
 
@@ -104,6 +149,7 @@ class ChunkValues {
     }
     sync();
     if (!keeps_rows) take_samples();
+    repeated_ = find_repeated(false);
     if (context_.element.is_float()) {
       if (choose_exponent<T::width>(head_, samples(), or_all(all), context_.element)) return;
       head_.difference = true;
@@ -129,13 +175,18 @@ class ChunkValues {
     return true;
   }
 
+  ARRCOMP_METHOD int live_blocks() const {
+    return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
+  }
+
   const EncodeContext<T>& context_;
   const void* array_;
   Memory& memory_;
   ChunkWords<Word> words_;
-  uint64_t first_;
-  const typename T::storage* next_;
+  const typename T::storage *elements_, *next_;
   int count_, rows_;
+  bool leaves_out_;  // elements that are missing: these are the others
+  int repeated_;     // the place of an element that may be worth leaving out, with all equal ones; or -1
   ChunkHead head_;
   int dropped_;  // bits of the mantissa that are rounded off
   int exceptions_;
@@ -144,6 +195,12 @@ class ChunkValues {
   int coded_rows_;  // rows of words left to the coder
 
  private:
+  ARRCOMP_METHOD void set_elements(const typename T::storage* elements, int count) {
+    elements_ = elements;
+    count_ = count;
+    rows_ = (count_ + lanes_per_row - 1) / lanes_per_row;
+  }
+
   static constexpr bool has_unsorted_tiles = splits_words<Word> && T::width >= 16;
 
   ARRCOMP_METHOD static ChunkWords<Word> words_in(Memory& memory, [[maybe_unused]] NearMemory* near) {
@@ -271,6 +328,45 @@ class ChunkValues {
     const int count = samples_of(rows_), distance = sample_stride(rows_) * lanes_per_row;
     if constexpr (keeps_rows) return {{memory_.values, distance, count}};
     return {{sampled_row(0), sample_distance, count}};
+  }
+
+  // The place of an element that may be worth leaving out, with all that have its value: one that an eighth of the sample
+  // repeats, in long runs, or (of quantized values) far from all others. Else -1.
+  ARRCOMP_PART int find_repeated(bool quantized) const {
+    const SampledValues<Word> sample = samples();
+    const int distance = sample_stride(rows_);
+    int repeats = 0, looked = 0, most = 0, row = 0;
+    uint32_t lanes = 0;
+    for (int s = 0; s < sample.count; s += repeated_step, looked += lanes_per_row) {
+      const Word x = sample.at(s);
+      const Mask own = eq(x, sample.before(s, x)) & first_lanes(lanes_of(s * distance));
+      const int n = count(own);
+      repeats += n;
+      if (n <= most) continue;
+      most = n;
+      row = s;
+      lanes = bits(own);
+    }
+    if (repeats * 8 < looked) return -1;
+    const int lane = bit_length(lanes) - 1;
+    const Word value = splat<Word>(sample.rows[row * sample.distance + lane]);
+    return is_apart(value, sample, quantized) ? row * distance * lanes_per_row + lane : -1;
+  }
+  static constexpr int repeated_step = 4;  // rows of the sample
+
+  ARRCOMP_APART static bool is_apart(Word value, const SampledValues<Word>& sample, bool quantized) {
+    U32 lengths = splat<U32>(0);  // of the ways from other values to this one, and back
+    int all = 0, ways = 0;
+    for (int s = 0; s < sample.count; s += repeated_step) {
+      const Word x = sample.at(s), before = sample.before(s, x);
+      const Mask own = eq(x, value), is_way = (own & ne(before, value)) | (~own & eq(before, value));
+      lengths = lengths + select(is_way, bit_length(fold(x - before, false, T::word_bits)), splat<U32>(0));
+      all += count(own);
+      ways += count(is_way);
+    }
+    const bool is_in_runs = 16 * ways <= all;
+    if (!quantized) return is_in_runs;
+    return sum(lengths) > static_cast<uint32_t>((is_in_runs ? 8 : 14) * ways);
   }
 
   // With a place for the value before it.
@@ -452,10 +548,6 @@ class ChunkValues {
   }
 
   // ---- the mask
-
-  ARRCOMP_METHOD int live_blocks() const {
-    return count(mask(static_cast<uint32_t>(live_))) + count(mask(static_cast<uint32_t>(live_ >> 32)));
-  }
 
   // A mask by value pays where the zeros would cost raw bits (their shift, or an escape), one by block where many
   // blocks are zero.

@@ -6,18 +6,44 @@
 
 namespace arrcomp {
 
+// What is said of a chunk's missing elements (FORMAT.md, section 3.5).
+struct MissingHead {
+  int present;  // elements that are not missing
+  int marks;    // positions or edges
+  bool edges;     // marks are where missing elements begin or end; else they are where these are
+  bool inverted;  // or where the others are; before the first edge elements are missing
+  int shift;      // low bits of a mark that are stored as they are; or shift_of_bits
+};
+
+// Of a chunk that leaves out its missing elements.
+template <class Scalar>
+struct MissingMemory {
+  static constexpr uint32_t overrun = 4 * lanes_per_row;  // vector stores may pass the end
+
+  Scalar elements[chunk_size + overrun];  // those that stay
+  uint32_t marks[chunk_size + overrun];
+  uint32_t masks[rows_per_chunk];
+  uint32_t upper[2 * rows_per_chunk + lanes_per_row];  // of sparse marks: their upper parts, in unary
+  Scalar fill;  // the bits of those that do not
+  MissingHead head;
+  uint32_t bits;  // that the marks take
+  const void* chunk;        // all of its elements
+  int count;
+};
+
 template <class Scalar>
 struct EncoderMemory {
   static constexpr uint32_t raw_chunk = raw_chunk_bytes(rows_per_chunk, sizeof(Scalar) * 8);
   static constexpr uint32_t overrun = 4 * lanes_per_row;  // vector stores may pass the end
   static constexpr uint32_t max_exception_bytes = 4 + max_exceptions * (2 + sizeof(Scalar));
   static constexpr uint32_t max_mask_bytes = 8 + rows_per_chunk * 4;
+  static constexpr uint32_t max_missing_bytes = 16 + rows_per_chunk * 4;
   static constexpr uint32_t tile_words = rows_per_tile * lanes_per_row * (2 + sizeof(Scalar) / 2);
   // The words of a chunk are checked against a raw chunk's size after each tile; the rest is kept only where it is
   // smaller.
   static constexpr uint32_t max_words = max_chunks_per_group * raw_chunk / 2 + tile_words + overrun;
   static constexpr uint32_t max_side_bytes =
-      max_chunks_per_group * raw_chunk + raw_chunk + max_exception_bytes + max_mask_bytes + 4 * overrun;
+      max_chunks_per_group * raw_chunk + raw_chunk + max_exception_bytes + max_mask_bytes + max_missing_bytes + 4 * overrun;
 
   union {
     Scalar values[chunk_size + overrun];   // a chunk's words
@@ -26,6 +52,7 @@ struct EncoderMemory {
   uint32_t coded[rows_per_chunk];  // by row: lanes that are not zero
   uint16_t positions[max_exceptions + overrun];
   uint8_t widths[tiles_per_chunk];
+  MissingMemory<Scalar> missing;
   alignas(16) uint16_t words[max_words];     // of the group, in the order of encoding
   alignas(16) uint8_t side[max_side_bytes];  // of the group, last chunk first
 };

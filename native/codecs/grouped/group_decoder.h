@@ -53,17 +53,20 @@ class GroupDecoder : public GroupReader<T, true> {
   // Whether the chunk is coded like most: full, unmasked, with the entropy coder.
   ARRCOMP_METHOD bool may_interleave() const {
     return !failed_ && chunk_.header.coder == Coder::entropy && chunk_.header.mask == MaskKind::none &&
-           chunk_.rows == rows_per_chunk;
+           chunk_.rows == rows_per_chunk && !chunk_.header.has_missing;
   }
 
   ARRCOMP_PART void decode_chunk() {
     if (failed_) return;
+    const bool misses = chunk_.header.has_missing;
+    if (misses && !find_missing()) return;
     if (chunk_.header.mask != MaskKind::none) {
       decode_masked();
     } else {
       decode_unmasked();
     }
     this->finish_chunk();
+    if (misses) spread();
   }
 
   // The rest of a tile of a regular chunk whose symbols are decoded.
@@ -105,6 +108,44 @@ class GroupDecoder : public GroupReader<T, true> {
   using Reader::shift_left;
 
   ARRCOMP_METHOD static int rows_left(int rows, int row, int most) { return rows - row < most ? rows - row : most; }
+
+  // ---- missing elements ----
+
+  ARRCOMP_METHOD bool find_missing() {
+    failed_ = !read_masks(chunk_.missing, in_device_memory(chunk_.marks), chunk_.whole, layout_.missing);
+    return !failed_;
+  }
+
+  // The elements that are present stand at the chunk's beginning. They move to their places, the last first, so that none
+  // is overwritten before it is read.
+  ARRCOMP_APART void spread() {
+    sync();
+    auto* const elements =
+        const_cast<typename T::storage*>(element_pointer<T>(in_device_memory(layout_.array), this->chunk_first()));
+    const Word fill = splat<Word>(static_cast<Scalar>(chunk_.fill));
+    int left = chunk_.count;
+    for (int r = (chunk_.whole - 1) / lanes_per_row; r >= 0; --r) {
+      const int first = r * lanes_per_row, lanes = rows_left(chunk_.whole, first, lanes_per_row);
+      const Mask present = first_lanes(lanes) & ~mask(layout_.missing[r]);
+      const int n = count(present);
+      if (n > left) {
+        failed_ = true;
+        return;
+      }
+      left -= n;
+      Word x = fill;
+      if (n > 0) {
+        store(waiting_, load_elements<T>(elements, static_cast<uint64_t>(left), n));
+        sync();
+        Word own;
+        expand(waiting_, own, present);
+        x = select(present, own, fill);
+        sync();
+      }
+      store_elements<T>(elements, static_cast<uint64_t>(first), lanes, x);
+    }
+    failed_ = failed_ || left != 0;
+  }
 
   // ---- words ----
 
@@ -223,7 +264,7 @@ class GroupDecoder : public GroupReader<T, true> {
     visit_elements<T>(layout_.context.element, dequantizer_, chunk_.header, carry_, write);
   }
 
-  ARRCOMP_METHOD bool is_streaming() const { return can_stream && layout_.context.streaming; }
+  ARRCOMP_METHOD bool is_streaming() const { return can_stream && layout_.context.streaming && !chunk_.header.has_missing; }
 
   template <class Bits>
   ARRCOMP_METHOD void store_rows(int row, int n, Bits bits) {

@@ -10,9 +10,10 @@ template <class T>
 class GroupEncoder : ChunkValues<T> {
   using Values = ChunkValues<T>;
   using typename Values::Memory, typename Values::Scalar, typename Values::Word;
-  using Values::context_, Values::array_, Values::memory_, Values::words_;
+  using Values::context_, Values::memory_, Values::words_;
   using Values::element_bits, Values::start;
-  using Values::first_, Values::rows_, Values::head_, Values::exceptions_, Values::live_, Values::coded_rows_;
+  using Values::rows_, Values::head_, Values::exceptions_, Values::live_, Values::coded_rows_;
+  using Values::elements_, Values::leaves_out_, Values::repeated_;
 
  public:
   // `near`: only where words are split.
@@ -109,6 +110,9 @@ class GroupEncoder : ChunkValues<T> {
   int rows_left_;    // to be coded, of the chunk
 
  private:
+  static constexpr uint32_t missing_side_bytes = 4 + sizeof(Scalar);
+  static constexpr uint64_t least_bits = 64 * missing_side_bytes;  // with fewer there is little to gain
+
   // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
   enum class Attempt : uint8_t { quantized, lossless, raw };
 
@@ -133,18 +137,62 @@ class GroupEncoder : ChunkValues<T> {
     had_states_ = has_states_;
     rows_left_ = 0;
     gave_up_ = false;
+    this->leave_nothing_out();
     limit_ = raw_chunk_bytes(static_cast<uint32_t>(rows_), T::width);
     if (attempt_ == Attempt::raw) return write_raw();
-    if constexpr (T::quantizes) {
-      if (attempt_ == Attempt::quantized) {
-        // About what lossless coding takes: sign, mantissa and 2 bits of exponent.
-        limit_ = static_cast<uint32_t>(rows_) * 4 * (context_.element.mantissa_bits + 3u);
-        gave_up_ = !this->quantize();
+    choose_values();
+    if (gave_up_) return;
+    if (attempt_ == Attempt::quantized) limit_ = lossless_bytes();
+    write_side();
+    if (head_.coder == Coder::entropy) rows_left_ = coded_rows_;
+  }
+
+  // About what lossless coding takes: sign, mantissa and 2 bits of exponent.
+  ARRCOMP_METHOD uint32_t lossless_bytes() const {
+    const uint32_t bytes = static_cast<uint32_t>(rows_) * 4 * (context_.element.mantissa_bits + 3u);
+    if (!leaves_out_) return bytes;
+    const uint32_t with_mask = bytes + missing_side_bytes + memory_.missing.bits / 4;
+    return with_mask < limit_ ? with_mask : limit_;
+  }
+
+  // Makes words of all elements, or of those that are left where equal ones are left out: what stands for no value, or
+  // where too many are exceptions, or where it takes fewer bits.
+  ARRCOMP_PART void choose_values() {
+    bool is_settled = context_.has_fill && this->leave_out(context_.fill, 1);
+    uint64_t bits_of_all = 0;
+    for (;;) {
+      make_values();
+      if (is_settled) return;
+      if (!leaves_out_) {
+        const bool are_exceptions = exceptions_ >= least_missing;
+        if (are_exceptions ? !this->leave_out_exceptions() : !leave_out_repeated()) return;
+        bits_of_all = are_exceptions ? ~uint64_t{0} : bits_;
+      } else {
+        if (!gave_up_ && bits_ < bits_of_all - bits_of_all / 16) return;
+        this->leave_nothing_out();
+        is_settled = true;
       }
     }
-    if (attempt_ == Attempt::lossless) this->load_lossless();
-    if (!gave_up_) gave_up_ = !this->make_words();
-    if (!gave_up_) write_values();
+  }
+
+  ARRCOMP_METHOD bool leave_out_repeated() {
+    return !gave_up_ && bits_ >= least_bits && repeated_ >= 0 &&
+           this->leave_out(elements_[repeated_], least_missing);
+  }
+
+  ARRCOMP_PART void make_values() {
+    gave_up_ = false;
+    if (rows_ == 0) {  // all are left out
+      this->start(Transform::integer);
+      coded_rows_ = 0;
+    } else {
+      if constexpr (T::quantizes)
+        if (attempt_ == Attempt::quantized) gave_up_ = !this->quantize();
+      if (attempt_ == Attempt::lossless) this->load_lossless();
+      if (!gave_up_) gave_up_ = !this->make_words();
+    }
+    if (gave_up_) return;
+    bits_ = choose_coder() + mask_bits();
   }
 
   ARRCOMP_METHOD uint32_t coded_bytes() const { return static_cast<uint32_t>(coded_ - coded_before_) * 2; }
@@ -166,23 +214,27 @@ class GroupEncoder : ChunkValues<T> {
 
   // ---- words to symbols ----
 
-  // Writes all of the words but the symbols.
-  ARRCOMP_PART void write_values() {
-    if (coded_rows_ > 0) choose_coder();
-    write_side();
-    if (head_.coder != Coder::entropy) return;
-    rows_left_ = coded_rows_;
-  }
-
-  ARRCOMP_PART void choose_coder() {
+  // Returns the bits that the words take, as estimated.
+  ARRCOMP_PART uint64_t choose_coder() {
+    if (coded_rows_ == 0) return 0;
     const uint64_t packed = packed_bits();
     head_.coder = Coder::packed;
-    if (context_.fast) return;
+    if (context_.fast) return packed;
     const EntropyChoice choice = choose_entropy();
-    if (choice.bits + states_bytes * 8 / chunks_ >= packed) return;
+    if (choice.bits + states_bytes * 8 / chunks_ >= packed) return packed;
     head_.coder = Coder::entropy;
     head_.shift = choice.shift;
     head_.table = choice.table;
+    return choice.bits + (has_states_ ? 0 : states_bytes * 8 / chunks_);
+  }
+
+  // The bits that masks take.
+  ARRCOMP_METHOD uint32_t mask_bits() const {
+    uint32_t bits = 0;
+    if (head_.mask == MaskKind::values)
+      bits += static_cast<uint32_t>(this->live_blocks() * rows_per_block * lanes_per_row);
+    if (leaves_out_) bits += missing_side_bytes * 8 + memory_.missing.bits;
+    return bits;
   }
 
   struct EntropyChoice {
@@ -227,12 +279,26 @@ class GroupEncoder : ChunkValues<T> {
 
   ARRCOMP_PART void write_side() {
     head_.has_exceptions = exceptions_ > 0;
+    head_.has_missing = leaves_out_;
     side_ = head_.write(side_, T::word_bits);
+    if (leaves_out_) write_missing();
     if (exceptions_ > 0) side_ = write_number(side_, static_cast<uint32_t>(exceptions_));
     if (head_.mask != MaskKind::none) write_mask();
     if (head_.coder == Coder::packed) write_packed();
     if (head_.coder == Coder::entropy) write_low_bits();
     if (exceptions_ > 0) write_exceptions();
+  }
+
+  ARRCOMP_METHOD void write_missing() {
+    auto& missing = memory_.missing;
+    const bool is_nan = context_.element.is_float() && missing.fill == usual_nan(context_.element);
+    side_ = write_missing_head(side_, missing.head, is_nan);
+    if (!is_nan) side_ = write_number(side_, missing.fill);
+    if (missing.head.shift == shift_of_bits) {
+      for (int r = 0; r * lanes_per_row < missing.count; ++r) side_ = write_number(side_, missing.masks[r]);
+    } else if (missing.head.marks > 0) {
+      side_ = write_marks(side_, missing.head, missing.marks, missing.count, missing.upper);
+    }
   }
 
   ARRCOMP_PART void write_mask() {
@@ -329,7 +395,7 @@ class GroupEncoder : ChunkValues<T> {
         memcpy(side_ + e * 2, &position, 2);
       }
       for (int e = 0; e < exceptions_; ++e)
-        memcpy(values + e * sizeof(typename T::storage), element_pointer<T>(array_, first_ + memory_.positions[e]),
+        memcpy(values + e * sizeof(typename T::storage), elements_ + memory_.positions[e],
                sizeof(typename T::storage));
       for (int b = bytes; b % 4 != 0; ++b) values[b] = 0;
     }
@@ -387,6 +453,7 @@ class GroupEncoder : ChunkValues<T> {
   // how the chunk is tried, and what was before
   Attempt attempt_;
   uint32_t limit_;  // bytes that it may take
+  uint64_t bits_;   // that its words and masks take, as estimated
   uint8_t* side_before_;
   uint16_t* coded_before_;
   U32 states_before_;

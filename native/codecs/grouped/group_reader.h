@@ -25,6 +25,7 @@ struct GroupLayout {
   uint32_t count;
   int last_entropy;  // the last chunk that is entropy coded, or -1
   bool is_regular;   // all chunks are coded like most
+  uint32_t missing[may_be_masked ? rows_per_chunk : 1];  // of the chunk being decoded, a word for each row
   ChunkReader<may_be_masked> chunks[max_chunks_per_group];
 };
 
@@ -111,7 +112,9 @@ class GroupReader {
       Chunk chunk;
       if (!read_chunk(chunk, in, c, last_entropy < 0)) return false;
       const bool entropy = chunk.header.coder == Coder::entropy;
-      if (chunk.header.mask != MaskKind::none || (entropy && chunk.header.shift >= T::word_bits)) is_regular = false;
+      if (chunk.header.mask != MaskKind::none || chunk.header.has_missing ||
+          (entropy && chunk.header.shift >= T::word_bits))
+        is_regular = false;
       if (entropy && last_entropy < 0) last_entropy = static_cast<int>(c);
       if (leader()) layout_.chunks[c] = chunk;
     }

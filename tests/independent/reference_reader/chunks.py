@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .dtypes import Dtype
+from .missing import Missing, read_missing
 from .rows import LANES, lane_bits, unpack
 from .source import U64, Source, need
 
@@ -43,6 +44,7 @@ class Chunk:
     bits: U64 = field(default_factory=lambda: np.zeros((0, LANES), np.uint64))
     positions: NDArray[np.intp] = field(default_factory=lambda: np.zeros(0, np.intp))
     values: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    missing: Missing | None = None
 
     @property
     def rows(self) -> int:
@@ -63,9 +65,12 @@ class Chunk:
 def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: bool) -> Chunk:
     """Take the side data of a chunk of m elements; `last_coded`: no chunk after it in its group is entropy coded."""
     chunk = Chunk(dtype, m)
-    has_base, exceptions = read_modes(source, chunk, bound)
+    has_base, exceptions, misses = read_modes(source, chunk, bound)
     if has_base:
         chunk.base = source.number(dtype.word // 8)
+    if misses:
+        chunk.missing = read_missing(source, dtype, m)
+        chunk.m = chunk.missing.present
     count = source.number(4) if exceptions else 0
     need(not exceptions or 1 <= count <= 256, "number of exceptions")
     chunk.places = read_mask(source, chunk)
@@ -81,8 +86,8 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
     return chunk
 
 
-def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool]:
-    """Take the first four bytes; returns whether a base, and whether exceptions are present."""
+def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, bool]:
+    """Take the first four bytes; returns whether there is a base, whether exceptions, and whether elements are missing."""
     mode, shift, chunk.table, drop = source.take(4)
     choices = mode & 3, mode >> 2 & 3, mode >> 4 & 3
     need(3 not in choices, "mode")
@@ -95,8 +100,7 @@ def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool]:
     need(chunk.shift <= chunk.dtype.word, "shift")
     need(chunk.table < 192, "table")
     need(chunk.drop <= (chunk.dtype.mantissa if chunk.transform == "exponent" else 0), "drop")
-    need(drop >> 7 == 0, "reserved bit")
-    return bool(shift >> 7), bool(drop >> 6 & 1)
+    return bool(shift >> 7), bool(drop >> 6 & 1), bool(drop >> 7)
 
 
 def read_mask(source: Source, chunk: Chunk) -> NDArray[np.intp]:

@@ -94,6 +94,7 @@ def check_groups(config: Parameters, codec: str) -> None:
         given = [bound for bound in bounds.values() if bound is not None]
         need(len(given) == 1 and is_number(given[0]) and given[0] > 0, "bounds")
         need(bounds["pointwise"] is None or bounds["pointwise"] < 1, "pointwise")
+        need(not config.has_value("fill_value") or is_number(config.get("fill_value")), "fill_value")
 
 
 def check_base_delta(config: Parameters, dtype: Dtype) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from .chunks import Chunk, read_chunk
 from .dtypes import Dtype
 from .elements import elements_of
+from .missing import spread
 from .rans import Decoder
 from .rows import LANES
 from .source import U64, Source, need
@@ -85,7 +86,7 @@ def read_group(source: Source, dtype: Dtype, sizes: list[int], bound: float) -> 
         coded |= chunks[0].coder == "entropy"
     none = np.zeros((0, LANES), np.uint64)
     if not coded:
-        return [(chunk, elements_of(chunk, none, bound)) for chunk in chunks]
+        return [(chunk, spread(chunk.missing, elements_of(chunk, none, bound))) for chunk in chunks]
     words = source.words(2, max(source.left - STATES, 0) // 2)
     decoder = Decoder(words, source.words(4, LANES), wide=dtype.bits == 64)
     symbols = [read_symbols(decoder, chunk) if chunk.coder == "entropy" else none for chunk in chunks]
@@ -93,7 +94,8 @@ def read_group(source: Source, dtype: Dtype, sizes: list[int], bound: float) -> 
     carried = decoder.end(bool(carrying))
     for chunk in carrying:
         chunk.bits[-8:] |= carried
-    return [(chunk, elements_of(chunk, found, bound)) for chunk, found in zip(chunks, symbols, strict=True)]
+    found = zip(chunks, symbols, strict=True)
+    return [(chunk, spread(chunk.missing, elements_of(chunk, own, bound))) for chunk, own in found]
 
 
 def read_symbols(decoder: Decoder, chunk: Chunk) -> U64:

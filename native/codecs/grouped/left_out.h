@@ -1,0 +1,172 @@
+// Leaves equal elements out of a chunk: which they are, how the mask of their places is coded, and the elements that
+// stay. FORMAT.md, section 3.5.
+#pragma once
+#include "codecs/element_types.h"
+#include "codecs/grouped/encoder_memory.h"
+#include "codecs/grouped/missing.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// Writes marks; returns where they end. `upper` is memory for the upper parts.
+ARRCOMP_APART uint8_t* write_marks(uint8_t* out, const MissingHead& head, const uint32_t* marks, int count,
+                                          uint32_t* upper) {
+  const int bits_of_upper = upper_bits(head.marks, head.shift, count);
+  for (int i = 0; i < bits_of_upper; i += lanes_per_row * 32) store(upper + i / 32, splat<U32>(0));
+  sync();
+  uint64_t waiting = 0;
+  int have = 0;
+  const auto put = [&](uint32_t bits, int n) ARRCOMP_LAMBDA {
+    waiting |= uint64_t{bits} << have;
+    have += n;
+    if (have < 32) return;
+    out = write_number(out, static_cast<uint32_t>(waiting));
+    waiting >>= 32;
+    have -= 32;
+  };
+  const auto each_row = [&](auto visit) ARRCOMP_LAMBDA {
+    for (int first = 0; first < head.marks; first += lanes_per_row) {
+      const int n = head.marks - first < lanes_per_row ? head.marks - first : lanes_per_row;
+      visit(first, n, load_first(marks + first, n));
+    }
+  };
+  for (int b = 0; b < head.shift; ++b)
+    each_row([&](int, int n, U32 at) ARRCOMP_LAMBDA {
+      put(bits(ne(at & splat<U32>(1u << b), splat<U32>(0))) & low_mask(n), n);
+    });
+  each_row([&](int first, int n, U32 at) ARRCOMP_LAMBDA {
+    set_bits(upper, (at >> head.shift) + lane_numbers() + splat<U32>(static_cast<uint32_t>(first)), first_lanes(n));
+  });
+  sync();
+  for (int i = 0; i < bits_of_upper; i += 32) put(upper[i / 32], bits_of_upper - i < 32 ? bits_of_upper - i : 32);
+  if (have > 0) out = write_number(out, static_cast<uint32_t>(waiting));
+  sync();  // all have read them
+  return out;
+}
+
+template <class T>
+class LeftOut {
+  using Word = typename T::Word;
+  using Scalar = typename Word::scalar;
+  using Memory = MissingMemory<Scalar>;
+
+ public:
+  // Of the chunk of `count` elements; `waiting` is memory for two rows.
+  ARRCOMP_METHOD LeftOut(Memory& memory, const typename T::storage* elements, int count, Scalar* waiting)
+      : memory_(memory), elements_(elements), count_(count), waiting_(waiting) {}
+
+  // Leaves out the elements whose bits are `fill`; returns how many stay, or -1 where fewer than `least` would go.
+  ARRCOMP_PART int leave_out(Scalar fill, int least) {
+    const int missing = find(fill);
+    if (missing < least) return -1;
+    const int present = count_ - missing, fewer = present < missing ? present : missing;
+    gather_present();
+    MissingHead head{};
+    head.present = present;
+    head.edges = edges_ < fewer;
+    head.inverted = head.edges ? (mask_of(0) & 1) != 0 : present < missing;
+    head.marks = head.edges ? edges_ : fewer;
+    choose_shift(head);
+    if (head.shift == shift_of_bits) {
+      head.edges = head.inverted = false;
+      head.marks = 0;
+    } else if (head.marks > 0) {
+      list_marks(head);
+    }
+    if (leader()) {
+      memory_.head = head;
+      memory_.fill = fill;
+      memory_.bits = bits_of_marks(head.marks, head.shift, count_);
+      memory_.chunk = elements_;
+      memory_.count = count_;
+    }
+    sync();
+    return present;
+  }
+
+ private:
+  ARRCOMP_METHOD int rows() const { return (count_ + lanes_per_row - 1) / lanes_per_row; }
+  ARRCOMP_METHOD int lanes_of(int row) const {
+    const int left = count_ - row * lanes_per_row;
+    return left < lanes_per_row ? left : lanes_per_row;
+  }
+  ARRCOMP_METHOD Word element_bits(int row) const {
+    return load_elements<T>(elements_, static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
+  }
+  ARRCOMP_METHOD uint32_t mask_of(int row) const { return memory_.masks[row]; }
+
+  // Lanes of a row that differ from the element before: where missing elements begin or end.
+  ARRCOMP_METHOD uint32_t edges_of(int row) const {
+    const uint32_t own = mask_of(row), before = row > 0 ? mask_of(row - 1) >> 31 : own & 1;
+    return (own ^ (own << 1 | before)) & low_mask(lanes_of(row));
+  }
+
+  // The masks of the missing elements, and how many they and their edges are.
+  ARRCOMP_METHOD int find(Scalar fill) {
+    const Word same = splat<Word>(fill);
+    int missing = 0;
+    sync();  // what was there before has been read
+    for (int r = 0; r < rows(); ++r) {
+      const Mask own = eq(element_bits(r), same) & first_lanes(lanes_of(r));
+      const uint32_t all = bits(own);
+      if (leader()) memory_.masks[r] = all;
+      missing += count(own);
+    }
+    sync();
+    edges_ = 0;
+    for (int r = 0; r < rows(); ++r) edges_ += count(mask(edges_of(r)));
+    return missing;
+  }
+
+  // The elements that stay, one after the other.
+  ARRCOMP_METHOD void gather_present() {
+    auto* out = reinterpret_cast<typename T::storage*>(memory_.elements);
+    int have = 0;
+    for (int r = 0; r < rows(); ++r) {
+      const Mask present = first_lanes(lanes_of(r)) & ~mask(mask_of(r));
+      compress(waiting_ + have, element_bits(r), present);
+      have += count(present);
+      if (have < lanes_per_row) continue;
+      sync();
+      store(out, load(waiting_));
+      out += lanes_per_row;
+      have -= lanes_per_row;
+      const Word rest = load(waiting_ + lanes_per_row);
+      sync();
+      store(waiting_, rest);
+      sync();
+    }
+    sync();
+    store(out, load(waiting_));
+    sync();
+  }
+
+  // As many low bits as makes the marks the shortest.
+  ARRCOMP_METHOD void choose_shift(MissingHead& head) const {
+    head.shift = shift_of_bits;
+    uint32_t best = bits_of_marks(0, shift_of_bits, count_);
+    for (int shift = 0; shift <= max_mark_shift; ++shift) {
+      const uint32_t bits = bits_of_marks(head.marks, shift, count_);
+      if (bits >= best) continue;
+      best = bits;
+      head.shift = shift;
+    }
+  }
+
+  ARRCOMP_METHOD void list_marks(const MissingHead& head) {
+    uint32_t* out = memory_.marks;
+    for (int r = 0; r < rows(); ++r) {
+      const uint32_t missing = mask_of(r), present = ~missing & low_mask(lanes_of(r));
+      const uint32_t own = head.edges ? edges_of(r) : head.inverted ? present : missing;
+      out = compress(out, lane_numbers() + splat<U32>(static_cast<uint32_t>(r * lanes_per_row)), mask(own));
+    }
+    sync();
+  }
+
+  Memory& memory_;
+  const typename T::storage* elements_;
+  int count_;
+  Scalar* waiting_;
+  int edges_;
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA
