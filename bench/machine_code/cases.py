@@ -148,10 +148,12 @@ _QUANTIZED_SAMPLES = (
     Part("sample values", ("quantized",)),
     Part("sample mean"),
     Part("sample predictions"),
+    Part("sample repeats"),
 )
 _LOSSLESS_SAMPLES = (
     Part("bits of elements"),
     Part("sample values", ("lossless",)),
+    Part("sample repeats"),
     Part("sample floats"),
     Part("sample exponents"),
 )

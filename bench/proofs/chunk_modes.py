@@ -26,7 +26,7 @@ MODES = (
     *(f"mask: {mask}" for mask in _MASKS),
     *("first differences", "no prediction", "plain map", "zigzag map"),
     *("exponents with signs", "exponents without signs"),
-    *("base of integers", "exceptions", "dropped bits", "shift", "no shift"),
+    *("base of integers", "exceptions", "missing elements", "dropped bits", "shift", "no shift"),
     *("carrying states", "states that carry nothing", "raw", "words above 32 bits"),
     *(f"groups of {chunks}" for chunks in (1, 2, 4)),
 )
@@ -78,12 +78,17 @@ def _named(data: Array, starts: Array, head: Array, bits: int) -> Iterator[tuple
     yield "dropped bits", drop & 63 != 0
     yield "shift", entropy & (shift & 127 != 0)
     yield "no shift", entropy & (shift & 127 == 0)
-    after = starts + 4 + np.where(based, 8 if bits == 64 else 4, 0) + np.where(drop & 64 != 0, 4, 0)
-    carrying = entropy & (shift & 127 >= 2) & (_coded_rows(data, after, mask) % 8 == 0)
+    misses = drop & 128 != 0
+    yield "missing elements", misses
+    after = starts + 4 + np.where(based, 8 if bits == 64 else 4, 0)
+    present, missing_bytes = _missing(data, after, misses, bits)
+    after = after + missing_bytes + np.where(drop & 64 != 0, 4, 0)
+    carrying = entropy & (shift & 127 >= 2) & (_coded_rows(data, after, mask, -(-present // 32)) % 8 == 0)
     yield "carrying states", carrying
     yield "states that carry nothing", entropy & ~carrying
-    widths = _at(data, after, (coder == 1) & (mask == 0), ROWS // 8)
-    yield "raw", (transform[(coder == 1) & (mask == 0)] == 1) & (widths >= bits).all(axis=1)
+    plain = (coder == 1) & (mask == 0) & ~misses
+    widths = _at(data, after, plain, ROWS // 8)
+    yield "raw", (transform[plain] == 1) & (widths >= bits).all(axis=1)
     yield "words above 32 bits", (widths > 32).any(axis=1)
 
 
@@ -93,9 +98,21 @@ def _at(data: Array, places: Array, chosen: Array, count: int) -> Array:
     return found
 
 
-def _coded_rows(data: Array, after: Array, mask: Array) -> Array:
-    """Coded rows of full chunks, whose masks are where `after` says; 1 where there are none, which carry nothing."""
-    rows = np.full(len(mask), ROWS)
+def _missing(data: Array, after: Array, misses: Array, bits: int) -> tuple[Array, Array]:
+    """Elements of each chunk that are present, and the bytes that tell which are missing (section 3.5)."""
+    present, taken = np.full(len(misses), CHUNK), np.zeros(len(misses), np.int64)
+    fields = _at(data, after, misses, 4).copy().view("<u4").ravel().astype(np.int64)
+    marks, shift = fields >> 16 & 4095, fields >> 28
+    coded = np.where(marks > 0, marks * shift + marks + (CHUNK - 1 >> np.minimum(shift, 11)) + 1, 0)
+    bits_of_marks = np.where(shift == 15, CHUNK, coded)
+    fill = np.where(fields >> 12 & 1 == 1, 0, 8 if bits == 64 else 4)
+    present[misses], taken[misses] = fields & 4095, 4 + fill + -(-bits_of_marks // 32) * 4
+    return present, taken
+
+
+def _coded_rows(data: Array, after: Array, mask: Array, rows: Array) -> Array:
+    """Coded rows of chunks of `rows`, whose masks are where `after` says; 1 where there are none, which carry nothing."""
+    rows = rows.copy()
     live = np.bitwise_count(_at(data, after, mask != 0, 8)).sum(axis=1)
     rows[mask != 0] = 2 * live
     values = np.flatnonzero(mask == 2)

@@ -292,7 +292,7 @@ constexpr DType dtypes[] = {{"int8", 2},   {"float8_e5m2", 17}, {"int16", 4}, {"
 
 Codec bounded(BoundKind kind, double bound, bool fast = false) {
   if (kind == BoundKind::lossless) return {LosslessSettings{fast}};
-  return {ErrorBoundedSettings{kind, bound, fast}};
+  return {ErrorBoundedSettings{kind, bound, fast, false, 0.0}};
 }
 
 Codec base_delta(int bases, uint64_t widths = ~uint64_t{0}, int drop_bits = 0,
@@ -315,6 +315,7 @@ const Codec codecs[] = {
     base_delta(2, ~uint64_t{0}, 4, DropRounding::stochastic),
     base_delta(1, ~uint64_t{0}, 40, DropRounding::stochastic),
     base_delta(1, ~uint64_t{0}, 6, DropRounding::truncate),
+    {ErrorBoundedSettings{BoundKind::relative, 1e-3, false, true, 1e20}},
 };
 
 // The codec, or where it does not take the element another one.

@@ -62,6 +62,8 @@ const Pattern patterns[] = {
     {"specials", [](uint64_t i, Random& r) { return i % 61 == 7 ? special(r) : 0.02 * r.bell(); }},
     {"short mantissas", [](uint64_t, Random& r) { return std::nearbyint(4 * r.bell()) / 8; }},
     {"random bits", nullptr},
+    {"gaps", [](uint64_t i, Random& r) { return i / 37 % 3 == 0 || i < 4096 ? NAN : 0.02 * r.bell(); }},
+    {"scattered gaps", [](uint64_t, Random& r) { return r.below(5) != 0 ? 1e20 : 0.02 * r.bell(); }},
 };
 
 uint64_t bits_of(const Element& element, double value) {

@@ -218,7 +218,8 @@ def modes_read(stream: bytes, x: Array) -> Counter[str]:
             names.update(["shift" if chunk.shift else "no shift", f"table {chunk.table}"])
             names.update(["carrying states" if chunk.carrying else "states that carry nothing"])
         names.update(["exceptions"] * (chunk.exceptions > 0) + ["dropped bits"] * (chunk.drop > 0))
-        if chunk.coder == "packed" and chunk.mask == "none":
+        names.update(["missing elements"] * (chunk.missing is not None))
+        if chunk.coder == "packed" and chunk.mask == "none" and chunk.missing is None:
             names.update(["raw"] * (chunk.transform == "integer" and min(chunk.widths) >= 8 * x.itemsize))
             names.update(["words above 32 bits"] * (max(chunk.widths) > 32))
     return names

@@ -47,6 +47,26 @@ struct SampledValues : Sample<Word> {
   }
 };
 
+constexpr int repeated_step = 8;  // rows of the sample that are looked at for values that repeat
+
+// Whether the sample has a value in long runs, or (of quantized values) far from all others.
+template <class Word, int bits_of_word>
+ARRCOMP_CALLED bool is_apart(typename Word::scalar repeated, SampledValues<Word> sample, bool quantized) {
+  const Word value = splat<Word>(repeated);
+  U32 lengths = splat<U32>(0);  // of the ways from other values to this one, and back
+  int all = 0, ways = 0;
+  for (int s = 0; s < sample.count; s += repeated_step) {
+    const Word x = sample.at(s), before = sample.before(s, x);
+    const Mask own = eq(x, value), is_way = (own & ne(before, value)) | (~own & eq(before, value));
+    lengths = lengths + select(is_way, bit_length(fold(x - before, false, bits_of_word)), splat<U32>(0));
+    all += count(own);
+    ways += count(is_way);
+  }
+  const bool is_in_runs = 16 * ways <= all;
+  if (!quantized) return is_in_runs;
+  return sum(lengths) > static_cast<uint32_t>((is_in_runs ? 8 : 14) * ways);
+}
+
 struct SampleMean {
   uint64_t mean;
   bool all_positive;

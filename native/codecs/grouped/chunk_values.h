@@ -62,12 +62,12 @@ class ChunkValues {
   using Memory = EncoderMemory<Scalar>;
 
   ARRCOMP_METHOD ChunkValues(const EncodeContext<T>& context, const void* array, Memory& memory, NearMemory* near)
-      : context_(context), array_(array), memory_(memory), words_(words_in(memory, near)) {}
+      : context_(context), array_(array), memory_(memory), words_(words_in(memory, near)), leaves_out_(false) {}
 
   // `next` is what is read next.
   ARRCOMP_METHOD void open_chunk(uint64_t first, uint32_t count, uint64_t next) {
-    set_elements(element_pointer<T>(array_, first), static_cast<int>(count));
-    leaves_out_ = false;
+    leave_nothing_out();
+    set_elements(array_, first, static_cast<int>(count));
     next_ = element_pointer<T>(array_, next);
   }
 
@@ -76,10 +76,10 @@ class ChunkValues {
     return left < lanes_per_row ? left : lanes_per_row;
   }
   ARRCOMP_METHOD const typename T::storage* elements_of(int row) const {
-    return elements_ + row * lanes_per_row;
+    return element_pointer<T>(array_, first_) + row * lanes_per_row;
   }
   ARRCOMP_METHOD Word element_bits(int row) const {
-    return load_elements<T>(elements_, static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
+    return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
   }
 
   ARRCOMP_METHOD void start(Transform transform) {
@@ -94,19 +94,17 @@ class ChunkValues {
   ARRCOMP_METHOD bool leave_out_exceptions() {
     sync();  // the positions are written
     for (int e = 1; e < exceptions_; ++e) {
-      const auto fill = elements_[memory_.positions[e - 1]];
-      if (fill == elements_[memory_.positions[e]]) return leave_out(fill, least_missing);
+      const auto fill = elements_of(0)[memory_.positions[e - 1]];
+      if (fill == elements_of(0)[memory_.positions[e]]) return leave_out(fill, least_missing);
     }
     return false;
   }
 
   // Leaves out those whose bits are `fill`; false where they are fewer than `least`.
-  ARRCOMP_APART bool leave_out(Scalar fill, int least) {
-    auto& memory = memory_.missing;
-    LeftOut<T> left_out(memory, elements_, count_, memory_.values);
-    const int present = left_out.leave_out(fill, least);
+  ARRCOMP_METHOD bool leave_out(Scalar fill, int least) {
+    const int present = leave_out_elements<T>(&memory_.missing, array_, first_, count_, memory_.values, fill, least);
     if (present < 0) return false;
-    set_elements(reinterpret_cast<const typename T::storage*>(memory.elements), present);
+    set_elements(memory_.missing.elements, 0, present);
     leaves_out_ = true;
     return true;
   }
@@ -114,7 +112,7 @@ class ChunkValues {
   // All of the chunk's elements again.
   ARRCOMP_METHOD void leave_nothing_out() {
     if (!leaves_out_) return;
-    set_elements(static_cast<const typename T::storage*>(memory_.missing.chunk), memory_.missing.count);
+    set_elements(memory_.missing.array, memory_.missing.first, memory_.missing.count);
     leaves_out_ = false;
   }
 
@@ -183,7 +181,8 @@ class ChunkValues {
   const void* array_;
   Memory& memory_;
   ChunkWords<Word> words_;
-  const typename T::storage *elements_, *next_;
+  uint64_t first_;
+  const typename T::storage* next_;
   int count_, rows_;
   bool leaves_out_;  // elements that are missing: these are the others
   int repeated_;     // the place of an element that may be worth leaving out, with all equal ones; or -1
@@ -195,8 +194,9 @@ class ChunkValues {
   int coded_rows_;  // rows of words left to the coder
 
  private:
-  ARRCOMP_METHOD void set_elements(const typename T::storage* elements, int count) {
-    elements_ = elements;
+  ARRCOMP_METHOD void set_elements(const void* array, uint64_t first, int count) {
+    array_ = array;
+    first_ = first;
     count_ = count;
     rows_ = (count_ + lanes_per_row - 1) / lanes_per_row;
   }
@@ -337,7 +337,8 @@ class ChunkValues {
     const int distance = sample_stride(rows_);
     int repeats = 0, looked = 0, most = 0, row = 0;
     uint32_t lanes = 0;
-    for (int s = 0; s < sample.count; s += repeated_step, looked += lanes_per_row) {
+    ARRCOMP_ROLLED
+    for (int s = 0; s < sample.count; s += repeated_step, looked += lanes_per_row) {  // counted: sample repeats, 32 rows
       const Word x = sample.at(s);
       const Mask own = eq(x, sample.before(s, x)) & first_lanes(lanes_of(s * distance));
       const int n = count(own);
@@ -349,26 +350,9 @@ class ChunkValues {
     }
     if (repeats * 8 < looked) return -1;
     const int lane = bit_length(lanes) - 1;
-    const Word value = splat<Word>(sample.rows[row * sample.distance + lane]);
-    return is_apart(value, sample, quantized) ? row * distance * lanes_per_row + lane : -1;
+    const Scalar value = sample.rows[row * sample.distance + lane];
+    return is_apart<Word, T::word_bits>(value, sample, quantized) ? row * distance * lanes_per_row + lane : -1;
   }
-  static constexpr int repeated_step = 4;  // rows of the sample
-
-  ARRCOMP_APART static bool is_apart(Word value, const SampledValues<Word>& sample, bool quantized) {
-    U32 lengths = splat<U32>(0);  // of the ways from other values to this one, and back
-    int all = 0, ways = 0;
-    for (int s = 0; s < sample.count; s += repeated_step) {
-      const Word x = sample.at(s), before = sample.before(s, x);
-      const Mask own = eq(x, value), is_way = (own & ne(before, value)) | (~own & eq(before, value));
-      lengths = lengths + select(is_way, bit_length(fold(x - before, false, T::word_bits)), splat<U32>(0));
-      all += count(own);
-      ways += count(is_way);
-    }
-    const bool is_in_runs = 16 * ways <= all;
-    if (!quantized) return is_in_runs;
-    return sum(lengths) > static_cast<uint32_t>((is_in_runs ? 8 : 14) * ways);
-  }
-
   // With a place for the value before it.
   static constexpr int sample_distance = lanes_per_row + 1;
   ARRCOMP_METHOD Scalar* sampled_row(int s) const { return words_.memory() + 1 + s * sample_distance; }

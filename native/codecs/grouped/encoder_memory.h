@@ -27,7 +27,8 @@ struct MissingMemory {
   Scalar fill;  // the bits of those that do not
   MissingHead head;
   uint32_t bits;  // that the marks take
-  const void* chunk;        // all of its elements
+  const void* array;  // the chunk: its elements from the first on
+  uint64_t first;
   int count;
 };
 

@@ -13,7 +13,7 @@ class GroupEncoder : ChunkValues<T> {
   using Values::context_, Values::memory_, Values::words_;
   using Values::element_bits, Values::start;
   using Values::rows_, Values::head_, Values::exceptions_, Values::live_, Values::coded_rows_;
-  using Values::elements_, Values::leaves_out_, Values::repeated_;
+  using Values::leaves_out_, Values::repeated_;
 
  public:
   // `near`: only where words are split.
@@ -111,7 +111,7 @@ class GroupEncoder : ChunkValues<T> {
 
  private:
   static constexpr uint32_t missing_side_bytes = 4 + sizeof(Scalar);
-  static constexpr uint64_t least_bits = 64 * missing_side_bytes;  // with fewer there is little to gain
+  static constexpr uint32_t least_bits = 64 * missing_side_bytes;  // with fewer there is little to gain
 
   // Quantized where a bound allows it, else without loss, else raw: the first that is small enough.
   enum class Attempt : uint8_t { quantized, lossless, raw };
@@ -159,14 +159,14 @@ class GroupEncoder : ChunkValues<T> {
   // where too many are exceptions, or where it takes fewer bits.
   ARRCOMP_PART void choose_values() {
     bool is_settled = context_.has_fill && this->leave_out(context_.fill, 1);
-    uint64_t bits_of_all = 0;
+    uint32_t bits_of_all = 0;
     for (;;) {
       make_values();
       if (is_settled) return;
       if (!leaves_out_) {
         const bool are_exceptions = exceptions_ >= least_missing;
         if (are_exceptions ? !this->leave_out_exceptions() : !leave_out_repeated()) return;
-        bits_of_all = are_exceptions ? ~uint64_t{0} : bits_;
+        bits_of_all = are_exceptions ? ~0u : bits_;
       } else {
         if (!gave_up_ && bits_ < bits_of_all - bits_of_all / 16) return;
         this->leave_nothing_out();
@@ -177,7 +177,7 @@ class GroupEncoder : ChunkValues<T> {
 
   ARRCOMP_METHOD bool leave_out_repeated() {
     return !gave_up_ && bits_ >= least_bits && repeated_ >= 0 &&
-           this->leave_out(elements_[repeated_], least_missing);
+           this->leave_out(this->elements_of(0)[repeated_], least_missing);
   }
 
   ARRCOMP_PART void make_values() {
@@ -192,7 +192,7 @@ class GroupEncoder : ChunkValues<T> {
       if (!gave_up_) gave_up_ = !this->make_words();
     }
     if (gave_up_) return;
-    bits_ = choose_coder() + mask_bits();
+    bits_ = static_cast<uint32_t>(choose_coder()) + mask_bits();
   }
 
   ARRCOMP_METHOD uint32_t coded_bytes() const { return static_cast<uint32_t>(coded_ - coded_before_) * 2; }
@@ -297,7 +297,7 @@ class GroupEncoder : ChunkValues<T> {
     if (missing.head.shift == shift_of_bits) {
       for (int r = 0; r * lanes_per_row < missing.count; ++r) side_ = write_number(side_, missing.masks[r]);
     } else if (missing.head.marks > 0) {
-      side_ = write_marks(side_, missing.head, missing.marks, missing.count, missing.upper);
+      side_ = write_marks(side_, &missing.head, missing.marks, missing.count, missing.upper);
     }
   }
 
@@ -395,7 +395,7 @@ class GroupEncoder : ChunkValues<T> {
         memcpy(side_ + e * 2, &position, 2);
       }
       for (int e = 0; e < exceptions_; ++e)
-        memcpy(values + e * sizeof(typename T::storage), elements_ + memory_.positions[e],
+        memcpy(values + e * sizeof(typename T::storage), this->elements_of(0) + memory_.positions[e],
                sizeof(typename T::storage));
       for (int b = bytes; b % 4 != 0; ++b) values[b] = 0;
     }
@@ -453,7 +453,7 @@ class GroupEncoder : ChunkValues<T> {
   // how the chunk is tried, and what was before
   Attempt attempt_;
   uint32_t limit_;  // bytes that it may take
-  uint64_t bits_;   // that its words and masks take, as estimated
+  uint32_t bits_;   // that its words and masks take, as estimated
   uint8_t* side_before_;
   uint16_t* coded_before_;
   U32 states_before_;

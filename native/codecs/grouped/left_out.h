@@ -8,8 +8,9 @@
 namespace arrcomp::ARRCOMP_ISA {
 
 // Writes marks; returns where they end. `upper` is memory for the upper parts.
-ARRCOMP_APART uint8_t* write_marks(uint8_t* out, const MissingHead& head, const uint32_t* marks, int count,
-                                          uint32_t* upper) {
+ARRCOMP_CALLED uint8_t* write_marks(uint8_t* out, const MissingHead* its_head, const uint32_t* marks, int count,
+                                    uint32_t* upper) {
+  const MissingHead head = *its_head;
   const int bits_of_upper = upper_bits(head.marks, head.shift, count);
   for (int i = 0; i < bits_of_upper; i += lanes_per_row * 32) store(upper + i / 32, splat<U32>(0));
   sync();
@@ -50,9 +51,9 @@ class LeftOut {
   using Memory = MissingMemory<Scalar>;
 
  public:
-  // Of the chunk of `count` elements; `waiting` is memory for two rows.
-  ARRCOMP_METHOD LeftOut(Memory& memory, const typename T::storage* elements, int count, Scalar* waiting)
-      : memory_(memory), elements_(elements), count_(count), waiting_(waiting) {}
+  // Of the chunk of `count` elements from `first` on; `waiting` is memory for two rows.
+  ARRCOMP_METHOD LeftOut(Memory& memory, const void* array, uint64_t first, int count, Scalar* waiting)
+      : memory_(memory), array_(array), first_(first), count_(count), waiting_(waiting) {}
 
   // Leaves out the elements whose bits are `fill`; returns how many stay, or -1 where fewer than `least` would go.
   ARRCOMP_PART int leave_out(Scalar fill, int least) {
@@ -76,7 +77,8 @@ class LeftOut {
       memory_.head = head;
       memory_.fill = fill;
       memory_.bits = bits_of_marks(head.marks, head.shift, count_);
-      memory_.chunk = elements_;
+      memory_.array = array_;
+      memory_.first = first_;
       memory_.count = count_;
     }
     sync();
@@ -90,7 +92,7 @@ class LeftOut {
     return left < lanes_per_row ? left : lanes_per_row;
   }
   ARRCOMP_METHOD Word element_bits(int row) const {
-    return load_elements<T>(elements_, static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
+    return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
   }
   ARRCOMP_METHOD uint32_t mask_of(int row) const { return memory_.masks[row]; }
 
@@ -163,10 +165,19 @@ class LeftOut {
   }
 
   Memory& memory_;
-  const typename T::storage* elements_;
+  const void* array_;
+  uint64_t first_;
   int count_;
   Scalar* waiting_;
   int edges_;
 };
+
+// LeftOut::leave_out.
+template <class T>
+ARRCOMP_CALLED int leave_out_elements(MissingMemory<typename T::Word::scalar>* memory,
+                                      const void* array, uint64_t first, int count,
+                                      typename T::Word::scalar* waiting, typename T::Word::scalar fill, int least) {
+  return LeftOut<T>(*memory, array, first, count, waiting).leave_out(fill, least);
+}
 
 }  // namespace arrcomp::ARRCOMP_ISA
