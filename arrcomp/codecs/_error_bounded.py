@@ -43,7 +43,8 @@ class ErrorBounded(Codec):
             NaN, which needs no mention, is the same as None.
 
     Raises:
-        TypeError: a bound or `fill_value` is not a real number, or not exactly one of `abs`, `rel` and `pointwise` is given.
+        TypeError: a bound or `fill_value` is not a real number, or not exactly one of `abs`, `rel` and `pointwise` is
+            given.
         ValueError: a bound is out of its range, `speed` is unknown, or `fill_value` is infinite.
 
     >>> ErrorBounded(abs=1e-4)

@@ -111,7 +111,7 @@ def _missing(data: Array, after: Array, misses: Array, bits: int) -> tuple[Array
 
 
 def _coded_rows(data: Array, after: Array, mask: Array, rows: Array) -> Array:
-    """Coded rows of chunks of `rows`, whose masks are where `after` says; 1 where there are none, which carry nothing."""
+    """Coded rows of chunks of `rows`, whose masks are where `after` says; 1 for none, which carry nothing."""
     rows = rows.copy()
     live = np.bitwise_count(_at(data, after, mask != 0, 8)).sum(axis=1)
     rows[mask != 0] = 2 * live

@@ -33,7 +33,7 @@ struct ChunkHead {
   bool has_base = false;
   bool has_exceptions = false;
   bool has_missing = false;  // elements
-  int shift = 0;  // low bits stored beside the entropy coder's symbols
+  int shift = 0;             // low bits stored beside the entropy coder's symbols
   int table = 0;
   int drop = 0;  // trailing zeros of the mantissa that are not stored
   uint64_t base = 0;

@@ -47,8 +47,8 @@ ARRCOMP_INLINE double largest_of(Real x) {
 
 // Widens range = {smallest, largest} by the finite values among elements [first, first + count) that are not `fill`.
 template <class Real>
-ARRCOMP_PART void widen_range(const Element& element, const void* array, uint64_t first, uint64_t count,
-                              double fill, double range[2]) {
+ARRCOMP_PART void widen_range(const Element& element, const void* array, uint64_t first, uint64_t count, double fill,
+                              double range[2]) {
   const Real limit = largest_number(Real{});
   const auto excluded = as_bits(rounded_to(element, splat<Real>(static_cast<typename Real::scalar>(fill))));
   Real smallest = limit, largest = splat<Real>(0) - limit;

@@ -176,8 +176,7 @@ size_t decode(const Codec& codec, const Element& element, std::span<const Decode
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
                       int threads) {
   const GroupSettings settings = group_settings(codec);
-  EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings, tables(), base_delta_of(codec),
-                seed};
+  EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings, tables(), base_delta_of(codec), seed};
   std::vector<uint32_t> sizes(plan.groups);
   set_target(job, settings, threads);
   const PayloadHeader header = PayloadHeader::of(plan, job.bound);

@@ -241,7 +241,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
       const uint64_t g = group - array->first_unit;
       const Plan& plan = array->plan;
       widen_range<typename T::Real>(plan.element, array->source, g * plan.group_size(), plan.group_count(g),
-                                          a.settings.fill_or_nan(), range);
+                                    a.settings.fill_or_nan(), range);
     }
     if (array != nullptr) publish_range(*array, range);
   }

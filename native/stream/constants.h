@@ -26,7 +26,7 @@ constexpr int table_count = quantized_tables + exponent_tables;
 constexpr int carried_rows = 8;  // rows whose two lowest bits travel in the initial states
 constexpr int carried_bits = 2;
 
-constexpr int least_missing = 4;    // fewer equal elements are not left out of a chunk
+constexpr int least_missing = 4;  // fewer equal elements are not left out of a chunk
 constexpr int max_mark_shift = 11;
 
 constexpr int states_bytes = lanes_per_row * 4;

@@ -337,8 +337,8 @@ class ChunkValues {
     const int distance = sample_stride(rows_);
     int repeats = 0, looked = 0, most = 0, row = 0;
     uint32_t lanes = 0;
-    ARRCOMP_ROLLED
-    for (int s = 0; s < sample.count; s += repeated_step, looked += lanes_per_row) {  // counted: sample repeats, 32 rows
+    ARRCOMP_ROLLED for (int s = 0; s < sample.count; s += repeated_step) {  // counted: sample repeats, 32 rows
+      looked += lanes_per_row;
       const Word x = sample.at(s);
       const Mask own = eq(x, sample.before(s, x)) & first_lanes(lanes_of(s * distance));
       const int n = count(own);

@@ -8,8 +8,8 @@ namespace arrcomp {
 
 // What is said of a chunk's missing elements (FORMAT.md, section 3.5).
 struct MissingHead {
-  int present;  // elements that are not missing
-  int marks;    // positions or edges
+  int present;    // elements that are not missing
+  int marks;      // positions or edges
   bool edges;     // marks are where missing elements begin or end; else they are where these are
   bool inverted;  // or where the others are; before the first edge elements are missing
   int shift;      // low bits of a mark that are stored as they are; or shift_of_bits
@@ -24,9 +24,9 @@ struct MissingMemory {
   uint32_t marks[chunk_size + overrun];
   uint32_t masks[rows_per_chunk];
   uint32_t upper[2 * rows_per_chunk + lanes_per_row];  // of sparse marks: their upper parts, in unary
-  Scalar fill;  // the bits of those that do not
+  Scalar fill;                                         // the bits of those that do not
   MissingHead head;
-  uint32_t bits;  // that the marks take
+  uint32_t bits;      // that the marks take
   const void* array;  // the chunk: its elements from the first on
   uint64_t first;
   int count;
@@ -43,8 +43,8 @@ struct EncoderMemory {
   // The words of a chunk are checked against a raw chunk's size after each tile; the rest is kept only where it is
   // smaller.
   static constexpr uint32_t max_words = max_chunks_per_group * raw_chunk / 2 + tile_words + overrun;
-  static constexpr uint32_t max_side_bytes =
-      max_chunks_per_group * raw_chunk + raw_chunk + max_exception_bytes + max_mask_bytes + max_missing_bytes + 4 * overrun;
+  static constexpr uint32_t max_side_bytes = max_chunks_per_group * raw_chunk + raw_chunk + max_exception_bytes +
+                                             max_mask_bytes + max_missing_bytes + 4 * overrun;
 
   union {
     Scalar values[chunk_size + overrun];   // a chunk's words

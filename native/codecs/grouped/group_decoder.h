@@ -264,7 +264,9 @@ class GroupDecoder : public GroupReader<T, true> {
     visit_elements<T>(layout_.context.element, dequantizer_, chunk_.header, carry_, write);
   }
 
-  ARRCOMP_METHOD bool is_streaming() const { return can_stream && layout_.context.streaming && !chunk_.header.has_missing; }
+  ARRCOMP_METHOD bool is_streaming() const {
+    return can_stream && layout_.context.streaming && !chunk_.header.has_missing;
+  }
 
   template <class Bits>
   ARRCOMP_METHOD void store_rows(int row, int n, Bits bits) {

@@ -12,8 +12,8 @@ class GroupEncoder : ChunkValues<T> {
   using typename Values::Memory, typename Values::Scalar, typename Values::Word;
   using Values::context_, Values::memory_, Values::words_;
   using Values::element_bits, Values::start;
-  using Values::rows_, Values::head_, Values::exceptions_, Values::live_, Values::coded_rows_;
   using Values::leaves_out_, Values::repeated_;
+  using Values::rows_, Values::head_, Values::exceptions_, Values::live_, Values::coded_rows_;
 
  public:
   // `near`: only where words are split.

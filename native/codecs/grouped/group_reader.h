@@ -23,8 +23,8 @@ struct GroupLayout {
   void* array;                         // its elements go there, from the first on
   uint64_t first;
   uint32_t count;
-  int last_entropy;  // the last chunk that is entropy coded, or -1
-  bool is_regular;   // all chunks are coded like most
+  int last_entropy;                                      // the last chunk that is entropy coded, or -1
+  bool is_regular;                                       // all chunks are coded like most
   uint32_t missing[may_be_masked ? rows_per_chunk : 1];  // of the chunk being decoded, a word for each row
   ChunkReader<may_be_masked> chunks[max_chunks_per_group];
 };

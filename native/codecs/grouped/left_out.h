@@ -31,9 +31,8 @@ ARRCOMP_CALLED uint8_t* write_marks(uint8_t* out, const MissingHead* its_head, c
     }
   };
   for (int b = 0; b < head.shift; ++b)
-    each_row([&](int, int n, U32 at) ARRCOMP_LAMBDA {
-      put(bits(ne(at & splat<U32>(1u << b), splat<U32>(0))) & low_mask(n), n);
-    });
+    each_row([&](int, int n, U32 at)
+                 ARRCOMP_LAMBDA { put(bits(ne(at & splat<U32>(1u << b), splat<U32>(0))) & low_mask(n), n); });
   each_row([&](int first, int n, U32 at) ARRCOMP_LAMBDA {
     set_bits(upper, (at >> head.shift) + lane_numbers() + splat<U32>(static_cast<uint32_t>(first)), first_lanes(n));
   });
@@ -174,9 +173,9 @@ class LeftOut {
 
 // LeftOut::leave_out.
 template <class T>
-ARRCOMP_CALLED int leave_out_elements(MissingMemory<typename T::Word::scalar>* memory,
-                                      const void* array, uint64_t first, int count,
-                                      typename T::Word::scalar* waiting, typename T::Word::scalar fill, int least) {
+ARRCOMP_CALLED int leave_out_elements(MissingMemory<typename T::Word::scalar>* memory, const void* array,
+                                      uint64_t first, int count, typename T::Word::scalar* waiting,
+                                      typename T::Word::scalar fill, int least) {
   return LeftOut<T>(*memory, array, first, count, waiting).leave_out(fill, least);
 }
 

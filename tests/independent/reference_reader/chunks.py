@@ -87,7 +87,7 @@ def read_chunk(source: Source, dtype: Dtype, m: int, bound: float, last_coded: b
 
 
 def read_modes(source: Source, chunk: Chunk, bound: float) -> tuple[bool, bool, bool]:
-    """Take the first four bytes; returns whether there is a base, whether exceptions, and whether elements are missing."""
+    """Take the first four bytes; returns whether there is a base, are exceptions, and are missing elements."""
     mode, shift, chunk.table, drop = source.take(4)
     choices = mode & 3, mode >> 2 & 3, mode >> 4 & 3
     need(3 not in choices, "mode")
