@@ -28,7 +28,7 @@ struct EncodeContext {
   int rounded;   // mantissa bits rounded off before lossless coding
   bool fast;
   bool has_fill;
-  typename T::Word::scalar fill;  // bits of what stands for no value
+  double fill;  // stands for no value
   const Tables* tables;
   QuantizerOf<T> quantizer;
 
@@ -39,19 +39,9 @@ struct EncodeContext {
         rounded(its_rounded),
         fast(settings.fast),
         has_fill(settings.has_fill),
-        fill(fill_bits(settings.fill)),
+        fill(settings.fill),
         tables(its_tables),
         quantizer(its_bound > 0 ? its_bound : 1) {}
-
- private:
-  ARRCOMP_METHOD static auto fill_bits(double number) {
-    if constexpr (T::quantizes) {
-      using Real = typename T::Real;
-      return or_all(T::narrow(splat<Real>(static_cast<typename Real::scalar>(number))));
-    } else {
-      return uint32_t{0};
-    }
-  }
 };
 
 template <class T>
@@ -98,6 +88,18 @@ class ChunkValues {
       if (fill == elements_of(0)[memory_.positions[e]]) return leave_out(fill, least_missing);
     }
     return false;
+  }
+
+  // Leaves out what stands for no value, where a chunk has it.
+  ARRCOMP_METHOD bool leave_out_fill() {
+    if constexpr (T::quantizes) {
+      if (!context_.has_fill) return false;
+      using Real = typename T::Real;
+      const auto number = static_cast<typename Real::scalar>(context_.fill);
+      return leave_out(or_all(T::narrow(splat<Real>(number))), 1);
+    } else {
+      return false;
+    }
   }
 
   // Leaves out those whose bits are `fill`; false where they are fewer than `least`.

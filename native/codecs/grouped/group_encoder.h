@@ -158,7 +158,7 @@ class GroupEncoder : ChunkValues<T> {
   // Makes words of all elements, or of those that are left where equal ones are left out: what stands for no value, or
   // where too many are exceptions, or where it takes fewer bits.
   ARRCOMP_PART void choose_values() {
-    bool is_settled = context_.has_fill && this->leave_out(context_.fill, 1);
+    bool is_settled = this->leave_out_fill();
     uint32_t bits_of_all = 0;
     for (;;) {
       make_values();
