@@ -49,7 +49,8 @@ struct SampledValues : Sample<Word> {
 
 constexpr int repeated_step = 8;  // rows of the sample that are looked at for values that repeat
 
-// Whether the sample has a value in long runs, or (of quantized values) far from all others.
+// Whether a value of the sample is far from the others, and in long runs or (of quantized values) so far that single ones
+// pay.
 template <class Word, int bits_of_word>
 ARRCOMP_CALLED bool is_apart(typename Word::scalar repeated, SampledValues<Word> sample, bool quantized) {
   const Word value = splat<Word>(repeated);
@@ -63,7 +64,7 @@ ARRCOMP_CALLED bool is_apart(typename Word::scalar repeated, SampledValues<Word>
     ways += count(is_way);
   }
   const bool is_in_runs = 16 * ways <= all;
-  if (!quantized) return is_in_runs;
+  if (!quantized) return is_in_runs && sum(lengths) > static_cast<uint32_t>(4 * ways);
   return sum(lengths) > static_cast<uint32_t>((is_in_runs ? 8 : 14) * ways);
 }
 

@@ -168,7 +168,7 @@ class GroupEncoder : ChunkValues<T> {
         if (are_exceptions ? !this->leave_out_exceptions() : !leave_out_repeated()) return;
         bits_of_all = are_exceptions ? ~0u : bits_;
       } else {
-        if (!gave_up_ && bits_ < bits_of_all - bits_of_all / 16) return;
+        if (!gave_up_ && bits_ < bits_of_all) return;
         this->leave_nothing_out();
         is_settled = true;
       }
