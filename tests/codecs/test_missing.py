@@ -178,7 +178,9 @@ def test_the_configuration_has_it() -> None:
     assert arrcomp.from_bytes(arrcomp.compress(_values("float32"), codec).to_bytes()).codec == codec
 
 
-@pytest.mark.parametrize(("value", "error"), [(math.inf, ValueError), ("x", TypeError), (True, TypeError)])
-def test_wrong_fill_values(value: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match=f"^fill_value: expected a finite number, got {value!r}$"):
+@pytest.mark.parametrize(
+    ("value", "error", "got"), [(math.inf, ValueError, "inf"), ("x", TypeError, "str"), (True, TypeError, "bool")]
+)
+def test_wrong_fill_values(value: Any, error: type[Exception], got: str) -> None:
+    with pytest.raises(error, match=f"^fill_value: expected a finite number, got .*{got}"):
         ErrorBounded(abs=1.0, fill_value=value)
