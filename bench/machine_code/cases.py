@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 _MOST_REGISTERS = 64
+_MOST_TO_ENCODE = 128  # groups: shared memory holds no more warps than these leave room for
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,8 @@ _DECODING: tuple[Case, ...] = (
 
 def _encoding(title: str, source: str, parts: Sequence[Part], budget: int, itemsize: int = 4) -> Case:
     """A case of the encoder of groups, with the copy to the payload as if nothing got smaller."""
-    return Case(title, source, "encode_kernelINS0_", (*parts, Part("copy")), budget, itemsize=itemsize)
+    parts = (*parts, Part("copy"))
+    return Case(title, source, "encode_kernelINS0_", parts, budget, registers=_MOST_TO_ENCODE, itemsize=itemsize)
 
 
 # How values of an ordinary chunk are sampled, and become words.

@@ -102,6 +102,7 @@ ARRCOMP_INLINE void masks_of_marks(const MissingHead& head, uint32_t* masks) {
 // The masks of what is missing of a chunk of `count` elements, a word for each row, from its marks at `in`. False where
 // these are corrupt.
 ARRCOMP_CALLED bool read_masks(MissingHead head, const uint8_t* in, int count, uint32_t* masks) {
+  sync();  // what was there before has been read
   for (int j = 0; j < mask_rows; ++j) store(masks + j * lanes_per_row, splat<U32>(0));
   sync();
   if (head.shift == shift_of_bits) {
