@@ -29,7 +29,7 @@ class ErrorBounded(Codec):
     a first-difference predictor and a mask of zeros where these save bytes. q is coded by interleaved rANS (J. Duda,
     arXiv:1311.2540) with static tables, or by fixed-width packing with `speed="fast"`. `pointwise` rounds the mantissa
     to the number of bits that the bound needs, then codes losslessly. Values that stand for nothing (NaN, infinity, a
-    fill value) are left out of their chunk, and a mask tells their places (Elias-Fano coding, or rANS).
+    fill value) are left out of their chunk, and a mask tells their places (Elias-Fano coding, or a bit for each value).
 
     Takes float16, bfloat16, float32 and float64, of any shape.
 

@@ -139,12 +139,6 @@ ARRCOMP_METHOD void each_four(int count, Visit visit) {
     visit(position, count - position < at_once ? count - position : at_once);
 }
 
-// Of `count` elements from row `row` of four on: how many are in it; none where the array has ended.
-ARRCOMP_METHOD int lanes_of_row(int count, int row) {
-  const int left = count - row * lanes_per_row;
-  return left < 0 ? 0 : left < lanes_per_row ? left : lanes_per_row;
-}
-
 template <class Real>
 ARRCOMP_METHOD void load_rows(const Element& element, const void* array, uint64_t first, int count,
                               Real (&rows)[activation_rows]) {

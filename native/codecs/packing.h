@@ -9,6 +9,12 @@ namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE uint32_t low_mask(int bits) { return bits >= 32 ? ~0u : (1u << bits) - 1; }
 
+// Of `count` elements in rows: how many are in this one; none where they have ended.
+ARRCOMP_INLINE int lanes_of_row(int count, int row) {
+  const int left = count - row * lanes_per_row;
+  return left < 0 ? 0 : left < lanes_per_row ? left : lanes_per_row;
+}
+
 ARRCOMP_INLINE void widen_to(U32 x, U32& wide) { wide = x; }
 ARRCOMP_INLINE void widen_to(U32 x, U64& wide) { wide = join(x, splat<U32>(0)); }
 

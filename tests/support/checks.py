@@ -171,8 +171,9 @@ def check_bound(original: Array, decoded: Array, codec: arrcomp.ErrorBounded) ->
     with np.errstate(all="ignore"):
         x, y = original.reshape(-1).astype(np.float64), decoded.reshape(-1).astype(np.float64)
         finite = np.isfinite(x)
-        limit_of, approximate = _limits(x, finite & ~_is_fill(original.reshape(-1), codec), codec)
-        exact = ~finite | (approximate == 0) | _is_fill(original.reshape(-1), codec)
+        fill = _is_fill(original.reshape(-1), codec)
+        limit_of, approximate = _limits(x, finite & ~fill, codec)
+        exact = ~finite | (approximate == 0) | fill
         inside = np.abs(x - y) < approximate * (1 - 2.0**-40)
     changed = bits_of(original) != bits_of(decoded)
     assert not np.any(exact & changed), "a value that must come back bit for bit did not"

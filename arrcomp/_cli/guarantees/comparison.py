@@ -119,17 +119,18 @@ def rounding_error(magnitude: Floats, dtype: np.dtype[Any], ulps: float = 2.0) -
 def finite_ends(x: Array, fill: float | None = None) -> tuple[float, float]:
     """The least and the largest finite value that is not `fill`; infinity and its negative if there are none."""
     low, high = math.inf, -math.inf
-    x = x if fill is None else x[~is_fill(x, fill)]
     for block, _ in blocks(x, x):
         with np.errstate(invalid="ignore"):  # signalling NaN
             wide = block.astype(np.float64)
-        finite = wide[np.isfinite(wide)]
+        finite = wide[np.isfinite(wide) & ~is_fill(block, fill)]
         low, high = float(finite.min(initial=low)), float(finite.max(initial=high))
     return low, high
 
 
-def is_fill(x: Array, fill: float) -> NDArray[np.bool_]:
-    """Which elements have the bits of a fill value, rounded to their dtype."""
+def is_fill(x: Array, fill: float | None) -> NDArray[np.bool_]:
+    """Which elements have the bits of a fill value, rounded to their dtype; none if there is no such value."""
+    if fill is None:
+        return np.zeros(x.shape, bool)
     with np.errstate(over="ignore"):
         return ~bits_differ(x, np.full_like(x, fill))
 

@@ -47,7 +47,7 @@ def compare_error_bounded(codec: ErrorBounded, x: Array, y: Array) -> Comparison
             error, residue = distance(wide, back)
             allowed = bound if codec.pointwise is None else codec.pointwise * np.abs(wide)
         within = (error < allowed) | ((error == allowed) & (residue <= 0))
-        exact = ~finite if codec.fill_value is None else ~finite | is_fill(a, codec.fill_value)
+        exact = ~finite | is_fill(a, codec.fill_value)
         lost = exact & bits_differ(a, b)
         right: NDArray[np.bool_] = np.where(exact, ~lost, within)
         return judged(right, np.where(exact, np.where(lost, np.inf, 0.0), error))

@@ -342,7 +342,7 @@ class ChunkValues {
     ARRCOMP_ROLLED for (int s = 0; s < sample.count; s += repeated_step) {  // counted: sample repeats, 32 rows
       looked += lanes_per_row;
       const Word x = sample.at(s);
-      const Mask own = eq(x, sample.before(s, x)) & first_lanes(lanes_of(s * distance));
+      const Mask own = eq(x, sample.before(s, x)) & mask(low_mask(lanes_of(s * distance)));
       const int n = count(own);
       repeats += n;
       if (n <= most) continue;
@@ -355,6 +355,7 @@ class ChunkValues {
     const Scalar value = sample.rows[row * sample.distance + lane];
     return is_apart<Word, T::word_bits>(value, sample, quantized) ? row * distance * lanes_per_row + lane : -1;
   }
+
   // With a place for the value before it.
   static constexpr int sample_distance = lanes_per_row + 1;
   ARRCOMP_METHOD Scalar* sampled_row(int s) const { return words_.memory() + 1 + s * sample_distance; }

@@ -1,36 +1,11 @@
 // The memory that encoding a group needs, one for each thread or warp. No constructor: it is plain memory on every
 // device.
 #pragma once
+#include "codecs/grouped/missing_head.h"
 #include "codecs/grouped/rans_tables.h"
 #include "stream/plan.h"
 
 namespace arrcomp {
-
-// What is said of a chunk's missing elements (FORMAT.md, section 3.5).
-struct MissingHead {
-  int present;    // elements that are not missing
-  int marks;      // positions or edges
-  bool edges;     // marks are where missing elements begin or end; else they are where these are
-  bool inverted;  // or where the others are; before the first edge elements are missing
-  int shift;      // low bits of a mark that are stored as they are; or shift_of_bits
-};
-
-// Of a chunk that leaves out its missing elements.
-template <class Scalar>
-struct MissingMemory {
-  static constexpr uint32_t overrun = 4 * lanes_per_row;  // vector stores may pass the end
-
-  Scalar elements[chunk_size + overrun];  // those that stay
-  uint32_t marks[chunk_size + overrun];
-  uint32_t masks[rows_per_chunk];
-  uint32_t upper[2 * rows_per_chunk + lanes_per_row];  // of sparse marks: their upper parts, in unary
-  Scalar fill;                                         // the bits of those that do not
-  MissingHead head;
-  uint32_t bits;      // that the marks take
-  const void* array;  // the chunk: its elements from the first on
-  uint64_t first;
-  int count;
-};
 
 template <class Scalar>
 struct EncoderMemory {
@@ -46,6 +21,20 @@ struct EncoderMemory {
   static constexpr uint32_t max_side_bytes = max_chunks_per_group * raw_chunk + raw_chunk + max_exception_bytes +
                                              max_mask_bytes + max_missing_bytes + 4 * overrun;
 
+  // Of a chunk that leaves out its missing elements.
+  struct Missing {
+    Scalar elements[chunk_size + overrun];  // those that stay
+    uint32_t marks[chunk_size + overrun];
+    uint32_t masks[rows_per_chunk];
+    uint32_t upper[2 * rows_per_chunk + lanes_per_row];  // parts of marks, in unary
+    Scalar fill;                                         // the bits of those that do not stay
+    MissingHead head;
+    uint32_t bits;      // that the marks take
+    const void* array;  // the chunk: its elements from the first on
+    uint64_t first;
+    int count;
+  };
+
   union {
     Scalar values[chunk_size + overrun];   // a chunk's words
     uint16_t upper[chunk_size + overrun];  // or their upper halves, where the lower ones are near
@@ -53,7 +42,7 @@ struct EncoderMemory {
   uint32_t coded[rows_per_chunk];  // by row: lanes that are not zero
   uint16_t positions[max_exceptions + overrun];
   uint8_t widths[tiles_per_chunk];
-  MissingMemory<Scalar> missing;
+  Missing missing;
   alignas(16) uint16_t words[max_words];     // of the group, in the order of encoding
   alignas(16) uint8_t side[max_side_bytes];  // of the group, last chunk first
 };

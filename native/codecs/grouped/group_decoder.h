@@ -125,8 +125,8 @@ class GroupDecoder : public GroupReader<T, true> {
     const Word fill = splat<Word>(static_cast<Scalar>(chunk_.fill));
     int left = chunk_.count;
     for (int r = (chunk_.whole - 1) / lanes_per_row; r >= 0; --r) {
-      const int first = r * lanes_per_row, lanes = rows_left(chunk_.whole, first, lanes_per_row);
-      const Mask present = first_lanes(lanes) & ~mask(layout_.missing[r]);
+      const int first = r * lanes_per_row, lanes = lanes_of_row(chunk_.whole, r);
+      const Mask present = mask(low_mask(lanes)) & ~mask(layout_.missing[r]);
       const int n = count(present);
       if (n > left) {
         failed_ = true;

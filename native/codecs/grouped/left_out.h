@@ -26,7 +26,7 @@ ARRCOMP_CALLED uint8_t* write_marks(uint8_t* out, const MissingHead* its_head, c
   };
   const auto each_row = [&](auto visit) ARRCOMP_LAMBDA {
     for (int first = 0; first < head.marks; first += lanes_per_row) {
-      const int n = head.marks - first < lanes_per_row ? head.marks - first : lanes_per_row;
+      const int n = lanes_of_row(head.marks, first / lanes_per_row);
       visit(first, n, load_first(marks + first, n));
     }
   };
@@ -34,7 +34,7 @@ ARRCOMP_CALLED uint8_t* write_marks(uint8_t* out, const MissingHead* its_head, c
     each_row([&](int, int n, U32 at)
                  ARRCOMP_LAMBDA { put(bits(ne(at & splat<U32>(1u << b), splat<U32>(0))) & low_mask(n), n); });
   each_row([&](int first, int n, U32 at) ARRCOMP_LAMBDA {
-    set_bits(upper, (at >> head.shift) + lane_numbers() + splat<U32>(static_cast<uint32_t>(first)), first_lanes(n));
+    set_bits(upper, (at >> head.shift) + lane_numbers() + splat<U32>(static_cast<uint32_t>(first)), mask(low_mask(n)));
   });
   sync();
   for (int i = 0; i < bits_of_upper; i += 32) put(upper[i / 32], bits_of_upper - i < 32 ? bits_of_upper - i : 32);
@@ -47,7 +47,7 @@ template <class T>
 class LeftOut {
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
-  using Memory = MissingMemory<Scalar>;
+  using Memory = typename EncoderMemory<Scalar>::Missing;
 
  public:
   // Of the chunk of `count` elements from `first` on; `waiting` is memory for two rows.
@@ -86,10 +86,7 @@ class LeftOut {
 
  private:
   ARRCOMP_METHOD int rows() const { return (count_ + lanes_per_row - 1) / lanes_per_row; }
-  ARRCOMP_METHOD int lanes_of(int row) const {
-    const int left = count_ - row * lanes_per_row;
-    return left < lanes_per_row ? left : lanes_per_row;
-  }
+  ARRCOMP_METHOD int lanes_of(int row) const { return lanes_of_row(count_, row); }
   ARRCOMP_METHOD Word element_bits(int row) const {
     return load_elements<T>(array_, first_ + static_cast<uint64_t>(row) * lanes_per_row, lanes_of(row));
   }
@@ -107,7 +104,7 @@ class LeftOut {
     int missing = 0;
     sync();  // what was there before has been read
     for (int r = 0; r < rows(); ++r) {
-      const Mask own = eq(element_bits(r), same) & first_lanes(lanes_of(r));
+      const Mask own = eq(element_bits(r), same) & mask(low_mask(lanes_of(r)));
       const uint32_t all = bits(own);
       if (leader()) memory_.masks[r] = all;
       missing += count(own);
@@ -123,7 +120,7 @@ class LeftOut {
     auto* out = reinterpret_cast<typename T::storage*>(memory_.elements);
     int have = 0;
     for (int r = 0; r < rows(); ++r) {
-      const Mask present = first_lanes(lanes_of(r)) & ~mask(mask_of(r));
+      const Mask present = mask(low_mask(lanes_of(r))) & ~mask(mask_of(r));
       compress(waiting_ + have, element_bits(r), present);
       have += count(present);
       if (have < lanes_per_row) continue;
@@ -173,8 +170,8 @@ class LeftOut {
 
 // LeftOut::leave_out.
 template <class T>
-ARRCOMP_CALLED int leave_out_elements(MissingMemory<typename T::Word::scalar>* memory, const void* array,
-                                      uint64_t first, int count, typename T::Word::scalar* waiting,
+ARRCOMP_CALLED int leave_out_elements(typename EncoderMemory<typename T::Word::scalar>::Missing* memory,
+                                      const void* array, uint64_t first, int count, typename T::Word::scalar* waiting,
                                       typename T::Word::scalar fill, int least) {
   return LeftOut<T>(*memory, array, first, count, waiting).leave_out(fill, least);
 }

@@ -2,7 +2,7 @@
 // out of it, and a mask tells their places. FORMAT.md, section 3.5.
 #pragma once
 #include "codecs/chunk.h"
-#include "codecs/grouped/encoder_memory.h"
+#include "codecs/grouped/missing_head.h"
 #include "codecs/packing.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -44,8 +44,6 @@ ARRCOMP_INLINE uint64_t usual_nan(const Element& element) {
   return ((uint64_t{2} << element.exponent_bits) - 1) << (element.mantissa_bits - 1);
 }
 
-ARRCOMP_INLINE Mask first_lanes(int n) { return mask(low_mask(n < lanes_per_row ? n : lanes_per_row)); }
-
 // ---- marks to masks
 
 // Up to 32 bits from bit `at` on of `words` 32-bit words.
@@ -62,7 +60,7 @@ ARRCOMP_APART bool read_marks(const MissingHead& head, const uint8_t* in, int co
   const int words = (lower + upper + 31) / 32;
   int rank = 0;
   for (int i = 0; i < upper; i += lanes_per_row) {
-    const Mask own = mask(bits_from(in, words, lower + i) & low_mask(upper - i < 32 ? upper - i : 32));
+    const Mask own = mask(bits_from(in, words, lower + i) & low_mask(upper - i));
     const U32 ranks = prefix_sum(select(own, splat<U32>(1), splat<U32>(0))) - splat<U32>(1);
     const U32 zeros = lane_numbers() + splat<U32>(static_cast<uint32_t>(i - rank)) - ranks;
     U32 low = splat<U32>(0);
