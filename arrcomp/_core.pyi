@@ -99,6 +99,7 @@ def encode_at(
     seed: int,
     seed_at: int,
     threads: int,
+    shapes: Sequence[Sequence[int]] = (),
 ) -> None:
     """Encode arrays in host memory, each (address, address of `capacity` bytes for its payload, elements).
 

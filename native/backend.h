@@ -15,6 +15,7 @@ struct EncodeTask {
   const void* source;  // `count` elements; any alignment on the CPU, the element's on CUDA
   uint8_t* payload;    // capacity(codec, element, count) bytes, aligned to 8
   uint64_t count;      // elements
+  Axes axes = {};      // that predictors need; all 0: they are not known
 };
 
 // An array to decode, in the back end's memory space.

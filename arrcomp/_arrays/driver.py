@@ -32,6 +32,7 @@ def encode(
     coding: Coding,
     seed: Seed,
     threads: int,
+    shapes: Sequence[Sequence[int]],
 ) -> None:
     """Encode arrays into buffers of their capacity.
 
@@ -44,7 +45,7 @@ def encode(
     seed_at = 0 if seed_array is None else address(seed_array)
     where = memory.stream(lengths)
     if where is None:
-        _core.encode_at(*coding, arrays, address(lengths), number, seed_at, threads)
+        _core.encode_at(*coding, arrays, address(lengths), number, seed_at, threads, shapes)
     else:
         device, stream = where
         scratch = memory.empty(_core.cuda_encode_scratch(*coding, elements, device), lengths)
@@ -54,13 +55,18 @@ def encode(
 
 
 def encode_on_host(
-    arrays: Sequence[HostTask], lengths: NDArray[np.uint64], coding: Coding, seed: tuple[int, int], threads: int
+    arrays: Sequence[HostTask],
+    lengths: NDArray[np.uint64],
+    coding: Coding,
+    seed: tuple[int, int],
+    threads: int,
+    shapes: Sequence[Sequence[int]],
 ) -> None:
     """`encode` for arrays in host memory whose addresses are known.
 
     The seed is a number, and the address of the one that counts instead, or 0.
     """
-    _core.encode_at(*coding, arrays, _core.address(lengths), *seed, threads)
+    _core.encode_at(*coding, arrays, _core.address(lengths), *seed, threads, shapes)
 
 
 def decode(

@@ -30,7 +30,8 @@ class EagerAdapter(Adapter, Memory, ABC):
             ]
         lengths = self.new_lengths(len(xs), xs[0])
         random = NO_SEED if seed is None else self.seed_of(seed, xs[0])
-        driver.encode(self, sources, buffers, lengths, elements, coding, random, threads)
+        shapes = [spec.shape for spec in specs]
+        driver.encode(self, sources, buffers, lengths, elements, coding, random, threads, shapes)
         return self.payloads(buffers, lengths, specs, out is None)
 
     def decompress(

@@ -14,6 +14,7 @@ from .._dtypes import DType, by_numpy
 SPEEDS = ("default", "fast")
 ROUNDINGS = ("nearest", "stochastic")
 TRUNCATING_ROUNDINGS = (*ROUNDINGS, "truncate")
+PREDICTORS = ("auto", "interpolation", "lorenzo")  # as the core numbers them, from 1 on
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 _CHUNK = 4096  # elements that the core codes together (FORMAT.md, section 3)
 
@@ -214,6 +215,19 @@ def in_core_order(codec_id: int, named: Parameters) -> tuple[float, ...]:
         value = named[name]
         numbers += value if isinstance(value, tuple) else (float(value),)
     return tuple(numbers)
+
+
+def check_predictor(value: Any) -> None:
+    """Raise unless `value` is a predictor or None."""
+    if value is None or isinstance(value, str) and value in PREDICTORS:
+        return
+    expected = f"None or {' or '.join(map(repr, PREDICTORS))}"
+    raise (wrong_value if isinstance(value, str) else wrong_type)("predictor", expected, value)
+
+
+def predictor_number(predictor: str | None) -> float:
+    """A predictor as the core numbers it; 0 for None."""
+    return 0.0 if predictor is None else 1.0 + PREDICTORS.index(predictor)
 
 
 def checked_bucket_size(value: Any) -> int:

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .._arguments import check_choice, checked_number, checked_real, wrong_value
-from ._base import FLOATS, SPEEDS, Codec, Parameters
+from ._base import FLOATS, SPEEDS, Codec, Parameters, check_predictor, predictor_number
 
 _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
 
@@ -61,6 +61,7 @@ class ErrorBounded(Codec):
     pointwise: float | None = None
     speed: Literal["default", "fast"] = "default"
     fill_value: float | None = None
+    predictor: Literal["auto", "interpolation", "lorenzo"] | None = None
 
     def _check(self) -> None:
         given = {name: getattr(self, name) for name in _BOUNDS if getattr(self, name) is not None}
@@ -74,6 +75,7 @@ class ErrorBounded(Codec):
                 raise wrong_value(name, expected, value)
             self._set(**{name: number})
         check_choice("speed", self.speed, SPEEDS)
+        check_predictor(self.predictor)
         if self.fill_value is not None:
             self._set(fill_value=_checked_fill_value(self.fill_value))
 
@@ -85,6 +87,7 @@ class ErrorBounded(Codec):
             "fast": self.speed == "fast",
             "has_fill": self.fill_value is not None,
             "fill": 0.0 if self.fill_value is None else self.fill_value,
+            "predictor": predictor_number(self.predictor),
         }
 
     @classmethod

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .._arguments import check_choice
-from ._base import SPEEDS, Codec, Parameters
+from ._base import SPEEDS, Codec, Parameters, check_predictor, predictor_number
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -28,12 +28,14 @@ class Lossless(Codec):
     dtypes: ClassVar[tuple[str, ...] | None] = None
 
     speed: Literal["default", "fast"] = "default"
+    predictor: Literal["auto", "interpolation", "lorenzo"] | None = None
 
     def _check(self) -> None:
         check_choice("speed", self.speed, SPEEDS)
+        check_predictor(self.predictor)
 
     def named_parameters(self) -> Parameters:
-        return {"fast": self.speed == "fast"}
+        return {"fast": self.speed == "fast", "predictor": predictor_number(self.predictor)}
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

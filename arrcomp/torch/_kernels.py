@@ -84,7 +84,8 @@ def encode_trimmed(
     lengths = NUMPY.new_lengths(len(xs), None)
     number, array = _seed(seed, seed_at, xs[0])
     random = (number, 0 if array is None else array.data_ptr())
-    driver.encode_on_host(arrays, lengths, (codec, parameters, dtype.id), random, threads)
+    shapes = [x.shape for x in xs]
+    driver.encode_on_host(arrays, lengths, (codec, parameters, dtype.id), random, threads, shapes)
     return [torch.from_numpy(payload) for payload in NUMPY.trim(rooms, lengths)]
 
 
@@ -240,7 +241,8 @@ def _encode(
     sources, elements = [x.contiguous() for x in xs], [x.numel() * dtype.parts for x in xs]
     lengths = torch.empty(len(xs), dtype=torch.int64, device=device)
     coding, random = (codec, parameters, dtype.id), _seed(seed, seed_at, lengths)
-    driver.encode(MEMORY, sources, out, lengths, elements, coding, random, threads)
+    shapes = [x.shape for x in xs]
+    driver.encode(MEMORY, sources, out, lengths, elements, coding, random, threads, shapes)
     return lengths
 
 

@@ -177,11 +177,19 @@ using EncodeTuples = std::vector<std::tuple<uint64_t, uint64_t, int64_t>>;
 // By address: payload, its bytes, its length or 0, target, elements.
 using DecodeTuples = std::vector<std::tuple<uint64_t, uint64_t, uint64_t, uint64_t, int64_t>>;
 
-std::vector<EncodeTask> encode_tasks(const EncodeTuples& tuples) {
+// The arrays' shapes, which predictors need, or none.
+using Shapes = std::vector<std::vector<int64_t>>;
+
+std::vector<EncodeTask> encode_tasks(const EncodeTuples& tuples, const Shapes& shapes = {}) {
+  if (!shapes.empty() && shapes.size() != tuples.size())
+    throw nb::value_error(expected("shapes", std::to_string(tuples.size()) + " shapes, or none", shapes.size()).c_str());
   std::vector<EncodeTask> arrays;
   arrays.reserve(tuples.size());
-  for (const auto& [source, payload, elements] : tuples)
-    arrays.push_back({pointer<const void>(source), pointer<uint8_t>(payload), checked_count(elements)});
+  for (const auto& [source, payload, elements] : tuples) {
+    EncodeTask array{pointer<const void>(source), pointer<uint8_t>(payload), checked_count(elements)};
+    if (!shapes.empty()) array.axes = axes_of(shapes[arrays.size()], array.count);
+    arrays.push_back(array);
+  }
   return arrays;
 }
 
@@ -195,10 +203,10 @@ std::vector<DecodeTask> decode_tasks(const DecodeTuples& tuples) {
 }
 
 void encode_at(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& tuples, uint64_t lengths,
-               uint64_t seed, uint64_t seed_at, int threads) {
+               uint64_t seed, uint64_t seed_at, int threads, const Shapes& shapes) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const std::vector<EncodeTask> arrays = encode_tasks(tuples);
+  const std::vector<EncodeTask> arrays = encode_tasks(tuples, shapes);
   const Seed random{seed, pointer<const uint64_t>(seed_at)};
   without_gil(elements_of(arrays),
               [&] { cpu::encode(codec, element, arrays, pointer<uint64_t>(lengths), random, threads); });
@@ -303,10 +311,17 @@ uint64_t cuda_decode_scratch(int codec_id, const Parameters& parameters, int dty
   return cuda::decode_scratch_bytes(checked_codec(codec_id, parameters, element), element, checked_counts(elements));
 }
 
+Codec codec_for_gpu(int codec_id, const Parameters& parameters, const Element& element) {
+  const Codec codec = checked_codec(codec_id, parameters, element);
+  if (!has_predictor(codec)) return codec;
+  PyErr_SetString(PyExc_NotImplementedError, no_predictor_on_gpu);
+  throw nb::python_error();
+}
+
 void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& arrays, uint64_t lengths,
                  uint64_t seed, uint64_t seed_at, uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::encode(checked_codec(codec_id, parameters, element), element, encode_tasks(arrays),
+  check_cuda(cuda::encode(codec_for_gpu(codec_id, parameters, element), element, encode_tasks(arrays),
                           pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, pointer<void>(scratch),
                           pointer<void>(stream), device));
 }
@@ -314,7 +329,7 @@ void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const
 void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& arrays, uint64_t status,
                  uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::decode(checked_codec(codec_id, parameters, element), element, decode_tasks(arrays),
+  check_cuda(cuda::decode(codec_for_gpu(codec_id, parameters, element), element, decode_tasks(arrays),
                           pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
@@ -372,7 +387,7 @@ NB_MODULE(_core, m) {
   m.def("decode_range", &decode_range, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"), arg("first"), arg("out"), arg("threads"));
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
-        arg("seed"), arg("seed_at"), arg("threads"));
+        arg("seed"), arg("seed_at"), arg("threads"), arg("shapes") = nb::tuple());
   m.def("decode_at", &decode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("threads"));
   m.def("accumulate_at", &accumulate_at, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"), arg("target"),
         arg("threads"));

@@ -67,6 +67,16 @@ Items array_items(const XlaCall& call, size_t array, ffi::AnyBuffer buffer, uint
   return items;
 }
 
+Axes axes_of(const XlaCall& call, size_t array, ffi::AnyBuffer buffer) {
+  const ffi::AnyBuffer::Dimensions sizes = buffer.dimensions();
+  uint64_t product = 1;
+  for (size_t first = sizes.size();; --first) {
+    if (product == call.count(array)) return arrcomp::axes_of({sizes.begin() + first, sizes.end()}, product);
+    if (first == 0) return {};
+    product *= static_cast<uint64_t>(sizes[first - 1]);
+  }
+}
+
 Items payload_items(size_t array, ffi::AnyBuffer buffer, uint64_t batch) {
   const Items items = items_of("payload " + std::to_string(array), buffer, DataType::U8, batch);
   if (batch > 1) check_number("bytes beyond a multiple of 8 in a batch's payload", items.bytes % 8, 0);

@@ -61,6 +61,9 @@ Items items_of(const std::string& name, xla::ffi::AnyBuffer buffer, xla::ffi::Da
 // items_of for the call's array `array`, which must have its size.
 Items array_items(const XlaCall& call, size_t array, xla::ffi::AnyBuffer buffer, uint64_t batch);
 
+// The axes of such an array, without the batch's dimensions.
+Axes axes_of(const XlaCall& call, size_t array, xla::ffi::AnyBuffer buffer);
+
 // The payloads of one array. Between the items of a batch there is no room to align what comes next.
 Items payload_items(size_t array, xla::ffi::AnyBuffer buffer, uint64_t batch);
 

@@ -63,7 +63,8 @@ EncodeWork encode_work(const XlaCall& call, const Arguments& arguments, const Re
     const Items payloads = payload_items(i, result(results, i), batch);
     if (batch > 0 && payloads.bytes < call.capacity(i))
       check_number("bytes for a payload", payloads.bytes, call.capacity(i));
-    for (uint64_t b = 0; b < batch; ++b) work.arrays[b * n + i] = {sources[b], payloads[b], call.count(i)};
+    for (uint64_t b = 0; b < batch; ++b)
+      work.arrays[b * n + i] = {sources[b], payloads[b], call.count(i), axes_of(call, i, operand(arguments, i))};
   }
   return work;
 }
@@ -116,22 +117,12 @@ struct RoundtripWork {
 
 uint64_t payload_stride(const XlaCall& call) { return round_up(call.capacity(0), device_alignment); }
 
-RoundtripWork roundtrip_work(const XlaCall& call, const Items& source, const Items& target, uint64_t batch,
-                             uint8_t* payloads, const uint64_t* lengths) {
-  RoundtripWork work{std::vector<EncodeTask>(batch), std::vector<DecodeTask>(batch)};
-  for (uint64_t b = 0; b < batch; ++b) {
-    uint8_t* payload = payloads + b * payload_stride(call);
-    work.encodings[b] = {source[b], payload, call.count(0)};
-    work.decodings[b] = {payload, call.capacity(0), lengths + b, target[b], call.count(0)};
-  }
-  return work;
-}
-
 struct RoundtripBuffers {
   uint64_t batch;
   const uint64_t* seeds;
   Items source;
   Items target;
+  Axes axes;
 
   RoundtripBuffers(const XlaCall& call, const Arguments& arguments, const Results& results) {
     check_number("counts", call.arrays(), 1);
@@ -141,8 +132,21 @@ struct RoundtripBuffers {
     seeds = seeds_of(call, arguments, batch);
     source = array_items(call, 0, operand(arguments, 0), batch);
     target = array_items(call, 0, result(results, 0), batch);
+    axes = axes_of(call, 0, operand(arguments, 0));
   }
 };
+
+RoundtripWork roundtrip_work(const XlaCall& call, const RoundtripBuffers& buffers, uint8_t* payloads,
+                             const uint64_t* lengths) {
+  const uint64_t batch = buffers.batch;
+  RoundtripWork work{std::vector<EncodeTask>(batch), std::vector<DecodeTask>(batch)};
+  for (uint64_t b = 0; b < batch; ++b) {
+    uint8_t* payload = payloads + b * payload_stride(call);
+    work.encodings[b] = {buffers.source[b], payload, call.count(0), buffers.axes};
+    work.decodings[b] = {payload, call.capacity(0), lengths + b, buffers.target[b], call.count(0)};
+  }
+  return work;
+}
 
 // On the host.
 
@@ -175,8 +179,7 @@ void host_roundtrip(const XlaCall& call, const Arguments& arguments, const Resul
   const RoundtripBuffers buffers(call, arguments, results);
   const std::unique_ptr<uint8_t[]> payloads(new uint8_t[buffers.batch * payload_stride(call)]);
   std::vector<uint64_t> lengths(buffers.batch);
-  const RoundtripWork work =
-      roundtrip_work(call, buffers.source, buffers.target, buffers.batch, payloads.get(), lengths.data());
+  const RoundtripWork work = roundtrip_work(call, buffers, payloads.get(), lengths.data());
   encode_on_host(call, work.encodings, lengths.data(), buffers.seeds);
   decode_on_host(call, work.decodings);
 }
@@ -206,24 +209,32 @@ void decode_on_device(const XlaCall& call, const std::vector<DecodeTask>& arrays
   check(cuda::decode(call.codec, call.element, arrays, status, scratch, device.stream, device.index));
 }
 
+// Raises for a codec whose arrays a GPU does not predict.
+void check_predictor(const XlaCall& call) {
+  if (has_predictor(call.codec)) throw CallError{ffi::ErrorCode::kUnimplemented, std::string("arrcomp: ") + no_predictor_on_gpu};
+}
+
 void device_encode(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
+  check_predictor(call);
   const EncodeWork work = encode_work(call, arguments, results);
   if (!work.arrays.empty()) encode_on_device(call, work.arrays, work.lengths, work.seeds, device);
 }
 
 void device_decode(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
+  check_predictor(call);
   const DecodeWork work = decode_work(call, arguments, results);
   if (!work.arrays.empty()) decode_on_device(call, work.arrays, work.status, device);
 }
 
 void device_roundtrip(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
+  check_predictor(call);
   const RoundtripBuffers buffers(call, arguments, results);
   if (buffers.batch == 0) return;
   const uint64_t payload_bytes = buffers.batch * payload_stride(call);
   uint8_t* const payloads = device.scratch(payload_bytes + buffers.batch * sizeof(uint64_t) + sizeof(uint32_t));
   auto* const lengths = reinterpret_cast<uint64_t*>(payloads + payload_bytes);
   auto* const status = reinterpret_cast<uint32_t*>(lengths + buffers.batch);
-  const RoundtripWork work = roundtrip_work(call, buffers.source, buffers.target, buffers.batch, payloads, lengths);
+  const RoundtripWork work = roundtrip_work(call, buffers, payloads, lengths);
   encode_on_device(call, work.encodings, lengths, buffers.seeds, device);
   decode_on_device(call, work.decodings, status, device);
 }

@@ -13,6 +13,7 @@
 #include "cpu/coded_buckets.h"
 #include "cpu/driver.h"
 #include "cpu/in_order.h"
+#include "cpu/predicted.h"
 #include "cpu/select.h"
 #include "floating_point.h"
 #include "stream/payload.h"
@@ -107,8 +108,11 @@ bool decode_any(const Codec& codec, const Element& element, const DecodeTask& ar
   const uint64_t length = length_of(array);
   if (length > array.limit) return false;
   BucketLayout layout;
-  if (!bucket_layout(codec, element, layout))
+  if (!bucket_layout(codec, element, layout)) {
+    if (is_predicted(array.payload, length, array.count))
+      return decode_predicted(element, array.payload, length, array.count, array.target, threads);
     return decode_array(make_plan(element, array.count), codec, array.payload, length, array.target, threads);
+  }
   const BucketPlan plan = make_bucket_plan(layout, element, array.count);
   if (layout.byte_codes) return decode_coded_buckets(codec, plan, array.payload, length, array.target, threads);
   return decode_buckets(codec, plan, array.payload, length, array.target, threads);
@@ -135,14 +139,14 @@ void encode(const Codec& codec, const Element& element, std::span<const EncodeTa
   threads = threads_for(elements_of(arrays), threads);
   const uint64_t key = seed_value(seed);
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
-    const auto& [source, payload, count] = arrays[i];
+    const auto& [source, payload, count, axes] = arrays[i];
     uint64_t length;
     if (BucketLayout layout; bucket_layout(codec, element, layout)) {
       const BucketPlan plan = make_bucket_plan(layout, element, count);
       length = layout.byte_codes ? encode_coded_buckets(codec, plan, source, payload, key, its_threads)
                                  : encode_buckets(codec, plan, source, payload, key, its_threads);
     } else {
-      length = encode_array(make_plan(element, count), codec, source, payload, key, its_threads);
+      length = encode_array(make_plan(element, count), codec, source, payload, key, its_threads, axes);
     }
     memcpy(lengths + i, &length, sizeof length);
   });
@@ -151,8 +155,10 @@ void encode(const Codec& codec, const Element& element, std::span<const EncodeTa
 const char* payload_fault(const Codec& codec, const Element& element, const uint8_t* payload, uint64_t length,
                           uint64_t count) {
   BucketLayout layout;
-  if (!bucket_layout(codec, element, layout))
+  if (!bucket_layout(codec, element, layout)) {
+    if (is_predicted(payload, length, count)) return predicted_fault(element, payload, length, count);
     return Groups{}.fault_in(make_plan(element, count), codec, payload, length);
+  }
   const BucketPlan plan = make_bucket_plan(layout, element, count);
   if (!layout.byte_codes) return length_fault(plan, payload, length);
   if (length < plan.codes_offset) return "payload length: shorter than what is stored for the buckets";
@@ -174,11 +180,13 @@ size_t decode(const Codec& codec, const Element& element, std::span<const Decode
 }
 
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
-                      int threads) {
+                      int threads, const Axes& axes) {
   const GroupSettings settings = group_settings(codec);
   EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings, tables(), base_delta_of(codec), seed};
   std::vector<uint32_t> sizes(plan.groups);
   set_target(job, settings, threads);
+  const uint64_t capacity = capacity_of_groups(plan.element, plan.count);
+  if (const uint64_t length = encode_predicted(job, axes, payload, capacity, threads)) return length;
   const PayloadHeader header = PayloadHeader::of(plan, job.bound);
   memcpy(payload, &header, sizeof header);
   if (plan.groups == 0) return payload_header_bytes;

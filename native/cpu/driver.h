@@ -28,7 +28,7 @@ inline uint64_t seed_value(const Seed& seed) {
 
 // Encodes to `payload` (capacity(plan.element, plan.count) bytes, aligned to 8); returns the payload's length.
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
-                      int threads);
+                      int threads, const Axes& axes = {});
 
 // What can be wrong with a directory, of groups or of extra words.
 constexpr const char* directory_unsorted = "directory: not ascending";

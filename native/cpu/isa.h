@@ -3,6 +3,7 @@
 #include "codecs/grouped/rans_tables.h"
 #include "stream/activation.h"
 #include "stream/bucket_statistics.h"
+#include "stream/prediction.h"
 #include "stream/sums.h"
 
 namespace arrcomp {
@@ -86,6 +87,40 @@ struct ActivationFunctions {
   void (*step_grad)(const StepGradJob& job, uint64_t begin, uint64_t end);
 };
 
+// A predicted array.
+struct PredictionJob {
+  const Element& element;
+  const GroupSettings& settings;  // decoding needs none
+  double bound;                   // absolute; 0: without loss
+};
+
+struct PredictionFunctions {
+  // Chooses how the array is predicted; false where it is not worth it.
+  bool (*choose)(const PredictionJob& job, const Axes& axes, const void* source, Prediction& chosen);
+
+  // Units [begin, end) of a step (codecs/predicted/refine.h). Encoding tells whether all elements are within the bound.
+  void (*coarsen)(const PredictionJob& job, const Refinement& step, const void* fine, void* coarse, uint64_t begin,
+                  uint64_t end);
+  bool (*encode_step)(const PredictionJob& job, const Refinement& step, const void* coarse, const void* fine,
+                      void* made, void* codes, uint64_t begin, uint64_t end);
+  void (*decode_step)(const PredictionJob& job, const Refinement& step, const void* coarse, const void* codes,
+                      void* fine, uint64_t begin, uint64_t end);
+
+  // Lines [begin, end) of `size` elements of the coarsest grid (codecs/predicted/coarsest.h), without differences.
+  bool (*encode_lines)(const PredictionJob& job, double bound, uint64_t size, const void* source, void* made,
+                       void* codes, uint64_t begin, uint64_t end);
+  void (*decode_lines)(const PredictionJob& job, double bound, uint64_t size, const void* codes, void* target,
+                       uint64_t begin, uint64_t end);
+
+  // Takes differences along an axis, or adds them up, in units [begin, end).
+  void (*change_differences)(const PredictionJob& job, bool take, uint64_t size, uint64_t inner, void* codes,
+                             uint64_t begin, uint64_t end);
+
+  // Elements [first, first + count) that are kept exactly (codecs/predicted/exact.h).
+  ExactFound (*find_exact)(const PredictionJob& job, const void* source, void* made, uint64_t first, uint64_t count);
+  void (*put_exact)(const PredictionJob& job, const void* exact, void* target, uint64_t first, uint64_t count);
+};
+
 struct Isa {
   const char* name;
 
@@ -106,19 +141,22 @@ struct Isa {
   const BucketFunctions& buckets_of_floats;  // and of shorter ones
   const BucketFunctions& buckets_of_doubles;
   const ActivationFunctions& activations;
+  const PredictionFunctions& prediction;
 
   const BucketFunctions& buckets(const Element& element) const {
     return element.width == 64 ? buckets_of_doubles : buckets_of_floats;
   }
 };
 
-// What the sources of an instruction set define: groups.inc, buckets.inc (of each arithmetic type) and activations.inc.
+// What the sources of an instruction set define: groups.inc, buckets.inc (of each arithmetic type), activations.inc and
+// predicted.inc.
 #define ARRCOMP_DECLARE_ISA(name)                        \
   namespace name {                                       \
   extern const Isa isa;                                  \
   extern const BucketFunctions buckets_of_F32;           \
   extern const BucketFunctions buckets_of_F64;           \
   extern const ActivationFunctions activation_functions; \
+  extern const PredictionFunctions prediction_functions; \
   }
 ARRCOMP_DECLARE_ISA(plain)
 #ifdef ARRCOMP_AVX2

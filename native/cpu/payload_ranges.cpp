@@ -3,6 +3,7 @@
 
 #include "cpu/buckets.h"
 #include "cpu/driver.h"
+#include "cpu/predicted.h"
 #include "floating_point.h"
 
 namespace arrcomp::cpu {
@@ -77,6 +78,10 @@ std::vector<ByteRange> payload_ranges(const Codec& codec, const Element& element
   Spans spans(length);
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) {
+    if (is_predicted(array.payload, length, array.count)) {
+      spans.add(0, length);
+      return spans.take();
+    }
     add_groups(make_plan(element, array.count), codec, array.payload, length, 0, first, end, spans);
     return spans.take();
   }

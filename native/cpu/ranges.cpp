@@ -3,6 +3,7 @@
 
 #include "cpu/buckets.h"
 #include "cpu/driver.h"
+#include "cpu/predicted.h"
 #include "cpu/select.h"
 #include "cpu/threads.h"
 #include "floating_point.h"
@@ -55,6 +56,15 @@ bool decode_range_of_groups(const Plan& plan, const Codec& codec, const uint8_t*
   });
 }
 
+// Prediction needs the whole array.
+bool decode_range_of_predicted(const Element& element, const uint8_t* payload, uint64_t length, const IndexRange& part,
+                               uint8_t* target, int threads) {
+  const auto all = allocated<uint8_t>(part.count * part.item, "a predicted array");
+  if (!decode_predicted(element, payload, length, part.count, all.get(), threads)) return false;
+  memcpy(target, all.get() + part.first * part.item, (part.end - part.first) * part.item);
+  return true;
+}
+
 bool decode_range_of_buckets(const BucketPlan& plan, const Codec& codec, const uint8_t* payload, uint64_t length,
                              const IndexRange& part, uint8_t* target, int threads) {
   if (!is_length_right(plan, payload, length)) return false;
@@ -99,8 +109,11 @@ bool decode_range(const Codec& codec, const Element& element, const DecodeTask& 
   const IndexRange part{first, first + count, array.count, element.width / 8u};
   auto* const target = static_cast<uint8_t*>(array.target);
   BucketLayout layout;
-  if (!bucket_layout(codec, element, layout))
+  if (!bucket_layout(codec, element, layout)) {
+    if (is_predicted(array.payload, length, array.count))
+      return decode_range_of_predicted(element, array.payload, length, part, target, threads);
     return decode_range_of_groups(make_plan(element, array.count), codec, array.payload, length, part, target, threads);
+  }
   const BucketPlan plan = make_bucket_plan(layout, element, array.count);
   const auto decode_buckets_range = layout.byte_codes ? decode_range_of_coded_buckets : decode_range_of_buckets;
   return decode_buckets_range(plan, codec, array.payload, length, part, target, threads);

@@ -3,7 +3,7 @@
 #define ARRCOMP_ISA cuda
 #include "codecs/grouped/group_decoder.h"
 #include "codecs/grouped/group_encoder.h"
-#include "codecs/grouped/group_memory.h"
+#include "codecs/grouped/group_limits.h"
 #include "codecs/grouped/regular_decoder.h"
 #include "codecs/value_range.h"
 #include "cuda/arguments.h"
@@ -15,7 +15,7 @@
 namespace arrcomp::cuda {
 
 template <class T>
-using MemoryOf = GroupMemory<typename T::Word::scalar>;
+using MemoryOf = MemoryOfGroup<typename T::Word::scalar>;
 
 // The next number, the same in all lanes.
 ARRCOMP_INLINE uint32_t take_ticket(uint32_t* tickets) {

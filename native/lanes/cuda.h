@@ -287,6 +287,18 @@ ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
   if (lane() < n) p[lane() * distance] = (T)x.v;
 }
 
+template <class T, class V>
+ARRCOMP_INLINE void load_pairs(const T* p, V& even, V& odd) {
+  even = element(p, 2 * lane());
+  odd = element(p, 2 * lane() + 1);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_pairs(T* p, V even, V odd) {
+  p[2 * lane()] = (T)even.v;
+  p[2 * lane() + 1] = (T)odd.v;
+}
+
 ARRCOMP_INLINE void set_bits(uint32_t* p, U32 x, Mask m) {
   if (m.set) atomicOr(p + (x.v >> 5), 1u << (x.v & 31));
 }

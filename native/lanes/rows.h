@@ -94,6 +94,31 @@ ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
   }
 }
 
+template <class T, class V>
+ARRCOMP_INLINE void load_pairs(const T* p, V& even, V& odd) {
+  T all[64], evens[32], odds[32];
+  __builtin_memcpy(all, p, sizeof all);  // at any address
+  for (int l = 0; l < 32; l++) {
+    evens[l] = all[2 * l];
+    odds[l] = all[2 * l + 1];
+  }
+  even = load(evens);
+  odd = load(odds);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_pairs(T* p, V even, V odd) {
+  typename V::scalar evens[32], odds[32];
+  T all[64];
+  store(evens, even);
+  store(odds, odd);
+  for (int l = 0; l < 32; l++) {
+    all[2 * l] = (T)evens[l];
+    all[2 * l + 1] = (T)odds[l];
+  }
+  __builtin_memcpy(p, all, sizeof all);
+}
+
 template <class T, class V, int n>
 ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
 #pragma GCC unroll 8

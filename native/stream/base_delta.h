@@ -43,7 +43,7 @@ struct BaseDeltaSettings {
                       mask("widths_low", "widths_high", &S::widths, 1)};  // deltas of 0 bits may always be
   }
 
-  GroupSettings group_settings() const { return {BoundKind::lossless, 0.0, false, false, 0.0}; }
+  GroupSettings group_settings() const { return {BoundKind::lossless, 0.0, false, false, 0.0, Predictor::none}; }
 };
 
 }  // namespace arrcomp

@@ -71,6 +71,9 @@ inline GroupSettings group_settings(const Codec& codec) {
   return std::visit(visitor, codec.settings);
 }
 
+// Whether the codec predicts along axes.
+inline bool has_predictor(const Codec& codec) { return group_settings(codec).predictor != Predictor::none; }
+
 // Whether the codec takes elements of this type.
 inline bool takes(const Codec& codec, const Element& element) {
   const auto visitor = [&](const auto& settings) {
@@ -108,7 +111,7 @@ inline bool has_fixed_rate(const Codec& codec, const Element& element) {
 
 // How codes are entropy coded: as an array of this data type, by this codec.
 constexpr Element code_element = integer_element(8, false);
-inline Codec code_codec() { return {LosslessSettings{false}}; }
+inline Codec code_codec() { return {LosslessSettings{}}; }
 
 // A part of the longest payload: `bytes` for every `outer` begun of the rows (every `inner` elements begun) times
 // `multiplier`. No branches, so that the symbolic shapes of compilers can follow the sum.
@@ -184,7 +187,7 @@ inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t co
 
 // No payload in groups is shorter: every chunk takes 4 bytes, every group an entry of the directory.
 inline uint64_t min_length_of_groups(uint64_t count) {
-  const uint64_t chunks = ceil_div(count, chunk_size), groups = ceil_div(chunks, max_chunks_per_group);
+  const uint64_t chunks = ceil_div(count, chunk_size), groups = ceil_div(chunks, max_chunks_of_codes);
   return payload_header_bytes + 4 * groups + 4 * chunks;
 }
 

@@ -11,6 +11,7 @@ constexpr int rows_per_block = 2;  // one bit of the block mask
 constexpr int chunk_size = lanes_per_row * rows_per_chunk;
 constexpr int tiles_per_chunk = rows_per_chunk / rows_per_tile;
 constexpr int max_chunks_per_group = 4;
+constexpr int max_chunks_of_codes = 16;  // in a group of the codes of a predicted array
 constexpr int max_exceptions = 256;  // more, and storing the chunk without loss is cheaper
 
 constexpr int symbol_count = 64;

@@ -45,11 +45,17 @@ struct Plan {
   }
 };
 
-ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count) {
-  // The more chunks share one set of coder states, the fewer bytes these take, and the fewer groups there are to share.
-  const uint32_t chunks = count < (1u << 18) ? 1 : count < (1u << 20) ? 2 : 4;
+// The more chunks share one set of coder states, the fewer bytes these take, and the fewer groups there are to share.
+ARRCOMP_SHARED constexpr uint32_t chunks_for(uint64_t count) {
+  return count < (1u << 18) ? 1 : count < (1u << 20) ? 2 : 4;
+}
+
+ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count, uint32_t chunks) {
   const uint32_t entry = count * (element.width / 8) >= (1ull << 33) ? 8 : 4;
   return {element, count, chunks, entry, ceil_div(count, uint64_t{chunks} * chunk_size)};
+}
+ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count) {
+  return make_plan(element, count, chunks_for(count));
 }
 
 }  // namespace arrcomp

@@ -1,6 +1,7 @@
 // What the encoder is asked for, and what follows from it for a chunk. Shared by host and device.
 #pragma once
 #include <cstring>
+#include <span>
 
 #include "inline.h"
 #include "stream/element.h"
@@ -8,7 +9,55 @@
 
 namespace arrcomp {
 
+enum class Predictor : int { none = 0, automatic = 1, interpolation = 2, lorenzo = 3 };
+
 enum class BoundKind : int { lossless = 0, absolute = 1, relative = 2, pointwise = 3 };
+
+constexpr int max_axes = 4;
+
+// The sizes of an array's axes, the last one contiguous; those that it lacks come first and are 1.
+struct Axes {
+  uint64_t sizes[max_axes];
+
+  ARRCOMP_SHARED uint64_t count() const { return sizes[0] * sizes[1] * sizes[2] * sizes[3]; }
+
+  // Whether the sizes are those of `count` elements, without a product that wraps.
+  ARRCOMP_SHARED bool have(uint64_t count) const {
+    uint64_t product = 1;
+    if (count == 0) return false;
+    for (uint64_t size : sizes) {
+      if (size == 0 || product > count / size) return false;
+      product *= size;
+    }
+    return product == count;
+  }
+
+  // Elements of the axes before `axis`, and of those behind.
+  ARRCOMP_SHARED uint64_t outer(int axis) const {
+    uint64_t product = 1;
+    for (int a = 0; a < axis; ++a) product *= sizes[a];
+    return product;
+  }
+  ARRCOMP_SHARED uint64_t inner(int axis) const {
+    uint64_t product = 1;
+    for (int a = axis + 1; a < max_axes; ++a) product *= sizes[a];
+    return product;
+  }
+};
+
+// The axes of a shape: its sizes but those of 1, the first ones multiplied where there are more than fit. All are 0 where
+// they are not those of `count` elements.
+inline Axes axes_of(std::span<const int64_t> shape, uint64_t count) {
+  Axes axes{{1, 1, 1, 1}};
+  int axis = max_axes;
+  for (size_t d = shape.size(); d-- > 0;) {
+    if (shape[d] < 1) return {};
+    if (shape[d] == 1) continue;
+    if (axis > 0) --axis;
+    axes.sizes[axis] *= static_cast<uint64_t>(shape[d]);
+  }
+  return axes.have(count) ? axes : Axes{};
+}
 
 // What codecs of groups ask for of their chunks.
 struct GroupSettings {
@@ -17,6 +66,7 @@ struct GroupSettings {
   bool fast;     // packing instead of entropy coding
   bool has_fill;
   double fill;  // stands for no value: elements like it, in their data type, stay as they are
+  Predictor predictor;
 
   // What numbers are compared with: not a number where there is no fill value.
   ARRCOMP_SHARED double fill_or_nan() const { return has_fill ? fill : __builtin_nan(""); }
@@ -27,11 +77,14 @@ struct GroupSettings {
 
 struct LosslessSettings {
   bool fast;
+  Predictor predictor;
 
-  static constexpr auto parameters() { return std::tuple{flag("fast", &LosslessSettings::fast)}; }
+  static constexpr auto parameters() {
+    return std::tuple{flag("fast", &LosslessSettings::fast), integer("predictor", &LosslessSettings::predictor, 0, 3)};
+  }
 
   bool takes(const Element&) const { return true; }
-  GroupSettings group_settings() const { return {BoundKind::lossless, 0.0, fast, false, 0.0}; }
+  GroupSettings group_settings() const { return {BoundKind::lossless, 0.0, fast, false, 0.0, predictor}; }
 };
 
 struct ErrorBoundedSettings {
@@ -40,16 +93,18 @@ struct ErrorBoundedSettings {
   bool fast;
   bool has_fill;
   double fill;
+  Predictor predictor;
 
   static constexpr auto parameters() {
     using S = ErrorBoundedSettings;
     return std::tuple{integer("kind", &S::kind, 1, 3), real("bound", &S::bound, 0, max_real), flag("fast", &S::fast),
-                      flag("has_fill", &S::has_fill), real("fill", &S::fill, -max_real, max_real)};
+                      flag("has_fill", &S::has_fill), real("fill", &S::fill, -max_real, max_real),
+                      integer("predictor", &S::predictor, 0, 3)};
   }
   bool is_consistent() const { return bound > 0; }
 
   bool takes(const Element& element) const { return element.is_quantizable; }
-  GroupSettings group_settings() const { return {kind, bound, fast, has_fill, fill}; }
+  GroupSettings group_settings() const { return {kind, bound, fast, has_fill, fill, predictor}; }
 };
 
 // The largest float at or below a positive finite x (or the largest finite one).
@@ -67,6 +122,11 @@ ARRCOMP_SHARED float round_down(double x) {
 // Bounds whose step is not a normal number of the arithmetic type quantize nothing: such arrays are kept without loss.
 ARRCOMP_SHARED bool is_quantizable(const Element& element, double bound) {
   return element.is_quantizable && bound >= (element.width == 64 ? 0x1p-1022 : 0x1p-126);
+}
+
+// Bounds that leave room for the smaller ones of coarse grids.
+ARRCOMP_SHARED bool is_predictable(const Element& element, double bound) {
+  return element.is_quantizable && bound >= (element.width == 64 ? 0x1p-1000 : 0x1p-110);
 }
 
 // rel * (largest - smallest finite value), at most the largest finite number. A range above that is taken from halves,

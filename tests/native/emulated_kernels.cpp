@@ -15,7 +15,7 @@ namespace {
 // Memory for the encoders of all warps, with anything in it.
 uint8_t* encoder_memory() {
   constexpr size_t warps = max_blocks * cuda::warps_per_block;
-  static Bytes memory(warps * sizeof(GroupMemory<uint64_t>));
+  static Bytes memory(warps * sizeof(cuda::MemoryOfGroup<uint64_t>));
   std::fill(memory.begin(), memory.end(), untouched);
   return memory.data();
 }
@@ -291,8 +291,8 @@ constexpr DType dtypes[] = {{"int8", 2},   {"float8_e5m2", 17}, {"int16", 4}, {"
                             {"uint32", 7}, {"float32", 12},     {"int64", 8}, {"float64", 13}};
 
 Codec bounded(BoundKind kind, double bound, bool fast = false) {
-  if (kind == BoundKind::lossless) return {LosslessSettings{fast}};
-  return {ErrorBoundedSettings{kind, bound, fast, false, 0.0}};
+  if (kind == BoundKind::lossless) return {LosslessSettings{fast, Predictor::none}};
+  return {ErrorBoundedSettings{kind, bound, fast, false, 0.0, Predictor::none}};
 }
 
 Codec base_delta(int bases, uint64_t widths = ~uint64_t{0}, int drop_bits = 0,
@@ -315,7 +315,7 @@ const Codec codecs[] = {
     base_delta(2, ~uint64_t{0}, 4, DropRounding::stochastic),
     base_delta(1, ~uint64_t{0}, 40, DropRounding::stochastic),
     base_delta(1, ~uint64_t{0}, 6, DropRounding::truncate),
-    {ErrorBoundedSettings{BoundKind::relative, 1e-3, false, true, 1e20}},
+    {ErrorBoundedSettings{BoundKind::relative, 1e-3, false, true, 1e20, Predictor::none}},
 };
 
 // The codec, or where it does not take the element another one.

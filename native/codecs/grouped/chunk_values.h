@@ -49,7 +49,7 @@ class ChunkValues {
  protected:
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
-  using Memory = EncoderMemory<Scalar>;
+  using Memory = MemoryOfEncoder<Scalar>;
 
   ARRCOMP_METHOD ChunkValues(const EncodeContext<T>& context, const void* array, Memory& memory, NearMemory* near)
       : context_(context), array_(array), memory_(memory), words_(words_in(memory, near)), leaves_out_(false) {}

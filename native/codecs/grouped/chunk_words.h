@@ -4,7 +4,7 @@
 #include <type_traits>
 
 #include "codecs/grouped/choices.h"
-#include "codecs/grouped/encoder_memory.h"
+#include "codecs/grouped/group_limits.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -13,7 +13,7 @@ class WholeWords {
   using Scalar = typename Word::scalar;
 
  public:
-  ARRCOMP_METHOD explicit WholeWords(EncoderMemory<Scalar>& memory) : values_(memory.values) {}
+  ARRCOMP_METHOD explicit WholeWords(MemoryOfEncoder<Scalar>& memory) : values_(memory.values) {}
 
   // The memory, for other rows, as long as there are no words.
   ARRCOMP_METHOD Scalar* memory() const { return values_; }

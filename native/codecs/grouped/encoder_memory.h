@@ -7,7 +7,8 @@
 
 namespace arrcomp {
 
-template <class Scalar>
+// `chunks`: the most that a group has.
+template <class Scalar, int chunks>
 struct EncoderMemory {
   static constexpr uint32_t raw_chunk = raw_chunk_bytes(rows_per_chunk, sizeof(Scalar) * 8);
   static constexpr uint32_t overrun = 4 * lanes_per_row;  // vector stores may pass the end
@@ -17,8 +18,8 @@ struct EncoderMemory {
   static constexpr uint32_t tile_words = rows_per_tile * lanes_per_row * (2 + sizeof(Scalar) / 2);
   // The words of a chunk are checked against a raw chunk's size after each tile; the rest is kept only where it is
   // smaller.
-  static constexpr uint32_t max_words = max_chunks_per_group * raw_chunk / 2 + tile_words + overrun;
-  static constexpr uint32_t max_side_bytes = max_chunks_per_group * raw_chunk + raw_chunk + max_exception_bytes +
+  static constexpr uint32_t max_words = chunks * raw_chunk / 2 + tile_words + overrun;
+  static constexpr uint32_t max_side_bytes = (chunks + 1) * raw_chunk + max_exception_bytes +
                                              max_mask_bytes + max_missing_bytes + 4 * overrun;
 
   // Of a chunk that leaves out its missing elements.

@@ -5,9 +5,10 @@
 
 namespace arrcomp {
 
-template <class Scalar>
+// `chunks`: the most that a group has.
+template <class Scalar, int chunks>
 union GroupMemory {
-  EncoderMemory<Scalar> entropy;
+  EncoderMemory<Scalar, chunks> entropy;
   BaseDeltaMemory<Scalar> base_delta;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 #include "codecs/grouped/chunk_elements.h"
 #include "codecs/grouped/chunk_reader.h"
+#include "codecs/grouped/group_limits.h"
 #include "codecs/grouped/rans.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -26,7 +27,7 @@ struct GroupLayout {
   int last_entropy;                                      // the last chunk that is entropy coded, or -1
   bool is_regular;                                       // all chunks are coded like most
   uint32_t missing[may_be_masked ? rows_per_chunk : 1];  // of the chunk being decoded, a word for each row
-  ChunkReader<may_be_masked> chunks[max_chunks_per_group];
+  ChunkReader<may_be_masked> chunks[most_chunks];
 };
 
 template <class T, bool may_be_masked>

@@ -2,7 +2,7 @@
 // stay. FORMAT.md, section 3.5.
 #pragma once
 #include "codecs/element_types.h"
-#include "codecs/grouped/encoder_memory.h"
+#include "codecs/grouped/group_limits.h"
 #include "codecs/grouped/missing.h"
 
 namespace arrcomp::ARRCOMP_ISA {
@@ -47,7 +47,7 @@ template <class T>
 class LeftOut {
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
-  using Memory = typename EncoderMemory<Scalar>::Missing;
+  using Memory = typename MemoryOfEncoder<Scalar>::Missing;
 
  public:
   // Of the chunk of `count` elements from `first` on; `waiting` is memory for two rows.
@@ -170,7 +170,7 @@ class LeftOut {
 
 // LeftOut::leave_out.
 template <class T>
-ARRCOMP_CALLED int leave_out_elements(typename EncoderMemory<typename T::Word::scalar>::Missing* memory,
+ARRCOMP_CALLED int leave_out_elements(typename MemoryOfEncoder<typename T::Word::scalar>::Missing* memory,
                                       const void* array, uint64_t first, int count, typename T::Word::scalar* waiting,
                                       typename T::Word::scalar fill, int least) {
   return LeftOut<T>(*memory, array, first, count, waiting).leave_out(fill, least);

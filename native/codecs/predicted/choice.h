@@ -1,0 +1,283 @@
+// Chooses how an array is predicted, from samples of it. Costs are integers until the end, so that every machine comes
+// to the same choice.
+#pragma once
+#include "codecs/predicted/coarsest.h"
+#include "codecs/predicted/interpolation.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// Bits that codes take, about: the lengths of those that were sampled.
+struct SampledCost {
+  uint64_t bits = 0, values = 0;
+
+  ARRCOMP_METHOD double mean() const { return values > 0 ? static_cast<double>(bits) / static_cast<double>(values) : 0; }
+
+  template <class Word>
+  ARRCOMP_METHOD void add(Word code, Mask counts) {
+    const Word folded = code << 1 ^ sar(code, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1);
+    bits += sum(select(counts, bit_length(folded), splat<U32>(0)));
+    values += static_cast<uint64_t>(count(counts));
+  }
+};
+
+template <class T>
+class PredictionChoice {
+  using Word = typename T::Word;
+  using Real = typename T::Real;
+  using Scalar = typename Word::scalar;
+  using Storage = typename T::storage;
+
+ public:
+  ARRCOMP_METHOD PredictionChoice(const void* source, const Axes& axes, const GroupSettings& settings, double bound)
+      : source_(source), axes_(axes), gaps_(settings), book_(bound), integers_(bound) {
+    const uint64_t rows = axes.count() >> 15;
+    samples_ = static_cast<int>(rows < 12 ? 12 : rows > 64 ? 64 : rows);
+    for (int a = max_axes, stride = 0; a-- > 0; ++stride)
+      strides_[a] = a == max_axes - 1 ? 1 : strides_[a + 1] * axes.sizes[a + 1];
+  }
+
+  // Writes what serves best; false where that is no prediction.
+  ARRCOMP_PART bool choose(Predictor predictor, Prediction& chosen) {
+    chosen.axes = axes_;
+    chosen.coarse_scale = full_scale;
+    chosen.steps = 0;
+    sample_differences();
+    const double plain = plain_cost();
+    const int best_axes = least_of_differences();
+    const double lorenzo = differences_[best_axes].mean();
+    chosen.differences = static_cast<uint8_t>(best_axes);
+    if (predictor == Predictor::lorenzo) return true;
+    const double interpolation = plan_steps(chosen, plain, lorenzo);
+    if (predictor == Predictor::interpolation) return true;
+    // A group's coder takes first differences as well.
+    const double others = least(plain, differences_[1 << last_axis].mean());
+    if (least(lorenzo, interpolation) > others * margin) return false;
+    if (lorenzo < interpolation) {
+      chosen.steps = 0;
+      chosen.coarse_scale = full_scale;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr int last_axis = max_axes - 1;
+  static constexpr int subsets = 1 << max_axes;
+  static constexpr int plain_distance = 97;     // elements: a row's samples are spread over most of a chunk
+  static constexpr double margin = 0.95;        // what prediction must gain
+  static constexpr double raw_bits = 16;        // of a value of the coarsest grid, about
+  static constexpr double scaled_below = 1.25;  // bits a value: coarse grids then have smaller bounds
+  static constexpr int max_levels = 24;
+
+  ARRCOMP_METHOD static double least(double a, double b) { return a < b ? a : b; }
+
+  // A number below `size`, one for each sample and axis, which looks random.
+  ARRCOMP_METHOD static uint64_t random_below(uint64_t size, int sample, int axis) {
+    uint64_t x = static_cast<uint64_t>(sample * max_axes + axis + 1) * 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
+    x ^= x >> 32;
+    return (x >> 32) * (size & 0xffffffff) >> 32 | (size >> 32 != 0 ? x % size : 0);
+  }
+
+  ARRCOMP_METHOD const Storage* at(uint64_t index) const { return element_pointer<T>(source_, index); }
+  ARRCOMP_METHOD static Mask first_lanes(int n) { return mask(n == lanes_per_row ? ~0u : (1u << n) - 1); }
+
+  // n elements from there on, `distance` from each to the next.
+  ARRCOMP_METHOD Word load_row(uint64_t index, int distance, int n) const {
+    return distance == 1 ? load_elements<T>(source_, index, n) : load_apart(at(index), distance, n);
+  }
+
+  // ---- differences
+
+  // Costs of the differences along each set of axes.
+  ARRCOMP_PART void sample_differences() {
+    const uint64_t line = axes_.sizes[last_axis];
+    const int n = line <= lanes_per_row ? static_cast<int>(line > 1 ? line - 1 : 1) : lanes_per_row;
+    for (int s = 0; s < samples_; ++s) {
+      uint64_t first = 0;
+      for (int a = 0; a < max_axes; ++a) {
+        const uint64_t size = axes_.sizes[a], least_index = size > 1 ? 1 : 0;
+        const uint64_t room = size - least_index - (a == last_axis ? static_cast<uint64_t>(n - 1) : 0);
+        first += (least_index + random_below(room > 0 ? room : 1, s, a)) * strides_[a];
+      }
+      Word q[subsets];
+      Mask missing = mask(0);
+      for (int set = 0; set < subsets; ++set) {
+        if (!has_axes(set)) continue;
+        Mask failed;
+        const Word bits = load_elements<T>(source_, first - offset_of(set), n);
+        q[set] = integers_.integer(bits, gaps_.in(bits, T::widen(bits)), failed);
+        missing = missing | failed;
+      }
+      for (int set = 0; set < subsets; ++set)
+        if (has_axes(set)) differences_[set].add(difference(q, set), first_lanes(n) & ~missing);
+    }
+  }
+
+  // Whether the array has all of these axes.
+  ARRCOMP_METHOD bool has_axes(int set) const {
+    for (int a = 0; a < max_axes; ++a)
+      if ((set >> a & 1) != 0 && axes_.sizes[a] == 1) return false;
+    return true;
+  }
+  ARRCOMP_METHOD uint64_t offset_of(int set) const {
+    uint64_t offset = 0;
+    for (int a = 0; a < max_axes; ++a) offset += (set >> a & 1) * strides_[a];
+    return offset;
+  }
+  ARRCOMP_METHOD static Word difference(const Word (&q)[subsets], int set) {
+    Word sum = q[0];
+    for (int part = 1; part <= set; ++part) {
+      if ((part & ~set) != 0) continue;
+      sum = __builtin_popcount(static_cast<unsigned>(part)) % 2 == 1 ? sum - q[part] : sum + q[part];
+    }
+    return sum;
+  }
+
+  ARRCOMP_METHOD int least_of_differences() const {
+    int best = 0;
+    for (int set = 1; set < subsets; ++set)
+      if (has_axes(set) && (best == 0 || differences_[set].mean() < differences_[best].mean())) best = set;
+    return best;
+  }
+
+  // Of values around the mean of their chunk.
+  ARRCOMP_PART double plain_cost() const {
+    SampledCost cost;
+    const uint64_t all = axes_.count();
+    const uint64_t fitting = (all - 1) / plain_distance + 1;
+    const int n = fitting < lanes_per_row ? static_cast<int>(fitting) : lanes_per_row;
+    for (int s = 0; s < samples_; ++s) {
+      const uint64_t first = random_below(all - static_cast<uint64_t>(n - 1) * plain_distance, s, max_axes);
+      const Word bits = load_row(first, plain_distance, n);
+      Mask failed;
+      const Word q = integers_.integer(bits, gaps_.in(bits, T::widen(bits)), failed);
+      const Mask counts = first_lanes(n) & ~failed;
+      cost.add(q - splat<Word>(mean_of(q, arrcomp::ARRCOMP_ISA::bits(counts))), counts);
+    }
+    return cost.mean();
+  }
+
+  ARRCOMP_METHOD static Scalar mean_of(Word q, uint32_t counts) {
+    using Signed = std::make_signed_t<Scalar>;
+    Scalar all[lanes_per_row];
+    store(all, q);
+    sync();
+    int64_t sum = 0, values = 0;
+    for (int l = 0; l < lanes_per_row; ++l) {
+      if ((counts >> l & 1) == 0) continue;
+      sum += static_cast<int64_t>(static_cast<Signed>(all[l])) / lanes_per_row;
+      ++values;
+    }
+    return values > 0 ? static_cast<Scalar>(sum * lanes_per_row / values) : Scalar{0};
+  }
+
+  // ---- interpolation
+
+  struct AxisCost {
+    bool is_known = false, is_possible = false;
+    Interpolation kind = Interpolation::cubic;
+    double mean = 0;
+  };
+
+  // From the finest grid on, halves the axis whose values are predicted best; returns the bits a value of all steps.
+  ARRCOMP_PART double plan_steps(Prediction& chosen, double plain, double lorenzo) {
+    Axes grid = axes_;
+    int level[max_axes] = {};
+    double total = 0, left = 1;
+    int axes = 0;
+    for (uint64_t size : axes_.sizes) axes += size > 1;
+    Step steps[max_steps];
+    int count = 0;
+    while (count < max_steps) {
+      int best = -1;
+      for (int a = 0; a < max_axes; ++a) {
+        const AxisCost& cost = axis_cost(a, level[a]);
+        if (cost.is_possible && (best < 0 || cost.mean < axis_cost(best, level[best]).mean)) best = a;
+      }
+      if (best < 0) break;
+      const AxisCost& cost = axis_cost(best, level[best]);
+      if (cost.mean > plain) break;
+      uint64_t& size = grid.sizes[best];
+      const double kept = left * static_cast<double>((size + 1) / 2) / static_cast<double>(size);
+      total += (left - kept) * cost.mean;
+      left = kept;
+      size = (size + 1) / 2;
+      ++level[best];
+      steps[count++] = {static_cast<uint8_t>(best), cost.kind, full_scale, 0};
+    }
+    const bool is_scaled = total < scaled_below;
+    chosen.steps = count;
+    for (int k = 0; k < count; ++k) {
+      chosen.step[count - 1 - k] = steps[k];
+      if (is_scaled) chosen.step[count - 1 - k].scale = scale_of(k / axes);
+    }
+    if (is_scaled) chosen.coarse_scale = scale_of(count / (axes > 0 ? axes : 1));
+    return count == 0 ? raw_bits + plain : total + left * (raw_bits < lorenzo ? raw_bits : lorenzo);
+  }
+
+  // 1.25 to the power of the level, at most 2, into the bound (QoZ, J. Liu et al., SC 2022).
+  ARRCOMP_METHOD static uint8_t scale_of(int level) {
+    return level == 0 ? 64 : level == 1 ? 51 : level == 2 ? 41 : 32;
+  }
+
+  ARRCOMP_METHOD const AxisCost& axis_cost(int axis, int level) {
+    AxisCost& cost = costs_[axis][level < max_levels ? level : max_levels - 1];
+    if (cost.is_known) return cost;
+    cost.is_known = true;
+    const uint64_t stride = uint64_t{1} << level, size = axes_.sizes[axis];
+    cost.is_possible = level < max_levels && size > 6 * stride;
+    if (!cost.is_possible) return cost;
+    SampledCost linear, cubic;
+    for (int s = 0; s < samples_; ++s) sample_axis(axis, stride, s, linear, cubic);
+    cost.kind = linear.bits < cubic.bits ? Interpolation::linear : Interpolation::cubic;
+    cost.mean = least(linear.mean(), cubic.mean());
+    return cost;
+  }
+
+  // Values at odd multiples of the stride on an axis, with two neighbours on both sides.
+  ARRCOMP_PART void sample_axis(int axis, uint64_t stride, int s, SampledCost& linear, SampledCost& cubic) const {
+    const uint64_t values = (axes_.sizes[axis] - 1 - 4 * stride) / (2 * stride);
+    const uint64_t line = axes_.sizes[last_axis], along = axis == last_axis ? values : line;
+    const int n = along < lanes_per_row ? static_cast<int>(along) : lanes_per_row;
+    const int distance = axis == last_axis ? static_cast<int>(2 * stride) : 1;
+    uint64_t first = 0;
+    for (int a = 0; a < max_axes; ++a) {
+      const uint64_t room = (a == axis ? values : axes_.sizes[a]) - (a == last_axis ? static_cast<uint64_t>(n - 1) : 0);
+      const uint64_t i = random_below(room, s, a);
+      first += (a == axis ? (2 * i + 3) * stride : i) * strides_[a];
+    }
+    Mask missing = mask(0);
+    const uint64_t apart = stride * strides_[axis];
+    const auto number = [&](uint64_t index, Word& bits) ARRCOMP_LAMBDA {
+      bits = load_row(index, distance, n);
+      const Real x = T::widen(bits);
+      missing = missing | gaps_.in(bits, x);
+      return x;
+    };
+    Word bits, other;
+    const Real x = number(first, bits);
+    const Neighbours<Real> near{number(first - 3 * apart, other), number(first - apart, other),
+                                number(first + apart, other), number(first + 3 * apart, other)};
+    const Mask counts = first_lanes(n) & ~missing;
+    const auto add = [&](Interpolation kind, SampledCost& cost) ARRCOMP_LAMBDA {
+      const Real p = interpolated(kind, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
+      Word value;
+      Mask failed;
+      cost.add(book_.code(p, bits, x, missing, value, failed), counts);
+    };
+    add(Interpolation::linear, linear);
+    add(Interpolation::cubic, cubic);
+  }
+
+  const void* source_;
+  Axes axes_;
+  Gaps<T> gaps_;
+  CodeBook<T> book_;
+  GridIntegers<T> integers_;
+  int samples_;
+  uint64_t strides_[max_axes];
+  SampledCost differences_[subsets];
+  AxisCost costs_[max_axes][max_levels];
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,0 +1,100 @@
+// A code is what a prediction lacks of a value: a number of steps, or without loss a distance between ordered floats
+// (FORMAT.md, section 9.3).
+#pragma once
+#include "codecs/grouped/quantize.h"
+#include "codecs/transform.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// What of an array's elements is not predicted from: NaN, infinities and the fill value.
+template <class T>
+struct Gaps {
+  using Real = typename T::Real;
+  using Word = typename T::Word;
+  using Scalar = typename Word::scalar;
+
+  Scalar fill;
+  bool has_fill;
+
+  ARRCOMP_METHOD explicit Gaps(const GroupSettings& settings) : fill(0), has_fill(settings.has_fill) {
+    using Number = typename Real::scalar;
+    if (has_fill) fill = or_all(T::narrow(splat<Real>(static_cast<Number>(settings.fill))));
+  }
+
+  ARRCOMP_METHOD Mask in(Word bits, Real x) const {
+    const Mask missing = ~le(size(x), splat<Real>(static_cast<typename Real::scalar>(T::largest)));
+    return has_fill ? missing | eq(bits, splat<Word>(fill)) : missing;
+  }
+};
+
+template <class T>
+class CodeBook {
+  using Word = typename T::Word;
+  using Real = typename T::Real;
+  using Number = typename Real::scalar;
+
+ public:
+  // `bound` 0: without loss.
+  ARRCOMP_METHOD explicit CodeBook(double bound) : is_lossless_(bound == 0) {
+    Number e;
+    round_bound(is_lossless_ ? 1 : bound, e);
+    // |x - y| as computed is right to a part in 2^24 (2^53): this limit leaves room for it.
+    limit_ = e - e * (sizeof(Number) == 8 ? Number(0x1p-51) : Number(0x1p-22));
+    step_ = T::steps_per_bound * limit_;
+    inverse_ = static_cast<Number>(1.0 / static_cast<double>(step_));
+  }
+
+  // The value's bits.
+  ARRCOMP_METHOD Word value(Real predicted, Word code) const {
+    if (is_lossless_) return order_floats(order_floats(T::narrow(predicted), T::width) + code, T::width);
+    return T::narrow(predicted + seed_value(code) * splat<Real>(step_));
+  }
+
+  // Whether an element may become this.
+  ARRCOMP_METHOD Mask is_kept(Word bits, Real x, Word value_bits) const {
+    return is_lossless_ ? eq(bits, value_bits) : holds(x, value_bits);
+  }
+
+  // The code of elements, 0 in gaps, and what they become; `failed` gets the lanes where that is not within the bound,
+  // or not the element.
+  ARRCOMP_METHOD Word code(Real predicted, Word bits, Real x, Mask gaps, Word& value_bits, Mask& failed) const {
+    const Word zero = splat<Word>(0);
+    if (is_lossless_) {
+      const Word code = order_floats(bits, T::width) - order_floats(T::narrow(predicted), T::width);
+      failed = gaps;
+      value_bits = select(gaps, T::narrow(predicted), bits);
+      return select(gaps, zero, code);
+    }
+    const Real scaled = (x - predicted) * splat<Real>(inverse_);
+    Number most;
+    largest_integer(most);
+    const Mask in_range = le(size(scaled), splat<Real>(most)) & ~gaps;
+    Word code = round_to_integer(select(in_range, scaled, splat<Real>(0)));
+    value_bits = value(predicted, code);
+    failed = ~holds(x, value_bits);
+    if (any(failed & in_range)) try_next(predicted, x, in_range, code, value_bits, failed);
+    failed = failed | gaps;
+    return code;
+  }
+
+ private:
+  ARRCOMP_METHOD Mask holds(Real x, Word value_bits) const {
+    return le(size(x - T::widen(value_bits)), splat<Real>(limit_));
+  }
+
+  // Where rounding took a value out of the bound, the next one on the other side of x may be within.
+  ARRCOMP_METHOD void try_next(Real predicted, Real x, Mask in_range, Word& code, Word& value_bits, Mask& failed) const {
+    const Word up = splat<Word>(1), down = splat<Word>(~typename Word::scalar{0});
+    const Word next = code + select(lt(T::widen(value_bits), x), up, down);
+    const Word next_bits = value(predicted, next);
+    const Mask better = failed & in_range & holds(x, next_bits);
+    code = select(better, next, code);
+    value_bits = select(better, next_bits, value_bits);
+    failed = failed & ~better;
+  }
+
+  bool is_lossless_;
+  Number limit_, step_, inverse_;
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA

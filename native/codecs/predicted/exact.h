@@ -1,0 +1,61 @@
+// Elements that no code gives back, or gives back within the bound: they are kept exactly, in an array of their own
+// whose other elements are absent (FORMAT.md, section 9.5).
+#pragma once
+#include "codecs/predicted/code.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+template <class T>
+class ExactElements {
+  using Word = typename T::Word;
+  using Scalar = typename Word::scalar;
+
+ public:
+  ARRCOMP_METHOD ExactElements(const GroupSettings& settings, double bound) : gaps_(settings), book_(bound) {}
+
+  // Puts those of `source` in place of `made`, where the elements that are decoded stand, and `absent` in place of all
+  // others.
+  ARRCOMP_PART ExactFound find(const void* source, void* made, uint64_t first, uint64_t count) const {
+    Mask all_found = mask(0), all_absent = mask(0);
+    const Word absent = splat<Word>(absent_bits);
+    each_row(first, count, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+      const Word bits = load_elements<T>(source, i, n);
+      const auto x = T::widen(bits);
+      const Mask found = gaps_.in(bits, x) | ~book_.is_kept(bits, x, load_elements<T>(made, i, n));
+      all_absent = all_absent | (found & eq(bits, absent));
+      all_found = all_found | found;
+      store_elements<T>(made, i, n, select(found, bits, absent));
+    });
+    return {any(all_found), any(all_absent)};
+  }
+
+  // Puts those that are not absent in their places.
+  ARRCOMP_PART static void put(const void* exact, void* target, uint64_t first, uint64_t count) {
+    const Word absent = splat<Word>(absent_bits);
+    each_row(first, count, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+      const Word bits = load_elements<T>(exact, i, n);
+      const Mask is_absent = eq(bits, absent);
+      if (bits_of(is_absent) == ~0u) return;
+      store_elements<T>(target, i, n, select(is_absent, load_elements<T>(target, i, n), bits));
+    });
+  }
+
+ private:
+  // All bits of an element are set: a NaN.
+  static constexpr Scalar absent_bits = static_cast<Scalar>(~uint64_t{0} >> (64 - T::width));
+
+  ARRCOMP_METHOD static uint32_t bits_of(Mask m) { return bits(m); }
+
+  template <class Visit>
+  ARRCOMP_METHOD static void each_row(uint64_t first, uint64_t count, Visit visit) {
+    for (uint64_t i = first; i < first + count; i += lanes_per_row) {
+      const uint64_t left = first + count - i;
+      visit(i, left < lanes_per_row ? static_cast<int>(left) : lanes_per_row);
+    }
+  }
+
+  Gaps<T> gaps_;
+  CodeBook<T> book_;
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,0 +1,117 @@
+// Predictions of the values between those of a coarser grid, from up to four of its values on a line (FORMAT.md,
+// section 9.2).
+#pragma once
+#include "codecs/element_types.h"
+#include "stream/prediction.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// The value behind x1, x2 and x3, of which x1 is the nearest, on a polynomial through as many as there are.
+template <class V>
+ARRCOMP_INLINE V extended(uint64_t known, V x1, V x2, V x3, V three) {
+  if (known >= 3) return (x1 - x2) * three + x3;
+  return known == 2 ? x1 + (x1 - x2) : x1;
+}
+
+// Four neighbours on a line: two before the value, two behind it.
+template <class Real>
+struct Neighbours {
+  Real far_before, before, behind, far_behind;
+};
+
+template <class Real>
+ARRCOMP_INLINE Real interpolated(Interpolation kind, const Neighbours<Real>& at, Real largest) {
+  Real p = (at.before + at.behind) * splat<Real>(0.5);
+  if (kind == Interpolation::cubic)
+    p = ((at.before + at.behind) * splat<Real>(9) - (at.far_before + at.far_behind)) * splat<Real>(0.0625);
+  return select(le(size(p), largest), p, splat<Real>(0));  // after an overflow, or of what is no number
+}
+
+// A part of a line of the coarser grid, in the arithmetic type, with two values before it and two behind it; where the
+// line ends these continue it.
+template <class T>
+class Window {
+  using Real = typename T::Real;
+  using Number = typename Real::scalar;
+
+ public:
+  // For the values behind elements [first, first + count) of the line of `known` elements that begins at `line`.
+  ARRCOMP_PART void open(const void* coarse, uint64_t line, uint64_t known, uint64_t first, uint64_t count) {
+    const uint64_t from = first < before ? 0 : first - before, end = first + count + behind;
+    const uint64_t to = end < known ? end : known;
+    sync();  // what was there before has been read
+    for (uint64_t i = from; i < to; i += lanes_per_row) {
+      const int n = to - i < lanes_per_row ? static_cast<int>(to - i) : lanes_per_row;
+      store(values_ + (i + before - first), T::widen(load_elements<T>(coarse, line + i, n)));
+    }
+    sync();
+    if (first == 0) extend(before - 1, 1, known);
+    for (uint64_t i = known; i < end; ++i) extend(i + before - first, -1, known);
+  }
+
+  // Of the row of values behind elements `first` + `i` and on.
+  ARRCOMP_METHOD Neighbours<Real> at(uint64_t i) const {
+    const Number* const p = values_ + i + before - 1;
+    return {load(p), load(p + 1), load(p + 2), load(p + 3)};
+  }
+
+ private:
+  static constexpr uint64_t before = 2, behind = 2;
+
+  // Sets value `i` to what continues those that follow it in this direction.
+  ARRCOMP_METHOD void extend(uint64_t i, int direction, uint64_t known) {
+    Number* const at = values_ + i;
+    const Number second = known >= 2 ? at[2 * direction] : Number{0}, third = known >= 3 ? at[3 * direction] : Number{0};
+    const Number value = extended(known, at[direction], second, third, Number{3});
+    if (leader()) *at = value;
+    sync();
+  }
+
+  Number values_[line_segment + before + behind + 2 * lanes_per_row];
+};
+
+// The neighbours of a row of a slice between two of the coarser grid.
+template <class T>
+class Slices {
+  using Real = typename T::Real;
+
+ public:
+  // Between slices `i` and i + 1 of `known`, each of `inner` elements, from element `start` on.
+  ARRCOMP_METHOD Slices(const void* coarse, uint64_t start, uint64_t inner, uint64_t known, uint64_t i)
+      : coarse_(coarse), start_(start), inner_(inner), known_(known), i_(i) {}
+
+  ARRCOMP_METHOD Neighbours<Real> at(uint64_t j, int n) const {
+    const Real three = splat<Real>(3);
+    Neighbours<Real> row;
+    row.before = slice(i_, j, n);
+    const bool has_behind = i_ + 1 < known_;
+    if (has_behind) {
+      row.behind = slice(i_ + 1, j, n);
+    } else {  // the last slice: those before it are continued
+      const Real second = known_ >= 2 ? slice(i_ - 1, j, n) : row.before;
+      const Real third = known_ >= 3 ? slice(i_ - 2, j, n) : row.before;
+      row.behind = extended(known_, row.before, second, third, three);
+      row.far_before = second;
+      row.far_behind = extended(known_, row.behind, row.before, second, three);
+      if (known_ == 1) row.far_before = row.before;
+      return row;
+    }
+    if (i_ > 0) row.far_before = slice(i_ - 1, j, n);
+    if (i_ + 2 < known_) row.far_behind = slice(i_ + 2, j, n);
+    // With three slices at least, one of the two is there.
+    if (i_ + 2 >= known_)
+      row.far_behind = extended(known_, row.behind, row.before, i_ > 0 ? row.far_before : row.before, three);
+    if (i_ == 0) row.far_before = extended(known_, row.before, row.behind, row.far_behind, three);
+    return row;
+  }
+
+ private:
+  ARRCOMP_METHOD Real slice(uint64_t i, uint64_t j, int n) const {
+    return T::widen(load_elements<T>(coarse_, start_ + i * inner_ + j, n));
+  }
+
+  const void* coarse_;
+  uint64_t start_, inner_, known_, i_;
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,0 +1,118 @@
+// How an array is predicted along its axes, and the header of its payload. Shared by host and device. FORMAT.md,
+// section 9.
+#pragma once
+#include <cstring>
+
+#include "inline.h"
+#include "stream/plan.h"
+#include "stream/settings.h"
+
+namespace arrcomp {
+
+constexpr int max_steps = 64;  // of refinement
+constexpr int full_scale = 64;
+
+enum class Interpolation : uint8_t { linear = 0, cubic = 1 };
+
+// A step of refinement: along `axis` the values between those of the coarser grid are predicted from these.
+struct Step {
+  uint8_t axis;
+  Interpolation kind;
+  uint8_t scale;  // of the bound, in 64ths
+  uint8_t reserved;
+};
+static_assert(sizeof(Step) == 4);
+
+// What the writer chose. Steps are in the order of decoding, the coarsest first.
+struct Prediction {
+  Axes axes;
+  uint8_t differences;   // bit a: the coarsest grid is coded by its differences along axis a
+  uint8_t coarse_scale;  // of its bound, in 64ths
+  int steps;
+  Step step[max_steps];
+
+  // The grid before step `k` of decoding: every second value of each axis that later steps refine, again and again.
+  ARRCOMP_SHARED Axes grid(int k) const {
+    Axes grid = axes;
+    for (int s = steps - 1; s >= k; --s) {
+      uint64_t& size = grid.sizes[step[s].axis];
+      size = (size + 1) / 2;
+    }
+    return grid;
+  }
+};
+
+// The most values of a line that are predicted together.
+constexpr uint64_t line_segment = 2048;
+
+// A step on its finer grid: `outer` blocks, of `size` slices of `inner` elements each.
+struct Refinement {
+  uint64_t outer, size, inner;
+  Interpolation kind;
+  double bound;  // of this step's codes; 0: without loss
+
+  ARRCOMP_SHARED uint64_t coarse() const { return (size + 1) / 2; }
+  ARRCOMP_SHARED uint64_t fine() const { return size / 2; }  // slices that the coarser grid does not have
+  ARRCOMP_SHARED uint64_t codes() const { return outer * fine() * inner; }
+
+  // A unit is a segment of a line, or a slice of the coarser grid and the one behind it.
+  ARRCOMP_SHARED uint64_t units_per_block() const { return inner > 1 ? coarse() : ceil_div(fine(), line_segment); }
+  ARRCOMP_SHARED uint64_t units() const { return outer * units_per_block(); }
+};
+
+// Elements of a slice that are worked on together where differences are taken along another axis.
+constexpr uint64_t column_size = 1024;
+ARRCOMP_SHARED constexpr uint64_t difference_units(uint64_t outer, uint64_t inner) {
+  return outer * ceil_div(inner, column_size);
+}
+
+// A payload of a predicted array begins with this; PayloadHeader's number of chunks would be 0.
+struct PredictedHeader {
+  double bound;
+  uint32_t mark;  // 0
+  uint8_t steps, differences, coarse_scale, reserved;
+  Axes axes;
+  uint64_t codes_bytes;  // of the payload of the codes
+  uint64_t exact_bytes;  // of the payload of the elements that are kept exactly; 0 where there are none
+};
+static_assert(sizeof(PredictedHeader) == 64);
+
+// Of an array: whether it has elements that are kept exactly, and one among them that would be taken for absent.
+struct ExactFound {
+  bool any, is_ambiguous;
+};
+
+ARRCOMP_SHARED constexpr uint64_t codes_offset(int steps) {
+  return sizeof(PredictedHeader) + round_up(static_cast<uint64_t>(steps) * sizeof(Step), 8);
+}
+
+// Codes have the words' width: 64 bits for elements of 64 bits, else 32.
+ARRCOMP_SHARED constexpr Element code_element_of(const Element& element) {
+  return integer_element(element.width == 64 ? 64 : 32, true);
+}
+
+// Codes take few bits each, so that many chunks share one set of coder states.
+ARRCOMP_SHARED constexpr Plan make_codes_plan(const Element& element, uint64_t count) {
+  return make_plan(code_element_of(element), count, count < (1u << 16) ? 4 : count < (1u << 20) ? 8 : 16);
+}
+
+// Whether the header and its steps are ones of such elements.
+inline bool is_prediction(const Element& element, const PredictedHeader& header, const Step* steps, uint64_t count) {
+  const bool is_lossless = header.bound == 0;
+  const auto is_scale = [](uint8_t scale) { return scale > 0 && scale <= full_scale; };
+  if (!element.is_quantizable || header.mark != 0 || header.reserved != 0 || header.steps > max_steps) return false;
+  if (header.differences >= 1 << max_axes || !is_scale(header.coarse_scale) || !header.axes.have(count)) return false;
+  if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
+  Axes grid = header.axes;
+  for (int k = header.steps; k-- > 0;) {
+    const Step& step = steps[k];
+    if (step.axis >= max_axes || step.kind > Interpolation::cubic || !is_scale(step.scale) || step.reserved != 0)
+      return false;
+    uint64_t& size = grid.sizes[step.axis];
+    if (size < 2) return false;
+    size = (size + 1) / 2;
+  }
+  return true;
+}
+
+}  // namespace arrcomp
