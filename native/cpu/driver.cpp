@@ -183,10 +183,15 @@ uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, 
                       int threads, const Axes& axes) {
   const GroupSettings settings = group_settings(codec);
   EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings, tables(), base_delta_of(codec), seed};
-  std::vector<uint32_t> sizes(plan.groups);
   set_target(job, settings, threads);
   const uint64_t capacity = capacity_of_groups(plan.element, plan.count);
   if (const uint64_t length = encode_predicted(job, axes, payload, capacity, threads)) return length;
+  return encode_job(job, payload, threads);
+}
+
+uint64_t encode_job(const EncodeJob& job, uint8_t* payload, int threads) {
+  const Plan& plan = job.plan;
+  std::vector<uint32_t> sizes(plan.groups);
   const PayloadHeader header = PayloadHeader::of(plan, job.bound);
   memcpy(payload, &header, sizeof header);
   if (plan.groups == 0) return payload_header_bytes;

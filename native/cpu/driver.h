@@ -30,6 +30,9 @@ inline uint64_t seed_value(const Seed& seed) {
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
                       int threads, const Axes& axes = {});
 
+// The same, of a job whose bound is known; without prediction.
+uint64_t encode_job(const EncodeJob& job, uint8_t* payload, int threads);
+
 // What can be wrong with a directory, of groups or of extra words.
 constexpr const char* directory_unsorted = "directory: not ascending";
 constexpr const char* directory_too_long = "directory: ends beyond the payload's end";

@@ -95,10 +95,12 @@ struct PredictionJob {
 };
 
 struct PredictionFunctions {
-  // Chooses how the array is predicted; false where it is not worth it.
-  bool (*choose)(const PredictionJob& job, const Axes& axes, const void* source, Prediction& chosen);
+  // Writes how the array may be predicted, for a trial; returns how many ways these are.
+  int (*candidates)(const PredictionJob& job, const Axes& axes, const void* source,
+                    Prediction (&chosen)[max_candidates]);
 
-  // Units [begin, end) of a step (codecs/predicted/refine.h). Encoding tells whether all elements are within the bound.
+  // Elements [begin, end) of a step's coarser grid, or codes [begin, end) of the step, which stand from `codes` on
+  // (codecs/predicted/refine.h). Encoding tells whether all elements are within the bound.
   void (*coarsen)(const PredictionJob& job, const Refinement& step, const void* fine, void* coarse, uint64_t begin,
                   uint64_t end);
   bool (*encode_step)(const PredictionJob& job, const Refinement& step, const void* coarse, const void* fine,

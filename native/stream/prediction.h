@@ -10,7 +10,9 @@
 namespace arrcomp {
 
 constexpr int max_steps = 64;  // of refinement
-constexpr int full_scale = 64;
+constexpr int max_candidates = 3;  // for how an array is predicted
+constexpr int full_scale = 4096;
+constexpr int absent_element = 1;  // bits of an element that is not kept exactly: the least number above 0
 
 enum class Interpolation : uint8_t { linear = 0, cubic = 1 };
 
@@ -18,16 +20,15 @@ enum class Interpolation : uint8_t { linear = 0, cubic = 1 };
 struct Step {
   uint8_t axis;
   Interpolation kind;
-  uint8_t scale;  // of the bound, in 64ths
-  uint8_t reserved;
+  uint16_t scale;  // of the bound, in 4096ths
 };
 static_assert(sizeof(Step) == 4);
 
 // What the writer chose. Steps are in the order of decoding, the coarsest first.
 struct Prediction {
   Axes axes;
-  uint8_t differences;   // bit a: the coarsest grid is coded by its differences along axis a
-  uint8_t coarse_scale;  // of its bound, in 64ths
+  uint8_t differences;    // bit a: the coarsest grid is coded by its differences along axis a
+  uint16_t coarse_scale;  // of its bound, in 4096ths
   int steps;
   Step step[max_steps];
 
@@ -49,15 +50,12 @@ constexpr uint64_t line_segment = 2048;
 struct Refinement {
   uint64_t outer, size, inner;
   Interpolation kind;
-  double bound;  // of this step's codes; 0: without loss
+  double bound;  // 0: without loss
+  int scale;     // of this step's codes
 
   ARRCOMP_SHARED uint64_t coarse() const { return (size + 1) / 2; }
   ARRCOMP_SHARED uint64_t fine() const { return size / 2; }  // slices that the coarser grid does not have
   ARRCOMP_SHARED uint64_t codes() const { return outer * fine() * inner; }
-
-  // A unit is a segment of a line, or a slice of the coarser grid and the one behind it.
-  ARRCOMP_SHARED uint64_t units_per_block() const { return inner > 1 ? coarse() : ceil_div(fine(), line_segment); }
-  ARRCOMP_SHARED uint64_t units() const { return outer * units_per_block(); }
 };
 
 // Elements of a slice that are worked on together where differences are taken along another axis.
@@ -70,7 +68,8 @@ ARRCOMP_SHARED constexpr uint64_t difference_units(uint64_t outer, uint64_t inne
 struct PredictedHeader {
   double bound;
   uint32_t mark;  // 0
-  uint8_t steps, differences, coarse_scale, reserved;
+  uint8_t steps, differences;
+  uint16_t coarse_scale;
   Axes axes;
   uint64_t codes_bytes;  // of the payload of the codes
   uint64_t exact_bytes;  // of the payload of the elements that are kept exactly; 0 where there are none
@@ -99,15 +98,14 @@ ARRCOMP_SHARED constexpr Plan make_codes_plan(const Element& element, uint64_t c
 // Whether the header and its steps are ones of such elements.
 inline bool is_prediction(const Element& element, const PredictedHeader& header, const Step* steps, uint64_t count) {
   const bool is_lossless = header.bound == 0;
-  const auto is_scale = [](uint8_t scale) { return scale > 0 && scale <= full_scale; };
-  if (!element.is_quantizable || header.mark != 0 || header.reserved != 0 || header.steps > max_steps) return false;
+  const auto is_scale = [](uint16_t scale) { return scale > 0 && scale <= full_scale; };
+  if (!element.is_quantizable || header.mark != 0 || header.steps > max_steps) return false;
   if (header.differences >= 1 << max_axes || !is_scale(header.coarse_scale) || !header.axes.have(count)) return false;
   if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
   Axes grid = header.axes;
   for (int k = header.steps; k-- > 0;) {
     const Step& step = steps[k];
-    if (step.axis >= max_axes || step.kind > Interpolation::cubic || !is_scale(step.scale) || step.reserved != 0)
-      return false;
+    if (step.axis >= max_axes || step.kind > Interpolation::cubic || !is_scale(step.scale)) return false;
     uint64_t& size = grid.sizes[step.axis];
     if (size < 2) return false;
     size = (size + 1) / 2;

@@ -29,43 +29,29 @@ class PredictionChoice {
 
  public:
   ARRCOMP_METHOD PredictionChoice(const void* source, const Axes& axes, const GroupSettings& settings, double bound)
-      : source_(source), axes_(axes), gaps_(settings), book_(bound), integers_(bound) {
+      : source_(source), axes_(axes), gaps_(settings), book_(bound, full_scale), integers_(bound), bound_(bound) {
     const uint64_t rows = axes.count() >> 15;
     samples_ = static_cast<int>(rows < 12 ? 12 : rows > 64 ? 64 : rows);
     for (int a = max_axes, stride = 0; a-- > 0; ++stride)
       strides_[a] = a == max_axes - 1 ? 1 : strides_[a + 1] * axes.sizes[a + 1];
   }
 
-  // Writes what serves best; false where that is no prediction.
-  ARRCOMP_PART bool choose(Predictor predictor, Prediction& chosen) {
-    chosen.axes = axes_;
-    chosen.coarse_scale = full_scale;
-    chosen.steps = 0;
+  // Writes the ways to predict that are worth a trial; returns how many. The order is that of preference among equals.
+  ARRCOMP_PART int candidates(Predictor predictor, Prediction (&chosen)[max_candidates]) {
     sample_differences();
-    const double plain = plain_cost();
-    const int best_axes = least_of_differences();
-    const double lorenzo = differences_[best_axes].mean();
-    chosen.differences = static_cast<uint8_t>(best_axes);
-    if (predictor == Predictor::lorenzo) return true;
-    const double interpolation = plan_steps(chosen, plain, lorenzo);
-    if (predictor == Predictor::interpolation) return true;
-    // A group's coder takes first differences as well.
-    const double others = least(plain, differences_[1 << last_axis].mean());
-    if (least(lorenzo, interpolation) > others * margin) return false;
-    if (lorenzo < interpolation) {
-      chosen.steps = 0;
-      chosen.coarse_scale = full_scale;
-    }
-    return true;
+    int count = 0;
+    if (predictor != Predictor::interpolation) set_lorenzo(chosen[count++]);
+    if (predictor == Predictor::lorenzo) return count;
+    set_interpolation(chosen[count++], false);
+    if (bound_ == 0 || bits_a_value_ > scaled_below) return count;
+    set_interpolation(chosen[count++], true);
+    return count;
   }
 
  private:
   static constexpr int last_axis = max_axes - 1;
   static constexpr int subsets = 1 << max_axes;
-  static constexpr int plain_distance = 97;     // elements: a row's samples are spread over most of a chunk
-  static constexpr double margin = 0.95;        // what prediction must gain
-  static constexpr double raw_bits = 16;        // of a value of the coarsest grid, about
-  static constexpr double scaled_below = 1.25;  // bits a value: coarse grids then have smaller bounds
+  static constexpr double scaled_below = 2;  // bits a value: smaller bounds for coarse grids are worth a trial
   static constexpr int max_levels = 24;
 
   ARRCOMP_METHOD static double least(double a, double b) { return a < b ? a : b; }
@@ -107,10 +93,17 @@ class PredictionChoice {
         const Word bits = load_elements<T>(source_, first - offset_of(set), n);
         q[set] = integers_.integer(bits, gaps_.in(bits, T::widen(bits)), failed);
         missing = missing | failed;
+        if (set == 0) keep_largest(T::widen(bits), failed);
       }
       for (int set = 0; set < subsets; ++set)
         if (has_axes(set)) differences_[set].add(difference(q, set), first_lanes(n) & ~missing);
     }
+  }
+
+  ARRCOMP_METHOD void keep_largest(Real x, Mask failed) {
+    const auto sizes = as_bits(select(failed, splat<Real>(0), abs(x)));
+    const auto largest = max_all(sizes);
+    if (largest > largest_bits_) largest_bits_ = static_cast<Scalar>(largest);
   }
 
   // Whether the array has all of these axes.
@@ -140,35 +133,23 @@ class PredictionChoice {
     return best;
   }
 
-  // Of values around the mean of their chunk.
-  ARRCOMP_PART double plain_cost() const {
-    SampledCost cost;
-    const uint64_t all = axes_.count();
-    const uint64_t fitting = (all - 1) / plain_distance + 1;
-    const int n = fitting < lanes_per_row ? static_cast<int>(fitting) : lanes_per_row;
-    for (int s = 0; s < samples_; ++s) {
-      const uint64_t first = random_below(all - static_cast<uint64_t>(n - 1) * plain_distance, s, max_axes);
-      const Word bits = load_row(first, plain_distance, n);
-      Mask failed;
-      const Word q = integers_.integer(bits, gaps_.in(bits, T::widen(bits)), failed);
-      const Mask counts = first_lanes(n) & ~failed;
-      cost.add(q - splat<Word>(mean_of(q, arrcomp::ARRCOMP_ISA::bits(counts))), counts);
-    }
-    return cost.mean();
+  // Sizes of steps leave room for what rounding adds to an error, next to the largest value.
+  ARRCOMP_PART uint16_t base_scale() const {
+    if (bound_ == 0 || T::width == 16) return full_scale;
+    using Number = typename Real::scalar;
+    constexpr double epsilon = sizeof(Number) == 8 ? 0x1p-52 : 0x1p-23;
+    Number largest;
+    const Scalar bits = largest_bits_;
+    memcpy(&largest, &bits, sizeof largest);
+    const double room = static_cast<double>(largest) * epsilon / bound_;
+    return static_cast<uint16_t>(full_scale - 1 - static_cast<int>(least(room, 0.5) * full_scale));
   }
 
-  ARRCOMP_METHOD static Scalar mean_of(Word q, uint32_t counts) {
-    using Signed = std::make_signed_t<Scalar>;
-    Scalar all[lanes_per_row];
-    store(all, q);
-    sync();
-    int64_t sum = 0, values = 0;
-    for (int l = 0; l < lanes_per_row; ++l) {
-      if ((counts >> l & 1) == 0) continue;
-      sum += static_cast<int64_t>(static_cast<Signed>(all[l])) / lanes_per_row;
-      ++values;
-    }
-    return values > 0 ? static_cast<Scalar>(sum * lanes_per_row / values) : Scalar{0};
+  ARRCOMP_METHOD void set_lorenzo(Prediction& chosen) const {
+    chosen.axes = axes_;
+    chosen.differences = static_cast<uint8_t>(least_of_differences());
+    chosen.coarse_scale = base_scale();
+    chosen.steps = 0;
   }
 
   // ---- interpolation
@@ -179,45 +160,43 @@ class PredictionChoice {
     double mean = 0;
   };
 
-  // From the finest grid on, halves the axis whose values are predicted best; returns the bits a value of all steps.
-  ARRCOMP_PART double plan_steps(Prediction& chosen, double plain, double lorenzo) {
+  // From the finest grid on, halves the axis whose values are predicted best. `scaled`: coarse grids have smaller bounds.
+  ARRCOMP_PART void set_interpolation(Prediction& chosen, bool scaled) {
+    set_lorenzo(chosen);
+    const uint16_t base = base_scale();
     Axes grid = axes_;
-    int level[max_axes] = {};
-    double total = 0, left = 1;
-    int axes = 0;
+    int level[max_axes] = {}, axes = 0, count = 0;
     for (uint64_t size : axes_.sizes) axes += size > 1;
+    const auto scale_at = [&](int k) { return scaled ? scale_of(k / axes, base) : base; };
+    double total = 0, left = 1;
     Step steps[max_steps];
-    int count = 0;
-    while (count < max_steps) {
+    for (; count < max_steps; ++count) {
       int best = -1;
-      for (int a = 0; a < max_axes; ++a) {
-        const AxisCost& cost = axis_cost(a, level[a]);
-        if (cost.is_possible && (best < 0 || cost.mean < axis_cost(best, level[best]).mean)) best = a;
-      }
+      for (int a = 0; a < max_axes; ++a)
+        if (axis_cost(a, level[a]).is_possible &&
+            (best < 0 || axis_cost(a, level[a]).mean < axis_cost(best, level[best]).mean))
+          best = a;
       if (best < 0) break;
       const AxisCost& cost = axis_cost(best, level[best]);
-      if (cost.mean > plain) break;
       uint64_t& size = grid.sizes[best];
       const double kept = left * static_cast<double>((size + 1) / 2) / static_cast<double>(size);
       total += (left - kept) * cost.mean;
       left = kept;
       size = (size + 1) / 2;
       ++level[best];
-      steps[count++] = {static_cast<uint8_t>(best), cost.kind, full_scale, 0};
+      steps[count] = {static_cast<uint8_t>(best), cost.kind, scale_at(count)};
     }
-    const bool is_scaled = total < scaled_below;
+    bits_a_value_ = total;
     chosen.steps = count;
-    for (int k = 0; k < count; ++k) {
-      chosen.step[count - 1 - k] = steps[k];
-      if (is_scaled) chosen.step[count - 1 - k].scale = scale_of(k / axes);
-    }
-    if (is_scaled) chosen.coarse_scale = scale_of(count / (axes > 0 ? axes : 1));
-    return count == 0 ? raw_bits + plain : total + left * (raw_bits < lorenzo ? raw_bits : lorenzo);
+    for (int k = 0; k < count; ++k) chosen.step[count - 1 - k] = steps[k];
+    if (count > 0) chosen.coarse_scale = scale_at(count);
   }
 
   // 1.25 to the power of the level, at most 2, into the bound (QoZ, J. Liu et al., SC 2022).
-  ARRCOMP_METHOD static uint8_t scale_of(int level) {
-    return level == 0 ? 64 : level == 1 ? 51 : level == 2 ? 41 : 32;
+  ARRCOMP_METHOD static uint16_t scale_of(int level, uint16_t base) {
+    constexpr uint16_t scales[] = {full_scale, full_scale * 4 / 5, full_scale * 16 / 25, full_scale / 2};
+    const uint16_t scale = scales[level < 3 ? level : 3];
+    return scale < base ? scale : base;
   }
 
   ARRCOMP_METHOD const AxisCost& axis_cost(int axis, int level) {
@@ -274,6 +253,8 @@ class PredictionChoice {
   Gaps<T> gaps_;
   CodeBook<T> book_;
   GridIntegers<T> integers_;
+  double bound_, bits_a_value_ = 0;
+  Scalar largest_bits_ = 0;  // of the largest value that was sampled, in the arithmetic type
   int samples_;
   uint64_t strides_[max_axes];
   SampledCost differences_[subsets];

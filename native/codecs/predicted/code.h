@@ -3,6 +3,7 @@
 #pragma once
 #include "codecs/grouped/quantize.h"
 #include "codecs/transform.h"
+#include "stream/prediction.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
@@ -34,13 +35,13 @@ class CodeBook {
   using Number = typename Real::scalar;
 
  public:
-  // `bound` 0: without loss.
-  ARRCOMP_METHOD explicit CodeBook(double bound) : is_lossless_(bound == 0) {
+  // `bound` 0: without loss. Steps are smaller than the bound allows by the scale.
+  ARRCOMP_METHOD CodeBook(double bound, int scale) : is_lossless_(bound == 0) {
     Number e;
     round_bound(is_lossless_ ? 1 : bound, e);
     // |x - y| as computed is right to a part in 2^24 (2^53): this limit leaves room for it.
     limit_ = e - e * (sizeof(Number) == 8 ? Number(0x1p-51) : Number(0x1p-22));
-    step_ = T::steps_per_bound * limit_;
+    step_ = T::steps_per_bound * limit_ * (static_cast<Number>(scale) / full_scale);
     inverse_ = static_cast<Number>(1.0 / static_cast<double>(step_));
   }
 

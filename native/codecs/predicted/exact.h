@@ -11,7 +11,7 @@ class ExactElements {
   using Scalar = typename Word::scalar;
 
  public:
-  ARRCOMP_METHOD ExactElements(const GroupSettings& settings, double bound) : gaps_(settings), book_(bound) {}
+  ARRCOMP_METHOD ExactElements(const GroupSettings& settings, double bound) : gaps_(settings), book_(bound, full_scale) {}
 
   // Puts those of `source` in place of `made`, where the elements that are decoded stand, and `absent` in place of all
   // others.
@@ -41,8 +41,7 @@ class ExactElements {
   }
 
  private:
-  // All bits of an element are set: a NaN.
-  static constexpr Scalar absent_bits = static_cast<Scalar>(~uint64_t{0} >> (64 - T::width));
+  static constexpr Scalar absent_bits = absent_element;
 
   ARRCOMP_METHOD static uint32_t bits_of(Mask m) { return bits(m); }
 

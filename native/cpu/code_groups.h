@@ -1,0 +1,182 @@
+// Codes on their way to and from groups: made and used a few groups at a time, in memory that a cache holds, as an array
+// of all codes would be as large as the elements.
+#pragma once
+#include <atomic>
+#include <vector>
+
+#include "cpu/driver.h"
+#include "cpu/in_order.h"
+#include "cpu/scratch.h"
+#include "cpu/select.h"
+#include "stream/payload.h"
+
+namespace arrcomp::cpu {
+
+// Groups that an instruction set codes side by side, at most.
+constexpr uint64_t groups_at_once = 4;
+
+// Where an array would begin that has code `index` at `at`.
+inline uint8_t* codes_with(uint8_t* at, uint64_t index, uint64_t item) {
+  return reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(at) - index * item);
+}
+
+// Memory for a few groups of codes, one for each thread.
+class CodeBuffers {
+ public:
+  CodeBuffers(const Plan& plan, int threads) : buffers_(static_cast<size_t>(threads)) {
+    const uint64_t most = std::min(plan.count, groups_at_once * plan.group_size());
+    for (Scratch& buffer : buffers_) buffer = scratch_memory(most * (plan.element.width / 8), "codes");
+  }
+  uint8_t* operator[](int worker) const { return buffers_[static_cast<size_t>(worker)].get(); }
+
+ private:
+  std::vector<Scratch> buffers_;
+};
+
+// Encodes an array of codes that is made from its first one on, to `out`.
+class CodeGroupsEncoder {
+ public:
+  CodeGroupsEncoder(const Plan& plan, const GroupSettings& settings, uint8_t* out, int threads)
+      : plan_(plan),
+        settings_(settings),
+        threads_(std::max(threads, 1)),
+        item_(plan.element.width / 8),
+        out_(out),
+        sizes_(plan.groups),
+        buffers_(plan, threads_),
+        pending_(scratch_memory(std::min(plan.count, plan.group_size()) * item_, "codes")) {
+    for (int worker = 0; worker < threads_; ++worker)
+      scratch_.push_back(scratch_memory(isa().scratch_bytes(plan.element), "a group"));
+  }
+
+  // The next `count` codes: make(begin, end, to) writes some of these, counted from the first of them.
+  template <class Make>
+  void add(uint64_t count, Make make) {
+    const uint64_t size = plan_.group_size();
+    uint64_t made = 0;
+    if (pending() > 0) {
+      made = std::min(count, size - pending());
+      add_pending(0, made, make);
+    }
+    const uint64_t groups = (count - made) / size, first = done_ / size;
+    if (groups > 0) {
+      const Shares shares = Shares::of(groups, threads_, 1);
+      const auto encode = [&](int worker, uint64_t begin, uint64_t end, uint8_t* to) {
+        uint64_t bytes = 0;
+        for (uint64_t g = begin; g < end && !is_interrupted(); g += groups_at_once) {
+          const uint64_t last = std::min(g + groups_at_once, end);
+          make(made + g * size, made + last * size, buffers_[worker]);
+          bytes += encode_groups(worker, buffers_[worker], first + g, first + last, to + bytes);
+        }
+        return bytes;
+      };
+      written_ += encode_in_order(shares, plan_.group_capacity(), out_ + written_, encode, [](uint64_t, uint64_t, uint64_t) {});
+      done_ += groups * size;
+      made += groups * size;
+    }
+    if (made < count) add_pending(made, count, make);
+  }
+
+  // The bytes of all groups, once all codes have been added; their sizes go into the directory of `payload`.
+  uint64_t finish(uint8_t* payload) {
+    uint64_t end = 0;
+    for (uint64_t g = 0; g < plan_.groups; ++g) {
+      end += sizes_[g];
+      set_directory_entry(plan_, payload, g, end);
+    }
+    return written_;
+  }
+
+ private:
+  uint64_t pending() const { return done_ % plan_.group_size(); }
+
+  template <class Make>
+  void add_pending(uint64_t begin, uint64_t end, Make make) {
+    make(begin, end, pending_.get() + pending() * item_);
+    const uint64_t group = done_ / plan_.group_size();
+    done_ += end - begin;
+    if (pending() != 0 && done_ != plan_.count) return;
+    written_ += encode_groups(0, pending_.get(), group, group + 1, out_ + written_);
+  }
+
+  uint64_t encode_groups(int worker, uint8_t* codes, uint64_t begin, uint64_t end, uint8_t* to) {
+    const EncodeJob job{plan_, codes_with(codes, begin * plan_.group_size(), item_), 0, 0, settings_, tables(), nullptr, 0};
+    return isa().encode_groups(job, begin, end, to, sizes_.data(), scratch_[static_cast<size_t>(worker)].get());
+  }
+
+  const Plan& plan_;
+  const GroupSettings settings_;
+  int threads_;
+  uint64_t item_;
+  uint8_t* out_;
+  std::vector<uint32_t> sizes_;
+  CodeBuffers buffers_;
+  Scratch pending_;  // the codes of a group that is not whole
+  std::vector<Scratch> scratch_;
+  uint64_t done_ = 0, written_ = 0;  // codes, and bytes of whole groups
+};
+
+// Decodes an array of codes from its first one on.
+class CodeGroupsDecoder {
+ public:
+  CodeGroupsDecoder(const Plan& plan, const Codec& codec, const Groups& groups, int threads)
+      : plan_(plan),
+        codec_(codec),
+        groups_(groups),
+        threads_(std::max(threads, 1)),
+        item_(plan.element.width / 8),
+        buffers_(plan, threads_),
+        pending_(scratch_memory(std::min(plan.count, plan.group_size()) * item_, "codes")) {}
+
+  // The next `count` codes: use(begin, end, from) gets some of these, counted from the first of them. False where groups
+  // are corrupt.
+  template <class Use>
+  bool take(uint64_t count, Use use) {
+    const uint64_t size = plan_.group_size();
+    uint64_t used = 0;
+    if (taken_ % size != 0) {
+      used = std::min(count, size - taken_ % size);
+      use(uint64_t{0}, used, pending_.get() + taken_ % size * item_);
+      taken_ += used;
+    }
+    const uint64_t groups = (count - used) / size, first = taken_ / size;
+    if (groups > 0) {
+      std::atomic<bool> ok{true};
+      PiecesOfShares pieces(Shares::of(groups, threads_, groups_at_once));
+      run(Shares::of(groups, threads_, groups_at_once).workers, [&](int worker) {
+        pieces.each_for(worker, [&](uint64_t begin, uint64_t end) {
+          for (uint64_t g = begin; g < end && !is_interrupted(); g += groups_at_once) {
+            const uint64_t last = std::min(g + groups_at_once, end);
+            if (!decode_groups(first + g, first + last, buffers_[worker])) ok = false;
+            use(used + g * size, used + last * size, buffers_[worker]);
+          }
+        });
+      });
+      if (!ok) return false;
+      taken_ += groups * size;
+      used += groups * size;
+    }
+    if (used == count) return true;
+    if (!decode_groups(taken_ / size, taken_ / size + 1, pending_.get())) return false;
+    use(used, count, pending_.get());
+    taken_ += count - used;
+    return true;
+  }
+
+ private:
+  bool decode_groups(uint64_t begin, uint64_t end, uint8_t* to) const {
+    return isa().decode_groups(
+        groups_.job(plan_, codec_, codes_with(to, begin * plan_.group_size(), item_), false), begin, end);
+  }
+
+  const Plan& plan_;
+  const Codec& codec_;
+  const Groups& groups_;
+  int threads_;
+  uint64_t item_;
+  CodeBuffers buffers_;
+  Scratch pending_;  // the codes of a group that is used in parts
+  uint64_t taken_ = 0;
+};
+
+}  // namespace arrcomp::cpu
