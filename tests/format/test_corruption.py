@@ -12,7 +12,7 @@ import pytest
 import arrcomp
 import checks
 from arrcomp import FormatVersionError, SmaQ, UnknownCodecError
-from small_streams import SHAPE_OFFSET, SMALL, assert_reader_agrees, assert_refused, outcome, resized, weights
+from small_streams import SHAPE_OFFSET, SMALL, assert_reader_agrees, assert_refused, forged, outcome, resized, weights
 
 pytestmark = [pytest.mark.asan, pytest.mark.wheel]
 
@@ -188,6 +188,141 @@ def test_hostile_shapes_are_refused(name: str, shape: tuple[int, ...]) -> None:
     rest = small[SHAPE_OFFSET + 8 : start]
     body = bytes(head) + struct.pack(f"<{len(shape)}Q", *shape) + rest + small[start:end]
     assert_refused(checks.seal(body))
+
+
+PREDICTED = [name for name in SMALL if name.startswith("predicted")]
+AXES_OFFSET, LENGTHS_OFFSET, STEPS_OFFSET = 16, 48, 64  # in the payload of a predicted array
+
+
+@pytest.mark.parametrize(
+    ("offset", "layout", "values"),
+    [
+        pytest.param(0, "<d", [-1.0, 2.0**-1001, 5e-324, float("inf"), float("nan")], id="bound"),
+        pytest.param(8, "<I", [1, 4, 2**31], id="mark"),
+        pytest.param(12, "<B", [65, 255], id="number of steps"),
+        pytest.param(13, "<B", [16, 128, 255], id="differences"),
+        pytest.param(14, "<H", [0, 4097, 65535], id="scale"),
+        pytest.param(AXES_OFFSET, "<Q", [0, 2, 2**32, 2**63, 2**64 - 1], id="first axis"),
+        pytest.param(AXES_OFFSET + 24, "<Q", [0, 1, 2**63, 2**64 - 1], id="last axis"),
+        pytest.param(LENGTHS_OFFSET, "<Q", [0, 1, 16, 2**31, 2**63, 2**64 - 8, 2**64 - 1], id="length of codes"),
+        pytest.param(
+            LENGTHS_OFFSET + 8, "<Q", [1, 8, 2**32, 2**63, 2**64 - 8, 2**64 - 1], id="length of exact elements"
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", PREDICTED)
+def test_hostile_headers_of_predictions_are_refused(name: str, offset: int, layout: str, values: list[Any]) -> None:
+    small = SMALL[name]()
+    start, end = checks.payload_span(small)
+    for value in values:
+        body = bytearray(small[:end])
+        struct.pack_into(layout, body, start + offset, value)
+        assert_refused(checks.seal(body))
+
+
+@pytest.mark.parametrize(
+    "step", [(4, 1, 4095), (255, 0, 1), (3, 2, 4095), (3, 255, 1), (3, 1, 0), (3, 0, 4097)], ids=str
+)
+@pytest.mark.parametrize("name", ["predicted", "predicted, exact", "predicted, lossless"])
+def test_hostile_steps_are_refused(name: str, step: tuple[int, int, int]) -> None:
+    small = SMALL[name]()
+    start, end = checks.payload_span(small)
+    body = bytearray(small[:end])
+    struct.pack_into("<BBH", body, start + STEPS_OFFSET, *step)
+    assert_refused(checks.seal(body))
+
+
+def _with_axes(small: bytes, axes: tuple[int, ...], differences: int = 15) -> bytes:
+    """The stream with other axes, and differences along these."""
+    start, end = checks.payload_span(small)
+    body = bytearray(small[:end])
+    struct.pack_into("<B", body, start + 13, differences)
+    struct.pack_into("<4Q", body, start + AXES_OFFSET, *axes)
+    return checks.seal(body)
+
+
+@pytest.mark.parametrize("differences", [0, 1, 8, 15])
+@pytest.mark.parametrize(
+    "axes", [(1, 1, 1, 720), (720, 1, 1, 1), (1, 720, 1, 1), (2, 3, 4, 30), (10, 9, 8, 1)], ids=str
+)
+def test_other_axes_of_as_many_elements_are_read(axes: tuple[int, ...], differences: int) -> None:
+    assert assert_reader_agrees(_with_axes(SMALL["predicted, differences"](), axes, differences))
+
+
+@pytest.mark.parametrize("axes", [(1, 1, 1, 719), (1, 1, 2, 720), (2**32, 2**32, 1, 720), (2**61, 8, 1, 720)], ids=str)
+def test_axes_of_another_number_of_elements_are_refused(axes: tuple[int, ...]) -> None:
+    assert_refused(_with_axes(SMALL["predicted, differences"](), axes))
+
+
+@pytest.mark.parametrize("name", PREDICTED)
+def test_steps_in_any_order_are_read(name: str) -> None:
+    """Steps that no writer makes: along any axis that is long enough, of any kind and scale."""
+    small = SMALL[name]()
+    start, end = checks.payload_span(small)
+    sizes = struct.unpack_from("<4Q", small, start + AXES_OFFSET)
+    codes_at = start + STEPS_OFFSET + (4 * small[start + 12] + 7) // 8 * 8
+    rng = np.random.default_rng(9)
+    for _ in range(40):
+        left, steps = list(sizes), []
+        for _ in range(int(rng.integers(0, 20))):
+            long = [axis for axis in range(4) if left[axis] >= 2]
+            if long:
+                axis = int(rng.choice(long))
+                left[axis] = -(-left[axis] // 2)
+                steps.append(struct.pack("<BBH", axis, int(rng.integers(2)), int(rng.integers(1, 4097))))
+        packed = b"".join(reversed(steps))
+        head = bytearray(small[start : start + STEPS_OFFSET])
+        head[12:14] = len(steps), int(rng.integers(16))
+        altered = bytes(head) + packed + bytes(-len(packed) % 8) + small[codes_at:end]
+        assert assert_reader_agrees(resized(small, altered))
+
+
+@pytest.mark.parametrize("name", PREDICTED)
+def test_a_step_along_an_axis_of_one_slice_is_refused(name: str) -> None:
+    small = SMALL[name]()
+    start, end = checks.payload_span(small)
+    count, codes_at = small[start + 12], start + STEPS_OFFSET + (4 * small[start + 12] + 7) // 8 * 8
+    assert struct.unpack_from("<Q", small, start + AXES_OFFSET) == (1,)
+    steps = struct.pack("<BBH", 0, 0, 1) + small[start + STEPS_OFFSET : start + STEPS_OFFSET + 4 * count]
+    head = small[start : start + 12] + bytes([count + 1]) + small[start + 13 : start + STEPS_OFFSET]
+    assert_refused(resized(small, head + steps + bytes(-len(steps) % 8) + small[codes_at:end]))
+
+
+@pytest.mark.parametrize("value", [1.0, 2.0**-126, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("part", ["codes", "exact elements"])
+def test_bounds_of_the_payloads_in_a_predicted_array_are_refused(part: str, value: float) -> None:
+    small = SMALL["predicted, exact"]()
+    start, end = checks.payload_span(small)
+    codes_nbytes, _ = struct.unpack_from("<QQ", small, start + LENGTHS_OFFSET)
+    at = start + STEPS_OFFSET + (4 * small[start + 12] + 7) // 8 * 8
+    if part == "exact elements":
+        at += (codes_nbytes + 7) // 8 * 8
+    body = bytearray(small[:end])
+    struct.pack_into("<d", body, at, value)
+    assert_refused(checks.seal(body))
+
+
+@pytest.mark.parametrize("part", ["codes", "exact elements"])
+def test_predicted_arrays_in_a_predicted_array_are_refused(part: str) -> None:
+    small = SMALL["predicted, exact"]()
+    start, end = checks.payload_span(small)
+    payload = small[start:end]
+    codes_nbytes, _ = struct.unpack_from("<QQ", payload, LENGTHS_OFFSET)
+    codes_at = STEPS_OFFSET + (4 * payload[12] + 7) // 8 * 8
+    exact_at = codes_at + (codes_nbytes + 7) // 8 * 8
+    codes, exact = payload[codes_at : codes_at + codes_nbytes], payload[exact_at:]
+    if part == "codes":
+        codes = payload
+    else:
+        exact = payload
+    head = bytearray(payload[:codes_at])
+    struct.pack_into("<QQ", head, LENGTHS_OFFSET, len(codes), len(exact))
+    assert_refused(resized(small, bytes(head) + codes + bytes(-len(codes) % 8) + exact))
+
+
+def test_complex_values_are_not_predicted() -> None:
+    small = SMALL["predicted"]()
+    assert_refused(forged(small, codec=1, dtype=14, configuration=b'{"codec":"lossless"}', shape=(15, 23)))
 
 
 @pytest.mark.parametrize("count", [699, 673, 672, 701, 704, 705, 1, 4096, 4097])

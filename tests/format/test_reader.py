@@ -215,7 +215,7 @@ KEYS = (
     *("abs", "all_positive", "bases", "bits", "block_size", "borders", "bucket_size"),
     *("codec", "coding", "delta_bits", "drop_bits", "format", "levels", "main_bits"),
     *("main_threshold", "mean", "min_size", "norm", "num_samples", "outlier_bits", "outlier_threshold"),
-    *("overflow", "pointwise", "preserve_zeros", "rel", "rounding", "scale_rule", "scaling"),
+    *("overflow", "pointwise", "predictor", "preserve_zeros", "rel", "rounding", "scale_rule", "scaling"),
     *("seed", "skip_incomplete", "speed", "statistics", "std", "table"),
 )
 

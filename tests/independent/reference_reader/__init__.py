@@ -5,15 +5,17 @@ everything; what the page left open then, it was mended for. Keep it so: a new p
 Clear rather than fast.
 
 `CODECS` has the names of the codecs that it knows, by id. `read_stream` gives the array, `describe` and
-`describe_lines` what the writer chose for each chunk of a payload. They raise `CorruptStreamError` where section 7 of
-the format speaks of corruption, `UnsupportedStreamError` for an unknown codec or a newer major version.
+`describe_lines` what the writer chose for each chunk of a payload, `describe_prediction` how it predicted the array,
+and `is_specified` whether the page says what all elements are. They raise `CorruptStreamError` where section 7 of the
+format speaks of corruption, `UnsupportedStreamError` for an unknown codec or a newer major version.
 """
 
 from .base_delta import Line, LineChunk
 from .chunks import Chunk
 from .dtypes import DTYPES, Dtype
+from .predicted import Prediction, Step
 from .source import CorruptStreamError, UnsupportedStreamError
-from .stream import CODECS, describe, describe_lines
+from .stream import CODECS, describe, describe_lines, describe_prediction, is_specified
 from .stream import read as read_stream
 
 ERRORS = (CorruptStreamError, UnsupportedStreamError)
@@ -27,8 +29,12 @@ __all__ = [
     "Dtype",
     "Line",
     "LineChunk",
+    "Prediction",
+    "Step",
     "UnsupportedStreamError",
     "describe",
     "describe_lines",
+    "describe_prediction",
+    "is_specified",
     "read_stream",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .dtypes import UINT8, Dtype
-from .elements import Floats, round_to
+from .elements import Floats, largest_of, round_to
 from .groups import read_payload
 from .rows import LANES, unpack
 from .source import U64, Source, need
@@ -112,13 +112,6 @@ def read_extra(source: Source, codes: U64, x: int) -> U64:
         out[outliers] = numbers.ravel()[: len(outliers)]
         start = end
     return out
-
-
-def largest_of(dtype: Dtype) -> Any:
-    """The largest finite number of a float type, as one of its arithmetic type."""
-    if dtype.name == "bfloat16":
-        return np.uint32(0x7F7F0000).view(np.float32)
-    return dtype.arithmetic(np.finfo(dtype.name).max)
 
 
 def nan_of(dtype: Dtype) -> np.uint64:

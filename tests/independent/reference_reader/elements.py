@@ -32,6 +32,19 @@ def round_down(value: float, arithmetic: type[Any]) -> Any:
     return np.nextafter(near, arithmetic(0)) if float(near) > value else near
 
 
+def largest_of(dtype: Dtype) -> Any:
+    """The largest finite number of a float type, as one of its arithmetic type."""
+    if dtype.name == "bfloat16":
+        return np.uint32(0x7F7F0000).view(np.float32)
+    return dtype.arithmetic(np.finfo(dtype.name).max)
+
+
+def ordered(bits: U64, width: int) -> U64:
+    """Floats of `width` bits as ordered integers, and back: below a sign bit that is set all bits are inverted."""
+    below = low_bits(width - 1)
+    return np.where(bits > below, bits ^ below, bits)
+
+
 def step_of(bound: float, dtype: Dtype) -> Any:
     """The step of quantized chunks, of the arithmetic type."""
     a = dtype.arithmetic
@@ -76,10 +89,7 @@ def from_integers(chunk: Chunk, q: U64) -> U64:
     """Transform 1."""
     dtype = chunk.dtype
     q = q & low_bits(dtype.bits)
-    if not (dtype.exponent and chunk.predictor):
-        return q
-    below = low_bits(dtype.bits - 1)
-    return np.where(q > below, q ^ below, q)
+    return ordered(q, dtype.bits) if dtype.exponent and chunk.predictor else q
 
 
 def from_quantized(dtype: Dtype, q: U64, bound: float) -> U64:

@@ -43,16 +43,18 @@ def joined(chunks: list[tuple[T, U64]]) -> U64:
     return np.concatenate([np.zeros(0, np.uint64), *(bits for _, bits in chunks)])
 
 
-def read_chunks(payload: bytes, dtype: Dtype, n: int, group: Group[T], bounded: bool = True) -> list[tuple[T, U64]]:
+def read_chunks(
+    payload: bytes, dtype: Dtype, n: int, group: Group[T], bounded: bool = True, per_group: int = 0
+) -> list[tuple[T, U64]]:
     """The chunks of a payload of n elements, each with its elements' bits.
 
-    `group` reads those of one group; the bound is 0 unless `bounded`.
+    `group` reads those of one group, which has `per_group` chunks; the bound is 0 unless `bounded`.
     """
     check_length(n, len(payload))
     source = Source(payload)
     bound = float(source.array("f8", 1)[0])
     check_bound(bound, dtype, bounded)
-    per_group = 1 if n < 2**18 else 2 if n < 2**20 else 4
+    per_group = per_group or (1 if n < 2**18 else 2 if n < 2**20 else 4)
     entry = 8 if n * dtype.bits // 8 >= 2**33 else 4
     need(source.number(4) == per_group, "chunks per group")
     need(source.number(4) == entry, "bytes per entry of the directory")

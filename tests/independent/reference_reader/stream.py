@@ -15,6 +15,7 @@ from .chunks import Chunk
 from .config import Parameters, check_base_delta, check_groups, parse
 from .dtypes import DTYPES, Dtype
 from .groups import joined, read_chunks, read_group, read_payload
+from .predicted import Prediction, has_unspecified_codes, is_predicted, read_parts, read_predicted
 from .source import U64, CorruptStreamError, Source, UnsupportedStreamError, need
 
 CODECS = {1: "lossless", 2: "error-bounded", 7: "base-delta"} | NAMES
@@ -40,9 +41,33 @@ class Stream:
 
 
 def describe(data: bytes) -> list[Chunk]:
-    """What the writer chose for each chunk of a stream of codecs 1 and 2; raises as `read`."""
+    """What the writer chose for each chunk of a stream of codecs 1 and 2; raises as `read`.
+
+    Of a predicted array these are the chunks of its codes, then those of its exact elements.
+    """
     stream = take_apart(data)
+    if is_predicted(stream.payload, stream.n):
+        parts = read_parts(stream.payload, stream.dtype, stream.n)
+        return [chunk for chunk, _ in (*parts.codes, *parts.exact)]
     return [chunk for chunk, _ in read_chunks(stream.payload, stream.dtype, stream.n, read_group)]
+
+
+def describe_prediction(data: bytes) -> Prediction | None:
+    """How the array of a stream of codecs 1 and 2 is predicted, or None if it is not; raises as `read`."""
+    stream = take_apart(data)
+    if not is_predicted(stream.payload, stream.n):
+        return None
+    return read_parts(stream.payload, stream.dtype, stream.n).prediction
+
+
+def is_specified(data: bytes) -> bool:
+    """Whether the page says what all elements of a stream are: not of quantized ones that no writer makes."""
+    stream = take_apart(data)
+    if stream.dtype.bits < 64 or stream.codec not in ("lossless", "error-bounded"):
+        return True
+    if is_predicted(stream.payload, stream.n):
+        return not has_unspecified_codes(read_parts(stream.payload, stream.dtype, stream.n), stream.dtype)
+    return not any(chunk.transform == "quantized" for chunk in describe(data))
 
 
 def describe_lines(data: bytes) -> list[LineChunk]:
@@ -89,6 +114,8 @@ def read_elements(stream: Stream) -> U64:
         return read_buckets(stream.payload, stream.dtype, stream.n, stream.layout)
     if stream.codec == "base-delta":
         return joined(read_chunks(stream.payload, stream.dtype, stream.n, read_line_group, bounded=False))
+    if is_predicted(stream.payload, stream.n):
+        return read_predicted(stream.payload, stream.dtype, stream.n)
     return read_payload(stream.payload, stream.dtype, stream.n)
 
 

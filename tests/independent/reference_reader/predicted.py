@@ -1,0 +1,217 @@
+"""Section 9: predicted arrays."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .chunks import Chunk
+from .dtypes import DTYPES, Dtype
+from .elements import Floats, from_quantized, largest_of, ordered, round_down, round_to
+from .groups import joined, read_chunks, read_group
+from .rows import low_bits
+from .source import U64, Source, need
+
+AXES = 4
+MOST_STEPS = 64
+FULL_SCALE = 4096
+ABSENT = np.uint64(1)
+LARGEST_CODE = 2**50  # that the page gives a meaning to, where W = 64
+
+INT32, INT64 = DTYPES[6], DTYPES[8]
+
+
+class Step(NamedTuple):
+    """A step of refinement, along one of the four axes."""
+
+    axis: int
+    cubic: bool
+    scale: int
+
+
+class Prediction(NamedTuple):
+    """What the payload of a predicted array says in front of its codes; steps are in the order of decoding."""
+
+    bound: float
+    differences: int
+    scale: int
+    sizes: tuple[int, ...]
+    steps: tuple[Step, ...]
+
+    def grids(self) -> list[tuple[int, ...]]:
+        """The sizes of all grids, the coarsest first and the array last."""
+        found = [self.sizes]
+        for step in reversed(self.steps):
+            sizes = list(found[0])
+            need(sizes[step.axis] >= 2, "a step along an axis of one slice")
+            sizes[step.axis] = -(-sizes[step.axis] // 2)
+            found.insert(0, tuple(sizes))
+        return found
+
+
+class Parts(NamedTuple):
+    """A payload taken apart: its prediction, and the chunks, with their elements' bits, of codes and exact elements."""
+
+    prediction: Prediction
+    codes: list[tuple[Chunk, U64]]
+    exact: list[tuple[Chunk, U64]]
+
+
+def is_predicted(payload: bytes, n: int) -> bool:
+    """Whether the payload of n elements is that of a predicted array."""
+    return n > 0 and payload[8:12] == bytes(4)
+
+
+def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
+    """The parts of a predicted array's payload (section 9.1)."""
+    need(dtype.quantizable and dtype.parts == 1, "a predicted array of such a dtype")
+    source = Source(payload)
+    prediction, codes_size, exact_size = read_prediction(source, dtype, n)
+    codes_dtype, per_group = INT64 if dtype.bits == 64 else INT32, 4 if n < 2**16 else 8 if n < 2**20 else 16
+    codes = read_chunks(source.take(codes_size), codes_dtype, n, read_group, per_group=per_group)
+    exact: list[tuple[Chunk, U64]] = []
+    if exact_size:
+        source.align(8)
+        exact_payload = source.take(exact_size)
+        need(float(Source(exact_payload).array("f8", 1)[0]) == 0, "bound of exact elements")
+        exact = read_chunks(exact_payload, dtype, n, read_group)
+    need(source.left == 0, "bytes left over behind a predicted array")
+    return Parts(prediction, codes, exact)
+
+
+def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, int, int]:
+    """Take what stands in front of the codes; returns it and the lengths of the two payloads."""
+    bound = float(source.array("f8", 1)[0])
+    need(bound == 0 or 2.0 ** (-1000 if dtype.bits == 64 else -110) <= bound < math.inf, "bound of a predicted array")
+    need(source.number(4) == 0, "chunks per group of a predicted array")
+    count, differences, scale = source.number(1), source.number(1), source.number(2)
+    need(count <= MOST_STEPS and differences < 1 << AXES and 1 <= scale <= FULL_SCALE, "header of a predicted array")
+    sizes = tuple(source.words(8, AXES).tolist())
+    need(math.prod(sizes) == n, "sizes of the axes")
+    codes_size, exact_size = source.words(8, 2).tolist()
+    steps = []
+    for _ in range(count):
+        axis, kind, step_scale = source.number(1), source.number(1), source.number(2)
+        need(axis < AXES and kind <= 1 and 1 <= step_scale <= FULL_SCALE, "step")
+        steps.append(Step(axis, kind == 1, step_scale))
+    source.align(8)
+    prediction = Prediction(bound, differences, scale, sizes, tuple(steps))
+    prediction.grids()
+    return prediction, codes_size, exact_size
+
+
+def read_predicted(payload: bytes, dtype: Dtype, n: int) -> U64:
+    """The bits of the n elements of a predicted array."""
+    prediction, codes, exact = read_parts(payload, dtype, n)
+    with np.errstate(all="ignore"):
+        found = decoded(prediction, dtype, joined(codes))
+    if exact:
+        others = joined(exact)
+        found = np.where(others == ABSENT, found, others)
+    return found
+
+
+def decoded(prediction: Prediction, dtype: Dtype, codes: U64) -> U64:
+    """The elements' bits of the codes (section 9.2)."""
+    grids = prediction.grids()
+    taken = math.prod(grids[0])
+    grid = coarsest(prediction, dtype, summed(prediction, codes[:taken].reshape(grids[0])))
+    for step, sizes in zip(prediction.steps, grids[1:], strict=True):
+        odd = list(sizes)
+        odd[step.axis] //= 2
+        count = math.prod(odd)
+        finer = np.zeros(sizes, np.uint64)
+        last = np.moveaxis(finer, step.axis, -1)
+        own = np.moveaxis(codes[taken : taken + count].reshape(odd), step.axis, -1)
+        coarse = np.moveaxis(grid, step.axis, -1)
+        p = predictions(numbers(coarse, dtype), own.shape[-1], step.cubic, largest_of(dtype))
+        last[..., ::2] = coarse
+        last[..., 1::2] = elements(p, own, prediction.bound, step.scale, dtype)
+        grid, taken = finer, taken + count
+    return grid.ravel()
+
+
+def predictions(v: Floats, count: int, cubic: bool, largest: float) -> Floats:
+    """Predictions of the first `count` places between the values v, shape (..., m), along the last axis."""
+    a = v.dtype.type
+    x = continued(v)
+    before, behind = x[..., 1 : count + 1], x[..., 2 : count + 2]
+    if cubic:
+        far = x[..., :count] + x[..., 3 : count + 3]
+        p = ((before + behind) * a(9) - far) * a(0.0625)
+    else:
+        p = (before + behind) * a(0.5)
+    return np.where(np.abs(p) <= largest, p, a(0))
+
+
+def continued(v: Floats) -> Floats:
+    """v[-1], v[0], ..., v[m + 1] of lines v[0], ..., v[m - 1]."""
+    m = v.shape[-1]
+    first = following(m, *np.moveaxis(v, -1, 0)[:3])
+    before = np.moveaxis(v, -1, 0)[:-4:-1]
+    behind = following(m, *before)
+    last = following(m, behind, *before)
+    return np.concatenate([first[..., None], v, behind[..., None], last[..., None]], axis=-1)
+
+
+def following(m: int, x1: Floats, *further: Floats) -> Floats:
+    """The value behind x1, and `further` ones of which the first is the nearest, on a line of m values."""
+    if m == 1:
+        return x1
+    if m == 2:
+        return np.asarray(x1 + (x1 - further[0]))
+    return np.asarray((x1 - further[0]) * x1.dtype.type(3) + further[1])
+
+
+def elements(p: Floats, codes: U64, bound: float, scale: int, dtype: Dtype) -> U64:
+    """The elements' bits of predictions and codes (section 9.3)."""
+    if bound == 0:
+        return ordered(ordered(round_to(p, dtype), dtype.bits) + codes & low_bits(dtype.bits), dtype.bits)
+    a = dtype.arithmetic
+    e = min(round_down(bound, a), np.finfo(a).max / a(2))
+    limit = e - e * a(2.0 ** (-51 if dtype.bits == 64 else -22))
+    step = a({"float16": 1.875, "bfloat16": 1.75}.get(dtype.name, 2)) * limit * (a(scale) / a(FULL_SCALE))
+    return round_to(p + signed(codes, dtype).astype(a) * step, dtype)
+
+
+def coarsest(prediction: Prediction, dtype: Dtype, q: U64) -> U64:
+    """The elements' bits of the coarsest grid's integers (section 9.4)."""
+    if prediction.bound == 0:
+        return ordered(q & low_bits(dtype.bits), dtype.bits)
+    bound = prediction.bound * (1 - 2.0 ** (-50 if dtype.bits == 64 else -20)) * prediction.scale / FULL_SCALE
+    return from_quantized(dtype, q, bound)
+
+
+def summed(prediction: Prediction, codes: U64) -> U64:
+    """The coarsest grid's integers, modulo 2^64, of its codes."""
+    for axis in range(AXES):
+        if prediction.differences >> axis & 1:
+            codes = np.cumsum(codes, axis=axis, dtype=np.uint64)
+    return codes
+
+
+def signed(codes: U64, dtype: Dtype) -> NDArray[np.signedinteger]:
+    """Codes as signed numbers."""
+    return codes.view(np.int64) if dtype.bits == 64 else codes.astype(np.uint32).view(np.int32)
+
+
+def numbers(bits: U64, dtype: Dtype) -> Floats:
+    """Elements as numbers of the arithmetic type."""
+    if dtype.name == "bfloat16":
+        return (bits << np.uint64(16)).astype(np.uint32).view(np.float32)
+    return bits.astype(f"u{dtype.bits // 8}").view(dtype.name).astype(dtype.arithmetic)
+
+
+def has_unspecified_codes(parts: Parts, dtype: Dtype) -> bool:
+    """Whether there are codes so large that the page leaves open what they mean."""
+    if dtype.bits < 64 or parts.prediction.bound == 0:
+        return False
+    codes = joined(parts.codes)
+    sizes = parts.prediction.grids()[0]
+    count = math.prod(sizes)
+    sums = summed(parts.prediction, codes[:count].reshape(sizes)).ravel()
+    found = np.concatenate([sums, codes[count:]]).view(np.int64)
+    return bool(((found > LARGEST_CODE) | (found < -LARGEST_CODE)).any())
