@@ -82,6 +82,35 @@ def _mostly_missing() -> NDArray[np.float32]:
     return values
 
 
+def _field(*shape: int) -> NDArray[np.int64]:
+    """Arcs along all axes, with a little noise, between 0 and about a million for each axis."""
+    field: NDArray[np.int64] = bell_integers(int(np.prod(shape)), 29).reshape(shape) >> 9
+    for axis, size in enumerate(shape):
+        i = (np.arange(size, dtype=np.int64) + 3 * axis) % 23
+        long = np.arange(size, dtype=np.int64) + 11 * axis
+        line = 2000 * i * (23 - i) + 300 * long * (61 - long)
+        field = field + line.reshape([size if a == axis else 1 for a in range(len(shape))])
+    return field
+
+
+def _field_with_gaps(fill: float, *shape: int) -> NDArray[np.float32]:
+    """A field of which the first places of some lines, whole lines, blocks and single elements are a fill value."""
+    values = _field(*shape).astype(np.float32) * np.float32(2.0**-18)
+    values[1, ..., :3] = fill
+    values[2, 0] = fill
+    values[-3:, ..., -4:] = fill
+    values.ravel()[:: max(values.size // 7, 1)] = fill
+    return values
+
+
+def _field_with_specials() -> NDArray[np.float32]:
+    values = _field_with_gaps(np.nan, 31, 40)
+    patterns = np.array([0x7F800000, 0xFF800000, 0x7FC00001, 0xFFBFFFFF, 0x00000001, 0x80000000, 0x7F7FFFFF], np.uint32)
+    values.view(np.uint32)[5, ::6] = patterns
+    values[20:23, 10:30] = -0.0
+    return values
+
+
 def _long_tail() -> NDArray[np.int32]:
     values = (bell_integers(4500, 12) >> 11).astype(np.int32)
     values[::501] = 1 << 26
@@ -162,6 +191,27 @@ GOLDEN: dict[str, Golden] = {
         lambda: _missing(np.nan, 2, 1).astype(np.float16), arrcomp.ErrorBounded(abs=1e-3)
     ),
     "error_bounded_float32_mostly_nan": Golden(_mostly_missing, arrcomp.ErrorBounded(abs=1e-3)),
+    "error_bounded_float32_interpolation": Golden(
+        lambda: _field(40, 51).astype(np.float32) * np.float32(2.0**-18),
+        arrcomp.ErrorBounded(abs=1e-3, predictor="interpolation"),
+    ),
+    "error_bounded_float64_lorenzo": Golden(
+        lambda: _field(12, 11, 13).astype(np.float64) * 2.0**-18,
+        arrcomp.ErrorBounded(rel=1e-4, predictor="lorenzo", speed="fast"),
+    ),
+    "error_bounded_bfloat16_interpolation_nan": Golden(
+        lambda: _field_with_gaps(np.nan, 3, 4, 3, 7, 9).astype(ml_dtypes.bfloat16),
+        arrcomp.ErrorBounded(abs=2.0**-3, predictor="interpolation"),
+    ),
+    "error_bounded_float32_predicted_fill_value": Golden(
+        lambda: _field_with_gaps(-9999.0, 9, 14, 17),
+        arrcomp.ErrorBounded(rel=1e-3, fill_value=-9999.0, predictor="auto"),
+    ),
+    "lossless_float16_interpolation": Golden(
+        lambda: (_field(30, 41).astype(np.float32) * np.float32(2.0**-18)).astype(np.float16),
+        arrcomp.Lossless(predictor="interpolation"),
+    ),
+    "lossless_float32_predicted_specials": Golden(_field_with_specials, arrcomp.Lossless(predictor="interpolation")),
     "lossless_float32_nan": Golden(lambda: _missing(np.nan, 2, 300), arrcomp.Lossless()),
     "lossless_int16_fill": Golden(
         lambda: np.where(np.isnan(_missing(np.nan, 2, 300)), -32768, bell_integers(9000, 27) >> 6).astype(np.int16),
