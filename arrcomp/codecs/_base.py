@@ -219,7 +219,7 @@ def in_core_order(codec_id: int, named: Parameters) -> tuple[float, ...]:
 
 def check_predictor(value: Any) -> None:
     """Raise unless `value` is a predictor or None."""
-    if value is None or isinstance(value, str) and value in PREDICTORS:
+    if value is None or (isinstance(value, str) and value in PREDICTORS):
         return
     expected = f"None or {' or '.join(map(repr, PREDICTORS))}"
     raise (wrong_value if isinstance(value, str) else wrong_type)("predictor", expected, value)

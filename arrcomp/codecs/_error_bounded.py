@@ -31,6 +31,11 @@ class ErrorBounded(Codec):
     to the number of bits that the bound needs, then codes losslessly. Values that stand for nothing (NaN, infinity, a
     fill value) are left out of their chunk, and a mask tells their places (Elias-Fano coding, or a bit for each value).
 
+    With a `predictor`, `abs` and `rel` predict values along up to four axes and code what is left. Interpolation goes
+    from a coarse grid to finer ones, as in SZ3 (K. Zhao et al., ICDE 2021) and QoZ (J. Liu et al., SC 2022). It uses
+    decoded values, so that errors do not add up. Each grid is halved along the axis that is predicted best. "lorenzo"
+    takes differences of q along the axes (L. Ibarria et al., Computer Graphics Forum 22, 2003).
+
     Takes float16, bfloat16, float32 and float64, of any shape.
 
     Args:
@@ -41,11 +46,17 @@ class ErrorBounded(Codec):
         fill_value: a finite number that stands for a missing value, such as 1e20 or -9999. It is rounded to the array's
             dtype; elements that are equal to it (bit for bit) stay as they are, and are no part of the range of `rel`.
             NaN, which needs no mention, is the same as None.
+        predictor: for smooth fields of several dimensions: "interpolation", "lorenzo" or "auto", which encodes samples
+            of the array in each way and without prediction, and takes the way of the fewest bytes. None sees the array
+            as one sequence. Axes of size 1 are left out; of more than four axes, the first are merged. Encoding and
+            decoding take longer, and a part of the array needs the whole array decoded. Nothing is predicted with
+            `pointwise`, and in arrays of fewer than 512 elements. It is for CPUs: with an array on a GPU, `compress`
+            and `decompress` raise NotImplementedError.
 
     Raises:
         TypeError: a bound or `fill_value` is not a real number, or not exactly one of `abs`, `rel` and `pointwise` is
             given.
-        ValueError: a bound is out of its range, `speed` is unknown, or `fill_value` is infinite.
+        ValueError: a bound is out of its range, `speed` or `predictor` is unknown, or `fill_value` is infinite.
 
     >>> ErrorBounded(abs=1e-4)
     ErrorBounded(abs=0.0001)

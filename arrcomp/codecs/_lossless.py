@@ -17,10 +17,20 @@ class Lossless(Codec):
     rANS (J. Duda, arXiv:1311.2540) with static tables. Signs and mantissas are stored, without low bits that are always
     zero. Integers are coded as values or as first differences, whichever is shorter.
 
+    With a `predictor`, floats are predicted along up to four axes: by interpolation from a coarse grid to finer ones,
+    as in SZ3 (K. Zhao et al., ICDE 2021), or by differences along the axes (L. Ibarria et al., Computer Graphics Forum
+    22, 2003). Coded is the difference of the bits, as integers in the order of the floats.
+
     Takes every data type of the format, of any shape.
 
     Args:
         speed: "default" for a better ratio, "fast" for more speed.
+        predictor: for smooth fields of several dimensions: "interpolation", "lorenzo", or "auto", which tries both and
+            neither on samples; same as in `ErrorBounded`, with the same costs, and for CPUs only. It predicts float16,
+            bfloat16, float32 and float64. Other arrays, and those of fewer than 512 elements, are coded as without it.
+
+    Raises:
+        ValueError: `speed` or `predictor` is unknown.
     """
 
     name: ClassVar[str] = "lossless"
