@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..codecs import Codec, ErrorBounded, available_codecs, codec_from_config
+from ..codecs._base import PREDICTORS as _PREDICTORS
 from ..codecs._presets import PRESETS, preset
 from ..codecs._rules import Rule, rule_from_config
 from ..errors import UnknownCodecError
 from .program import did_you_mean
 from .words import codec_text, names_text, options_with
+
+PREDICTORS = "|".join(_PREDICTORS)  # as options name them
 
 
 class NamedRule(NamedTuple):

@@ -16,6 +16,7 @@ from ..codecs import ErrorBounded, Lossless
 from ..codecs._rules import Rule, codec_for
 from . import measure
 from .choice import (
+    PREDICTORS,
     NamedRule,
     check_rules_match,
     check_seed,
@@ -56,6 +57,7 @@ _CODEC = (
     "A codec, or a short name such as fp8 or nf4; see `arrcomp codecs`. "
     "[default: error-bounded with a bound, else lossless]"
 )
+_PREDICTOR = "For smooth fields of several dimensions: predict values along the axes. It takes longer; on CPUs only."
 _SET = "A parameter of the codec, for instance bits=4."
 _RULE = (
     "Codec for the arrays whose names match, for instance '*norm*=lossless' or '*.weight=error-bounded:abs=1e-4'. "
@@ -72,6 +74,10 @@ _ZSTD = "Put payloads into Zstandard frames of level 1 to 22, if that saves 5 %.
         "A model: norms losslessly, other floats within a thousandth of their range",
         "arrcomp compress model.safetensors -o small.safetensors \\\n    --rule '*norm*=lossless' --rel 1e-3",
     ),
+    Example(
+        "A smooth field, every value within a thousandth of its range",
+        "arrcomp compress field.npy --rel 1e-3 --predictor auto",
+    ),
     Example("Four bits a value", "arrcomp compress x.npy -o x.arrcomp --codec int4"),
     Example("All files of a folder, into another folder", "arrcomp compress data -o small"),
     Example("From one program to another", "cat x.npy | arrcomp compress - | arrcomp info -"),
@@ -86,6 +92,7 @@ def compress(
     relative: Annotated[float | None, Option("--rel", metavar="R", help="Bound: R times the range.")] = None,
     pointwise: Annotated[float | None, Option(metavar="P", help="Bound: P times each |x|.")] = None,
     speed: Annotated[str | None, Option(metavar="default|fast", help="A better ratio, or faster.")] = None,
+    predictor: Annotated[str | None, Option(metavar=PREDICTORS, help=_PREDICTOR)] = None,
     others: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=_SET)] = None,
     rule: Annotated[list[str] | None, Option(metavar="PATTERN=CODEC[:NAME=VALUE,...]", help=_RULE)] = None,
     rules: Annotated[Path | None, Option(metavar="FILE", help=_RULES)] = None,
@@ -111,7 +118,8 @@ def compress(
         bounds = {"abs": absolute, "rel": relative, "pointwise": pointwise}
         if codec is None:
             codec = Lossless.name if set(bounds.values()) == {None} else ErrorBounded.name
-        rest = codec_named(codec, bounds | {"speed": speed} | parameters(others or [], "--set"))
+        given = bounds | {"speed": speed, "predictor": predictor}
+        rest = codec_named(codec, given | parameters(others or [], "--set"))
         level = checked_level(zstd, "--zstd")
         named = rules_of_options(rule or [])
         chosen = [*(each.rule for each in named), *([] if rules is None else rules_of_file(rules)), Rule(rest)]

@@ -14,11 +14,14 @@ from .._api.compressed import decompress
 from ..codecs import Codec, ErrorBounded, Lossless, available_codecs
 from .difference import Tolerance, difference
 from .measure import Array
+from .slices import Slice
 from .words import codec_text
 
 _SAMPLE, _RANGES = 1 << 20, 32
 _BOUNDS = 2.0 ** np.arange(-20, 2.5, 0.5)  # relative to the root mean square of the values
 _BINS = 200
+_HEIGHT, _SLICE_HEIGHT = 7.8, 4.8  # of the figure's parts, in inches
+_LONGEST = 4  # times as long as wide: a slice that is longer is squeezed
 _BEYOND = 1e-4  # share of the values at each end that may be outside the histogram
 _BLUE, _LIGHT_BLUE, _GREY = "#1f5fa8", "#7fb2e5", "#888888"
 _COLOURS = ("#d1495b", "#2a9d57", "#e08e1b", "#7b4bb3", "#3a9fb0", "#8c5a3c", "#c25b9e")
@@ -60,14 +63,21 @@ def other_points(x: Array, threads: int | None) -> list[Point]:
     return [_point(x, codec, threads) for kind in kinds for codec in kind.examples() if codec.takes_numpy(x.dtype)]
 
 
-def draw(path: Path, title: str, arrays: Mapping[str, Array], x: Array, threads: int | None) -> None:
-    """Write a PNG file with the distributions of these arrays of finite values, and the rates of `x`."""
+def draw(
+    path: Path, title: str, arrays: Mapping[str, Array], x: Array, threads: int | None, shown: Slice | None = None
+) -> None:
+    """Write a PNG file with the distributions of these arrays of finite values, the rates of `x`, and a slice."""
     try:
         from matplotlib.figure import Figure
     except ImportError as missing:
         raise ImportError(f"a plot needs matplotlib ({missing}): pip install arrcomp[plot]") from None
-    figure = Figure(figsize=(15, 7.8), layout="constrained")
-    left, middle, right = figure.subplots(1, 3)
+    figure = Figure(figsize=(15, _HEIGHT if shown is None else _HEIGHT + _SLICE_HEIGHT), layout="constrained")
+    upper: Any = figure
+    if shown is not None:
+        parts: Any = figure.subfigures(2, 1, height_ratios=(_HEIGHT, _SLICE_HEIGHT))
+        upper = parts[0]
+        _draw_slice(parts[1], shown)
+    left, middle, right = upper.subplots(1, 3)
     figure.suptitle(_plain(title))
     _draw_histograms(left, arrays)
     curves = {speed: bounded_points(x, speed, threads) for speed in ("default", "fast")}
@@ -77,7 +87,7 @@ def draw(path: Path, title: str, arrays: Mapping[str, Array], x: Array, threads:
         panel.set_xlabel(label)
         panel.set_title(f"rate against {label}")
     handles, labels = middle.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
+    upper.legend(handles, labels, loc="outside lower center", ncols=3, fontsize=9, frameon=False)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")  # the font may lack characters of a name
         figure.savefig(path, format="png", dpi=110)
@@ -116,6 +126,22 @@ def _edges(arrays: Mapping[str, Array]) -> Array:
     low, high = min(float(end[0]) for end in ends), max(float(end[1]) for end in ends)
     margin = (high - low) / 10 or abs(low) / 2 or 0.5
     return np.linspace(low - margin, high + margin, _BINS + 1)
+
+
+def _draw_slice(figure: Any, shown: Slice) -> None:
+    original, decoded, error = figure.subplots(1, 3)
+    pictures = (
+        (original, shown.original, "original", {"cmap": "viridis", "vmin": shown.low, "vmax": shown.high}),
+        (decoded, shown.decoded, "decompressed", {"cmap": "viridis", "vmin": shown.low, "vmax": shown.high}),
+        (error, shown.error, "error, in units of the bound", {"cmap": "RdBu_r", "vmin": -1, "vmax": 1}),
+    )
+    for panel, values, label, style in pictures:
+        aspect = "equal" if max(values.shape) <= _LONGEST * min(values.shape) else "auto"
+        image = panel.imshow(values, interpolation="nearest", aspect=aspect, **style)
+        figure.colorbar(image, ax=panel, shrink=0.9)
+        panel.set_title(label)
+        panel.set_facecolor(_GREY)  # behind values that are missing
+    figure.suptitle(_plain(shown.title), fontsize=11)
 
 
 def _draw_rates(

@@ -76,12 +76,37 @@ def test_the_default_loses_nothing() -> None:
         (["--rel", "1e-3"], arrcomp.ErrorBounded(rel=1e-3)),
         (["--pointwise", "0.01", "--speed", "fast"], arrcomp.ErrorBounded(pointwise=0.01, speed="fast")),
         (["--abs", "0.5", "--threads", "2", "--no-check"], arrcomp.ErrorBounded(abs=0.5)),
+        (["--abs", "0.1", "--predictor", "auto"], arrcomp.ErrorBounded(abs=0.1, predictor="auto")),
+        (["--rel", "0.1", "--set", "predictor=lorenzo"], arrcomp.ErrorBounded(rel=0.1, predictor="lorenzo")),
     ],
     ids=str,
 )
 def test_options_reach_the_codec(options: list[str], codec: arrcomp.Codec) -> None:
     run("compress", "x.npy", "-o", "x.arrcomp", "--codec", "error-bounded", *options)
     assert arrcomp.from_bytes(Path("x.arrcomp").read_bytes()).codec == codec
+
+
+def test_a_predicted_field_is_smaller_and_named_so(folder: Path) -> None:
+    axis = np.linspace(0, 3, 60)
+    np.save("field.npy", (np.sin(axis) * np.cos(axis[:, None])).astype(np.float32))
+    run("compress", "field.npy", "-o", "plain.arrcomp", "--abs", "1e-4")
+    for options in (["--abs", "1e-4"], []):
+        text = run("compress", "field.npy", "-o", "field.arrcomp", "--predictor", "interpolation", "--force", *options)
+        assert "predictor=interpolation" in text
+        assert "predictor=interpolation" in run("info", "field.arrcomp")
+        assert '"predictor": "interpolation"' in run("info", "field.arrcomp", "--json")
+        run("verify", "field.npy", "field.arrcomp")
+        if options:
+            assert (folder / "field.arrcomp").stat().st_size < (folder / "plain.arrcomp").stat().st_size / 3
+
+
+def test_a_device_that_does_not_predict_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise NotImplementedError("predictor: expected None for arrays on a GPU")
+
+    monkeypatch.setattr("arrcomp._cli.measure.encode", refuse)
+    result = CliRunner().invoke(_cli.app, ["compress", "x.npy", "-o", "x.arrcomp", "--predictor", "auto"])
+    assert (result.exit_code, result.stderr) == (2, "arrcomp: predictor: expected None for arrays on a GPU\n")
 
 
 def test_a_model_comes_back_with_its_names_dtypes_and_metadata() -> None:
@@ -165,6 +190,8 @@ def test_verify_fails_where_the_guarantee_is_broken() -> None:
         ("compress x.npy -o x.arrcomp --codec error-bounded --abs nan", "abs: expected a finite .*, got nan"),
         ("compress x.npy -o x.arrcomp --codec error-bounded --pointwise 1", "below 1"),
         ("compress x.npy -o x.arrcomp --speed faster", "speed: expected .*, got 'faster'"),
+        ("compress x.npy -o x.arrcomp --predictor best", "predictor: expected .*, got 'best'"),
+        ("compress x.npy -o x.arrcomp --codec qsgd --predictor auto", "; --codec error-bounded takes --predictor"),
         ("compress x.npy -o x.arrcomp --set bits", "--set: expected NAME=VALUE, .*, got bits"),
         ("compress x.npy -o x.arrcomp --rule lossless", "--rule: expected PATTERN=CODEC.*, got lossless"),
         ("compress x.npy -o x.arrcomp --rule *=", r"--rule: expected PATTERN=CODEC.*, got \*="),

@@ -75,6 +75,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "data").mkdir()
     np.save(folder / "data" / "x.npy", x)
     np.save(folder / "x.npy", x)
+    np.save(folder / "field.npy", x.reshape(-1, 10))
     np.save(folder / "back.npy", x)
     safetensors_numpy.save_file(model, folder / "model.safetensors")
     arrcomp.save_file({"arr_0": x}, folder / "x.arrcomp")

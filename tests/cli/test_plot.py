@@ -18,7 +18,7 @@ pytest.importorskip("matplotlib")
 from typer.testing import CliRunner
 
 from arrcomp import _cli
-from arrcomp._cli import figure
+from arrcomp._cli import figure, slices
 from ordinary import then_full
 
 RNG = np.random.default_rng(2)
@@ -83,6 +83,9 @@ def test_samples_are_of_all_of_an_array() -> None:
             np.full(100, 1e300),
             np.array([5e-324, 0]),
             np.array(3.0),
+            np.full((3, 4, 5), 2.0),
+            np.array([[1e301, -1e301], [np.nan, 0]]),
+            np.array([[[1, 2], [3, 4]], [[np.nan, np.nan], [np.inf, np.nan]]]),
         ],
     ),
     ids=lambda x: f"{x.dtype} {x.size}",
@@ -102,6 +105,11 @@ def test_arrays_of_all_kinds_are_drawn(folder: Path, x: NDArray[Any]) -> None:
         ("x.npz -o x.png --tensor xx", "got 'xx'; did you mean x?"),
         ("x.npz -o n.npz", "n.npz: expected a new file, got one that exists; --force overwrites it"),
         ("x.npz -o x.png --tensor n", "--tensor n: expected dtype float16, bfloat16, float32, float64, got int64"),
+        (
+            "x.npz -o x.png --abs 1 --rel 1",
+            "bound: expected exactly one of abs, rel and pointwise, got abs=1.0, rel=1.0",
+        ),
+        ("x.npz -o x.png --predictor best", "predictor: expected None or 'auto' or "),
         ("n.npz -o x.png", "n.npz: expected an array of floats"),
         ("x.txt -o x.png", "expected suffix .npy, .npz, .safetensors, .pt, .pth, .arrcomp, got '.txt'"),
     ],
@@ -118,7 +126,9 @@ def test_one_array_can_be_chosen(folder: Path) -> None:
     np.savez("x.npz", large=X, small=X[0])
     for name in ("large", "small"):
         result = CliRunner().invoke(_cli.app, ["plot", "x.npz", "-o", f"{name}.png", "--tensor", name])
-        verdict = f"wrote {name}.png: distributions of 1 array, and bits against error of {name}\n"
+        large = ", bits against error of large, and a slice of it"
+        what = f"distributions of 1 array{large if name == 'large' else ', and bits against error of small'}"
+        verdict = f"wrote {name}.png: {what}\n"
         assert (result.exit_code, result.stdout) == (0, verdict)
     assert (folder / "large.png").read_bytes() != (folder / "small.png").read_bytes()
 
@@ -130,3 +140,28 @@ def test_a_drawing_goes_to_standard_output_or_over_another_if_that_is_wanted(fol
     (folder / "x.png").write_bytes(b"another")
     plot("x.npy", "-o", "x.png", "--force")
     assert (folder / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("predictor", [None, "auto", "interpolation", "lorenzo"])
+@pytest.mark.parametrize("bound", [{"abs": 0.01}, {"rel": 0.01}], ids=str)
+def test_the_slice_is_the_middle_of_the_array_and_its_error_is_within_the_bound(
+    bound: dict[str, Any], predictor: Any
+) -> None:
+    x = np.add.outer(np.sin(np.arange(5.0)), np.cos(np.arange(600.0) / 30).reshape(20, 30)).astype(np.float32)
+    x[2, 3, 4] = np.nan
+    codec = arrcomp.ErrorBounded(**bound, predictor=predictor)
+    shown = slices.compressed_slice(x, codec, 1)
+    assert shown is not None
+    np.testing.assert_array_equal(shown.original, x[2])
+    np.testing.assert_array_equal(shown.decoded, arrcomp.decompress(arrcomp.compress(x, codec))[2])
+    assert np.isnan(shown.error[3, 4])
+    assert 0.5 < np.nanmax(np.abs(shown.error)) <= 1
+    assert (shown.low, shown.high) == (np.nanmin(x[2]), np.nanmax(x[2]))
+    assert shown.title.startswith("slice [2, :, :], error-bounded ")
+
+
+@pytest.mark.parametrize(
+    ("shape", "shown"), [((2, 2), True), ((3, 1, 2), False), ((9,), False), ((), False), ((0, 5, 5), False)]
+)
+def test_arrays_of_two_dimensions_and_more_have_a_slice(shape: tuple[int, ...], shown: bool) -> None:
+    assert slices.has_slice(shape) == shown
