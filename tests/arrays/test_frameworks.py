@@ -13,7 +13,7 @@ import pytest
 import arrcomp
 import checks
 from arrcomp import _dtypes
-from checks import DTYPES
+from checks import DTYPES, FLOATS
 from frameworks import PLACES, Place, seed_of
 
 from .test_conformance import CODECS, mixture
@@ -52,6 +52,38 @@ def test_the_same_everywhere(
         assert place.describe(y) == place.describe(x)
         checks.check_same_bits(place.get(y), arrcomp.decompress(expected))
     record_property("conformance", (place.title, way, type(codec).__name__, repr(codec), dtype))
+
+
+PREDICTED: tuple[arrcomp.Codec, ...] = (
+    arrcomp.ErrorBounded(abs=1e-3, predictor="interpolation"),
+    arrcomp.ErrorBounded(rel=1e-3, predictor="auto", speed="fast"),
+    arrcomp.Lossless(predictor="lorenzo"),
+)
+WAYS = [pytest.param(place, way, id=f"{place.name}-{place.device}-{way}") for place in PLACES for way in place.ways]
+
+
+@pytest.mark.together("place", "codec")
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("codec", PREDICTED, ids=repr)
+@pytest.mark.parametrize(("place", "way"), WAYS)
+@pytest.mark.filterwarnings("ignore:.*different byte:UserWarning")
+def test_predicted_arrays_are_the_same_everywhere(place: Place, way: str, codec: arrcomp.Codec, dtype: str) -> None:
+    place.check()
+    array = (np.sin(np.arange(30)[:, None] / 5) + np.cos(np.arange(41) / 7)).astype(checks.numpy_dtype(dtype))
+    array[3:5, :7] = np.nan
+    expected = arrcomp.compress(array, codec)
+    compress, decompress = place.functions(way, codec)
+    with place.context():
+        x = place.put(array)
+        if place.device == "cuda":
+            with pytest.raises(Exception, match="predictor: expected None for arrays on a GPU"):
+                compress(x)
+            return
+        c = compress(x)
+        y = decompress(c)
+        assert c.to_bytes() == expected.to_bytes()
+        assert place.describe(y) == place.describe(x)
+        checks.check_same_bits(place.get(y), arrcomp.decompress(expected))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2", "complex64", "int32"])

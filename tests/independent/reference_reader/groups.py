@@ -30,7 +30,7 @@ def sizes_of_chunks(n: int) -> list[int]:
 def check_length(n: int, length: int) -> None:
     """Refuse a payload of n elements that is too short for its chunks, before any memory is taken for them."""
     chunks = -(-n // CHUNK)
-    need(length >= 16 + 4 * -(-chunks // 4) + 4 * chunks, "length of the payload")
+    need(length >= 16 + 4 * -(-chunks // 16) + 4 * chunks, "length of the payload")
 
 
 def read_payload(payload: bytes, dtype: Dtype, n: int) -> U64:

@@ -181,7 +181,7 @@ def coarsest(prediction: Prediction, dtype: Dtype, q: U64) -> U64:
     """The elements' bits of the coarsest grid's integers (section 9.4)."""
     if prediction.bound == 0:
         return ordered(q & low_bits(dtype.bits), dtype.bits)
-    bound = prediction.bound * (1 - 2.0 ** (-50 if dtype.bits == 64 else -20)) * prediction.scale / FULL_SCALE
+    bound = prediction.bound * (1 - 2.0 ** (-50 if dtype.bits == 64 else -20)) * (prediction.scale / FULL_SCALE)
     return from_quantized(dtype, q, bound)
 
 
