@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import struct
 import subprocess
@@ -28,6 +29,7 @@ CORRUPT, UNKNOWN, NEWER, TOO_LARGE = "CorruptStreamError", "UnknownCodecError", 
 Case = tuple[bytes, str, str]  # a stream, the error's type, and the words that its message begins with
 
 PACKED = SMALL["packed"]()  # ErrorBounded, float32[700]
+PREDICTED = SMALL["predicted"]()  # ErrorBounded, float32[23, 30], five steps
 BUCKETS = SMALL["buckets"]()  # QSGD, float32[700]: all payloads of a shape have one length
 EXTRAS = checks.stream_of(weights(4 * 4096), SmaQ(block_size=None, min_size=0))
 GROUPS = SMALL["many chunks"]()  # Lossless, uint8[20 * 4096]: 20 groups
@@ -157,8 +159,39 @@ def heads() -> dict[str, Case]:
     bounds = (-1.0, 5e-324, float("nan"), float("inf"))
     return {
         **{f"bound {bound}": (with_head("<d", 0, bound), CORRUPT, "bound") for bound in bounds},
-        **{f"S {n}": (with_head("<I", 8, n), CORRUPT, "S, chunks per group") for n in (0, 2, (1 << 32) - 1)},
+        **{f"S {n}": (with_head("<I", 8, n), CORRUPT, "S, chunks per group") for n in (2, (1 << 32) - 1)},
+        "S 0, which says that the array is predicted": (with_head("<I", 8, 0), CORRUPT, "prediction"),
         **{f"o {n}": (with_head("<I", 12, n), CORRUPT, "o, bytes per entry") for n in (0, 8, (1 << 32) - 1)},
+    }
+
+
+def predictions() -> dict[str, Case]:
+    """Fields at the start of a predicted array's payload."""
+
+    def other(layout: str, offset: int, value: Any) -> bytes:
+        payload = payload_of(PREDICTED)
+        struct.pack_into(layout, payload, offset, value)
+        return forged(PREDICTED, payload=bytes(payload))
+
+    unlike = "prediction: not one of this data type and number of elements"
+    return {
+        **{f"bound {bound}": (other("<d", 0, bound), CORRUPT, unlike) for bound in (-1.0, 1e-34, math.nan, math.inf)},
+        **{f"{n} steps": (other("<B", 12, n), CORRUPT, "steps") for n in (65, 255)},
+        "64 steps": (other("<B", 12, 64), CORRUPT, ""),
+        **{f"differences {n}": (other("<B", 13, n), CORRUPT, unlike) for n in (16, 255)},
+        **{f"scale {n}": (other("<H", 14, n), CORRUPT, unlike) for n in (0, 4097)},
+        **{f"axis {a} of {n}": (other("<Q", 16 + 8 * a, n), CORRUPT, unlike) for a in range(4) for n in (0, *HUGE)},
+        **{f"{n} bytes of codes": (other("<Q", 48, n), CORRUPT, "codes: longer") for n in HUGE},
+        **{f"{n} bytes of exact elements": (other("<Q", 56, n), CORRUPT, "payload length") for n in (1, *HUGE)},
+        "a step along a fifth axis": (other("<B", 64, 4), CORRUPT, unlike),
+        "a step of a third kind": (other("<B", 65, 2), CORRUPT, unlike),
+        "a step along an axis of one slice": (other("<B", 64, 0), CORRUPT, unlike),
+        "no room for the header": (
+            forged(PREDICTED, payload=bytes(payload_of(PREDICTED)[:63])),
+            CORRUPT,
+            "payload length",
+        ),
+        "no room for the steps": (forged(PREDICTED, payload=bytes(payload_of(PREDICTED)[:80])), CORRUPT, "steps"),
     }
 
 
@@ -270,6 +303,7 @@ FAMILIES: dict[str, Callable[[], dict[str, Case]]] = {
     "configuration": configurations,
     "payload length": payload_lengths,
     "head": heads,
+    "prediction": predictions,
     "directory": directories,
     "frame": frames,
 }

@@ -37,8 +37,19 @@ _LEAST_SIZES = {"bucket_size": 16, "block_size": 32}
 
 # Of each codec, by its name, what inputs choose from; of one that has no line, its examples.
 VARIANTS: dict[str, tuple[Codec, ...]] = {
-    "lossless": (Lossless(), Lossless(speed="fast")),
-    "error-bounded": (ErrorBounded(abs=1e-3), ErrorBounded(abs=1e-3, speed="fast"), ErrorBounded(pointwise=1e-2)),
+    "lossless": (
+        Lossless(),
+        Lossless(speed="fast"),
+        Lossless(predictor="interpolation"),
+        Lossless(predictor="lorenzo"),
+    ),
+    "error-bounded": (
+        ErrorBounded(abs=1e-3),
+        ErrorBounded(abs=1e-3, speed="fast"),
+        ErrorBounded(pointwise=1e-2),
+        ErrorBounded(abs=1e-3, predictor="interpolation"),
+        ErrorBounded(abs=1e-3, predictor="lorenzo"),
+    ),
     "qsgd": (
         QSGD(bucket_size=64),
         *(QSGD(bits=bits, bucket_size=100, norm="l2") for bits in (1, 2, 3, 5)),
