@@ -25,6 +25,8 @@ CODECS = [codec for kind in arrcomp.available_codecs().values() for codec in kin
     FloatFormat("nvfp4"),
     Codebook.nf4(),
 ]
+# A part of a predicted array needs all of its payload: tests/codecs/test_predicted.py.
+PREDICTING = [ErrorBounded(abs=1e-3, predictor="interpolation"), Lossless(predictor="lorenzo")]
 SIZES = (1, 31, 4096, 4097, 3 * 4096 + 5, (1 << 20) + 4096 + 7)
 
 
@@ -105,7 +107,7 @@ def test_a_payload_at_any_address_is_read() -> None:
     assert (out.view(np.float32) == whole[5000:5100]).all()
 
 
-@pytest.mark.parametrize("codec", CODECS, ids=repr)
+@pytest.mark.parametrize("codec", [*CODECS, *PREDICTING], ids=repr)
 def test_parts_of_damaged_payloads_stay_within_their_memory(codec: Codec) -> None:
     c, _ = _compressed(codec, 9000)
     payload = c.host_payload().copy()
