@@ -24,8 +24,8 @@ from arrcomp.stores.zarr import ArrcompCodec
 
 DAYS, LATITUDES, LONGITUDES = 20, 180, 360
 CODECS: dict[str, Codec] = {
-    "t2m": ErrorBounded(abs=0.01),  # degrees
-    "sst": ErrorBounded(abs=0.01),
+    "t2m": ErrorBounded(abs=0.01, predictor="auto"),  # degrees
+    "sst": ErrorBounded(abs=0.01, predictor="auto"),
     "tp": ErrorBounded(pointwise=0.01),  # a hundredth of each value, as rain spans magnitudes
 }
 

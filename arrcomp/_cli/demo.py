@@ -34,7 +34,7 @@ _RECOMMENDED: dict[str, Codec] = {
     "adam_first_moment": Codebook.dynamic8(),
     "activations": FloatFormat("mxfp8"),
     "relu_mask": Lossless(),
-    "smooth_field": ErrorBounded(pointwise=1e-2),
+    "smooth_field": ErrorBounded(rel=1e-4, predictor="auto"),
     "token_counts": BaseDelta(),
 }
 

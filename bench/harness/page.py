@@ -61,11 +61,11 @@ class Page:
         """
         options = self._parsed()
         if options.check:
-            self._check(self.read(options.output / self.file), options.output)
+            self.check(options.output)
         elif not options.redraw:
             return self.measure(options.names, quick=options.quick, folder=options.output, anew=not options.only)
         else:
-            self._show(options.output, options.names)
+            self.show(options.output, options.names)
         return self.read(options.output / self.file)
 
     def measure(
@@ -87,7 +87,7 @@ class Page:
             kept[name]["machine"] = machine_name(machine)
             kept.setdefault("machines", {})[machine_name(machine)] = machine
             self.write(path, kept)
-        self._show(folder, names)
+        self.show(folder, names)
         return self.read(path)
 
     def _measured(self, name: str, quick: bool) -> Document:
@@ -96,14 +96,16 @@ class Page:
         made["found"] = self.sections[name](quick)
         return watch.stop() | made
 
-    def _show(self, folder: Path, names: Sequence[str]) -> None:
+    def show(self, folder: Path, names: Sequence[str]) -> None:
+        """Draw the pictures of these sections, and write all files, from the figures in a folder."""
         document = self.read(folder / self.file)
         self.draw(document, folder, [name for name in names if name in document])
         for page, text in self.texts(document, folder).items():
             page.write_text(text)
 
-    def _check(self, document: Document, folder: Path) -> None:
-        texts = self.texts(document, folder)
+    def check(self, folder: Path) -> None:
+        """Raise SystemExit where a page of a folder is not as its figures give it."""
+        texts = self.texts(self.read(folder / self.file), folder)
         stale = [path.name for path, text in texts.items() if path.read_text() != text]
         if stale:
             raise SystemExit(f"{' and '.join(stale)}: not what {self.file} gives; run with --redraw")

@@ -23,12 +23,12 @@ _BOOSTS = (
     ("measurements/", 0.0002),
     (("format.md", "trust.md", "changelog.md", "contributing.md", "security.md"), 0.0002),
     (("reference/", "glossary.md"), 0.02),
-    (("use/", "start.md", "choosing.md", "bounds.md"), 2.0),
+    (("use/", "fields.md", "start.md", "choosing.md", "bounds.md"), 2.0),
 )
 # Words that people search for, and that the page does not have in a title.
 _WORDS = {
     "use/files.md": ("save", "load", "checkpoint", "safetensors"),
-    "use/fields.md": ("xarray", "netCDF", "climate", "HDF5", "masked"),
+    "fields.md": ("xarray", "netCDF", "climate", "HDF5", "masked"),
     "use/transformers.md": ("transformers", "huggingface"),
     "use/numpy.md": ("decompress",),
     "use/training.md": ("memory", "adam"),
@@ -39,20 +39,20 @@ _WORDS = {
 }
 # What a query must find first. Several pages: any of them.
 EXPECTED: Mapping[str, tuple[str, ...]] = {
-    "xarray": ("use/fields.html",),
-    "netCDF": ("use/fields.html",),
+    "xarray": ("fields.html",),
+    "netCDF": ("fields.html",),
     "transformers": ("use/transformers.html",),
     "checkpoint": ("use/files.html", "use/pytorch.html"),
     "save model": ("use/files.html", "use/pytorch.html", "start.html"),
     "load model": ("use/files.html", "use/pytorch.html", "use/transformers.html"),
     "quantisation": ("choosing.html",),
     "quantization": ("choosing.html",),
-    "NaN": ("codecs/error-bounded.html", "use/fields.html", "questions.html"),
+    "NaN": ("codecs/error-bounded.html", "fields.html", "questions.html"),
     "decompress": ("use/numpy.html", "start.html"),
     "error bound": ("codecs/error-bounded.html", "bounds.html"),
     "fastest": ("speed.html",),
     "install": ("start.html",),
-    "zarr": ("use/fields.html", "use/files.html"),
+    "zarr": ("fields.html", "use/files.html"),
     "DDP": ("use/collectives.html",),
     "nf4": ("codecs/codebook.html", "choosing.html"),
     "fp8": ("codecs/float-format.html", "choosing.html"),

@@ -73,7 +73,7 @@ NEEDS = {
     "coming-from/fewbit.md": ("torch",),
     "coming-from/numcodecs.md": ("zarr", "numcodecs"),
     "coming-from/smaq.md": ("torch",),
-    "use/fields.md": ("xarray", "zarr"),
+    "fields.md": ("xarray", "zarr", "typer", "rich", "safetensors"),
     "use/transformers.md": ("torch", "transformers", "safetensors"),
 }
 SHOWING = [page for page in pages.pages() if "```" in (pages.DOCS / page).read_text("utf-8")]
