@@ -6,8 +6,8 @@ python bench/fields.py --real FOLDER --aside FOLDER also every .npy file of thes
 python bench/fields.py --redraw                     measures nothing: the page and pictures again, from fields.csv
 python bench/fields.py --check                      whether the page is what fields.csv gives
 
-fields_sources.csv names the packages that the real fields are from. Fields "aside" are measured alone: nobody looked at
-them while the predictors were made.
+fields_sources.csv names the packages that the real fields are from. Fields "aside" are shown alone: the predictors were
+not tuned on them.
 """
 
 from __future__ import annotations
