@@ -20,7 +20,7 @@ foreach(codec ${ARRCOMP_BUCKETED_CODECS})
 endforeach()
 file(CONFIGURE OUTPUT "${ARRCOMP_GENERATED}/bucketed_codecs.h" CONTENT "${includes}" @ONLY)
 
-# The source of one part (groups, buckets_F32, buckets_F64, activations) for one CPU instruction set.
+# The source of one part (groups, buckets_F32, buckets_F64, activations, predicted) for one CPU instruction set.
 function(arrcomp_isa_source out isa part)
   string(REGEX MATCH "^[a-z]+" include "${part}")
   set(preamble)

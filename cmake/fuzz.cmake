@@ -25,6 +25,6 @@ add_executable(arrcomp_fuzz
 arrcomp_target(arrcomp_fuzz)
 target_compile_options(arrcomp_fuzz PRIVATE -Wno-unused-function)  # encoders
 set(ARRCOMP_CPU ALL)
-arrcomp_add_instruction_sets(arrcomp_fuzz groups buckets_F32 buckets_F64)
+arrcomp_add_instruction_sets(arrcomp_fuzz groups buckets_F32 buckets_F64 predicted)
 target_link_options(arrcomp_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
 target_link_libraries(arrcomp_fuzz PRIVATE Threads::Threads)

@@ -182,7 +182,8 @@ using Shapes = std::vector<std::vector<int64_t>>;
 
 std::vector<EncodeTask> encode_tasks(const EncodeTuples& tuples, const Shapes& shapes = {}) {
   if (!shapes.empty() && shapes.size() != tuples.size())
-    throw nb::value_error(expected("shapes", std::to_string(tuples.size()) + " shapes, or none", shapes.size()).c_str());
+    throw nb::value_error(
+        expected("shapes", std::to_string(tuples.size()) + " shapes, or none", shapes.size()).c_str());
   std::vector<EncodeTask> arrays;
   arrays.reserve(tuples.size());
   for (const auto& [source, payload, elements] : tuples) {

@@ -211,7 +211,8 @@ void decode_on_device(const XlaCall& call, const std::vector<DecodeTask>& arrays
 
 // Raises for a codec whose arrays a GPU does not predict.
 void check_predictor(const XlaCall& call) {
-  if (has_predictor(call.codec)) throw CallError{ffi::ErrorCode::kUnimplemented, std::string("arrcomp: ") + no_predictor_on_gpu};
+  if (has_predictor(call.codec))
+    throw CallError{ffi::ErrorCode::kUnimplemented, std::string("arrcomp: ") + no_predictor_on_gpu};
 }
 
 void device_encode(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {

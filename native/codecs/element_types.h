@@ -21,12 +21,13 @@ struct Bits8 : BitsOnly<uint8_t, U32> {
 };
 
 // Float types add: Real, the type that bounds are checked in; widen (exact) and narrow (to nearest even) between bits
-// and Real; the largest finite number; and the quantizer's step as a multiple of the bound: 2, less room for the
+// and Real; the largest finite number; epsilon, the distance from 1 to the next; and the quantizer's step as a multiple of the bound: 2, less room for the
 // rounding of the result where its mantissa is short.
 struct Float16 : BitsOnly<uint16_t, U32> {
   using Real = F32;
   static constexpr float steps_per_bound = 1.875f;
   static constexpr float largest = 65504;
+  static constexpr double epsilon = 0x1p-10;
   static constexpr bool quantizes = true;
   ARRCOMP_METHOD static F32 widen(U32 bits) { return from_half(bits); }
   ARRCOMP_METHOD static U32 narrow(F32 y) { return to_half(y); }
@@ -36,6 +37,7 @@ struct BFloat16 : BitsOnly<uint16_t, U32> {
   using Real = F32;
   static constexpr float steps_per_bound = 1.75f;
   static constexpr float largest = 0x1.fep127f;
+  static constexpr double epsilon = 0x1p-7;
   static constexpr bool quantizes = true;
   ARRCOMP_METHOD static F32 widen(U32 bits) { return as_float(bits << 16); }
   // Infinities, after an overflow, stay. NaN is the quiet one, if any, which stays too.
@@ -49,6 +51,7 @@ struct Float32 : BitsOnly<uint32_t, U32> {
   using Real = F32;
   static constexpr float steps_per_bound = 2;
   static constexpr float largest = 0x1.fffffep127f;
+  static constexpr double epsilon = 0x1p-23;
   static constexpr bool quantizes = true;
   ARRCOMP_METHOD static F32 widen(U32 bits) { return as_float(bits); }
   ARRCOMP_METHOD static U32 narrow(F32 y) { return as_bits(y); }
@@ -58,6 +61,7 @@ struct Float64 : BitsOnly<uint64_t, U64> {
   using Real = F64;
   static constexpr double steps_per_bound = 2;
   static constexpr double largest = 0x1.fffffffffffffp1023;
+  static constexpr double epsilon = 0x1p-52;
   static constexpr bool quantizes = true;
   ARRCOMP_METHOD static F64 widen(U64 bits) { return as_double(bits); }
   ARRCOMP_METHOD static U64 narrow(F64 y) { return as_bits(y); }

@@ -13,7 +13,7 @@
 namespace arrcomp::cpu {
 
 // Groups that an instruction set codes side by side, at most.
-constexpr uint64_t groups_at_once = 4;
+constexpr uint64_t encoded_at_once = 2, decoded_at_once = 4;
 
 // Where an array would begin that has code `index` at `at`.
 inline uint8_t* codes_with(uint8_t* at, uint64_t index, uint64_t item) {
@@ -23,8 +23,8 @@ inline uint8_t* codes_with(uint8_t* at, uint64_t index, uint64_t item) {
 // Memory for a few groups of codes, one for each thread.
 class CodeBuffers {
  public:
-  CodeBuffers(const Plan& plan, int threads) : buffers_(static_cast<size_t>(threads)) {
-    const uint64_t most = std::min(plan.count, groups_at_once * plan.group_size());
+  CodeBuffers(const Plan& plan, uint64_t groups, int threads) : buffers_(static_cast<size_t>(threads)) {
+    const uint64_t most = std::min(plan.count, groups * plan.group_size());
     for (Scratch& buffer : buffers_) buffer = scratch_memory(most * (plan.element.width / 8), "codes");
   }
   uint8_t* operator[](int worker) const { return buffers_[static_cast<size_t>(worker)].get(); }
@@ -43,7 +43,7 @@ class CodeGroupsEncoder {
         item_(plan.element.width / 8),
         out_(out),
         sizes_(plan.groups),
-        buffers_(plan, threads_),
+        buffers_(plan, encoded_at_once, threads_),
         pending_(scratch_memory(std::min(plan.count, plan.group_size()) * item_, "codes")) {
     for (int worker = 0; worker < threads_; ++worker)
       scratch_.push_back(scratch_memory(isa().scratch_bytes(plan.element), "a group"));
@@ -63,14 +63,15 @@ class CodeGroupsEncoder {
       const Shares shares = Shares::of(groups, threads_, 1);
       const auto encode = [&](int worker, uint64_t begin, uint64_t end, uint8_t* to) {
         uint64_t bytes = 0;
-        for (uint64_t g = begin; g < end && !is_interrupted(); g += groups_at_once) {
-          const uint64_t last = std::min(g + groups_at_once, end);
+        for (uint64_t g = begin; g < end && !is_interrupted(); g += encoded_at_once) {
+          const uint64_t last = std::min(g + encoded_at_once, end);
           make(made + g * size, made + last * size, buffers_[worker]);
           bytes += encode_groups(worker, buffers_[worker], first + g, first + last, to + bytes);
         }
         return bytes;
       };
-      written_ += encode_in_order(shares, plan_.group_capacity(), out_ + written_, encode, [](uint64_t, uint64_t, uint64_t) {});
+      written_ +=
+          encode_in_order(shares, plan_.group_capacity(), out_ + written_, encode, [](uint64_t, uint64_t, uint64_t) {});
       done_ += groups * size;
       made += groups * size;
     }
@@ -100,7 +101,8 @@ class CodeGroupsEncoder {
   }
 
   uint64_t encode_groups(int worker, uint8_t* codes, uint64_t begin, uint64_t end, uint8_t* to) {
-    const EncodeJob job{plan_, codes_with(codes, begin * plan_.group_size(), item_), 0, 0, settings_, tables(), nullptr, 0};
+    const EncodeJob job{plan_, codes_with(codes, begin * plan_.group_size(), item_), 0, 0, settings_, tables(), nullptr,
+                        0};
     return isa().encode_groups(job, begin, end, to, sizes_.data(), scratch_[static_cast<size_t>(worker)].get());
   }
 
@@ -125,7 +127,7 @@ class CodeGroupsDecoder {
         groups_(groups),
         threads_(std::max(threads, 1)),
         item_(plan.element.width / 8),
-        buffers_(plan, threads_),
+        buffers_(plan, decoded_at_once, threads_),
         pending_(scratch_memory(std::min(plan.count, plan.group_size()) * item_, "codes")) {}
 
   // The next `count` codes: use(begin, end, from) gets some of these, counted from the first of them. False where groups
@@ -142,11 +144,11 @@ class CodeGroupsDecoder {
     const uint64_t groups = (count - used) / size, first = taken_ / size;
     if (groups > 0) {
       std::atomic<bool> ok{true};
-      PiecesOfShares pieces(Shares::of(groups, threads_, groups_at_once));
-      run(Shares::of(groups, threads_, groups_at_once).workers, [&](int worker) {
+      PiecesOfShares pieces(Shares::of(groups, threads_, decoded_at_once));
+      run(Shares::of(groups, threads_, decoded_at_once).workers, [&](int worker) {
         pieces.each_for(worker, [&](uint64_t begin, uint64_t end) {
-          for (uint64_t g = begin; g < end && !is_interrupted(); g += groups_at_once) {
-            const uint64_t last = std::min(g + groups_at_once, end);
+          for (uint64_t g = begin; g < end && !is_interrupted(); g += decoded_at_once) {
+            const uint64_t last = std::min(g + decoded_at_once, end);
             if (!decode_groups(first + g, first + last, buffers_[worker])) ok = false;
             use(used + g * size, used + last * size, buffers_[worker]);
           }
@@ -165,8 +167,8 @@ class CodeGroupsDecoder {
 
  private:
   bool decode_groups(uint64_t begin, uint64_t end, uint8_t* to) const {
-    return isa().decode_groups(
-        groups_.job(plan_, codec_, codes_with(to, begin * plan_.group_size(), item_), false), begin, end);
+    return isa().decode_groups(groups_.job(plan_, codec_, codes_with(to, begin * plan_.group_size(), item_), false),
+                               begin, end);
   }
 
   const Plan& plan_;

@@ -118,8 +118,9 @@ struct PredictionFunctions {
   void (*change_differences)(const PredictionJob& job, bool take, uint64_t size, uint64_t inner, void* codes,
                              uint64_t begin, uint64_t end);
 
-  // Elements [first, first + count) that are kept exactly (codecs/predicted/exact.h).
-  ExactFound (*find_exact)(const PredictionJob& job, const void* source, void* made, uint64_t first, uint64_t count);
+  // Elements [first, first + count) that are kept exactly (codecs/predicted/exact.h). False where one of them would be
+  // taken for absent.
+  bool (*find_exact)(const PredictionJob& job, const void* source, void* made, uint64_t first, uint64_t count);
   void (*put_exact)(const PredictionJob& job, const void* exact, void* target, uint64_t first, uint64_t count);
 };
 

@@ -24,10 +24,11 @@ Codec codes_codec(bool fast) { return {LosslessSettings{fast, Predictor::none}};
 template <class Work>
 void for_units(uint64_t units, uint64_t elements, int threads, Work work) {
   const uint64_t of_unit = std::max<uint64_t>(elements / std::max<uint64_t>(units, 1), 1);
-  all_of(Shares::of(units, threads, std::max<uint64_t>(min_elements / of_unit, 1)), 0, [&](uint64_t begin, uint64_t end) {
-    work(begin, end);
-    return true;
-  });
+  all_of(Shares::of(units, threads, std::max<uint64_t>(min_elements / of_unit, 1)), 0,
+         [&](uint64_t begin, uint64_t end) {
+           work(begin, end);
+           return true;
+         });
 }
 
 // An array's grids on their way between the finest and the coarsest.
@@ -90,7 +91,8 @@ class Predicted {
 
   // A little less than the bound, as the codes of steps are checked against such a one (codecs/predicted/code.h).
   double coarse_bound() const {
-    return job_.bound * (1 - (item_ == 8 ? 0x1p-50 : 0x1p-20)) * prediction_.coarse_scale / full_scale;
+    return job_.bound * (1 - (item_ == 8 ? 0x1p-50 : 0x1p-20)) *
+           (static_cast<double>(prediction_.coarse_scale) / full_scale);
   }
 
   Refinement refinement(int k) const {
@@ -174,8 +176,7 @@ uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job,
   std::atomic<bool> is_ambiguous{false};
   for_units(ceil_div(count, lanes_per_row), count, threads, [&](uint64_t begin, uint64_t end) {
     const uint64_t first = begin * lanes_per_row, last = std::min(end * lanes_per_row, count);
-    if (isa().prediction.find_exact(prediction_job, job.source, made.get(), first, last - first).is_ambiguous)
-      is_ambiguous = true;
+    if (!isa().prediction.find_exact(prediction_job, job.source, made.get(), first, last - first)) is_ambiguous = true;
   });
   if (is_ambiguous) return 0;
   const Plan plan = make_plan(job.plan.element, count);
@@ -193,10 +194,11 @@ uint64_t encode_chosen(const EncodeJob& job, const PredictionJob& prediction_job
   const PayloadHeader codes_header = PayloadHeader::of(plan, 0);
   memset(coded.get(), 0, plan.groups_offset());
   memcpy(coded.get(), &codes_header, sizeof codes_header);
-  CodeGroupsEncoder encoder(plan, group_settings(codes_codec(job.settings.fast)), coded.get() + plan.groups_offset(), threads);
+  CodeGroupsEncoder encoder(plan, group_settings(codes_codec(job.settings.fast)), coded.get() + plan.groups_offset(),
+                            threads);
   const bool all = Predicted(prediction_job, chosen, threads).encode(job.source, encoder);
-  PredictedHeader header{job.bound, 0, static_cast<uint8_t>(chosen.steps), chosen.differences, chosen.coarse_scale,
-                         chosen.axes, 0, 0};
+  PredictedHeader header{
+      job.bound, 0, static_cast<uint8_t>(chosen.steps), chosen.differences, chosen.coarse_scale, chosen.axes, 0, 0};
   header.codes_bytes = plan.groups_offset() + encoder.finish(coded.get());
   Scratch exact;
   if (!all) {
@@ -220,7 +222,8 @@ uint64_t encode_chosen(const EncodeJob& job, const PredictionJob& prediction_job
 // ---- trials
 
 constexpr int most_boxes = 4;
-constexpr uint64_t small_array = 1 << 16;  // elements: all of it is tried
+constexpr uint64_t least_gain = 32;                             // bytes of a box
+constexpr uint64_t small_array = 1 << 16;                       // elements: all of it is tried
 constexpr uint64_t least_box = 1 << 14, largest_box = 1 << 16;  // elements
 constexpr uint64_t tried_part = 32;                             // of all elements, in all boxes
 
@@ -276,29 +279,32 @@ Prediction on_axes(const Prediction& prediction, const Axes& axes) {
 }
 
 // Encodes samples in each way, and without prediction; the best way, or -1.
-int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axes& axes, const Prediction* ways, int count,
-            bool must_predict) {
+int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axes& axes, const Prediction* ways,
+            int count, bool must_predict) {
   const uint64_t elements = axes.count();
   const bool is_small = elements <= small_array;
   const int boxes = is_small ? 1 : most_boxes;
   const uint64_t wanted = std::clamp(elements / tried_part / most_boxes, least_box, largest_box);
   const Axes box = is_small ? axes : box_axes(axes, wanted);
-  const Plan plan = make_plan(job.plan.element, box.count());
-  const uint64_t capacity = capacity_of_groups(plan.element, plan.count) + sizeof(PredictedHeader) + sizeof(Step) * max_steps;
+  const Plan plan = make_plan(job.plan.element, box.count(), job.plan.chunks_per_group);
+  const uint64_t capacity =
+      capacity_of_groups(plan.element, plan.count) + sizeof(PredictedHeader) + sizeof(Step) * max_steps;
   const auto payload = scratch_memory(capacity, "a trial");
   uint64_t plain = 0, bytes[max_candidates] = {};
   for (int b = 0; b < boxes; ++b) {
     const Box cut = cut_out(plan.element, job.source, axes, box, b, boxes);
-    const EncodeJob part{plan, cut.elements.get(), job.bound, job.rounded_bits, job.settings, job.tables, nullptr, job.seed};
+    const EncodeJob part{plan,         cut.elements.get(), job.bound, job.rounded_bits,
+                         job.settings, job.tables,         nullptr,   job.seed};
     if (!must_predict) plain += encode_job(part, payload.get(), 1);
     for (int way = 0; way < count; ++way) {
       const Prediction smaller = on_axes(ways[way], box);
       const uint64_t length = encode_chosen(part, prediction_job, smaller, payload.get(), capacity, 1);
-      bytes[way] += length > 0 ? length - codes_offset(smaller.steps) : capacity;
+      const uint64_t once = is_small ? 0 : codes_offset(smaller.steps);  // bytes that do not grow with the array
+      bytes[way] += length > 0 ? length - once : capacity;
     }
   }
   const int best = static_cast<int>(std::min_element(bytes, bytes + count) - bytes);
-  return must_predict || bytes[best] < plain - plain / 64 ? best : -1;
+  return must_predict || bytes[best] + plain / 64 + least_gain * static_cast<uint64_t>(boxes) < plain ? best : -1;
 }
 
 // A payload's parts, checked but for the groups in them.
@@ -323,10 +329,12 @@ struct PredictedParts {
     if (header.exact_bytes == 0)
       return header.codes_bytes == left ? nullptr : "payload length: not that of header, steps and codes";
     const uint64_t before = round_up(header.codes_bytes, 8);
+    if (before > left || header.exact_bytes != left - before)
+      return "payload length: not that of header, steps, codes and exact elements";
     exact = codes + before;
-    return before <= left && header.exact_bytes == left - before
-               ? nullptr
-               : "payload length: not that of header, steps, codes and exact elements";
+    PayloadHeader exact_header{};
+    if (header.exact_bytes >= sizeof exact_header) memcpy(&exact_header, exact, sizeof exact_header);
+    return exact_header.bound == 0 ? nullptr : "bound of the exact elements: not 0";
   }
 };
 
@@ -372,7 +380,8 @@ bool decode_predicted(const Element& element, const uint8_t* payload, uint64_t l
   if (parts.header.exact_bytes == 0) return true;
   const uint64_t item = element.width / 8;
   const auto exact = scratch_memory(count * item, "exact elements");
-  if (!decode_array(make_plan(element, count), codes_codec(false), parts.exact, parts.header.exact_bytes, exact.get(), threads))
+  if (!decode_array(make_plan(element, count), codes_codec(false), parts.exact, parts.header.exact_bytes, exact.get(),
+                    threads))
     return false;
   for_units(ceil_div(count, lanes_per_row), count, threads, [&](uint64_t begin, uint64_t end) {
     const uint64_t first = begin * lanes_per_row, last = std::min(end * lanes_per_row, count);

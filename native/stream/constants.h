@@ -12,7 +12,7 @@ constexpr int chunk_size = lanes_per_row * rows_per_chunk;
 constexpr int tiles_per_chunk = rows_per_chunk / rows_per_tile;
 constexpr int max_chunks_per_group = 4;
 constexpr int max_chunks_of_codes = 16;  // in a group of the codes of a predicted array
-constexpr int max_exceptions = 256;  // more, and storing the chunk without loss is cheaper
+constexpr int max_exceptions = 256;      // more, and storing the chunk without loss is cheaper
 
 constexpr int symbol_count = 64;
 constexpr int long_escape = 0xffff;  // announces the rest of an escaped value in full width

@@ -9,7 +9,7 @@
 
 namespace arrcomp {
 
-constexpr int max_steps = 64;  // of refinement
+constexpr int max_steps = 64;      // of refinement
 constexpr int max_candidates = 3;  // for how an array is predicted
 constexpr int full_scale = 4096;
 constexpr int absent_element = 1;  // bits of an element that is not kept exactly: the least number above 0
@@ -75,11 +75,6 @@ struct PredictedHeader {
   uint64_t exact_bytes;  // of the payload of the elements that are kept exactly; 0 where there are none
 };
 static_assert(sizeof(PredictedHeader) == 64);
-
-// Of an array: whether it has elements that are kept exactly, and one among them that would be taken for absent.
-struct ExactFound {
-  bool any, is_ambiguous;
-};
 
 ARRCOMP_SHARED constexpr uint64_t codes_offset(int steps) {
   return sizeof(PredictedHeader) + round_up(static_cast<uint64_t>(steps) * sizeof(Step), 8);

@@ -97,8 +97,11 @@ struct ErrorBoundedSettings {
 
   static constexpr auto parameters() {
     using S = ErrorBoundedSettings;
-    return std::tuple{integer("kind", &S::kind, 1, 3), real("bound", &S::bound, 0, max_real), flag("fast", &S::fast),
-                      flag("has_fill", &S::has_fill), real("fill", &S::fill, -max_real, max_real),
+    return std::tuple{integer("kind", &S::kind, 1, 3),
+                      real("bound", &S::bound, 0, max_real),
+                      flag("fast", &S::fast),
+                      flag("has_fill", &S::has_fill),
+                      real("fill", &S::fill, -max_real, max_real),
                       integer("predictor", &S::predictor, 0, 3)};
   }
   bool is_consistent() const { return bound > 0; }

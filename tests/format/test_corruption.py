@@ -320,11 +320,6 @@ def test_predicted_arrays_in_a_predicted_array_are_refused(part: str) -> None:
     assert_refused(resized(small, bytes(head) + codes + bytes(-len(codes) % 8) + exact))
 
 
-def test_complex_values_are_not_predicted() -> None:
-    small = SMALL["predicted"]()
-    assert_refused(forged(small, codec=1, dtype=14, configuration=b'{"codec":"lossless"}', shape=(15, 23)))
-
-
 @pytest.mark.parametrize("count", [699, 673, 672, 701, 704, 705, 1, 4096, 4097])
 def test_other_sizes_of_the_array_never_crash(count: int) -> None:
     small = SMALL["packed"]()

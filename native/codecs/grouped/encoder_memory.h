@@ -19,8 +19,8 @@ struct EncoderMemory {
   // The words of a chunk are checked against a raw chunk's size after each tile; the rest is kept only where it is
   // smaller.
   static constexpr uint32_t max_words = chunks * raw_chunk / 2 + tile_words + overrun;
-  static constexpr uint32_t max_side_bytes = (chunks + 1) * raw_chunk + max_exception_bytes +
-                                             max_mask_bytes + max_missing_bytes + 4 * overrun;
+  static constexpr uint32_t max_side_bytes =
+      (chunks + 1) * raw_chunk + max_exception_bytes + max_mask_bytes + max_missing_bytes + 4 * overrun;
 
   // Of a chunk that leaves out its missing elements.
   struct Missing {

@@ -1,5 +1,5 @@
-// Chooses how an array is predicted, from samples of it. Costs are integers until the end, so that every machine comes
-// to the same choice.
+// Finds ways to predict an array, from samples of it, which are then tried. Costs are integers until the end, so that
+// every machine comes to the same ways.
 #pragma once
 #include "codecs/predicted/coarsest.h"
 #include "codecs/predicted/interpolation.h"
@@ -10,7 +10,9 @@ namespace arrcomp::ARRCOMP_ISA {
 struct SampledCost {
   uint64_t bits = 0, values = 0;
 
-  ARRCOMP_METHOD double mean() const { return values > 0 ? static_cast<double>(bits) / static_cast<double>(values) : 0; }
+  ARRCOMP_METHOD double mean() const {
+    return values > 0 ? static_cast<double>(bits) / static_cast<double>(values) : 0;
+  }
 
   template <class Word>
   ARRCOMP_METHOD void add(Word code, Mask counts) {
@@ -25,15 +27,13 @@ class PredictionChoice {
   using Word = typename T::Word;
   using Real = typename T::Real;
   using Scalar = typename Word::scalar;
-  using Storage = typename T::storage;
 
  public:
   ARRCOMP_METHOD PredictionChoice(const void* source, const Axes& axes, const GroupSettings& settings, double bound)
       : source_(source), axes_(axes), gaps_(settings), book_(bound, full_scale), integers_(bound), bound_(bound) {
     const uint64_t rows = axes.count() >> 15;
     samples_ = static_cast<int>(rows < 12 ? 12 : rows > 64 ? 64 : rows);
-    for (int a = max_axes, stride = 0; a-- > 0; ++stride)
-      strides_[a] = a == max_axes - 1 ? 1 : strides_[a + 1] * axes.sizes[a + 1];
+    for (int a = 0; a < max_axes; ++a) strides_[a] = axes.inner(a);
   }
 
   // Writes the ways to predict that are worth a trial; returns how many. The order is that of preference among equals.
@@ -61,15 +61,13 @@ class PredictionChoice {
     uint64_t x = static_cast<uint64_t>(sample * max_axes + axis + 1) * 0x9e3779b97f4a7c15ull;
     x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
     x ^= x >> 32;
-    return (x >> 32) * (size & 0xffffffff) >> 32 | (size >> 32 != 0 ? x % size : 0);
+    return size >> 32 == 0 ? (x >> 32) * size >> 32 : x % size;
   }
-
-  ARRCOMP_METHOD const Storage* at(uint64_t index) const { return element_pointer<T>(source_, index); }
-  ARRCOMP_METHOD static Mask first_lanes(int n) { return mask(n == lanes_per_row ? ~0u : (1u << n) - 1); }
 
   // n elements from there on, `distance` from each to the next.
   ARRCOMP_METHOD Word load_row(uint64_t index, int distance, int n) const {
-    return distance == 1 ? load_elements<T>(source_, index, n) : load_apart(at(index), distance, n);
+    if (distance == 1) return load_elements<T>(source_, index, n);
+    return load_apart(element_pointer<T>(source_, index), distance, n);
   }
 
   // ---- differences
@@ -133,16 +131,19 @@ class PredictionChoice {
     return best;
   }
 
-  // Sizes of steps leave room for what rounding adds to an error, next to the largest value.
+  // Steps leave room for what rounding adds to an error, next to the largest value: up to one unit in its last place, or
+  // half of one where it comes from rounding to the element alone.
   ARRCOMP_PART uint16_t base_scale() const {
-    if (bound_ == 0 || T::width == 16) return full_scale;
+    if (bound_ == 0) return full_scale;
     using Number = typename Real::scalar;
-    constexpr double epsilon = sizeof(Number) == 8 ? 0x1p-52 : 0x1p-23;
     Number largest;
     const Scalar bits = largest_bits_;
     memcpy(&largest, &bits, sizeof largest);
-    const double room = static_cast<double>(largest) * epsilon / bound_;
-    return static_cast<uint16_t>(full_scale - 1 - static_cast<int>(least(room, 0.5) * full_scale));
+    const double unit = static_cast<double>(largest) * T::epsilon / bound_;
+    const double errors = T::width == 16 ? unit : 2 * unit;
+    const double scale = (2 - errors) / static_cast<double>(T::steps_per_bound);
+    if (T::width == 16 && scale >= 1) return full_scale;
+    return static_cast<uint16_t>(full_scale * (scale > 0.25 ? least(scale, 1) : 0.25) - (T::width == 16 ? 0 : 1));
   }
 
   ARRCOMP_METHOD void set_lorenzo(Prediction& chosen) const {

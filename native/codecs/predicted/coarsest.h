@@ -67,9 +67,7 @@ class GridIntegers {
  private:
   ARRCOMP_METHOD static bool all_of_row(Mask m) { return bits(m) == ~0u; }
 
-  ARRCOMP_METHOD Word value(Word q) const {
-    return is_lossless_ ? order_floats(q, T::width) : quantizer_.element(q);
-  }
+  ARRCOMP_METHOD Word value(Word q) const { return is_lossless_ ? order_floats(q, T::width) : quantizer_.element(q); }
 
   // In all lanes the first that has one.
   ARRCOMP_METHOD static Word first_value(Word q, Mask failed) {
@@ -111,21 +109,23 @@ class AxisDifferences {
   using Scalar = typename Word::scalar;
 
  public:
-  ARRCOMP_METHOD AxisDifferences(Scalar* integers, uint64_t size, uint64_t inner, uint64_t unit) : size_(size), inner_(inner) {
+  ARRCOMP_METHOD AxisDifferences(Scalar* integers, uint64_t size, uint64_t inner, uint64_t unit)
+      : size_(size), inner_(inner) {
     const uint64_t columns = ceil_div(inner, column_size), column = unit % columns * column_size;
     width_ = inner - column < column_size ? inner - column : column_size;
     begin_ = integers + unit / columns * size * inner + column;
   }
 
   ARRCOMP_PART void take() const {
-    if (inner_ == 1) return each_of_line([](Word x, Word before) ARRCOMP_LAMBDA { return x - shift_in(before, x); }, false);
-    for (uint64_t i = size_; --i > 0;)
-      each_of_slice(i, [](Word x, Word before) ARRCOMP_LAMBDA { return x - before; });
+    if (inner_ == 1)
+      return each_of_line([](Word x, Word before) ARRCOMP_LAMBDA { return x - shift_in(before, x); }, false);
+    for (uint64_t i = size_; --i > 0;) each_of_slice(i, [](Word x, Word before) ARRCOMP_LAMBDA { return x - before; });
   }
 
   ARRCOMP_PART void add() const {
     if (inner_ == 1)
-      return each_of_line([](Word x, Word before) ARRCOMP_LAMBDA { return prefix_sum(x) + broadcast_last(before); }, true);
+      return each_of_line([](Word x, Word before) ARRCOMP_LAMBDA { return prefix_sum(x) + broadcast_last(before); },
+                          true);
     for (uint64_t i = 1; i < size_; ++i)
       each_of_slice(i, [](Word x, Word before) ARRCOMP_LAMBDA { return x + before; });
   }
@@ -149,7 +149,8 @@ class AxisDifferences {
     Scalar* const p = begin_ + slice * inner_;
     for (uint64_t j = 0; j < width_; j += lanes_per_row) {
       const int n = width_ - j < lanes_per_row ? static_cast<int>(width_ - j) : lanes_per_row;
-      const auto row = [&](const Scalar* from) ARRCOMP_LAMBDA { return n == lanes_per_row ? load(from) : load_first(from, n); };
+      const auto row = [&](const Scalar* from)
+                           ARRCOMP_LAMBDA { return n == lanes_per_row ? load(from) : load_first(from, n); };
       store_row(p + j, change(row(p + j), row(p + j - inner_)), n);
     }
   }

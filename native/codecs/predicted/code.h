@@ -7,6 +7,8 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
+ARRCOMP_INLINE Mask first_lanes(int n) { return mask(n == lanes_per_row ? ~0u : (1u << n) - 1); }
+
 // What of an array's elements is not predicted from: NaN, infinities and the fill value.
 template <class T>
 struct Gaps {
@@ -84,7 +86,8 @@ class CodeBook {
   }
 
   // Where rounding took a value out of the bound, the next one on the other side of x may be within.
-  ARRCOMP_METHOD void try_next(Real predicted, Real x, Mask in_range, Word& code, Word& value_bits, Mask& failed) const {
+  ARRCOMP_METHOD void try_next(Real predicted, Real x, Mask in_range, Word& code, Word& value_bits,
+                               Mask& failed) const {
     const Word up = splat<Word>(1), down = splat<Word>(~typename Word::scalar{0});
     const Word next = code + select(lt(T::widen(value_bits), x), up, down);
     const Word next_bits = value(predicted, next);

@@ -11,22 +11,22 @@ class ExactElements {
   using Scalar = typename Word::scalar;
 
  public:
-  ARRCOMP_METHOD ExactElements(const GroupSettings& settings, double bound) : gaps_(settings), book_(bound, full_scale) {}
+  ARRCOMP_METHOD ExactElements(const GroupSettings& settings, double bound)
+      : gaps_(settings), book_(bound, full_scale) {}
 
   // Puts those of `source` in place of `made`, where the elements that are decoded stand, and `absent` in place of all
-  // others.
-  ARRCOMP_PART ExactFound find(const void* source, void* made, uint64_t first, uint64_t count) const {
-    Mask all_found = mask(0), all_absent = mask(0);
+  // others. False where one of them would be taken for absent.
+  ARRCOMP_PART bool find(const void* source, void* made, uint64_t first, uint64_t count) const {
+    Mask all_absent = mask(0);
     const Word absent = splat<Word>(absent_bits);
     each_row(first, count, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
       const Word bits = load_elements<T>(source, i, n);
       const auto x = T::widen(bits);
       const Mask found = gaps_.in(bits, x) | ~book_.is_kept(bits, x, load_elements<T>(made, i, n));
       all_absent = all_absent | (found & eq(bits, absent));
-      all_found = all_found | found;
       store_elements<T>(made, i, n, select(found, bits, absent));
     });
-    return {any(all_found), any(all_absent)};
+    return !any(all_absent);
   }
 
   // Puts those that are not absent in their places.

@@ -61,7 +61,8 @@ class Window {
   // Sets value `i` to what continues those that follow it in this direction.
   ARRCOMP_METHOD void extend(uint64_t i, int direction, uint64_t known) {
     Number* const at = values_ + i;
-    const Number second = known >= 2 ? at[2 * direction] : Number{0}, third = known >= 3 ? at[3 * direction] : Number{0};
+    const Number second = known >= 2 ? at[2 * direction] : Number{0},
+                 third = known >= 3 ? at[3 * direction] : Number{0};
     const Number value = extended(known, at[direction], second, third, Number{3});
     if (leader()) *at = value;
     sync();

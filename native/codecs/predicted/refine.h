@@ -36,8 +36,8 @@ class PartOfStep {
   // Writes codes [begin, end) of the step, from `codes` on: of the elements of `fine` that the coarser grid does not
   // have. `made` gets those of both grids as they are decoded; null where nobody needs them. Whether all are within the
   // bound.
-  ARRCOMP_PART bool encode(const CodeBook<T>& book, const Gaps<T>& gaps, const void* coarse, const void* fine, void* made,
-                           Scalar* codes, uint64_t begin, uint64_t end) const {
+  ARRCOMP_PART bool encode(const CodeBook<T>& book, const Gaps<T>& gaps, const void* coarse, const void* fine,
+                           void* made, Scalar* codes, uint64_t begin, uint64_t end) const {
     Mask all_failed = mask(0);
     each_row(coarse, made, begin, end,
              [&](const Neighbours<Real>& near, uint64_t line, uint64_t i, int n, uint64_t code) ARRCOMP_LAMBDA {
@@ -47,8 +47,8 @@ class PartOfStep {
                const Real x = T::widen(bits);
                const Word q = book.code(predicted(near), bits, x, gaps.in(bits, x), value, failed);
                store_row(codes + (code - begin), q, n);
-               all_failed = all_failed | failed;
-               if (made != nullptr) store_values(made, line, i, n, T::narrow(near.before), value);
+               all_failed = all_failed | (failed & first_lanes(n));
+               if (made != nullptr) store_values(coarse, made, line, i, n, value);
              });
     return !any(all_failed);
   }
@@ -60,7 +60,7 @@ class PartOfStep {
              [&](const Neighbours<Real>& near, uint64_t line, uint64_t i, int n, uint64_t code) ARRCOMP_LAMBDA {
                const Scalar* const p = codes + (code - begin);
                const Word q = n == lanes_per_row ? load(p) : load_first(p, n);
-               store_values(fine, line, i, n, T::narrow(near.before), book.value(predicted(near), q));
+               store_values(coarse, fine, line, i, n, book.value(predicted(near), q));
              });
   }
 
@@ -139,8 +139,10 @@ class PartOfStep {
     odd = load_elements<T>(fine, odd_slice(line) + i, n);
   }
 
-  ARRCOMP_METHOD void store_values(void* fine, uint64_t line, uint64_t i, int n, Word even, Word odd) const {
+  // The values behind elements of the coarser grid; on a line these come between them.
+  ARRCOMP_METHOD void store_values(const void* coarse, void* fine, uint64_t line, uint64_t i, int n, Word odd) const {
     if (step_.inner > 1) return store_elements<T>(fine, odd_slice(line) + i, n, odd);
+    const Word even = load_elements<T>(coarse, line * step_.coarse() + i, n);
     auto* const p = const_cast<Storage*>(element_pointer<T>(fine, line * step_.size + 2 * i));
     if (n == lanes_per_row) return store_pairs(p, even, odd);
     Storage copy[2 * lanes_per_row];

@@ -67,7 +67,7 @@ def is_predicted(payload: bytes, n: int) -> bool:
 
 def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
     """The parts of a predicted array's payload (section 9.1)."""
-    need(dtype.quantizable and dtype.parts == 1, "a predicted array of such a dtype")
+    need(dtype.quantizable, "a predicted array of such a dtype")
     source = Source(payload)
     prediction, codes_size, exact_size = read_prediction(source, dtype, n)
     codes_dtype, per_group = INT64 if dtype.bits == 64 else INT32, 4 if n < 2**16 else 8 if n < 2**20 else 16
