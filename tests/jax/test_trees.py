@@ -142,7 +142,7 @@ def test_many_under_vmap_differ_from_each() -> None:
 
 ATTRIBUTES = {
     "codec_id": 1,
-    "parameters": np.zeros(1),
+    "parameters": np.zeros(2),
     "dtype_id": 12,
     "counts": np.array([10], np.int64),
     "threads": 0,
@@ -161,10 +161,10 @@ REFUSED: dict[str, tuple[tuple[str, list[Any], list[Any]], dict[str, Any]]] = {
     "dtype_id: expected 1 to 28, got 29": (ENCODE, {"dtype_id": 29}),
     "dtype_id: expected 1 to 28, got -1": (DECODE, {"dtype_id": -1}),
     "codec_id: expected the id of a codec, got 77": (ENCODE, {"codec_id": 77}),
-    "parameters: expected fast, as lossless takes them, got": (DECODE, {"parameters": np.zeros(2)}),
-    "parameters: expected kind, bound, fast, has_fill, fill, as error-bounded takes them, got": (
+    "parameters: expected fast, predictor, as lossless takes them, got": (DECODE, {"parameters": np.zeros(1)}),
+    "parameters: expected kind, bound, fast, has_fill, fill, predictor, as error-bounded takes them, got": (
         ROUNDTRIP,
-        {"codec_id": 2, "parameters": np.array([1.0, -1.0, 0.0, 0.0, 0.0])},
+        {"codec_id": 2, "parameters": np.array([1.0, -1.0, 0.0, 0.0, 0.0, 0.0])},
     ),
     "counts: expected one for each array": (ENCODE, {"counts": np.zeros(0, np.int64)}),
     "counts: expected 0 to .*, got -1": (DECODE, {"counts": np.array([-1], np.int64)}),
@@ -174,7 +174,7 @@ REFUSED: dict[str, tuple[tuple[str, list[Any], list[Any]], dict[str, Any]]] = {
     "array 0: expected XLA's element type": (ENCODE, {"dtype_id": 10}),
     "dtype_id: expected one that codec 2 takes with these parameters": (
         ENCODE,
-        {"codec_id": 2, "parameters": np.array([1.0, 1.0, 0.0, 0.0, 0.0]), "dtype_id": 3},
+        {"codec_id": 2, "parameters": np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0]), "dtype_id": 3},
     ),
     "operands: expected 2, got 1": (ENCODE, {"counts": np.array([10, 10], np.int64)}),
     "bytes for a payload: expected": (

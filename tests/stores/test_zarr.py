@@ -271,7 +271,7 @@ def test_dtypes_that_a_codec_does_not_take_are_refused_when_an_array_is_made(dty
     [
         ({"codec": "error-bounded"}, TypeError, "exactly one of abs, rel and pointwise"),
         ({"codec": "zip"}, arrcomp.UnknownCodecError, r"^config\['codec'\]: expected lossless,.*got 'zip'"),
-        ({"level": 3}, ValueError, r"^config: expected parameters of lossless \(speed\), got 'level'"),
+        ({"level": 3}, ValueError, r"^config: expected parameters of lossless \(speed, predictor\), got 'level'"),
         ({"codec": "smaq"}, TypeError, r"^seed: expected an integer, .*, got None"),
         ({"codec": "smaq", "seed": 2**64}, ValueError, "^seed: expected an integer .*, got 18446744073709551616"),
     ],

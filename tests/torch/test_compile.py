@@ -77,8 +77,8 @@ OPERATORS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "roundtrip": (_ops.roundtrip, (_X, *CODING)),
     "roundtrip, with a gradient": (_ops.roundtrip, (_X.clone().requires_grad_(), *CODING)),
     "roundtrip, strided": (_ops.roundtrip, (_X.T, *CODING, 0, None, 1)),
-    "roundtrip, complex": (_ops.roundtrip, (torch.complex(_X, _X), Lossless.id, [0.0])),
-    "roundtrip, integers": (_ops.roundtrip, (torch.arange(50), Lossless.id, [0.0])),
+    "roundtrip, complex": (_ops.roundtrip, (torch.complex(_X, _X), Lossless.id, [0.0, 0.0])),
+    "roundtrip, integers": (_ops.roundtrip, (torch.arange(50), Lossless.id, [0.0, 0.0])),
 }
 
 

@@ -185,14 +185,14 @@ def test_tensors_that_overlap_are_refused() -> None:
 
 def test_operators_refuse_what_would_read_or_write_elsewhere() -> None:
     x = torch.randn(100)
-    payloads, lengths = _ops.encode([x], Lossless.id, [0.0])
-    shape = ([100], [1], Lossless.id, [0.0], torch.float32)
+    payloads, lengths = _ops.encode([x], Lossless.id, [0.0, 0.0])
+    shape = ([100], [1], Lossless.id, [0.0, 0.0], torch.float32)
     with pytest.raises(
         ValueError, match=r"one dtype on one device, got torch\.float32 on cpu and torch\.float64 on cpu"
     ):
-        _ops.encode([x, x.double()], Lossless.id, [0.0])
+        _ops.encode([x, x.double()], Lossless.id, [0.0, 0.0])
     with pytest.raises(ValueError, match="out: expected 1 tensors, got 0"):
-        _ops.encode_out([x], [], Lossless.id, [0.0])
+        _ops.encode_out([x], [], Lossless.id, [0.0, 0.0])
     with pytest.raises(TypeError, match="payloads: expected dtype uint8, got float32"):
         _ops.decode([x], [None], *shape)
     with pytest.raises(ValueError, match="payloads: expected a C-contiguous"):
@@ -212,7 +212,7 @@ def test_operators_refuse_what_would_read_or_write_elsewhere() -> None:
 
 def test_the_corrupt_one_of_several_payloads_is_named() -> None:
     xs = [torch.randn(100), torch.randn(100)]
-    payloads = _ops.encode_trimmed(xs, Lossless.id, [0.0])
+    payloads = _ops.encode_trimmed(xs, Lossless.id, [0.0, 0.0])
     payloads[1][0] ^= 0xFF
     with pytest.raises(CorruptStreamError, match="payload 1: "):
-        _ops.decode(payloads, [None, None], [100, 100], [1, 1], Lossless.id, [0.0], torch.float32)
+        _ops.decode(payloads, [None, None], [100, 100], [1, 1], Lossless.id, [0.0, 0.0], torch.float32)
