@@ -54,7 +54,7 @@ def codec_calls(codec, x):
 
     def encode():
         source, payload, length, _ = map(_core.address, arrays)
-        _core.encode_at(*coding, [(source, payload, x.size)], length, 1, 0, 1)
+        _core.encode_at(*coding, [(source, payload, x.size)], length, 1, 0, 1, ())
 
     def decode():
         _, payload, length, target = map(_core.address, arrays)

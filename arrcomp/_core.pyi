@@ -99,11 +99,12 @@ def encode_at(
     seed: int,
     seed_at: int,
     threads: int,
-    shapes: Sequence[Sequence[int]] = (),
+    shapes: Sequence[Sequence[int]],
 ) -> None:
     """Encode arrays in host memory, each (address, address of `capacity` bytes for its payload, elements).
 
     The payloads' lengths (uint64) go to the address `lengths`. If `seed_at` is not 0, the seed is the uint64 there.
+    `shapes` are those of the arrays, which predictors need, or none.
     """
 
 def decode_at(

@@ -68,7 +68,7 @@ class HostCalls:
         return 8 * len(elements)
 
     def encode(self, coding: Coding, arrays: ToEncode, lengths: int, seed: int, scratch: int) -> None:
-        _core.encode_at(*coding, arrays, lengths, seed, 0, 0)
+        _core.encode_at(*coding, arrays, lengths, seed, 0, 0, ())
 
     def decode_scratch(self, coding: Coding, elements: Sequence[int]) -> int:
         return 8 * len(elements)

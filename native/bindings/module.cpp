@@ -388,7 +388,7 @@ NB_MODULE(_core, m) {
   m.def("decode_range", &decode_range, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"), arg("first"), arg("out"), arg("threads"));
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
-        arg("seed"), arg("seed_at"), arg("threads"), arg("shapes") = nb::tuple());
+        arg("seed"), arg("seed_at"), arg("threads"), arg("shapes"));
   m.def("decode_at", &decode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("threads"));
   m.def("accumulate_at", &accumulate_at, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"), arg("target"),
         arg("threads"));

@@ -133,7 +133,11 @@ def test_bounds_are_given_by_name() -> None:
         ({}, ValueError, r"^config\['codec'\]: expected lossless,.*got None"),
         ({"codec": 3}, ValueError, r"^config\['codec'\]: expected lossless,.*got 3"),
         ({"codec": "zip"}, UnknownCodecError, r"^config\['codec'\]: expected lossless,.*got 'zip'"),
-        ({"codec": "lossless", "abs": 1}, ValueError, r"^config: expected parameters of lossless \(speed, predictor\), got 'abs'"),
+        (
+            {"codec": "lossless", "abs": 1},
+            ValueError,
+            r"^config: expected parameters of lossless \(speed, predictor\), got 'abs'",
+        ),
         ({"codec": "error-bounded", "abs": "x"}, TypeError, r"^abs: expected a finite number above 0, got 'x' \(str\)"),
         ({"codec": "s2fp8", "bucket_size": 8}, ValueError, "^bucket_size: expected an integer .*, got 8"),
         ({"codec": "qsgd", "bits": 9}, ValueError, "^bits: expected an integer from 1 to 8, got 9"),

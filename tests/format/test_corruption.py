@@ -12,7 +12,7 @@ import pytest
 import arrcomp
 import checks
 from arrcomp import FormatVersionError, SmaQ, UnknownCodecError
-from small_streams import SHAPE_OFFSET, SMALL, assert_reader_agrees, assert_refused, forged, outcome, resized, weights
+from small_streams import SHAPE_OFFSET, SMALL, assert_reader_agrees, assert_refused, outcome, resized, weights
 
 pytestmark = [pytest.mark.asan, pytest.mark.wheel]
 

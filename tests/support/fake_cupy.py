@@ -301,7 +301,7 @@ def cuda_encode(
 
     def work() -> None:
         ctypes.memset(scratch, 0x5A, ENCODE_SCRATCH)
-        _core.encode_at(codec_id, parameters, dtype_id, arrays, lengths, seed, seed_at, 1)
+        _core.encode_at(codec_id, parameters, dtype_id, arrays, lengths, seed, seed_at, 1, ())
 
     _stream_of(stream, device).enqueue(work)
 

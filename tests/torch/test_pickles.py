@@ -65,7 +65,8 @@ def test_a_state_dict_holds_compressed_arrays(tmp_path: Path) -> None:
 def test_pickles_are_as_large_as_the_payload() -> None:
     x = torch.zeros(100_000)
     room = torch.empty(arrcomp.max_compressed_nbytes(x), dtype=torch.uint8)
-    compiled = _ops.encode([x], Lossless.id, [0.0, 0.0])  # what leaves compiled code has more memory than the payload takes
+    # What leaves compiled code has more memory than the payload takes.
+    compiled = _ops.encode([x], Lossless.id, [0.0, 0.0])
     trimmed = arrcomp.compress(x)
     payload = type(trimmed.payload)(trimmed.payload.adapter, *compiled, trusted=True)
     for c in (trimmed, arrcomp.compress(x, out=room), arrcomp.Compressed(trimmed.spec, payload)):
