@@ -290,6 +290,11 @@ int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axe
   const uint64_t capacity =
       capacity_of_groups(plan.element, plan.count) + sizeof(PredictedHeader) + sizeof(Step) * max_steps;
   const auto payload = scratch_memory(capacity, "a trial");
+  // More chunks of the whole array share the coder's states than a box has.
+  const uint64_t chunks = ceil_div(box.count(), chunk_size);
+  const uint64_t groups = make_codes_plan(plan.element, box.count()).groups;
+  const uint64_t spared_states =
+      states_bytes * groups - states_bytes * chunks / make_codes_plan(plan.element, elements).chunks_per_group;
   uint64_t plain = 0, bytes[max_candidates] = {};
   for (int b = 0; b < boxes; ++b) {
     const Box cut = cut_out(plan.element, job.source, axes, box, b, boxes);
@@ -299,8 +304,8 @@ int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axe
     for (int way = 0; way < count; ++way) {
       const Prediction smaller = on_axes(ways[way], box);
       const uint64_t length = encode_chosen(part, prediction_job, smaller, payload.get(), capacity, 1);
-      const uint64_t once = is_small ? 0 : codes_offset(smaller.steps);  // bytes that do not grow with the array
-      bytes[way] += length > 0 ? length - once : capacity;
+      const uint64_t once = is_small ? 0 : codes_offset(smaller.steps) + spared_states;
+      bytes[way] += length > 0 ? length - std::min(once, length) : capacity;
     }
   }
   const int best = static_cast<int>(std::min_element(bytes, bytes + count) - bytes);
