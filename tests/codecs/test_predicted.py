@@ -534,3 +534,11 @@ def test_the_predictor_of_the_configuration_is_not_needed_for_decoding() -> None
     other = checks.seal(bytes(head) + stream[start:end])
     checks.check_same_bits(checks.array_of(other), checks.array_of(stream))
     checks.check_reference(other, checks.array_of(stream))
+
+
+@pytest.mark.slow
+def test_an_axis_of_more_values_than_samples_reach() -> None:
+    x = np.zeros(6 * 2**23 + 5, np.float32)
+    x[::1000] = 1
+    y = arrcomp.decompress(arrcomp.compress(x, ErrorBounded(abs=0.1, predictor="interpolation")))
+    assert np.abs(y - x).max() <= 0.1

@@ -201,7 +201,7 @@ class PredictionChoice {
   }
 
   ARRCOMP_METHOD const AxisCost& axis_cost(int axis, int level) {
-    AxisCost& cost = costs_[axis][level < max_levels ? level : max_levels - 1];
+    AxisCost& cost = costs_[axis][level];
     if (cost.is_known) return cost;
     cost.is_known = true;
     const uint64_t stride = uint64_t{1} << level, size = axes_.sizes[axis];
@@ -259,7 +259,7 @@ class PredictionChoice {
   int samples_;
   uint64_t strides_[max_axes];
   SampledCost differences_[subsets];
-  AxisCost costs_[max_axes][max_levels];
+  AxisCost costs_[max_axes][max_levels + 1];  // of the last level none is possible
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA
