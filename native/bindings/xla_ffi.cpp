@@ -63,8 +63,8 @@ EncodeWork encode_work(const XlaCall& call, const Arguments& arguments, const Re
     const Items payloads = payload_items(i, result(results, i), batch);
     if (batch > 0 && payloads.bytes < call.capacity(i))
       check_number("bytes for a payload", payloads.bytes, call.capacity(i));
-    for (uint64_t b = 0; b < batch; ++b)
-      work.arrays[b * n + i] = {sources[b], payloads[b], call.count(i), axes_of(call, i, operand(arguments, i))};
+    const Axes axes = axes_of(call, i, operand(arguments, i));
+    for (uint64_t b = 0; b < batch; ++b) work.arrays[b * n + i] = {sources[b], payloads[b], call.count(i), axes};
   }
   return work;
 }

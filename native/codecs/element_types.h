@@ -21,8 +21,8 @@ struct Bits8 : BitsOnly<uint8_t, U32> {
 };
 
 // Float types add: Real, the type that bounds are checked in; widen (exact) and narrow (to nearest even) between bits
-// and Real; the largest finite number; epsilon, the distance from 1 to the next; and the quantizer's step as a multiple of the bound: 2, less room for the
-// rounding of the result where its mantissa is short.
+// and Real; the largest finite number; epsilon, the distance from 1 to the next; and the quantizer's step as a multiple
+// of the bound: 2, less room for the rounding of the result where its mantissa is short.
 struct Float16 : BitsOnly<uint16_t, U32> {
   using Real = F32;
   static constexpr float steps_per_bound = 1.875f;

@@ -8,17 +8,11 @@
 #include "cpu/in_order.h"
 #include "cpu/scratch.h"
 #include "cpu/select.h"
-#include "stream/payload.h"
 
 namespace arrcomp::cpu {
 
 // Groups that an instruction set codes side by side, at most.
 constexpr uint64_t encoded_at_once = 2, decoded_at_once = 4;
-
-// Where an array would begin that has code `index` at `at`.
-inline uint8_t* codes_with(uint8_t* at, uint64_t index, uint64_t item) {
-  return reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(at) - index * item);
-}
 
 // Memory for a few groups of codes, one for each thread.
 class CodeBuffers {
@@ -78,15 +72,8 @@ class CodeGroupsEncoder {
     if (made < count) add_pending(made, count, make);
   }
 
-  // The bytes of all groups, once all codes have been added; their sizes go into the directory of `payload`.
-  uint64_t finish(uint8_t* payload) {
-    uint64_t end = 0;
-    for (uint64_t g = 0; g < plan_.groups; ++g) {
-      end += sizes_[g];
-      set_directory_entry(plan_, payload, g, end);
-    }
-    return written_;
-  }
+  // Writes what stands before the groups, once all codes have been added; returns the payload's length.
+  uint64_t finish(uint8_t* payload) const { return write_payload_head(plan_, 0, sizes_, payload); }
 
  private:
   uint64_t pending() const { return done_ % plan_.group_size(); }
@@ -101,7 +88,7 @@ class CodeGroupsEncoder {
   }
 
   uint64_t encode_groups(int worker, uint8_t* codes, uint64_t begin, uint64_t end, uint8_t* to) {
-    const EncodeJob job{plan_, codes_with(codes, begin * plan_.group_size(), item_), 0, 0, settings_, tables(), nullptr,
+    const EncodeJob job{plan_, array_with(codes, begin * plan_.group_size(), item_), 0, 0, settings_, tables(), nullptr,
                         0};
     return isa().encode_groups(job, begin, end, to, sizes_.data(), scratch_[static_cast<size_t>(worker)].get());
   }
@@ -144,8 +131,9 @@ class CodeGroupsDecoder {
     const uint64_t groups = (count - used) / size, first = taken_ / size;
     if (groups > 0) {
       std::atomic<bool> ok{true};
-      PiecesOfShares pieces(Shares::of(groups, threads_, decoded_at_once));
-      run(Shares::of(groups, threads_, decoded_at_once).workers, [&](int worker) {
+      const Shares shares = Shares::of(groups, threads_, decoded_at_once);
+      PiecesOfShares pieces(shares);
+      run(shares.workers, [&](int worker) {
         pieces.each_for(worker, [&](uint64_t begin, uint64_t end) {
           for (uint64_t g = begin; g < end && !is_interrupted(); g += decoded_at_once) {
             const uint64_t last = std::min(g + decoded_at_once, end);
@@ -167,7 +155,7 @@ class CodeGroupsDecoder {
 
  private:
   bool decode_groups(uint64_t begin, uint64_t end, uint8_t* to) const {
-    return isa().decode_groups(groups_.job(plan_, codec_, codes_with(to, begin * plan_.group_size(), item_), false),
+    return isa().decode_groups(groups_.job(plan_, codec_, array_with(to, begin * plan_.group_size(), item_), false),
                                begin, end);
   }
 

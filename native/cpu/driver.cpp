@@ -190,20 +190,23 @@ uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, 
 }
 
 uint64_t encode_job(const EncodeJob& job, uint8_t* payload, int threads) {
-  const Plan& plan = job.plan;
-  std::vector<uint32_t> sizes(plan.groups);
-  const PayloadHeader header = PayloadHeader::of(plan, job.bound);
+  std::vector<uint32_t> sizes(job.plan.groups);
+  if (job.plan.groups > 0) encode_groups(job, payload + job.plan.groups_offset(), sizes.data(), threads);
+  return write_payload_head(job.plan, job.bound, sizes, payload);
+}
+
+uint64_t write_payload_head(const Plan& plan, double bound, const std::vector<uint32_t>& sizes, uint8_t* payload) {
+  const PayloadHeader header = PayloadHeader::of(plan, bound);
   memcpy(payload, &header, sizeof header);
   if (plan.groups == 0) return payload_header_bytes;
   const uint64_t offset = plan.groups_offset();
-  const uint64_t total = encode_groups(job, payload + offset, sizes.data(), threads);
   memset(payload + payload_header_bytes, 0, offset - payload_header_bytes);
   uint64_t end = 0;
   for (uint64_t g = 0; g < plan.groups; ++g) {
     end += sizes[g];
     set_directory_entry(plan, payload, g, end);
   }
-  return offset + total;
+  return offset + end;
 }
 
 const char* Groups::fault_in(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length) {

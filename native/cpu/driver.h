@@ -8,6 +8,11 @@
 
 namespace arrcomp::cpu {
 
+// Where an array would begin that has element `index`, of `item` bytes, at `at`.
+inline uint8_t* array_with(uint8_t* at, uint64_t index, uint64_t item) {
+  return reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(at) - index * item);
+}
+
 // Threads to use for so many elements; 0 asks for as many as there are cores.
 int threads_for(uint64_t elements, int threads);
 
@@ -32,6 +37,9 @@ uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, 
 
 // The same, of a job whose bound is known; without prediction.
 uint64_t encode_job(const EncodeJob& job, uint8_t* payload, int threads);
+
+// Writes header and directory of groups of these sizes, which stand behind them; returns the payload's length.
+uint64_t write_payload_head(const Plan& plan, double bound, const std::vector<uint32_t>& sizes, uint8_t* payload);
 
 // What can be wrong with a directory, of groups or of extra words.
 constexpr const char* directory_unsorted = "directory: not ascending";

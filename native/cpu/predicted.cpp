@@ -191,15 +191,12 @@ uint64_t encode_chosen(const EncodeJob& job, const PredictionJob& prediction_job
   const uint64_t count = job.plan.count;
   const Plan plan = make_codes_plan(job.plan.element, count);
   const auto coded = scratch_memory(capacity_of_groups(plan.element, count), "coded codes");
-  const PayloadHeader codes_header = PayloadHeader::of(plan, 0);
-  memset(coded.get(), 0, plan.groups_offset());
-  memcpy(coded.get(), &codes_header, sizeof codes_header);
   CodeGroupsEncoder encoder(plan, group_settings(codes_codec(job.settings.fast)), coded.get() + plan.groups_offset(),
                             threads);
   const bool all = Predicted(prediction_job, chosen, threads).encode(job.source, encoder);
   PredictedHeader header{
       job.bound, 0, static_cast<uint8_t>(chosen.steps), chosen.differences, chosen.coarse_scale, chosen.axes, 0, 0};
-  header.codes_bytes = plan.groups_offset() + encoder.finish(coded.get());
+  header.codes_bytes = encoder.finish(coded.get());
   Scratch exact;
   if (!all) {
     header.exact_bytes = encode_exact(job, prediction_job, chosen, coded.get(), header.codes_bytes, exact, threads);
@@ -227,12 +224,6 @@ constexpr uint64_t small_array = 1 << 16;                       // elements: all
 constexpr uint64_t least_box = 1 << 14, largest_box = 1 << 16;  // elements
 constexpr uint64_t tried_part = 32;                             // of all elements, in all boxes
 
-// A part of an array along all of its axes.
-struct Box {
-  Axes axes;
-  Scratch elements;
-};
-
 // The axes of a box of about so many elements.
 Axes box_axes(Axes axes, uint64_t elements) {
   while (axes.count() > elements) {
@@ -242,9 +233,10 @@ Axes box_axes(Axes axes, uint64_t elements) {
   return axes;
 }
 
-Box cut_out(const Element& element, const void* source, const Axes& axes, const Axes& box, int number, int boxes) {
+// A part of an array along all of its axes.
+Scratch cut_out(const Element& element, const void* source, const Axes& axes, const Axes& box, int number, int boxes) {
   const uint64_t item = element.width / 8, line = box.sizes[max_axes - 1] * item;
-  Box cut{box, scratch_memory(box.count() * item, "a sample")};
+  Scratch cut = scratch_memory(box.count() * item, "a sample");
   uint64_t first[max_axes], at = 0;
   for (int a = 0; a < max_axes; ++a) {  // each axis takes the boxes' places in another order
     const uint64_t place = static_cast<uint64_t>((number * (2 * a + 1) + a) % boxes);
@@ -256,7 +248,7 @@ Box cut_out(const Element& element, const void* source, const Axes& axes, const 
       for (i[2] = 0; i[2] < box.sizes[2]; ++i[2], at += line) {
         uint64_t index = 0;
         for (int a = 0; a < max_axes; ++a) index = index * axes.sizes[a] + first[a] + i[a];
-        memcpy(cut.elements.get() + at, static_cast<const uint8_t*>(source) + index * item, line);
+        memcpy(cut.get() + at, static_cast<const uint8_t*>(source) + index * item, line);
       }
   return cut;
 }
@@ -297,9 +289,8 @@ int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axe
       states_bytes * groups - states_bytes * chunks / make_codes_plan(plan.element, elements).chunks_per_group;
   uint64_t plain = 0, bytes[max_candidates] = {};
   for (int b = 0; b < boxes; ++b) {
-    const Box cut = cut_out(plan.element, job.source, axes, box, b, boxes);
-    const EncodeJob part{plan,         cut.elements.get(), job.bound, job.rounded_bits,
-                         job.settings, job.tables,         nullptr,   job.seed};
+    const Scratch cut = cut_out(plan.element, job.source, axes, box, b, boxes);
+    const EncodeJob part{plan, cut.get(), job.bound, job.rounded_bits, job.settings, job.tables, nullptr, job.seed};
     if (!must_predict) plain += encode_job(part, payload.get(), 1);
     for (int way = 0; way < count; ++way) {
       const Prediction smaller = on_axes(ways[way], box);

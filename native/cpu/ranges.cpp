@@ -17,11 +17,6 @@ struct IndexRange {
   uint64_t first, end, count, item;
 };
 
-// Where an array would begin that has element `index` at `at`.
-uint8_t* array_with(uint8_t* at, uint64_t index, uint64_t item) {
-  return reinterpret_cast<uint8_t*>(reinterpret_cast<uintptr_t>(at) - index * item);
-}
-
 // Decodes a part to `target`. decode(begin, end, array) decodes whole units of `size` elements to their places in an
 // array: those that are wanted as a whole to the target itself, those at the ends through a window.
 template <class Decode>

@@ -30,14 +30,12 @@ class GridIntegers {
       const Word bits = load_elements<T>(source, first + i, n);
       Mask failed;
       Word q = integer(bits, gaps.in(bits, T::widen(bits)), failed);
-      if (any(failed)) {
-        if (!has_value && !all_of_row(failed)) before = first_value(q, failed);
-        q = filled(q, failed, before);
-      }
       if (!has_value && !all_of_row(failed)) {
         has_value = true;
-        if (i > 0) fill(integers, i, before_row(q, failed, before), made, first);
+        before = first_value(q, failed);
+        fill(integers, i, before, made, first);
       }
+      if (any(failed)) q = filled(q, failed, before);
       before = broadcast_last(q);
       store_row(integers + i, q, n);
       if (made != nullptr) store_elements<T>(made, first + i, n, value(q));
@@ -74,9 +72,6 @@ class GridIntegers {
     const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(~bits(failed)));
     const Mask first = eq(lane_numbers(), splat<U32>(lane));
     return splat<Word>(or_all(select(first, q, splat<Word>(0))));
-  }
-  ARRCOMP_METHOD static Word before_row(Word q, Mask failed, Word before) {
-    return any(failed) ? before : first_value(q, failed);
   }
 
   // Lanes of `failed` get the value of the lane before, the first of a row that of `before`.

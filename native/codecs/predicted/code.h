@@ -2,12 +2,13 @@
 // (FORMAT.md, section 9.3).
 #pragma once
 #include "codecs/grouped/quantize.h"
+#include "codecs/packing.h"
 #include "codecs/transform.h"
 #include "stream/prediction.h"
 
 namespace arrcomp::ARRCOMP_ISA {
 
-ARRCOMP_INLINE Mask first_lanes(int n) { return mask(n == lanes_per_row ? ~0u : (1u << n) - 1); }
+ARRCOMP_INLINE Mask first_lanes(int n) { return mask(low_mask(n)); }
 
 // What of an array's elements is not predicted from: NaN, infinities and the fill value.
 template <class T>
