@@ -84,11 +84,16 @@ ARRCOMP_INLINE const typename T::storage* element_pointer(const void* array, uin
                                                       index * sizeof(typename T::storage));
 }
 
+// The first n lanes of a row; others repeat the last.
+template <class Stored>
+ARRCOMP_INLINE auto load_row(const Stored* p, int n) {
+  return n == lanes_per_row ? load(p) : load_first(p, n);
+}
+
 // A row of `n` elements (32, or fewer in an array's last row) as words.
 template <class T>
 ARRCOMP_INLINE typename T::Word load_elements(const void* array, uint64_t first, int n) {
-  const auto* p = element_pointer<T>(array, first);
-  return n == lanes_per_row ? load(p) : load_first(p, n);
+  return load_row(element_pointer<T>(array, first), n);
 }
 
 // The first n lanes of a row.

@@ -109,7 +109,7 @@ bool decode_any(const Codec& codec, const Element& element, const DecodeTask& ar
   if (length > array.limit) return false;
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) {
-    if (is_predicted(array.payload, length, array.count))
+    if (is_predicted(codec, array.payload, length, array.count))
       return decode_predicted(element, array.payload, length, array.count, array.target, threads);
     return decode_array(make_plan(element, array.count), codec, array.payload, length, array.target, threads);
   }
@@ -156,7 +156,7 @@ const char* payload_fault(const Codec& codec, const Element& element, const uint
                           uint64_t count) {
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) {
-    if (is_predicted(payload, length, count)) return predicted_fault(element, payload, length, count);
+    if (is_predicted(codec, payload, length, count)) return predicted_fault(element, payload, length, count);
     return Groups{}.fault_in(make_plan(element, count), codec, payload, length);
   }
   const BucketPlan plan = make_bucket_plan(layout, element, count);

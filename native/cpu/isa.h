@@ -3,7 +3,7 @@
 #include "codecs/grouped/rans_tables.h"
 #include "stream/activation.h"
 #include "stream/bucket_statistics.h"
-#include "stream/prediction.h"
+#include "stream/prediction_choice.h"
 #include "stream/sums.h"
 
 namespace arrcomp {
@@ -95,9 +95,9 @@ struct PredictionJob {
 };
 
 struct PredictionFunctions {
-  // Writes how the array may be predicted, for a trial; returns how many ways these are.
-  int (*candidates)(const PredictionJob& job, const Axes& axes, const void* source,
-                    Prediction (&chosen)[max_candidates]);
+  // Adds all samples of the array to `samples`.
+  void (*sample)(const PredictionJob& job, const Axes& axes, const void* source, PredictionSamples& samples);
+  FloatTraits (*traits)(const Element& element);
 
   // Elements [begin, end) of a step's coarser grid, or codes [begin, end) of the step, which stand from `codes` on
   // (codecs/predicted/refine.h). Encoding tells whether all elements are within the bound.

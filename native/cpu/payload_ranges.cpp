@@ -78,7 +78,7 @@ std::vector<ByteRange> payload_ranges(const Codec& codec, const Element& element
   Spans spans(length);
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) {
-    if (is_predicted(array.payload, length, array.count)) {
+    if (is_predicted(codec, array.payload, length, array.count)) {
       spans.add(0, length);
       return spans.take();
     }

@@ -1,14 +1,12 @@
 // Predicted arrays on the CPU (FORMAT.md, section 9).
 #pragma once
 #include "cpu/driver.h"
+#include "stream/predicted_payload.h"
 
 namespace arrcomp::cpu {
 
 // Encodes to `payload`, of `capacity` bytes; returns the payload's length, or 0 where prediction is not worth it.
 uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* payload, uint64_t capacity, int threads);
-
-// Whether the payload of an array in groups is that of a predicted one.
-bool is_predicted(const uint8_t* payload, uint64_t length, uint64_t count);
 
 // Names what is corrupt in header, steps or directories; null if nothing is.
 const char* predicted_fault(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count);

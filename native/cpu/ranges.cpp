@@ -105,7 +105,7 @@ bool decode_range(const Codec& codec, const Element& element, const DecodeTask& 
   auto* const target = static_cast<uint8_t*>(array.target);
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) {
-    if (is_predicted(array.payload, length, array.count))
+    if (is_predicted(codec, array.payload, length, array.count))
       return decode_range_of_predicted(element, array.payload, length, part, target, threads);
     return decode_range_of_groups(make_plan(element, array.count), codec, array.payload, length, part, target, threads);
   }

@@ -299,6 +299,19 @@ ARRCOMP_INLINE void store_pairs(T* p, V even, V odd) {
   p[2 * lane() + 1] = (T)odd.v;
 }
 
+template <class T, class V>
+ARRCOMP_INLINE void load_first_pairs(const T* p, int n, V& even, V& odd) {
+  even = odd = V{};
+  if (2 * lane() < n) even = element(p, 2 * lane());
+  if (2 * lane() + 1 < n) odd = element(p, 2 * lane() + 1);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_first_pairs(T* p, V even, V odd, int n) {
+  if (2 * lane() < n) p[2 * lane()] = (T)even.v;
+  if (2 * lane() + 1 < n) p[2 * lane() + 1] = (T)odd.v;
+}
+
 ARRCOMP_INLINE void set_bits(uint32_t* p, U32 x, Mask m) {
   if (m.set) atomicOr(p + (x.v >> 5), 1u << (x.v & 31));
 }

@@ -52,6 +52,8 @@
 //                                      d, n, v)  the first n lanes, at p[l * d] (both slow on a CPU)
 //               load_pairs(const scalar* p, x, y)      x gets the 32 elements at even places from p on, y the others;
 //                                      store_pairs(scalar* p, x, y)    the same back
+//               load_first_pairs(p, n, x, y)           of n elements, of 64, alone; other lanes get 0;
+//                                      store_first_pairs(p, x, y, n)   the first n alone
 //   streaming   StreamedRows<T>(p)     rows of elements T, one after the other, at p, aligned to 16 bytes: for what is not
 //                                      read soon
 //                 .add(v)              the next row;  .finish()   behind the last row

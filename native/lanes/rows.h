@@ -119,6 +119,20 @@ ARRCOMP_INLINE void store_pairs(T* p, V even, V odd) {
   __builtin_memcpy(p, all, sizeof all);
 }
 
+template <class T, class V>
+ARRCOMP_INLINE void load_first_pairs(const T* p, int n, V& even, V& odd) {
+  T all[64] = {};
+  __builtin_memcpy(all, p, n * sizeof(T));
+  load_pairs(all, even, odd);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_first_pairs(T* p, V even, V odd, int n) {
+  T all[64];
+  store_pairs(all, even, odd);
+  __builtin_memcpy(p, all, n * sizeof(T));
+}
+
 template <class T, class V, int n>
 ARRCOMP_INLINE void store_rows(T* p, V (&rows)[n]) {
 #pragma GCC unroll 8

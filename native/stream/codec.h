@@ -74,6 +74,11 @@ inline GroupSettings group_settings(const Codec& codec) {
 // Whether the codec predicts along axes.
 inline bool has_predictor(const Codec& codec) { return group_settings(codec).predictor != Predictor::none; }
 
+// Whether payloads of such elements may be those of predicted arrays.
+inline bool may_hold_predicted(const Codec& codec, const Element& element) {
+  return has_predictor(codec) && element.is_quantizable;
+}
+
 // Whether the codec takes elements of this type.
 inline bool takes(const Codec& codec, const Element& element) {
   const auto visitor = [&](const auto& settings) {

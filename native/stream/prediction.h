@@ -24,28 +24,6 @@ struct Step {
 };
 static_assert(sizeof(Step) == 4);
 
-// What the writer chose. Steps are in the order of decoding, the coarsest first.
-struct Prediction {
-  Axes axes;
-  uint8_t differences;    // bit a: the coarsest grid is coded by its differences along axis a
-  uint16_t coarse_scale;  // of its bound, in 4096ths
-  int steps;
-  Step step[max_steps];
-
-  // The grid before step `k` of decoding: every second value of each axis that later steps refine, again and again.
-  ARRCOMP_SHARED Axes grid(int k) const {
-    Axes grid = axes;
-    for (int s = steps - 1; s >= k; --s) {
-      uint64_t& size = grid.sizes[step[s].axis];
-      size = (size + 1) / 2;
-    }
-    return grid;
-  }
-};
-
-// The most values of a line that are predicted together.
-constexpr uint64_t line_segment = 2048;
-
 // A step on its finer grid: `outer` blocks, of `size` slices of `inner` elements each.
 struct Refinement {
   uint64_t outer, size, inner;
@@ -56,6 +34,40 @@ struct Refinement {
   ARRCOMP_SHARED uint64_t coarse() const { return (size + 1) / 2; }
   ARRCOMP_SHARED uint64_t fine() const { return size / 2; }  // slices that the coarser grid does not have
   ARRCOMP_SHARED uint64_t codes() const { return outer * fine() * inner; }
+};
+
+// What the writer chose. Steps are in the order of decoding, the coarsest first.
+struct Prediction {
+  Axes axes;
+  uint8_t differences;    // bit a: the coarsest grid is coded by its differences along axis a
+  uint16_t coarse_scale;  // of its bound, in 4096ths
+  int steps;
+  Step step[max_steps];
+
+  // A little less than the bound, as the codes of steps are checked against such a one (codecs/predicted/code.h).
+  ARRCOMP_SHARED double coarse_bound(const Element& element, double bound) const {
+    return bound * (1 - (element.width == 64 ? 0x1p-50 : 0x1p-20)) * (static_cast<double>(coarse_scale) / full_scale);
+  }
+
+  // The grid before step `k` of decoding: every second value of each axis that later steps refine, again and again.
+  ARRCOMP_SHARED Axes grid(int k) const {
+    Axes grid = axes;
+    for (int s = steps - 1; s >= k; --s) {
+      uint64_t& size = grid.sizes[step[s].axis];
+      size = (size + 1) / 2;
+    }
+    return grid;
+  }
+
+  ARRCOMP_SHARED Refinement refinement(int k, double bound) const {
+    const Axes fine = grid(k + 1);
+    const int axis = step[k].axis;
+    return {fine.outer(axis), fine.sizes[axis], fine.inner(axis), step[k].kind, bound, step[k].scale};
+  }
+
+  // Whether the coarsest grid is coded by its differences along an axis. (Where it has but one value there, they are the
+  // values.)
+  ARRCOMP_SHARED bool has_differences(int axis) const { return (differences >> axis & 1) != 0; }
 };
 
 // Elements of a slice that are worked on together where differences are taken along another axis.
@@ -88,24 +100,6 @@ ARRCOMP_SHARED constexpr Element code_element_of(const Element& element) {
 // Codes take few bits each, so that many chunks share one set of coder states.
 ARRCOMP_SHARED constexpr Plan make_codes_plan(const Element& element, uint64_t count) {
   return make_plan(code_element_of(element), count, count < (1u << 16) ? 4 : count < (1u << 20) ? 8 : 16);
-}
-
-// Whether the header and its steps are ones of such elements.
-inline bool is_prediction(const Element& element, const PredictedHeader& header, const Step* steps, uint64_t count) {
-  const bool is_lossless = header.bound == 0;
-  const auto is_scale = [](uint16_t scale) { return scale > 0 && scale <= full_scale; };
-  if (!element.is_quantizable || header.mark != 0 || header.steps > max_steps) return false;
-  if (header.differences >= 1 << max_axes || !is_scale(header.coarse_scale) || !header.axes.have(count)) return false;
-  if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
-  Axes grid = header.axes;
-  for (int k = header.steps; k-- > 0;) {
-    const Step& step = steps[k];
-    if (step.axis >= max_axes || step.kind > Interpolation::cubic || !is_scale(step.scale)) return false;
-    uint64_t& size = grid.sizes[step.axis];
-    if (size < 2) return false;
-    size = (size + 1) / 2;
-  }
-  return true;
 }
 
 }  // namespace arrcomp

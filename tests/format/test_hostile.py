@@ -159,8 +159,9 @@ def heads() -> dict[str, Case]:
     bounds = (-1.0, 5e-324, float("nan"), float("inf"))
     return {
         **{f"bound {bound}": (with_head("<d", 0, bound), CORRUPT, "bound") for bound in bounds},
-        **{f"S {n}": (with_head("<I", 8, n), CORRUPT, "S, chunks per group") for n in (2, (1 << 32) - 1)},
-        "S 0, which says that the array is predicted": (with_head("<I", 8, 0), CORRUPT, "prediction"),
+        **{
+            f"S {n}": (with_head("<I", 8, n), CORRUPT, "S, chunks per group") for n in (0, 2, (1 << 32) - 1)
+        },  # 0 with a predictor alone
         **{f"o {n}": (with_head("<I", 12, n), CORRUPT, "o, bytes per entry") for n in (0, 8, (1 << 32) - 1)},
     }
 

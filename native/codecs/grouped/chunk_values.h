@@ -44,12 +44,12 @@ struct EncodeContext {
         quantizer(its_bound > 0 ? its_bound : 1) {}
 };
 
-template <class T>
+template <class T, int chunk_limit>
 class ChunkValues {
  protected:
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
-  using Memory = MemoryOfEncoder<Scalar>;
+  using Memory = EncoderMemory<Scalar, chunk_limit>;
 
   ARRCOMP_METHOD ChunkValues(const EncodeContext<T>& context, const void* array, Memory& memory, NearMemory* near)
       : context_(context), array_(array), memory_(memory), words_(words_in(memory, near)), leaves_out_(false) {}

@@ -13,7 +13,8 @@ class WholeWords {
   using Scalar = typename Word::scalar;
 
  public:
-  ARRCOMP_METHOD explicit WholeWords(MemoryOfEncoder<Scalar>& memory) : values_(memory.values) {}
+  template <class Memory>
+  ARRCOMP_METHOD explicit WholeWords(Memory& memory) : values_(memory.values) {}
 
   // The memory, for other rows, as long as there are no words.
   ARRCOMP_METHOD Scalar* memory() const { return values_; }

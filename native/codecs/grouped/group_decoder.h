@@ -27,9 +27,9 @@ class BytesAhead {
   uint32_t lines_ = 0;
 };
 
-template <class T>
-class GroupDecoder : public GroupReader<T, true> {
-  using Reader = GroupReader<T, true>;
+template <class T, int chunk_limit = most_chunks>
+class GroupDecoder : public GroupReader<T, true, chunk_limit> {
+  using Reader = GroupReader<T, true, chunk_limit>;
   using typename Reader::Scalar;
   using typename Reader::Word;
 
@@ -300,8 +300,8 @@ class GroupDecoder : public GroupReader<T, true> {
 };
 
 // One tile of symbols from each of N groups, interleaved.
-template <class T, int N>
-ARRCOMP_INLINE void decode_tiles(GroupDecoder<T> (&groups)[N], typename T::Word (&u)[N][rows_per_tile]) {
+template <class T, int N, int chunk_limit>
+ARRCOMP_INLINE void decode_tiles(GroupDecoder<T, chunk_limit> (&groups)[N], typename T::Word (&u)[N][rows_per_tile]) {
   U32 states[N];
   WordSource words[N];
   for (int i = 0; i < N; ++i) {
@@ -318,8 +318,8 @@ ARRCOMP_INLINE void decode_tiles(GroupDecoder<T> (&groups)[N], typename T::Word 
 }
 
 // Decodes N opened groups of as many chunks; true where none was corrupt.
-template <class T, int N>
-ARRCOMP_PART bool decode_groups(GroupDecoder<T> (&groups)[N]) {
+template <class T, int N, int chunk_limit>
+ARRCOMP_PART bool decode_groups(GroupDecoder<T, chunk_limit> (&groups)[N]) {
   [[maybe_unused]] typename T::Word u[N][rows_per_tile];
   for (uint32_t c = 0; c < groups[0].chunks(); ++c) {
     bool interleaved = N > 1;

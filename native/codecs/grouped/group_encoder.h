@@ -6,9 +6,10 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-template <class T>
-class GroupEncoder : ChunkValues<T> {
-  using Values = ChunkValues<T>;
+// `chunk_limit`: chunks of a group, at most.
+template <class T, int chunk_limit = most_chunks>
+class GroupEncoder : ChunkValues<T, chunk_limit> {
+  using Values = ChunkValues<T, chunk_limit>;
   using typename Values::Memory, typename Values::Scalar, typename Values::Word;
   using Values::context_, Values::memory_, Values::words_;
   using Values::element_bits, Values::start;
@@ -21,8 +22,7 @@ class GroupEncoder : ChunkValues<T> {
                               NearMemory* near = nullptr)
       : Values(context, array, memory, near), near_(near) {}
 
-  // Encodes `count` elements from `first` on (at most 4 chunks); the bytes are then copied out by `copy_to`. Returns
-  // their number.
+  // Encodes `count` elements from `first` on; the bytes are then copied out by `copy_to`. Returns their number.
   ARRCOMP_PART uint32_t encode(uint64_t first, uint32_t count) {
     open(first, count, 1);
     for (uint32_t c = chunks_; c-- > 0;) {

@@ -17,7 +17,7 @@ struct DecodeContext {
 };
 
 // What is found of a group before it is decoded: in memory, as loops over rows need the registers.
-template <bool may_be_masked>
+template <bool may_be_masked, int chunk_limit = most_chunks>
 struct GroupLayout {
   DecodeContext context;
   const uint8_t *begin, *words, *end;  // side data of the chunks, words and states
@@ -27,15 +27,16 @@ struct GroupLayout {
   int last_entropy;                                      // the last chunk that is entropy coded, or -1
   bool is_regular;                                       // all chunks are coded like most
   uint32_t missing[may_be_masked ? rows_per_chunk : 1];  // of the chunk being decoded, a word for each row
-  ChunkReader<may_be_masked> chunks[most_chunks];
+  ChunkReader<may_be_masked> chunks[chunk_limit];
 };
 
-template <class T, bool may_be_masked>
+// `chunk_limit`: chunks of a group, at most.
+template <class T, bool may_be_masked, int chunk_limit = most_chunks>
 class GroupReader {
  protected:
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
-  using Layout = GroupLayout<may_be_masked>;
+  using Layout = GroupLayout<may_be_masked, chunk_limit>;
   using Chunk = ChunkReader<may_be_masked>;
 
  public:

@@ -47,7 +47,7 @@ template <class T>
 class LeftOut {
   using Word = typename T::Word;
   using Scalar = typename Word::scalar;
-  using Memory = typename MemoryOfEncoder<Scalar>::Missing;
+  using Memory = MissingMemory<Scalar>;
 
  public:
   // Of the chunk of `count` elements from `first` on; `waiting` is memory for two rows.
@@ -170,8 +170,8 @@ class LeftOut {
 
 // LeftOut::leave_out.
 template <class T>
-ARRCOMP_CALLED int leave_out_elements(typename MemoryOfEncoder<typename T::Word::scalar>::Missing* memory,
-                                      const void* array, uint64_t first, int count, typename T::Word::scalar* waiting,
+ARRCOMP_CALLED int leave_out_elements(MissingMemory<typename T::Word::scalar>* memory, const void* array,
+                                      uint64_t first, int count, typename T::Word::scalar* waiting,
                                       typename T::Word::scalar fill, int least) {
   return LeftOut<T>(*memory, array, first, count, waiting).leave_out(fill, least);
 }

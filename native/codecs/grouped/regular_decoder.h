@@ -5,9 +5,9 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-template <class T>
-class RegularDecoder : public GroupReader<T, false> {
-  using Reader = GroupReader<T, false>;
+template <class T, int chunk_limit>
+class RegularDecoder : public GroupReader<T, false, chunk_limit> {
+  using Reader = GroupReader<T, false, chunk_limit>;
   using typename Reader::Word;
   using storage = typename T::storage;
 

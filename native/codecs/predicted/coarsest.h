@@ -57,7 +57,7 @@ class GridIntegers {
   ARRCOMP_PART void decode(const Scalar* integers, uint64_t first, uint64_t count, void* target) const {
     for (uint64_t i = 0; i < count; i += lanes_per_row) {
       const int n = count - i < lanes_per_row ? static_cast<int>(count - i) : lanes_per_row;
-      const Word q = n == lanes_per_row ? load(integers + i) : load_first(integers + i, n);
+      const Word q = load_row(integers + i, n);
       store_elements<T>(target, first + i, n, value(q));
     }
   }
@@ -69,9 +69,8 @@ class GridIntegers {
 
   // In all lanes the first that has one.
   ARRCOMP_METHOD static Word first_value(Word q, Mask failed) {
-    const uint32_t lane = static_cast<uint32_t>(__builtin_ctz(~bits(failed)));
-    const Mask first = eq(lane_numbers(), splat<U32>(lane));
-    return splat<Word>(or_all(select(first, q, splat<Word>(0))));
+    const uint32_t present = ~bits(failed);
+    return splat<Word>(or_all(select(mask(present & (0u - present)), q, splat<Word>(0))));
   }
 
   // Lanes of `failed` get the value of the lane before, the first of a row that of `before`.
@@ -132,7 +131,7 @@ class AxisDifferences {
     Word before = splat<Word>(0);
     for (uint64_t i = 0; i < size_; i += lanes_per_row) {
       const int n = size_ - i < lanes_per_row ? static_cast<int>(size_ - i) : lanes_per_row;
-      const Word x = n == lanes_per_row ? load(begin_ + i) : load_first(begin_ + i, n);
+      const Word x = load_row(begin_ + i, n);
       const Word changed = change(x, before);
       store_row(begin_ + i, changed, n);
       before = as_it_became ? changed : x;
@@ -144,9 +143,7 @@ class AxisDifferences {
     Scalar* const p = begin_ + slice * inner_;
     for (uint64_t j = 0; j < width_; j += lanes_per_row) {
       const int n = width_ - j < lanes_per_row ? static_cast<int>(width_ - j) : lanes_per_row;
-      const auto row = [&](const Scalar* from)
-                           ARRCOMP_LAMBDA { return n == lanes_per_row ? load(from) : load_first(from, n); };
-      store_row(p + j, change(row(p + j), row(p + j - inner_)), n);
+      store_row(p + j, change(load_row(p + j, n), load_row(p + j - inner_, n)), n);
     }
   }
 

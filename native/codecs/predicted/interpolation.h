@@ -27,8 +27,11 @@ ARRCOMP_INLINE Real interpolated(Interpolation kind, const Neighbours<Real>& at,
   return select(le(size(p), largest), p, splat<Real>(0));  // after an overflow, or of what is no number
 }
 
+// The most values of a line that are predicted together.
+constexpr uint64_t line_segment = keeps_rows ? 2048 : 256;
+
 // A part of a line of the coarser grid, in the arithmetic type, with two values before it and two behind it; where the
-// line ends these continue it.
+// line ends these continue it. Plain memory, which nobody constructs on a GPU.
 template <class T>
 class Window {
   using Real = typename T::Real;

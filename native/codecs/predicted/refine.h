@@ -14,23 +14,31 @@ class PartOfStep {
   using Storage = typename T::storage;
 
  public:
-  ARRCOMP_METHOD explicit PartOfStep(const Refinement& step) : step_(step) {}
+  ARRCOMP_METHOD PartOfStep(const Refinement& step, Window<T>& window) : step_(step), window_(window) {}
 
   // Copies elements [begin, end) of the coarser grid out of the finer one.
   ARRCOMP_PART void coarsen(const void* fine, void* coarse, uint64_t begin, uint64_t end) const {
-    const uint64_t size = step_.inner > 1 ? step_.inner : step_.coarse();
-    each_piece(begin, end, size, [&](uint64_t line, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
-      if (step_.inner > 1) {
-        const uint64_t slice = line / step_.coarse() * step_.size + 2 * (line % step_.coarse());
-        return copy(fine, slice * step_.inner + first, coarse, line * step_.inner + first, last - first);
-      }
-      for (uint64_t i = first; i < last; i += lanes_per_row) {
-        Word even, odd;
-        const int n = lanes(last - i);
-        load_two(fine, line, i, n, even, odd);
-        store_elements<T>(coarse, line * size + i, n, even);
-      }
-    });
+    uint64_t to = begin;
+    if (step_.inner > 1) {
+      each_piece(begin, end, step_.inner, step_.coarse(),
+                 [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
+                   const uint64_t slice = block * step_.size + 2 * i;
+                   copy(fine, slice * step_.inner + first, coarse, to, last - first);
+                   to += last - first;
+                 });
+      return;
+    }
+    each_piece(begin, end, step_.coarse(), 1,
+               [&](uint64_t line, uint64_t, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
+                 for (uint64_t i = first; i < last; i += lanes_per_row) {
+                   const int n = lanes(last - i);
+                   const uint64_t left = step_.size - 2 * i, own = 2 * static_cast<uint64_t>(n);
+                   Word even, odd;
+                   load_two(fine, line * step_.size + 2 * i, static_cast<int>(left < own ? left : own), even, odd);
+                   store_elements<T>(coarse, to, n, even);
+                   to += static_cast<uint64_t>(n);
+                 }
+               });
   }
 
   // Writes codes [begin, end) of the step, from `codes` on: of the elements of `fine` that the coarser grid does not
@@ -39,32 +47,42 @@ class PartOfStep {
   ARRCOMP_PART bool encode(const CodeBook<T>& book, const Gaps<T>& gaps, const void* coarse, const void* fine,
                            void* made, Scalar* codes, uint64_t begin, uint64_t end) const {
     Mask all_failed = mask(0);
-    each_row(coarse, made, begin, end,
-             [&](const Neighbours<Real>& near, uint64_t line, uint64_t i, int n, uint64_t code) ARRCOMP_LAMBDA {
-               Word even, bits, value;
-               Mask failed;
-               load_odd(fine, line, i, n, even, bits);
-               const Real x = T::widen(bits);
-               const Word q = book.code(predicted(near), bits, x, gaps.in(bits, x), value, failed);
-               store_row(codes + (code - begin), q, n);
-               all_failed = all_failed | (failed & first_lanes(n));
-               if (made != nullptr) store_values(coarse, made, line, i, n, value);
-             });
+    each_row(coarse, made, begin, end, [&](const Neighbours<Real>& near, const Row& row) ARRCOMP_LAMBDA {
+      Word even, bits, value;
+      Mask failed;
+      if (step_.inner > 1) {
+        bits = load_elements<T>(fine, row.fine, row.n);
+      } else {
+        load_two(fine, row.fine, 2 * row.n, even, bits);
+      }
+      const Real x = T::widen(bits);
+      const Word q = book.code(predicted(near), bits, x, gaps.in(bits, x), value, failed);
+      store_row(codes, q, row.n);
+      codes += row.n;
+      all_failed = all_failed | (failed & first_lanes(row.n));
+      if (made != nullptr) store_values(coarse, made, row, value);
+    });
     return !any(all_failed);
   }
 
   // Makes the elements of the finer grid that belong to codes [begin, end), which stand from `codes` on.
   ARRCOMP_PART void decode(const CodeBook<T>& book, const void* coarse, const Scalar* codes, void* fine, uint64_t begin,
                            uint64_t end) const {
-    each_row(coarse, fine, begin, end,
-             [&](const Neighbours<Real>& near, uint64_t line, uint64_t i, int n, uint64_t code) ARRCOMP_LAMBDA {
-               const Scalar* const p = codes + (code - begin);
-               const Word q = n == lanes_per_row ? load(p) : load_first(p, n);
-               store_values(coarse, fine, line, i, n, book.value(predicted(near), q));
-             });
+    each_row(coarse, fine, begin, end, [&](const Neighbours<Real>& near, const Row& row) ARRCOMP_LAMBDA {
+      const Word q = load_row(codes, row.n);
+      codes += row.n;
+      store_values(coarse, fine, row, book.value(predicted(near), q));
+    });
   }
 
  private:
+  // n values that the coarser grid does not have: where the first of them stands in the finer grid. On a line, where the
+  // element before it stands there and in the coarser grid.
+  struct Row {
+    uint64_t fine, coarse;
+    int n;
+  };
+
   ARRCOMP_METHOD static int lanes(uint64_t left) {
     return left < lanes_per_row ? static_cast<int>(left) : lanes_per_row;
   }
@@ -73,42 +91,50 @@ class PartOfStep {
     return interpolated(step_.kind, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
   }
 
-  // Calls visit(line, first, last) with the pieces of lines of `size` that are in [begin, end).
+  // Calls visit(block, i, first, last) with the pieces of lines that are in [begin, end): lines of `size`, of which a
+  // block has so many.
   template <class Visit>
-  ARRCOMP_METHOD static void each_piece(uint64_t begin, uint64_t end, uint64_t size, Visit visit) {
-    for (uint64_t at = begin; at < end;) {
-      const uint64_t line = at / size, first = at % size;
-      const uint64_t last = size - first < end - at ? size : first + (end - at);
-      visit(line, first, last);
-      at += last - first;
+  ARRCOMP_METHOD static void each_piece(uint64_t begin, uint64_t end, uint64_t size, uint64_t lines, Visit visit) {
+    const uint64_t line = begin / size;
+    uint64_t block = lines == 1 ? line : line / lines, i = line - block * lines, first = begin - line * size;
+    for (uint64_t left = end - begin; left > 0;) {
+      const uint64_t last = size - first < left ? size : first + left;
+      visit(block, i, first, last);
+      left -= last - first;
+      first = 0;
+      if (++i < lines) continue;
+      i = 0;
+      ++block;
     }
   }
 
-  // Calls visit(neighbours, line, i, n, code) with rows of n values behind element i of a line, or of a slice, and copies
-  // the elements of the coarser grid beside them to `fine`, if it is not null, but for those that visit has.
+  // Calls visit(neighbours, row) for the values of a step, and copies the elements of the coarser grid beside them to
+  // `fine`, if it is not null, but for those that visit has.
   template <class Visit>
   ARRCOMP_METHOD void each_row(const void* coarse, void* fine, uint64_t begin, uint64_t end, Visit visit) const {
-    const uint64_t size = step_.inner > 1 ? step_.inner : step_.fine();
-    each_piece(begin, end, size, [&](uint64_t line, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
-      if (step_.inner > 1) {
-        const uint64_t block = line / step_.fine(), i = line % step_.fine();
-        const Slices<T> slices(coarse, block * step_.coarse() * step_.inner, step_.inner, step_.coarse(), i);
-        for (uint64_t j = first; j < last; j += lanes_per_row) {
-          const int n = lanes(last - j);
-          visit(slices.at(j, n), line, j, n, line * size + j);
-        }
-        if (fine != nullptr) copy_slices(coarse, fine, block, i, first, last);
-      } else {
-        Window<T> window;
-        for (uint64_t i = first; i < last; i += line_segment) {
-          const uint64_t count = last - i < line_segment ? last - i : line_segment;
-          window.open(coarse, line * step_.coarse(), step_.coarse(), i, count);
-          for (uint64_t j = 0; j < count; j += lanes_per_row)
-            visit(window.at(j), line, i + j, lanes(count - j), line * size + i + j);
-        }
-        if (fine != nullptr && last == size && step_.coarse() > size)
-          copy(coarse, (line + 1) * step_.coarse() - 1, fine, (line + 1) * step_.size - 1, 1);
+    if (step_.inner > 1) {
+      each_piece(begin, end, step_.inner, step_.fine(),
+                 [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
+                   const Slices<T> slices(coarse, block * step_.coarse() * step_.inner, step_.inner, step_.coarse(), i);
+                   const uint64_t odd = (block * step_.size + 2 * i + 1) * step_.inner;
+                   for (uint64_t j = first; j < last; j += lanes_per_row) {
+                     const int n = lanes(last - j);
+                     visit(slices.at(j, n), Row{odd + j, 0, n});
+                   }
+                   if (fine != nullptr) copy_slices(coarse, fine, block, i, first, last);
+                 });
+      return;
+    }
+    each_piece(begin, end, step_.fine(), 1, [&](uint64_t line, uint64_t, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
+      const uint64_t fine_line = line * step_.size, coarse_line = line * step_.coarse();
+      for (uint64_t i = first; i < last; i += line_segment) {
+        const uint64_t count = last - i < line_segment ? last - i : line_segment;
+        window_.open(coarse, coarse_line, step_.coarse(), i, count);
+        for (uint64_t j = 0; j < count; j += lanes_per_row)
+          visit(window_.at(j), Row{fine_line + 2 * (i + j), coarse_line + i + j, lanes(count - j)});
       }
+      if (fine != nullptr && last == step_.fine() && step_.coarse() > last)
+        copy(coarse, coarse_line + last, fine, fine_line + 2 * last, 1);
     });
   }
 
@@ -121,33 +147,20 @@ class PartOfStep {
            (block * step_.size + 2 * i) * step_.inner + first, last - first);
   }
 
-  ARRCOMP_METHOD uint64_t odd_slice(uint64_t line) const {
-    return (line / step_.fine() * step_.size + 2 * (line % step_.fine()) + 1) * step_.inner;
-  }
-
-  // Elements 2 i and 2 i + 1 of the line, and the next ones: n of each, but for the last odd one of a line.
-  ARRCOMP_METHOD void load_two(const void* fine, uint64_t line, uint64_t i, int n, Word& even, Word& odd) const {
-    const Storage* const p = element_pointer<T>(fine, line * step_.size + 2 * i);
-    if (n == lanes_per_row && 2 * i + 2 * lanes_per_row <= step_.size) return load_pairs(p, even, odd);
-    Storage copy[2 * lanes_per_row] = {};
-    const uint64_t left = step_.size - 2 * i, own = 2 * static_cast<uint64_t>(n), size = left < own ? left : own;
-    memcpy(copy, p, size * sizeof(Storage));
-    load_pairs(copy, even, odd);
-  }
-  ARRCOMP_METHOD void load_odd(const void* fine, uint64_t line, uint64_t i, int n, Word& even, Word& odd) const {
-    if (step_.inner == 1) return load_two(fine, line, i, n, even, odd);
-    odd = load_elements<T>(fine, odd_slice(line) + i, n);
+  // `count` elements of a line, every second to `even`, the others to `odd`.
+  ARRCOMP_METHOD static void load_two(const void* fine, uint64_t first, int count, Word& even, Word& odd) {
+    const auto* const p = element_pointer<T>(fine, first);
+    if (count == 2 * lanes_per_row) return load_pairs(p, even, odd);
+    load_first_pairs(p, count, even, odd);
   }
 
   // The values behind elements of the coarser grid; on a line these come between them.
-  ARRCOMP_METHOD void store_values(const void* coarse, void* fine, uint64_t line, uint64_t i, int n, Word odd) const {
-    if (step_.inner > 1) return store_elements<T>(fine, odd_slice(line) + i, n, odd);
-    const Word even = load_elements<T>(coarse, line * step_.coarse() + i, n);
-    auto* const p = const_cast<Storage*>(element_pointer<T>(fine, line * step_.size + 2 * i));
-    if (n == lanes_per_row) return store_pairs(p, even, odd);
-    Storage copy[2 * lanes_per_row];
-    store_pairs(copy, even, odd);
-    memcpy(p, copy, static_cast<size_t>(n) * 2 * sizeof(Storage));
+  ARRCOMP_METHOD void store_values(const void* coarse, void* fine, const Row& row, Word odd) const {
+    if (step_.inner > 1) return store_elements<T>(fine, row.fine, row.n, odd);
+    const Word even = load_elements<T>(coarse, row.coarse, row.n);
+    auto* const p = const_cast<Storage*>(element_pointer<T>(fine, row.fine));
+    if (row.n == lanes_per_row) return store_pairs(p, even, odd);
+    store_first_pairs(p, even, odd, 2 * row.n);
   }
 
   ARRCOMP_METHOD static void copy(const void* from, uint64_t first, void* to, uint64_t to_first, uint64_t count) {
@@ -158,6 +171,7 @@ class PartOfStep {
   }
 
   const Refinement& step_;
+  Window<T>& window_;
 };
 
 }  // namespace arrcomp::ARRCOMP_ISA

@@ -105,6 +105,10 @@ def take_apart(data: bytes) -> Stream:
     else:
         payload = source.take(payload_size)
     need(source.left == 8, "bytes after the payload")
+    may_be_predicted = layout is None and config.get("predictor") is not None
+    need(
+        layout is not None or may_be_predicted or not is_predicted(payload, count), "a predictor for a predicted array"
+    )
     return Stream(CODECS[codec], dtype, shape, layout, count * dtype.parts, payload)
 
 

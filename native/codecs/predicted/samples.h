@@ -1,0 +1,133 @@
+// Samples of an array, by which ways to predict it are chosen (stream/prediction_choice.h).
+#pragma once
+#include "codecs/predicted/coarsest.h"
+#include "codecs/predicted/interpolation.h"
+#include "stream/prediction_choice.h"
+
+namespace arrcomp::ARRCOMP_ISA {
+
+// Takes samples. Sums says how they are added up: `add(cost, bits, values)`, and `raise(number, least)`.
+template <class T, class Sums>
+class Sampler {
+  using Word = typename T::Word;
+  using Real = typename T::Real;
+
+ public:
+  ARRCOMP_METHOD Sampler(const void* source, const Axes& axes, const GroupSettings& settings, double bound,
+                         PredictionSamples& samples)
+      : source_(source), axes_(axes), gaps_(settings), book_(bound, full_scale), integers_(bound), samples_(samples) {
+    for (int a = 0; a < max_axes; ++a) strides_[a] = axes.inner(a);
+  }
+
+  // Adds sample `s`: the costs of the differences along each set of axes.
+  ARRCOMP_PART void add_differences(int s) const {
+    const uint64_t line = axes_.sizes[last_axis];
+    const int n = line <= lanes_per_row ? static_cast<int>(line > 1 ? line - 1 : 1) : lanes_per_row;
+    uint64_t first = 0;
+    for (int a = 0; a < max_axes; ++a) {
+      const uint64_t size = axes_.sizes[a], least_index = size > 1 ? 1 : 0;
+      const uint64_t room = size - least_index - (a == last_axis ? static_cast<uint64_t>(n - 1) : 0);
+      first += (least_index + random_below(room > 0 ? room : 1, s, a)) * strides_[a];
+    }
+    Word q[axis_sets];
+    Mask missing = mask(0);
+    for (int set = 0; set < axis_sets; ++set) {
+      if (!has_axes(axes_, set)) continue;
+      Mask failed;
+      const Word bits = load_elements<T>(source_, first - offset_of(set), n);
+      q[set] = integers_.integer(bits, gaps_.in(bits, T::widen(bits)), failed);
+      missing = missing | failed;
+      if (set == 0) keep_largest(T::widen(bits), failed);
+    }
+    for (int set = 0; set < axis_sets; ++set)
+      if (has_axes(axes_, set)) add(samples_.differences[set], difference(q, set), first_lanes(n) & ~missing);
+  }
+
+  // Adds sample `s`: values at odd multiples of a stride on an axis, with two neighbours on both sides.
+  ARRCOMP_PART void add_interpolation(int axis, int level, int s) const {
+    const uint64_t stride = uint64_t{1} << level;
+    const uint64_t values = (axes_.sizes[axis] - 1 - 4 * stride) / (2 * stride);
+    const uint64_t line = axes_.sizes[last_axis], along = axis == last_axis ? values : line;
+    const int n = along < lanes_per_row ? static_cast<int>(along) : lanes_per_row;
+    const int distance = axis == last_axis ? static_cast<int>(2 * stride) : 1;
+    uint64_t first = 0;
+    for (int a = 0; a < max_axes; ++a) {
+      const uint64_t room = (a == axis ? values : axes_.sizes[a]) - (a == last_axis ? static_cast<uint64_t>(n - 1) : 0);
+      const uint64_t i = random_below(room, s, a);
+      first += (a == axis ? (2 * i + 3) * stride : i) * strides_[a];
+    }
+    Mask missing = mask(0);
+    const uint64_t apart = stride * strides_[axis];
+    const auto number = [&](uint64_t index, Word& bits) ARRCOMP_LAMBDA {
+      bits = load_distant(index, distance, n);
+      const Real x = T::widen(bits);
+      missing = missing | gaps_.in(bits, x);
+      return x;
+    };
+    Word bits, other;
+    const Real x = number(first, bits);
+    const Neighbours<Real> near{number(first - 3 * apart, other), number(first - apart, other),
+                                number(first + apart, other), number(first + 3 * apart, other)};
+    const Mask counts = first_lanes(n) & ~missing;
+    const auto add_kind = [&](Interpolation kind, SampledCost& cost) ARRCOMP_LAMBDA {
+      const Real p = interpolated(kind, near, splat<Real>(static_cast<typename Real::scalar>(T::largest)));
+      Word value;
+      Mask failed;
+      add(cost, book_.code(p, bits, x, missing, value, failed), counts);
+    };
+    add_kind(Interpolation::linear, samples_.linear[axis][level]);
+    add_kind(Interpolation::cubic, samples_.cubic[axis][level]);
+  }
+
+ private:
+  static constexpr int last_axis = max_axes - 1;
+
+  // A number below `size`, one for each sample and axis, which looks random.
+  ARRCOMP_METHOD static uint64_t random_below(uint64_t size, int sample, int axis) {
+    uint64_t x = static_cast<uint64_t>(sample * max_axes + axis + 1) * 0x9e3779b97f4a7c15ull;
+    x = (x ^ x >> 32) * 0xd6e8feb86659fd93ull;
+    x ^= x >> 32;
+    return size >> 32 == 0 ? (x >> 32) * size >> 32 : x % size;
+  }
+
+  ARRCOMP_METHOD static void add(SampledCost& cost, Word code, Mask counts) {
+    const Word folded = code << 1 ^ sar(code, static_cast<int>(sizeof(typename Word::scalar)) * 8 - 1);
+    Sums::add(cost, sum(select(counts, bit_length(folded), splat<U32>(0))), static_cast<uint64_t>(count(counts)));
+  }
+
+  ARRCOMP_METHOD void keep_largest(Real x, Mask failed) const {
+    Sums::raise(samples_.largest_bits, max_all(as_bits(select(failed, splat<Real>(0), abs(x)))));
+  }
+
+  // n elements from there on, `distance` from each to the next.
+  ARRCOMP_METHOD Word load_distant(uint64_t index, int distance, int n) const {
+    if (distance == 1) return load_elements<T>(source_, index, n);
+    return load_apart(element_pointer<T>(source_, index), distance, n);
+  }
+
+  ARRCOMP_METHOD uint64_t offset_of(int set) const {
+    uint64_t offset = 0;
+    for (int a = 0; a < max_axes; ++a) offset += static_cast<uint64_t>(set >> a & 1) * strides_[a];
+    return offset;
+  }
+
+  ARRCOMP_METHOD static Word difference(const Word (&q)[axis_sets], int set) {
+    Word sum = q[0];
+    for (int part = 1; part <= set; ++part) {
+      if ((part & ~set) != 0) continue;
+      const bool is_odd = ARRCOMP_ISA::count(mask(static_cast<uint32_t>(part))) % 2 == 1;
+      sum = is_odd ? sum - q[part] : sum + q[part];
+    }
+    return sum;
+  }
+
+  const void* source_;
+  const Axes& axes_;
+  Gaps<T> gaps_;
+  CodeBook<T> book_;
+  GridIntegers<T> integers_;
+  uint64_t strides_[max_axes];
+  PredictionSamples& samples_;
+};
+
+}  // namespace arrcomp::ARRCOMP_ISA

@@ -1,0 +1,103 @@
+// The payload of a predicted array: written and checked here alone (FORMAT.md, section 9.1). Shared by host and device.
+#pragma once
+#include "stream/codec.h"
+#include "stream/payload.h"
+#include "stream/prediction.h"
+
+namespace arrcomp {
+
+// Whether a payload is that of a predicted array: no other has 0 chunks in a group.
+ARRCOMP_SHARED bool is_predicted(const uint8_t* payload, uint64_t length, uint64_t count) {
+  if (length < payload_header_bytes || count == 0) return false;
+  PayloadHeader header;
+  memcpy(&header, payload, sizeof header);
+  return header.chunks_per_group == 0;
+}
+inline bool is_predicted(const Codec& codec, const uint8_t* payload, uint64_t length, uint64_t count) {
+  return has_predictor(codec) && is_predicted(payload, length, count);
+}
+
+// Whether the header and its steps are ones of such elements.
+ARRCOMP_SHARED bool is_prediction(const Element& element, const PredictedHeader& header, const Step* steps,
+                                  uint64_t count) {
+  const bool is_lossless = header.bound == 0;
+  const auto is_scale = [](uint16_t scale) { return scale > 0 && scale <= full_scale; };
+  if (!element.is_quantizable || header.mark != 0 || header.steps > max_steps) return false;
+  if (header.differences >= 1 << max_axes || !is_scale(header.coarse_scale) || !header.axes.have(count)) return false;
+  if (!is_lossless && !(is_predictable(element, header.bound) && header.bound <= 1.7976931348623157e308)) return false;
+  Axes grid = header.axes;
+  for (int k = header.steps; k-- > 0;) {
+    const Step& step = steps[k];
+    if (step.axis >= max_axes || step.kind > Interpolation::cubic || !is_scale(step.scale)) return false;
+    uint64_t& size = grid.sizes[step.axis];
+    if (size < 2) return false;
+    size = (size + 1) / 2;
+  }
+  return true;
+}
+
+// A payload's parts, checked but for the groups in them.
+struct PredictedParts {
+  PredictedHeader header;
+  Prediction prediction;
+  const uint8_t *codes, *exact;
+
+  // What is corrupt, or null.
+  ARRCOMP_SHARED const char* read(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count) {
+    if (length < sizeof header) return "payload length: shorter than the header of a prediction";
+    memcpy(&header, payload, sizeof header);
+    if (header.steps > max_steps || codes_offset(header.steps) > length)
+      return "steps: more than the payload has room for";
+    prediction.axes = header.axes;
+    prediction.differences = header.differences;
+    prediction.coarse_scale = header.coarse_scale;
+    prediction.steps = header.steps;
+    memcpy(prediction.step, payload + sizeof header, header.steps * sizeof(Step));
+    if (!is_prediction(element, header, prediction.step, count))
+      return "prediction: not one of this data type and number of elements";
+    codes = payload + codes_offset(header.steps);
+    const uint64_t left = length - codes_offset(header.steps);
+    if (header.codes_bytes > left) return "codes: longer than the payload";
+    if (header.exact_bytes == 0)
+      return header.codes_bytes == left ? nullptr : "payload length: not that of header, steps and codes";
+    const uint64_t before = round_up(header.codes_bytes, 8);
+    if (before > left || header.exact_bytes != left - before)
+      return "payload length: not that of header, steps, codes and exact elements";
+    exact = codes + before;
+    PayloadHeader exact_header{};
+    if (header.exact_bytes >= sizeof exact_header) memcpy(&exact_header, exact, sizeof exact_header);
+    return exact_header.bound == 0 ? nullptr : "bound of the exact elements: not 0";
+  }
+};
+
+// Where parts of these lengths stand, and how long the payload is.
+struct PredictedPlaces {
+  uint64_t codes, exact, length;
+
+  ARRCOMP_SHARED PredictedPlaces(int steps, uint64_t codes_bytes, uint64_t exact_bytes)
+      : codes(codes_offset(steps)),
+        exact(codes + round_up(codes_bytes, 8)),
+        length(exact_bytes == 0 ? codes + codes_bytes : exact + exact_bytes) {}
+};
+
+// Writes header and steps, and what stands between the parts.
+ARRCOMP_SHARED void write_predicted_head(const Prediction& prediction, double bound, uint64_t codes_bytes,
+                                         uint64_t exact_bytes, uint8_t* payload) {
+  const PredictedPlaces places(prediction.steps, codes_bytes, exact_bytes);
+  const PredictedHeader header{bound,
+                               0,
+                               static_cast<uint8_t>(prediction.steps),
+                               prediction.differences,
+                               prediction.coarse_scale,
+                               prediction.axes,
+                               codes_bytes,
+                               exact_bytes};
+  const auto steps = static_cast<uint64_t>(prediction.steps) * sizeof(Step);
+  memcpy(payload, &header, sizeof header);
+  memcpy(payload + sizeof header, prediction.step, steps);
+  for (uint64_t at = sizeof header + steps; at < places.codes; ++at) payload[at] = 0;
+  if (exact_bytes == 0) return;
+  for (uint64_t at = places.codes + codes_bytes; at < places.exact; ++at) payload[at] = 0;
+}
+
+}  // namespace arrcomp

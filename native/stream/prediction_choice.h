@@ -1,0 +1,178 @@
+// Ways to predict an array, chosen by samples of it; they are then tried. Costs are integers until the end, so that
+// every machine comes to the same ways. Shared by host and device.
+#pragma once
+#include "stream/prediction.h"
+
+namespace arrcomp {
+
+constexpr int axis_sets = 1 << max_axes;
+constexpr int max_levels = 24;  // how often an axis is halved, at most
+
+// Bits that codes take, about: the lengths of those that were sampled.
+struct SampledCost {
+  uint64_t bits, values;
+
+  ARRCOMP_SHARED double mean() const {
+    return values > 0 ? static_cast<double>(bits) / static_cast<double>(values) : 0;
+  }
+};
+
+// What was sampled of an array; all is 0 before. Plain sums: the order of samples does not show.
+struct PredictionSamples {
+  SampledCost differences[axis_sets];  // along each set of axes that the array has
+  SampledCost linear[max_axes][max_levels], cubic[max_axes][max_levels];
+  uint64_t largest_bits;  // of the largest value, in the arithmetic type
+
+  ARRCOMP_SHARED static int number_of(const Axes& axes) {
+    const uint64_t rows = axes.count() >> 15;
+    return static_cast<int>(rows < 12 ? 12 : rows > 64 ? 64 : rows);
+  }
+
+  // How often an axis may be halved: grids have values on both sides of what is predicted.
+  ARRCOMP_SHARED static int levels_of(uint64_t size) {
+    int levels = 0;
+    while (levels < max_levels && size > uint64_t{6} << levels) ++levels;
+    return levels;
+  }
+};
+
+// Whether the array has all axes of a set.
+ARRCOMP_SHARED bool has_axes(const Axes& axes, int set) {
+  for (int a = 0; a < max_axes; ++a)
+    if ((set >> a & 1) != 0 && axes.sizes[a] == 1) return false;
+  return true;
+}
+
+// What is known of a data type (codecs/element_types.h).
+struct FloatTraits {
+  int width;  // bits of an element
+  double epsilon, steps_per_bound;
+
+  template <class T>
+  ARRCOMP_SHARED static FloatTraits of() {
+    return {T::width, T::epsilon, static_cast<double>(T::steps_per_bound)};
+  }
+
+  // The number of such bits in the arithmetic type.
+  ARRCOMP_SHARED double number(uint64_t bits) const {
+    if (width == 64) {
+      double number;
+      memcpy(&number, &bits, sizeof number);
+      return number;
+    }
+    const auto lower = static_cast<uint32_t>(bits);
+    float number;
+    memcpy(&number, &lower, sizeof number);
+    return static_cast<double>(number);
+  }
+};
+
+class PredictionChoice {
+ public:
+  // `bound` 0: without loss.
+  ARRCOMP_SHARED PredictionChoice(const Axes& axes, const PredictionSamples& samples, const FloatTraits& traits,
+                                  double bound)
+      : axes_(axes), samples_(samples), traits_(traits), bound_(bound) {}
+
+  // Writes the ways to predict that are worth a trial; returns how many. The order is that of preference among equals.
+  ARRCOMP_SHARED int candidates(Predictor predictor, Prediction (&chosen)[max_candidates]) const {
+    int count = 0;
+    if (predictor != Predictor::interpolation) set_lorenzo(chosen[count++]);
+    if (predictor == Predictor::lorenzo) return count;
+    const double bits_a_value = set_interpolation(chosen[count++]);
+    if (bound_ == 0 || bits_a_value > scaled_below) return count;
+    chosen[count] = chosen[count - 1];
+    set_scales(chosen[count++]);
+    return count;
+  }
+
+ private:
+  static constexpr double scaled_below = 2;  // bits a value: smaller bounds for coarse grids are worth a trial
+
+  ARRCOMP_SHARED static double least(double a, double b) { return a < b ? a : b; }
+
+  ARRCOMP_SHARED int least_of_differences() const {
+    int best = 0;
+    for (int set = 1; set < axis_sets; ++set)
+      if (has_axes(axes_, set) && (best == 0 || samples_.differences[set].mean() < samples_.differences[best].mean()))
+        best = set;
+    return best;
+  }
+
+  // Steps leave room for what rounding adds to an error, next to the largest value: up to one unit in its last place, or
+  // half of one where it comes from rounding to the element alone.
+  ARRCOMP_SHARED uint16_t base_scale() const {
+    if (bound_ == 0) return full_scale;
+    const bool is_narrow = traits_.width == 16;
+    const double unit = traits_.number(samples_.largest_bits) * traits_.epsilon / bound_;
+    const double scale = (2 - (is_narrow ? unit : 2 * unit)) / traits_.steps_per_bound;
+    if (is_narrow && scale >= 1) return full_scale;
+    return static_cast<uint16_t>(full_scale * (scale > 0.25 ? least(scale, 1) : 0.25) - (is_narrow ? 0 : 1));
+  }
+
+  ARRCOMP_SHARED void set_lorenzo(Prediction& chosen) const {
+    chosen.axes = axes_;
+    chosen.differences = static_cast<uint8_t>(least_of_differences());
+    chosen.coarse_scale = base_scale();
+    chosen.steps = 0;
+  }
+
+  ARRCOMP_SHARED double axis_cost(int axis, int level) const {
+    return least(samples_.linear[axis][level].mean(), samples_.cubic[axis][level].mean());
+  }
+
+  // From the finest grid on, halves the axis whose values are predicted best. Returns the bits that a value takes.
+  ARRCOMP_SHARED double set_interpolation(Prediction& chosen) const {
+    set_lorenzo(chosen);
+    Axes grid = axes_;
+    int level[max_axes] = {}, count = 0;
+    double total = 0, left = 1;
+    Step steps[max_steps];
+    for (; count < max_steps; ++count) {
+      int best = -1;
+      for (int a = 0; a < max_axes; ++a)
+        if (level[a] < PredictionSamples::levels_of(axes_.sizes[a]) &&
+            (best < 0 || axis_cost(a, level[a]) < axis_cost(best, level[best])))
+          best = a;
+      if (best < 0) break;
+      uint64_t& size = grid.sizes[best];
+      const double kept = left * static_cast<double>((size + 1) / 2) / static_cast<double>(size);
+      total += (left - kept) * axis_cost(best, level[best]);
+      left = kept;
+      size = (size + 1) / 2;
+      const bool is_linear = samples_.linear[best][level[best]].bits < samples_.cubic[best][level[best]].bits;
+      steps[count] = {static_cast<uint8_t>(best), is_linear ? Interpolation::linear : Interpolation::cubic,
+                      chosen.coarse_scale};
+      ++level[best];
+    }
+    chosen.steps = count;
+    for (int k = 0; k < count; ++k) chosen.step[count - 1 - k] = steps[k];
+    return total;
+  }
+
+  // Coarse grids get smaller bounds: other values depend on theirs.
+  ARRCOMP_SHARED void set_scales(Prediction& chosen) const {
+    if (chosen.steps == 0) return;
+    int axes = 0;
+    for (uint64_t size : axes_.sizes) axes += size > 1;
+    const uint16_t base = chosen.coarse_scale;
+    for (int k = 0; k < chosen.steps; ++k) chosen.step[k].scale = scale_of((chosen.steps - 1 - k) / axes, base);
+    chosen.coarse_scale = scale_of(chosen.steps / axes, base);
+  }
+
+  // 1.25 to the power of the level, at most 2, into the bound (QoZ, J. Liu et al., SC 2022).
+  ARRCOMP_SHARED static uint16_t scale_of(int level, uint16_t base) {
+    const int scale = level == 0   ? full_scale
+                      : level == 1 ? full_scale * 4 / 5
+                      : level == 2 ? full_scale * 16 / 25
+                                   : full_scale / 2;
+    return scale < base ? static_cast<uint16_t>(scale) : base;
+  }
+
+  const Axes& axes_;
+  const PredictionSamples& samples_;
+  FloatTraits traits_;
+  double bound_;
+};
+
+}  // namespace arrcomp

@@ -1,0 +1,130 @@
+// Ways to predict an array are tried on boxes of it, which are encoded in each way and without prediction. Shared by
+// host and device.
+#pragma once
+#include "stream/codec.h"
+#include "stream/prediction.h"
+
+namespace arrcomp {
+
+constexpr uint64_t least_predicted = 512;  // elements: fewer are hardly worth a header
+
+// Whether arrays of such elements and axes are predicted, as far as that is known without the bound.
+inline bool may_be_predicted(const Element& element, const GroupSettings& settings, const Axes& axes, uint64_t count) {
+  return settings.predictor != Predictor::none && settings.kind != BoundKind::pointwise && element.is_quantizable &&
+         count >= least_predicted && axes.have(count);
+}
+
+// What codes are coded with.
+constexpr GroupSettings codes_settings(bool fast) { return {BoundKind::lossless, 0, fast, false, 0, Predictor::none}; }
+
+// absent_element as a number: the least one above 0 of these floats.
+ARRCOMP_SHARED double absent_number(const Element& element) {
+  double number = 4;
+  for (int i = (1 << (element.exponent_bits - 1)) + element.mantissa_bits; i > 0; --i) number *= 0.5;
+  return number;
+}
+
+// What elements that are kept exactly are coded with.
+ARRCOMP_SHARED GroupSettings exact_settings(const Element& element, bool fast) {
+  return {BoundKind::lossless, 0, fast, true, absent_number(element), Predictor::none};
+}
+
+// The same prediction on a smaller array, which has fewer steps where an axis is too short for them.
+ARRCOMP_SHARED Prediction on_axes(const Prediction& prediction, const Axes& axes) {
+  Prediction smaller = prediction;
+  smaller.axes = axes;
+  smaller.steps = 0;
+  Axes grid = axes;
+  Step steps[max_steps];
+  for (int k = prediction.steps; k-- > 0;) {
+    uint64_t& size = grid.sizes[prediction.step[k].axis];
+    if (size < 3) continue;
+    size = (size + 1) / 2;
+    steps[smaller.steps++] = prediction.step[k];
+  }
+  for (int k = 0; k < smaller.steps; ++k) smaller.step[k] = steps[smaller.steps - 1 - k];
+  return smaller;
+}
+
+class Trial {
+ public:
+  static constexpr int most_boxes = 4;
+
+  Trial(const Element& element, const Axes& axes, bool must_predict) : must_predict_(must_predict), axes_(axes) {
+    const uint64_t elements = axes.count();
+    is_whole_ = elements <= small_array;
+    boxes_ = is_whole_ ? 1 : most_boxes;
+    box_ = axes_of_box(axes, most_elements(elements));
+    capacity_ = capacity_of_groups(element, box_.count()) + sizeof(PredictedHeader) + sizeof(Step) * max_steps;
+    // More chunks of the whole array share the coder's states than a box has.
+    const uint64_t chunks = ceil_div(box_.count(), chunk_size), groups = make_codes_plan(element, box_.count()).groups;
+    spared_states_ =
+        states_bytes * groups - states_bytes * chunks / make_codes_plan(element, elements).chunks_per_group;
+  }
+
+  // Of a box of an array of so many elements.
+  static uint64_t most_elements(uint64_t elements) {
+    if (elements <= small_array) return elements;
+    const uint64_t part = elements / tried_part / most_boxes;
+    return part < least_box ? least_box : part > largest_box ? largest_box : part;
+  }
+
+  ARRCOMP_SHARED int boxes() const { return boxes_; }
+  ARRCOMP_SHARED const Axes& box() const { return box_; }
+  ARRCOMP_SHARED bool must_predict() const { return must_predict_; }
+
+  // Of a payload of a box; longer ones are worth nothing.
+  ARRCOMP_SHARED uint64_t capacity() const { return capacity_; }
+
+  // Where a line of a box stands in the array, by its number among the box's lines.
+  ARRCOMP_SHARED uint64_t line_of_box(int box, uint64_t line) const {
+    uint64_t index = 0, lines = box_.outer(max_axes - 1);
+    for (int a = 0; a < max_axes; ++a) {  // each axis takes the boxes' places in another order
+      const auto place = static_cast<uint64_t>((box * (2 * a + 1) + a) % boxes_);
+      const uint64_t first = (axes_.sizes[a] - box_.sizes[a]) * (2 * place + 1) / (2 * static_cast<uint64_t>(boxes_));
+      const bool is_last = a == max_axes - 1;
+      if (!is_last) lines /= box_.sizes[a];
+      index = index * axes_.sizes[a] + first + (is_last ? 0 : line / lines % box_.sizes[a]);
+    }
+    return index;
+  }
+
+  // What a payload of a box, or none where `length` is 0, stands for: without what an array has but once.
+  ARRCOMP_SHARED uint64_t counted(int steps, uint64_t length) const {
+    if (length == 0) return capacity_;
+    const uint64_t once = is_whole_ ? 0 : codes_offset(steps) + spared_states_;
+    return length - (once < length ? once : length);
+  }
+
+  // The best of `count` ways by what they take of all boxes, or -1 where prediction gains too little.
+  ARRCOMP_SHARED int best(const uint64_t* bytes, int count, uint64_t plain) const {
+    int best = 0;
+    for (int way = 1; way < count; ++way)
+      if (bytes[way] < bytes[best]) best = way;
+    return must_predict_ || bytes[best] + plain / 64 + least_gain * static_cast<uint64_t>(boxes_) < plain ? best : -1;
+  }
+
+ private:
+  static constexpr uint64_t least_gain = 32;                             // bytes of a box
+  static constexpr uint64_t small_array = 1 << 16;                       // elements: all of it is tried
+  static constexpr uint64_t least_box = 1 << 14, largest_box = 1 << 16;  // elements
+  static constexpr uint64_t tried_part = 32;                             // of all elements, in all boxes
+
+  // The axes of a box of about so many elements.
+  static Axes axes_of_box(Axes axes, uint64_t elements) {
+    while (axes.count() > elements) {
+      uint64_t* longest = axes.sizes;
+      for (uint64_t& size : axes.sizes)
+        if (size > *longest) longest = &size;
+      *longest = (*longest + 1) / 2;
+    }
+    return axes;
+  }
+
+  bool must_predict_, is_whole_;
+  int boxes_;
+  Axes axes_, box_;
+  uint64_t capacity_, spared_states_;
+};
+
+}  // namespace arrcomp
