@@ -190,6 +190,7 @@ def cuda_encode(
     lengths: int,
     seed: int,
     seed_at: int,
+    shapes: Sequence[Sequence[int]],
     scratch: int,
     stream: int,
     device: int,

@@ -49,7 +49,8 @@ def encode(
     else:
         device, stream = where
         scratch = memory.empty(_core.cuda_encode_scratch(*coding, elements, device), lengths)
-        _core.cuda_encode(*coding, arrays, address(lengths), number, seed_at, address(scratch), stream, device)
+        seed_of_call = number, seed_at
+        _core.cuda_encode(*coding, arrays, address(lengths), *seed_of_call, shapes, address(scratch), stream, device)
     if rooms is not buffers:
         _copy_back(rooms, buffers)
 

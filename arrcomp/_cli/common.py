@@ -49,7 +49,7 @@ def one_line_errors() -> Iterator[None]:
         _fail(error, FAILED)
     except (CorruptStreamError, FormatVersionError, UnknownCodecError) as error:
         _fail(error, CORRUPT)
-    except (ArrcompError, TypeError, ValueError, OSError, ImportError, MemoryError, NotImplementedError) as error:
+    except (ArrcompError, TypeError, ValueError, OSError, ImportError, MemoryError) as error:
         _fail(error, USAGE)
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

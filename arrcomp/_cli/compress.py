@@ -57,7 +57,7 @@ _CODEC = (
     "A codec, or a short name such as fp8 or nf4; see `arrcomp codecs`. "
     "[default: error-bounded with a bound, else lossless]"
 )
-_PREDICTOR = "For smooth fields of several dimensions: predict values along the axes. It takes longer; on CPUs only."
+_PREDICTOR = "For smooth fields of several dimensions: predict values along the axes. It takes longer."
 _SET = "A parameter of the codec, for instance bits=4."
 _RULE = (
     "Codec for the arrays whose names match, for instance '*norm*=lossless' or '*.weight=error-bounded:abs=1e-4'. "

@@ -50,8 +50,7 @@ class ErrorBounded(Codec):
             of the array in each way and without prediction, and takes the way of the fewest bytes. None sees the array
             as one sequence. Axes of size 1 are left out; of more than four axes, the first are merged. Encoding and
             decoding take longer, and a part of the array needs the whole array decoded. Nothing is predicted with
-            `pointwise`, and in arrays of fewer than 512 elements. It is for CPUs: with an array on a GPU, `compress`
-            and `decompress` raise NotImplementedError.
+            `pointwise`, and in arrays of fewer than 512 elements.
 
     Raises:
         TypeError: a bound or `fill_value` is not a real number, or not exactly one of `abs`, `rel` and `pointwise` is

@@ -26,8 +26,8 @@ class Lossless(Codec):
     Args:
         speed: "default" for a better ratio, "fast" for more speed.
         predictor: for smooth fields of several dimensions: "interpolation", "lorenzo", or "auto", which tries both and
-            neither on samples; same as in `ErrorBounded`, with the same costs, and for CPUs only. It predicts float16,
-            bfloat16, float32 and float64. Other arrays, and those of fewer than 512 elements, are coded as without it.
+            neither on samples; same as in `ErrorBounded`, with the same costs. It predicts float16, bfloat16, float32
+            and float64. Other arrays, and those of fewer than 512 elements, are coded as without it.
 
     Raises:
         ValueError: `speed` or `predictor` is unknown.

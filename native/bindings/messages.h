@@ -9,9 +9,6 @@
 
 namespace arrcomp {
 
-constexpr const char* no_predictor_on_gpu =
-    "predictor: expected None for arrays on a GPU, where prediction is not written yet; move the array to the CPU";
-
 inline std::string expected(const std::string& name, const std::string& what, const std::string& got) {
   return name + ": expected " + what + ", got " + got;
 }

@@ -312,17 +312,10 @@ uint64_t cuda_decode_scratch(int codec_id, const Parameters& parameters, int dty
   return cuda::decode_scratch_bytes(checked_codec(codec_id, parameters, element), element, checked_counts(elements));
 }
 
-Codec codec_for_gpu(int codec_id, const Parameters& parameters, const Element& element) {
-  const Codec codec = checked_codec(codec_id, parameters, element);
-  if (!has_predictor(codec)) return codec;
-  PyErr_SetString(PyExc_NotImplementedError, no_predictor_on_gpu);
-  throw nb::python_error();
-}
-
 void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& arrays, uint64_t lengths,
-                 uint64_t seed, uint64_t seed_at, uint64_t scratch, uint64_t stream, int device) {
+                 uint64_t seed, uint64_t seed_at, const Shapes& shapes, uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::encode(codec_for_gpu(codec_id, parameters, element), element, encode_tasks(arrays),
+  check_cuda(cuda::encode(checked_codec(codec_id, parameters, element), element, encode_tasks(arrays, shapes),
                           pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, pointer<void>(scratch),
                           pointer<void>(stream), device));
 }
@@ -330,7 +323,7 @@ void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const
 void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& arrays, uint64_t status,
                  uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::decode(codec_for_gpu(codec_id, parameters, element), element, decode_tasks(arrays),
+  check_cuda(cuda::decode(checked_codec(codec_id, parameters, element), element, decode_tasks(arrays),
                           pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
 }
 
@@ -407,7 +400,7 @@ NB_MODULE(_core, m) {
   m.def("cuda_encode_scratch", &cuda_encode_scratch, arg("codec_id"), arg("parameters"), arg("dtype_id"),
         arg("elements"), arg("device"));
   m.def("cuda_encode", &cuda_encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
-        arg("seed"), arg("seed_at"), arg("scratch"), arg("stream"), arg("device"));
+        arg("seed"), arg("seed_at"), arg("shapes"), arg("scratch"), arg("stream"), arg("device"));
   m.def("cuda_decode_scratch", &cuda_decode_scratch, arg("codec_id"), arg("parameters"), arg("dtype_id"),
         arg("elements"));
   m.def("cuda_decode", &cuda_decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("status"),

@@ -209,26 +209,17 @@ void decode_on_device(const XlaCall& call, const std::vector<DecodeTask>& arrays
   check(cuda::decode(call.codec, call.element, arrays, status, scratch, device.stream, device.index));
 }
 
-// Raises for a codec whose arrays a GPU does not predict.
-void check_predictor(const XlaCall& call) {
-  if (has_predictor(call.codec))
-    throw CallError{ffi::ErrorCode::kUnimplemented, std::string("arrcomp: ") + no_predictor_on_gpu};
-}
-
 void device_encode(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
-  check_predictor(call);
   const EncodeWork work = encode_work(call, arguments, results);
   if (!work.arrays.empty()) encode_on_device(call, work.arrays, work.lengths, work.seeds, device);
 }
 
 void device_decode(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
-  check_predictor(call);
   const DecodeWork work = decode_work(call, arguments, results);
   if (!work.arrays.empty()) decode_on_device(call, work.arrays, work.status, device);
 }
 
 void device_roundtrip(const XlaCall& call, const Arguments& arguments, const Results& results, Device& device) {
-  check_predictor(call);
   const RoundtripBuffers buffers(call, arguments, results);
   if (buffers.batch == 0) return;
   const uint64_t payload_bytes = buffers.batch * payload_stride(call);

@@ -33,15 +33,15 @@ struct DecodeArrayOf {
 };
 using DecodeArray = DecodeArrayOf<Plan>;
 
-// The arrays of a call: several in device memory, one alone right here.
+// The arrays of a call: in device memory, or one alone right here.
 template <class Array>
 struct ArrayList {
-  const Array* several;
+  const Array* several;  // null: there is one
   Array single;
   uint64_t count;
   uint64_t units;
 
-  ARRCOMP_SHARED const Array* begin() const { return count == 1 ? &single : several; }
+  ARRCOMP_SHARED const Array* begin() const { return several == nullptr ? &single : several; }
 };
 
 struct EncodeArguments {

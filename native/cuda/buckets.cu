@@ -30,7 +30,8 @@ ArrayList<BucketEncodeArray> list_to_encode(const BucketTiling& tiling, std::spa
                                             uint64_t* lengths, void* scratch, cudaStream_t stream) {
   constexpr uint64_t most = max_in_batch<EncodeTask>;
   auto* const table = static_cast<BucketEncodeArray*>(scratch);
-  ArrayList<BucketEncodeArray> list{table, {}, arrays.size(), units_of_all(tiling, arrays)};
+  ArrayList<BucketEncodeArray> list{
+      arrays.size() > 1 ? table : nullptr, {}, arrays.size(), units_of_all(tiling, arrays)};
   if (arrays.size() == 1) {
     list.single = device_array(tiling, arrays[0], 0, lengths);
   } else {

@@ -9,6 +9,8 @@
 #include "cuda/coded_buckets.h"
 #include "cuda/launch.h"
 #include "cuda/lists.cuh"
+#include "cuda/predicted.h"
+#include "stream/prediction_trial.h"
 
 namespace arrcomp::cuda {
 namespace {
@@ -16,11 +18,6 @@ namespace {
 constexpr uint64_t max_groups = ~0u - (1u << 20);  // a ticket has 32 bits, and every warp takes one too many
 
 thread_local std::string failure;
-
-// As many warps as the device holds at a time: each has memory of its own.
-Shape encoder_shape(const Kernels& kernels, uint64_t groups, const Device& device) {
-  return shape_for(device, groups, device.resident(kernels.encoder));
-}
 
 struct ScratchLayout {
   uint64_t arrays, entries, memory, end;  // the ticket counter is at the beginning
@@ -54,6 +51,23 @@ void launch_set_up(const EncodeArguments& arguments, std::span<const EncodeTask>
   } else {
     for_each_batch<max_in_batch<EncodeTask>>(tiling, arrays, enqueue);
   }
+}
+
+Status encode_groups(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
+                     const Seed& seed, void* scratch, cudaStream_t stream, const Device& device);
+
+// Of a codec with a predictor: one array after the other.
+Status encode_each(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
+                   const Seed& seed, void* scratch, cudaStream_t stream, const Device& device) {
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const EncodeTask& task = arrays[i];
+    const Status status =
+        may_be_predicted(element, group_settings(codec), task.axes, task.count)
+            ? encode_predicted(codec, element, task, lengths + i, scratch, stream, device)
+            : encode_groups(codec, element, arrays.subspan(i, 1), lengths + i, seed, scratch, stream, device);
+    if (status != Status::ok) return status;
+  }
+  return Status::ok;
 }
 
 Status encode_groups(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
@@ -132,7 +146,11 @@ Status encode_scratch_bytes(const Codec& codec, const Element& element, std::spa
   const Kernels& kernels = kernels_of_element(element);
   const Shape shape = encoder_shape(kernels, groups, guard.device());
   bytes = ScratchLayout(counts.size(), groups, shape.all_warps() * kernels.memory_bytes).end;
-  return Status::ok;
+  if (!may_hold_predicted(codec, element)) return Status::ok;
+  uint64_t predicted = 0;
+  const Status status = predicted_encode_scratch_bytes(element, counts, guard.device(), predicted);
+  bytes = std::max(bytes, predicted);
+  return status;
 }
 
 Status encode(const Codec& codec, const Element& element, std::span<const EncodeTask> arrays, uint64_t* lengths,
@@ -145,12 +163,14 @@ Status encode(const Codec& codec, const Element& element, std::span<const Encode
       return encode_coded_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream, guard.device());
     return encode_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream, guard.device());
   }
-  return encode_groups(codec, element, arrays, lengths, seed, scratch, stream, guard.device());
+  const auto encode_all = may_hold_predicted(codec, element) ? encode_each : encode_groups;
+  return encode_all(codec, element, arrays, lengths, seed, scratch, stream, guard.device());
 }
 
 uint64_t decode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts) {
   if (BucketLayout layout; bucket_layout(codec, element, layout) && layout.byte_codes)
     return coded_decode_scratch_bytes(layout, element, counts);
+  if (may_hold_predicted(codec, element)) return predicted_decode_scratch_bytes(element, counts);
   return counts.size() > 1 ? counts.size() * std::max(sizeof(DecodeArray), sizeof(BucketDecodeArray)) : 0;
 }
 
@@ -168,6 +188,8 @@ Status decode(const Codec& codec, const Element& element, std::span<const Decode
       return decode_coded_buckets(codec, layout, element, arrays, status, scratch, stream, guard.device());
     return decode_buckets(codec, layout, element, arrays, status, scratch, stream, guard.device());
   }
+  if (may_hold_predicted(codec, element))
+    return decode_predicted(element, arrays, status, scratch, stream, guard.device());
   return decode_groups(codec, element, arrays, status, scratch, stream, guard.device());
 }
 

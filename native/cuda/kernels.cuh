@@ -14,8 +14,9 @@
 
 namespace arrcomp::cuda {
 
-template <class T>
-using MemoryOf = MemoryOfGroup<typename T::Word::scalar>;
+// `chunk_limit`: chunks of a group, at most.
+template <class T, int chunk_limit = most_chunks>
+using MemoryOf = GroupMemory<typename T::Word::scalar, chunk_limit>;
 
 // The next number, the same in all lanes.
 ARRCOMP_INLINE uint32_t take_ticket(uint32_t* tickets) {
@@ -81,7 +82,7 @@ template <class T>
 constexpr int min_regular_blocks = T::width == 64 ? 5 : ARRCOMP_REGULAR_BLOCKS;
 #endif
 
-template <class T>
+template <class T, int chunk_limit = most_chunks>
 __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     encode_kernel(const __grid_constant__ EncodeArguments a) {
   auto& shared = dynamic_shared_memory<EncodeShared<T>>();
@@ -90,14 +91,15 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     const auto index = static_cast<uint32_t>(array_of_unit(a.arrays, a.count, ticket));
     const EncodeArray& array = a.arrays[index];
     const uint32_t g = ticket - static_cast<uint32_t>(array.first_unit);
+    if (g >= array.plan.groups) continue;  // nothing is to be encoded, as was found on the device
     if (leader())
       turn = {index, g, {a.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings, a.tables}};
     sync();
     const uint32_t warp = blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block();
-    auto& memory = reinterpret_cast<MemoryOf<T>*>(a.memory)[warp];
+    auto& memory = reinterpret_cast<MemoryOf<T, chunk_limit>*>(a.memory)[warp];
     // From the group's first element on: what is 0 takes no register.
-    GroupEncoder<T> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()), memory.entropy,
-                            pointer_to(shared.near));
+    GroupEncoder<T, chunk_limit> encoder(turn.context, element_pointer<T>(array.source, g * array.plan.group_size()),
+                                         memory.entropy, pointer_to(shared.near));
     const uint32_t size = encoder.encode(0, static_cast<uint32_t>(array.plan.group_count(g)));
     sync();
     put_group(a, a.arrays[turn.array], turn.group, encoder, size);
@@ -176,7 +178,8 @@ ARRCOMP_INLINE bool decode_groups_of_warp(const DecodeArguments& a, Decode decod
   for (uint32_t group = uniform(static_cast<uint32_t>(warp_of_grid())); ok && group < groups;
        group += warps_of_grid()) {
     const DecodeArray& array = bring_array_near(a.arrays, group);
-    ok = decode(array, group - array.first_unit);
+    const uint64_t g = group - array.first_unit;
+    ok = g >= array.plan.groups || decode(array, g);  // nothing is to be decoded, as was found on the device
   }
   return ok;
 }
@@ -187,32 +190,50 @@ ARRCOMP_INLINE void decode_all(const DecodeArguments& a, bool may_quantize, Deco
   const DecodeArray* const arrays = a.arrays.begin();
   bool ok = true;
   for (uint64_t i = warp_of_grid(); i < a.arrays.count; i += warps_of_grid())
-    if (arrays[i].plan.groups == 0) ok = PayloadView().open(arrays[i], may_quantize) && ok;
+    if (arrays[i].plan.groups == 0 && arrays[i].payload != nullptr)
+      ok = PayloadView().open(arrays[i], may_quantize) && ok;
   ok = ok && decode_groups_of_warp(a, decode);
   if (!ok && leader()) atomicOr(a.status, 1u);
 }
 
+// Where a warp keeps what is found of a regular group: of one of many chunks, in memory that the launch asks for.
+template <int chunk_limit>
+struct alignas(16) RegularShared {
+  GroupLayout<false, chunk_limit> layout;
+};
+template <int chunk_limit>
+constexpr uint64_t regular_shared_bytes = chunk_limit > most_chunks ? sizeof(RegularShared<chunk_limit>) : 0;
+template <int chunk_limit>
+ARRCOMP_INLINE auto& regular_layout() {
+  if constexpr (chunk_limit > most_chunks) {
+    return dynamic_shared_memory<RegularShared<chunk_limit>>().layout;
+  } else {
+    return warp_memory<GroupLayout<false>>();
+  }
+}
+
 // Regular groups, which are nearly all: with half the registers, so that twice as many warps hide latency. It leaves
 // the others, corrupt ones too, to decode_kernel.
-template <class T>
+template <class T, int chunk_limit = most_chunks>
 __global__ void __launch_bounds__(threads_per_block, min_regular_blocks<T>)
     decode_regular_kernel(const __grid_constant__ DecodeArguments a) {
   const bool ok = decode_groups_of_warp(a, [&](const DecodeArray& array, uint64_t g) {
-    RegularDecoder<T> decoder(warp_memory<GroupLayout<false>>());
+    RegularDecoder<T, chunk_limit> decoder(regular_layout<chunk_limit>());
     return !open_group(array, g, a.tables, decoder) || !decoder.is_regular() || decoder.decode();
   });
   if (!ok && leader()) atomicOr(a.status, 1u);
 }
 
 // The other groups.
-template <class T>
+template <class T, int chunk_limit = most_chunks>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     decode_kernel(const __grid_constant__ DecodeArguments a) {
   __shared__ typename T::Word::scalar waiting[warps_per_block][waiting_words];
   decode_all(a, true, [&](const DecodeArray& array, uint64_t g) {
-    GroupDecoder<T> decoders[1] = {{warp_memory<GroupLayout<true>>(), waiting[threadIdx.x / lanes_per_row]}};
+    GroupDecoder<T, chunk_limit> decoders[1] = {
+        {warp_memory<GroupLayout<true, chunk_limit>>(), waiting[threadIdx.x / lanes_per_row]}};
     if (!open_group(array, g, a.tables, decoders[0])) return false;
-    return decoders[0].is_regular() || decode_groups<T, 1>(decoders);
+    return decoders[0].is_regular() || decode_groups<T>(decoders);
   });
 }
 

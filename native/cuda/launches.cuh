@@ -14,10 +14,22 @@ void launch_with(const Arguments& arguments, const Shape& shape, cudaStream_t st
 }
 
 // Regular groups, then the others.
-template <class T>
+template <class T, int chunk_limit = most_chunks>
 void launch_decode(const DecodeArguments& arguments, const Shape& shape, cudaStream_t stream) {
-  launch<decode_regular_kernel<T>>(shape, stream, arguments);
-  launch<decode_kernel<T>>(shape, stream, arguments);
+  launch<decode_regular_kernel<T, chunk_limit>, regular_shared_bytes<chunk_limit>>(shape, stream, arguments);
+  launch<decode_kernel<T, chunk_limit>>(shape, stream, arguments);
+}
+
+template <class T>
+inline constexpr CodesKernels codes_kernels{
+    sizeof(MemoryOf<T, max_chunks_of_codes>), listed<encode_kernel<T, max_chunks_of_codes>, sizeof(EncodeShared<T>)>,
+    launch_with<encode_kernel<T, max_chunks_of_codes>, sizeof(EncodeShared<T>)>, launch_decode<T, max_chunks_of_codes>};
+
+// Codes have 32 or 64 bits: the kernels of a type of that width serve.
+template <class T>
+constexpr const CodesKernels* codes_kernels_of() {
+  if constexpr (T::width >= 32) return &codes_kernels<T>;
+  return nullptr;
 }
 
 template <class T>
@@ -28,7 +40,8 @@ constexpr Kernels kernels_of() {
           launch_with<encode_kernel<T>, sizeof(EncodeShared<T>)>,
           launch_decode<T>,
           launch_with<encode_base_delta_kernel<T>>,
-          launch_with<decode_base_delta_kernel<T>>};
+          launch_with<decode_base_delta_kernel<T>>,
+          codes_kernels_of<T>()};
 }
 
 }  // namespace arrcomp::cuda

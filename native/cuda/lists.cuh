@@ -30,7 +30,7 @@ cudaError_t list_to_decode(const Tiling& tiling, std::span<const DecodeTask> arr
   using Array = DecodeArrayOf<typename Tiling::Plan>;
   constexpr uint64_t most = max_in_batch<DecodeTask>;
   auto* const table = static_cast<Array*>(scratch);
-  list = {table, {}, arrays.size(), units_of_all(tiling, arrays)};
+  list = {arrays.size() > 1 ? table : nullptr, {}, arrays.size(), units_of_all(tiling, arrays)};
   if (arrays.size() == 1) {
     list.single = device_array(tiling, arrays[0], 0);
     return cudaMemsetAsync(status, 0, sizeof *status, stream);

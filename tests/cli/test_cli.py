@@ -100,15 +100,6 @@ def test_a_predicted_field_is_smaller_and_named_so(folder: Path) -> None:
             assert (folder / "field.arrcomp").stat().st_size < (folder / "plain.arrcomp").stat().st_size / 3
 
 
-def test_a_device_that_does_not_predict_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: Any) -> None:
-        raise NotImplementedError("predictor: expected None for arrays on a GPU")
-
-    monkeypatch.setattr("arrcomp._cli.measure.encode", refuse)
-    result = CliRunner().invoke(_cli.app, ["compress", "x.npy", "-o", "x.arrcomp", "--predictor", "auto"])
-    assert (result.exit_code, result.stderr) == (2, "arrcomp: predictor: expected None for arrays on a GPU\n")
-
-
 def test_a_model_comes_back_with_its_names_dtypes_and_metadata() -> None:
     model: dict[str, NDArray[Any]] = {
         "layer.weight": WEIGHTS.astype(ml_dtypes.bfloat16),

@@ -75,7 +75,7 @@ uint64_t bits_of(const Element& element, double value) {
   return half_of_float(number) >> (element.width == 8 ? 8 : 0);
 }
 
-Bytes elements_of(const Element& element, uint64_t count, const Pattern& pattern) {
+[[maybe_unused]] Bytes elements_of(const Element& element, uint64_t count, const Pattern& pattern) {
   const size_t bytes = element.width / 8;
   Bytes all(count * bytes);
   Random random(count);

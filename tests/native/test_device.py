@@ -32,7 +32,7 @@ def test_kernels_are_launched_in_one_place_which_lists_them() -> None:
     assert len(kernels) > 20
     launches = [line for text in sources.values() for line in text.splitlines() if "__global__" not in line]
     for kernel in kernels:
-        named = re.compile(rf"\blaunch(?:_with)?<{kernel}\b|return {kernel}\b")
+        named = re.compile(rf"\b(?:launch(?:_with)?|run)<{kernel}\b|return {kernel}\b")
         assert any(named.search(line) for line in launches), f"{kernel} is never launched"
 
 

@@ -24,7 +24,7 @@ CPU_SOURCES = ["codecs/grouped/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in
 ISA_PARTS = ["activations", "buckets_F32", "buckets_F64", "groups", "predicted"]
 # Lines of the table of codecs: id, name, type.
 BUCKETED = re.compile(r"X\(\d+, (\w+), \w+,")
-PROGRAMS = ["emulated_kernels", "emulated_buckets", "emulated_activations"]
+PROGRAMS = ["emulated_kernels", "emulated_predicted", "emulated_buckets", "emulated_activations"]
 
 # Device code reads the same bytes as integers of several widths.
 KERNEL_FLAGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fno-strict-aliasing"]

@@ -285,6 +285,7 @@ def cuda_encode(
     lengths: int,
     seed: int,
     seed_at: int,
+    shapes: Any,
     scratch: int,
     stream: int,
     device: int,
@@ -301,7 +302,7 @@ def cuda_encode(
 
     def work() -> None:
         ctypes.memset(scratch, 0x5A, ENCODE_SCRATCH)
-        _core.encode_at(codec_id, parameters, dtype_id, arrays, lengths, seed, seed_at, 1, ())
+        _core.encode_at(codec_id, parameters, dtype_id, arrays, lengths, seed, seed_at, 1, shapes)
 
     _stream_of(stream, device).enqueue(work)
 

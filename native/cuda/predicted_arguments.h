@@ -1,0 +1,143 @@
+// What the kernels of predicted arrays are told (FORMAT.md, section 9). Ways to predict are chosen on the device, where
+// the values are: how many steps an array has, and whether it is predicted at all, is known there alone. The host
+// launches kernels for as many steps as there may be.
+#pragma once
+#include "cuda/arguments.h"
+#include "stream/predicted_payload.h"
+#include "stream/prediction_choice.h"
+#include "stream/prediction_trial.h"
+
+namespace arrcomp::cuda {
+
+// An array on its way from elements to codes, or back, in device memory.
+struct PredictedArray {
+  Prediction prediction;
+  Refinement refinements[max_steps];
+  uint64_t grid_offsets[max_steps];  // where grids but the finest stand in `grids`
+  Axes coarsest;                     // grid
+  double bound;
+  bool is_active;      // it is predicted: kernels pass by all others
+  const void* source;  // elements to encode
+  uint8_t* codes;      // of all elements
+  uint8_t* grids;      // encoding: all but the finest grid; decoding: every second grid
+  uint8_t* made;       // the finest grid, as it is decoded
+  uint32_t has_exact, is_ambiguous;
+  uint64_t codes_bytes, exact_bytes;  // of the payloads
+  uint8_t *coded_codes, *coded_exact;
+
+  // Says how the array is predicted, and that it is.
+  ARRCOMP_SHARED void predict(const Prediction& its_prediction, double its_bound, const Element& element) {
+    prediction = its_prediction;
+    bound = its_bound;
+    is_active = true;
+    has_exact = is_ambiguous = 0;
+    codes_bytes = exact_bytes = 0;
+    Axes grid = prediction.axes;
+    uint64_t end = 0;
+    for (int k = prediction.steps; k-- > 0;) {
+      const Step& step = prediction.step[k];
+      uint64_t& size = grid.sizes[step.axis];
+      refinements[k] = {grid.outer(step.axis), size, grid.inner(step.axis), step.kind, bound, step.scale};
+      size = (size + 1) / 2;
+      grid_offsets[k] = end;
+      end += grid.count() * (element.width / 8);
+    }
+    coarsest = grid;
+  }
+
+  ARRCOMP_SHARED uint64_t elements() const { return prediction.axes.count(); }
+
+  // Elements of grid k: the codes of the step from there stand behind as many.
+  ARRCOMP_SHARED uint64_t elements_of(int k) const {
+    if (k == prediction.steps) return elements();
+    const Refinement& step = refinements[k];
+    return step.outer * step.coarse() * step.inner;
+  }
+
+  // Grid k of an array that is encoded, as it is decoded; and as it was. The finest one alone is not the same memory.
+  ARRCOMP_SHARED uint8_t* made_grid(int k) const { return k == prediction.steps ? made : grids + grid_offsets[k]; }
+  ARRCOMP_SHARED const void* original_grid(int k) const { return k == prediction.steps ? source : made_grid(k); }
+
+  // Grid k of an array that is decoded: grids take turns.
+  ARRCOMP_SHARED uint8_t* decoded_grid(int k) const { return (prediction.steps - k) % 2 == 0 ? made : grids; }
+};
+
+// The arrays of a step of the way.
+struct PredictionArguments {
+  PredictedArray* arrays;
+  uint64_t count;
+  Element element;
+  GroupSettings settings;  // decoding needs none
+};
+
+// What is known of an array before it is encoded.
+struct PredictionState {
+  PredictionSamples samples;
+  Prediction ways[max_candidates];
+  int count;  // of ways
+  uint64_t box_lengths[Trial::most_boxes];
+};
+
+constexpr int most_trials = Trial::most_boxes * max_candidates;
+
+// The memory of a predicted array.
+struct PredictedMemory {
+  uint64_t codes, grids, made;  // bytes of each
+
+  // `grid_elements`: of all grids but the finest. Coded codes take the place of the grids, and coded elements, later,
+  // that of the codes.
+  static PredictedMemory to_encode(const Element& element, uint64_t count, uint64_t grid_elements) {
+    const uint64_t item = element.width / 8;
+    const Element code = code_element_of(element);
+    return {larger(count * (code.width / 8), capacity_of_groups(element, count)),
+            larger(grid_elements * item, capacity_of_groups(code, count)), larger(count * item, 0)};
+  }
+
+  // Elements that are kept exactly take the place of the codes. A grid has at most two thirds of the next finer one's
+  // elements. `made` is the target.
+  static PredictedMemory to_decode(const Element& element, uint64_t count) {
+    return {larger(count * (code_element_of(element).width / 8), 0),
+            larger((count - count / 3) * (element.width / 8), 0), 0};
+  }
+
+  ARRCOMP_SHARED uint64_t bytes() const { return codes + grids + made; }
+
+  ARRCOMP_SHARED void place(PredictedArray& array, uint8_t* memory) const {
+    array.codes = array.coded_exact = memory;
+    array.grids = array.coded_codes = memory + codes;
+    array.made = memory + codes + grids;
+  }
+
+ private:
+  static uint64_t larger(uint64_t a, uint64_t b) { return round_up(a > b ? a : b, 256); }
+};
+
+// What a trial works on.
+struct TrialArguments {
+  Trial trial;
+  PredictedMemory memory_of_box;  // of each way
+  Plan plan_of_box;
+  PredictionArguments trials;       // each box in each way
+  EncodeArguments plain;            // boxes without prediction
+  uint8_t *cut, *coded, *memory;    // elements of boxes, payloads of them without prediction, memory of the trials
+  uint64_t cut_bytes, coded_bytes;  // of each
+};
+
+// What is known of the array that is encoded.
+struct ChoiceArguments {
+  const EncodeArray* array;  // knows the bound
+  PredictionState* state;
+  PredictionArguments main;  // of one array
+  PredictedMemory memory;
+  uint8_t* memory_at;
+  Axes axes;
+  bool must_predict;
+};
+
+// An array that is decoded, in device memory.
+struct PredictedDecoding {
+  DecodeArray codes, elements;  // of the array itself, or of what is kept exactly
+  PredictedArray array;
+};
+
+}  // namespace arrcomp::cuda

@@ -1,0 +1,161 @@
+// What is launched for a predicted array, one after the other. `Launcher` launches kernels: on a GPU, or emulated.
+//   .run<kernel>(units, arguments...)   as many warps as there are units, or fewer
+//   .widen_range(arguments), .encode(arguments), .encode_codes(arguments)
+//   .decode(element, arguments), .decode_codes(element, arguments)       the kernels of groups
+#pragma once
+#include <algorithm>
+#include <bit>
+
+#include "cuda/predicted_kernels.cuh"
+#include "cuda/predicted_scratch.h"
+
+namespace arrcomp::cuda {
+
+template <class T, class Launcher>
+class PredictedEncoding {
+ public:
+  PredictedEncoding(const Launcher& launcher, const Codec& codec, const Element& element, const Tables* tables,
+                    void* scratch)
+      : launcher_(launcher),
+        element_(element),
+        settings_(group_settings(codec)),
+        tables_(tables),
+        base_(static_cast<uint8_t*>(scratch)) {}
+
+  // Encodes an array for which may_be_predicted holds.
+  void encode(const EncodeTask& task, uint64_t* length) const {
+    const PredictedScratch layout(element_, task.count);
+    auto* const predicted = reinterpret_cast<PredictedArray*>(base_ + layout.predicted);
+    const Plan plan = make_plan(element_, task.count);
+    const EncodeArguments plain = arguments(layout, 0, 1, plan.groups, element_, settings_);
+    Batch<EncodeTask, 1> batch{0, 1, {{task, 0}}};
+    launcher_.template run<set_up_encoding<1>>(plan.groups, batch, plain, length);
+    if (settings_.kind == BoundKind::relative) launcher_.widen_range(plain);
+
+    const bool must_predict = settings_.predictor != Predictor::automatic;
+    const ChoiceArguments choice{plain.arrays,
+                                 reinterpret_cast<PredictionState*>(base_ + layout.state),
+                                 {predicted, 1, element_, settings_},
+                                 PredictedScratch::of_array(element_, task.count),
+                                 base_ + layout.work,
+                                 task.axes,
+                                 must_predict};
+    launcher_.template run<clear_samples<T>>(uint64_t{1}, choice);
+    launcher_.template run<sample_kernel<T>>(sample_units(task.axes), choice);
+    launcher_.template run<choose_ways<T>>(uint64_t{1}, choice);
+    if (settings_.predictor != Predictor::lorenzo) try_ways(layout, plan, task, choice);
+    encode_all(choice.main, layout, task.axes, most_steps(task.axes));
+    const uint64_t capacity = capacity_of_groups(element_, task.count);
+    launcher_.template run<finish_predicted<T>>(parts_of(capacity), choice.main, plain, capacity);
+    launcher_.encode(plain);
+  }
+
+ private:
+  // `first`: of the lists of arrays in the scratch memory.
+  EncodeArguments arguments(const PredictedScratch& layout, uint64_t first, uint64_t count, uint64_t groups,
+                            const Element& element, const GroupSettings& settings) const {
+    return {reinterpret_cast<EncodeArray*>(base_ + layout.arrays) + first,
+            count,
+            groups,
+            reinterpret_cast<uint32_t*>(base_),
+            reinterpret_cast<uint64_t*>(base_ + layout.entries),
+            base_ + layout.memory,
+            tables_,
+            element,
+            settings,
+            settings.rounded_bits(element),
+            BaseDeltaSettings{},
+            Seed{}};
+  }
+
+  // Steps of an array's interpolation, at most.
+  static int most_steps(const Axes& axes) {
+    int steps = 0;
+    for (uint64_t size : axes.sizes) steps += PredictionSamples::levels_of(size);
+    return std::min(steps, max_steps);
+  }
+
+  void try_ways(const PredictedScratch& layout, const Plan& plan, const EncodeTask& task,
+                const ChoiceArguments& choice) const {
+    const Trial trial(element_, task.axes, choice.must_predict);
+    const uint64_t box = trial.box().count(), boxes = static_cast<uint64_t>(trial.boxes());
+    const Plan plan_of_box = make_plan(element_, box, plan.chunks_per_group);
+    TrialArguments a{trial,
+                     PredictedScratch::of_box(element_, box),
+                     plan_of_box,
+                     {choice.main.arrays + 1, boxes * max_candidates, element_, settings_},
+                     arguments(layout, 1, boxes, boxes * plan_of_box.groups, element_, settings_),
+                     base_ + layout.work,
+                     nullptr,
+                     nullptr,
+                     PredictedScratch::cut_bytes(element_, box),
+                     PredictedScratch::coded_bytes(element_, box)};
+    a.coded = a.cut + boxes * a.cut_bytes;
+    a.memory = a.coded + boxes * a.coded_bytes;
+    launcher_.template run<cut_boxes<T>>(trial.box().outer(max_axes - 1) * boxes, a, task.source);
+    launcher_.template run<set_up_trials<T>>(uint64_t{1}, a, choice);
+    if (!choice.must_predict) launcher_.encode(a.plain);
+    encode_all(a.trials, layout, trial.box(), most_steps(task.axes));
+    launcher_.template run<decide<T>>(uint64_t{1}, a, choice);
+  }
+
+  // Encodes codes and exact elements of all arrays, which have the same axes.
+  void encode_all(const PredictionArguments& a, const PredictedScratch& layout, const Axes& axes, int steps) const {
+    const uint64_t count = axes.count();
+    const auto units_of_step = [&](int finer) {  // the part of all elements that a step has, at most
+      uint64_t elements = count;
+      for (int i = 0; i < finer; ++i) elements -= elements / 3;
+      return a.count * parts_of(elements);
+    };
+    for (int finer = 0; finer < steps; ++finer)
+      launcher_.template run<coarsen_kernel<T>>(units_of_step(finer + 1), a, finer);
+    launcher_.template run<encode_lines_kernel<T>>(a.count * count / axes.sizes[max_axes - 1], a);
+    for (int axis = 0; axis < max_axes; ++axis)
+      if (axes.sizes[axis] > 1) launcher_.template run<differences_kernel<T, true>>(a.count * parts_of(count), a, axis);
+    for (int finer = steps; finer-- > 0;) launcher_.template run<encode_step_kernel<T>>(units_of_step(finer), a, finer);
+
+    constexpr uint64_t list = 1 + Trial::most_boxes;
+    const Plan codes = make_codes_plan(element_, count), exact = make_plan(element_, count);
+    const EncodeArguments of_codes =
+        arguments(layout, list, a.count, a.count * codes.groups, codes.element, codes_settings(settings_.fast));
+    launcher_.template run<list_codes<T>>(of_codes.groups, a, of_codes, codes);
+    launcher_.encode_codes(of_codes);
+    launcher_.template run<find_exact_kernel<T>>(a.count * parts_of(count), a);
+    const EncodeArguments of_exact =
+        arguments(layout, list, a.count, a.count * exact.groups, element_, exact_settings(element_, settings_.fast));
+    launcher_.template run<list_exact<T>>(of_exact.groups, a, of_exact, exact);
+    launcher_.encode(of_exact);
+  }
+
+  const Launcher& launcher_;
+  const Element& element_;
+  GroupSettings settings_;
+  const Tables* tables_;
+  uint8_t* base_;
+};
+
+// Decodes an array that may be predicted. The status is 0 before.
+template <class T, class Launcher>
+void decode_predicted(const Launcher& launcher, const Element& element, const DecodeTask& task, const Tables* tables,
+                      uint32_t* status, void* scratch) {
+  auto* const base = static_cast<uint8_t*>(scratch);
+  auto* const decoding = reinterpret_cast<PredictedDecoding*>(base);
+  const PredictedMemory memory = PredictedMemory::to_decode(element, task.count);
+  const PredictionArguments a{&decoding->array, 1, element, {}};
+  const Plan plan = make_plan(element, task.count), codes = make_codes_plan(element, task.count);
+  launcher.template run<open_predicted<T>>(uint64_t{1}, task, element, memory,
+                                           base + round_up(sizeof(PredictedDecoding), 256), decoding, status);
+  launcher.decode_codes(codes.element, DecodeArguments{{&decoding->codes, {}, 1, codes.groups}, status, tables});
+  for (int axis = 0; axis < max_axes; ++axis)
+    launcher.template run<differences_kernel<T, false>>(parts_of(task.count), a, axis);
+  launcher.template run<decode_lines_kernel<T>>(parts_of(task.count), a);
+  // Each step halves an axis, rounded up.
+  const int steps = std::min(static_cast<int>(std::bit_width(task.count)) + max_axes, max_steps);
+  uint64_t parts[max_steps + 1] = {task.count};
+  for (int i = 0; i < steps; ++i) parts[i + 1] = parts[i] - parts[i] / 3;
+  for (int finer = steps; finer-- > 0;) launcher.template run<decode_step_kernel<T>>(parts_of(parts[finer]), a, finer);
+  launcher.decode(element, DecodeArguments{{&decoding->elements, {}, 1, plan.groups}, status, tables});
+  launcher.template run<put_exact_kernel<T>>(parts_of(task.count), a);
+}
+
+}  // namespace arrcomp::cuda

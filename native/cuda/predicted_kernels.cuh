@@ -1,0 +1,402 @@
+// Predicted arrays as kernels: the parts of a step are independent of each other, and each is the work of a warp.
+// Kernels are templates of the element type, those too that do not ask for it: each type has a file of its own.
+#pragma once
+#define ARRCOMP_ISA cuda
+#include "codecs/predicted/coarsest.h"
+#include "codecs/predicted/exact.h"
+#include "codecs/predicted/refine.h"
+#include "codecs/predicted/samples.h"
+#include "cuda/header.h"
+#include "cuda/predicted_arguments.h"
+#include "cuda/set_up.cuh"
+#include "cuda/warps.cuh"
+
+namespace arrcomp::cuda {
+
+// Elements, or codes, that a warp works on at a time.
+constexpr uint64_t part_size = 1024;
+ARRCOMP_SHARED constexpr uint64_t parts_of(uint64_t count) { return ceil_div(count, part_size); }
+
+// ---- who does what
+
+// Calls visit(array, unit) for the units of all arrays that this warp takes. `units(array)` are those of an array.
+template <class Units, class Visit>
+ARRCOMP_METHOD void for_each_unit(const PredictionArguments& a, Units units, Visit visit) {
+  const uint64_t warps = warps_of_grid();
+  uint64_t unit = warp_of_grid();
+  for (uint64_t i = 0; i < a.count; ++i) {
+    PredictedArray& array = a.arrays[i];
+    const uint64_t count = array.is_active ? units(array) : 0;
+    for (; unit < count; unit += warps) visit(array, unit);
+    unit -= count;
+  }
+}
+
+// Calls visit(array, k, begin, end) for parts of step k, the `finer`-th from the finest one.
+template <class Elements, class Visit>
+ARRCOMP_METHOD void for_each_part_of_step(const PredictionArguments& a, int finer, Elements elements, Visit visit) {
+  const auto step_of = [&](const PredictedArray& array) { return array.prediction.steps - 1 - finer; };
+  const auto count_of = [&](const PredictedArray& array) {
+    return step_of(array) < 0 ? 0 : elements(array.refinements[step_of(array)]);
+  };
+  for_each_unit(
+      a, [&](const PredictedArray& array) { return parts_of(count_of(array)); },
+      [&](PredictedArray& array, uint64_t part) {
+        const uint64_t begin = part * part_size, end = begin + part_size, count = count_of(array);
+        visit(array, step_of(array), begin, end < count ? end : count);
+      });
+}
+
+// Calls visit(array, begin, end) for parts of its elements.
+template <class Visit>
+ARRCOMP_METHOD void for_each_part(const PredictionArguments& a, Visit visit) {
+  for_each_unit(
+      a, [](const PredictedArray& array) { return parts_of(array.elements()); },
+      [&](PredictedArray& array, uint64_t part) {
+        const uint64_t begin = part * part_size, end = begin + part_size, count = array.elements();
+        visit(array, begin, end < count ? end : count);
+      });
+}
+
+template <class T>
+ARRCOMP_METHOD auto* codes_of(const PredictedArray& array) {
+  return reinterpret_cast<typename T::Word::scalar*>(array.codes);
+}
+
+// A warp's memory for a line.
+template <class T>
+ARRCOMP_INLINE Window<T>& window_of_warp() {
+  alignas(Window<T>) __shared__ uint8_t windows[warps_per_block][sizeof(Window<T>)];
+  return *reinterpret_cast<Window<T>*>(windows[warp_of_block()]);
+}
+
+ARRCOMP_INLINE uint64_t thread_of_grid() { return uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+ARRCOMP_INLINE uint64_t threads_of_grid() { return uint64_t{gridDim.x} * blockDim.x; }
+
+// ---- the choice of a way
+
+struct AtomicSums {
+  using Number = unsigned long long;
+  static_assert(sizeof(Number) == sizeof(uint64_t));
+
+  ARRCOMP_METHOD static void add(SampledCost& cost, uint64_t bits, uint64_t values) {
+    if (!leader()) return;
+    atomicAdd(reinterpret_cast<Number*>(&cost.bits), Number{bits});
+    atomicAdd(reinterpret_cast<Number*>(&cost.values), Number{values});
+  }
+  ARRCOMP_METHOD static void raise(uint64_t& number, uint64_t least) {
+    if (leader()) atomicMax(reinterpret_cast<Number*>(&number), Number{least});
+  }
+};
+
+// Units of sampling: the samples of differences, then those of each level of each axis.
+ARRCOMP_SHARED uint64_t sample_units(const Axes& axes) {
+  int kinds = 1;
+  for (uint64_t size : axes.sizes) kinds += PredictionSamples::levels_of(size);
+  return static_cast<uint64_t>(kinds * PredictionSamples::number_of(axes));
+}
+
+template <class T>
+__global__ void clear_samples(const __grid_constant__ ChoiceArguments a) {
+  auto* const words = reinterpret_cast<uint32_t*>(&a.state->samples);
+  for (uint64_t i = thread_of_grid(); i < sizeof(PredictionSamples) / 4; i += threads_of_grid()) words[i] = 0;
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    sample_kernel(const __grid_constant__ ChoiceArguments a) {
+  const double bound = absolute_bound(*a.array, a.main.settings);
+  const Sampler<T, AtomicSums> sampler(a.array->source, a.axes, a.main.settings, bound, a.state->samples);
+  const auto samples = static_cast<uint64_t>(PredictionSamples::number_of(a.axes));
+  for (uint64_t unit = warp_of_grid(); unit < sample_units(a.axes); unit += warps_of_grid()) {
+    const int s = static_cast<int>(unit % samples);
+    int level = static_cast<int>(unit / samples) - 1, axis = 0;
+    if (level < 0) {
+      sampler.add_differences(s);
+      continue;
+    }
+    for (; level >= PredictionSamples::levels_of(a.axes.sizes[axis]); ++axis)
+      level -= PredictionSamples::levels_of(a.axes.sizes[axis]);
+    sampler.add_interpolation(axis, level, s);
+  }
+}
+
+// Chooses ways; where there is but one, and no other may be better, it is taken. By one thread.
+template <class T>
+__global__ void choose_ways(const __grid_constant__ ChoiceArguments a) {
+  if (threadIdx.x != 0) return;
+  const double bound = absolute_bound(*a.array, a.main.settings);
+  PredictedArray& main = a.main.arrays[0];
+  main.source = a.array->source;
+  main.is_active = false;
+  a.memory.place(main, a.memory_at);
+  a.state->count = 0;
+  if (a.main.settings.kind != BoundKind::lossless && !is_predictable(a.main.element, bound)) return;
+  const PredictionChoice choice(a.axes, a.state->samples, FloatTraits::of<T>(), bound);
+  a.state->count = choice.candidates(a.main.settings.predictor, a.state->ways);
+  if (a.must_predict && a.state->count == 1) main.predict(a.state->ways[0], bound, a.main.element);
+}
+
+// Copies boxes out of the array, a line at a time.
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    cut_boxes(const __grid_constant__ TrialArguments a, const void* source) {
+  const Axes& box = a.trial.box();
+  const uint64_t size = box.sizes[max_axes - 1], lines = box.outer(max_axes - 1);
+  const uint64_t units = lines * static_cast<uint64_t>(a.trial.boxes());
+  for (uint64_t unit = warp_of_grid(); unit < units; unit += warps_of_grid()) {
+    const uint64_t number = unit / lines, line = unit % lines;
+    const uint64_t from = a.trial.line_of_box(static_cast<int>(number), line);
+    for (uint64_t i = 0; i < size; i += lanes_per_row) {
+      const int n = size - i < lanes_per_row ? static_cast<int>(size - i) : lanes_per_row;
+      store_elements<T>(a.cut + number * a.cut_bytes, line * size + i, n, load_elements<T>(source, from + i, n));
+    }
+  }
+}
+
+// Lists the boxes, without prediction and in each way. By one block.
+template <class T>
+__global__ void set_up_trials(const __grid_constant__ TrialArguments a, const __grid_constant__ ChoiceArguments c) {
+  const double bound = absolute_bound(*c.array, c.main.settings);
+  const PredictionState& state = *c.state;
+  const bool has_choice = state.count > 0 && !(c.must_predict && state.count == 1);
+  for (uint64_t i = threadIdx.x; i < a.trials.count; i += blockDim.x) {
+    const auto box = i / max_candidates;
+    const auto way = static_cast<int>(i % max_candidates);
+    PredictedArray& array = a.trials.arrays[i];
+    array.is_active = false;
+    array.source = a.cut + box * a.cut_bytes;
+    a.memory_of_box.place(array, a.memory + i * a.memory_of_box.bytes());
+    if (has_choice && way < state.count)
+      array.predict(on_axes(state.ways[way], a.trial.box()), bound, a.trials.element);
+  }
+  for (uint64_t box = threadIdx.x; box < a.plain.count; box += blockDim.x) {
+    const uint64_t groups = a.plan_of_box.groups;
+    EncodeArray& array = a.plain.arrays[box];
+    array = {a.plan_of_box,
+             a.cut + box * a.cut_bytes,
+             a.coded + box * a.coded_bytes,
+             &c.state->box_lengths[box],
+             box * groups,
+             {c.array->range_keys[0], c.array->range_keys[1]}};
+    if (!has_choice) array.plan.groups = 0;
+  }
+  for (uint64_t i = threadIdx.x; i < a.plain.groups; i += blockDim.x) a.plain.entries[i] = 0;
+  if (threadIdx.x == 0) *a.plain.tickets = 0;
+}
+
+// Takes the best way, or none. By one thread.
+template <class T>
+__global__ void decide(const __grid_constant__ TrialArguments a, const __grid_constant__ ChoiceArguments c) {
+  const PredictionState& state = *c.state;
+  if (threadIdx.x != 0 || state.count == 0 || (c.must_predict && state.count == 1)) return;
+  uint64_t plain = 0, bytes[max_candidates] = {};
+  for (int box = 0; box < a.trial.boxes(); ++box) {
+    if (!c.must_predict) plain += state.box_lengths[box];
+    for (int way = 0; way < state.count; ++way) {
+      const PredictedArray& array = a.trials.arrays[box * max_candidates + way];
+      const PredictedPlaces places(array.prediction.steps, array.codes_bytes, array.exact_bytes);
+      const bool is_kept = !array.is_ambiguous && places.length <= a.trial.capacity();
+      bytes[way] += a.trial.counted(array.prediction.steps, is_kept ? places.length : 0);
+    }
+  }
+  const int best = a.trial.best(bytes, state.count, plain);
+  const double bound = absolute_bound(*c.array, c.main.settings);
+  if (best >= 0) c.main.arrays[0].predict(state.ways[best], bound, c.main.element);
+}
+
+// ---- codes
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    coarsen_kernel(const __grid_constant__ PredictionArguments a, int finer) {
+  const auto elements = [](const Refinement& step) { return step.outer * step.coarse() * step.inner; };
+  for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
+    const Refinement step = array.refinements[k];
+    PartOfStep<T>(step, window_of_warp<T>()).coarsen(array.original_grid(k + 1), array.made_grid(k), begin, end);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    encode_step_kernel(const __grid_constant__ PredictionArguments a, int finer) {
+  const Gaps<T> gaps(a.settings);
+  const auto elements = [](const Refinement& step) { return step.codes(); };
+  for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
+    const Refinement step = array.refinements[k];
+    const CodeBook<T> book(step.bound, step.scale);
+    const bool all = PartOfStep<T>(step, window_of_warp<T>())
+                         .encode(book, gaps, array.made_grid(k), array.original_grid(k + 1), array.made_grid(k + 1),
+                                 codes_of<T>(array) + array.elements_of(k) + begin, begin, end);
+    if (!all && leader()) atomicOr(&array.has_exact, 1u);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    decode_step_kernel(const __grid_constant__ PredictionArguments a, int finer) {
+  const auto elements = [](const Refinement& step) { return step.codes(); };
+  for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
+    const Refinement step = array.refinements[k];
+    const CodeBook<T> book(step.bound, step.scale);
+    PartOfStep<T>(step, window_of_warp<T>())
+        .decode(book, array.decoded_grid(k), codes_of<T>(array) + array.elements_of(k) + begin,
+                array.decoded_grid(k + 1), begin, end);
+  });
+}
+
+// Lines of the coarsest grid.
+ARRCOMP_INLINE uint64_t coarse_lines(const PredictedArray& array) { return array.coarsest.outer(max_axes - 1); }
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    encode_lines_kernel(const __grid_constant__ PredictionArguments a) {
+  const Gaps<T> gaps(a.settings);
+  for_each_unit(a, coarse_lines, [&](PredictedArray& array, uint64_t line) {
+    const GridIntegers<T> integers(array.prediction.coarse_bound(a.element, array.bound));
+    const uint64_t size = array.coarsest.sizes[max_axes - 1], first = line * size;
+    const bool all =
+        integers.encode(gaps, array.original_grid(0), first, size, array.made_grid(0), codes_of<T>(array) + first);
+    if (!all && leader()) atomicOr(&array.has_exact, 1u);
+  });
+}
+
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    decode_lines_kernel(const __grid_constant__ PredictionArguments a) {
+  for_each_unit(a, coarse_lines, [&](PredictedArray& array, uint64_t line) {
+    const GridIntegers<T> integers(array.prediction.coarse_bound(a.element, array.bound));
+    const uint64_t size = array.coarsest.sizes[max_axes - 1], first = line * size;
+    integers.decode(codes_of<T>(array) + first, first, size, array.decoded_grid(0));
+  });
+}
+
+// Takes the differences of the coarsest grid along an axis, or adds them up.
+template <class T, bool take>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    differences_kernel(const __grid_constant__ PredictionArguments a, int axis) {
+  const auto units = [&](const PredictedArray& array) {
+    const Axes& grid = array.coarsest;
+    return array.prediction.has_differences(axis) ? difference_units(grid.outer(axis), grid.inner(axis)) : 0;
+  };
+  for_each_unit(a, units, [&](PredictedArray& array, uint64_t unit) {
+    const Axes& grid = array.coarsest;
+    const AxisDifferences<typename T::Word> differences(codes_of<T>(array), grid.sizes[axis], grid.inner(axis), unit);
+    if constexpr (take) {
+      differences.take();
+    } else {
+      differences.add();
+    }
+  });
+}
+
+// ---- payloads
+
+// Lists the codes, to be encoded.
+template <class T>
+__global__ void list_codes(const __grid_constant__ PredictionArguments a, const __grid_constant__ EncodeArguments e,
+                           Plan plan) {
+  for (uint64_t i = thread_of_grid(); i < a.count; i += threads_of_grid()) {
+    PredictedArray& array = a.arrays[i];
+    e.arrays[i] = {plan, array.codes, array.coded_codes, &array.codes_bytes, i * plan.groups, {0, 0}};
+    if (!array.is_active) e.arrays[i].plan.groups = 0;
+  }
+  for (uint64_t i = thread_of_grid(); i < e.groups; i += threads_of_grid()) e.entries[i] = 0;
+  if (thread_of_grid() == 0) *e.tickets = 0;
+}
+
+// Puts elements that must be kept exactly in place of those that were made, and absent ones in place of the others.
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    find_exact_kernel(const __grid_constant__ PredictionArguments a) {
+  for_each_part(a, [&](PredictedArray& array, uint64_t begin, uint64_t end) {
+    if (array.has_exact == 0) return;
+    const bool is_clear = ExactElements<T>(a.settings, array.bound).find(array.source, array.made, begin, end - begin);
+    if (!is_clear && leader()) atomicOr(&array.is_ambiguous, 1u);
+  });
+}
+
+// Lists the elements that are kept exactly, to be encoded, in arrays that have any.
+template <class T>
+__global__ void list_exact(const __grid_constant__ PredictionArguments a, const __grid_constant__ EncodeArguments e,
+                           Plan plan) {
+  for (uint64_t i = thread_of_grid(); i < a.count; i += threads_of_grid()) {
+    PredictedArray& array = a.arrays[i];
+    e.arrays[i] = {plan, array.made, array.coded_exact, &array.exact_bytes, i * plan.groups, {0, 0}};
+    if (!array.is_active || array.has_exact == 0 || array.is_ambiguous != 0) e.arrays[i].plan.groups = 0;
+  }
+  for (uint64_t i = thread_of_grid(); i < e.groups; i += threads_of_grid()) e.entries[i] = 0;
+  if (thread_of_grid() == 0) *e.tickets = 0;
+}
+
+// Puts the payload together, where there is one and it fits `capacity`; else all is left to the encoder of `plain`.
+template <class T>
+__global__ void finish_predicted(const __grid_constant__ PredictionArguments a,
+                                 const __grid_constant__ EncodeArguments plain, uint64_t capacity) {
+  PredictedArray& array = a.arrays[0];
+  EncodeArray& target = plain.arrays[0];
+  const PredictedPlaces places(array.prediction.steps, array.codes_bytes, array.exact_bytes);
+  const bool is_kept = array.is_active && array.is_ambiguous == 0 && places.length <= capacity;
+  const auto copy = [](const uint8_t* from, uint8_t* to, uint64_t bytes) {  // multiples of 4
+    const auto* const words = reinterpret_cast<const uint32_t*>(from);
+    auto* const out = reinterpret_cast<uint32_t*>(to);
+    for (uint64_t i = thread_of_grid(); i < bytes / 4; i += threads_of_grid()) out[i] = words[i];
+  };
+  for (uint64_t i = thread_of_grid(); i < plain.groups; i += threads_of_grid()) plain.entries[i] = 0;
+  if (thread_of_grid() == 0) *plain.tickets = 0;
+  if (!is_kept) return;
+  copy(array.coded_codes, target.payload + places.codes, array.codes_bytes);
+  copy(array.coded_exact, target.payload + places.exact, array.exact_bytes);
+  if (thread_of_grid() != 0) return;
+  write_predicted_head(array.prediction, array.bound, array.codes_bytes, array.exact_bytes, target.payload);
+  *target.length = places.length;
+  target.plan.groups = 0;
+}
+
+// ---- decoding
+
+// Reads the payload's header, and lists what is to be decoded. By one thread.
+template <class T>
+__global__ void open_predicted(const __grid_constant__ DecodeTask task, Element element, PredictedMemory memory,
+                               uint8_t* memory_at, PredictedDecoding* decoding, uint32_t* status) {
+  if (threadIdx.x != 0) return;
+  DecodeArray nothing{make_plan(element, task.count), nullptr, 0, nullptr, nullptr, 0};
+  nothing.plan.groups = 0;
+  decoding->codes = decoding->elements = nothing;
+  PredictedArray& array = decoding->array;
+  array.is_active = false;
+  const uint64_t length = task.length == nullptr ? task.limit : read_number(task.length);
+  if (length > task.limit) {
+    *status = 1;
+    return;
+  }
+  const Plan plan = make_plan(element, task.count);
+  if (!is_predicted(task.payload, length, task.count)) {
+    decoding->elements = {plan, task.payload, task.limit, task.length, task.target, 0};
+    return;
+  }
+  PredictedParts parts;
+  if (parts.read(element, task.payload, length, task.count) != nullptr) {
+    *status = 1;
+    return;
+  }
+  array.predict(parts.prediction, parts.header.bound, element);
+  memory.place(array, memory_at);
+  array.made = static_cast<uint8_t*>(task.target);
+  decoding->codes = {
+      make_codes_plan(element, task.count), parts.codes, parts.header.codes_bytes, nullptr, array.codes, 0};
+  if (parts.header.exact_bytes == 0) return;
+  array.has_exact = 1;
+  decoding->elements = {plan, parts.exact, parts.header.exact_bytes, nullptr, array.codes, 0};
+}
+
+// Puts elements that are kept exactly, which stand where codes were, in their places.
+template <class T>
+__global__ void __launch_bounds__(threads_per_block, min_blocks)
+    put_exact_kernel(const __grid_constant__ PredictionArguments a) {
+  for_each_part(a, [&](PredictedArray& array, uint64_t begin, uint64_t end) {
+    if (array.has_exact != 0) ExactElements<T>::put(array.codes, array.made, begin, end - begin);
+  });
+}
+
+}  // namespace arrcomp::cuda

@@ -1,0 +1,32 @@
+// What each element type's .cu file of predicted arrays offers the driver.
+#pragma once
+#include "backend.h"
+#include "cuda/device.h"
+
+namespace arrcomp::cuda {
+
+// Launches on a stream of a device.
+struct StreamOfDevice {
+  const Device& device;
+  cudaStream_t stream;
+};
+
+struct PredictedKernels {
+  void (*encode)(const StreamOfDevice& on, const Codec& codec, const Element& element, const EncodeTask& task,
+                 uint64_t* length, void* scratch);
+  void (*decode)(const StreamOfDevice& on, const Element& element, const DecodeTask& task, uint32_t* status,
+                 void* scratch);
+};
+
+extern const PredictedKernels predicted_float16_kernels, predicted_bfloat16_kernels, predicted_float32_kernels,
+    predicted_float64_kernels;
+
+inline const PredictedKernels& predicted_kernels_of_element(const Element& element) {
+  switch (element.width) {
+    case 16: return element.exponent_bits == 8 ? predicted_bfloat16_kernels : predicted_float16_kernels;
+    case 32: return predicted_float32_kernels;
+    default: return predicted_float64_kernels;
+  }
+}
+
+}  // namespace arrcomp::cuda

@@ -1,0 +1,305 @@
+// Runs the CUDA kernels of predicted arrays on emulated warps, as the driver launches them, and compares them with the
+// CPU: the same payloads, bit for bit the same elements back, the same verdict on altered payloads. Prints what differs
+// and a summary; exits with 0 if nothing does.
+// clang-format off
+#include "emulated_inputs.h"  // before what it emulates CUDA for
+// clang-format on
+#include <cmath>
+
+#include "cpu/driver.h"
+#include "cpu/predicted.h"
+#include "cuda/kernels.cuh"
+#include "cuda/predicted_calls.h"
+
+namespace {
+
+// ---- the kernels as the driver launches them
+
+class EmulatedLauncher {
+ public:
+  EmulatedLauncher(Order order, uint64_t seed) : order_(order), seed_(seed) {}
+
+  template <auto kernel, class... Arguments>
+  void run(uint64_t units, const Arguments&... arguments) const {
+    launch(units, order_, seed_++, [&] { kernel(arguments...); });
+  }
+  void widen_range(const cuda::EncodeArguments& a) const {
+    visit(a.element, [&]<class T>(T) { launch(a.groups, order_, seed_++, [&] { cuda::range_kernel<T>(a); }); });
+  }
+  void encode(const cuda::EncodeArguments& a) const {
+    visit(a.element, [&]<class T>(T) { launch(a.groups, order_, seed_++, [&] { cuda::encode_kernel<T>(a); }); });
+  }
+  void encode_codes(const cuda::EncodeArguments& a) const {
+    visit_codes(a.element, [&]<class T>(T) {
+      launch(a.groups, order_, seed_++, [&] { cuda::encode_kernel<T, max_chunks_of_codes>(a); });
+    });
+  }
+  void decode(const Element& element, const cuda::DecodeArguments& a) const {
+    visit(element, [&]<class T>(T) {
+      launch(a.arrays.units, order_, seed_++, [&] { cuda::decode_regular_kernel<T>(a); });
+      launch(a.arrays.units, order_, seed_++, [&] { cuda::decode_kernel<T>(a); });
+    });
+  }
+  void decode_codes(const Element& element, const cuda::DecodeArguments& a) const {
+    visit_codes(element, [&]<class T>(T) {
+      launch(a.arrays.units, order_, seed_++, [&] { cuda::decode_regular_kernel<T, max_chunks_of_codes>(a); });
+      launch(a.arrays.units, order_, seed_++, [&] { cuda::decode_kernel<T, max_chunks_of_codes>(a); });
+    });
+  }
+
+  template <class Visitor>
+  static void visit(const Element& element, Visitor visitor) {
+    if (element.width == 64) return visitor(cuda::Float64{});
+    if (element.width == 32) return visitor(cuda::Float32{});
+    if (element.exponent_bits == 8) return visitor(cuda::BFloat16{});
+    visitor(cuda::Float16{});
+  }
+
+ private:
+  template <class Visitor>
+  static void visit_codes(const Element& element, Visitor visitor) {
+    if (element.width == 64) return visitor(cuda::Float64{});
+    visitor(cuda::Float32{});
+  }
+
+  Order order_;
+  mutable uint64_t seed_;
+};
+
+// Memory as the allocator gives it: with anything in it.
+Bytes scratch_of(uint64_t bytes) { return Bytes(bytes + 256, untouched); }
+uint8_t* aligned(Bytes& bytes) {
+  return reinterpret_cast<uint8_t*>(round_up(reinterpret_cast<uintptr_t>(bytes.data()), 256));
+}
+
+struct Field {
+  const char* dtype;
+  const Element& element;
+  Axes axes;
+  Codec codec;
+  Bytes elements;
+
+  uint64_t count() const { return axes.count(); }
+};
+
+Bytes encode(const Field& field, Order order, uint64_t seed) {
+  constexpr uint64_t warps = max_blocks * cuda::warps_per_block;
+  Bytes payload(capacity(field.codec, field.element, field.count()), untouched);
+  Bytes scratch = scratch_of(cuda::PredictedScratch(field.element, field.count()).memory +
+                             warps * sizeof(cuda::MemoryOf<cuda::Float64, max_chunks_of_codes>));
+  const EncodeTask task{field.elements.data(), payload.data(), field.count(), field.axes};
+  const EmulatedLauncher launcher(order, seed);
+  uint64_t length = 0;
+  EmulatedLauncher::visit(field.element, [&]<class T>(T) {
+    cuda::PredictedEncoding<T, EmulatedLauncher>(launcher, field.codec, field.element, &tables(), aligned(scratch))
+        .encode(task, &length);
+  });
+  payload.resize(std::min<uint64_t>(length, payload.size()));
+  return payload;
+}
+
+// None where the payload is corrupt.
+Bytes decode(const Field& field, const Bytes& payload, Order order, uint64_t seed) {
+  Bytes target(field.elements.size(), untouched);
+  Bytes scratch = scratch_of(cuda::predicted_decode_bytes(field.element, field.count()));
+  const uint64_t length = payload.size();
+  Bytes longer = payload;
+  if (seed % 2 == 0) longer.resize(length + 40, untouched);
+  const DecodeTask task{longer.data(), longer.size(), seed % 2 == 0 ? &length : nullptr, target.data(), field.count()};
+  uint32_t status = 0;
+  EmulatedLauncher::visit(field.element, [&]<class T>(T) {
+    cuda::decode_predicted<T>(EmulatedLauncher(order, seed), field.element, task, &tables(), &status, aligned(scratch));
+  });
+  return status == 0 ? target : Bytes();
+}
+
+Bytes encode_on_cpu(const Field& field) {
+  Bytes payload(capacity(field.codec, field.element, field.count()));
+  uint64_t length = 0;
+  const EncodeTask task{field.elements.data(), payload.data(), field.count(), field.axes};
+  cpu::encode(field.codec, field.element, std::span(&task, 1), &length, Seed{}, 1);
+  payload.resize(length);
+  return payload;
+}
+
+Bytes decode_on_cpu(const Field& field, const Bytes& payload) {
+  Bytes target(field.elements.size(), untouched);
+  const DecodeTask task{payload.data(), payload.size(), nullptr, target.data(), field.count()};
+  return cpu::decode(field.codec, field.element, std::span(&task, 1), 1) == 1 ? target : Bytes();
+}
+
+// ---- fields
+
+struct Kind {
+  const char* name;
+  double (*value)(const double (&at)[max_axes], Random& random);
+};
+
+double wave(const double (&at)[max_axes]) {
+  return std::sin(at[3] / 9 + at[2] / 7) + std::cos(at[1] / 5) * std::sin(at[0] / 3 + at[3] / 13);
+}
+
+constexpr double fill = -999;
+const Kind kinds[] = {
+    {"waves", [](const double (&at)[max_axes], Random&) { return wave(at); }},
+    {"noisy waves",
+     [](const double (&at)[max_axes], Random& r) { return wave(at) + static_cast<double>(r.below(1000)) * 1e-6; }},
+    {"gaps", [](const double (&at)[max_axes], Random&) { return at[3] + at[2] < 30 || at[3] > 90 ? NAN : wave(at); }},
+    {"fill values", [](const double (&at)[max_axes], Random& r) { return r.below(9) == 0 ? fill : wave(at); }},
+    {"wide range", [](const double (&at)[max_axes], Random& r) { return wave(at) * (r.below(50) == 0 ? 1e30 : 1); }},
+    {"steps", [](const double (&at)[max_axes], Random&) { return std::floor(at[3] / 8) + std::floor(at[2] / 5); }},
+    {"noise", [](const double (&)[max_axes], Random& r) { return static_cast<double>(r.below(1 << 20)); }},
+    {"infinities", [](const double (&at)[max_axes], Random& r) { return r.below(40) == 0 ? INFINITY : wave(at); }},
+    {"absent", [](const double (&at)[max_axes], Random& r) { return r.below(40) == 0 ? -1.0 : wave(at); }},
+};
+
+Bytes elements_of(const Element& element, const Axes& axes, const Kind& kind, uint64_t seed) {
+  Random random(seed);
+  const uint64_t item = element.width / 8;
+  Bytes bytes(axes.count() * item);
+  const bool has_absent = kind.name == kinds[8].name;
+  for (uint64_t i = 0; i < axes.count(); ++i) {
+    double at[max_axes];
+    uint64_t rest = i;
+    for (int a = max_axes; a-- > 0; rest /= axes.sizes[a]) at[a] = static_cast<double>(rest % axes.sizes[a]);
+    uint64_t bits = bits_of(element, kind.value(at, random));
+    if (has_absent && random.below(40) == 0) bits = absent_element;
+    memcpy(&bytes[i * item], &bits, item);
+  }
+  return bytes;
+}
+
+class Comparison {
+ public:
+  explicit Comparison(int orders_each) : orders_each_(orders_each) {}
+
+  void check(const Field& field, const char* name) {
+    const Bytes wanted = encode_on_cpu(field), elements = decode_on_cpu(field, wanted);
+    predicted_ += is_predicted(wanted.data(), wanted.size(), field.count());
+    ++fields_;
+    for (int i = 0; i < orders_each_; ++i) {
+      const Order order = orders[runs_++ % std::size(orders)];
+      const Bytes payload = encode(field, order, static_cast<uint64_t>(runs_));
+      expect(field, name, "payload", payload, wanted);
+      expect(field, name, "elements", decode(field, wanted, order, static_cast<uint64_t>(runs_)), elements);
+    }
+  }
+
+  // Payloads with a byte altered, or cut off.
+  void check_altered(const Field& field, const char* name, int times) {
+    const Bytes payload = encode_on_cpu(field);
+    Random random(payload.size());
+    for (int i = 0; i < times; ++i) {
+      Bytes altered = payload;
+      const uint64_t at = random.below(i % 2 == 0 ? 200 : altered.size());
+      altered[at] = static_cast<uint8_t>(altered[at] ^ 1 << random.below(8));
+      if (i % 7 == 6) altered.resize(altered.size() - 1 - random.below(30));
+      const Bytes found = decode(field, altered, orders[i % 3], static_cast<uint64_t>(i));
+      expect(field, name, "altered payload", found, decode_on_cpu(field, altered));
+    }
+  }
+
+  void expect(const char* what, bool holds) {
+    ++runs_;
+    if (holds) return;
+    ++differences_;
+    std::printf("%s: differs\n", what);
+  }
+
+  bool finish() const {
+    std::printf("%d of %d fields are predicted; %d runs, %d differences\n", predicted_, fields_, runs_, differences_);
+    return differences_ == 0 && predicted_ * 3 > fields_ * 2;
+  }
+
+ private:
+  void expect(const Field& field, const char* name, const char* what, const Bytes& got, const Bytes& wanted) {
+    if (got == wanted) return;
+    ++differences_;
+    const GroupSettings settings = group_settings(field.codec);
+    std::printf("%s %s, predictor %d, bound %g%s, %llu x %llu x %llu x %llu, run %d: %s: %s\n", field.dtype, name,
+                static_cast<int>(settings.predictor), settings.bound, settings.fast ? " fast" : "",
+                static_cast<unsigned long long>(field.axes.sizes[0]),
+                static_cast<unsigned long long>(field.axes.sizes[1]),
+                static_cast<unsigned long long>(field.axes.sizes[2]),
+                static_cast<unsigned long long>(field.axes.sizes[3]), runs_, what, difference(got, wanted).c_str());
+  }
+
+  int orders_each_, runs_ = 0, differences_ = 0, predicted_ = 0, fields_ = 0;
+};
+
+// ---- the inputs' product
+
+struct DType {
+  const char* name;
+  int id;
+};
+constexpr DType dtypes[] = {{"float32", 12}, {"float16", 10}, {"bfloat16", 11}, {"float64", 13}};
+
+Codec bounded(double bound, Predictor predictor, BoundKind kind = BoundKind::absolute, bool fast = false) {
+  if (bound == 0) return {LosslessSettings{fast, predictor}};
+  return {ErrorBoundedSettings{kind, bound, fast, true, fill, predictor}};
+}
+
+constexpr Predictor predictors[] = {Predictor::automatic, Predictor::interpolation, Predictor::lorenzo};
+constexpr double bounds[] = {1e-1, 1e-3, 0};
+
+void check_fields(Comparison& comparison, const DType& dtype) {
+  const Axes shapes[] = {{{1, 1, 1, 5000}}, {{1, 1, 61, 83}}, {{1, 17, 19, 23}}, {{5, 6, 17, 12}},
+                         {{1, 1, 900, 3}},  {{1, 2, 3, 700}}, {{1, 1, 1, 512}},  {{1, 40, 40, 8}}};
+  const Element& element = elements[dtype.id];
+  uint64_t turn = static_cast<uint64_t>(dtype.id);
+  for (const Kind& kind : kinds)
+    for (const Predictor predictor : predictors)
+      for (const double bound : bounds) {
+        const Axes& axes = shapes[turn % std::size(shapes)];
+        const BoundKind bound_kind = turn % 4 == 3 ? BoundKind::relative : BoundKind::absolute;
+        const Codec codec = bounded(bound, predictor, bound_kind, turn % 5 == 4);
+        comparison.check({dtype.name, element, axes, codec, elements_of(element, axes, kind, turn)}, kind.name);
+        ++turn;
+      }
+}
+
+// Several boxes are tried; and grids of several groups.
+void check_large(Comparison& comparison, const DType& dtype, const Axes& axes, double bound) {
+  const Element& element = elements[dtype.id];
+  const Codec codec = bounded(bound, Predictor::automatic);
+  comparison.check({dtype.name, element, axes, codec, elements_of(element, axes, kinds[1], 1)}, kinds[1].name);
+}
+
+void check_altered(Comparison& comparison, const DType& dtype) {
+  const Axes axes{{1, 9, 21, 33}};
+  const Element& element = elements[dtype.id];
+  for (const size_t kind : {0, 2, 4}) {
+    const Codec codec = bounded(kind == 4 ? 0 : 1e-2, Predictor::interpolation);
+    const Field field{dtype.name, element, axes, codec, elements_of(element, axes, kinds[kind], kind)};
+    comparison.check_altered(field, kinds[kind].name, 40);
+  }
+}
+
+// The barriers that predicting comes to, left out.
+void check_barriers(Comparison& comparison, const DType& dtype) {
+  const Element& element = elements[dtype.id];
+  const auto code = [&] {
+    for (const Axes& axes : {Axes{{1, 1, 5, 611}}, Axes{{1, 11, 12, 13}}})
+      for (const Kind& kind : {kinds[1], kinds[2]})
+        comparison.check(
+            {dtype.name, element, axes, bounded(1e-2, Predictor::automatic), elements_of(element, axes, kind, 7)},
+            kind.name);
+  };
+  comparison.expect("barriers", most_barriers_are_missed(code));
+}
+
+}  // namespace
+
+// The argument: how many of the three orders each input is run in.
+int main(int, char** arguments) {
+  Comparison comparison(arguments[1] ? std::atoi(arguments[1]) : 1);
+  for (const DType& dtype : dtypes) {
+    check_fields(comparison, dtype);
+    check_altered(comparison, dtype);
+  }
+  check_large(comparison, dtypes[0], {{1, 41, 43, 47}}, 1e-2);
+  check_large(comparison, dtypes[3], {{3, 7, 61, 59}}, 0);
+  check_barriers(comparison, dtypes[0]);
+  return comparison.finish() ? 0 : 1;
+}
