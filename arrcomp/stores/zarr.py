@@ -69,6 +69,11 @@ class _ZarrCodec(ChunkCodec, ABC):
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
         """The array to compress, from the chunk that zarr passes."""
 
+    @property
+    def _takes_bytes(self) -> bool:
+        """Whether the codec takes bytes, as lossless codecs do."""
+        return self.codec.takes_numpy(_BYTE)
+
 
 class ArrcompCodec(_ZarrCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ignore]
     """Compress each chunk with arrcomp; lossless by default.
@@ -76,6 +81,12 @@ class ArrcompCodec(_ZarrCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ign
     zarr's compressors may follow, but rarely make chunks smaller: `compressors=None` omits the default one. Chunks of a
     few hundred kilobytes or more are best. Data types are those that zarr and the codec have: booleans, integers,
     floats, complex numbers. (zarr has no bfloat16.)
+
+    Filters may come first. The codec's bound then holds for the values that they make, and may not hold for the array
+    (errors add up after `Delta`). Some filters of numcodecs flatten chunks, or view floats as integers (`BitRound`,
+    after which the codec must be lossless), and do not tell zarr: such chunks are kept as zarr expects to read them.
+    Other chunks that are not of the dtype and shape that zarr expects are a ValueError when they are written, as are
+    all of these in the byte order of other machines.
 
     Args:
         codec: the codec; None for `arrcomp.Lossless()`.
@@ -93,7 +104,11 @@ class ArrcompCodec(_ZarrCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ign
     codec_name = "arrcomp"
 
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        return chunk_data.as_ndarray_like()
+        """The chunk in the shape and dtype of its spec, which the reader expects; ValueError if it is another one."""
+        array, shape, dtype = chunk_data.as_ndarray_like(), chunk_spec.shape, chunk_spec.dtype.to_native_dtype()
+        if array.shape == shape and array.dtype.newbyteorder("=") == dtype.newbyteorder("="):
+            return array
+        return _as_declared(array, shape, dtype, keeps_bits=self._takes_bytes)
 
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
         dtype = chunk_spec.dtype.to_native_dtype()
@@ -110,7 +125,7 @@ class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unuse
     bytes by a lossless codec, and refused by others.
 
     **Only lossless codecs are safe after a codec that changes the bytes but not their number (`bytes` with `endian:
-    big`, a shuffle)**: zarr does not tell a compressor what comes before it, and the error bound does not hold for
+    big`, a shuffle), or a filter that makes another dtype without telling zarr**: zarr does not tell a compressor what comes before it, and the error bound does not hold for
     values in another byte order. Put it first among the compressors, or use `ArrcompCodec`, which gets the array.
 
     Arguments and errors are those of `ArrcompCodec`. Lossless codecs take arrays of every dtype of zarr (datetimes as
@@ -144,10 +159,20 @@ class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unuse
             shape, dtype = (compressed.spec.nbytes,), _BYTE
         return chunk_spec.prototype.buffer.from_bytes(_decoded(compressed, shape, dtype).reshape(-1).view(_BYTE))
 
-    @property
-    def _takes_bytes(self) -> bool:
-        """Whether the codec takes bytes, as lossless codecs do."""
-        return self.codec.takes_numpy(_BYTE)
+
+def _as_declared(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], keeps_bits: bool) -> Any:
+    """What a filter made, in the shape and dtype that it told zarr; ValueError if that may not be what it made.
+
+    Some of numcodecs' filters flatten, or view bits as integers (`BitRound`), and tell zarr of neither. They view what
+    they read as their own dtype, so the bits are enough. In another byte order they would be other values.
+    """
+    as_flat = array.shape == shape or (array.ndim == 1 and array.size == math.prod(shape))
+    as_bits = array.dtype == dtype or (keeps_bits and array.dtype.itemsize == dtype.itemsize)
+    if as_flat and as_bits and array.dtype.isnative and dtype.isnative:
+        return array.view(dtype).reshape(shape)
+    expected, got = f"{dtype} of shape {shape}, as its filters tell zarr", f"{array.dtype} of shape {array.shape}"
+    hint = "" if keeps_bits else "; lossless codecs keep other dtypes of the same size"
+    raise ValueError(f"chunk: expected {expected}, got {got} from them{hint}")
 
 
 def _elements(chunk_spec: Any) -> tuple[np.dtype[Any], int]:

@@ -32,6 +32,7 @@ NUMPY_DTYPES = {name for name in checks.DTYPES if hasattr(np, name)}
 WAYS = {"serializer": ArrcompCodec, "compressors": ArrcompCompressor}
 both_ways = pytest.mark.parametrize("way", WAYS)
 WEIGHTS = np.random.default_rng(0).normal(0, 0.02, (30, 50)).astype(np.float32)
+BOUND = ErrorBounded(abs=0.01)
 
 
 def zarr_has(name: str) -> bool:
@@ -162,6 +163,64 @@ def test_other_codecs_come_before_and_after() -> None:
     checks.check_same_bits(z[...], WEIGHTS)
     checks.check_same_bits(stored(WEIGHTS, compressors="auto")[...], WEIGHTS)
     checks.check_same_bits(stored(np.asfortranarray(WEIGHTS))[...], WEIGHTS)
+
+
+# numcodecs' filters, by what they do to the chunks of an array of float32.
+FILTERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "flattens": ("Delta", {"dtype": "f4"}),
+    "flattens, and says its dtype": ("FixedScaleOffset", {"offset": 0, "scale": 8, "dtype": "f4", "astype": "i2"}),
+    "views floats as integers": ("BitRound", {"keepbits": 12}),
+    "says shape and dtype": ("AsType", {"encode_dtype": "f8", "decode_dtype": "f4"}),
+}
+zarr_warns_of_numcodecs = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not in the Zarr version 3")
+
+
+def filtered(x: Array, of: str, codec: arrcomp.Codec | None = None, store: Any = None, **changed: Any) -> Any:
+    """An array in memory with the values of x, behind a filter of numcodecs."""
+    name, parameters = FILTERS[of]
+    made = getattr(pytest.importorskip("zarr.codecs.numcodecs"), name)(**(parameters | changed))
+    return stored(x, codec, path=store, chunks=(16, 25)[-x.ndim :], filters=[made])
+
+
+@zarr_warns_of_numcodecs
+@pytest.mark.parametrize("of", FILTERS)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_filters_come_before(of: str, order: Any) -> None:
+    """Numbers that each of them keeps."""
+    x = np.asarray(np.arange(-750, 750).reshape(30, 50) / 8, np.float32, order=order)
+    z = filtered(x, of)
+    checks.check_same_bits(z[...], x)
+    z[3:7, 2:40] = x[3:7, 2:40] + 1
+    checks.check_same_bits(z[3:7, 2:40], x[3:7, 2:40] + 1)
+    checks.check_same_bits(filtered(x[0], of)[...], x[0])
+
+
+@zarr_warns_of_numcodecs
+def test_a_bound_holds_for_what_a_filter_makes() -> None:
+    z = filtered(WEIGHTS.astype(np.float64), "says shape and dtype", BOUND, encode_dtype="f4", decode_dtype="f8")
+    checks.check_bound(WEIGHTS, z[...].astype(np.float32), BOUND)
+    steps = np.diff(filtered(WEIGHTS, "flattens", BOUND)[:16, :25].ravel())
+    assert np.abs(steps - np.diff(WEIGHTS[:16, :25].ravel())).max() < 0.0101
+
+
+@zarr_warns_of_numcodecs
+@pytest.mark.parametrize(
+    ("of", "x", "codec", "changed", "message"),
+    [
+        ("views floats as integers", WEIGHTS, BOUND, {}, r"float32 of .*, got int32 of .* from them; lossless codecs"),
+        ("flattens", WEIGHTS.astype(">f4"), Lossless(), {"dtype": ">f4"}, r">f4 of .*, got >f4 of shape \(400,\)"),
+        ("flattens", WEIGHTS.astype("f8"), Lossless(), {}, r"float64 of .*, got float32 of shape \(800,\) from them$"),
+        ("flattens", WEIGHTS[0].astype(">f4"), Lossless(), {"dtype": "i4"}, r">f4 of shape \(25,\), .*, got int32"),
+    ],
+    ids=["values", "order", "size", "bits"],
+)
+def test_a_chunk_that_could_not_be_read_is_not_written(
+    of: str, x: Array, codec: arrcomp.Codec, changed: Any, message: str
+) -> None:
+    store = zarr.storage.MemoryStore()
+    with pytest.raises(ValueError, match=f"^chunk: expected {message}"):
+        filtered(x, of, codec, store, **changed)
+    assert set(store._store_dict) == {"zarr.json"}
 
 
 def test_arrays_are_read_and_written_asynchronously() -> None:
