@@ -8,10 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from .._api.compress import checked_codec, checked_seed, compress
 from .._arguments import checked_integer
 from .._methods.seeds import MAX_SEED
 from ..codecs import Codec, Lossless, codec_from_config
+
+BYTE = np.dtype(np.uint8)
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -41,6 +45,11 @@ class ChunkCodec:
     def stream_of(self, chunk: Any) -> bytes:
         """The stream of a chunk. One thread is enough, as stores code many chunks at once, each on its own thread."""
         return compress(chunk, self.codec, seed=self.seed, threads=1).to_bytes()
+
+    @property
+    def takes_bytes(self) -> bool:
+        """Whether the codec takes bytes, as lossless codecs do: chunks of dtypes that the format lacks are kept so."""
+        return self.codec.takes_numpy(BYTE)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.codec!r}{'' if self.seed is None else f', seed={self.seed}'})"

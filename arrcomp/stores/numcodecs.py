@@ -2,11 +2,11 @@
 
 from typing import Any
 
-import numpy as np
+from numpy.typing import NDArray
 
 from .._api.compressed import decompress, from_bytes
 from .._arguments import wrong_value
-from ._chunks import ChunkCodec
+from ._chunks import BYTE, ChunkCodec
 
 try:
     from numcodecs.abc import Codec as Base  # type: ignore[import-not-found,import-untyped,unused-ignore]
@@ -21,7 +21,8 @@ class Arrcomp(ChunkCodec, Base):  # type: ignore[misc,unused-ignore]
     """Compress each buffer with arrcomp; lossless by default.
 
     Arrays come back with their dtype (datetimes as integers) and their shape. Arrays in Fortran order come back as
-    their flat memory, which is enough for numcodecs. Other buffers are bytes.
+    their flat memory, which is enough for numcodecs. Lossless codecs keep other buffers, and arrays of other dtypes
+    (strings, bytes, structures) or of another byte order, as flat bytes. Others refuse these arrays.
 
     Args:
         codec: the codec; None for `arrcomp.Lossless()`.
@@ -44,15 +45,24 @@ class Arrcomp(ChunkCodec, Base):  # type: ignore[misc,unused-ignore]
     def encode(self, buf: Any) -> bytes:
         """The stream of an array in C or Fortran order, or of a buffer's bytes.
 
-        TypeError if the codec does not take the dtype, or its byte order, which would be lost, is not the native one.
+        TypeError if the codec does not take the dtype, or its byte order, or the dtype has Python objects. Lossless
+        codecs take all others.
         """
         array = ensure_contiguous_ndarray(buf, flatten=False)
-        if not array.dtype.isnative:
-            native = array.dtype.newbyteorder("=")
-            raise TypeError(f"dtype: expected {native.str}, in native byte order, got {array.dtype.str}")
         if not array.flags.c_contiguous:
             array = array.reshape(-1, order="F")
-        return self.stream_of(array)
+        return self.stream_of(self._elements(array))
+
+    def _elements(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array; its bytes where the format lacks its dtype or byte order, and the codec takes bytes."""
+        dtype = array.dtype
+        if dtype.hasobject:
+            raise TypeError(f"dtype: expected one without Python objects, got {dtype}")
+        if self.takes_bytes and not (dtype.isnative and self.codec.takes_numpy(dtype)):
+            return array.reshape(-1).view(BYTE)
+        if not dtype.isnative:
+            raise TypeError(f"dtype: expected {dtype.newbyteorder('=').str}, in native byte order, got {dtype.str}")
+        return array
 
     def decode(self, buf: Any, out: Any = None) -> Any:
         """The array of a stream, with one thread and the default `max_nbytes`, as numcodecs passes no other arguments.
@@ -60,10 +70,10 @@ class Arrcomp(ChunkCodec, Base):  # type: ignore[misc,unused-ignore]
         Errors are those of `arrcomp.from_bytes` and `arrcomp.decompress`. `out` is a writable, contiguous buffer of
         exactly the array's bytes, which is filled and returned.
         """
-        compressed = from_bytes(ensure_contiguous_ndarray(buf).view(np.uint8))
+        compressed = from_bytes(ensure_contiguous_ndarray(buf).view(BYTE))
         if out is None:
             return decompress(compressed, threads=1)
-        memory = ensure_contiguous_ndarray(out).view(np.uint8)
+        memory = ensure_contiguous_ndarray(out).view(BYTE)
         nbytes = compressed.spec.nbytes
         if memory.nbytes != nbytes:
             raise wrong_value("out", f"{nbytes} bytes", memory.nbytes)

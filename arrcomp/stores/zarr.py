@@ -17,7 +17,7 @@ from .. import _dtypes
 from .._api.compressed import Compressed, decompress, from_bytes
 from ..codecs import Lossless
 from ..errors import CorruptStreamError
-from ._chunks import ChunkCodec
+from ._chunks import BYTE, ChunkCodec
 
 try:
     from zarr.abc.codec import ArrayBytesCodec, BytesBytesCodec  # type: ignore[import-not-found,unused-ignore]
@@ -25,8 +25,6 @@ except ImportError as error:
     raise ImportError(f"arrcomp.stores.zarr needs zarr 3.1 ({error}): pip install arrcomp[zarr]") from None
 
 __all__ = ["ArrcompCodec", "ArrcompCompressor"]
-
-_BYTE = np.dtype(np.uint8)
 
 
 class _ZarrCodec(ChunkCodec, ABC):
@@ -69,11 +67,6 @@ class _ZarrCodec(ChunkCodec, ABC):
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
         """The array to compress, from the chunk that zarr passes."""
 
-    @property
-    def _takes_bytes(self) -> bool:
-        """Whether the codec takes bytes, as lossless codecs do."""
-        return self.codec.takes_numpy(_BYTE)
-
 
 class ArrcompCodec(_ZarrCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ignore]
     """Compress each chunk with arrcomp; lossless by default.
@@ -108,7 +101,7 @@ class ArrcompCodec(_ZarrCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ign
         array, shape, dtype = chunk_data.as_ndarray_like(), chunk_spec.shape, chunk_spec.dtype.to_native_dtype()
         if array.shape == shape and array.dtype.newbyteorder("=") == dtype.newbyteorder("="):
             return array
-        return _as_declared(array, shape, dtype, keeps_bits=self._takes_bytes)
+        return _as_declared(array, shape, dtype, keeps_bits=self.takes_bytes)
 
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
         dtype = chunk_spec.dtype.to_native_dtype()
@@ -125,8 +118,9 @@ class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unuse
     bytes by a lossless codec, and refused by others.
 
     **Only lossless codecs are safe after a codec that changes the bytes but not their number (`bytes` with `endian:
-    big`, a shuffle), or a filter that makes another dtype without telling zarr**: zarr does not tell a compressor what comes before it, and the error bound does not hold for
-    values in another byte order. Put it first among the compressors, or use `ArrcompCodec`, which gets the array.
+    big`, a shuffle), or a filter that makes another dtype without telling zarr**: zarr does not tell a compressor what
+    comes before it, and the error bound does not hold for values in another byte order. Put it first among the
+    compressors, or use `ArrcompCodec`, which gets the array.
 
     Arguments and errors are those of `ArrcompCodec`. Lossless codecs take arrays of every dtype of zarr (datetimes as
     integers).
@@ -139,7 +133,7 @@ class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unuse
     codec_name = "arrcomp_compressor"
 
     def evolve_from_array_spec(self, array_spec: Any) -> Self:
-        return self if self._takes_bytes else super().evolve_from_array_spec(array_spec)
+        return self if self.takes_bytes else super().evolve_from_array_spec(array_spec)
 
     def _array_of(self, chunk_data: Any, chunk_spec: Any) -> Any:
         """The elements of a chunk, or its bytes if their number does not match and the codec takes bytes."""
@@ -147,7 +141,7 @@ class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unuse
         dtype, nbytes = _elements(chunk_spec)
         if data.nbytes == nbytes:
             return data.view(dtype).reshape(chunk_spec.shape)
-        if self._takes_bytes:
+        if self.takes_bytes:
             return data
         expected = f"{nbytes} bytes, as zarr's serializer `bytes` writes {dtype} of shape {chunk_spec.shape}"
         raise ValueError(f"chunk: expected {expected}, got {data.nbytes}; put {self!r} first among the compressors")
@@ -155,9 +149,9 @@ class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unuse
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
         compressed = from_bytes(chunk_data.as_numpy_array())
         shape, (dtype, nbytes) = chunk_spec.shape, _elements(chunk_spec)
-        if self._takes_bytes and compressed.dtype == _BYTE and compressed.spec.nbytes != nbytes:
-            shape, dtype = (compressed.spec.nbytes,), _BYTE
-        return chunk_spec.prototype.buffer.from_bytes(_decoded(compressed, shape, dtype).reshape(-1).view(_BYTE))
+        if self.takes_bytes and compressed.dtype == BYTE and compressed.spec.nbytes != nbytes:
+            shape, dtype = (compressed.spec.nbytes,), BYTE
+        return chunk_spec.prototype.buffer.from_bytes(_decoded(compressed, shape, dtype).reshape(-1).view(BYTE))
 
 
 def _as_declared(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], keeps_bits: bool) -> Any:
@@ -183,7 +177,7 @@ def _elements(chunk_spec: Any) -> tuple[np.dtype[Any], int]:
     dtype = chunk_spec.dtype.to_native_dtype()
     if dtype.kind in "mM":
         dtype = np.dtype(np.int64)
-    dtype = dtype.newbyteorder("<") if Lossless().takes_numpy(dtype) else _BYTE
+    dtype = dtype.newbyteorder("<") if Lossless().takes_numpy(dtype) else BYTE
     return dtype, math.prod(chunk_spec.shape) * dtype.itemsize
 
 

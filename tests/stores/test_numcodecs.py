@@ -106,6 +106,39 @@ def test_a_wrong_out_is_named() -> None:
         Arrcomp().decode(stream, out=np.zeros((20, 60), np.float32)[::2, ::10])
 
 
+KEPT_AS_BYTES = {
+    "swapped": ROWS.astype(">f4"),
+    "strings": np.array([["a", "bcd"], ["", "\u00e9"]]),
+    "swapped strings": np.array(["a", "bcd"]).astype(">U3"),
+    "bytes": np.array([b"a", b"", b"\xff\0b"]),
+    "void": np.arange(12, dtype="u1").view("V3"),
+    "structures": np.array([(1, 2.5, "x"), (3, 4.5, "y")], [("a", "<i4"), ("b", ">f8"), ("c", "U2")]),
+    "long double": np.linspace(0, 1, 7, dtype="g"),
+    "none": np.zeros((0, 3), "U5"),
+    "scalar": np.array("abc"),
+}
+
+
+@pytest.mark.parametrize("codec", [Lossless(), arrcomp.BaseDelta()], ids=repr)
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("x", KEPT_AS_BYTES.values(), ids=KEPT_AS_BYTES)
+def test_what_the_format_lacks_is_kept_as_bytes(x: checks.Array, order: Any, codec: arrcomp.Codec) -> None:
+    x = np.asarray(x, order=order)
+    stream = Arrcomp(codec).encode(x)
+    y = Arrcomp(codec).decode(stream)
+    assert (y.dtype, y.shape) == (np.uint8, (x.nbytes,))
+    assert y.tobytes() == x.tobytes(order="A")
+    out = np.empty_like(x)
+    assert Arrcomp(codec).decode(stream, out=out) is out
+    assert out.tobytes() == x.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [[("a", "i4"), ("b", object)], np.dtypes.StringDType()], ids=["structure", "string"])
+def test_pointers_are_no_bytes(dtype: Any) -> None:
+    with pytest.raises(TypeError, match=r"^dtype: expected one without Python objects, got "):
+        Arrcomp().encode(np.zeros(3, dtype))
+
+
 def test_datetimes_are_integers() -> None:
     x = np.array(["2001-01-01", "NaT", "2026-06-05"], "M8[s]")
     checks.check_same_bits(Arrcomp().decode(Arrcomp().encode(x)), x.view(np.int64))

@@ -302,6 +302,38 @@ def test_arrays_of_format_2_come_back(name: str, order: Any) -> None:
     checks.check_same_bits(z[2:6, ::3], x[2:6, ::3])
 
 
+@pytest.mark.parametrize(
+    "x",
+    [
+        np.array([["a", "bcd"], ["", "\u00e9"], ["f", "g"]]),
+        np.array([[b"a", b"bcd"], [b"", b"\xff"], [b"f", b"g"]]),
+        np.arange(24, dtype="u1").view("V4").reshape(3, 2),
+        np.array([[(1, 2.5), (3, 4.5)]] * 3, [("a", "i4"), ("b", ">f8")]),
+        np.arange(6).reshape(3, 2).astype(">f4"),
+        np.array([["2001-01-01", "NaT"]] * 3, ">M8[s]"),
+        np.array([["a", "b" * 300]] * 3, np.dtypes.StringDType()),
+    ],
+    ids=lambda x: str(x.dtype),
+)
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_other_dtypes_are_kept_in_format_2(x: Array, order: Any) -> None:
+    z = stored(x, serializer="auto", compressors=Arrcomp(), chunks=(2, 2), zarr_format=2, order=order)
+    np.testing.assert_array_equal(z[...], x)
+    assert z[...].dtype == x.dtype
+    np.testing.assert_array_equal(z[1:, 1], x[1:, 1])
+
+
+@pytest.mark.full
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_datasets_of_xarray_come_back_in_format_2(tmp_path: Path) -> None:
+    xarray = pytest.importorskip("xarray")
+    coordinates = {"station": ["north", "s"], "time": np.array(["2001-01-01", "2001-01-02"], "M8[ns]")}
+    ds = xarray.Dataset({"t": (("station", "time"), WEIGHTS[:2, :2])}, coordinates | {"b": ("time", [b"x", b"yz"])})
+    ds.to_zarr(tmp_path / "x", zarr_format=2, encoding={name: {"compressors": (Arrcomp(),)} for name in ds.variables})
+    with xarray.open_zarr(tmp_path / "x") as back:
+        xarray.testing.assert_identical(back.compute(), ds)
+
+
 def test_a_fresh_process_reads_format_2(tmp_path: Path) -> None:
     compressor = Arrcomp(ErrorBounded(abs=1e-3))
     path = tmp_path / "x"
