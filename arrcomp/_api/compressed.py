@@ -113,10 +113,10 @@ class Compressed(Encoded):
         """The stream: self-describing, with a checksum, the same bytes on every platform (FORMAT.md). Synchronizes.
 
         Args:
-            zstd_level: put the payload into a Zstandard frame of this level, 1 to 22, if that saves at least 5 % of it;
-                None for no frame. It often does for codecs of fixed rate and for integers, rarely for floats with
-                `Lossless` or `ErrorBounded`. Readers need zstandard too. Other versions of that library may write other
-                frames.
+            zstd_level: put the payload into a Zstandard frame of this level, 1 to 22, if that saves at least 5 % of it,
+                and the default `max_nbytes` of `from_bytes` allows the array; None for no frame. It often does for
+                codecs of fixed rate and for integers, rarely for floats with `Lossless` or `ErrorBounded`. Readers need
+                zstandard too. Other versions of that library may write other frames.
             threads: number of threads for the frame; None for all cores that the process may use.
 
         Raises:
@@ -131,8 +131,9 @@ class Compressed(Encoded):
         level = frame.checked_level(zstd_level)
         payload = self.host_payload()
         framed = None if level is None else frame.make_frame(payload, level, threads)
-        data = payload.data if framed is None else memoryview(framed)
-        return stream.pack(self._header, stream.Body(payload.size, data, framed is not None))
+        if framed is None or self._spec.nbytes > limits.default_max_nbytes(len(framed)):
+            return stream.pack(self._header, stream.Body(payload.size, payload.data, False))
+        return stream.pack(self._header, stream.Body(payload.size, memoryview(framed), True))
 
     def stored_buffers(self) -> list[bytes | memoryview]:
         """The stream as buffers, with the payload in the Zstandard frame that it was read in, if any."""

@@ -64,6 +64,9 @@ class Adapter(Protocol):
     def dtype_and_shape(self, x: Any) -> tuple[DType, tuple[int, ...]]:
         """Data type and shape of an array; raises TypeError without data (sparse, meta), or for another dtype."""
 
+    def check_dtype(self, dtype: DType) -> None:
+        """Raise TypeError if the framework has no arrays of this data type."""
+
     def is_finite(self, x: Any) -> bool:
         """Whether no value of an array is NaN or infinite; synchronizes."""
 

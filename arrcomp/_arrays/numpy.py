@@ -36,6 +36,9 @@ class NumpyAdapter(EagerAdapter):
     def dtype_and_shape(self, x: Any) -> tuple[DType, tuple[int, ...]]:
         return _dtypes.by_numpy(x.dtype), x.shape
 
+    def check_dtype(self, dtype: DType) -> None:
+        pass  # it has all of the format's
+
     def is_finite(self, x: Any) -> bool:
         return bool(np.isfinite(x).all())
 

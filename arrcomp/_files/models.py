@@ -169,9 +169,18 @@ def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed:
 
 
 def _framework(item: Any, c: Compressed) -> str | None:
-    """The framework of an array; None for a `Compressed` in NumPy, which every stream that was read is."""
-    framework = c.payload.adapter.name
-    return None if item is c and framework == "numpy" else framework
+    """The framework of an array, which `load_file` returns.
+
+    None for a `Compressed` in NumPy, which every stream that was read is, or of a dtype that its framework lacks.
+    """
+    adapter = c.payload.adapter
+    if item is not c:
+        return adapter.name
+    try:
+        adapter.check_dtype(c.spec.dtype)
+    except TypeError:
+        return None
+    return None if adapter.name == "numpy" else adapter.name
 
 
 def _check_single(path: Path, names: Sequence[str], metadata: Mapping[str, str] | None) -> None:

@@ -24,7 +24,12 @@ _reading: ContextVar[int | None] = ContextVar("max_nbytes", default=None)
 def allowed_of(nbytes: int, max_nbytes: int | None = None) -> int:
     """The most bytes of the array of a stream of `nbytes`: `max_nbytes`, or else that of `reading`, or the default."""
     limit = _reading.get() if max_nbytes is None else max_nbytes
-    return max(MOST_GROWTH * nbytes, LEAST_NBYTES) if limit is None else limit
+    return default_max_nbytes(nbytes) if limit is None else limit
+
+
+def default_max_nbytes(nbytes: int) -> int:
+    """The most bytes of the array of a stream of `nbytes` for a reader who says nothing; writers keep to it."""
+    return max(MOST_GROWTH * nbytes, LEAST_NBYTES)
 
 
 @contextlib.contextmanager

@@ -35,11 +35,6 @@ class Header:
     shape: tuple[int, ...]
     configuration: Mapping[str, Any]
 
-    @property
-    def elements(self) -> int:
-        """Number of elements in the payload: a complex value is two."""
-        return math.prod(self.shape) * self.dtype.parts
-
 
 @dataclass(frozen=True)
 class Body:
@@ -64,9 +59,7 @@ def stream_nbytes(header: Header, payload_nbytes: int) -> int:
 def _pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None = None) -> bytes:
     """The bytes of a stream before its payload, or before its frame of this length."""
     configuration = json.dumps(header.configuration, sort_keys=True, separators=(",", ":")).encode()
-    if len(header.shape) > _dtypes.MAX_DIMENSIONS or header.elements >= _dtypes.MAX_VALUES:
-        expected = f"at most {_dtypes.MAX_DIMENSIONS} dimensions and fewer than 2^60 values (complex: 2^59)"
-        raise wrong_value("shape", expected, header.shape)
+    check_writable(header.shape, header.dtype)
     if len(configuration) > 0xFFFF:
         raise ValueError(f"codec: expected a configuration of at most 65535 bytes, got {len(configuration)}")
     frame = _NO_FRAME if frame_nbytes is None else _ZSTANDARD
@@ -166,9 +159,25 @@ def _configuration(text: memoryview) -> dict[str, Any]:
     return configuration
 
 
+def check_writable(shape: tuple[int, ...], dtype: _dtypes.DType) -> None:
+    """Raise ValueError unless a stream may have this shape, so that what is written can be read."""
+    if not is_writable(shape, dtype):
+        expected = f"at most {_dtypes.MAX_DIMENSIONS} dimensions and fewer than 2^60 values (complex: 2^59)"
+        raise wrong_value("shape", f"{expected}, and without sizes of 0 fewer than 2^63 bytes", shape)
+
+
+def is_writable(shape: tuple[int, ...], dtype: _dtypes.DType) -> bool:
+    """Whether a stream may have this shape."""
+    return len(shape) <= _dtypes.MAX_DIMENSIONS and not _is_too_large(shape, dtype)
+
+
 def check_shape(shape: tuple[int, ...], dtype: _dtypes.DType) -> None:
     """Raise CorruptStreamError if the shape, without negative sizes, is too large for an array."""
+    if _is_too_large(shape, dtype):
+        raise CorruptStreamError(f"shape: expected that of an array of {dtype.name}, got {shape}, which is too large")
+
+
+def _is_too_large(shape: tuple[int, ...], dtype: _dtypes.DType) -> bool:
     # A size of 0 must not hide other sizes that are too large.
     span = math.prod(max(size, 1) for size in shape) * dtype.itemsize
-    if math.prod(shape) * dtype.parts >= _dtypes.MAX_VALUES or span >= 1 << 63:
-        raise CorruptStreamError(f"shape: expected that of an array of {dtype.name}, got {shape}, which is too large")
+    return math.prod(shape) * dtype.parts >= _dtypes.MAX_VALUES or span >= 1 << 63

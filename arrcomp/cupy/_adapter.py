@@ -46,10 +46,17 @@ class CupyAdapter(EagerAdapter):
 
     def dtype_and_shape(self, x: Any) -> tuple[_dtypes.DType, tuple[int, ...]]:
         dtype = _dtypes.by_numpy(x.dtype)
-        _check_dtype(dtype)
+        self.check_dtype(dtype)
         if not x.dtype.isnative:
             raise TypeError(f"x: expected native byte order, as CuPy computes in, got dtype {x.dtype.str}")
         return dtype, x.shape
+
+    def check_dtype(self, dtype: _dtypes.DType) -> None:
+        # NumPy's own, and from version 14 on bfloat16.
+        has_bfloat16 = int(cupy.__version__.partition(".")[0]) >= 14
+        if dtype.numpy.isbuiltin != 1 and not (dtype.name == "bfloat16" and has_bfloat16):
+            expected = f"one that CuPy {cupy.__version__} has"
+            raise TypeError(f"dtype: expected {expected}, got {dtype.name}; like=numpy.empty(0) works")
 
     def is_finite(self, x: Any) -> bool:
         with _current(x):
@@ -112,7 +119,7 @@ class CupyAdapter(EagerAdapter):
         return cupy.empty(count, cupy.uint64)
 
     def new_array(self, spec: Spec) -> Any:
-        _check_dtype(spec.dtype)
+        self.check_dtype(spec.dtype)
         return cupy.empty(spec.shape, spec.dtype.numpy)
 
     def payloads(self, buffers: Sequence[Any], lengths: Any, specs: Sequence[Spec], shrink: bool) -> list[Payload]:
@@ -181,7 +188,7 @@ class CupyAdapter(EagerAdapter):
 
     def upload(self, x: Any, index: int) -> Any:
         dtype = _dtypes.by_numpy(x.dtype)
-        _check_dtype(dtype)
+        self.check_dtype(dtype)
         return _uploaded(numpy_bytes(x), index).view(dtype.numpy).reshape(x.shape)
 
 
@@ -204,15 +211,6 @@ def _uploaded(data: Bytes, index: int) -> Any:
     check_device(index)
     with cupy.cuda.Device(index):
         return cupy.asarray(data)
-
-
-def _check_dtype(dtype: _dtypes.DType) -> None:
-    """Raise TypeError unless CuPy has arrays of this data type: NumPy's own, and from version 14 on bfloat16."""
-    has_bfloat16 = int(cupy.__version__.partition(".")[0]) >= 14
-    if dtype.numpy.isbuiltin != 1 and not (dtype.name == "bfloat16" and has_bfloat16):
-        raise TypeError(
-            f"dtype: expected one that CuPy {cupy.__version__} has, got {dtype.name}; like=numpy.empty(0) works"
-        )
 
 
 def _element_nbytes(dtype: _dtypes.DType) -> int:

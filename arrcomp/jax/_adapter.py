@@ -110,6 +110,9 @@ class JaxAdapter:
     def dtype_and_shape(self, x: Any) -> tuple[_dtypes.DType, tuple[int, ...]]:
         return _supported(x.dtype, _CONFIG.jax_enable_x64), x.shape
 
+    def check_dtype(self, dtype: _dtypes.DType) -> None:
+        _supported(dtype.numpy, _CONFIG.jax_enable_x64)
+
     def is_finite(self, x: Any) -> bool:
         return bool(jax.numpy.isfinite(x).all())
 
@@ -130,7 +133,7 @@ class JaxAdapter:
         self, payloads: _Payloads, specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
     ) -> list[Any]:
         _check_no_out(out, " (use like)")
-        _supported(specs[0].dtype.numpy, _CONFIG.jax_enable_x64)
+        self.check_dtype(specs[0].dtype)
         _check_not_batched(payloads)
         whole = specs[0].codec.fixed_rate and all(p.trusted and p.length is None for p in payloads)
         if not whole and self._better_on_host(payloads):

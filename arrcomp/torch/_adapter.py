@@ -51,6 +51,9 @@ class TorchAdapter(TorchMemory):
         _check_dense("x", x)
         return dtype_of(x), tuple(x.shape)
 
+    def check_dtype(self, dtype: _dtypes.DType) -> None:
+        type_named(dtype.name)
+
     def is_finite(self, x: Tensor) -> bool:
         # PyTorch does not look at numbers of 8 bits itself.
         return bool((x.float() if x.itemsize == 1 else x).isfinite().all())

@@ -44,8 +44,8 @@ def save(
 
     These tensors are stored uncompressed, as by `torch.save`: tensors that partly overlap others or themselves (after
     `expand`); sparse, nested, quantized and meta tensors; subclasses such as DTensor (use
-    `arrcomp.torch.distributed.checkpoint`); devices other than the CPU and CUDA; unsupported dtypes; and tensors in
-    containers other than dicts, lists and tuples.
+    `arrcomp.torch.distributed.checkpoint`); devices other than the CPU and CUDA; unsupported dtypes, more than 64
+    dimensions; and tensors in containers other than dicts, lists and tuples.
 
     Args:
         obj: nested dicts, lists and tuples of tensors and of anything else that `torch.save` takes. A `Compressed` is

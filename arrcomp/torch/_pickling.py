@@ -11,11 +11,16 @@ from torch import Tensor
 
 from .._api import pickling
 from .._api.compressed import Compressed, from_bytes
+from .._format.stream import check_writable
 from ._import_arrcomp_torch_first import arranged, rebuild, restore
 
 
 def reduce(c: Compressed) -> pickling.Reduced:
-    """How a compressed tensor is pickled: as its payload, which goes where `map_location` says."""
+    """How a compressed tensor is pickled: as its payload, which goes where `map_location` says.
+
+    ValueError for a shape that no stream may have.
+    """
+    check_writable(tuple(c.shape), c.spec.dtype)
     buffer = c.payload.trimmed_view()
     if buffer.untyped_storage().nbytes() != buffer.numel():
         buffer = buffer.clone()  # or all of the memory that it is in would be saved

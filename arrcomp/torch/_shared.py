@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import Parameter
 
+from .._format.stream import is_writable
 from ._tensors import ROWS
 
 
@@ -20,7 +21,8 @@ class View(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: torch.dtype
-    plain: bool  # memory, shape, strides and dtype describe the tensor completely, and no element is shared
+    # Memory, shape, strides and dtype describe the tensor completely, no element is shared, and the format has both.
+    plain: bool
 
 
 def view_of(x: Tensor) -> View | None:
@@ -33,9 +35,11 @@ def view_of(x: Tensor) -> View | None:
     if x.numel():
         last = sum((size - 1) * stride for size, stride in zip(x.shape, x.stride(), strict=True))
     unshared = x.numel() <= last + 1  # False after `expand`
-    plain = unshared and not (x.is_conj() or x.is_neg() or (type(x) is Tensor and vars(x))) and x.dtype in ROWS
+    marked = x.is_conj() or x.is_neg() or (type(x) is Tensor and vars(x))
+    shape, row = tuple(x.shape), ROWS.get(x.dtype)
+    plain = unshared and not marked and row is not None and is_writable(shape, row)
     memory = (x.device, x.untyped_storage().data_ptr(), start * x.itemsize, (start + last + 1) * x.itemsize)
-    return View(*memory, tuple(x.shape), tuple(x.stride()), x.dtype, plain)
+    return View(*memory, shape, tuple(x.stride()), x.dtype, plain)
 
 
 def named_tensors(tree: Any) -> Iterator[tuple[str, Tensor]]:

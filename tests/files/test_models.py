@@ -209,6 +209,14 @@ def test_arrays_come_back_in_the_framework_that_was_saved(tmp_path: Path, framew
     assert all(isinstance(array, np.ndarray) for array in read_any(path).arrays.values())
 
 
+@pytest.mark.parametrize(("framework", "dtype"), [("torch", "int4"), ("jax.numpy", "float64")])
+def test_what_its_framework_has_no_arrays_for_comes_back_in_numpy(tmp_path: Path, framework: str, dtype: str) -> None:
+    library = pytest.importorskip(framework)
+    x, path = np.arange(5).astype(checks.numpy_dtype(dtype)), tmp_path / "x.safetensors"
+    save_file({"x": arrcomp.compress(x).to(library.zeros(1)), "y": arrcomp.compress(library.zeros(1))}, path)
+    checks.check_same_bits(load_file(path)["x"], x)
+
+
 def test_what_numpy_converts_is_saved_as_its_values(tmp_path: Path) -> None:
     class Labelled:
         def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

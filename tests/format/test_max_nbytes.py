@@ -94,6 +94,16 @@ def test_what_a_frame_expands_within_the_rule_is_read(framed: bytes) -> None:
     checks.check_same_bits(np.asarray(arrcomp.decompress(arrcomp.from_bytes(framed))), X)
 
 
+def test_a_frame_is_not_written_that_the_rule_would_refuse(strict: None) -> None:
+    pytest.importorskip("zstandard")
+    assert arrcomp.from_bytes(PLAIN).to_bytes(zstd_level=3) == PLAIN
+    x = np.random.default_rng(0).integers(0, 200, 1000).astype(np.float32)
+    c = arrcomp.compress(x, FloatFormat("fp32"))
+    within = c.to_bytes(zstd_level=3)
+    assert len(within) < len(c.to_bytes())
+    checks.check_same_bits(np.asarray(arrcomp.from_bytes(within)), x)
+
+
 def test_what_this_process_compressed_has_no_limit(strict: None) -> None:
     c = arrcomp.compress(X, QSGD(bits=1))
     checks.check_same_bits(np.asarray(arrcomp.decompress(c)), X)

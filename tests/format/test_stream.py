@@ -13,10 +13,16 @@ import pytest
 
 import arrcomp
 from arrcomp import CorruptStreamError, ErrorBounded, FormatVersionError, UnknownCodecError
+from arrcomp._dtypes import by_name
+from arrcomp._format import stream as format_
 from small_streams import FIXED_NBYTES, forged
 
 SHAPE = (3, 5)
 READ_ERRORS = (CorruptStreamError, FormatVersionError, UnknownCodecError)
+
+
+LARGEST = [((1,) * 64, "uint8"), ((0, (1 << 63) - 1), "uint8"), ((0, (1 << 60) - 1), "float64"), ((1 << 59,), "int8")]
+TOO_LARGE = [((1,) * 65, "uint8"), ((0, 1 << 60), "float64"), ((1 << 31, 0, 1 << 32), "int8"), ((1 << 60,), "int8")]
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +42,23 @@ def test_length_is_known_before_writing(stream: bytes) -> None:
     assert c.ratio == 60 / len(stream)
     assert c.codec == ErrorBounded(abs=1e-3)
     assert (c.shape, c.dtype.name, c.device) == (SHAPE, "float32", "cpu")
+
+
+def packed(shape: tuple[int, ...], dtype: str) -> bytes:
+    """A stream without a payload."""
+    header = format_.Header(1, by_name(dtype), shape, {"codec": "lossless"})
+    return b"".join(format_.pack(header, format_.Body(0, memoryview(b""), False)))
+
+
+@pytest.mark.parametrize(("shape", "dtype"), LARGEST, ids=str)
+def test_the_largest_shapes_are_written_and_read(shape: tuple[int, ...], dtype: str) -> None:
+    assert format_.parse(memoryview(packed(shape, dtype)))[0].shape == shape
+
+
+@pytest.mark.parametrize(("shape", "dtype"), TOO_LARGE, ids=str)
+def test_a_shape_that_is_not_read_is_not_written(shape: tuple[int, ...], dtype: str) -> None:
+    with pytest.raises(ValueError, match=r"^shape: expected at most 64 dimensions and fewer than 2\^60 values"):
+        packed(shape, dtype)
 
 
 def test_every_cut_is_refused(stream: bytes) -> None:

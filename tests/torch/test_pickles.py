@@ -62,6 +62,18 @@ def test_a_state_dict_holds_compressed_arrays(tmp_path: Path) -> None:
             assert (mine - theirs).abs().max() <= 1e-2
 
 
+@pytest.mark.parametrize("shape", [(1,) * 65, (0, 1 << 62)], ids=["dimensions", "size"])
+def test_a_shape_that_is_not_unpickled_is_not_pickled(shape: tuple[int, ...]) -> None:
+    x = torch.empty(shape, dtype=torch.float64)
+    for write in (pickle.dumps, saved_and_loaded, arrcomp.Compressed.to_bytes):
+        with pytest.raises(ValueError, match=r"^shape: expected at most 64 dimensions"):
+            write(arrcomp.compress(x))
+    file = io.BytesIO()
+    arrcomp.torch.save(x, file)  # as torch.save does
+    file.seek(0)
+    assert torch.equal(arrcomp.torch.load(file), x)
+
+
 def test_pickles_are_as_large_as_the_payload() -> None:
     x = torch.zeros(100_000)
     room = torch.empty(arrcomp.max_compressed_nbytes(x), dtype=torch.uint8)
