@@ -35,8 +35,8 @@ def compress(
     `roundtrip` to differentiate.
 
     `jax.vmap` compresses each item separately and adds a batch dimension to the leaves; a batch of seeds gives each
-    item its own. Inside `jax.shard_map`, each device compresses its shard; under `jax.jit` alone, XLA gathers a sharded
-    array first.
+    item its own. Inside `jax.shard_map`, each device compresses its shard; elsewhere an array that is sharded, by the
+    caller or by XLA, is an error.
 
     Args:
         x: an array of any shape, and a dtype that the codec supports.
@@ -55,6 +55,7 @@ def compress(
             support; or `codec` is not a codec, or not hashable; or it needs a seed, and `seed` is None.
         ValueError: `seed` is out of range; or with `check_finite` a value is not finite, or `x` is traced.
         DeviceUnavailableError: `x` is on a device that is neither the CPU nor CUDA.
+        jax.errors.JaxRuntimeError: under `jax.jit` with automatic axes, where only XLA knows, `x` is sharded.
 
     >>> import jax, arrcomp.jax
     >>> compress = jax.jit(lambda x: arrcomp.jax.compress(x, arrcomp.ErrorBounded(abs=1e-3)))
@@ -137,9 +138,10 @@ def roundtrip(
 ) -> jax.Array:
     """Compress, then decompress, with a straight-through gradient: an array of the same shape and dtype, where `x` is.
 
-    The gradient passes unchanged, as if nothing were lost. (The gradient of ``decompress(compress(x))`` is zero.) In a
-    compiled program it works in place if `x` is donated (`jax.jit(..., donate_argnums=...)`) or not used later.
-    Arguments and errors are those of `compress`.
+    The gradient passes unchanged, as if nothing were lost, and so does the tangent of forward mode (`jax.jvp`,
+    `jax.jacfwd`, `jax.linearize`). (The derivative of ``decompress(compress(x))`` is zero.) In a compiled program it
+    works in place if `x` is donated (`jax.jit(..., donate_argnums=...)`) or not used later. Arguments and errors are
+    those of `compress`.
 
     >>> import jax, arrcomp.jax
     >>> coarse = lambda x: arrcomp.jax.roundtrip(x, arrcomp.ErrorBounded(abs=0.25)).sum()

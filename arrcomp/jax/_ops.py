@@ -16,9 +16,21 @@ from jax import lax
 from .. import _core, _dtypes
 from .._format.spec import Spec
 from ..codecs import Codec
+from ._sharding import on_mesh_of, whole
 
 _ALIGNMENT = 8  # of each payload in a batch
 _NIBBLES = ("int4", "uint4", "float4_e2m1fn")  # XLA packs two into a byte; a stream, like NumPy, stores one
+
+# What callers name the operands of a custom call.
+_OPERANDS = {
+    "arrcomp_encode": "x",
+    "arrcomp_decode": "c",
+    "arrcomp_accumulate": "c and into",
+    "arrcomp_encode_sum": "compressed",
+    "arrcomp_roundtrip": "x",
+    "arrcomp_activate": "x",
+    "arrcomp_step_grad": "the gradient of x",
+}
 
 struct: Any = jax.ShapeDtypeStruct
 _lax: Any = lax  # untyped: some functions are missing in some versions
@@ -111,19 +123,21 @@ def row(x: jax.Array, index: int) -> jax.Array:
     return item
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+@functools.partial(jax.custom_jvp, nondiff_argnums=(2, 3))
 def _straight_through(x: jax.Array, seed: Any, codec: Codec, threads: int) -> jax.Array:
     spec = Spec(codec, _dtypes.by_numpy(x.dtype), x.shape)
     stored = _stored(x, spec.dtype)
     operands = [stored, *seed_operands(seed)]
     (made,) = _call("arrcomp_roundtrip", operands, [struct(stored.shape, stored.dtype)], (spec,), threads, {0: 0})
-    return _restored(made, spec.dtype)
+    return on_mesh_of(x, _restored(made, spec.dtype))
 
 
-_straight_through.defvjp(
-    lambda x, seed, codec, threads: (_straight_through(x, seed, codec, threads), None),
-    lambda codec, threads, residuals, gradient: (gradient, None),
-)
+@_straight_through.defjvp
+def _(codec: Codec, threads: int, primals: Any, tangents: Any) -> Any:
+    made, tangent = _straight_through(*primals, codec, threads), tangents[0]
+    # The result varies with the seed, too. Tangents of integers have no values.
+    return made, tangent if tangent.dtype == jax.dtypes.float0 else _vary(tangent, varying_axes([made]))
+
 
 # Compress, then decompress, with a straight-through gradient. The seed is the same as in `encode`.
 roundtrip = jax.jit(_straight_through, static_argnums=(2, 3))
@@ -155,8 +169,11 @@ def custom_call(
     attributes: dict[str, Any],
     aliases: dict[int, int] | None = None,
 ) -> list[jax.Array]:
-    """A custom call of the core, whose results vary over the same mesh axes as its operands."""
-    operands = varying_alike(operands)
+    """A custom call of the core, whose results vary over the same mesh axes as its operands.
+
+    Operands that are sharded are refused, while tracing or, under automatic axes, while XLA compiles.
+    """
+    operands = varying_alike([whole(_OPERANDS[target], x) for x in operands])
     call = jax.ffi.ffi_call(target, results, vmap_method="broadcast_all", input_output_aliases=aliases)
     return [_vary(result, varying_axes(operands)) for result in call(*operands, **attributes)]
 

@@ -62,8 +62,8 @@ def compressed_optimizer(
     (`arrcomp.torch.CompressedOptimizer` does the same for PyTorch.) `init` compresses; `update` decompresses, calls the
     wrapped `update`, and compresses again, in any JAX transformation: `jax.jit` with donated state, `jax.lax.scan`,
     `jax.vmap`. In compiled programs XLA schedules the decompression: at most all of the state is decompressed at a
-    time. Under `jax.jit` XLA gathers sharded arrays before compression; inside `jax.shard_map` each device compresses
-    its shard.
+    time. Inside `jax.shard_map` each device compresses its shard; elsewhere state that is sharded is an error, as in
+    `arrcomp.jax.compress`.
 
     The state has the structure of the wrapped optimizer's, with a one-dimensional array of bytes instead of each
     compressed array, so any library that saves pytrees of arrays can save and restore it exactly. To interpret the

@@ -152,6 +152,24 @@ def test_the_gradient_of_roundtrip_is_not_the_one_that_came() -> None:
     np.testing.assert_array_equal(np.asarray(per_row), 2 * np.asarray(y))
 
 
+def test_forward_mode_of_roundtrip_is_refused_or_another() -> None:
+    x, call = jnp.asarray(X), lambda x: arrcomp.jax.roundtrip(x, BOUNDED)
+    y, pushed = jax.linearize(call, x)
+    for value, tangent in (jax.jvp(call, (x,), (2 * x,)), jax.jit(lambda x: jax.jvp(call, (x,), (2 * x,)))(x)):
+        checks.check_same_bits(np.asarray(value), expected(X))
+        np.testing.assert_array_equal(np.asarray(tangent), 2 * X)
+    checks.check_same_bits(np.asarray(y), expected(X))
+    np.testing.assert_array_equal(np.asarray(pushed(3 * x)), 3 * X)
+    np.testing.assert_array_equal(np.asarray(jax.jacfwd(call)(x[0, :5])), np.eye(5))
+    items = jax.vmap(lambda x: jax.jvp(call, (x,), (2 * x,))[1])
+    np.testing.assert_array_equal(np.asarray(items(x)), 2 * X)
+    hessian = jax.hessian(lambda x: (call(x) ** 2).sum())
+    np.testing.assert_array_equal(np.asarray(hessian(x[0, :5])), 2 * np.eye(5))
+    counts, none = jax.jvp(arrcomp.jax.roundtrip, (jnp.arange(3),), (np.zeros(3, jax.dtypes.float0),))
+    assert counts.tolist() == [0, 1, 2]
+    assert none.dtype == jax.dtypes.float0
+
+
 def test_a_gradient_passes_compress_or_fails() -> None:
     x = jnp.asarray(X)
     for function in (there_and_back, jax.jit(there_and_back)):
@@ -229,9 +247,10 @@ def test_roundtrip_changes_an_array_that_is_not_donated() -> None:
 # Several devices: JAX takes their number when it starts
 
 
-def test_devices_get_in_each_others_way() -> None:
-    script = Path(__file__).parent / "programs" / "two_devices.py"
-    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=2"
+@pytest.mark.parametrize(("program", "devices"), [("two_devices.py", 2), ("sharded.py", 4)])
+def test_devices_get_in_each_others_way(program: str, devices: int) -> None:
+    script = Path(__file__).parent / "programs" / program
+    flags = os.environ.get("XLA_FLAGS", "") + f" --xla_force_host_platform_device_count={devices}"
     run = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
         env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},

@@ -15,6 +15,7 @@ from .._adapter import seed_operand
 from .._functions import checked_array
 from .._ops import seed_operands, varying_alike
 from .._projections import project
+from .._sharding import check_not_sharded
 
 
 def randomized_linear(
@@ -80,6 +81,8 @@ def _linear(x: jax.Array, weight: jax.Array, seed: jax.Array, kind: str, dim: in
 
 
 def _forward(x: jax.Array, weight: jax.Array, seed: jax.Array, kind: str, dim: int) -> Any:
+    check_not_sharded("x", x)  # rows of a sharded array have no sharding that JAX could tell
+    check_not_sharded("weight", weight)
     kept = project(x.reshape(-1, x.shape[-1]), seed, kind, dim)
     return x @ weight, (kept, weight, seed)
 
