@@ -3,7 +3,7 @@
 tx = compressed_optimizer(optax.adamw(1e-3), eight_bit())
 """
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import jax
@@ -46,12 +46,19 @@ def eight_bit() -> dict[str, Codec | None]:
     """Codecs for 8-bit state of Optax's optimizers: dynamic maps in buckets of 256 values (arXiv:2110.02861).
 
     Running averages of gradients (`mu`, `trace`) have the signed map. Averages of squares (`nu`, `nu_max`) have the
-    unsigned map, which never rounds a positive value to 0: updates are divided by their roots. All other state is not
-    compressed. `optax.rmsprop(centered=True)` is not supported: it takes roots of differences of moments, which may be
-    negative after rounding.
+    unsigned map, which never rounds a positive value to 0: updates are divided by their roots. In `optax.sm3` the names
+    mean something else: `nu` is the average of updates and has the signed map, and `mu`, the largest squares of rows
+    and columns, is small and not compressed.
+
+    All other state is not compressed. Averages forget, and rounding errors with them. Sums that only grow, copies of
+    parameters and what is added to them in small steps do not: steps below half a level would be lost.
+
+    `optax.rmsprop(centered=True)` is not supported: it takes roots of differences of moments, which may be negative
+    after rounding.
     """
     signed, unsigned = Codebook.dynamic8(), Codebook.dynamic8(signed=False)
-    return {"mu": signed, "trace": signed, "nu": unsigned, "nu_max": unsigned}
+    sm3 = {"ScaleBySM3State.nu": signed, "ScaleBySM3State.mu": None}
+    return sm3 | {"mu": signed, "trace": signed, "nu": unsigned, "nu_max": unsigned}
 
 
 def compressed_optimizer(
@@ -72,12 +79,16 @@ def compressed_optimizer(
     Floating-point arrays with a codec, at least one dimension and `min_size` values are compressed. Counters, and
     small, integer and complex arrays are not.
 
+    A codebook without levels below 0 is for values that are never negative. If one is, the array's updates become NaN,
+    as a compiled program cannot raise, and zeros in its place would spoil training in silence.
+
     Args:
         tx: an `optax.GradientTransformation`, or a named tuple with `init` and `update`. The shapes and dtypes of its
             state must follow from those of the parameters.
         codec: one fixed-rate codec for all arrays; or a mapping from keys such as "mu" (`fnmatch` patterns) to codecs,
             or to None for no compression: the first key on an array's path that matches counts, with its first
-            matching pattern; or a function of the tuple of these keys and the array (a `jax.ShapeDtypeStruct`) that
+            matching pattern. Before each field's own name comes that with its type, such as "ScaleByAdamState.mu". Or a
+            function of the tuple of these keys and the array (a `jax.ShapeDtypeStruct`) that
             returns a codec or None, always the same. (Other codecs save no memory inside compiled programs.)
         min_size: arrays with fewer values are not compressed.
         seed: for stochastic rounding, 0 to 2^64 - 1; updates and arrays derive their own from it.
@@ -153,12 +164,11 @@ class _Compressor:
     def __init__(self, tx: Any, codec: Any, min_size: int, seed: int, threads: int) -> None:
         self._tx, self._threads = tx, threads
         if isinstance(codec, (Codec, Mapping)):
-            codecs = KeyedCodecs.of(codec)
-            for _, one in codecs.choices:
+            self._codecs: KeyedCodecs | None = KeyedCodecs.of(codec)
+            for _, one in self._codecs.choices:
                 _check_fixed_rate(one)
-            self._find: Callable[[tuple[str, ...], Any], Codec | None] = lambda keys, x: codecs.find(keys)
         elif callable(codec):
-            self._find = codec
+            self._codecs, self._find = None, codec
         else:
             raise wrong_type("codec", "a codec, a mapping of codecs, or a function of keys and an array", codec)
         self._min_size = checked_integer("min_size", min_size, 0, 1 << 62)
@@ -186,8 +196,10 @@ class _Compressor:
         leaves, structure = jax.tree.flatten(found)
         key = structure, tuple((x.shape, x.dtype) for x in leaves)
         if key not in self._plans:
-            paths, inner, structure = flattened(jax.eval_shape(self._tx.init, found))
-            specs = [self._spec_of(keys, x) for keys, x in zip(paths, inner, strict=True)]
+            state = jax.eval_shape(self._tx.init, found)
+            paths, inner, structure = flattened(state)
+            named = paths if self._codecs is None else _paths_with_types(state)
+            specs = [self._spec_of(*each) for each in zip(paths, named, inner, strict=True)]
             self._plans[key] = _Plan(structure, _calls(specs))
         return self._plans[key]
 
@@ -205,7 +217,7 @@ class _Compressor:
     def _compressed(self, state: Any, plan: _Plan, step: jax.Array) -> CompressedState:
         leaves, buffers = plan.leaves_of(state), dict[int, Any]()
         for call in plan.calls:
-            xs = [_checked_array(leaves[i], spec) for i, spec in call.items()]
+            xs = [_without_negatives(_checked_array(leaves[i], spec), spec.codec) for i, spec in call.items()]
             made, _ = _ops.encode(xs, tuple(call.values()), self._threads, self._seed_of(call, step))
             buffers |= zip(call, made, strict=True)
         return CompressedState(plan.state_of(leaves, buffers), step)
@@ -214,10 +226,10 @@ class _Compressor:
         index, spec = next(iter(call.items()))
         return derived(jnp.asarray(uint64_pair(self._seed)), step, index) if spec.codec.needs_seed else None
 
-    def _spec_of(self, keys: tuple[str, ...], x: Any) -> Spec | None:
+    def _spec_of(self, keys: tuple[str, ...], named: tuple[str, ...], x: Any) -> Spec | None:
         if not jnp.issubdtype(x.dtype, jnp.floating) or x.ndim == 0 or x.size < self._min_size:
             return None
-        codec = self._find(keys, x)
+        codec = self._find(keys, x) if self._codecs is None else self._codecs.find(named)
         check_codec_or_none(f"codec({keys!r}, x)", codec)
         if codec is None:
             return None
@@ -248,6 +260,33 @@ def _calls(specs: Sequence[Spec | None]) -> list[dict[int, Spec]]:
         call[index] = spec
         last[spec.codec, spec.dtype] = call, nbytes + spec.nbytes
     return calls
+
+
+def _paths_with_types(state: Any) -> list[tuple[str, ...]]:
+    """The keys of all leaves; before each field's own name stands the one with its type."""
+    return [tuple(_names_on(path, state)) for path, _ in jax.tree_util.tree_flatten_with_path(state)[0]]
+
+
+def _names_on(path: Sequence[Any], node: Any) -> Iterator[str]:
+    for key in path:
+        if isinstance(key, jax.tree_util.GetAttrKey):
+            yield f"{type(node).__name__}.{key.name}"
+        yield jax.tree_util.keystr((key,), simple=True)
+        node = _child(node, key)
+
+
+def _child(node: Any, key: Any) -> Any:
+    """What a key leads to; None if its container has another way to it."""
+    if isinstance(key, jax.tree_util.GetAttrKey):
+        return getattr(node, key.name, None)
+    index = key.key if isinstance(key, jax.tree_util.DictKey) else getattr(key, "idx", None)
+    return node[index] if isinstance(node, (dict, list, tuple)) else None
+
+
+def _without_negatives(x: Any, codec: Codec) -> Any:
+    """The array, with NaN for what a codebook without levels below 0 would make 0."""
+    unsigned = isinstance(codec, Codebook) and min(codec.levels) >= 0
+    return jnp.where(x < 0, jnp.nan, x) if unsigned else x
 
 
 def _checked_array(x: Any, spec: Spec) -> Any:

@@ -93,10 +93,19 @@ def test_a_codec_that_keeps_every_bit_changes_none_of_training(name: str) -> Non
 
 
 def test_8_bits_learn_what_float32_learns() -> None:
-    for make in (lambda: optax.amsgrad(0.01), MAKERS["sgd"]):
+    for make in (lambda: optax.amsgrad(0.01), MAKERS["sgd"], lambda: optax.sm3(0.1)):
         tx = compressed_optimizer(make(), eight_bit(), min_size=1000)
         assert trained(tx, 60)[2] == pytest.approx(trained(make(), 60)[2], rel=0.1)
         assert state_nbytes(make().init(params())) / state_nbytes(tx.init(params())) > 3
+
+
+def test_negative_state_becomes_zero_in_an_unsigned_codebook() -> None:
+    momentum = compressed_optimizer(optax.sgd(0.1, momentum=0.9), Codebook.dynamic8(signed=False), min_size=0)
+    p = jnp.zeros(300)
+    update = jax.jit(momentum.update)
+    _, state = update(jnp.ones(300).at[0].set(-1), momentum.init(p), p)  # in the first of two buckets
+    updates, _ = update(jnp.zeros(300), state, p)
+    assert np.isnan(np.asarray(updates)).tolist() == [True] * 256 + [False] * 44
 
 
 def test_it_is_part_of_a_chain_and_of_a_partition() -> None:
@@ -195,6 +204,7 @@ def test_codecs_are_chosen_by_key_pattern_and_function() -> None:
     assert shapes(Codebook.dynamic8(), p) == [packed, packed]
     assert shapes({"nu": None, "mu": Codebook.dynamic8()}, p) == [packed, plain]
     assert shapes({"?u": Codebook.dynamic8()}, p) == [packed, packed]
+    assert shapes({"ScaleByAdamState.mu": None, "?u": Codebook.dynamic8()}, p) == [plain, packed]
     assert shapes(lambda keys, x: EXACT if keys == ("0", "nu", "mu") and x.size == 200 else None, p) == [plain, packed]
     tx = compressed_optimizer(optax.adam(0.01), eight_bit(), min_size=0)
     assert shapes(eight_bit(), p) == [packed, packed]
