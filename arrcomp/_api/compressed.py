@@ -1,7 +1,7 @@
 """A compressed array, what reads it from bytes, and what decompresses it."""
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,6 +201,13 @@ class Compressed(Encoded):
             raise TypeError(f"compressed: expected a payload on the CPU, got one on {self.device}; use its numpy()")
         array = self.numpy()
         return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __iter__(self) -> NoReturn:
+        # PyTorch's optimizers iterate over state that they load and that is no tensor: else their next step would fail.
+        raise TypeError(
+            "expected an array or a tensor, got a Compressed; decompress it first, or load the state of a "
+            "CompressedOptimizer into another one (state_dict(compressed=False) is for other optimizers)"
+        )
 
     def __copy__(self) -> "Compressed":
         return Compressed(self._spec, self._payload)

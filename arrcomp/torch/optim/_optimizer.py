@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,6 +28,13 @@ _OURS = "compression"  # key in a state_dict
 
 # PyTorch marks its optimizers' methods so. torch.compiler.disable would import the compiler here: two seconds.
 _uncompiled: Callable[[Callable[..., Any]], Callable[..., Any]] = torch._disable_dynamo  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class _Hidden:
+    """A `Compressed` on its way through the `load_state_dict` of the wrapped optimizer, which would refuse it."""
+
+    compressed: Compressed
 
 
 class StateMemory(NamedTuple):
@@ -190,7 +198,7 @@ class CompressedOptimizer(Optimizer):
         """The wrapped optimizer's state_dict, and the counters of stochastic rounding.
 
         `compressed` says whether to return compressed tensors as `Compressed`, whose payload `torch.save` saves, or as
-        tensors, for use without arrcomp. None is `compressed_state_dict` of the constructor. After loading compressed
+        tensors, for use without arrcomp: other optimizers refuse a `Compressed` when they load it. None is `compressed_state_dict` of the constructor. After loading compressed
         tensors, training continues bit for bit; loading others compresses them again. Tensors with a codec are copies;
         others are the optimizer's own, as in PyTorch.
         """
@@ -217,11 +225,12 @@ class CompressedOptimizer(Optimizer):
         if not isinstance(state_dict, Mapping):
             raise wrong_type("state_dict", "a mapping", state_dict)
         counters = _checked_counters(state_dict[_OURS]) if _OURS in state_dict else (self._store.seed, self._store.step)
-        self.optimizer.load_state_dict({key: value for key, value in state_dict.items() if key != _OURS})
+        hidden = {key: mapped(value, Compressed, _Hidden) for key, value in state_dict.items() if key != _OURS}
+        self.optimizer.load_state_dict(hidden)
         self._store.seed, self._store.step = counters
         entries = self._entries()
         for _, parameter, entry in entries:
-            replace(entry, Compressed, partial(self._loaded, parameter))
+            replace(entry, _Hidden, partial(self._loaded, parameter))
         self._store.compress(entries)
         for _, _, entry in entries:
             replace(entry, Tensor, torch.clone)  # otherwise steps would change the tensors of `state_dict`
@@ -254,9 +263,9 @@ class CompressedOptimizer(Optimizer):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.optimizer!r})"
 
-    def _loaded(self, parameter: Tensor, c: Compressed) -> Any:
+    def _loaded(self, parameter: Tensor, hidden: "_Hidden") -> Any:
         """A loaded compressed tensor, copied to the parameter's device."""
-        shard = local(parameter)
+        c, shard = hidden.compressed, local(parameter)
         if dtype_of(shard) != c.spec.dtype and _is_separable(self.optimizer):
             # PyTorch casts loaded state to the parameter's dtype, which its optimizers require.
             return with_layout_of(decompress(c, like=shard).to(shard.dtype), parameter)

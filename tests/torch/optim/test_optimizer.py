@@ -223,6 +223,18 @@ def test_random_rounding_follows_from_the_seed_and_differs_between_steps_and_ten
     assert len(set(seen)) == len(seen) == 6
 
 
+@pytest.mark.parametrize("name", ["Adam", "momentum"])
+def test_an_uncompressed_optimizer_loads_compressed_state_and_fails_later(name: str) -> None:
+    net = model()
+    optimizer = CompressedOptimizer.eight_bit(MAKERS[name](net.parameters()), min_size=0)
+    train(net, optimizer, 1)
+    plain = MAKERS[name](model().parameters())
+    with pytest.raises(TypeError, match=r"got a Compressed; .* CompressedOptimizer .*compressed=False"):
+        plain.load_state_dict(optimizer.state_dict())
+    assert not plain.state
+    plain.load_state_dict(optimizer.state_dict(compressed=False))
+
+
 def test_plain_state_goes_both_ways() -> None:
     net = model()
     optimizer = CompressedOptimizer(MAKERS["Adam"](net.parameters()), Lossless(), min_size=100)
