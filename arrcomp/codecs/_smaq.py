@@ -42,9 +42,10 @@ class SmaQ(Codec):
     mean, standard deviation and, with "extend", threshold in float32 (float64 for float64 arrays). Arrays of fewer than
     `min_size` elements are stored as they are.
 
-    Statistics are float32 or float64. ``"exact"`` uses all values. ``"sampled"`` uses `num_samples` values of the block
-    drawn at random, with repetition; all values where the samples are equal or are the whole block. (It saves no time:
-    the whole block is read for its range.) ``"range"`` divides the range by the expected range of as many normal
+    Statistics are float32 or float64. ``"exact"`` uses all N values, and their squared distances divided by N.
+    ``"sampled"`` uses `num_samples` values of the block drawn at random, with repetition, and divides by one less; all
+    values where the samples are equal or are the whole block. (It saves no time: the whole block is read for its
+    range.) ``"range"`` divides the range by the expected range of as many normal
     values, and uses the exact mean. ``"given"`` uses `mean` and `std`, for instance of a batch normalization.
 
     Reference: the published SmaQ ("Smart Quantization") for thresholds and code lengths; expected ranges: L. H. C.

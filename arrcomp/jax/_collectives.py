@@ -111,7 +111,8 @@ def psum_quantized(
         x: an array of any shape and a dtype that the codec supports, or a pytree of them.
         axis_name: of the devices, or a tuple of names.
         codec: a fixed-rate codec, such as ``QSGD(bits=4)``. Static. Others raise an error: XLA would send their
-            payloads at their capacity, which is larger than the array.
+            payloads at their capacity, which is larger than the array. (QSGD with 1 bit is too coarse for gradients:
+            its two levels are the lowest and the highest of a bucket, and models learn badly or nothing.)
         seed: for stochastic rounding; same as in `compress`, and the same on all devices. Each device, shard, array and
             step derives its own from the step (0: all-to-all, 1: all-gather), the device's index, the array's index in
             the pytree, and in step 0 the shard's index. So the result is unbiased.

@@ -128,6 +128,15 @@ def test_values_are_within_their_step(dtype: str, rounding: Any) -> None:
             within(array, checks.array_of(stream), written(stream, codec), codec)
 
 
+def test_the_variance_is_divided_by_another_number() -> None:
+    array = normal("float64", 100_000)
+    blocks = array.reshape(-1, 100)
+    exact, sampled = (SmaQ(block_size=100, statistics=s, num_samples=2) for s in ("exact", "sampled"))
+    stds = [written(checks.stream_of(array, codec), codec).each[::100, 1] for codec in (exact, sampled)]
+    np.testing.assert_allclose(stds[0], blocks.std(1), rtol=1e-6)  # N; of N - 1 it would be 0.5 % larger
+    assert np.mean(stds[1] ** 2 / blocks.var(1)) == pytest.approx(1, abs=0.2)  # n - 1; of n it would be half
+
+
 def test_truncation_goes_towards_the_mean() -> None:
     array, codec = normal("float64"), SmaQ(rounding="truncate", preserve_zeros=False)
     stream = checks.stream_of(array, codec)

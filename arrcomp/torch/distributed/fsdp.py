@@ -14,6 +14,7 @@ from torch.distributed.fsdp import FSDPModule
 
 from ..._api.compress import checked_codec, checked_seed
 from ..._arguments import checked_integer, thread_count, wrong_type, wrong_value
+from ..._methods.error_feedback import ONE_BIT_CODEC, warn_of_one_bit
 from ..._methods.seeds import derived
 from ...codecs import QSGD, Codec
 from .._tensors import dtype_of
@@ -135,7 +136,7 @@ def compress_fsdp(
 
     The model, or some of its modules, are sharded. `reduce_scatter` is the codec for gradients, `all_gather` that for
     parameters; None for no compression. Other arguments are those of `QuantizedReduceScatter` and `QuantizedAllGather`;
-    each module derives its own seed.
+    each module derives its own seed. QSGD with 1 bit for gradients gives a UserWarning.
 
     Raises:
         TypeError: `model` is not a module, or a codec is not a codec.
@@ -150,6 +151,7 @@ def compress_fsdp(
     if not hasattr(FSDPModule, "set_custom_reduce_scatter"):
         expected = "a version with FSDPModule.set_custom_reduce_scatter"
         raise RuntimeError(f"torch: expected {expected}, got {torch.__version__}")
+    warn_of_one_bit([reduce_scatter], f"or {ONE_BIT_CODEC}")
     for i, module in enumerate(modules):
         settings: dict[str, Any] = {"min_size": min_size, "seed": derived(seed, i), "threads": threads}
         gradients = QuantizedReduceScatter(reduce_scatter, **settings)

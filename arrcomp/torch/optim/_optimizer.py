@@ -198,9 +198,10 @@ class CompressedOptimizer(Optimizer):
         """The wrapped optimizer's state_dict, and the counters of stochastic rounding.
 
         `compressed` says whether to return compressed tensors as `Compressed`, whose payload `torch.save` saves, or as
-        tensors, for use without arrcomp: other optimizers refuse a `Compressed` when they load it. None is `compressed_state_dict` of the constructor. After loading compressed
-        tensors, training continues bit for bit; loading others compresses them again. Tensors with a codec are copies;
-        others are the optimizer's own, as in PyTorch.
+        tensors, for use without arrcomp: other optimizers refuse a `Compressed` when they load it. None is
+        `compressed_state_dict` of the constructor. After loading compressed tensors, training continues bit for bit;
+        loading others compresses them again. Tensors with a codec are copies; others are the optimizer's own, as in
+        PyTorch.
         """
         if compressed is None:
             compressed = self.compressed_state_dict

@@ -107,6 +107,15 @@ def test_wrong_settings_are_refused(arguments: dict[str, Any], error: type[Excep
         QuantizedState(**arguments)
 
 
+@pytest.mark.parametrize("settings", [{"bits": 1}, {"rules": [Rule(QSGD(bits=1), "head.*")]}], ids=str)
+def test_one_bit_learns_nothing_and_no_one_is_told(settings: dict[str, Any]) -> None:
+    with pytest.warns(UserWarning, match="bits: expected at least 2 for gradients, got 1.*error_feedback=True") as told:
+        state = QuantizedState(**settings)
+    assert [each.filename for each in told] == [__file__]
+    pickle.loads(pickle.dumps(state))  # noqa: S301 # told once
+    QuantizedState(codec=Codebook((0.0,), (-0.25, 0.25), scaling="absmax", bucket_size=512), error_feedback=True)
+
+
 def test_models_alone_have_names() -> None:
     with pytest.raises(TypeError, match=r"model: expected a torch\.nn\.Module, got list"):
         QuantizedState().register_model([])

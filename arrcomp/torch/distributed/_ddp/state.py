@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
 from ...._arguments import checked_integer, type_name
+from ...._methods.error_feedback import ONE_BIT_CODEC, warn_of_one_bit
 from ...._methods.seeds import derived
 from ....codecs import Codec
 from ....codecs._rules import Rule
@@ -51,6 +52,8 @@ class QuantizedState:
     A state can be pickled, and has `state_dict` and `load_state_dict`. Each rank must save its own, as residuals
     differ. Training then continues bit for bit. A pickled state has no process group (the default group is used) and no
     model (register it again). Statistics are not saved.
+
+    QSGD with 1 bit gives a UserWarning: its two levels are so far apart that models learn badly or nothing.
 
     Args:
         process_group: of the ranks; None for the default group.
@@ -105,7 +108,9 @@ class QuantizedState:
         chosen = codec_from_arguments(bits, codec, planning.uniform, settings)
         planned = planning if bits == "auto" else None
         checked = (layer_min_size, error_feedback, start_iter, seed, track_error, threads, planned)
-        self._begin(process_group, HookSettings(chosen, rules, *checked))
+        settings_of_hook = HookSettings(chosen, rules, *checked)
+        warn_of_one_bit([chosen, *(rule.codec for rule in rules)], f"or error_feedback=True with codec={ONE_BIT_CODEC}")
+        self._begin(process_group, settings_of_hook)
 
     @classmethod
     def for_model(

@@ -86,6 +86,8 @@ def check_training(rank: int) -> None:
         compress_fsdp(module, **codecs)
         for x, y in zip(trained(module, rank), expected, strict=True):
             assert (x - y).abs().max() <= bound, codecs
+    with pytest.warns(UserWarning, match="bits: expected at least 2 for gradients, got 1"):
+        compress_fsdp(model(), reduce_scatter=arrcomp.QSGD(bits=1))
 
 
 def check_gathered(rank: int) -> None:
