@@ -57,8 +57,8 @@ def eight_bit() -> dict[str, Codec | None]:
     after rounding.
     """
     signed, unsigned = Codebook.dynamic8(), Codebook.dynamic8(signed=False)
-    sm3 = {"ScaleBySM3State.nu": signed, "ScaleBySM3State.mu": None}
-    return sm3 | {"mu": signed, "trace": signed, "nu": unsigned, "nu_max": unsigned}
+    sm3: dict[str, Codec | None] = {"ScaleBySM3State.nu": signed, "ScaleBySM3State.mu": None}
+    return {**sm3, "mu": signed, "trace": signed, "nu": unsigned, "nu_max": unsigned}
 
 
 def compressed_optimizer(
@@ -279,7 +279,7 @@ def _child(node: Any, key: Any) -> Any:
     """What a key leads to; None if its container has another way to it."""
     if isinstance(key, jax.tree_util.GetAttrKey):
         return getattr(node, key.name, None)
-    index = key.key if isinstance(key, jax.tree_util.DictKey) else getattr(key, "idx", None)
+    index: Any = key.key if isinstance(key, jax.tree_util.DictKey) else getattr(key, "idx", None)
     return node[index] if isinstance(node, (dict, list, tuple)) else None
 
 
