@@ -11,6 +11,8 @@ True
 
 import typing as _typing
 
+from ._interrupts import ending_the_program as _ending_the_program
+
 try:
     from ._core import instruction_set as _  # noqa: F401 - what follows needs the extension module
 except ModuleNotFoundError as _error:
@@ -21,17 +23,18 @@ except ModuleNotFoundError as _error:
         "another folder, or as `python -P`, to import the installed arrcomp"
     ) from None
 
-from . import cpu, errors
-from ._api.compress import compress, max_compressed_nbytes
-from ._api.compressed import Compressed, decompress, from_bytes
-from ._api.many import compress_many, decompress_many
-from ._api.sums import accumulate, compress_sum
-from ._methods.planner import plan_bits
-from .codecs import Codec, available_codecs, codec_from_config
-from .codecs._list import *  # noqa: F403 - so that a codec is listed once
-from .codecs._list import __all__ as _codecs
-from .codecs._rules import Rule, model_rules, rule_from_config
-from .errors import *  # noqa: F403
+with _ending_the_program():
+    from . import cpu, errors
+    from ._api.compress import compress, max_compressed_nbytes
+    from ._api.compressed import Compressed, decompress, from_bytes
+    from ._api.many import compress_many, decompress_many
+    from ._api.sums import accumulate, compress_sum
+    from ._methods.planner import plan_bits
+    from .codecs import Codec, available_codecs, codec_from_config
+    from .codecs._list import *  # noqa: F403 - so that a codec is listed once
+    from .codecs._list import __all__ as _codecs
+    from .codecs._rules import Rule, model_rules, rule_from_config
+    from .errors import *  # noqa: F403
 
 if _typing.TYPE_CHECKING:
     from ._files import CompressedFile, load_file, open_file, save_file

@@ -70,6 +70,10 @@ def by_numpy(dtype: Any) -> DType:
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
     dtype = np.dtype(dtype)
-    native = dtype if dtype.isnative or dtype.fields else dtype.newbyteorder("=")
-    row = _BY_NUMPY.get(native)
+    row = _BY_NUMPY.get(native(dtype))
     return by_name(str(dtype)) if row is None else row
+
+
+def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """A NumPy dtype in native byte order; one of fields as it is."""
+    return dtype if dtype.isnative or dtype.fields else dtype.newbyteorder("=")

@@ -127,8 +127,7 @@ ADAPTER = NumpyAdapter()
 def numpy_bytes(x: Any) -> Bytes:
     """The bytes of a NumPy array in C order and native byte order; a view where the array is so already."""
     x = np.asarray(x)
-    if not x.dtype.isnative:
-        x = x.astype(x.dtype.newbyteorder("="))
+    x = x.astype(_dtypes.native(x.dtype), copy=False)
     return np.ascontiguousarray(x).reshape(-1).view(np.uint8)
 
 

@@ -12,10 +12,13 @@ from typer import Option
 
 from .._api.compressed import Compressed
 from .._files import CompressedFile
+from .._interrupts import INTERRUPTED
+from ..codecs import Codec
 from ..errors import ArrcompError, CorruptStreamError, FormatVersionError, UnknownCodecError
 from . import reports, tables
+from .guarantees import Comparison
 from .measure import Measurement
-from .page import CORRUPT, FAILED, INTERRUPTED, PROGRAM, USAGE
+from .page import CORRUPT, FAILED, PROGRAM, USAGE
 from .program import discard_output
 from .standard import STANDARD
 from .tables import Table
@@ -121,7 +124,14 @@ def require(rows: Sequence[Measurement]) -> None:
         return
     row, found = broken[0], broken[0].comparison
     assert found is not None
-    violations = f"{count_text(found.violations, 'value')} break{'s' if found.violations == 1 else ''}"
-    text = f"{violations} the guarantee of {codec_text(row.spec.codec)}; largest error {found.largest_error:.6g}"
     others = f" (and {count_text(len(broken) - 1, 'other array')})" if len(broken) > 1 else ""
-    raise VerificationError(f"array {row.name!r}{others}: {text}")
+    raise VerificationError(f"array {row.name!r}{others}: {_fault(found, row.spec.codec)}")
+
+
+def _fault(found: Comparison, codec: Codec) -> str:
+    """What is wrong with an array, in words."""
+    if found.mismatch is not None:
+        what, original, restored = found.mismatch
+        return f"expected {what} {original}, that of the original, got {restored}"
+    violations = f"{count_text(found.violations, 'value')} break{'s' if found.violations == 1 else ''}"
+    return f"{violations} the guarantee of {codec_text(codec)}; largest error {found.largest_error:.6g}"

@@ -53,7 +53,7 @@ def diff(
     """Compare the arrays of two files.
 
     Without --abs and --rel all bits and dtypes must be equal. With them values are compared in float64, and NaNs are
-    equal. Names that only one file has, and different shapes, are always differences.
+    equal. Byte order does not matter. Names that only one file has, and different shapes, are always differences.
     """
     with one_line_errors():
         tolerance = Tolerance(_checked("--abs", absolute), _checked("--rel", relative))

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._dtypes import by_numpy
-from .guarantees.comparison import bits_differ, blocks, components, finite_range
+from .._dtypes import by_numpy, native
+from .guarantees.comparison import bits_differ, blocks, components, finite_range, mismatch_of
 
 Array = NDArray[Any]
 
@@ -60,17 +60,18 @@ class Difference(NamedTuple):
 def difference(a: Array, b: Array, tolerance: Tolerance) -> Difference:
     """Compare two arrays, in float64 (integers exactly).
 
-    With a tolerance NaNs are equal, and so are infinities of the same sign. Without one all bits must be equal. A dtype
-    that the format does not have, for instance strings, raises TypeError.
+    With a tolerance NaNs are equal, and so are infinities of the same sign. Without one all bits must be equal, in
+    native byte order. A dtype that the format does not have, for instance strings, raises TypeError.
     """
     for array in (a, b):
         by_numpy(array.dtype)
+    mismatch = mismatch_of(a, b)
+    obstacle = "" if mismatch is None else mismatch.text
     if a.shape != b.shape:
-        return Difference(max(a.size, b.size), max(a.size, b.size, 1), obstacle=f"shape {a.shape} and {b.shape}")
-    found = _of_values(components(a.reshape(-1)), components(b.reshape(-1)), tolerance)
-    if a.dtype == b.dtype:
+        return Difference(max(a.size, b.size), max(a.size, b.size, 1), obstacle=obstacle)
+    found = _of_values(*_flat_parts(a, b), tolerance)
+    if mismatch is None:
         return found
-    obstacle = f"dtype {a.dtype} and {b.dtype}"
     return found._replace(obstacle=obstacle, differing=max(found.values, 1) if tolerance.is_exact else found.differing)
 
 
@@ -79,6 +80,15 @@ def together(pairs: Iterable[Difference]) -> Difference:
     values, differing, largest, share, squared_error, squared_norm, *_ = zip(Difference(0, 0), *pairs, strict=True)
     sums = sum(squared_error), sum(squared_norm)
     return Difference(sum(values), sum(differing), max(largest), max(share), *sums)
+
+
+def _flat_parts(a: Array, b: Array) -> tuple[Array, Array]:
+    """The values of two arrays of one shape, flat; parts of complex values if one of them has such values."""
+    flat = a.reshape(-1), b.reshape(-1)
+    if "c" in (a.dtype.kind, b.dtype.kind):
+        flat = tuple(x if x.dtype.kind == "c" else x.astype(np.complex128) for x in flat)  # type: ignore[assignment]
+    x, y = flat
+    return components(x), components(y)
 
 
 def _of_values(a: Array, b: Array, tolerance: Tolerance) -> Difference:
@@ -90,6 +100,7 @@ def _of_values(a: Array, b: Array, tolerance: Tolerance) -> Difference:
 
 def _of_block(x: Array, y: Array, allowed: float | None) -> Difference:
     """The difference of values, of which those within `allowed` are equal; None if all bits must be."""
+    x, y = (part.astype(native(part.dtype), copy=False) for part in (x, y))
     wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
     finite = np.isfinite(wide_x) & np.isfinite(wide_y)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -5,9 +5,11 @@ from typing import Any, NamedTuple, TypeVar
 
 from typer.core import TyperCommand, TyperGroup
 
+from .._interrupts import INTERRUPTED
+
 PROGRAM = "arrcomp"
 
-DONE, FAILED, USAGE, CORRUPT, INTERRUPTED, UNREAD = 0, 1, 2, 3, 130, 141
+DONE, FAILED, USAGE, CORRUPT, UNREAD = 0, 1, 2, 3, 141
 EXITS = {
     DONE: "done",
     FAILED: "a guarantee is broken, or files differ",

@@ -74,7 +74,9 @@ def measurements_document(rows: Sequence[Measurement]) -> dict[str, Any]:
     for row in rows:
         spec, frame = row.spec, _FRAME if row.framed else None
         described = {"name": row.name, "dtype": spec.dtype.name, "shape": list(spec.shape)}
-        arrays.append(described | {"codec": spec.codec.config(), "frame": frame} | _numbers([row]))
+        mismatch = None if row.comparison is None else row.comparison.mismatch
+        note = {} if mismatch is None else {"note": mismatch.text}
+        arrays.append(described | {"codec": spec.codec.config(), "frame": frame} | note | _numbers([row]))
     return {"arrays": arrays, "total": _numbers(rows)}
 
 

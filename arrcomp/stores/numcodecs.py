@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from .._api.compressed import decompress, from_bytes
 from .._arguments import wrong_value
+from .._dtypes import native
 from ._chunks import BYTE, ChunkCodec
 
 try:
@@ -61,7 +62,7 @@ class Arrcomp(ChunkCodec, Base):  # type: ignore[misc,unused-ignore]
         if self.takes_bytes and not (dtype.isnative and self.codec.takes_numpy(dtype)):
             return array.reshape(-1).view(BYTE)
         if not dtype.isnative:
-            raise TypeError(f"dtype: expected {dtype.newbyteorder('=').str}, in native byte order, got {dtype.str}")
+            raise TypeError(f"dtype: expected {native(dtype).str}, in native byte order, got {dtype.str}")
         return array
 
     def decode(self, buf: Any, out: Any = None) -> Any:

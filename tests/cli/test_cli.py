@@ -154,11 +154,46 @@ def test_verify_fails_where_the_guarantee_is_broken() -> None:
     moved[0, 0] = np.nextafter(moved[0, 0], np.float32(1))
     np.save("moved.npy", moved)
     assert "1 value breaks the guarantee of lossless" in run("verify", "moved.npy", "l.arrcomp", code=1)
-    np.save("moved.npy", WEIGHTS[:, :50])
-    run("verify", "moved.npy", "l.arrcomp", code=1)
     np.savez("moved.npz", other=WEIGHTS)
     message = run("verify", "moved.npz", "l.arrcomp", code=1)
     assert "moved.npz lacks arr_0; l.arrcomp lacks other" in message
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        (WEIGHTS[:, :50], "expected shape (64, 50), that of the original, got (64, 100)"),
+        (WEIGHTS.astype(np.float64), "expected dtype float64, that of the original, got float32"),
+        (WEIGHTS.astype(">f8"), "expected dtype float64, that of the original, got float32"),
+    ],
+)
+def test_verify_tells_other_shapes_and_dtypes(other: NDArray[Any], expected: str) -> None:
+    run("compress", "x.npy", "-o", "x.arrcomp", "--abs", "1e-4")
+    np.save("other.npy", other)
+    assert f"array 'arr_0': {expected}\n" in run("verify", "other.npy", "x.arrcomp", code=1)
+    result = CliRunner().invoke(_cli.app, ["verify", "--json", "other.npy", "x.arrcomp"])
+    (row,) = json.loads(result.stdout)["arrays"]
+    what, first, second = re.fullmatch(r"expected (\w+) (.*), that of the original, got (.*)", expected).groups()  # type: ignore[union-attr]
+    assert row["note"] == f"{what} {first} and {second}"
+
+
+def test_byte_order_is_no_difference() -> None:
+    swapped = WEIGHTS.astype(WEIGHTS.dtype.newbyteorder())
+    np.save("x.npy", swapped)
+    np.savez("x.npz", arr_0=swapped)
+    for source in ("x.npy", "x.npz"):
+        run("compress", source, "-o", "x.safetensors", "--abs", "1e-3", "--force")
+        run("verify", source, "x.safetensors")
+        run("compress", source, "-o", "l.safetensors", "--force")
+        for back in ("back.npy", "back.npz", "back.safetensors"):
+            run("decompress", "l.safetensors", "-o", back, "--force")
+            for pair in ((source, back), (back, source)):
+                assert diff(*pair, code=0).endswith("equal: 1 array\n")
+                diff(*pair, "--abs", "0", code=0)
+    np.save("two.npy", swapped + 1)
+    assert "6,400" in diff("x.npy", "two.npy", code=1)
+    np.save("wide.npy", WEIGHTS.astype(np.float64))
+    assert "dtype float32 and float64" in diff("x.npy", "wide.npy", code=1)
 
 
 @pytest.mark.parametrize(
@@ -418,6 +453,28 @@ def test_ctrl_c_has_its_own_exit_code(monkeypatch: pytest.MonkeyPatch) -> None:
     result = CliRunner().invoke(_cli.app, ["compress", "x.npy", "-o", "x.arrcomp"])
     assert (result.exit_code, result.output) == (130, "")
     assert not Path("x.arrcomp").exists()
+
+
+# `typer` is imported by the command line, `xxhash` by the package.
+@pytest.mark.parametrize("imported", ["typer", "xxhash"])
+def test_ctrl_c_during_imports_has_the_same_exit_code(folder: Path, imported: str) -> None:
+    stand_in = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    (folder / "slow").mkdir()
+    (folder / "slow" / f"{imported}.py").write_text(f"{stand_in}signal.raise_signal(signal.SIGINT)\n")
+    (folder / "arrcomp").write_text("from arrcomp.__main__ import main\nmain()\n")  # as an installed program
+    environment = checks.environment_with(folder / "slow")
+    for program in (["-m", "arrcomp"], ["arrcomp"]):
+        command = [sys.executable, "-P", *program, "codecs"]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
+def test_ctrl_c_is_left_to_others_who_import_the_package(folder: Path) -> None:
+    (folder / "xxhash.py").write_text("raise KeyboardInterrupt\n")
+    program = "try:\n    import arrcomp\nexcept KeyboardInterrupt:\n    print('interrupted')"
+    command = [sys.executable, "-P", "-c", program]
+    result = subprocess.run(command, env=checks.environment_with(folder), capture_output=True, text=True, check=False)
+    assert (result.stdout, result.stderr) == ("interrupted\n", "")
 
 
 def test_names_do_not_write_to_terminals() -> None:

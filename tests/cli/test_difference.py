@@ -93,6 +93,17 @@ def test_other_shapes_and_dtypes_are_differences() -> None:
     assert difference(a, half, Tolerance(absolute=0)).same
 
 
+@pytest.mark.parametrize("name", ["int16", "uint64", "float32", "complex128"])
+def test_byte_order_is_no_difference(name: str) -> None:
+    a = checks.sample(name)
+    swapped = a.astype(a.dtype.newbyteorder())
+    for pair in ((a, swapped), (swapped, a), (swapped, swapped)):
+        assert difference(*pair, EXACT) == difference(a, a, EXACT)
+        assert difference(*pair, Tolerance(absolute=0)).same
+    other = np.zeros(a.shape, np.dtype(np.int32).newbyteorder())
+    assert difference(swapped, other, EXACT).obstacle == f"dtype {name} and int32"
+
+
 def test_large_values_do_not_overflow() -> None:
     found = difference(np.array([1e308, -1e308]), np.array([-1e308, 1e308]), EXACT)
     assert found.differing == 2
@@ -108,6 +119,14 @@ def test_several_pairs_are_added_up() -> None:
     assert found.relative_error == 0.2
     assert math.isnan(found.psnr)
     assert together([]) == Difference(0, 0, extent=found.extent)
+
+
+def test_complex_values_are_compared_with_real_ones() -> None:
+    a, b = np.array([1 + 0j, 2 + 1j]), np.array([1, 2], np.int16)
+    for x, y in ((a, b), (b, a)):
+        found = difference(x, y, Tolerance(absolute=0.5))
+        assert (found.values, found.differing, found.largest_error) == (4, 1, 1.0)
+        assert found.obstacle == f"dtype {x.dtype} and {y.dtype}"
 
 
 def test_complex_values_are_compared_part_by_part() -> None:

@@ -13,7 +13,9 @@ from typing import NamedTuple
 TOP = Path(__file__).parents[2]
 FACE = "arrcomp"
 # From the bottom; modules side by side do not import each other. The command line uses the package as users do.
-LAYERS = "_core, errors, _arguments, _dtypes cpu, codecs, _format, _arrays _methods, activations, _api, _files"
+LAYERS = (
+    "_core _interrupts, errors, _arguments, _dtypes cpu, codecs, _format, _arrays _methods, activations, _api, _files"
+)
 LAYERS += f", stores torch jax cupy, {FACE}, _cli, __main__"
 NEEDED = {"numpy", "ml_dtypes", "xxhash"}
 # Who imports which other library.

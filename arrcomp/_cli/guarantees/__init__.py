@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from ...codecs import Codec
 from . import laws  # noqa: F401 - it registers them
-from .comparison import Comparison, compare_flat
+from .comparison import Comparison, compare_flat, mismatch_of
 
 __all__ = ["Comparison", "compare"]
 
 
 def compare(original: NDArray[Any], restored: NDArray[Any], codec: Codec) -> Comparison:
     """Compare an array before compression with the result of `decompress`."""
-    native = original.dtype if original.dtype.isnative else original.dtype.newbyteorder("=")
-    if original.shape != restored.shape or native != restored.dtype:
-        return Comparison(max(original.size, 1), math.inf)
+    mismatch = mismatch_of(original, restored)
+    if mismatch is not None:
+        return Comparison(max(original.size, 1), math.inf, mismatch)
     return compare_flat(codec, original.reshape(-1), restored.reshape(-1))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._arrays.numpy import numpy_bytes
+from ..._dtypes import native
 from ...codecs import Codec
 
 BLOCK = 1 << 18  # values compared at a time
@@ -18,16 +19,39 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 
+class Mismatch(NamedTuple):
+    """The shapes, or the dtypes, of two arrays, which differ."""
+
+    what: str  # "shape" or "dtype"
+    first: Any
+    second: Any
+
+    @property
+    def text(self) -> str:
+        """It in words."""
+        return f"{self.what} {self.first} and {self.second}"
+
+
+def mismatch_of(a: Array, b: Array) -> Mismatch | None:
+    """What differs between two arrays besides their values; None if nothing does. Byte order is no difference."""
+    if a.shape != b.shape:
+        return Mismatch("shape", a.shape, b.shape)
+    first, second = native(a.dtype), native(b.dtype)
+    return None if first == second else Mismatch("dtype", first, second)
+
+
 class Comparison(NamedTuple):
     """The difference between an array and its decompressed array.
 
     Attributes:
         violations: number of values that break the guarantee.
         largest_error: the largest |x - y| over finite x; infinite if bits differ that must be equal.
+        mismatch: whether the arrays have another shape or dtype, so that no values were compared; None if not.
     """
 
     violations: int
     largest_error: float
+    mismatch: Mismatch | None = None
 
     @property
     def holds(self) -> bool:
@@ -69,7 +93,7 @@ def judged(right: NDArray[np.bool_], errors: Floats) -> Comparison:
 
 def total(parts: Iterable[Comparison]) -> Comparison:
     """The comparison of an array from those of its parts."""
-    violations, largest = zip(Comparison(0, 0.0), *parts, strict=True)
+    violations, largest, _ = zip(Comparison(0, 0.0), *parts, strict=True)
     return Comparison(sum(violations), max(largest))
 
 
