@@ -4,17 +4,52 @@ import itertools
 import math
 import numbers
 import operator
-from collections.abc import Sequence
+import reprlib
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+_MOST_SHOWN = 200  # characters of a value in an error
+_MOST_THREADS = (1 << 31) - 1
+
+
+class _Shortened(reprlib.Repr):
+    """`repr` without the middle of what is long."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlist = self.maxtuple = self.maxset = self.maxfrozenset = self.maxdict = 24
+        self.maxstring = self.maxother = _MOST_SHOWN
+        self.maxlevel = 4
+
+    def repr_int(self, x: int, level: int) -> str:
+        """The digits of a number that has few of them. Python refuses to write those of the largest ones."""
+        return repr(x) if x.bit_length() <= _MOST_SHOWN else f"an integer of {x.bit_length()} bits"
+
+
+_SHORTENED = _Shortened()
+
+
+def shown(value: Any) -> str:
+    """A value, which may be long, as errors show it."""
+    return shortened(_SHORTENED.repr(value))
+
+
+def shortened(text: str) -> str:
+    """A text, which may be long, as errors show it: without its middle if it is."""
+    half = _MOST_SHOWN // 2
+    return text if len(text) <= _MOST_SHOWN else f"{text[: half - 3]}...{text[-half:]}"
+
 
 def type_name(x: Any) -> str:
-    """Name of an object's type, with its module."""
+    """Name of an object's type, with its module, of this package the public one."""
     kind = type(x)
-    return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    module = kind.__module__
+    if module.partition(".")[0] == __package__:
+        module = ".".join(itertools.takewhile(lambda part: not part.startswith("_"), module.split(".")))
+    return kind.__name__ if module == "builtins" else f"{module}.{kind.__qualname__}"
 
 
 def wrong_type(name: str, expected: str, got: Any) -> TypeError:
@@ -23,9 +58,9 @@ def wrong_type(name: str, expected: str, got: Any) -> TypeError:
     >>> wrong_type("threads", "an integer of at least 1", "two")
     TypeError("threads: expected an integer of at least 1, got 'two' (str)")
     """
-    plain = got is None or isinstance(got, (bool, int, float, str))
-    shown = f"{got!r} ({type_name(got)})" if plain and got is not None else str(got) if plain else type_name(got)
-    return TypeError(f"{name}: expected {expected}, got {shown}")
+    plain = isinstance(got, (bool, int, float, str))
+    described = f"{shown(got)} ({type_name(got)})" if plain else "None" if got is None else type_name(got)
+    return TypeError(f"{name}: expected {expected}, got {described}")
 
 
 def wrong_value(name: str, expected: str, got: Any) -> ValueError:
@@ -34,16 +69,19 @@ def wrong_value(name: str, expected: str, got: Any) -> ValueError:
     >>> wrong_value("threads", "an integer of at least 1", 0)
     ValueError('threads: expected an integer of at least 1, got 0')
     """
-    return ValueError(f"{name}: expected {expected}, got {got!r}")
+    return ValueError(f"{name}: expected {expected}, got {shown(got)}")
 
 
 def thread_count(threads: int | None) -> int:
     """`threads`, checked, as the core takes it: 0 for None, which means all cores that this process may use."""
     if threads is None:
         return 0
-    if type(threads) is int and threads > 0:
+    if type(threads) is int and 0 < threads <= _MOST_THREADS:
         return threads
-    return checked_integer("threads", threads, 1, math.inf, "an integer of at least 1, or None for all cores")
+    number = checked_integer("threads", threads, 1, math.inf, "an integer of at least 1, or None for all cores")
+    if number > _MOST_THREADS:
+        raise wrong_value("threads", f"an integer of at most {_MOST_THREADS}, or None for all cores", number)
+    return number
 
 
 def checked_real(name: str, value: Any, expected: str) -> float:
@@ -58,13 +96,18 @@ def checked_number(name: str, value: Any, expected: str) -> float:
     """`value` as a finite float."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Real):
         raise wrong_type(name, expected, value)
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
+    number = as_float(value)
     if not math.isfinite(number):
         raise wrong_value(name, expected, value)
     return number
+
+
+def as_float(value: Any) -> float:
+    """A number as a float; infinite where it is too large for one."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
@@ -90,6 +133,12 @@ def checked_integer(name: str, value: Any, least: int, most: float, expected: st
     return number
 
 
+def check_mapping(name: str, value: Any) -> None:
+    """Raise TypeError unless `value` is a mapping."""
+    if not isinstance(value, Mapping):
+        raise wrong_type(name, "a mapping", value)
+
+
 def check_flag(name: str, value: Any) -> None:
     """Raise TypeError unless `value` is True or False."""
     if not isinstance(value, bool):
@@ -98,7 +147,7 @@ def check_flag(name: str, value: Any) -> None:
 
 def checked_numbers(name: str, values: Any) -> tuple[float, ...]:
     """A list, tuple or array of finite numbers as a tuple of the shortest ones that are the same in float32."""
-    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or np.ndim(values) != 1:
+    if isinstance(values, (str, bytes)) or not hasattr(values, "__iter__") or not _is_flat(values):
         raise wrong_type(name, "a list of numbers", values)
     array = np.asarray(values)
     flags = [value for value in values if isinstance(value, (bool, np.bool_))]
@@ -108,8 +157,15 @@ def checked_numbers(name: str, values: Any) -> tuple[float, ...]:
         single = array.astype(np.float64).astype(np.float32)  # of large integers too, as FORMAT.md has it
     if not np.isfinite(single).all():
         wrong = array[~np.isfinite(single)][0]
-        raise ValueError(f"{name}: expected finite numbers in the range of float32, got {wrong}")
+        raise ValueError(f"{name}: expected finite numbers in the range of float32, got {shown(wrong.item())}")
     return tuple(float(str(number)) + 0.0 for number in single)  # + 0.0: there is one zero
+
+
+def _is_flat(values: Any) -> bool:
+    try:
+        return np.ndim(values) == 1
+    except ValueError:  # lists of different lengths
+        return False
 
 
 def check_ascending(name: str, values: Sequence[float]) -> None:

@@ -7,6 +7,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ._arguments import shortened, wrong_type
+
 Bytes = NDArray[np.uint8]
 
 MAX_DIMENSIONS = 64
@@ -58,7 +60,7 @@ def by_name(name: str) -> DType:
     """The data type of this name; raises TypeError where the format has none."""
     row = _BY_NAME.get(name)
     if row is None:
-        raise TypeError(f"dtype: expected {', '.join(_BY_NAME)}, got {name}")
+        raise TypeError(f"dtype: expected {', '.join(_BY_NAME)}, got {shortened(name)}")
     return row
 
 
@@ -69,7 +71,10 @@ def by_numpy(dtype: Any) -> DType:
     """
     if isinstance(dtype, str) and dtype in _BY_NAME:
         return _BY_NAME[dtype]
-    dtype = np.dtype(dtype)
+    try:
+        dtype = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        raise wrong_type("dtype", "a NumPy dtype or its name", dtype) from None
     row = _BY_NUMPY.get(native(dtype))
     return by_name(str(dtype)) if row is None else row
 

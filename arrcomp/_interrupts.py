@@ -1,9 +1,9 @@
 """Ctrl-C while the `arrcomp` program is being imported: it ends as it does later, without a traceback."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 INTERRUPTED = 130  # as shells report Ctrl-C
 
@@ -22,4 +22,6 @@ def ending_the_program() -> Iterator[None]:
 def _is_program() -> bool:
     """Whether this is `arrcomp` or `python -m arrcomp`, whose first argument is "-m" while its package is imported."""
     program = (getattr(sys, "argv", None) or [""])[0]
-    return (program == "-m" and "arrcomp" in sys.orig_argv) or Path(program).name.partition(".")[0] == "arrcomp"
+    return (program == "-m" and "arrcomp" in sys.orig_argv) or program.rpartition(os.sep)[2].partition(".")[
+        0
+    ] == "arrcomp"

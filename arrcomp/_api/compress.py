@@ -1,12 +1,13 @@
 """Compress one array."""
 
+import math
 import operator
 from typing import Any
 
 import numpy as np
 
 from .. import _dtypes
-from .._arguments import thread_count, wrong_type, wrong_value
+from .._arguments import shown, thread_count, wrong_type, wrong_value
 from .._arrays.contract import Adapter
 from .._arrays.registry import adapter_of
 from .._format.spec import Spec
@@ -96,7 +97,7 @@ def checked_seed(codec: Codec, seed: Any) -> Any:
     except TypeError:
         number = None
     if number is None:
-        raise wrong_type("seed", f"an integer, or a 0-dimensional integer array, for {codec!r}", seed)
+        raise wrong_type("seed", f"an integer, or a 0-dimensional integer array, for {shown(codec)}", seed)
     if not 0 <= number < 1 << 64:
         raise wrong_value("seed", "an integer from 0 to 2^64 - 1", number)
     return number
@@ -127,7 +128,7 @@ def max_compressed_nbytes(x: Any, dtype: Any = None) -> int:
 
     Raises:
         TypeError: `x` is neither an array nor a shape, or the dtype is not supported.
-        ValueError: a size is negative.
+        ValueError: a size is negative, or the shape has 2^60 elements or more.
 
     >>> import arrcomp
     >>> arrcomp.max_compressed_nbytes((1000, 3), "float32") >= 12_000
@@ -136,8 +137,19 @@ def max_compressed_nbytes(x: Any, dtype: Any = None) -> int:
     if dtype is None:
         adapter, x = adapter_of(x)
         return spec_of(adapter, x, _LOSSLESS).capacity
-    row = _dtypes.by_numpy(dtype)
-    shape = tuple(map(operator.index, x if isinstance(x, (tuple, list)) else (x,)))
+    row, shape = _dtypes.by_numpy(dtype), _checked_shape(x)
+    elements = math.prod(shape) * row.parts
+    if elements >= _dtypes.MAX_VALUES:
+        raise wrong_value("x", "a shape of fewer than 2^60 values (complex: 2^59)", shape)
+    return Spec(_LOSSLESS, row, shape).capacity
+
+
+def _checked_shape(x: Any) -> tuple[int, ...]:
+    """A size, or a sequence of sizes, as a shape."""
+    try:
+        shape = tuple(map(operator.index, x if isinstance(x, (tuple, list)) else (x,)))
+    except TypeError:
+        raise wrong_type("x", "an integer or a sequence of integers with dtype", x) from None
     if any(size < 0 for size in shape):
         raise wrong_value("x", "a shape of sizes of at least 0", x)
-    return Spec(_LOSSLESS, row, shape).capacity
+    return shape

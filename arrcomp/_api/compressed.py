@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _dtypes
-from .._arguments import thread_count, wrong_type
+from .._arguments import shown, thread_count, wrong_type
 from .._arrays.checks import admit
 from .._arrays.contract import Adapter, Encoded, Payload
 from .._arrays.device import Device
@@ -308,7 +308,9 @@ def parse_stream(data: Any, max_nbytes: int | None = None, *, check: bool = True
         return Compressed(spec, Payload(NUMPY, np.frombuffer(body.data, np.uint8), max_nbytes=allowed))
     most = 2 * spec.nbytes + 1024  # more than any codec writes
     if body.nbytes > most:
-        raise CorruptStreamError(f"payload length: expected at most {most} bytes for shape {shape}, got {body.nbytes}")
+        raise CorruptStreamError(
+            f"payload length: expected at most {most} bytes for shape {shown(shape)}, got {body.nbytes}"
+        )
     frame.check_frame(body.data, body.nbytes)
     return Compressed(spec, FramedPayload(body.data, body.nbytes, spec, allowed))
 
@@ -322,7 +324,9 @@ def check_payload_nbytes(spec: Spec, nbytes: int) -> None:
         needed = spec.least_payload_nbytes
         fits, expected = nbytes >= needed, f"at least {needed}"
     if not fits:
-        raise CorruptStreamError(f"payload length: expected {expected} bytes for shape {spec.shape}, got {nbytes}")
+        raise CorruptStreamError(
+            f"payload length: expected {expected} bytes for shape {shown(spec.shape)}, got {nbytes}"
+        )
 
 
 def spec_from_config(configuration: Any, dtype: _dtypes.DType, shape: tuple[int, ...]) -> Spec:

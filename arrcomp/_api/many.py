@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
-from .._arguments import thread_count, type_name
+from .._arguments import shown, thread_count, type_name
 from .._arrays.checks import admit
 from .._arrays.contract import Adapter
 from .._arrays.registry import adapter_of, is_array, locate_new, pytree_children
@@ -161,7 +161,7 @@ def _check_plain(node: Any, path: Path) -> None:
 
 def _named(path: Path) -> str:
     """The expression that finds a node in the tree."""
-    return "tree" + "".join(f"[{key!r}]" for key in path)
+    return "tree" + "".join(f"[{shown(key)}]" for key in path)
 
 
 def _children(node: Any) -> tuple[list[Any], Rebuild] | None:

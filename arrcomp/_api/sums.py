@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _dtypes
-from .._arguments import thread_count, wrong_type, wrong_value
+from .._arguments import as_float, shown, thread_count, wrong_type, wrong_value
 from .._arrays.contract import Adapter, Payload
 from .._arrays.registry import adapter_named, framework_of
 from .._format.spec import Spec
@@ -124,7 +124,7 @@ def checked_summand(name: str, c: Any) -> None:
     if not isinstance(c, Compressed):
         raise wrong_type(name, "a Compressed", c)
     if not c.codec.has_sums:
-        raise TypeError(f"{name}: expected codec QSGD with packed levels, got {c.codec!r}; decompress others")
+        raise TypeError(f"{name}: expected codec QSGD with packed levels, got {shown(c.codec)}; decompress others")
 
 
 def checked_summands(compressed: Any) -> list[Compressed]:
@@ -144,11 +144,11 @@ def _check_alike(first: Compressed, c: Compressed, number: int) -> None:
     name = f"compressed[{number}]"
     # Compilers with symbolic sizes cannot compare whole specs.
     if (a.codec.id, a.codec.core_parameters()) != (b.codec.id, b.codec.core_parameters()):
-        raise ValueError(f"{name}: expected codec {a.codec}, that of compressed[0], got {b.codec}")
+        raise ValueError(f"{name}: expected codec {shown(a.codec)}, that of compressed[0], got {shown(b.codec)}")
     if a.dtype.name != b.dtype.name:
         raise ValueError(f"{name}: expected dtype {a.dtype.name}, that of compressed[0], got {b.dtype.name}")
     if a.shape != b.shape:
-        raise ValueError(f"{name}: expected shape {a.shape}, that of compressed[0], got {b.shape}")
+        raise ValueError(f"{name}: expected shape {shown(a.shape)}, that of compressed[0], got {shown(b.shape)}")
     here, there = first.payload, c.payload
     if here.adapter is not there.adapter or here.adapter.batch_key(here.buffer) != here.adapter.batch_key(there.buffer):
         expected, got = f"{here.adapter.name} on {first.device}", f"{there.adapter.name} on {c.device}"
@@ -159,7 +159,7 @@ def checked_weights(weights: Any, count: int, dtype: _dtypes.DType, name: str) -
     """A weight for each of `count` arrays, finite in the arithmetic type; ones for None."""
     if weights is None:
         return [1.0] * count
-    if not isinstance(weights, (list, tuple, np.ndarray)):
+    if not isinstance(weights, (list, tuple, np.ndarray)) or getattr(weights, "shape", None) == ():
         raise wrong_type(name, "a list or tuple of numbers", weights)
     if len(weights) != count:
         raise ValueError(f"{name}: expected {count} numbers, one for each array, got {len(weights)}")
@@ -168,7 +168,7 @@ def checked_weights(weights: Any, count: int, dtype: _dtypes.DType, name: str) -
     for weight in weights:
         if isinstance(weight, (bool, np.bool_)) or not isinstance(weight, numbers.Real):
             raise wrong_type(name, "a number", weight)
-        number = float(weight)
+        number = as_float(weight)
         if not abs(number) <= most:  # NaN is refused too
             raise wrong_value(name, f"a finite number in the arithmetic of {dtype.name}", weight)
         checked.append(number)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _core
+from .._arguments import shown
 from .._dtypes import DType
 from .._format.limits import check_nbytes, checked_max_nbytes
 from .._format.spec import Spec
@@ -22,7 +23,7 @@ def check_matches(dtype: DType, shape: Sequence[int], spec: Spec, name: str = "o
     if dtype != spec.dtype:
         raise TypeError(f"{name}: expected dtype {spec.dtype.name}, got {dtype.name}")
     if shape != spec.shape:
-        raise ValueError(f"{name}: expected shape {spec.shape}, got {shape}")
+        raise ValueError(f"{name}: expected shape {shown(spec.shape)}, got {shown(shape)}")
 
 
 def check_separate(memory: Memory, x: Any, other: Any, name: str, what: str = "the compressed array") -> None:

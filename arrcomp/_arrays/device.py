@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .. import _core
-from .._arguments import wrong_type, wrong_value
+from .._arguments import shown, wrong_type, wrong_value
 from ..errors import DeviceUnavailableError
 
 
@@ -54,7 +54,9 @@ def platform(name: str) -> str:
     if name == "meta":
         raise TypeError("x: expected a tensor on 'cpu' or 'cuda', got a meta tensor, which has no data")
     if name not in ("cpu", "cuda", "gpu"):
-        raise DeviceUnavailableError(f"device: expected 'cpu' or 'cuda', got {name!r}; move the array to one of them")
+        raise DeviceUnavailableError(
+            f"device: expected 'cpu' or 'cuda', got {shown(name)}; move the array to one of them"
+        )
     return "cpu" if name == "cpu" else "cuda"
 
 

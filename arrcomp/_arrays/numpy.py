@@ -131,6 +131,13 @@ def numpy_bytes(x: Any) -> Bytes:
     return np.ascontiguousarray(x).reshape(-1).view(np.uint8)
 
 
+def check_unmasked(x: Any, name: str) -> None:
+    """Raise TypeError where a NumPy array has a mask, which would be lost."""
+    if hasattr(x, "mask") and hasattr(x, "filled"):  # isinstance would import numpy.ma
+        hint = f"pass {name}.filled(...)" if name == "x" else "pass its data"
+        raise TypeError(f"{name}: expected an array without a mask, got a masked array; {hint}")
+
+
 def writable_bytes(out: Any) -> Bytes:
     """The caller's memory for a payload, in host memory.
 
@@ -148,7 +155,8 @@ def _view(out: Any) -> NDArray[Any]:
     if isinstance(out, (bytes, bytearray, memoryview)):
         return np.frombuffer(out, np.uint8)
     if isinstance(out, np.ndarray):
-        return out
+        check_unmasked(out, "out")
+        return np.asarray(out)  # a matrix has no flat view
     if hasattr(out, "__array__") and hasattr(out, "__dlpack__"):
         array = np.asarray(out)
         if not array.flags.owndata:

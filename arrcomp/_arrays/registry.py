@@ -16,6 +16,7 @@ from ..errors import DeviceUnavailableError
 from .contract import Adapter, Encoded
 from .device import Device, check_device, parse_kind
 from .numpy import ADAPTER as NUMPY
+from .numpy import check_unmasked
 
 _CLASSES = {"torch": "Tensor", "jax": "Array", "cupy": "ndarray"}
 FRAMEWORKS = ("numpy", *_CLASSES)
@@ -27,16 +28,17 @@ _LIKE = f"an array, or a name of {', '.join(FRAMEWORKS)}"
 _adapters: dict[str, Adapter] = {"numpy": NUMPY}
 
 
-def adapter_of(x: Any) -> tuple[Adapter, Any]:
-    """The adapter of an array, and the array; of an unknown DLPack producer, a known framework's view of its memory.
+def adapter_of(x: Any, name: str = "x") -> tuple[Adapter, Any]:
+    """The adapter of the argument `name`, and the array.
 
-    Other objects with `__array__` become NumPy arrays.
+    Of an unknown DLPack producer, the array is a known framework's view of its memory. Other objects with `__array__`
+    become NumPy arrays.
 
     Raises TypeError for what is no array, DeviceUnavailableError on a device that is neither the CPU nor CUDA.
     """
-    framework = framework_of(x)
+    framework = framework_of(x, name)
     if framework == "dlpack":
-        return _view_of_producer(x)
+        return _view_of_producer(x, name)
     if framework == "other":
         return NUMPY, np.asarray(x)
     return adapter_named(framework), x
@@ -78,6 +80,8 @@ def framework_of(x: Any, name: str = "x") -> str:
     """
     framework = _known_framework(x)
     if framework is not None:
+        if framework == "numpy":
+            check_unmasked(x, name)
         return framework
     if _is_producer(x):
         return "dlpack"
@@ -98,8 +102,6 @@ def is_array(x: Any) -> bool:
 def _known_framework(x: Any) -> str | None:
     """Name of the framework that x is of; None for other producers and for what is not an array."""
     if isinstance(x, (np.ndarray, np.generic)):
-        if hasattr(x, "mask") and hasattr(x, "filled"):  # isinstance would import numpy.ma
-            raise TypeError("x: expected an array without a mask, got a masked array; pass x.filled(...)")
         return "numpy"
     for framework, name in _CLASSES.items():
         # Whoever holds an array has imported its framework.
@@ -109,9 +111,9 @@ def _known_framework(x: Any) -> str | None:
     return None
 
 
-def locate(x: Any) -> tuple[Adapter, Device]:
+def locate(x: Any, name: str = "x") -> tuple[Adapter, Device]:
     """Adapter and device of an array, with the errors of `adapter_of`; NumPy's for other producers in host memory."""
-    adapter, array = adapter_of(x)
+    adapter, array = adapter_of(x, name)
     return adapter, adapter.device(array)
 
 
@@ -119,7 +121,7 @@ def locate_target(out: Any) -> tuple[Adapter, Device]:
     """Adapter and device of the caller's array, which is to be written to; raises TypeError where it cannot be."""
     if framework_of(out, "out") in ("jax", "dlpack", "other"):
         raise wrong_type("out", "a NumPy, PyTorch or CuPy array, or like= instead", out)
-    return locate(out)
+    return locate(out, "out")
 
 
 def locate_new(like: Any, device: Any) -> tuple[Adapter, Device]:
@@ -142,7 +144,7 @@ def locate_new(like: Any, device: Any) -> tuple[Adapter, Device]:
         adapter = adapter_named(like)
         here = adapter.default_device() if device is None else Device(like)
     elif is_array(like):
-        adapter, here = locate(like)
+        adapter, here = locate(like, "like")
     else:
         raise wrong_type("like", _LIKE, like)
     if device is None:
@@ -157,7 +159,7 @@ def parse_device(device: Any, here: Device) -> Device:
     Raises TypeError, ValueError for others, DeviceUnavailableError where no framework for the device is installed.
     """
     if is_array(device):
-        return locate(device)[1]
+        return locate(device, "device")[1]
     kind, index = parse_kind(device)
     if kind == "cpu":
         return Device("numpy" if here.framework == "cupy" else here.framework, "cpu", index)
@@ -205,14 +207,16 @@ def _is_producer(x: Any) -> bool:
     return hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")
 
 
-def _view_of_producer(x: Any) -> tuple[Adapter, Any]:
+def _view_of_producer(x: Any, name: str) -> tuple[Adapter, Any]:
     number, index = x.__dlpack_device__()
     kind = _DLPACK_DEVICES.get(int(number))
     if kind == "cpu":
-        data, name, shape = _core.import_dlpack(x)
-        return NUMPY, data.view(_dtypes.by_name(name).numpy).reshape(shape)
+        data, dtype, shape = _core.import_dlpack(x)
+        return NUMPY, data.view(_dtypes.by_name(dtype).numpy).reshape(shape)
     if kind == "cuda":
         # PyTorch does not take managed memory.
         adapter = gpu_adapter(int(index), ("cupy", "jax") if number == _MANAGED else _GPU_FRAMEWORKS)
         return adapter, adapter.from_dlpack(x)
-    raise DeviceUnavailableError(f"x: expected an array on the CPU or on CUDA, got DLPack device type {int(number)}")
+    raise DeviceUnavailableError(
+        f"{name}: expected an array on the CPU or on CUDA, got DLPack device type {int(number)}"
+    )

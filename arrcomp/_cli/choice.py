@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from .._arguments import shortened, shown
 from ..codecs import Codec, ErrorBounded, available_codecs, codec_from_config
 from ..codecs._base import PREDICTORS as _PREDICTORS
 from ..codecs._presets import PRESETS, preset
@@ -36,7 +37,7 @@ def check_rules_match(rules: Sequence[NamedRule], names: Sequence[str]) -> None:
     for rule, text in rules:
         patterns = [rule.names] if isinstance(rule.names, str) else rule.names
         if not any(fnmatchcase(name, pattern) for name in names for pattern in patterns):
-            raise ValueError(f"rule {text!r}: matches no array (arrays: {names_text(names)})")
+            raise ValueError(f"rule {shown(text)}: matches no array (arrays: {names_text(names)})")
 
 
 def check_seed(codec: Codec, seed: int | None) -> None:
@@ -64,7 +65,7 @@ def codec_class(name: str, option: str = "--codec") -> type[Codec]:
     if name not in kinds:
         hint = did_you_mean(name, [*kinds, *PRESETS])
         more = hint or f"; short names are {', '.join(PRESETS)}"
-        raise ValueError(f"{option}: expected {', '.join(kinds)}, or a short name, got {name!r}{more}")
+        raise ValueError(f"{option}: expected {', '.join(kinds)}, or a short name, got {shown(name)}{more}")
     return kinds[name]
 
 
@@ -102,7 +103,7 @@ def parameters(settings: Sequence[str], option: str) -> dict[str, Any]:
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not (name and equals):
-            raise ValueError(f"{option}: expected NAME=VALUE, for instance bits=4, got {setting}")
+            raise ValueError(f"{option}: expected NAME=VALUE, for instance bits=4, got {shortened(setting)}")
         try:
             found[name] = json.loads(text)
         except json.JSONDecodeError:
@@ -116,7 +117,7 @@ def _rule(text: str) -> Rule:
     name, colon, settings = described.partition(":")
     if not (pattern and equals and name):
         example = "'*.weight=error-bounded:abs=1e-4'"
-        raise ValueError(f"--rule: expected PATTERN=CODEC[:NAME=VALUE,...], as {example}, got {text}")
+        raise ValueError(f"--rule: expected PATTERN=CODEC[:NAME=VALUE,...], as {example}, got {shortened(text)}")
     options = parameters(settings.split(","), f"--rule {text}") if colon else {}
     return Rule(codec_named(name, options, f"--rule {text}: codec"), pattern)
 

@@ -11,6 +11,7 @@ import typer
 from typer import Option
 
 from .._api.compressed import Compressed
+from .._arguments import shortened, shown
 from .._files import CompressedFile
 from .._interrupts import INTERRUPTED
 from ..codecs import Codec
@@ -125,13 +126,13 @@ def require(rows: Sequence[Measurement]) -> None:
     row, found = broken[0], broken[0].comparison
     assert found is not None
     others = f" (and {count_text(len(broken) - 1, 'other array')})" if len(broken) > 1 else ""
-    raise VerificationError(f"array {row.name!r}{others}: {_fault(found, row.spec.codec)}")
+    raise VerificationError(f"array {shown(row.name)}{others}: {_fault(found, row.spec.codec)}")
 
 
 def _fault(found: Comparison, codec: Codec) -> str:
     """What is wrong with an array, in words."""
     if found.mismatch is not None:
         what, original, restored = found.mismatch
-        return f"expected {what} {original}, that of the original, got {restored}"
+        return f"expected {what} {shortened(str(original))}, that of the original, got {shortened(str(restored))}"
     violations = f"{count_text(found.violations, 'value')} break{'s' if found.violations == 1 else ''}"
     return f"{violations} the guarantee of {codec_text(codec)}; largest error {found.largest_error:.6g}"

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
+from .._arguments import shortened, shown
 from .._files import Content
 from .._files.content import check_suffix
 from .._files.replacing import replacing
@@ -100,8 +101,9 @@ def _values(source: Path, content: Content[Array], name: str) -> Array:
     """A sample of an array's finite values."""
     if name not in content.arrays:
         hint = did_you_mean(name, content.arrays)
-        raise ValueError(f"--tensor: expected the name of an array of {source}, got {name!r}{hint}")
+        raise ValueError(f"--tensor: expected the name of an array of {source}, got {shown(name)}{hint}")
     array = content.arrays[name]
     if not _FLOATS.takes_numpy(array.dtype):
-        raise ValueError(f"--tensor {name}: expected dtype {', '.join(_FLOATS.dtypes or ())}, got {array.dtype}")
+        expected = f"dtype {', '.join(_FLOATS.dtypes or ())}"
+        raise ValueError(f"--tensor {shortened(name)}: expected {expected}, got {shortened(str(array.dtype))}")
     return figure.sample(array)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _dtypes
+from .._arguments import shown
 from .content import ArrayInfo
 from .reading import OpenedFile, Span
 from .replacing import replacing
@@ -68,7 +69,7 @@ class Container:
         """A tensor's dtype and shape. TypeError if NumPy has no such data type."""
         entry = self.entries[name]
         if entry.kind not in _DTYPES:
-            raise TypeError(f"{self.path}, array {name!r}: expected dtype {', '.join(_DTYPES)}, got {entry.kind}")
+            raise TypeError(f"{self.path}, array {shown(name)}: expected dtype {', '.join(_DTYPES)}, got {entry.kind}")
         return ArrayInfo(_dtypes.by_name(_DTYPES[entry.kind]).numpy, entry.shape)
 
     def array(self, name: str) -> NDArray[Any]:
@@ -125,7 +126,7 @@ def entries_of_arrays(path: Path, infos: Mapping[str, ArrayInfo]) -> dict[str, E
         dtype, shape = infos[name]
         if dtype.name not in _NAMES:
             expected = f"dtype {', '.join(_NAMES)} for a .safetensors file"
-            raise TypeError(f"{path}, array {name!r}: expected {expected}, got {dtype.name}; .npz has more")
+            raise TypeError(f"{path}, array {shown(name)}: expected {expected}, got {dtype.name}; .npz has more")
         start, end = end, end + int(np.prod(shape, dtype=object)) * dtype.itemsize
         entries[name] = Entry(_NAMES[dtype.name], shape, start, end)
     return entries
@@ -168,5 +169,5 @@ def _parse(header: bytes, path: Path, failure: type[Exception]) -> dict[str, Any
     except (ValueError, RecursionError) as error:
         raise failure(f"{path}: expected JSON in its header, got {error}") from None
     if duplicates:
-        raise failure(f"{path}: expected different names in its header, got {duplicates[0]!r} twice")
+        raise failure(f"{path}: expected different names in its header, got {shown(duplicates[0])} twice")
     return parsed

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
+from .._arguments import shown, wrong_type
 from ..errors import CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError
 
 ARRAY_SUFFIXES = (".npy", ".npz", ".safetensors")
@@ -75,11 +76,18 @@ def _info_of(array: Any) -> ArrayInfo:
     return ArrayInfo(array.dtype, array.shape)
 
 
+def checked_path(path: Any) -> Path:
+    """The argument `path` as a path. TypeError if it is none."""
+    if not isinstance(path, (str, os.PathLike)):
+        raise wrong_type("path", "a string or a path", path)
+    return Path(path)
+
+
 def check_suffix(path: Path, suffixes: tuple[str, ...]) -> str:
     """The suffix of a path. ValueError if it is not one of these."""
     if path.suffix not in suffixes:
         hint = "; arrcomp.torch.save and load are for PyTorch's checkpoints" if path.suffix in _PYTORCH_SUFFIXES else ""
-        raise ValueError(f"{path}: expected suffix {', '.join(suffixes)}, got {path.suffix!r}{hint}")
+        raise ValueError(f"{path}: expected suffix {', '.join(suffixes)}, got {shown(path.suffix)}{hint}")
     return path.suffix
 
 
@@ -110,4 +118,4 @@ def naming(path: Path | None, name: str) -> Iterator[None]:
         if path is not None and str(error).startswith(f"{path} "):
             raise  # it is about the whole file, and names it
         where = "" if path is None else f"{path}, "
-        raise type(error)(f"{where}array {name!r}: {error}") from None
+        raise type(error)(f"{where}array {shown(name)}: {error}") from None

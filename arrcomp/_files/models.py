@@ -7,7 +7,7 @@ from typing import Any
 
 from .._api.compress import check_values, checked_seed, compress_with
 from .._api.compressed import Compressed
-from .._arguments import thread_count, wrong_type, wrong_value
+from .._arguments import shown, thread_count, wrong_type, wrong_value
 from .._arrays.registry import FRAMEWORKS, adapter_of
 from .._format import stream
 from .._format.frame import checked_level
@@ -15,7 +15,7 @@ from .._format.limits import checked_max_nbytes
 from ..codecs import Codec
 from ..codecs._rules import Rule, checked_rules, codec_for
 from . import container
-from .content import COMPRESSED_SUFFIXES, check_suffix, is_stray, naming
+from .content import COMPRESSED_SUFFIXES, check_suffix, checked_path, is_stray, naming
 from .opened import CompressedFile
 from .progress import progress as progress_bar
 from .replacing import replacing
@@ -69,7 +69,8 @@ def save_file(
     >>> int(arrcomp.load_file(path)["step"]), os.path.getsize(path) < 2000
     (7, True)
     """
-    path, rules, count, level = Path(path), checked_rules(codec), thread_count(threads), checked_level(zstd_level)
+    path, rules = checked_path(path), checked_rules(codec)
+    count, level = thread_count(threads), checked_level(zstd_level)
     suffix = check_suffix(path, COMPRESSED_SUFFIXES)
     names, described = _checked_names(tensors), _described(metadata)
     frameworks: set[str | None] = set()
@@ -142,14 +143,14 @@ def load_file(
         DeviceUnavailableError: the device is not available.
     """
     count, limit = thread_count(threads), checked_max_nbytes(max_nbytes)
-    if isinstance(names, str):
+    if isinstance(names, str) or not (names is None or isinstance(names, Iterable)):
         raise wrong_type("names", "a list of names, or None for all", names)
-    with CompressedFile(Path(path), limit) as file:
+    with CompressedFile(checked_path(path), limit) as file:
         target = file.target(like, device)
         wanted = file.names if names is None else list(names)
         for name in wanted:
             if name not in file:
-                raise KeyError(f"names: expected names of arrays in {path}, got {name!r}")
+                raise KeyError(f"names: expected names of arrays in {path}, got {shown(name)}")
         loaded = {}
         with progress_bar("decompressing", len(wanted), progress) as done:
             for name in wanted:
@@ -164,7 +165,7 @@ def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed:
     adapter, x = adapter_of(item)
     codec = codec_for(rules, name, *adapter.dtype_and_shape(x))
     if check_finite:
-        check_values(adapter, x, f"array {name!r}")
+        check_values(adapter, x, f"array {shown(name)}")
     return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed))
 
 

@@ -12,6 +12,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from .._arguments import shortened, shown
 from .._format import limits
 from ..errors import SizeLimitError
 from .content import ONLY_NAME, ArrayInfo, Content, Lazy, is_stray
@@ -34,7 +35,7 @@ def open_npy(path: Path) -> Lazy[NDArray[Any]]:
         start = opened.tell()
         end = start + math.prod(shape) * dtype.itemsize
         if end > file.nbytes:
-            raise ValueError(f"file: expected {end} bytes for shape {shape} of {dtype}, got {file.nbytes}")
+            raise ValueError(f"file: expected {end} bytes for {_described(shape, dtype)}, got {file.nbytes}")
         span = file.span(start, end)
 
     def load(name: str) -> NDArray[Any]:
@@ -51,7 +52,7 @@ def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         raise ValueError(f"version: expected {', '.join(map(str, _NPY_HEADERS))}, got {version}")
     shape, in_fortran_order, dtype = _NPY_HEADERS[version](file)
     if dtype.hasobject:
-        raise ValueError(f"dtype: expected one without Python objects, got {dtype}")
+        raise ValueError(f"dtype: expected one without Python objects, got {shortened(str(dtype))}")
     return shape, in_fortran_order, dtype
 
 
@@ -68,7 +69,7 @@ def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
     import zipfile
 
     def load(name: str) -> NDArray[Any]:
-        failure, file = f"{path}, array {name!r}: not readable", f"{name}.npy"
+        failure, file = f"{path}, array {shown(name)}: not readable", f"{name}.npy"
         with _as_value_errors(failure), zipfile.ZipFile(path) as archive, archive.open(file) as member:
             packed = archive.getinfo(file)
             _check_claims(member, packed.file_size, limits.allowed_of(packed.compress_size, max_nbytes))
@@ -76,7 +77,7 @@ def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
             return array
 
     def info(name: str) -> ArrayInfo:
-        failure = f"{path}, array {name!r}: not readable"
+        failure = f"{path}, array {shown(name)}: not readable"
         with _as_value_errors(failure), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
             shape, _, dtype = _npy_header(member)
         return ArrayInfo(dtype, shape)
@@ -86,9 +87,9 @@ def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
         members = archive.namelist()
     for member, count in Counter(members).items():
         if not member.endswith(".npy"):
-            raise ValueError(f"{path}: expected .npy files as members, got {member!r}")
+            raise ValueError(f"{path}: expected .npy files as members, got {shown(member)}")
         if count > 1:
-            raise ValueError(f"{path}: expected different members, got {member!r} {count} times")
+            raise ValueError(f"{path}: expected different members, got {shown(member)} {count} times")
     return Lazy([member.removesuffix(".npy") for member in members], load, info)
 
 
@@ -99,11 +100,15 @@ def write_npz(path: Path, content: Content[NDArray[Any]]) -> None:
     for name in content.arrays:
         _check_dtype(path, content.info(name).dtype)
         if is_stray(name):
-            raise ValueError(f"{path}: expected names without paths out of a folder, got {name!r}")
+            raise ValueError(f"{path}: expected names without paths out of a folder, got {shown(name)}")
     with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name in content.arrays:
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, content.arrays[name], allow_pickle=False)
+
+
+def _described(shape: tuple[int, ...], dtype: np.dtype[Any]) -> str:
+    return f"shape {shown(shape)} of {shortened(str(dtype))}"
 
 
 def _check_claims(member: IO[bytes], nbytes: int, max_nbytes: int) -> None:
@@ -111,8 +116,9 @@ def _check_claims(member: IO[bytes], nbytes: int, max_nbytes: int) -> None:
     shape, _, dtype = _npy_header(member)
     claimed = math.prod(shape) * dtype.itemsize
     limits.check_nbytes(claimed, max_nbytes, dtype, shape)
-    if claimed != nbytes - member.tell():
-        raise ValueError(f"member: expected {claimed} bytes for shape {shape} of {dtype}, got {nbytes - member.tell()}")
+    found = nbytes - member.tell()
+    if claimed != found:
+        raise ValueError(f"member: expected {claimed} bytes for {_described(shape, dtype)}, got {found}")
     member.seek(0)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from .._api.compressed import Compressed, decompress_at, parse_stream
-from .._arguments import thread_count
+from .._arguments import shortened, shown, thread_count
 from .._arrays.contract import Adapter
 from .._arrays.device import Device
 from .._arrays.registry import FRAMEWORKS, locate_new
@@ -16,7 +16,7 @@ from .._format.limits import checked_max_nbytes
 from .._format.spec import Spec
 from ..errors import CorruptStreamError, DeviceUnavailableError, FormatVersionError
 from .container import Container
-from .content import COMPRESSED_SUFFIXES, ONLY_NAME, ArrayInfo, check_readable, is_stray, naming
+from .content import COMPRESSED_SUFFIXES, ONLY_NAME, ArrayInfo, check_readable, checked_path, is_stray, naming
 from .reading import OpenedFile, Span
 from .slices import Slice
 from .stored import stored
@@ -44,7 +44,7 @@ def open_file(path: str | Path, *, max_nbytes: int | None = None) -> "Compressed
         OSError: it cannot be read.
         ImportError: safetensors is not installed.
     """
-    return CompressedFile(Path(path), checked_max_nbytes(max_nbytes))
+    return CompressedFile(checked_path(path), checked_max_nbytes(max_nbytes))
 
 
 class CompressedFile(Mapping[str, Any]):
@@ -75,7 +75,7 @@ class CompressedFile(Mapping[str, Any]):
             self.framework = _framework(container, self.metadata)
             for name in container.entries:
                 if is_stray(name):
-                    raise CorruptStreamError(f"{path}: expected names without paths out of a folder, got {name!r}")
+                    raise CorruptStreamError(f"{path}: expected names without paths out of a folder, got {shown(name)}")
             self._spans = {name: partial(_stream_span, container, name) for name in container.entries}
             self._close = container.close
         else:
@@ -190,7 +190,9 @@ class CompressedFile(Mapping[str, Any]):
 def _stream_span(container: Container, name: str) -> Span:
     entry = container.entries[name]
     if entry.kind != "U8" or len(entry.shape) != 1:
-        raise CorruptStreamError(f"stream: expected one-dimensional U8, got {entry.kind} of shape {list(entry.shape)}")
+        raise CorruptStreamError(
+            f"stream: expected one-dimensional U8, got {entry.kind} of shape {shown(list(entry.shape))}"
+        )
     return container.span(name)
 
 
@@ -201,7 +203,7 @@ def _framework(container: Container, source: Mapping[str, str]) -> str:
         return "torch" if source.get("format") == "pt" else "numpy"
     if framework not in FRAMEWORKS:
         expected = f"{', '.join(FRAMEWORKS)} as framework in its metadata"
-        raise CorruptStreamError(f"{container.path}: expected {expected}, got {framework!r}")
+        raise CorruptStreamError(f"{container.path}: expected {expected}, got {shown(framework)}")
     return framework
 
 
@@ -213,10 +215,10 @@ def _source_metadata(container: Container) -> dict[str, str]:
     version = metadata.get("version", "")
     major = version.partition(".")[0]
     if not (major.isascii() and major.isdigit()):
-        raise CorruptStreamError(f"{path}: expected a version number in its metadata, got {version!r}")
+        raise CorruptStreamError(f"{path}: expected a version number in its metadata, got {shown(version)}")
     if int(major) > stream.MAJOR_VERSION:
         expected = f"format version {stream.VERSION} at most"
-        raise FormatVersionError(f"{path}: expected {expected}, got {version}; a newer arrcomp reads it")
+        raise FormatVersionError(f"{path}: expected {expected}, got {shortened(version)}; a newer arrcomp reads it")
     try:
         source = json.loads(metadata.get("source_metadata", "{}"))
     except (ValueError, RecursionError):

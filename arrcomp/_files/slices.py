@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._api.compressed import Compressed
+from .._arguments import shown
 from .._arrays.driver import decode_range
 from .content import naming
 
@@ -60,7 +61,7 @@ def values_of(shape: Sequence[int], index: Any) -> tuple[int, tuple[int, ...], t
         if isinstance(one, slice):
             break
         if not -size <= one < size:
-            raise IndexError(f"index: expected {-size} to {size - 1} for axis {axis} of size {size}, got {one}")
+            raise IndexError(f"index: expected {-size} to {size - 1} for axis {axis} of size {size}, got {shown(one)}")
         first = first * size + one % size
     else:
         return first, (), ()
@@ -78,18 +79,18 @@ def _expanded(index: Any, dimensions: int) -> list[Index]:
     given = list(index) if isinstance(index, tuple) else [index]
     dots = [axis for axis, one in enumerate(given) if isinstance(one, EllipsisType)]
     if len(dots) > 1:
-        raise IndexError(f"{_EXPECTED}, got {index!r}")
+        raise IndexError(f"{_EXPECTED}, got {shown(index)}")
     at, count = dots[0] if dots else len(given), len(given) - len(dots)
     if count > dimensions:
-        raise IndexError(f"index: expected at most {dimensions} dimensions, got {count} in {index!r}")
+        raise IndexError(f"index: expected at most {dimensions} dimensions, got {count} in {shown(index)}")
     indices = [*given[:at], *[slice(None)] * (dimensions - count), *given[at + 1 :]]
     return [one if isinstance(one, slice) else _integer(one, index) for one in indices]
 
 
 def _integer(one: Any, index: Any) -> int:
     if isinstance(one, (bool, np.bool_)):
-        raise TypeError(f"{_EXPECTED}, got {index!r}")
+        raise TypeError(f"{_EXPECTED}, got {shown(index)}")
     try:
         return operator.index(one)
     except TypeError:
-        raise TypeError(f"{_EXPECTED}, got {index!r}") from None
+        raise TypeError(f"{_EXPECTED}, got {shown(index)}") from None

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from .._arguments import checked_integer
+from .._arguments import checked_integer, shortened, shown
 from ..errors import SizeLimitError
 
 LEAST_NBYTES = 1 << 30
@@ -50,7 +50,8 @@ def checked_max_nbytes(max_nbytes: Any) -> int | None:
 def check_nbytes(nbytes: int, allowed: int, dtype: object, shape: tuple[int, ...]) -> None:
     """Raise SizeLimitError if a stream or file claims to hold an array of more bytes than allowed."""
     if nbytes > allowed:
+        claim = f"{shown(nbytes)} bytes ({shortened(str(dtype))} of shape {shown(shape)})"
         raise SizeLimitError(
-            f"max_nbytes: expected an array of at most {allowed} bytes, got a claim of {nbytes} bytes ({dtype} of "
-            f"shape {shape}); a larger max_nbytes accepts trusted data"
+            f"max_nbytes: expected an array of at most {allowed} bytes, got a claim of {claim}; a larger max_nbytes "
+            "accepts trusted data"
         )

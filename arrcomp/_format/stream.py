@@ -10,7 +10,7 @@ from typing import Any
 import xxhash
 
 from .. import _dtypes
-from .._arguments import wrong_value
+from .._arguments import shown, wrong_value
 from ..errors import CorruptStreamError, FormatVersionError
 
 MAGIC = b"ARRC"
@@ -174,7 +174,9 @@ def is_writable(shape: tuple[int, ...], dtype: _dtypes.DType) -> bool:
 def check_shape(shape: tuple[int, ...], dtype: _dtypes.DType) -> None:
     """Raise CorruptStreamError if the shape, without negative sizes, is too large for an array."""
     if _is_too_large(shape, dtype):
-        raise CorruptStreamError(f"shape: expected that of an array of {dtype.name}, got {shape}, which is too large")
+        raise CorruptStreamError(
+            f"shape: expected that of an array of {dtype.name}, got {shown(shape)}, which is too large"
+        )
 
 
 def _is_too_large(shape: tuple[int, ...], dtype: _dtypes.DType) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .._arguments import wrong_type
+from .._arguments import check_mapping, shown
 from ..errors import UnknownCodecError
 from . import _list
 from ._base import Codec
@@ -39,12 +39,11 @@ def codec_from_config(config: Mapping[str, Any]) -> Codec:
     >>> codec_from_config({"codec": "error-bounded", "rel": 0.001})
     ErrorBounded(rel=0.001)
     """
-    if not isinstance(config, Mapping):
-        raise wrong_type("config", "a mapping", config)
+    check_mapping("config", config)
     name, kinds = config.get("codec"), available_codecs()
     if not isinstance(name, str) or name not in kinds:
         error = UnknownCodecError if isinstance(name, str) else ValueError
-        raise error(f"config['codec']: expected {', '.join(kinds)}, got {name!r}")
+        raise error(f"config['codec']: expected {', '.join(kinds)}, got {shown(name)}")
     return kinds[name].from_config(config)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._arguments import checked_integer, type_name, wrong_type, wrong_value
+from .._arguments import check_mapping, checked_integer, shown, type_name, wrong_type, wrong_value
 from .._dtypes import DType, by_numpy
 
 SPEEDS = ("default", "fast")
@@ -130,6 +130,7 @@ class Codec:
         Raises:
             TypeError, ValueError: a parameter is unknown, or of a wrong type or value.
         """
+        check_mapping("config", config)
         parameters = {key: value for key, value in config.items() if key != "codec"}
         known = {field.name: field.default for field in fields(cls)}
         for key in parameters:
@@ -186,7 +187,7 @@ def _wrong_arguments(kind: type[Codec], positional: tuple[Any, ...], named: Mapp
         return _no_keyword(kind, positional, [each for each in known if each not in free and each not in named])
     for each in named:
         if each not in known:
-            return TypeError(f"{name}: expected parameters {', '.join(known)}, got {each!r}")
+            return TypeError(f"{name}: expected parameters {', '.join(known)}, got {shown(each)}")
         if each in free[: len(positional)]:
             return TypeError(f"{name}: expected {each} once, got it twice")
     missing = [each for each in free[len(positional) :] if each not in named and not hasattr(kind, each)]
@@ -199,10 +200,10 @@ def _no_keyword(kind: type[Codec], positional: tuple[Any, ...], others: list[str
     count = len(kind.__match_args__)
     value = positional[count]
     plain = isinstance(value, (bool, int, float, str))
-    shown, before = repr(value) if plain else type_name(value), [repr(each) for each in positional[:count]]
-    meant = [", ".join([*before, f"{name}={shown if plain else '...'}"]) for name in kind._meant or others[:1]]
+    got, before = shown(value) if plain else type_name(value), [shown(each) for each in positional[:count]]
+    meant = [", ".join([*before, f"{name}={got if plain else '...'}"]) for name in kind._meant or others[:1]]
     hint = "; write " + " or ".join(f"{kind.__name__}({arguments})" for arguments in meant) if meant else ""
-    return TypeError(f"{kind.__name__}: expected a keyword, got {shown}{hint}")
+    return TypeError(f"{kind.__name__}: expected a keyword, got {got}{hint}")
 
 
 def in_core_order(codec_id: int, named: Parameters) -> tuple[float, ...]:

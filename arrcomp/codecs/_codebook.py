@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arguments import check_choice, check_flag, checked_integer, checked_reals, wrong_value
+from .._arguments import check_choice, check_flag, check_mapping, checked_integer, checked_reals, wrong_value
 from . import _codebook_fit
 from ._base import FLOATS, Codec, Parameters, checked_bucket_size
 from ._codebook_tables import TABLE_NAMES, checked_table, midpoints, name_of_table, shortest, table_named
@@ -194,6 +194,7 @@ class Codebook(Codec):
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Codec":
+        check_mapping("config", config)
         parameters = dict(config)
         if "table" in parameters:
             table = parameters.pop("table")

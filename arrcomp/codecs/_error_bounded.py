@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from .._arguments import check_choice, checked_number, checked_real, wrong_value
+from .._arguments import check_choice, checked_number, checked_real, shown, wrong_value
 from ._base import FLOATS, SPEEDS, Codec, Parameters, check_predictor, predictor_number
 
 _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
@@ -76,8 +76,8 @@ class ErrorBounded(Codec):
     def _check(self) -> None:
         given = {name: getattr(self, name) for name in _BOUNDS if getattr(self, name) is not None}
         if len(given) != 1:
-            shown = ", ".join(f"{name}={value!r}" for name, value in given.items()) or "none"
-            raise TypeError(f"bound: expected exactly one of abs, rel and pointwise, got {shown}")
+            values = ", ".join(f"{name}={shown(value)}" for name, value in given.items()) or "none"
+            raise TypeError(f"bound: expected exactly one of abs, rel and pointwise, got {values}")
         for name, value in given.items():
             expected = "a number above 0 and below 1" if name == "pointwise" else "a finite number above 0"
             number = checked_real(name, value, expected)

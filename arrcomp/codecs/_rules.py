@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from typing import Any
 
-from .._arguments import checked_integer, wrong_type, wrong_value
+from .._arguments import check_mapping, checked_integer, shown, wrong_type, wrong_value
 from .._dtypes import MAX_DIMENSIONS, MAX_VALUES, DType, by_name
 from . import Codec, Lossless, codec_from_config
 from ._base import wrong_codec
@@ -99,12 +99,11 @@ def rule_from_config(config: Mapping[str, Any]) -> Rule:
     >>> rule_from_config({"names": "*.weight", "codec": {"codec": "error-bounded", "abs": 1e-4}}).codec
     ErrorBounded(abs=0.0001)
     """
-    if not isinstance(config, Mapping):
-        raise wrong_type("config", "a mapping", config)
+    check_mapping("config", config)
     known = [field.name for field in fields(Rule)]
     for key in config:
         if key not in known:
-            raise TypeError(f"config: expected arguments of a rule ({', '.join(known)}), got {key!r}")
+            raise TypeError(f"config: expected arguments of a rule ({', '.join(known)}), got {shown(key)}")
     if "codec" not in config:
         raise wrong_value("config", "a codec's name or configuration under 'codec'", dict(config))
     codec = config["codec"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _dtypes
-from .._arguments import wrong_type
+from .._arguments import shown, wrong_type
 from .._arrays.checks import check_matches
 from .._arrays.contract import Adapter, Payload
 from .._arrays.device import Device, number_of, platform
@@ -225,7 +225,7 @@ def check_hashable(codec: Codec) -> None:
     try:
         hash(codec)
     except TypeError as error:
-        raise TypeError(f"codec: expected hashable parameters, such as tuples, got {codec!r} ({error})") from None
+        raise TypeError(f"codec: expected hashable parameters, such as tuples, got {shown(codec)} ({error})") from None
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from jax import lax
 from jax import numpy as jnp
 
 from .._api.compress import checked_seed, spec_of
-from .._arguments import check_flag, checked_integer, thread_count, wrong_type
+from .._arguments import check_flag, checked_integer, shown, thread_count, wrong_type
 from .._methods.error_feedback import check_error_feedback
 from ..codecs import Codec
 from . import _ops
@@ -342,7 +342,7 @@ def _check_varying(x: Any, axis: Any) -> None:
 def _exchange(axis_name: Any, codec: Any, threads: int | None) -> Exchange:
     axis = tuple(axis_name) if isinstance(axis_name, (tuple, list)) else axis_name
     if any(isinstance(name, int) for name in (axis if isinstance(axis, tuple) else (axis,))):
-        raise TypeError(f"axis_name: expected names of axes of shard_map or pmap, got {axis_name!r}")
+        raise TypeError(f"axis_name: expected names of axes of shard_map or pmap, got {shown(axis_name)}")
     return Exchange(axis, int(_lax.psum(1, axis)), _checked_codec(codec), thread_count(threads))
 
 

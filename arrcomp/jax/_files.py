@@ -8,10 +8,10 @@ import jax
 import numpy as np
 
 from .._api.compressed import Compressed
-from .._arguments import thread_count, type_name
+from .._arguments import shown, thread_count, type_name
 from .._arrays.registry import is_array
 from .._files import CompressedFile, Lazy, open_file, save_file
-from .._files.content import check_readable, check_suffix
+from .._files.content import check_readable, check_suffix, checked_path
 from ..codecs import Codec
 from ..codecs._rules import Rule
 from ..errors import CorruptStreamError
@@ -60,7 +60,7 @@ def save(
     >>> arrcomp.jax.load(path, like=tree)["step"]
     7
     """
-    check_suffix(Path(path), (".safetensors",))
+    check_suffix(checked_path(path), (".safetensors",))
     paths, leaves, _ = flattened(tree)
     separator = _separator(paths)
     names = [separator.join(keys) for keys in paths]
@@ -100,11 +100,13 @@ def load(path: str | Path, like: Any = None, *, threads: int | None = None, max_
         ImportError: safetensors is not installed.
     """
     thread_count(threads)
-    check_readable(Path(path), (".safetensors",))
+    check_readable(checked_path(path), (".safetensors",))
     with open_file(path, max_nbytes=max_nbytes) as file:
         separator = file.metadata.get(_SEPARATOR, _SEPARATORS[0])
         if separator not in _SEPARATORS:
-            raise CorruptStreamError(f"{path}: expected {_SEPARATOR} '.' or '/' in the metadata, got {separator!r}")
+            raise CorruptStreamError(
+                f"{path}: expected {_SEPARATOR} '.' or '/' in the metadata, got {shown(separator)}"
+            )
         if like is None:
             return _nested(file, separator, threads)
         paths, leaves, structure = flattened(like)
@@ -119,19 +121,25 @@ def _separator(paths: Sequence[tuple[str, ...]]) -> str:
         if not any(separator in key for path in paths for key in path):
             return separator
     examples = [next(key for path in paths for key in path if separator in key) for separator in _SEPARATORS]
-    raise ValueError(f"tree: expected keys with dots or with '/', got both: {examples[0]!r} and {examples[1]!r}")
+    raise ValueError(
+        f"tree: expected keys with dots or with '/', got both: {shown(examples[0])} and {shown(examples[1])}"
+    )
 
 
 def _check_leaf(name: str, leaf: Any) -> None:
     """Raise TypeError unless a leaf can be saved. Its dtype is checked later."""
     if isinstance(leaf, jax.Array):
-        check_concrete(leaf, f"tree: leaf {name!r} is traced")
+        check_concrete(leaf, f"tree: leaf {shown(name)} is traced")
         if jax.numpy.issubdtype(leaf.dtype, jax.dtypes.extended):
-            raise TypeError(f"tree: expected numbers in leaf {name!r}, got a random key; use jax.random.key_data(key)")
+            raise TypeError(
+                f"tree: expected numbers in leaf {shown(name)}, got a random key; use jax.random.key_data(key)"
+            )
         if not leaf.is_fully_addressable:
-            raise TypeError(f"tree: expected leaf {name!r} on this process's devices, got one sharded over processes")
+            raise TypeError(
+                f"tree: expected leaf {shown(name)} on this process's devices, got one sharded over processes"
+            )
     elif not isinstance(leaf, (*_NUMBERS, Compressed)) and not is_array(leaf):
-        raise TypeError(f"tree: expected an array or a number in leaf {name!r}, got {type_name(leaf)}")
+        raise TypeError(f"tree: expected an array or a number in leaf {shown(name)}, got {type_name(leaf)}")
 
 
 def _on_one_device(leaf: Any) -> Any:
@@ -153,14 +161,14 @@ def _nested(file: CompressedFile, separator: str, threads: int | None) -> Any:
         for key in outer:
             node = node.setdefault(key, {}) if isinstance(node, dict) else None
         if not isinstance(node, dict) or last in node:
-            raise ValueError(f"{file.path}: expected either a dict or an array at {name!r}, got both; pass like")
+            raise ValueError(f"{file.path}: expected either a dict or an array at {shown(name)}, got both; pass like")
         node[last] = _array(file, name, None, threads)
     return tree
 
 
 def _check_matches(file: CompressedFile, name: str, leaf: Any) -> None:
     if name not in file:
-        raise KeyError(f"like: expected names of arrays in {file.path}, got {name!r}")
+        raise KeyError(f"like: expected names of arrays in {file.path}, got {shown(name)}")
     dtype, shape = file.info(name)
     if isinstance(leaf, _NUMBERS):
         leaf = np.asarray(leaf)
@@ -168,11 +176,11 @@ def _check_matches(file: CompressedFile, name: str, leaf: Any) -> None:
     elif hasattr(leaf, "dtype") and hasattr(leaf, "shape"):
         same = leaf.dtype == dtype
     else:
-        raise TypeError(f"like: expected an array or a number in leaf {name!r}, got {type_name(leaf)}")
+        raise TypeError(f"like: expected an array or a number in leaf {shown(name)}, got {type_name(leaf)}")
     if not same:
-        raise TypeError(f"like: expected dtype {dtype} for {name!r} of {file.path}, got {leaf.dtype}")
+        raise TypeError(f"like: expected dtype {dtype} for {shown(name)} of {file.path}, got {leaf.dtype}")
     if shape != tuple(leaf.shape):
-        raise ValueError(f"like: expected shape {shape} for {name!r} of {file.path}, got {tuple(leaf.shape)}")
+        raise ValueError(f"like: expected shape {shape} for {shown(name)} of {file.path}, got {tuple(leaf.shape)}")
 
 
 def _loaded(file: CompressedFile, name: str, leaf: Any, threads: int | None) -> Any:

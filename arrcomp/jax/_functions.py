@@ -9,7 +9,7 @@ import numpy as np
 from .._api.compress import check_values, checked_codec, checked_seed, compress_with, spec_of
 from .._api.compressed import Compressed
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
-from .._arguments import thread_count, wrong_type, wrong_value
+from .._arguments import shown, thread_count, wrong_type, wrong_value
 from .._arrays.checks import admit
 from .._arrays.contract import Payload
 from ..codecs import Codec
@@ -194,7 +194,7 @@ def fixed_rate_codec(codec: Any, use: str, example: str) -> Codec:
     check_hashable(checked)
     if not checked.fixed_rate:
         raise TypeError(
-            f"codec: expected a fixed-rate codec, such as {example}, got {checked!r}; XLA would {use} its payloads at "
-            "their capacity"
+            f"codec: expected a fixed-rate codec, such as {example}, got {shown(checked)}; XLA would {use} its "
+            "payloads at their capacity"
         )
     return checked

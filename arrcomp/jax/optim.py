@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from .._arguments import checked_integer, thread_count, wrong_type
+from .._arguments import checked_integer, shown, thread_count, wrong_type
 from .._format.spec import Spec
 from .._methods.keyed_codecs import KeyedCodecs, check_codec_or_none
 from .._methods.seeds import MAX_SEED
@@ -310,7 +310,7 @@ def _check_fixed_rate(codec: Codec | None) -> None:
         return
     if not codec.fixed_rate:
         raise ValueError(
-            f"codec: expected a fixed-rate codec, such as in eight_bit(), got {codec!r}; compiled programs would "
+            f"codec: expected a fixed-rate codec, such as in eight_bit(), got {shown(codec)}; compiled programs would "
             "allocate its capacity, which saves no memory"
         )
     check_hashable(codec)

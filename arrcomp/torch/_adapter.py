@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils import dlpack
 
 from .. import _dtypes
-from .._arguments import wrong_type
+from .._arguments import wrong_type, wrong_value
 from .._arrays.checks import check_matches, validate_untrusted
 from .._arrays.contract import Payload
 from .._arrays.device import Device, check_device, platform
@@ -25,8 +25,18 @@ from .._format.spec import Spec
 from ..errors import DeviceUnavailableError
 from . import _kernels, _ops
 from ._kernels import TorchMemory
-from ._library import is_observed
-from ._tensors import capacities, capacity, capacity_of, coding_of, constants, dtype_of, name_of, type_named
+from ._library import is_batched, is_observed
+from ._tensors import (
+    capacities,
+    capacity,
+    capacity_of,
+    check_tensor,
+    coding_of,
+    constants,
+    dtype_of,
+    name_of,
+    type_named,
+)
 
 _CPU = Device("torch")
 _INTEGERS = [getattr(torch, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
@@ -55,6 +65,8 @@ class TorchAdapter(TorchMemory):
         type_named(dtype.name)
 
     def is_finite(self, x: Tensor) -> bool:
+        if is_batched(x):
+            raise wrong_value("check_finite", "False under torch.vmap", True)
         # PyTorch does not look at numbers of 8 bits itself.
         return bool((x.float() if x.itemsize == 1 else x).isfinite().all())
 
@@ -265,8 +277,7 @@ def _bytes_to_fill(out: Any, x: Tensor) -> Tensor:
 
 
 def _check_target(out: Any, spec: Spec, name: str = "out") -> None:
-    if not isinstance(out, Tensor):
-        raise wrong_type(name, "a torch.Tensor", out)
+    check_tensor(name, out)
     _check_dense(name, out)
     check_matches(dtype_of(out), tuple(out.shape), spec, name)
     _check_fillable(out, name)

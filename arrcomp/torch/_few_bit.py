@@ -14,7 +14,7 @@ from ..activations import StepFunction, activation, steps_of
 from ._few_bit_ops import activate_op, grad_from_packed, save_packed
 from ._kernels import Floats
 from ._ops import needs_function
-from ._tensors import FLOATS, check_floating, constant_result, constants
+from ._tensors import FLOATS, check_floating, check_tensor, constant_result, constants
 
 Function = Callable[[Tensor], Tensor]
 
@@ -67,8 +67,9 @@ def check_not_bits(name: str, value: object, kind: Any, expected: str) -> None:
         raise TypeError(f"{wrong_type(name, expected, value)}; pass the number of bits by name, bits={value}")
 
 
-def is_recorded(x: Tensor) -> bool:
-    """Whether autograd records the call."""
+def is_recorded(x: Any) -> bool:
+    """Whether autograd records the call with the argument `x`. TypeError if that is no tensor."""
+    check_tensor("x", x)
     return torch.is_grad_enabled() and x.requires_grad
 
 

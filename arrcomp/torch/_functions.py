@@ -44,6 +44,8 @@ def compress(
       `x`, read as unsigned 64-bit when the device runs the operator, so that each replay of a CUDA graph can have its
       own.
     - `check_finite` raises ValueError in compiled code.
+    - Under `torch.vmap` it raises NotImplementedError: payloads of one batch have different lengths. Call it for each
+      item, or use `roundtrip`.
 
     >>> import torch, arrcomp.torch
     >>> x = torch.linspace(0, 1, 10_000)

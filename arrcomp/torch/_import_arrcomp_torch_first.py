@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import _dtypes
 from .._api.compressed import Compressed, check_payload_nbytes, decompress_at, from_bytes, spec_from_config
+from .._arguments import shown
 from .._arrays.contract import Payload
 from .._dtypes import MAX_DIMENSIONS
 from .._format import limits
@@ -62,7 +63,7 @@ def arranged(base: Tensor, order: Sequence[int], requires_grad: bool) -> Tensor:
     try:
         return base.permute(tuple(order)).detach().requires_grad_(requires_grad)
     except (AttributeError, IndexError, RuntimeError, TypeError) as error:
-        raise CorruptStreamError(f"order {order!r}, requires_grad {requires_grad!r}: {error}") from None
+        raise CorruptStreamError(f"order {shown(order)}, requires_grad {shown(requires_grad)}: {error}") from None
 
 
 def _check_bytes(name: str, tensor: Any) -> None:
@@ -82,6 +83,6 @@ def _row(name: Any) -> _dtypes.DType:
 def _shape(shape: Any, dtype: _dtypes.DType) -> tuple[int, ...]:
     sizes = shape if isinstance(shape, tuple) else (None,)
     if not all(type(size) is int and size >= 0 for size in sizes) or len(sizes) > MAX_DIMENSIONS:
-        raise CorruptStreamError(f"shape: expected sizes of at least 0, got {shape!r}")
+        raise CorruptStreamError(f"shape: expected sizes of at least 0, got {shown(shape)}")
     check_shape(sizes, dtype)
     return sizes

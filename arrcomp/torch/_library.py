@@ -66,3 +66,23 @@ def register_autograd(name: str, backward: Callable[..., Any], setup_context: An
 def register_vmap(name: str, batched: Callable[..., Any]) -> None:
     """Register the batching rule of an operator."""
     _torch_library.register_vmap(f"arrcomp::{name}", batched, lib=_LIBRARY)
+
+
+# Private to PyTorch: where one is missing, its own errors tell of batches.
+_functorch: Any = getattr(torch._C, "_functorch", None)
+_is_wrapped: Callable[[Any], bool] = getattr(_functorch, "is_functorch_wrapped_tensor", lambda x: False)
+_is_batched: Callable[[Any], bool] = getattr(_functorch, "is_batchedtensor", lambda x: False)
+
+
+def is_batched(x: Any) -> bool:
+    """Whether a tensor stands for the items of a batch in `torch.vmap`, in eager mode and within other transforms."""
+    while not torch.compiler.is_compiling() and _is_wrapped(x):
+        if _is_batched(x):
+            return True
+        x = _functorch.get_unwrapped(x)
+    return False
+
+
+def not_batched(function: str, hint: str) -> NotImplementedError:
+    """The error of a function of `arrcomp.torch` that `torch.vmap` cannot take."""
+    return NotImplementedError(f"{function}: expected no batch of torch.vmap, got one; {hint}")

@@ -7,7 +7,7 @@ of the results follow from the arguments.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -15,7 +15,7 @@ from torch.autograd import forward_ad
 
 from . import _kernels
 from ._kernels import Floats, Tensors
-from ._library import define, register_autograd, register_vmap
+from ._library import define, not_batched, register_autograd, register_vmap
 from ._tensors import capacities
 
 _CODEC = "int codec, float[] parameters"
@@ -120,6 +120,24 @@ def _roundtrip_batched(
     pairs = zip(items, seeds, strict=True)
     return torch.stack([roundtrip(item, codec, parameters, seed, own, threads) for item, own in pairs]), 0
 
+
+def _refuse_batches(name: str, function: str, hint: str) -> None:
+    """Let an operator say of what function of `arrcomp.torch` it is where `torch.vmap` has no rule for it."""
+
+    def batched(*arguments: Any) -> NoReturn:
+        raise not_batched(function, hint)
+
+    register_vmap(name, batched)
+
+
+_ITEMS = "call it for each item of x.unbind(), or use roundtrip, which torch.vmap takes"
+for _name in ("encode", "encode_trimmed", "encode_out"):
+    _refuse_batches(_name, "compress", _ITEMS)
+for _name in ("decode", "decode_out"):
+    _refuse_batches(_name, "decompress", "call it for each item, outside of torch.vmap")
+_refuse_batches("accumulate", "accumulate", "call it for each item, outside of torch.vmap")
+for _name in ("encode_sum", "encode_sum_out"):
+    _refuse_batches(_name, "compress_sum", "call it for each item, outside of torch.vmap")
 
 register_autograd("roundtrip", lambda context, gradient: (gradient, None, None, None, None, None))
 register_vmap("roundtrip", _roundtrip_batched)

@@ -7,12 +7,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .._arguments import checked_integer, wrong_type
+from .._arguments import checked_integer
 from .._methods.projections import KINDS, Projection
 from .._methods.seeds import MAX_SEED
 from ._adapter import seed_arguments
+from ._library import is_batched, not_batched
 from ._projections import random_projection, random_sketch
-from ._tensors import check_floating
+from ._tensors import check_floating, check_tensor
 
 
 def randomized_linear(
@@ -66,8 +67,10 @@ def randomized_linear(
     torch.Size([4, 8])
     """
     settings = Projection(projection, proj_dim_ratio, proj_dim, proj_dim_min, proj_dim_max)
-    if not isinstance(x, Tensor):
-        raise wrong_type("x", "a torch.Tensor", x)
+    check_tensor("x", x)
+    check_tensor("weight", weight)
+    if bias is not None:
+        check_tensor("bias", bias)
     return apply_linear(x, weight, bias, settings, None if seed is None else _seed_tensor(seed, x))
 
 
@@ -127,6 +130,8 @@ def apply_linear(x: Tensor, weight: Tensor, bias: Tensor | None, projection: Pro
     dim = projection.rows_of(rows := math.prod(x.shape[:-1]))
     if dim == rows or not is_recording(weight):
         return functional.linear(x, weight, bias)
+    if any(map(is_batched, (x, weight, bias, seed))):
+        raise not_batched("randomized_linear", "x may have any number of dimensions, which need no torch.vmap")
     x, weight, bias = _in_autocast(x, weight, bias)
     batch = x.detach().reshape(rows, -1)
     if seed is None:

@@ -15,7 +15,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.nn import Module
 
 from .._api.compressed import Compressed
-from .._arguments import checked_integer
+from .._arguments import checked_integer, shown
 from .._dtypes import MAX_VALUES
 from .._methods.seeds import MAX_SEED, derived
 from ..codecs import QSGD, Codec, Lossless
@@ -303,7 +303,7 @@ def _checked(codec: Any, min_size: Any, skip: Any, seed: Any) -> _Settings:
     skips = list(skip) if several else [skip]
     for one in skips:
         if isinstance(one, type) or not (isinstance(one, Tensor) or callable(one)):
-            raise TypeError(f"skip: expected modules, tensors or functions of a tensor, got {one!r}")
+            raise TypeError(f"skip: expected modules, tensors or functions of a tensor, got {shown(one)}")
     return _Settings(
         rules,
         min_size,

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import _core, _dtypes
+from .._arguments import wrong_type
 from ..codecs import Codec
 
 _P = ParamSpec("_P")
@@ -62,6 +63,12 @@ def type_named(name: str) -> torch.dtype:
 def name_of(dtype: torch.dtype) -> str:
     """A dtype's name without its module: "float32"."""
     return str(dtype).removeprefix("torch.")
+
+
+def check_tensor(name: str, x: Any) -> None:
+    """Raise TypeError unless an argument is a tensor."""
+    if not isinstance(x, Tensor):
+        raise wrong_type(name, "a torch.Tensor", x)
 
 
 def check_floating(name: str, x: Tensor) -> None:

@@ -202,7 +202,7 @@ def test_wrong_arguments_are_named() -> None:
     x = np.ones(15, np.float32)
     c = arrcomp.compress(x, QSGD())
     cases: list[tuple[Any, dict[str, Any], type[Exception], str]] = [
-        (c, {}, TypeError, r"^compressed: expected a list or tuple of.*got arrcomp\._api\.compressed\.Compressed"),
+        (c, {}, TypeError, r"^compressed: expected a list or tuple of.*got arrcomp\.Compressed"),
         ([], {}, ValueError, "^compressed: expected at least one array, got none"),
         ([c, x], {}, TypeError, r"^compressed\[1\]: expected a Compressed, got numpy\.ndarray"),
         (

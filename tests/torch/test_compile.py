@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import io
 from collections.abc import Callable
 from pathlib import Path
@@ -10,14 +11,16 @@ from typing import Any
 import pytest
 
 import arrcomp
-from arrcomp import Compressed, CorruptStreamError, ErrorBounded, Lossless
+from arrcomp import QSGD, Compressed, CorruptStreamError, ErrorBounded, Lossless
 from arrcomp._api import pickling
+from arrcomp._arrays.contract import Payload
 from ordinary import then_full
 
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch
 from arrcomp.torch import _library, _ops, _tensors
+from arrcomp.torch.functional import randomized_linear
 
 # PyTorch's own, from importing what torch.compile needs.
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
@@ -329,9 +332,37 @@ def test_vmap_nests_and_compiles() -> None:
     assert torch.equal(torch.autograd.grad(y.sum(), x)[0], torch.ones_like(x))
 
 
-def test_vmap_has_no_rule_for_payloads() -> None:
-    with pytest.raises(RuntimeError, match="arrcomp::encode"):
-        torch.func.vmap(both)(tensor(3, 4))
+def test_vmap_names_the_functions_that_it_has_no_rule_for() -> None:
+    x = tensor(3, 40)
+    c, q = arrcomp.torch.compress(x[0]), arrcomp.torch.compress(x[0], QSGD())
+    out, payloads = torch.zeros(3, 9999, dtype=torch.uint8), torch.stack([q.payload.buffer] * 3)
+
+    def summed(buffer: Any, out: Any = None) -> Any:
+        term = arrcomp.Compressed(q.spec, Payload(q.payload.adapter, buffer, trusted=True))
+        return arrcomp.torch.compress_sum([term], out=out).payload.buffer
+
+    cases: list[tuple[str, Any, tuple[Any, ...]]] = [
+        ("compress", both, (x,)),
+        ("compress", arrcomp.compress, (x,)),
+        ("compress", lambda x, out: arrcomp.torch.compress(x, out=out), (x, out)),
+        ("compress", torch.func.grad(lambda x: both(x).sum()), (x,)),
+        ("decompress", lambda x: arrcomp.torch.decompress(c, out=x), (x,)),
+        ("accumulate", lambda x: arrcomp.torch.accumulate(q, x), (x,)),
+        ("compress_sum", summed, (payloads,)),
+        ("compress_sum", summed, (payloads, out)),
+    ]
+    for name, function, arguments in cases:
+        with pytest.raises(NotImplementedError, match=rf"^{name}: expected no batch of torch\.vmap, got one; call it"):
+            torch.func.vmap(function)(*arguments)
+    for checked in (arrcomp.compress, arrcomp.torch.roundtrip):
+        with pytest.raises(ValueError, match=r"^check_finite: expected False under torch\.vmap, got True"):
+            torch.func.vmap(functools.partial(checked, check_finite=True))(x)
+    compiled = torch.compile(torch.func.vmap(both), fullgraph=True, backend="eager")
+    with pytest.raises(RuntimeError, match=r"compress: expected no batch of torch\.vmap"):
+        compiled(x)
+    weight = torch.ones(2, 40, requires_grad=True)
+    with pytest.raises(NotImplementedError, match=r"^randomized_linear: expected no batch of torch\.vmap"):
+        torch.func.vmap(lambda x: randomized_linear(x, weight, proj_dim_ratio=0.5))(x.expand(2, 3, 40))
 
 
 def test_transforms_see_a_derivative_of_one() -> None:

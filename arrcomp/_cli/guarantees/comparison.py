@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._arguments import shortened
 from ..._arrays.numpy import numpy_bytes
 from ..._dtypes import native
 from ...codecs import Codec
@@ -29,7 +30,7 @@ class Mismatch(NamedTuple):
     @property
     def text(self) -> str:
         """It in words."""
-        return f"{self.what} {self.first} and {self.second}"
+        return f"{self.what} {shortened(str(self.first))} and {shortened(str(self.second))}"
 
 
 def mismatch_of(a: Array, b: Array) -> Mismatch | None:

@@ -13,7 +13,7 @@ from ..._api.compress import checked_codec, checked_seed
 from ..._arguments import checked_integer, thread_count, type_name, wrong_type, wrong_value
 from ...codecs import Codec
 from .._adapter import check_layout
-from .._tensors import dtype_of
+from .._tensors import check_tensor, dtype_of
 from ._messages import Coder
 
 _OPERATIONS = ("SUM", "AVG", "MAX", "MIN")
@@ -76,12 +76,12 @@ class Operation:
 
 def checked_tensor(name: str, x: Any) -> Tensor:
     """A dense tensor on the CPU or on CUDA, detached."""
-    if not isinstance(x, Tensor):
-        raise wrong_type(name, "a torch.Tensor", x)
+    check_tensor(name, x)
     check_layout(name, x)
     if x.device.type not in ("cpu", "cuda"):
         raise TypeError(f"{name}: expected a tensor on the CPU or on CUDA, got one on {x.device}")
-    return x.detach()
+    detached: Tensor = x.detach()
+    return detached
 
 
 def checked_tensors(tensors: Any) -> list[Tensor]:

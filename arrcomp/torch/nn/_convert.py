@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from torch import nn
 
-from ..._arguments import checked_integer, wrong_type
+from ..._arguments import checked_integer, shown, wrong_type
 from ...activations._fitting import MOST_BITS
 from ._activation_classes import Swap, counted, few_bit_form, is_activation, known_classes
 from ._few_bit import FewBit, Stepwise
@@ -153,8 +153,12 @@ def _checked_types(types: _GivenTypes, bits: int) -> dict[type[nn.Module], Swap]
     if isinstance(types, Mapping):
         for one, swap in types.items():
             if not isinstance(one, type) or not callable(swap):
-                raise TypeError(f"types: expected module classes with functions of a module, got {one!r}: {swap!r}")
+                raise TypeError(
+                    f"types: expected module classes with functions of a module, got {shown(one)}: {shown(swap)}"
+                )
         return dict(types)
+    if not isinstance(types, (type, Iterable)):
+        raise wrong_type("types", "module classes, or a mapping from these to functions of a module", types)
     swaps: dict[type[nn.Module], Swap] = {}
     for one in [types] if isinstance(types, type) else types:
         swap = _known_swap(one, bits) if isinstance(one, type) else None

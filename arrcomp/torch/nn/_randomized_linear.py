@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..._arguments import check_flag
+from ..._arguments import check_flag, shown
 from ..._methods import seeds
 from ..._methods.projections import KINDS, Projection
 from .._randomized_linear import apply_linear, checked_seed, is_recording
@@ -44,9 +44,9 @@ class RandomizedLinear(nn.Linear):
     ) -> None:
         settings = Projection(projection, proj_dim_ratio, proj_dim, proj_dim_min, proj_dim_max)
         check_flag("bias", bias)
-        checked_seed(seed)
+        own_seed = checked_seed(seed)
         super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
-        self._randomize(settings, seed)
+        self._randomize(settings, own_seed)
 
     @classmethod
     def from_linear(cls, linear: nn.Linear, projection: Projection, seed: int | None = None) -> "RandomizedLinear":
@@ -106,7 +106,7 @@ def convert_linear(
     RandomizedLinear(in_features=64, out_features=64, bias=True, projection='rows', proj_dim_ratio=0.2)
     """
     settings = Projection(projection, proj_dim_ratio, proj_dim, proj_dim_min, proj_dim_max)
-    checked_seed(seed)
+    seed = checked_seed(seed)
     found: list[str] = []
 
     def converted(module: nn.Module, path: str) -> nn.Module:
@@ -125,7 +125,7 @@ def convert_linear(
 def _nothing_found(model: nn.Module, pattern: Pattern) -> str:
     paths = [path or "the model itself" for path, module in model.named_modules() if type(module) is nn.Linear]
     if paths:
-        return f"pattern: expected one that matches a torch.nn.Linear ({_shortened(paths)}), got {pattern!r}"
+        return f"pattern: expected one that matches a torch.nn.Linear ({_shortened(paths)}), got {shown(pattern)}"
     kinds = sorted({type(module).__name__ for module in model.modules()})
     hint = "subclasses are not replaced: call randomized_linear in them"
     return f"model: expected a torch.nn.Linear, got {_shortened(kinds)} ({hint})"

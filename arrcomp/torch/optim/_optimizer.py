@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from ..._api.compressed import Compressed, decompress
-from ..._arguments import check_flag, checked_integer, thread_count, wrong_type
+from ..._arguments import check_flag, checked_integer, shown, thread_count, wrong_type
 from ..._methods.seeds import MAX_SEED
 from .._tensors import dtype_of
 from ._parameters import local, with_layout_of
@@ -357,6 +357,6 @@ def _is_separable(optimizer: Optimizer) -> bool:
 
 def _checked_counters(ours: Any) -> tuple[int, int]:
     if not isinstance(ours, Mapping) or set(ours) != {"seed", "step"}:
-        raise TypeError(f"state_dict[{_OURS!r}]: expected a mapping with seed and step, got {ours!r}")
+        raise TypeError(f"state_dict[{_OURS!r}]: expected a mapping with seed and step, got {shown(ours)}")
     seed = checked_integer("seed", ours["seed"], 0, MAX_SEED)
     return seed, checked_integer("step", ours["step"], 0, 1 << 62)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..._api.compressed import Compressed
 from ..._api.many import decompress_many
+from ..._arguments import shown
 from ..._arrays.contract import Adapter, Payload
 from ..._format.spec import Spec
 from ..._methods.seeds import derived
@@ -150,4 +151,4 @@ def _check_capture(job: _Job) -> None:
     codec: Codec = job.spec.codec
     if job.seed is not None or not codec.fixed_rate:
         expected = "a fixed rate and no stochastic rounding while a CUDA graph is captured"
-        raise RuntimeError(f"codec: expected {expected}, got {codec!r}")
+        raise RuntimeError(f"codec: expected {expected}, got {shown(codec)}")

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
+from ..._arguments import shown
 from ...codecs import Codec, codec_from_config
 from ...errors import UnknownNameError
 
@@ -32,16 +33,18 @@ class Registry(Generic[T]):
         """Decorate a class to add it; raises TypeError if `chosen_codecs` cannot read its name, ValueError if taken."""
         name = getattr(cls, "name", None)
         if not isinstance(name, str) or not name or set(name) & set(" ,:=."):
-            raise TypeError(f"{cls.__name__}.name: expected a text without spaces and ',:=.', got {name!r}")
+            raise TypeError(f"{cls.__name__}.name: expected a text without spaces and ',:=.', got {shown(name)}")
         if name in self._classes:
-            raise ValueError(f"{cls.__name__}.name: there is a {self.kind} {name!r} already")
+            raise ValueError(f"{cls.__name__}.name: there is a {self.kind} {shown(name)} already")
         self._classes[name] = cls
         return cls
 
     def find(self, name: str) -> type[T]:
         """The class of a name; UnknownNameError if there is none."""
         if name not in self._classes:
-            raise UnknownNameError(f"{self.kind} {name!r} is unknown; there are {', '.join(self._classes) or 'none'}")
+            raise UnknownNameError(
+                f"{self.kind} {shown(name)} is unknown; there are {', '.join(self._classes) or 'none'}"
+            )
         return self._classes[name]
 
     def names(self) -> list[str]:

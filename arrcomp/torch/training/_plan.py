@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..._arguments import shown
 from ...codecs import Codec
 from ._codecs import CODECS
 from ._structures import STRUCTURES, check_structure
@@ -65,10 +66,10 @@ def _parsed(settings: Sequence[str], names: Mapping[str, str]) -> dict[str, dict
         owner, dot, parameter = place.rpartition(".")
         if not (equals and dot and owner and parameter):
             form = "CODEC.PARAMETER=VALUE or STRUCTURE.PARAMETER=VALUE"
-            raise ValueError(f"settings: expected {form}, as smaq.block_size=512, got {setting!r}")
+            raise ValueError(f"settings: expected {form}, as smaq.block_size=512, got {shown(setting)}")
         if owner not in names and owner not in names.values():
             used = ", ".join(dict.fromkeys([*names, *names.values()]))
-            raise ValueError(f"settings: expected one of {used} before the parameter, got {setting!r}")
+            raise ValueError(f"settings: expected one of {used} before the parameter, got {shown(setting)}")
         try:
             given.setdefault(owner, {})[parameter] = json.loads(text)
         except json.JSONDecodeError:

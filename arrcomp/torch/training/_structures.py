@@ -14,6 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.modules.conv import _ConvNd
 
 from ..._api.compress import checked_codec
+from ..._arguments import shown
 from ..._methods.seeds import derived
 from ...codecs import Codec
 from ...errors import UnknownNameError
@@ -97,8 +98,8 @@ def check_structure(name: str) -> None:
     """Raise UnknownNameError unless there is this structure, which may be "optimizer.NAME"."""
     family, dot, state = name.partition(".")
     if family not in STRUCTURES or (dot and (family != "optimizer" or not state)):
-        shown = f"{', '.join(STRUCTURES)}, and optimizer.NAME of one of its tensors, as optimizer.exp_avg_sq"
-        raise UnknownNameError(f"structure {name!r} is unknown; there are {shown}")
+        known = f"{', '.join(STRUCTURES)}, and optimizer.NAME of one of its tensors, as optimizer.exp_avg_sq"
+        raise UnknownNameError(f"structure {shown(name)} is unknown; there are {known}")
 
 
 class Compression:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import torch.distributed as dist
 
 from ...._api.compress import checked_codec, checked_seed
-from ...._arguments import check_choice, checked_integer, checked_real, thread_count, wrong_type, wrong_value
+from ...._arguments import check_choice, checked_integer, checked_real, shown, thread_count, wrong_type, wrong_value
 from ....codecs import QSGD, Codec
 
 _MAX = 1 << 62
@@ -64,7 +64,7 @@ class BackendOptions:
         if self.codec is not None:
             checked_codec(self.codec)
         if not isinstance(self.layer_codec, QSGD):
-            raise TypeError(f"layer_codec: expected a QSGD, got {self.layer_codec!r}")
+            raise TypeError(f"layer_codec: expected a QSGD, got {shown(self.layer_codec)}")
         checked_seed(QSGD(rounding="stochastic"), self.seed)
         thread_count(self.threads)
         check_choice("algorithm", self.algorithm, ("scatter", "ring"))

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from ...._api.compress import checked_codec
-from ...._arguments import check_flag, checked_integer, checked_real, thread_count, wrong_type
+from ...._arguments import check_flag, checked_integer, checked_real, shown, thread_count, wrong_type
 from ...._dtypes import DType
 from ...._methods.error_feedback import check_error_feedback
 from ...._methods.seeds import MAX_SEED
@@ -54,7 +54,7 @@ class HookSettings:
 
     def __post_init__(self) -> None:
         if not isinstance(self.rules, (list, tuple)) or not all(isinstance(rule, Rule) for rule in self.rules):
-            raise TypeError(f"rules: expected a list of Rule, got {self.rules!r}")
+            raise TypeError(f"rules: expected a list of Rule, got {shown(self.rules)}")
         object.__setattr__(self, "rules", tuple(self.rules))
         for name, most in (("layer_min_size", _MAX), ("start_iter", _MAX), ("seed", MAX_SEED)):
             object.__setattr__(self, name, checked_integer(name, getattr(self, name), 0, most))
@@ -96,7 +96,7 @@ def codec_from_arguments(bits: Any, codec: Any, uniform_bits: int, settings: dic
             raise ValueError(f"codec: expected either codec or {given}, got both")
         return checked_codec(codec)
     if isinstance(bits, str) and bits != "auto":
-        raise ValueError(f"bits: expected an integer from 1 to 8, or 'auto', got {bits!r}")
+        raise ValueError(f"bits: expected an integer from 1 to 8, or 'auto', got {shown(bits)}")
     number = uniform_bits if bits == "auto" else 4 if bits is None else bits
     allowed = [field.name for field in dataclasses.fields(QSGD) if field.name != "bits"]
     for name in settings:
