@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import sys
 import time
 from collections.abc import Collection
@@ -17,7 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from arrcomp import QSGD, Rule
 from arrcomp.torch.distributed import quantized_allreduce_hook
-from processes import start
+from processes import PATIENCE, start
 
 WORLD = 3
 SHAPES = ((40, 50), (33, 7, 9), (30,), (5, 5))  # two large ones, which three processes do not divide; two small ones
@@ -123,9 +122,8 @@ def run_checks(module: dict[str, Any], long: Collection[str]) -> None:
     names = [name for name in module if name.startswith("check_") and (sys.argv[2] == "all" or name not in long)]
 
     def run(number: int, folder: Path) -> None:
-        limit = datetime.timedelta(seconds=60)
         meeting = f"file://{folder}/meeting"
-        dist.init_process_group("gloo", init_method=meeting, rank=number, world_size=WORLD, timeout=limit)
+        dist.init_process_group("gloo", init_method=meeting, rank=number, world_size=WORLD, timeout=PATIENCE)
         try:
             for name in names:
                 start_time = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -10,6 +11,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+
+# Of groups. A busy machine may stop a process for many seconds: who waits shorter tests the machine.
+PATIENCE = datetime.timedelta(minutes=5)
 
 
 def start(run: Callable[[int, Path], None], world: int) -> None:
