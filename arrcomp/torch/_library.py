@@ -75,8 +75,11 @@ _is_batched: Callable[[Any], bool] = getattr(_functorch, "is_batchedtensor", lam
 
 
 def is_batched(x: Any) -> bool:
-    """Whether a tensor stands for the items of a batch in `torch.vmap`, in eager mode and within other transforms."""
-    while not torch.compiler.is_compiling() and _is_wrapped(x):
+    """Whether a tensor stands for the items of a batch in `torch.vmap`, in eager mode and within other transforms.
+
+    What is no tensor does not.
+    """
+    while isinstance(x, torch.Tensor) and not torch.compiler.is_compiling() and _is_wrapped(x):
         if _is_batched(x):
             return True
         x = _functorch.get_unwrapped(x)
