@@ -27,8 +27,9 @@ _STORAGE_ERRORS = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.E
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to. Its file gets the name `path` at the end, and is removed if anything fails.
 
-    On systems with unnamed files, a process that is killed leaves nothing behind either, except between two calls at
-    the very end. On others, the next writer of the same file removes what is left. An OSError has `path` as `filename`.
+    On systems with unnamed files, a process that is killed leaves nothing behind either. But if it replaces a file, and
+    is killed between two calls at the very end, the new file stays beside the old one under a temporary name. The next
+    writer of the same file removes it, as on other systems. An OSError has `path` as `filename`.
     """
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
@@ -72,11 +73,18 @@ def _put(descriptor: int, temporary: Path, target: Path) -> None:
     if temporary.parent == target.parent:
         temporary.replace(target)
         return
+
+    def link(path: Path) -> None:
+        # With a descriptor, any one, Python makes the system follow links, such as those in /proc.
+        os.link(temporary, path, src_dir_fd=descriptor, follow_symlinks=True)
+
+    with contextlib.suppress(FileExistsError):
+        link(target)
+        return
     # A link cannot replace another file.
     linked: Path | None = None
     try:
-        # With a descriptor, any one, Python makes the system follow links, such as those in /proc.
-        _, linked = _beside(target, lambda path: os.link(temporary, path, src_dir_fd=descriptor, follow_symlinks=True))
+        _, linked = _beside(target, link)
         linked.replace(target)
     except BaseException:
         if linked is not None:

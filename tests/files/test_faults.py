@@ -245,6 +245,31 @@ def test_what_a_killed_writer_leaves_elsewhere_goes_with_the_next_write(
     record_property("kills", kills)
 
 
+ENDED = """
+import os, sys
+from pathlib import Path
+from arrcomp._files.replacing import replacing
+
+Path.replace = lambda *_: os._exit(9)
+with replacing(Path(sys.argv[1])) as temporary:
+    temporary.write_text("new")
+"""
+
+
+def test_only_who_replaces_a_file_can_leave_another_which_the_next_writer_removes(tmp_path: Path) -> None:
+    if not has_nameless(tmp_path):
+        pytest.skip("this file system has no files without names")
+    path = tmp_path / "x"
+    for code, texts in ((0, ["new"]), (9, ["new", "new"])):
+        child = child_programs.start(ENDED, path)
+        child.communicate(timeout=child_programs.SECONDS)
+        assert child.returncode == code
+        assert [file.read_text() for file in tmp_path.iterdir()] == texts
+    with replacing(path) as temporary:
+        temporary.write_text("newer")
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [("x", "newer")]
+
+
 @pytest.mark.parametrize("nameless", [True, False])
 def test_what_another_writer_has_not_finished_is_left_alone(
     tmp_path: Path, nameless: bool, monkeypatch: pytest.MonkeyPatch
