@@ -175,12 +175,20 @@ def check_ascending(name: str, values: Sequence[float]) -> None:
             raise ValueError(f"{name}: expected ascending numbers, got {lower} before {upper} (in float32)")
 
 
+def number_array(name: str, values: Any, expected: str = "real numbers", kinds: str = "iuf") -> NDArray[Any]:
+    """Numbers of any shape as an array, whose dtype is of one of these kinds, or which is empty."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        raise wrong_type(name, f"{expected} in an array", values) from None
+    if array.dtype.kind not in kinds and array.size > 0 and not ("f" in kinds and array.dtype.name == "bfloat16"):
+        raise TypeError(f"{name}: expected {expected}, got {shortened(str(array.dtype))}")
+    return array
+
+
 def checked_reals(name: str, values: Any) -> NDArray[np.float64]:
     """Real numbers of any shape as float64."""
-    array = np.asarray(values)
-    if array.dtype.kind not in "iuf" and array.dtype.name != "bfloat16":
-        raise TypeError(f"{name}: expected real numbers, got {array.dtype}")
-    wide: NDArray[np.float64] = array.astype(np.float64)
+    wide: NDArray[np.float64] = number_array(name, values).astype(np.float64)
     if not np.isfinite(wide).all():
         raise ValueError(f"{name}: expected finite numbers, got NaN or infinities")
     return wide

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._arguments import wrong_value
+from .._arguments import checked_integer, checked_real, number_array, wrong_value
 
 Options = NDArray[np.int64]
 
@@ -34,6 +34,7 @@ def plan_bits(nbytes: ArrayLike, errors: ArrayLike, uniform: int, alpha: float =
         int64[layers]: an option for each layer.
 
     Raises:
+        TypeError: an argument is of a wrong type.
         ValueError: the arrays have different shapes or wrong ones, a number is negative or not finite, or there is no
             such option.
 
@@ -41,10 +42,9 @@ def plan_bits(nbytes: ArrayLike, errors: ArrayLike, uniform: int, alpha: float =
     [1, 0]
     """
     sizes, costs = _checked(nbytes, errors)
-    if not 0 <= uniform < costs.shape[1]:
-        raise wrong_value("uniform", f"an option from 0 to {costs.shape[1] - 1}", uniform)
-    if not (np.isfinite(alpha) and alpha > 0):
-        raise wrong_value("alpha", "a finite number above 0", alpha)
+    last = costs.shape[1] - 1
+    uniform = checked_integer("uniform", uniform, 0, last, f"an option from 0 to {last}")
+    alpha = checked_real("alpha", alpha, "a finite number above 0")
     budget = alpha * float(costs[:, uniform].sum())
     found, same = fewest_bytes(sizes, costs, budget), np.full(len(costs), uniform, np.int64)
     choices = [choice for choice in (found, same) if choice is not None and _total(costs, choice) <= budget]
@@ -100,7 +100,8 @@ def _total(values: NDArray[Any], choice: Options) -> Any:
 
 
 def _checked(nbytes: ArrayLike, errors: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    sizes, costs = np.asarray(nbytes, np.int64), np.asarray(errors, np.float64)
+    sizes = number_array("nbytes", nbytes, "integers", "iu").astype(np.int64)
+    costs = number_array("errors", errors).astype(np.float64)
     if sizes.ndim != 2 or 0 in sizes.shape or sizes.shape != costs.shape:
         shapes = f"{sizes.shape} and {costs.shape}"
         raise ValueError(f"nbytes and errors: expected one shape, (layers, options), got {shapes}")

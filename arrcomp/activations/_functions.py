@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._arguments import check_choice, checked_number, wrong_value
+from .._arguments import check_choice, checked_number, wrong_type, wrong_value
 from ..codecs._codebook_fit import Array, normal_density
 from ._fitting import Parity
 from ._steps import StepFunction
@@ -63,6 +63,9 @@ class Activation:
 
     def checked(self, values: Sequence[Any]) -> tuple[float, ...]:
         """The parameters as floats; raises TypeError or ValueError unless their number and all of them are valid."""
+        listed = isinstance(values, (Sequence, np.ndarray)) and getattr(values, "shape", None) != ()
+        if not listed or isinstance(values, str):
+            raise wrong_type("parameters", "a list or tuple of numbers", values)
         if len(values) != len(self.parameters):
             names = ", ".join(parameter.name for parameter in self.parameters) or "none"
             expected = f"{len(self.parameters)} numbers ({names}) for {self.name}"

@@ -143,6 +143,8 @@ def test_slopes_on_borders_are_those_of_pytorch() -> None:
     [
         (("gelU",), ValueError, "^function: expected 'gelu' or 'gelu_tanh' or.*got 'gelU'"),
         ((3,), TypeError, r"^function: expected 'gelu' or 'gelu_tanh' or.*got 3 \(int\)"),
+        (("gelu", 1), TypeError, r"^parameters: expected a list or tuple of numbers, got 1 \(int\)"),
+        (("elu", np.array(1.0)), TypeError, r"^parameters: expected a list or tuple of numbers, got numpy\.ndarray"),
         (("gelu", (1,)), ValueError, r"^parameters: expected 0 numbers \(none\) for gelu, got 1"),
         (("threshold",), ValueError, r"^parameters: expected 2 numbers \(threshold, value\) for threshold, got 0"),
         (("celu", (0,)), ValueError, "^alpha: expected a number above 0, got 0"),

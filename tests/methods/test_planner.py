@@ -126,6 +126,23 @@ def test_wrong_arguments_are_refused(arguments: Any, message: str) -> None:
             fewest_bytes(arguments[0], arguments[1], budget=1.0)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((None, [[1.0]], 0), "^nbytes: expected integers, got object"),
+        (([[1.5]], [[1.0]], 0), "^nbytes: expected integers, got float64"),
+        (([[1]], [["text"]], 0), "^errors: expected real numbers, got <U4"),
+        (([[1], [1, 2]], [[1.0]], 0), "^nbytes: expected integers in an array, got list"),
+        (([[1]], [[1.0]], None), "^uniform: expected an option from 0 to 0, got None"),
+        (([[1]], [[1.0]], 0, "1"), r"^alpha: expected a finite number above 0, got '1' \(str\)"),
+    ],
+    ids=str,
+)
+def test_arguments_of_wrong_types_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        plan_bits(*arguments)
+
+
 def test_a_wrong_budget_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^budget: expected a finite number of at least 0, got -1\.0"):
         fewest_bytes([[1]], [[1.0]], -1.0)

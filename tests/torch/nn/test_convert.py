@@ -146,6 +146,7 @@ def test_shared_activations_stay_shared() -> None:
             ValueError,
             r"types: expected CELU, .*, Threshold of torch\.nn, or AccurateGELUActivation, .* of transformers, got ",
         ),
+        ((nn.GELU(),), {"types": 3}, TypeError, r"types: expected module classes, or a mapping .*, got 3 \(int\)"),
         (
             (nn.GELU(),),
             {"pattern": 3},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -238,6 +239,32 @@ def test_a_projection_larger_than_the_batch_is_taken() -> None:
 def test_a_wrong_input_is_taken(x: Any, weight: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         randomized_linear(x, weight.requires_grad_())
+
+
+def test_weights_that_are_no_tensors_are_taken() -> None:
+    x, weight = torch.ones(9, 4), torch.ones(3, 4, requires_grad=True)
+    with pytest.raises(TypeError, match=r"weight: expected a torch\.Tensor, got list"):
+        randomized_linear(x, [[1.0]])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"bias: expected a torch\.Tensor, got 1\.0 \(float\)"):
+        randomized_linear(x, weight, 1.0)  # type: ignore[arg-type]
+
+
+def test_a_seed_of_numpy_is_none() -> None:
+    x = torch.randn(9, 8)
+
+    def gradient(layer: Any) -> Any:
+        layer(x).square().sum().backward()
+        return layer.weight.grad
+
+    layers: list[Any] = []
+    seeds: list[Any] = [3, np.int32(3)]
+    for seed in seeds:
+        torch.manual_seed(0)
+        layers += [RandomizedLinear(8, 5, proj_dim_ratio=0.5, seed=seed)]
+        layers += [convert_linear(torch.nn.Linear(8, 5), proj_dim_ratio=0.5, seed=seed)]
+    one, two, three, four = map(gradient, layers)
+    assert torch.equal(one, three)
+    assert torch.equal(two, four)
 
 
 @pytest.mark.parametrize(

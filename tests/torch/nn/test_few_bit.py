@@ -237,6 +237,8 @@ def test_short_floats_pass_autocast(dtype: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
+        (lambda x: few.gelu([1.0]), TypeError, r"x: expected a torch\.Tensor, got list"),  # type: ignore[arg-type]
+        (lambda x: few_nn.ReLU()(1.0), TypeError, r"x: expected a torch\.Tensor, got 1\.0 \(float\)"),
         (lambda x: few.gelu(x, bits=0), ValueError, "bits: expected an integer from 1 to 8, got 0"),
         (lambda x: few.gelu(x, bits=9), ValueError, "bits: expected an integer from 1 to 8, got 9"),
         (lambda x: few_nn.SiLU(bits=9), ValueError, "bits: expected an integer from 1 to 8, got 9"),
