@@ -37,10 +37,10 @@ def shown(value: Any) -> str:
     return shortened(_SHORTENED.repr(value))
 
 
-def shortened(text: str) -> str:
-    """A text, which may be long, as errors show it: without its middle if it is."""
-    half = _MOST_SHOWN // 2
-    return text if len(text) <= _MOST_SHOWN else f"{text[: half - 3]}...{text[-half:]}"
+def shortened(text: str, most: int = _MOST_SHOWN) -> str:
+    """A text, which may be long, as errors show it: without its middle if it has more than `most` characters."""
+    half = most // 2
+    return text if len(text) <= most else f"{text[: half - 3]}...{text[-half:]}"
 
 
 def type_name(x: Any) -> str:

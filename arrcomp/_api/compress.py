@@ -51,8 +51,8 @@ def compress(
     Raises:
         TypeError: `x` is not an array, has no data (sparse, meta), or has a dtype that the codec does not take; or
             `codec`, `out`, `threads` or `seed` is of a wrong type, or the codec needs a seed.
-        ValueError: `out` is too small, read-only or not contiguous; `threads` is below 1; `seed` is out of its range;
-            or `check_finite` is set and a value is not finite.
+        ValueError: `out` is too small, read-only or not contiguous; `threads` is below 1 or above 2^31 - 1; `seed` is
+            out of its range; or `check_finite` is set and a value is not finite.
         DeviceUnavailableError: this build or this computer does not have the device of `x`.
 
     >>> import numpy, arrcomp

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _dtypes
-from .._arguments import shown
+from .._arguments import shortened, shown
 from .content import ArrayInfo
 from .reading import OpenedFile, Span
 from .replacing import replacing
@@ -151,7 +151,8 @@ def _checked_metadata(path: Path, failure: type[Exception]) -> dict[str, str]:
         with safetensors.safe_open(path, framework="np") as opened:
             return opened.metadata() or {}
     except safetensors.SafetensorError as error:
-        raise failure(f"{path}: expected a .safetensors file, got another or a damaged one: {error}") from None
+        reason = shortened(str(error))
+        raise failure(f"{path}: expected a .safetensors file, got another or a damaged one: {reason}") from None
 
 
 def _parse(header: bytes, path: Path, failure: type[Exception]) -> dict[str, Any]:

@@ -19,6 +19,8 @@ from .content import ONLY_NAME, ArrayInfo, Content, Lazy, is_stray
 from .reading import OpenedFile
 from .replacing import replacing
 
+_MOST_REASON = 1000  # characters of NumPy's errors, which show a whole header
+
 _NPY_HEADERS = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
@@ -137,7 +139,7 @@ def _as_value_errors(failure: str) -> Iterator[None]:
     except SizeLimitError as error:
         raise SizeLimitError(f"{failure}: {error}") from None
     except (*header_errors, *archive_errors) as error:
-        raise ValueError(f"{failure}: {error}") from None
+        raise ValueError(f"{failure}: {shortened(str(error), _MOST_REASON)}") from None
 
 
 def _check_dtype(path: Path, dtype: np.dtype[Any]) -> None:

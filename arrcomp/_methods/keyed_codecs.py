@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from .._arguments import wrong_type, wrong_value
+from .._arguments import shown, wrong_type, wrong_value
 from ..codecs import Codec
 
 
@@ -27,7 +27,7 @@ class KeyedCodecs:
         for key, value in codec.items():
             if not isinstance(key, str):
                 raise wrong_type("codec", "strings as keys", key)
-            check_codec_or_none(f"codec[{key!r}]", value)
+            check_codec_or_none(f"codec[{shown(key)}]", value)
         return cls(tuple(codec.items()))
 
     def find(self, keys: Iterable[str]) -> Codec | None:

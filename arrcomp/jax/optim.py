@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from .._arguments import checked_integer, shown, thread_count, wrong_type
+from .._arguments import checked_integer, shortened, shown, thread_count, wrong_type
 from .._format.spec import Spec
 from .._methods.keyed_codecs import KeyedCodecs, check_codec_or_none
 from .._methods.seeds import MAX_SEED
@@ -150,7 +150,8 @@ class _Plan(NamedTuple):
         """The arrays of a state, or of the wrapped optimizer's."""
         leaves, structure = jax.tree.flatten(state)
         if structure != self.structure:
-            raise ValueError(f"state: expected the structure of init, {self.structure}, got {structure}")
+            expected, got = (shortened(str(each)) for each in (self.structure, structure))
+            raise ValueError(f"state: expected the structure of init, {expected}, got {got}")
         return leaves
 
     def state_of(self, leaves: list[Any], changed: dict[int, Any]) -> Any:
@@ -230,7 +231,7 @@ class _Compressor:
         if not jnp.issubdtype(x.dtype, jnp.floating) or x.ndim == 0 or x.size < self._min_size:
             return None
         codec = self._find(keys, x) if self._codecs is None else self._codecs.find(named)
-        check_codec_or_none(f"codec({keys!r}, x)", codec)
+        check_codec_or_none(f"codec({shown(keys)}, x)", codec)
         if codec is None:
             return None
         _check_fixed_rate(codec)
@@ -238,7 +239,7 @@ class _Compressor:
         try:
             codec.check_dtype(dtype)
         except TypeError as error:
-            raise TypeError(f"state {'.'.join(keys)!r}: {error}") from None
+            raise TypeError(f"state {shown('.'.join(keys))}: {error}") from None
         return Spec(codec, dtype, shape)
 
 

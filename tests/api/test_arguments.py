@@ -13,6 +13,7 @@ import pytest
 import arrcomp
 from arrcomp import QSGD, Compressed, ErrorBounded, Rule
 from arrcomp._arguments import shown, type_name
+from arrcomp._files import read_arrays
 
 X = np.linspace(0, 1, 1000, dtype=np.float32)
 C, Q = arrcomp.compress(X), arrcomp.compress(X, QSGD())
@@ -101,6 +102,15 @@ def test_long_names_of_arrays_are_shortened(tmp_path: Path) -> None:
     with pytest.raises(KeyError) as missing:
         arrcomp.load_file(path, names=[name])
     assert len(str(missing.value)) < MOST
+
+
+def test_damaged_headers_are_not_shown_whole(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    header = b"{'descr': '" + b"x" * 9000 + b"', 'fortran_order': False, 'shape': (1,)}"
+    path.write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header)
+    with pytest.raises(ValueError, match=r"x\.npy: expected a \.npy file, got another or a damaged one: ") as caught:
+        read_arrays(path)
+    assert len(str(caught.value)) < MOST + 200
 
 
 def test_values_are_shown_as_people_read_them() -> None:

@@ -9,6 +9,7 @@ import torch
 import xxhash
 from torch import Tensor
 
+from ..._arguments import shortened
 from ...codecs import Codec, codec_from_config
 from ._arguments import Processes
 from ._wire import all_gather_single
@@ -74,7 +75,8 @@ def _mismatch(calls: Sequence[dict[str, Any]]) -> str:
     """How the first rank that differs from rank 0 does so."""
     rank = next(rank for rank, call in enumerate(calls) if call != calls[0])
     found = list(_differences(calls[0], calls[rank]))
-    shown = [f"{what}: expected {a} as on rank 0, got {b}" for what, a, b in found[:_MOST_SHOWN]]
+    texts = [map(shortened, map(str, difference)) for difference in found[:_MOST_SHOWN]]
+    shown = [f"{what}: expected {a} as on rank 0, got {b}" for what, a, b in texts]
     more = [f"and {len(found) - _MOST_SHOWN} more differences"] if len(found) > _MOST_SHOWN else []
     return f"rank {rank}: {'; '.join(shown + more)}"
 

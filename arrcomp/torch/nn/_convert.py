@@ -183,7 +183,7 @@ def _named(made: nn.Module, module: nn.Module) -> nn.Module:
 def _nothing_to_convert(model: nn.Module, types: Iterable[type[nn.Module]] | None, pattern: Pattern) -> str:
     found = Counter(_name(type(module)) for module in model.modules())
     has = ", ".join(f"{count} {name}" for name, count in found.most_common(8))
-    where = "" if pattern is None else f" at a path that matches {pattern!r}"
+    where = "" if pattern is None else f" at a path that matches {shown(pattern)}"
     expected = known_classes() if types is None else ", ".join(sorted(map(_name, types)))
     return (
         f"model: expected one of {expected}{where}, got {has}; pass a mapping as `types` "

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..._arguments import check_flag, shown
+from ..._arguments import check_flag, shortened, shown
 from ..._methods import seeds
 from ..._methods.projections import KINDS, Projection
 from .._randomized_linear import apply_linear, checked_seed, is_recording
@@ -132,4 +132,4 @@ def _nothing_found(model: nn.Module, pattern: Pattern) -> str:
 
 
 def _shortened(names: list[str]) -> str:
-    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+    return shortened(", ".join(names[:8])) + (f" and {len(names) - 8} more" if len(names) > 8 else "")

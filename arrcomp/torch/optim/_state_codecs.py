@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..._arguments import wrong_type
+from ..._arguments import shown, wrong_type
 from ..._methods.keyed_codecs import KeyedCodecs, check_codec_or_none
 from ...codecs import Codebook, Codec
 from .._tensors import dtype_of
@@ -56,10 +56,10 @@ class StateCodecs:
             codec = self.codecs.find((str(key),))
         else:
             codec = self.codecs(parameter, key)
-            check_codec_or_none(f"codec(parameter, {key!r})", codec)
+            check_codec_or_none(f"codec(parameter, {shown(key)})", codec)
         if codec is not None:
             try:
                 codec.check_dtype(dtype_of(x))
             except TypeError as error:
-                raise TypeError(f"state {key!r}: {error}") from None
+                raise TypeError(f"state {shown(key)}: {error}") from None
         return codec

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.parallel import DistributedDataParallel
 
-from ...._arguments import checked_integer, type_name
+from ...._arguments import checked_integer, shortened, shown, type_name
 from ...._methods.error_feedback import ONE_BIT_CODEC, warn_of_one_bit
 from ...._methods.seeds import derived
 from ....codecs import Codec
@@ -251,12 +251,12 @@ class QuantizedState:
         """
         if not isinstance(state_dict, Mapping) or set(state_dict) != set(_STATE_KEYS):
             got = list(state_dict) if isinstance(state_dict, Mapping) else type_name(state_dict)
-            raise TypeError(f"state_dict: expected a mapping with {', '.join(_STATE_KEYS)}, got {got}")
+            raise TypeError(f"state_dict: expected a mapping with {', '.join(_STATE_KEYS)}, got {shortened(str(got))}")
         step = checked_integer("state_dict['step']", state_dict["step"], 0, 1 << 62)
         plan, residuals, sums = (dict(state_dict[name]) for name in _STATE_KEYS[1:4])
         if plan and not set(plan.values()) <= set(self.settings.planned):
             candidates = list(self.settings.planned) or "no plan without bits='auto'"
-            raise ValueError(f"state_dict['plan']: expected {candidates}, got {plan}")
+            raise ValueError(f"state_dict['plan']: expected {candidates}, got {shown(plan)}")
         if residuals and not self.settings.error_feedback:
             raise ValueError("state_dict['residuals']: expected none without error_feedback=True, got some")
         self.step, self.plan, self.checked = step, plan, False
@@ -294,7 +294,7 @@ class QuantizedState:
                 expected, got = (without, with_model) if self._loaded_names else (with_model, without)
                 raise ValueError(f"state_dict: expected {expected}, got {got}")
             if self.layers.named and (unknown := sorted({*self.plan, *self.residuals} - set(self.layers.names))):
-                raise ValueError(f"state_dict: expected names of the model's parameters, got {unknown[0]!r}")
+                raise ValueError(f"state_dict: expected names of the model's parameters, got {shown(unknown[0])}")
         self._loaded_names = None
 
 
@@ -310,7 +310,7 @@ def _kept(residuals: dict[str, Tensor], gradient: Gradient, shape: torch.Size) -
     name, x = gradient.layer.name, gradient.values
     found = residuals[name] if name in residuals else x.new_zeros(shape)
     if found.shape != shape:
-        raise ValueError(f"residual of {name!r}: expected shape {list(shape)}, got {list(found.shape)}")
+        raise ValueError(f"residual of {shown(name)}: expected shape {list(shape)}, got {list(found.shape)}")
     residuals[name] = found.to(x)
     return residuals[name]
 
