@@ -104,7 +104,11 @@ def text_of(source: str) -> str:
     """The source of a type of elements or of a codec, as CMake writes it."""
     elements = dict(re.findall(r"(\w+):(\w+)", _line_of("cmake/codecs.cmake", "set(elements ")))
     codecs = dict(re.findall(r"X\(\d+, (\w+), (\w+),", (NATIVE / "stream" / "codec_table.h").read_text()))
-    template, name = ("element", elements[source]) if source in elements else ("bucketed", codecs[source])
+    predicted = source.removeprefix("predicted_")
+    if predicted != source:
+        template, name = "predicted", elements[predicted]
+    else:
+        template, name = ("element", elements[source]) if source in elements else ("bucketed", codecs[source])
     return (NATIVE / "cuda" / f"{template}.cu.in").read_text().replace("@name@", source).replace("@type@", name)
 
 

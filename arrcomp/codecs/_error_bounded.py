@@ -49,7 +49,7 @@ class ErrorBounded(Codec):
         predictor: for smooth fields of several dimensions: "interpolation", "lorenzo" or "auto", which encodes samples
             of the array in each way and without prediction, and takes the way of the fewest bytes. None sees the array
             as one sequence. Axes of size 1 are left out; of more than four axes, the first are merged. Encoding and
-            decoding take longer, and a part of the array needs the whole array decoded. Nothing is predicted with
+            decoding take longer, and a part of the array needs rows around it decoded. Nothing is predicted with
             `pointwise`, and in arrays of fewer than 512 elements.
 
     Raises:

@@ -35,6 +35,14 @@ def demo(name: str, count: int) -> Array:
     return np.resize(demo_arrays()[name], count)
 
 
+def waves(count: int) -> Array:
+    """A smooth field of slices of 64 x 64, as long as they are whole; else its values one after the other."""
+    z, y, x = np.meshgrid(*3 * (np.arange(64, dtype=np.float32) * (2 * np.pi / 64),), indexing="ij")
+    field = (np.sin(x + 2 * y) * np.cos(3 * z) + 0.3 * np.sin(5 * y - z) + 0.1 * np.cos(7 * x)).astype(np.float32)
+    values = np.resize(field, count)
+    return values if count % field[0].size else values.reshape(-1, *field[0].shape)
+
+
 WEIGHTS = "N(0, 0.02) float32"
 DATA: dict[str, Callable[[np.random.Generator, int], Array]] = {
     WEIGHTS: normal,
@@ -43,6 +51,7 @@ DATA: dict[str, Callable[[np.random.Generator, int], Array]] = {
     "N(0, 0.02) float16": lambda rng, count: normal(rng, count, np.float16),
     "sparse gradients float32": lambda _, count: demo("embedding_gradients", count),
     "smooth field float32": lambda _, count: demo("smooth_field", count),
+    "waves float32": lambda _, count: waves(count),
 }
 
 
@@ -80,6 +89,9 @@ CASES: dict[str, Case] = {
     "ErrorBounded pointwise 1e-2": Case(arrcomp.ErrorBounded(pointwise=1e-2)),
     "ErrorBounded rel 1e-3, sparse gradients": Case(arrcomp.ErrorBounded(rel=1e-3), "sparse gradients float32"),
     "ErrorBounded rel 1e-3, smooth field": Case(arrcomp.ErrorBounded(rel=1e-3), "smooth field float32"),
+    "ErrorBounded rel 1e-3 auto, waves": Case(arrcomp.ErrorBounded(rel=1e-3, predictor="auto"), "waves float32"),
+    "ErrorBounded 1e-3 lorenzo, waves": Case(arrcomp.ErrorBounded(abs=1e-3, predictor="lorenzo"), "waves float32"),
+    "Lossless interpolation, waves": Case(arrcomp.Lossless(predictor="interpolation"), "waves float32"),
     "ErrorBounded 1e-6, float64": Case(arrcomp.ErrorBounded(abs=1e-6), _FLOAT64),
     "Lossless": Case(arrcomp.Lossless(), by_size=True),
     "Lossless fast": Case(arrcomp.Lossless(speed="fast")),

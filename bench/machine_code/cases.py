@@ -61,7 +61,8 @@ class Case:
 
 # --- groups
 
-_REGULAR_DECODER = "decode_regular_kernel"
+_USUAL_GROUPS = "Li4E"  # in names: of at most 4 chunks, as all but those of codes
+_REGULAR_DECODER = f"decode_regular_kernel.*{_USUAL_GROUPS}"
 _TAKES_WORDS = {r"^LDS\.U16": 8}  # of the entropy coder, one a row
 _WIDE_BITS = {r"^LDG\.E\.CONSTANT": 16}  # two words a row, as bits beyond 8 take them
 # What becomes numbers, of 8 rows, and what is summed across the lanes.
@@ -142,7 +143,15 @@ _DECODING: tuple[Case, ...] = (
 def _encoding(title: str, source: str, parts: Sequence[Part], budget: int, itemsize: int = 4) -> Case:
     """A case of the encoder of groups, with the copy to the payload as if nothing got smaller."""
     parts = (*parts, Part("copy"))
-    return Case(title, source, "encode_kernelINS0_", parts, budget, registers=_MOST_TO_ENCODE, itemsize=itemsize)
+    return Case(
+        title,
+        source,
+        f"encode_kernelINS0_.*{_USUAL_GROUPS}",
+        parts,
+        budget,
+        registers=_MOST_TO_ENCODE,
+        itemsize=itemsize,
+    )
 
 
 # How values of an ordinary chunk are sampled, and become words.
@@ -214,6 +223,13 @@ _ENCODING: tuple[Case, ...] = (
         75,
         itemsize=2,
     ),
+)
+
+# A step of interpolation, of values with two neighbours on both sides; its codes are coded by the kernels of groups.
+_PREDICTING: tuple[Case, ...] = tuple(
+    Case(f"interpolation float32, {way}, {where}", "predicted_float32", kernel, (Part(loop),), budget, registers=96)
+    for way, kernel, budget in (("encode", "encode_step_kernelINS0_", 150), ("decode", "decode_step_kernelINS0_", 120))
+    for where, loop in (("along the last axis", "between elements"), ("along another axis", "between slices"))
 )
 
 _LOADS_FLOAT32, _STORES_FLOAT32 = {r"^LDG?\.E\.128": 4}, {r"^STG?\.E\.128": 4}
@@ -348,4 +364,4 @@ _BUCKETS: tuple[Case, ...] = (
     ),
 )
 
-CASES = (*_DECODING, *_ENCODING, *_BUCKETS)
+CASES = (*_DECODING, *_ENCODING, *_PREDICTING, *_BUCKETS)

@@ -76,7 +76,7 @@ struct Slot {
         scratch(scratch_bytes) {}
 
   void encode(const Example& example, uint64_t count) const {
-    const EncodeTask task{source.data(), payload.data(), count};
+    const EncodeTask task{source.data(), payload.data(), count, axes_of_elements(count)};
     check(cuda::encode(example.codec, example.element(), {&task, 1}, length.as<uint64_t>(), Seed{random_key, nullptr},
                        scratch.data(), nullptr, cuda::current_device),
           "encoding");

@@ -4,6 +4,7 @@
 #include "cpu/buckets.h"
 #include "cpu/driver.h"
 #include "cpu/predicted.h"
+#include "cpu/ranges.h"
 #include "floating_point.h"
 
 namespace arrcomp::cpu {
@@ -36,6 +37,18 @@ void add_groups(const Plan& plan, const Codec& codec, const uint8_t* payload, ui
   spans.add(start + (before == 0 ? 0 : groups.ends[before - 1]), start + groups.ends[last]);
 }
 
+// Adds the codes that elements [first, end) depend on, and all elements that are kept exactly: where those of a part are
+// is not known before their directory is read.
+void add_predicted(const Element& element, const DecodeTask& array, uint64_t first, uint64_t end, Spans& spans) {
+  PredictedParts parts{};
+  if (parts.read_head(element, array.payload, array.limit, array.count) != nullptr) return;
+  const auto offset = static_cast<uint64_t>(parts.codes - array.payload);
+  const Plan plan = make_codes_plan(element, array.count);
+  for (const IndexRange& codes : codes_of_range(parts.prediction, first, end))
+    add_groups(plan, lossless_codec, parts.codes, parts.header.codes_bytes, offset, codes.first, codes.end, spans);
+  if (parts.header.exact_bytes > 0) spans.add(array.limit - parts.header.exact_bytes, array.limit);
+}
+
 void add_chunks(const BucketPlan& plan, const uint8_t* payload, uint64_t length, uint64_t first, uint64_t end,
                 Spans& spans) {
   if (first >= end || !is_length_right(plan, payload, length)) return;
@@ -59,6 +72,8 @@ std::vector<ByteRange> directory_ranges(const Codec& codec, const Element& eleme
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) {
     spans.add(0, make_plan(element, count).groups_offset());
+    if (may_hold_predicted(codec, element))
+      spans.add(0, codes_offset(max_steps) + make_codes_plan(element, count).groups_offset());
     return spans.take();
   }
   const BucketPlan plan = make_bucket_plan(layout, element, count);
@@ -79,7 +94,7 @@ std::vector<ByteRange> payload_ranges(const Codec& codec, const Element& element
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) {
     if (is_predicted(codec, array.payload, length, array.count)) {
-      spans.add(0, length);
+      add_predicted(element, array, first, end, spans);
       return spans.take();
     }
     add_groups(make_plan(element, array.count), codec, array.payload, length, 0, first, end, spans);

@@ -16,19 +16,6 @@
 namespace arrcomp::cpu {
 namespace {
 
-const Codec lossless_codec{LosslessSettings{false, Predictor::none}};  // decoding asks for nothing else
-
-// Calls work(begin, end) with all units, of so many elements in all.
-template <class Work>
-void for_units(uint64_t units, uint64_t elements, int threads, Work work) {
-  const uint64_t of_unit = std::max<uint64_t>(elements / std::max<uint64_t>(units, 1), 1);
-  all_of(Shares::of(units, threads, std::max<uint64_t>(min_elements / of_unit, 1)), 0,
-         [&](uint64_t begin, uint64_t end) {
-           work(begin, end);
-           return true;
-         });
-}
-
 // An array's grids on their way between the finest and the coarsest.
 class Predicted {
  public:

@@ -5,6 +5,9 @@
 
 namespace arrcomp::cpu {
 
+// Of the payloads in a predicted one; decoding asks for nothing else.
+inline const Codec lossless_codec{LosslessSettings{false, Predictor::none}};
+
 // Encodes to `payload`, of `capacity` bytes; returns the payload's length, or 0 where prediction is not worth it.
 uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* payload, uint64_t capacity, int threads);
 

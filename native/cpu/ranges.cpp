@@ -1,8 +1,9 @@
 // Some elements of an array, from those groups or chunks of its payload that have them.
+#include "cpu/ranges.h"
+
 #include <memory>
 
 #include "cpu/buckets.h"
-#include "cpu/driver.h"
 #include "cpu/predicted.h"
 #include "cpu/select.h"
 #include "cpu/threads.h"
@@ -11,11 +12,6 @@
 
 namespace arrcomp::cpu {
 namespace {
-
-// Elements [first, end) of an array with `count` of them, `item` bytes each.
-struct IndexRange {
-  uint64_t first, end, count, item;
-};
 
 // Decodes a part to `target`. decode(begin, end, array) decodes whole units of `size` elements to their places in an
 // array: those that are wanted as a whole to the target itself, those at the ends through a window.
@@ -37,26 +33,6 @@ bool decode_units(const IndexRange& part, uint64_t size, uint8_t* target, Decode
     memcpy(address_of(at), window.get() + (at - begin) * part.item, (wanted - at) * part.item);
     at = wanted;
   }
-  return true;
-}
-
-bool decode_range_of_groups(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length,
-                            const IndexRange& part, uint8_t* target, int threads) {
-  Groups groups{};
-  if (!groups.read(plan, codec, payload, length)) return false;
-  return decode_units(part, plan.group_size(), target, [&](uint64_t begin, uint64_t end, uint8_t* array) {
-    const DecodeJob job = groups.job(plan, codec, array, false);
-    return all_of(Shares::of(end - begin, threads, min_elements / plan.group_size()), begin,
-                  [&](uint64_t first, uint64_t last) { return isa().decode_groups(job, first, last); });
-  });
-}
-
-// Prediction needs the whole array.
-bool decode_range_of_predicted(const Element& element, const uint8_t* payload, uint64_t length, const IndexRange& part,
-                               uint8_t* target, int threads) {
-  const auto all = allocated<uint8_t>(part.count * part.item, "a predicted array");
-  if (!decode_predicted(element, payload, length, part.count, all.get(), threads)) return false;
-  memcpy(target, all.get() + part.first * part.item, (part.end - part.first) * part.item);
   return true;
 }
 
@@ -94,6 +70,22 @@ bool decode_range_of_coded_buckets(const BucketPlan& plan, const Codec& codec, c
 }
 
 }  // namespace
+
+bool decode_range_of_groups(const Plan& plan, const Codec& codec, const Groups& groups, const IndexRange& part,
+                            uint8_t* target, int threads) {
+  return decode_units(part, plan.group_size(), target, [&](uint64_t begin, uint64_t end, uint8_t* array) {
+    const DecodeJob job = groups.job(plan, codec, array, false);
+    return all_of(Shares::of(end - begin, threads, min_elements / plan.group_size()), begin,
+                  [&](uint64_t first, uint64_t last) { return isa().decode_groups(job, first, last); });
+  });
+}
+
+bool decode_range_of_groups(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length,
+                            const IndexRange& part, uint8_t* target, int threads) {
+  Groups groups{};
+  return groups.read(plan, codec, payload, length) &&
+         decode_range_of_groups(plan, codec, groups, part, target, threads);
+}
 
 bool decode_range(const Codec& codec, const Element& element, const DecodeTask& array, uint64_t first, uint64_t count,
                   int threads) {

@@ -144,4 +144,15 @@ bool all_of(const Shares& shares, uint64_t first, Work work) {
   return ok;
 }
 
+// Calls work(begin, end) with all units, of so many elements in all.
+template <class Work>
+void for_units(uint64_t units, uint64_t elements, int threads, Work work) {
+  const uint64_t of_unit = std::max<uint64_t>(elements / std::max<uint64_t>(units, 1), 1);
+  all_of(Shares::of(units, threads, std::max<uint64_t>(min_elements / of_unit, 1)), 0,
+         [&](uint64_t begin, uint64_t end) {
+           work(begin, end);
+           return true;
+         });
+}
+
 }  // namespace arrcomp::cpu

@@ -42,8 +42,9 @@ struct PredictedParts {
   Prediction prediction;
   const uint8_t *codes, *exact;
 
-  // What is corrupt, or null.
-  ARRCOMP_SHARED const char* read(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count) {
+  // What is corrupt, or null. Reads nothing but header and steps.
+  ARRCOMP_SHARED const char* read_head(const Element& element, const uint8_t* payload, uint64_t length,
+                                       uint64_t count) {
     if (length < sizeof header) return "payload length: shorter than the header of a prediction";
     memcpy(&header, payload, sizeof header);
     if (header.steps > max_steps || codes_offset(header.steps) > length)
@@ -64,6 +65,12 @@ struct PredictedParts {
     if (before > left || header.exact_bytes != left - before)
       return "payload length: not that of header, steps, codes and exact elements";
     exact = codes + before;
+    return nullptr;
+  }
+
+  // The same, and whether exact elements are kept without loss.
+  ARRCOMP_SHARED const char* read(const Element& element, const uint8_t* payload, uint64_t length, uint64_t count) {
+    if (const char* fault = read_head(element, payload, length, count)) return fault;
     PayloadHeader exact_header{};
     if (header.exact_bytes >= sizeof exact_header) memcpy(&exact_header, exact, sizeof exact_header);
     return exact_header.bound == 0 ? nullptr : "bound of the exact elements: not 0";

@@ -447,6 +447,37 @@ def test_a_part_has_the_elements_of_the_whole(codec: Codec) -> None:
             assert (out.view(np.uint32) == whole[first : first + count]).all(), (first, count)
 
 
+@given(
+    shape=st.lists(st.integers(1, 40), min_size=1, max_size=4).filter(lambda shape: 512 <= math.prod(shape) <= 30_000),
+    codec=st.sampled_from([codec for predictor in ALWAYS for codec in codecs_of(predictor)]),
+    ends=st.tuples(st.floats(0, 1), st.floats(0, 1)),
+    has_gaps=st.booleans(),
+)
+def test_any_part_of_any_shape(shape: list[int], codec: Codec, ends: tuple[float, float], has_gaps: bool) -> None:
+    x = field("float32", *shape)
+    if has_gaps:
+        x.reshape(-1)[5::7] = np.nan
+    c = arrcomp.compress(x, codec)
+    first, end = sorted(int(part * x.size) for part in ends)
+    out = np.full(4 * (end - first), 0xA5, np.uint8)
+    coding = (c.codec.id, c.codec.core_parameters(), c.spec.dtype.id)
+    _core.decode_range(*coding, c.host_payload(), x.size, first, out, 2)
+    assert (out.view(np.uint32) == checks.bits_of(arrcomp.decompress(c))[first:end]).all()
+
+
+def test_a_part_needs_no_codes_of_rows_far_from_it() -> None:
+    x = field("float32", 900, 20, 20)
+    c = arrcomp.compress(x, ErrorBounded(abs=1e-3, predictor="interpolation"))
+    payload, size = c.host_payload().copy(), x.size
+    payload[-128:] = 0xFF  # states of the last group: codes of the last rows
+    coding = (c.codec.id, c.codec.core_parameters(), c.spec.dtype.id)
+    out = np.empty(4 * 40_000, np.uint8)
+    _core.decode_range(*coding, payload, size, 50_000, out, 1)
+    assert (out.view(np.uint32) == checks.bits_of(arrcomp.decompress(c))[50_000:90_000]).all()
+    with pytest.raises(arrcomp.errors.CorruptStreamError):
+        _core.decode_range(*coding, payload, size, size - 40_000, out, 1)
+
+
 @pytest.mark.parametrize("predictor", ALWAYS)
 def test_slices_of_arrays_in_files(tmp_path: Path, predictor: Any) -> None:
     x = {"a": field("float32", 30, 40, 7), "b": field("float64", 50, 60)}

@@ -136,10 +136,15 @@ bool has_gpu() {
 
 // ---- the CPU's codecs
 
+// The axes of an array of so many elements: slices of 64 x 64 where it has a whole number of them.
+Axes axes_of_elements(uint64_t count) {
+  return count % 4096 == 0 ? Axes{{1, count / 4096, 64, 64}} : Axes{{1, 1, 1, count}};
+}
+
 Bytes encode_on_cpu(const Codec& codec, const Element& element, const Bytes& source, uint64_t count) {
   Bytes payload(capacity(codec, element, count));
   uint64_t length = 0;
-  const EncodeTask task{source.data(), payload.data(), count};
+  const EncodeTask task{source.data(), payload.data(), count, axes_of_elements(count)};
   cpu::encode(codec, element, {&task, 1}, &length, Seed{random_key, nullptr}, 0);
   payload.resize(length);
   return payload;

@@ -23,7 +23,7 @@ class OnGpu {
     for (size_t i = 0; i < sources.size(); ++i) {
       from.emplace_back(sources[i]);
       to.emplace_back(capacity(codec_, element_, counts[i]));
-      tasks.push_back({from[i].data(), to[i].data(), counts[i]});
+      tasks.push_back({from[i].data(), to[i].data(), counts[i], axes_of_elements(counts[i])});
     }
     uint64_t scratch_bytes = 0;
     check(cuda::encode_scratch_bytes(codec_, element_, counts, cuda::current_device, scratch_bytes), "scratch");

@@ -117,7 +117,8 @@ class PartOfStep {
                  [&](uint64_t block, uint64_t i, uint64_t first, uint64_t last) ARRCOMP_LAMBDA {
                    const Slices<T> slices(coarse, block * step_.coarse() * step_.inner, step_.inner, step_.coarse(), i);
                    const uint64_t odd = (block * step_.size + 2 * i + 1) * step_.inner;
-                   for (uint64_t j = first; j < last; j += lanes_per_row) {
+                   ARRCOMP_ROLLED
+                   for (uint64_t j = first; j < last; j += lanes_per_row) {  // counted: between slices, 1 row
                      const int n = lanes(last - j);
                      visit(slices.at(j, n), Row{odd + j, 0, n});
                    }
@@ -130,7 +131,8 @@ class PartOfStep {
       for (uint64_t i = first; i < last; i += line_segment) {
         const uint64_t count = last - i < line_segment ? last - i : line_segment;
         window_.open(coarse, coarse_line, step_.coarse(), i, count);
-        for (uint64_t j = 0; j < count; j += lanes_per_row)
+        ARRCOMP_ROLLED
+        for (uint64_t j = 0; j < count; j += lanes_per_row)  // counted: between elements, 1 row
           visit(window_.at(j), Row{fine_line + 2 * (i + j), coarse_line + i + j, lanes(count - j)});
       }
       if (fine != nullptr && last == step_.fine() && step_.coarse() > last)
