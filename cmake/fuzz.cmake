@@ -18,7 +18,9 @@ add_executable(arrcomp_fuzz
   native/cpu/coded_buckets.cpp
   native/cpu/driver.cpp
   native/cpu/interruption.cpp
+  native/cpu/payload_ranges.cpp
   native/cpu/predicted.cpp
+  native/cpu/predicted_range.cpp
   native/cpu/ranges.cpp
   native/cpu/select.cpp
   native/cpu/sums.cpp)

@@ -66,6 +66,21 @@ class EmulatedLauncher {
   mutable uint64_t seed_;
 };
 
+// Counts launches, and launches nothing.
+struct CountingLauncher {
+  mutable int launches = 0;
+
+  template <auto kernel, class... Arguments>
+  void run(uint64_t, const Arguments&...) const {
+    ++launches;
+  }
+  void widen_range(const cuda::EncodeArguments&) const { ++launches; }
+  void encode(const cuda::EncodeArguments&) const { ++launches; }
+  void encode_codes(const cuda::EncodeArguments&) const { ++launches; }
+  void decode(const Element&, const cuda::DecodeArguments&) const { launches += 2; }
+  void decode_codes(const Element&, const cuda::DecodeArguments&) const { launches += 2; }
+};
+
 // Memory as the allocator gives it: with anything in it.
 Bytes scratch_of(uint64_t bytes) { return Bytes(bytes + 256, untouched); }
 uint8_t* aligned(Bytes& bytes) {
@@ -276,6 +291,19 @@ void check_altered(Comparison& comparison, const DType& dtype) {
   }
 }
 
+// As many launches as bench/GPU.md says.
+void check_launches(Comparison& comparison) {
+  const Axes axes{{1, 256, 256, 256}};
+  const Codec codec{ErrorBoundedSettings{BoundKind::relative, 1e-3, false, false, 0, Predictor::automatic}};
+  const CountingLauncher encoding, decoding;
+  cuda::PredictedEncoding<cuda::Float32, CountingLauncher>(encoding, codec, elements[12], nullptr, nullptr)
+      .encode({nullptr, nullptr, axes.count(), axes}, nullptr);
+  const DecodeTask task{nullptr, 0, nullptr, nullptr, axes.count()};
+  cuda::decode_predicted<cuda::Float32>(decoding, elements[12], task, nullptr, nullptr, nullptr);
+  comparison.expect("launches to encode", encoding.launches == 101);
+  comparison.expect("launches to decode, but for the status", decoding.launches == 40);
+}
+
 // The barriers that predicting comes to, left out.
 void check_barriers(Comparison& comparison, const DType& dtype) {
   const Element& element = elements[dtype.id];
@@ -300,6 +328,7 @@ int main(int, char** arguments) {
   }
   check_large(comparison, dtypes[0], {{1, 41, 43, 47}}, 1e-2);
   check_large(comparison, dtypes[3], {{3, 7, 61, 59}}, 0);
+  check_launches(comparison);
   check_barriers(comparison, dtypes[0]);
   return comparison.finish() ? 0 : 1;
 }
