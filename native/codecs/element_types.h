@@ -96,12 +96,13 @@ ARRCOMP_INLINE typename T::Word load_elements(const void* array, uint64_t first,
   return load_row(element_pointer<T>(array, first), n);
 }
 
-// The first n lanes of a row.
+// The first n lanes of a row. Other lanes may have read the last of them, where a row is changed in place.
 template <class Stored, class Row>
 ARRCOMP_INLINE void store_row(Stored* p, Row row, int n) {
   if (n == lanes_per_row) {
     store(p, row);
   } else {
+    sync();
     store_first(p, row, n);
   }
 }

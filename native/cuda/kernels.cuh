@@ -142,8 +142,9 @@ struct GroupView {
   }
 };
 
-// A warp's memory for one such object, which nobody has constructed.
-template <class Object>
+// A warp's memory for one such object, which nobody has constructed. `Owner`: a type that one kernel alone has; what
+// several kernels share is placed for all of them, with gaps between what is aligned.
+template <class Object, class Owner = Object>
 ARRCOMP_INLINE Object& warp_memory() {
   alignas(Object) __shared__ uint8_t memory[warps_per_block][sizeof(Object)];
   return *reinterpret_cast<Object*>(memory[warp_of_block()]);
@@ -162,8 +163,9 @@ ARRCOMP_INLINE bool open_group(const DecodeArray& array, uint64_t g, const Table
 }
 
 // The array of a group, in memory of the warp: what is loaded from there is known to be the same in all lanes.
+template <class Owner>
 ARRCOMP_INLINE const DecodeArray& bring_array_near(const ArrayList<DecodeArray>& arrays, uint32_t group) {
-  auto& near = warp_memory<DecodeArray>();
+  auto& near = warp_memory<DecodeArray, Owner>();
   sync();  // what was there before has been read
   copy_bytes(&near, arrays.begin() + array_of_unit(arrays.begin(), arrays.count, group), sizeof near);
   sync();
@@ -177,7 +179,7 @@ ARRCOMP_INLINE bool decode_groups_of_warp(const DecodeArguments& a, Decode decod
   const auto groups = static_cast<uint32_t>(a.arrays.units);  // of 4 KB at least: no memory holds 2^32
   for (uint32_t group = uniform(static_cast<uint32_t>(warp_of_grid())); ok && group < groups;
        group += warps_of_grid()) {
-    const DecodeArray& array = bring_array_near(a.arrays, group);
+    const DecodeArray& array = bring_array_near<Decode>(a.arrays, group);
     const uint64_t g = group - array.first_unit;
     ok = g >= array.plan.groups || decode(array, g);  // nothing is to be decoded, as was found on the device
   }

@@ -118,12 +118,12 @@ class PredictedEncoding {
     const Plan codes = make_codes_plan(element_, count), exact = make_plan(element_, count);
     const EncodeArguments of_codes =
         arguments(layout, list, a.count, a.count * codes.groups, codes.element, codes_settings(settings_.fast));
-    launcher_.template run<list_codes<T>>(of_codes.groups, a, of_codes, codes);
+    launcher_.template run<list_payloads<T, false>>(of_codes.groups, a, of_codes, codes);
     launcher_.encode_codes(of_codes);
     launcher_.template run<find_exact_kernel<T>>(a.count * parts_of(count), a);
     const EncodeArguments of_exact =
         arguments(layout, list, a.count, a.count * exact.groups, element_, exact_settings(element_, settings_.fast));
-    launcher_.template run<list_exact<T>>(of_exact.groups, a, of_exact, exact);
+    launcher_.template run<list_payloads<T, true>>(of_exact.groups, a, of_exact, exact);
     launcher_.encode(of_exact);
   }
 

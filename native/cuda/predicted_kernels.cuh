@@ -73,6 +73,12 @@ ARRCOMP_INLINE Window<T>& window_of_warp() {
 ARRCOMP_INLINE uint64_t thread_of_grid() { return uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 ARRCOMP_INLINE uint64_t threads_of_grid() { return uint64_t{gridDim.x} * blockDim.x; }
 
+// What encoding groups expects to be zero.
+ARRCOMP_INLINE void clear_placing(const EncodeArguments& e) {
+  for (uint64_t i = thread_of_grid(); i < e.groups; i += threads_of_grid()) e.entries[i] = 0;
+  if (thread_of_grid() == 0) *e.tickets = 0;
+}
+
 // ---- the choice of a way
 
 struct AtomicSums {
@@ -181,8 +187,7 @@ __global__ void set_up_trials(const __grid_constant__ TrialArguments a, const __
              {c.array->range_keys[0], c.array->range_keys[1]}};
     if (!has_choice) array.plan.groups = 0;
   }
-  for (uint64_t i = threadIdx.x; i < a.plain.groups; i += blockDim.x) a.plain.entries[i] = 0;
-  if (threadIdx.x == 0) *a.plain.tickets = 0;
+  clear_placing(a.plain);
 }
 
 // Takes the best way, or none. By one thread.
@@ -292,19 +297,6 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
 
 // ---- payloads
 
-// Lists the codes, to be encoded.
-template <class T>
-__global__ void list_codes(const __grid_constant__ PredictionArguments a, const __grid_constant__ EncodeArguments e,
-                           Plan plan) {
-  for (uint64_t i = thread_of_grid(); i < a.count; i += threads_of_grid()) {
-    PredictedArray& array = a.arrays[i];
-    e.arrays[i] = {plan, array.codes, array.coded_codes, &array.codes_bytes, i * plan.groups, {0, 0}};
-    if (!array.is_active) e.arrays[i].plan.groups = 0;
-  }
-  for (uint64_t i = thread_of_grid(); i < e.groups; i += threads_of_grid()) e.entries[i] = 0;
-  if (thread_of_grid() == 0) *e.tickets = 0;
-}
-
 // Puts elements that must be kept exactly in place of those that were made, and absent ones in place of the others.
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
@@ -316,17 +308,22 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   });
 }
 
-// Lists the elements that are kept exactly, to be encoded, in arrays that have any.
-template <class T>
-__global__ void list_exact(const __grid_constant__ PredictionArguments a, const __grid_constant__ EncodeArguments e,
-                           Plan plan) {
+// Lists what is to be encoded of each array: the codes, or the elements that are kept exactly, where there are any.
+template <class T, bool exact>
+__global__ void list_payloads(const __grid_constant__ PredictionArguments a, const __grid_constant__ EncodeArguments e,
+                              Plan plan) {
   for (uint64_t i = thread_of_grid(); i < a.count; i += threads_of_grid()) {
     PredictedArray& array = a.arrays[i];
-    e.arrays[i] = {plan, array.made, array.coded_exact, &array.exact_bytes, i * plan.groups, {0, 0}};
-    if (!array.is_active || array.has_exact == 0 || array.is_ambiguous != 0) e.arrays[i].plan.groups = 0;
+    const bool has_any = array.is_active && (!exact || (array.has_exact != 0 && array.is_ambiguous == 0));
+    e.arrays[i] = {plan,
+                   exact ? array.made : array.codes,
+                   exact ? array.coded_exact : array.coded_codes,
+                   exact ? &array.exact_bytes : &array.codes_bytes,
+                   i * plan.groups,
+                   {0, 0}};
+    if (!has_any) e.arrays[i].plan.groups = 0;
   }
-  for (uint64_t i = thread_of_grid(); i < e.groups; i += threads_of_grid()) e.entries[i] = 0;
-  if (thread_of_grid() == 0) *e.tickets = 0;
+  clear_placing(e);
 }
 
 // Puts the payload together, where there is one and it fits `capacity`; else all is left to the encoder of `plain`.
@@ -342,8 +339,7 @@ __global__ void finish_predicted(const __grid_constant__ PredictionArguments a,
     auto* const out = reinterpret_cast<uint32_t*>(to);
     for (uint64_t i = thread_of_grid(); i < bytes / 4; i += threads_of_grid()) out[i] = words[i];
   };
-  for (uint64_t i = thread_of_grid(); i < plain.groups; i += threads_of_grid()) plain.entries[i] = 0;
-  if (thread_of_grid() == 0) *plain.tickets = 0;
+  clear_placing(plain);
   if (!is_kept) return;
   copy(array.coded_codes, target.payload + places.codes, array.codes_bytes);
   copy(array.coded_exact, target.payload + places.exact, array.exact_bytes);

@@ -296,10 +296,11 @@ void check_launches(Comparison& comparison) {
   const Axes axes{{1, 256, 256, 256}};
   const Codec codec{ErrorBoundedSettings{BoundKind::relative, 1e-3, false, false, 0, Predictor::automatic}};
   const CountingLauncher encoding, decoding;
-  cuda::PredictedEncoding<cuda::Float32, CountingLauncher>(encoding, codec, elements[12], nullptr, nullptr)
+  alignas(256) static uint8_t scratch[sizeof(cuda::PredictedDecoding)];  // not written
+  cuda::PredictedEncoding<cuda::Float32, CountingLauncher>(encoding, codec, elements[12], nullptr, scratch)
       .encode({nullptr, nullptr, axes.count(), axes}, nullptr);
   const DecodeTask task{nullptr, 0, nullptr, nullptr, axes.count()};
-  cuda::decode_predicted<cuda::Float32>(decoding, elements[12], task, nullptr, nullptr, nullptr);
+  cuda::decode_predicted<cuda::Float32>(decoding, elements[12], task, nullptr, nullptr, scratch);
   comparison.expect("launches to encode", encoding.launches == 101);
   comparison.expect("launches to decode, but for the status", decoding.launches == 40);
 }

@@ -34,7 +34,16 @@ def mark_products(items: Iterable[pytest.Item]) -> None:
 
 def then_full(first: Iterable[object], rest: Iterable[object]) -> list[object]:
     """Values of a parameter: the first are ordinary, the rest run with `-m full` alone."""
-    return [*first, *(pytest.param(value, marks=pytest.mark.full) for value in rest)]
+    return [*first, *_marked(pytest.mark.full, rest)]
+
+
+def then_slow(first: Iterable[object], rest: Iterable[object], slow: Iterable[object]) -> list[object]:
+    """The same, and values that take a minute each: these run with `-m slow` alone."""
+    return [*then_full(first, rest), *_marked(pytest.mark.slow, slow)]
+
+
+def _marked(mark: pytest.MarkDecorator, values: Iterable[object]) -> list[object]:
+    return [pytest.param(value, marks=mark) for value in values]
 
 
 def covering(cases: Sequence[_Case]) -> set[int]:

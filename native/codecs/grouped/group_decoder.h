@@ -175,6 +175,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
   ARRCOMP_PART void read_tile(int row, int n, Scalar* rows) {
     const bool carried = is_carried(row);
     words_.bring_near();
+    sync();  // what was there before has been read, in the chunk before too
     for (int j = 0; j < n; ++j) store(rows + j * lanes_per_row, carried ? read_symbols() : read_row(row + j));
     if (carried) add_carried_bits(rows);
     sync();

@@ -13,7 +13,7 @@ import pytest
 from arrcomp import QSGD, S2FP8, ErrorBounded, FloatFormat
 from arrcomp._methods.seeds import derived
 from arrcomp._methods.shards import Shards, split
-from ordinary import then_full
+from ordinary import then_slow
 
 torch = pytest.importorskip("torch")
 dist = pytest.importorskip("torch.distributed")
@@ -32,7 +32,7 @@ def output_of(program: str, folder: Path, *arguments: str) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("most", then_full(["2"], ["8"]))
+@pytest.mark.parametrize("most", then_slow(["2"], ["4"], ["8"]))
 def test_groups_of_one_to_some_processes(most: str, tmp_path: Path) -> None:
     assert output_of("collectives.py", tmp_path, most).endswith("passed\n")
 
