@@ -135,6 +135,7 @@ class GroupDecoder : public GroupReader<T, true, chunk_limit> {
       left -= n;
       Word x = fill;
       if (n > 0) {
+        sync();  // rows of a corrupt chunk may lie over each other
         store(waiting_, load_elements<T>(elements, static_cast<uint64_t>(left), n));
         sync();
         Word own;
