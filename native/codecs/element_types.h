@@ -96,16 +96,13 @@ ARRCOMP_INLINE typename T::Word load_elements(const void* array, uint64_t first,
   return load_row(element_pointer<T>(array, first), n);
 }
 
-// The first n lanes of a row. Other lanes repeat the last of them where they read such a row: before, where it is changed
-// in place, or after.
+// The first n lanes of a row.
 template <class Stored, class Row>
 ARRCOMP_INLINE void store_row(Stored* p, Row row, int n) {
   if (n == lanes_per_row) {
     store(p, row);
   } else {
-    sync();
     store_first(p, row, n);
-    sync();
   }
 }
 

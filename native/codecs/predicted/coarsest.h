@@ -37,8 +37,8 @@ class GridIntegers {
       }
       if (any(failed)) q = filled(q, failed, before);
       before = broadcast_last(q);
-      store_row(integers + i, q, n);
-      if (made != nullptr) store_elements<T>(made, first + i, n, value(q));
+      replace_row(integers + i, q, n);
+      if (made != nullptr) replace_elements<T>(made, first + i, n, value(q));
       all_failed = all_failed | failed;
     }
     return !any(all_failed);
@@ -58,7 +58,7 @@ class GridIntegers {
     for (uint64_t i = 0; i < count; i += lanes_per_row) {
       const int n = count - i < lanes_per_row ? static_cast<int>(count - i) : lanes_per_row;
       const Word q = load_row(integers + i, n);
-      store_elements<T>(target, first + i, n, value(q));
+      replace_elements<T>(target, first + i, n, value(q));
     }
   }
 
@@ -88,7 +88,7 @@ class GridIntegers {
   ARRCOMP_METHOD void fill(Scalar* integers, uint64_t count, Word q, void* made, uint64_t first) const {
     for (uint64_t i = 0; i < count; i += lanes_per_row) {
       store(integers + i, q);
-      if (made != nullptr) store_elements<T>(made, first + i, lanes_per_row, value(q));
+      if (made != nullptr) replace_elements<T>(made, first + i, lanes_per_row, value(q));
     }
   }
 
@@ -133,7 +133,7 @@ class AxisDifferences {
       const int n = size_ - i < lanes_per_row ? static_cast<int>(size_ - i) : lanes_per_row;
       const Word x = load_row(begin_ + i, n);
       const Word changed = change(x, before);
-      store_row(begin_ + i, changed, n);
+      replace_row(begin_ + i, changed, n);
       before = as_it_became ? changed : x;
     }
   }
@@ -143,7 +143,7 @@ class AxisDifferences {
     Scalar* const p = begin_ + slice * inner_;
     for (uint64_t j = 0; j < width_; j += lanes_per_row) {
       const int n = width_ - j < lanes_per_row ? static_cast<int>(width_ - j) : lanes_per_row;
-      store_row(p + j, change(load_row(p + j, n), load_row(p + j - inner_, n)), n);
+      replace_row(p + j, change(load_row(p + j, n), load_row(p + j - inner_, n)), n);
     }
   }
 

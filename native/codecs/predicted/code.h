@@ -10,6 +10,18 @@ namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE Mask first_lanes(int n) { return mask(low_mask(n)); }
 
+// Stores a row where it is read too, before or after that: of a part of a row all other lanes read the last element.
+template <class Stored, class Row>
+ARRCOMP_METHOD void replace_row(Stored* p, Row row, int n) {
+  if (n < lanes_per_row) sync();
+  store_row(p, row, n);
+  if (n < lanes_per_row) sync();
+}
+template <class T>
+ARRCOMP_METHOD void replace_elements(void* array, uint64_t first, int n, typename T::Word bits) {
+  replace_row(const_cast<typename T::storage*>(element_pointer<T>(array, first)), bits, n);
+}
+
 // What of an array's elements is not predicted from: NaN, infinities and the fill value.
 template <class T>
 struct Gaps {

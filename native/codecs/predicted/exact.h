@@ -24,7 +24,7 @@ class ExactElements {
       const auto x = T::widen(bits);
       const Mask found = gaps_.in(bits, x) | ~book_.is_kept(bits, x, load_elements<T>(made, i, n));
       all_absent = all_absent | (found & eq(bits, absent));
-      store_elements<T>(made, i, n, select(found, bits, absent));
+      replace_elements<T>(made, i, n, select(found, bits, absent));
     });
     return !any(all_absent);
   }
@@ -36,7 +36,7 @@ class ExactElements {
       const Word bits = load_elements<T>(exact, i, n);
       const Mask is_absent = eq(bits, absent);
       if (bits_of(is_absent) == ~0u) return;
-      store_elements<T>(target, i, n, select(is_absent, load_elements<T>(target, i, n), bits));
+      replace_elements<T>(target, i, n, select(is_absent, load_elements<T>(target, i, n), bits));
     });
   }
 

@@ -158,7 +158,7 @@ class PartOfStep {
 
   // The values behind elements of the coarser grid; on a line these come between them.
   ARRCOMP_METHOD void store_values(const void* coarse, void* fine, const Row& row, Word odd) const {
-    if (step_.inner > 1) return store_elements<T>(fine, row.fine, row.n, odd);
+    if (step_.inner > 1) return replace_elements<T>(fine, row.fine, row.n, odd);
     const Word even = load_elements<T>(coarse, row.coarse, row.n);
     auto* const p = const_cast<Storage*>(element_pointer<T>(fine, row.fine));
     if (row.n == lanes_per_row) return store_pairs(p, even, odd);
