@@ -187,7 +187,7 @@ std::vector<Bytes> encode(const std::vector<Array>& arrays, const Run& run) {
   }
   std::vector<uint64_t> lengths(arrays.size(), untouched);
   Table<cuda::BucketEncodeArray> table;
-  table.list = {table.arrays.data(), {}, arrays.size(), units};
+  table.list = {arrays.size() > 1 ? table.arrays.data() : nullptr, {}, arrays.size(), units};
   if (arrays.size() == 1) {
     table.list.single = cuda::device_array(run.tiling(), batch.items[0].array, 0, lengths.data());
   } else {
@@ -245,7 +245,7 @@ Decoded decode(std::vector<Array> payloads, const Run& run) {
   }
   uint32_t status = payloads.size() == 1 ? 0 : 7;
   Table<cuda::BucketDecodeArray> table;
-  table.list = {table.arrays.data(), {}, payloads.size(), units};
+  table.list = {payloads.size() > 1 ? table.arrays.data() : nullptr, {}, payloads.size(), units};
   if (payloads.size() == 1) {
     table.list.single = cuda::device_array(run.tiling(), batch.items[0].array, 0);
   } else {
