@@ -16,6 +16,18 @@
 namespace arrcomp::cpu {
 namespace {
 
+// Takes the differences of a grid along its axes, or adds them up.
+void change_differences(bool take, const PredictionJob& job, const Prediction& prediction, const Axes& grid,
+                        uint8_t* codes, int threads) {
+  for (int axis = 0; axis < max_axes; ++axis) {
+    if (!prediction.has_differences(axis)) continue;
+    const uint64_t size = grid.sizes[axis], inner = grid.inner(axis);
+    for_units(difference_units(grid.outer(axis), inner), grid.count(), threads, [&](uint64_t begin, uint64_t end) {
+      isa().prediction.change_differences(job, take, size, inner, codes, begin, end);
+    });
+  }
+}
+
 // An array's grids on their way between the finest and the coarsest.
 class Predicted {
  public:
@@ -85,7 +97,7 @@ class Predicted {
     for_units(grid.count() / size, grid.count(), threads_, [&](uint64_t begin, uint64_t end) {
       if (!functions_.encode_lines(job_, coarse_bound(), size, source, decoded, codes.get(), begin, end)) all = false;
     });
-    each_difference([&](int axis) { change_differences(true, grid, axis, codes.get()); });
+    change_differences(true, job_, prediction_, grid, codes.get(), threads_);
     encoder.add(grid.count(), [&](uint64_t begin, uint64_t end, uint8_t* to) {
       memcpy(to, codes.get() + begin * code_item_, (end - begin) * code_item_);
     });
@@ -94,30 +106,13 @@ class Predicted {
 
   bool decode_coarsest(CodeGroupsDecoder& decoder, void* target) {
     const Axes grid = prediction_.grid(0);
-    const uint64_t size = grid.sizes[max_axes - 1];
     const Scratch codes = scratch_memory(grid.count() * code_item_, "codes");
     const auto use = [&](uint64_t begin, uint64_t end, const uint8_t* from) {
       memcpy(codes.get() + begin * code_item_, from, (end - begin) * code_item_);
     };
     if (!decoder.take(grid.count(), use)) return false;
-    each_difference([&](int axis) { change_differences(false, grid, axis, codes.get()); });
-    for_units(grid.count() / size, grid.count(), threads_, [&](uint64_t begin, uint64_t end) {
-      functions_.decode_lines(job_, coarse_bound(), size, codes.get(), target, begin, end);
-    });
+    decode_grid(job_, prediction_, grid, codes.get(), target, threads_);
     return true;
-  }
-
-  template <class Visit>
-  void each_difference(Visit visit) const {
-    for (int axis = 0; axis < max_axes; ++axis)
-      if (prediction_.has_differences(axis)) visit(axis);
-  }
-
-  void change_differences(bool take, const Axes& grid, int axis, uint8_t* codes) {
-    const uint64_t size = grid.sizes[axis], inner = grid.inner(axis);
-    for_units(difference_units(grid.outer(axis), inner), grid.count(), threads_, [&](uint64_t begin, uint64_t end) {
-      functions_.change_differences(job_, take, size, inner, codes, begin, end);
-    });
   }
 
   const PredictionJob& job_;
@@ -144,8 +139,7 @@ uint64_t encode_exact(const EncodeJob& job, const PredictionJob& prediction_job,
   const auto made = scratch_memory(count * (job.plan.element.width / 8), "decoded elements");
   decode_codes(prediction_job, prediction, codes, length, made.get(), threads);
   std::atomic<bool> is_ambiguous{false};
-  for_units(ceil_div(count, lanes_per_row), count, threads, [&](uint64_t begin, uint64_t end) {
-    const uint64_t first = begin * lanes_per_row, last = std::min(end * lanes_per_row, count);
+  for_rows(count, threads, [&](uint64_t first, uint64_t last) {
     if (!isa().prediction.find_exact(prediction_job, job.source, made.get(), first, last - first)) is_ambiguous = true;
   });
   if (is_ambiguous) return 0;
@@ -188,7 +182,8 @@ Scratch cut_out(const Element& element, const void* source, const Trial& trial, 
 
 // Encodes boxes in each way, and without prediction; the best way, or -1.
 int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axes& axes, const Prediction* ways,
-            int count, bool must_predict) {
+            int count) {
+  const bool must_predict = job.settings.must_predict();
   const Trial trial(job.plan.element, axes, must_predict);
   const Plan plan = make_plan(job.plan.element, trial.box().count(), job.plan.chunks_per_group);
   const auto payload = scratch_memory(trial.capacity(), "a trial");
@@ -208,6 +203,16 @@ int best_of(const EncodeJob& job, const PredictionJob& prediction_job, const Axe
 
 }  // namespace
 
+void decode_grid(const PredictionJob& job, const Prediction& prediction, const Axes& grid, uint8_t* codes, void* target,
+                 int threads) {
+  change_differences(false, job, prediction, grid, codes, threads);
+  const uint64_t size = grid.sizes[max_axes - 1];
+  const double bound = prediction.coarse_bound(job.element, job.bound);
+  for_units(grid.count() / size, grid.count(), threads, [&](uint64_t begin, uint64_t end) {
+    isa().prediction.decode_lines(job, bound, size, codes, target, begin, end);
+  });
+}
+
 uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* payload, uint64_t capacity, int threads) {
   const Element& element = job.plan.element;
   if (!may_be_predicted(element, job.settings, axes, job.plan.count)) return 0;
@@ -218,8 +223,8 @@ uint64_t encode_predicted(const EncodeJob& job, const Axes& axes, uint8_t* paylo
   const FloatTraits traits = isa().prediction.traits(element);
   Prediction ways[max_candidates];
   const int count = PredictionChoice(axes, samples, traits, job.bound).candidates(job.settings.predictor, ways);
-  const bool must_predict = job.settings.predictor != Predictor::automatic;
-  const int best = must_predict && count == 1 ? 0 : best_of(job, prediction_job, axes, ways, count, must_predict);
+  const bool is_decided = job.settings.must_predict() && count == 1;
+  const int best = is_decided ? 0 : best_of(job, prediction_job, axes, ways, count);
   return best < 0 ? 0 : encode_chosen(job, prediction_job, ways[best], payload, capacity, threads);
 }
 
@@ -244,8 +249,7 @@ bool decode_predicted(const Element& element, const uint8_t* payload, uint64_t l
   const auto exact = scratch_memory(count * item, "exact elements");
   const Plan plan = make_plan(element, count);
   if (!decode_array(plan, lossless_codec, parts.exact, parts.header.exact_bytes, exact.get(), threads)) return false;
-  for_units(ceil_div(count, lanes_per_row), count, threads, [&](uint64_t begin, uint64_t end) {
-    const uint64_t first = begin * lanes_per_row, last = std::min(end * lanes_per_row, count);
+  for_rows(count, threads, [&](uint64_t first, uint64_t last) {
     isa().prediction.put_exact(job, exact.get(), target, first, last - first);
   });
   return true;

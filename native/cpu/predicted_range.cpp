@@ -91,20 +91,9 @@ class RangeDecoder {
     const auto [begin, end] = needed.codes();
     Axes grid = prediction_.grid(0);
     grid.sizes[needed.axis()] = needed.of_grid(0).end - needed.of_grid(0).begin;
-    const uint64_t count = grid.count(), line = grid.sizes[max_axes - 1];
     if (!read_codes(begin, end)) return false;
-    for (int axis = 0; axis < max_axes; ++axis) {
-      if (!prediction_.has_differences(axis)) continue;
-      const uint64_t size = grid.sizes[axis], inner = grid.inner(axis);
-      for_units(difference_units(grid.outer(axis), inner), count, threads_, [&](uint64_t first, uint64_t last) {
-        functions_.change_differences(job_, false, size, inner, buffer_.get(), first, last);
-      });
-    }
     make_grid(begin, end);
-    const double bound = prediction_.coarse_bound(job_.element, job_.bound);
-    for_units(count / line, count, threads_, [&](uint64_t first, uint64_t last) {
-      functions_.decode_lines(job_, bound, line, buffer_.get(), memory_.get(), first, last);
-    });
+    decode_grid(job_, prediction_, grid, buffer_.get(), memory_.get(), threads_);
     return true;
   }
 
@@ -117,9 +106,8 @@ class RangeDecoder {
     const uint8_t* const coarse = grid_;
     make_grid(needed.of_grid(k + 1).begin * size, needed.of_grid(k + 1).end * size);
     const uint64_t count = end - begin, from = begin;
-    for_units(ceil_div(count, lanes_per_row), count, threads_, [&](uint64_t first, uint64_t last) {
-      const uint64_t at = first * lanes_per_row, behind = std::min(last * lanes_per_row, count);
-      functions_.decode_step(job_, step, coarse, buffer_.get() + at * code_item_, grid_, from + at, from + behind);
+    for_rows(count, threads_, [&](uint64_t first, uint64_t last) {
+      functions_.decode_step(job_, step, coarse, buffer_.get() + first * code_item_, grid_, from + first, from + last);
     });
     return true;
   }
@@ -167,8 +155,7 @@ bool decode_range_of_predicted(const Element& element, const uint8_t* payload, u
   if (!decode_range_of_groups(make_plan(element, part.count), lossless_codec, parts.exact, parts.header.exact_bytes,
                               part, exact.get(), threads))
     return false;
-  for_units(ceil_div(count, lanes_per_row), count, threads, [&](uint64_t begin, uint64_t end) {
-    const uint64_t first = begin * lanes_per_row, last = std::min(end * lanes_per_row, count);
+  for_rows(count, threads, [&](uint64_t first, uint64_t last) {
     isa().prediction.put_exact(job, exact.get(), target, first, last - first);
   });
   return true;

@@ -12,6 +12,7 @@
 
 #include "cpu/interruption.h"
 #include "cpu/worker_cpus.h"
+#include "stream/plan.h"
 
 namespace arrcomp::cpu {
 
@@ -153,6 +154,13 @@ void for_units(uint64_t units, uint64_t elements, int threads, Work work) {
            work(begin, end);
            return true;
          });
+}
+
+// Calls work(first, end) with all of `count` elements, in whole rows.
+template <class Work>
+void for_rows(uint64_t count, int threads, Work work) {
+  for_units(ceil_div(count, lanes_per_row), count, threads,
+            [&](uint64_t begin, uint64_t end) { work(begin * lanes_per_row, std::min(end * lanes_per_row, count)); });
 }
 
 }  // namespace arrcomp::cpu

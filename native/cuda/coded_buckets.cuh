@@ -20,8 +20,8 @@ ARRCOMP_SHARED void copy_front(const Front& front, uint64_t thread, uint64_t thr
 // After the coder: fronts are copied to the payloads, and count in the lengths.
 template <uint64_t most>
 __global__ void finish_coded_encoding(const __grid_constant__ Batch<Front, most> batch, uint64_t* lengths) {
-  const uint64_t thread = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const uint64_t threads = uint64_t{gridDim.x} * blockDim.x;
+  const uint64_t thread = thread_of_grid();
+  const uint64_t threads = threads_of_grid();
   for (uint64_t i = 0; i < batch.count; ++i) copy_front(batch.items[i].array, thread, threads);
   for (uint64_t i = thread; i < batch.count; i += threads) lengths[batch.first + i] += batch.items[i].array.bytes;
 }
@@ -37,8 +37,8 @@ struct CodedPayload {
 // where a payload is too short.
 template <uint64_t most>
 __global__ void set_up_coded_decoding(const __grid_constant__ Batch<CodedPayload, most> batch, uint64_t* lengths) {
-  const uint64_t thread = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const uint64_t threads = uint64_t{gridDim.x} * blockDim.x;
+  const uint64_t thread = thread_of_grid();
+  const uint64_t threads = threads_of_grid();
   for (uint64_t i = 0; i < batch.count; ++i) {
     const CodedPayload& payload = batch.items[i].array;
     if (payload.limit >= payload.front.bytes) copy_front(payload.front, thread, threads);

@@ -142,14 +142,6 @@ struct GroupView {
   }
 };
 
-// A warp's memory for one such object, which nobody has constructed. `Owner`: a type that one kernel alone has; what
-// several kernels share is placed for all of them, with gaps between what is aligned.
-template <class Object, class Owner = Object>
-ARRCOMP_INLINE Object& warp_memory() {
-  alignas(Object) __shared__ uint8_t memory[warps_per_block][sizeof(Object)];
-  return *reinterpret_cast<Object*>(memory[warp_of_block()]);
-}
-
 // Opens a group; false where the directory, or the payload's header, is corrupt.
 template <class Decoder>
 ARRCOMP_INLINE bool open_group(const DecodeArray& array, uint64_t g, const Tables* tables, Decoder& decoder) {

@@ -37,7 +37,7 @@ struct PredictedArray {
     for (int k = prediction.steps; k-- > 0;) {
       const Step& step = prediction.step[k];
       uint64_t& size = grid.sizes[step.axis];
-      refinements[k] = {grid.outer(step.axis), size, grid.inner(step.axis), step.kind, bound, step.scale};
+      refinements[k] = Refinement::of(grid, step, bound);
       size = (size + 1) / 2;
       grid_offsets[k] = end;
       end += grid.count() * (element.width / 8);
@@ -50,8 +50,7 @@ struct PredictedArray {
   // Elements of grid k: the codes of the step from there stand behind as many.
   ARRCOMP_SHARED uint64_t elements_of(int k) const {
     if (k == prediction.steps) return elements();
-    const Refinement& step = refinements[k];
-    return step.outer * step.coarse() * step.inner;
+    return refinements[k].coarse_elements();
   }
 
   // Grid k of an array that is encoded, as it is decoded; and as it was. The finest one alone is not the same memory.
@@ -131,7 +130,6 @@ struct ChoiceArguments {
   PredictedMemory memory;
   uint8_t* memory_at;
   Axes axes;
-  bool must_predict;
 };
 
 // An array that is decoded, in device memory.

@@ -32,14 +32,12 @@ class PredictedEncoding {
     launcher_.template run<set_up_encoding<1>>(plan.groups, batch, plain, length);
     if (settings_.kind == BoundKind::relative) launcher_.widen_range(plain);
 
-    const bool must_predict = settings_.predictor != Predictor::automatic;
     const ChoiceArguments choice{plain.arrays,
                                  reinterpret_cast<PredictionState*>(base_ + layout.state),
                                  {predicted, 1, element_, settings_},
                                  PredictedScratch::of_array(element_, task.count),
                                  base_ + layout.work,
-                                 task.axes,
-                                 must_predict};
+                                 task.axes};
     launcher_.template run<clear_samples<T>>(uint64_t{1}, choice);
     launcher_.template run<sample_kernel<T>>(sample_units(task.axes), choice);
     launcher_.template run<choose_ways<T>>(uint64_t{1}, choice);
@@ -77,7 +75,7 @@ class PredictedEncoding {
 
   void try_ways(const PredictedScratch& layout, const Plan& plan, const EncodeTask& task,
                 const ChoiceArguments& choice) const {
-    const Trial trial(element_, task.axes, choice.must_predict);
+    const Trial trial(element_, task.axes, settings_.must_predict());
     const uint64_t box = trial.box().count(), boxes = static_cast<uint64_t>(trial.boxes());
     const Plan plan_of_box = make_plan(element_, box, plan.chunks_per_group);
     TrialArguments a{trial,
@@ -94,7 +92,7 @@ class PredictedEncoding {
     a.memory = a.coded + boxes * a.coded_bytes;
     launcher_.template run<cut_boxes<T>>(trial.box().outer(max_axes - 1) * boxes, a, task.source);
     launcher_.template run<set_up_trials<T>>(uint64_t{1}, a, choice);
-    if (!choice.must_predict) launcher_.encode(a.plain);
+    if (!settings_.must_predict()) launcher_.encode(a.plain);
     encode_all(a.trials, layout, trial.box(), most_steps(task.axes));
     launcher_.template run<decide<T>>(uint64_t{1}, a, choice);
   }

@@ -9,6 +9,7 @@
 #include "cuda/header.h"
 #include "cuda/predicted_arguments.h"
 #include "cuda/set_up.cuh"
+#include "cuda/shared.cuh"
 #include "cuda/warps.cuh"
 
 namespace arrcomp::cuda {
@@ -63,22 +64,6 @@ ARRCOMP_METHOD auto* codes_of(const PredictedArray& array) {
   return reinterpret_cast<typename T::Word::scalar*>(array.codes);
 }
 
-// A warp's memory for a line.
-template <class T>
-ARRCOMP_INLINE Window<T>& window_of_warp() {
-  alignas(Window<T>) __shared__ uint8_t windows[warps_per_block][sizeof(Window<T>)];
-  return *reinterpret_cast<Window<T>*>(windows[warp_of_block()]);
-}
-
-ARRCOMP_INLINE uint64_t thread_of_grid() { return uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
-ARRCOMP_INLINE uint64_t threads_of_grid() { return uint64_t{gridDim.x} * blockDim.x; }
-
-// What encoding groups expects to be zero.
-ARRCOMP_INLINE void clear_placing(const EncodeArguments& e) {
-  for (uint64_t i = thread_of_grid(); i < e.groups; i += threads_of_grid()) e.entries[i] = 0;
-  if (thread_of_grid() == 0) *e.tickets = 0;
-}
-
 // ---- the choice of a way
 
 struct AtomicSums {
@@ -94,6 +79,9 @@ struct AtomicSums {
     if (leader()) atomicMax(reinterpret_cast<Number*>(&number), Number{least});
   }
 };
+
+// Whether the array is predicted in any case.
+ARRCOMP_SHARED bool must_predict(const ChoiceArguments& a) { return a.main.settings.must_predict(); }
 
 // Units of sampling: the samples of differences, then those of each level of each axis.
 ARRCOMP_SHARED uint64_t sample_units(const Axes& axes) {
@@ -140,7 +128,7 @@ __global__ void choose_ways(const __grid_constant__ ChoiceArguments a) {
   if (a.main.settings.kind != BoundKind::lossless && !is_predictable(a.main.element, bound)) return;
   const PredictionChoice choice(a.axes, a.state->samples, FloatTraits::of<T>(), bound);
   a.state->count = choice.candidates(a.main.settings.predictor, a.state->ways);
-  if (a.must_predict && a.state->count == 1) main.predict(a.state->ways[0], bound, a.main.element);
+  if (must_predict(a) && a.state->count == 1) main.predict(a.state->ways[0], bound, a.main.element);
 }
 
 // Copies boxes out of the array, a line at a time.
@@ -165,7 +153,7 @@ template <class T>
 __global__ void set_up_trials(const __grid_constant__ TrialArguments a, const __grid_constant__ ChoiceArguments c) {
   const double bound = absolute_bound(*c.array, c.main.settings);
   const PredictionState& state = *c.state;
-  const bool has_choice = state.count > 0 && !(c.must_predict && state.count == 1);
+  const bool has_choice = state.count > 0 && !(must_predict(c) && state.count == 1);
   for (uint64_t i = threadIdx.x; i < a.trials.count; i += blockDim.x) {
     const auto box = i / max_candidates;
     const auto way = static_cast<int>(i % max_candidates);
@@ -194,10 +182,10 @@ __global__ void set_up_trials(const __grid_constant__ TrialArguments a, const __
 template <class T>
 __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_constant__ ChoiceArguments c) {
   const PredictionState& state = *c.state;
-  if (threadIdx.x != 0 || state.count == 0 || (c.must_predict && state.count == 1)) return;
+  if (threadIdx.x != 0 || state.count == 0 || (must_predict(c) && state.count == 1)) return;
   uint64_t plain = 0, bytes[max_candidates] = {};
   for (int box = 0; box < a.trial.boxes(); ++box) {
-    if (!c.must_predict) plain += state.box_lengths[box];
+    if (!must_predict(c)) plain += state.box_lengths[box];
     for (int way = 0; way < state.count; ++way) {
       const PredictedArray& array = a.trials.arrays[box * max_candidates + way];
       const PredictedPlaces places(array.prediction.steps, array.codes_bytes, array.exact_bytes);
@@ -215,10 +203,10 @@ __global__ void decide(const __grid_constant__ TrialArguments a, const __grid_co
 template <class T>
 __global__ void __launch_bounds__(threads_per_block, min_blocks)
     coarsen_kernel(const __grid_constant__ PredictionArguments a, int finer) {
-  const auto elements = [](const Refinement& step) { return step.outer * step.coarse() * step.inner; };
+  const auto elements = [](const Refinement& step) { return step.coarse_elements(); };
   for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
     const Refinement step = array.refinements[k];
-    PartOfStep<T>(step, window_of_warp<T>()).coarsen(array.original_grid(k + 1), array.made_grid(k), begin, end);
+    PartOfStep<T>(step, warp_memory<Window<T>>()).coarsen(array.original_grid(k + 1), array.made_grid(k), begin, end);
   });
 }
 
@@ -230,7 +218,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
     const Refinement step = array.refinements[k];
     const CodeBook<T> book(step.bound, step.scale);
-    const bool all = PartOfStep<T>(step, window_of_warp<T>())
+    const bool all = PartOfStep<T>(step, warp_memory<Window<T>>())
                          .encode(book, gaps, array.made_grid(k), array.original_grid(k + 1), array.made_grid(k + 1),
                                  codes_of<T>(array) + array.elements_of(k) + begin, begin, end);
     if (!all && leader()) atomicOr(&array.has_exact, 1u);
@@ -244,7 +232,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   for_each_part_of_step(a, finer, elements, [&](PredictedArray& array, int k, uint64_t begin, uint64_t end) {
     const Refinement step = array.refinements[k];
     const CodeBook<T> book(step.bound, step.scale);
-    PartOfStep<T>(step, window_of_warp<T>())
+    PartOfStep<T>(step, warp_memory<Window<T>>())
         .decode(book, array.decoded_grid(k), codes_of<T>(array) + array.elements_of(k) + begin,
                 array.decoded_grid(k + 1), begin, end);
   });

@@ -6,20 +6,29 @@
 
 namespace arrcomp::cuda {
 
+// The groups that an encoder works on at a time, at most: of the array, of boxes, and of codes.
+struct PredictedGroups {
+  uint64_t elements, codes;
+
+  PredictedGroups(const Element& element, uint64_t count) {
+    const uint64_t box = Trial::most_elements(count);
+    elements = std::max(make_plan(element, count).groups, most_trials * make_plan(element, box, 1).groups);
+    codes = std::max(make_codes_plan(element, count).groups, most_trials * make_codes_plan(element, box).groups);
+  }
+};
+
 // Where things stand in the scratch memory of a call. What depends on the axes is smaller than here, never larger.
 struct PredictedScratch {
   uint64_t arrays, state, predicted, entries, work, memory;
 
   PredictedScratch(const Element& element, uint64_t count) {
     const uint64_t box = Trial::most_elements(count);
-    const uint64_t groups =
-        std::max(make_plan(element, count).groups,
-                 most_trials * std::max(make_plan(element, box, 1).groups, make_codes_plan(element, box).groups));
+    const PredictedGroups groups(element, count);
     arrays = 256;
     state = after(arrays, (1 + Trial::most_boxes + most_trials) * sizeof(EncodeArray));
     predicted = after(state, sizeof(PredictionState));
     entries = after(predicted, (1 + most_trials) * sizeof(PredictedArray));
-    work = after(entries, groups * sizeof(uint64_t));
+    work = after(entries, std::max(groups.elements, groups.codes) * sizeof(uint64_t));
     const uint64_t trials = Trial::most_boxes * (cut_bytes(element, box) + coded_bytes(element, box)) +
                             most_trials * of_box(element, box).bytes();
     memory = after(work, std::max(trials, of_array(element, count).bytes()));
@@ -41,17 +50,6 @@ struct PredictedScratch {
 
  private:
   static uint64_t after(uint64_t begin, uint64_t bytes) { return round_up(begin + bytes, 256); }
-};
-
-// The groups that an encoder works on at a time, at most: of the array, of boxes, and of codes.
-struct PredictedGroups {
-  uint64_t elements, codes;
-
-  PredictedGroups(const Element& element, uint64_t count) {
-    const uint64_t box = Trial::most_elements(count);
-    elements = std::max(make_plan(element, count).groups, most_trials * make_plan(element, box, 1).groups);
-    codes = std::max(make_codes_plan(element, count).groups, most_trials * make_codes_plan(element, box).groups);
-  }
 };
 
 // Bytes of scratch memory that decoding an array takes.

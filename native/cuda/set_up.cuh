@@ -53,21 +53,26 @@ ARRCOMP_SHARED void finish_empty(const EncodeArray& array, const GroupSettings& 
   *array.length = payload_header_bytes;
 }
 
+ARRCOMP_METHOD uint64_t thread_of_grid() { return uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
+ARRCOMP_METHOD uint64_t threads_of_grid() { return uint64_t{gridDim.x} * blockDim.x; }
+
+// What encoding groups expects to be zero.
+ARRCOMP_METHOD void clear_placing(const EncodeArguments& a) {
+  for (uint64_t i = thread_of_grid(); i < a.groups; i += threads_of_grid()) a.entries[i] = 0;
+  if (thread_of_grid() == 0) *a.tickets = 0;
+}
+
 // Writes the arrays of a batch, and with the first of a call's batches all that encoding expects to be zero.
 template <uint64_t most>
 __global__ void set_up_encoding(const __grid_constant__ Batch<EncodeTask, most> batch,
                                 const __grid_constant__ EncodeArguments a, uint64_t* lengths) {
-  const uint64_t thread = uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
-  const uint64_t threads = uint64_t{gridDim.x} * blockDim.x;
-  for (uint64_t i = thread; i < batch.count; i += threads) {
+  for (uint64_t i = thread_of_grid(); i < batch.count; i += threads_of_grid()) {
     const auto& [encoding, first_unit] = batch.items[i];
     const EncodeArray array = device_array(GroupTiling{a.element}, encoding, first_unit, lengths + batch.first + i);
     a.arrays[batch.first + i] = array;
     if (array.plan.groups == 0) finish_empty(array, a.settings);
   }
-  if (batch.first > 0) return;
-  if (thread == 0) *a.tickets = 0;
-  for (uint64_t group = thread; group < a.groups; group += threads) a.entries[group] = 0;
+  if (batch.first == 0) clear_placing(a);
 }
 
 // set_up_encoding for bucketed codecs, by one block.

@@ -28,6 +28,14 @@ ARRCOMP_INLINE const Arguments& in_shared_memory(const Arguments& arguments) {
   return in_shared_memory_as<Arguments>(arguments);
 }
 
+// A warp's memory for one such object, which nobody has constructed. `Owner`: a type that one kernel alone has; what
+// several kernels share is placed for all of them, with gaps between what is aligned.
+template <class Object, class Owner = Object>
+ARRCOMP_INLINE Object& warp_memory() {
+  alignas(Object) __shared__ uint8_t memory[warps_per_block][sizeof(Object)];
+  return *reinterpret_cast<Object*>(memory[warp_of_block()]);
+}
+
 // The memory of a warp among what the launch asks for.
 template <class Memory>
 ARRCOMP_INLINE Memory& dynamic_shared_memory() {

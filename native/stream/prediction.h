@@ -31,8 +31,14 @@ struct Refinement {
   double bound;  // 0: without loss
   int scale;     // of this step's codes
 
+  // Of a step that makes the grid `fine`.
+  ARRCOMP_SHARED static Refinement of(const Axes& fine, const Step& step, double bound) {
+    return {fine.outer(step.axis), fine.sizes[step.axis], fine.inner(step.axis), step.kind, bound, step.scale};
+  }
+
   ARRCOMP_SHARED uint64_t coarse() const { return (size + 1) / 2; }
   ARRCOMP_SHARED uint64_t fine() const { return size / 2; }  // slices that the coarser grid does not have
+  ARRCOMP_SHARED uint64_t coarse_elements() const { return outer * coarse() * inner; }
   ARRCOMP_SHARED uint64_t codes() const { return outer * fine() * inner; }
 };
 
@@ -60,9 +66,7 @@ struct Prediction {
   }
 
   ARRCOMP_SHARED Refinement refinement(int k, double bound) const {
-    const Axes fine = grid(k + 1);
-    const int axis = step[k].axis;
-    return {fine.outer(axis), fine.sizes[axis], fine.inner(axis), step[k].kind, bound, step[k].scale};
+    return Refinement::of(grid(k + 1), step[k], bound);
   }
 
   // Whether the coarsest grid is coded by its differences along an axis. (Where it has but one value there, they are the

@@ -71,7 +71,6 @@ class Trial {
 
   ARRCOMP_SHARED int boxes() const { return boxes_; }
   ARRCOMP_SHARED const Axes& box() const { return box_; }
-  ARRCOMP_SHARED bool must_predict() const { return must_predict_; }
 
   // Of a payload of a box; longer ones are worth nothing.
   ARRCOMP_SHARED uint64_t capacity() const { return capacity_; }

@@ -68,6 +68,9 @@ struct GroupSettings {
   double fill;  // stands for no value: elements like it, in their data type, stay as they are
   Predictor predictor;
 
+  // Whether a predictor was named: it is taken though no prediction may be shorter.
+  ARRCOMP_SHARED bool must_predict() const { return predictor > Predictor::automatic; }
+
   // What numbers are compared with: not a number where there is no fill value.
   ARRCOMP_SHARED double fill_or_nan() const { return has_fill ? fill : __builtin_nan(""); }
 

@@ -8,9 +8,6 @@ namespace arrcomp::ARRCOMP_ISA {
 // A GPU has memory for groups of arrays alone.
 constexpr int most_chunks = keeps_rows ? max_chunks_of_codes : max_chunks_per_group;
 
-template <class Scalar>
-using MemoryOfEncoder = EncoderMemory<Scalar, most_chunks>;
-
 // Of any codec in groups.
 template <class Scalar>
 using MemoryOfGroup = GroupMemory<Scalar, most_chunks>;
