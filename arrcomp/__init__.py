@@ -28,6 +28,7 @@ with _ending_the_program():
     from ._api.compress import compress, max_compressed_nbytes
     from ._api.compressed import Compressed, decompress, from_bytes
     from ._api.many import compress_many, decompress_many
+    from ._api.references import content_hash
     from ._api.sums import accumulate, compress_sum
     from ._methods.planner import plan_bits
     from .codecs import Codec, available_codecs, codec_from_config
@@ -54,6 +55,7 @@ __all__ = [
     "compress",
     "compress_many",
     "compress_sum",
+    "content_hash",
     "cpu",
     "decompress",
     "decompress_many",

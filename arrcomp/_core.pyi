@@ -100,11 +100,13 @@ def encode_at(
     seed_at: int,
     threads: int,
     shapes: Sequence[Sequence[int]],
+    references: Sequence[int],
 ) -> None:
     """Encode arrays in host memory, each (address, address of `capacity` bytes for its payload, elements).
 
     The payloads' lengths (uint64) go to the address `lengths`. If `seed_at` is not 0, the seed is the uint64 there.
-    `shapes` are those of the arrays, which predictors need, or none.
+    `shapes` are those of the arrays, which predictors need, or none. `references` are the addresses of the arrays'
+    references, if the codec has the predictor "reference".
     """
 
 def decode_at(
@@ -113,12 +115,17 @@ def decode_at(
     dtype_id: int,
     arrays: Sequence[tuple[int, int, int, int, int]],
     threads: int,
+    references: Sequence[int],
 ) -> int:
     """Decode payloads in host memory, each (address, bytes there, address of its length or 0, target, elements).
 
-    A length (uint64) tells how many of the bytes are the payload; with 0 for its address, all are. Returns the index of
-    the first payload that is corrupt, or -1.
+    A length (uint64) tells how many of the bytes are the payload; with 0 for its address, all are. `references` are
+    those of `encode_at`, and may be the targets. Returns the index of the first payload that is corrupt, or -1. Raises
+    WrongReferenceError before anything is written.
     """
+
+def content_hash(dtype_id: int, array: int, elements: int, threads: int) -> int:
+    """The hash of an array in host memory as a reference, by its address."""
 
 def accumulate_at(
     codec: tuple[int, Sequence[float]],
@@ -194,6 +201,7 @@ def cuda_encode(
     scratch: int,
     stream: int,
     device: int,
+    references: Sequence[int],
 ) -> None:
     """`encode_at` with device memory, enqueued.
 
@@ -212,6 +220,7 @@ def cuda_decode(
     scratch: int,
     stream: int,
     device: int,
+    references: Sequence[int],
 ) -> None:
     """`decode_at` with device memory, enqueued. Then the status (uint32) is not 0 if a payload is corrupt."""
 

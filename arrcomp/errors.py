@@ -8,6 +8,7 @@ __all__ = [
     "SizeLimitError",
     "UnknownCodecError",
     "UnknownNameError",
+    "WrongReferenceError",
 ]
 
 
@@ -22,6 +23,14 @@ class CorruptStreamError(ArrcompError, ValueError):
 def unfit_payload(which: str = "payload") -> CorruptStreamError:
     """The exception for a payload that does not belong to any array of its codec, data type and number of elements."""
     return CorruptStreamError(f"{which}: expected one of this data type and number of elements, got other bytes")
+
+
+def raise_for_status(status: int) -> None:
+    """Raise what the core's kernels report: bit 0 a corrupt payload, bit 1 a wrong reference."""
+    if status & 2:
+        raise WrongReferenceError("reference: expected the array that was given to compress, got another one")
+    if status:
+        raise unfit_payload()
 
 
 class SizeLimitError(ArrcompError, ValueError):
@@ -42,3 +51,7 @@ class DeviceUnavailableError(ArrcompError, RuntimeError):
 
 class UnknownNameError(ArrcompError, ValueError):
     """There is no model, data set or other item of this name. The message lists the known names."""
+
+
+class WrongReferenceError(ArrcompError, ValueError):
+    """An array is decompressed with another reference than it was compressed against. Nothing was written."""

@@ -21,12 +21,13 @@ add_executable(arrcomp_fuzz
   native/cpu/payload_ranges.cpp
   native/cpu/predicted.cpp
   native/cpu/predicted_range.cpp
+  native/cpu/referenced.cpp
   native/cpu/ranges.cpp
   native/cpu/select.cpp
   native/cpu/sums.cpp)
 arrcomp_target(arrcomp_fuzz)
 target_compile_options(arrcomp_fuzz PRIVATE -Wno-unused-function)  # encoders
 set(ARRCOMP_CPU ALL)
-arrcomp_add_instruction_sets(arrcomp_fuzz groups buckets_F32 buckets_F64 predicted)
+arrcomp_add_instruction_sets(arrcomp_fuzz groups buckets_F32 buckets_F64 predicted referenced)
 target_link_options(arrcomp_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
 target_link_libraries(arrcomp_fuzz PRIVATE Threads::Threads)

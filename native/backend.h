@@ -12,19 +12,27 @@ namespace arrcomp {
 
 // An array to encode, in the back end's memory space.
 struct EncodeTask {
-  const void* source;  // `count` elements; any alignment on the CPU, the element's on CUDA
-  uint8_t* payload;    // capacity(codec, element, count) bytes, aligned to 8
-  uint64_t count;      // elements
-  Axes axes = {};      // that predictors need; all 0: they are not known
+  const void* source;               // `count` elements; any alignment on the CPU, the element's on CUDA
+  uint8_t* payload;                 // capacity(codec, element, count) bytes, aligned to 8
+  uint64_t count;                   // elements
+  Axes axes = {};                   // that predictors need; all 0: they are not known
+  const void* reference = nullptr;  // as `source`, of a codec with a reference
 };
 
 // An array to decode, in the back end's memory space.
 struct DecodeTask {
   const uint8_t* payload;  // `limit` bytes, aligned to 8
   uint64_t limit;
-  const uint64_t* length;  // of the payload, aligned to 4; null if it is `limit`
-  void* target;            // `count` elements; any alignment on the CPU, the element's on CUDA
-  uint64_t count;          // elements
+  const uint64_t* length;           // of the payload, aligned to 4; null if it is `limit`
+  void* target;                     // `count` elements; any alignment on the CPU, the element's on CUDA
+  uint64_t count;                   // elements
+  const void* reference = nullptr;  // as `target`, which it may be, of a codec with a reference
+};
+
+// Thrown where a reference is another one than that of the encoder.
+struct WrongReference {
+  size_t array;            // its index among those of the call
+  uint64_t expected, got;  // hashes
 };
 
 // Bytes [begin, end) of a payload.
@@ -50,8 +58,11 @@ void encode(const Codec& codec, const Element& element, std::span<const EncodeTa
             const Seed& seed, int threads);
 
 // Decodes all arrays. Returns the index of the first corrupt payload (its target is then undefined), or the number of
-// arrays.
+// arrays. Throws WrongReference before anything is written.
 size_t decode(const Codec& codec, const Element& element, std::span<const DecodeTask> arrays, int threads);
+
+// The hash of an array that is a reference (FORMAT.md, section 10.4).
+uint64_t content_hash(const Element& element, const void* array, uint64_t count, int threads);
 
 // Names what is corrupt in a payload's length, header or directory, in FORMAT.md's words; null if nothing is. Takes no
 // memory for the array. The `length` bytes at `payload` have any alignment.
@@ -124,7 +135,8 @@ Status encode(const Codec& codec, const Element& element, std::span<const Encode
 // Bytes of scratch memory that decode needs for arrays with these numbers of elements.
 uint64_t decode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts);
 
-// cpu::decode, enqueued. Sets *status (device memory) to 0, or to 1 if a payload is corrupt.
+// cpu::decode, enqueued. Sets *status (device memory) to 0, or to 1 if a payload is corrupt, or to 2 (or 3) if a reference
+// is another one than that of the encoder, whose array is not written then.
 Status decode(const Codec& codec, const Element& element, std::span<const DecodeTask> arrays, uint32_t* status,
               void* scratch, void* stream, int device);
 

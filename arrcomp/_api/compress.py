@@ -14,14 +14,17 @@ from .._format.spec import Spec
 from ..codecs import Codec, Lossless
 from ..codecs._base import wrong_codec
 from .compressed import Compressed
+from .references import checked_reference, codec_for_reference
 
 _LOSSLESS = Lossless()  # made once: that takes a fifth of a small call
+_LONGEST = _LOSSLESS.with_reference()  # of all codecs' payloads
 
 
 def compress(
     x: Any,
     codec: Codec | None = None,
     *,
+    reference: Any = None,
     out: Any = None,
     threads: int | None = None,
     seed: Any = None,
@@ -35,6 +38,10 @@ def compress(
             `__array__`, such as those of xarray and pandas, are converted to NumPy arrays: names, coordinates and
             attributes are not kept.
         codec: the codec; None for `Lossless()`: compression is lossless by default.
+        reference: an array that whoever decompresses has too, of the dtype and shape of `x`, in its framework and on
+            its device. `x` is coded by what it differs in from it: a step of training, a fine-tuned model, a later
+            checkpoint. `codec` is then `Lossless` or `ErrorBounded` without a predictor, and the codec of the result
+            has the predictor "reference".
         out: memory for the result: a writable, contiguous uint8 array (on the CPU also a bytearray or memoryview) of at
             least `max_compressed_nbytes(x)` bytes on the device of `x`. The result views it. None allocates memory.
             (JAX has no `out`, as its arrays are immutable.)
@@ -50,9 +57,11 @@ def compress(
 
     Raises:
         TypeError: `x` is not an array, has no data (sparse, meta), or has a dtype that the codec does not take; or
-            `codec`, `out`, `threads` or `seed` is of a wrong type, or the codec needs a seed.
-        ValueError: `out` is too small, read-only or not contiguous; `threads` is below 1 or above 2^31 - 1; `seed` is
-            out of its range; or `check_finite` is set and a value is not finite.
+            `codec`, `out`, `threads` or `seed` is of a wrong type, or the codec needs a seed; or `reference` is of
+            another framework or dtype, or the codec takes none.
+        ValueError: `reference` has another shape or device; `out` is too small, read-only or not contiguous; `threads`
+            is below 1 or above 2^31 - 1; `seed` is out of its range; or `check_finite` is set and a value is not
+            finite.
         DeviceUnavailableError: this build or this computer does not have the device of `x`.
 
     >>> import numpy, arrcomp
@@ -67,7 +76,7 @@ def compress(
     if check_finite:
         adapter.dtype_and_shape(x)
         check_values(adapter, x, "x")
-    return compress_with(adapter, x, codec, out, threads, checked_seed(codec, seed))
+    return compress_with(adapter, x, codec, out, threads, checked_seed(codec, seed), reference)
 
 
 def check_values(adapter: Adapter, x: Any, name: str) -> None:
@@ -76,10 +85,13 @@ def check_values(adapter: Adapter, x: Any, name: str) -> None:
         raise ValueError(f"{name}: expected finite values, got NaN or infinities; check_finite=False accepts them")
 
 
-def compress_with(adapter: Adapter, x: Any, codec: Codec, out: Any, threads: int, seed: Any) -> Compressed:
-    """`compress` with a known adapter and checked arguments."""
-    spec = spec_of(adapter, x, codec)
-    (payload,) = adapter.compress([x], [spec], None if out is None else [out], threads, seed)
+def compress_with(
+    adapter: Adapter, x: Any, codec: Codec, out: Any, threads: int, seed: Any, reference: Any = None
+) -> Compressed:
+    """`compress` with a known adapter and checked arguments, but for the reference."""
+    spec = spec_of(adapter, x, codec_for_reference(codec, reference))
+    references = None if reference is None else [checked_reference(adapter, reference, spec, x)]
+    (payload,) = adapter.compress([x], [spec], None if out is None else [out], threads, seed, references)
     return Compressed(spec, payload)
 
 
@@ -136,12 +148,12 @@ def max_compressed_nbytes(x: Any, dtype: Any = None) -> int:
     """
     if dtype is None:
         adapter, x = adapter_of(x)
-        return spec_of(adapter, x, _LOSSLESS).capacity
+        return spec_of(adapter, x, _LONGEST).capacity
     row, shape = _dtypes.by_numpy(dtype), _checked_shape(x)
     elements = math.prod(shape) * row.parts
     if elements >= _dtypes.MAX_VALUES:
         raise wrong_value("x", "a shape of fewer than 2^60 values (complex: 2^59)", shape)
-    return Spec(_LOSSLESS, row, shape).capacity
+    return Spec(_LONGEST, row, shape).capacity
 
 
 def _checked_shape(x: Any) -> tuple[int, ...]:

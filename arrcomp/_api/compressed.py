@@ -8,17 +8,18 @@ from numpy.typing import NDArray
 
 from .. import _dtypes
 from .._arguments import shown, thread_count, wrong_type
-from .._arrays.checks import admit
+from .._arrays.checks import admit, validate_untrusted
 from .._arrays.contract import Adapter, Encoded, Payload
 from .._arrays.device import Device
 from .._arrays.framed import FramedPayload
 from .._arrays.numpy import ADAPTER as NUMPY
-from .._arrays.registry import adapter_named, locate_new, locate_target, parse_device
+from .._arrays.registry import adapter_named, locate, locate_new, locate_target, parse_device
 from .._dtypes import Bytes
 from .._format import frame, limits, stream
 from .._format.spec import Spec
 from ..codecs import Codec, codec_from_config, codec_from_id
 from ..errors import CorruptStreamError
+from .references import check_given, checked_reference
 
 
 class Compressed(Encoded):
@@ -95,18 +96,39 @@ class Compressed(Encoded):
         """The payload, on its device."""
         return self._payload
 
+    @property
+    def needs_reference(self) -> bool:
+        """Whether it was compressed against a reference, which `decompress` then needs."""
+        return self.codec.needs_reference
+
+    @property
+    def reference_hash(self) -> int:
+        """The hash of the reference, which `arrcomp.content_hash` computes; ValueError without one. Synchronizes."""
+        if not self.needs_reference:
+            raise ValueError(f"c: expected an array with a reference, got one by {self.codec!r}")
+        head = self._payload.adapter.to_host(self._payload.adapter.head(self._payload.buffer, 16))
+        return int.from_bytes(head[8:16].tobytes(), "little")
+
     def decompress(
-        self, *, like: Any = None, out: Any = None, threads: int | None = None, max_nbytes: int | None = None
+        self,
+        *,
+        reference: Any = None,
+        like: Any = None,
+        out: Any = None,
+        threads: int | None = None,
+        max_nbytes: int | None = None,
     ) -> Any:
         """Decompress the array: `arrcomp.decompress`, with the same arguments, result and errors."""
-        return decompress(self, like=like, out=out, threads=threads, max_nbytes=max_nbytes)
+        return decompress(self, reference=reference, like=like, out=out, threads=threads, max_nbytes=max_nbytes)
 
-    def numpy(self, *, threads: int | None = None, max_nbytes: int | None = None) -> NDArray[Any]:
+    def numpy(
+        self, *, reference: Any = None, threads: int | None = None, max_nbytes: int | None = None
+    ) -> NDArray[Any]:
         """Decompress to a NumPy array. A payload on a device is copied to the host compressed. Synchronizes.
 
-        Arguments and errors are those of `arrcomp.decompress`.
+        Arguments and errors are those of `arrcomp.decompress`; the reference is a NumPy array.
         """
-        array: NDArray[Any] = decompress_at(self, NUMPY, Device(), thread_count(threads), max_nbytes)
+        array: NDArray[Any] = decompress_at(self, NUMPY, Device(), thread_count(threads), max_nbytes, reference)
         return array
 
     def to_bytes(self, *, zstd_level: int | None = None, threads: int | None = None) -> bytes:
@@ -169,15 +191,19 @@ class Compressed(Encoded):
         """
         return Compressed(self._spec, self._payload.trim())
 
-    def verify(self, *, threads: int | None = None, max_nbytes: int | None = None) -> None:
+    def verify(self, *, reference: Any = None, threads: int | None = None, max_nbytes: int | None = None) -> None:
         """Decode the payload and drop the array. Synchronizes. A payload of this process' own is trusted: no decoding.
 
-        Arguments and errors are those of `arrcomp.decompress`.
+        Arguments and errors are those of `arrcomp.decompress`. Without the reference that an array needs, only the
+        payload's header and directories are checked.
         """
         count = thread_count(threads)
-        admit(self._spec, self._payload, max_nbytes)
+        if self.needs_reference and reference is None:
+            validate_untrusted([self._payload], [self._spec])
+            return
+        admit_with(self, max_nbytes, reference)
         if not self._payload.trusted:
-            self._payload.adapter.decompress([self._payload], [self._spec], None, count)
+            decompress(self, reference=reference, threads=count or None, max_nbytes=max_nbytes)
             self._payload.trusted = True
 
     @property
@@ -217,12 +243,20 @@ class Compressed(Encoded):
 
 
 def decompress(
-    c: Compressed, *, like: Any = None, out: Any = None, threads: int | None = None, max_nbytes: int | None = None
+    c: Compressed,
+    *,
+    reference: Any = None,
+    like: Any = None,
+    out: Any = None,
+    threads: int | None = None,
+    max_nbytes: int | None = None,
 ) -> Any:
     """Decompress an array.
 
     Args:
         c: a compressed array.
+        reference: the array that `compress` was given as `reference`, bit for bit; its framework and device are those
+            of the result. It may be `out` itself, which then becomes the array in place. None for other arrays.
         like: an array, whose framework and device the result gets (its shape and dtype do not matter); or the name of a
             framework, "numpy", "torch", "jax" or "cupy", with its default device.
         out: a writable, C-contiguous NumPy, PyTorch or CuPy array of the same shape and dtype. It is filled and
@@ -230,7 +264,7 @@ def decompress(
         threads: same as in `compress`.
         max_nbytes: the most bytes that the array may have. None for the limit of `from_bytes` or of the file's reader,
             by default 8192 times the bytes of the stream, or 1 GiB if that is more. Without a stream there is no limit:
-            then `compress` made it in this process.
+            then `compress` made it in this process. Nor with a reference, which has as many bytes.
 
     Returns:
         An array in C order and native byte order, of the original's shape and dtype, and of its framework and device
@@ -238,10 +272,12 @@ def decompress(
 
     Raises:
         CorruptStreamError: the payload is corrupt. (`out` may have been overwritten.)
+        WrongReferenceError: `reference` is another array than `compress` was given. Nothing was written.
         SizeLimitError: the array has more bytes than `max_nbytes`. Nothing was allocated.
         TypeError: an argument is of a wrong type or dtype, or the framework does not have this dtype.
-        ValueError: `out` has another shape, is read-only or not contiguous; `like` and `out` are both given; or
-            `threads` or `max_nbytes` is out of its range.
+        ValueError: `out` has another shape, is read-only or not contiguous; `like` and `out` are both given;
+            `reference` is missing, has another shape, or overlaps `out`; or `threads` or `max_nbytes` is out of its
+            range.
         ImportError, DeviceUnavailableError: the framework or the device is not available.
     """
     if not isinstance(c, Compressed):
@@ -249,22 +285,49 @@ def decompress(
     if like is not None and out is not None:
         raise ValueError("like: expected None beside out, got both")
     threads = thread_count(threads)
-    payload = c.payload
-    admit(c.spec, payload, max_nbytes)
     if like is not None:
-        return decompress_at(c, *locate_new(like, None), threads)
+        return decompress_at(c, *locate_new(like, None), threads, max_nbytes, reference)
     if out is not None:
-        payload = payload.to(*locate_target(out))
-    (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads)
+        return decompress_at(c, *locate_target(out), threads, max_nbytes, reference, out)
+    if reference is not None:
+        return decompress_at(c, *locate(reference, "reference"), threads, max_nbytes, reference)
+    admit_with(c, max_nbytes, reference)
+    (array,) = c.payload.adapter.decompress([c.payload], [c.spec], None, threads)
     return array
 
 
-def decompress_at(c: Compressed, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
+def decompress_at(
+    c: Compressed,
+    adapter: Adapter,
+    device: Device,
+    threads: int,
+    max_nbytes: int | None = None,
+    reference: Any = None,
+    out: Any = None,
+) -> Any:
     """`decompress` into arrays of an adapter, on one of its devices."""
-    admit(c.spec, c.payload, max_nbytes)
+    admit_with(c, max_nbytes, reference)
     payload = c.payload.to(adapter, device)
-    (array,) = payload.adapter.decompress([payload], [c.spec], None, threads)
+    references = own_references(c, payload, reference)
+    (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads, references)
     return array
+
+
+def admit_with(c: Compressed, max_nbytes: int | None, reference: Any) -> None:
+    """Check that there is a reference where one is needed, and that the array may be made.
+
+    A reference has as many bytes as the array, so that without `max_nbytes` there is no limit.
+    """
+    check_given(c.spec, reference)
+    if reference is None or max_nbytes is not None:
+        admit(c.spec, c.payload, max_nbytes)
+
+
+def own_references(c: Compressed, payload: Payload, reference: Any) -> list[Any] | None:
+    """The reference of `c`, checked, for a call of an adapter with its payload; None for none."""
+    if reference is None:
+        return None
+    return [checked_reference(payload.adapter, reference, c.spec, payload.buffer)]
 
 
 def from_bytes(data: Any, *, max_nbytes: int | None = None) -> Compressed:

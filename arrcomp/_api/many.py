@@ -5,14 +5,14 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from .._arguments import shown, thread_count, type_name
-from .._arrays.checks import admit
 from .._arrays.contract import Adapter
-from .._arrays.registry import adapter_of, is_array, locate_new, pytree_children
+from .._arrays.registry import adapter_of, is_array, locate, locate_new, pytree_children
 from .._format import limits
 from .._format.spec import Spec
 from ..codecs import Codec
 from .compress import check_values, checked_codec, checked_seed
-from .compressed import Compressed
+from .compressed import Compressed, admit_with
+from .references import checked_reference, codec_for_reference
 
 Rebuild = Callable[[list[Any]], Any]
 Path = tuple[Any, ...]  # the keys and indices that lead to a node
@@ -26,6 +26,7 @@ def compress_many(
     codec: Codec | None = None,
     *,
     otherwise: Codec | None = None,
+    reference: Any = None,
     threads: int | None = None,
     seed: Any = None,
     check_finite: bool = False,
@@ -41,6 +42,8 @@ def compress_many(
         codec: the codec; None for `Lossless()`.
         otherwise: the codec for arrays whose dtype `codec` does not take, for instance integers in a `state_dict`; None
             for `Lossless()`. TypeError if it does not take one either.
+        reference: a structure like `tree`, with a reference (see `compress`) at the place of every array. What else is
+            in it does not matter.
         threads: same as in `compress`.
         seed: one for all arrays: elements of the same index in different arrays get the same random number. For
             independent random numbers, compress each array with its own seed.
@@ -48,6 +51,7 @@ def compress_many(
 
     Raises:
         TypeError: a leaf is neither an array nor a plain value, or same as in `compress`. The error has its keys.
+        ValueError: same as in `compress`, or `reference` has no array where `tree` has one.
 
     Returns:
         The structure with a `Compressed` for every array, the same as from `compress`. On CUDA the call is
@@ -65,6 +69,7 @@ def compress_many(
     codec, otherwise = checked_codec(codec), checked_codec(otherwise, "otherwise")
     threads = thread_count(threads)
     leaves, paths, rebuild = _flatten(tree, is_array, _check_plain)
+    references = _References(reference)
     batches: Batches = {}
     adopted: list[tuple[Adapter, Any]] = []
     specs: list[Spec] = []
@@ -72,10 +77,12 @@ def compress_many(
         try:
             adapter, x = adapter_of(leaf)
             dtype, shape = adapter.dtype_and_shape(x)
-            spec = Spec(codec if codec.takes(dtype) else otherwise, dtype, shape)
+            own = codec if codec.takes(dtype) else otherwise
+            spec = Spec(codec_for_reference(own, reference), dtype, shape)
             spec.codec.check_dtype(dtype)
-        except TypeError as error:
-            raise TypeError(f"{_named(paths[i])}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"{_named(paths[i])}: {error}") from None
+        references.add(paths[i], adapter, spec, x)
         if check_finite:
             check_values(adapter, x, _named(paths[i]))
         adopted.append((adapter, x))
@@ -86,16 +93,19 @@ def compress_many(
     for members, own_seed in zip(batches.values(), seeds, strict=True):
         adapter = adopted[members[0]][0]
         xs, own_specs = [adopted[i][1] for i in members], [specs[i] for i in members]
-        payloads = adapter.compress(xs, own_specs, None, threads, own_seed)
+        payloads = adapter.compress(xs, own_specs, None, threads, own_seed, references.of(members))
         for i, payload in zip(members, payloads, strict=True):
             results[i] = Compressed(specs[i], payload)
     return rebuild(results)
 
 
-def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, max_nbytes: int | None = None) -> Any:
+def decompress_many(
+    tree: Any, *, reference: Any = None, like: Any = None, threads: int | None = None, max_nbytes: int | None = None
+) -> Any:
     """Decompress all compressed arrays of a structure.
 
-    `tree` is the result of `compress_many`, or any structure with `Compressed` in it. The other arguments and the
+    `tree` is the result of `compress_many`, or any structure with `Compressed` in it. `reference` is a structure that
+    has, at the place of every one that needs it, the array that it was compressed against. The other arguments and the
     errors are those of `arrcomp.decompress` for every array.
 
     Returns:
@@ -104,21 +114,56 @@ def decompress_many(tree: Any, *, like: Any = None, threads: int | None = None, 
     threads = thread_count(threads)
     target = None if like is None else locate_new(like, None)
     limit = limits.checked_max_nbytes(max_nbytes)
-    leaves, _, rebuild = _flatten(tree, lambda x: isinstance(x, Compressed))
-    for c in leaves:
-        admit(c.spec, c.payload, limit)
-    payloads = [c.payload if target is None else c.payload.to(*target) for c in leaves]
+    leaves, paths, rebuild = _flatten(tree, lambda x: isinstance(x, Compressed))
+    references = _References(reference)
+    payloads = []
+    for c, path in zip(leaves, paths, strict=True):
+        base = references.find(path) if c.needs_reference else None
+        admit_with(c, limit, base)
+        there = locate(base, "reference") if target is None and base is not None else target
+        payloads.append(c.payload if there is None else c.payload.to(*there))
     batches: Batches = {}
     for i, (c, payload) in enumerate(zip(leaves, payloads, strict=True)):
         adapter = payload.adapter
+        references.add(paths[i], adapter, c.spec, payload.buffer)
         batches.setdefault((adapter.name, adapter.batch_key(payload.buffer), c.codec, c.spec.dtype.id), []).append(i)
     results: list[Any] = [None] * len(leaves)
     for members in batches.values():
         adapter = payloads[members[0]].adapter
-        found = adapter.decompress([payloads[i] for i in members], [leaves[i].spec for i in members], None, threads)
+        own, specs = [payloads[i] for i in members], [leaves[i].spec for i in members]
+        found = adapter.decompress(own, specs, None, threads, references.of(members))
         for i, array in zip(members, found, strict=True):
             results[i] = array
     return rebuild(results)
+
+
+class _References:
+    """The arrays of a structure by their places, and those that belong to the leaves of another one, in order."""
+
+    def __init__(self, tree: Any) -> None:
+        leaves, paths = ([], []) if tree is None else _flatten(tree, is_array)[:2]
+        self._arrays = dict(zip(paths, leaves, strict=True))
+        self._of_leaves: list[Any] = []
+
+    def find(self, path: Path) -> Any:
+        """The array at a place; raises ValueError where there is none."""
+        if path not in self._arrays:
+            raise ValueError(
+                f"{_named(path)}: reference: expected an array at its place in a structure alike, got none"
+            )
+        return self._arrays[path]
+
+    def add(self, path: Path, adapter: Adapter, spec: Spec, like: Any) -> None:
+        """Check the array of the next leaf, where its codec needs one; `like` is where the leaf is."""
+        if not spec.codec.needs_reference:
+            self._of_leaves.append(None)
+            return
+        self._of_leaves.append(checked_reference(adapter, self.find(path), spec, like, f"reference of {_named(path)}"))
+
+    def of(self, members: list[int]) -> list[Any] | None:
+        """The arrays of some leaves, of one codec; None where it needs none."""
+        found = [self._of_leaves[i] for i in members]
+        return None if found[0] is None else found
 
 
 def _flatten(

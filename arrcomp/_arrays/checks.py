@@ -33,6 +33,12 @@ def check_separate(memory: Memory, x: Any, other: Any, name: str, what: str = "t
         raise ValueError(f"{name}: expected memory of its own, got memory that overlaps {what}")
 
 
+def check_same_or_separate(memory: Memory, out: Any, reference: Any) -> None:
+    """Raise ValueError if `out` and a reference, contiguous and of one size, share memory but are not the same."""
+    if memory.address(out) != memory.address(reference):
+        check_separate(memory, out, reference, "out", "a part of reference, which may be out as a whole")
+
+
 def validate_untrusted(payloads: Sequence[Payload], specs: Sequence[Spec]) -> None:
     """Check the lengths, headers and directories of untrusted payloads in host memory, before arrays are allocated."""
     for number, payload in enumerate(payloads):

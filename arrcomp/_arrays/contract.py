@@ -70,20 +70,38 @@ class Adapter(Protocol):
     def is_finite(self, x: Any) -> bool:
         """Whether no value of an array is NaN or infinite; synchronizes."""
 
+    def host_bytes(self, x: Any) -> Bytes:
+        """The bytes of an array in C order, in host memory; synchronizes. A view where they are so already."""
+
     def compress(
-        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
+        self,
+        xs: Sequence[Any],
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        seed: Any,
+        references: Sequence[Any] | None = None,
     ) -> list[Payload]:
         """Compress arrays into their own buffers `out`, or into new ones for None.
 
         Payloads of a fixed-rate codec have no length: they fill their buffers, of `Spec.capacity` bytes. The seed is
         for all arrays: an integer from 0 to 2^64 - 1, or the framework's 0-d integer array on their device, read
-        without synchronizing; None where the codec needs none.
+        without synchronizing; None where the codec needs none. The references, where it needs them, have the arrays'
+        framework, dtype, shapes and device.
         """
 
     def decompress(
-        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self,
+        payloads: Sequence[Payload],
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        references: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """Decompress payloads that this adapter holds, on their device, into arrays `out`, or new ones for None."""
+        """Decompress payloads that this adapter holds, on their device, into arrays `out`, or new ones for None.
+
+        The references are those of `compress`; each may be its array of `out`.
+        """
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
         """Add a payload's array, of a codec with sums, times `weight` to an array on the same device.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._format.spec import Coding, Spec
-from ..errors import unfit_payload
+from ..errors import raise_for_status, unfit_payload
 from .checks import admit
 from .contract import Memory, Payload
 
@@ -33,10 +33,12 @@ def encode(
     seed: Seed,
     threads: int,
     shapes: Sequence[Sequence[int]],
+    references: Sequence[Any] = (),
 ) -> None:
     """Encode arrays into buffers of their capacity.
 
-    Each payload's length takes 8 bytes of `lengths`. `coding` is that of their `Spec`, `threads` 0 for all cores.
+    Each payload's length takes 8 bytes of `lengths`. `coding` is that of their `Spec`, `threads` 0 for all cores. The
+    references are contiguous too; there are some where the codec needs them.
     """
     address = memory.address
     rooms, starts = _aligned(memory, buffers)
@@ -44,13 +46,14 @@ def encode(
     number, seed_array = seed
     seed_at = 0 if seed_array is None else address(seed_array)
     where = memory.stream(lengths)
+    bases = [address(reference) for reference in references]
     if where is None:
-        _core.encode_at(*coding, arrays, address(lengths), number, seed_at, threads, shapes)
+        _core.encode_at(*coding, arrays, address(lengths), number, seed_at, threads, shapes, bases)
     else:
         device, stream = where
         scratch = memory.empty(_core.cuda_encode_scratch(*coding, elements, device), lengths)
-        seed_of_call = number, seed_at
-        _core.cuda_encode(*coding, arrays, address(lengths), *seed_of_call, shapes, address(scratch), stream, device)
+        at, scratch_at = address(lengths), address(scratch)
+        _core.cuda_encode(*coding, arrays, at, number, seed_at, shapes, scratch_at, stream, device, bases)
     if rooms is not buffers:
         _copy_back(rooms, buffers)
 
@@ -62,12 +65,13 @@ def encode_on_host(
     seed: tuple[int, int],
     threads: int,
     shapes: Sequence[Sequence[int]],
+    references: Sequence[int] = (),
 ) -> None:
-    """`encode` for arrays in host memory whose addresses are known.
+    """`encode` for arrays in host memory whose addresses, and those of their references, are known.
 
     The seed is a number, and the address of the one that counts instead, or 0.
     """
-    _core.encode_at(*coding, arrays, _core.address(lengths), *seed, threads, shapes)
+    _core.encode_at(*coding, arrays, _core.address(lengths), *seed, threads, shapes, references)
 
 
 def decode(
@@ -79,28 +83,30 @@ def decode(
     coding: Coding,
     trusted: bool,
     threads: int,
+    references: Sequence[Any] = (),
 ) -> None:
-    """Decode payloads into arrays; raises CorruptStreamError.
+    """Decode payloads into arrays; raises CorruptStreamError, or WrongReferenceError before anything is written.
 
     A length is None where a payload fills its buffer. On CUDA the check for corruption synchronizes: trusted payloads
-    skip it. The other arguments are those of `encode`.
+    without references skip it. The other arguments are those of `encode`.
     """
     address = memory.address
     buffers, starts = _aligned(memory, payloads)
     arrays = []  # loops, here and in `_aligned`: Python 3.11 calls a function for each comprehension
     for at, buffer, length, target, count in zip(starts, buffers, lengths, targets, elements):
         arrays.append((at, buffer.nbytes, 0 if length is None else address(length), address(target), count))
+    bases = [address(reference) for reference in references]
     where = memory.stream(targets[0])
     if where is None:
-        corrupt = _core.decode_at(*coding, arrays, threads)
+        corrupt = _core.decode_at(*coding, arrays, threads, bases)
         if corrupt >= 0:
             raise unfit_payload("payload" if len(arrays) == 1 else f"payload {corrupt}")
         return
     device, stream = where
     status = memory.empty(4, targets[0])
     scratch = memory.empty(_core.cuda_decode_scratch(*coding, elements), targets[0])
-    _core.cuda_decode(*coding, arrays, address(status), address(scratch), stream, device)
-    _check_status(memory, status, trusted)
+    _core.cuda_decode(*coding, arrays, address(status), address(scratch), stream, device, bases)
+    _check_status(memory, status, trusted and not references)
 
 
 def accumulate(
@@ -211,6 +217,6 @@ def _raise_corrupt(index: int) -> None:
 
 
 def _check_status(memory: Memory, status: Any, trusted: bool) -> None:
-    """Synchronize, and raise if an untrusted payload is corrupt."""
-    if not trusted and memory.to_host(status).any():
-        raise unfit_payload()
+    """Synchronize, and raise if an untrusted payload is corrupt, or a reference is a wrong one."""
+    if not trusted:
+        raise_for_status(int(memory.to_host(status).view(np.uint32)[0]))

@@ -7,7 +7,7 @@ from typing import Any
 from .._core import capacity
 from .._format.spec import Spec
 from . import driver
-from .checks import check_capacity, check_separate
+from .checks import check_capacity, check_same_or_separate, check_separate
 from .contract import Adapter, Floats, Memory, Payload
 
 NO_SEED: driver.Seed = (0, None)
@@ -17,7 +17,13 @@ class EagerAdapter(Adapter, Memory, ABC):
     """What NumPy's and CuPy's adapters share."""
 
     def compress(
-        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
+        self,
+        xs: Sequence[Any],
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        seed: Any,
+        references: Sequence[Any] | None = None,
     ) -> list[Payload]:
         sources, elements = [self.contiguous(x) for x in xs], [spec.elements for spec in specs]
         coding = specs[0].coding
@@ -31,11 +37,20 @@ class EagerAdapter(Adapter, Memory, ABC):
         lengths = self.new_lengths(len(xs), xs[0])
         random = NO_SEED if seed is None else self.seed_of(seed, xs[0])
         shapes = [spec.shape for spec in specs]
-        driver.encode(self, sources, buffers, lengths, elements, coding, random, threads, shapes)
+        bases = () if references is None else [self.contiguous(reference) for reference in references]
+        if out is not None:
+            for buffer, base in zip(buffers, bases):
+                check_separate(self, buffer, base, "out", "reference")
+        driver.encode(self, sources, buffers, lengths, elements, coding, random, threads, shapes, bases)
         return self.payloads(buffers, lengths, specs, out is None)
 
     def decompress(
-        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self,
+        payloads: Sequence[Payload],
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        references: Sequence[Any] | None = None,
     ) -> list[Any]:
         # One loop and no more: calls with small arrays would spend much of their time on several.
         buffers, lengths, elements, trusted = [], [], [], True
@@ -52,7 +67,11 @@ class EagerAdapter(Adapter, Memory, ABC):
             arrays = list(out)
             for array, payload, spec in zip(arrays, payloads, specs):
                 self._check_target(array, payload, spec, "out")
-        driver.decode(self, buffers, lengths, arrays, elements, specs[0].coding, trusted, threads)
+        bases = () if references is None else [self.contiguous(reference) for reference in references]
+        if out is not None:
+            for array, base in zip(arrays, bases):
+                check_same_or_separate(self, array, base)
+        driver.decode(self, buffers, lengths, arrays, elements, specs[0].coding, trusted, threads, bases)
         return arrays
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:

@@ -42,6 +42,9 @@ class NumpyAdapter(EagerAdapter):
     def is_finite(self, x: Any) -> bool:
         return bool(np.isfinite(x).all())
 
+    def host_bytes(self, x: Any) -> Bytes:
+        return numpy_bytes(x)
+
     validate = staticmethod(validate_untrusted)
     address = staticmethod(_core.address)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,14 @@ SPEEDS = ("default", "fast")
 ROUNDINGS = ("nearest", "stochastic")
 TRUNCATING_ROUNDINGS = (*ROUNDINGS, "truncate")
 PREDICTORS = ("auto", "interpolation", "lorenzo")  # as the core numbers them, from 1 on
+REFERENCE: Literal["reference"] = (
+    "reference"  # the next number: an array is coded by what it differs in from another one
+)
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 _CHUNK = 4096  # elements that the core codes together (FORMAT.md, section 3)
 
 Parameters = Mapping[str, float | tuple[float, ...]]
+_TAKE_REFERENCES = "Lossless and ErrorBounded without a predictor take one"
 
 _PARAMETER_NAMES = {number: names for number, _, _, names in _core.codec_table()}
 
@@ -82,6 +86,15 @@ class Codec:
         Statistics of a whole array, such as its range or its mean, are different for each shard.
         """
         return getattr(self, "bucket_size", None) or _CHUNK
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether it codes arrays by what they differ in from others. `compress` and `decompress` then need these."""
+        return getattr(self, "predictor", None) == REFERENCE
+
+    def with_reference(self) -> "Codec":
+        """The codec for arrays that are compressed against others; raises TypeError where it cannot do that."""
+        raise TypeError(f"reference: expected None for {type(self).__name__}, got an array; {_TAKE_REFERENCES}")
 
     def max_errors(self, buckets: NDArray[np.float64]) -> NDArray[np.float64] | float:
         """The largest error that the codec guarantees for each value, which the command line verifies.
@@ -220,7 +233,7 @@ def in_core_order(codec_id: int, named: Parameters) -> tuple[float, ...]:
 
 def check_predictor(value: Any) -> None:
     """Raise unless `value` is a predictor or None."""
-    if value is None or (isinstance(value, str) and value in PREDICTORS):
+    if value is None or (isinstance(value, str) and value in (*PREDICTORS, REFERENCE)):
         return
     expected = f"None or {' or '.join(map(repr, PREDICTORS))}"
     raise (wrong_value if isinstance(value, str) else wrong_type)("predictor", expected, value)
@@ -228,7 +241,13 @@ def check_predictor(value: Any) -> None:
 
 def predictor_number(predictor: str | None) -> float:
     """A predictor as the core numbers it; 0 for None."""
-    return 0.0 if predictor is None else 1.0 + PREDICTORS.index(predictor)
+    return 0.0 if predictor is None else 1.0 + (*PREDICTORS, REFERENCE).index(predictor)
+
+
+def check_unpredicted(predictor: str | None) -> None:
+    """Raise TypeError where a codec predicts arrays, and so cannot code them against a reference."""
+    if predictor not in (None, REFERENCE):
+        raise TypeError(f"reference: expected None with predictor={predictor!r}, got an array; {_TAKE_REFERENCES}")
 
 
 def checked_bucket_size(value: Any) -> int:

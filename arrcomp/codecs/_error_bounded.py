@@ -7,7 +7,16 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from .._arguments import check_choice, checked_number, checked_real, shown, wrong_value
-from ._base import FLOATS, SPEEDS, Codec, Parameters, check_predictor, predictor_number
+from ._base import (
+    FLOATS,
+    REFERENCE,
+    SPEEDS,
+    Codec,
+    Parameters,
+    check_predictor,
+    check_unpredicted,
+    predictor_number,
+)
 
 _BOUNDS = {"abs": 1.0, "rel": 2.0, "pointwise": 3.0}  # as the core numbers them
 
@@ -50,7 +59,8 @@ class ErrorBounded(Codec):
             of the array in each way and without prediction, and takes the way of the fewest bytes. None sees the array
             as one sequence. Axes of size 1 are left out; of more than four axes, the first are merged. Encoding and
             decoding take longer, and a part of the array needs rows around it decoded. Nothing is predicted with
-            `pointwise`, and in arrays of fewer than 512 elements.
+            `pointwise`, and in arrays of fewer than 512 elements. "reference" is what `compress` makes of None where it
+            is given a reference.
 
     Raises:
         TypeError: a bound or `fill_value` is not a real number, or not exactly one of `abs`, `rel` and `pointwise` is
@@ -71,7 +81,7 @@ class ErrorBounded(Codec):
     pointwise: float | None = None
     speed: Literal["default", "fast"] = "default"
     fill_value: float | None = None
-    predictor: Literal["auto", "interpolation", "lorenzo"] | None = None
+    predictor: Literal["auto", "interpolation", "lorenzo", "reference"] | None = None
 
     def _check(self) -> None:
         given = {name: getattr(self, name) for name in _BOUNDS if getattr(self, name) is not None}
@@ -99,6 +109,11 @@ class ErrorBounded(Codec):
             "fill": 0.0 if self.fill_value is None else self.fill_value,
             "predictor": predictor_number(self.predictor),
         }
+
+    def with_reference(self) -> "ErrorBounded":
+        check_unpredicted(self.predictor)
+        bounds = {name: getattr(self, name) for name in _BOUNDS}
+        return ErrorBounded(**bounds, speed=self.speed, fill_value=self.fill_value, predictor=REFERENCE)
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

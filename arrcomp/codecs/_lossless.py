@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from .._arguments import check_choice
-from ._base import SPEEDS, Codec, Parameters, check_predictor, predictor_number
+from ._base import REFERENCE, SPEEDS, Codec, Parameters, check_predictor, check_unpredicted, predictor_number
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -27,7 +27,8 @@ class Lossless(Codec):
         speed: "default" for a better ratio, "fast" for more speed.
         predictor: for smooth fields of several dimensions: "interpolation", "lorenzo", or "auto", which tries both and
             neither on samples; same as in `ErrorBounded`, with the same costs. It predicts float16, bfloat16, float32
-            and float64. Other arrays, and those of fewer than 512 elements, are coded as without it.
+            and float64. Other arrays, and those of fewer than 512 elements, are coded as without it. "reference" is
+            what `compress` makes of None where it is given a reference.
 
     Raises:
         ValueError: `speed` or `predictor` is unknown.
@@ -38,7 +39,7 @@ class Lossless(Codec):
     dtypes: ClassVar[tuple[str, ...] | None] = None
 
     speed: Literal["default", "fast"] = "default"
-    predictor: Literal["auto", "interpolation", "lorenzo"] | None = None
+    predictor: Literal["auto", "interpolation", "lorenzo", "reference"] | None = None
 
     def _check(self) -> None:
         check_choice("speed", self.speed, SPEEDS)
@@ -46,6 +47,10 @@ class Lossless(Codec):
 
     def named_parameters(self) -> Parameters:
         return {"fast": self.speed == "fast", "predictor": predictor_number(self.predictor)}
+
+    def with_reference(self) -> "Lossless":
+        check_unpredicted(self.predictor)
+        return Lossless(speed=self.speed, predictor=REFERENCE)
 
     @classmethod
     def examples(cls) -> tuple[Codec, ...]:

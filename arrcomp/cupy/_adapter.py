@@ -62,17 +62,32 @@ class CupyAdapter(EagerAdapter):
         with _current(x):
             return bool(cupy.isfinite(x).all())
 
+    def host_bytes(self, x: Any) -> Bytes:
+        with _current(x):
+            return numpy_bytes(cupy.asnumpy(x))
+
     def compress(
-        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
+        self,
+        xs: Sequence[Any],
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        seed: Any,
+        references: Sequence[Any] | None = None,
     ) -> list[Payload]:
         with _current(xs[0]):
-            return super().compress(xs, specs, out, threads, seed)
+            return super().compress(xs, specs, out, threads, seed, references)
 
     def decompress(
-        self, payloads: _Payloads, specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self,
+        payloads: _Payloads,
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        references: Sequence[Any] | None = None,
     ) -> list[Any]:
         with _current(payloads[0].buffer):
-            return super().decompress(payloads, specs, out, threads)
+            return super().decompress(payloads, specs, out, threads, references)
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
         check_array(into, "into")

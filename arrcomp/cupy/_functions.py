@@ -13,7 +13,9 @@ from ..codecs import Codec
 from ._adapter import ADAPTER, check_array
 
 
-def compress(x: Any, codec: Codec | None = None, *, out: Any = None, seed: Any = None) -> Compressed:
+def compress(
+    x: Any, codec: Codec | None = None, *, reference: Any = None, out: Any = None, seed: Any = None
+) -> Compressed:
     """Compress a CuPy array on its device, asynchronously.
 
     Arguments and errors are those of `arrcomp.compress`, except: `x` is a `cupy.ndarray`; `out` is a contiguous uint8
@@ -24,11 +26,11 @@ def compress(x: Any, codec: Codec | None = None, *, out: Any = None, seed: Any =
     if not isinstance(x, cupy.ndarray):
         raise wrong_type("x", "a cupy.ndarray (arrcomp.compress takes every array)", x)
     codec = checked_codec(codec)
-    return compress_with(ADAPTER, x, codec, out, 0, checked_seed(codec, seed))
+    return compress_with(ADAPTER, x, codec, out, 0, checked_seed(codec, seed), reference)
 
 
-def decompress(c: Compressed, *, out: Any = None) -> Any:
-    """Decompress to a `cupy.ndarray`, asynchronously.
+def decompress(c: Compressed, *, reference: Any = None, out: Any = None) -> Any:
+    """Decompress to a `cupy.ndarray`, asynchronously but with a reference.
 
     Arguments and errors are those of `arrcomp.decompress`, except: `out` is a C-contiguous, aligned `cupy.ndarray` to
     fill and return, or None to allocate from CuPy's pool; a payload in other memory than CuPy's is copied to the
@@ -37,9 +39,9 @@ def decompress(c: Compressed, *, out: Any = None) -> Any:
     """
     if out is not None:
         check_array(out)
-        return decompress_any(c, out=out)
-    if not isinstance(c, Compressed) or c.payload.adapter is ADAPTER:
-        return decompress_any(c)
+        return decompress_any(c, reference=reference, out=out)
+    if not isinstance(c, Compressed) or c.payload.adapter is ADAPTER or reference is not None:
+        return decompress_any(c, reference=reference)
     here = c.payload.device
     device = Device("cupy", "cuda", here.index) if here.kind == "cuda" else ADAPTER.default_device()
     return decompress_any(Compressed(c.spec, c.payload.to(ADAPTER, device)))

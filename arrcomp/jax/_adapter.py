@@ -15,10 +15,11 @@ from .._arrays.checks import check_matches
 from .._arrays.contract import Adapter, Payload
 from .._arrays.device import Device, number_of, platform
 from .._arrays.numpy import ADAPTER as NUMPY
+from .._arrays.numpy import numpy_bytes
 from .._dtypes import Bytes
 from .._format.spec import Spec
 from ..codecs import Codec
-from ..errors import DeviceUnavailableError, unfit_payload
+from ..errors import DeviceUnavailableError, raise_for_status, unfit_payload
 from . import _ops
 
 _CONFIG: Any = jax.config
@@ -117,34 +118,48 @@ class JaxAdapter:
         return bool(jax.numpy.isfinite(x).all())
 
     def compress(
-        self, xs: Sequence[Any], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
+        self,
+        xs: Sequence[Any],
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        seed: Any,
+        references: Sequence[Any] | None = None,
     ) -> list[Payload]:
         _check_no_out(out)
         check_hashable(specs[0].codec)
         for x in xs:
             if not is_traced(x):
                 single_device(x)
-        buffers, lengths = _ops.encode(list(xs), tuple(specs), threads, seed_operand(seed))
+        bases = [] if references is None else list(references)
+        buffers, lengths = _ops.encode(list(xs), tuple(specs), threads, seed_operand(seed), bases)
         if specs[0].codec.fixed_rate:
             return [Payload(self, buffer, trusted=True) for buffer in buffers]
         return [Payload(self, buffer, _part(lengths, i), trusted=True) for i, buffer in enumerate(buffers)]
 
     def decompress(
-        self, payloads: _Payloads, specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self,
+        payloads: _Payloads,
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        references: Sequence[Any] | None = None,
     ) -> list[Any]:
         _check_no_out(out, " (use like)")
         self.check_dtype(specs[0].dtype)
         _check_not_batched(payloads)
         whole = specs[0].codec.fixed_rate and all(p.trusted and p.length is None for p in payloads)
-        if not whole and self._better_on_host(payloads):
+        bases = [] if references is None else list(references)
+        if self._better_on_host(payloads, bases, whole):
             on_host = [Payload(NUMPY, payload.to_host(), trusted=payload.trusted) for payload in payloads]
-            device = single_device(payloads[0].buffer)
-            return [jax.device_put(array, device) for array in NUMPY.decompress(on_host, specs, None, threads)]
+            device, hosts = single_device(payloads[0].buffer), [np.asarray(base) for base in bases]
+            made = NUMPY.decompress(on_host, specs, None, threads, hosts or None)
+            return [jax.device_put(array, device) for array in made]
         lengths = [] if whole else _lengths(payloads)
         arrays: list[Any]
-        arrays, status = _ops.decode([p.buffer for p in payloads], lengths, tuple(specs), threads)
-        if not is_traced(status) and not all(p.trusted for p in payloads) and int(status) != 0:
-            raise unfit_payload()
+        arrays, status = _ops.decode([p.buffer for p in payloads], lengths, tuple(specs), threads, bases)
+        if not is_traced(status) and (bases or not all(p.trusted for p in payloads)):
+            raise_for_status(int(status))
         return arrays
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Any:
@@ -161,6 +176,10 @@ class JaxAdapter:
         buffers = _whole(payloads, spec)
         buffer, length = _ops.encode_sum(buffers, tuple(weights), spec, result, threads, seed_operand(seed))
         return Payload(self, buffer, None if result.codec.fixed_rate else length, trusted=True)
+
+    def host_bytes(self, x: Any) -> Bytes:
+        check_concrete(x, "The bytes of a traced value are not known")
+        return numpy_bytes(x)
 
     def read_length(self, length: Any) -> int:
         if isinstance(length, SharedLength):
@@ -199,11 +218,12 @@ class JaxAdapter:
     def copy(self, buffer: Any) -> Any:
         return jax.numpy.array(own_length(buffer), copy=True)
 
-    def _better_on_host(self, payloads: _Payloads) -> bool:
-        # Decoding in JAX would compile a program for each buffer size, and could not say what is corrupt.
-        if all(p.trusted and p.length is not None for p in payloads):
+    def _better_on_host(self, payloads: _Payloads, bases: Sequence[Any], whole: bool) -> bool:
+        # Decoding in JAX would compile a program for each buffer size, and could not say what is corrupt, nor which
+        # reference is a wrong one.
+        if not bases and (whole or all(p.trusted and p.length is not None for p in payloads)):
             return False
-        if any(is_traced(p.buffer) or is_traced(p.length) for p in payloads):
+        if any(is_traced(p.buffer) or is_traced(p.length) for p in payloads) or any(map(is_traced, bases)):
             return False
         return self.device(payloads[0].buffer).kind == "cpu"
 

@@ -7,10 +7,9 @@ import jax
 import numpy as np
 
 from .._api.compress import check_values, checked_codec, checked_seed, compress_with, spec_of
-from .._api.compressed import Compressed
+from .._api.compressed import Compressed, admit_with, own_references
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
 from .._arguments import shown, thread_count, wrong_type, wrong_value
-from .._arrays.checks import admit
 from .._arrays.contract import Payload
 from ..codecs import Codec
 from . import _ops
@@ -21,6 +20,7 @@ def compress(
     x: jax.Array,
     codec: Codec | None = None,
     *,
+    reference: jax.Array | None = None,
     threads: int | None = None,
     seed: Any = None,
     check_finite: bool = False,
@@ -41,6 +41,7 @@ def compress(
     Args:
         x: an array of any shape, and a dtype that the codec supports.
         codec: what to keep; None for `Lossless()`. Static: changing it triggers recompilation.
+        reference: an array of the dtype and shape of `x`, same as in `arrcomp.compress`, traced or not.
         threads: number of CPU threads; None for all cores that the process may use. Static.
         seed: for stochastic rounding; other codecs ignore it. An integer from 0 to 2^64 - 1, or a scalar integer array,
             traced or not, read as unsigned 64-bit when the program runs. Changing it does not trigger recompilation.
@@ -67,14 +68,17 @@ def compress(
     x = checked_array(x)
     if check_finite:
         _check_values(x)
-    return compress_with(ADAPTER, x, codec, None, thread_count(threads), checked_seed(codec, seed))
+    return compress_with(ADAPTER, x, codec, None, thread_count(threads), checked_seed(codec, seed), reference)
 
 
-def decompress(c: Compressed, *, threads: int | None = None, max_nbytes: int | None = None) -> jax.Array:
+def decompress(
+    c: Compressed, *, reference: jax.Array | None = None, threads: int | None = None, max_nbytes: int | None = None
+) -> jax.Array:
     """Decompress to a JAX array; usable wherever `compress` is. The result has no gradient.
 
     Args:
         c: a compressed array of any framework. Pass a batch, from `jax.vmap` of `compress`, to `jax.vmap(decompress)`.
+        reference: the array that `compress` was given as `reference`, traced or not; None without one.
         threads: number of CPU threads; None for all cores that the process may use. Static.
         max_nbytes: the most bytes that the array may have, same as in `arrcomp.decompress`.
 
@@ -85,15 +89,18 @@ def decompress(c: Compressed, *, threads: int | None = None, max_nbytes: int | N
     Raises:
         CorruptStreamError: the payload is corrupt, and was not made in this process. (The leaves that a compiled
             program receives are trusted: a corrupt one is an error of XLA on the CPU, and gives any values on CUDA.)
+        WrongReferenceError: `reference` is another array. (In a compiled program that is an error of XLA.)
         SizeLimitError: the array is larger than `max_nbytes`.
         TypeError: `c` is not a `Compressed`, or JAX has no such dtype (64-bit types need jax_enable_x64).
         ValueError: `c` is a batch.
     """
     if not isinstance(c, Compressed):
         raise wrong_type("c", "a Compressed (arrcomp.from_bytes reads a stream)", c)
-    admit(c.spec, c.payload, max_nbytes)
+    admit_with(c, max_nbytes, reference)
+    payload = _payload_of_jax(c)
+    references = own_references(c, payload, reference)
     array: jax.Array
-    (array,) = ADAPTER.decompress([_payload_of_jax(c)], [c.spec], None, thread_count(threads))
+    (array,) = ADAPTER.decompress([payload], [c.spec], None, thread_count(threads), references)
     return array
 
 

@@ -23,8 +23,8 @@ _NIBBLES = ("int4", "uint4", "float4_e2m1fn")  # XLA packs two into a byte; a st
 
 # What callers name the operands of a custom call.
 _OPERANDS = {
-    "arrcomp_encode": "x",
-    "arrcomp_decode": "c",
+    "arrcomp_encode": "x and reference",
+    "arrcomp_decode": "c and reference",
     "arrcomp_accumulate": "c and into",
     "arrcomp_encode_sum": "compressed",
     "arrcomp_roundtrip": "x",
@@ -48,18 +48,22 @@ def rounded_nbytes(nbytes: int) -> int:
 
 @functools.partial(jax.jit, static_argnums=(1, 2))
 def encode(
-    xs: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0, seed: Any = None
+    xs: Sequence[jax.Array],
+    specs: tuple[Spec, ...],
+    threads: int = 0,
+    seed: Any = None,
+    references: Sequence[jax.Array] = (),
 ) -> tuple[list[jax.Array], jax.Array]:
     """Encode arrays of one codec and one dtype. The gradient is zero.
 
-    The seed, of all arrays, is a scalar integer array, or uint32[2], a little-endian uint64.
+    The seed, of all arrays, is a scalar integer array, or uint32[2], a little-endian uint64. There are references where
+    the codec needs them.
 
     Returns:
         For each array a buffer, uint8[spec.capacity], that begins with the payload; and the payloads' lengths,
         uint32[arrays, 2] (uint32[2] for a single array): each pair is a little-endian uint64.
     """
-    stored = [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
-    operands = [*stored, *seed_operands(seed)]
+    operands = [*_all_stored(xs, specs), *_all_stored(references, specs[: len(references)]), *seed_operands(seed)]
     buffers = [struct((spec.capacity,), jnp.uint8) for spec in specs]
     lengths = struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
     *made, length = _call("arrcomp_encode", operands, [*buffers, lengths], specs, threads)
@@ -68,18 +72,22 @@ def encode(
 
 @functools.partial(jax.jit, static_argnums=(2, 3))
 def decode(
-    buffers: Sequence[jax.Array], lengths: Sequence[jax.Array], specs: tuple[Spec, ...], threads: int = 0
+    buffers: Sequence[jax.Array],
+    lengths: Sequence[jax.Array],
+    specs: tuple[Spec, ...],
+    threads: int = 0,
+    references: Sequence[jax.Array] = (),
 ) -> tuple[list[jax.Array], jax.Array]:
     """Decode payloads of one codec and one dtype from the buffers, of any size, that begin with them.
 
     Each of the lengths is for one payload or several, in order, as from `encode`. There are none if the payloads (of a
-    fixed-rate codec) fill their buffers.
+    fixed-rate codec) fill their buffers. The references are those of `encode`.
 
     Returns:
         The arrays, and a status, uint32[]: 0, or 1 if a payload is corrupt and the arrays are undefined. (On the CPU
         the call fails instead.) Under `jax.vmap` the first status applies to all.
     """
-    operands = [*map(_padded, buffers), *lengths]
+    operands = [*map(_padded, buffers), *_all_stored(references, specs[: len(references)]), *lengths]
     arrays = [struct(spec.shape, _storage(spec.dtype)) for spec in specs]
     *made, status = _call("arrcomp_decode", operands, [*arrays, struct((), jnp.uint32)], specs, threads)
     return [_restored(array, spec.dtype) for array, spec in zip(made, specs, strict=True)], status
@@ -204,6 +212,11 @@ def _storage(dtype: _dtypes.DType) -> Any:
 
 def _stored(x: jax.Array, dtype: _dtypes.DType) -> jax.Array:
     return lax.bitcast_convert_type(x, jnp.uint4).astype(jnp.uint8) if dtype.name in _NIBBLES else x
+
+
+def _all_stored(xs: Sequence[jax.Array], specs: Sequence[Spec]) -> list[jax.Array]:
+    """Arrays as operands, without gradients."""
+    return [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
 
 
 def _restored(x: jax.Array, dtype: _dtypes.DType) -> jax.Array:

@@ -71,12 +71,20 @@ class TorchAdapter(TorchMemory):
         return bool((x.float() if x.itemsize == 1 else x).isfinite().all())
 
     def compress(
-        self, xs: Sequence[Tensor], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int, seed: Any
+        self,
+        xs: Sequence[Tensor],
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        seed: Any,
+        references: Sequence[Tensor] | None = None,
     ) -> list[Payload]:
         xs = [_plain(x) for x in xs]
-        codec = coding_of(specs[0].codec)
+        codec: Any = coding_of(specs[0].codec)
         # The operators' defaults, where they do: arguments cost time.
         coding = (*codec, *seed_arguments(seed, xs[0]), threads) if seed is not None or threads else codec
+        if references is not None:
+            coding = (*codec, *seed_arguments(seed, xs[0]), threads, [_plain(base) for base in references])
         if out is not None:
             buffers = [_bytes_to_fill(buffer, x) for buffer, x in zip(out, xs, strict=True)]
             lengths = _ops.encode_out(xs, buffers, *coding)
@@ -94,7 +102,12 @@ class TorchAdapter(TorchMemory):
         return [Payload(self, buffer, length, trusted=True) for buffer, length in zip(buffers, single, strict=True)]
 
     def decompress(
-        self, payloads: Sequence[Payload], specs: Sequence[Spec], out: Sequence[Any] | None, threads: int
+        self,
+        payloads: Sequence[Payload],
+        specs: Sequence[Spec],
+        out: Sequence[Any] | None,
+        threads: int,
+        references: Sequence[Tensor] | None = None,
     ) -> list[Tensor]:
         coding, dtype = coding_of(specs[0].codec), type_named(specs[0].dtype.name)
         # One loop and no more: calls with small tensors would spend much of their time on several.
@@ -107,17 +120,19 @@ class TorchAdapter(TorchMemory):
             validate_untrusted(payloads, specs)
         if out is None and type(buffers[0]) is Tensor and not is_observed():
             shapes = [spec.shape for spec in specs]
-            return _kernels.decode_new(buffers, lengths, shapes, *coding, dtype, trusted, threads)
+            return _kernels.decode_new(buffers, lengths, shapes, *coding, dtype, trusted, threads, references)
+        bases = [] if references is None else [[_plain(base) for base in references]]
+        trust = (trusted, threads, *bases)
         if out is not None:
             for target, spec in zip(out, specs, strict=True):
                 _check_target(target, spec)
         elif _is_eager(buffers[0]):
             out = [torch.empty(spec.shape, dtype=dtype, device=buffers[0].device) for spec in specs]
         if out is not None:
-            _ops.decode_out(buffers, lengths, out, *coding, trusted, threads)
+            _ops.decode_out(buffers, lengths, out, *coding, *trust)
             return list(out)
         sizes, dimensions = [size for spec in specs for size in spec.shape], [len(spec.shape) for spec in specs]
-        made: list[Tensor] = _ops.decode(buffers, lengths, sizes, dimensions, *coding, dtype, trusted, threads)
+        made: list[Tensor] = _ops.decode(buffers, lengths, sizes, dimensions, *coding, dtype, *trust)
         return made
 
     def accumulate(self, payload: Payload, spec: Spec, weight: float, into: Any, threads: int) -> Tensor:
@@ -152,6 +167,9 @@ class TorchAdapter(TorchMemory):
         if _are_at_hand([length]):
             return Payload(self, buffer[: int(length)], trusted=True)
         return Payload(self, buffer, length, trusted=True)
+
+    def host_bytes(self, x: Tensor) -> Bytes:
+        return self.to_host(_plain(x).resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8))
 
     def read_length(self, length: Tensor) -> int:
         return int(length.item())

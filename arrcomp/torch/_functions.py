@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 from .._api.compress import check_values, checked_codec, checked_seed, compress_with
-from .._api.compressed import Compressed
+from .._api.compressed import Compressed, admit_with, own_references
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
 from .._arguments import thread_count, wrong_type, wrong_value
-from .._arrays.checks import admit
 from .._arrays.device import Device
 from ..codecs import Codec
 from . import _ops
@@ -22,6 +21,7 @@ def compress(
     x: Tensor,
     codec: Codec | None = None,
     *,
+    reference: Tensor | None = None,
     out: Any = None,
     threads: int | None = None,
     seed: Any = None,
@@ -57,16 +57,21 @@ def compress(
     codec = checked_codec(codec)
     if check_finite:
         _check_values(x)
-    return compress_with(ADAPTER, x, codec, out, thread_count(threads), _checked_seed(codec, seed))
+    return compress_with(ADAPTER, x, codec, out, thread_count(threads), _checked_seed(codec, seed), reference)
 
 
 def decompress(
-    c: Compressed, *, out: Tensor | None = None, threads: int | None = None, max_nbytes: int | None = None
+    c: Compressed,
+    *,
+    reference: Tensor | None = None,
+    out: Tensor | None = None,
+    threads: int | None = None,
+    max_nbytes: int | None = None,
 ) -> Tensor:
     """Decompress to a tensor.
 
     Usable inside `torch.compile(fullgraph=True)`. Asynchronous on CUDA, except for untrusted payloads (read from
-    outside this process), whose validation synchronizes. The result has no gradient.
+    outside this process) and those with a reference, whose validation synchronizes. The result has no gradient.
 
     Arguments and errors are those of `arrcomp.decompress`. `c` is a compressed array of any framework, and `out` is a
     contiguous tensor.
@@ -78,14 +83,18 @@ def decompress(
         raise wrong_type("c", "a Compressed (arrcomp.from_bytes reads a stream)", c)
     threads = thread_count(threads)
     payload = c.payload
-    admit(c.spec, payload, max_nbytes)
+    admit_with(c, max_nbytes, reference)
     if out is not None:
         _check_tensor("out", out, "arrcomp.decompress fills other arrays")
         payload = payload.to(ADAPTER, ADAPTER.device(out))
+    elif reference is not None:
+        _check_tensor("reference", reference, "arrcomp.decompress takes other arrays")
+        payload = payload.to(ADAPTER, ADAPTER.device(reference))
     elif payload.adapter is not ADAPTER:
         here = payload.device
         payload = payload.to(ADAPTER, Device("torch", here.kind, here.index))
-    (array,) = ADAPTER.decompress([payload], [c.spec], None if out is None else [out], threads)
+    references = own_references(c, payload, reference)
+    (array,) = ADAPTER.decompress([payload], [c.spec], None if out is None else [out], threads, references)
     return array
 
 

@@ -3,7 +3,8 @@
 All tensors of one call have one dtype and are on one device. On CUDA the work is enqueued on PyTorch's current stream;
 memory comes from PyTorch's allocator, which takes it back in the order of that stream.
 
-`_ops` describes the arguments; `random` are those from `seed` to `threads`, `trust` are `trusted` and `threads`.
+`_ops` describes the arguments; `random` are those from `seed` to `references`, `trust` those from `trusted` to
+`references`.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from .. import _core
 from .._arrays import driver
-from .._arrays.checks import check_capacity, check_separate
+from .._arrays.checks import check_capacity, check_same_or_separate, check_separate
 from .._arrays.device import check_device
 from .._arrays.driver import Seed, Term
 from .._arrays.numpy import ADAPTER as NUMPY
@@ -66,7 +67,13 @@ def encode(xs: Tensors, codec: int, parameters: Floats, *random: Any) -> tuple[T
 
 
 def encode_trimmed(
-    xs: Tensors, codec: int, parameters: Floats, seed: int = 0, seed_at: Tensor | None = None, threads: int = 0
+    xs: Tensors,
+    codec: int,
+    parameters: Floats,
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+    references: Tensors | None = None,
 ) -> list[Tensor]:
     """Payloads of tensors on the CPU, each in memory of its size.
 
@@ -84,12 +91,22 @@ def encode_trimmed(
     lengths = NUMPY.new_lengths(len(xs), None)
     number, array = _seed(seed, seed_at, xs[0])
     random = (number, 0 if array is None else array.data_ptr())
-    shapes = [x.shape for x in xs]
-    driver.encode_on_host(arrays, lengths, (codec, parameters, dtype.id), random, threads, shapes)
+    bases = _references(references, xs)
+    shapes, addresses = [x.shape for x in xs], [base.data_ptr() for base in bases]
+    driver.encode_on_host(arrays, lengths, (codec, parameters, dtype.id), random, threads, shapes, addresses)
     return [torch.from_numpy(payload) for payload in NUMPY.trim(rooms, lengths)]
 
 
-def encode_out(xs: Tensors, out: Tensors, codec: int, parameters: Floats, *random: Any) -> Tensor:
+def encode_out(
+    xs: Tensors,
+    out: Tensors,
+    codec: int,
+    parameters: Floats,
+    seed: int = 0,
+    seed_at: Tensor | None = None,
+    threads: int = 0,
+    references: Tensors | None = None,
+) -> Tensor:
     """Put payloads at the starts of uint8 tensors, and return their lengths, int64[len(xs)]."""
     _check_together("xs", xs)
     if len(xs) != len(out):
@@ -98,7 +115,10 @@ def encode_out(xs: Tensors, out: Tensors, codec: int, parameters: Floats, *rando
         _check_bytes("out", buffer, x)
         check_capacity(buffer.numel(), capacity(x, codec, parameters))
         check_separate(MEMORY, buffer, x, "out", "x")
-    return _encode(xs, out, codec, parameters, *random)
+    bases = _references(references, xs)
+    for buffer, base in zip(out, bases):  # noqa: B905 - as above
+        check_separate(MEMORY, buffer, base, "out", "reference")
+    return _encode(xs, out, codec, parameters, seed, seed_at, threads, bases)
 
 
 def decode(
@@ -133,7 +153,16 @@ def decode_new(
     return arrays
 
 
-def decode_out(payloads: Tensors, lengths: Lengths, out: Tensors, codec: int, parameters: Floats, *trust: Any) -> None:
+def decode_out(
+    payloads: Tensors,
+    lengths: Lengths,
+    out: Tensors,
+    codec: int,
+    parameters: Floats,
+    trusted: bool = False,
+    threads: int = 0,
+    references: Tensors | None = None,
+) -> None:
     """Fill contiguous tensors with the arrays of payloads."""
     _check_together("out", out)
     if len(payloads) != len(out):
@@ -141,7 +170,10 @@ def decode_out(payloads: Tensors, lengths: Lengths, out: Tensors, codec: int, pa
     for payload, target in zip(payloads, out):  # noqa: B905 - strict=True takes longer than the check above
         _check_contiguous("out", target)
         check_separate(MEMORY, target, payload, "out")
-    _decode(payloads, lengths, out, codec, parameters, *trust)
+    bases = _references(references, out)
+    for target, base in zip(out, bases):  # noqa: B905 - as above
+        check_same_or_separate(MEMORY, target, base)
+    _decode(payloads, lengths, out, codec, parameters, trusted, threads, bases)
 
 
 def roundtrip(
@@ -236,13 +268,15 @@ def _encode(
     seed: int = 0,
     seed_at: Tensor | None = None,
     threads: int = 0,
+    references: Tensors | None = None,
 ) -> Tensor:
     dtype, device = dtype_of(xs[0]), xs[0].device
     sources, elements = [x.contiguous() for x in xs], [x.numel() * dtype.parts for x in xs]
     lengths = torch.empty(len(xs), dtype=torch.int64, device=device)
     coding, random = (codec, parameters, dtype.id), _seed(seed, seed_at, lengths)
     shapes = [x.shape for x in xs]
-    driver.encode(MEMORY, sources, out, lengths, elements, coding, random, threads, shapes)
+    bases = _references(references, xs)
+    driver.encode(MEMORY, sources, out, lengths, elements, coding, random, threads, shapes, bases)
     return lengths
 
 
@@ -254,11 +288,25 @@ def _decode(
     parameters: Floats,
     trusted: bool = False,
     threads: int = 0,
+    references: Tensors | None = None,
 ) -> None:
     dtype = dtype_of(targets[0])
     _check_payloads(payloads, lengths, targets[0])
-    elements = [x.numel() * dtype.parts for x in targets]
-    driver.decode(MEMORY, payloads, lengths, targets, elements, (codec, parameters, dtype.id), trusted, threads)
+    elements, coding = [x.numel() * dtype.parts for x in targets], (codec, parameters, dtype.id)
+    bases = _references(references, targets)
+    driver.decode(MEMORY, payloads, lengths, targets, elements, coding, trusted, threads, bases)
+
+
+def _references(references: Tensors | None, xs: Tensors) -> list[Tensor]:
+    """The references of tensors, contiguous and checked; none where the codec needs none."""
+    if references is None:
+        return []
+    if len(references) != len(xs):
+        raise ValueError(f"references: expected {len(xs)} tensors, got {len(references)}")
+    for base, x in zip(references, xs):  # noqa: B905 - strict=True takes longer than the check above
+        if (base.dtype, base.device, base.numel()) != (x.dtype, x.device, x.numel()):
+            raise ValueError(f"references: expected {_described(x)}, got {_described(base)}")
+    return [base.resolve_conj().resolve_neg().contiguous() for base in references]
 
 
 def _check_payloads(payloads: Tensors, lengths: Lengths, x: Tensor) -> None:

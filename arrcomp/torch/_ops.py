@@ -2,8 +2,9 @@
 
 `codec` and `parameters` are a codec's id and its `core_parameters()`. `threads` is 0 for all CPU cores. `seed` is
 read as an unsigned 64-bit integer. `seed_at`, int64[] on the tensors' device, replaces `seed` and is read when the
-device runs the operator. All tensors of a call have the same dtype and device. Except for `encode_trimmed`, the shapes
-of the results follow from the arguments.
+device runs the operator. `references` are the tensors' references, if the codec has the predictor "reference". All
+tensors of a call have the same dtype and device. Except for `encode_trimmed`, the shapes of the results follow from the
+arguments.
 """
 
 from collections.abc import Callable
@@ -22,6 +23,7 @@ _CODEC = "int codec, float[] parameters"
 _RANDOM = "SymInt seed=0, Tensor? seed_at=None"
 _TRUST = "bool trusted=False, int threads=0"
 _CODING = f"{_CODEC}, {_RANDOM}, int threads=0"
+_REFERENCES = "Tensor[]? references=None"
 _PAYLOADS = "Tensor[] payloads, Tensor?[] lengths"
 _SUM = f"SymInt elements, ScalarType dtype, int terms_codec, float[] terms_parameters, {_CODEC}, {_RANDOM}, {_TRUST}"
 
@@ -38,27 +40,28 @@ def _lengths(xs: Tensors) -> Tensor:
     return xs[0].new_empty((len(xs),), dtype=torch.int64)
 
 
-@define(f"encode(Tensor[] xs, {_CODING}) -> (Tensor, Tensor)", _kernels.encode)
+@define(f"encode(Tensor[] xs, {_CODING}, {_REFERENCES}) -> (Tensor, Tensor)", _kernels.encode)
 def encode(xs: Tensors, codec: int, parameters: Floats, *rest: Any, **options: Any) -> Any:
     """The payloads in one buffer, with the offsets that `capacities` gives, and their lengths, int64[len(xs)]."""
     return _bytes(sum(capacities(xs, codec, parameters)), xs[0]), _lengths(xs)
 
 
-@define(f"encode_trimmed(Tensor[] xs, {_CODING}) -> Tensor[]", _kernels.encode_trimmed, ("CPU",))
+@define(f"encode_trimmed(Tensor[] xs, {_CODING}, {_REFERENCES}) -> Tensor[]", _kernels.encode_trimmed, ("CPU",))
 def encode_trimmed(xs: Tensors, *rest: Any, **options: Any) -> Any:
     """The payloads, each in its own memory, without spare bytes. CUDA, which would be synchronized, has no kernel."""
     context = _library.get_ctx()
     return [_bytes(context.new_dynamic_size(), x) for x in xs]
 
 
-@define(f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}) -> Tensor", _kernels.encode_out)
+@define(f"encode_out(Tensor[] xs, Tensor(a!)[] out, {_CODING}, {_REFERENCES}) -> Tensor", _kernels.encode_out)
 def encode_out(xs: Tensors, *rest: Any, **options: Any) -> Any:
     """Write each payload to the start of its `out`, and return the lengths."""
     return _lengths(xs)
 
 
 @define(
-    f"decode({_PAYLOADS}, SymInt[] sizes, int[] dimensions, {_CODEC}, ScalarType dtype, {_TRUST}) -> Tensor[]",
+    f"decode({_PAYLOADS}, SymInt[] sizes, int[] dimensions, {_CODEC}, ScalarType dtype, {_TRUST}, {_REFERENCES})"
+    " -> Tensor[]",
     _kernels.decode,
 )
 def decode(
@@ -72,9 +75,12 @@ def decode(
     return [payloads[0].new_empty(shape, dtype=dtype) for shape in _kernels.shapes(sizes, dimensions)]
 
 
-@define(f"decode_out({_PAYLOADS}, Tensor(a!)[] out, {_CODEC}, {_TRUST}) -> ()", _kernels.decode_out)
+@define(
+    f"decode_out({_PAYLOADS}, Tensor(a!)[] out, {_CODEC}, {_TRUST}, {_REFERENCES}) -> ()",
+    _kernels.decode_out,
+)
 def decode_out(*arguments: Any) -> None:
-    """Fill `out` with the arrays."""
+    """Fill `out` with the arrays. References may be `out`."""
 
 
 @define(f"accumulate(Tensor(a!) into, {_PAYLOADS}, float[] weights, {_CODEC}, {_TRUST}) -> ()", _kernels.accumulate)

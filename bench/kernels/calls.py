@@ -27,13 +27,13 @@ class CudaCalls:
         return _core.cuda_encode_scratch(*coding, elements, self._index)
 
     def encode(self, coding: Coding, arrays: ToEncode, lengths: int, seed: int, scratch: int) -> None:
-        _core.cuda_encode(*coding, arrays, lengths, seed, 0, scratch, *self._end())
+        _core.cuda_encode(*coding, arrays, lengths, seed, 0, (), scratch, *self._end(), ())
 
     def decode_scratch(self, coding: Coding, elements: Sequence[int]) -> int:
         return _core.cuda_decode_scratch(*coding, elements)
 
     def decode(self, coding: Coding, arrays: ToDecode, status: int, scratch: int) -> None:
-        _core.cuda_decode(*coding, arrays, status, scratch, *self._end())
+        _core.cuda_decode(*coding, arrays, status, scratch, *self._end(), ())
 
     def accumulate_scratch(self, terms: int) -> int:
         return _core.cuda_accumulate_scratch(terms)
@@ -68,13 +68,13 @@ class HostCalls:
         return 8 * len(elements)
 
     def encode(self, coding: Coding, arrays: ToEncode, lengths: int, seed: int, scratch: int) -> None:
-        _core.encode_at(*coding, arrays, lengths, seed, 0, 0, ())
+        _core.encode_at(*coding, arrays, lengths, seed, 0, 0, (), ())
 
     def decode_scratch(self, coding: Coding, elements: Sequence[int]) -> int:
         return 8 * len(elements)
 
     def decode(self, coding: Coding, arrays: ToDecode, status: int, scratch: int) -> None:
-        _set_status(status, _core.decode_at(*coding, arrays, 0) >= 0)
+        _set_status(status, _core.decode_at(*coding, arrays, 0, ()) >= 0)
 
     def accumulate_scratch(self, terms: int) -> int:
         return 8 * terms

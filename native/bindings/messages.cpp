@@ -47,6 +47,16 @@ std::string read_codec(int64_t codec_id, std::span<const double> parameters, con
   return expected("dtype_id", "one that codec " + std::to_string(codec_id) + " takes with these parameters", "another");
 }
 
+std::string wrong_reference(const WrongReference& wrong, size_t arrays) {
+  const std::string name = arrays == 1 ? "reference" : "reference of array " + std::to_string(wrong.array);
+  char text[128];
+  std::snprintf(text, sizeof text, "with the hash %016llx, which the array was compressed against",
+                static_cast<unsigned long long>(wrong.expected));
+  char got[64];
+  std::snprintf(got, sizeof got, "one with %016llx", static_cast<unsigned long long>(wrong.got));
+  return expected(name, std::string("the array ") + text, got);
+}
+
 std::string read_steps(std::span<const double> numbers, Steps& steps) {
   const DefaultFloatingPoint environment;  // borders and levels may become subnormal numbers
   if (Steps::read(numbers, steps)) return "";

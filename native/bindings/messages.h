@@ -4,8 +4,7 @@
 #include <span>
 #include <string>
 
-#include "stream/activation.h"
-#include "stream/codec.h"
+#include "backend.h"
 
 namespace arrcomp {
 
@@ -30,6 +29,9 @@ inline std::string unexpected_count(const char* name, int64_t count) {
 
 // Reads a codec that takes elements of this type. The message where there is none, else an empty one.
 std::string read_codec(int64_t codec_id, std::span<const double> parameters, const Element& element, Codec& codec);
+
+// What a WrongReference says, among so many arrays.
+std::string wrong_reference(const WrongReference& wrong, size_t arrays);
 
 // The same of the steps that stand for a derivative, and of an activation function.
 std::string read_steps(std::span<const double> numbers, Steps& steps);

@@ -138,6 +138,13 @@ uint64_t checked_range(const char* name, const Element& element, int64_t element
   return count;
 }
 
+// A codec whose arrays are decoded in parts too.
+Codec checked_codec_with_parts(int codec_id, const Parameters& parameters, const Element& element) {
+  const Codec codec = checked_codec(codec_id, parameters, element);
+  if (has_reference(codec)) throw nb::value_error("codec_id: expected a codec without a reference, got one with it");
+  return codec;
+}
+
 nb::list list_of(const std::vector<ByteRange>& spans) {
   nb::list list;
   for (const ByteRange& span : spans) list.append(nb::make_tuple(span.begin, span.end));
@@ -146,14 +153,14 @@ nb::list list_of(const std::vector<ByteRange>& spans) {
 
 nb::list directory_ranges(int codec_id, const Parameters& parameters, int dtype_id, int64_t nbytes, int64_t elements) {
   const Element& element = element_of(dtype_id);
-  const Codec codec = checked_codec(codec_id, parameters, element);
+  const Codec codec = checked_codec_with_parts(codec_id, parameters, element);
   return list_of(cpu::directory_ranges(codec, element, checked_count(elements), checked_count(nbytes)));
 }
 
 nb::list payload_ranges(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
                         int64_t first, int64_t nbytes) {
   const Element& element = element_of(dtype_id);
-  const Codec codec = checked_codec(codec_id, parameters, element);
+  const Codec codec = checked_codec_with_parts(codec_id, parameters, element);
   const uint64_t count = checked_range("range", element, elements, first, checked_count(nbytes));
   if (reinterpret_cast<uintptr_t>(payload.data()) % 8 != 0)
     throw nb::value_error("payload: expected an address that is a multiple of 8, got another");
@@ -164,7 +171,7 @@ nb::list payload_ranges(int codec_id, const Parameters& parameters, int dtype_id
 void decode_range(int codec_id, const Parameters& parameters, int dtype_id, Bytes payload, int64_t elements,
                   int64_t first, WritableBytes out, int threads) {
   const Element& element = element_of(dtype_id);
-  const Codec codec = checked_codec(codec_id, parameters, element);
+  const Codec codec = checked_codec_with_parts(codec_id, parameters, element);
   const DecodeTask array{payload.data(), payload.nbytes(), nullptr, out.data(), checked_count(elements)};
   const uint64_t count = checked_range("out", element, elements, first, out.nbytes());
   decode_aligned(codec, element, array, count, [&](const DecodeTask& aligned) {
@@ -179,6 +186,20 @@ using DecodeTuples = std::vector<std::tuple<uint64_t, uint64_t, uint64_t, uint64
 
 // The arrays' shapes, which predictors need, or none.
 using Shapes = std::vector<std::vector<int64_t>>;
+// By address: the arrays' references, which codecs with a reference need, or none.
+using References = std::vector<uint64_t>;
+
+// Gives tasks their references, which they must have exactly where the codec needs them.
+template <class Tasks>
+void set_references(Tasks& arrays, const References& references, const Codec& codec) {
+  const size_t needed = has_reference(codec) ? arrays.size() : 0;
+  if (references.empty() && needed > 0)
+    throw nb::value_error("reference: expected an array, as the codec's predictor is 'reference', got none");
+  if (references.size() != needed)
+    throw nb::value_error(
+        expected("references", std::to_string(needed) + " for this codec", references.size()).c_str());
+  for (size_t i = 0; i < needed; ++i) arrays[i].reference = pointer<const void>(references[i]);
+}
 
 std::vector<EncodeTask> encode_tasks(const EncodeTuples& tuples, const Shapes& shapes = {}) {
   if (!shapes.empty() && shapes.size() != tuples.size())
@@ -204,22 +225,37 @@ std::vector<DecodeTask> decode_tasks(const DecodeTuples& tuples) {
 }
 
 void encode_at(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& tuples, uint64_t lengths,
-               uint64_t seed, uint64_t seed_at, int threads, const Shapes& shapes) {
+               uint64_t seed, uint64_t seed_at, int threads, const Shapes& shapes, const References& references) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const std::vector<EncodeTask> arrays = encode_tasks(tuples, shapes);
+  std::vector<EncodeTask> arrays = encode_tasks(tuples, shapes);
+  set_references(arrays, references, codec);
   const Seed random{seed, pointer<const uint64_t>(seed_at)};
   without_gil(elements_of(arrays),
               [&] { cpu::encode(codec, element, arrays, pointer<uint64_t>(lengths), random, threads); });
 }
 
-int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& tuples, int threads) {
+int64_t decode_at(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& tuples, int threads,
+                  const References& references) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
-  const std::vector<DecodeTask> arrays = decode_tasks(tuples);
+  std::vector<DecodeTask> arrays = decode_tasks(tuples);
+  set_references(arrays, references, codec);
   size_t corrupt = 0;
-  without_gil(elements_of(arrays), [&] { corrupt = cpu::decode(codec, element, arrays, threads); });
+  try {
+    without_gil(elements_of(arrays), [&] { corrupt = cpu::decode(codec, element, arrays, threads); });
+  } catch (const WrongReference& wrong) {
+    raise_ours("WrongReferenceError", wrong_reference(wrong, arrays.size()).c_str());
+  }
   return corrupt == arrays.size() ? -1 : static_cast<int64_t>(corrupt);
+}
+
+uint64_t content_hash(int dtype_id, uint64_t array, int64_t elements, int threads) {
+  const Element& element = element_of(dtype_id);
+  const uint64_t count = checked_count(elements);
+  uint64_t hash = 0;
+  without_gil(count, [&] { hash = cpu::content_hash(element, pointer<const void>(array), count, threads); });
+  return hash;
 }
 
 // By address: payload, its bytes, its length or 0; and the weight.
@@ -313,18 +349,24 @@ uint64_t cuda_decode_scratch(int codec_id, const Parameters& parameters, int dty
 }
 
 void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& arrays, uint64_t lengths,
-                 uint64_t seed, uint64_t seed_at, const Shapes& shapes, uint64_t scratch, uint64_t stream, int device) {
+                 uint64_t seed, uint64_t seed_at, const Shapes& shapes, uint64_t scratch, uint64_t stream, int device,
+                 const References& references) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::encode(checked_codec(codec_id, parameters, element), element, encode_tasks(arrays, shapes),
-                          pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)}, pointer<void>(scratch),
-                          pointer<void>(stream), device));
+  const Codec codec = checked_codec(codec_id, parameters, element);
+  std::vector<EncodeTask> tasks = encode_tasks(arrays, shapes);
+  set_references(tasks, references, codec);
+  check_cuda(cuda::encode(codec, element, tasks, pointer<uint64_t>(lengths), {seed, pointer<const uint64_t>(seed_at)},
+                          pointer<void>(scratch), pointer<void>(stream), device));
 }
 
 void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& arrays, uint64_t status,
-                 uint64_t scratch, uint64_t stream, int device) {
+                 uint64_t scratch, uint64_t stream, int device, const References& references) {
   const Element& element = element_of(dtype_id);
-  check_cuda(cuda::decode(checked_codec(codec_id, parameters, element), element, decode_tasks(arrays),
-                          pointer<uint32_t>(status), pointer<void>(scratch), pointer<void>(stream), device));
+  const Codec codec = checked_codec(codec_id, parameters, element);
+  std::vector<DecodeTask> tasks = decode_tasks(arrays);
+  set_references(tasks, references, codec);
+  check_cuda(cuda::decode(codec, element, tasks, pointer<uint32_t>(status), pointer<void>(scratch),
+                          pointer<void>(stream), device));
 }
 
 void cuda_accumulate(const CodecPair& codec, int dtype_id, const SummandTuples& terms, int64_t elements,
@@ -381,8 +423,10 @@ NB_MODULE(_core, m) {
   m.def("decode_range", &decode_range, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("payload"),
         arg("elements"), arg("first"), arg("out"), arg("threads"));
   m.def("encode_at", &encode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
-        arg("seed"), arg("seed_at"), arg("threads"), arg("shapes"));
-  m.def("decode_at", &decode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("threads"));
+        arg("seed"), arg("seed_at"), arg("threads"), arg("shapes"), arg("references"));
+  m.def("decode_at", &decode_at, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("threads"),
+        arg("references"));
+  m.def("content_hash", &content_hash, arg("dtype_id"), arg("array"), arg("elements"), arg("threads"));
   m.def("accumulate_at", &accumulate_at, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"), arg("target"),
         arg("threads"));
   m.def("encode_sum_at", &encode_sum_at, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"), arg("result"),
@@ -400,11 +444,11 @@ NB_MODULE(_core, m) {
   m.def("cuda_encode_scratch", &cuda_encode_scratch, arg("codec_id"), arg("parameters"), arg("dtype_id"),
         arg("elements"), arg("device"));
   m.def("cuda_encode", &cuda_encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
-        arg("seed"), arg("seed_at"), arg("shapes"), arg("scratch"), arg("stream"), arg("device"));
+        arg("seed"), arg("seed_at"), arg("shapes"), arg("scratch"), arg("stream"), arg("device"), arg("references"));
   m.def("cuda_decode_scratch", &cuda_decode_scratch, arg("codec_id"), arg("parameters"), arg("dtype_id"),
         arg("elements"));
   m.def("cuda_decode", &cuda_decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("status"),
-        arg("scratch"), arg("stream"), arg("device"));
+        arg("scratch"), arg("stream"), arg("device"), arg("references"));
   m.def("cuda_accumulate_scratch", &cuda::accumulate_scratch_bytes, arg("terms"));
   m.def("cuda_accumulate", &cuda_accumulate, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"),
         arg("target"), arg("status"), arg("scratch"), arg("stream"), arg("device"));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend.h"
+#include "bindings/messages.h"
 #include "xla/ffi/api/ffi.h"
 
 typedef struct CUstream_st* cudaStream_t;  // CUDA's own declaration, without its headers
@@ -108,6 +109,8 @@ xla::ffi::Error guarded(const Work& work) {
     return xla::ffi::Error::Success();
   } catch (const CallError& error) {
     return {error.code, error.message};
+  } catch (const WrongReference& wrong) {
+    return {ErrorCode::kInvalidArgument, "arrcomp: " + wrong_reference(wrong, 1 + wrong.array)};
   } catch (const std::bad_alloc&) {
     return {ErrorCode::kResourceExhausted, "arrcomp: no memory on the host"};
   } catch (const std::exception& error) {

@@ -4,11 +4,13 @@
 // Attributes of all calls: codec_id and dtype_id (FORMAT.md), parameters (float64[], Codec.core_parameters()), counts
 // (int64[N], elements of each array without batch dimensions; a complex value is two), threads (on the host; 0: all).
 //
-// arrcomp_encode     operands: the arrays, and if the codec needs them the seeds of a batch's items, uint32[batch, 2].
+// arrcomp_encode     operands: the arrays, their references if the codec needs them, and if it needs them the seeds of a
+//                    batch's items, uint32[batch, 2].
 //                    Results: for each a payload, uint8[batch, at least its capacity], and lengths, uint32[batch, N, 2].
 //                    Each pair is a little-endian uint64, as XLA's 64-bit types may be switched off.
-// arrcomp_decode     operands: the payloads, uint8[batch, any number], and their lengths in one array as above or in
-//                    several, uint32[batch, any number, 2], in order; of a fixed-rate codec they may be left out.
+// arrcomp_decode     operands: the payloads, uint8[batch, any number], the arrays' references if the codec needs them,
+//                    and the payloads' lengths in one array as above or in several, uint32[batch, any number, 2], in
+//                    order; of a fixed-rate codec they may be left out.
 //                    Results: the arrays and a status, uint32[batch], whose first word is 0, or 1 if a payload is
 //                    corrupt. On the host, corruption is an error of the call (DATA_LOSS) as well; on a device nothing
 //                    waits to learn of it.
@@ -31,17 +33,31 @@ namespace {
 namespace ffi = xla::ffi;
 using ffi::DataType;
 
-// Raises unless the operands are the arrays, and maybe seeds: whether they are there.
+// Operands that are references.
+size_t references_of(const XlaCall& call) { return has_reference(call.codec) ? call.arrays() : 0; }
+
+// Raises unless the operands are the arrays, their references, and maybe seeds: whether these are there.
 bool check_operands(const XlaCall& call, const Arguments& arguments) {
-  if (arguments.size() == call.arrays() + 1) return true;
-  check_number("operands", arguments.size(), call.arrays());
+  const size_t arrays = call.arrays() + references_of(call);
+  if (arguments.size() == arrays + 1) return true;
+  check_number("operands", arguments.size(), arrays);
   return false;
+}
+
+// Gives array i of each of a batch's items its reference, which is operand `arrays + i`.
+template <class Tasks>
+void set_references(const XlaCall& call, const Arguments& arguments, uint64_t batch, Tasks& tasks) {
+  const size_t n = call.arrays();
+  for (size_t i = 0; i < references_of(call); ++i) {
+    const Items references = array_items(call, i, operand(arguments, n + i), batch);
+    for (uint64_t b = 0; b < batch; ++b) tasks[b * n + i].reference = references[b];
+  }
 }
 
 // The seeds of a batch's items; null where there are none.
 const uint64_t* seeds_of(const XlaCall& call, const Arguments& arguments, uint64_t batch) {
   if (!check_operands(call, arguments) || batch == 0) return nullptr;
-  return seed_items(operand(arguments, call.arrays()), batch);
+  return seed_items(operand(arguments, call.arrays() + references_of(call)), batch);
 }
 
 struct EncodeWork {
@@ -66,6 +82,7 @@ EncodeWork encode_work(const XlaCall& call, const Arguments& arguments, const Re
     const Axes axes = axes_of(call, i, operand(arguments, i));
     for (uint64_t b = 0; b < batch; ++b) work.arrays[b * n + i] = {sources[b], payloads[b], call.count(i), axes};
   }
+  set_references(call, arguments, batch, work.arrays);
   return work;
 }
 
@@ -75,10 +92,11 @@ struct DecodeWork {
   uint64_t batch;
 };
 
-// Sets the length of each item from the operands behind the payloads.
-void set_lengths(std::vector<DecodeTask>& items, size_t arrays, uint64_t batch, const Arguments& arguments) {
+// Sets the length of each item from the operands from `begin` on.
+void set_lengths(std::vector<DecodeTask>& items, size_t arrays, uint64_t batch, const Arguments& arguments,
+                 size_t begin) {
   size_t first = 0;  // array whose length comes next
-  for (size_t k = arrays; k < arguments.size(); ++k) {
+  for (size_t k = begin; k < arguments.size(); ++k) {
     const Items lengths = items_of("lengths", operand(arguments, k), DataType::U32, batch);
     const size_t rows = lengths.bytes / sizeof(uint64_t);
     if (rows > arrays - first) check_number("lengths", first + rows, arrays);
@@ -92,7 +110,8 @@ void set_lengths(std::vector<DecodeTask>& items, size_t arrays, uint64_t batch, 
 
 DecodeWork decode_work(const XlaCall& call, const Arguments& arguments, const Results& results) {
   const size_t n = call.arrays();
-  if (arguments.size() < n) check_number("operands", arguments.size(), n + 1);
+  const size_t lengths = n + references_of(call);
+  if (arguments.size() < lengths) check_number("operands", arguments.size(), lengths + 1);
   check_number("results", results.size(), n + 1);
   const bool all_of_it = has_fixed_rate(call.codec, call.element) && arguments.size() == n;
   const ffi::AnyBuffer status = result(results, n);
@@ -105,7 +124,8 @@ DecodeWork decode_work(const XlaCall& call, const Arguments& arguments, const Re
     for (uint64_t b = 0; b < batch; ++b)
       work.arrays[b * n + i] = {payloads[b], payloads.bytes, nullptr, targets[b], call.count(i)};
   }
-  if (!all_of_it) set_lengths(work.arrays, n, batch, arguments);
+  set_references(call, arguments, batch, work.arrays);
+  if (!all_of_it) set_lengths(work.arrays, n, batch, arguments, lengths);
   return work;
 }
 
@@ -126,6 +146,7 @@ struct RoundtripBuffers {
 
   RoundtripBuffers(const XlaCall& call, const Arguments& arguments, const Results& results) {
     check_number("counts", call.arrays(), 1);
+    if (has_reference(call.codec)) refuse("codec: expected one without a reference, got one with it");
     check_operands(call, arguments);
     check_number("results", results.size(), 1);
     batch = array_batch(call, operand(arguments, 0));

@@ -14,6 +14,7 @@
 #include "cpu/driver.h"
 #include "cpu/in_order.h"
 #include "cpu/predicted.h"
+#include "cpu/referenced.h"
 #include "cpu/select.h"
 #include "floating_point.h"
 #include "stream/payload.h"
@@ -109,6 +110,7 @@ bool decode_any(const Codec& codec, const Element& element, const DecodeTask& ar
   if (length > array.limit) return false;
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) {
+    if (has_reference(codec)) return decode_referenced(element, array, length, threads);
     if (is_predicted(codec, array.payload, length, array.count))
       return decode_predicted(element, array.payload, length, array.count, array.target, threads);
     return decode_array(make_plan(element, array.count), codec, array.payload, length, array.target, threads);
@@ -139,14 +141,14 @@ void encode(const Codec& codec, const Element& element, std::span<const EncodeTa
   threads = threads_for(elements_of(arrays), threads);
   const uint64_t key = seed_value(seed);
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
-    const auto& [source, payload, count, axes] = arrays[i];
+    const auto& [source, payload, count, axes, reference] = arrays[i];
     uint64_t length;
     if (BucketLayout layout; bucket_layout(codec, element, layout)) {
       const BucketPlan plan = make_bucket_plan(layout, element, count);
       length = layout.byte_codes ? encode_coded_buckets(codec, plan, source, payload, key, its_threads)
                                  : encode_buckets(codec, plan, source, payload, key, its_threads);
     } else {
-      length = encode_array(make_plan(element, count), codec, source, payload, key, its_threads, axes);
+      length = encode_array(make_plan(element, count), codec, source, payload, key, its_threads, axes, reference);
     }
     memcpy(lengths + i, &length, sizeof length);
   });
@@ -156,6 +158,7 @@ const char* payload_fault(const Codec& codec, const Element& element, const uint
                           uint64_t count) {
   BucketLayout layout;
   if (!bucket_layout(codec, element, layout)) {
+    if (has_reference(codec)) return referenced_fault(element, payload, length, count);
     if (is_predicted(codec, payload, length, count)) return predicted_fault(element, payload, length, count);
     return Groups{}.fault_in(make_plan(element, count), codec, payload, length);
   }
@@ -169,6 +172,7 @@ const char* payload_fault(const Codec& codec, const Element& element, const uint
 size_t decode(const Codec& codec, const Element& element, std::span<const DecodeTask> arrays, int threads) {
   const DefaultFloatingPoint environment;
   threads = threads_for(elements_of(arrays), threads);
+  if (has_reference(codec)) check_references(element, arrays, threads);
   std::atomic<size_t> corrupt{arrays.size()};
   for_each_array(element, arrays, threads, [&](size_t i, int its_threads) {
     if (decode_any(codec, element, arrays[i], its_threads)) return;
@@ -180,10 +184,11 @@ size_t decode(const Codec& codec, const Element& element, std::span<const Decode
 }
 
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
-                      int threads, const Axes& axes) {
+                      int threads, const Axes& axes, const void* reference) {
   const GroupSettings settings = group_settings(codec);
   EncodeJob job{plan, source, 0.0, settings.rounded_bits(plan.element), settings, tables(), base_delta_of(codec), seed};
   set_target(job, settings, threads);
+  if (has_reference(codec)) return encode_referenced(job, reference, payload, threads);
   const uint64_t capacity = capacity_of_groups(plan.element, plan.count);
   if (const uint64_t length = encode_predicted(job, axes, payload, capacity, threads)) return length;
   return encode_job(job, payload, threads);

@@ -33,7 +33,7 @@ inline uint64_t seed_value(const Seed& seed) {
 
 // Encodes to `payload` (capacity(plan.element, plan.count) bytes, aligned to 8); returns the payload's length.
 uint64_t encode_array(const Plan& plan, const Codec& codec, const void* source, uint8_t* payload, uint64_t seed,
-                      int threads, const Axes& axes = {});
+                      int threads, const Axes& axes = {}, const void* reference = nullptr);
 
 // The same, of a job whose bound is known; without prediction.
 uint64_t encode_job(const EncodeJob& job, uint8_t* payload, int threads);

@@ -4,6 +4,7 @@
 #include "stream/activation.h"
 #include "stream/bucket_statistics.h"
 #include "stream/prediction_choice.h"
+#include "stream/reference.h"
 #include "stream/sums.h"
 
 namespace arrcomp {
@@ -124,6 +125,31 @@ struct PredictionFunctions {
   void (*put_exact)(const PredictionJob& job, const void* exact, void* target, uint64_t first, uint64_t count);
 };
 
+// Arrays with a reference. Ranges of elements begin at a multiple of 32.
+struct ReferenceFunctions {
+  // What blocks [begin, end) of an array of so many bytes add to its hash.
+  uint64_t (*hash)(const void* array, uint64_t bytes, uint64_t begin, uint64_t end);
+
+  // Of elements [first, first + elements): adds the numbers of what would be listed; writes the codes, from `codes` on;
+  // lists codes that are not 0, and exact elements.
+  void (*count)(const ReferenceJob& job, uint64_t first, uint64_t elements, DeltaCounts& counts);
+  void (*codes)(const ReferenceJob& job, uint64_t first, uint64_t elements, void* codes);
+  void (*list)(const ReferenceJob& job, uint64_t first, uint64_t elements, const DeltaLists& lists);
+
+  // Gaps [begin, end) of a list of places in an array of `count` elements.
+  void (*gaps)(uint64_t count, const void* places, uint64_t begin, uint64_t end, void* gaps);
+
+  // Makes elements of their codes, which stand from `codes` on. The target may be the reference.
+  void (*apply)(const ReferenceJob& job, uint64_t first, uint64_t elements, const void* codes, void* target);
+
+  // Elements that gaps [begin, end) of a list pass, more than `count` where they are more; begin is a multiple of 32.
+  uint64_t (*passed)(uint64_t count, const void* gaps, uint64_t begin, uint64_t end);
+
+  // Makes elements of [begin, end) of a list, before which `place` elements have been passed: of codes, or exact ones.
+  void (*put)(const ReferenceJob& job, bool exact, const void* gaps, uint64_t place, const void* stored, uint64_t begin,
+              uint64_t end, void* target);
+};
+
 struct Isa {
   const char* name;
 
@@ -145,14 +171,15 @@ struct Isa {
   const BucketFunctions& buckets_of_doubles;
   const ActivationFunctions& activations;
   const PredictionFunctions& prediction;
+  const ReferenceFunctions& reference;
 
   const BucketFunctions& buckets(const Element& element) const {
     return element.width == 64 ? buckets_of_doubles : buckets_of_floats;
   }
 };
 
-// What the sources of an instruction set define: groups.inc, buckets.inc (of each arithmetic type), activations.inc and
-// predicted.inc.
+// What the sources of an instruction set define: groups.inc, buckets.inc (of each arithmetic type), activations.inc,
+// predicted.inc and referenced.inc.
 #define ARRCOMP_DECLARE_ISA(name)                        \
   namespace name {                                       \
   extern const Isa isa;                                  \
@@ -160,6 +187,7 @@ struct Isa {
   extern const BucketFunctions buckets_of_F64;           \
   extern const ActivationFunctions activation_functions; \
   extern const PredictionFunctions prediction_functions; \
+  extern const ReferenceFunctions reference_functions;   \
   }
 ARRCOMP_DECLARE_ISA(plain)
 #ifdef ARRCOMP_AVX2

@@ -30,6 +30,12 @@ struct Device {
   int resident(const ListedKernel& kernel) const { return processors * resident_blocks[kernel.index]; }
 };
 
+// Launches on a stream of a device.
+struct StreamOfDevice {
+  const Device& device;
+  cudaStream_t stream;
+};
+
 // Makes a device the current one, and ready, as long as this lives; then the thread's context, which may be none, is
 // current again. No context is made on another device: cudaSetDevice would make one on the device that a thread goes
 // back to, where none was before.

@@ -10,6 +10,7 @@
 #include "cuda/launch.h"
 #include "cuda/lists.cuh"
 #include "cuda/predicted.h"
+#include "cuda/referenced.h"
 #include "stream/prediction_trial.h"
 
 namespace arrcomp::cuda {
@@ -140,6 +141,10 @@ Status encode_scratch_bytes(const Codec& codec, const Element& element, std::spa
     bytes = bucket_scratch_bytes(layout, element, counts);
     return Status::ok;
   }
+  if (has_reference(codec)) {
+    bytes = referenced_encode_scratch_bytes(codec, element, counts, guard.device());
+    return Status::ok;
+  }
   uint64_t groups = 0;
   for (const uint64_t count : counts) groups += make_plan(element, count).groups;
   if (const Status status = check(groups); status != Status::ok) return status;
@@ -163,6 +168,7 @@ Status encode(const Codec& codec, const Element& element, std::span<const Encode
       return encode_coded_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream, guard.device());
     return encode_buckets(codec, layout, element, arrays, lengths, seed, scratch, stream, guard.device());
   }
+  if (has_reference(codec)) return encode_referenced(codec, element, arrays, lengths, scratch, stream, guard.device());
   const auto encode_all = may_hold_predicted(codec, element) ? encode_each : encode_groups;
   return encode_all(codec, element, arrays, lengths, seed, scratch, stream, guard.device());
 }
@@ -170,6 +176,7 @@ Status encode(const Codec& codec, const Element& element, std::span<const Encode
 uint64_t decode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts) {
   if (BucketLayout layout; bucket_layout(codec, element, layout) && layout.byte_codes)
     return coded_decode_scratch_bytes(layout, element, counts);
+  if (has_reference(codec)) return referenced_decode_scratch_bytes(element, counts);
   if (may_hold_predicted(codec, element)) return predicted_decode_scratch_bytes(element, counts);
   return counts.size() > 1 ? counts.size() * std::max(sizeof(DecodeArray), sizeof(BucketDecodeArray)) : 0;
 }
@@ -188,6 +195,7 @@ Status decode(const Codec& codec, const Element& element, std::span<const Decode
       return decode_coded_buckets(codec, layout, element, arrays, status, scratch, stream, guard.device());
     return decode_buckets(codec, layout, element, arrays, status, scratch, stream, guard.device());
   }
+  if (has_reference(codec)) return decode_referenced(element, arrays, status, scratch, stream, guard.device());
   if (may_hold_predicted(codec, element))
     return decode_predicted(element, arrays, status, scratch, stream, guard.device());
   return decode_groups(codec, element, arrays, status, scratch, stream, guard.device());

@@ -5,12 +5,6 @@
 
 namespace arrcomp::cuda {
 
-// Launches on a stream of a device.
-struct StreamOfDevice {
-  const Device& device;
-  cudaStream_t stream;
-};
-
 struct PredictedKernels {
   void (*encode)(const StreamOfDevice& on, const Codec& codec, const Element& element, const EncodeTask& task,
                  uint64_t* length, void* scratch);

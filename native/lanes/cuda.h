@@ -282,6 +282,17 @@ ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
   return element(p, lane() < n ? lane() * distance : 0);
 }
 
+template <class T>
+ARRCOMP_INLINE auto load_places(const T* p, U64 places, int n) {
+  const uint64_t first = __shfl_sync(all_lanes, places.v, 0);
+  return element(p + (lane() < n ? places.v : first), 0);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_places(T* p, U64 places, int n, V x) {
+  if (lane() < n) p[places.v] = (T)x.v;
+}
+
 template <class T, class V>
 ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
   if (lane() < n) p[lane() * distance] = (T)x.v;

@@ -84,6 +84,27 @@ ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
   return load(all);
 }
 
+template <class T>
+ARRCOMP_INLINE auto load_places(const T* p, U64 places, int n) {
+  uint64_t at[32];
+  store(at, places);
+  T all[32];
+  for (int l = 0; l < 32; l++) __builtin_memcpy(all + l, p + at[l < n ? l : 0], sizeof(T));
+  return load(all);
+}
+
+template <class T, class V>
+ARRCOMP_INLINE void store_places(T* p, U64 places, int n, V x) {
+  uint64_t at[32];
+  store(at, places);
+  typename V::scalar all[32];
+  store(all, x);
+  for (int l = 0; l < n; l++) {
+    const T narrow = (T)all[l];
+    __builtin_memcpy(p + at[l], &narrow, sizeof(T));
+  }
+}
+
 template <class T, class V>
 ARRCOMP_INLINE void store_apart(T* p, int distance, int n, V x) {
   typename V::scalar all[32];

@@ -72,7 +72,10 @@ inline GroupSettings group_settings(const Codec& codec) {
 }
 
 // Whether the codec predicts along axes.
-inline bool has_predictor(const Codec& codec) { return group_settings(codec).predictor != Predictor::none; }
+inline bool has_predictor(const Codec& codec) { return group_settings(codec).predicts(); }
+
+// Whether the codec codes arrays against others.
+inline bool has_reference(const Codec& codec) { return group_settings(codec).predictor == Predictor::reference; }
 
 // Whether payloads of such elements may be those of predicted arrays.
 inline bool may_hold_predicted(const Codec& codec, const Element& element) {
@@ -171,7 +174,9 @@ inline std::vector<CapacityTerm> capacity_terms(const BucketLayout& layout, cons
 // The parts of the longest payload, a multiple of 8 in all; none where it is no such sum.
 inline std::vector<CapacityTerm> capacity_terms(const Codec& codec, const Element& element) {
   if (BucketLayout layout; bucket_layout(codec, element, layout)) return capacity_terms(layout, element);
-  return capacity_terms(element);
+  std::vector<CapacityTerm> terms = capacity_terms(element);
+  if (has_reference(codec)) terms.push_back({0, 0, 0, reference_header_bytes});
+  return terms;
 }
 
 // The length of the longest bucketed payload.
@@ -183,7 +188,8 @@ inline uint64_t longest_length(const BucketPlan& plan) {
 // No payload of so many elements is longer; those of fixed rate have this length.
 inline uint64_t capacity(const Codec& codec, const Element& element, uint64_t count) {
   BucketLayout layout;
-  if (!bucket_layout(codec, element, layout)) return capacity_of_groups(element, count);
+  if (!bucket_layout(codec, element, layout))
+    return capacity_of_groups(element, count) + (has_reference(codec) ? reference_header_bytes : 0);
   // Compilers' symbolic shapes are the sum of the terms, where there are any.
   if (layout.has_extras)
     if (const auto terms = capacity_terms(layout, element); !terms.empty()) return sum_of(terms, count);
@@ -199,7 +205,8 @@ inline uint64_t min_length_of_groups(uint64_t count) {
 // The length of the shortest payload of so many elements.
 inline uint64_t min_length(const Codec& codec, const Element& element, uint64_t count) {
   BucketLayout layout;
-  if (!bucket_layout(codec, element, layout)) return min_length_of_groups(count);
+  if (!bucket_layout(codec, element, layout))
+    return has_reference(codec) ? reference_header_bytes : min_length_of_groups(count);
   const BucketPlan plan = make_bucket_plan(layout, element, count);
   return plan.byte_codes ? plan.codes_offset + min_length_of_groups(plan.quantized) : plan.length;
 }

@@ -32,6 +32,7 @@ constexpr int max_mark_shift = 11;
 
 constexpr int states_bytes = lanes_per_row * 4;
 constexpr int payload_header_bytes = 16;
+constexpr int reference_header_bytes = 72;  // of a payload that is coded against a reference
 
 enum class Transform : uint8_t { quantized = 0, integer = 1, exponent = 2 };
 enum class Coder : uint8_t { none = 0, packed = 1, entropy = 2 };

@@ -10,7 +10,7 @@ constexpr uint64_t least_predicted = 512;  // elements: fewer are hardly worth a
 
 // Whether arrays of such elements and axes are predicted, as far as that is known without the bound.
 inline bool may_be_predicted(const Element& element, const GroupSettings& settings, const Axes& axes, uint64_t count) {
-  return settings.predictor != Predictor::none && settings.kind != BoundKind::pointwise && element.is_quantizable &&
+  return settings.predicts() && settings.kind != BoundKind::pointwise && element.is_quantizable &&
          count >= least_predicted && axes.have(count);
 }
 

@@ -9,7 +9,7 @@
 
 namespace arrcomp {
 
-enum class Predictor : int { none = 0, automatic = 1, interpolation = 2, lorenzo = 3 };
+enum class Predictor : int { none = 0, automatic = 1, interpolation = 2, lorenzo = 3, reference = 4 };
 
 enum class BoundKind : int { lossless = 0, absolute = 1, relative = 2, pointwise = 3 };
 
@@ -68,6 +68,9 @@ struct GroupSettings {
   double fill;  // stands for no value: elements like it, in their data type, stay as they are
   Predictor predictor;
 
+  // Whether elements are predicted from others of their array.
+  ARRCOMP_SHARED bool predicts() const { return predictor != Predictor::none && predictor != Predictor::reference; }
+
   // Whether a predictor was named: it is taken though no prediction may be shorter.
   ARRCOMP_SHARED bool must_predict() const { return predictor > Predictor::automatic; }
 
@@ -83,7 +86,7 @@ struct LosslessSettings {
   Predictor predictor;
 
   static constexpr auto parameters() {
-    return std::tuple{flag("fast", &LosslessSettings::fast), integer("predictor", &LosslessSettings::predictor, 0, 3)};
+    return std::tuple{flag("fast", &LosslessSettings::fast), integer("predictor", &LosslessSettings::predictor, 0, 4)};
   }
 
   bool takes(const Element&) const { return true; }
@@ -105,7 +108,7 @@ struct ErrorBoundedSettings {
                       flag("fast", &S::fast),
                       flag("has_fill", &S::has_fill),
                       real("fill", &S::fill, -max_real, max_real),
-                      integer("predictor", &S::predictor, 0, 3)};
+                      integer("predictor", &S::predictor, 0, 4)};
   }
   bool is_consistent() const { return bound > 0; }
 

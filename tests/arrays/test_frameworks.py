@@ -14,7 +14,7 @@ import arrcomp
 import checks
 from arrcomp import _dtypes
 from checks import DTYPES, FLOATS
-from frameworks import PLACES, Place, seed_of
+from frameworks import COMPILED, PLACES, Place, seed_of
 
 from .test_conformance import CODECS, mixture
 
@@ -80,6 +80,79 @@ def test_predicted_arrays_are_the_same_everywhere(place: Place, way: str, codec:
         assert c.to_bytes() == expected.to_bytes()
         assert place.describe(y) == place.describe(x)
         checks.check_same_bits(place.get(y), arrcomp.decompress(expected))
+
+
+WITH_REFERENCE: tuple[arrcomp.Codec, ...] = (arrcomp.Lossless(), arrcomp.ErrorBounded(abs=1e-2))
+
+
+def changed_pair(dtype: str) -> tuple[checks.Array, checks.Array]:
+    """An array, and what it was before some of its values changed."""
+    old = mixture(dtype, 20_000)[-SHAPE[0] * SHAPE[1] :].reshape(SHAPE)
+    new = old.copy()
+    new[::7] = old[-SHAPE[0] :: -1][: len(new[::7])]
+    return new, old
+
+
+@pytest.mark.together("place", "codec")
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "uint8", "int64", "bool", "float8_e4m3fn"])
+@pytest.mark.parametrize("codec", WITH_REFERENCE, ids=repr)
+@pytest.mark.parametrize(("place", "way"), WAYS)
+@pytest.mark.filterwarnings("ignore:.*different byte:UserWarning")
+def test_arrays_with_a_reference_are_the_same_everywhere(
+    place: Place, way: str, codec: arrcomp.Codec, dtype: str
+) -> None:
+    place.check()
+    if not codec.takes(_dtypes.by_name(dtype)):
+        pytest.skip("the codec takes floats")
+    array, before = changed_pair(dtype)
+    expected = arrcomp.compress(array, codec, reference=before)
+    compress, decompress = place.functions_with_reference(way, codec)
+    with place.context():
+        x, old = place.put(array), place.put(before)
+        c = compress(x, old)
+        y = decompress(c, old)
+        assert c.needs_reference
+        assert c.to_bytes() == expected.to_bytes()
+        assert place.describe(y) == place.describe(x)
+        checks.check_same_bits(place.get(y), arrcomp.decompress(expected, reference=before))
+        assert c.reference_hash == arrcomp.content_hash(old) == arrcomp.content_hash(before)
+
+
+@pytest.mark.parametrize(("place", "way"), WAYS)
+@pytest.mark.filterwarnings("ignore:.*different byte:UserWarning")
+def test_a_wrong_reference_is_an_error_everywhere(place: Place, way: str) -> None:
+    place.check()
+    array, before = changed_pair("float32")
+    compress, decompress = place.functions_with_reference(way, arrcomp.Lossless())
+    with place.context():
+        x, old = place.put(array), place.put(before)
+        c = compress(x, old)
+        with pytest.raises(Exception, match=r"reference") as raised:
+            place.get(decompress(c, x))
+    # Compiled programs of JAX have errors of their own.
+    assert isinstance(raised.value, arrcomp.WrongReferenceError) or (place.name, way) == ("JAX", COMPILED)
+
+
+@pytest.mark.parametrize(
+    "place", [place for place in PLACES if place.name in ("NumPy", "PyTorch", "CuPy")], ids=lambda p: p.title
+)
+def test_references_become_arrays_in_place(place: Place) -> None:
+    place.check()
+    array, before = changed_pair("float32")
+    x, old = place.put(array), place.put(before.copy())
+    for codec in (arrcomp.Lossless(), arrcomp.ErrorBounded(abs=1e-2)):
+        target = place.put(before.copy())
+        c = arrcomp.compress(x, codec, reference=old)
+        wanted = place.get(arrcomp.decompress(c, reference=old))
+        assert arrcomp.decompress(c, reference=target, out=target) is target
+        checks.check_same_bits(place.get(target), wanted)
+        with pytest.raises(arrcomp.WrongReferenceError):  # it is another array now
+            arrcomp.decompress(c, reference=target, out=target)
+        checks.check_same_bits(place.get(target), wanted)
+    room = place.put(np.concatenate([before.reshape(-1), before.reshape(-1)]))
+    old, moved = room[: before.size].reshape(SHAPE), room[1 : 1 + before.size].reshape(SHAPE)
+    with pytest.raises(ValueError, match=r"out: expected memory of its own, got memory that overlaps"):
+        arrcomp.decompress(c, reference=old, out=moved)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2", "complex64", "int32"])

@@ -58,6 +58,24 @@ def test_misaligned_arrays_are_read(cupy: Any) -> None:
     np.testing.assert_array_equal(cupy.asnumpy(arrcomp.decompress(arrcomp.compress(x))), X.reshape(-1))
 
 
+def test_references_are_on_the_device(cupy: Any) -> None:
+    old = X + np.float32(0.01)
+    x, base = cupy.asarray(X), cupy.asarray(old)
+    for codec in (Lossless(), ErrorBounded(abs=1e-3)):
+        c, expected = arrcomp.compress(x, codec, reference=base), arrcomp.compress(X, codec, reference=old)
+        assert c.to_bytes() == expected.to_bytes()
+        assert c.reference_hash == arrcomp.content_hash(base)
+        wanted = arrcomp.decompress(expected, reference=old)
+        checks.check_same_bits(cupy.asnumpy(arrcomp.decompress(c, reference=base)), wanted)
+        target = base.copy()
+        assert arrcomp.decompress(c, reference=target, out=target) is target
+        checks.check_same_bits(cupy.asnumpy(target), wanted)
+        with pytest.raises(arrcomp.WrongReferenceError):  # it is another array now
+            arrcomp.decompress(c, reference=target)
+    with pytest.raises(TypeError, match=r"reference: expected an array of cupy, as the other one is, got one of numpy"):
+        arrcomp.compress(x, reference=old)
+
+
 def test_the_modules_own_functions_are_the_same(cupy: Any) -> None:
     import arrcomp.cupy as ours
     from arrcomp.cupy import _adapter

@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.arithmetic, pytest.mark.full]  # the CPU's codecs and 
 TESTS = Path(__file__).resolve().parent
 NATIVE = TESTS.parent.parent / "native"
 FLAGS = ["-std=c++20", "-O1", "-ffp-contract=off", "-Wno-psabi", f"-I{NATIVE}"]
-CPU_PARTS = ("activations", "buckets", "coded_buckets", "driver", "interruption", "predicted", "select")
+CPU_PARTS = ("activations", "buckets", "coded_buckets", "driver", "interruption", "predicted", "referenced", "select")
 CPU_SOURCES = ["codecs/grouped/rans_tables.cpp", *(f"cpu/{part}.cpp" for part in CPU_PARTS)]
-ISA_PARTS = ["activations", "buckets_F32", "buckets_F64", "groups", "predicted"]
+ISA_PARTS = ["activations", "buckets_F32", "buckets_F64", "groups", "predicted", "referenced"]
 # Lines of the table of codecs: id, name, type.
 BUCKETED = re.compile(r"X\(\d+, (\w+), \w+,")
-PROGRAMS = ["emulated_kernels", "emulated_predicted", "emulated_buckets", "emulated_activations"]
+PROGRAMS = ["emulated_kernels", "emulated_predicted", "emulated_referenced", "emulated_buckets", "emulated_activations"]
 
 # Device code reads the same bytes as integers of several widths.
 KERNEL_FLAGS = ["-Wall", "-Wextra", "-Werror", "-Wno-unknown-pragmas", "-fno-strict-aliasing"]

@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 
 import capsules
-from arrcomp import _core, _dtypes
+from arrcomp import WrongReferenceError, _core, _dtypes
 
 DEVICES = 2
 ENCODE_SCRATCH, DECODE_SCRATCH = 4096, 512
@@ -289,6 +289,7 @@ def cuda_encode(
     scratch: int,
     stream: int,
     device: int,
+    references: Any,
 ) -> None:
     """`_core.cuda_encode` on the double's memory and streams."""
     _check_memory(scratch, ENCODE_SCRATCH, device)
@@ -299,16 +300,31 @@ def cuda_encode(
         _check_memory(payload, _core.capacity(codec_id, parameters, dtype_id, elements), device)
         assert payload % 8 == 0
         assert source % _element_nbytes(dtype_id) == 0
+    _check_references(references, [elements for _, _, elements in arrays], dtype_id, device)
 
     def work() -> None:
         ctypes.memset(scratch, 0x5A, ENCODE_SCRATCH)
-        _core.encode_at(codec_id, parameters, dtype_id, arrays, lengths, seed, seed_at, 1, shapes)
+        _core.encode_at(codec_id, parameters, dtype_id, arrays, lengths, seed, seed_at, 1, shapes, references)
 
     _stream_of(stream, device).enqueue(work)
 
 
+def _check_references(references: Any, elements: list[int], dtype_id: int, device: int) -> None:
+    for reference, count in zip(references, elements, strict=False):
+        _check_memory(reference, count * _element_nbytes(dtype_id), device)
+        assert reference % _element_nbytes(dtype_id) == 0
+
+
 def cuda_decode(
-    codec_id: int, parameters: Any, dtype_id: int, arrays: Any, status: int, scratch: int, stream: int, device: int
+    codec_id: int,
+    parameters: Any,
+    dtype_id: int,
+    arrays: Any,
+    status: int,
+    scratch: int,
+    stream: int,
+    device: int,
+    references: Any,
 ) -> None:
     """`_core.cuda_decode` on the double's memory and streams."""
     nbytes = cuda_decode_scratch(codec_id, parameters, dtype_id, arrays)
@@ -319,11 +335,15 @@ def cuda_decode(
         _check_memory(target, elements * _element_nbytes(dtype_id), device)
         assert payload % 8 == 0
         assert target % _element_nbytes(dtype_id) == 0
+    _check_references(references, [array[-1] for array in arrays], dtype_id, device)
 
     def work() -> None:
         ctypes.memset(scratch, 0x5A, nbytes)
-        corrupt = _core.decode_at(codec_id, parameters, dtype_id, arrays, 1)
-        ctypes.c_uint32.from_address(status).value = corrupt >= 0
+        try:
+            found = int(_core.decode_at(codec_id, parameters, dtype_id, arrays, 1, references) >= 0)
+        except WrongReferenceError:
+            found = 2
+        ctypes.c_uint32.from_address(status).value = found
 
     _stream_of(stream, device).enqueue(work)
 

@@ -78,6 +78,28 @@ class Place(Host):
         """How to do so with the framework's compiler."""
         raise AssertionError(f"{self.name} has no compiler")
 
+    def functions_with_reference(self, way: str, codec: Codec) -> WithReference:
+        """How to compress an array against a reference, and to decompress it."""
+        if way == MANY:
+            tree = lambda x: [1, {"x": x}, x[:1]]  # noqa: E731
+            return (
+                lambda x, old: arrcomp.compress_many(tree(x), codec, reference=tree(old))[1]["x"],
+                lambda c, old: arrcomp.decompress_many({"c": [c], "d": 3}, reference={"c": (old,)})["c"][0],
+            )
+        if way == COMPILED:
+            return self.compiled_with_reference(codec)
+        return (
+            lambda x, old: arrcomp.compress(x, codec, reference=old),
+            lambda c, old: arrcomp.decompress(c, reference=old),
+        )
+
+    def compiled_with_reference(self, codec: Codec) -> WithReference:
+        """How to do so with the framework's compiler."""
+        raise AssertionError(f"{self.name} has no compiler")
+
+
+WithReference = tuple[Callable[[Any, Any], Compressed], Callable[[Compressed, Any], Any]]
+
 
 class DLPack(Place):
     """Some library's arrays in host memory; NumPy's come back."""
@@ -138,6 +160,15 @@ class Torch(Place):
         decompress = self.torch.compile(arrcomp.torch.decompress, fullgraph=True, dynamic=False, backend="aot_eager")
         return compress, decompress
 
+    def compiled_with_reference(self, codec: Codec) -> WithReference:
+        import arrcomp.torch
+
+        self.torch.compiler.reset()
+        options: dict[str, Any] = {"fullgraph": True, "dynamic": False, "backend": "aot_eager"}
+        compress = self.torch.compile(lambda x, old: arrcomp.torch.compress(x, codec, reference=old), **options)
+        decompress = self.torch.compile(lambda c, old: arrcomp.torch.decompress(c, reference=old), **options)
+        return compress, decompress
+
 
 class TorchCuda(Torch):
     """PyTorch's tensors on a GPU."""
@@ -186,6 +217,12 @@ class Jax(Place):
 
         compress = self.jax.jit(lambda x: arrcomp.jax.compress(x, codec, seed=seed_of(codec)))
         return compress, self.jax.jit(arrcomp.jax.decompress)
+
+    def compiled_with_reference(self, codec: Codec) -> WithReference:
+        import arrcomp.jax
+
+        compress = self.jax.jit(lambda x, old: arrcomp.jax.compress(x, codec, reference=old))
+        return compress, self.jax.jit(lambda c, old: arrcomp.jax.decompress(c, reference=old))
 
 
 class JaxCuda(Jax):
