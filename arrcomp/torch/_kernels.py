@@ -299,7 +299,7 @@ def _decode(
 
 def _references(references: Tensors | None, xs: Tensors) -> list[Tensor]:
     """The references of tensors, contiguous and checked; none where the codec needs none."""
-    if references is None:
+    if not references:  # compiled code gives an empty list
         return []
     if len(references) != len(xs):
         raise ValueError(f"references: expected {len(xs)} tensors, got {len(references)}")

@@ -332,11 +332,12 @@ uint64_t encode_referenced(const EncodeJob& job, const void* reference, uint8_t*
 void check_references(const Element& element, std::span<const DecodeTask> arrays, int threads) {
   for (size_t i = 0; i < arrays.size(); ++i) {
     const DecodeTask& array = arrays[i];
-    if (std::min(array.limit, length_of(array)) < reference_header_bytes) continue;  // corrupt, as is found later
-    ReferenceHeader header;
-    memcpy(&header, array.payload, sizeof header);
+    const uint64_t length = length_of(array);
+    ReferencePayload payload{};
+    // What is corrupt is found later.
+    if (length > array.limit || payload.read(element, array.payload, length, array.count) != nullptr) continue;
     const uint64_t hash = content_hash(element, array.reference, array.count, threads);
-    if (hash != header.hash) throw WrongReference{i, header.hash, hash};
+    if (hash != payload.header.hash) throw WrongReference{i, payload.header.hash, hash};
   }
 }
 

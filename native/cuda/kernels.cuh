@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(threads_per_block, min_encoding_blocks<T>)
     const uint32_t g = ticket - static_cast<uint32_t>(array.first_unit);
     if (g >= array.plan.groups) continue;  // nothing is to be encoded, as was found on the device
     if (leader())
-      turn = {index, g, {a.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings, a.tables}};
+      turn = {index, g, {array.plan.element, absolute_bound(array, a.settings), a.rounded_bits, a.settings, a.tables}};
     sync();
     const uint32_t warp = blockIdx.x * (blockDim.x / lanes_per_row) + warp_of_block();
     auto& memory = reinterpret_cast<MemoryOf<T, chunk_limit>*>(a.memory)[warp];

@@ -19,8 +19,16 @@ struct ReferenceState {
 
 constexpr int most_samples_of_ways = 3 * static_cast<int>(most_way_samples);
 
-// Arrays that are encoded or decoded as parts, in the order of the lists in device memory.
-enum ReferenceList : int { plain_of_list, codes_of_list, gaps_of_list, exact_of_list = 4, lists_of_reference };
+// Arrays that are encoded or decoded as parts, in the order of the lists in device memory: gaps are two. When codes are
+// decoded, steps of elements of 16 bits have their own place, as they have another width.
+enum ReferenceList : int {
+  plain_of_list,
+  codes_of_list,
+  gaps_of_list,
+  exact_of_list = 4,
+  steps_of_list,
+  lists_of_reference
+};
 
 // The memory of an array that is encoded. Its parts are made at places of their own, and copied together.
 struct ReferenceMemory {

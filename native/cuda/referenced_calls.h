@@ -133,7 +133,7 @@ void decode_referenced(const Launcher& launcher, const Element& element, const D
   };
   decode(plain_of_list, 1, make_plan(element, task.count));
   decode(codes_of_list, 1, make_plan(code_element(element, true), task.count));
-  if (has_steps && element.width < 32) decode(codes_of_list, 1, make_plan(code_element(element, false), task.count));
+  if (has_steps && element.width < 32) decode(steps_of_list, 1, make_plan(code_element(element, false), task.count));
   decode(gaps_of_list, 2, make_list_plan(gap_element_of(task.count), listed));
   if (has_steps) decode(exact_of_list, 1, make_list_plan(element, listed));
   launcher.template run<pass_units<Bits>>(ceil_div(listed, list_unit), a);

@@ -167,7 +167,7 @@ __global__ void decide_way(const __grid_constant__ ReferenceArguments a) {
   const WaySamples samples(job.count);
   const DeltaCounts all = state.all;
   state.header = {0, state.hash, ReferenceWay::plain, 0, {}, 0, 0, {}};
-  state.has_codes = makes_codes<Rows>(job) && all.exact <= most_listed(job.count);
+  state.has_codes = job.count > 0 && makes_codes<Rows>(job) && all.exact <= most_listed(job.count);
   if (!state.has_codes) return;
   ReferenceWay way = ReferenceWay::difference;
   if (all.codes > 0) {
@@ -338,7 +338,8 @@ __global__ void open_reference(const __grid_constant__ ReferenceDecodeArguments 
   };
   const uint64_t gap_groups = make_list_plan(gap_element_of(task.count), most_listed(task.count)).groups;
   if (header.way == ReferenceWay::plain) return list(plain_of_list, codes_part, task.target, 0);
-  list(codes_of_list, codes_part, a.codes, 0);
+  const bool are_wide = header.bound != 0 && a.element.width < 32;
+  list(are_wide ? steps_of_list : codes_of_list, codes_part, a.codes, 0);
   list(gaps_of_list, gaps_part, a.gaps[0], 0);
   list(gaps_of_list + 1, exact_gaps_part, a.gaps[1], gap_groups);
   decoding.lists[gaps_of_list + 1].first_unit = gap_groups;

@@ -155,8 +155,9 @@ class Comparison {
     for (int i = 0; i < orders_each_; ++i) {
       const Order order = orders[runs_++ % std::size(orders)];
       const auto seed = static_cast<uint64_t>(runs_);
-      expect(pair, name, "payload", encode(pair, order, seed) == wanted);
-      expect(pair, name, "elements", decode(pair, wanted, order, seed) == elements && elements.status == 0);
+      const Bytes payload = encode(pair, order, seed);
+      expect(pair, name, "payload: " + difference(payload, wanted), payload == wanted);
+      expect(pair, name, "elements differ", decode(pair, wanted, order, seed) == elements && elements.status == 0);
     }
   }
 
@@ -175,7 +176,10 @@ class Comparison {
         other.reference[random.below(other.reference.size())] ^= 1;
       }
       const Verdict found = decode(other, altered, orders[i % 3], static_cast<uint64_t>(i));
-      expect(other, name, "altered payload", found == decode_on_cpu(other, altered));
+      const Verdict wanted = decode_on_cpu(other, altered);
+      expect(other, name,
+             "an altered payload: status " + std::to_string(found.status) + " for " + std::to_string(wanted.status),
+             found == wanted);
     }
   }
 
@@ -190,13 +194,13 @@ class Comparison {
   }
 
  private:
-  void expect(const Pair& pair, const char* name, const char* what, bool holds) {
+  void expect(const Pair& pair, const char* name, const std::string& what, bool holds) {
     if (holds) return;
     ++differences_;
     const GroupSettings settings = group_settings(pair.codec);
-    std::printf("%s %s, bound %d %g%s, %llu elements, run %d: %s differs\n", pair.dtype, name,
-                static_cast<int>(settings.kind), settings.bound, settings.fast ? " fast" : "",
-                static_cast<unsigned long long>(pair.count), runs_, what);
+    std::printf("%s %s, bound %d %g%s, %llu elements, run %d: %s\n", pair.dtype, name, static_cast<int>(settings.kind),
+                settings.bound, settings.fast ? " fast" : "", static_cast<unsigned long long>(pair.count), runs_,
+                what.c_str());
   }
 
   int orders_each_, runs_ = 0, differences_ = 0, pairs_ = 0, exact_ = 0;
