@@ -38,13 +38,14 @@ with _ending_the_program():
     from .errors import *  # noqa: F403
 
 if _typing.TYPE_CHECKING:
-    from ._files import CompressedFile, load_file, open_file, save_file
+    from ._files import CheckpointChain, CompressedFile, load_file, open_file, save_file
 
 __version__ = "0.1.0"
 
 __all__ = [
     *_codecs,
     *errors.__all__,
+    "CheckpointChain",
     "Codec",
     "Compressed",
     "CompressedFile",
@@ -70,7 +71,7 @@ __all__ = [
 ]
 
 # Files would take a quarter of this import's time.
-_IN_FILES = ("CompressedFile", "load_file", "open_file", "save_file")
+_IN_FILES = ("CheckpointChain", "CompressedFile", "load_file", "open_file", "save_file")
 
 
 def __getattr__(name: str) -> _typing.Any:

@@ -10,7 +10,6 @@ from .._format.limits import checked_max_nbytes
 from . import container, numpy_files
 from .container import Container
 from .content import ARRAY_SUFFIXES, Content, Lazy, check_readable, check_suffix
-from .opened import open_file
 
 
 def read_arrays(path: Path, max_nbytes: int | None = None) -> Content[NDArray[Any]]:
@@ -44,19 +43,6 @@ def write_arrays(path: Path, content: Content[NDArray[Any]]) -> None:
         raise ValueError(f"{path}: expected one array for a .npy file, got {len(arrays)}; .npz holds several")
     else:
         numpy_files.write_npy(path, next(iter(arrays.values())))
-
-
-def read_any(path: Path, max_nbytes: int | None = None, threads: int | None = None) -> Content[NDArray[Any]]:
-    """Open a file of arrays, or of compressed arrays, which are decompressed when they are read.
-
-    Arguments and errors are those of `read_arrays` and `CompressedFile.load`.
-    """
-    check_readable(path, (*ARRAY_SUFFIXES, ".arrcomp"))
-    if is_compressed(path):
-        file = open_file(path, max_nbytes=max_nbytes)
-        lazy = Lazy(file, lambda name: file.load(name, like="numpy", threads=threads), file.info)
-        return Content(lazy, file.metadata)
-    return read_arrays(path, max_nbytes)
 
 
 def is_compressed(path: Path) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from .._arguments import shown, wrong_type
-from ..errors import CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError
+from ..errors import CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError, WrongReferenceError
 
 ARRAY_SUFFIXES = (".npy", ".npz", ".safetensors")
 COMPRESSED_SUFFIXES = (".arrcomp", ".safetensors")
@@ -22,6 +22,8 @@ ONLY_NAME = "arr_0"  # NumPy's name of an array without a name
 # Names that, used as a path, would lead out of a folder on some system.
 _STRAY_PATH = re.compile(r"\0|^[/\\]|^[A-Za-z]:[/\\]|(^|[/\\])\.\.([/\\]|$)")
 
+_OF_STREAMS = (CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError, WrongReferenceError)
+
 T = TypeVar("T")
 
 
@@ -30,6 +32,11 @@ class ArrayInfo(NamedTuple):
 
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
+
+
+def native_info(info: ArrayInfo) -> ArrayInfo:
+    """The same in native byte order."""
+    return ArrayInfo(info.dtype.newbyteorder("="), tuple(info.shape))
 
 
 class Lazy(Mapping[str, T]):
@@ -114,7 +121,7 @@ def naming(path: Path | None, name: str) -> Iterator[None]:
     """Add the array's name to errors."""
     try:
         yield
-    except (CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError, TypeError) as error:
+    except (*_OF_STREAMS, TypeError) as error:
         if path is not None and str(error).startswith(f"{path} "):
             raise  # it is about the whole file, and names it
         where = "" if path is None else f"{path}, "

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._api.compress import check_values, checked_seed, compress_with
+from .._api.compress import check_values, checked_seed, compress, compress_with
 from .._api.compressed import Compressed
 from .._arguments import shown, thread_count, wrong_type, wrong_value
 from .._arrays.registry import FRAMEWORKS, adapter_of
@@ -15,8 +15,9 @@ from .._format.limits import checked_max_nbytes
 from ..codecs import Codec
 from ..codecs._rules import Rule, checked_rules, codec_for
 from . import container
-from .content import COMPRESSED_SUFFIXES, check_suffix, checked_path, is_stray, naming
-from .opened import CompressedFile
+from .against import Against, check_reference
+from .content import COMPRESSED_SUFFIXES, ONLY_NAME, check_suffix, checked_path, is_stray, naming
+from .opened import CompressedFile, open_base
 from .progress import progress as progress_bar
 from .replacing import replacing
 
@@ -32,6 +33,7 @@ def save_file(
     seed: Any = None,
     check_finite: bool = False,
     progress: bool = False,
+    base: Any = None,
 ) -> None:
     """Compress arrays into a file, one after the other.
 
@@ -54,12 +56,23 @@ def save_file(
         seed: same as in `compress`, one for all arrays.
         check_finite: same as in `compress`, for every array. (`Compressed` are not checked.)
         progress: whether to show a progress bar, if standard error is a terminal or a notebook.
+        base: earlier values of these arrays, for a smaller file of what has changed: the path of a file that
+            `save_file` wrote, with a base or without, or of a .npy, .npz or .safetensors file; a `CompressedFile`; or
+            a mapping from names to arrays. Every array with one of the same name, dtype and shape there is coded
+            against it if its codec is `Lossless` or `ErrorBounded`, without a predictor. The others are coded as
+            without a base. `load_file` then needs the base, unchanged. The file has its path from the file's own folder
+            (no mapping's, and not in a .arrcomp file). The array in a .npy or .arrcomp file has no name: it is the
+            counterpart of a single array of any name. On CUDA arrays with a counterpart raise NotImplementedError.
 
     Raises:
         TypeError: same as in `compress`, for each array and argument.
-        ValueError: same as in `compress`; the suffix is wrong; there are several arrays for a .arrcomp file; or a name
-            is not valid in UTF-8, is "__metadata__", or is a path out of its folder.
-        OSError: the file cannot be written.
+        ValueError: same as in `compress`; the suffix is wrong; there are several arrays for a .arrcomp file; a name is
+            not valid in UTF-8, is "__metadata__", or is a path out of its folder; `path` is the base, or a file that
+            the base needs; the base has no counterpart of any array; or a `Compressed` needs a reference, and there is
+            no base.
+        WrongReferenceError: a `Compressed` was compressed against another array than its counterpart in the base; or
+            the base needs a base itself, which was changed.
+        OSError: the file cannot be written, or the base not read.
         ImportError: `progress` needs rich, or `zstd_level` zstandard.
 
     >>> import numpy, os, tempfile, arrcomp
@@ -78,12 +91,14 @@ def save_file(
         checked_seed(rule.codec, seed)
     if suffix == ".arrcomp":
         _check_single(path, names, metadata)
+    against = None if base is None else Against(open_base(base), path)
 
     def compressed(name: str) -> tuple[Sequence[bytes | memoryview], int]:
         """An array's stream as buffers, and its number of bytes before."""
         item = tensors[name]
         with naming(None, name):
-            c = _compressed(name, item, rules, count, seed, check_finite)
+            inside = ONLY_NAME if suffix == ".arrcomp" else name
+            c = _compressed(name, item, rules, count, seed, check_finite, against, inside)
             frameworks.add(_framework(item, c))
             del item
             return c.stored_buffers() if level is None else c.buffers(zstd_level=level, threads=threads), c.spec.nbytes
@@ -91,16 +106,21 @@ def save_file(
     with progress_bar("compressing", len(names), progress) as done:
         if suffix == ".arrcomp":
             buffers, _ = compressed(names[0])
+            if against is not None:
+                against.check_used()
             with replacing(path) as temporary, temporary.open("wb") as file:
                 file.writelines(buffers)
             return
-        longest = described | {"framework": max(FRAMEWORKS, key=len)}
+        longest = described | {"framework": max(FRAMEWORKS, key=len)} | ({} if against is None else against.metadata)
         with container.writing(path, dict.fromkeys(names, container.LONGEST_OF_BYTES), longest) as writer:
             for name in names:
                 buffers, nbytes = compressed(name)
                 writer.add(name, "U8", (sum(map(len, buffers)),), buffers)
                 del buffers
                 done(nbytes)
+            if against is not None and names:
+                against.check_used()
+                described |= against.metadata if against.is_needed else {}
             shared = frameworks.pop() if len(frameworks) == 1 else None
             writer.metadata = described if shared is None else described | {"framework": shared}
 
@@ -114,6 +134,7 @@ def load_file(
     threads: int | None = None,
     progress: bool = False,
     max_nbytes: int | None = None,
+    base: Any = None,
 ) -> dict[str, Any]:
     """Decompress a file of compressed arrays into memory, or onto a device.
 
@@ -128,16 +149,19 @@ def load_file(
         threads: number of threads on the CPU; None for all cores that the process may use.
         progress: whether to show a progress bar, if standard error is a terminal or a notebook.
         max_nbytes: the most bytes that each array may have, same as in `open_file`.
+        base: same as in `open_file`, for a file of `save_file(..., base=)`.
 
     Returns:
         The arrays by name, in the order of `names` or of the file. Besides them, one stream at a time is in memory.
 
     Raises:
+        WrongReferenceError: the base, or one that it needs itself, is another file than the one that was used, with
+            other arrays. Nothing of this file was decompressed. (One that was written anew with equal arrays will do.)
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
         SizeLimitError: an array has more bytes than `max_nbytes`.
         KeyError: there is no array of one of the `names`.
         TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
-        OSError: the file cannot be read.
+        OSError: the file, or a base, cannot be read. FileNotFoundError names the file that needs it.
         ImportError: the framework (like="numpy" needs none), safetensors, zstandard for a frame, or rich for
             `progress`, is not installed.
         DeviceUnavailableError: the device is not available.
@@ -145,12 +169,13 @@ def load_file(
     count, limit = thread_count(threads), checked_max_nbytes(max_nbytes)
     if isinstance(names, str) or not (names is None or isinstance(names, Iterable)):
         raise wrong_type("names", "a list of names, or None for all", names)
-    with CompressedFile(checked_path(path), limit) as file:
+    with CompressedFile(checked_path(path), limit, base) as file:
         target = file.target(like, device)
         wanted = file.names if names is None else list(names)
         for name in wanted:
             if name not in file:
                 raise KeyError(f"names: expected names of arrays in {path}, got {shown(name)}")
+        file.check_base(wanted)
         loaded = {}
         with progress_bar("decompressing", len(wanted), progress) as done:
             for name in wanted:
@@ -159,13 +184,27 @@ def load_file(
     return loaded
 
 
-def _compressed(name: str, item: Any, rules: Sequence[Rule], threads: int, seed: Any, check_finite: bool) -> Compressed:
+def _compressed(
+    name: str,
+    item: Any,
+    rules: Sequence[Rule],
+    threads: int,
+    seed: Any,
+    check_finite: bool,
+    against: Against | None,
+    inside: str,
+) -> Compressed:
+    """An array as it is stored; `inside` is its name in the file."""
     if isinstance(item, Compressed):
+        check_reference(inside, item, against)
         return item
     adapter, x = adapter_of(item)
     codec = codec_for(rules, name, *adapter.dtype_and_shape(x))
     if check_finite:
         check_values(adapter, x, f"array {shown(name)}")
+    reference = None if against is None else against.reference(inside, adapter, x, codec, threads)
+    if reference is not None:
+        return compress(x, codec, reference=reference, threads=threads or None)
     return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed))
 
 

@@ -1,33 +1,57 @@
 """Open files of compressed arrays. Only what is accessed is read."""
 
+import errno
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from .._api.compressed import Compressed, decompress_at, parse_stream
+import numpy as np
+from numpy.typing import NDArray
+
+from .._api.compressed import Compressed, content_hash, decompress, decompress_at, parse_stream
 from .._arguments import shortened, shown, thread_count
 from .._arrays.contract import Adapter
 from .._arrays.device import Device
+from .._arrays.numpy import ADAPTER as NUMPY
 from .._arrays.registry import FRAMEWORKS, locate_new
 from .._format import stream
 from .._format.limits import checked_max_nbytes
 from .._format.spec import Spec
-from ..errors import CorruptStreamError, DeviceUnavailableError, FormatVersionError
+from ..errors import CorruptStreamError, DeviceUnavailableError, FormatVersionError, WrongReferenceError
+from .arrays import is_compressed, read_arrays
+from .bases import PlainBase, beside, counterpart, fingerprint_of, is_path, mapping_base, read_named_base
 from .container import Container
-from .content import COMPRESSED_SUFFIXES, ONLY_NAME, ArrayInfo, check_readable, checked_path, is_stray, naming
+from .content import (
+    ARRAY_SUFFIXES,
+    COMPRESSED_SUFFIXES,
+    ONLY_NAME,
+    ArrayInfo,
+    Content,
+    Lazy,
+    check_readable,
+    checked_path,
+    is_stray,
+    naming,
+)
 from .reading import OpenedFile, Span
 from .slices import Slice
 from .stored import stored
 
+_CHECKSUM_NBYTES = 8  # at a stream's end
 
-def open_file(path: str | Path, *, max_nbytes: int | None = None) -> "CompressedFile":
+
+def open_file(path: str | Path, *, base: Any = None, max_nbytes: int | None = None) -> "CompressedFile":
     """Open a file of compressed arrays, to decompress some of them, or slices.
 
     Args:
         path: of a .safetensors file that `save_file` or `arrcomp compress` wrote, or of a .arrcomp file, which is one
             stream. Its array has the name "arr_0".
+        base: what arrays of `save_file(..., base=)` were coded against: the path of a file of arrays, compressed or
+            not; a `CompressedFile`; or a mapping from names to arrays. None for the file that `path` names, which must
+            be in its folder or below. It is opened when the first of these arrays is decompressed. (If there are none,
+            `base` has no effect.)
         max_nbytes: the most bytes that each decompressed array, or slice of one, may have. Larger ones raise
             SizeLimitError. None for 8192 times the bytes of its stream, or 1 GiB if that is more. Only a stream with a
             Zstandard frame can exceed this.
@@ -36,7 +60,7 @@ def open_file(path: str | Path, *, max_nbytes: int | None = None) -> "Compressed
         A mapping from names to arrays, which is also a context manager.
 
     Raises:
-        TypeError: `max_nbytes` is not an integer.
+        TypeError: `max_nbytes` is not an integer, or `base` is none of the above.
         ValueError: the suffix is wrong, the file has no compressed arrays, or `max_nbytes` is below 0.
         CorruptStreamError: the file's header is damaged, or a name is a path out of its folder. Damaged arrays raise
             when they are accessed.
@@ -44,17 +68,48 @@ def open_file(path: str | Path, *, max_nbytes: int | None = None) -> "Compressed
         OSError: it cannot be read.
         ImportError: safetensors is not installed.
     """
-    return CompressedFile(checked_path(path), checked_max_nbytes(max_nbytes))
+    return CompressedFile(checked_path(path), checked_max_nbytes(max_nbytes), base)
+
+
+def open_base(base: Any, max_nbytes: int | None = None) -> "CompressedFile | PlainBase":
+    """The argument `base` of `save_file`. Errors are those of `open_file` and `read_arrays`."""
+    if isinstance(base, CompressedFile):
+        return base
+    return _open_base(Path(base), max_nbytes) if is_path(base) else mapping_base(base)
+
+
+def _open_base(path: Path, max_nbytes: int | None, leading: tuple[Path, ...] = ()) -> "CompressedFile | PlainBase":
+    """The base at this path, of the last of the files that lead to it."""
+    check_readable(path, (*ARRAY_SUFFIXES, ".arrcomp"))
+    if is_compressed(path):
+        return CompressedFile(path, max_nbytes, leading=leading)
+    return PlainBase(read_arrays(path, max_nbytes), path)
+
+
+def read_any(path: Path, max_nbytes: int | None = None, threads: int | None = None) -> Content[NDArray[Any]]:
+    """Open a file of arrays, or of compressed arrays, which are decompressed when they are read.
+
+    Arguments and errors are those of `read_arrays` and `CompressedFile.load`.
+    """
+    check_readable(path, (*ARRAY_SUFFIXES, ".arrcomp"))
+    if is_compressed(path):
+        file = open_file(path, max_nbytes=max_nbytes)
+        lazy = Lazy(file, lambda name: file.load(name, like="numpy", threads=threads), file.info)
+        return Content(lazy, file.metadata)
+    return read_arrays(path, max_nbytes)
 
 
 class CompressedFile(Mapping[str, Any]):
     """Compressed arrays in a file, decompressed when they are accessed. `open_file` makes it.
 
     `file[name]` is an array of the framework that was saved, with the defaults of `file.load`, which makes other arrays
-    too. Both need memory for the array and its stream. Results stay valid after the file is closed. Unknown names raise
+    too. Both need memory for the array and its stream. An array that is coded against one of a base is made of that
+    one, in place where the framework's arrays can be written to; that one may itself be coded against one of a further
+    file, and so on. Results stay valid after the file is closed. Unknown names raise
     KeyError. Reading a closed file raises ValueError; reading one that was truncated while it was open raises
     CorruptStreamError. Damaged arrays, and those that a newer arrcomp wrote, raise CorruptStreamError,
-    FormatVersionError or UnknownCodecError. Arrays in a Zstandard frame raise ImportError without zstandard.
+    FormatVersionError or UnknownCodecError. Arrays in a Zstandard frame raise ImportError without zstandard. An array
+    whose base is missing raises FileNotFoundError, and with a base that has another array WrongReferenceError.
 
     Attributes:
         path: of the file.
@@ -63,9 +118,12 @@ class CompressedFile(Mapping[str, Any]):
             metadata has "format" "pt", as files of PyTorch's libraries have; "numpy" where nothing says it.
     """
 
-    def __init__(self, path: Path, max_nbytes: int | None) -> None:
-        """`open_file`, with a checked `max_nbytes`."""
-        self.path, self._max_nbytes = path, max_nbytes
+    def __init__(self, path: Path, max_nbytes: int | None, base: Any = None, leading: tuple[Path, ...] = ()) -> None:
+        """`open_file`, with a checked `max_nbytes`. `leading` are the files whose chain of bases leads to this one."""
+        self.path, self._max_nbytes, self._leading = path, max_nbytes, leading
+        self._given_base: Any = base if base is None or is_path(base) else open_base(base)
+        self._base: CompressedFile | PlainBase | None = None
+        self._named_base = None
         self.metadata: dict[str, str] = {}
         self.framework = "numpy"
         self._spans: dict[str, Callable[[], Span]]
@@ -73,6 +131,7 @@ class CompressedFile(Mapping[str, Any]):
             container = Container(path, CorruptStreamError)
             self.metadata = _source_metadata(container)
             self.framework = _framework(container, self.metadata)
+            self._named_base = read_named_base(path, container.metadata)
             for name in container.entries:
                 if is_stray(name):
                     raise CorruptStreamError(f"{path}: expected names without paths out of a folder, got {shown(name)}")
@@ -82,6 +141,19 @@ class CompressedFile(Mapping[str, Any]):
             file = OpenedFile(path, CorruptStreamError)
             self._spans = {ONLY_NAME: lambda: file.span(0, file.nbytes)}
             self._close = file.close
+
+    @property
+    def base(self) -> Path | None:
+        """The file that arrays of this one are coded against: `base` of `open_file`, or the one that this file names.
+
+        None if it names none. One that is outside of this file's folder is opened only if `base` gives it.
+        """
+        given = self._given_base
+        if isinstance(given, (CompressedFile, PlainBase)):
+            return given.path
+        if given is not None:
+            return Path(given)
+        return None if self._named_base is None else beside(self.path, self._named_base)
 
     @property
     def names(self) -> list[str]:
@@ -140,24 +212,156 @@ class CompressedFile(Mapping[str, Any]):
     def load_at(self, name: str, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
         """`load`, with checked arguments."""
         c = self.compressed(name)
+        if c.needs_reference:
+            del c
+            return self._load_from_base(name, adapter, device, threads, max_nbytes)
         with naming(self.path, name):
             return decompress_at(c, adapter, device, threads, max_nbytes)
+
+    def reference(self, name: str) -> "tuple[CompressedFile | PlainBase, str] | None":
+        """The base, and the array in it, that an array is coded against; None if it is coded by itself.
+
+        Only headers are read. Raises WrongReferenceError if the base has no such array, and the errors of `open_file`.
+        """
+        if not self.compressed(name, check=False).needs_reference:
+            return None
+        base = self._opened_base()
+        found, (dtype, shape) = counterpart(name, base.names), self.info(name)
+        there = None if found is None else base.info(found)
+        if found is None or there != (dtype, shape):
+            expected = f"{dtype} {shown(shape)} in {_described(base)}, as it was coded against"
+            got = "none" if there is None else f"{there.dtype} {shown(there.shape)}"
+            raise WrongReferenceError(f"{self.path}, array {shown(name)}: expected {expected}, got {got}")
+        return base, found
+
+    def check_base(self, names: Iterable[str]) -> None:
+        """Raise WrongReferenceError unless the chain of bases has the arrays that these are coded against.
+
+        Where a base is not the very file that was used, by the checksums of its streams, its arrays are hashed.
+        """
+        file, wanted = self, list(names)
+        while True:
+            references = {name: link[1] for name in wanted if (link := file.reference(name)) is not None}
+            if not references:
+                return
+            base = file._opened_base()
+            if file._named_base is None or base.fingerprint is None or base.fingerprint != file._named_base.fingerprint:
+                for name, found in references.items():
+                    if base.content_hash(found) != file.compressed(name, check=False).reference_hash:
+                        raise file._wrong_reference(name, base)
+                return
+            assert isinstance(base, CompressedFile), "other bases have no fingerprint"
+            file, wanted = base, list(references.values())
+
+    def chain(self) -> "Iterator[CompressedFile | PlainBase]":
+        """This file, its base, the base of that one, and so on."""
+        file: CompressedFile | PlainBase = self
+        yield file
+        while isinstance(file, CompressedFile) and (file._named_base or file._given_base) is not None:
+            file = file._opened_base()
+            yield file
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells the file from others: a hash of its arrays' names and of the checksums of their streams."""
+        return fingerprint_of((name, self._checksum(name)) for name in self)
+
+    def content_hash(self, name: str) -> int:
+        """The hash of an array, which is decompressed to NumPy."""
+        return content_hash(self.load_at(name, NUMPY, Device(), 0))
 
     def slice(self, name: str, *, threads: int | None = None, max_nbytes: int | None = None) -> Slice:
         """An array whose slices are decompressed to NumPy arrays: ``file.slice(name)[10:20]``.
 
         The checksum is that of the whole stream, and is not checked. A damaged array may have wrong values. Arguments
-        are those of `load`, but `max_nbytes` is for each slice (in a Zstandard frame: for the array).
+        are those of `load`, but `max_nbytes` is for each slice (in a Zstandard frame, and of an array that is coded
+        against one of a base: for the array).
         """
         count, limit = thread_count(threads), checked_max_nbytes(max_nbytes)
         c = self.compressed(name, check=False)
+        if c.needs_reference:
+            return Slice(self.path, name, c, count, lambda: self.load_at(name, NUMPY, Device(), count, limit))
         if limit is not None:
             c.payload.max_nbytes = limit
         return Slice(self.path, name, c, count)
 
     def close(self) -> None:
-        """Close the file. Results stay valid."""
+        """Close the file, and its base if that is another file that was opened for it. Results stay valid."""
         self._close()
+        if self._base is not None and self._base is not self._given_base:
+            self._base.close()
+
+    def _links(self, name: str) -> "tuple[list[tuple[CompressedFile, str]], tuple[PlainBase, str] | None]":
+        """An array and those that it is coded against, in files; and at the end that of a base without streams."""
+        links: list[tuple[CompressedFile, str]] = [(self, name)]
+        while True:
+            file, own = links[-1]
+            found = file.reference(own)
+            if found is None:
+                return links, None
+            base, inside = found
+            if isinstance(base, PlainBase):
+                return links, (base, inside)
+            links.append((base, inside))
+
+    def _load_from_base(self, name: str, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None) -> Any:
+        """`load_at` for an array that is coded against another one: the first of the chain, and then each of it."""
+        links, plain = self._links(name)
+        if plain is None:
+            file, own = links.pop()
+            array, is_ours = file.load_at(own, adapter, device, threads, max_nbytes), True
+        else:
+            base, own = plain
+            array, is_ours = base.load_at(own, adapter, device, threads), not base.is_shared
+        for file, own in reversed(links):
+            array = file._applied(own, array, is_ours and device.framework != "jax", threads, max_nbytes)
+            is_ours = True
+        return array
+
+    def _applied(self, name: str, reference: Any, in_place: bool, threads: int, max_nbytes: int | None) -> Any:
+        """The array that is coded against `reference`, in its memory or in new memory."""
+        c = self.compressed(name)
+        target: dict[str, Any] = {"out": reference} if in_place else {"like": reference}
+        try:
+            with naming(self.path, name):
+                return decompress(c, reference=reference, threads=threads or None, max_nbytes=max_nbytes, **target)
+        except WrongReferenceError:
+            raise self._wrong_reference(name, self._opened_base()) from None
+
+    def _wrong_reference(self, name: str, base: "CompressedFile | PlainBase") -> WrongReferenceError:
+        expected = f"the array that it was coded against in {_described(base)}"
+        return WrongReferenceError(f"{self.path}, array {shown(name)}: expected {expected}, got another")
+
+    def _opened_base(self) -> "CompressedFile | PlainBase":
+        """The base, opened the first time."""
+        if self._base is None:
+            self._base = (
+                self._given_base if isinstance(self._given_base, (CompressedFile, PlainBase)) else self._found_base()
+            )
+        return self._base
+
+    def _found_base(self) -> "CompressedFile | PlainBase":
+        """The base, which is a file."""
+        path, named = self.base, self._named_base
+        if path is None:
+            raise ValueError(f"{self.path}: expected base=, which its arrays were coded against, got none")
+        if self._given_base is None and named is not None and is_stray(named.file):
+            raise ValueError(f"{self.path}: expected a base in its folder, got {shown(named.file)}; base= names it")
+        leading = (*self._leading, self.path)
+        try:
+            if any(path.samefile(before) for before in leading):
+                raise WrongReferenceError(f"{self.path}: expected a base that does not lead back to it, got {path}")
+            return _open_base(path, self._max_nbytes, leading)
+        except FileNotFoundError:
+            reason = f"expected the base of {self.path}, got no such file; base= names it"
+            raise FileNotFoundError(errno.ENOENT, reason, str(path)) from None
+
+    def _checksum(self, name: str) -> bytes:
+        """The bytes at the end of an array's stream."""
+        span = self._span(name)
+        last = np.empty(min(_CHECKSUM_NBYTES, span.nbytes), np.uint8)
+        span.read_into(last, span.nbytes - last.size)
+        return last.tobytes()
 
     def _span(self, name: str) -> Span:
         """The range of the file with an array's stream."""
@@ -185,6 +389,11 @@ class CompressedFile(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<CompressedFile {str(self.path)!r}: {len(self)} arrays>"
+
+
+def _described(base: "CompressedFile | PlainBase") -> str:
+    """A base in errors."""
+    return "base" if base.path is None else str(base.path)
 
 
 def _stream_span(container: Container, name: str) -> Span:

@@ -2,12 +2,13 @@
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._api.compressed import Compressed
 from .._arguments import shown
@@ -23,15 +24,25 @@ class Slice:
 
     ``file.slice(name)[10:20, ..., 3]`` is the array, or scalar, that NumPy returns for the whole array and this index.
     The values from the first to the last that leading integers and the first slice select are read and decoded. A
-    payload in a Zstandard frame is unpacked whole for the first slice, and kept for the others.
+    payload in a Zstandard frame is unpacked whole for the first slice, and kept for the others. So is an array that is
+    coded against one of a base: it is decompressed whole, from the file, which must still be open for the first slice.
 
     Attributes:
         spec: codec, dtype and shape of the array.
     """
 
-    def __init__(self, path: Path, name: str, compressed: Compressed, threads: int) -> None:
-        """Made by `CompressedFile.slice`."""
+    def __init__(
+        self,
+        path: Path,
+        name: str,
+        compressed: Compressed,
+        threads: int,
+        load: Callable[[], NDArray[Any]] | None = None,
+    ) -> None:
+        """Made by `CompressedFile.slice`. `load` decompresses an array of which no part can be decoded alone."""
         self.spec, self._payload = compressed.spec, compressed.payload
+        self._load = load
+        self._whole: NDArray[Any] | None = None
         self._path, self._name, self._threads = path, name, threads
 
     @property
@@ -46,6 +57,9 @@ class Slice:
 
     def __getitem__(self, index: Any) -> Any:
         first, shape, rest = values_of(self.spec.shape, index)
+        if self._load is not None:
+            self._whole = self._load().reshape(-1) if self._whole is None else self._whole
+            return self._whole[first : first + math.prod(shape)].copy().reshape(shape)[rest]
         with naming(self._path, self._name):
             return decode_range(self._payload, self.spec, first, shape, self._threads)[rest]
 

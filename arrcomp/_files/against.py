@@ -1,0 +1,74 @@
+"""The base of a file that is written."""
+
+from pathlib import Path
+from typing import Any
+
+from .._api.compressed import Compressed
+from .._arguments import shown
+from .._arrays.contract import Adapter
+from ..codecs import Codec
+from ..errors import WrongReferenceError
+from .bases import METADATA, PlainBase, counterpart, named_base
+from .content import ArrayInfo
+from .opened import CompressedFile
+
+
+class Against:
+    """Arrays that those of a new file are coded against.
+
+    Attributes:
+        metadata: what the new file says of its base; empty of a mapping.
+        is_needed: whether an array was coded against one of the base.
+    """
+
+    def __init__(self, base: CompressedFile | PlainBase, path: Path) -> None:
+        """The base of the file that is written to `path`, which must be none of the files that the base is made of."""
+        self._base, self._has_counterpart, self.is_needed = base, False, False
+        for file in base.chain():
+            if file.path is not None and path.exists() and path.samefile(file.path):
+                raise ValueError(f"{path}: expected another file than base and those that it needs, got {file.path}")
+        named = None if base.path is None else named_base(base.path, base.fingerprint, path)
+        self.metadata = {} if named is None else {METADATA: named.packed()}
+
+    def reference(self, name: str, adapter: Adapter, x: Any, codec: Codec, threads: int) -> Any:
+        """The array that an array of the new file is coded against; None if there is none, or its codec takes none."""
+        dtype, shape = adapter.dtype_and_shape(x)
+        found = self._counterpart(name, ArrayInfo(dtype.numpy, shape))
+        if found is None or not takes_reference(codec):
+            return None
+        self.is_needed = True
+        return self._base.load_at(found, adapter, adapter.device(x), threads)
+
+    def check(self, name: str, c: Compressed) -> None:
+        """Raise WrongReferenceError unless a compressed array was compressed against its counterpart in the base."""
+        found = self._counterpart(name, ArrayInfo(c.dtype, c.shape))
+        if found is None or self._base.content_hash(found) != c.reference_hash:
+            raise WrongReferenceError("base: expected the array that the Compressed needs, got none or another")
+        self.is_needed = True
+
+    def check_used(self) -> None:
+        """Raise ValueError unless the base has a counterpart of one of the arrays."""
+        if not self._has_counterpart:
+            names = shown(self._base.names)
+            raise ValueError(f"base: expected an array of the same name, dtype and shape as one to save, got {names}")
+
+    def _counterpart(self, name: str, info: ArrayInfo) -> str | None:
+        found = counterpart(name, self._base.names)
+        if found is None or self._base.info(found) != info:
+            return None
+        self._has_counterpart = True
+        return found
+
+
+def takes_reference(codec: Codec) -> bool:
+    """Whether a codec codes arrays against others: those that have a predictor, without one."""
+    return getattr(codec, "predictor", "none") is None
+
+
+def check_reference(name: str, c: Compressed, against: Against | None) -> None:
+    """Check a compressed array that is stored in a new file. Errors are those of `save_file`."""
+    if not c.needs_reference:
+        return
+    if against is None:
+        raise ValueError(f"base: expected the array that the Compressed {shown(name)} needs, got none")
+    against.check(name, c)
