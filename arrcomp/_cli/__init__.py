@@ -11,7 +11,8 @@ from typing import Annotated
 from .. import __version__
 from .._files import ARRAY_SUFFIXES
 from .compress import compress
-from .decompress import decompress, info, verify
+from .decompress import apply, decompress, info, verify
+from .delta import delta
 from .demo import codecs, demo
 from .diff import diff
 from .page import EXITS, FAILED, PROGRAM, USAGE, Example, described
@@ -46,7 +47,7 @@ def program(
         raise typer.Exit(USAGE)
 
 
-for command in (compress, decompress, info, verify, diff, plot, codecs, demo):
+for command in (compress, decompress, delta, apply, info, verify, diff, plot, codecs, demo):
     app.command(cls=Command)(command)
 
 

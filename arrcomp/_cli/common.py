@@ -3,6 +3,7 @@
 import contextlib
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,9 +17,9 @@ from .._files import CompressedFile
 from .._interrupts import INTERRUPTED
 from ..codecs import Codec
 from ..errors import ArrcompError, CorruptStreamError, FormatVersionError, UnknownCodecError
-from . import reports, tables
+from . import measure, reports, tables
 from .guarantees import Comparison
-from .measure import Measurement
+from .measure import Array, Measurement
 from .page import CORRUPT, FAILED, PROGRAM, USAGE
 from .program import discard_output
 from .standard import STANDARD
@@ -70,6 +71,16 @@ def stored(file: CompressedFile, name: str, *, check: bool = True) -> tuple[Comp
     """A compressed array of a file and its measurement; `check` is the same as in `CompressedFile.compressed`."""
     compressed = file.compressed(name, check=check)
     return compressed, Measurement(name, compressed.spec, file.nbytes(name), compressed.payload.is_framed)
+
+
+def loaded(file: CompressedFile, name: str, threads: int | None) -> tuple[Array, Measurement]:
+    """An array of a file, decompressed to NumPy with those that it needs, and its measurement with the time."""
+    compressed, row = stored(file, name)
+    if not compressed.needs_reference:
+        return measure.decode(compressed, row, threads)
+    start = time.perf_counter()
+    array: Array = file.load(name, like="numpy", threads=threads)
+    return array, row._replace(decode_seconds=time.perf_counter() - start)
 
 
 def check_json_has_room(as_json: bool, output: Path) -> None:

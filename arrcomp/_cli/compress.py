@@ -6,26 +6,11 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from .. import _dtypes, _files
-from .._api.compressed import Compressed
+from .. import _files
 from .._arrays.device import parse_kind
-from .._files import Content, Lazy
-from .._files.content import check_suffix, naming
+from .._files import Lazy
 from .._format.frame import checked_level
-from ..codecs import ErrorBounded, Lossless
-from ..codecs._rules import Rule, codec_for
-from . import measure
-from .choice import (
-    PREDICTORS,
-    NamedRule,
-    check_rules_match,
-    check_seed,
-    codec_named,
-    completed_codecs,
-    parameters,
-    rules_of_file,
-    rules_of_options,
-)
+from .choice import PREDICTORS, NamedRule, check_rules_match
 from .common import (
     Force,
     Json,
@@ -37,12 +22,27 @@ from .common import (
     one_line_errors,
     print_json,
     print_line,
-    require,
     show,
 )
-from .files import COMPRESSED_END, READABLE_SUFFIXES, TORCH_SUFFIXES, compressed_path, is_compressed, read_arrays
+from .encoding import (
+    Absolute,
+    Check,
+    CodecName,
+    Compressing,
+    Others,
+    Pointwise,
+    Relative,
+    RuleFile,
+    RuleTexts,
+    Seed,
+    Speed,
+    Zstd,
+    check_output,
+    chosen,
+)
+from .files import COMPRESSED_END, READABLE_SUFFIXES, compressed_path, is_compressed, read_arrays
 from .jobs import Job, planned
-from .measure import Array, Measurement, Settings
+from .measure import Measurement, Settings
 from .page import Example, described
 from .reports import compressed_verdict, files_document
 from .standard import STANDARD, input_file, output_file
@@ -53,18 +53,7 @@ _OUT = (
     f"File to write, .arrcomp or .safetensors; a folder for several files; or -. [default: IN with .arrcomp, or "
     f"{COMPRESSED_END}, at its end]"
 )
-_CODEC = (
-    "A codec, or a short name such as fp8 or nf4; see `arrcomp codecs`. "
-    "[default: error-bounded with a bound, else lossless]"
-)
 _PREDICTOR = "For smooth fields of several dimensions: predict values along the axes. It takes longer."
-_SET = "A parameter of the codec, for instance bits=4."
-_RULE = (
-    "Codec for the arrays whose names match, for instance '*norm*=lossless' or '*.weight=error-bounded:abs=1e-4'. "
-    "The first rule that matches wins; --codec is for other arrays."
-)
-_RULES = "A JSON list of rules, as from `Rule.config()`. They come after those of --rule."
-_ZSTD = "Put payloads into Zstandard frames of level 1 to 22, if that saves 5 %."
 
 
 @described(
@@ -87,21 +76,21 @@ _ZSTD = "Put payloads into Zstandard frames of level 1 to 22, if that saves 5 %.
 def compress(
     sources: Annotated[list[Path], Argument(metavar="IN...", help=_IN)],
     output: Annotated[Path | None, Option("-o", "--output", metavar="OUT", help=_OUT)] = None,
-    codec: Annotated[str | None, Option(metavar="NAME", help=_CODEC, autocompletion=completed_codecs)] = None,
-    absolute: Annotated[float | None, Option("--abs", metavar="E", help="Bound: |x - y| <= E.")] = None,
-    relative: Annotated[float | None, Option("--rel", metavar="R", help="Bound: R times the range.")] = None,
-    pointwise: Annotated[float | None, Option(metavar="P", help="Bound: P times each |x|.")] = None,
-    speed: Annotated[str | None, Option(metavar="default|fast", help="A better ratio, or faster.")] = None,
+    codec: CodecName = None,
+    absolute: Absolute = None,
+    relative: Relative = None,
+    pointwise: Pointwise = None,
+    speed: Speed = None,
     predictor: Annotated[str | None, Option(metavar=PREDICTORS, help=_PREDICTOR)] = None,
-    others: Annotated[list[str] | None, Option("--set", metavar="NAME=VALUE", help=_SET)] = None,
-    rule: Annotated[list[str] | None, Option(metavar="PATTERN=CODEC[:NAME=VALUE,...]", help=_RULE)] = None,
-    rules: Annotated[Path | None, Option(metavar="FILE", help=_RULES)] = None,
-    seed: Annotated[int | None, Option(metavar="N", help="For codecs with stochastic rounding.")] = None,
-    zstd: Annotated[int | None, Option(metavar="LEVEL", help=_ZSTD)] = None,
+    others: Others = None,
+    rule: RuleTexts = None,
+    rules: RuleFile = None,
+    seed: Seed = None,
+    zstd: Zstd = None,
     threads: Threads = None,
     max_nbytes: MaxNbytes = None,
     device: Annotated[str, Option(metavar="cpu|cuda[:N]", help="Where to compress.")] = "cpu",
-    check: Annotated[bool, Option(help="Decompress and compare before the file is written.")] = True,
+    check: Check = True,
     force: Force = False,
     timings: Timings = False,
     quiet: Quiet = False,
@@ -116,15 +105,8 @@ def compress(
     """
     with one_line_errors():
         bounds = {"abs": absolute, "rel": relative, "pointwise": pointwise}
-        if codec is None:
-            codec = Lossless.name if set(bounds.values()) == {None} else ErrorBounded.name
-        given = bounds | {"speed": speed, "predictor": predictor}
-        rest = codec_named(codec, given | parameters(others or [], "--set"))
-        level = checked_level(zstd, "--zstd")
-        named = rules_of_options(rule or [])
-        chosen = [*(each.rule for each in named), *([] if rules is None else rules_of_file(rules)), Rule(rest)]
-        for each in chosen:
-            check_seed(each.codec, seed)
+        choice = chosen(codec, bounds | {"speed": speed, "predictor": predictor}, others, rule, rules, seed)
+        level, named = checked_level(zstd, "--zstd"), choice.named
         kind, index = parse_kind(device)
         settings = Settings(threads, seed, level, index if kind == "cuda" else None)
         jobs = planned(sources, output, output_of=compressed_path, takes=_is_input, force=force)
@@ -141,10 +123,10 @@ def compress(
                 output_file(job.output, ".arrcomp", job.source, force=force) as writable,
             ):
                 content = read_arrays(readable, max_nbytes)
-                _check_output(readable, writable, len(content.arrays))
+                check_output(readable, writable, len(content.arrays))
                 if not several:
                     check_rules_match(named, list(content.arrays))
-                results = Lazy(content.arrays, _Compressing(content, chosen, settings, check, rows))
+                results = Lazy(content.arrays, Compressing(content, choice.rules, settings, check, rows))
                 _files.save_file(results, writable, metadata=content.metadata, progress=not quiet)
             silent = quiet or job.output == STANDARD
             verdict = "" if silent else compressed_verdict(rows, job.output, job.output.stat().st_size)
@@ -155,20 +137,6 @@ def compress(
             job_rows.append((job, rows))
         if several:
             _show_several(job_rows, as_json=as_json, quiet=quiet)
-
-
-class _Compressing:
-    """Compresses the arrays of a file, by name, and measures each."""
-
-    def __init__(
-        self, content: Content[Array], rules: Sequence[Rule], settings: Settings, check: bool, rows: list[Measurement]
-    ) -> None:
-        self._content, self._rules, self._settings, self._check, self._rows = content, rules, settings, check, rows
-
-    def __call__(self, name: str) -> Compressed:
-        result, row = _compressed(name, self._content, self._rules, self._settings, self._check)
-        self._rows.append(row)
-        return result
 
 
 def _is_input(path: Path) -> bool:
@@ -190,29 +158,3 @@ def _show_several(job_rows: Sequence[tuple[Job, list[Measurement]]], *, as_json:
         nbytes = sum(job.output.stat().st_size for job, _ in job_rows)
         all_rows = [row for _, rows in job_rows for row in rows]
         print_line(compressed_verdict(all_rows, count_text(len(job_rows), "file"), nbytes))
-
-
-def _compressed(
-    name: str, content: Content[Array], rules: Sequence[Rule], settings: Settings, check: bool
-) -> tuple[Compressed, Measurement]:
-    """An array, compressed and, with `check`, compared."""
-    array = content.arrays[name]
-    with naming(None, name):
-        codec = codec_for(rules, name, _dtypes.by_numpy(array.dtype), array.shape)
-        compressed, row = measure.encode(name, array, codec, settings)
-    if check:
-        row = measure.check(array, compressed, row, settings.threads)
-        require([row])
-    return compressed, row
-
-
-def _check_output(source: Path, output: Path, count: int) -> None:
-    if output.suffix in TORCH_SUFFIXES:
-        expected = f"suffix {', '.join(_files.COMPRESSED_SUFFIXES)}"
-        hint = "in Python, arrcomp.torch.save writes it"
-        raise ValueError(f"{output}: expected {expected}, got {output.suffix!r}; {hint}")
-    if source.suffix != ".npy" and output.suffix != ".safetensors":
-        names = "s with names" if count != 1 else " with a name"
-        expected = f"suffix .safetensors for {count} array{names} of {source}"
-        raise ValueError(f"{output}: expected {expected}, got {output.suffix!r}")
-    check_suffix(output, _files.COMPRESSED_SUFFIXES)

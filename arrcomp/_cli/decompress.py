@@ -6,10 +6,10 @@ from typing import Annotated
 from typer import Argument, Option
 
 from .. import _files
+from .._api.compressed import Compressed
 from .._files import Content, Lazy
 from .._files.content import check_exists
 from .._files.progress import progress
-from . import measure
 from .common import (
     Force,
     Json,
@@ -19,6 +19,7 @@ from .common import (
     Timings,
     VerificationError,
     check_json_has_room,
+    loaded,
     one_line_errors,
     print_json,
     print_line,
@@ -28,10 +29,11 @@ from .common import (
     stored,
 )
 from .files import COMPRESSED_END, is_compressed, read_any, read_arrays, restored_path, write_arrays
+from .guarantees import compare
 from .jobs import Job, planned
 from .measure import Array, Measurement
 from .page import Example, described
-from .reports import files_document, raw_document, raw_table, sums
+from .reports import files_document, measurements_document, raw_document, raw_table, sums
 from .standard import STANDARD, input_file, output_file, shown_path
 from .words import count_text, kept_text, names_text, size_text, smaller_text
 
@@ -40,6 +42,13 @@ _OUT = (
     "File to write: .npy (of one array), .npz, .safetensors or .pt; a folder for several files; or -. [default: IN "
     f"without .arrcomp, or without {COMPRESSED_END}]"
 )
+_DELTA = "The file to decompress (.arrcomp, .safetensors); - for standard input, one stream."
+_FULL = (
+    f"File to write: .npy (of one array), .npz, .safetensors or .pt; .arrcomp or {COMPRESSED_END}; or -. [default: "
+    f"DELTA without .arrcomp, or without {COMPRESSED_END}]"
+)
+_BASE = "The file of arrays, compressed or not, that the file needs. [default: the one that it names, in its folder]"
+Base = Annotated[Path | None, Option("--base", metavar="OLD", help=_BASE)]
 _FILE = "A file of arrays, compressed or not; - for standard input, one stream."
 
 
@@ -87,24 +96,72 @@ def decompress(
 
 
 def _decompressed(
-    job: Job, threads: int | None, max_nbytes: int | None, *, force: bool, quiet: bool
+    job: Job, threads: int | None, max_nbytes: int | None, *, force: bool, quiet: bool, base: Path | None = None
 ) -> list[Measurement]:
-    """Decompress a file. Returns the measurements of its arrays, in the file's order."""
+    """Decompress a file, with the base that it needs. Returns the measurements of its arrays, in the file's order."""
     rows: dict[str, Measurement] = {}
     with (
         input_file(job.source, ".arrcomp") as readable,
         output_file(job.output, ".npy", job.source, force=force) as writable,
-        _files.open_file(readable, max_nbytes=max_nbytes) as file,
+        _files.open_file(readable, max_nbytes=max_nbytes, base=base) as file,
         progress("decompressing", len(file), not quiet) as done,
     ):
+        file.check_base(file)
 
         def restored(name: str) -> Array:
-            array, rows[name] = measure.decode(*stored(file, name), threads)
+            array, rows[name] = loaded(file, name, threads)
             done(array.nbytes)
             return array
 
-        write_arrays(writable, Content(Lazy(file, restored, file.info), file.metadata))
+        def complete(name: str) -> Array | Compressed:
+            compressed, row = stored(file, name)
+            if compressed.needs_reference:
+                return restored(name)
+            rows[name] = row
+            done(row.spec.nbytes)
+            return compressed
+
+        if job.output.name.endswith((".arrcomp", COMPRESSED_END)):
+            _files.save_file(Lazy(file, complete), writable, metadata=file.metadata, threads=threads)
+        else:
+            write_arrays(writable, Content(Lazy(file, restored, file.info), file.metadata))
         return [rows[name] for name in file]
+
+
+@described(
+    Example("The checkpoint, with the base beside it", "arrcomp apply step2.arrcomp.safetensors -o step2.safetensors"),
+    Example("With the base elsewhere", "arrcomp apply new.arrcomp --base data/old.npy -o new.npy"),
+    Example(
+        "A compressed file that needs no base",
+        "arrcomp apply step2.arrcomp.safetensors -o full.arrcomp.safetensors",
+    ),
+)
+def apply(
+    source: Annotated[Path, Argument(metavar="DELTA", help=_DELTA)],
+    base: Base = None,
+    output: Annotated[Path | None, Option("-o", "--output", metavar="OUT", help=_FULL)] = None,
+    threads: Threads = None,
+    max_nbytes: MaxNbytes = None,
+    force: Force = False,
+    timings: Timings = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Decompress a file of `arrcomp delta` or `save_file(..., base=)` with the file that it was made against.
+
+    That one may need another file itself, and so on. All of them must have the arrays that they had: this is checked
+    before anything is decompressed. `arrcomp decompress` does the same where all files are in one folder.
+
+    If OUT ends in .arrcomp or .arrcomp.safetensors, the arrays that need the base are compressed losslessly, and the
+    others stay as they are.
+    """
+    with one_line_errors():
+        target = output or (STANDARD if source == STANDARD else restored_path(source))
+        check_json_has_room(as_json, target)
+        job = Job(source, target)
+        rows = _decompressed(job, threads, max_nbytes, force=force, quiet=quiet, base=base)
+        silent = quiet or target == STANDARD
+        show(rows, as_json=as_json, quiet=silent, timings=timings, verdict=_restored_verdict(rows, target))
 
 
 def _restored_verdict(rows: list[Measurement], output: Path | str) -> str:
@@ -143,20 +200,34 @@ def info(
 
 def _show_compressed(source: Path, readable: Path, check: bool, *, quiet: bool, as_json: bool) -> None:
     with _files.open_file(readable) as file:
-        rows = []
+        rows, needs_base = [], False
         with progress("reading", len(file), not quiet) as done:
             for name in file:
-                rows.append(stored(file, name, check=check)[1])
-                done(rows[-1].spec.nbytes)
+                compressed, row = stored(file, name, check=check)
+                rows.append(row)
+                needs_base |= compressed.needs_reference
+                done(row.spec.nbytes)
     before, after = sums(rows)
     sound = "checksums are right" if check else "checksums not checked"
     counts = f"{count_text(len(rows))}, {size_text(after)}, {smaller_text(before, after)}"
-    verdict = f"{shown_path(source)}: {counts}, {sound}"
-    show(rows, as_json=as_json, quiet=quiet, verdict=verdict)
+    if as_json:
+        about = {"base": None if file.base is None else str(file.base)} if needs_base else {}
+        print_json(measurements_document(rows) | about)
+        return
+    base = f", against {_base_text(file.base)}" if needs_base else ""
+    show(rows, as_json=False, quiet=quiet, verdict=f"{shown_path(source)}: {counts}, {sound}{base}")
+
+
+def _base_text(base: Path | None) -> str:
+    """What a file of `arrcomp delta` needs, in words."""
+    if base is None:
+        return "a file that it does not name"
+    return f"{base}{'' if base.exists() else ', which is missing'}"
 
 
 @described(
     Example("Whether the guarantee holds", "arrcomp verify x.npy x.arrcomp"),
+    Example("A file of `arrcomp delta`", "arrcomp verify new.npy new.arrcomp --base old.npy"),
     Example("For a script", "arrcomp verify --quiet model.safetensors small.safetensors && echo verified"),
     Example("The largest errors, as JSON", "arrcomp verify --json model.safetensors small.safetensors"),
     failed="a value breaks its guarantee, or the files have different arrays",
@@ -164,6 +235,7 @@ def _show_compressed(source: Path, readable: Path, check: bool, *, quiet: bool, 
 def verify(
     source: Annotated[Path, Argument(metavar="IN", help="The file that was compressed.")],
     compressed: Annotated[Path, Argument(metavar="OUT", help="The compressed file.")],
+    base: Base = None,
     threads: Threads = None,
     max_nbytes: MaxNbytes = None,
     timings: Timings = False,
@@ -173,7 +245,7 @@ def verify(
     """Decompress OUT and compare it with IN: every value must keep its codec's guarantee."""
     with one_line_errors():
         original = read_arrays(source, max_nbytes).arrays
-        with _files.open_file(compressed, max_nbytes=max_nbytes) as file:
+        with _files.open_file(compressed, max_nbytes=max_nbytes, base=base) as file:
             lacks = [
                 f"{path} lacks {names_text(sorted(names))}"
                 for path, names in ((source, set(file) - set(original)), (compressed, set(original) - set(file)))
@@ -181,10 +253,12 @@ def verify(
             ]
             if lacks:
                 raise VerificationError(f"expected the same arrays in both files: {'; '.join(lacks)}")
+            file.check_base(file)
             rows = []
             with progress("verifying", len(file), not quiet) as done:
                 for name in file:
-                    rows.append(measure.check(original[name], *stored(file, name), threads))
+                    array, row = loaded(file, name, threads)
+                    rows.append(row._replace(comparison=compare(original[name], array, row.spec.codec)))
                     done(rows[-1].spec.nbytes)
         kept = kept_text(row.spec.codec for row in rows)
         holds = all(row.comparison is not None and row.comparison.holds for row in rows)

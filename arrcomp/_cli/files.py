@@ -58,6 +58,11 @@ def compressed_path(path: Path) -> Path:
     """
     if path.suffix == ".npy":
         return path.with_name(f"{path.name}.arrcomp")
+    return delta_path(path)
+
+
+def delta_path(path: Path) -> Path:
+    """The file that `arrcomp delta` writes for this one where no other is named: one that has its base's path."""
     name = path.stem if path.suffix == ".safetensors" else path.name
     return path.with_name(f"{name}{COMPRESSED_END}")
 

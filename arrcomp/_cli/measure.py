@@ -37,12 +37,14 @@ class Settings(NamedTuple):
     cuda: int | None = None  # index of the CUDA device to compress on; None for the CPU
 
 
-def encode(name: str, x: Array, codec: Codec, settings: Settings) -> tuple[Compressed, Measurement]:
-    """Compress an array. The result is in host memory, and in its frame if it has one."""
+def encode(
+    name: str, x: Array, codec: Codec, settings: Settings, reference: Array | None = None
+) -> tuple[Compressed, Measurement]:
+    """Compress an array, against a `reference` if there is one. The result is in host memory, framed if it has one."""
     threads, seed, zstd_level, cuda = settings
     source = x if cuda is None else to_cuda(x, cuda)
     start = time.perf_counter()
-    compressed = compress(source, codec, threads=threads, seed=seed)
+    compressed = compress(source, codec, reference=reference, threads=threads, seed=seed)
     nbytes = compressed.nbytes  # synchronizes
     if zstd_level is not None:
         stream = compressed.to_bytes(zstd_level=zstd_level, threads=threads)
@@ -53,14 +55,22 @@ def encode(name: str, x: Array, codec: Codec, settings: Settings) -> tuple[Compr
     return compressed, Measurement(name, compressed.spec, nbytes, compressed.payload.is_framed, seconds)
 
 
-def decode(compressed: Compressed, measurement: Measurement, threads: int | None) -> tuple[Array, Measurement]:
+def decode(
+    compressed: Compressed, measurement: Measurement, threads: int | None, reference: Array | None = None
+) -> tuple[Array, Measurement]:
     """Decompress an array to NumPy. Returns it and the measurement with the time."""
     start = time.perf_counter()
-    restored: Array = decompress(compressed, like=np.empty(0), threads=threads)
+    restored: Array = decompress(compressed, reference=reference, like=np.empty(0), threads=threads)
     return restored, measurement._replace(decode_seconds=time.perf_counter() - start)
 
 
-def check(original: Array, compressed: Compressed, measurement: Measurement, threads: int | None) -> Measurement:
+def check(
+    original: Array,
+    compressed: Compressed,
+    measurement: Measurement,
+    threads: int | None,
+    reference: Array | None = None,
+) -> Measurement:
     """The measurement with the time to decompress and the comparison."""
-    restored, decoded = decode(compressed, measurement, threads)
+    restored, decoded = decode(compressed, measurement, threads, reference)
     return decoded._replace(comparison=compare(original, restored, compressed.codec))

@@ -9,21 +9,24 @@ hash of their names and checksums as "fingerprint".
 Arrays are read and written one by one. Files are replaced atomically.
 """
 
+from .against import Against
 from .arrays import is_compressed, read_arrays, write_arrays
 from .chains import CheckpointChain
 from .content import ARRAY_SUFFIXES, COMPRESSED_SUFFIXES, Content, Lazy
 from .models import load_file, save_file
-from .opened import CompressedFile, open_file, read_any
+from .opened import CompressedFile, open_base, open_file, read_any
 
 __all__ = [
     "ARRAY_SUFFIXES",
     "COMPRESSED_SUFFIXES",
+    "Against",
     "CheckpointChain",
     "CompressedFile",
     "Content",
     "Lazy",
     "is_compressed",
     "load_file",
+    "open_base",
     "open_file",
     "read_any",
     "read_arrays",

@@ -21,9 +21,11 @@ class Against:
         is_needed: whether an array was coded against one of the base.
     """
 
-    def __init__(self, base: CompressedFile | PlainBase, path: Path) -> None:
-        """The base of the file that is written to `path`, which must be none of the files that the base is made of."""
-        self._base, self._has_counterpart, self.is_needed = base, False, False
+    def __init__(self, base: CompressedFile | PlainBase, path: Path, count: int) -> None:
+        """The base of a file of `count` arrays, which is written to `path`: none of the files that the base needs."""
+        self._base, self._count = base, count
+        self._has_counterpart, self.is_needed = False, False
+        self._referenced: set[str] = set()  # whose references came from here
         for file in base.chain():
             if file.path is not None and path.exists() and path.samefile(file.path):
                 raise ValueError(f"{path}: expected another file than base and those that it needs, got {file.path}")
@@ -37,10 +39,13 @@ class Against:
         if found is None or not takes_reference(codec):
             return None
         self.is_needed = True
+        self._referenced.add(name)
         return self._base.load_at(found, adapter, adapter.device(x), threads)
 
     def check(self, name: str, c: Compressed) -> None:
         """Raise WrongReferenceError unless a compressed array was compressed against its counterpart in the base."""
+        if name in self._referenced:
+            return
         found = self._counterpart(name, ArrayInfo(c.dtype, c.shape))
         if found is None or self._base.content_hash(found) != c.reference_hash:
             raise WrongReferenceError("base: expected the array that the Compressed needs, got none or another")
@@ -53,7 +58,7 @@ class Against:
             raise ValueError(f"base: expected an array of the same name, dtype and shape as one to save, got {names}")
 
     def _counterpart(self, name: str, info: ArrayInfo) -> str | None:
-        found = counterpart(name, self._base.names)
+        found = counterpart(name, self._count, self._base.names)
         if found is None or self._base.info(found) != info:
             return None
         self._has_counterpart = True

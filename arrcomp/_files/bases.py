@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
@@ -73,15 +73,14 @@ def fingerprint_of(checksums: Iterable[tuple[str, bytes]]) -> str:
     return state.hexdigest()
 
 
-def counterpart(name: str, names: Iterable[str]) -> str | None:
-    """The array of a base that one of this name is coded against: that of its name; None if there is none.
+def counterpart(name: str, count: int, names: Sequence[str]) -> str | None:
+    """The array of a base, of these `names`, that one of a file of `count` arrays is coded against; None for none.
 
-    A single array in a file without names is the counterpart of any, and any single one is its counterpart.
+    It has the same name, or both are single and one is in a file without names.
     """
-    among = list(names)
-    if name in among:
+    if name in names:
         return name
-    return among[0] if len(among) == 1 and ONLY_NAME in (name, among[0]) else None
+    return names[0] if count == len(names) == 1 and ONLY_NAME in (name, names[0]) else None
 
 
 class PlainBase:

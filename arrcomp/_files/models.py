@@ -61,8 +61,8 @@ def save_file(
             a mapping from names to arrays. Every array with one of the same name, dtype and shape there is coded
             against it if its codec is `Lossless` or `ErrorBounded`, without a predictor. The others are coded as
             without a base. `load_file` then needs the base, unchanged. The file has its path from the file's own folder
-            (no mapping's, and not in a .arrcomp file). The array in a .npy or .arrcomp file has no name: it is the
-            counterpart of a single array of any name. On CUDA arrays with a counterpart raise NotImplementedError.
+            (no mapping's, and not in a .arrcomp file). The array in a .npy or .arrcomp file has no name: it and a
+            single array of any name are counterparts. On CUDA arrays with a counterpart raise NotImplementedError.
 
     Raises:
         TypeError: same as in `compress`, for each array and argument.
@@ -91,7 +91,7 @@ def save_file(
         checked_seed(rule.codec, seed)
     if suffix == ".arrcomp":
         _check_single(path, names, metadata)
-    against = None if base is None else Against(open_base(base), path)
+    against = base if base is None or isinstance(base, Against) else Against(open_base(base), path, len(names))
 
     def compressed(name: str) -> tuple[Sequence[bytes | memoryview], int]:
         """An array's stream as buffers, and its number of bytes before."""

@@ -226,7 +226,7 @@ class CompressedFile(Mapping[str, Any]):
         if not self.compressed(name, check=False).needs_reference:
             return None
         base = self._opened_base()
-        found, (dtype, shape) = counterpart(name, base.names), self.info(name)
+        found, (dtype, shape) = counterpart(name, len(self), base.names), self.info(name)
         there = None if found is None else base.info(found)
         if found is None or there != (dtype, shape):
             expected = f"{dtype} {shown(shape)} in {_described(base)}, as it was coded against"

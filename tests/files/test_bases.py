@@ -268,8 +268,13 @@ def test_a_base_outside_of_the_folder_is_read_only_if_it_is_named(folder: Path) 
 def test_a_base_of_other_arrays_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^base: expected an array of the same name, dtype and shape as one to save"):
         save_file({"x": OLD["weight"], "bias": OLD["bias"][1:]}, "x.safetensors", base="old.safetensors")
-    with pytest.raises(ValueError, match=r"^base: expected an array of the same name"):
-        save_file({"x": OLD["weight"]}, "x.arrcomp", base="old.safetensors")
+    np.save("old.npy", OLD["weight"])
+    for tensors, path, base in (
+        ({"x": OLD["weight"]}, "x.arrcomp", "old.safetensors"),
+        ({"x": OLD["weight"], "y": OLD["bias"]}, "x.safetensors", "old.npy"),
+    ):
+        with pytest.raises(ValueError, match=r"^base: expected an array of the same name"):
+            save_file(tensors, path, base=base)
     assert not Path("x.safetensors").exists()
     save_file({}, "x.safetensors", base="old.safetensors")
 
