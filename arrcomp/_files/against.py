@@ -8,7 +8,7 @@ from .._arguments import shown
 from .._arrays.contract import Adapter
 from ..codecs import Codec
 from ..errors import WrongReferenceError
-from .bases import METADATA, PlainBase, counterpart, named_base
+from .bases import METADATA, NamedBase, PlainBase, counterpart, path_from, takes_reference
 from .content import ArrayInfo
 from .opened import CompressedFile
 
@@ -29,7 +29,7 @@ class Against:
         for file in base.chain():
             if file.path is not None and path.exists() and path.samefile(file.path):
                 raise ValueError(f"{path}: expected another file than base and those that it needs, got {file.path}")
-        named = None if base.path is None else named_base(base.path, base.fingerprint, path)
+        named = None if base.path is None else NamedBase(path_from(path, base.path), base.fingerprint)
         self.metadata = {} if named is None else {METADATA: named.packed()}
 
     def reference(self, name: str, adapter: Adapter, x: Any, codec: Codec, threads: int) -> Any:
@@ -63,11 +63,6 @@ class Against:
             return None
         self._has_counterpart = True
         return found
-
-
-def takes_reference(codec: Codec) -> bool:
-    """Whether a codec codes arrays against others: those that have a predictor, without one."""
-    return getattr(codec, "predictor", "none") is None
 
 
 def check_reference(name: str, c: Compressed, against: Against | None) -> None:

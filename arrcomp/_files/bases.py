@@ -15,7 +15,7 @@ from .._arrays.contract import Adapter
 from .._arrays.device import Device
 from .._arrays.numpy import numpy_bytes
 from .._arrays.registry import adapter_of
-from ..codecs import Lossless
+from ..codecs import Codec, Lossless
 from ..errors import CorruptStreamError
 from .content import ONLY_NAME, ArrayInfo, Content, native_info
 
@@ -33,14 +33,14 @@ class NamedBase(NamedTuple):
         return json.dumps({key: value for key, value in self._asdict().items() if value is not None})
 
 
-def named_base(base: Path, fingerprint: str | None, path: Path) -> NamedBase:
-    """What the file at `path` says of its base."""
+def path_from(path: Path, base: Path) -> str:
+    """The path of a base as the file at `path` names it: from its folder, with "/"."""
     here, there = Path(os.path.realpath(path)).parent, Path(os.path.realpath(base.parent)) / base.name
     try:
         file = Path(os.path.relpath(there, here))
     except ValueError:  # on another drive of Windows
         file = there
-    return NamedBase(file.as_posix(), fingerprint)
+    return file.as_posix()
 
 
 def read_named_base(path: Path, metadata: Mapping[str, str]) -> NamedBase | None:
@@ -58,10 +58,10 @@ def read_named_base(path: Path, metadata: Mapping[str, str]) -> NamedBase | None
     return named
 
 
-def beside(path: Path, named: NamedBase) -> Path:
+def beside(path: Path, file: str) -> Path:
     """The path of the base that the file at `path` names."""
     here = Path(os.path.realpath(path)) if path.is_symlink() else path
-    return here.parent / PurePosixPath(named.file)
+    return here.parent / PurePosixPath(file)
 
 
 def fingerprint_of(checksums: Iterable[tuple[str, bytes]]) -> str:
@@ -81,6 +81,11 @@ def counterpart(name: str, count: int, names: Sequence[str]) -> str | None:
     if name in names:
         return name
     return names[0] if count == len(names) == 1 and ONLY_NAME in (name, names[0]) else None
+
+
+def takes_reference(codec: Codec) -> bool:
+    """Whether a codec codes arrays against others: those that have a predictor, without one."""
+    return getattr(codec, "predictor", "none") is None
 
 
 class PlainBase:

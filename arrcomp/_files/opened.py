@@ -153,7 +153,7 @@ class CompressedFile(Mapping[str, Any]):
             return given.path
         if given is not None:
             return Path(given)
-        return None if self._named_base is None else beside(self.path, self._named_base)
+        return None if self._named_base is None else beside(self.path, self._named_base.file)
 
     @property
     def names(self) -> list[str]:

@@ -11,6 +11,7 @@ from .._api.compressed import Compressed
 from .._arguments import shown, thread_count, type_name
 from .._arrays.registry import is_array
 from .._files import CompressedFile, Lazy, open_file, save_file
+from .._files.bases import is_path
 from .._files.content import check_readable, check_suffix, checked_path
 from ..codecs import Codec
 from ..codecs._rules import Rule
@@ -31,6 +32,7 @@ def save(
     *,
     threads: int | None = None,
     seed: Any = None,
+    base: Any = None,
 ) -> None:
     """Compress the arrays of a pytree into a .safetensors file, one after the other, by `arrcomp.save_file`.
 
@@ -45,6 +47,8 @@ def save(
             "params.dense.0.w", or by "/" if a key contains a dot.
         threads: number of CPU threads; None for all cores that the process may use.
         seed: same as in `arrcomp.compress`; all arrays use the same one.
+        base: same as in `arrcomp.save_file`: earlier values of these arrays, for a smaller file of what has changed. It
+            may also be a pytree: nested dicts, lists and tuples of arrays and numbers.
 
     Raises:
         TypeError: a leaf is something else, a random key (pass `jax.random.key_data(key)`), traced, sharded over
@@ -71,10 +75,12 @@ def save(
         _check_leaf(name, leaf)
     metadata = None if separator == _SEPARATORS[0] else {_SEPARATOR: separator}
     contents = Lazy(named, lambda name: _on_one_device(named[name]))
-    save_file(contents, path, codec, metadata=metadata, threads=threads, seed=seed)
+    save_file(contents, path, codec, metadata=metadata, threads=threads, seed=seed, base=_base(base, separator))
 
 
-def load(path: str | Path, like: Any = None, *, threads: int | None = None, max_nbytes: int | None = None) -> Any:
+def load(
+    path: str | Path, like: Any = None, *, threads: int | None = None, max_nbytes: int | None = None, base: Any = None
+) -> Any:
     """Decompress a pytree that `save` wrote.
 
     Args:
@@ -84,6 +90,7 @@ def load(path: str | Path, like: Any = None, *, threads: int | None = None, max_
             arrays of the file are not read. None for nested dicts of all arrays, with strings as keys.
         threads: number of CPU threads; None for all cores that the process may use.
         max_nbytes: the most bytes that each array may have, same as in `arrcomp.from_bytes`.
+        base: what arrays of `save(..., base=)` were coded against: a pytree, or same as in `arrcomp.open_file`.
 
     Returns:
         The pytree. Without `like`, it contains JAX arrays on the default device, to which they are copied compressed,
@@ -92,27 +99,29 @@ def load(path: str | Path, like: Any = None, *, threads: int | None = None, max_
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
         SizeLimitError: an array is larger than `max_nbytes`.
+        WrongReferenceError: the base is another one than that which was used.
         KeyError: the file does not contain an array of `like`.
         TypeError: an array has another dtype than in `like`; or a leaf of `like` is none of the above.
         ValueError: an array has another shape than in `like`; the suffix is unknown; or without `like`, the name of an
             array is also that of a dict, or has more than 256 keys.
-        OSError: the file cannot be read.
+        OSError: the file, or a base, cannot be read.
         ImportError: safetensors is not installed.
     """
     thread_count(threads)
     check_readable(checked_path(path), (".safetensors",))
-    with open_file(path, max_nbytes=max_nbytes) as file:
+    with open_file(path) as file:
         separator = file.metadata.get(_SEPARATOR, _SEPARATORS[0])
-        if separator not in _SEPARATORS:
-            raise CorruptStreamError(
-                f"{path}: expected {_SEPARATOR} '.' or '/' in the metadata, got {shown(separator)}"
-            )
+    if separator not in _SEPARATORS:
+        raise CorruptStreamError(f"{path}: expected {_SEPARATOR} '.' or '/' in the metadata, got {shown(separator)}")
+    with open_file(path, base=_base(base, separator), max_nbytes=max_nbytes) as file:
         if like is None:
+            file.check_base(file)
             return _nested(file, separator, threads)
         paths, leaves, structure = flattened(like)
         named = [(separator.join(keys), leaf) for keys, leaf in zip(paths, leaves, strict=True)]
         for name, leaf in named:
             _check_matches(file, name, leaf)
+        file.check_base(name for name, _ in named)
         return jax.tree_util.tree_unflatten(structure, [_loaded(file, name, leaf, threads) for name, leaf in named])
 
 
@@ -124,6 +133,18 @@ def _separator(paths: Sequence[tuple[str, ...]]) -> str:
     raise ValueError(
         f"tree: expected keys with dots or with '/', got both: {shown(examples[0])} and {shown(examples[1])}"
     )
+
+
+def _base(base: Any, separator: str) -> Any:
+    """The argument `base` for `save_file` and `open_file`: a pytree becomes a mapping."""
+    if base is None or is_path(base) or isinstance(base, CompressedFile):
+        return base
+    paths, leaves, _ = flattened(base)
+    named = dict(zip((separator.join(keys) for keys in paths), leaves, strict=True))
+    for name, leaf in named.items():
+        if not isinstance(leaf, _NUMBERS) and not is_array(leaf):
+            raise TypeError(f"base: expected an array or a number in leaf {shown(name)}, got {type_name(leaf)}")
+    return Lazy(named, lambda name: _on_one_device(named[name]))
 
 
 def _check_leaf(name: str, leaf: Any) -> None:

@@ -4,7 +4,8 @@ A `Compressed` is pickled as its payload, and read back as what it was. A tensor
 pickled as its stream, and read back as a tensor: whoever unpickles it need not know.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from torch import Tensor
 from .._api import pickling
 from .._api.compressed import Compressed, from_bytes
 from .._format.stream import check_writable
-from ._import_arrcomp_torch_first import arranged, rebuild, restore
+from ._import_arrcomp_torch_first import arranged, rebuild, restore, restore_from
 
 
 def reduce(c: Compressed) -> pickling.Reduced:
@@ -32,9 +33,28 @@ def streamed(c: Compressed, x: Tensor) -> tuple[Callable[..., Tensor], tuple[Ten
 
     Synchronizes.
     """
-    return restore, (torch.frombuffer(bytearray().join(c.buffers()), dtype=torch.uint8), x)
+    return restore, (_stream_of(c), x)
+
+
+def streamed_from(
+    c: Compressed, x: Tensor, order: Sequence[int], key: Any, file: str | None
+) -> tuple[Callable[..., Tensor], tuple[Any, ...]]:
+    """`streamed` for one that was compressed against a tensor of a base.
+
+    Args:
+        c: the compressed tensor.
+        x: a tensor of the device that it comes back on.
+        order: the dimensions of the base's tensor, in the order that they were in.
+        key: what finds the base's tensor when it is read; plain values.
+        file: the base; None if it is not known.
+    """
+    return restore_from, (_stream_of(c), x, tuple(order), key, file)
+
+
+def _stream_of(c: Compressed) -> Tensor:
+    return torch.frombuffer(bytearray().join(c.buffers()), dtype=torch.uint8)
 
 
 # What torch.load(weights_only=True) may call.
-torch.serialization.add_safe_globals([rebuild, from_bytes, pickling.restore, restore, arranged])
+torch.serialization.add_safe_globals([rebuild, from_bytes, pickling.restore, restore, restore_from, arranged])
 pickling.register("torch", reduce)

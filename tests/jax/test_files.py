@@ -258,3 +258,27 @@ def test_damage_is_found(path: Path) -> None:
     arrcomp.save_file({".".join("a" * 1000): np.ones(3)}, path)
     with pytest.raises(ValueError, match="expected at most 256 keys, got more in"):
         arrcomp.jax.load(path)
+
+
+def test_pytrees_are_saved_against_a_base(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(64, 100)).astype(np.float32)
+    old = {"params.v1": [jnp.asarray(weights), np.arange(3)], "step": 1}
+    new = {"params.v1": [jnp.asarray(weights).at[3].add(1), np.arange(3) + 1], "step": 2}
+    arrcomp.jax.save(old, tmp_path / "old.safetensors")
+    arrcomp.jax.save(new, tmp_path / "new.safetensors", base=tmp_path / "old.safetensors")
+    arrcomp.jax.save(new, tmp_path / "memory.safetensors", base=old)
+    assert (tmp_path / "new.safetensors").stat().st_size < (tmp_path / "old.safetensors").stat().st_size / 5
+    for name, base in (("new", None), ("memory", old), ("memory", tmp_path / "old.safetensors")):
+        again = arrcomp.jax.load(tmp_path / f"{name}.safetensors", like=new, base=base)
+        assert again["step"] == 2
+        assert isinstance(again["params.v1"][0], jax.Array)
+        checks.check_same_bits(np.asarray(again["params.v1"][0]), np.asarray(new["params.v1"][0]))  # type: ignore[index]
+        checks.check_same_bits(again["params.v1"][1], new["params.v1"][1])  # type: ignore[index]
+    assert set(arrcomp.jax.load(tmp_path / "new.safetensors")) == {"params.v1", "step"}
+    with pytest.raises(arrcomp.WrongReferenceError, match=r"memory\.safetensors, array .*, got another$"):
+        arrcomp.jax.load(tmp_path / "memory.safetensors", base=new)
+    with pytest.raises(ValueError, match=r"memory\.safetensors: expected base=, which its arrays were coded against"):
+        arrcomp.jax.load(tmp_path / "memory.safetensors")
+    with pytest.raises(TypeError, match=r"^base: expected an array or a number in leaf '0', got str$"):
+        arrcomp.jax.save(new, tmp_path / "x.safetensors", base=["text"])

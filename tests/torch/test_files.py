@@ -23,6 +23,7 @@ torch = pytest.importorskip("torch")
 
 import arrcomp.torch
 from arrcomp.torch import _import_arrcomp_torch_first as _pickling
+from arrcomp.torch import _references
 
 BOUNDED = ErrorBounded(abs=1e-2)
 DTYPES = ("bool", "uint8", "int16", "int64", "float16", "bfloat16", "float32", "float64", "complex64", "float8_e5m2")
@@ -478,3 +479,99 @@ def test_hostile_orders_are_refused(order: Any) -> None:
     for base, flag in wrong:
         with pytest.raises(CorruptStreamError):
             _pickling.arranged(base, (1, 0), flag)
+
+
+# Bases
+
+
+def trained_state(seed: int) -> dict[str, Any]:
+    """A state of tied, transposed, permuted and other tensors, of which few values change with the seed."""
+    x = torch.randn(40, 30, generator=torch.Generator().manual_seed(0))
+    x[seed] += 1
+    tied = torch.nn.Parameter(x.clone())
+    others = [x.T.clone().T, x[None].permute(2, 0, 1), torch.tensor(seed), x.to(torch.bfloat16)]
+    return {"model": {"a": tied, "b": tied}, "others": others, "epoch": seed}
+
+
+def needs_base(data: bytes) -> list[bool]:
+    return [c.needs_reference for c in streams(data)]
+
+
+def test_states_are_saved_against_a_base_in_a_chain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    old, new, newer = map(trained_state, (1, 2, 3))
+    arrcomp.torch.save(old, "old.pt")
+    arrcomp.torch.save(new, "new.pt", base="old.pt")
+    arrcomp.torch.save(newer, "newer.pt", base=Path("new.pt"))
+    for state, path in ((new, "new.pt"), (newer, "newer.pt")):
+        again = arrcomp.torch.load(path)
+        check_same(again, state)
+        assert again["model"]["a"].data_ptr() == again["model"]["b"].data_ptr()
+        assert [x.stride() for x in again["others"]] == [x.stride() for x in state["others"]]
+        assert all(needs_base(Path(path).read_bytes()))
+    check_same(arrcomp.torch.load("newer.pt", base=new), newer)
+    check_same(new, trained_state(2))  # the base of a caller is not written to
+    Path("old.pt").rename("moved.pt")
+    with pytest.raises(FileNotFoundError, match=r"expected the base of new\.pt, got no such file") as caught:
+        arrcomp.torch.load("newer.pt")
+    assert caught.value.filename == "old.pt"
+    check_same(arrcomp.torch.load("new.pt", base="moved.pt"), new)
+
+
+def test_a_base_in_memory_is_needed_again() -> None:
+    old, new = trained_state(1), trained_state(2)
+    rules = [Rule(arrcomp.QSGD(8), "others.0"), Rule(BOUNDED, dtypes="float32"), Rule(arrcomp.BaseDelta())]
+    data = stored(new, rules, base=old)
+    assert sorted(needs_base(data)) == [False, False, False, True, True]
+    assert (loaded(data, base=old)["model"]["a"] - new["model"]["a"]).abs().max() <= 1e-2
+    with pytest.raises(ValueError, match=r"^path_or_file: expected base=, which its tensors need, got none$"):
+        loaded(data)
+    with pytest.raises(ValueError, match=r"^base: expected arrcomp\.torch\.load or .*, got another reader$"):
+        torch.load(io.BytesIO(data), weights_only=True)
+
+
+def test_wrong_bases_of_states_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    old, new = trained_state(1), trained_state(2)
+    arrcomp.torch.save(old, "old.pt")
+    arrcomp.torch.save(new, "new.pt", base="old.pt")
+    before = Path("old.pt").read_bytes(), Path("new.pt").read_bytes()
+    for base, message in (
+        (trained_state(3), r"^'model\.a': expected the tensor that it was coded against in base, got another$"),
+        ({"x": torch.ones(3)}, r"^base: expected a tensor 'model\.a', which another needs, got none$"),
+        ({"model": {"a": torch.ones(3)}}, r"^'model\.a': expected float32 of shape \(40, 30\) in base, got "),
+        ("new.pt", r"^new\.pt: expected a base that does not lead back to it, got new\.pt$"),
+    ):
+        with pytest.raises(arrcomp.WrongReferenceError, match=message):
+            arrcomp.torch.load("new.pt", base=base)
+    for path in ("old.pt", "new.pt"):
+        with pytest.raises(ValueError, match=rf"^{path}: expected another file than base and those"):
+            arrcomp.torch.save(new, path, base="new.pt")
+    with pytest.raises(ValueError, match=r"^base: expected a tensor of the same name, dtype and shape as one"):
+        arrcomp.torch.save({"x": torch.ones(3)}, "x.pt", base="old.pt")
+    with pytest.raises(TypeError, match=r"^base: expected a path, or nested dicts, .*, got 3 \(int\)$"):
+        arrcomp.torch.save(new, "x.pt", base=3)
+    assert before == (Path("old.pt").read_bytes(), Path("new.pt").read_bytes())
+    Path("inner").mkdir()
+    arrcomp.torch.save(new, "inner/x.pt", base="old.pt")
+    with pytest.raises(ValueError, match=r"^inner/x\.pt: expected a base in its folder, got '\.\./old\.pt'"):
+        arrcomp.torch.load("inner/x.pt")
+    arrcomp.torch.save(trained_state(4), "old.pt")
+    with pytest.raises(arrcomp.WrongReferenceError, match=r"^'model\.a': .* in old\.pt, got another$"):
+        arrcomp.torch.load("new.pt")
+
+
+@pytest.mark.parametrize("change", [{"order": (0, 0)}, {"order": 5}, {"file": 3}, {"key": ["x"]}])
+def test_damaged_references_are_errors_of_the_package(change: dict[str, Any]) -> None:
+    x = torch.ones(3, 4)
+    c = arrcomp.compress(x, reference=torch.zeros(3, 4))
+    stream = torch.frombuffer(bytearray(c.to_bytes()), dtype=torch.uint8)
+    given: dict[str, Any] = {"order": (0, 1), "key": "x", "file": None} | change
+    with _references.finding(lambda key, file: {"x": torch.zeros(3, 4)}[str(key)] if key == "x" else missing()):
+        with pytest.raises(arrcomp.ArrcompError):
+            _pickling.restore_from(stream, torch.empty(0), given["order"], given["key"], given["file"])
+        assert torch.equal(_pickling.restore_from(stream, torch.empty(0), (0, 1), "x", None), x)
+
+
+def missing() -> Any:
+    raise arrcomp.WrongReferenceError("none")

@@ -8,30 +8,42 @@
 
 Each rank compresses its shards of DTensors on their device. Tensors are decompressed before PyTorch reshards them, so
 another number of ranks can load the checkpoint.
+
+A checkpoint may be written against an earlier one, its base, by what has changed. A reader then needs both:
+
+    dcp.save(state_dict, checkpoint_id="run/2", planner=SavePlanner(codec, base="run/1"))
+    dcp.load(state_dict, storage_reader=DeltaReader("run/2"))
 """
 
 import io
 import pickle
 from collections.abc import Sequence
+from pathlib import Path
 from typing import IO, Any
 
 import torch
 from torch import Tensor
 from torch.distributed.checkpoint._extension import ExtensionRegistry, StreamTransformExtension
 from torch.distributed.checkpoint.default_planner import DefaultSavePlanner
-from torch.distributed.checkpoint.planner import WriteItem
+from torch.distributed.checkpoint.filesystem import FileSystemReader
+from torch.distributed.checkpoint.metadata import StorageMeta
+from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, TensorWriteData, WriteItem
+from torch.futures import Future
 
-from ..._api.compress import checked_seed, compress_with
+from ..._api.compress import checked_seed, compress, compress_with
 from ..._arguments import thread_count, wrong_value
-from ..._files.content import naming
+from ..._files.bases import takes_reference
+from ..._files.content import checked_path, naming
 from ...codecs import Codec
 from ...codecs._rules import Rule, checked_rules, codec_for
 from .._adapter import ADAPTER
 from .._files import save
-from .._pickling import streamed
+from .._pickling import streamed, streamed_from
+from .._references import finding
 from .._shared import view_of
+from ._base_shards import BaseShards, checked_base, key_of
 
-__all__ = ["SavePlanner", "StreamCompression", "extension_registry"]
+__all__ = ["DeltaReader", "SavePlanner", "StreamCompression", "extension_registry"]
 
 _VERSION = "1"  # of the files of StreamCompression
 _ARCHIVE = b"PK\3\4"  # the first bytes of a file of torch.save
@@ -54,6 +66,7 @@ class SavePlanner(DefaultSavePlanner):
         *,
         threads: int | None = None,
         seed: int | None = None,
+        base: str | Path | None = None,
         **options: Any,
     ) -> None:
         """Create a planner.
@@ -63,15 +76,32 @@ class SavePlanner(DefaultSavePlanner):
                 global shape of sharded tensors.
             threads: number of CPU threads of each process; None for all cores that it may use.
             seed: same as in `arrcomp.compress`; all shards use the same one.
+            base: the folder of an earlier checkpoint of these tensors, for a smaller one of what has changed. A shard
+                is coded against the shard at the same place of a tensor of the same name, dtype and shape there if its
+                codec is `Lossless` or `ErrorBounded`, without a predictor. Other shards are coded as without a base:
+                all, if the number of ranks changed. `DeltaReader` reads the checkpoint, and needs the base, unchanged.
+                On CUDA such shards raise NotImplementedError. PyTorch reads the base's metadata by `pickle`.
             options: of PyTorch's planner.
 
         Raises:
             TypeError: an argument has a wrong type, or a codec needs a seed.
-            ValueError: `threads` or `seed` is out of range.
+            ValueError: `threads` or `seed` is out of range. When it saves: the checkpoint's folder is the base.
+            OSError: there is no checkpoint in `base`.
         """
         super().__init__(**options)
+        folder = checked_base(base)
+        self._shards = None if folder is None else BaseShards(None, folder)
+        self._base_file: str | None = None
         self._rules = _checked_rules(codec, threads, seed)
         self._threads, self._seed = thread_count(threads), seed
+
+    def set_up_planner(
+        self, state_dict: dict[str, Any], storage_meta: StorageMeta | None = None, is_coordinator: bool = False
+    ) -> None:
+        """Prepare for a state, and for where it will be saved."""
+        if self._shards is not None:
+            self._base_file = self._shards.named_from(None if storage_meta is None else storage_meta.checkpoint_id)
+        super().set_up_planner(state_dict, storage_meta, is_coordinator)
 
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:  # noqa: A002  it is PyTorch's name
         """The object to write for an item: for a tensor, its stream."""
@@ -83,11 +113,49 @@ class SavePlanner(DefaultSavePlanner):
         name = write_item.index.fqn
         with naming(None, name):
             codec = codec_for(self._rules, name, ADAPTER.dtype_and_shape(item)[0], tuple(data.size))
-            c = compress_with(ADAPTER, item, codec, None, self._threads, checked_seed(codec, self._seed))
-        reduced = streamed(c, torch.empty(0, device="cpu"))
+            reduced = self._reduced(name, data, item, codec)
         made: _Stream = reduced[1][0].as_subclass(_Stream)
         made.reduced = reduced
         return made
+
+    def _reduced(self, name: str, data: TensorWriteData, x: Tensor, codec: Codec) -> tuple[Any, tuple[Any, ...]]:
+        """How a shard is pickled."""
+        shards, probe = self._shards, torch.empty(0, device="cpu")
+        old = shards.counterpart(name, data, x) if shards is not None and takes_reference(codec) else None
+        if old is None:
+            c = compress_with(ADAPTER, x, codec, None, self._threads, checked_seed(codec, self._seed))
+            return streamed(c, probe)
+        c = compress(x, codec, reference=old, threads=self._threads or None)
+        return streamed_from(c, probe, range(x.dim()), key_of(name, data), self._base_file)
+
+
+class DeltaReader(FileSystemReader):
+    """PyTorch's reader of a folder, for a checkpoint of `SavePlanner(..., base=)`; it reads others, too.
+
+    It raises (in PyTorch's CheckpointException) FileNotFoundError if a base is missing, and WrongReferenceError if one
+    is another checkpoint than the one that was used.
+    """
+
+    def __init__(self, path: str | Path, *, base: str | Path | None = None) -> None:
+        """Create a reader.
+
+        Args:
+            path: the checkpoint's folder.
+            base: the folder of the base; None for the one that the checkpoint names, which must be in the folder that
+                the checkpoint is in.
+
+        Raises:
+            TypeError: an argument is no path.
+            OSError: there is no checkpoint in `base`.
+        """
+        super().__init__(checked_path(path), _extension_registry=extension_registry())
+        self._base = checked_base(base)
+
+    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> "Future[None]":
+        """Read what a plan asks for."""
+        path = Path(self.path)
+        with finding(BaseShards(path, self._base, [path])):
+            return super().read_data(plan, planner)
 
 
 def _checked_rules(codec: Any, threads: int | None, seed: int | None) -> tuple[Rule, ...]:

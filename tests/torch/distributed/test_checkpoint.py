@@ -21,7 +21,7 @@ from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 
 import arrcomp.torch
 from arrcomp.torch.distributed import checkpoint as extension
-from arrcomp.torch.distributed.checkpoint import SavePlanner
+from arrcomp.torch.distributed.checkpoint import DeltaReader, SavePlanner
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled", "ignore:ComplexHalf")
 
@@ -158,6 +158,67 @@ def test_damage_is_found(tmp_path: Path, kind: str) -> None:
 def test_wrong_arguments_are_refused(kind: Any, arguments: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         kind(**arguments)
+
+
+# Bases
+
+
+def changed(state: dict[str, Any], row: int) -> dict[str, Any]:
+    """A state with one row of its matrix changed."""
+    weight = state["model"]["layer"]["weight"].clone()
+    weight[row] += 1
+    return state | {"model": {"layer": state["model"]["layer"] | {"weight": weight}}}
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> list[dict[str, Any]]:
+    """The states of three checkpoints, "run/0" to "run/2", each with the one before as its base."""
+    states = [saved(tmp_path / "run" / "0", SavePlanner())]
+    for step in (1, 2):
+        states.append(changed(states[-1], step))
+        planner = SavePlanner(base=tmp_path / "run" / str(step - 1))
+        writer = dcp.FileSystemWriter(tmp_path / "run" / str(step), thread_count=step)
+        dcp.save(states[-1], storage_writer=writer, planner=planner, no_dist=True)
+    return states
+
+
+def loaded_by(reader: Any) -> dict[str, Any]:
+    state = nested(torch.zeros) | {"epoch": 0}
+    dcp.load(state, storage_reader=reader, no_dist=True)
+    return state
+
+
+def test_shards_are_coded_against_those_of_a_base(tmp_path: Path, chain: list[dict[str, Any]]) -> None:
+    for step, state in enumerate(chain):
+        check_same(loaded_by(DeltaReader(tmp_path / "run" / str(step))), state)
+    assert nbytes(tmp_path / "run" / "1") < nbytes(tmp_path / "run" / "0") / 5
+    check_same(loaded_by(DeltaReader(tmp_path / "run" / "1", base=tmp_path / "run" / "0")), chain[1])
+    other = changed(chain[0], 3) | {"transposed": torch.ones(40, 31), "more": torch.ones(3)}
+    planner = SavePlanner([Rule(arrcomp.BaseDelta(), "model.*")], base=tmp_path / "run" / "0")
+    dcp.save(other, checkpoint_id=tmp_path / "run" / "x", planner=planner, no_dist=True)
+    again = {name: torch.zeros_like(other[name]) for name in ("transposed", "more")}
+    dcp.load(again, storage_reader=DeltaReader(tmp_path / "run" / "x"), no_dist=True)
+    assert torch.equal(again["transposed"], other["transposed"])
+
+
+def test_another_base_of_a_checkpoint_is_refused(tmp_path: Path, chain: list[dict[str, Any]]) -> None:
+    run = tmp_path / "run"
+    for call, message in (
+        (lambda: loaded(run / "2"), "base: expected arrcomp.torch.load or .*DeltaReader"),
+        (lambda: loaded_by(DeltaReader(run / "2", base=run / "0")), "coded against in .*run/0, got another"),
+        (lambda: loaded_by(DeltaReader(run / "1", base=run / "1")), "a base that does not lead back to it"),
+        (lambda: saved(run / "1", SavePlanner(base=run / "1")), "expected another folder than base, got the same"),
+    ):
+        with pytest.raises(CheckpointException, match=message):
+            call()
+    with pytest.raises(FileNotFoundError):
+        SavePlanner(base=run / "none")
+    with pytest.raises(TypeError, match=r"^base: expected the path of a checkpoint's folder, got 3 \(int\)$"):
+        DeltaReader(run / "1", base=3)  # type: ignore[arg-type]
+    (run / "0").rename(tmp_path / "moved")
+    with pytest.raises(CheckpointException, match=r"expected the base of .*run/1, got no such checkpoint"):
+        loaded_by(DeltaReader(run / "2"))
+    check_same(loaded_by(DeltaReader(run / "1", base=tmp_path / "moved")), chain[1])
 
 
 # The extension
