@@ -42,10 +42,10 @@ def save(
 ) -> None:
     """`torch.save` with compressed tensors: a model's or an optimizer's `state_dict`, or a checkpoint with both.
 
-    `load` reads the file, and so does `torch.load` in a program that has imported `arrcomp.torch`. Everything that
-    `torch.save` keeps is restored: parameters, `requires_grad`, the order of dimensions in memory, and tied tensors,
-    which are compressed once. An existing file is replaced when the new one is complete. Until then the compressed
-    tensors are in host memory.
+    `load` reads the file, and so does `torch.load` in a program that has imported `arrcomp.torch`, unless the file needs
+    a base. Everything that `torch.save` keeps is restored: parameters, `requires_grad`, the order of dimensions in
+    memory, and tied tensors, which are compressed once. An existing file is replaced when the new one is complete.
+    Until then the compressed tensors are in host memory.
 
     These tensors are stored uncompressed, as by `torch.save`: tensors that partly overlap others or themselves (after
     `expand`); sparse, nested, quantized and meta tensors; subclasses such as DTensor (use

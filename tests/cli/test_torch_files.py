@@ -110,6 +110,21 @@ def test_a_file_of_arrcomp_torch_save_is_read() -> None:
     assert f"c.pt: 1 array, 400 kB, in a file of {size_text(in_file)}\n" in run("info", "c.pt")
 
 
+def test_a_checkpoint_is_made_of_what_has_changed_in_it() -> None:
+    first, second = checkpoint(), checkpoint()
+    second["parameter"].data[1] += 1
+    torch.save(first, "first.pt")
+    torch.save(second, "second.pt")
+    run("compress", "first.pt")
+    run("delta", "first.pt.arrcomp.safetensors", "second.pt")
+    assert "against first.pt.arrcomp.safetensors" in run("info", "second.pt.arrcomp.safetensors")
+    run("apply", "second.pt.arrcomp.safetensors", "-o", "back.pt")
+    check_same(torch.load("back.pt"), second)
+    assert "expected suffix .npy, .npz, .safetensors, .arrcomp" in run(
+        "delta", "first.pt", "second.pt", "-o", "x.safetensors", code=2
+    )
+
+
 def test_a_single_tensor_is_a_file() -> None:
     torch.save(torch.ones(3), "x.pt")
     run("compress", "x.pt")
