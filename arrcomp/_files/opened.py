@@ -41,6 +41,8 @@ from .stored import stored
 
 _CHECKSUM_NBYTES = 8  # at a stream's end
 
+Identity = tuple[int, int]  # of a file: its device and its number there
+
 
 def open_file(path: str | Path, *, base: Any = None, max_nbytes: int | None = None) -> "CompressedFile":
     """Open a file of compressed arrays, to decompress some of them, or slices.
@@ -78,8 +80,8 @@ def open_base(base: Any, max_nbytes: int | None = None) -> "CompressedFile | Pla
     return _open_base(Path(base), max_nbytes) if is_path(base) else mapping_base(base)
 
 
-def _open_base(path: Path, max_nbytes: int | None, leading: tuple[Path, ...] = ()) -> "CompressedFile | PlainBase":
-    """The base at this path, of the last of the files that lead to it."""
+def _open_base(path: Path, max_nbytes: int | None, leading: tuple[Identity, ...] = ()) -> "CompressedFile | PlainBase":
+    """The base at this path. `leading` are the files whose chain of bases leads to it."""
     check_readable(path, (*ARRAY_SUFFIXES, ".arrcomp"))
     if is_compressed(path):
         return CompressedFile(path, max_nbytes, leading=leading)
@@ -105,9 +107,10 @@ class CompressedFile(Mapping[str, Any]):
     `file[name]` is an array of the framework that was saved, with the defaults of `file.load`, which makes other arrays
     too. Both need memory for the array and its stream. An array that is coded against one of a base is made of that
     one, in place where the framework's arrays can be written to; that one may itself be coded against one of a further
-    file, and so on. Results stay valid after the file is closed. Unknown names raise
-    KeyError. Reading a closed file raises ValueError; reading one that was truncated while it was open raises
-    CorruptStreamError. Damaged arrays, and those that a newer arrcomp wrote, raise CorruptStreamError,
+    file, and so on. Results stay valid after the file is closed.
+
+    Unknown names raise KeyError. Reading a closed file raises ValueError; reading one that was truncated while it was
+    open raises CorruptStreamError. Damaged arrays, and those that a newer arrcomp wrote, raise CorruptStreamError,
     FormatVersionError or UnknownCodecError. Arrays in a Zstandard frame raise ImportError without zstandard. An array
     whose base is missing raises FileNotFoundError, and with a base that has another array WrongReferenceError.
 
@@ -118,9 +121,11 @@ class CompressedFile(Mapping[str, Any]):
             metadata has "format" "pt", as files of PyTorch's libraries have; "numpy" where nothing says it.
     """
 
-    def __init__(self, path: Path, max_nbytes: int | None, base: Any = None, leading: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self, path: Path, max_nbytes: int | None, base: Any = None, leading: tuple[Identity, ...] = ()
+    ) -> None:
         """`open_file`, with a checked `max_nbytes`. `leading` are the files whose chain of bases leads to this one."""
-        self.path, self._max_nbytes, self._leading = path, max_nbytes, leading
+        self.path, self._max_nbytes = path, max_nbytes
         self._given_base: Any = base if base is None or is_path(base) else open_base(base)
         self._base: CompressedFile | PlainBase | None = None
         self._named_base = None
@@ -141,6 +146,7 @@ class CompressedFile(Mapping[str, Any]):
             file = OpenedFile(path, CorruptStreamError)
             self._spans = {ONLY_NAME: lambda: file.span(0, file.nbytes)}
             self._close = file.close
+        self._leading = (*leading, _identity(path))
 
     @property
     def base(self) -> Path | None:
@@ -347,11 +353,10 @@ class CompressedFile(Mapping[str, Any]):
             raise ValueError(f"{self.path}: expected base=, which its arrays were coded against, got none")
         if self._given_base is None and named is not None and is_stray(named.file):
             raise ValueError(f"{self.path}: expected a base in its folder, got {shown(named.file)}; base= names it")
-        leading = (*self._leading, self.path)
         try:
-            if any(path.samefile(before) for before in leading):
+            if _identity(path) in self._leading:
                 raise WrongReferenceError(f"{self.path}: expected a base that does not lead back to it, got {path}")
-            return _open_base(path, self._max_nbytes, leading)
+            return _open_base(path, self._max_nbytes, self._leading)
         except FileNotFoundError:
             reason = f"expected the base of {self.path}, got no such file; base= names it"
             raise FileNotFoundError(errno.ENOENT, reason, str(path)) from None
@@ -389,6 +394,12 @@ class CompressedFile(Mapping[str, Any]):
 
     def __repr__(self) -> str:
         return f"<CompressedFile {str(self.path)!r}: {len(self)} arrays>"
+
+
+def _identity(path: Path) -> Identity:
+    """What is the same for all names of a file."""
+    found = path.stat()
+    return found.st_dev, found.st_ino
 
 
 def _described(base: "CompressedFile | PlainBase") -> str:
