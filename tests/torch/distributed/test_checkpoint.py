@@ -276,3 +276,7 @@ def test_two_processes_save_and_load_and_one_loads_what_two_saved(tmp_path: Path
         dcp.load(state, checkpoint_id=tmp_path / kind, no_dist=True)
         check_same(state["model"], dict(expected), bound)
     assert nbytes(tmp_path / "bounded") < nbytes(tmp_path / "lossless")
+    state = {"model": {name: torch.zeros_like(x) for name, x in expected.items()}}
+    dcp.load(state, storage_reader=DeltaReader(tmp_path / "delta"), no_dist=True)
+    check_same(state["model"], dict(expected))
+    assert nbytes(tmp_path / "delta") < nbytes(tmp_path / "lossless") / 2  # the rest is PyTorch's own

@@ -55,6 +55,8 @@ def check_sharded(folder: Path) -> None:
     model_state, optimizer_state = get_state_dict(model, optimizer)
     state: dict[str, Any] = {"model": model_state, "optimizer": optimizer_state, "epoch": 3}
     dcp.save(state, checkpoint_id=folder / "lossless", planner=SavePlanner(threads=1))  # type: ignore[attr-defined]
+    delta = SavePlanner(threads=1, base=folder / "lossless")
+    dcp.save(state, checkpoint_id=folder / "delta", planner=delta)  # type: ignore[attr-defined]
     bounded = SavePlanner([arrcomp.Rule(CODEC, "model.*weight")], threads=1)
     dcp.async_save(state, checkpoint_id=folder / "bounded", planner=bounded).result()  # type: ignore[attr-defined, union-attr]
     twin, successor = sharded_model(1)
