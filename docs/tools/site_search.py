@@ -27,7 +27,7 @@ _BOOSTS = (
 )
 # Words that people search for, and that the page does not have in a title.
 _WORDS = {
-    "use/files.md": ("save", "load", "checkpoint", "safetensors"),
+    "use/files.md": ("save", "load", "checkpoint", "safetensors", "incremental", "delta"),
     "fields.md": ("xarray", "netCDF", "climate", "HDF5", "masked"),
     "use/transformers.md": ("transformers", "huggingface"),
     "use/numpy.md": ("decompress",),
