@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import xxhash
 
 from .._api.compress import compress
-from .._api.compressed import content_hash, decompress_at
+from .._api.compressed import decompress_at
+from .._api.references import content_hash
 from .._arguments import shown, wrong_type
 from .._arrays.contract import Adapter
 from .._arrays.device import Device
 from .._arrays.numpy import numpy_bytes
 from .._arrays.registry import adapter_of
 from ..codecs import Codec, Lossless
+from ..codecs._base import REFERENCE
 from ..errors import CorruptStreamError
 from .content import ONLY_NAME, ArrayInfo, Content, native_info
 
@@ -84,8 +86,8 @@ def counterpart(name: str, count: int, names: Sequence[str]) -> str | None:
 
 
 def takes_reference(codec: Codec) -> bool:
-    """Whether a codec codes arrays against others: those that have a predictor, without one."""
-    return getattr(codec, "predictor", "none") is None
+    """Whether a codec codes arrays against others: those that have a predictor, without another one."""
+    return getattr(codec, "predictor", "none") in (None, REFERENCE)
 
 
 class PlainBase:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .._api.compress import check_values, checked_seed, compress, compress_with
+from .._api.compress import check_values, checked_seed, compress_with
 from .._api.compressed import Compressed
 from .._arguments import shown, thread_count, wrong_type, wrong_value
 from .._arrays.registry import FRAMEWORKS, adapter_of
@@ -62,7 +62,7 @@ def save_file(
             against it if its codec is `Lossless` or `ErrorBounded`, without a predictor. The others are coded as
             without a base. `load_file` then needs the base, unchanged. The file has its path from the file's own folder
             (no mapping's, and not in a .arrcomp file). The array in a .npy or .arrcomp file has no name: it and a
-            single array of any name are counterparts. On CUDA arrays with a counterpart raise NotImplementedError.
+            single array of any name are counterparts.
 
     Raises:
         TypeError: same as in `compress`, for each array and argument.
@@ -203,9 +203,7 @@ def _compressed(
     if check_finite:
         check_values(adapter, x, f"array {shown(name)}")
     reference = None if against is None else against.reference(inside, adapter, x, codec, threads)
-    if reference is not None:
-        return compress(x, codec, reference=reference, threads=threads or None)
-    return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed))
+    return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed), reference)
 
 
 def _framework(item: Any, c: Compressed) -> str | None:

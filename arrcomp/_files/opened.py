@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._api.compressed import Compressed, content_hash, decompress, decompress_at, parse_stream
+from .._api.compressed import Compressed, decompress, decompress_at, parse_stream
+from .._api.references import content_hash
 from .._arguments import shortened, shown, thread_count
 from .._arrays.contract import Adapter
 from .._arrays.device import Device

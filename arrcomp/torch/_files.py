@@ -15,7 +15,7 @@ from typing import IO, Any
 import torch
 from torch import Tensor
 
-from .._api.compress import checked_seed, compress, compress_with
+from .._api.compress import checked_seed, compress_with
 from .._arguments import shown, thread_count, wrong_type
 from .._files.bases import beside, is_path, path_from, takes_reference
 from .._files.content import is_stray, naming
@@ -42,8 +42,8 @@ def save(
 ) -> None:
     """`torch.save` with compressed tensors: a model's or an optimizer's `state_dict`, or a checkpoint with both.
 
-    `load` reads the file, and so does `torch.load` in a program that has imported `arrcomp.torch`, unless the file needs
-    a base. Everything that `torch.save` keeps is restored: parameters, `requires_grad`, the order of dimensions in
+    `load` reads the file. So does `torch.load` in a program that has imported `arrcomp.torch`, unless the file needs a
+    base. Everything that `torch.save` keeps is restored: parameters, `requires_grad`, the order of dimensions in
     memory, and tied tensors, which are compressed once. An existing file is replaced when the new one is complete.
     Until then the compressed tensors are in host memory.
 
@@ -65,8 +65,7 @@ def save(
             reads, which may need a base itself; or nested dicts, lists and tuples of tensors. It is in memory as a
             whole. Every tensor with one of the same name, dtype and shape there is coded against it if its codec is
             `Lossless` or `ErrorBounded`, without a predictor; the others are coded as without a base. `load` then needs
-            the base, unchanged; the file has its path, if both are paths. On CUDA such tensors raise
-            NotImplementedError.
+            the base, unchanged; the file has its path, if both are paths.
 
     Raises:
         TypeError: an argument has a wrong type, or a codec needs a seed.
@@ -187,12 +186,11 @@ class _TensorPickler:
         with naming(None, name):
             codec = codec_for(self._rules, name, *ADAPTER.dtype_and_shape(x))
             old = against.counterpart(name, obj) if against is not None and takes_reference(codec) else None
-            if against is None or old is None:
-                c = compress_with(ADAPTER, x, codec, None, self._threads, checked_seed(codec, self._seed))
-                return _SharedValues(streamed(c, probe))
-            reference = old.permute(tuple(order)).to(x.device).contiguous()
-            c = compress(x, codec, reference=reference, threads=self._threads or None)
-            return _SharedValues(streamed_from(c, probe, order, name, against.file))
+            reference = None if old is None else old.permute(tuple(order)).to(x.device)
+            c = compress_with(ADAPTER, x, codec, None, self._threads, checked_seed(codec, self._seed), reference)
+        if against is None or reference is None:
+            return _SharedValues(streamed(c, probe))
+        return _SharedValues(streamed_from(c, probe, order, name, against.file))
 
 
 class _Base:

@@ -63,7 +63,7 @@ def restore_from(stream: Tensor, like: Tensor, order: Sequence[int], key: Any, f
         got = f"{found.dtype} of shape {shown(tuple(found.shape))}"
         raise WrongReferenceError(f"{shown(key)}: expected {expected}, got {got}")
     try:
-        tensor: Tensor = decompress(c, reference=found.contiguous(), like=found)
+        tensor: Tensor = decompress(c, reference=found)
     except WrongReferenceError:
         expected = f"the tensor that it was coded against in {base_name()}"
         raise WrongReferenceError(f"{shown(key)}: expected {expected}, got another") from None

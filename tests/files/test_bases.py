@@ -104,6 +104,18 @@ def test_codecs_without_references_code_as_they_do_without_a_base() -> None:
             assert file.compressed(name).to_bytes() == arrcomp.compress(array, arrcomp.BaseDelta()).to_bytes()
 
 
+def test_a_codec_that_needs_a_reference_needs_a_counterpart() -> None:
+    with open_file("new.safetensors") as file:  # as whoever saves again by the codecs of a file does
+        codec = file.spec("weight").codec
+    save_file(NEW, "x.safetensors", codec, base="old.safetensors")
+    check_same(load_file("x.safetensors"), NEW)
+    with pytest.raises(
+        ValueError, match=r"^reference: expected an array for Lossless\(predictor='reference'\), got none$"
+    ):
+        save_file(NEW | {"more": np.ones(3)}, "x.safetensors", codec, base="old.safetensors")
+    check_same(load_file("x.safetensors"), NEW)
+
+
 @pytest.mark.parametrize("name", ["old.npz", "plain.safetensors", "small.safetensors"])
 def test_a_base_is_any_file_of_arrays(name: str) -> None:
     if name == "small.safetensors":

@@ -30,7 +30,7 @@ from torch.distributed.checkpoint.metadata import StorageMeta
 from torch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, TensorWriteData, WriteItem
 from torch.futures import Future
 
-from ..._api.compress import checked_seed, compress, compress_with
+from ..._api.compress import checked_seed, compress_with
 from ..._arguments import thread_count, wrong_value
 from ..._files.bases import takes_reference
 from ..._files.content import checked_path, naming
@@ -80,7 +80,7 @@ class SavePlanner(DefaultSavePlanner):
                 is coded against the shard at the same place of a tensor of the same name, dtype and shape there if its
                 codec is `Lossless` or `ErrorBounded`, without a predictor. Other shards are coded as without a base:
                 all, if the number of ranks changed. `DeltaReader` reads the checkpoint, and needs the base, unchanged.
-                On CUDA such shards raise NotImplementedError. PyTorch reads the base's metadata by `pickle`.
+                PyTorch reads the base's metadata by `pickle`.
             options: of PyTorch's planner.
 
         Raises:
@@ -122,10 +122,9 @@ class SavePlanner(DefaultSavePlanner):
         """How a shard is pickled."""
         shards, probe = self._shards, torch.empty(0, device="cpu")
         old = shards.counterpart(name, data, x) if shards is not None and takes_reference(codec) else None
+        c = compress_with(ADAPTER, x, codec, None, self._threads, checked_seed(codec, self._seed), old)
         if old is None:
-            c = compress_with(ADAPTER, x, codec, None, self._threads, checked_seed(codec, self._seed))
             return streamed(c, probe)
-        c = compress(x, codec, reference=old, threads=self._threads or None)
         return streamed_from(c, probe, range(x.dim()), key_of(name, data), self._base_file)
 
 
