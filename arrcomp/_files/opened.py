@@ -351,15 +351,16 @@ class CompressedFile(Mapping[str, Any]):
         """The base, which is a file."""
         path, named = self.base, self._named_base
         if path is None:
-            raise ValueError(f"{self.path}: expected base=, which its arrays were coded against, got none")
+            raise ValueError(f"{self.path}: expected a base, which its arrays were coded against, got none")
         if self._given_base is None and named is not None and is_stray(named.file):
-            raise ValueError(f"{self.path}: expected a base in its folder, got {shown(named.file)}; base= names it")
+            expected = "a base in its folder"
+            raise ValueError(f"{self.path}: expected {expected}, got {shown(named.file)}; pass its path as base")
         try:
             if _identity(path) in self._leading:
                 raise WrongReferenceError(f"{self.path}: expected a base that does not lead back to it, got {path}")
             return _open_base(path, self._max_nbytes, self._leading)
         except FileNotFoundError:
-            reason = f"expected the base of {self.path}, got no such file; base= names it"
+            reason = f"expected the base of {self.path}, got no such file; pass its path as base"
             raise FileNotFoundError(errno.ENOENT, reason, str(path)) from None
 
     def _checksum(self, name: str) -> bytes:

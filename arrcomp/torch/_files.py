@@ -227,9 +227,9 @@ class _Base:
     def _beside(self, file: str | None) -> Path:
         """The path of the base that the file names."""
         if file is None or self._path is None:
-            raise ValueError(f"{self._path or 'path_or_file'}: expected base=, which its tensors need, got none")
+            raise ValueError(f"{self._path or 'path_or_file'}: expected a base, which its tensors need, got none")
         if is_stray(file):
-            raise ValueError(f"{self._path}: expected a base in its folder, got {shown(file)}; base= names it")
+            raise ValueError(f"{self._path}: expected a base in its folder, got {shown(file)}; pass its path as base")
         return beside(self._path, file)
 
     def _loaded_file(self, path: Path) -> dict[str, Tensor]:
@@ -243,7 +243,7 @@ class _Base:
         except FileNotFoundError as error:
             if error.filename != str(path):
                 raise  # it is about a base further on
-            reason = f"expected the base of {self._path}, got no such file; base= names it"
+            reason = f"expected the base of {self._path}, got no such file; pass its path as base"
             raise FileNotFoundError(errno.ENOENT, reason, str(path)) from None
         self.files = [path, *inner.files]
         return _tensors_of(tree)

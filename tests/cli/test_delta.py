@@ -90,7 +90,7 @@ def test_the_options_of_compress_are_those_of_delta() -> None:
 
 def test_one_array_is_a_stream_whose_base_is_named_when_it_is_applied() -> None:
     run("delta", "old.npy", "new.npy", "-o", "d.arrcomp")
-    assert "d.arrcomp: expected base=" in run("apply", "d.arrcomp", "-o", "back.npy", code=2)
+    assert "d.arrcomp: expected a base" in run("apply", "d.arrcomp", "-o", "back.npy", code=2)
     run("apply", "d.arrcomp", "--base", "old.npy", "-o", "back.npy")
     checks.check_same_bits(np.load("back.npy"), NEW["w"])
     assert "verified d.arrcomp" in run("verify", "new.npy", "d.arrcomp", "--base", "old.npy")
@@ -132,7 +132,7 @@ def test_info_says_what_a_file_needs() -> None:
     Path("old.safetensors").rename("moved.safetensors")
     assert run("info", "d.safetensors").endswith(", against old.safetensors, which is missing\n")
     message = run("apply", "d.safetensors", "-o", "x.safetensors", code=2)
-    assert message == "arrcomp: old.safetensors: expected the base of d.safetensors, got no such file; base= names it\n"
+    assert message.startswith("arrcomp: old.safetensors: expected the base of d.safetensors, got no such file; pass")
     run("apply", "d.safetensors", "--base", "moved.safetensors", "-o", "x.safetensors")
     run("compress", "new.npy", "-o", "x.arrcomp")
     assert "base" not in json.loads(run("info", "--json", "x.arrcomp"))

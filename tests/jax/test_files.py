@@ -278,7 +278,7 @@ def test_pytrees_are_saved_against_a_base(tmp_path: Path) -> None:
     assert set(arrcomp.jax.load(tmp_path / "new.safetensors")) == {"params.v1", "step"}
     with pytest.raises(arrcomp.WrongReferenceError, match=r"memory\.safetensors, array .*, got another$"):
         arrcomp.jax.load(tmp_path / "memory.safetensors", base=new)
-    with pytest.raises(ValueError, match=r"memory\.safetensors: expected base=, which its arrays were coded against"):
+    with pytest.raises(ValueError, match=r"memory\.safetensors: expected a base, which its arrays were coded against"):
         arrcomp.jax.load(tmp_path / "memory.safetensors")
     with pytest.raises(TypeError, match=r"^base: expected an array or a number in leaf '0', got str$"):
         arrcomp.jax.save(new, tmp_path / "x.safetensors", base=["text"])

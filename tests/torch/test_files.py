@@ -524,7 +524,7 @@ def test_a_base_in_memory_is_needed_again() -> None:
     data = stored(new, rules, base=old)
     assert sorted(needs_base(data)) == [False, False, False, True, True]
     assert (loaded(data, base=old)["model"]["a"] - new["model"]["a"]).abs().max() <= 1e-2
-    with pytest.raises(ValueError, match=r"^path_or_file: expected base=, which its tensors need, got none$"):
+    with pytest.raises(ValueError, match=r"^path_or_file: expected a base, which its tensors need, got none$"):
         loaded(data)
     with pytest.raises(ValueError, match=r"^base: expected arrcomp\.torch\.load or .*, got another reader$"):
         torch.load(io.BytesIO(data), weights_only=True)

@@ -111,16 +111,16 @@ class BaseShards:
                 expected = "a base that does not lead back to it"
                 raise WrongReferenceError(f"{self._checkpoint}: expected {expected}, got {folder}")
             if not (folder / _METADATA).exists():
-                reason = f"expected the base of {self._checkpoint}, got no such checkpoint; base= names it"
+                reason = f"expected the base of {self._checkpoint}, got no such checkpoint; pass its path as base"
                 raise FileNotFoundError(errno.ENOENT, reason, str(folder))
             self._folder, self._metadata = folder, FileSystemReader(folder).read_metadata()
         return self._metadata
 
     def _beside(self, file: str | None) -> Path:
         if file is None or self._checkpoint is None:
-            raise ValueError(f"{self._checkpoint}: expected base=, which its tensors need, got none")
+            raise ValueError(f"{self._checkpoint}: expected a base, which its tensors need, got none")
         if is_stray(file):
-            raise ValueError(f"{self._checkpoint}: expected a base beside it, got {shown(file)}; base= names it")
+            raise ValueError(f"{self._checkpoint}: expected a base beside it, got {shown(file)}; pass its path as base")
         return beside(self._checkpoint, file)
 
 

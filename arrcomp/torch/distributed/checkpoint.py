@@ -80,7 +80,8 @@ class SavePlanner(DefaultSavePlanner):
                 is coded against the shard at the same place of a tensor of the same name, dtype and shape there if its
                 codec is `Lossless` or `ErrorBounded`, without a predictor. Other shards are coded as without a base:
                 all, if the number of ranks changed. `DeltaReader` reads the checkpoint, and needs the base, unchanged.
-                PyTorch reads the base's metadata by `pickle`.
+                PyTorch reads the base's metadata by `pickle`. Do not save over a checkpoint that the base itself needs:
+                this is not noticed before.
             options: of PyTorch's planner.
 
         Raises:
