@@ -284,8 +284,9 @@ ARRCOMP_INLINE auto load_apart(const T* p, int distance, int n) {
 
 template <class T>
 ARRCOMP_INLINE auto load_places(const T* p, U64 places, int n) {
-  const uint64_t first = __shfl_sync(all_lanes, places.v, 0);
-  return element(p + (lane() < n ? places.v : first), 0);
+  auto x = decltype(element(p, 0)){0};
+  if (lane() < n) x = element(p + places.v, 0);
+  return x;
 }
 
 template <class T, class V>

@@ -50,8 +50,8 @@
 //               nonzero_unsorted<T>(rows) -> Mask     where it has all lanes, no two rows 2b and 2b + 1 of memory are 0
 //               load_apart(const scalar* p, d, n)     lane l gets p[l * d], l from n on p[0];  store_apart(scalar* p,
 //                                      d, n, v)  the first n lanes, at p[l * d] (both slow on a CPU)
-//               load_places(const T* p, U64 i, n)   lane l gets p[i[l]], l from n on p[i[0]];  store_places(T* p, U64 i,
-//                                      n, v)  the first n lanes, at p[i[l]]. T the scalar or shorter, zero-extended and
+//               load_places(const T* p, U64 i, n)   lane l gets p[i[l]], l from n on 0;  store_places(T* p, U64 i, n, v)
+//                                      the first n lanes, at p[i[l]]. T the scalar or shorter, zero-extended and
 //                                      truncated (slow on a CPU)
 //               load_pairs(const scalar* p, x, y)      x gets the 32 elements at even places from p on, y the others;
 //                                      store_pairs(scalar* p, x, y)    the same back

@@ -88,8 +88,8 @@ template <class T>
 ARRCOMP_INLINE auto load_places(const T* p, U64 places, int n) {
   uint64_t at[32];
   store(at, places);
-  T all[32];
-  for (int l = 0; l < 32; l++) __builtin_memcpy(all + l, p + at[l < n ? l : 0], sizeof(T));
+  T all[32] = {};
+  for (int l = 0; l < n; l++) __builtin_memcpy(all + l, p + at[l], sizeof(T));
   return load(all);
 }
 

@@ -5,6 +5,16 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
+// Gaps of types that have numbers.
+template <class T, bool quantizes = T::quantizes>
+struct GapsOf : Gaps<T> {
+  using Gaps<T>::Gaps;
+};
+template <class T>
+struct GapsOf<T, false> {
+  ARRCOMP_METHOD explicit GapsOf(const GroupSettings&) {}
+};
+
 // Without loss, or with mantissas rounded: codes are made of bits.
 template <class T>
 class BitDelta {
@@ -17,13 +27,14 @@ class BitDelta {
       : element_(job.element),
         is_difference_(job.way == ReferenceWay::difference),
         rounded_(job.rounded_bits),
-        pointwise_(job.settings.bound) {}
+        pointwise_(job.settings.bound),
+        gaps_(job.settings) {}
 
   // The code, and no lane that is kept exactly.
   ARRCOMP_METHOD Word code(Word bits, Word reference, Mask& exact) const {
     exact = mask(0);
     if constexpr (T::quantizes)
-      if (rounded_ > 0) bits = select(serves(bits, reference), reference, round_mantissa<T>(bits, rounded_, element_));
+      if (rounded_ > 0) bits = bounded(bits, reference);
     return (is_difference_ ? bits - reference : bits ^ reference) & ones<Word>(T::width);
   }
 
@@ -36,7 +47,13 @@ class BitDelta {
  private:
   using Number = typename Word::scalar;
 
-  // Where the reference is within the pointwise bound: surely, as both sides are rounded.
+  // The element that is kept: the reference's where that is within the pointwise bound, or a rounded one.
+  ARRCOMP_METHOD Word bounded(Word bits, Word reference) const {
+    const Word kept = select(serves(bits, reference), reference, round_mantissa<T>(bits, rounded_, element_));
+    return select(gaps_.in(bits, T::widen(bits)), bits, kept);
+  }
+
+  // Where the reference is within the pointwise bound of a number: surely, as both sides are rounded.
   ARRCOMP_METHOD Mask serves(Word bits, Word reference) const {
     using Real = typename T::Real;
     using Scalar = typename Real::scalar;
@@ -50,6 +67,7 @@ class BitDelta {
   bool is_difference_;
   int rounded_;  // bits of the mantissa
   double pointwise_;
+  GapsOf<T> gaps_;
 };
 
 // With an absolute bound: codes are numbers of steps.
