@@ -6,25 +6,28 @@ Clear rather than fast.
 
 `CODECS` has the names of the codecs that it knows, by id. `read_stream` gives the array, `describe` and
 `describe_lines` what the writer chose for each chunk of a payload, `describe_prediction` how it predicted the array,
-and `is_specified` whether the page says what all elements are. They raise `CorruptStreamError` where section 7 of the
-format speaks of corruption, `UnsupportedStreamError` for an unknown codec or a newer major version.
+`describe_comparison` how it coded it against a reference, and `is_specified` whether the page says what all elements
+are. They raise `CorruptStreamError` where section 7 of the format speaks of corruption, `UnsupportedStreamError` for an
+unknown codec or a newer major version, and `WrongReferenceError` for a reference with another `content_hash`.
 """
 
 from .base_delta import Line, LineChunk
 from .chunks import Chunk
 from .dtypes import DTYPES, Dtype
 from .predicted import Prediction, Step
-from .source import CorruptStreamError, UnsupportedStreamError
-from .stream import CODECS, describe, describe_lines, describe_prediction, is_specified
+from .referenced import Comparison, content_hash
+from .source import CorruptStreamError, UnsupportedStreamError, WrongReferenceError
+from .stream import CODECS, describe, describe_comparison, describe_lines, describe_prediction, is_specified
 from .stream import read as read_stream
 
-ERRORS = (CorruptStreamError, UnsupportedStreamError)
+ERRORS = (CorruptStreamError, UnsupportedStreamError, WrongReferenceError)
 
 __all__ = [
     "CODECS",
     "DTYPES",
     "ERRORS",
     "Chunk",
+    "Comparison",
     "CorruptStreamError",
     "Dtype",
     "Line",
@@ -32,7 +35,10 @@ __all__ = [
     "Prediction",
     "Step",
     "UnsupportedStreamError",
+    "WrongReferenceError",
+    "content_hash",
     "describe",
+    "describe_comparison",
     "describe_lines",
     "describe_prediction",
     "is_specified",

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .chunks import Chunk
 from .dtypes import DTYPES, Dtype
 from .elements import Floats, from_quantized, largest_of, ordered, round_down, round_to
-from .groups import joined, read_chunks, read_group
+from .groups import chunks_of_long_groups, joined, read_chunks, read_group
 from .rows import low_bits
 from .source import U64, Source, need
 
@@ -70,8 +70,8 @@ def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
     need(dtype.quantizable, "a predicted array of such a dtype")
     source = Source(payload)
     prediction, codes_size, exact_size = read_prediction(source, dtype, n)
-    codes_dtype, per_group = INT64 if dtype.bits == 64 else INT32, 4 if n < 2**16 else 8 if n < 2**20 else 16
-    codes = read_chunks(source.take(codes_size), codes_dtype, n, read_group, per_group=per_group)
+    codes_dtype = INT64 if dtype.bits == 64 else INT32
+    codes = read_chunks(source.take(codes_size), codes_dtype, n, read_group, per_group=chunks_of_long_groups(n))
     exact: list[tuple[Chunk, U64]] = []
     if exact_size:
         source.align(8)
@@ -82,10 +82,17 @@ def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
     return Parts(prediction, codes, exact)
 
 
+def read_bound(source: Source, dtype: Dtype) -> float:
+    """Take the bound of a predicted array."""
+    bound = float(source.array("f8", 1)[0])
+    least = 2.0 ** (-1000 if dtype.bits == 64 else -110) if dtype.quantizable else math.inf
+    need(bound == 0 or least <= bound < math.inf, "bound of a predicted array")
+    return bound
+
+
 def read_prediction(source: Source, dtype: Dtype, n: int) -> tuple[Prediction, int, int]:
     """Take what stands in front of the codes; returns it and the lengths of the two payloads."""
-    bound = float(source.array("f8", 1)[0])
-    need(bound == 0 or 2.0 ** (-1000 if dtype.bits == 64 else -110) <= bound < math.inf, "bound of a predicted array")
+    bound = read_bound(source, dtype)
     need(source.number(4) == 0, "chunks per group of a predicted array")
     count, differences, scale = source.number(1), source.number(1), source.number(2)
     need(count <= MOST_STEPS and differences < 1 << AXES and 1 <= scale <= FULL_SCALE, "header of a predicted array")

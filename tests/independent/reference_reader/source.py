@@ -16,6 +16,10 @@ class UnsupportedStreamError(ValueError):
     """The stream has an unknown codec or a newer major version."""
 
 
+class WrongReferenceError(ValueError):
+    """The reference is not the writer's (section 10.4)."""
+
+
 def need(condition: bool, what: str) -> None:
     """Raise CorruptStreamError with `what` is wrong, unless the condition holds."""
     if not condition:

@@ -16,21 +16,32 @@ from .config import Parameters, check_base_delta, check_groups, parse
 from .dtypes import DTYPES, Dtype
 from .groups import joined, read_chunks, read_group, read_payload
 from .predicted import Prediction, has_unspecified_codes, is_predicted, read_parts, read_predicted
+from .referenced import Comparison, has_unspecified_elements, read_referenced
+from .referenced import read_parts as read_referenced_parts
 from .source import U64, CorruptStreamError, Source, UnsupportedStreamError, need
 
 CODECS = {1: "lossless", 2: "error-bounded", 7: "base-delta"} | NAMES
+GROUPED = ("lossless", "error-bounded")
 DTYPES_OF = dict.fromkeys([*LAYOUTS, "error-bounded"], ("float16", "bfloat16", "float32", "float64"))
 
 
-def read(data: bytes) -> NDArray[Any]:
-    """The array of a stream; raises CorruptStreamError or UnsupportedStreamError, both ValueErrors."""
+def read(data: bytes, reference: NDArray[Any] | bytes | None = None) -> NDArray[Any]:
+    """The array of a stream; raises CorruptStreamError, UnsupportedStreamError or WrongReferenceError.
+
+    The reference is an array, or its bytes in C order; a stream that needs none ignores it. All these errors are
+    ValueErrors.
+    """
     stream = take_apart(data)
-    return read_elements(stream).astype(f"u{stream.dtype.bits // 8}").view(stream.dtype.numpy).reshape(stream.shape)
+    bits = read_elements(stream, reference)
+    return bits.astype(f"u{stream.dtype.bits // 8}").view(stream.dtype.numpy).reshape(stream.shape)
 
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream taken apart: n is the number of elements that the payload codes, `layout` as in `checked_layout`."""
+    """A stream taken apart: n is the number of elements that the payload codes, `layout` as in `checked_layout`.
+
+    `against` says whether the payload codes the array against a reference.
+    """
 
     codec: str
     dtype: Dtype
@@ -38,15 +49,25 @@ class Stream:
     layout: Layout | None
     n: int
     payload: bytes
+    against: bool
+
+    @property
+    def predicted(self) -> bool:
+        """Whether the payload is that of a predicted array."""
+        return not self.against and is_predicted(self.payload, self.n)
 
 
 def describe(data: bytes) -> list[Chunk]:
     """What the writer chose for each chunk of a stream of codecs 1 and 2; raises as `read`.
 
-    Of a predicted array these are the chunks of its codes, then those of its exact elements.
+    Of a predicted array these are the chunks of its codes, then those of its exact elements; of one with a reference
+    those of all parts, in order.
     """
     stream = take_apart(data)
-    if is_predicted(stream.payload, stream.n):
+    if stream.against:
+        _, *found = read_referenced_parts(stream.payload, stream.dtype, stream.n)
+        return [chunk for part in found for chunk, _ in part]
+    if stream.predicted:
         parts = read_parts(stream.payload, stream.dtype, stream.n)
         return [chunk for chunk, _ in (*parts.codes, *parts.exact)]
     return [chunk for chunk, _ in read_chunks(stream.payload, stream.dtype, stream.n, read_group)]
@@ -55,17 +76,27 @@ def describe(data: bytes) -> list[Chunk]:
 def describe_prediction(data: bytes) -> Prediction | None:
     """How the array of a stream of codecs 1 and 2 is predicted, or None if it is not; raises as `read`."""
     stream = take_apart(data)
-    if not is_predicted(stream.payload, stream.n):
+    if not stream.predicted:
         return None
     return read_parts(stream.payload, stream.dtype, stream.n).prediction
+
+
+def describe_comparison(data: bytes) -> Comparison | None:
+    """How the array of a stream of codecs 1 and 2 is coded against a reference, or None; raises as `read`."""
+    stream = take_apart(data)
+    return read_referenced_parts(stream.payload, stream.dtype, stream.n).comparison if stream.against else None
 
 
 def is_specified(data: bytes) -> bool:
     """Whether the page says what all elements of a stream are: not of quantized ones that no writer makes."""
     stream = take_apart(data)
-    if stream.dtype.bits < 64 or stream.codec not in ("lossless", "error-bounded"):
+    if stream.dtype.bits < 64 or stream.codec not in GROUPED:
         return True
-    if is_predicted(stream.payload, stream.n):
+    if stream.against:
+        return not has_unspecified_elements(
+            read_referenced_parts(stream.payload, stream.dtype, stream.n), stream.dtype, stream.n
+        )
+    if stream.predicted:
         return not has_unspecified_codes(read_parts(stream.payload, stream.dtype, stream.n), stream.dtype)
     return not any(chunk.transform == "quantized" for chunk in describe(data))
 
@@ -105,22 +136,32 @@ def take_apart(data: bytes) -> Stream:
     else:
         payload = source.take(payload_size)
     need(source.left == 8, "bytes after the payload")
-    may_be_predicted = layout is None and config.get("predictor") is not None
-    need(
-        layout is not None or may_be_predicted or not is_predicted(payload, count), "a predictor for a predicted array"
-    )
-    return Stream(CODECS[codec], dtype, shape, layout, count * dtype.parts, payload)
+    predictor = config.get("predictor") if CODECS[codec] in GROUPED else None
+    stream = Stream(CODECS[codec], dtype, shape, layout, count * dtype.parts, payload, predictor == "reference")
+    need(stream.codec not in GROUPED or predictor is not None or not stream.predicted, "a predictor")
+    return stream
 
 
-def read_elements(stream: Stream) -> U64:
+def read_elements(stream: Stream, reference: NDArray[Any] | bytes | None) -> U64:
     """The bits of a stream's elements."""
+    if stream.against:
+        return read_referenced(stream.payload, stream.dtype, stream.n, reference_bytes(stream, reference))
     if stream.layout:
         return read_buckets(stream.payload, stream.dtype, stream.n, stream.layout)
     if stream.codec == "base-delta":
         return joined(read_chunks(stream.payload, stream.dtype, stream.n, read_line_group, bounded=False))
-    if is_predicted(stream.payload, stream.n):
+    if stream.predicted:
         return read_predicted(stream.payload, stream.dtype, stream.n)
     return read_payload(stream.payload, stream.dtype, stream.n)
+
+
+def reference_bytes(stream: Stream, reference: NDArray[Any] | bytes | None) -> bytes:
+    """The bytes of the reference of a stream; raises ValueError if it is none, or not of the array's size."""
+    expected = stream.n * stream.dtype.bits // 8
+    given = b"" if reference is None else reference if isinstance(reference, bytes) else reference.tobytes()
+    if reference is None or len(given) != expected:
+        raise ValueError(f"reference: expected {expected} bytes, got {len(given)}")
+    return given
 
 
 def checked_layout(codec: str, config: Parameters, dtype: Dtype, n: int) -> Layout | None:
