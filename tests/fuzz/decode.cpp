@@ -61,6 +61,14 @@ class Guarded {
   uint8_t* begin_;
 };
 
+// What arrays are coded against.
+const void* zeros(size_t bytes) {
+  static Guarded memory(max_elements * sizeof(double));
+  uint8_t* const start = memory.take(bytes, 1);
+  memset(start, 0, bytes);
+  return start;
+}
+
 // The elements that one instruction set makes of an input. What was there before is in those that it leaves out.
 struct Decoded {
   Guarded memory{max_elements * sizeof(double)};
@@ -76,7 +84,8 @@ struct Decoded {
 class Trial {
  public:
   Trial(const Input& input, Guarded& memory)
-      : input_(input), item_(input.element.width / 8u), payload_(memory.take(input.payload.size(), 8)) {
+      : input_(input), item_(input.element.width / 8u), payload_(memory.take(input.payload.size(), 8)),
+        reference_(input.has_reference() ? zeros(input.count * item_) : nullptr) {
     if (!input.payload.empty()) memcpy(payload_, input.payload.data(), input.payload.size());
   }
 
@@ -85,24 +94,43 @@ class Trial {
     decode(first, one, 0x00);
     decode(second, other, 0xff);
     check_same(one, other, input_.count, "instruction sets decode differently");
+    if (input_.has_reference()) return check_in_place(one, other);
     if (is_decoded_as_users_do() || input_.has_usual_plan()) check_range(one, other);
     if (has_sums(input_.codec)) check_sums(first, second, one, other);
   }
 
  private:
   // Others are decoded by a plan that arrays of so few elements do not have.
-  bool is_decoded_as_users_do() const { return input_.has_buckets() || has_predictor(input_.codec); }
+  bool is_decoded_as_users_do() const {
+    return input_.has_buckets() || has_predictor(input_.codec) || input_.has_reference();
+  }
 
   void decode(const char* name, Decoded& into, uint8_t before) const {
     const DefaultFloatingPoint environment;
     cpu::use_instruction_set(name);
     into.start(input_.count * item_, before);
     if (is_decoded_as_users_do()) {
-      const DecodeTask array = decoding(into.elements);
-      into.ok = cpu::decode(input_.codec, input_.element, {&array, 1}, 1) == 1;
+      into.ok = decodes(decoding(into.elements));
     } else {
       into.ok = cpu::decode_array(input_.plan(), input_.codec, payload_, input_.payload.size(), into.elements, 1);
     }
+  }
+
+  bool decodes(const DecodeTask& array) const {
+    try {
+      return cpu::decode(input_.codec, input_.element, {&array, 1}, 1) == 1;
+    } catch (const WrongReference&) {
+      return false;
+    }
+  }
+
+  // On the instruction set that decoded last: the elements may replace the reference.
+  void check_in_place(const Decoded& whole, Decoded& again) const {
+    again.start(input_.count * item_, 0x00);
+    DecodeTask array = decoding(again.elements);
+    array.reference = again.elements;
+    again.ok = decodes(array);
+    check_same(whole, again, input_.count, "a reference is changed in place into other elements");
   }
 
   // On the instruction set that decoded last. A part may be sound though the array is not.
@@ -161,18 +189,25 @@ class Trial {
 
   // Whether the format says what the elements are: not of levels above 2^50 in float64 (FORMAT.md, 3.4).
   bool is_defined() const {
+    if (input_.element.width < 64 || input_.has_buckets()) return true;
+    return bound_at(0) == 0 && (!input_.has_reference() || bound_at(reference_header_bytes) == 0);
+  }
+
+  // A number of the payload; 0 behind its end.
+  double bound_at(size_t offset) const {
     double bound = 0;
-    if (!input_.has_buckets() && input_.payload.size() >= sizeof bound) memcpy(&bound, payload_, sizeof bound);
-    return input_.element.width < 64 || bound == 0;
+    if (input_.payload.size() >= offset + sizeof bound) memcpy(&bound, payload_ + offset, sizeof bound);
+    return bound;
   }
 
   DecodeTask decoding(uint8_t* target) const {
-    return {payload_, input_.payload.size(), nullptr, target, input_.count};
+    return {payload_, input_.payload.size(), nullptr, target, input_.count, reference_};
   }
 
   const Input& input_;
   const size_t item_;  // bytes
   uint8_t* const payload_;
+  const void* const reference_;  // null where there is none
 };
 
 const char* instruction_set(size_t choice) {

@@ -32,7 +32,9 @@ struct Input {
   // False where no codec takes this.
   bool read(std::span<const uint8_t> data);
 
-  bool has_groups() const { return !has_buckets() || bucket_plan().byte_codes; }
+  // Whether the payload is coded against a reference: an array of zeros.
+  bool has_reference() const { return arrcomp::has_reference(codec); }
+  bool has_groups() const { return !has_reference() && (!has_buckets() || bucket_plan().byte_codes); }
   bool has_buckets() const;
   BucketPlan bucket_plan() const;
 

@@ -3,8 +3,10 @@
 #include <cstring>
 #include <random>
 
+#include "backend.h"
 #include "input.h"
 #include "stream/payload.h"
+#include "stream/reference.h"
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 
@@ -108,6 +110,7 @@ class Mutation {
     repair_header();
     Input input;
     if (!read(input)) return;
+    if (input.has_reference()) return repair_reference(input);
     if (input.has_groups()) return repair_groups(input);
     const BucketPlan plan = input.bucket_plan();
     if (!plan.has_extras) return resize(plan.length);
@@ -143,6 +146,7 @@ class Mutation {
   }
 
   static uint64_t min_length_of(const Input& input) {
+    if (input.has_reference()) return reference_header_bytes;
     if (input.has_groups()) return input.groups_at() + input.plan().groups_offset() + 64;
     return input.bucket_plan().length;
   }
@@ -169,6 +173,33 @@ class Mutation {
     set_ends(
         plan.groups, (length() - offset) / 4, [&](uint64_t g) { return directory_entry(plan, start, g) / 4; },
         [&](uint64_t g, uint64_t end) { set_directory_entry(plan, start, g, end * 4); });
+  }
+
+  // The hash of zeros, fields that are allowed, and lengths that end where the payload does.
+  void repair_reference(const Input& input) {
+    resize(reference_header_bytes + (length() - std::min<uint64_t>(length(), reference_header_bytes)) / 4 * 4);
+    ReferenceHeader header;
+    memcpy(&header, payload(), sizeof header);
+    const std::vector<uint8_t> zeros(input.count * (input.element.width / 8u));
+    header.hash = cpu::content_hash(input.element, zeros.data(), input.count, 1);
+    header.way = static_cast<ReferenceWay>(static_cast<uint8_t>(header.way) % 3);
+    header.is_list = header.way == ReferenceWay::plain ? 0 : header.is_list & 1;
+    memset(header.zeros, 0, sizeof header.zeros);
+    if (header.way != ReferenceWay::difference || !input.element.is_quantizable) header.bound = 0;
+    if (header.is_list == 0) header.codes_count = 0;
+    if (header.way == ReferenceWay::plain) header.exact_count = 0;
+    header.codes_count = std::min(header.codes_count, most_listed(input.count));
+    header.exact_count = std::min(header.exact_count, most_listed(input.count));
+    const bool has[] = {header.is_list == 0 || header.codes_count > 0, header.codes_count > 0, header.exact_count > 0,
+                        header.exact_count > 0};
+    uint64_t left = length() - reference_header_bytes;
+    for (int part = 0; part < reference_parts; ++part) {
+      const bool is_last = std::none_of(has + part + 1, std::end(has), [](bool is_there) { return is_there; });
+      const uint64_t before = header.part_bytes[part] / 4 * 4;
+      header.part_bytes[part] = !has[part] ? 0 : is_last ? left : std::min(before, left);
+      left -= std::min(left, round_up(header.part_bytes[part], uint64_t{8}));
+    }
+    memcpy(payload(), &header, sizeof header);
   }
 
   // Makes ends ascend to `last`.

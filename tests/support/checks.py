@@ -95,12 +95,16 @@ def stream_of(array: Array, codec: arrcomp.Codec, device: Host = HOST, **options
     """The stream that `codec` writes of an array on a device; with `SEED` where it needs one and none is given."""
     if codec.needs_seed:
         options.setdefault("seed", SEED)
+    if options.get("reference") is not None:
+        options["reference"] = device.put(options["reference"])
     return arrcomp.compress(device.put(array), codec, **options).to_bytes()
 
 
 def array_of(stream: bytes, device: Host = HOST, **options: Any) -> Array:
     """The array of a stream, decoded on a device."""
     compressed = arrcomp.from_bytes(stream)
+    if options.get("reference") is not None:
+        options["reference"] = device.put(options["reference"])
     if device is HOST:
         return np.asarray(arrcomp.decompress(compressed, **options))
     like = device.put(np.zeros(1, np.uint8))
@@ -120,11 +124,11 @@ def has_reader(stream: bytes) -> bool:
     return stream[CODEC_AT] in reference_reader.CODECS or stream[CODEC_AT] not in _CODEC_IDS
 
 
-def check_reference(stream: bytes, decoded: Array) -> None:
-    """The independent reader, if it knows the codec, agrees on every bit."""
+def check_reference(stream: bytes, decoded: Array, reference: Array | None = None) -> None:
+    """The independent reader, if it knows the codec, agrees on every bit; `reference` is what the stream needs."""
     if not has_reader(stream):
         return
-    check_same_bits(reference_reader.read_stream(stream), decoded)
+    check_same_bits(reference_reader.read_stream(stream, reference), decoded)
 
 
 def check_capacity(stream: bytes, array: Array) -> None:
@@ -135,25 +139,29 @@ def check_capacity(stream: bytes, array: Array) -> None:
     assert end - start == spec.capacity if spec.codec.fixed_rate else end - start <= spec.capacity
 
 
-def check_same_bytes(array: Array, codec: arrcomp.Codec, stream: bytes) -> None:
-    """Every number of threads and every instruction set writes `stream`, and reads the same array from it."""
-    expected = array_of(stream)
+def check_same_bytes(array: Array, codec: arrcomp.Codec, stream: bytes, **options: Any) -> None:
+    """Every number of threads and every instruction set writes `stream`, and reads the same array from it.
+
+    Options, as `reference`, go to writer and reader.
+    """
+    expected = array_of(stream, **options)
     for name in _core.instruction_sets():
         with using_instruction_set(name):
             for threads in (1, 2, 3):
-                assert stream_of(array, codec, threads=threads) == stream, f"{name}, {threads} threads: other bytes"
-                check_same_bits(array_of(stream, threads=threads), expected)
+                written = stream_of(array, codec, threads=threads, **options)
+                assert written == stream, f"{name}, {threads} threads: other bytes"
+                check_same_bits(array_of(stream, threads=threads, **options), expected)
 
 
-def check_codec(array: Array, codec: arrcomp.Codec, device: Host = HOST) -> bytes:
-    """All checks that hold for every codec; gives the stream."""
-    stream = stream_of(array, codec, device)
-    decoded = array_of(stream, device)
+def check_codec(array: Array, codec: arrcomp.Codec, device: Host = HOST, **options: Any) -> bytes:
+    """All checks that hold for every codec; gives the stream. The one option is `reference`."""
+    stream = stream_of(array, codec, device, **options)
+    decoded = array_of(stream, device, **options)
     assert decoded.shape == array.shape
     assert decoded.dtype == array.dtype
     check_capacity(stream, array)
-    check_reference(stream, decoded)
-    check_same_bytes(array, codec, stream)
+    check_reference(stream, decoded, **options)
+    check_same_bytes(array, codec, stream, **options)
     check_promise(array, decoded, codec)
     return stream
 

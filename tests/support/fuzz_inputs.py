@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arrcomp import (
     QSGD,
@@ -17,6 +18,7 @@ from arrcomp import (
     BaseDelta,
     Codebook,
     Codec,
+    Compressed,
     ErrorBounded,
     FloatFormat,
     Lossless,
@@ -42,6 +44,7 @@ VARIANTS: dict[str, tuple[Codec, ...]] = {
         Lossless(speed="fast"),
         Lossless(predictor="interpolation"),
         Lossless(predictor="lorenzo"),
+        Lossless(predictor="reference"),
     ),
     "error-bounded": (
         ErrorBounded(abs=1e-3),
@@ -49,6 +52,7 @@ VARIANTS: dict[str, tuple[Codec, ...]] = {
         ErrorBounded(pointwise=1e-2),
         ErrorBounded(abs=1e-3, predictor="interpolation"),
         ErrorBounded(abs=1e-3, predictor="lorenzo"),
+        ErrorBounded(abs=1e-3, predictor="reference"),
     ),
     "qsgd": (
         QSGD(bucket_size=64),
@@ -103,6 +107,11 @@ class Input(NamedTuple):
     payload: bytes
     is_usual: bool
 
+    @property
+    def reference(self) -> bytes:
+        """What the payload is coded against, if its codec does so: zeros."""
+        return bytes(self.elements // self.dtype.parts * self.dtype.itemsize)
+
     def stream(self) -> bytes:
         """A stream with the payload, and the checksum that it needs."""
         header = stream.Header(self.codec.id, self.dtype, (self.elements // self.dtype.parts,), self.codec.config())
@@ -143,6 +152,19 @@ def core_line(codec: Codec) -> str:
     return f"{{{codec.id}, {at}, {least}, {{{', '.join(map(repr, map(float, parameters)))}}}}},"
 
 
+def compressed(codec: Codec, array: NDArray[Any]) -> Compressed[NDArray[Any]]:
+    """The array compressed by a variant, on one thread; against zeros, if it has a reference."""
+    options: dict[str, Any] = {"seed": 1} if codec.needs_seed else {}
+    if has_reference(codec):
+        codec, options["reference"] = dataclasses.replace(cast(Any, codec), predictor=None), np.zeros_like(array)
+    return compress(array, codec, threads=1, **options)
+
+
+def has_reference(codec: Codec) -> bool:
+    """Whether the codec codes arrays against a reference."""
+    return getattr(codec, "predictor", None) == "reference"
+
+
 def corpus(name: str) -> dict[str, bytes]:
     """The inputs kept in the tree of a codec's, by their names; before any were kept, ones that are made here."""
     if not (FOLDER / "corpus" / f"{name}.zip").exists():
@@ -156,7 +178,7 @@ def _made(name: str) -> Iterator[tuple[str, bytes]]:
     array = np.linspace(-1, 1, 700, dtype=np.float32)
     dtype = _dtypes.by_numpy(array.dtype)
     for variant, codec in enumerate(VARIANTS[name]):
-        payload = compress(array, codec, seed=1 if codec.needs_seed else None).host_payload().tobytes()
+        payload = compressed(codec, array).host_payload().tobytes()
         yield f"{variant:03d}", packed(name, variant, dtype, array.size, payload)
         yield f"{variant:03d}, cut", packed(name, variant, dtype, array.size, payload[:-1])
 

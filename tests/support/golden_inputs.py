@@ -20,11 +20,19 @@ FOLDER = Path(__file__).resolve().parents[1] / "golden"
 
 
 class Golden(NamedTuple):
-    """An array and the codec that compressed it; the payload is in a frame if there is a level."""
+    """An array and the codec that compressed it, against a reference if there is one.
+
+    The payload is in a frame if there is a level.
+    """
 
     make: Callable[[], Array]
     codec: arrcomp.Codec
     zstd_level: int | None = None
+    make_reference: Callable[[], Array] | None = None
+
+    def options(self) -> dict[str, Array]:
+        """What reading and writing need besides: `reference`."""
+        return {} if self.make_reference is None else {"reference": self.make_reference()}
 
 
 def random_words(count: int, seed: int) -> NDArray[np.uint64]:
@@ -302,6 +310,91 @@ GOLDEN: dict[str, Golden] = {
 }
 
 
+def _stepped(reference: Array, seed: int, one_in: int = 1) -> Array:
+    """The reference with one in so many elements changed by a few units of its bits."""
+    words = checks.bits_of(reference)
+    steps = (bell_integers(words.size, seed) >> 16).astype(words.dtype)
+    steps[random_words(words.size, seed + 1) % np.uint64(one_in) > 0] = 0
+    return (words + steps).view(reference.dtype).reshape(reference.shape)
+
+
+def _flipped(reference: Array, seed: int) -> Array:
+    """The reference with one high bit inverted in every other element."""
+    words = checks.bits_of(reference)
+    flips = (random_words(words.size, seed) & np.uint64(1)).astype(words.dtype) << (8 * words.itemsize - 5)
+    return (words ^ flips).view(reference.dtype).reshape(reference.shape)
+
+
+def _trained(reference: Array, seed: int, one_in: int = 1) -> Array:
+    """The reference with one in so many numbers changed by a hundredth of a weight."""
+    change = weights(reference.size, seed).astype(np.float64) * 0.01
+    change[random_words(reference.size, seed + 1) % np.uint64(one_in) > 0] = 0
+    return (reference.astype(np.float64) + change.reshape(reference.shape)).astype(reference.dtype)
+
+
+def _trained_with_gaps(reference: Array) -> Array:
+    """The same where elements of both arrays stand for no value, in places of their own and in common ones."""
+    values = _trained(reference, 83)
+    values[::40] = np.nan
+    values[7::50] = -9999.0
+    values[100:130] = reference[100:130]
+    return values
+
+
+def _reference_with_gaps() -> Array:
+    values = weights(5000, 82)
+    values[::60] = np.nan
+    values[7::75] = -9999.0
+    values[3::500] = np.inf
+    return values
+
+
+def _referenced(make_reference: Callable[[], Array], change: Callable[[Array], Array], codec: arrcomp.Codec) -> Golden:
+    """What `change` makes of the reference, coded against it."""
+    return Golden(lambda: change(make_reference()), codec, make_reference=make_reference)
+
+
+def _bfloat16_weights() -> Array:
+    return weights(6000, 80).astype(ml_dtypes.bfloat16)
+
+
+GOLDEN |= {
+    "reference_lossless_bfloat16_list": _referenced(
+        _bfloat16_weights, lambda r: _stepped(r, 81, one_in=25), arrcomp.Lossless()
+    ),
+    "reference_lossless_bfloat16": _referenced(_bfloat16_weights, lambda r: _stepped(r, 81), arrcomp.Lossless()),
+    "reference_lossless_uint32_exclusive_or": _referenced(
+        lambda: random_words(3000, 84).astype(np.uint32), lambda r: _flipped(r, 85), arrcomp.Lossless(speed="fast")
+    ),
+    "reference_lossless_float32_useless": _referenced(
+        lambda: random_words(2000, 86).astype(np.uint32).view(np.float32),
+        lambda r: _sparse(r.size, 87, 9),
+        arrcomp.Lossless(),
+    ),
+    "reference_lossless_complex64_equal": _referenced(
+        lambda: few("complex64", 88).reshape(20, -1), lambda r: r, arrcomp.Lossless()
+    ),
+    "reference_lossless_bool": _referenced(
+        lambda: random_words(5000, 89) % np.uint64(3) == 0,
+        lambda r: r ^ (random_words(5000, 90) % np.uint64(30) == 0),
+        arrcomp.Lossless(),
+    ),
+    "reference_lossless_int8_empty": _referenced(lambda: np.zeros((3, 0, 2), np.int8), lambda r: r, arrcomp.Lossless()),
+    "reference_error_bounded_float32": _referenced(
+        _reference_with_gaps, _trained_with_gaps, arrcomp.ErrorBounded(abs=2e-5, fill_value=-9999.0)
+    ),
+    "reference_error_bounded_bfloat16_list": _referenced(
+        _bfloat16_weights, lambda r: _trained(r, 91, one_in=20), arrcomp.ErrorBounded(rel=1e-4)
+    ),
+    "reference_error_bounded_float32_pointwise": _referenced(
+        lambda: weights(4500, 92), lambda r: _trained(r, 93), arrcomp.ErrorBounded(pointwise=1e-3)
+    ),
+    "reference_error_bounded_float64": _referenced(
+        lambda: few("float64", 94), lambda r: _trained(r, 95), arrcomp.ErrorBounded(abs=1e-6, speed="fast")
+    ),
+}
+
+
 # One codec, as it is used below, for each of the ids; of one that has no line, its first example.
 _OF_ID: dict[str, arrcomp.Codec] = {
     "lossless": arrcomp.Lossless(),
@@ -384,10 +477,11 @@ def write() -> list[str]:
         if path.stem not in GOLDEN:
             path.unlink()
     lines = []
-    for name, (make, codec, zstd_level) in GOLDEN.items():
-        if zstd_level is not None and path_of(name).exists():
+    for name, golden in GOLDEN.items():
+        if golden.zstd_level is not None and path_of(name).exists():
             continue  # another version of Zstandard may make another frame
-        stream = arrcomp.from_bytes(checks.stream_of(make(), codec)).to_bytes(zstd_level=zstd_level)
+        stream = checks.stream_of(golden.make(), golden.codec, **golden.options())
+        stream = arrcomp.from_bytes(stream).to_bytes(zstd_level=golden.zstd_level)
         path_of(name).write_bytes(stream)
         lines.append(f"{len(stream):6d} bytes  {name}")
     return lines

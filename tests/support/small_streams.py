@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +19,7 @@ from arrcomp import (
     S2FP8,
     BaseDelta,
     Codebook,
+    Codec,
     CorruptStreamError,
     ErrorBounded,
     FloatFormat,
@@ -25,13 +27,15 @@ from arrcomp import (
     Lossless,
     SmaQ,
     UnknownCodecError,
+    WrongReferenceError,
 )
 from checks import Array
 from instances import and_unlisted
 
 FIXED_NBYTES = 24  # of a stream's header, before its shape
 SHAPE_OFFSET = FIXED_NBYTES
-REFUSALS = (CorruptStreamError, FormatVersionError, UnknownCodecError)
+REFUSALS = (CorruptStreamError, FormatVersionError, UnknownCodecError, WrongReferenceError)
+LARGEST_REFERENCE = 1 << 24  # bytes
 
 
 def weights(count: int) -> Array:
@@ -94,6 +98,49 @@ def _bytes_and_zeros() -> Array:
     return array
 
 
+# What all small streams with a reference are coded against: the first of these bytes.
+REFERENCE = weights(4096).tobytes()
+
+
+def reference_for(dtype: Any, shape: tuple[int, ...], data: bytes = REFERENCE) -> Array | None:
+    """The reference of these bytes for an array, cut or repeated; None if it would be too large."""
+    count = math.prod(shape) * np.dtype(dtype).itemsize
+    if count > LARGEST_REFERENCE:
+        return None
+    return np.resize(np.frombuffer(data, np.uint8), count).view(dtype).reshape(shape)
+
+
+def _referenced(dtype: Any, count: int, change: Callable[[Array, Array], None], codec: Codec) -> bytes:
+    """The stream of the reference with changes: `change` gets the array, and places of it in random order."""
+    reference = reference_for(checks.numpy_dtype(dtype), (count,))
+    assert reference is not None
+    array = reference.copy()
+    with np.errstate(all="ignore"):
+        change(array, np.random.default_rng(10).permutation(count))
+    return checks.stream_of(array, codec, reference=reference)
+
+
+def _step(array: Array, places: Array, step: int = 3) -> None:
+    """Change the bits of elements by a few units."""
+    checks.bits_of(array)[places] += np.asarray(np.random.default_rng(11).integers(1, step + 1, len(places))).astype(
+        checks.bits_of(array).dtype
+    )
+
+
+def _flip(array: Array, places: Array) -> None:
+    """Change bits anywhere in elements."""
+    words = checks.bits_of(array)
+    words[places] ^= np.asarray(1 << np.random.default_rng(11).integers(0, 8 * words.itemsize, len(places))).astype(
+        words.dtype
+    )
+
+
+def _train(array: Array, places: Array, by: float = 1e-3) -> None:
+    """Change numbers by a small amount, and make some of them NaN."""
+    array[places] += np.random.default_rng(11).normal(0, by, len(places)).astype(array.dtype)
+    array[places[:5]] = np.nan
+
+
 SMALL: dict[str, Callable[[], bytes]] = {
     "entropy, shift, exceptions": lambda: checks.stream_of(_specials(), ErrorBounded(abs=1e-5)),
     "packed": lambda: checks.stream_of(weights(700), ErrorBounded(abs=1e-3, speed="fast")),
@@ -150,6 +197,20 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "extra words, float16": lambda: checks.stream_of(weights(300).astype(np.float16), SmaQ(3, 12, block_size=32)),
     "extra words, none": lambda: checks.stream_of(weights(7), SmaQ()),
     "extra words, empty": lambda: checks.stream_of(np.zeros((2, 0), np.float64), SmaQ()),
+    "referenced, list": lambda: _referenced("int16", 900, lambda x, at: _step(x, at[:40]), Lossless()),
+    "referenced, list of bits": lambda: _referenced("float32", 900, lambda x, at: _flip(x, at[:60]), Lossless()),
+    "referenced, all": lambda: _referenced("bfloat16", 500, _step, Lossless()),
+    "referenced, equal": lambda: _referenced("int8", 700, lambda x, at: None, Lossless()),
+    "referenced, bounded": lambda: _referenced("float32", 700, _train, ErrorBounded(abs=1e-4)),
+    "referenced, bounded list": lambda: _referenced(
+        "float32", 900, lambda x, at: _train(x, at[:50]), ErrorBounded(abs=1e-4, speed="fast")
+    ),
+    "referenced, float64": lambda: _referenced("float64", 400, _train, ErrorBounded(abs=1e-4)),
+    "referenced, pointwise": lambda: _referenced("float32", 500, _train, ErrorBounded(pointwise=1e-2)),
+    "referenced, plain": lambda: _referenced("float32", 300, lambda x, at: x.fill(1.5), Lossless()),
+    "referenced, empty": lambda: checks.stream_of(
+        np.zeros((2, 0), np.float16), Lossless(), reference=np.zeros((2, 0), np.float16)
+    ),
 }
 _CODECS = [arrcomp.from_bytes(make()).codec for make in SMALL.values()]
 SMALL |= {
@@ -157,44 +218,68 @@ SMALL |= {
 }
 
 
+def decoded(stream: bytes, threads: int = 1, reference: bytes = REFERENCE) -> Array:
+    """The array of a stream; where it needs a reference, it gets one of these bytes."""
+    compressed = arrcomp.from_bytes(stream)
+    options: dict[str, Any] = {"threads": threads}
+    if compressed.needs_reference:
+        options["reference"] = reference_for(compressed.dtype, compressed.shape, reference)
+    return np.asarray(arrcomp.decompress(compressed, **options))
+
+
 def assert_refused(stream: bytes) -> None:
     """Reading raises CorruptStreamError, or for a newer major version its own error."""
     with pytest.raises((CorruptStreamError, FormatVersionError)):
-        checks.array_of(stream, threads=1)
+        decoded(stream)
 
 
-def outcome(stream: bytes, threads: int = 1) -> Array | None:
+def outcome(stream: bytes, threads: int = 1, reference: bytes = REFERENCE) -> Array | None:
     """The array of a stream, or None if it is refused; nothing else may happen."""
+    try:
+        found = decoded(stream, threads, reference)
+    except REFUSALS:
+        return None
+    spec = arrcomp.from_bytes(stream)
+    assert found.shape == spec.shape
+    assert found.dtype == spec.dtype
+    return found
+
+
+def assert_reader_agrees(stream: bytes, reference: bytes = REFERENCE) -> bool:
+    """An altered stream is refused where the independent reader refuses it, else both read the same: then True.
+
+    Of a codec that the reader does not know, the stream is refused or read. Nothing is asked of a stream with a
+    reference that would be too large.
+    """
+    if _is_too_large(stream):
+        return False
+    found = outcome(stream, reference=reference)
+    if not checks.has_reader(stream):
+        return found is not None
+    try:
+        expected = read_independently(stream, reference)
+    except reference_reader.ERRORS:
+        assert found is None, "accepted, though the independent reader finds it corrupt"
+        return False
+    assert found is not None, "refused, though the independent reader finds nothing wrong"
+    if reference_reader.is_specified(stream):
+        checks.check_same_bits(found, expected)
+    return True
+
+
+def read_independently(stream: bytes, reference: bytes = REFERENCE) -> Array:
+    """The array of a stream as the independent reader reads it; where it needs a reference, one of these bytes."""
+    own = reference_for(np.uint8, (reference_reader.reference_nbytes(stream),), reference)
+    return reference_reader.read_stream(stream, own)
+
+
+def _is_too_large(stream: bytes) -> bool:
+    """Whether the stream needs a reference that `reference_for` does not make."""
     try:
         compressed = arrcomp.from_bytes(stream)
     except REFUSALS:
-        return None
-    try:
-        decoded = np.asarray(arrcomp.decompress(compressed, threads=threads))
-    except CorruptStreamError:
-        return None
-    assert decoded.shape == compressed.shape
-    assert decoded.dtype == compressed.dtype
-    return decoded
-
-
-def assert_reader_agrees(stream: bytes) -> bool:
-    """An altered stream is refused where the independent reader refuses it, else both read the same: then True.
-
-    Of a codec that the reader does not know, the stream is refused or read.
-    """
-    decoded = outcome(stream)
-    if not checks.has_reader(stream):
-        return decoded is not None
-    try:
-        expected = reference_reader.read_stream(stream)
-    except reference_reader.ERRORS:
-        assert decoded is None, "accepted, though the independent reader finds it corrupt"
         return False
-    assert decoded is not None, "refused, though the independent reader finds nothing wrong"
-    if reference_reader.is_specified(stream):
-        checks.check_same_bits(decoded, expected)
-    return True
+    return compressed.needs_reference and compressed.spec.nbytes > LARGEST_REFERENCE
 
 
 def resized(stream: bytes, payload: bytes) -> bytes:

@@ -6,9 +6,10 @@ Clear rather than fast.
 
 `CODECS` has the names of the codecs that it knows, by id. `read_stream` gives the array, `describe` and
 `describe_lines` what the writer chose for each chunk of a payload, `describe_prediction` how it predicted the array,
-`describe_comparison` how it coded it against a reference, and `is_specified` whether the page says what all elements
-are. They raise `CorruptStreamError` where section 7 of the format speaks of corruption, `UnsupportedStreamError` for an
-unknown codec or a newer major version, and `WrongReferenceError` for a reference with another `content_hash`.
+`describe_comparison` how it coded it against a reference, `reference_nbytes` how long that is, and `is_specified`
+whether the page says what all elements are. They raise `CorruptStreamError` where section 7 of the format speaks of
+corruption, `UnsupportedStreamError` for an unknown codec or a newer major version, and `WrongReferenceError` for a
+reference that has another `content_hash`.
 """
 
 from .base_delta import Line, LineChunk
@@ -17,7 +18,15 @@ from .dtypes import DTYPES, Dtype
 from .predicted import Prediction, Step
 from .referenced import Comparison, content_hash
 from .source import CorruptStreamError, UnsupportedStreamError, WrongReferenceError
-from .stream import CODECS, describe, describe_comparison, describe_lines, describe_prediction, is_specified
+from .stream import (
+    CODECS,
+    describe,
+    describe_comparison,
+    describe_lines,
+    describe_prediction,
+    is_specified,
+    reference_nbytes,
+)
 from .stream import read as read_stream
 
 ERRORS = (CorruptStreamError, UnsupportedStreamError, WrongReferenceError)
@@ -43,4 +52,5 @@ __all__ = [
     "describe_prediction",
     "is_specified",
     "read_stream",
+    "reference_nbytes",
 ]

@@ -87,6 +87,12 @@ def describe_comparison(data: bytes) -> Comparison | None:
     return read_referenced_parts(stream.payload, stream.dtype, stream.n).comparison if stream.against else None
 
 
+def reference_nbytes(data: bytes) -> int:
+    """How many bytes the reference of a stream has, 0 if it needs none; raises as `read`."""
+    stream = take_apart(data)
+    return stream.n * stream.dtype.bits // 8 if stream.against else 0
+
+
 def is_specified(data: bytes) -> bool:
     """Whether the page says what all elements of a stream are: not of quantized ones that no writer makes."""
     stream = take_apart(data)
