@@ -302,13 +302,14 @@ def trained_weights(size: int, share: float) -> tuple[Array, Array]:
     """The bits of bfloat16 weights, and the same of which a share moved by small steps."""
     reference = weights("bfloat16", size).view(np.int16)
     steps = np.rint(np.random.default_rng(13).laplace(0, 1.5, size)).astype(np.int16)
-    steps[steps == 0] = 1
+    if share < 1:
+        steps = np.where(steps == 0, np.random.default_rng(16).choice([-1, 1], size), steps).astype(np.int16)
     steps[np.random.default_rng(14).random(size) >= share] = 0
     return reference + steps, reference
 
 
 @pytest.mark.parametrize(
-    ("size", "most"), [(400_000, 1.12), pytest.param(4_000_000, 1.10, marks=pytest.mark.full)], ids=["short", "long"]
+    ("size", "most"), [(400_000, 1.16), pytest.param(4_000_000, 1.10, marks=pytest.mark.full)], ids=["short", "long"]
 )
 @pytest.mark.parametrize("share", [0.005, 0.02, 0.05, 0.1, 0.12, 0.13, 0.25, 0.5, 0.8, 1.0])
 def test_steps_take_little_more_than_their_entropy(share: float, size: int, most: float) -> None:

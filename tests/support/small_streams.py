@@ -205,8 +205,12 @@ SMALL: dict[str, Callable[[], bytes]] = {
     "referenced, bounded list": lambda: _referenced(
         "float32", 900, lambda x, at: _train(x, at[:50]), ErrorBounded(abs=1e-4, speed="fast")
     ),
-    "referenced, float64": lambda: _referenced("float64", 400, _train, ErrorBounded(abs=1e-4)),
-    "referenced, pointwise": lambda: _referenced("float32", 500, _train, ErrorBounded(pointwise=1e-2)),
+    "referenced, float64": lambda: _referenced(
+        "float64", 400, lambda x, at: _train(x, at, 1e-20), ErrorBounded(abs=1e-21)
+    ),
+    "referenced, pointwise": lambda: _referenced(
+        "float32", 500, lambda x, at: _train(x, at, 3e-4), ErrorBounded(pointwise=1e-2)
+    ),
     "referenced, plain": lambda: _referenced("float32", 300, lambda x, at: x.fill(1.5), Lossless()),
     "referenced, empty": lambda: checks.stream_of(
         np.zeros((2, 0), np.float16), Lossless(), reference=np.zeros((2, 0), np.float16)

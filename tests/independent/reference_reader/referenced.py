@@ -163,7 +163,7 @@ def content_hash(data: bytes) -> int:
     words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
     words = words.astype("<u4").reshape(blocks, BLOCK // ROW, LANES)
     a, b = np.full((blocks, LANES), 0x165667B1, np.uint32), np.full((blocks, LANES), 0x27D4EB2F, np.uint32)
-    for j in range(BLOCK // ROW):
+    for j in range(min(rows, BLOCK // ROW)):
         having = slice(-(-(rows - j) // (BLOCK // ROW)))  # the blocks that have this row
         row = words[having, j]
         a[having] = rotated(a[having] ^ row, 13) * np.uint32(0x9E3779B1)
