@@ -33,11 +33,6 @@ def check_length(n: int, length: int) -> None:
     need(length >= 16 + 4 * -(-chunks // 16) + 4 * chunks, "length of the payload")
 
 
-def chunks_of_long_groups(n: int) -> int:
-    """How many chunks a group has in the payloads of sections 9 and 10, of n elements."""
-    return 4 if n < 2**16 else 8 if n < 2**20 else 16
-
-
 def read_payload(payload: bytes, dtype: Dtype, n: int) -> U64:
     """The bits of the n elements of a payload."""
     return joined(read_chunks(payload, dtype, n, read_group))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .chunks import Chunk
 from .dtypes import DTYPES, Dtype
 from .elements import Floats, from_quantized, largest_of, ordered, round_down, round_to
-from .groups import chunks_of_long_groups, joined, read_chunks, read_group
+from .groups import joined, read_chunks, read_group
 from .rows import low_bits
 from .source import U64, Source, need
 
@@ -70,8 +70,8 @@ def read_parts(payload: bytes, dtype: Dtype, n: int) -> Parts:
     need(dtype.quantizable, "a predicted array of such a dtype")
     source = Source(payload)
     prediction, codes_size, exact_size = read_prediction(source, dtype, n)
-    codes_dtype = INT64 if dtype.bits == 64 else INT32
-    codes = read_chunks(source.take(codes_size), codes_dtype, n, read_group, per_group=chunks_of_long_groups(n))
+    codes_dtype, per_group = INT64 if dtype.bits == 64 else INT32, 4 if n < 2**16 else 8 if n < 2**20 else 16
+    codes = read_chunks(source.take(codes_size), codes_dtype, n, read_group, per_group=per_group)
     exact: list[tuple[Chunk, U64]] = []
     if exact_size:
         source.align(8)

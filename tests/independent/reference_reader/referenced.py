@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .chunks import Chunk
 from .dtypes import DTYPES, Dtype
-from .groups import chunks_of_long_groups, joined, read_chunks, read_group
+from .groups import joined, read_chunks, read_group
 from .predicted import FULL_SCALE, LARGEST_CODE, elements, numbers, read_bound, signed
 from .rows import LANES, low_bits
 from .source import U64, Source, WrongReferenceError, need
@@ -17,6 +17,7 @@ from .source import U64, Source, WrongReferenceError, need
 WAYS = ("plain", "difference", "exclusive or")
 PARTS = 4
 MOST_LISTED = 8  # at most one element in so many is in a list
+CHUNKS_OF_LISTS = 4  # in a group
 SIGNED = {8: DTYPES[2], 16: DTYPES[4], 32: DTYPES[6], 64: DTYPES[8]}
 UNSIGNED = {8: DTYPES[3], 16: DTYPES[5], 32: DTYPES[7], 64: DTYPES[9]}
 
@@ -106,7 +107,7 @@ def read_list(payload: bytes, dtype: Dtype, count: int) -> Chunks:
     """The chunks of a part of `count` elements, none where it has no bytes."""
     if not payload:
         return []
-    return read_chunks(payload, dtype, count, read_group, bounded=False, per_group=chunks_of_long_groups(count))
+    return read_chunks(payload, dtype, count, read_group, bounded=False, per_group=CHUNKS_OF_LISTS)
 
 
 def places_of(gaps: U64, n: int) -> NDArray[np.intp]:
