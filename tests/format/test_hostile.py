@@ -19,7 +19,8 @@ import pytest
 import arrcomp
 import checks
 from arrcomp import QSGD, ErrorBounded, Lossless, SmaQ
-from small_streams import SMALL, forged, resized, weights
+from forged_references import HEADER, Payload
+from small_streams import REFERENCE, SMALL, forged, resized, weights
 
 ROOM = 256 << 20  # bytes that the reading process may take beside what it has
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")  # which keeps memory that was given back
@@ -30,6 +31,8 @@ Case = tuple[bytes, str, str]  # a stream, the error's type, and the words that 
 
 PACKED = SMALL["packed"]()  # ErrorBounded, float32[700]
 PREDICTED = SMALL["predicted"]()  # ErrorBounded, float32[23, 30], five steps
+REFERENCED = SMALL["referenced, bounded list"]()  # ErrorBounded, float32[900]: all four parts
+EQUAL = SMALL["referenced, equal"]()  # Lossless, int8[700]: no part
 BUCKETS = SMALL["buckets"]()  # QSGD, float32[700]: all payloads of a shape have one length
 EXTRAS = checks.stream_of(weights(4 * 4096), SmaQ(block_size=None, min_size=0))
 GROUPS = SMALL["many chunks"]()  # Lossless, uint8[20 * 4096]: 20 groups
@@ -196,6 +199,61 @@ def predictions() -> dict[str, Case]:
     }
 
 
+def references() -> dict[str, Case]:
+    """Fields at the start of a payload with a reference, its parts, and what such a stream may stand for."""
+
+    def other(layout: str, offset: int, value: Any) -> bytes:
+        payload = payload_of(REFERENCED)
+        struct.pack_into(layout, payload, offset, value)
+        return forged(REFERENCED, payload=bytes(payload))
+
+    own = Payload.of(REFERENCED)
+    unlike = "delta: not one of this data type and number of elements"
+    lengths = HEADER.size - 32
+    bounded = {number: own.with_part(number, struct.pack("<d", 1.0) + own.parts[number][8:]) for number in range(4)}
+    return {
+        "as it was": (own.put_into(REFERENCED), "", ""),
+        **{f"bound {bound}": (other("<d", 0, bound), CORRUPT, unlike) for bound in (-1.0, 1e-34, math.nan, math.inf)},
+        **{f"hash {n}": (other("<Q", 8, n), "WrongReferenceError", "reference: expected") for n in (0, *HUGE)},
+        **{f"way {n}": (other("<B", 16, n), CORRUPT, unlike) for n in (0, 2, 3, 255)},
+        **{f"list {n}": (other("<B", 17, n), CORRUPT, unlike) for n in (0, 2, 255)},
+        **{f"zero {i}": (other("<B", 18 + i, 1), CORRUPT, unlike) for i in range(6)},
+        **{f"{n} codes": (other("<Q", 24, n), CORRUPT, unlike) for n in (113, *HUGE)},
+        **{f"{n} exact elements": (other("<Q", 32, n), CORRUPT, unlike) for n in (113, *HUGE)},
+        "no codes": (other("<Q", 24, 0), CORRUPT, "parts of the delta: one is missing"),
+        "no exact elements": (other("<Q", 32, 0), CORRUPT, "parts of the delta: one is missing"),
+        **{
+            f"{n} bytes of part {i}": (other("<Q", lengths + 8 * i, n), CORRUPT, "parts of the delta: longer")
+            for i in range(4)
+            for n in HUGE
+        },
+        **{
+            f"{n} bytes of part {i}": (
+                other("<Q", lengths + 8 * i, n),
+                CORRUPT,
+                "payload length: not that of the delta",
+            )
+            for i in range(4)
+            for n in (0, 1, 8)
+        },
+        **{
+            f"part {i} with a bound": (payload.put_into(REFERENCED), CORRUPT, "bound of a part of the delta: not 0")
+            for i, payload in bounded.items()
+        },
+        "no room for the header": (
+            forged(REFERENCED, payload=bytes(payload_of(REFERENCED)[: HEADER.size - 1])),
+            CORRUPT,
+            "payload length",
+        ),
+        "no room for the parts": (
+            forged(REFERENCED, payload=bytes(payload_of(REFERENCED)[: HEADER.size])),
+            CORRUPT,
+            "parts of the delta: longer",
+        ),
+        "codes of exabytes": (forged(EQUAL, shape=(1 << 59,)), "ValueError", "reference: expected the array"),
+    }
+
+
 def directories() -> dict[str, Case]:
     """Directories that are not in order, or do not end where the payload does."""
 
@@ -305,6 +363,7 @@ FAMILIES: dict[str, Callable[[], dict[str, Case]]] = {
     "payload length": payload_lengths,
     "head": heads,
     "prediction": predictions,
+    "reference": references,
     "directory": directories,
     "frame": frames,
 }
@@ -333,7 +392,8 @@ def test_every_forged_field_is_named_before_anything_is_allocated(
 def read_in_little_memory(streams: dict[str, bytes], folder: Path) -> dict[str, tuple[str, str, int]]:
     """What a process of its own makes of streams: the error's type, its message, and the most bytes held."""
     path = folder / "streams.json"
-    path.write_text(json.dumps({name: base64.b64encode(stream).decode() for name, stream in streams.items()}))
+    encoded = {name: base64.b64encode(stream).decode() for name, stream in streams.items()}
+    path.write_text(json.dumps({"streams": encoded, "reference": base64.b64encode(REFERENCE).decode()}))
     room = 1 << 40 if SANITIZED else ROOM
     command = [sys.executable, "-P", str(Path(__file__).parent / "hostile_process.py"), str(path), str(room)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
