@@ -457,7 +457,11 @@ def test_trees_of_arrays(codec: Any) -> None:
         "b": [weights("float32", 33).reshape(3, 11), weights("float32", 0)],
         "c": weights("float64", 700),
     }
-    new = {"a": stepped(old["a"], 0.1), "b": [stepped(old["b"][0], 1.0), old["b"][1]], "c": stepped(old["c"], 0.01)}
+    new: dict[str, Any] = {
+        "a": stepped(old["a"], 0.1),
+        "b": [stepped(old["b"][0], 1.0), old["b"][1]],
+        "c": stepped(old["c"], 0.01),
+    }
     many = arrcomp.compress_many(new, codec, reference=old)
     assert many["a"].to_bytes() == checks.stream_of(new["a"], codec or Lossless(), reference=old["a"])
     found = arrcomp.decompress_many(many, reference=old)

@@ -21,7 +21,7 @@ import numpy as np
 import arrcomp
 
 
-def options_of(compressed: arrcomp.Compressed[Any], data: bytes) -> dict[str, Any]:
+def options_of(compressed: arrcomp.Compressed, data: bytes) -> dict[str, Any]:
     """The reference, if one is needed and there are as many bytes."""
     nbytes = compressed.spec.nbytes
     if not compressed.needs_reference or nbytes > len(data):

@@ -23,7 +23,7 @@ CODES, CODE_GAPS, EXACT, EXACT_GAPS = range(4)  # the parts
 
 @dataclasses.dataclass(frozen=True)
 class Payload:
-    """The fields of a payload, as the page names them, and its parts; `lengths` are those of the parts unless given."""
+    """The fields of a payload, as the page names them, and its parts, whose lengths follow."""
 
     bound: float = 0.0
     hash: int = 0
@@ -32,7 +32,6 @@ class Payload:
     zeros: bytes = bytes(6)
     codes: int = 0
     exact: int = 0
-    lengths: tuple[int, ...] | None = None
     parts: tuple[bytes, ...] = (b"", b"", b"", b"")
 
     @classmethod
@@ -40,12 +39,12 @@ class Payload:
         """The payload of a stream, taken apart."""
         start, end = checks.payload_span(stream)
         payload = stream[start:end]
-        *fields, codes, code_gaps, exact, exact_gaps = HEADER.unpack_from(payload)
+        fields = HEADER.unpack_from(payload)
         parts, at = [], HEADER.size
-        for length in (codes, code_gaps, exact, exact_gaps):
+        for length in fields[-4:]:
             parts.append(payload[at : at + length])
             at += length + -length % 8
-        return cls(*fields, parts=tuple(parts))
+        return cls(*fields[:-4], tuple(parts))
 
     def with_part(self, number: int, part: bytes) -> Payload:
         """The payload with another part."""
@@ -55,9 +54,8 @@ class Payload:
 
     def packed(self) -> bytes:
         """The bytes."""
-        lengths = self.lengths or tuple(map(len, self.parts))
         fields = (self.bound, self.hash, self.way, self.is_list, self.zeros, self.codes, self.exact)
-        found = HEADER.pack(*fields, *lengths)
+        found = HEADER.pack(*fields, *map(len, self.parts))
         for part in filter(None, self.parts):
             found += bytes(-len(found) % 8) + part
         return found

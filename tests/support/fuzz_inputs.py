@@ -152,7 +152,7 @@ def core_line(codec: Codec) -> str:
     return f"{{{codec.id}, {at}, {least}, {{{', '.join(map(repr, map(float, parameters)))}}}}},"
 
 
-def compressed(codec: Codec, array: NDArray[Any]) -> Compressed[NDArray[Any]]:
+def compressed(codec: Codec, array: NDArray[Any]) -> Compressed:
     """The array compressed by a variant, on one thread; against zeros, if it has a reference."""
     options: dict[str, Any] = {"seed": 1} if codec.needs_seed else {}
     if has_reference(codec):

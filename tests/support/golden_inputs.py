@@ -30,7 +30,7 @@ class Golden(NamedTuple):
     zstd_level: int | None = None
     make_reference: Callable[[], Array] | None = None
 
-    def options(self) -> dict[str, Array]:
+    def options(self) -> dict[str, Any]:
         """What reading and writing need besides: `reference`."""
         return {} if self.make_reference is None else {"reference": self.make_reference()}
 

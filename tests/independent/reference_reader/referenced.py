@@ -160,9 +160,8 @@ def content_hash(data: bytes) -> int:
     """The hash of a reference's bytes (section 10.4)."""
     rows = -(-len(data) // ROW)
     blocks = -(-len(data) // BLOCK)
-    words = np.zeros(blocks * BLOCK // 4, np.uint32)
-    words.view(np.uint8)[: len(data)] = np.frombuffer(data, np.uint8)
-    words = words.astype("<u4").reshape(blocks, BLOCK // ROW, LANES)
+    padded = data + bytes(blocks * BLOCK - len(data))
+    words = np.frombuffer(padded, "<u4").astype(np.uint32).reshape(blocks, BLOCK // ROW, LANES)
     a, b = np.full((blocks, LANES), 0x165667B1, np.uint32), np.full((blocks, LANES), 0x27D4EB2F, np.uint32)
     for j in range(min(rows, BLOCK // ROW)):
         having = slice(-(-(rows - j) // (BLOCK // ROW)))  # the blocks that have this row
