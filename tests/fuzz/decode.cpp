@@ -84,7 +84,9 @@ struct Decoded {
 class Trial {
  public:
   Trial(const Input& input, Guarded& memory)
-      : input_(input), item_(input.element.width / 8u), payload_(memory.take(input.payload.size(), 8)),
+      : input_(input),
+        item_(input.element.width / 8u),
+        payload_(memory.take(input.payload.size(), 8)),
         reference_(input.has_reference() ? zeros(input.count * item_) : nullptr) {
     if (!input.payload.empty()) memcpy(payload_, input.payload.data(), input.payload.size());
   }
