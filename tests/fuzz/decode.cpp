@@ -128,6 +128,7 @@ class Trial {
 
   // On the instruction set that decoded last: the elements may replace the reference.
   void check_in_place(const Decoded& whole, Decoded& again) const {
+    const DefaultFloatingPoint environment;
     again.start(input_.count * item_, 0x00);
     DecodeTask array = decoding(again.elements);
     array.reference = again.elements;
