@@ -165,6 +165,12 @@ def test_a_plain_array_is_no_list_and_has_neither_bound_nor_exact_elements() -> 
     refused(dataclasses.replace(exact, exact=2).put_into(small))
 
 
+@pytest.mark.parametrize("way", [DIFFERENCE, EXCLUSIVE_OR])
+def test_exact_elements_without_a_bound_are_refused(way: int) -> None:
+    assert assert_reader_agrees(_exact_payload([3, 9]).stream(_reference()))
+    refused(dataclasses.replace(_exact_payload([3, 9]), bound=0.0, way=way).stream(_reference()))
+
+
 @pytest.mark.parametrize("dtype", ["int32", "bool", "float8_e4m3fn"])
 def test_a_bound_of_a_dtype_that_has_none_is_refused(dtype: str) -> None:
     reference = np.zeros(100, checks.numpy_dtype(dtype))
@@ -225,7 +231,7 @@ def _list_payload(places: list[int], dtype: Any = np.int32, **fields: Any) -> Pa
 
 def _exact_payload(places: list[int]) -> Payload:
     exact, gaps = listed(places, np.arange(len(places)), np.float32)
-    return Payload(is_list=1, exact=len(places), parts=(b"", b"", exact, gaps))
+    return Payload(bound=1.0, is_list=1, exact=len(places), parts=(b"", b"", exact, gaps))
 
 
 @pytest.mark.parametrize("make", [_list_payload, _exact_payload])
@@ -310,9 +316,11 @@ def test_exact_elements_replace_what_codes_make() -> None:
     reference = _reference()
     codes, gaps = listed([5, 6], np.array([7, 8]), np.int32)
     exact, exact_gaps = listed([6, 7], np.array([1.5, np.nan]), np.float32)
-    stream = Payload(is_list=1, codes=2, exact=2, parts=(codes, gaps, exact, exact_gaps)).stream(reference)
+    lists = Payload(bound=0.25, is_list=1, codes=2, exact=2, parts=(codes, gaps, exact, exact_gaps))
+    stream = lists.stream(reference)
     expected = reference.copy()
-    expected.view(np.int32)[5] += 8
+    step = np.float32(0.25 - 0.25 * 2.0**-22) * np.float32(2)
+    expected[5] += np.float32(8) * step
     expected[6:8] = 1.5, np.nan
     checks.check_same_bits(decoded(stream), expected)
     assert assert_reader_agrees(stream)

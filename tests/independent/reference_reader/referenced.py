@@ -65,7 +65,8 @@ def read_comparison(source: Source, dtype: Dtype, n: int) -> Comparison:
     need(bound == 0 or found.way == "difference", "bound of such a way")
     need(max(codes, exact) <= n // MOST_LISTED, "number of codes or exact elements")
     need(found.is_list or codes == 0, "number of codes that are no list")
-    need(found.way != "plain" or not (is_list or exact), "a list in a plain array")
+    need(bound > 0 or exact == 0, "exact elements without a bound")
+    need(found.way != "plain" or not is_list, "a list in a plain array")
     there = (found.way == "plain" or not is_list or codes > 0, codes > 0, exact > 0, exact > 0)
     need(tuple(length > 0 for length in lengths) == there, "parts of an array with a reference")
     return found
