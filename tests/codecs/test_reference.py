@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.arithmetic, pytest.mark.arm, pytest.mark.asan]
 SIZES = (0, 1, 31, 33, 4095, 4097, 70_000)
 SHARES = (0.0, "one", 0.01, 0.124, 0.126, 0.6, 1.0)  # of elements that change
 SPEEDS: tuple[Any, ...] = ("default", "fast")
-MOST_MORE = 72  # bytes of a payload more than without a reference: its header
+HEADER_NBYTES = 72  # of a payload with a reference
+PARTS_NBYTES = 256  # that a payload of several parts takes at most, but for what is in them
 
 
 def weights(name: str, size: int) -> Array:
@@ -80,13 +81,19 @@ def check(x: Array, reference: Array, codec: Codec) -> bytes:
     """All laws of a codec, and those of references; gives the stream."""
     stream = checks.check_codec(x, codec, reference=reference)
     y = checks.array_of(stream, reference=reference)
-    same = bits_of(x) == bits_of(reference)
-    assert (bits_of(y) == bits_of(reference))[same].all(), "an element that did not change came back as another"
+    if comparison(stream).way != "plain":
+        same = bits_of(x) == bits_of(reference)
+        assert (bits_of(y) == bits_of(reference))[same].all(), "an element that did not change came back as another"
     place = reference.copy()
     assert arrcomp.decompress(arrcomp.from_bytes(stream), reference=place, out=place) is place
     checks.check_same_bits(place, y)
-    assert payload_nbytes(stream) <= payload_nbytes(checks.stream_of(x, codec)) + MOST_MORE
+    assert payload_nbytes(stream) <= most_nbytes(x, codec)
     return stream
+
+
+def most_nbytes(x: Array, codec: Codec) -> float:
+    """What a reference that is of no use may cost: the header; and, as samples decide, a hundredth, and its parts."""
+    return 1.01 * payload_nbytes(checks.stream_of(x, codec)) + HEADER_NBYTES + PARTS_NBYTES
 
 
 # ---- without loss
@@ -125,7 +132,7 @@ def test_any_bits_are_kept(name: str, share: Any) -> None:
 def test_equal_arrays_take_the_header_alone(name: str) -> None:
     reference = weights(name, 70_000)
     stream = check(reference.copy(), reference, Lossless())
-    assert payload_nbytes(stream) <= MOST_MORE
+    assert payload_nbytes(stream) <= HEADER_NBYTES
     assert comparison(stream)[2:6] == ("difference", True, 0, 0) or comparison(stream)[2:6] == (
         "exclusive or",
         True,
@@ -148,7 +155,7 @@ def test_shapes_and_orders() -> None:
         x, reference = np.asarray(view(other)), np.asarray(view(whole))
         c = arrcomp.compress(x, reference=reference)
         assert c.to_bytes() == checks.stream_of(
-            np.ascontiguousarray(x), Lossless(), reference=np.array(reference, order="C")
+            np.array(x, order="C"), Lossless(), reference=np.array(reference, order="C")
         )
         checks.check_same_bits(arrcomp.decompress(c, reference=reference), np.array(x, order="C"))
 
@@ -221,6 +228,17 @@ def test_values_that_are_not_numbers_are_kept_bit_for_bit(name: str, codec: Code
     check(x, reference, codec)
 
 
+@pytest.mark.parametrize("codec", [ErrorBounded(pointwise=1e-2), ErrorBounded(abs=100.0)], ids=repr)
+@pytest.mark.parametrize("name", FLOATS)
+def test_fill_values_and_infinities_are_kept_beside_a_reference_that_is_near(name: str, codec: ErrorBounded) -> None:
+    fill = float(np.array(-9999.123).astype(numpy_dtype(name)))
+    old, new = weights(name, 3000), stepped(weights(name, 3000), 0.2)
+    old[::50] = 1.001 * fill
+    old[1::100] = checks.largest_finite(old.dtype)
+    new[::50], new[1::100], new[2::50] = fill, np.inf, fill
+    check(new, old, dataclasses.replace(codec, fill_value=fill))
+
+
 @pytest.mark.parametrize(
     "bound", [5e-324, 1e-310, 2.0**-1001, 2.0**-1000, 2.0**-126, 2.0**-111, 2.0**-110, 1e-30, 1e38, 1e39, 1e300]
 )
@@ -263,7 +281,7 @@ def test_bounds_near_the_rounding_of_values(name: str) -> None:
 def test_a_change_within_the_bound_takes_no_code() -> None:
     reference = weights("float32", 5000)
     stream = check(trained(reference, 1.0, 1e-6), reference, ErrorBounded(abs=1e-4))
-    assert payload_nbytes(stream) <= MOST_MORE
+    assert payload_nbytes(stream) <= HEADER_NBYTES
     checks.check_same_bits(checks.array_of(stream, reference=reference), reference)
 
 
@@ -283,12 +301,12 @@ def test_a_reference_of_no_use_costs_its_header(name: str, size: int, codec: Cod
         check(x, reference, codec)
 
 
-def test_one_high_bit_that_changes_is_cheap() -> None:
+def test_one_bit_that_changes_is_cheap() -> None:
     reference = np.random.default_rng(11).integers(0, 1 << 32, 20_000, np.uint32)
-    flips = (np.random.default_rng(12).random(20_000) < 0.5).astype(np.uint32) << 27
+    flips = (np.random.default_rng(12).random(20_000) < 0.5).astype(np.uint32)
     stream = check(reference ^ flips, reference, Lossless())
     assert comparison(stream).way == "exclusive or"
-    assert payload_nbytes(stream) < 1.1 * 20_000 / 8
+    assert payload_nbytes(stream) < 1.1 * 20_000 / 8 + HEADER_NBYTES
 
 
 def entropy(values: Array) -> float:
@@ -317,7 +335,7 @@ def test_steps_take_little_more_than_their_entropy(share: float, size: int, most
     c = arrcomp.compress(x, reference=reference)
     checks.check_same_bits(arrcomp.decompress(c, reference=reference), x)
     goal = entropy(x - reference) * size / 8
-    assert c.nbytes <= most * goal + MOST_MORE, f"{c.nbytes / goal:.3f} times the entropy"
+    assert c.nbytes <= most * goal + HEADER_NBYTES, f"{c.nbytes / goal:.3f} times the entropy"
 
 
 # ---- another reference
@@ -440,11 +458,12 @@ def test_methods_take_the_reference() -> None:
     reference = weights("float32", 5000)
     x = stepped(reference, 0.1)
     c = arrcomp.from_bytes(checks.stream_of(x, Lossless(), reference=reference))
-    with pytest.raises(ValueError, match=r"^reference: expected"):
-        c.verify()
+    c.verify()  # of header and directories
     with pytest.raises(WrongReferenceError):
         c.verify(reference=x)
     c.verify(reference=reference)
+    with pytest.raises(WrongReferenceError):
+        c.decompress(reference=x)
     checks.check_same_bits(c.numpy(reference=reference), x)
     checks.check_same_bits(c.decompress(reference=reference), x)
     checks.check_same_bits(arrcomp.decompress(c, like=x, reference=reference), x)

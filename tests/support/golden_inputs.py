@@ -319,9 +319,9 @@ def _stepped(reference: Array, seed: int, one_in: int = 1) -> Array:
 
 
 def _flipped(reference: Array, seed: int) -> Array:
-    """The reference with one high bit inverted in every other element."""
+    """The reference with the lowest bit inverted in every other element."""
     words = checks.bits_of(reference)
-    flips = (random_words(words.size, seed) & np.uint64(1)).astype(words.dtype) << (8 * words.itemsize - 5)
+    flips = (random_words(words.size, seed) & np.uint64(1)).astype(words.dtype)
     return (words ^ flips).view(reference.dtype).reshape(reference.shape)
 
 
