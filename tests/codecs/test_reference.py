@@ -24,7 +24,7 @@ SIZES = (0, 1, 31, 33, 4095, 4097, 70_000)
 SHARES = (0.0, "one", 0.01, 0.124, 0.126, 0.6, 1.0)  # of elements that change
 SPEEDS: tuple[Any, ...] = ("default", "fast")
 HEADER_NBYTES = 72  # of a payload with a reference
-PARTS_NBYTES = 256  # that a payload of several parts takes at most, but for what is in them
+PARTS_NBYTES = 4 * 160  # of four parts, but for what is in them: heads, and states of an entropy coder
 
 
 def weights(name: str, size: int) -> Array:

@@ -216,7 +216,7 @@ def test_other_dtypes_and_shapes(name: str, record_property: Record) -> None:
 
 
 ODD_VALUES: list[Any] = [None, True, 0, 1, 4, 4.0, 0.5, -1, 64, 65, 1e39, 2**70, {}, [], [1], [0.5, None]]
-ODD_VALUES += ["", "nearest", "tensor"]
+ODD_VALUES += ["", "nearest", "tensor", "reference"]
 KEYS = (
     *("abs", "all_positive", "bases", "bits", "block_size", "borders", "bucket_size"),
     *("codec", "coding", "delta_bits", "drop_bits", "format", "levels", "main_bits"),

@@ -209,7 +209,7 @@ def numbers(bits: U64, dtype: Dtype) -> Floats:
     """Elements as numbers of the arithmetic type."""
     if dtype.name == "bfloat16":
         return (bits << np.uint64(16)).astype(np.uint32).view(np.float32)
-    return bits.astype(f"u{dtype.bits // 8}").view(dtype.name).astype(dtype.arithmetic)
+    return bits.astype(f"u{dtype.bits // 8}").view(f"f{dtype.bits // 8}").astype(dtype.arithmetic)
 
 
 def has_unspecified_codes(parts: Parts, dtype: Dtype) -> bool:
