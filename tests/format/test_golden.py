@@ -23,14 +23,6 @@ def golden_stream(name: str) -> bytes:
     return path.read_bytes()
 
 
-def need_device(golden: golden_inputs.Golden, device: checks.Host) -> None:
-    """Skip the test where the codec predicts or there is a reference, which no GPU takes."""
-    if device is checks.HOST:
-        return
-    if golden.make_reference is not None or getattr(golden.codec, "predictor", None) is not None:
-        pytest.skip("arrays on a GPU are not predicted, and have no reference")
-
-
 def test_no_stream_is_without_its_input() -> None:
     assert {path.stem for path in golden_inputs.FOLDER.glob("*")} == set(GOLDEN)
 
@@ -43,7 +35,6 @@ def test_streams_are_small() -> None:
 @pytest.mark.parametrize("name", GOLDEN)
 def test_decodes_to_its_array(name: str, device: checks.Host, record_property: Callable[[str, object], None]) -> None:
     stream, golden = golden_stream(name), GOLDEN[name]
-    need_device(golden, device)
     decoded = checks.array_of(stream, device, **golden.options())
     checks.check_reference(stream, decoded, **golden.options())
     checks.check_promise(golden.make(), decoded, golden.codec)
@@ -53,7 +44,6 @@ def test_decodes_to_its_array(name: str, device: checks.Host, record_property: C
 @pytest.mark.parametrize("name", GOLDEN)
 def test_is_written_again_byte_for_byte(name: str, device: checks.Host) -> None:
     stream, golden = golden_stream(name), GOLDEN[name]
-    need_device(golden, device)
     written = checks.stream_of(golden.make(), golden.codec, device, **golden.options())
     if golden.zstd_level is None:
         assert written == stream

@@ -39,12 +39,12 @@ class Payload:
         """The payload of a stream, taken apart."""
         start, end = checks.payload_span(stream)
         payload = stream[start:end]
-        fields = HEADER.unpack_from(payload)
+        bound, stored, way, is_list, zeros, codes, exact, *lengths = HEADER.unpack_from(payload)
         parts, at = [], HEADER.size
-        for length in fields[-4:]:
+        for length in lengths:
             parts.append(payload[at : at + length])
             at += length + -length % 8
-        return cls(*fields[:-4], tuple(parts))
+        return cls(bound, stored, way, is_list, zeros, codes, exact, tuple(parts))
 
     def with_part(self, number: int, part: bytes) -> Payload:
         """The payload with another part."""

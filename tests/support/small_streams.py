@@ -221,13 +221,13 @@ SMALL |= {
 }
 
 
-def decoded(stream: bytes, threads: int = 1, reference: bytes = REFERENCE) -> Array:
-    """The array of a stream; where it needs a reference, it gets one of these bytes."""
+def decoded(stream: bytes, threads: int = 1, reference: bytes = REFERENCE, device: checks.Host = checks.HOST) -> Array:
+    """The array of a stream, decoded on a device; where it needs a reference, it gets one of these bytes."""
     compressed = arrcomp.from_bytes(stream)
-    options: dict[str, Any] = {"threads": threads}
+    options: dict[str, Any] = {"threads": threads} if device is checks.HOST else {}
     if compressed.needs_reference:
         options["reference"] = reference_for(compressed.dtype, compressed.shape, reference)
-    return np.asarray(arrcomp.decompress(compressed, **options))
+    return checks.array_of(stream, device, **options)
 
 
 def assert_refused(stream: bytes) -> None:

@@ -144,7 +144,8 @@ def take_apart(data: bytes) -> Stream:
     need(source.left == 8, "bytes after the payload")
     predictor = config.get("predictor") if CODECS[codec] in GROUPED else None
     stream = Stream(CODECS[codec], dtype, shape, layout, count * dtype.parts, payload, predictor == "reference")
-    need(stream.codec not in GROUPED or predictor is not None or not stream.predicted, "a predictor")
+    if stream.codec in GROUPED and predictor is None:
+        need(not stream.predicted, "a predictor for a predicted array")
     return stream
 
 
