@@ -176,6 +176,17 @@ def test_any_arrays(data: st.DataObject) -> None:
     check(x, reference, Lossless(speed=data.draw(st.sampled_from(SPEEDS))))
 
 
+@pytest.mark.parametrize("elements", [1 << 18, pytest.param(1 << 20, marks=pytest.mark.full)])
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_groups_of_more_chunks(share: float, elements: int) -> None:
+    for size in (elements - 100, elements + 100):
+        reference = weights("bfloat16", size)
+        x = stepped(reference, share)
+        stream = checks.stream_of(x, Lossless(), reference=reference)
+        checks.check_same_bits(checks.array_of(stream, reference=reference, threads=2), x)
+        checks.check_reference(stream, x, reference)
+
+
 # ---- with a bound
 
 
@@ -276,6 +287,24 @@ def test_bounds_near_the_rounding_of_values(name: str) -> None:
     for exponent in range(6 - digits - 3, 6 - digits + 5):
         for factor in (1, 0.999, 1.001, 1.37):
             check(x, reference, ErrorBounded(abs=factor * 2.0**exponent))
+
+
+@given(st.data())
+def test_any_bounds(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(FLOATS))
+    dtype = numpy_dtype(name)
+    size = data.draw(st.integers(1, 400))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    scale, by, bound = (data.draw(st.sampled_from([1e-6, 1e-2, 1.0, 300.0])) for _ in range(3))
+    with np.errstate(over="ignore"):
+        reference = (rng.normal(0, scale, size)).astype(dtype)
+        x = (reference.astype(np.float64) + rng.normal(0, by, size) * (rng.random(size) < 0.5)).astype(dtype)
+    for array in (x, reference):
+        kept = rng.random(size) < data.draw(st.sampled_from([0, 0.05, 0.3]))
+        array[kept] = rng.choice(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 7.0], dtype), kept.sum())
+    kinds = ErrorBounded(abs=bound), ErrorBounded(rel=min(bound, 0.5)), ErrorBounded(pointwise=min(bound, 0.5))
+    fill = data.draw(st.sampled_from([None, 7.0, 0.0]))
+    check(x, reference, dataclasses.replace(data.draw(st.sampled_from(kinds)), fill_value=fill))
 
 
 def test_a_change_within_the_bound_takes_no_code() -> None:
@@ -389,6 +418,18 @@ def test_references_whose_elements_changed_places_are_noticed() -> None:
     ):
         with pytest.raises(WrongReferenceError):
             arrcomp.decompress(c, reference=other)
+
+
+def test_an_array_that_overlaps_a_part_of_its_reference_is_refused() -> None:
+    reference = weights("float32", 6000)
+    c = arrcomp.compress(stepped(reference, 0.1), reference=reference)
+    for first in (1, 64, 5999):
+        memory = np.concatenate([reference, reference])
+        before = memory.copy()
+        for old, out in ((memory[:6000], memory[first : first + 6000]), (memory[first:][:6000], memory[:6000])):
+            with pytest.raises(ValueError, match=r"^out: expected memory of its own"):
+                arrcomp.decompress(c, reference=old, out=out)
+        checks.check_same_bits(memory, before)
 
 
 def test_an_array_of_another_kind_is_no_reference() -> None:
