@@ -14,7 +14,7 @@ from .._format.spec import Spec
 from ..codecs import Codec, Lossless
 from ..codecs._base import wrong_codec
 from .compressed import Compressed
-from .references import checked_reference, codec_for_reference
+from .references import adopted, checked_reference, codec_for_reference
 
 _LOSSLESS = Lossless()  # made once: that takes a fifth of a small call
 _LONGEST = _LOSSLESS.with_reference()  # of all codecs' payloads
@@ -76,6 +76,8 @@ def compress(
     if check_finite:
         adapter.dtype_and_shape(x)
         check_values(adapter, x, "x")
+    if reference is not None:
+        reference = adopted(adapter, reference)
     return compress_with(adapter, x, codec, out, threads, checked_seed(codec, seed), reference)
 
 
@@ -88,7 +90,7 @@ def check_values(adapter: Adapter, x: Any, name: str) -> None:
 def compress_with(
     adapter: Adapter, x: Any, codec: Codec, out: Any, threads: int, seed: Any, reference: Any = None
 ) -> Compressed:
-    """`compress` with a known adapter and checked arguments, but for the reference."""
+    """`compress` with a known adapter, arrays of it and checked arguments."""
     spec = spec_of(adapter, x, codec_for_reference(codec, reference))
     references = None if reference is None else [checked_reference(adapter, reference, spec, x)]
     (payload,) = adapter.compress([x], [spec], None if out is None else [out], threads, seed, references)

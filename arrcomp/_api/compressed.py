@@ -19,7 +19,7 @@ from .._format import frame, limits, stream
 from .._format.spec import Spec
 from ..codecs import Codec, codec_from_config, codec_from_id
 from ..errors import CorruptStreamError
-from .references import check_given, checked_reference
+from .references import adopted, check_given, checked_reference
 
 
 class Compressed(Encoded):
@@ -307,6 +307,8 @@ def decompress_at(
 ) -> Any:
     """`decompress` into arrays of an adapter, on one of its devices."""
     admit_with(c, max_nbytes, reference)
+    if reference is not None:
+        reference = adopted(adapter, reference)
     payload = c.payload.to(adapter, device)
     references = own_references(c, payload, reference)
     (array,) = payload.adapter.decompress([payload], [c.spec], None if out is None else [out], threads, references)

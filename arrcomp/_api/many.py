@@ -12,7 +12,7 @@ from .._format.spec import Spec
 from ..codecs import Codec
 from .compress import check_values, checked_codec, checked_seed
 from .compressed import Compressed, admit_with
-from .references import checked_reference, codec_for_reference
+from .references import adopted, checked_reference, codec_for_reference
 
 Rebuild = Callable[[list[Any]], Any]
 Path = tuple[Any, ...]  # the keys and indices that lead to a node
@@ -158,7 +158,8 @@ class _References:
         if not spec.codec.needs_reference:
             self._of_leaves.append(None)
             return
-        self._of_leaves.append(checked_reference(adapter, self.find(path), spec, like, f"reference of {_named(path)}"))
+        name = f"reference of {_named(path)}"
+        self._of_leaves.append(checked_reference(adapter, adopted(adapter, self.find(path), name), spec, like, name))
 
     def of(self, members: list[int]) -> list[Any] | None:
         """The arrays of some leaves, of one codec; None where it needs none."""

@@ -48,16 +48,22 @@ def codec_for_reference(codec: Codec, reference: Any) -> Codec:
     return codec
 
 
-def checked_reference(adapter: Adapter, reference: Any, spec: Spec, like: Any, name: str = "reference") -> Any:
-    """The reference of an array of this description, which an adapter has where `like` is."""
+def adopted(adapter: Adapter, reference: Any, name: str = "reference") -> Any:
+    """The reference as an array of an adapter; raises TypeError where it is of another framework."""
     own, x = adapter_of(reference, name)
     if own is not adapter:
         raise TypeError(f"{name}: expected an array of {adapter.name}, as the other one is, got one of {own.name}")
-    check_matches(*own.dtype_and_shape(x), spec, name)
-    here, there = own.batch_key(x), own.batch_key(like)
-    if here != there and None not in (here, there):
-        raise ValueError(f"{name}: expected an array on {own.device(like).name}, got one on {own.device(x).name}")
     return x
+
+
+def checked_reference(adapter: Adapter, reference: Any, spec: Spec, like: Any, name: str = "reference") -> Any:
+    """An adapter's array as the reference of an array of this description, where `like` is."""
+    check_matches(*adapter.dtype_and_shape(reference), spec, name)
+    here, there = adapter.batch_key(reference), adapter.batch_key(like)
+    if here != there and here is not None and there is not None:
+        places = adapter.device(like).name, adapter.device(reference).name
+        raise ValueError(f"{name}: expected an array on {places[0]}, got one on {places[1]}")
+    return reference
 
 
 def check_given(spec: Spec, reference: Any, name: str = "reference") -> None:

@@ -25,6 +25,8 @@ def compress(
     """
     if not isinstance(x, cupy.ndarray):
         raise wrong_type("x", "a cupy.ndarray (arrcomp.compress takes every array)", x)
+    if reference is not None:
+        check_array(reference, "reference")
     codec = checked_codec(codec)
     return compress_with(ADAPTER, x, codec, out, 0, checked_seed(codec, seed), reference)
 

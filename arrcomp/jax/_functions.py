@@ -66,6 +66,8 @@ def compress(
     """
     codec = checked_codec(codec)
     x = checked_array(x)
+    if reference is not None:
+        checked_array(reference, "reference")
     if check_finite:
         _check_values(x)
     return compress_with(ADAPTER, x, codec, None, thread_count(threads), checked_seed(codec, seed), reference)
@@ -97,6 +99,8 @@ def decompress(
     if not isinstance(c, Compressed):
         raise wrong_type("c", "a Compressed (arrcomp.from_bytes reads a stream)", c)
     admit_with(c, max_nbytes, reference)
+    if reference is not None:
+        checked_array(reference, "reference")
     payload = _payload_of_jax(c)
     references = own_references(c, payload, reference)
     array: jax.Array
@@ -185,10 +189,10 @@ def _payload_of_jax(c: Compressed) -> Payload:
     return Payload(ADAPTER, data, uint64_pair(data.size), trusted=True)
 
 
-def checked_array(x: Any) -> jax.Array:
+def checked_array(x: Any, name: str = "x") -> jax.Array:
     """A JAX array, traced or not; raise TypeError for anything else."""
     if not isinstance(x, jax.Array):
-        raise wrong_type("x", "a JAX array, such as jax.numpy.asarray(x)", x)
+        raise wrong_type(name, f"a JAX array, such as jax.numpy.asarray({name})", x)
     return x
 
 

@@ -54,6 +54,9 @@ def compress(
     True
     """
     _check_tensor("x", x, "arrcomp.compress takes other arrays")
+    if reference is not None:
+        _check_tensor("reference", reference, "arrcomp.compress takes other arrays")
+        check_layout("reference", reference)
     codec = checked_codec(codec)
     if check_finite:
         _check_values(x)
@@ -84,11 +87,13 @@ def decompress(
     threads = thread_count(threads)
     payload = c.payload
     admit_with(c, max_nbytes, reference)
+    if reference is not None:
+        _check_tensor("reference", reference, "arrcomp.decompress takes other arrays")
+        check_layout("reference", reference)
     if out is not None:
         _check_tensor("out", out, "arrcomp.decompress fills other arrays")
         payload = payload.to(ADAPTER, ADAPTER.device(out))
     elif reference is not None:
-        _check_tensor("reference", reference, "arrcomp.decompress takes other arrays")
         payload = payload.to(ADAPTER, ADAPTER.device(reference))
     elif payload.adapter is not ADAPTER:
         here = payload.device
