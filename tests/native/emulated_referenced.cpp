@@ -183,6 +183,13 @@ class Comparison {
     }
   }
 
+  void expect(const char* what, int got, int wanted) {
+    ++runs_;
+    if (got == wanted) return;
+    ++differences_;
+    std::printf("%s: %d instead of %d\n", what, got, wanted);
+  }
+
   bool finish() const {
     std::printf(
         "%d pairs, plain %d, differences %d and %d in lists, exclusive or %d and %d, exact elements %d; %d runs, "
@@ -250,6 +257,25 @@ void check_altered(Comparison& comparison, const DType& dtype) {
   }
 }
 
+// As many launches as bench/GPU.md says.
+void check_launches(Comparison& comparison) {
+  const CountingLauncher lossless_encoding, bounded_encoding, decoding;
+  alignas(256) static uint8_t scratch[sizeof(cuda::ReferenceDecoding)];  // not written
+  const EncodeTask task{nullptr, nullptr, 1 << 20};
+  const Element& element = elements[12];
+  using Rows = RowsOf<cuda::Float32>;
+  cuda::ReferenceEncoding<Rows::Bits, CountingLauncher>(lossless_encoding, lossless(false), element, nullptr, scratch)
+      .encode(task, nullptr);
+  cuda::ReferenceEncoding<Rows::Steps, CountingLauncher>(bounded_encoding, bounded(BoundKind::relative, 1e-3, false),
+                                                         element, nullptr, scratch)
+      .encode(task, nullptr);
+  cuda::decode_referenced<Rows::Bits, Rows::Steps>(decoding, element, {nullptr, 0, nullptr, nullptr, task.count},
+                                                   nullptr, nullptr, scratch);
+  comparison.expect("launches to encode without loss", lossless_encoding.launches, 20);
+  comparison.expect("launches to encode with a relative bound", bounded_encoding.launches, 23);
+  comparison.expect("launches to decode, but for the status", decoding.launches, 18);
+}
+
 }  // namespace
 
 // The argument: how many of the three orders each input is run in.
@@ -259,5 +285,6 @@ int main(int, char** arguments) {
     check_pairs(comparison, dtype);
     check_altered(comparison, dtype);
   }
+  check_launches(comparison);
   return comparison.finish() ? 0 : 1;
 }
