@@ -1,6 +1,6 @@
 """Compares ways to send weights to who has earlier ones; writes deltas.csv and DELTAS.md.
 
-pip install -r bench/requirements.txt zipnn z4ai     what is missing is left out
+pip install -r bench/requirements.txt                what is missing is left out
 python bench/deltas.py                               trains a small transformer first: minutes
 python bench/deltas.py --steps FOLDER                its weights are read: bench/trained_steps.py keeps them there
 python bench/deltas.py --redraw                      measures nothing: the page again, from deltas.csv

@@ -27,7 +27,8 @@ _BOOSTS = (
 )
 # Words that people search for, and that the page does not have in a title.
 _WORDS = {
-    "use/files.md": ("save", "load", "checkpoint", "safetensors", "incremental", "delta"),
+    "use/files.md": ("save", "load", "checkpoint", "safetensors", "incremental"),
+    "use/deltas.md": ("delta", "reference", "sync", "incremental", "diff"),
     "fields.md": ("xarray", "netCDF", "climate", "HDF5", "masked"),
     "use/transformers.md": ("transformers", "huggingface"),
     "use/numpy.md": ("decompress",),
@@ -52,6 +53,8 @@ EXPECTED: Mapping[str, tuple[str, ...]] = {
     "error bound": ("codecs/error-bounded.html", "bounds.html"),
     "fastest": ("speed.html",),
     "install": ("start.html",),
+    "delta": ("use/deltas.html",),
+    "weight sync": ("use/deltas.html",),
     "zarr": ("fields.html", "use/files.html"),
     "DDP": ("use/collectives.html",),
     "nf4": ("codecs/codebook.html", "choosing.html"),

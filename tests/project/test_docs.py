@@ -66,6 +66,7 @@ NEEDS = {
     "use/collectives.md": ("torch",),
     "use/training.md": ("torch",),
     "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs", "torch"),
+    "use/deltas.md": ("torch", "jax"),
     "use/command-line.md": ("typer", "rich", "safetensors"),
     "codecs/activations.md": ("torch",),
     "coming-from/bitsandbytes.md": ("torch",),

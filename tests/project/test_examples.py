@@ -127,6 +127,26 @@ def test_two_processes_send_few_bits_of_gradients_and_learn_as_much() -> None:
     assert min(accuracies) > max(0.75, accuracies[0] - 0.03)
 
 
+def test_weights_that_are_sent_as_deltas_arrive() -> None:
+    torch = pytest.importorskip("torch")
+    if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
+        pytest.skip("this PyTorch has no Gloo")
+    output = output_of("weight_sync")
+    pattern = r"^step (\d): +([\d,]+) bytes instead of ([\d,]+), (.+)$"
+    rows = [(int(step), sent, whole, end) for step, sent, whole, end in re.findall(pattern, output, re.MULTILINE)]
+    assert [(step, end) for step, _, _, end in rows if step in (0, 4)] == [
+        (step, end) for step in (0, 4) for end in ("refused", "same weights")
+    ]
+    assert [(step, end) for step, _, _, end in rows if step not in (0, 4)] == [
+        (step, "same weights") for step in (1, 2, 5)
+    ]
+    assert output.count("the generator: ") == 2
+    sizes = {step: int(sent.replace(",", "")) for step, sent, _, _ in rows}
+    whole = int(rows[0][2].replace(",", ""))
+    assert whole / 2 < sizes[0] == pytest.approx(sizes[4], rel=0.01)
+    assert all(30 * sizes[step] < whole for step in (1, 2, 5))
+
+
 @pytest.mark.full
 def test_a_transformers_model_takes_its_compressed_weights() -> None:
     for module in ("torch", "transformers", "safetensors"):
