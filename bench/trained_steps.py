@@ -23,8 +23,8 @@ from torch import Tensor, nn
 
 SYMBOLS = 128
 REWARDED = ord("e")
-FINE_TUNING_RATE = 1e-4
-REINFORCEMENT_RATES = (1e-6, 1e-7)
+TUNING_RATES = (1e-5, 1e-4)
+REINFORCEMENT_RATES = (1e-7, 1e-6)
 
 Weights = NDArray[np.float32]
 
@@ -90,12 +90,14 @@ def steps(size: Size) -> Iterator[tuple[str, Weights]]:
     for _ in _learn(model, sources, 1e-3, size.pretraining, size, generator):
         pass
     yield "pretrained", _weights(model)
-    tuning = _learn(model, prose, FINE_TUNING_RATE, size.warm + size.distance + 1, size, generator)
-    for number, _ in enumerate(tuning, 1):
-        if number in (size.warm, size.warm + size.distance, size.warm + size.distance + 1):
-            yield f"tuned {number}", _weights(model)
+    far = size.warm + size.distance
+    for rate in TUNING_RATES:
+        tuned = copy.deepcopy(model)
+        for number, _ in enumerate(_learn(tuned, prose, rate, far + 1, size, generator), 1):
+            if number in (size.warm, far, far + 1):
+                yield f"tuned {rate:.0e} {number}", _weights(tuned)
     for rate in REINFORCEMENT_RATES:
-        policy = copy.deepcopy(model)
+        policy = copy.deepcopy(tuned)
         for number, _ in enumerate(_reinforce(policy, prose, rate, size.warm + 1, size, generator), 1):
             if number >= size.warm:
                 yield f"reinforced {rate:.0e} {number}", _weights(policy)
@@ -104,13 +106,14 @@ def steps(size: Size) -> Iterator[tuple[str, Weights]]:
 def pairs(size: Size) -> list[tuple[str, str, str]]:
     """What is measured of these steps: its name, the step before (the reference) and the step after."""
     warm, far = size.warm, size.warm + size.distance
-    reinforced = {f"{rate:.0e}": f"reinforced {rate:.0e}" for rate in sorted(REINFORCEMENT_RATES)}
-    return [
-        *((f"RL step, lr {rate}", f"{step} {warm}", f"{step} {warm + 1}") for rate, step in reinforced.items()),
-        ("fine-tuning, 1 step", f"tuned {far}", f"tuned {far + 1}"),
-        (f"fine-tuning, {size.distance} steps", f"tuned {warm}", f"tuned {far}"),
-        ("fine-tuned, against pretrained", "pretrained", f"tuned {far}"),
-    ]
+    found = []
+    for rate in (f"{rate:.0e}" for rate in REINFORCEMENT_RATES):
+        found.append((f"RL, lr {rate}, 1 step", f"reinforced {rate} {warm}", f"reinforced {rate} {warm + 1}"))
+    for rate in (f"{rate:.0e}" for rate in TUNING_RATES):
+        found.append((f"tuning, lr {rate}, 1 step", f"tuned {rate} {far}", f"tuned {rate} {far + 1}"))
+        found.append((f"tuning, lr {rate}, {size.distance} steps", f"tuned {rate} {warm}", f"tuned {rate} {far}"))
+        found.append((f"tuned, lr {rate}, against pretrained", "pretrained", f"tuned {rate} {far}"))
+    return found
 
 
 def _weights(model: nn.Module) -> Weights:

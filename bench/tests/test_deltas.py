@@ -93,7 +93,7 @@ def test_a_quick_run_measures_every_way(tmp_path):
         assert of["1e-05"].keys() == OURS
         assert all(of[setting][way]["ratio"] > 0 for setting in ("bfloat16", "float32") for way in names)
     page = (tmp_path / "DELTAS.md").read_text()
-    assert "| fine-tuning, 1 step | 1e-5 |" in page
+    assert "| tuning, lr 1e-04, 1 step | 1e-5 |" in page
 
 
 def test_weights_that_are_kept_are_those_that_are_measured(tmp_path):
