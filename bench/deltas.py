@@ -45,7 +45,7 @@ def made(quick: bool = False) -> Iterator[tuple[str, Array, Array]]:
     old, update, other = (rng.standard_normal(_QUICK_SIZE if quick else _SIZE, np.float32) for _ in range(3))
     old *= np.float32(0.02)
     for share in SHARES:
-        yield f"{share:.1%}", old, _updated(old, update, share)
+        yield f"{100 * share:g}%", old, _updated(old, update, share)
     yield "unrelated", old, np.float32(0.02) * other
 
 
