@@ -30,7 +30,7 @@ SHARES = (0.005, 0.009, 0.025, 0.062, 0.15, 0.34, 0.7, 0.95)  # of the bfloat16 
 BOUNDS = (1e-4, 1e-5, 1e-6)
 ENTROPY, CHANGED = "order-0 entropy", "changed"
 _SIZE, _QUICK_SIZE = 1 << 23, 1 << 14
-_ROUNDS = 5
+_ROUNDS = 9
 
 Found = dict[str, Any]
 Pairs = Callable[[bool], Iterator[tuple[str, Array, Array]]]

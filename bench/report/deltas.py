@@ -39,7 +39,7 @@ bfloat16 weights change in a step of theirs (arXiv:2602.03839). The optimizer is
 bfloat16 is what would be sent, all parameters end to end. Each phase begins with new moments, and no step before its
 20th is used.
 
-Speeds are of one thread, in GB/s of the whole array, the fastest of five calls. All ways take turns in one process.
+Speeds are of one thread, in GB/s of the whole array, the fastest of nine calls. All ways take turns in one process.
 "Apply" changes the reference in memory into the new array; zipnn and z4ai make a new array, and index + value checks
 nothing. arrcomp's time has the hash of the reference in it, z4ai's a digest. The machine is small and shared: speeds
 vary from run to run by tens of percent, and ratios do not."""
@@ -109,7 +109,11 @@ def _speeds(found: Found, setting: str, ways: Sequence[str]) -> str:
 
 
 def _speed(result: Mapping[str, float]) -> str:
-    return f"{result['encode']:#.2g} / {result['apply']:#.2g}" if "encode" in result else ""
+    return f"{_speed_number(result['encode'])} / {_speed_number(result['apply'])}" if "encode" in result else ""
+
+
+def _speed_number(value: float) -> str:
+    return f"{value:#.2g}" if value < 10 else f"{value:.0f}"
 
 
 def _bounded(found: Found) -> str:
