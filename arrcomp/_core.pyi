@@ -198,10 +198,10 @@ def cuda_encode(
     seed: int,
     seed_at: int,
     shapes: Sequence[Sequence[int]],
+    references: Sequence[int],
     scratch: int,
     stream: int,
     device: int,
-    references: Sequence[int],
 ) -> None:
     """`encode_at` with device memory, enqueued.
 
@@ -217,10 +217,10 @@ def cuda_decode(
     dtype_id: int,
     arrays: Sequence[tuple[int, int, int, int, int]],
     status: int,
+    references: Sequence[int],
     scratch: int,
     stream: int,
     device: int,
-    references: Sequence[int],
 ) -> None:
     """`decode_at` with device memory, enqueued. Then the status (uint32) is not 0 if a payload is corrupt."""
 

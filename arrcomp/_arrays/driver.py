@@ -53,7 +53,7 @@ def encode(
         device, stream = where
         scratch = memory.empty(_core.cuda_encode_scratch(*coding, elements, device), lengths)
         at, scratch_at = address(lengths), address(scratch)
-        _core.cuda_encode(*coding, arrays, at, number, seed_at, shapes, scratch_at, stream, device, bases)
+        _core.cuda_encode(*coding, arrays, at, number, seed_at, shapes, bases, scratch_at, stream, device)
     if rooms is not buffers:
         _copy_back(rooms, buffers)
 
@@ -105,7 +105,7 @@ def decode(
     device, stream = where
     status = memory.empty(4, targets[0])
     scratch = memory.empty(_core.cuda_decode_scratch(*coding, elements), targets[0])
-    _core.cuda_decode(*coding, arrays, address(status), address(scratch), stream, device, bases)
+    _core.cuda_decode(*coding, arrays, address(status), bases, address(scratch), stream, device)
     _check_status(memory, status, trusted and not references)
 
 

@@ -23,8 +23,8 @@ _NIBBLES = ("int4", "uint4", "float4_e2m1fn")  # XLA packs two into a byte; a st
 
 # What callers name the operands of a custom call.
 _OPERANDS = {
-    "arrcomp_encode": "x and reference",
-    "arrcomp_decode": "c and reference",
+    "arrcomp_encode": "x",
+    "arrcomp_decode": "c",
     "arrcomp_accumulate": "c and into",
     "arrcomp_encode_sum": "compressed",
     "arrcomp_roundtrip": "x",
@@ -63,7 +63,7 @@ def encode(
         For each array a buffer, uint8[spec.capacity], that begins with the payload; and the payloads' lengths,
         uint32[arrays, 2] (uint32[2] for a single array): each pair is a little-endian uint64.
     """
-    operands = [*_all_stored(xs, specs), *_all_stored(references, specs[: len(references)]), *seed_operands(seed)]
+    operands = [*_all_stored(xs, specs), *_references(references, specs), *seed_operands(seed)]
     buffers = [struct((spec.capacity,), jnp.uint8) for spec in specs]
     lengths = struct((2,) if len(specs) == 1 else (len(specs), 2), jnp.uint32)
     *made, length = _call("arrcomp_encode", operands, [*buffers, lengths], specs, threads)
@@ -87,7 +87,7 @@ def decode(
         The arrays, and a status, uint32[]: 0, or 1 if a payload is corrupt and the arrays are undefined. (On the CPU
         the call fails instead.) Under `jax.vmap` the first status applies to all.
     """
-    operands = [*map(_padded, buffers), *_all_stored(references, specs[: len(references)]), *lengths]
+    operands = [*map(_padded, buffers), *_references(references, specs), *lengths]
     arrays = [struct(spec.shape, _storage(spec.dtype)) for spec in specs]
     *made, status = _call("arrcomp_decode", operands, [*arrays, struct((), jnp.uint32)], specs, threads)
     return [_restored(array, spec.dtype) for array, spec in zip(made, specs, strict=True)], status
@@ -217,6 +217,11 @@ def _stored(x: jax.Array, dtype: _dtypes.DType) -> jax.Array:
 def _all_stored(xs: Sequence[jax.Array], specs: Sequence[Spec]) -> list[jax.Array]:
     """Arrays as operands, without gradients."""
     return [_stored(lax.stop_gradient(x), spec.dtype) for x, spec in zip(xs, specs, strict=True)]
+
+
+def _references(references: Sequence[jax.Array], specs: Sequence[Spec]) -> list[jax.Array]:
+    """References as operands, with a name of their own where they are sharded."""
+    return [whole("reference", base) for base in _all_stored(references, specs[: len(references)])]
 
 
 def _restored(x: jax.Array, dtype: _dtypes.DType) -> jax.Array:

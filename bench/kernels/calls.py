@@ -27,13 +27,13 @@ class CudaCalls:
         return _core.cuda_encode_scratch(*coding, elements, self._index)
 
     def encode(self, coding: Coding, arrays: ToEncode, lengths: int, seed: int, scratch: int) -> None:
-        _core.cuda_encode(*coding, arrays, lengths, seed, 0, (), scratch, *self._end(), ())
+        _core.cuda_encode(*coding, arrays, lengths, seed, 0, (), (), scratch, *self._end())
 
     def decode_scratch(self, coding: Coding, elements: Sequence[int]) -> int:
         return _core.cuda_decode_scratch(*coding, elements)
 
     def decode(self, coding: Coding, arrays: ToDecode, status: int, scratch: int) -> None:
-        _core.cuda_decode(*coding, arrays, status, scratch, *self._end(), ())
+        _core.cuda_decode(*coding, arrays, status, (), scratch, *self._end())
 
     def accumulate_scratch(self, terms: int) -> int:
         return _core.cuda_accumulate_scratch(terms)

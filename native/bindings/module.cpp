@@ -349,8 +349,8 @@ uint64_t cuda_decode_scratch(int codec_id, const Parameters& parameters, int dty
 }
 
 void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const EncodeTuples& arrays, uint64_t lengths,
-                 uint64_t seed, uint64_t seed_at, const Shapes& shapes, uint64_t scratch, uint64_t stream, int device,
-                 const References& references) {
+                 uint64_t seed, uint64_t seed_at, const Shapes& shapes, const References& references, uint64_t scratch,
+                 uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
   std::vector<EncodeTask> tasks = encode_tasks(arrays, shapes);
@@ -360,7 +360,7 @@ void cuda_encode(int codec_id, const Parameters& parameters, int dtype_id, const
 }
 
 void cuda_decode(int codec_id, const Parameters& parameters, int dtype_id, const DecodeTuples& arrays, uint64_t status,
-                 uint64_t scratch, uint64_t stream, int device, const References& references) {
+                 const References& references, uint64_t scratch, uint64_t stream, int device) {
   const Element& element = element_of(dtype_id);
   const Codec codec = checked_codec(codec_id, parameters, element);
   std::vector<DecodeTask> tasks = decode_tasks(arrays);
@@ -444,11 +444,11 @@ NB_MODULE(_core, m) {
   m.def("cuda_encode_scratch", &cuda_encode_scratch, arg("codec_id"), arg("parameters"), arg("dtype_id"),
         arg("elements"), arg("device"));
   m.def("cuda_encode", &cuda_encode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("lengths"),
-        arg("seed"), arg("seed_at"), arg("shapes"), arg("scratch"), arg("stream"), arg("device"), arg("references"));
+        arg("seed"), arg("seed_at"), arg("shapes"), arg("references"), arg("scratch"), arg("stream"), arg("device"));
   m.def("cuda_decode_scratch", &cuda_decode_scratch, arg("codec_id"), arg("parameters"), arg("dtype_id"),
         arg("elements"));
   m.def("cuda_decode", &cuda_decode, arg("codec_id"), arg("parameters"), arg("dtype_id"), arg("arrays"), arg("status"),
-        arg("scratch"), arg("stream"), arg("device"), arg("references"));
+        arg("references"), arg("scratch"), arg("stream"), arg("device"));
   m.def("cuda_accumulate_scratch", &cuda::accumulate_scratch_bytes, arg("terms"));
   m.def("cuda_accumulate", &cuda_accumulate, arg("codec"), arg("dtype_id"), arg("terms"), arg("elements"),
         arg("target"), arg("status"), arg("scratch"), arg("stream"), arg("device"));

@@ -321,7 +321,7 @@ uint64_t encode_referenced(const EncodeJob& job, const void* reference, uint8_t*
                      reference};
   const Blocks blocks(delta, threads);
   const uint64_t capacity = reference_header_bytes + capacity_of_groups(element, count);
-  if (has_codes && blocks.all().exact <= most_listed(count)) {
+  if (has_codes && blocks.all().exact <= most_exact(count)) {
     if (blocks.all().codes > 0) delta.way = WayTrial(job, delta).best();
     if (delta.way != ReferenceWay::plain)
       if (const uint64_t length = encode_codes(delta, blocks, payload, capacity, threads)) return length;

@@ -11,7 +11,8 @@ namespace arrcomp::cuda {
 
 uint64_t referenced_encode_scratch_bytes(const Codec& codec, const Element& element, std::span<const uint64_t> counts,
                                          const Device& device) {
-  const Element code = code_element(element, codes_are_bits(group_settings(codec), element));
+  const bool are_bits = codes_are_bits(group_settings(codec), element);
+  const Element code = code_element(element, are_bits);
   uint64_t bytes = 0;
   for (const uint64_t count : counts) {
     const ReferenceGroups groups(element, code, count);
@@ -21,7 +22,7 @@ uint64_t referenced_encode_scratch_bytes(const Codec& codec, const Element& elem
     };
     const uint64_t memory = std::max({encoder(element, groups.elements), encoder(code, groups.codes),
                                       encoder(gap_element_of(count), std::max<uint64_t>(groups.gaps, 1))});
-    bytes = std::max(bytes, ReferenceScratch(element, code, count).memory + memory);
+    bytes = std::max(bytes, ReferenceScratch(element, are_bits, count).memory + memory);
   }
   return bytes;
 }

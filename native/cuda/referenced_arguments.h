@@ -37,14 +37,17 @@ struct ReferenceMemory {
   uint64_t samples;  // codes of all samples in two ways
   uint64_t coded_samples;
 
-  static ReferenceMemory to_encode(const Element& element, const Element& code, uint64_t count) {
-    const uint64_t listed = most_listed(count), gap_bytes = listed * (gap_element_of(count).width / 8);
-    const uint64_t coded_gaps = capacity_of_list(gap_element_of(count), listed);
+  // Codes of bits leave no exact elements.
+  static ReferenceMemory to_encode(const Element& element, const Element& code, bool are_bits, uint64_t count) {
+    const Element gap = gap_element_of(count);
+    const uint64_t listed = most_listed(count), exact = are_bits ? 0 : most_exact(count);
+    const uint64_t gaps = even(listed * (gap.width / 8)), exact_gaps = even(exact * (gap.width / 8));
     return {even(count * (code.width / 8)),
-            {even(gap_bytes), even(gap_bytes)},
-            {even(gap_bytes), even(gap_bytes)},
-            even(listed * (element.width / 8)),
-            {even(capacity_of_groups(code, count)), coded_gaps, capacity_of_list(element, listed), coded_gaps},
+            {gaps, exact_gaps},
+            {gaps, exact_gaps},
+            even(exact * (element.width / 8)),
+            {even(capacity_of_groups(code, count)), capacity_of_list(gap, listed), capacity_of_list(element, exact),
+             capacity_of_list(gap, exact)},
             2 * most_way_samples * sample(code),
             3 * most_way_samples * coded_sample(element, code)};
   }
@@ -131,8 +134,8 @@ struct ReferenceDecodeScratch {
   uint64_t codes, gaps[2], exact, passed[2], end;
 
   ReferenceDecodeScratch(const Element& element, uint64_t count) {
-    const uint64_t listed = most_listed(count), width = element.width == 64 ? 8 : 4;
-    const uint64_t gap_bytes = listed * (gap_element_of(count).width / 8);
+    const uint64_t width = element.width == 64 ? 8 : 4, gap_width = gap_element_of(count).width / 8;
+    const uint64_t most[] = {most_listed(count), most_exact(count)};  // of both lists
     uint64_t at = round_up(sizeof(ReferenceDecoding), 256);
     const auto take = [&](uint64_t bytes) {
       const uint64_t begin = at;
@@ -140,9 +143,9 @@ struct ReferenceDecodeScratch {
       return begin;
     };
     codes = take(count * width);
-    for (uint64_t& each : gaps) each = take(gap_bytes);
-    exact = take(listed * (element.width / 8));
-    for (uint64_t& each : passed) each = take(ceil_div(listed, list_unit) * sizeof(uint64_t));
+    for (int list = 0; list < 2; ++list) gaps[list] = take(most[list] * gap_width);
+    exact = take(most[1] * (element.width / 8));
+    for (int list = 0; list < 2; ++list) passed[list] = take(ceil_div(most[list], list_unit) * sizeof(uint64_t));
     end = at;
   }
 };

@@ -19,7 +19,7 @@ class ReferenceEncoding {
         base_(static_cast<uint8_t*>(scratch)) {}
 
   void encode(const EncodeTask& task, uint64_t* length) const {
-    const ReferenceScratch layout(element_, code_, task.count);
+    const ReferenceScratch layout(element_, Rows::are_bits, task.count);
     auto* const lists = reinterpret_cast<EncodeArray*>(base_ + layout.arrays);
     auto* const state = reinterpret_cast<ReferenceState*>(base_ + layout.state);
     const Plan plan = make_plan(element_, task.count);
@@ -83,7 +83,7 @@ class ReferenceEncoding {
   }
 
   void encode_parts(const ReferenceScratch& layout, const ReferenceArguments& a) const {
-    const uint64_t count = a.job.count, listed = most_listed(count);
+    const uint64_t count = a.job.count;
     const auto encode = [&](int list, int part, int step, uint64_t lists, const Plan& largest) {
       if (largest.groups == 0) return;
       const EncodeArguments e =
@@ -92,8 +92,9 @@ class ReferenceEncoding {
       launcher_.encode(e);
     };
     encode(codes_of_list, codes_part, 1, 1, make_plan(code_, count));
-    encode(gaps_of_list, gaps_part, 2, Rows::are_bits ? 1 : 2, make_list_plan(gap_element_of(count), listed));
-    if (!Rows::are_bits) encode(exact_of_list, exact_part, 1, 1, make_list_plan(element_, listed));
+    encode(gaps_of_list, gaps_part, 2, Rows::are_bits ? 1 : 2,
+           make_list_plan(gap_element_of(count), most_listed(count)));
+    if (!Rows::are_bits) encode(exact_of_list, exact_part, 1, 1, make_list_plan(element_, most_exact(count)));
   }
 
   const Launcher& launcher_;
@@ -135,7 +136,7 @@ void decode_referenced(const Launcher& launcher, const Element& element, const D
   decode(codes_of_list, 1, make_plan(code_element(element, true), task.count));
   if (has_steps && element.width < 32) decode(steps_of_list, 1, make_plan(code_element(element, false), task.count));
   decode(gaps_of_list, 2, make_list_plan(gap_element_of(task.count), listed));
-  if (has_steps) decode(exact_of_list, 1, make_list_plan(element, listed));
+  if (has_steps) decode(exact_of_list, 1, make_list_plan(element, most_exact(task.count)));
   launcher.template run<pass_units<Bits>>(ceil_div(listed, list_unit), a);
   launcher.template run<sum_units<Bits>>(uint64_t{1}, a);
   const uint64_t parts = ceil_div(task.count, delta_part), units = ceil_div(listed, list_unit);

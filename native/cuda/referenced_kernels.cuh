@@ -139,7 +139,7 @@ __global__ void list_samples(const __grid_constant__ ReferenceArguments a, const
   const ReferenceJob job = job_of<Rows>(a);
   const WaySamples samples(job.count);
   const DeltaCounts all = a.state->all;
-  const bool is_tried = makes_codes<Rows>(job) && all.codes > 0 && all.exact <= most_listed(job.count);
+  const bool is_tried = makes_codes<Rows>(job) && all.codes > 0 && all.exact <= most_exact(job.count);
   for (uint64_t i = threadIdx.x; i < e.count; i += blockDim.x) {
     const uint64_t s = plain ? i : i / 2, other = plain ? 0 : i % 2;
     const auto way = static_cast<int>(plain ? 0 : 1 + other);
@@ -167,7 +167,7 @@ __global__ void decide_way(const __grid_constant__ ReferenceArguments a) {
   const WaySamples samples(job.count);
   const DeltaCounts all = state.all;
   state.header = {0, state.hash, ReferenceWay::plain, 0, {}, 0, 0, {}};
-  state.has_codes = job.count > 0 && makes_codes<Rows>(job) && all.exact <= most_listed(job.count);
+  state.has_codes = job.count > 0 && makes_codes<Rows>(job) && all.exact <= most_exact(job.count);
   if (!state.has_codes) return;
   ReferenceWay way = ReferenceWay::difference;
   if (all.codes > 0) {

@@ -27,8 +27,9 @@ struct ReferenceScratch {
   ReferenceMemory parts;
   uint64_t arrays, state, blocks, entries, work, memory;
 
-  ReferenceScratch(const Element& element, const Element& code, uint64_t count)
-      : parts(ReferenceMemory::to_encode(element, code, count)) {
+  ReferenceScratch(const Element& element, bool are_bits, uint64_t count)
+      : parts(ReferenceMemory::to_encode(element, code_element(element, are_bits), are_bits, count)) {
+    const Element code = code_element(element, are_bits);
     const ReferenceGroups groups(element, code, count);
     const uint64_t all_blocks = ceil_div(count * (element.width / 8), hash_block_bytes);
     arrays = 256;

@@ -30,8 +30,9 @@ constexpr uint64_t hash_block_bytes = 65536;
 // Entries of a list that are put together.
 constexpr uint64_t list_unit = 1 << 14;
 
-// Codes that are not 0, or exact elements, of `count` elements: at most so many are listed.
-ARRCOMP_SHARED constexpr uint64_t most_listed(uint64_t count) { return count / 8; }
+// Codes that are not 0 are listed where they are at most so many of `count`; and so many elements are exact at most.
+ARRCOMP_SHARED constexpr uint64_t most_listed(uint64_t count) { return count / 4; }
+ARRCOMP_SHARED constexpr uint64_t most_exact(uint64_t count) { return count / 8; }
 
 ARRCOMP_SHARED constexpr Element code_element_of(const Element& element, double bound, ReferenceWay way) {
   const int width = bound == 0 ? element.width : element.width == 64 ? 64 : 32;
@@ -169,7 +170,7 @@ struct ReferencePayload {
     for (const uint8_t zero : header.zeros) zeros |= zero;
     if (zeros != 0 || header.is_list > 1 || header.way > ReferenceWay::exclusive_or) return false;
     if (header.codes_count > (header.is_list != 0 ? most_listed(count) : 0)) return false;
-    if (header.exact_count > (header.bound != 0 ? most_listed(count) : 0)) return false;
+    if (header.exact_count > (header.bound != 0 ? most_exact(count) : 0)) return false;
     if (header.way == ReferenceWay::plain && header.is_list != 0) return false;
     if (header.bound == 0) return true;
     return header.way == ReferenceWay::difference && is_predictable(element, header.bound) &&

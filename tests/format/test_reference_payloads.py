@@ -217,7 +217,7 @@ def test_a_payload_with_a_reference_in_a_part_is_refused(name: str) -> None:
             refused(own.with_part(number, own.packed()).put_into(small))
 
 
-COUNT = 800  # elements of the arrays below: of these 100 are in a list at most
+COUNT = 800  # elements of the arrays below: of these 200 are in a list at most, and 100 exact
 
 
 def _reference(dtype: str = "float32") -> Array:
@@ -258,13 +258,13 @@ def test_places_do_not_begin_again_where_gaps_are_huge(number: int) -> None:
         refused(payload.with_part(number, part(gaps, np.uint32)).stream(_reference()))
 
 
-@pytest.mark.parametrize("make", [_list_payload, _exact_payload])
-def test_lists_of_more_than_an_eighth_are_refused(make: Any) -> None:
-    assert assert_reader_agrees(make(list(range(0, COUNT, 8))).stream(_reference()))
-    refused(make(list(range(COUNT // 8 + 1))).stream(_reference()))
-    assert assert_reader_agrees(make([2]).stream(_reference()[:8]))
-    refused(make([2]).stream(_reference()[:7]))
-    refused(make(list(range(COUNT // 8))).stream(_reference()[:-1]))
+@pytest.mark.parametrize(("make", "share"), [(_list_payload, 4), (_exact_payload, 8)])
+def test_longer_lists_are_refused(make: Any, share: int) -> None:
+    assert assert_reader_agrees(make(list(range(0, COUNT, share))).stream(_reference()))
+    refused(make(list(range(COUNT // share + 1))).stream(_reference()))
+    assert assert_reader_agrees(make([2]).stream(_reference()[:share]))
+    refused(make([2]).stream(_reference()[: share - 1]))
+    refused(make(list(range(COUNT // share))).stream(_reference()[:-1]))
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,8 @@ struct Pair {
 Bytes encode(const Pair& pair, Order order, uint64_t seed) {
   constexpr uint64_t warps = max_blocks * cuda::warps_per_block;
   const bool are_bits = codes_are_bits(group_settings(pair.codec), pair.element);
-  const Element code = cuda::code_element(pair.element, are_bits);
   Bytes payload(capacity(pair.codec, pair.element, pair.count), untouched);
-  Bytes scratch = scratch_of(cuda::ReferenceScratch(pair.element, code, pair.count).memory +
+  Bytes scratch = scratch_of(cuda::ReferenceScratch(pair.element, are_bits, pair.count).memory +
                              warps * sizeof(cuda::MemoryOf<cuda::Float64>));
   const EncodeTask task{pair.elements.data(), payload.data(), pair.count, {}, pair.reference.data()};
   const EmulatedLauncher launcher(order, seed);
@@ -112,8 +111,8 @@ struct Change {
 constexpr Change changes[] = {{"equal", 0, 1},
                               {"one in 300", 3, 1},
                               {"one in 10", 100, 3},
-                              {"nearly an eighth", 127, 200},
-                              {"more than an eighth", 140, 5},
+                              {"nearly a quarter", 250, 200},
+                              {"more than a quarter", 280, 5},
                               {"most", 900, 60},
                               {"all", 1024, 1 << 14}};
 

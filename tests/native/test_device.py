@@ -91,7 +91,7 @@ def encode(x, codec, device, outside):
     call("cuCtxSetCurrent", None if outside else context)
     assert _core.cuda_encode_scratch(*coding, [x.size], device) <= 1 << 30
     arrays = [(source.value, payload.value, x.size)]
-    _core.cuda_encode(*coding, arrays, length.value, 0, 0, (), scratch.value, 0, device, ())
+    _core.cuda_encode(*coding, arrays, length.value, 0, 0, (), (), scratch.value, 0, device)
     call("cuCtxSetCurrent", context)
     call("cuCtxSynchronize")
     nbytes = ctypes.c_uint64()

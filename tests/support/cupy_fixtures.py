@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -33,6 +34,8 @@ def cupy() -> Iterator[Any]:
     if has_gpu():
         yield sys.modules["cupy"]
         return
+    with contextlib.suppress(ImportError):  # PyTorch, while it is imported, asks a CuPy that is there for all its parts
+        import torch  # noqa: F401
     with fake_cupy.installed() as module:
         yield module
 

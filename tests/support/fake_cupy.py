@@ -286,10 +286,10 @@ def cuda_encode(
     seed: int,
     seed_at: int,
     shapes: Any,
+    references: Any,
     scratch: int,
     stream: int,
     device: int,
-    references: Any,
 ) -> None:
     """`_core.cuda_encode` on the double's memory and streams."""
     _check_memory(scratch, ENCODE_SCRATCH, device)
@@ -321,10 +321,10 @@ def cuda_decode(
     dtype_id: int,
     arrays: Any,
     status: int,
+    references: Any,
     scratch: int,
     stream: int,
     device: int,
-    references: Any,
 ) -> None:
     """`_core.cuda_decode` on the double's memory and streams."""
     nbytes = cuda_decode_scratch(codec_id, parameters, dtype_id, arrays)

@@ -16,7 +16,7 @@ from .source import U64, Source, WrongReferenceError, need
 
 WAYS = ("plain", "difference", "exclusive or")
 PARTS = 4
-MOST_LISTED = 8  # at most one element in so many is in a list
+LISTED_OF, EXACT_OF = 4, 8  # at most one element in so many has a code in the list, or is exact
 CHUNKS_OF_LISTS = 4  # in a group
 SIGNED = {8: DTYPES[2], 16: DTYPES[4], 32: DTYPES[6], 64: DTYPES[8]}
 UNSIGNED = {8: DTYPES[3], 16: DTYPES[5], 32: DTYPES[7], 64: DTYPES[9]}
@@ -63,7 +63,7 @@ def read_comparison(source: Source, dtype: Dtype, n: int) -> Comparison:
     lengths = tuple(source.words(8, PARTS).tolist())
     found = Comparison(bound, stored, WAYS[way], bool(is_list), codes, exact, lengths)
     need(bound == 0 or found.way == "difference", "bound of such a way")
-    need(max(codes, exact) <= n // MOST_LISTED, "number of codes or exact elements")
+    need(codes <= n // LISTED_OF and exact <= n // EXACT_OF, "number of codes or exact elements")
     need(found.is_list or codes == 0, "number of codes that are no list")
     need(bound > 0 or exact == 0, "exact elements without a bound")
     need(found.way != "plain" or not is_list, "a list in a plain array")
