@@ -218,7 +218,7 @@ def references() -> dict[str, Case]:
         **{f"way {n}": (other("<B", 16, n), CORRUPT, unlike) for n in (0, 2, 3, 255)},
         **{f"list {n}": (other("<B", 17, n), CORRUPT, unlike) for n in (0, 2, 255)},
         **{f"zero {i}": (other("<B", 18 + i, 1), CORRUPT, unlike) for i in range(6)},
-        **{f"{n} codes": (other("<Q", 24, n), CORRUPT, unlike) for n in (113, *HUGE)},
+        **{f"{n} codes": (other("<Q", 24, n), CORRUPT, unlike) for n in (226, *HUGE)},
         **{f"{n} exact elements": (other("<Q", 32, n), CORRUPT, unlike) for n in (113, *HUGE)},
         "no codes": (other("<Q", 24, 0), CORRUPT, "parts of the delta: one is missing"),
         "no exact elements": (other("<Q", 32, 0), CORRUPT, "parts of the delta: one is missing"),
