@@ -13,7 +13,7 @@ from .._arrays.contract import Adapter, Encoded, Payload
 from .._arrays.device import Device
 from .._arrays.framed import FramedPayload
 from .._arrays.numpy import ADAPTER as NUMPY
-from .._arrays.registry import adapter_named, locate, locate_new, locate_target, parse_device
+from .._arrays.registry import adapter_named, adapter_of, locate_new, locate_target, parse_device
 from .._dtypes import Bytes
 from .._format import frame, limits, stream
 from .._format.spec import Spec
@@ -289,10 +289,12 @@ def decompress(
         return decompress_at(c, *locate_new(like, None), threads, max_nbytes, reference)
     if out is not None:
         return decompress_at(c, *locate_target(out), threads, max_nbytes, reference, out)
-    if reference is not None:
-        return decompress_at(c, *locate(reference, "reference"), threads, max_nbytes, reference)
     admit_with(c, max_nbytes, reference)
-    (array,) = c.payload.adapter.decompress([c.payload], [c.spec], None, threads)
+    payload = payload_beside(c, reference)
+    if reference is not None:
+        reference = adopted(payload.adapter, reference)
+    references = own_references(c, payload, reference)
+    (array,) = payload.adapter.decompress([payload], [c.spec], None, threads, references)
     return array
 
 
@@ -323,6 +325,16 @@ def admit_with(c: Compressed, max_nbytes: int | None, reference: Any) -> None:
     check_given(c.spec, reference)
     if reference is None or max_nbytes is not None:
         admit(c.spec, c.payload, max_nbytes)
+
+
+def payload_beside(c: Compressed, reference: Any) -> Payload:
+    """The payload in the framework and on the device of a reference; that of `c` for None."""
+    if reference is None:
+        return c.payload
+    adapter, x = adapter_of(reference, "reference")
+    if c.payload.adapter is adapter and adapter.batch_key(x) is None:  # in host memory, or a tracer's
+        return c.payload
+    return c.payload.to(adapter, adapter.device(x))
 
 
 def own_references(c: Compressed, payload: Payload, reference: Any) -> list[Any] | None:

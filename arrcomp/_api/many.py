@@ -6,12 +6,12 @@ from typing import Any
 
 from .._arguments import shown, thread_count, type_name
 from .._arrays.contract import Adapter
-from .._arrays.registry import adapter_of, is_array, locate, locate_new, pytree_children
+from .._arrays.registry import adapter_of, is_array, locate_new, pytree_children
 from .._format import limits
 from .._format.spec import Spec
 from ..codecs import Codec
 from .compress import check_values, checked_codec, checked_seed
-from .compressed import Compressed, admit_with
+from .compressed import Compressed, admit_with, payload_beside
 from .references import adopted, checked_reference, codec_for_reference
 
 Rebuild = Callable[[list[Any]], Any]
@@ -73,12 +73,15 @@ def compress_many(
     batches: Batches = {}
     adopted: list[tuple[Adapter, Any]] = []
     specs: list[Spec] = []
+    codecs: dict[bool, Codec] = {}  # by whether `codec` takes the dtype
     for i, leaf in enumerate(leaves):
         try:
             adapter, x = adapter_of(leaf)
             dtype, shape = adapter.dtype_and_shape(x)
-            own = codec if codec.takes(dtype) else otherwise
-            spec = Spec(codec_for_reference(own, reference), dtype, shape)
+            is_taken = codec.takes(dtype)
+            if is_taken not in codecs:
+                codecs[is_taken] = codec_for_reference(codec if is_taken else otherwise, reference)
+            spec = Spec(codecs[is_taken], dtype, shape)
             spec.codec.check_dtype(dtype)
         except (TypeError, ValueError) as error:
             raise type(error)(f"{_named(paths[i])}: {error}") from None
@@ -120,8 +123,7 @@ def decompress_many(
     for c, path in zip(leaves, paths, strict=True):
         base = references.find(path) if c.needs_reference else None
         admit_with(c, limit, base)
-        there = locate(base, "reference") if target is None and base is not None else target
-        payloads.append(c.payload if there is None else c.payload.to(*there))
+        payloads.append(payload_beside(c, base) if target is None else c.payload.to(*target))
     batches: Batches = {}
     for i, (c, payload) in enumerate(zip(leaves, payloads, strict=True)):
         adapter = payload.adapter

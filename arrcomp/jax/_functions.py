@@ -8,6 +8,7 @@ import numpy as np
 
 from .._api.compress import check_values, checked_codec, checked_seed, compress_with, spec_of
 from .._api.compressed import Compressed, admit_with, own_references
+from .._api.references import codec_for_reference
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
 from .._arguments import shown, thread_count, wrong_type, wrong_value
 from .._arrays.contract import Payload
@@ -159,7 +160,7 @@ def roundtrip(
     >>> jax.grad(coarse)(jax.numpy.ones(3)).tolist()
     [1.0, 1.0, 1.0]
     """
-    codec = checked_codec(codec)
+    codec = codec_for_reference(checked_codec(codec), None)
     check_hashable(codec)
     spec_of(ADAPTER, checked_array(x), codec)
     if not is_traced(x):

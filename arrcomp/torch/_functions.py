@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .._api.compress import check_values, checked_codec, checked_seed, compress_with
 from .._api.compressed import Compressed, admit_with, own_references
+from .._api.references import codec_for_reference
 from .._api.sums import accumulate_with, checked_summand, checked_summands, compress_sum_with
 from .._arguments import thread_count, wrong_type, wrong_value
 from .._arrays.device import Device
@@ -166,7 +167,7 @@ def roundtrip(
     """
     _check_tensor("x", x, "arrcomp.decompress(arrcomp.compress(x)) takes other arrays")
     check_layout("x", x)
-    codec = checked_codec(codec)
+    codec = codec_for_reference(checked_codec(codec), None)
     codec.check_dtype(dtype_of(x))
     if check_finite:
         _check_values(x)
