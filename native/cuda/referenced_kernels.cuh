@@ -393,23 +393,32 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   });
 }
 
-// Adds them up; nothing is put where they lead behind the last element, or where a part is corrupt. By one thread.
+// Puts the sums of all units before each in their place; whether they lead behind the last element.
+ARRCOMP_METHOD bool sums_pass(uint64_t* passed, uint64_t units, uint64_t most) {
+  U64 before = splat<U64>(0);
+  for (uint64_t i = 0; i < units; i += lanes_per_row) {
+    const int n = units - i < lanes_per_row ? static_cast<int>(units - i) : lanes_per_row;
+    const U64 own = select(mask(low_mask(n)), load_row(passed + i, n), splat<U64>(0));
+    const U64 all = before + prefix_sum(own);  // of numbers up to 2^58
+    before = broadcast_last(all);
+    replace_row(passed + i, all - own, n);
+    if (or_all(before) > most) return true;
+  }
+  return false;
+}
+
+// Adds them up; nothing is put where they lead behind the last element, or where a part is corrupt. By one warp.
 template <class Rows>
 __global__ void sum_units(const __grid_constant__ ReferenceDecodeArguments a) {
   ReferenceState& state = a.decoding->state;
-  if (threadIdx.x != 0 || !state.has_codes) return;
+  if (!state.has_codes) return;
   bool ok = *a.status == 0;
-  for (int list = 0; list < 2 && ok; ++list) {
-    uint64_t before = 0;
-    for (uint64_t u = 0; u < ceil_div(entries_of(state.header, list), list_unit) && ok; ++u) {
-      const uint64_t own = a.passed[list][u];
-      ok = own <= a.task.count - before;
-      a.passed[list][u] = before;
-      before += own;
-    }
-  }
-  state.has_codes = ok;
-  if (!ok) *a.status |= 1;
+  for (int list = 0; list < 2 && ok; ++list)
+    ok = !sums_pass(a.passed[list], ceil_div(entries_of(state.header, list), list_unit), a.task.count);
+  sync();
+  if (ok || !leader()) return;
+  state.has_codes = false;
+  *a.status |= 1;
 }
 
 template <class Rows>
