@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "cuda/parts.h"
 #include "cuda/predicted_kernels.cuh"
 #include "cuda/predicted_scratch.h"
 
@@ -52,18 +53,7 @@ class PredictedEncoding {
   // `first`: of the lists of arrays in the scratch memory.
   EncodeArguments arguments(const PredictedScratch& layout, uint64_t first, uint64_t count, uint64_t groups,
                             const Element& element, const GroupSettings& settings) const {
-    return {reinterpret_cast<EncodeArray*>(base_ + layout.arrays) + first,
-            count,
-            groups,
-            reinterpret_cast<uint32_t*>(base_),
-            reinterpret_cast<uint64_t*>(base_ + layout.entries),
-            base_ + layout.memory,
-            tables_,
-            element,
-            settings,
-            settings.rounded_bits(element),
-            BaseDeltaSettings{},
-            Seed{}};
+    return arguments_of_parts(base_, layout, first, count, groups, element, settings, tables_);
   }
 
   // Steps of an array's interpolation, at most.

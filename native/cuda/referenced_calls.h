@@ -1,6 +1,7 @@
 // What is launched for an array with a reference, one after the other. `Launcher` launches kernels: on a GPU, or emulated
 // (predicted_calls.h).
 #pragma once
+#include "cuda/parts.h"
 #include "cuda/referenced_kernels.cuh"
 #include "cuda/referenced_scratch.h"
 
@@ -56,18 +57,7 @@ class ReferenceEncoding {
  private:
   EncodeArguments arguments(const ReferenceScratch& layout, int first, uint64_t count, uint64_t groups,
                             const Element& element, const GroupSettings& settings) const {
-    return {reinterpret_cast<EncodeArray*>(base_ + layout.arrays) + first,
-            count,
-            groups,
-            reinterpret_cast<uint32_t*>(base_),
-            reinterpret_cast<uint64_t*>(base_ + layout.entries),
-            base_ + layout.memory,
-            tables_,
-            element,
-            settings,
-            settings.rounded_bits(element),
-            BaseDeltaSettings{},
-            Seed{}};
+    return arguments_of_parts(base_, layout, static_cast<uint64_t>(first), count, groups, element, settings, tables_);
   }
 
   void try_ways(const ReferenceScratch& layout, const ReferenceArguments& a) const {
