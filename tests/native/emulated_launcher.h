@@ -42,9 +42,15 @@ class EmulatedLauncher {
 
   template <class Visitor>
   static void visit(const Element& element, Visitor visitor) {
+    if (element.width == 8) return visitor(cuda::Bits8{});
+    visit_float(element, visitor);
+  }
+
+  // Of elements that are floats of 16 bits at least, or integers of their width.
+  template <class Visitor>
+  static void visit_float(const Element& element, Visitor visitor) {
     if (element.width == 64) return visitor(cuda::Float64{});
     if (element.width == 32) return visitor(cuda::Float32{});
-    if (element.width == 8) return visitor(cuda::Bits8{});
     if (element.exponent_bits == 8) return visitor(cuda::BFloat16{});
     visitor(cuda::Float16{});
   }

@@ -31,7 +31,7 @@ Bytes encode(const Field& field, Order order, uint64_t seed) {
   const EncodeTask task{field.elements.data(), payload.data(), field.count(), field.axes};
   const EmulatedLauncher launcher(order, seed);
   uint64_t length = 0;
-  EmulatedLauncher::visit(field.element, [&]<class T>(T) {
+  EmulatedLauncher::visit_float(field.element, [&]<class T>(T) {
     cuda::PredictedEncoding<T, EmulatedLauncher>(launcher, field.codec, field.element, &tables(), aligned(scratch))
         .encode(task, &length);
   });
@@ -48,7 +48,7 @@ Bytes decode(const Field& field, const Bytes& payload, Order order, uint64_t see
   if (seed % 2 == 0) longer.resize(length + 40, untouched);
   const DecodeTask task{longer.data(), longer.size(), seed % 2 == 0 ? &length : nullptr, target.data(), field.count()};
   uint32_t status = 0;
-  EmulatedLauncher::visit(field.element, [&]<class T>(T) {
+  EmulatedLauncher::visit_float(field.element, [&]<class T>(T) {
     cuda::decode_predicted<T>(EmulatedLauncher(order, seed), field.element, task, &tables(), &status, aligned(scratch));
   });
   return status == 0 ? target : Bytes();
