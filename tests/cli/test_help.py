@@ -28,7 +28,7 @@ from . import terminals
 
 TOP = Path(__file__).resolve().parents[2]
 MANUAL = TOP / "man" / "arrcomp.1"
-COMMANDS = ("compress", "decompress", "info", "verify", "diff", "plot", "codecs", "demo")
+COMMANDS = ("compress", "decompress", "delta", "apply", "info", "verify", "diff", "plot", "codecs", "demo")
 RNG = np.random.default_rng(5)
 
 
@@ -64,6 +64,7 @@ def examples_of(command: str | None) -> list[tuple[str, str]]:
 EXAMPLES = [(command, *example) for command in (None, *COMMANDS) for example in examples_of(command)]
 FIRST = [number == 0 or EXAMPLES[number - 1][0] != command for number, (command, *_) in enumerate(EXAMPLES)]
 FULL = pytest.mark.full
+BASES = {"step2.arrcomp.safetensors": "step1.safetensors"}  # that files need beside them
 
 
 @pytest.fixture(scope="module")
@@ -82,6 +83,14 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(folder / "x.arrcomp", folder / "x.npy.arrcomp")
     bounded = arrcomp.model_rules(arrcomp.ErrorBounded(abs=1e-3))
     arrcomp.save_file(model, folder / "small.safetensors", bounded)
+    step, later = model | {"head.norm": x[1]}, x + np.float32(1e-3)
+    np.save(folder / "old.npy", x)
+    np.save(folder / "data" / "old.npy", x)
+    np.save(folder / "new.npy", later)
+    arrcomp.save_file({"arr_0": later}, folder / "new.arrcomp", base=folder / "old.npy")
+    safetensors_numpy.save_file(model, folder / "step1.safetensors")
+    safetensors_numpy.save_file(step, folder / "step2.safetensors")
+    arrcomp.save_file(step, folder / "step2.arrcomp.safetensors", base=folder / "step1.safetensors")
     return folder
 
 
@@ -102,7 +111,9 @@ def test_the_examples_of_the_help_run(command: str | None, about: str, line: str
     outputs = [after for before, after in pairwise(words) if before in ("-o", ">") and after != "-"]
     for word in words:
         if (files / word).is_file() and (word not in outputs or "--force" in words):
-            shutil.copy(files / word, folder)
+            (folder / word).parent.mkdir(exist_ok=True)
+            for name in (word, BASES.get(word, word)):
+                shutil.copy(files / name, folder / name)
         elif (files / word).is_dir():
             shutil.copytree(files / word, folder / word)
     result = subprocess.run(
@@ -132,8 +143,8 @@ def test_every_command_has_a_sentence_examples_and_exit_codes() -> None:
         assert examples_of(command), command
         codes = dict(re.findall(r"^  (\d+) +(.*)$", text.partition("Exit codes:\n")[2], re.MULTILINE))
         assert {"0", "2", "130"} <= set(codes)
-        assert ("1" in codes) == (command in (None, "compress", "verify", "diff", "demo"))
-        assert ("3" in codes) == (command in (None, "decompress", "info", "verify", "diff", "plot"))
+        assert ("1" in codes) == (command in (None, "compress", "delta", "verify", "diff", "demo"))
+        assert ("3" in codes) == (command in (None, "decompress", "delta", "apply", "info", "verify", "diff", "plot"))
 
 
 def test_help_fits_into_80_columns() -> None:
