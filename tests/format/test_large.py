@@ -1,4 +1,4 @@
-"""Arrays of more than 2^31 elements: no count or offset is kept in 32 bits. About 9 GB of memory."""
+"""Arrays of more than 2^31 elements: no count or offset is kept in 32 bits. About 14 GB of memory."""
 
 from __future__ import annotations
 
@@ -106,3 +106,16 @@ def test_more_than_2_31_elements_with_statistics_of_all(device: checks.Host) -> 
         for start in range(0, COUNT, BLOCK):
             part = slice(start, start + BLOCK)
             assert np.allclose(decoded[part], array[part], rtol=0.02), f"differs after element {start}"
+
+
+@pytest.mark.slow
+def test_places_beyond_2_32_are_cut_off(device: checks.Host) -> None:
+    count = 2**32 + 5000
+    reference = np.zeros(count, np.uint8)
+    reference[::4097] = 7
+    array = reference.copy()
+    array[[0, 5, 2**32 - 1, 2**32, count - 1]] += 1
+    there, old = device.put(array), device.put(reference)
+    compressed = arrcomp.compress(there, reference=old)
+    assert compressed.nbytes < 1000
+    assert np.array_equal(device.get(arrcomp.decompress(compressed, reference=old)), array)
