@@ -49,12 +49,13 @@ std::string read_codec(int64_t codec_id, std::span<const double> parameters, con
 
 std::string wrong_reference(const WrongReference& wrong, size_t arrays) {
   const std::string name = arrays == 1 ? "reference" : "reference of array " + std::to_string(wrong.array);
-  char text[128];
-  std::snprintf(text, sizeof text, "with the hash %016llx, which the array was compressed against",
-                static_cast<unsigned long long>(wrong.expected));
-  char got[64];
-  std::snprintf(got, sizeof got, "one with %016llx", static_cast<unsigned long long>(wrong.got));
-  return expected(name, std::string("the array ") + text, got);
+  const auto described = [](const char* what, uint64_t hash) {
+    char text[96];
+    std::snprintf(text, sizeof text, "%s (hash %016llx)", what, static_cast<unsigned long long>(hash));
+    return std::string(text);
+  };
+  return expected(name, described("the array that was given to compress", wrong.expected),
+                  described("another one", wrong.got));
 }
 
 std::string read_steps(std::span<const double> numbers, Steps& steps) {
