@@ -14,10 +14,9 @@ from .._dtypes import DType, by_numpy
 SPEEDS = ("default", "fast")
 ROUNDINGS = ("nearest", "stochastic")
 TRUNCATING_ROUNDINGS = (*ROUNDINGS, "truncate")
-PREDICTORS = ("auto", "interpolation", "lorenzo")  # as the core numbers them, from 1 on
-REFERENCE: Literal["reference"] = (
-    "reference"  # the next number: an array is coded by what it differs in from another one
-)
+PREDICTORS = ("auto", "interpolation", "lorenzo")
+REFERENCE: Literal["reference"] = "reference"  # an array is coded by what it differs in from another one
+_NUMBERED_PREDICTORS = (*PREDICTORS, REFERENCE)  # as the core numbers them, from 1 on
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 _CHUNK = 4096  # elements that the core codes together (FORMAT.md, section 3)
 
@@ -233,7 +232,7 @@ def in_core_order(codec_id: int, named: Parameters) -> tuple[float, ...]:
 
 def check_predictor(value: Any) -> None:
     """Raise unless `value` is a predictor or None."""
-    if value is None or (isinstance(value, str) and value in (*PREDICTORS, REFERENCE)):
+    if value is None or (isinstance(value, str) and value in _NUMBERED_PREDICTORS):
         return
     expected = f"None or {' or '.join(map(repr, PREDICTORS))}"
     raise (wrong_value if isinstance(value, str) else wrong_type)("predictor", expected, value)
@@ -241,7 +240,7 @@ def check_predictor(value: Any) -> None:
 
 def predictor_number(predictor: str | None) -> float:
     """A predictor as the core numbers it; 0 for None."""
-    return 0.0 if predictor is None else 1.0 + (*PREDICTORS, REFERENCE).index(predictor)
+    return 0.0 if predictor is None else 1.0 + _NUMBERED_PREDICTORS.index(predictor)
 
 
 def check_unpredicted(predictor: str | None) -> None:

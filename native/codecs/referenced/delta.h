@@ -45,8 +45,6 @@ class BitDelta {
   ARRCOMP_METHOD bool is_signed() const { return is_difference_; }
 
  private:
-  using Number = typename Word::scalar;
-
   // The element that is kept: the reference's where that is within the pointwise bound, or a rounded one.
   ARRCOMP_METHOD Word bounded(Word bits, Word reference) const {
     const Word kept = select(serves(bits, reference), reference, round_mantissa<T>(bits, rounded_, element_));

@@ -149,7 +149,7 @@ class DeltaRows {
     });
   }
 
-  // The same of codes [begin, end) of a list, behind whose first element's gap `place` is counted.
+  // Applies codes [begin, end) of a list; `place` is where the gap of the first one is counted from.
   template <class Gap>
   ARRCOMP_PART void put_codes(const Gap* gaps, uint64_t place, const void* codes, uint64_t begin, uint64_t end,
                               void* target) const {
