@@ -298,6 +298,13 @@ def test_a_compressed_array_needs_the_base_that_it_was_compressed_against() -> N
     for base in ("new.safetensors", {"weight": OLD["bias"]}):
         with pytest.raises(WrongReferenceError, match=r"^array 'weight': base: expected the array that the Compressed"):
             save_file({"weight": c}, "x.safetensors", base=base)
+    save_file({"weight": c}, "x.safetensors", base="old.safetensors")
+    checks.check_same_bits(load_file("x.safetensors")["weight"], NEW["weight"])
+
+
+def test_a_compressed_array_gets_a_frame_beside_its_base() -> None:
+    pytest.importorskip("zstandard")
+    c = arrcomp.compress(NEW["weight"], reference=OLD["weight"])
     save_file({"weight": c}, "x.safetensors", base="old.safetensors", zstd_level=3)
     checks.check_same_bits(load_file("x.safetensors")["weight"], NEW["weight"])
 
