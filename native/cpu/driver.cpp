@@ -34,14 +34,6 @@ uint64_t last_level_cache() {
   return 1 << 25;
 }
 
-// Whether decoding goes around the caches: where these do not hold the array, its lines would be read before they are
-// written, and have left again when somebody wants them.
-bool is_streamed(const Plan& plan, const void* target) {
-  constexpr uint64_t least = 1 << 23;  // bytes: smaller arrays need not ask for the cache's size, which takes long
-  const uint64_t bytes = plan.count * (plan.element.width / 8);
-  return bytes >= least && reinterpret_cast<uintptr_t>(target) % 16 == 0 && bytes > last_level_cache();
-}
-
 double range_bound(const EncodeJob& job, double rel, int threads) {
   const Shares shares = group_shares(job.plan, threads);
   struct Range {
@@ -238,6 +230,12 @@ const char* Groups::fault_in(const Plan& plan, const Codec& codec, const uint8_t
     before = ends[g];
   }
   return before == length - offset ? nullptr : directory_too_short;
+}
+
+bool is_streamed(const Plan& plan, const void* target) {
+  constexpr uint64_t least = 1 << 23;  // bytes: smaller arrays need not ask for the cache's size, which takes long
+  const uint64_t bytes = plan.count * (plan.element.width / 8);
+  return bytes >= least && reinterpret_cast<uintptr_t>(target) % 16 == 0 && bytes > last_level_cache();
 }
 
 bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length, void* target,

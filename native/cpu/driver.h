@@ -66,6 +66,10 @@ struct Groups {
   }
 };
 
+// Whether decoding goes around the caches: where these do not hold the array, its lines would be read before they are
+// written, and have left again when somebody wants them.
+bool is_streamed(const Plan& plan, const void* target);
+
 // Decodes the `length` bytes at `payload` (aligned to 8); false where they are corrupt.
 bool decode_array(const Plan& plan, const Codec& codec, const uint8_t* payload, uint64_t length, void* target,
                   int threads);

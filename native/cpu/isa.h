@@ -130,17 +130,19 @@ struct ReferenceFunctions {
   // What blocks [begin, end) of an array of so many bytes add to its hash.
   uint64_t (*hash)(const void* array, uint64_t bytes, uint64_t begin, uint64_t end);
 
-  // Of elements [first, first + elements): adds the numbers of what would be listed; writes the codes, from `codes` on;
-  // lists codes that are not 0, and exact elements.
+  // Of elements [first, first + elements): adds the numbers of what would be listed; writes the codes, from `codes` on,
+  // and adds the same; lists codes that are not 0, and exact elements.
   void (*count)(const ReferenceJob& job, uint64_t first, uint64_t elements, DeltaCounts& counts);
-  void (*codes)(const ReferenceJob& job, uint64_t first, uint64_t elements, void* codes);
+  void (*codes)(const ReferenceJob& job, uint64_t first, uint64_t elements, void* codes, DeltaCounts& counts);
   void (*list)(const ReferenceJob& job, uint64_t first, uint64_t elements, const DeltaLists& lists);
 
   // Gaps [begin, end) of a list of places in an array of `count` elements.
   void (*gaps)(uint64_t count, const void* places, uint64_t begin, uint64_t end, void* gaps);
 
-  // Makes elements of their codes, which stand from `codes` on. The target may be the reference.
-  void (*apply)(const ReferenceJob& job, uint64_t first, uint64_t elements, const void* codes, void* target);
+  // Makes elements of their codes, which stand from `codes` on. The target may be the reference; a `streaming` one is
+  // another array, aligned to 16 bytes, and its elements go around the caches.
+  void (*apply)(const ReferenceJob& job, uint64_t first, uint64_t elements, const void* codes, void* target,
+                bool streaming);
 
   // Elements that gaps [begin, end) of a list pass, more than `count` where they are more; begin is a multiple of 32.
   uint64_t (*passed)(uint64_t count, const void* gaps, uint64_t begin, uint64_t end);

@@ -27,6 +27,11 @@ void copy_array(void* to, const void* from, uint64_t bytes, int threads) {
 
 // ---- encoding
 
+// Memory for what is listed.
+struct Lists {
+  Scratch places, codes, exact_places, exact;
+};
+
 // The blocks of an array beside its reference: the reference's hash, and how much of each block is listed.
 class Blocks {
  public:
@@ -53,19 +58,26 @@ class Blocks {
   uint64_t hash() const { return hash_; }
   const DeltaCounts& all() const { return counts_.back(); }
 
-  // Lists codes and exact elements of all blocks.
-  void list(const DeltaLists& lists, uint64_t code_bytes) const {
+  // Exact elements of all blocks and, where they are asked for, codes.
+  Lists lists(bool of_codes) const {
     const uint64_t gap = gap_element_of(job_.count).width / 8, item = job_.element.width / 8;
-    const auto at = [](void* list, uint64_t bytes) { return static_cast<uint8_t*>(list) + bytes; };
+    const uint64_t code = code_element_of(job_.element, job_.bound, job_.way).width / 8;
+    Lists lists{nullptr, nullptr, scratch_memory(all().exact * gap, "places of exact elements"),
+                scratch_memory(all().exact * item, "exact elements")};
+    if (of_codes) {
+      lists.places = scratch_memory(all().codes * gap, "places of codes");
+      lists.codes = scratch_memory(all().codes * code, "codes");
+    }
     for_units(blocks(), job_.count, threads_, [&](uint64_t begin, uint64_t end) {
       for (uint64_t b = begin; b < end && !is_interrupted(); ++b) {
         const DeltaCounts& before = counts_[b];
-        const DeltaLists own{lists.places == nullptr ? nullptr : at(lists.places, before.codes * gap),
-                             at(lists.codes, before.codes * code_bytes), at(lists.exact_places, before.exact * gap),
-                             at(lists.exact, before.exact * item)};
+        const DeltaLists own{of_codes ? lists.places.get() + before.codes * gap : nullptr,
+                             of_codes ? lists.codes.get() + before.codes * code : nullptr,
+                             lists.exact_places.get() + before.exact * gap, lists.exact.get() + before.exact * item};
         isa().reference.list(job_, first(b), last(b) - first(b), own);
       }
     });
+    return lists;
   }
 
  private:
@@ -172,9 +184,8 @@ class WayTrial {
   uint64_t delta_bytes(ReferenceWay way, uint64_t first, uint64_t count) {
     ReferenceJob delta = delta_;
     delta.way = way;
-    isa().reference.codes(delta, first, count, codes_.get());
     DeltaCounts counts{};
-    if (delta.bound != 0) isa().reference.count(delta, first, count, counts);
+    isa().reference.codes(delta, first, count, codes_.get(), counts);
     const Plan plan = make_plan(code_element_of(delta.element, delta.bound, way), count, 1);
     return WaySamples::exact_bytes(delta.element, counts.exact) +
            encode({plan, codes_.get(), 0, 0, codes_settings(job_.settings.fast), job_.tables, nullptr, 0});
@@ -201,30 +212,55 @@ uint64_t encode_plain(const EncodeJob& job, uint64_t hash, uint8_t* payload, int
   return reference_header_bytes + header.part_bytes[codes_part];
 }
 
-// The payload of codes; 0 where it has no room.
-uint64_t encode_codes(const ReferenceJob& job, const Blocks& blocks, uint8_t* payload, uint64_t capacity, int threads) {
-  const auto [codes, exact] = blocks.all();
-  const bool is_list = codes <= most_listed(job.count);
-  const ReferenceHeader header{job.bound, blocks.hash(), job.way, is_list, {}, is_list ? codes : 0, exact, {}};
+// The payload of listed codes; 0 where it has no room.
+uint64_t encode_list(const ReferenceJob& job, const Blocks& blocks, uint8_t* payload, uint64_t capacity, int threads) {
+  const ReferenceHeader header{job.bound, blocks.hash(), job.way, true, {}, blocks.all().codes, blocks.all().exact, {}};
   const ReferenceLayout layout = ReferenceLayout::of(job.element, header, job.count);
-  const Element &code = layout.parts[codes_part].element, &gap = layout.parts[gaps_part].element;
   PartWriter writer(payload, capacity, job.settings.fast, threads);
-  Scratch places, stored, exact_places, exact_elements;
-  if (is_list || exact > 0) {
-    const uint64_t listed = header.codes_count;
-    if (is_list) places = scratch_memory(bytes_of(gap, listed), "places of codes");
-    stored = scratch_memory(bytes_of(code, listed), "codes");
-    exact_places = scratch_memory(bytes_of(gap, exact), "places of exact elements");
-    exact_elements = scratch_memory(bytes_of(job.element, exact), "exact elements");
-    blocks.list({places.get(), stored.get(), exact_places.get(), exact_elements.get()}, code.width / 8);
-  }
+  const Lists lists = blocks.lists(true);
+  const bool fits = writer.add_list(codes_part, layout, job.count, lists.codes.get(), lists.places.get()) &&
+                    writer.add_list(exact_part, layout, job.count, lists.exact.get(), lists.exact_places.get());
+  return fits ? writer.finish(header) : 0;
+}
+
+// The payload of all codes, which are made, counted and encoded in one pass; 0 where they should have been listed, where
+// too many elements are exact, or where it has no room.
+uint64_t encode_all(const ReferenceJob& job, uint8_t* payload, uint64_t capacity, int threads) {
+  const uint64_t bytes = bytes_of(job.element, job.count), block = elements_of_block(job.element);
+  std::atomic<uint64_t> hash{0}, codes{0}, exact{0};
   const auto make = [&](uint64_t begin, uint64_t end, uint8_t* to) {
-    isa().reference.codes(job, begin, end - begin, to);
+    // Blocks that begin here: what they have more is still in a cache when its codes are made.
+    hash += isa().reference.hash(job.reference, bytes, ceil_div(begin, block), ceil_div(end, block));
+    DeltaCounts own{};
+    isa().reference.codes(job, begin, end - begin, to, own);
+    codes += own.codes;
+    exact += own.exact;
   };
-  const bool fits = is_list ? writer.add_list(codes_part, layout, job.count, stored.get(), places.get())
-                            : writer.add(codes_part, layout.parts[codes_part], make);
-  if (!fits || !writer.add_list(exact_part, layout, job.count, exact_elements.get(), exact_places.get())) return 0;
+  ReferenceHeader header{job.bound, 0, job.way, false, {}, 0, 0, {}};
+  PartWriter writer(payload, capacity, job.settings.fast, threads);
+  const ReferenceLayout all_codes = ReferenceLayout::of(job.element, header, job.count);
+  if (!writer.add(codes_part, all_codes.parts[codes_part], make)) return 0;
+  if (codes <= most_listed(job.count) || exact > most_exact(job.count)) return 0;
+  header.hash = hash;
+  header.exact_count = exact;
+  if (exact > 0) {
+    const ReferenceLayout layout = ReferenceLayout::of(job.element, header, job.count);
+    const Lists lists = Blocks(job, threads).lists(false);
+    if (!writer.add_list(exact_part, layout, job.count, lists.exact.get(), lists.exact_places.get())) return 0;
+  }
   return writer.finish(header);
+}
+
+// Whether so many codes are not 0 on samples that all will hardly be listed.
+bool seems_dense(const ReferenceJob& job) {
+  const WaySamples samples(job.count);
+  DeltaCounts counts{};
+  uint64_t elements = 0;
+  for (uint64_t s = 0; s < samples.number; ++s) {
+    isa().reference.count(job, samples.first(s), samples.count(s), counts);
+    elements += samples.count(s);
+  }
+  return counts.codes > most_listed(elements);
 }
 
 // ---- decoding
@@ -291,8 +327,9 @@ bool decode_codes(const ReferencePayload& payload, const ReferenceJob& job, void
   Groups groups{};
   if (!groups.read(plan, lossless_codec, payload.part[codes_part], payload.header.part_bytes[codes_part])) return false;
   CodeGroupsDecoder decoder(plan, lossless_codec, groups, threads);
+  const bool streaming = target != job.reference && is_streamed(make_plan(job.element, job.count), target);
   return decoder.take(job.count, [&](uint64_t begin, uint64_t end, const uint8_t* codes) {
-    isa().reference.apply(job, begin, end - begin, codes, target);
+    isa().reference.apply(job, begin, end - begin, codes, target, streaming);
   });
 }
 
@@ -319,12 +356,24 @@ uint64_t encode_referenced(const EncodeJob& job, const void* reference, uint8_t*
                      count,
                      job.source,
                      reference};
-  const Blocks blocks(delta, threads);
   const uint64_t capacity = reference_header_bytes + capacity_of_groups(element, count);
-  if (has_codes && blocks.all().exact <= most_exact(count)) {
-    if (blocks.all().codes > 0) delta.way = WayTrial(job, delta).best();
-    if (delta.way != ReferenceWay::plain)
-      if (const uint64_t length = encode_codes(delta, blocks, payload, capacity, threads)) return length;
+  if (!has_codes) return encode_plain(job, content_hash(element, reference, count, threads), payload, threads);
+  if (seems_dense(delta)) {
+    delta.way = WayTrial(job, delta).best();
+    if (delta.way == ReferenceWay::plain)
+      return encode_plain(job, content_hash(element, reference, count, threads), payload, threads);
+    if (const uint64_t length = encode_all(delta, payload, capacity, threads)) return length;
+    delta.way = ReferenceWay::difference;
+  }
+  const Blocks blocks(delta, threads);
+  const auto [codes, exact] = blocks.all();
+  if (exact <= most_exact(count)) {
+    if (codes > 0) delta.way = WayTrial(job, delta).best();
+    if (delta.way != ReferenceWay::plain) {
+      const uint64_t length = codes <= most_listed(count) ? encode_list(delta, blocks, payload, capacity, threads)
+                                                          : encode_all(delta, payload, capacity, threads);
+      if (length > 0) return length;
+    }
   }
   return encode_plain(job, blocks.hash(), payload, threads);
 }

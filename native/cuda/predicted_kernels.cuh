@@ -6,6 +6,7 @@
 #include "codecs/predicted/exact.h"
 #include "codecs/predicted/refine.h"
 #include "codecs/predicted/samples.h"
+#include "cuda/atomics.cuh"
 #include "cuda/header.h"
 #include "cuda/predicted_arguments.h"
 #include "cuda/set_up.cuh"
@@ -67,17 +68,11 @@ ARRCOMP_METHOD auto* codes_of(const PredictedArray& array) {
 // ---- the choice of a way
 
 struct AtomicSums {
-  using Number = unsigned long long;
-  static_assert(sizeof(Number) == sizeof(uint64_t));
-
   ARRCOMP_METHOD static void add(SampledCost& cost, uint64_t bits, uint64_t values) {
-    if (!leader()) return;
-    atomicAdd(reinterpret_cast<Number*>(&cost.bits), Number{bits});
-    atomicAdd(reinterpret_cast<Number*>(&cost.values), Number{values});
+    add_atomically(cost.bits, bits);
+    add_atomically(cost.values, values);
   }
-  ARRCOMP_METHOD static void raise(uint64_t& number, uint64_t least) {
-    if (leader()) atomicMax(reinterpret_cast<Number*>(&number), Number{least});
-  }
+  ARRCOMP_METHOD static void raise(uint64_t& number, uint64_t least) { raise_atomically(number, least); }
 };
 
 // Whether the array is predicted in any case.

@@ -4,6 +4,7 @@
 #define ARRCOMP_ISA cuda
 #include "codecs/referenced/hash.h"
 #include "codecs/referenced/rows.h"
+#include "cuda/atomics.cuh"
 #include "cuda/header.h"
 #include "cuda/referenced_arguments.h"
 #include "cuda/set_up.cuh"
@@ -17,12 +18,6 @@ constexpr uint64_t delta_part = 1024;
 
 // What a warp wrote as wrong, beside 1 for a corrupt payload.
 constexpr uint32_t wrong_reference_status = 2;
-
-using DeviceNumber = unsigned long long;
-static_assert(sizeof(DeviceNumber) == sizeof(uint64_t));
-ARRCOMP_INLINE void add_number(uint64_t& number, uint64_t more) {
-  if (leader()) atomicAdd(reinterpret_cast<DeviceNumber*>(&number), DeviceNumber{more});
-}
 
 // Calls visit(unit) for the units that this warp takes.
 template <class Visit>
@@ -83,7 +78,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   const uint64_t size = a.block_size(), bytes = job.count * (job.element.width / 8);
   uint32_t (&row)[lanes_per_row] = warp_memory<uint32_t[lanes_per_row], Rows>();
   for_each_unit_of_warp(a.number_of_blocks(), [&](uint64_t block) {
-    add_number(a.state->hash, BlockHash::of(reference, bytes, block, row));
+    add_atomically(a.state->hash, BlockHash::of(reference, bytes, block, row));
     const uint64_t first = block * size, left = job.count - first;
     DeltaCounts counts{0, 0};
     if (makes_codes<Rows>(job)) rows.count(first, left < size ? left : size, counts);
@@ -199,7 +194,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   job.way = header.way;
   const Rows rows(job);
   for_each_delta_part(job.count, [&](uint64_t first, uint64_t count) {
-    rows.codes(first, count, a.buffers.codes + first * sizeof(typename Rows::StoredCode));
+    rows.codes(first, count, a.buffers.codes + first * sizeof(typename Rows::Stored));
   });
 }
 
@@ -220,7 +215,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
     for_each_unit_of_warp(a.number_of_blocks(), [&](uint64_t block) {
       const DeltaCounts before = a.blocks[block];
       const DeltaLists lists{lists_codes ? a.buffers.places[0] + before.codes * sizeof(Place) : nullptr,
-                             a.buffers.codes + before.codes * sizeof(typename Rows::StoredCode),
+                             a.buffers.codes + before.codes * sizeof(typename Rows::Stored),
                              a.buffers.places[1] + before.exact * sizeof(Place),
                              a.buffers.exact + before.exact * (job.element.width / 8)};
       const uint64_t first = block * size, left = job.count - first;
@@ -353,7 +348,8 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
   const uint64_t bytes = a.task.count * (a.element.width / 8);
   uint32_t (&row)[lanes_per_row] = warp_memory<uint32_t[lanes_per_row], Rows>();
   for_each_unit_of_warp(ceil_div(bytes, hash_block_bytes), [&](uint64_t block) {
-    add_number(a.decoding->state.hash, BlockHash::of(static_cast<const uint8_t*>(a.task.reference), bytes, block, row));
+    add_atomically(a.decoding->state.hash,
+                   BlockHash::of(static_cast<const uint8_t*>(a.task.reference), bytes, block, row));
   });
 }
 
@@ -440,7 +436,7 @@ __global__ void __launch_bounds__(threads_per_block, min_blocks)
     if (is_list) {
       rows.copy(first, count, a.task.target);
     } else {
-      rows.apply(first, count, a.codes + first * sizeof(typename Rows::StoredCode), a.task.target);
+      rows.apply(first, count, a.codes + first * sizeof(typename Rows::Stored), a.task.target);
     }
   });
 }

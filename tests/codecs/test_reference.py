@@ -187,6 +187,22 @@ def test_groups_of_more_chunks(share: float, elements: int) -> None:
         checks.check_reference(stream, x, reference)
 
 
+@pytest.mark.parametrize("codec", [Lossless(), ErrorBounded(abs=1e-4)], ids=repr)
+@pytest.mark.parametrize("name", ["bfloat16", "float32"])
+@pytest.mark.parametrize("changed_in_samples", [False, True])
+def test_what_samples_say_of_the_share_of_changes_decides_nothing(
+    name: str, changed_in_samples: bool, codec: Codec
+) -> None:
+    chunk, chunks = 4096, 64
+    reference = weights(name, chunk * chunks)
+    in_samples = np.isin(np.arange(reference.size) // chunk, range(4, chunks, 8))  # an eighth
+    x = np.where(in_samples == changed_in_samples, trained(reference, 1.0, 5e-4), reference).astype(reference.dtype)
+    x[5::1000] = np.nan  # some are exact under a bound
+    found = comparison(check(x, reference, codec))
+    assert found.is_list == changed_in_samples
+    assert (found.exact > 0) == isinstance(codec, ErrorBounded)
+
+
 # ---- with a bound
 
 

@@ -59,3 +59,21 @@ def test_integers_are_the_same(kind: str) -> None:
     target = memory_at(16, array)
     arrcomp.decompress(arrcomp.compress(array, Lossless()), out=target)
     checks.check_same_bits(target, array)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.int8], ids=lambda dtype: np.dtype(dtype).name)
+@pytest.mark.parametrize("codec", [Lossless(), ErrorBounded(abs=1e-3)], ids=repr)
+def test_elements_beside_a_reference_are_the_same(codec: arrcomp.Codec, dtype: Any) -> None:
+    if codec != Lossless() and dtype is np.int8:
+        pytest.skip("integers have no error bound")
+    array = array_of(dtype) if dtype is not np.int8 else np.resize(np.arange(1 << 19), BYTES + 77).astype(np.int8)
+    reference = np.concatenate([array[7:], array[:7]])
+    stream = arrcomp.compress(array, codec, reference=reference)
+    expected = reference.copy()
+    arrcomp.decompress(stream, reference=expected, out=expected, threads=1)  # in place: never streamed
+    if codec == Lossless():
+        checks.check_same_bits(expected, array)
+    for offset, threads in [(array.dtype.itemsize, 1), (0, 1), (16, 1), (48, 2)]:
+        target = memory_at(offset, array)
+        arrcomp.decompress(stream, reference=reference, out=target, threads=threads)
+        checks.check_same_bits(target, expected)

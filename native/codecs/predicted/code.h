@@ -10,6 +10,15 @@ namespace arrcomp::ARRCOMP_ISA {
 
 ARRCOMP_INLINE Mask first_lanes(int n) { return mask(low_mask(n)); }
 
+// Calls visit(first, n) with the rows of elements [first, first + count).
+template <class Visit>
+ARRCOMP_METHOD void for_each_row(uint64_t first, uint64_t count, Visit visit) {
+  for (uint64_t i = first; i < first + count; i += lanes_per_row) {
+    const uint64_t left = first + count - i;
+    visit(i, left < lanes_per_row ? static_cast<int>(left) : lanes_per_row);
+  }
+}
+
 // Stores a row where it is read too, before or after that: of a part of a row all other lanes read the last element.
 template <class Stored, class Row>
 ARRCOMP_METHOD void replace_row(Stored* p, Row row, int n) {

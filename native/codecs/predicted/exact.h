@@ -19,7 +19,7 @@ class ExactElements {
   ARRCOMP_PART bool find(const void* source, void* made, uint64_t first, uint64_t count) const {
     Mask all_absent = mask(0);
     const Word absent = splat<Word>(absent_bits);
-    each_row(first, count, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+    for_each_row(first, count, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
       const Word bits = load_elements<T>(source, i, n);
       const auto x = T::widen(bits);
       const Mask found = gaps_.in(bits, x) | ~book_.is_kept(bits, x, load_elements<T>(made, i, n));
@@ -32,7 +32,7 @@ class ExactElements {
   // Puts those that are not absent in their places.
   ARRCOMP_PART static void put(const void* exact, void* target, uint64_t first, uint64_t count) {
     const Word absent = splat<Word>(absent_bits);
-    each_row(first, count, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+    for_each_row(first, count, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
       const Word bits = load_elements<T>(exact, i, n);
       const Mask is_absent = eq(bits, absent);
       if (bits_of(is_absent) == ~0u) return;
@@ -44,14 +44,6 @@ class ExactElements {
   static constexpr Scalar absent_bits = absent_element;
 
   ARRCOMP_METHOD static uint32_t bits_of(Mask m) { return bits(m); }
-
-  template <class Visit>
-  ARRCOMP_METHOD static void each_row(uint64_t first, uint64_t count, Visit visit) {
-    for (uint64_t i = first; i < first + count; i += lanes_per_row) {
-      const uint64_t left = first + count - i;
-      visit(i, left < lanes_per_row ? static_cast<int>(left) : lanes_per_row);
-    }
-  }
 
   Gaps<T> gaps_;
   CodeBook<T> book_;

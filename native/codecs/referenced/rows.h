@@ -4,15 +4,6 @@
 
 namespace arrcomp::ARRCOMP_ISA {
 
-// Calls visit(first, n) with the rows of elements [first, first + count).
-template <class Visit>
-ARRCOMP_METHOD void for_each_row(uint64_t first, uint64_t count, Visit visit) {
-  for (uint64_t i = first; i < first + count; i += lanes_per_row) {
-    const uint64_t left = first + count - i;
-    visit(i, left < lanes_per_row ? static_cast<int>(left) : lanes_per_row);
-  }
-}
-
 constexpr int waiting_in_list = 3 * lanes_per_row;  // a row, one more, and what `compress` writes behind it
 
 // Appends lanes of rows, in memory of its own until they are a row.
@@ -66,10 +57,9 @@ template <class T, class Delta>
 class DeltaRows {
   using Word = typename Delta::Word;
   using Scalar = typename Word::scalar;
-  using Stored = typename Delta::Stored;
 
  public:
-  using StoredCode = Stored;
+  using Stored = typename Delta::Stored;  // codes
   static constexpr bool are_bits = Delta::are_bits;
 
   // Memory for the four lists, of which Row is a row of places.
@@ -84,9 +74,7 @@ class DeltaRows {
   ARRCOMP_PART void count(uint64_t first, uint64_t elements, DeltaCounts& counts) const {
     for_each_row(first, elements, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
       Mask exact;
-      const Mask own = mask(low_mask(n)), changed = ne(code(i, n, exact), splat<Word>(0));
-      counts.codes += static_cast<uint64_t>(arrcomp::ARRCOMP_ISA::count(changed & own));
-      counts.exact += static_cast<uint64_t>(arrcomp::ARRCOMP_ISA::count(exact & own));
+      add_to(counts, code(i, n, exact), exact, n);
     });
   }
 
@@ -96,6 +84,17 @@ class DeltaRows {
     for_each_row(first, elements, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
       Mask exact;
       store_row(out + (i - first), code(i, n, exact), n);
+    });
+  }
+
+  // The same, and what `count` adds.
+  ARRCOMP_PART void codes_and_count(uint64_t first, uint64_t elements, void* codes, DeltaCounts& counts) const {
+    auto* const out = static_cast<Stored*>(codes);
+    for_each_row(first, elements, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+      Mask exact;
+      const Word own = code(i, n, exact);
+      add_to(counts, own, exact, n);
+      store_row(out + (i - first), own, n);
     });
   }
 
@@ -111,7 +110,7 @@ class DeltaRows {
     const bool is_signed = delta_.is_signed(), lists_codes = lists.places != nullptr;
     for_each_row(first, elements, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
       Mask exact;
-      const Mask own = mask(low_mask(n));
+      const Mask own = first_lanes(n);
       const Word x = code(i, n, exact);
       const Mask changed = lists_codes ? ne(x, splat<Word>(0)) & own : mask(0);
       exact = exact & own;
@@ -135,10 +134,19 @@ class DeltaRows {
 
   // The elements of these codes, which stand from `codes` on. The target may be the reference.
   ARRCOMP_PART void apply(uint64_t first, uint64_t elements, const void* codes, void* target) const {
-    const auto* const in = static_cast<const Stored*>(codes);
     for_each_row(first, elements, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
-      const Word code = load_row(in + (i - first), n);
-      replace_elements<T>(target, i, n, delta_.element(code, load_elements<T>(job_.reference, i, n)));
+      replace_elements<T>(target, i, n, element(i, n, codes, first));
+    });
+  }
+
+  // The same, around the caches, to a target that is aligned to 16 bytes.
+  ARRCOMP_PART void stream(uint64_t first, uint64_t elements, const void* codes, void* target) const {
+    const uint64_t whole = elements / lanes_per_row * lanes_per_row;
+    StreamedRows<typename T::storage> rows(const_cast<typename T::storage*>(element_pointer<T>(target, first)));
+    for_each_row(first, whole, [&](uint64_t i, int n) ARRCOMP_LAMBDA { rows.add(element(i, n, codes, first)); });
+    rows.finish();
+    for_each_row(first + whole, elements - whole, [&](uint64_t i, int n) ARRCOMP_LAMBDA {
+      store_elements<T>(target, i, n, element(i, n, codes, first));
     });
   }
 
@@ -173,6 +181,17 @@ class DeltaRows {
  private:
   ARRCOMP_METHOD Word code(uint64_t i, int n, Mask& exact) const {
     return delta_.code(load_elements<T>(job_.source, i, n), load_elements<T>(job_.reference, i, n), exact);
+  }
+
+  ARRCOMP_METHOD Word element(uint64_t i, int n, const void* codes, uint64_t first) const {
+    const Word code = load_row(static_cast<const Stored*>(codes) + (i - first), n);
+    return delta_.element(code, load_elements<T>(job_.reference, i, n));
+  }
+
+  ARRCOMP_METHOD static void add_to(DeltaCounts& counts, Word code, Mask exact, int n) {
+    const Mask own = first_lanes(n);
+    counts.codes += static_cast<uint64_t>(arrcomp::ARRCOMP_ISA::count(ne(code, splat<Word>(0)) & own));
+    counts.exact += static_cast<uint64_t>(arrcomp::ARRCOMP_ISA::count(exact & own));
   }
 
   // Stores elements(i, n, places) for rows of a list.
