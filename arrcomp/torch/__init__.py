@@ -11,21 +11,27 @@ from ._files import load, save
 from ._functions import accumulate, compress, compress_sum, decompress, roundtrip
 from ._saved_activations import ActivationStatistics, compressed_activations
 from ._saved_memory import SavedMemory, saved_memory
+from ._weights import CompressedWeight, WeightMemory, compress_weights, decompress_weights, weight_memory
 from .optim import CompressedOptimizer
 
 __all__ = [
     "ActivationStatistics",
     "CompressedOptimizer",
+    "CompressedWeight",
     "SavedMemory",
+    "WeightMemory",
     "accumulate",
     "compress",
     "compress_sum",
+    "compress_weights",
     "compressed_activations",
     "decompress",
+    "decompress_weights",
     "functional",
     "load",
     "nn",
     "roundtrip",
     "save",
     "saved_memory",
+    "weight_memory",
 ]

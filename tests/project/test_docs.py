@@ -64,6 +64,7 @@ NEEDS = {
     "use/pytorch.md": ("torch", "safetensors"),
     "use/jax.md": ("jax", "optax", "safetensors"),
     "use/collectives.md": ("torch",),
+    "use/compressed-models.md": ("torch", "transformers", "safetensors"),
     "use/training.md": ("torch",),
     "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs", "torch"),
     "use/deltas.md": ("torch", "jax"),

@@ -162,6 +162,19 @@ def test_a_transformers_model_takes_its_compressed_weights() -> None:
 
 
 @pytest.mark.full
+def test_a_model_with_compressed_weights_generates_the_same_tokens() -> None:
+    for module in ("torch", "transformers"):
+        pytest.importorskip(module)
+    output = output_of("compressed_model")
+    assert output.count("the same tokens") == 2
+    for nbytes, shared, plain in re.findall(
+        r"([\d,]+) bytes of parameters and ([\d,]+) .* instead of ([\d,]+)", output
+    ):
+        taken = int(nbytes.replace(",", "")) + int(shared.replace(",", ""))
+        assert taken < 0.8 * int(plain.replace(",", ""))
+
+
+@pytest.mark.full
 def test_a_dataset_of_xarray_is_smaller_and_each_variable_within_its_bound() -> None:
     pytest.importorskip("xarray")
     pytest.importorskip("zarr", "3.1")
@@ -223,6 +236,7 @@ def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
         ("cupy_streams", "cupy", "CuPy"),
         ("jax_less_memory", "jax", "JAX and Optax"),
         ("torch_ddp", "torch", "PyTorch"),
+        pytest.param("compressed_model", "transformers", "PyTorch and transformers", marks=pytest.mark.full),
         pytest.param("checkpoint_accuracy", "sklearn", "PyTorch and scikit-learn", marks=pytest.mark.full),
         pytest.param("hdf5_blocks", "h5py", "h5py", marks=pytest.mark.full),
         pytest.param("torch_less_memory", "torch", "PyTorch", marks=pytest.mark.full),
