@@ -17,17 +17,21 @@ from ._collectives import (
 from ._files import load, save
 from ._functions import accumulate, compress, compress_sum, decompress, roundtrip
 from ._saved_activations import compress_residuals
+from ._weights import WeightMemory, compress_weights, decompress_weights, weight_memory
 from .optim import compressed_optimizer
 
 __all__ = [
     "Residual",
+    "WeightMemory",
     "accumulate",
     "all_gather_quantized",
     "compress",
     "compress_residuals",
     "compress_sum",
+    "compress_weights",
     "compressed_optimizer",
     "decompress",
+    "decompress_weights",
     "load",
     "nn",
     "pmean_quantized",
@@ -36,5 +40,6 @@ __all__ = [
     "psum_wire_nbytes",
     "roundtrip",
     "save",
+    "weight_memory",
     "zero_residual",
 ]

@@ -175,6 +175,19 @@ def test_a_model_with_compressed_weights_generates_the_same_tokens() -> None:
 
 
 @pytest.mark.full
+def test_a_model_in_jax_predicts_the_same_with_compressed_weights_in_less_memory() -> None:
+    pytest.importorskip("jax")
+    output = output_of("jax_compressed_weights")
+    plain, lossless, bits = numbers(r"([\d,]+) bytes", output)
+    assert plain > 1.4 * lossless > 1.7 * bits
+    before, *after = numbers(r"([\d,]+) besides", output)
+    assert before > 5 * max(after)
+    same = numbers(r"(\d+) of 40 the same", output)
+    assert same[:2] == [40, 40]
+    assert same[2] > 30
+
+
+@pytest.mark.full
 def test_a_dataset_of_xarray_is_smaller_and_each_variable_within_its_bound() -> None:
     pytest.importorskip("xarray")
     pytest.importorskip("zarr", "3.1")

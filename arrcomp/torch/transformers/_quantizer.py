@@ -93,9 +93,10 @@ class ArrcompQuantizer(HfQuantizer):
         self._expected: dict[str, tuple[tuple[int, ...], torch.dtype]] = {}  # and the shapes and dtypes of these
 
     def validate_environment(self, *args: Any, device_map: Any = None, **kwargs: Any) -> None:
-        """Raise ValueError if weights would stay on disk, from where they are not decompressed."""
-        if isinstance(device_map, Mapping) and "disk" in device_map.values():
-            raise wrong_value("device_map", "devices with memory, for weights by arrcomp", "disk")
+        """Raise ValueError where weights would be kept on another device, or on disk, between forward passes."""
+        places = set(map(str, device_map.values())) if isinstance(device_map, Mapping) else set()
+        if "disk" in places or ("cpu" in places and len(places) > 1):
+            raise wrong_value("device_map", "no offloaded weights, as those of arrcomp stay compressed", device_map)
 
     def is_serializable(self) -> bool:
         """Whether `save_pretrained` can write the model."""

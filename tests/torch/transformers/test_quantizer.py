@@ -180,6 +180,9 @@ def test_wrong_configurations_are_told(decoder_folder: Path, tmp_path: Path) -> 
         ArrcompConfig(dequantize=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"^blocks: expected patterns that match"):
         load(decoder_folder, quantization_config=ArrcompConfig(blocks="transformer.h.*"))
+    for places in ({"model": "disk", "lm_head": "cpu"}, {"model": 0, "lm_head": "cpu"}):
+        with pytest.raises(ValueError, match=r"^device_map: expected no offloaded weights"):
+            load(decoder_folder, quantization_config=ArrcompConfig(), device_map=places)
     load(decoder_folder, quantization_config=ArrcompConfig()).save_pretrained(tmp_path / "small")
     path = tmp_path / "small" / "config.json"
     config = json.loads(path.read_text())
@@ -192,7 +195,8 @@ def test_wrong_configurations_are_told(decoder_folder: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize("options", [{"num_beams": 1}, {"num_beams": 3}, {"do_sample": True, "top_k": 20}], ids=str)
 def test_generated_tokens_are_those_of_the_plain_model(options: dict[str, Any]) -> None:
     texts = []
-    for model in (decoder(), compress_weights(decoder())):
+    models: list[Any] = [decoder(), compress_weights(decoder())]
+    for model in models:
         torch.manual_seed(1)
         texts.append(model.eval().generate(IDS, max_new_tokens=10, pad_token_id=0, **options))
     assert torch.equal(*texts)
