@@ -17,10 +17,14 @@ from ordinary import then_full
 torch = pytest.importorskip("torch")
 
 import arrcomp.torch as ac
-from arrcomp.torch import CompressedWeight, compress_weights, decompress_weights, weight_memory
+from arrcomp.torch import CompressedWeight
 from arrcomp.torch._weights.memory import SharedMemory
 
 nn = torch.nn
+# Models are of any type here.
+compress_weights: Any = ac.compress_weights
+decompress_weights: Any = ac.decompress_weights
+weight_memory: Any = ac.weight_memory
 DTYPES = [torch.bfloat16, torch.float16, torch.float32, torch.float64]
 
 
@@ -244,7 +248,8 @@ def test_operators_take_a_weight_as_they_take_its_values() -> None:
     weight = CompressedWeight(ac.compress(x))
     assert (weight.shape, weight.stride(), weight.dtype, weight.device) == (x.shape, x.stride(), x.dtype, x.device)
     assert same(weight.t().contiguous(), x.t().contiguous())
-    assert same(weight.t().t().decompressed(), x)
+    transposed: Any = weight.t()
+    assert same(transposed.t().decompressed(), x)
     assert same(weight.transpose(0, 0).clone(), x)
     assert same(weight.half(), x.half())
     assert type(weight.half()) is torch.Tensor
@@ -363,7 +368,7 @@ def test_compiled_models_decompress_in_the_graph(grad: bool) -> None:
 def test_wrong_arguments_are_told_before_anything_changes() -> None:
     model = model_of()
     expected = copy.deepcopy(model.state_dict())
-    for error, match, arguments in [
+    cases: list[tuple[type[Exception], str, dict[str, Any]]] = [
         (TypeError, r"^codec: expected a codec", {"codec": "lossless"}),
         (
             ValueError,
@@ -377,7 +382,8 @@ def test_wrong_arguments_are_told_before_anything_changes() -> None:
         ),
         (TypeError, r"^skip: expected a string, or several, got", {"skip": [1]}),
         (ValueError, r"^min_size: expected", {"min_size": -1}),
-    ]:
+    ]
+    for error, match, arguments in cases:
         with pytest.raises(error, match=match):
             compress_weights(model, **arguments)
     assert compressed_names(model) == set()

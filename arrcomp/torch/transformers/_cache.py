@@ -157,7 +157,7 @@ class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
     def crop(self, tokens_to_remove: int) -> None:
         """Remove so many of the last tokens for a negative number; keep so many of the first for a positive one.
 
-        Versions of transformers before 5.10 call it in the second way.
+        Earlier versions of transformers 5 call it in the second way.
         """
         length = self.get_seq_length()
         kept = min(tokens_to_remove, length) if tokens_to_remove > 0 else max(length + tokens_to_remove, 0)
@@ -229,7 +229,8 @@ class CompressedCache(Cache):
     arXiv:2402.02750, section 3; channels of the keys with large values: C. Hooper et al., "KVQuant", arXiv:2401.18079.
 
     Args:
-        codec: the codec of keys and values; None for `Lossless()`.
+        codec: the codec of keys and values; None for `Lossless()`. A bound relative to the range is relative to that of
+            a block.
         value_codec: another codec for the values; None for `codec`.
         layout: the order of the elements of a block. "channel": the tokens of a channel follow each other, in arrays of
             shape (heads, channels, tokens). "token": the channels of a token do, (heads, tokens, channels). It decides
