@@ -1,7 +1,7 @@
 """Counts the instructions a value that every codec takes; fails where they are many more than instructions.json says.
 
 Times depend on the computer and on who else uses it; instructions, counted by valgrind's callgrind, do not. Under it
-the processor has AVX2 and no AVX-512: AVX2 and the plain instruction set are counted, on one thread.
+the processor has AVX2 and no AVX-512: AVX2 is counted, on one thread.
 
 python -P .ci/check_instructions.py            of the installed package, a minute; needs valgrind and a C compiler
 python -P .ci/check_instructions.py --write    writes the table again, after a change that is meant
