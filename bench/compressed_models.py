@@ -196,12 +196,12 @@ def markdown(document: Mapping[str, Any]) -> str:
             *(f"ms a token, {n}" for n in BATCHES),
             "same tokens",
         ]
-        parts += ["## In memory", _RUNNING.format(**Size()._asdict()), table(heads, rows)]
+        parts += ["## In memory", _filled(_RUNNING.format(**Size()._asdict())), table(heads, rows)]
     if RATIOS in document:
         found = document[RATIOS]["found"]
         names = list(dict.fromkeys(name for of in found.values() for name in of if name != PLAIN))
         rows = [[name, *(_ratio(of, name) for of in found.values())] for name in names]
-        about = _RATIOS.format(block=_BLOCK, huffman=HUFFMAN)
+        about = _filled(_RATIOS.format(block=_BLOCK, huffman=HUFFMAN))
         parts += ["## Lossless, on real weights", about, table(["<compressor", *found], rows)]
     return "\n\n".join([*parts, "## Where", *_conditions(document)]) + "\n"
 
@@ -223,8 +223,12 @@ def _conditions(document: Mapping[str, Any]) -> list[str]:
         made = document[name]
         versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
         load = f"load average {made['load before']:.1f} before, {made['load after']:.1f} after"
-        lines.append(textwrap.fill(f"{name}: {made['date']}, {load}; {versions}.", 120))
+        lines.append(_filled(f"{name}: {made['date']}, {load}; {versions}."))
     return lines
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, 120, break_on_hyphens=False)
 
 
 _SECTIONS = {

@@ -35,8 +35,9 @@ def test_lossless_caches_change_no_perplexity():
 @pytest.mark.parametrize("name", kv_caches.CODINGS)
 @pytest.mark.parametrize("layout", kv_caches.LAYOUTS)
 def test_a_cache_keeps_bfloat16_and_gives_float32(name, layout):
-    own = kv_caches.made_cache(name, layout, 8, 0, 16, short=True)
-    keys, values = own.update(*torch.randn(2, 1, 2, 24, 16), 0)
+    own = kv_caches.made_cache(name, layout, 16, 0, 16, short=True)
+    keys, values = own.update(*torch.randn(2, 1, 2, 48, 16), 0)
     assert keys.dtype == values.dtype == torch.float32
     assert torch.equal(keys, keys.bfloat16().float())
-    assert own.nbytes < 2 * own.plain_nbytes == 2 * 2 * keys.numel() * 2
+    assert own.plain_nbytes == 2 * 2 * keys.numel()
+    assert own.nbytes < own.plain_nbytes

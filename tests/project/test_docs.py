@@ -68,6 +68,7 @@ NEEDS = {
     "use/training.md": ("torch",),
     "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs", "torch"),
     "use/deltas.md": ("torch", "jax"),
+    "use/kv-caches.md": ("torch", "transformers"),
     "use/command-line.md": ("typer", "rich", "safetensors"),
     "codecs/activations.md": ("torch",),
     "coming-from/bitsandbytes.md": ("torch",),

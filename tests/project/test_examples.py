@@ -175,6 +175,13 @@ def test_a_model_with_compressed_weights_generates_the_same_tokens() -> None:
 
 
 @pytest.mark.full
+def test_a_compressed_cache_gives_the_same_tokens() -> None:
+    for module in ("torch", "transformers"):
+        pytest.importorskip(module)
+    assert re.search(r"^lossless\b.*\b40 of 40", output_of("transformers_kv_cache"), re.MULTILINE)
+
+
+@pytest.mark.full
 def test_a_model_in_jax_predicts_the_same_with_compressed_weights_in_less_memory() -> None:
     pytest.importorskip("jax")
     output = output_of("jax_compressed_weights")
@@ -256,6 +263,7 @@ def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
         pytest.param(
             "transformers_checkpoint", "transformers", "PyTorch, safetensors and transformers", marks=pytest.mark.full
         ),
+        pytest.param("transformers_kv_cache", "transformers", "PyTorch and transformers", marks=pytest.mark.full),
         pytest.param("xarray_dataset", "xarray", "xarray", marks=pytest.mark.full),
         pytest.param("zarr_store", "zarr", "zarr 3.1 or newer", marks=pytest.mark.full),
     ],

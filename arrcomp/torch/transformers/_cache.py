@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -14,13 +14,11 @@ from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache, Dynam
 from ..._api.compress import checked_codec
 from ..._api.compressed import Compressed
 from ..._api.many import compress_many, decompress_many
-from ..._arguments import check_choice, checked_integer, thread_count, wrong_type, wrong_value
+from ..._arguments import checked_integer, thread_count, wrong_type, wrong_value
 from ...codecs import Codec
+from .._layouts import Layout, checked_layout, turned
 from .._tensors import dtype_of
 
-Layout = Literal["channel", "token"]
-
-_LAYOUTS = ("channel", "token")
 _TOKENS = -2  # the axis of tokens in (batch, heads, tokens, channels)
 _MOST_TOKENS = 1 << 31
 
@@ -35,24 +33,17 @@ class _Coding:
 
     def compress(self, xs: list[Tensor]) -> list[Compressed]:
         """Compress arrays of shape (heads, tokens, channels)."""
-        made: list[Compressed] = compress_many([self._turned(x) for x in xs], self.codec, threads=self.threads)
+        made: list[Compressed] = compress_many([turned(x, self.layout) for x in xs], self.codec, threads=self.threads)
         # On a device, payloads of one call share memory, and each occupies its capacity.
         return [c.trim() for c in made]
 
-    def fill(self, out: Tensor, arrays: Sequence[tuple["_Block", tuple[Compressed, ...]]]) -> None:
-        """Decompress blocks into the first tokens of a tensor (batch, heads, tokens, channels)."""
+    def joined(self, arrays: Sequence[tuple["_Block", tuple[Compressed, ...]]], recent: Tensor) -> Tensor:
+        """The tokens of blocks, decompressed, and recent ones, (batch, heads, tokens, channels)."""
         distinct = {id(c): c for _, rows in arrays for c in rows}
         plain = decompress_many(distinct, threads=self.threads)
-        start = 0
-        for block, rows in arrays:
-            end = start + block.tokens
-            for target, c in zip(out, rows, strict=True):
-                target[:, start:end] = self._turned(plain[id(c)])[:, : block.tokens]
-            start = end
-
-    def _turned(self, x: Tensor) -> Tensor:
-        """From (heads, tokens, channels) to what is compressed, or back."""
-        return x.transpose(-1, -2) if self.layout == "channel" else x
+        older = [[turned(plain[id(c)], self.layout)[:, : block.tokens] for c in rows] for block, rows in arrays]
+        sequences = [torch.cat(parts, dim=_TOKENS) for parts in zip(*older, recent, strict=True)]
+        return sequences[0][None] if len(sequences) == 1 else torch.stack(sequences)
 
 
 @dataclass(frozen=True)
@@ -110,19 +101,9 @@ class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         """Keys and values of all tokens."""
         if not self._blocks:
             return self.keys, self.values
-        keys = self._joined(self._key_coding, [(block, block.keys) for block in self._blocks], self.keys)
-        values = self._joined(self._value_coding, [(block, block.values) for block in self._blocks], self.values)
+        keys = self._key_coding.joined([(block, block.keys) for block in self._blocks], self.keys)
+        values = self._value_coding.joined([(block, block.values) for block in self._blocks], self.values)
         return keys, values
-
-    def _joined(
-        self, coding: _Coding, older: Sequence[tuple[_Block, tuple[Compressed, ...]]], recent: Tensor
-    ) -> Tensor:
-        batch, heads, tokens, channels = recent.shape
-        start = self._compressed_tokens
-        joined = recent.new_empty((batch, heads, start + tokens, channels))
-        coding.fill(joined, older)
-        joined[:, :, start:] = recent
-        return joined
 
     def _compress_oldest(self, count: int) -> None:
         """Compress so many blocks of the plain tokens."""
@@ -155,14 +136,12 @@ class _CompressedLayer(DynamicLayer):  # type: ignore[no-untyped-call]
         super().reset()
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Remove so many of the last tokens for a negative number; keep so many of the first for a positive one.
-
-        Earlier versions of transformers 5 call it in the second way.
-        """
-        length = self.get_seq_length()
-        kept = min(tokens_to_remove, length) if tokens_to_remove > 0 else max(length + tokens_to_remove, 0)
-        if kept == length:
+        """Remove the last tokens; their number is given as a negative one, as transformers does."""
+        if tokens_to_remove > 0:
+            raise wrong_value("tokens_to_remove", "0 or a negative number of tokens", tokens_to_remove)
+        if not (self.is_initialized and tokens_to_remove):
             return
+        kept = max(self.get_seq_length() + tokens_to_remove, 0)
         recent = max(kept - self._compressed_tokens, 0)
         self.keys, self.values = self.keys[:, :, :recent], self.values[:, :, :recent]
         blocks, self._blocks = self._blocks, []
@@ -235,7 +214,9 @@ class CompressedCache(Cache):
         layout: the order of the elements of a block. "channel": the tokens of a channel follow each other, in arrays of
             shape (heads, channels, tokens). "token": the channels of a token do, (heads, tokens, channels). It decides
             what a bucket of `QSGD` and `Codebook` has in it: choose ``bucket_size=block`` for one channel, or a head's
-            number of channels for one token.
+            number of channels for one token. None is "token" for `Lossless`, `ErrorBounded` and `FloatFormat` without
+            scales, and "channel" for codecs with scales: the better ones where both were measured
+            (bench/KV_CACHES.md).
         value_layout: another layout for the values; None for `layout`.
         block: tokens of a compressed block, at least 1.
         window: recent tokens that stay plain at least; 0 or more.
@@ -265,7 +246,7 @@ class CompressedCache(Cache):
         codec: Codec | None = None,
         *,
         value_codec: Codec | None = None,
-        layout: Layout = "channel",
+        layout: Layout | None = None,
         value_layout: Layout | None = None,
         block: int = 128,
         window: int = 128,
@@ -273,15 +254,14 @@ class CompressedCache(Cache):
         threads: int | None = None,
     ) -> None:
         thread_count(threads)
-        keys = _Coding(_checked_codec("codec", codec), _checked_layout("layout", layout), threads)
-        values = _Coding(
-            keys.codec if value_codec is None else _checked_codec("value_codec", value_codec),
-            layout if value_layout is None else _checked_layout("value_layout", value_layout),
-            threads,
-        )
+        keys = _checked_codec("codec", codec)
+        values = keys if value_codec is None else _checked_codec("value_codec", value_codec)
+        key_layout = checked_layout("layout", layout, keys)
+        value_layout = checked_layout("value_layout", layout if value_layout is None else value_layout, values)
         block = checked_integer("block", block, 1, _MOST_TOKENS)
         window = checked_integer("window", window, 0, _MOST_TOKENS)
-        make = partial(_CompressedLayer, keys, values, block, window)
+        codings = _Coding(keys, key_layout, threads), _Coding(values, value_layout, threads)
+        make = partial(_CompressedLayer, *codings, block, window)
         if config is None:
             super().__init__(layer_class_to_replicate=make)  # type: ignore[arg-type]  # what makes one will do
         else:
@@ -304,12 +284,6 @@ def _checked_codec(name: str, codec: Any) -> Codec:
     checked = checked_codec(codec, name)
     if checked.needs_seed or checked.needs_reference:
         raise wrong_value(name, "a codec that needs no seed and no reference", checked)
-    return checked
-
-
-def _checked_layout(name: str, layout: Any) -> Layout:
-    check_choice(name, layout, _LAYOUTS)
-    checked: Layout = layout
     return checked
 
 
