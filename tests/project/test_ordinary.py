@@ -83,8 +83,8 @@ def test_a_framework_takes_wrong_values(ordinary: list[str]) -> None:
 def test_an_ordinary_test_needs_what_only_the_full_ones_install() -> None:
     extras = tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     names = {re.split(r"[^\w-]", requirement)[0] for requirement in extras["test-full"]} - {"arrcomp", "cupy-cuda13x"}
-    assert {"h5py", "transformers", "xarray"} <= names
-    modules = names - {"scikit-learn", "orbax-checkpoint"} | {"sklearn", "orbax", "lightning"}
+    assert {"h5py", "peft", "xarray"} <= names
+    modules = names - {"scikit-learn", "orbax-checkpoint"} | {"sklearn", "orbax", "lightning", "transformers"}
     for path in (TOP / "tests").rglob("test_*.py"):
         tree = ast.parse(path.read_text())
         full = {node for node in tree.body if "mark.full" in ast.unparse(node).partition("\ndef ")[0]}
