@@ -54,11 +54,11 @@ def codec_calls(codec, x):
 
     def encode():
         source, payload, length, _ = map(_core.address, arrays)
-        _core.encode_at(*coding, [(source, payload, x.size)], length, 1, 0, 1, ())
+        _core.encode_at(*coding, [(source, payload, x.size)], length, 1, 0, 1, (), ())
 
     def decode():
         _, payload, length, target = map(_core.address, arrays)
-        assert _core.decode_at(*coding, [(payload, capacity, length, target, x.size)], 1) == -1
+        assert _core.decode_at(*coding, [(payload, capacity, length, target, x.size)], 1, ()) == -1
 
     return {"encode": encode, "decode": decode}
 
