@@ -18,6 +18,7 @@ torch = pytest.importorskip("torch")
 
 import arrcomp.torch as ac
 from arrcomp.torch import CompressedWeight
+from arrcomp.torch._weights import functions
 from arrcomp.torch._weights.memory import SharedMemory
 
 nn = torch.nn
@@ -296,6 +297,25 @@ def test_blocks_are_what_the_caller_names() -> None:
     }  # fmt: skip
     assert same(outputs(model), outputs(model_of()))
     assert weight_memory(model).shared_nbytes == 200 * 64 * 2
+
+
+def test_a_module_that_is_in_two_blocks_is_compressed_once(monkeypatch: Any) -> None:
+    torch.manual_seed(0)
+    both = nn.Linear(64, 64)
+    model = nn.ModuleList([nn.Sequential(both, nn.Linear(64, 64)), nn.Sequential(nn.Linear(64, 64), both)])
+    x = torch.randn(3, 64)
+    expected = outputs(model[1], outputs(model[0], x))
+    made: list[str] = []
+    inner = functions.compressed_parameter
+
+    def noted(weight: Any, rules: Any, name: str) -> Any:
+        made.append(name)
+        return inner(weight, rules, name)
+
+    monkeypatch.setattr(functions, "compressed_parameter", noted)
+    compress_weights(model)
+    assert made == ["0.0.weight", "0.1.weight", "1.0.weight"]
+    assert same(outputs(model[1], outputs(model[0], x)), expected)
 
 
 class Nested(nn.Module):  # type: ignore[misc, name-defined]

@@ -1,6 +1,6 @@
 """Modules whose weights are decompressed together, just before their forward pass."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -98,6 +98,20 @@ def places_of(module: nn.Module) -> Iterator[Place]:
         for name, parameter in own._parameters.items():
             if parameter is not None:
                 yield Place(own, name)
+
+
+def replace_weights(places: Iterable[tuple[str, Place]], make: Callable[[str, Any], Tensor]) -> None:
+    """Put make(name, weight) in place of each weight. One that has several places stays one, by its first name."""
+    made: dict[int, Tensor] = {}  # by the ids of weights that are replaced, all of which are there before
+    done: set[Place] = set()  # blocks may share a module
+    for name, place in places:
+        if place in done:
+            continue
+        done.add(place)
+        weight = place.weight
+        if id(weight) not in made:
+            made[id(weight)] = make(name, weight)
+        place.put(made[id(weight)])
 
 
 def find_blocks(model: nn.Module, is_block: Callable[[str], bool] | None) -> list[tuple[str, nn.Module]]:

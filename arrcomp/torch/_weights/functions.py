@@ -13,7 +13,7 @@ from ...codecs import Codec
 from ...codecs._rules import Rule, checked_rules, codec_for
 from .._functions import compress
 from .._tensors import ROWS
-from .blocks import Block, Place, block_of, find_blocks, places_of
+from .blocks import Block, Place, block_of, find_blocks, places_of, replace_weights
 from .memory import SharedMemory
 from .weight import CompressedWeight
 
@@ -104,13 +104,8 @@ def compress_weights(
         raise ValueError("model: expected one with plain weights, got one that compress_weights has changed")
     rules = checked_rules(codec)
     chosen = compressible(model, blocks, skip, min_size)
-    made: dict[int, Tensor] = {}
-    for _, parameters in chosen:
-        for name, place in parameters:
-            weight = place.weight
-            if id(weight) not in made:
-                made[id(weight)] = compressed_parameter(weight, rules, name)
-            place.put(made[id(weight)])
+    parameters = [parameter for _, own in chosen for parameter in own]
+    replace_weights(parameters, lambda name, weight: compressed_parameter(weight, rules, name))
     add_blocks([module for module, _ in chosen])
     return model
 
@@ -126,13 +121,8 @@ def decompress_weights(model: nn.Module) -> nn.Module:
         block = block_of(module)
         if block is not None:
             block.remove()
-    made: dict[int, nn.Parameter] = {}
-    for place in places_of(model):
-        weight = place.weight
-        if isinstance(weight, CompressedWeight):
-            if id(weight) not in made:
-                made[id(weight)] = nn.Parameter(weight.decompressed(), requires_grad=False)
-            place.put(made[id(weight)])
+    compressed = [("", place) for place in places_of(model) if isinstance(place.weight, CompressedWeight)]
+    replace_weights(compressed, lambda _, weight: nn.Parameter(weight.decompressed(), requires_grad=False))
     return model
 
 

@@ -136,9 +136,9 @@ def _checked(compressed: Any) -> Compressed:
 
 def _wrapped(held: _Held, is_transposed: bool = False) -> CompressedWeight:
     spec, buffer = held.compressed.spec, held.compressed.payload.buffer
-    shape, strides = spec.shape, _strides(spec.shape)
+    shape, strides = spec.shape, None
     if is_transposed:
-        shape, strides = shape[::-1], strides[::-1]
+        shape, strides = shape[::-1], (1, max(shape[1], 1))
     weight: CompressedWeight = _wrapper(
         CompressedWeight, shape, strides=strides, dtype=type_named(spec.dtype.name), device=buffer.device
     )
@@ -149,14 +149,6 @@ def _wrapped(held: _Held, is_transposed: bool = False) -> CompressedWeight:
 
 def _held_in(buffer: Tensor, spec: Spec) -> _Held:
     return _Held(Compressed(spec, Payload(ADAPTER, buffer, trusted=True)))
-
-
-def _strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
 
 
 # Operators whose result is compressed too. NotImplemented: with these arguments it is not.

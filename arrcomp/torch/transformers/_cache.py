@@ -11,12 +11,11 @@ from torch import Tensor
 from transformers import PreTrainedConfig
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicCache, DynamicLayer
 
-from ..._api.compress import checked_codec
 from ..._api.compressed import Compressed
 from ..._api.many import compress_many, decompress_many
 from ..._arguments import checked_integer, thread_count, wrong_type, wrong_value
 from ...codecs import Codec
-from .._layouts import Layout, checked_layout, turned
+from .._layouts import Layout, checked_cache_codec, checked_layout, turned
 from .._tensors import dtype_of
 
 _TOKENS = -2  # the axis of tokens in (batch, heads, tokens, channels)
@@ -254,8 +253,8 @@ class CompressedCache(Cache):
         threads: int | None = None,
     ) -> None:
         thread_count(threads)
-        keys = _checked_codec("codec", codec)
-        values = keys if value_codec is None else _checked_codec("value_codec", value_codec)
+        keys = checked_cache_codec("codec", codec)
+        values = keys if value_codec is None else checked_cache_codec("value_codec", value_codec)
         key_layout = checked_layout("layout", layout, keys)
         value_layout = checked_layout("value_layout", layout if value_layout is None else value_layout, values)
         block = checked_integer("block", block, 1, _MOST_TOKENS)
@@ -278,13 +277,6 @@ class CompressedCache(Cache):
         return sum(
             layer.plain_nbytes if isinstance(layer, _CompressedLayer) else _nbytes(layer) for layer in self.layers
         )
-
-
-def _checked_codec(name: str, codec: Any) -> Codec:
-    checked = checked_codec(codec, name)
-    if checked.needs_seed or checked.needs_reference:
-        raise wrong_value(name, "a codec that needs no seed and no reference", checked)
-    return checked
 
 
 def _layers(config: Any) -> list[Any]:

@@ -20,7 +20,7 @@ from ...codecs._rules import Rule, checked_rules, rule_from_config
 from ...errors import CorruptStreamError
 from .._functions import decompress
 from .._tensors import type_named
-from .._weights.blocks import places_of
+from .._weights.blocks import places_of, replace_weights
 from .._weights.functions import add_blocks, compressed_parameter, compressible, decompress_weights
 from .._weights.weight import CompressedWeight
 
@@ -147,13 +147,7 @@ class ArrcompQuantizer(HfQuantizer):
         return model
 
     def _process_model_after_weight_loading(self, model: PreTrainedModel, **kwargs: Any) -> PreTrainedModel:
-        made: dict[int, tuple[Tensor, Tensor]] = {}  # by the ids of what was loaded
-        for _, parameters in self._blocks:
-            for name, place in parameters:
-                weight = place.weight
-                if id(weight) not in made:
-                    made[id(weight)] = (self._loaded(name, weight), weight)
-                place.put(made[id(weight)][0])
+        replace_weights((parameter for _, own in self._blocks for parameter in own), self._loaded)
         add_blocks([module for module, _ in self._blocks])
         return model
 
