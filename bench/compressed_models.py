@@ -30,7 +30,7 @@ import peers
 from arrcomp import ErrorBounded, FloatFormat, Lossless
 from arrcomp.torch import compress_weights, weight_memory
 from data import minilm_folder
-from harness import figures
+from harness import conditions, figures
 from harness.page import Document, Page
 from harness.section import Section
 from harness.tables import table
@@ -203,7 +203,10 @@ def markdown(document: Mapping[str, Any]) -> str:
         rows = [[name, *(_ratio(of, name) for of in found.values())] for name in names]
         about = _filled(_RATIOS.format(block=_BLOCK, huffman=HUFFMAN))
         parts += ["## Lossless, on real weights", about, table(["<compressor", *found], rows)]
-    return "\n\n".join([*parts, "## Where", *_conditions(document)]) + "\n"
+    return (
+        "\n\n".join([*parts, "## Where", conditions.said_of(document, {name: name for name in (RUNNING, RATIOS)})])
+        + "\n"
+    )
 
 
 def _running_row(name: str, of: Mapping[str, float], document: Mapping[str, Any]) -> list[str]:
@@ -215,16 +218,6 @@ def _running_row(name: str, of: Mapping[str, float], document: Mapping[str, Any]
 
 def _ratio(of: Mapping[str, Any], name: str) -> str:
     return f"{of[PLAIN]['nbytes'] / of[name]['nbytes']:.3f}" if name in of else ""
-
-
-def _conditions(document: Mapping[str, Any]) -> list[str]:
-    lines = ["\n".join(f"- {key}: {value}" for key, value in about.items()) for about in document["machines"].values()]
-    for name in (name for name in (RUNNING, RATIOS) if name in document):
-        made = document[name]
-        versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
-        load = f"load average {made['load before']:.1f} before, {made['load after']:.1f} after"
-        lines.append(_filled(f"{name}: {made['date']}, {load}; {versions}."))
-    return lines
 
 
 def _filled(text: str) -> str:

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import statistics
-import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ from jax import numpy as jnp
 
 from arrcomp import QSGD, Codebook, ErrorBounded, FloatFormat, Lossless, codecs
 from arrcomp.jax import compress_weights, decompress_weights, weight_memory
-from harness import figures
+from harness import conditions, figures
 from harness.page import Document, Page
 from harness.section import Section
 from harness.tables import table
@@ -195,9 +194,9 @@ def markdown(document: Mapping[str, Any]) -> str:
     dtype, of = next(iter(found.items()))
     parameters = of[_NAME][PLAIN]["nbytes"] / jnp.dtype(dtype).itemsize / 1e6
     how = _HOW.format(**Size()._asdict(), parameters=parameters, deviation=_DEVIATION)
-    about = ["\n".join(textwrap.fill(line, 120) for line in part) for part in _conditions(document)]
+    about = conditions.said_of(document, {dtype: dtype for dtype in _DTYPES})
     title = "# Weights that stay compressed, in JAX"
-    return "\n\n".join([title, head, *tables, "## How it is measured", how, *about]) + "\n"
+    return "\n\n".join([title, head, *tables, "## How it is measured", how, about]) + "\n"
 
 
 def _table(found: Mapping[str, Any]) -> str:
@@ -217,16 +216,6 @@ def _row(found: Mapping[str, Any], name: str) -> list[str]:
 
 def _megabytes(nbytes: float) -> str:
     return f"{nbytes / 1e6:.2f}"
-
-
-def _conditions(document: Mapping[str, Any]) -> Iterator[list[str]]:
-    for about in document["machines"].values():
-        yield [f"- {name}: {value}" for name, value in about.items()]
-    for dtype in (dtype for dtype in _DTYPES if dtype in document):
-        made = document[dtype]
-        versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
-        load = f"load average {made['load before']:.1f} before, {made['load after']:.1f} after"
-        yield [f"{dtype}: {made['date']}, {load}; {versions}."]
 
 
 def _section(dtype: str) -> Section:

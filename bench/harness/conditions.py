@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
@@ -37,6 +38,25 @@ def version(package: str) -> str:
         return metadata.version(package)
     except metadata.PackageNotFoundError:
         return "missing"
+
+
+def said_of(document: Mapping[str, Any], titles: Mapping[str, str]) -> str:
+    """The machines of a document, and when, how busy and with what each of its parts was measured, by its title."""
+    parts = ["\n".join(_filled(f"- {name}: {value}") for name, value in about.items()) for about in _machines(document)]
+    for name in (name for name in titles if name in document):
+        made = document[name]
+        versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
+        load = f"load average {made['load before']:.1f} before, {made['load after']:.1f} after"
+        parts.append(_filled(f"{titles[name]}: {made['date']}, {load}; {versions}."))
+    return "\n\n".join(parts)
+
+
+def _machines(document: Mapping[str, Any]) -> list[dict[str, str]]:
+    return list(document["machines"].values())
+
+
+def _filled(line: str) -> str:
+    return textwrap.fill(line, 120)
 
 
 class Watch:

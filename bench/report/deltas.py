@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from harness import conditions
 from harness.tables import table
 
-_GROUPS = ("made", "trained")
+_TITLES = {"made": "Updates that are made", "trained": "Steps of a transformer"}
 _OURS, _FAST, _WHOLE = "arrcomp", "arrcomp, fast", "arrcomp, no reference"
 _ENTROPY, _CHANGED = "order-0 entropy", "changed"
 _PEERS = ("index + value", "XOR, zstd-3", "XOR, byte planes, zstd-3", "zipnn, delta", "z4ai, delta")
@@ -56,13 +56,13 @@ def markdown(document: Mapping[str, Any]) -> str:
 
 
 def _sections(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    groups = {group: document[group]["found"] for group in _GROUPS if group in document}
+    groups = {group: document[group]["found"] for group in _TITLES if group in document}
     found = {name: of for pairs in groups.values() for name, of in pairs.items()}
     yield "Every bit, bfloat16", _ratios(found, "bfloat16")
     yield "Speed, bfloat16", _speeds(found, "bfloat16", _WAYS)
     yield "Every bit, float32", _ratios(found, "float32")
     yield "Within a bound, float32", _bounded(groups.get("trained", {}))
-    yield "How it is measured", f"{_HOW}\n\n{_conditions(document)}"
+    yield "How it is measured", f"{_HOW}\n\n{conditions.said_of(document, _TITLES)}"
 
 
 def _number(value: float | None) -> str:
@@ -125,14 +125,3 @@ def _bounded(found: Found) -> str:
             speeds = [_speed(results[bound][way]) for way in (_OURS, _WHOLE)]
             rows.append([name, bound.replace("e-0", "e-"), *ratios, *speeds])
     return f"Times smaller than the whole float32 array, each value within the bound:\n\n{table(heads, rows)}"
-
-
-def _conditions(document: Mapping[str, Any]) -> str:
-    lines = [[f"- {name}: {value}" for name, value in about.items()] for about in document["machines"].values()]
-    for group in (group for group in _GROUPS if group in document):
-        made = document[group]
-        versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
-        load = f"load average {made['load before']:.1f} before, {made['load after']:.1f} after"
-        title = {"made": "Updates that are made", "trained": "Steps of a transformer"}[group]
-        lines.append([f"{title}: {made['date']}, {load}; {versions}."])
-    return "\n\n".join("\n".join(textwrap.fill(line, 120) for line in part) for part in lines)

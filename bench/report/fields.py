@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from harness import conditions
 from harness.tables import table
 
 _SOURCES = Path(__file__).parent.parent / "fields_sources.csv"
@@ -65,7 +66,7 @@ def _sections(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, found in groups.items():
         yield _GROUPS[name], _every_field(found)
     yield "Where the real fields come from", _sources({name for found in groups.values() for name in found})
-    yield "How it is measured", f"{_HOW}\n\n{_conditions(document)}"
+    yield "How it is measured", f"{_HOW}\n\n{conditions.said_of(document, _GROUPS)}"
 
 
 def _ratio(results: Results, setting: str, method: str) -> float:
@@ -158,16 +159,6 @@ def _sources(names: set[str]) -> str:
         for row in rows
     ]
     return f"{textwrap.fill(about, 120)}\n\n{table(heads, lines)}"
-
-
-def _conditions(document: Mapping[str, Any]) -> str:
-    lines = [[f"- {name}: {value}" for name, value in about.items()] for about in document["machines"].values()]
-    for group in (group for group in _GROUPS if group in document):
-        made = document[group]
-        versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
-        load = f"load average {made['load before']:.1f} before, {made['load after']:.1f} after"
-        lines.append([f"{_GROUPS[group]}: {made['date']}, {load}; {versions}."])
-    return "\n\n".join("\n".join(textwrap.fill(line, 120) for line in part) for part in lines)
 
 
 def draw(document: Mapping[str, Any], folder: Path) -> None:

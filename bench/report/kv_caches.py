@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from harness import conditions
 from harness.tables import table
 
 _TITLES = {
@@ -70,7 +70,7 @@ def _sections(document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield _TITLES["times"], _times(document["times"]["found"])
     if "objects" in document:
         yield _TITLES["objects"], _objects(document["objects"]["found"])
-    yield "How it is measured", f"{_HOW}\n\n{_conditions(document)}"
+    yield "How it is measured", f"{_HOW}\n\n{conditions.said_of(document, _TITLES)}"
 
 
 def _quality(found: Found, forgetful: Found) -> str:
@@ -111,13 +111,3 @@ def _objects(found: Found) -> str:
             error = f"{of['error']:.2%}" if of["error"] else "0"
             rows.append([f"`{name}`", layout if len(layouts) > 1 else "", f"{of['ratio']:.2f}", error, speeds])
     return table(["<codec", "<layout", "times smaller", "error, rms", "serialize / deserialize, GB/s"], rows)
-
-
-def _conditions(document: Mapping[str, Any]) -> str:
-    lines = [[f"- {name}: {value}" for name, value in about.items()] for about in document["machines"].values()]
-    for group in (group for group in _TITLES if group in document):
-        made = document[group]
-        versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
-        load = f"load average {made['load before']:.1f} before, {made['load after']:.1f} after"
-        lines.append([f"{_TITLES[group]}: {made['date']}, {load}; {versions}."])
-    return "\n\n".join("\n".join(textwrap.fill(line, 120) for line in part) for part in lines)
