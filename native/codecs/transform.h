@@ -71,36 +71,34 @@ struct FloatOrder {
   }
 };
 
-// [base - exponent][sign][mantissa], without the mantissa's `drop` lowest bits, and without a sign where no value has one.
+// The exponent and the mantissa as one number, counted down from the base with a mantissa of ones, so that nothing below
+// the exponent borrows; without the mantissa's `drop` lowest bits. Below it the sign, but where no value has one.
 template <class Word>
 struct ExponentFields {
   using Scalar = typename Word::scalar;
 
-  int mantissa, exponent, drop, sign_bits;
-  Scalar below;  // the base and below it ones, from which nothing below the exponent borrows
+  int magnitude_bits, drop, sign_bits;
+  Scalar highest;
 
   ARRCOMP_METHOD ExponentFields(const Element& element, const ChunkHead& header)
-      : mantissa(element.mantissa_bits),
-        exponent(element.exponent_bits),
+      : magnitude_bits(element.exponent_bits + element.mantissa_bits),
         drop(header.drop),
         sign_bits(header.plain ? 0 : 1),
-        below((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1) {}
+        highest((static_cast<Scalar>(header.base + 1) << element.mantissa_bits) - 1) {}
 
   ARRCOMP_METHOD Word split(Word bits) const {
     // In a register: else a GPU has two instructions.
-    const Word base = in_registers(splat<Word>(static_cast<Scalar>(below << sign_bits)));
-    const Word difference = (base - (bits << sign_bits)) & ones<Word>(exponent) << (mantissa + sign_bits);
-    const Word sign = bits >> exponent & splat<Word>(static_cast<Scalar>(sign_bits) << mantissa);
-    return (difference | sign | (bits & ones<Word>(mantissa))) >> drop;
+    const Word distance = (in_registers(splat<Word>(highest)) - bits) & ones<Word>(magnitude_bits);
+    const Word sign = bits >> magnitude_bits & splat<Word>(static_cast<Scalar>(sign_bits));
+    return distance >> drop << sign_bits | sign;
   }
 
   // Bits above the element's are not 0.
   ARRCOMP_METHOD Word join(Word u) const {
-    const Word t = u << drop;
-    const Word field = (splat<Word>(below) - (t >> sign_bits)) & ones<Word>(exponent) << mantissa;
-    const Word sign =
-        t << exponent & splat<Word>((Scalar{0} - static_cast<Scalar>(sign_bits)) << (mantissa + exponent));
-    return sign | field | (t & ones<Word>(mantissa));
+    const Word top = splat<Word>(highest >> drop << drop);
+    const Word magnitude = (top - (u >> sign_bits << drop)) & ones<Word>(magnitude_bits);
+    const Word sign = (u & splat<Word>(static_cast<Scalar>(sign_bits))) << magnitude_bits;
+    return sign | magnitude;
   }
 };
 

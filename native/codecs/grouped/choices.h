@@ -319,13 +319,20 @@ ARRCOMP_PART FloatSample sample_floats(const SampledValues<Word>& sample, const 
   return {static_cast<uint32_t>(sample.count * lanes_per_row), sum(nonzero), sum(exponents), sum(lengths)};
 }
 
-// Differences of exponents are counted down from here: 6 above the mean, or 16 where more than 1 in 512 exponents would
-// be above that.
+// The mean of the exponents that are not zeros'.
+ARRCOMP_INLINE uint32_t mean_exponent(const FloatSample& floats) {
+  return floats.exponents / (floats.nonzero > 0 ? floats.nonzero : 1);  // zeros add nothing to the sum
+}
+
+// Symbols are counted down from so far above the mean exponent, which most stay below.
+constexpr uint32_t octaves_above_mean = 6, wide_octaves_above_mean = 16;
+
+// Whether more than 1 in 512 exponents do not.
 template <class Word>
-ARRCOMP_PART uint32_t exponent_base(const FloatSample& floats, const SampledValues<Word>& sample,
-                                    const Element& element) {
-  const uint32_t mean = floats.exponents / (floats.nonzero > 0 ? floats.nonzero : 1);  // zeros add nothing to the sum
-  const U32 one = splat<U32>(1), none = splat<U32>(0), limit = splat<U32>(mean + 6);
+ARRCOMP_PART bool has_wide_exponents(const FloatSample& floats, const SampledValues<Word>& sample,
+                                     const Element& element) {
+  if (element.exponent_bits <= 4) return false;
+  const U32 one = splat<U32>(1), none = splat<U32>(0), limit = splat<U32>(mean_exponent(floats) + octaves_above_mean);
   U32 above = none;
   const auto add = [&](int s) ARRCOMP_LAMBDA {
     above = above + select(lt(limit, exponent_of(sample.at(s), element)), one, none);
@@ -335,14 +342,15 @@ ARRCOMP_PART uint32_t exponent_base(const FloatSample& floats, const SampledValu
     ARRCOMP_UNROLL for (int i = 0; i < sample_batch; ++i) add(s + i);
   }
   each_left(s, sample.count, add);
-  return mean + (element.exponent_bits > 4 && sum(above) * 512 > floats.samples ? 16 : 6);
+  return sum(above) * 512 > floats.samples;
 }
 
-// Chooses between coding a chunk's exponents (true: the header says how) and the differences of its ordered floats.
-// `bits` are those that any value has, `width` is how many an element has.
+// Chooses between coding a chunk's exponents and the differences of its ordered floats. Returns the words' low bits that
+// symbols of exponents leave, and the header says how words are made; or -1. `bits` are those that any value has, `width`
+// is how many an element has.
 template <int width, class Word>
-ARRCOMP_PART bool choose_exponent(ChunkHead& header, const SampledValues<Word>& sample, uint64_t bits,
-                                  const Element& element) {
+ARRCOMP_PART int choose_exponent(ChunkHead& header, const SampledValues<Word>& sample, uint64_t bits,
+                                 const Element& element) {
   int drop = 0;
   while (drop < element.mantissa_bits && (bits >> drop & 1) == 0) ++drop;
 
@@ -353,11 +361,16 @@ ARRCOMP_PART bool choose_exponent(ChunkHead& header, const SampledValues<Word>& 
   split.drop = drop;
   // Exponents take 2 to 3 bits, and a difference about 1 more than its length.
   const uint32_t bits_of_value = static_cast<uint32_t>(raw_exponent_bits(element, split)) + 1;
-  if (floats.lengths <= floats.nonzero * bits_of_value + (floats.samples - floats.nonzero) / 4) return false;
-  split.base = exponent_base<Word>(floats, sample, element);
+  if (floats.lengths <= floats.nonzero * bits_of_value + (floats.samples - floats.nonzero) / 4) return -1;
+  // Symbols have the mantissa's highest bit too, but where exponents are so many that these would not fit. Their tables
+  // count in halves of octaves.
+  const bool is_wide = has_wide_exponents<Word>(floats, sample, element),
+             has_half = !is_wide && drop < element.mantissa_bits;
+  const uint32_t above = is_wide ? wide_octaves_above_mean : has_half ? octaves_above_mean : 2 * octaves_above_mean;
+  split.base = mean_exponent(floats) + above;
   split.has_base = true;
   header = split;
-  return true;
+  return raw_exponent_bits(element, split) - (has_half ? 1 : 0);
 }
 
 }  // namespace arrcomp::ARRCOMP_ISA

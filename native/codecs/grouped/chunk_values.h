@@ -151,7 +151,8 @@ class ChunkValues {
     if (!keeps_rows) take_samples();
     repeated_ = find_repeated(false);
     if (context_.element.is_float()) {
-      if (choose_exponent<T::width>(head_, samples(), or_all(all), context_.element)) return;
+      exponent_shift_ = choose_exponent<T::width>(head_, samples(), or_all(all), context_.element);
+      if (exponent_shift_ >= 0) return;
       head_.difference = true;
       head_.base = or_all(order_floats(splat<Word>(samples().rows[0]), T::width));
       head_.has_base = head_.base != 0;
@@ -189,7 +190,8 @@ class ChunkValues {
   bool leaves_out_;  // elements that are missing: these are the others
   int repeated_;     // the place of an element that may be worth leaving out, with all equal ones; or -1
   ChunkHead head_;
-  int dropped_;  // bits of the mantissa that are rounded off
+  int exponent_shift_;  // low bits of the words of exponents, which their symbols leave
+  int dropped_;         // bits of the mantissa that are rounded off
   int exceptions_;
   int nonzero_;     // words that are not zero, or as many at most: 0 where there are none
   uint64_t live_;   // blocks with such words

@@ -13,7 +13,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
   using typename Values::Memory, typename Values::Scalar, typename Values::Word;
   using Values::context_, Values::memory_, Values::words_;
   using Values::element_bits, Values::start;
-  using Values::leaves_out_, Values::repeated_;
+  using Values::exponent_shift_, Values::leaves_out_, Values::repeated_;
   using Values::rows_, Values::head_, Values::exceptions_, Values::live_, Values::coded_rows_;
 
  public:
@@ -244,7 +244,7 @@ class GroupEncoder : ChunkValues<T, chunk_limit> {
 
   ARRCOMP_PART EntropyChoice choose_entropy() const {
     const bool exponent = head_.transform == Transform::exponent;
-    int shift = exponent ? raw_exponent_bits(context_.element, head_) : 0;
+    int shift = exponent ? exponent_shift_ : 0;
     const Sample<Word> sample = words_.sample(coded_rows_, T::width > 16 ? shift : 0);
     if (!exponent) shift = choose_shift(sample, T::word_bits);
     EntropyChoice best{shift, 0, ~uint64_t{0}};

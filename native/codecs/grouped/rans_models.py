@@ -1,9 +1,10 @@
 """The distributions of symbols behind the static tables of the entropy coder.
 
-Every model is an array of 64 probabilities, float64; symbol 63 collects whatever lies beyond. A family is given by its
-tail, the probability P(|x| > t) of the magnitude at scale 1, and turned into symbols the way a chunk is: as quantized
-values (zigzag, plain or masked) or as exponents. Families and scales were chosen by the bits that a table's removal
-costs over synthetic weights, gradients, activations, sparse and uniform data.
+Every model is an array of 64 probabilities, float64; symbol 63 collects whatever lies beyond. A family is given by
+its tail, the probability P(|x| > t) of the magnitude at scale 1, and turned into symbols the way a chunk is: as
+quantized values (zigzag, plain or masked) or as exponents, mostly with the mantissa's highest bit. Families and
+scales were chosen by the bits that a table's removal costs over synthetic weights, gradients, activations, sparse and
+uniform data.
 """
 
 from collections.abc import Callable, Iterable
@@ -59,6 +60,11 @@ def scale_mixture(tail: Tail, spread: float) -> Tail:
 def lognormal(octaves: float) -> Tail:
     """log2 |x| normal with standard deviation `octaves`: optimizer state where wide, few exponents where narrow."""
     return lambda t: stats.norm.sf(np.log2(t) / octaves)
+
+
+def one_octave(t: Array) -> Array:
+    """Uniform from 1 to 2: a constant exponent."""
+    return np.clip(2 - t, 0, 1)
 
 
 def offset_gaussian(mean: float) -> Tail:
@@ -156,11 +162,17 @@ def quantized_models() -> Array:
     )
 
 
-# Exponents: symbol = base - floor(log2 |x|).
+# Exponents, and the highest bit of their mantissas: symbol = 2 (base - floor(log2 |x|)), and one more below 1.5 times
+# the power of two; symbol = base - floor(log2 |x|) where exponents are wide.
 def exponents(tail: Tail, location: float) -> Array:
     """Probabilities of `EXPONENTS` for x = 2^location times the family."""
     beyond = tail(2.0 ** (np.append(EXPONENTS, EXPONENTS[-1] + 1) - location))
     return beyond[:-1] - beyond[1:]
+
+
+def upper_halves(tail: Tail, location: float) -> Array:
+    """Of these, the part from 1.5 times the power of two on."""
+    return tail(1.5 * 2.0 ** (EXPONENTS - location)) - tail(2.0 ** (EXPONENTS + 1 - location))
 
 
 def mean_exponent(tail: Tail, location: float) -> float:
@@ -177,7 +189,10 @@ def location_of(tail: Tail, mean: float) -> float:
 def exponent_symbols(tail: Tail, location: float, base: int) -> Array:
     """Symbols of x = 2^location times the family."""
     first = int(np.flatnonzero(base == EXPONENTS)[0])
-    return with_rest(exponents(tail, location)[first::-1][:LAST])
+    both, upper = exponents(tail, location)[first::-1], upper_halves(tail, location)[first::-1]
+    if base == WIDE_BASE_ABOVE_MEAN:
+        return with_rest(both[:LAST])
+    return with_rest(np.stack([upper, both - upper], axis=1).reshape(-1)[:LAST])
 
 
 def phases(tail: Tail, count: int, above_mean: int = BASE_ABOVE_MEAN) -> list[Array]:
@@ -207,18 +222,19 @@ def exponent_models() -> Array:
     """The models of tables 128 to 191, float64 [64, 64].
 
     Exponents of one family have one shape that depends on the scale's fraction of an octave alone; the sharper its
-    peak, the more phases it takes. The first two narrow tables are the constant exponent, at symbols 5 and 6.
+    peak, the more phases it takes.
     """
     return np.array(
         [
             *phases(gaussian, 8),
             *phases(laplace, 4),
             *phases(student3, 4),
-            *phases(uniform, 6),
+            *phases(uniform, 5),
             *phases(squared_gaussian, 4),
             *phases(scale_mixture(gaussian, 1), 3),
-            *phases(offset_gaussian(2), 4),
+            *phases(offset_gaussian(2), 3),
             *phases(offset_gaussian(3), 3),
+            *(exponent_symbols(one_octave, 0, above) for above in (BASE_ABOVE_MEAN - 1, BASE_ABOVE_MEAN)),
             *(model for width, count in NARROW_LOGNORMALS for model in narrow(width, count)),
             *(model for width, count in LOGNORMALS for model in phases(lognormal(width), count)),
             *phases(scale_mixture(squared_gaussian, 1), 3, WIDE_BASE_ABOVE_MEAN),

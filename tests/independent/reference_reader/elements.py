@@ -102,12 +102,12 @@ def from_quantized(dtype: Dtype, q: U64, bound: float) -> U64:
 def from_exponents(chunk: Chunk, u: U64) -> U64:
     """Transform 2."""
     dtype = chunk.dtype
-    t = u << np.uint64(chunk.drop) & low_bits(dtype.word)
-    mantissa_bits = np.uint64(dtype.mantissa)
-    sign_bits = np.uint64(0 if chunk.plain else 1)
-    exponent = (np.uint64(chunk.base or 0) - (t >> mantissa_bits + sign_bits)) & low_bits(dtype.exponent)
-    sign = t >> mantissa_bits & sign_bits
-    out = sign << np.uint64(dtype.bits - 1) | exponent << mantissa_bits | t & low_bits(dtype.mantissa)
+    drop, sign_bits = np.uint64(chunk.drop), np.uint64(0 if chunk.plain else 1)
+    magnitude_bits = dtype.exponent + dtype.mantissa
+    below_base = np.uint64(((chunk.base or 0) + 1 << dtype.mantissa) - 1 & (1 << 64) - 1) >> drop << drop
+    with np.errstate(over="ignore"):
+        magnitude = (below_base - (u >> sign_bits << drop)) & low_bits(magnitude_bits)
+    out = (u & sign_bits) << np.uint64(magnitude_bits) | magnitude
     masked = np.ones(chunk.rows * 32, bool)
     masked[chunk.places] = False
     return np.where(masked[: chunk.m], np.uint64(0), out)
