@@ -38,7 +38,7 @@ with _ending_the_program():
     from .errors import *  # noqa: F403
 
 if _typing.TYPE_CHECKING:
-    from ._files import CheckpointChain, CompressedFile, load_file, open_file, save_file
+    from ._files import CheckpointChain, CompressedFile, append_file, load_file, open_file, save_file
 
 __version__ = "0.1.0"
 
@@ -51,6 +51,7 @@ __all__ = [
     "CompressedFile",
     "Rule",
     "accumulate",
+    "append_file",
     "available_codecs",
     "codec_from_config",
     "compress",
@@ -71,7 +72,7 @@ __all__ = [
 ]
 
 # Files would take a quarter of this import's time.
-_IN_FILES = ("CheckpointChain", "CompressedFile", "load_file", "open_file", "save_file")
+_IN_FILES = ("CheckpointChain", "CompressedFile", "append_file", "load_file", "open_file", "save_file")
 
 
 def __getattr__(name: str) -> _typing.Any:

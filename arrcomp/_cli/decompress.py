@@ -218,11 +218,12 @@ def _show_compressed(source: Path, readable: Path, check: bool, *, quiet: bool, 
     show(rows, as_json=False, quiet=quiet, verdict=f"{shown_path(source)}: {counts}, {sound}{base}")
 
 
-def _base_text(base: Path | None) -> str:
+def _base_text(base: Path | str | None) -> str:
     """What a file of `arrcomp delta` needs, in words."""
     if base is None:
         return "a file that it does not name"
-    return f"{base}{'' if base.exists() else ', which is missing'}"
+    is_missing = isinstance(base, Path) and not base.exists()
+    return f"{base}{', which is missing' if is_missing else ''}"
 
 
 @described(

@@ -13,7 +13,7 @@ from .against import Against
 from .arrays import is_compressed, read_arrays, write_arrays
 from .chains import CheckpointChain
 from .content import ARRAY_SUFFIXES, COMPRESSED_SUFFIXES, Content, Lazy
-from .models import load_file, save_file
+from .models import append_file, load_file, save_file
 from .opened import CompressedFile, open_base, open_file, read_any
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "CompressedFile",
     "Content",
     "Lazy",
+    "append_file",
     "is_compressed",
     "load_file",
     "open_base",

@@ -1,6 +1,5 @@
 """The base of a file that is written."""
 
-from pathlib import Path
 from typing import Any
 
 from .._api.compressed import Compressed
@@ -8,8 +7,9 @@ from .._arguments import shown
 from .._arrays.contract import Adapter
 from ..codecs import Codec
 from ..errors import WrongReferenceError
-from .bases import METADATA, NamedBase, PlainBase, counterpart, path_from, takes_reference
+from .bases import METADATA, NamedBase, PlainBase, counterpart, name_from, takes_reference
 from .content import ArrayInfo
+from .locations import Location, identity
 from .opened import CompressedFile
 
 
@@ -21,16 +21,18 @@ class Against:
         is_needed: whether an array was coded against one of the base.
     """
 
-    def __init__(self, base: CompressedFile | PlainBase, path: Path, count: int) -> None:
+    def __init__(self, base: CompressedFile | PlainBase, path: Location, count: int) -> None:
         """The base of a file of `count` arrays, which is written to `path`: none of the files that the base needs."""
         self._base, self._count = base, count
         self._has_counterpart, self.is_needed = False, False
         self._referenced: set[str] = set()  # whose references came from here
         for file in base.chain():
-            if file.path is not None and path.exists() and path.samefile(file.path):
-                raise ValueError(f"{path}: expected another file than base and those that it needs, got {file.path}")
-        named = None if base.path is None else NamedBase(path_from(path, base.path), base.fingerprint)
-        self.metadata = {} if named is None else {METADATA: named.packed()}
+            if file.location is not None and identity(path) == identity(file.location) is not None:
+                raise ValueError(
+                    f"{path}: expected another file than base and those that it needs, got {file.location}"
+                )
+        named = None if base.location is None else name_from(path, base.location)
+        self.metadata = {} if named is None else {METADATA: NamedBase(named, base.fingerprint).packed()}
 
     def reference(self, name: str, adapter: Adapter, x: Any, codec: Codec, threads: int) -> Any:
         """The array that an array of the new file is coded against; None if there is none, or its codec takes none."""

@@ -1,6 +1,5 @@
 """Files of arrays: .npy, .npz and .safetensors."""
 
-from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
@@ -10,9 +9,10 @@ from .._format.limits import checked_max_nbytes
 from . import container, numpy_files
 from .container import Container
 from .content import ARRAY_SUFFIXES, Content, Lazy, check_readable, check_suffix
+from .locations import Location
 
 
-def read_arrays(path: Path, max_nbytes: int | None = None) -> Content[NDArray[Any]]:
+def read_arrays(path: Location, max_nbytes: int | None = None) -> Content[NDArray[Any]]:
     """Open a .npy, .npz or .safetensors file.
 
     `max_nbytes` is the most bytes that an array of a .npz file, which may be packed, may have; None for 8192 times its
@@ -29,7 +29,7 @@ def read_arrays(path: Path, max_nbytes: int | None = None) -> Content[NDArray[An
     return Content(Lazy(opened.entries, opened.array, opened.info), opened.metadata)
 
 
-def write_arrays(path: Path, content: Content[NDArray[Any]]) -> None:
+def write_arrays(path: Location, content: Content[NDArray[Any]]) -> None:
     """Write a .npy (of one array), .npz or .safetensors file, array by array."""
     suffix, arrays = check_suffix(path, ARRAY_SUFFIXES), content.arrays
     if suffix == ".safetensors":
@@ -45,7 +45,7 @@ def write_arrays(path: Path, content: Content[NDArray[Any]]) -> None:
         numpy_files.write_npy(path, next(iter(arrays.values())))
 
 
-def is_compressed(path: Path) -> bool:
+def is_compressed(path: Location) -> bool:
     """Whether a file, which exists, has compressed arrays."""
     return path.suffix == ".arrcomp" or (path.suffix == ".safetensors" and _is_compressed(Container(path, ValueError)))
 

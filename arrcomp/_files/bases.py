@@ -20,6 +20,7 @@ from ..codecs import Codec, Lossless
 from ..codecs._base import REFERENCE
 from ..errors import CorruptStreamError
 from .content import ONLY_NAME, ArrayInfo, Content, native_info
+from .locations import Location, OtherFile
 
 METADATA = "base"  # the key of a file's metadata
 
@@ -35,6 +36,13 @@ class NamedBase(NamedTuple):
         return json.dumps({key: value for key, value in self._asdict().items() if value is not None})
 
 
+def name_from(location: Location, base: Location) -> str | None:
+    """`path_from`, of any files; None where there is no path from one to the other."""
+    if isinstance(location, Path) and isinstance(base, Path):
+        return path_from(location, base)
+    return location.path_to(base) if isinstance(location, OtherFile) and isinstance(base, OtherFile) else None
+
+
 def path_from(path: Path, base: Path) -> str:
     """The path of a base as the file at `path` names it: from its folder, with "/"."""
     here, there = Path(os.path.realpath(path)).parent, Path(os.path.realpath(base.parent)) / base.name
@@ -45,7 +53,7 @@ def path_from(path: Path, base: Path) -> str:
     return file.as_posix()
 
 
-def read_named_base(path: Path, metadata: Mapping[str, str]) -> NamedBase | None:
+def read_named_base(path: Location, metadata: Mapping[str, str]) -> NamedBase | None:
     """What a file's metadata say of its base; None if they name none. CorruptStreamError for damaged ones."""
     text = metadata.get(METADATA)
     if text is None:
@@ -58,6 +66,11 @@ def read_named_base(path: Path, metadata: Mapping[str, str]) -> NamedBase | None
     if not isinstance(named.file, str) or not named.file or not isinstance(named.fingerprint, str | None):
         raise CorruptStreamError(f"{path}: expected a file and its fingerprint as {METADATA}, got {shown(text)}")
     return named
+
+
+def named_by(location: Location, file: str) -> Location | None:
+    """The base that a file names; None where a file object does."""
+    return location.beside(file) if isinstance(location, OtherFile) else beside(location, file)
 
 
 def beside(path: Path, file: str) -> Path:
@@ -95,9 +108,9 @@ class PlainBase:
 
     fingerprint = None
 
-    def __init__(self, content: Content[Any], path: Path | None) -> None:
-        """The arrays of the file at `path`, or those of a mapping for None."""
-        self._content, self.path = content, path
+    def __init__(self, content: Content[Any], location: Location | None) -> None:
+        """The arrays of a file, or those of a mapping for None."""
+        self._content, self.location = content, location
 
     @property
     def names(self) -> list[str]:
@@ -107,11 +120,11 @@ class PlainBase:
     @property
     def is_shared(self) -> bool:
         """Whether the caller has the arrays, too: then they are not written to."""
-        return self.path is None
+        return self.location is None
 
     def info(self, name: str) -> ArrayInfo:
         """NumPy dtype, in native byte order, and shape of an array."""
-        if self.path is not None:
+        if self.location is not None:
             return native_info(self._content.info(name))
         adapter, x = self._array(name)
         dtype, shape = adapter.dtype_and_shape(x)
@@ -138,7 +151,7 @@ class PlainBase:
 
     def _array(self, name: str) -> tuple[Adapter, Any]:
         x = self._content.arrays[name]
-        if self.path is not None:
+        if self.location is not None:
             dtype, shape = self.info(name)
             x = numpy_bytes(x).view(dtype).reshape(shape)
         return adapter_of(x, f"base, array {shown(name)}")
@@ -147,7 +160,7 @@ class PlainBase:
 def mapping_base(base: Any) -> PlainBase:
     """The argument `base`, which is no path, as a base. TypeError if it is no mapping."""
     if not isinstance(base, Mapping):
-        raise wrong_type("base", "the path of a file, or a mapping from names to arrays", base)
+        raise wrong_type("base", "a file, or a mapping from names to arrays", base)
     return PlainBase(Content(base), None)
 
 

@@ -9,6 +9,7 @@ from .._arguments import checked_integer, shown
 from ..codecs import Codec
 from ..codecs._rules import Rule, checked_rules
 from .content import checked_path
+from .locations import Location
 from .models import load_file, save_file
 from .opened import open_file
 
@@ -45,7 +46,7 @@ class CheckpointChain:
         self, folder: str | Path, codec: Codec | Sequence[Rule] | None = None, *, full_every: int = 10
     ) -> None:
         checked_rules(codec)
-        self._folder, self._codec = checked_path(folder), codec
+        self._folder, self._codec = checked_path(folder, "folder"), codec
         self._full_every = checked_integer("full_every", full_every, 1, _LAST)
 
     def steps(self) -> list[int]:
@@ -110,10 +111,10 @@ class CheckpointChain:
         step = checked_integer("step", step, 0, _LAST)
         return self._remove([each for each in self.steps() if each > step])
 
-    def _needed(self, step: int) -> list[Path | None]:
+    def _needed(self, step: int) -> list[Location | None]:
         """The files that a checkpoint is made of: its own, and those of its chain of bases."""
         with open_file(self.path(step)) as file:
-            return [each.path for each in file.chain()]
+            return [each.location for each in file.chain()]
 
     def _remove(self, steps: list[int]) -> list[int]:
         for step in reversed(steps):  # the last first: if this is interrupted, the others are complete

@@ -6,9 +6,9 @@ them one by one instead, into the space after a reserved header, and the header 
 
 import contextlib
 import json
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .. import _dtypes
 from .._arguments import shortened, shown
 from .content import ArrayInfo
+from .locations import Location, OtherFile
 from .reading import OpenedFile, Span
 from .replacing import replacing
 
@@ -47,11 +48,11 @@ LONGEST_OF_BYTES = Entry("U8", (_LARGEST,), _LARGEST, _LARGEST)  # of a stream w
 class Container:
     """An open file of tensors, checked by the library: its metadata, and its entries in the header's order."""
 
-    def __init__(self, path: Path, failure: type[Exception]) -> None:
+    def __init__(self, path: Location, failure: type[Exception]) -> None:
         """Open it. `failure` is raised if it is damaged."""
         self.path = path
         self._file = OpenedFile(path, failure)
-        self.metadata = _checked_metadata(path, failure)
+        self.metadata = _checked_metadata(self._file, failure)
         self._start = 8 + int.from_bytes(self._file.span(0, 8).read().tobytes(), "little")
         header = _parse(self._file.span(8, self._start).read().tobytes(), path, failure)
         self.entries = {
@@ -99,7 +100,7 @@ class Writer:
 
 
 @contextlib.contextmanager
-def writing(path: Path, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> Iterator[Writer]:
+def writing(path: Location, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> Iterator[Writer]:
     """A writer of a file that replaces `path` if the block succeeds.
 
     The length of a header with `entries` and `metadata` is reserved: those that will be written, or longer ones. The
@@ -118,7 +119,7 @@ def writing(path: Path, entries: Mapping[str, Entry], metadata: Mapping[str, str
         file.write(nbytes.to_bytes(8, "little") + header)
 
 
-def entries_of_arrays(path: Path, infos: Mapping[str, ArrayInfo]) -> dict[str, Entry]:
+def entries_of_arrays(path: Location, infos: Mapping[str, ArrayInfo]) -> dict[str, Entry]:
     """Entries of arrays of these dtypes and shapes, in an order that aligns all of them."""
     entries: dict[str, Entry] = {}
     end = 0
@@ -141,21 +142,39 @@ def _packed(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
     return text + b" " * (-len(text) % 8)
 
 
-def _checked_metadata(path: Path, failure: type[Exception]) -> dict[str, str]:
+def _checked_metadata(file: OpenedFile, failure: type[Exception]) -> dict[str, str]:
     """The metadata of a file whose whole header the library has checked."""
     try:
         import safetensors
     except ImportError as error:
         raise ImportError(f".safetensors files need safetensors ({error}): pip install safetensors") from None
     try:
-        with safetensors.safe_open(path, framework="np") as opened:
+        with _at_path(file) as path, safetensors.safe_open(path, framework="np") as opened:
             return opened.metadata() or {}
     except safetensors.SafetensorError as error:
         reason = shortened(str(error))
-        raise failure(f"{path}: expected a .safetensors file, got another or a damaged one: {reason}") from None
+        raise failure(f"{file.path}: expected a .safetensors file, got another or a damaged one: {reason}") from None
 
 
-def _parse(header: bytes, path: Path, failure: type[Exception]) -> dict[str, Any]:
+@contextlib.contextmanager
+def _at_path(file: OpenedFile) -> Iterator[Any]:
+    """A path with a file's header, and its length. The library opens nothing but paths.
+
+    Of a file elsewhere it is a copy of the header, with a hole in place of the tensors, which takes no space.
+    """
+    if not isinstance(file.path, OtherFile):
+        yield file.path
+        return
+    head = file.span(0, min(8, file.nbytes)).read().tobytes()
+    end = min(8 + int.from_bytes(head, "little"), 8 + _MOST_HEADER_NBYTES, file.nbytes)
+    with tempfile.NamedTemporaryFile() as copy:
+        copy.write(file.span(0, end).read().data)
+        copy.truncate(file.nbytes)
+        copy.flush()
+        yield copy.name
+
+
+def _parse(header: bytes, path: Location, failure: type[Exception]) -> dict[str, Any]:
     """The header. The library has checked it, but does not report duplicate names."""
     duplicates: list[str] = []
 

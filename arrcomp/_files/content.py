@@ -13,6 +13,9 @@ import numpy as np
 
 from .._arguments import shown, wrong_type
 from ..errors import CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError, WrongReferenceError
+from .file_objects import FileObject
+from .locations import Location, OtherFile
+from .remote import at_url, in_system, is_fsspec_file, is_url
 
 ARRAY_SUFFIXES = (".npy", ".npz", ".safetensors")
 COMPRESSED_SUFFIXES = (".arrcomp", ".safetensors")
@@ -83,29 +86,71 @@ def _info_of(array: Any) -> ArrayInfo:
     return ArrayInfo(array.dtype, array.shape)
 
 
-def checked_path(path: Any) -> Path:
-    """The argument `path` as a path. TypeError if it is none."""
+def checked_path(path: Any, name: str = "path") -> Path:
+    """The argument `name` as a path of this machine. TypeError if it is none, ValueError for a URL."""
     if not isinstance(path, (str, os.PathLike)):
-        raise wrong_type("path", "a string or a path", path)
+        raise wrong_type(name, "a string or a path", path)
+    if is_url(path):
+        raise ValueError(f"{name}: expected a path of this machine, got a URL, {shown(path)}")
     return Path(path)
 
 
-def check_suffix(path: Path, suffixes: tuple[str, ...]) -> str:
-    """The suffix of a path. ValueError if it is not one of these."""
+def located(
+    path: Any, storage_options: Mapping[str, Any] | None = None, *, writing: bool = False, name: str = "path"
+) -> Location:
+    """The argument `name`, which is a path, a URL or a file object. Errors are those of `open_file` or `save_file`."""
+    found: Location
+    if isinstance(path, OtherFile):
+        return path
+    if is_url(path):
+        found = at_url(path, storage_options)
+    elif is_fsspec_file(path):
+        found = in_system(path.fs, path.path)
+    elif hasattr(path, "read") or hasattr(path, "write"):
+        return FileObject(path, name, writing=writing)
+    elif isinstance(path, (str, os.PathLike)):
+        return Path(path)
+    else:
+        raise wrong_type(name, "a path, a URL or a file object", path)
+    if writing and isinstance(found, OtherFile):
+        found.check_writable()
+    return found
+
+
+def is_location(path: Any) -> bool:
+    """Whether the argument `base` is a path, a URL or a file object."""
+    return isinstance(path, (str, os.PathLike)) or is_fsspec_file(path) or hasattr(path, "read")
+
+
+def check_options(storage_options: Any, *paths: Any) -> None:
+    """Raise unless `storage_options` are a mapping, of the file system of one of these arguments, or None."""
+    if storage_options is None:
+        return
+    if not isinstance(storage_options, Mapping):
+        raise wrong_type("storage_options", "a mapping, or None", storage_options)
+    if not any(map(is_url, paths)):
+        raise ValueError("storage_options: expected None where there is no URL, got options")
+
+
+def check_suffix(path: Location, suffixes: tuple[str, ...]) -> str:
+    """The suffix of a file. ValueError if it is not one of these."""
     if path.suffix not in suffixes:
         hint = "; arrcomp.torch.save and load are for PyTorch's checkpoints" if path.suffix in _PYTORCH_SUFFIXES else ""
         raise ValueError(f"{path}: expected suffix {', '.join(suffixes)}, got {shown(path.suffix)}{hint}")
     return path.suffix
 
 
-def check_exists(path: Path) -> None:
-    """Raise OSError unless there is a file at this path: users want to know that before anything of its suffix."""
+def check_exists(path: Location) -> None:
+    """Raise OSError unless there is such a file: users want to know that before anything of its suffix."""
+    if isinstance(path, OtherFile):
+        path.check_exists()
+        return
     path.stat()
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
-def check_readable(path: Path, suffixes: tuple[str, ...]) -> str:
+def check_readable(path: Location, suffixes: tuple[str, ...]) -> str:
     """The suffix of a file that is to be read. OSError if it does not exist or is a folder, else as `check_suffix`."""
     check_exists(path)
     return check_suffix(path, suffixes)
@@ -117,7 +162,7 @@ def is_stray(name: str) -> bool:
 
 
 @contextlib.contextmanager
-def naming(path: Path | None, name: str) -> Iterator[None]:
+def naming(path: Location | None, name: str) -> Iterator[None]:
     """Add the array's name to errors."""
     try:
         yield

@@ -1,9 +1,11 @@
 """Files of models: named arrays, compressed into a file and decompressed one after the other."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .._api.compress import check_values, checked_seed, compress_with
 from .._api.compressed import Compressed
@@ -16,7 +18,17 @@ from ..codecs import Codec
 from ..codecs._rules import Rule, checked_rules, codec_for
 from . import container
 from .against import Against, check_reference
-from .content import COMPRESSED_SUFFIXES, ONLY_NAME, check_suffix, checked_path, is_stray, naming
+from .content import (
+    COMPRESSED_SUFFIXES,
+    ONLY_NAME,
+    check_options,
+    check_readable,
+    check_suffix,
+    is_stray,
+    located,
+    naming,
+)
+from .locations import Location
 from .opened import CompressedFile, open_base
 from .progress import progress as progress_bar
 from .replacing import replacing
@@ -24,7 +36,7 @@ from .replacing import replacing
 
 def save_file(
     tensors: Mapping[str, Any],
-    path: str | Path,
+    path: str | Path | IO[bytes],
     codec: Codec | Sequence[Rule] | None = None,
     *,
     metadata: Mapping[str, str] | None = None,
@@ -34,6 +46,7 @@ def save_file(
     check_finite: bool = False,
     progress: bool = False,
     base: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Compress arrays into a file, one after the other.
 
@@ -43,10 +56,17 @@ def save_file(
     frameworks, and from a .arrcomp file, it returns NumPy arrays.) An existing file is replaced when the new one is
     complete.
 
+    A file at a URL, or in a file object, is first written to the folder of temporary files, and copied when it is
+    complete. So the file object need not seek. At a URL the old object, or the new one, is there at any time: an object
+    store has the new one once its upload has ended; elsewhere it is uploaded under another name, and moved. Part of a
+    file object may be written if copying fails.
+
     Args:
         tensors: a `state_dict`, or any mapping from names to arrays of any framework on any device, or to `Compressed`,
             which are stored as they are.
-        path: of a .safetensors file, or of a .arrcomp file for a single array (without its name).
+        path: of a .safetensors file, or of a .arrcomp file for a single array (without its name). It is a path; a URL
+            that fsspec knows and can write to ("s3://bucket/x.safetensors"); or a binary file object, which is written
+            from its position on, and not closed. (A file object without a name with a suffix gets a .safetensors file.)
         codec: a codec; or rules, for instance `model_rules`: the first rule that fits an array and takes its dtype
             decides. Arrays without a rule are compressed losslessly. None for no rules.
         metadata: strings by name, stored with the arrays (not in a .arrcomp file).
@@ -56,24 +76,25 @@ def save_file(
         seed: same as in `compress`, one for all arrays.
         check_finite: same as in `compress`, for every array. (`Compressed` are not checked.)
         progress: whether to show a progress bar, if standard error is a terminal or a notebook.
-        base: earlier values of these arrays, for a smaller file of what has changed: the path of a file that
-            `save_file` wrote, with a base or without, or of a .npy, .npz or .safetensors file; a `CompressedFile`; or
-            a mapping from names to arrays. Every array with one of the same name, dtype and shape there is coded
-            against it if its codec is `Lossless` or `ErrorBounded`, without a predictor. The others are coded as
-            without a base. `load_file` then needs the base, unchanged. The file has its path from the file's own folder
-            (no mapping's, and not in a .arrcomp file). The array in a .npy or .arrcomp file has no name: it and a
-            single array of any name are counterparts.
+        base: earlier values of these arrays, for a smaller file of what has changed: the path, the URL or the file
+            object of a file that `save_file` wrote, with a base or without, or of a .npy, .npz or .safetensors file; a
+            `CompressedFile`; or a mapping from names to arrays. Every array with one of the same name, dtype and shape
+            there is coded against it if its codec is `Lossless` or `ErrorBounded`, without a predictor. The others are
+            coded as without a base. `load_file` then needs the base, unchanged. The file has its path from the file's
+            own folder (not in a .arrcomp file; nor of a mapping, a file object, or a file in another file system). The
+            array in a .npy or .arrcomp file has no name: it and a single array of any name are counterparts.
+        storage_options: arguments of fsspec's file system, for URLs: keys, the address of a server.
 
     Raises:
-        TypeError: same as in `compress`, for each array and argument.
+        TypeError: same as in `compress`, for each array and argument; or a file object is of text.
         ValueError: same as in `compress`; the suffix is wrong; there are several arrays for a .arrcomp file; a name is
             not valid in UTF-8, is "__metadata__", or is a path out of its folder; `path` is the base, or a file that
-            the base needs; the base has no counterpart of any array; or a `Compressed` needs a reference, and there is
-            no base.
+            the base needs; the base has no counterpart of any array; a `Compressed` needs a reference, and there is no
+            base; a URL or a file object cannot be written to; or there are `storage_options` and no URL.
         WrongReferenceError: a `Compressed` was compressed against another array than its counterpart in the base; or
             the base needs a base itself, which was changed.
         OSError: the file cannot be written, or the base not read.
-        ImportError: `progress` needs rich, or `zstd_level` zstandard.
+        ImportError: `progress` needs rich, `zstd_level` zstandard, or a URL fsspec or the package of its file system.
 
     >>> import numpy, os, tempfile, arrcomp
     >>> weights = {"w": numpy.ones((300, 400), numpy.float32), "step": numpy.array(7)}
@@ -82,51 +103,102 @@ def save_file(
     >>> int(arrcomp.load_file(path)["step"]), os.path.getsize(path) < 2000
     (7, True)
     """
-    path, rules = checked_path(path), checked_rules(codec)
-    count, level = thread_count(threads), checked_level(zstd_level)
-    suffix = check_suffix(path, COMPRESSED_SUFFIXES)
+    check_options(storage_options, path, base)
+    location, level = located(path, storage_options, writing=True), checked_level(zstd_level)
+    encoder = _Encoder(checked_rules(codec), thread_count(threads), level, seed, check_finite)
+    suffix = check_suffix(location, COMPRESSED_SUFFIXES)
     names, described = _checked_names(tensors), _described(metadata)
-    frameworks: set[str | None] = set()
-    for rule in rules:
-        checked_seed(rule.codec, seed)
     if suffix == ".arrcomp":
-        _check_single(path, names, metadata)
-    against = base if base is None or isinstance(base, Against) else Against(open_base(base), path, len(names))
-
-    def compressed(name: str) -> tuple[Sequence[bytes | memoryview], int]:
-        """An array's stream as buffers, and its number of bytes before."""
-        item = tensors[name]
-        with naming(None, name):
-            inside = ONLY_NAME if suffix == ".arrcomp" else name
-            c = _compressed(name, item, rules, count, seed, check_finite, against, inside)
-            frameworks.add(_framework(item, c))
-            del item
-            return c.stored_buffers() if level is None else c.buffers(zstd_level=level, threads=threads), c.spec.nbytes
-
+        _check_single(location, names, metadata)
+    if isinstance(base, Against):
+        encoder.against = base
+    elif base is not None:
+        encoder.against = Against(open_base(base, storage_options=storage_options), location, len(names))
     with progress_bar("compressing", len(names), progress) as done:
         if suffix == ".arrcomp":
-            buffers, _ = compressed(names[0])
-            if against is not None:
-                against.check_used()
-            with replacing(path) as temporary, temporary.open("wb") as file:
+            buffers, _ = encoder.stream(names[0], tensors, ONLY_NAME)
+            encoder.check_base_used()
+            with replacing(location) as temporary, temporary.open("wb") as file:
                 file.writelines(buffers)
             return
-        longest = described | {"framework": max(FRAMEWORKS, key=len)} | ({} if against is None else against.metadata)
-        with container.writing(path, dict.fromkeys(names, container.LONGEST_OF_BYTES), longest) as writer:
-            for name in names:
-                buffers, nbytes = compressed(name)
-                writer.add(name, "U8", (sum(map(len, buffers)),), buffers)
-                del buffers
-                done(nbytes)
-            if against is not None and names:
-                against.check_used()
-                described |= against.metadata if against.is_needed else {}
-            shared = frameworks.pop() if len(frameworks) == 1 else None
-            writer.metadata = described if shared is None else described | {"framework": shared}
+        longest = described | encoder.longest_metadata()
+        with container.writing(location, dict.fromkeys(names, container.LONGEST_OF_BYTES), longest) as writer:
+            encoder.write(writer, names, tensors, done)
+            if names:
+                encoder.check_base_used()
+            writer.metadata = described | encoder.metadata()
+
+
+def append_file(
+    tensors: Mapping[str, Any],
+    path: str | Path,
+    codec: Codec | Sequence[Rule] | None = None,
+    *,
+    zstd_level: int | None = None,
+    threads: int | None = None,
+    seed: Any = None,
+    check_finite: bool = False,
+    progress: bool = False,
+    storage_options: Mapping[str, Any] | None = None,
+) -> None:
+    """Compress further arrays into a .safetensors file that `save_file` wrote.
+
+    The streams in the file are copied as they are, a part at a time, and neither decompressed nor checked. So this
+    takes the time and the space of a copy of the file: the format has its header in front, and no room for a longer
+    one, or for bytes that it does not describe. The new file replaces the old one when it is complete, as in
+    `save_file`. Of two programs that append at once, the arrays of one are lost.
+
+    Args:
+        tensors: same as in `save_file`, with names that the file does not have.
+        path: of the file, or its URL.
+        codec: same as in `save_file`, for the new arrays. They are coded without a base, also in a file that has one.
+        zstd_level: same as in `save_file`.
+        threads: same as in `save_file`.
+        seed: same as in `save_file`.
+        check_finite: same as in `save_file`.
+        progress: same as in `save_file`.
+        storage_options: same as in `save_file`.
+
+    Raises:
+        ValueError: the file has an array of one of the names, or is no file of `save_file`; or same as in `save_file`.
+        CorruptStreamError, FormatVersionError: the file's header is damaged, or a newer arrcomp wrote it.
+        TypeError, OSError, ImportError: same as in `save_file`.
+
+    >>> import numpy, os, tempfile, arrcomp
+    >>> path = os.path.join(tempfile.mkdtemp(), "small.safetensors")
+    >>> arrcomp.save_file({"a": numpy.arange(10)}, path)
+    >>> arrcomp.append_file({"b": numpy.ones(3)}, path)
+    >>> list(arrcomp.load_file(path))
+    ['a', 'b']
+    """
+    check_options(storage_options, path)
+    if not isinstance(path, (str, os.PathLike)):
+        raise wrong_type("path", "a path or a URL", path)
+    location, level = located(path, storage_options, writing=True), checked_level(zstd_level)
+    encoder = _Encoder(checked_rules(codec), thread_count(threads), level, seed, check_finite)
+    check_readable(location, (".safetensors",))
+    names = _checked_names(tensors)
+    with CompressedFile(location, None) as old:
+        for name in names:
+            if name in old:
+                raise wrong_value("tensors", f"names that {location} does not have", name)
+        described = old.own_metadata | {"version": stream.VERSION}
+        framework = described.pop("framework", None)
+        encoder.frameworks.update([framework] if len(old) else [])
+        entries = dict.fromkeys([*old, *names], container.LONGEST_OF_BYTES)
+        with (
+            progress_bar("compressing", len(names), progress) as done,
+            container.writing(location, entries, described | encoder.longest_metadata()) as writer,
+        ):
+            for name in old:
+                span = old.span(name)
+                writer.add(name, "U8", (span.nbytes,), span.chunks())
+            encoder.write(writer, names, tensors, done)
+            writer.metadata = described | encoder.metadata()
 
 
 def load_file(
-    path: str | Path,
+    path: str | Path | IO[bytes],
     *,
     like: Any = None,
     device: Any = None,
@@ -135,6 +207,7 @@ def load_file(
     progress: bool = False,
     max_nbytes: int | None = None,
     base: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Decompress a file of compressed arrays into memory, or onto a device.
 
@@ -150,6 +223,7 @@ def load_file(
         progress: whether to show a progress bar, if standard error is a terminal or a notebook.
         max_nbytes: the most bytes that each array may have, same as in `open_file`.
         base: same as in `open_file`, for a file of `save_file(..., base=)`.
+        storage_options: same as in `open_file`.
 
     Returns:
         The arrays by name, in the order of `names` or of the file. Besides them, one stream at a time is in memory.
@@ -160,21 +234,23 @@ def load_file(
         CorruptStreamError, FormatVersionError, UnknownCodecError: the file is damaged, or a newer arrcomp wrote it.
         SizeLimitError: an array has more bytes than `max_nbytes`.
         KeyError: there is no array of one of the `names`.
-        TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype.
+        TypeError, ValueError: an argument is of a wrong type or value, or the framework has no such dtype. Files are
+            refused as in `open_file`.
         OSError: the file, or a base, cannot be read. FileNotFoundError names the file that needs it.
-        ImportError: the framework (like="numpy" needs none), safetensors, zstandard for a frame, or rich for
-            `progress`, is not installed.
+        ImportError: the framework (like="numpy" needs none), safetensors, zstandard for a frame, rich for
+            `progress`, or fsspec and the package of its file system for a URL, is not installed.
         DeviceUnavailableError: the device is not available.
     """
     count, limit = thread_count(threads), checked_max_nbytes(max_nbytes)
     if isinstance(names, str) or not (names is None or isinstance(names, Iterable)):
         raise wrong_type("names", "a list of names, or None for all", names)
-    with CompressedFile(checked_path(path), limit, base) as file:
+    check_options(storage_options, path, base)
+    with CompressedFile(located(path, storage_options), limit, base, storage_options) as file:
         target = file.target(like, device)
         wanted = file.names if names is None else list(names)
         for name in wanted:
             if name not in file:
-                raise KeyError(f"names: expected names of arrays in {path}, got {shown(name)}")
+                raise KeyError(f"names: expected names of arrays in {file.location}, got {shown(name)}")
         file.check_base(wanted)
         loaded = {}
         with progress_bar("decompressing", len(wanted), progress) as done:
@@ -184,26 +260,69 @@ def load_file(
     return loaded
 
 
-def _compressed(
-    name: str,
-    item: Any,
-    rules: Sequence[Rule],
-    threads: int,
-    seed: Any,
-    check_finite: bool,
-    against: Against | None,
-    inside: str,
-) -> Compressed:
-    """An array as it is stored; `inside` is its name in the file."""
-    if isinstance(item, Compressed):
-        check_reference(inside, item, against)
-        return item
-    adapter, x = adapter_of(item)
-    codec = codec_for(rules, name, *adapter.dtype_and_shape(x))
-    if check_finite:
-        check_values(adapter, x, f"array {shown(name)}")
-    reference = None if against is None else against.reference(inside, adapter, x, codec, threads)
-    return compress_with(adapter, x, codec, None, threads, checked_seed(codec, seed), reference)
+@dataclass
+class _Encoder:
+    """Makes streams of arrays, with the arguments of `save_file`."""
+
+    rules: Sequence[Rule]
+    threads: int
+    level: int | None
+    seed: Any
+    check_finite: bool
+    against: Against | None = None
+    frameworks: set[str | None] = field(default_factory=set)  # of the arrays of a file; None for one without
+
+    def __post_init__(self) -> None:
+        for rule in self.rules:
+            checked_seed(rule.codec, self.seed)
+
+    def stream(self, name: str, tensors: Mapping[str, Any], inside: str) -> tuple[Sequence[bytes | memoryview], int]:
+        """An array's stream as buffers, and its number of bytes before; `inside` is its name in the file."""
+        item = tensors[name]
+        with naming(None, name):
+            c = self._compressed(name, item, inside)
+            self.frameworks.add(_framework(item, c))
+            del item
+            nbytes, threads = c.spec.nbytes, self.threads or None
+            return c.stored_buffers() if self.level is None else c.buffers(
+                zstd_level=self.level, threads=threads
+            ), nbytes
+
+    def write(
+        self, writer: container.Writer, names: Sequence[str], tensors: Mapping[str, Any], done: Callable[[int], None]
+    ) -> None:
+        """Write the streams of arrays, and tell `done` of each."""
+        for name in names:
+            buffers, nbytes = self.stream(name, tensors, name)
+            writer.add(name, "U8", (sum(map(len, buffers)),), buffers)
+            del buffers
+            done(nbytes)
+
+    def check_base_used(self) -> None:
+        """Raise ValueError if the base has no counterpart of any array."""
+        if self.against is not None:
+            self.against.check_used()
+
+    def longest_metadata(self) -> dict[str, str]:
+        """Metadata that are at least as long as `metadata` will be."""
+        return {"framework": max(FRAMEWORKS, key=len)} | ({} if self.against is None else self.against.metadata)
+
+    def metadata(self) -> dict[str, str]:
+        """What a file says of the arrays whose streams were made."""
+        base = self.against.metadata if self.against is not None and self.against.is_needed else {}
+        shared = next(iter(self.frameworks)) if len(self.frameworks) == 1 else None
+        return base if shared is None else base | {"framework": shared}
+
+    def _compressed(self, name: str, item: Any, inside: str) -> Compressed:
+        if isinstance(item, Compressed):
+            check_reference(inside, item, self.against)
+            return item
+        adapter, x = adapter_of(item)
+        codec = codec_for(self.rules, name, *adapter.dtype_and_shape(x))
+        if self.check_finite:
+            check_values(adapter, x, f"array {shown(name)}")
+        reference = None if self.against is None else self.against.reference(inside, adapter, x, codec, self.threads)
+        return compress_with(adapter, x, codec, None, self.threads, checked_seed(codec, self.seed), reference)
 
 
 def _framework(item: Any, c: Compressed) -> str | None:
@@ -221,7 +340,7 @@ def _framework(item: Any, c: Compressed) -> str | None:
     return None if adapter.name == "numpy" else adapter.name
 
 
-def _check_single(path: Path, names: Sequence[str], metadata: Mapping[str, str] | None) -> None:
+def _check_single(path: Location, names: Sequence[str], metadata: Mapping[str, str] | None) -> None:
     if len(names) != 1:
         expected = "one array for a .arrcomp file"
         raise ValueError(f"{path}: expected {expected}, got {len(names)}; .safetensors holds several")

@@ -4,7 +4,6 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 
@@ -16,6 +15,7 @@ from .._arguments import shortened, shown
 from .._format import limits
 from ..errors import SizeLimitError
 from .content import ONLY_NAME, ArrayInfo, Content, Lazy, is_stray
+from .locations import Location
 from .reading import OpenedFile
 from .replacing import replacing
 
@@ -28,10 +28,10 @@ _NPY_HEADERS = {
 }
 
 
-def open_npy(path: Path) -> Lazy[NDArray[Any]]:
+def open_npy(path: Location) -> Lazy[NDArray[Any]]:
     """The array of a .npy file, read when it is accessed."""
     file = OpenedFile(path)
-    with _as_value_errors(f"{path}: expected a .npy file, got another or a damaged one"), path.open("rb") as opened:
+    with _as_value_errors(f"{path}: expected a .npy file, got another or a damaged one"), file.reader() as opened:
         shape, in_fortran_order, dtype = _npy_header(opened)
         np.broadcast_to(np.empty((), dtype), shape)  # raises for impossible shapes
         start = opened.tell()
@@ -58,7 +58,7 @@ def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return shape, in_fortran_order, dtype
 
 
-def write_npy(path: Path, array: NDArray[Any]) -> None:
+def write_npy(path: Location, array: NDArray[Any]) -> None:
     """Write a .npy file."""
     _check_dtype(path, array.dtype)
     with replacing(path) as temporary, temporary.open("wb") as file:
@@ -66,26 +66,32 @@ def write_npy(path: Path, array: NDArray[Any]) -> None:
         np.lib.format.write_array(SimpleNamespace(write=file.write), array, allow_pickle=False)
 
 
-def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
+def open_npz(path: Location, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
     """The arrays of a .npz file, each read when it is accessed; `max_nbytes` is that of `read_arrays`, checked."""
     import zipfile
 
+    file = OpenedFile(path)
+
     def load(name: str) -> NDArray[Any]:
-        failure, file = f"{path}, array {shown(name)}: not readable", f"{name}.npy"
-        with _as_value_errors(failure), zipfile.ZipFile(path) as archive, archive.open(file) as member:
-            packed = archive.getinfo(file)
+        failure, inside = f"{path}, array {shown(name)}: not readable", f"{name}.npy"
+        with _as_value_errors(failure), zipfile.ZipFile(file.reader()) as archive, archive.open(inside) as member:
+            packed = archive.getinfo(inside)
             _check_claims(member, packed.file_size, limits.allowed_of(packed.compress_size, max_nbytes))
             array: NDArray[Any] = np.lib.format.read_array(member, allow_pickle=False)
             return array
 
     def info(name: str) -> ArrayInfo:
         failure = f"{path}, array {shown(name)}: not readable"
-        with _as_value_errors(failure), zipfile.ZipFile(path) as archive, archive.open(f"{name}.npy") as member:
+        with (
+            _as_value_errors(failure),
+            zipfile.ZipFile(file.reader()) as archive,
+            archive.open(f"{name}.npy") as member,
+        ):
             shape, _, dtype = _npy_header(member)
         return ArrayInfo(dtype, shape)
 
     failure = f"{path}: expected a .npz file, got another or a damaged one"
-    with _as_value_errors(failure), zipfile.ZipFile(path) as archive:
+    with _as_value_errors(failure), zipfile.ZipFile(file.reader()) as archive:
         members = archive.namelist()
     for member, count in Counter(members).items():
         if not member.endswith(".npy"):
@@ -95,7 +101,7 @@ def open_npz(path: Path, max_nbytes: int | None = None) -> Lazy[NDArray[Any]]:
     return Lazy([member.removesuffix(".npy") for member in members], load, info)
 
 
-def write_npz(path: Path, content: Content[NDArray[Any]]) -> None:
+def write_npz(path: Location, content: Content[NDArray[Any]]) -> None:
     """Write a .npz file, array by array."""
     import zipfile
 
@@ -142,6 +148,6 @@ def _as_value_errors(failure: str) -> Iterator[None]:
         raise ValueError(f"{failure}: {shortened(str(error), _MOST_REASON)}") from None
 
 
-def _check_dtype(path: Path, dtype: np.dtype[Any]) -> None:
+def _check_dtype(path: Location, dtype: np.dtype[Any]) -> None:
     if hasattr(ml_dtypes, dtype.name):
         raise TypeError(f"{path}: expected a dtype of {path.suffix} files, got {dtype.name}; .safetensors has it")

@@ -2,10 +2,10 @@
 
 import errno
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from .._format.limits import checked_max_nbytes
 from .._format.spec import Spec
 from ..errors import CorruptStreamError, DeviceUnavailableError, FormatVersionError, WrongReferenceError
 from .arrays import is_compressed, read_arrays
-from .bases import PlainBase, beside, counterpart, fingerprint_of, is_path, mapping_base, read_named_base
+from .bases import PlainBase, counterpart, fingerprint_of, mapping_base, named_by, read_named_base
 from .container import Container
 from .content import (
     ARRAY_SUFFIXES,
@@ -31,72 +31,99 @@ from .content import (
     ArrayInfo,
     Content,
     Lazy,
+    check_options,
     check_readable,
-    checked_path,
+    is_location,
     is_stray,
+    located,
     naming,
 )
+from .locations import Location, identity, path_or_url
 from .reading import OpenedFile, Span
 from .slices import Slice
 from .stored import stored
 
 _CHECKSUM_NBYTES = 8  # at a stream's end
 
-Identity = tuple[int, int]  # of a file: its device and its number there
 
-
-def open_file(path: str | Path, *, base: Any = None, max_nbytes: int | None = None) -> "CompressedFile":
+def open_file(
+    path: str | Path | IO[bytes],
+    *,
+    base: Any = None,
+    max_nbytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> "CompressedFile":
     """Open a file of compressed arrays, to decompress some of them, or slices.
 
     Args:
         path: of a .safetensors file that `save_file` or `arrcomp compress` wrote, or of a .arrcomp file, which is one
-            stream. Its array has the name "arr_0".
-        base: what arrays of `save_file(..., base=)` were coded against: the path of a file of arrays, compressed or
-            not; a `CompressedFile`; or a mapping from names to arrays. None for the file that `path` names, which must
-            be in its folder or below. It is opened when the first of these arrays is decompressed. (If there are none,
-            `base` has no effect.)
+            stream. Its array has the name "arr_0". It is a path; a URL that fsspec knows ("s3://bucket/x.arrcomp"); or
+            a binary file object, which is read from its position to its end, and must be able to seek. It may not be
+            used by others meanwhile, and is not closed.
+        base: what arrays of `save_file(..., base=)` were coded against: a file of arrays, compressed or not, by a path,
+            a URL or a file object; a `CompressedFile`; or a mapping from names to arrays. None for the file that `path`
+            names, which must be in its folder or below. It is opened when the first of these arrays is decompressed.
+            (If there are none, `base` has no effect.)
         max_nbytes: the most bytes that each decompressed array, or slice of one, may have. Larger ones raise
             SizeLimitError. None for 8192 times the bytes of its stream, or 1 GiB if that is more. Only a stream with a
             Zstandard frame can exceed this.
+        storage_options: arguments of fsspec's file system, for URLs: keys, the address of a server.
 
     Returns:
-        A mapping from names to arrays, which is also a context manager.
+        A mapping from names to arrays, which is also a context manager. Opening it reads the header alone, and what is
+        accessed is read in ranges. An object of an object store that is replaced meanwhile is then another file, with
+        damaged arrays.
 
     Raises:
-        TypeError: `max_nbytes` is not an integer, or `base` is none of the above.
-        ValueError: the suffix is wrong, the file has no compressed arrays, or `max_nbytes` is below 0.
+        TypeError: `max_nbytes` is not an integer, `path` or `base` is none of the above, or a file object is of text.
+        ValueError: the suffix is wrong, the file has no compressed arrays, `max_nbytes` is below 0, a file object
+            cannot be read or cannot seek, or there are `storage_options` and no URL.
         CorruptStreamError: the file's header is damaged, or a name is a path out of its folder. Damaged arrays raise
             when they are accessed.
         FormatVersionError: a newer arrcomp wrote it.
         OSError: it cannot be read.
-        ImportError: safetensors is not installed.
+        ImportError: safetensors, or for a URL fsspec or the package of its file system, is not installed.
     """
-    return CompressedFile(checked_path(path), checked_max_nbytes(max_nbytes), base)
+    check_options(storage_options, path, base)
+    return CompressedFile(located(path, storage_options), checked_max_nbytes(max_nbytes), base, storage_options)
 
 
-def open_base(base: Any, max_nbytes: int | None = None) -> "CompressedFile | PlainBase":
+def open_base(
+    base: Any, max_nbytes: int | None = None, storage_options: Mapping[str, Any] | None = None
+) -> "CompressedFile | PlainBase":
     """The argument `base` of `save_file`. Errors are those of `open_file` and `read_arrays`."""
     if isinstance(base, CompressedFile):
         return base
-    return _open_base(Path(base), max_nbytes) if is_path(base) else mapping_base(base)
+    if not is_location(base):
+        return mapping_base(base)
+    return _open_base(located(base, storage_options, name="base"), max_nbytes)
 
 
-def _open_base(path: Path, max_nbytes: int | None, leading: tuple[Identity, ...] = ()) -> "CompressedFile | PlainBase":
-    """The base at this path. `leading` are the files whose chain of bases leads to it."""
+def _open_base(
+    path: Location, max_nbytes: int | None, leading: tuple[Hashable, ...] = ()
+) -> "CompressedFile | PlainBase":
+    """The base in this file. `leading` are the identities of files whose chain of bases leads to it."""
     check_readable(path, (*ARRAY_SUFFIXES, ".arrcomp"))
     if is_compressed(path):
         return CompressedFile(path, max_nbytes, leading=leading)
     return PlainBase(read_arrays(path, max_nbytes), path)
 
 
-def read_any(path: Path, max_nbytes: int | None = None, threads: int | None = None) -> Content[NDArray[Any]]:
+def read_any(
+    path: Any,
+    max_nbytes: int | None = None,
+    threads: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Content[NDArray[Any]]:
     """Open a file of arrays, or of compressed arrays, which are decompressed when they are read.
 
-    Arguments and errors are those of `read_arrays` and `CompressedFile.load`.
+    Arguments and errors are those of `open_file`, `read_arrays` and `CompressedFile.load`.
     """
+    check_options(storage_options, path)
+    path = located(path, storage_options)
     check_readable(path, (*ARRAY_SUFFIXES, ".arrcomp"))
     if is_compressed(path):
-        file = open_file(path, max_nbytes=max_nbytes)
+        file = CompressedFile(path, checked_max_nbytes(max_nbytes))
         lazy = Lazy(file, lambda name: file.load(name, like="numpy", threads=threads), file.info)
         return Content(lazy, file.metadata)
     return read_arrays(path, max_nbytes)
@@ -116,25 +143,34 @@ class CompressedFile(Mapping[str, Any]):
     whose base is missing raises FileNotFoundError, and with a base that has another array WrongReferenceError.
 
     Attributes:
-        path: of the file.
         metadata: strings by name: those of the original file, or those given to `save_file`.
         framework: which the arrays were of when they were saved: "numpy", "torch", "jax" or "cupy"; "torch" if the
             metadata has "format" "pt", as files of PyTorch's libraries have; "numpy" where nothing says it.
     """
 
     def __init__(
-        self, path: Path, max_nbytes: int | None, base: Any = None, leading: tuple[Identity, ...] = ()
+        self,
+        path: Location,
+        max_nbytes: int | None,
+        base: Any = None,
+        storage_options: Mapping[str, Any] | None = None,
+        leading: tuple[Hashable, ...] = (),
     ) -> None:
-        """`open_file`, with a checked `max_nbytes`. `leading` are the files whose chain of bases leads to this one."""
-        self.path, self._max_nbytes = path, max_nbytes
-        self._given_base: Any = base if base is None or is_path(base) else open_base(base)
+        """`open_file`, with checked arguments. `leading` are the files whose chain of bases leads to this one."""
+        self.location, self._max_nbytes = path, max_nbytes
+        self._given_base: CompressedFile | PlainBase | Location | None = None
+        if base is not None:
+            is_file = is_location(base)
+            self._given_base = located(base, storage_options, name="base") if is_file else open_base(base)
         self._base: CompressedFile | PlainBase | None = None
         self._named_base = None
         self.metadata: dict[str, str] = {}
+        self.own_metadata: dict[str, str] = {}  # the container's, which has the original file's as one
         self.framework = "numpy"
         self._spans: dict[str, Callable[[], Span]]
         if check_readable(path, COMPRESSED_SUFFIXES) == ".safetensors":
             container = Container(path, CorruptStreamError)
+            self.own_metadata = container.metadata
             self.metadata = _source_metadata(container)
             self.framework = _framework(container, self.metadata)
             self._named_base = read_named_base(path, container.metadata)
@@ -147,20 +183,22 @@ class CompressedFile(Mapping[str, Any]):
             file = OpenedFile(path, CorruptStreamError)
             self._spans = {ONLY_NAME: lambda: file.span(0, file.nbytes)}
             self._close = file.close
-        self._leading = (*leading, _identity(path))
+        self._leading = (*leading, identity(path))
 
     @property
-    def base(self) -> Path | None:
+    def path(self) -> Path | str | None:
+        """Path of the file, or its URL; None of a file object."""
+        return path_or_url(self.location)
+
+    @property
+    def base(self) -> Path | str | None:
         """The file that arrays of this one are coded against: `base` of `open_file`, or the one that this file names.
 
-        None if it names none. One that is outside of this file's folder is opened only if `base` gives it.
+        Its path, or its URL. None if it names none, or of a file object. One that is outside of this file's folder is
+        opened only if `base` gives it.
         """
-        given = self._given_base
-        if isinstance(given, (CompressedFile, PlainBase)):
-            return given.path
-        if given is not None:
-            return Path(given)
-        return None if self._named_base is None else beside(self.path, self._named_base.file)
+        location = self._base_location()
+        return None if location is None else path_or_url(location)
 
     @property
     def names(self) -> list[str]:
@@ -178,7 +216,7 @@ class CompressedFile(Mapping[str, Any]):
 
     def nbytes(self, name: str) -> int:
         """Bytes of an array's stream in the file, with its frame if it has one."""
-        return self._span(name).nbytes
+        return self.span(name).nbytes
 
     def compressed(self, name: str, *, check: bool = True) -> Compressed:
         """An array as it is in the file, not decompressed.
@@ -186,8 +224,8 @@ class CompressedFile(Mapping[str, Any]):
         Without `check` the checksum is not checked. Only the headers of stream and frame are read now, and the payload
         when it is needed. A damaged array may then have wrong values.
         """
-        span = self._span(name)
-        with naming(self.path, name):
+        span = self.span(name)
+        with naming(self.location, name):
             return parse_stream(span.read(), self._max_nbytes) if check else stored(span, self._max_nbytes)
 
     def load(
@@ -213,7 +251,7 @@ class CompressedFile(Mapping[str, Any]):
         try:
             return locate_new(self.framework, device)
         except (ImportError, DeviceUnavailableError) as error:
-            saved = f"{self.path}: its arrays were saved from {self.framework}, which cannot be used here"
+            saved = f"{self.location}: its arrays were saved from {self.framework}, which cannot be used here"
             raise type(error)(f"{saved}; pass like='numpy' to load NumPy arrays ({error})") from None
 
     def load_at(self, name: str, adapter: Adapter, device: Device, threads: int, max_nbytes: int | None = None) -> Any:
@@ -222,7 +260,7 @@ class CompressedFile(Mapping[str, Any]):
         if c.needs_reference:
             del c
             return self._load_from_base(name, adapter, device, threads, max_nbytes)
-        with naming(self.path, name):
+        with naming(self.location, name):
             return decompress_at(c, adapter, device, threads, max_nbytes)
 
     def reference(self, name: str) -> "tuple[CompressedFile | PlainBase, str] | None":
@@ -238,7 +276,7 @@ class CompressedFile(Mapping[str, Any]):
         if found is None or there != (dtype, shape):
             expected = f"{dtype} {shown(shape)} in {_described(base)}, as it was coded against"
             got = "none" if there is None else f"{there.dtype} {shown(there.shape)}"
-            raise WrongReferenceError(f"{self.path}, array {shown(name)}: expected {expected}, got {got}")
+            raise WrongReferenceError(f"{self.location}, array {shown(name)}: expected {expected}, got {got}")
         return base, found
 
     def check_base(self, names: Iterable[str]) -> None:
@@ -287,10 +325,10 @@ class CompressedFile(Mapping[str, Any]):
         count, limit = thread_count(threads), checked_max_nbytes(max_nbytes)
         c = self.compressed(name, check=False)
         if c.needs_reference:
-            return Slice(self.path, name, c, count, lambda: self.load_at(name, NUMPY, Device(), count, limit))
+            return Slice(self.location, name, c, count, lambda: self.load_at(name, NUMPY, Device(), count, limit))
         if limit is not None:
             c.payload.max_nbytes = limit
-        return Slice(self.path, name, c, count)
+        return Slice(self.location, name, c, count)
 
     def close(self) -> None:
         """Close the file, and its base if that is another file that was opened for it. Results stay valid."""
@@ -330,14 +368,14 @@ class CompressedFile(Mapping[str, Any]):
         c = self.compressed(name)
         target: dict[str, Any] = {"out": reference} if in_place else {"like": reference}
         try:
-            with naming(self.path, name):
+            with naming(self.location, name):
                 return decompress(c, reference=reference, threads=threads or None, max_nbytes=max_nbytes, **target)
         except WrongReferenceError:
             raise self._wrong_reference(name, self._opened_base()) from None
 
     def _wrong_reference(self, name: str, base: "CompressedFile | PlainBase") -> WrongReferenceError:
         expected = f"the array that it was coded against in {_described(base)}"
-        return WrongReferenceError(f"{self.path}, array {shown(name)}: expected {expected}, got another")
+        return WrongReferenceError(f"{self.location}, array {shown(name)}: expected {expected}, got another")
 
     def _opened_base(self) -> "CompressedFile | PlainBase":
         """The base, opened the first time."""
@@ -347,33 +385,41 @@ class CompressedFile(Mapping[str, Any]):
             )
         return self._base
 
+    def _base_location(self) -> Location | None:
+        """The base's file; None of a mapping, and where none is known."""
+        given = self._given_base
+        if isinstance(given, (CompressedFile, PlainBase)):
+            return given.location
+        if given is not None or self._named_base is None:
+            return given
+        return named_by(self.location, self._named_base.file)
+
     def _found_base(self) -> "CompressedFile | PlainBase":
         """The base, which is a file."""
-        path, named = self.base, self._named_base
+        path, named = self._base_location(), self._named_base
         if path is None:
-            raise ValueError(f"{self.path}: expected a base, which its arrays were coded against, got none")
+            raise ValueError(f"{self.location}: expected a base, which its arrays were coded against, got none")
         if self._given_base is None and named is not None and is_stray(named.file):
             expected = "a base in its folder"
-            raise ValueError(f"{self.path}: expected {expected}, got {shown(named.file)}; pass its path as base")
+            raise ValueError(f"{self.location}: expected {expected}, got {shown(named.file)}; pass its path as base")
         try:
-            if _identity(path) in self._leading:
-                raise WrongReferenceError(f"{self.path}: expected a base that does not lead back to it, got {path}")
+            if identity(path) in self._leading:
+                raise WrongReferenceError(f"{self.location}: expected a base that does not lead back to it, got {path}")
             return _open_base(path, self._max_nbytes, self._leading)
         except FileNotFoundError:
-            reason = f"expected the base of {self.path}, got no such file; pass its path as base"
+            reason = f"expected the base of {self.location}, got no such file; pass its path as base"
             raise FileNotFoundError(errno.ENOENT, reason, str(path)) from None
 
     def _checksum(self, name: str) -> bytes:
         """The bytes at the end of an array's stream."""
-        span = self._span(name)
+        span = self.span(name)
         last = np.empty(min(_CHECKSUM_NBYTES, span.nbytes), np.uint8)
         span.read_into(last, span.nbytes - last.size)
         return last.tobytes()
 
-    def _span(self, name: str) -> Span:
-        """The range of the file with an array's stream."""
+    def span(self, name: str) -> Span:  # for this package
         span = self._spans[name]
-        with naming(self.path, name):
+        with naming(self.location, name):
             return span()
 
     def __getitem__(self, name: str) -> Any:
@@ -395,18 +441,12 @@ class CompressedFile(Mapping[str, Any]):
         self.close()
 
     def __repr__(self) -> str:
-        return f"<CompressedFile {str(self.path)!r}: {len(self)} arrays>"
-
-
-def _identity(path: Path) -> Identity:
-    """What is the same for all names of a file."""
-    found = path.stat()
-    return found.st_dev, found.st_ino
+        return f"<CompressedFile {str(self.location)!r}: {len(self)} arrays>"
 
 
 def _described(base: "CompressedFile | PlainBase") -> str:
     """A base in errors."""
-    return "base" if base.path is None else str(base.path)
+    return "base" if base.location is None else str(base.location)
 
 
 def _stream_span(container: Container, name: str) -> Span:

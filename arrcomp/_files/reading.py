@@ -3,24 +3,32 @@
 They are not mapped into memory: if a mapped file is truncated, the system ends the process that reads it.
 """
 
+import errno
+import io
 import os
 import weakref
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 import numpy as np
 
 from .._dtypes import Bytes
+from .locations import Location, OtherFile, Source
 
 _CHUNK_NBYTES = 1 << 26  # of one read, so that Ctrl-C stops a long one
 
 
 class OpenedFile:
-    """A file that is open for reading, and its length then. It stays the same file if another one takes its name."""
+    """A file that is open for reading, and its length then. It stays the same file if another one takes its name.
 
-    def __init__(self, path: Path, failure: type[Exception] = ValueError) -> None:
+    An object of an object store does not: what is read after it was replaced is of the new one.
+    """
+
+    def __init__(self, path: Location, failure: type[Exception] = ValueError) -> None:
         """Open it. `failure` is raised by reading if the file was truncated since."""
         self.path = path
-        self._source: _Source | None = _Source(path, failure)
+        self._source: Source | None = path.open(failure) if isinstance(path, OtherFile) else _LocalSource(path, failure)
         self.nbytes = self._source.nbytes
 
     def span(self, start: int, end: int) -> "Span":
@@ -28,6 +36,10 @@ class OpenedFile:
         if self._source is None:
             raise ValueError(f"{self.path}: expected an open file, got a closed one")
         return Span(self._source, start, end)
+
+    def reader(self) -> IO[bytes]:
+        """The whole as a binary file of Python."""
+        return io.BufferedReader(_Reader(self.span(0, self.nbytes)))
 
     def close(self) -> None:
         """Close the file once its last span is gone. A second call does nothing."""
@@ -37,7 +49,7 @@ class OpenedFile:
 class Span:
     """A range of a file, which `OpenedFile.span` makes, and its length."""
 
-    def __init__(self, source: "_Source", start: int, end: int) -> None:
+    def __init__(self, source: Source, start: int, end: int) -> None:
         self._source, self._start = source, start
         self.nbytes = end - start
 
@@ -51,8 +63,15 @@ class Span:
         """Fill `data` with its bytes from `first` on. Raises the same as `read`."""
         self._source.read_into(data, self._start + first)
 
+    def chunks(self) -> Iterator[Bytes]:
+        """All of its bytes, a part in memory at a time. Raises the same as `read`."""
+        for start in range(0, self.nbytes, _CHUNK_NBYTES):
+            data = np.empty(min(_CHUNK_NBYTES, self.nbytes - start), np.uint8)
+            self.read_into(data, start)
+            yield data
 
-class _Source:
+
+class _LocalSource:
     """A file descriptor that is closed when its last reader is gone."""
 
     def __init__(self, path: Path, failure: type[Exception]) -> None:
@@ -66,9 +85,7 @@ class _Source:
         while done < data.size:
             count = self._read(data[done : done + _CHUNK_NBYTES], offset + done)
             if count == 0:
-                found = os.fstat(self._descriptor).st_size
-                expected = f"expected {self.nbytes} bytes, as when it was opened"
-                raise self._failure(f"{self._path}: {expected}, got {found}; it was truncated")
+                raise truncated(self._failure, self._path, self.nbytes, os.fstat(self._descriptor).st_size)
             done += count
 
     def _read(self, data: Bytes, offset: int) -> int:
@@ -76,3 +93,37 @@ class _Source:
             return os.preadv(self._descriptor, [data.data], offset)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self._path)) from None
+
+
+class _Reader(io.RawIOBase):
+    """A span as an unbuffered file of Python."""
+
+    def __init__(self, span: Span) -> None:
+        self._span, self._at = span, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._span.nbytes}[whence]
+        if start + offset < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._at = start + offset
+        return self._at
+
+    def readinto(self, buffer: Any) -> int:
+        data = np.frombuffer(buffer, np.uint8)[: max(self._span.nbytes - self._at, 0)]
+        self._span.read_into(data, self._at)
+        self._at += data.size
+        return data.size
+
+
+def truncated(failure: type[Exception], path: Location | str, expected: int, found: int) -> Exception:
+    """The error where a file has fewer bytes than when it was opened."""
+    return failure(f"{path}: expected {expected} bytes, as when it was opened, got {found}; it was truncated")

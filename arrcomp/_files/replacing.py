@@ -5,11 +5,14 @@ import errno
 import itertools
 import os
 import re
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import xxhash
+
+from .locations import Location, OtherFile
 
 try:
     import fcntl
@@ -24,8 +27,27 @@ _STORAGE_ERRORS = (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC), errno.E
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to. Its file gets the name `path` at the end, and is removed if anything fails.
+def replacing(path: Location) -> Iterator[Path]:
+    """A path to write to. Its file becomes the one at `path` at the end, and is removed if anything fails.
+
+    At a URL, and in a file object, a copy of it is made. Until then it is in the folder of temporary files.
+    """
+    with _copied(path) if isinstance(path, OtherFile) else _renamed(path) as temporary:
+        yield temporary
+
+
+@contextlib.contextmanager
+def _copied(file: OtherFile) -> Iterator[Path]:
+    with tempfile.NamedTemporaryFile() as temporary:
+        path = Path(temporary.name)
+        with _errors_of(path, path.parent):
+            yield path
+        file.put(path)
+
+
+@contextlib.contextmanager
+def _renamed(path: Path) -> Iterator[Path]:
+    """`replacing` for a path of this machine.
 
     On systems with unnamed files, a process that is killed leaves nothing behind either. But if it replaces a file, and
     is killed between two calls at the very end, the new file stays beside the old one under a temporary name. The next

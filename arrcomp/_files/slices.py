@@ -3,7 +3,6 @@
 import math
 import operator
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import EllipsisType
 from typing import Any
 
@@ -14,6 +13,7 @@ from .._api.compressed import Compressed
 from .._arguments import shown
 from .._arrays.driver import decode_range
 from .content import naming
+from .locations import Location
 
 Index = int | slice
 _EXPECTED = "index: expected integers, slices and at most one Ellipsis"
@@ -33,7 +33,7 @@ class Slice:
 
     def __init__(
         self,
-        path: Path,
+        path: Location,
         name: str,
         compressed: Compressed,
         threads: int,

@@ -20,7 +20,7 @@ LAYERS += f", stores torch jax cupy, {FACE}, _cli, __main__"
 NEEDED = {"numpy", "ml_dtypes", "xxhash"}
 # Who imports which other library.
 LIBRARIES = {"zstandard": "_format", "safetensors": "_files", "zarr": "stores", "numcodecs": "stores", "torch": "torch"}
-LIBRARIES |= {"transformers": "torch.transformers", "lmcache": "torch.lmcache"}
+LIBRARIES |= {"fsspec": "_files.remote", "transformers": "torch.transformers", "lmcache": "torch.lmcache"}
 LIBRARIES |= {"jax": "jax", "jaxlib": "jax", "optax": "jax", "cupy": "cupy"}
 LIBRARIES |= {"typer": "_cli", "rich": "_cli _files.progress", "matplotlib": "_cli"}
 # It imports the adapters of frameworks, once an array of theirs is there.
