@@ -1,8 +1,8 @@
 """Pytrees in files of compressed arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jax
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from .._api.compressed import Compressed
 from .._arguments import shown, thread_count, type_name
 from .._arrays.registry import is_array
-from .._files import CompressedFile, Lazy, open_file, save_file
-from .._files.bases import is_path
-from .._files.content import check_readable, check_suffix, checked_path
+from .._files import CompressedFile, Lazy, save_file
+from .._files.content import check_options, check_readable, check_suffix, is_location, located
+from .._format.limits import checked_max_nbytes
 from ..codecs import Codec
 from ..codecs._rules import Rule
 from ..errors import CorruptStreamError
@@ -27,12 +27,13 @@ _NUMBERS = (bool, int, float, complex)
 
 def save(
     tree: Any,
-    path: str | Path,
+    path: str | Path | IO[bytes],
     codec: Codec | Sequence[Rule] | None = None,
     *,
     threads: int | None = None,
     seed: Any = None,
     base: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Compress the arrays of a pytree into a .safetensors file, one after the other, by `arrcomp.save_file`.
 
@@ -42,13 +43,14 @@ def save(
     Args:
         tree: a pytree of arrays (of any framework), numbers, which become scalar arrays, and `Compressed`, which are
             written unchanged. Nodes without leaves, such as None, are not stored.
-        path: of a .safetensors file.
+        path: of a .safetensors file, or its URL, or a file object: same as in `arrcomp.save_file`.
         codec: same as in `arrcomp.save_file`. The names for rules are the keys of an array joined by dots, for instance
             "params.dense.0.w", or by "/" if a key contains a dot.
         threads: number of CPU threads; None for all cores that the process may use.
         seed: same as in `arrcomp.compress`; all arrays use the same one.
         base: same as in `arrcomp.save_file`: earlier values of these arrays, for a smaller file of what has changed. It
             may also be a pytree: nested dicts, lists and tuples of arrays and numbers.
+        storage_options: same as in `arrcomp.save_file`.
 
     Raises:
         TypeError: a leaf is something else, a random key (pass `jax.random.key_data(key)`), traced, sharded over
@@ -64,7 +66,9 @@ def save(
     >>> arrcomp.jax.load(path, like=tree)["step"]
     7
     """
-    check_suffix(checked_path(path), (".safetensors",))
+    check_options(storage_options, path, base)
+    location = located(path, storage_options, writing=True)
+    check_suffix(location, (".safetensors",))
     paths, leaves, _ = flattened(tree)
     separator = _separator(paths)
     names = [separator.join(keys) for keys in paths]
@@ -75,22 +79,30 @@ def save(
         _check_leaf(name, leaf)
     metadata = None if separator == _SEPARATORS[0] else {_SEPARATOR: separator}
     contents = Lazy(named, lambda name: _on_one_device(named[name]))
-    save_file(contents, path, codec, metadata=metadata, threads=threads, seed=seed, base=_base(base, separator))
+    options = {"threads": threads, "seed": seed, "base": _base(base, separator), "storage_options": storage_options}
+    save_file(contents, path, codec, metadata=metadata, **options)
 
 
 def load(
-    path: str | Path, like: Any = None, *, threads: int | None = None, max_nbytes: int | None = None, base: Any = None
+    path: str | Path | IO[bytes],
+    like: Any = None,
+    *,
+    threads: int | None = None,
+    max_nbytes: int | None = None,
+    base: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Decompress a pytree that `save` wrote.
 
     Args:
-        path: of the file, which `arrcomp.save_file` may have written, too.
+        path: of the file, which `arrcomp.save_file` may have written, too; or its URL, or a file object.
         like: a pytree of the wanted structure, whose leaves say what to return: a JAX array or a
             `jax.ShapeDtypeStruct` for an array with that sharding; a NumPy array; a number; a `Compressed`. Other
             arrays of the file are not read. None for nested dicts of all arrays, with strings as keys.
         threads: number of CPU threads; None for all cores that the process may use.
         max_nbytes: the most bytes that each array may have, same as in `arrcomp.from_bytes`.
         base: what arrays of `save(..., base=)` were coded against: a pytree, or same as in `arrcomp.open_file`.
+        storage_options: same as in `arrcomp.open_file`.
 
     Returns:
         The pytree. Without `like`, it contains JAX arrays on the default device, to which they are copied compressed,
@@ -108,12 +120,17 @@ def load(
         ImportError: safetensors is not installed.
     """
     thread_count(threads)
-    check_readable(checked_path(path), (".safetensors",))
-    with open_file(path) as file:
+    check_options(storage_options, path, base)
+    location = located(path, storage_options)
+    check_readable(location, (".safetensors",))
+    with CompressedFile(location, None) as file:
         separator = file.metadata.get(_SEPARATOR, _SEPARATORS[0])
     if separator not in _SEPARATORS:
-        raise CorruptStreamError(f"{path}: expected {_SEPARATOR} '.' or '/' in the metadata, got {shown(separator)}")
-    with open_file(path, base=_base(base, separator), max_nbytes=max_nbytes) as file:
+        raise CorruptStreamError(
+            f"{location}: expected {_SEPARATOR} '.' or '/' in the metadata, got {shown(separator)}"
+        )
+    limit = checked_max_nbytes(max_nbytes)
+    with CompressedFile(location, limit, _base(base, separator), storage_options) as file:
         if like is None:
             file.check_base(file)
             return _nested(file, separator, threads)
@@ -137,7 +154,7 @@ def _separator(paths: Sequence[tuple[str, ...]]) -> str:
 
 def _base(base: Any, separator: str) -> Any:
     """The argument `base` for `save_file` and `open_file`: a pytree becomes a mapping."""
-    if base is None or is_path(base) or isinstance(base, CompressedFile):
+    if base is None or is_location(base) or isinstance(base, CompressedFile):
         return base
     paths, leaves, _ = flattened(base)
     named = dict(zip((separator.join(keys) for keys in paths), leaves, strict=True))
@@ -178,18 +195,22 @@ def _nested(file: CompressedFile, separator: str, threads: int | None) -> Any:
         node: Any = tree
         *outer, last = name.split(separator)
         if len(outer) >= _MAX_KEYS:
-            raise ValueError(f"{file.path}: expected at most {_MAX_KEYS} keys, got more in {name[:50]!r}...; pass like")
+            raise ValueError(
+                f"{file.location}: expected at most {_MAX_KEYS} keys, got more in {name[:50]!r}...; pass like"
+            )
         for key in outer:
             node = node.setdefault(key, {}) if isinstance(node, dict) else None
         if not isinstance(node, dict) or last in node:
-            raise ValueError(f"{file.path}: expected either a dict or an array at {shown(name)}, got both; pass like")
+            raise ValueError(
+                f"{file.location}: expected either a dict or an array at {shown(name)}, got both; pass like"
+            )
         node[last] = _array(file, name, None, threads)
     return tree
 
 
 def _check_matches(file: CompressedFile, name: str, leaf: Any) -> None:
     if name not in file:
-        raise KeyError(f"like: expected names of arrays in {file.path}, got {shown(name)}")
+        raise KeyError(f"like: expected names of arrays in {file.location}, got {shown(name)}")
     dtype, shape = file.info(name)
     if isinstance(leaf, _NUMBERS):
         leaf = np.asarray(leaf)
@@ -199,9 +220,9 @@ def _check_matches(file: CompressedFile, name: str, leaf: Any) -> None:
     else:
         raise TypeError(f"like: expected an array or a number in leaf {shown(name)}, got {type_name(leaf)}")
     if not same:
-        raise TypeError(f"like: expected dtype {dtype} for {shown(name)} of {file.path}, got {leaf.dtype}")
+        raise TypeError(f"like: expected dtype {dtype} for {shown(name)} of {file.location}, got {leaf.dtype}")
     if shape != tuple(leaf.shape):
-        raise ValueError(f"like: expected shape {shape} for {shown(name)} of {file.path}, got {tuple(leaf.shape)}")
+        raise ValueError(f"like: expected shape {shape} for {shown(name)} of {file.location}, got {tuple(leaf.shape)}")
 
 
 def _loaded(file: CompressedFile, name: str, leaf: Any, threads: int | None) -> Any:

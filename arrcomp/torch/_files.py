@@ -18,7 +18,10 @@ from torch import Tensor
 from .._api.compress import checked_seed, compress_with
 from .._arguments import shown, thread_count, wrong_type
 from .._files.bases import beside, is_path, path_from, takes_reference
-from .._files.content import is_stray, naming
+from .._files.content import check_options, checked_path, is_stray, located, naming
+from .._files.locations import OtherFile
+from .._files.reading import OpenedFile
+from .._files.remote import is_url
 from .._files.replacing import replacing
 from .._format import limits
 from ..codecs import Codec
@@ -39,6 +42,7 @@ def save(
     threads: int | None = None,
     seed: int | None = None,
     base: Any = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> None:
     """`torch.save` with compressed tensors: a model's or an optimizer's `state_dict`, or a checkpoint with both.
 
@@ -55,7 +59,7 @@ def save(
     Args:
         obj: nested dicts, lists and tuples of tensors and of anything else that `torch.save` takes. A `Compressed` is
             stored as it is.
-        path_or_file: where to write.
+        path_or_file: where to write: a path; a URL, as in `arrcomp.save_file`; or a binary file.
         codec: a codec, or rules such as `arrcomp.model_rules` returns: the first that matches a tensor wins. Tensors
             that no rule matches, and all with None, are stored losslessly. Names are keys joined by dots, for instance
             "model.fc.weight" or "optimizer.state.0.exp_avg"; a tied tensor has its first name.
@@ -66,11 +70,13 @@ def save(
             whole. Every tensor with one of the same name, dtype and shape there is coded against it if its codec is
             `Lossless` or `ErrorBounded`, without a predictor; the others are coded as without a base. `load` then needs
             the base, unchanged; the file has its path, if both are paths.
+        storage_options: same as in `arrcomp.save_file`.
 
     Raises:
         TypeError: an argument has a wrong type, or a codec needs a seed.
         ValueError: `threads` or `seed` is out of range, `path_or_file` exists and is not a regular file, or is the base
-            or a file that the base needs; or the base has no tensor of the name, dtype and shape of any.
+            or a file that the base needs; the base is a URL, or has no tensor of the name, dtype and shape of any; a
+            URL cannot be written to; or there are `storage_options` and no URL.
         OSError: the file cannot be written, or the base not read.
         DeviceUnavailableError: a tensor is on CUDA, which this build does not support.
 
@@ -85,18 +91,23 @@ def save(
     rules, count = checked_rules(codec), thread_count(threads)
     for rule in rules:
         checked_seed(rule.codec, seed)
-    _check_file(path_or_file, "write")
-    against = None if base is None else _Against(base, path_or_file)
+    target = _located(path_or_file, "write", storage_options)
+    against = None if base is None else _Against(base, target)
     with _TensorPickler(obj, rules, count, seed, against) as pickler:
-        if not isinstance(path_or_file, (str, Path)):
-            _write(obj, path_or_file, pickler)
+        if not isinstance(target, (Path, OtherFile)):
+            _write(obj, target, pickler)
             return
-        with replacing(Path(path_or_file)) as temporary, temporary.open("wb") as file:
+        with replacing(target) as temporary, temporary.open("wb") as file:
             _write(obj, file, pickler)
 
 
 def load(
-    path_or_file: str | Path | IO[bytes], map_location: Any = None, *, base: Any = None, max_nbytes: int | None = None
+    path_or_file: str | Path | IO[bytes],
+    map_location: Any = None,
+    *,
+    base: Any = None,
+    max_nbytes: int | None = None,
+    storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Load a file of `save` or `torch.save`: `torch.load` with `weights_only=True`.
 
@@ -104,7 +115,7 @@ def load(
     `torch.serialization.add_safe_globals` are unpickled.
 
     Args:
-        path_or_file: where to read.
+        path_or_file: where to read: a path; a URL, as in `arrcomp.open_file`; or a binary file that can seek.
         map_location: same as in `torch.load`, except "meta": a device, or a function or dict that gives each tensor's
             device; None for the device that it was on.
         base: what tensors of `save(..., base=)` were coded against: the path of a file that `load` reads, or nested
@@ -112,6 +123,7 @@ def load(
             below. The whole base is loaded into memory first.
         max_nbytes: the most bytes that each compressed tensor may have, same as in `arrcomp.from_bytes`. Tensors that
             PyTorch stored are not larger than the file.
+        storage_options: same as in `arrcomp.open_file`.
 
     Raises:
         CorruptStreamError, FormatVersionError, UnknownCodecError: a tensor is damaged, or a newer arrcomp wrote it.
@@ -120,13 +132,17 @@ def load(
         pickle.UnpicklingError: PyTorch refuses to unpickle an object in the file.
         RuntimeError, EOFError, KeyError and others: PyTorch found the file damaged outside of compressed tensors.
         TypeError: an argument has a wrong type, or `map_location` is the meta device.
-        ValueError: `max_nbytes` is negative; or a base is needed, and none is given or named in the file's folder.
+        ValueError: `max_nbytes` is negative; a base is needed, and none is given or named in the file's folder; the
+            base is a URL; or there are `storage_options` and no URL.
         OSError: the file, or a base, cannot be read. FileNotFoundError names the file that needs it.
         DeviceUnavailableError: the device does not exist.
     """
-    _check_file(path_or_file, "read")
-    with limits.reading(max_nbytes), finding(_Base(path_or_file, base)):
-        return torch.load(path_or_file, map_location, weights_only=True)
+    source = _located(path_or_file, "read", storage_options)
+    with limits.reading(max_nbytes), finding(_Base(source, base)):
+        if not isinstance(source, OtherFile):
+            return torch.load(source, map_location, weights_only=True)
+        with OpenedFile(source).reader() as file:
+            return torch.load(file, map_location, weights_only=True)
 
 
 class _SharedValues:
@@ -222,7 +238,7 @@ class _Base:
     def _loaded(self, file: str | None) -> dict[str, Tensor]:
         if self._base is not None and not is_path(self._base):
             return _tensors_of(self._base)
-        return self._loaded_file(Path(self._base) if self._base is not None else self._beside(file))
+        return self._loaded_file(checked_path(self._base, "base") if self._base is not None else self._beside(file))
 
     def _beside(self, file: str | None) -> Path:
         """The path of the base that the file names."""
@@ -261,7 +277,7 @@ class _Against:
         if not is_path(base):
             self._tensors = _tensors_of(base)
             return
-        base, finder = Path(base), _Base(None, base)
+        base, finder = checked_path(base, "base"), _Base(None, base)
         self._tensors = finder.tensors(None)
         if is_path(path_or_file):
             path = Path(path_or_file)
@@ -307,6 +323,13 @@ def reasons_of_failures() -> Iterator[None]:
         raise
 
 
-def _check_file(path_or_file: Any, method: str) -> None:
-    if not isinstance(path_or_file, (str, Path)) and not callable(getattr(path_or_file, method, None)):
-        raise wrong_type("path_or_file", f"a path, or a binary file with a method {method}", path_or_file)
+def _located(path_or_file: Any, method: str, storage_options: Any) -> Any:
+    """The argument: a path, a file at a URL, or itself if it has this method."""
+    check_options(storage_options, path_or_file)
+    if is_url(path_or_file):
+        return located(path_or_file, storage_options, writing=method == "write")
+    if isinstance(path_or_file, (str, Path)):
+        return Path(path_or_file)
+    if not callable(getattr(path_or_file, method, None)):
+        raise wrong_type("path_or_file", f"a path, a URL, or a binary file with a method {method}", path_or_file)
+    return path_or_file

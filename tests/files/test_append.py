@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ import pytest
 import arrcomp
 import child_programs
 from arrcomp import ErrorBounded, append_file, load_file, open_file, save_file
+from arrcomp._dtypes import Bytes
+from arrcomp._files import Content, write_arrays
+from arrcomp._files.reading import Span
 
 pytest.importorskip("safetensors")
 
@@ -45,10 +49,14 @@ def test_nothing_is_decompressed_and_a_part_is_in_memory_at_a_time(path: Path, m
     monkeypatch.setattr("arrcomp._files.opened.decompress_at", None)
     monkeypatch.setattr("arrcomp._files.reading._CHUNK_NBYTES", 64)
     sizes: list[int] = []
-    chunks = arrcomp._files.reading.Span.chunks  # type: ignore[attr-defined]
-    monkeypatch.setattr(
-        "arrcomp._files.reading.Span.chunks", lambda span: (sizes.append(x.size) or x for x in chunks(span))
-    )
+    chunks = Span.chunks
+
+    def counted(span: Span) -> Iterator[Bytes]:
+        for chunk in chunks(span):
+            sizes.append(chunk.size)
+            yield chunk
+
+    monkeypatch.setattr(Span, "chunks", counted)
     append_file(NEW, path)
     assert max(sizes) == 64
     monkeypatch.undo()
@@ -93,10 +101,7 @@ def test_a_file_with_a_base_keeps_it(path: Path) -> None:
 def test_wrong_arguments_are_refused(
     path: Path, tensors: Any, target: Any, error: type[Exception], message: str
 ) -> None:
-    arrcomp._files.write_arrays(  # type: ignore[attr-defined]
-        path.with_name("plain.safetensors"),
-        arrcomp._files.Content(OLD),  # type: ignore[attr-defined]
-    )
+    write_arrays(path.with_name("plain.safetensors"), Content(OLD))
     save_file({"x": OLD["a"]}, path.with_name("x.arrcomp"))
     before = {each.name: each.read_bytes() for each in path.parent.iterdir()}
     with pytest.raises(error, match=message):

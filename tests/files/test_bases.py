@@ -221,7 +221,7 @@ def spy(called: list[str]) -> Any:
     method = arrcomp.CompressedFile.load_at
 
     def noted(file: arrcomp.CompressedFile, *arguments: Any) -> Any:
-        called.append(file.path.name)
+        called.append(Path(str(file.path)).name)
         return method(file, *arguments)
 
     return noted

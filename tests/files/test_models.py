@@ -621,8 +621,8 @@ def test_all_that_decompresses_checks_threads(tmp_path: Path, threads: Any, erro
             "verify": lambda: c.verify(threads=threads),
             "load": lambda: file.load("arr_0", threads=threads),
             "slice": lambda: file.slice("arr_0", threads=threads),
-            "load_file": lambda: arrcomp.load_file(file.path, threads=threads),
-            "read_any": lambda: read_any(file.path, threads=threads).arrays["arr_0"],
+            "load_file": lambda: arrcomp.load_file(tmp_path / "x.arrcomp", threads=threads),
+            "read_any": lambda: read_any(tmp_path / "x.arrcomp", threads=threads).arrays["arr_0"],
         }
         for call in calls.values():
             with pytest.raises(

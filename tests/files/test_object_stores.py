@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import arrcomp
 import checks
 import child_programs
 from arrcomp import append_file, load_file, open_file, save_file
@@ -140,7 +139,6 @@ KILLED = """
 import os, signal, sys
 import numpy as np
 import s3fs
-import arrcomp
 
 inherited = s3fs.S3FileSystem._call_s3
 

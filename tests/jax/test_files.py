@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -72,6 +73,20 @@ def check_same(actual: Any, expected: Any) -> None:
             checks.check_same_bits(np.asarray(mine), np.asarray(theirs))
         else:
             assert mine == theirs
+
+
+def test_a_tree_at_a_url_and_in_a_file_object_comes_back() -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    file, tree = io.BytesIO(), {"w": normal(30, 40)}
+    arrcomp.jax.save(tree, file)
+    file.seek(0)
+    try:
+        arrcomp.jax.save(tree, "memory://jax/x.safetensors")
+        arrcomp.jax.save(tree, "memory://jax/y.safetensors", base="memory://jax/x.safetensors")
+        for source in (file, "memory://jax/x.safetensors", "memory://jax/y.safetensors"):
+            np.testing.assert_array_equal(arrcomp.jax.load(source)["w"], tree["w"])
+    finally:
+        memory.store.clear()
 
 
 def test_a_train_state_comes_back_as_it_was(path: Path) -> None:

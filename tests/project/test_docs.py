@@ -66,7 +66,7 @@ NEEDS = {
     "use/collectives.md": ("torch",),
     "use/compressed-models.md": ("torch", "transformers", "safetensors"),
     "use/training.md": ("torch",),
-    "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs", "torch"),
+    "use/files.md": ("safetensors", "zstandard", "zarr", "numcodecs", "torch", "fsspec"),
     "use/deltas.md": ("torch", "jax"),
     "use/kv-caches.md": ("torch", "transformers"),
     "use/command-line.md": ("typer", "rich", "safetensors"),

@@ -318,6 +318,25 @@ def test_files_of_pytorch_are_read(tmp_path: Path) -> None:
     check_same(arrcomp.torch.load(tmp_path / "plain.pt"), state)
 
 
+def test_a_file_at_a_url_comes_back(tmp_path: Path) -> None:
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    state = {"w": torch.randn(300, 40), "step": 3}
+    try:
+        arrcomp.torch.save(state, "memory://torch/x.pt")
+        check_same(arrcomp.torch.load("memory://torch/x.pt"), state)
+        assert memory.find("/torch") == ["/torch/x.pt"]
+        arrcomp.torch.save(state, "memory://torch/y.pt", base=state)
+        check_same(arrcomp.torch.load("memory://torch/y.pt", base=state), state)
+        with pytest.raises(ValueError, match=r"^base: expected a path of this machine, got a URL"):
+            arrcomp.torch.load("memory://torch/y.pt", base="memory://torch/x.pt")
+    finally:
+        memory.store.clear()
+    with pytest.raises(FileNotFoundError, match=r"memory:///torch/x\.pt"):
+        arrcomp.torch.load("memory://torch/x.pt")
+    with pytest.raises(ValueError, match=r"^storage_options: expected None where there is no URL"):
+        arrcomp.torch.load(tmp_path / "x.pt", storage_options={})
+
+
 def test_pytorch_reads_the_file(tmp_path: Path) -> None:
     state = Model().state_dict()
     arrcomp.torch.save(state, str(tmp_path / "small.pt"))
@@ -380,7 +399,7 @@ def test_a_full_disk_is_told() -> None:
         (
             {"path_or_file": 3},
             TypeError,
-            r"path_or_file: expected a path, or a binary file with a method write, got 3 \(int\)",
+            r"path_or_file: expected a path, a URL, or a binary file with a method write, got 3 \(int\)",
         ),
         ({"path_or_file": "."}, ValueError, "expected a regular file"),
         ({"path_or_file": "missing/x.pt"}, OSError, "No such file"),
@@ -398,7 +417,7 @@ def test_wrong_arguments_are_refused(
 
 def test_only_files_are_read() -> None:
     with pytest.raises(
-        TypeError, match=r"path_or_file: expected a path, or a binary file with a method read, got 3 \(int\)"
+        TypeError, match=r"path_or_file: expected a path, a URL, or a binary file with a method read, got 3 \(int\)"
     ):
         arrcomp.torch.load(3)  # type: ignore[arg-type]
     with pytest.raises(FileNotFoundError):
