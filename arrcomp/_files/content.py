@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from .._arguments import shown, wrong_type
+from .._arguments import shown, wrong_type, wrong_value
 from ..errors import CorruptStreamError, FormatVersionError, SizeLimitError, UnknownCodecError, WrongReferenceError
 from .file_objects import FileObject
 from .locations import Location, OtherFile
@@ -105,6 +105,8 @@ def located(
     if is_url(path):
         found = at_url(path, storage_options)
     elif is_fsspec_file(path):
+        if getattr(path, "compression", None) is not None:
+            raise wrong_value(name, "a file of fsspec without a compression of its own", path.compression)
         found = in_system(path.fs, path.path)
     elif hasattr(path, "read") or hasattr(path, "write"):
         return FileObject(path, name, writing=writing)

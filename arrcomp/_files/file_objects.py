@@ -1,5 +1,7 @@
 """File objects: what has a `read` or a `write` of its own."""
 
+import errno
+import io
 import os
 import threading
 from pathlib import Path
@@ -53,7 +55,10 @@ class FileObject(OtherFile):
             while chunk := copied.read(_CHUNK_NBYTES):
                 left = memoryview(chunk)
                 while left:  # a file without a buffer may take less
-                    left = left[self._file.write(left) :]
+                    taken = self._file.write(left)
+                    if taken is None and isinstance(self._file, io.RawIOBase):
+                        raise BlockingIOError(errno.EAGAIN, "expected a file object that waits", self._name)
+                    left = left[len(left) if taken is None else taken :]  # files of others may not say how much
 
     def check_writable(self) -> None:
         """It was checked when it was made."""

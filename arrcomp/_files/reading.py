@@ -17,6 +17,7 @@ from .._dtypes import Bytes
 from .locations import Location, OtherFile, Source
 
 _CHUNK_NBYTES = 1 << 26  # of one read, so that Ctrl-C stops a long one
+_BUFFER_NBYTES = 1 << 16  # of `reader`
 
 
 class OpenedFile:
@@ -39,7 +40,7 @@ class OpenedFile:
 
     def reader(self) -> IO[bytes]:
         """The whole as a binary file of Python."""
-        return io.BufferedReader(_Reader(self.span(0, self.nbytes)))
+        return io.BufferedReader(_Reader(self.span(0, self.nbytes)), _BUFFER_NBYTES)
 
     def close(self) -> None:
         """Close the file once its last span is gone. A second call does nothing."""

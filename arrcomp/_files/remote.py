@@ -1,9 +1,11 @@
 """Files at URLs, by fsspec."""
 
+import contextlib
 import errno
 import os
 import posixpath
 import re
+import urllib.parse
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -64,9 +66,9 @@ class RemoteFile(OtherFile):
     def __init__(self, system: Any, path: str) -> None:
         self._system, self._path = system, path
         self._ranges: _Ranges | None = None
-        plain = path.partition("?")[0] if self._is_http else path  # what follows may be a password
-        self.url = plain if self._is_http else system.unstrip_protocol(path)
-        self.suffix = posixpath.splitext(plain)[1]
+        self._plain = path.partition("?")[0] if self._is_http else path  # what follows may be a password
+        self.url = self._plain if self._is_http else system.unstrip_protocol(path)
+        self.suffix = posixpath.splitext(self._plain)[1]
         self.identity = (system, path)
 
     def __str__(self) -> str:
@@ -88,12 +90,13 @@ class RemoteFile(OtherFile):
             self._system.put_file(str(written), temporary)
             self._system.mv(temporary, self._path)
         except BaseException:
-            if self._system.exists(temporary):
+            with contextlib.suppress(Exception):  # the first error counts
                 self._system.rm_file(temporary)
             raise
 
     def beside(self, file: str) -> "RemoteFile":
-        return RemoteFile(self._system, posixpath.join(posixpath.dirname(self._path), file))
+        inside = urllib.parse.quote(file) if self._is_http else file
+        return RemoteFile(self._system, posixpath.join(posixpath.dirname(self._plain), inside))
 
     def path_to(self, base: OtherFile) -> str | None:
         if not isinstance(base, RemoteFile) or base._system != self._system:

@@ -191,7 +191,7 @@ def test_info_reads_no_array_of_a_file_that_is_not_compressed(monkeypatch: pytes
         raise AssertionError("read")
 
     monkeypatch.setattr(np.lib.format, "read_array", refused)
-    monkeypatch.setattr("arrcomp._files.reading.Span.read_into", refused)
+    monkeypatch.setattr("arrcomp._files.reading.Span.read", refused)
     for name in ("x.npy", "m.npz"):
         run("info", name)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 import arrcomp
 import checks
-from arrcomp import ErrorBounded, load_file, open_file, save_file
+from arrcomp import ErrorBounded, append_file, load_file, open_file, save_file
 from arrcomp._files import read_any, read_arrays, write_arrays
 from arrcomp._files.content import Content, located
 
@@ -118,6 +118,22 @@ def test_a_file_that_cannot_seek_is_written_and_not_read() -> None:
     check_arrays(load_file(io.BytesIO(file.data)))
     with pytest.raises(ValueError, match=r"^path: expected a file object that can seek, got .*; io\.BytesIO"):
         load_file(file)
+
+
+class Silent:
+    """A file that does not say how much it takes, as some of other libraries."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def write(self, data: Any) -> None:
+        self.data += bytes(data)
+
+
+def test_a_file_that_does_not_say_how_much_it_takes_is_written_once() -> None:
+    file: Any = Silent()
+    save_file(ARRAYS, file)
+    check_arrays(load_file(io.BytesIO(file.data)))
 
 
 @pytest.mark.parametrize("call", [load_file, lambda file: save_file(ARRAYS, file)], ids=["load", "save"])
@@ -228,6 +244,13 @@ def test_long_reads_are_requested_in_parts(memory: Memory, monkeypatch: pytest.M
     assert max(end - start for start, end in memory.requests) <= 200_000
 
 
+def test_arrays_are_appended_at_a_url(memory: Memory) -> None:
+    save_file({"large": ARRAYS["large"]}, "memory://x.safetensors")
+    append_file({name: ARRAYS[name] for name in ("small", "step")}, "memory://x.safetensors")
+    check_arrays(load_file("memory://x.safetensors"))
+    assert memory.system.find("/") == ["/x.safetensors"]
+
+
 def test_a_chain_of_bases_is_beside_its_url(memory: Memory) -> None:
     steps = [{"x": ARRAYS["large"] + np.float32(1e-6 * step)} for step in range(3)]
     save_file(steps[0], "memory://run/0.safetensors")
@@ -311,6 +334,8 @@ def test_wrong_urls_are_refused(memory: Memory, monkeypatch: pytest.MonkeyPatch)
     memory.system.pipe_file("/x.txt", b"")
     with pytest.raises(ValueError, match=r"memory:///x\.txt: expected suffix \.arrcomp, \.safetensors, got '\.txt'"):
         load_file("memory://x.txt")
+    with pytest.raises(ValueError, match=r"^path: expected a file of fsspec without a compression .*, got 'gzip'$"):
+        save_file(ARRAYS, fsspec.open("memory://x.safetensors", "wb", compression="gzip"))
     with pytest.raises(ValueError, match=r"^folder: expected a path of this machine, got a URL, 's3://run'$"):
         arrcomp.CheckpointChain("s3://run")
     with pytest.raises(ValueError, match=r"^storage_options: expected None where there is no URL"):

@@ -212,8 +212,8 @@ class Server:
 
 def test_a_web_server_is_read_in_ranges_and_not_written(tmp_path: Path) -> None:
     save_file(ARRAYS, tmp_path / "x.safetensors")
-    save_file({"small": np.arange(9)}, tmp_path / "base.safetensors")
-    save_file({"small": np.arange(9) * 2}, tmp_path / "y.safetensors", base=tmp_path / "base.safetensors")
+    save_file({"small": np.arange(9)}, tmp_path / "the base%2e.safetensors")
+    save_file({"small": np.arange(9) * 2}, tmp_path / "y.safetensors", base=tmp_path / "the base%2e.safetensors")
     with Server(tmp_path) as server:
         url = f"{server.address}/x.safetensors"
         with open_file(f"{url}?signature=secret") as file:
