@@ -138,6 +138,7 @@ def test_an_upload_that_fails_leaves_the_old_object_and_no_parts(store: Store) -
 KILLED = """
 import os, signal, sys
 import numpy as np
+import arrcomp
 import s3fs
 
 inherited = s3fs.S3FileSystem._call_s3
