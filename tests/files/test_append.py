@@ -38,7 +38,7 @@ def test_arrays_are_appended_and_streams_stay_as_they_are(path: Path) -> None:
     append_file({}, path)
     with open_file(path) as file:
         assert file.names == ["a", "b", "c", "d"]
-        assert file.metadata == {"step": "1"}
+        assert (file.metadata, file.own_metadata["framework"]) == ({"step": "1"}, "numpy")
         assert {name: file.compressed(name).to_bytes() for name in OLD} == before
         for name, array in NEW.items():
             np.testing.assert_array_equal(file[name], array)
@@ -63,6 +63,7 @@ def test_nothing_is_decompressed_and_a_part_is_in_memory_at_a_time(path: Path, m
     assert list(load_file(path)) == ["a", "b", "c", "d"]
 
 
+@pytest.mark.full  # importing PyTorch takes seconds
 def test_the_framework_is_kept_where_the_new_arrays_have_it(path: Path) -> None:
     torch = pytest.importorskip("torch")
     append_file({"c": np.zeros(3)}, path)

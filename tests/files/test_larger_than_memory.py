@@ -71,6 +71,7 @@ print(most)
 )
 
 
+@pytest.mark.full
 def test_pieces_of_an_array_are_saved_and_read_where_the_array_does_not_fit(tmp_path: Path) -> None:
     assert child_programs.run(PIECES, tmp_path) == "the whole does not fit\n"
 
