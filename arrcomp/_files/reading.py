@@ -6,6 +6,7 @@ They are not mapped into memory: if a mapped file is truncated, the system ends 
 import errno
 import io
 import os
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -73,25 +74,30 @@ class Span:
 
 
 class _LocalSource:
-    """A file descriptor that is closed when its last reader is gone."""
+    """An unbuffered file that is closed when its last reader is gone."""
 
     def __init__(self, path: Path, failure: type[Exception]) -> None:
-        descriptor = os.open(path, os.O_RDONLY)
-        weakref.finalize(self, os.close, descriptor)
-        self._descriptor, self._path, self._failure = descriptor, path, failure
-        self.nbytes = os.fstat(descriptor).st_size
+        self._file = path.open("rb", buffering=0)
+        weakref.finalize(self, self._file.close)
+        self._path, self._failure = path, failure
+        self._position = threading.Lock()  # where a read cannot say its own
+        self.nbytes = os.fstat(self._file.fileno()).st_size
 
     def read_into(self, data: Bytes, offset: int) -> None:
         done = 0
         while done < data.size:
             count = self._read(data[done : done + _CHUNK_NBYTES], offset + done)
             if count == 0:
-                raise truncated(self._failure, self._path, self.nbytes, os.fstat(self._descriptor).st_size)
+                raise truncated(self._failure, self._path, self.nbytes, os.fstat(self._file.fileno()).st_size)
             done += count
 
     def _read(self, data: Bytes, offset: int) -> int:
         try:
-            return os.preadv(self._descriptor, [data.data], offset)
+            if hasattr(os, "preadv"):  # not on Windows
+                return os.preadv(self._file.fileno(), [data.data], offset)
+            with self._position:
+                self._file.seek(offset)
+                return self._file.readinto(data.data)
         except OSError as error:
             raise OSError(error.errno, error.strerror, str(self._path)) from None
 
