@@ -1,19 +1,13 @@
-// Messages of errors, all of one form: "<name>: expected X, got Y".
+// Messages of Python's errors.
 #pragma once
 #include <cstdint>
 #include <span>
 #include <string>
 
 #include "backend.h"
+#include "messages.h"
 
 namespace arrcomp {
-
-inline std::string expected(const std::string& name, const std::string& what, const std::string& got) {
-  return name + ": expected " + what + ", got " + got;
-}
-inline std::string expected(const std::string& name, const std::string& what, uint64_t got) {
-  return expected(name, what, std::to_string(got));
-}
 
 constexpr int64_t max_elements = int64_t{1} << 60;  // one more than there may be
 
