@@ -5,7 +5,7 @@
 #include <string>
 
 #include "backend.h"
-#include "messages.h"
+#include "text.h"
 
 namespace arrcomp {
 

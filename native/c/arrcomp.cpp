@@ -179,6 +179,13 @@ const char* arrcomp_version() { return ARRCOMP_VERSION; }
 
 const char* arrcomp_error_message() { return error_message; }
 
+arrcomp_status arrcomp_array_bytes(uint64_t* bytes, const arrcomp_layout* layout) {
+  return guarded([&] {
+    check_pointer("bytes", bytes);
+    *bytes = checked_layout(layout).nbytes();
+  });
+}
+
 arrcomp_status arrcomp_compress_bound(uint64_t* bytes, const arrcomp_layout* layout, const char* configuration) {
   return guarded([&] {
     check_pointer("bytes", bytes);

@@ -88,6 +88,11 @@ ARRCOMP_API const char* arrcomp_version(void);
  * holds until the next one on this thread. */
 ARRCOMP_API const char* arrcomp_error_message(void);
 
+/* Writes to `*bytes` how many bytes an array of this layout has.
+ *
+ * Returns ARRCOMP_INVALID_ARGUMENT where there is no such layout. */
+ARRCOMP_API arrcomp_status arrcomp_array_bytes(uint64_t* bytes, const arrcomp_layout* layout);
+
 /* Writes to `*bytes` how many bytes are enough for the stream of every array of this layout.
  *
  * configuration: codec and parameters as a JSON object of UTF-8, such as {"codec":"error-bounded","abs":0.001}, with

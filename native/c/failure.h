@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "c/arrcomp.h"
-#include "messages.h"
+#include "text.h"
 
 namespace arrcomp::c {
 

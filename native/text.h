@@ -1,4 +1,4 @@
-// Messages of errors, all of one form: "<name>: expected X, got Y".
+// Text of errors, all of one form: "<name>: expected X, got Y", and of lists.
 #pragma once
 #include <cstdint>
 #include <iterator>
