@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Fuzzes the decoders of the CPU, and the readers of headers, from the inputs in tests/fuzz/corpus: libFuzzer with
-# AddressSanitizer and UndefinedBehaviorSanitizer. What breaks one is left in the folder that is told.
+# Fuzzes the decoders of the CPU from the inputs in tests/fuzz/corpus, and Python's and C's readers of headers from small
+# streams: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer. What breaks one is left in the folder that is
+# told.
 #
-# Usage: fuzz.sh [SECONDS [CODEC...]]    SECONDS in all, 60 by default; CODEC: a codec's name, or "header"
+# Usage: fuzz.sh [SECONDS [CODEC...]]    SECONDS in all, 60 by default; CODEC: a codec's name, "header" (Python's reader) or
+#   "stream" (that of the C library)
 # PYTHON: an interpreter that has arrcomp, for "header"; by default python3.
 # Ends with 69 where there is no Clang with libFuzzer.
 set -euo pipefail
@@ -16,17 +18,17 @@ names=("${codecs[@]#* }")
 [ ${#names[@]} -gt 0 ] || { echo "error: $table: expected lines of codecs, got none" >&2; exit 1; }
 seconds=${1:-60}
 chosen=("${@:2}")
-[ ${#chosen[@]} -gt 0 ] || chosen=("${names[@]}" header)
+[ ${#chosen[@]} -gt 0 ] || chosen=("${names[@]}" header stream)
 
 has_fuzzer() {
   echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
     clang++ -x c++ -fsanitize=fuzzer,address,undefined - -o /dev/null 2>/dev/null
 }
 
-# The id of a codec; 0 for the header.
+# The id of a codec; 0 for the readers of headers.
 id_of() {
   local codec
-  for codec in "${codecs[@]}" "0 header"; do
+  for codec in "${codecs[@]}" "0 header" "0 stream"; do
     if [ "${codec#* }" = "$1" ]; then
       echo "${codec%% *}"
       return
@@ -36,7 +38,8 @@ id_of() {
 }
 
 for name in "${chosen[@]}"; do
-  id_of "$name" >/dev/null || { echo "error: CODEC: expected one of ${names[*]} header, got '$name'" >&2; exit 2; }
+  id_of "$name" >/dev/null ||
+    { echo "error: CODEC: expected one of ${names[*]} header stream, got '$name'" >&2; exit 2; }
 done
 
 if ! has_fuzzer && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -61,9 +64,15 @@ for name in "${chosen[@]}"; do
     continue
   fi
   mkdir -p "$work/$name/kept" "$work/$name/new"
-  "$python" -m zipfile -e "$top/tests/fuzz/corpus/$name.zip" "$work/$name/kept"
+  program=$build/arrcomp_fuzz
+  if [ "$name" = stream ]; then
+    program=$build/arrcomp_fuzz_stream
+    find "$top/tests/golden" -name '*.arrcomp' -size -8 -exec cp -t "$work/$name/kept" {} +
+  else
+    "$python" -m zipfile -e "$top/tests/fuzz/corpus/$name.zip" "$work/$name/kept"
+  fi
   printf '%s: ' "$name"
-  if ASAN_OPTIONS=detect_leaks=0 ARRCOMP_FUZZ_CODEC=$(id_of "$name") "$build/arrcomp_fuzz" \
+  if ASAN_OPTIONS=detect_leaks=0 ARRCOMP_FUZZ_CODEC=$(id_of "$name") "$program" \
     -max_total_time="$share" -max_len=4096 -timeout=30 -rss_limit_mb=2048 -malloc_limit_mb=256 \
     -verbosity=0 -print_final_stats=1 -artifact_prefix="$work/$name/" \
     "$work/$name/new" "$work/$name/kept" 2>"$work/$name/log"; then

@@ -1,4 +1,4 @@
-# The fuzzer of the decoders: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer (.ci/fuzz.sh runs it).
+# The fuzzers of the decoders and of the C library's reader: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer (.ci/fuzz.sh runs it).
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   message(FATAL_ERROR "ARRCOMP_FUZZ needs Clang, which has libFuzzer, not ${CMAKE_CXX_COMPILER_ID}")
 endif()
@@ -31,3 +31,17 @@ set(ARRCOMP_CPU ALL)
 arrcomp_add_instruction_sets(arrcomp_fuzz groups buckets_F32 buckets_F64 predicted referenced)
 target_link_options(arrcomp_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
 target_link_libraries(arrcomp_fuzz PRIVATE Threads::Threads)
+
+# What the C library reads of a stream before its payload.
+add_executable(arrcomp_fuzz_stream
+  tests/fuzz/stream.cpp
+  native/c/codebook_tables.cpp
+  native/c/configuration.cpp
+  native/c/float_formats.cpp
+  native/c/json.cpp
+  native/c/parameters.cpp
+  native/c/stream.cpp
+  native/c/xxh3.cpp)
+arrcomp_target(arrcomp_fuzz_stream)
+target_compile_definitions(arrcomp_fuzz_stream PRIVATE ARRCOMP_LIBFUZZER)
+target_link_options(arrcomp_fuzz_stream PRIVATE -fsanitize=fuzzer,address,undefined)

@@ -1,7 +1,8 @@
 """Compressed arrays in an HDF5 file: a dataset with a stream for each block of rows.
 
-HDF5's own filters are C plug-ins, so other programs see bytes here, not values. A stream contains the codec, dtype and
-shape of its block. Blocks are read one by one. (See `arrcomp.stores.zarr` for chunks that every zarr reader decodes.)
+Other programs see bytes here, not values. (`hdf5_filter.py` writes datasets of values, with a plug-in for HDF5.) A
+stream contains the codec, dtype and shape of its block. Blocks are read one by one. (See `arrcomp.stores.zarr` for
+chunks that every zarr reader decodes.)
 
     pip install . h5py
     python examples/hdf5_blocks.py

@@ -66,7 +66,8 @@ class Reader {
 
   Fixed fixed() {
     const Fixed right;
-    if (memcmp(bytes_.data(), right.magic, std::min(bytes_.size(), sizeof right.magic)) != 0)
+    const size_t known = std::min(bytes_.size(), sizeof right.magic);
+    if (!std::equal(right.magic, right.magic + known, bytes_.begin()))
       corrupt("magic", "'ARRC'", "other bytes, which are no arrcomp stream");
     Fixed fixed;
     memcpy(&fixed, take(sizeof fixed, "header").data(), sizeof fixed);

@@ -15,7 +15,8 @@ import library
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave these modules out of all other runs: they need what CMake installs."""
-    named = any(HERE.name in Path(argument.partition("::")[0]).parts for argument in config.invocation_params.args)
+    paths = [Path(argument.partition("::")[0]).resolve() for argument in config.invocation_params.args]
+    named = any(HERE in (path, *path.parents) for path in paths)
     return None if named or HERE.name in config.getoption("markexpr").split() else True
 
 

@@ -19,10 +19,14 @@ PREFIX = Path(os.environ.get("ARRCOMP_C_PREFIX", ""))
 
 
 class Layout(ctypes.Structure):
+    """arrcomp_layout."""
+
     _fields_ = [("dtype", ctypes.c_int), ("dimensions", ctypes.c_int), ("shape", ctypes.POINTER(ctypes.c_uint64))]
 
 
 class Info(ctypes.Structure):
+    """arrcomp_info."""
+
     _fields_ = [
         ("dtype", ctypes.c_int),
         ("dimensions", ctypes.c_int),
@@ -59,7 +63,14 @@ class Library:
         return nbytes.value
 
     def compress(
-        self, array: Array, dtype: int, configuration: str | None, *, seed: int = 0, threads: int = 1, room: int | None = None
+        self,
+        array: Array,
+        dtype: int,
+        configuration: str | None,
+        *,
+        seed: int = 0,
+        threads: int = 1,
+        room: int | None = None,
     ) -> bytes:
         """The stream of an array, written to a buffer of `room` bytes; None for `compress_bound` of them."""
         layout = layout_of(dtype, array.shape)
@@ -83,7 +94,11 @@ class Library:
         out = np.full(nbytes + 1, 0xA5, np.uint8)
         data = np.frombuffer(stream, np.uint8)
         status = self._dll.arrcomp_decompress(
-            ctypes.c_void_p(out.ctypes.data), ctypes.c_uint64(nbytes), _address(data), ctypes.c_uint64(data.size), threads
+            ctypes.c_void_p(out.ctypes.data),
+            ctypes.c_uint64(nbytes),
+            _address(data),
+            ctypes.c_uint64(data.size),
+            threads,
         )
         assert out[nbytes] == 0xA5
         self._check(status)
