@@ -120,7 +120,8 @@ ARRCOMP_API arrcomp_status arrcomp_compress(void* stream, uint64_t capacity, uin
                                             int threads);
 
 /* Reads what a stream of so many bytes holds. Its checksum is not checked, and its payload is not read. The lengths are:
- * an array that is claimed to be more than 8192 times as large as the stream is corruption, unless there is a frame.
+ * an array that is claimed to be more than 8192 times as large as the stream is corruption, unless there is a frame or
+ * a reference, which `arrcomp_decompress` refuses.
  *
  * Returns ARRCOMP_CORRUPT, ARRCOMP_NEWER_FORMAT or ARRCOMP_UNKNOWN_CODEC. */
 ARRCOMP_API arrcomp_status arrcomp_read_info(arrcomp_info* info, const void* stream, uint64_t bytes);

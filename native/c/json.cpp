@@ -183,8 +183,9 @@ double number_of(std::string_view text) {
   std::istringstream stream{std::string(text)};
   stream.imbue(std::locale::classic());
   double number = 0;
-  if (stream >> number) return number;
-  return std::copysign(std::numeric_limits<double>::infinity(), number);
+  stream >> number;
+  const bool is_too_large = stream.fail() && std::abs(number) > 1;  // some libraries fail at subnormal numbers too
+  return is_too_large ? std::copysign(std::numeric_limits<double>::infinity(), number) : number;
 }
 
 Object parse(std::string_view text) { return Parser(text).document(); }

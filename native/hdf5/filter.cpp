@@ -25,7 +25,8 @@ void check_call(bool succeeded, const char* name) {
   if (!succeeded) refuse(std::string(name) + " failed");
 }
 
-// Calls work(library), and pushes the message of what it throws. Returns false then.
+// Calls work(library), and pushes the message of what it throws. Returns false then, and where HDF5's functions are not
+// found: there is nowhere to say why.
 template <class Work>
 bool reported(const void* caller, const char* function, const Work& work) {
   const Library library(caller);
@@ -65,7 +66,6 @@ class Memory {
   void* memory_;
 };
 
-// An integer type, or the one under an enumeration, as h5py has booleans.
 arrcomp_dtype integer_dtype(const Library& library, Id type) {
   const bool is_signed = library.get_sign(type) != Sign::none;
   switch (library.get_size(type)) {
@@ -93,19 +93,32 @@ arrcomp_dtype float_dtype(const Library& library, Id type) {
   refuse(expected("dtype", "float16, bfloat16, float32 or float64", "another floating-point type"));
 }
 
+// The type under an enumeration: h5py's booleans are one of integers.
+class BaseType {
+ public:
+  BaseType(const Library& library, Id type) : library_(library), id_(library.get_super(type)) {
+    check_call(id_ >= 0, "H5Tget_super");
+  }
+  ~BaseType() { library_.close_type(id_); }
+  BaseType(const BaseType&) = delete;
+  BaseType& operator=(const BaseType&) = delete;
+
+  Id id() const { return id_; }
+
+ private:
+  const Library& library_;
+  const Id id_;
+};
+
 arrcomp_dtype dtype_of(const Library& library, Id type) {
   const Class kind = library.get_class(type);
   if (kind == Class::enumeration) {
-    const Id base = library.get_super(type);
-    check_call(base >= 0, "H5Tget_super");
-    const arrcomp_dtype dtype = dtype_of(library, base);
-    library.close_type(base);
-    return dtype;
+    const BaseType base(library, type);
+    return dtype_of(library, base.id());
   }
   if (kind != Class::integer && kind != Class::floating_point)
     refuse(expected("dtype", "integers, booleans or floating-point numbers",
-                    "another class of types (strings, compounds "
-                    "and complex numbers among them)"));
+                    "another class of types, such as strings, compounds or complex numbers"));
   const size_t size = library.get_size(type);
   if (library.get_precision(type) != 8 * size) refuse(expected("dtype", "one without padding", "one with padding"));
   if (size > 1 && library.get_order(type) != Order::little_endian)

@@ -1,13 +1,14 @@
 // Reads streams that libFuzzer makes up as the C library does, up to their payloads: the checksum is made right first.
 // Without libFuzzer it is a program that reads inputs, each after its length of 4 bytes, and prints for each whether it
 // is refused (-) or not (+).
+#include "c/stream.h"
+
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <iterator>
 
 #include "c/failure.h"
-#include "c/stream.h"
 
 namespace arrcomp::c {
 namespace {
