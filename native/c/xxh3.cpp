@@ -70,17 +70,22 @@ uint64_t hash_medium(const uint8_t* input, size_t size) {
   return avalanche(hash + mixed(input + size - 16, secret + 136 - 17));
 }
 
-void accumulate_stripe(Accumulators& acc, const uint8_t* input, const uint8_t* key) {
-  for (size_t i = 0; i < acc.size(); ++i) {
-    const uint64_t value = word(input + 8 * i), keyed = value ^ word(key + 8 * i);
-    acc[i ^ 1] += value;
-    acc[i] += (keyed & 0xffffffff) * (keyed >> 32);
+// Adds so many stripes. Accumulators go by value: in memory, the input's bytes might be theirs.
+Accumulators with_stripes(Accumulators acc, const uint8_t* input, const uint8_t* key, size_t stripes) {
+  for (; stripes > 0; --stripes, input += stripe_bytes, key += secret_step) {
+    for (size_t i = 0; i < acc.size(); ++i) {
+      const uint64_t value = word(input + 8 * i), keyed = value ^ word(key + 8 * i);
+      acc[i ^ 1] += value;
+      acc[i] += (keyed & 0xffffffff) * (keyed >> 32);
+    }
   }
+  return acc;
 }
 
-void scramble(Accumulators& acc) {
+Accumulators scrambled(Accumulators acc) {
   const uint8_t* const key = secret + secret_bytes - stripe_bytes;
   for (size_t i = 0; i < acc.size(); ++i) acc[i] = (acc[i] ^ acc[i] >> 47 ^ word(key + 8 * i)) * prime32_1;
+  return acc;
 }
 
 uint64_t merged(const Accumulators& acc, size_t size) {
@@ -92,12 +97,13 @@ uint64_t merged(const Accumulators& acc, size_t size) {
 
 uint64_t hash_long(const uint8_t* input, size_t size) {
   Accumulators acc{prime32_3, prime64_1, prime64_2, prime64_3, prime64_4, prime32_2, prime64_5, prime32_1};
-  const size_t stripes = (size - 1) / stripe_bytes;  // but for the last, which may overlap the one before
-  for (size_t i = 0; i < stripes; ++i) {
-    accumulate_stripe(acc, input + i * stripe_bytes, secret + i % stripes_per_block * secret_step);
-    if ((i + 1) * stripe_bytes % block_bytes == 0) scramble(acc);
-  }
-  accumulate_stripe(acc, input + size - stripe_bytes, secret + secret_bytes - stripe_bytes - 7);
+  const size_t blocks = (size - 1) / block_bytes;  // but for the last
+  for (size_t block = 0; block < blocks; ++block)
+    acc = scrambled(with_stripes(acc, input + block * block_bytes, secret, stripes_per_block));
+  const size_t done = blocks * block_bytes;
+  acc = with_stripes(acc, input + done, secret, (size - 1 - done) / stripe_bytes);
+  // The last stripe may overlap the one before.
+  acc = with_stripes(acc, input + size - stripe_bytes, secret + secret_bytes - stripe_bytes - 7, 1);
   return merged(acc, size);
 }
 

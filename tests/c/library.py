@@ -14,8 +14,9 @@ Array = NDArray[Any]
 
 OK, INVALID_ARGUMENT, BUFFER_TOO_SMALL, CORRUPT, NEWER_FORMAT, UNKNOWN_CODEC, NOT_SUPPORTED = range(7)
 
-# The folder that `cmake --install` was given.
+# The folder that `cmake --install` was given, and where it puts HDF5's filter.
 PREFIX = Path(os.environ.get("ARRCOMP_C_PREFIX", ""))
+PLUGINS = PREFIX / "lib" / "hdf5" / "plugin"
 
 
 class Layout(ctypes.Structure):
@@ -37,6 +38,12 @@ class Info(ctypes.Structure):
     ]
 
 
+def environment() -> dict[str, str]:
+    """That of processes whose HDF5 finds the filter; AssertionError where it is not installed."""
+    assert PLUGINS.is_dir(), f"{PLUGINS}: expected the filter, which ARRCOMP_HDF5=ON installs, got none"
+    return os.environ | {"HDF5_PLUGIN_PATH": str(PLUGINS)}
+
+
 class StatusError(Exception):
     """A status that is not ARRCOMP_OK, with its message."""
 
@@ -56,6 +63,11 @@ class Library:
 
     def version(self) -> str:
         return str(self._dll.arrcomp_version().decode())
+
+    def array_nbytes(self, layout: Layout) -> int:
+        nbytes = ctypes.c_uint64()
+        self._check(self._dll.arrcomp_array_bytes(ctypes.byref(nbytes), ctypes.byref(layout)))
+        return nbytes.value
 
     def bound(self, layout: Layout, configuration: str | None) -> int:
         nbytes = ctypes.c_uint64()

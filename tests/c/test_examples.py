@@ -78,6 +78,17 @@ def test_the_rust_example_builds_without_crates(lib: library.Library, tmp_path: 
     assert printed[1] == "abs: expected a finite number above 0, got -1"
 
 
+def test_the_example_of_the_filter_keeps_what_it_says(lib: library.Library) -> None:
+    command = [sys.executable, "-P", str(EXAMPLES / "hdf5_filter.py")]
+    result = subprocess.run(command, env=library.environment(), capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    numbers = re.findall(r"[\d,.]*\d", result.stdout)
+    plain, stored, error, bound = (float(number.replace(",", "")) for number in numbers)
+    assert stored < plain / 3
+    assert 0 < error <= bound == 0.01
+    assert result.stdout.endswith("every bit of the lossless dataset: True\n")
+
+
 def test_the_library_shows_its_functions_alone() -> None:
     shown = {name: run(tool("nm"), "-D", "--defined-only", path) for name, path in shared_libraries().items()}
     for name, prefix in (("libarrcomp.so", "arrcomp_"), ("libh5arrcomp.so", "H5PLget_plugin_")):

@@ -86,6 +86,20 @@ def test_streams_are_those_of_python_for_every_codec_dtype_and_shape(lib: librar
     assert tried >= 3 * len(SHAPES)
 
 
+def test_checksums_are_those_of_python_for_streams_of_every_length(lib: library.Library) -> None:
+    words = np.random.default_rng(2).integers(0, 2**63, 700)
+    shapes = [*((1,) * dimensions for dimensions in range(40)), *((size,) for size in range(words.size))]
+    lengths = set()
+    for shape in shapes:
+        x = words[: int(np.prod(shape))].reshape(shape)
+        expected = arrcomp.compress(x).to_bytes()
+        assert lib.compress(x, 8, None) == expected
+        lengths.add(len(expected))
+    assert min(lengths) < 130
+    assert len([n for n in lengths if n < 260]) > 15
+    assert max(lengths) > 5000
+
+
 def test_golden_streams_are_written_and_read(lib: library.Library) -> None:
     written = 0
     for name, golden in golden_inputs.GOLDEN.items():
@@ -93,6 +107,7 @@ def test_golden_streams_are_written_and_read(lib: library.Library) -> None:
         info = lib.info(stream)
         x = golden.make()
         assert (info.dtype, tuple(info.shape[: info.dimensions])) == (_dtypes.by_numpy(x.dtype).id, x.shape)
+        assert lib.array_nbytes(library.layout_of(info.dtype, x.shape)) == x.nbytes
         assert (info.codec.decode(), info.array_bytes) == (golden.codec.name, x.nbytes)
         assert bool(info.is_framed) == checks.is_framed(stream)
         if info.is_framed or golden.make_reference is not None:
