@@ -48,7 +48,7 @@ class StatusError(Exception):
     """A status that is not ARRCOMP_OK, with its message."""
 
     def __init__(self, status: int, message: str) -> None:
-        super().__init__(status, message)
+        super().__init__(message)
         self.status = status
         self.message = message
 

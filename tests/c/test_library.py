@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import library
@@ -340,6 +341,23 @@ def test_threads_have_messages_of_their_own(lib: library.Library) -> None:
     other.join()
     assert before == b"stream is truncated: got 0 bytes, too few for its header"
     assert messages == [b""]
+
+
+def test_many_threads_call_at_once(lib: library.Library) -> None:
+    x = sample(_dtypes.by_name("float32"), (9000,))
+    codecs = [codec for codec in CODECS if codec.takes(_dtypes.by_name("float32"))]
+    expected = [arrcomp.compress(x, codec, seed=SEED).to_bytes() for codec in codecs]
+
+    def compressed(number: int) -> bytes:
+        configuration = json.dumps(codecs[number % len(codecs)].config())
+        with pytest.raises(library.StatusError, match=f"expected a finite number above 0, got -{number}$"):
+            lib.bound(library.layout_of(12, (1,)), f'{{"codec":"error-bounded","abs":-{number}}}')
+        stream = lib.compress(x, 12, configuration, seed=SEED, threads=2)
+        lib.decompress(stream, x.nbytes, threads=2)
+        return stream
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(compressed, range(len(codecs)))) == expected
 
 
 def test_the_version_is_that_of_the_package(lib: library.Library) -> None:
