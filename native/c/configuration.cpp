@@ -5,10 +5,10 @@
 #include <stdexcept>
 
 #include "c/codebook_tables.h"
+#include "c/dtypes.h"
 #include "c/failure.h"
 #include "c/float_formats.h"
 #include "c/parameters.h"
-#include "c/stream.h"
 
 namespace arrcomp::c {
 namespace {
@@ -277,7 +277,7 @@ void check_takes(const Configuration& configuration, int dtype_id) {
   const bool any_parts = std::holds_alternative<LosslessSettings>(settings) || base_delta_of(configuration.codec);
   const bool has_parts = any_parts || parts_of(dtype_id) == 1;
   if (has_parts && takes(configuration.codec, elements[dtype_id])) return;
-  fail(ARRCOMP_INVALID_ARGUMENT, expected("dtype", "one that " + configuration.text + " takes", uint64_t(dtype_id)));
+  fail(ARRCOMP_INVALID_ARGUMENT, expected("dtype", "one that " + configuration.text + " takes", dtype_names[dtype_id]));
 }
 
 const char* codec_name(int codec_id) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "c/dtypes.h"
 #include "c/failure.h"
 #include "c/xxh3.h"
 

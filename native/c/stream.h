@@ -13,9 +13,6 @@ namespace arrcomp::c {
 constexpr int max_dimensions = 64;
 constexpr uint64_t checksum_bytes = 8;
 
-// Elements of a value: a complex one is two.
-constexpr uint64_t parts_of(int dtype_id) { return dtype_id == 14 || dtype_id == 15 ? 2 : 1; }
-
 // An array's data type and shape, checked.
 struct Layout {
   int dtype_id;

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
-OK, INVALID_ARGUMENT, BUFFER_TOO_SMALL, CORRUPT, NEWER_FORMAT, UNKNOWN_CODEC, NOT_SUPPORTED = range(7)
+OK, INVALID_ARGUMENT, BUFFER_TOO_SMALL, CORRUPT, NEWER_FORMAT, UNKNOWN_CODEC, NOT_SUPPORTED, NO_MEMORY = range(8)
 
 # The folder that `cmake --install` was given, and where it puts HDF5's filter.
 PREFIX = Path(os.environ.get("ARRCOMP_C_PREFIX", ""))

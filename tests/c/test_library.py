@@ -75,7 +75,7 @@ def test_streams_are_those_of_python_for_every_codec_dtype_and_shape(lib: librar
             x = sample(dtype, shape)
             configuration = json.dumps(codec.config())
             if not codec.takes(dtype):
-                with pytest.raises(library.StatusError) as refused:
+                with pytest.raises(library.StatusError, match=f"dtype: .* takes, got {dtype.name}$") as refused:
                     lib.compress(x, number, configuration)
                 assert refused.value.status == library.INVALID_ARGUMENT
                 continue
@@ -305,6 +305,16 @@ def test_wrong_arguments_are_named(
     )  # fmt: skip
     assert status == library.INVALID_ARGUMENT
     assert lib._dll.arrcomp_error_message().startswith(name.encode() + b": expected ")
+
+
+def test_memory_that_is_not_there_is_a_status(lib: library.Library) -> None:
+    layout, nbytes = library.layout_of(12, (2**58,)), ctypes.c_uint64()
+    byte = (ctypes.c_uint8 * 8)()  # the payload's memory comes first: nothing is read
+    status = lib._dll.arrcomp_compress(
+        byte, ctypes.c_uint64(8), ctypes.byref(nbytes), byte, ctypes.byref(layout), None, ctypes.c_uint64(0), 1
+    )
+    assert status == library.NO_MEMORY
+    assert lib._dll.arrcomp_error_message().startswith(b"no memory for a payload: ")
 
 
 def test_null_pointers_are_named(lib: library.Library) -> None:
