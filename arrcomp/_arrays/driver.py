@@ -4,17 +4,19 @@ All arrays of a call are contiguous, on one device, of one dtype and one codec, 
 when its work is done; on CUDA the work is enqueued on the framework's current stream.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._dtypes import Bytes
 from .._format.spec import Coding, Spec
 from ..errors import raise_for_status, unfit_payload
 from .checks import admit
 from .contract import Memory, Payload
+from .parts import Range, Selection
 
 Seed = tuple[int, Any]  # a number; the array of the one that counts instead, uint64[], or None
 HostTask = tuple[int, int, int]  # addresses of an array and of a buffer, aligned to 8 bytes; elements
@@ -160,27 +162,42 @@ def encode_sum(
     _copy_back(rooms, [buffer])
 
 
-def decode_range(payload: Payload, spec: Spec, first: int, shape: tuple[int, ...], threads: int) -> NDArray[Any]:
-    """Decode a range of an array in host memory: only the bytes of the payload that it needs are fetched.
+def decode_selection(payload: Payload, spec: Spec, selection: Selection, threads: int) -> NDArray[Any]:
+    """Decode values of an array in host memory: only the bytes of the payload that they need are fetched.
 
     A payload in a Zstandard frame is decompressed whole, the first time. Raises CorruptStreamError for what was read,
-    SizeLimitError where the range is larger than the limit of the array.
-
-    The range has values that follow one another in the flat array, from the index `first` on, and gets this shape.
+    SizeLimitError where the ranges have more values than the limit of the array.
     """
-    admit(Spec(spec.codec, spec.dtype, shape), payload, None)
-    array: NDArray[Any] = np.empty(shape, spec.dtype.numpy)
-    target = array.reshape(-1).view(np.uint8)
-    if target.size:
-        start, coding = first * spec.dtype.parts, spec.coding
-        data, fetch = payload.host_parts()
-        if fetch is not None:
-            for span in _core.directory_ranges(*coding, data.size, spec.elements):
+    admit(Spec(spec.codec, spec.dtype, (sum(size for _, size in selection.ranges),)), payload, None)
+    data, fetch = payload.host_parts()
+    if fetch is not None:
+        for spans in needed_spans(data, spec, selection.ranges):
+            for span in spans:
                 fetch(*span)
-            for span in _core.payload_ranges(*coding, data, spec.elements, start, target.size):
-                fetch(*span)
-        _core.decode_range(*coding, data, spec.elements, start, target, threads)
-    return array
+    result: NDArray[Any] = np.empty(selection.shape, spec.dtype.numpy)
+    for part in selection.parts:
+        values = result.reshape(-1) if selection.is_range else np.empty(part.size, spec.dtype.numpy)
+        start = part.first * spec.dtype.parts
+        _core.decode_range(*spec.coding, data, spec.elements, start, values.view(np.uint8), threads)
+        if not selection.is_range:
+            selection.put(part, values, result)
+    return result
+
+
+def needed_spans(data: Bytes, spec: Spec, ranges: Sequence[Range]) -> Iterator[list[tuple[int, int]]]:
+    """Begin and end of the bytes of a payload that ranges of its array need, in two lists.
+
+    The bytes of the first are read before the second is asked for.
+    """
+    if ranges:
+        yield _core.directory_ranges(*spec.coding, data.size, spec.elements)
+    yield [
+        span
+        for first, size in ranges
+        for span in _core.payload_ranges(
+            *spec.coding, data, spec.elements, first * spec.dtype.parts, size * spec.dtype.itemsize
+        )
+    ]
 
 
 def _aligned(memory: Memory, buffers: Sequence[Any]) -> tuple[Sequence[Any], list[int]]:

@@ -1,6 +1,5 @@
 """Slices of an array in a file. Only the values that a basic index needs are decoded."""
 
-import math
 import operator
 from collections.abc import Callable, Sequence
 from types import EllipsisType
@@ -11,7 +10,8 @@ from numpy.typing import NDArray
 
 from .._api.compressed import Compressed
 from .._arguments import shown
-from .._arrays.driver import decode_range
+from .._arrays.driver import decode_selection
+from .._arrays.parts import Axis, basic_selection
 from .content import naming
 from .locations import Location
 
@@ -23,9 +23,10 @@ class Slice:
     """An array in a file, whose slices are decompressed. `CompressedFile.slice` makes it.
 
     ``file.slice(name)[10:20, ..., 3]`` is the array, or scalar, that NumPy returns for the whole array and this index.
-    The values from the first to the last that leading integers and the first slice select are read and decoded. A
-    payload in a Zstandard frame is unpacked whole for the first slice, and kept for the others. So is an array that is
-    coded against one of a base: it is decompressed whole, from the file, which must still be open for the first slice.
+    Only the blocks that have its values are read and decoded, and what is between two of them where that is cheaper.
+    A payload in a Zstandard frame is unpacked whole for the first slice, and kept for the others. So is an array that
+    is coded against one of a base: it is decompressed whole, from the file, which must still be open for the first
+    slice.
 
     Attributes:
         spec: codec, dtype and shape of the array.
@@ -56,36 +57,26 @@ class Slice:
         return self.spec.dtype.numpy
 
     def __getitem__(self, index: Any) -> Any:
-        first, shape, rest = values_of(self.spec.shape, index)
+        indices = _expanded(index, len(self.shape))
+        axes = _axes_of(self.shape, indices)
         if self._load is not None:
-            self._whole = self._load().reshape(-1) if self._whole is None else self._whole
-            return self._whole[first : first + math.prod(shape)].copy().reshape(shape)[rest]
+            self._whole = self._load() if self._whole is None else self._whole
+            return self._whole[tuple(indices)].copy()
         with naming(self._path, self._name):
-            return decode_range(self._payload, self.spec, first, shape, self._threads)[rest]
+            return decode_selection(self._payload, self.spec, basic_selection(self.shape, axes), self._threads)[()]
 
 
-def values_of(shape: Sequence[int], index: Any) -> tuple[int, tuple[int, ...], tuple[Index, ...]]:
-    """The contiguous values of a flat array that one of NumPy's basic indices, without new axes, needs.
-
-    Returns the flat index of the first value, the shape of the values from there on, and the index into that shape.
-    """
-    indices = _expanded(index, len(shape))
-    first = 0
+def _axes_of(shape: Sequence[int], indices: Sequence[Index]) -> list[Axis]:
+    """What an index takes of each axis: an integer from 0 on, or a range."""
+    axes: list[Axis] = []
     for axis, (one, size) in enumerate(zip(indices, shape, strict=True)):
         if isinstance(one, slice):
-            break
+            axes.append(range(size)[one])
+            continue
         if not -size <= one < size:
             raise IndexError(f"index: expected {-size} to {size - 1} for axis {axis} of size {size}, got {shown(one)}")
-        first = first * size + one % size
-    else:
-        return first, (), ()
-    inner, others = tuple(shape[axis + 1 :]), indices[axis + 1 :]
-    chosen = range(size)[one]
-    if not chosen:
-        return 0, (0, *inner), (slice(None), *others)
-    low, high = min(chosen[0], chosen[-1]), max(chosen[0], chosen[-1])
-    taken = slice(chosen[0] - low, None, chosen.step)
-    return (first * size + low) * math.prod(inner), (high - low + 1, *inner), (taken, *others)
+        axes.append(one % size)
+    return axes
 
 
 def _expanded(index: Any, dimensions: int) -> list[Index]:

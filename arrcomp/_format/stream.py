@@ -114,6 +114,19 @@ def parse(data: memoryview, *, check: bool = True) -> tuple[Header, Body]:
     return Header(codec_id, dtype, shape, _configuration(data[configuration_start:configuration_end])), body
 
 
+def stated_nbytes(head: memoryview) -> int | None:
+    """The length that the header of a stream states, from its first bytes, which are not checked.
+
+    None if they do not have the whole header, or if a frame follows it.
+    """
+    if len(head) < _FIXED.size:
+        return None
+    *_, dimensions, frame, configuration_nbytes, _, payload_nbytes = _FIXED.unpack_from(head)
+    start = _FIXED.size + 8 * dimensions + configuration_nbytes
+    start += -start % 8
+    return None if frame != _NO_FRAME or start > len(head) else int(start + payload_nbytes + _CHECKSUM_NBYTES)
+
+
 def _header_end(nbytes: int, dimensions: int, configuration_nbytes: int) -> int:
     """The offset after the configuration's padding, in a stream of `nbytes`."""
     if dimensions > _dtypes.MAX_DIMENSIONS:

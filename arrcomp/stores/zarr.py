@@ -7,24 +7,34 @@ Entry points register them: readers of an array install arrcomp, and import noth
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .. import _dtypes
 from .._api.compressed import Compressed, decompress, from_bytes
+from .._dtypes import Bytes
 from ..codecs import Lossless
 from ..errors import CorruptStreamError
+from . import _partial
 from ._chunks import BYTE, ChunkCodec
 
 try:
-    from zarr.abc.codec import ArrayBytesCodec, BytesBytesCodec  # type: ignore[import-not-found,unused-ignore]
+    from zarr.abc.codec import (  # type: ignore[import-not-found,unused-ignore]
+        ArrayBytesCodec,
+        ArrayBytesCodecPartialDecodeMixin,
+        BytesBytesCodec,
+    )
+    from zarr.abc.store import RangeByteRequest  # type: ignore[import-not-found,unused-ignore]
+    from zarr.buffer.cpu import numpy_buffer_prototype  # type: ignore[import-not-found,unused-ignore]
+    from zarr.storage import StorePath  # type: ignore[import-not-found,unused-ignore]
 except ImportError as error:
     raise ImportError(f"arrcomp.stores.zarr needs zarr 3.1 ({error}): pip install arrcomp[zarr]") from None
 
 __all__ = ["ArrcompCodec", "ArrcompCompressor"]
+
+_THREAD_NBYTES = 1 << 16  # of a chunk: below, its work takes less time than a thread of its own
 
 
 class _ZarrCodec(ChunkCodec, ABC):
@@ -50,11 +60,19 @@ class _ZarrCodec(ChunkCodec, ABC):
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: Any) -> int:
         raise NotImplementedError("a stream's size depends on the values")
 
+    async def encode(self, chunks_and_specs: Any) -> Any:
+        batch = list(chunks_and_specs)
+        return await (_at_once(self._encode_sync, batch) if _are_small(batch) else super().encode(batch))  # type: ignore[misc]
+
+    async def decode(self, chunks_and_specs: Any) -> Any:
+        batch = list(chunks_and_specs)
+        return await (_at_once(self._decode_sync, batch) if _are_small(batch) else super().decode(batch))  # type: ignore[misc]
+
     async def _encode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
+        return await _called(_chunk_nbytes(chunk_spec), self._encode_sync, chunk_data, chunk_spec)
 
     async def _decode_single(self, chunk_data: Any, chunk_spec: Any) -> Any:
-        return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
+        return await _called(_chunk_nbytes(chunk_spec), self._decode_sync, chunk_data, chunk_spec)
 
     def _encode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
         return chunk_spec.prototype.buffer.from_bytes(self.stream_of(self._array_of(chunk_data, chunk_spec)))
@@ -68,12 +86,17 @@ class _ZarrCodec(ChunkCodec, ABC):
         """The array to compress, from the chunk that zarr passes."""
 
 
-class ArrcompCodec(_ZarrCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ignore]
+class ArrcompCodec(_ZarrCodec, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type: ignore[misc,unused-ignore]
     """Compress each chunk with arrcomp; lossless by default.
 
     zarr's compressors may follow, but rarely make chunks smaller: `compressors=None` omits the default one. Chunks of a
     few hundred kilobytes or more are best. Data types are those that zarr and the codec have: booleans, integers,
     floats, complex numbers. (zarr has no bfloat16.)
+
+    Without filters and compressors, a selection of less than half of a chunk of 1 MiB or more is decoded alone: only the
+    bytes that its blocks need are read from the store (in a shard, all bytes of its chunks). The checksum is that of
+    the whole chunk, and is not checked then: a damaged chunk, or one that is replaced meanwhile, may have wrong values.
+    Chunks in memory of a GPU (zarr's GPU buffers) are coded there; this never ran on a GPU.
 
     Filters may come first. The codec's bound then holds for the values that they make, and may not hold for the array
     (errors add up after `Delta`). Some filters of numcodecs flatten chunks, or view floats as integers (`BitRound`,
@@ -105,8 +128,48 @@ class ArrcompCodec(_ZarrCodec, ArrayBytesCodec):  # type: ignore[misc,unused-ign
 
     def _decode_sync(self, chunk_data: Any, chunk_spec: Any) -> Any:
         dtype = chunk_spec.dtype.to_native_dtype()
-        array = _decoded(from_bytes(chunk_data.as_numpy_array()), chunk_spec.shape, dtype)
-        return chunk_spec.prototype.nd_buffer.from_numpy_array(array)
+        compressed = from_bytes(chunk_data.as_numpy_array())
+        _check_declared(compressed, chunk_spec.shape, dtype)
+        buffer = chunk_spec.prototype.nd_buffer
+        if not dtype.isnative:
+            return buffer.from_numpy_array(decompress(compressed, threads=1).astype(dtype))
+        result = buffer.empty(shape=chunk_spec.shape, dtype=dtype)
+        decompress(compressed, out=result.as_ndarray_like(), threads=1)  # on the device of zarr's memory
+        return result
+
+    async def decode_partial(self, batch_info: Any) -> Any:
+        batch = list(batch_info)
+        if not _are_small([(getter, spec) for getter, _, spec in batch]):
+            return await super().decode_partial(batch)
+        chunks = await asyncio.gather(*(_read_whole(getter, spec) for getter, _, spec in batch))
+        decoded = await self.decode([(chunk, spec) for chunk, (_, _, spec) in zip(chunks, batch, strict=True)])
+        return [None if one is None else one[index] for one, (_, index, _) in zip(decoded, batch, strict=True)]
+
+    async def _decode_partial_single(self, byte_getter: Any, selection: Any, chunk_spec: Any) -> Any:
+        """A part of a chunk; None where the store has no such chunk. zarr calls it for whole chunks, too."""
+        dtype = chunk_spec.dtype.to_native_dtype()
+        part = _partial.part_of(chunk_spec.shape, selection)
+        if part is None or not _partial.pays(part, chunk_spec.shape, dtype.itemsize):
+            return await self._decode_whole(byte_getter, selection, chunk_spec)
+        read = _reader(byte_getter, chunk_spec)
+        head = await read(0, _partial.HEAD_NBYTES)
+        if head is None:
+            return None
+        begun = _partial.PartialStream.begun(head, _most_nbytes(chunk_spec))
+        if begun is None:
+            return await self._decode_whole(byte_getter, selection, chunk_spec)
+        _check_declared(begun.compressed, chunk_spec.shape, dtype)
+        for spans in begun.missing(part):
+            for span, data in zip(spans, await asyncio.gather(*(read(*span) for span in spans)), strict=True):
+                begun.fill(span, data)
+        taken_nbytes = sum(size for _, size in part.selection.ranges) * dtype.itemsize
+        values = await _called(taken_nbytes, begun.decode, part)
+        return chunk_spec.prototype.nd_buffer.from_numpy_array(values.astype(dtype, copy=False))
+
+    async def _decode_whole(self, byte_getter: Any, selection: Any, chunk_spec: Any) -> Any:
+        """The part, of a chunk that is read and decoded whole."""
+        data = await _read_whole(byte_getter, chunk_spec)
+        return None if data is None else (await self._decode_single(data, chunk_spec))[selection]
 
 
 class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unused-ignore]
@@ -151,7 +214,9 @@ class ArrcompCompressor(_ZarrCodec, BytesBytesCodec):  # type: ignore[misc,unuse
         shape, (dtype, nbytes) = chunk_spec.shape, _elements(chunk_spec)
         if self.takes_bytes and compressed.dtype == BYTE and compressed.spec.nbytes != nbytes:
             shape, dtype = (compressed.spec.nbytes,), BYTE
-        return chunk_spec.prototype.buffer.from_bytes(_decoded(compressed, shape, dtype).reshape(-1).view(BYTE))
+        _check_declared(compressed, shape, dtype)
+        array = decompress(compressed, threads=1).astype(dtype, copy=False)
+        return chunk_spec.prototype.buffer.from_bytes(array.reshape(-1).view(BYTE))
 
 
 def _as_declared(array: Any, shape: tuple[int, ...], dtype: np.dtype[Any], keeps_bits: bool) -> Any:
@@ -181,10 +246,58 @@ def _elements(chunk_spec: Any) -> tuple[np.dtype[Any], int]:
     return dtype, math.prod(chunk_spec.shape) * dtype.itemsize
 
 
-def _decoded(compressed: Compressed, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """The array of a chunk, in the byte order of `dtype`."""
+async def _called(nbytes: int, work: Callable[..., Any], *arguments: Any) -> Any:
+    """What a function returns, on a thread of its own where it codes so many bytes that this pays."""
+    return work(*arguments) if nbytes < _THREAD_NBYTES else await asyncio.to_thread(work, *arguments)
+
+
+def _are_small(batch: Sequence[tuple[Any, Any]]) -> bool:
+    """Whether one thread codes several chunks faster than a thread each does. The last of a pair is its spec."""
+    return len(batch) > 1 and all(_chunk_nbytes(spec) < _THREAD_NBYTES for _, spec in batch)
+
+
+async def _at_once(work: Callable[[Any, Any], Any], batch: Sequence[tuple[Any, Any]]) -> list[Any]:
+    """Chunks that are coded one after the other; None for those that are not there."""
+    nbytes = sum(_chunk_nbytes(spec) for data, spec in batch if data is not None)
+    coded: list[Any] = await _called(
+        nbytes, lambda: [None if data is None else work(data, spec) for data, spec in batch]
+    )
+    return coded
+
+
+def _chunk_nbytes(chunk_spec: Any) -> int:
+    nbytes: int = math.prod(chunk_spec.shape) * chunk_spec.dtype.to_native_dtype().itemsize
+    return nbytes
+
+
+def _most_nbytes(chunk_spec: Any) -> int:
+    """More bytes than the stream of a chunk has; what claims to have more is read as it is, and refused."""
+    return 2 * _chunk_nbytes(chunk_spec) + (1 << 17)
+
+
+def _host_prototype(byte_getter: Any, chunk_spec: Any) -> Any:
+    """What bytes are read with: into host memory, where the checksum is, but in shards, which have them already."""
+    return numpy_buffer_prototype() if isinstance(byte_getter, StorePath) else chunk_spec.prototype
+
+
+async def _read_whole(byte_getter: Any, chunk_spec: Any) -> Any:
+    """All bytes of a chunk; None where there is no chunk."""
+    return await byte_getter.get(prototype=_host_prototype(byte_getter, chunk_spec))
+
+
+def _reader(byte_getter: Any, chunk_spec: Any) -> Callable[[int, int], Awaitable[Bytes | None]]:
+    """What reads a range of a chunk's bytes; None where there is no chunk."""
+    prototype = _host_prototype(byte_getter, chunk_spec)
+
+    async def read(begin: int, end: int) -> Bytes | None:
+        data = await byte_getter.get(prototype=prototype, byte_range=RangeByteRequest(begin, end))
+        return None if data is None else np.asarray(data.as_numpy_array())
+
+    return read
+
+
+def _check_declared(compressed: Compressed, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    """Raise CorruptStreamError unless a chunk has the shape and dtype of the array's metadata."""
     if (compressed.shape, compressed.dtype) != (shape, dtype.newbyteorder("=")):
         expected, got = f"{dtype} of shape {shape}", f"{compressed.dtype} of shape {compressed.shape}"
         raise CorruptStreamError(f"chunk: expected {expected}, as in the array's metadata, got {got}")
-    array: NDArray[Any] = decompress(compressed, threads=1).astype(dtype, copy=False)
-    return array

@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 import arrcomp
 import checks
 from arrcomp import ErrorBounded, Lossless, Rule, load_file, open_file, save_file
+from arrcomp._arrays import parts
 from arrcomp._files import read_any, read_arrays
 from arrcomp._files.content import is_stray
-from arrcomp._files.slices import values_of
+from arrcomp._files.slices import _axes_of, _expanded
 from checks import sample
 
 safetensors_numpy = pytest.importorskip("safetensors.numpy")
@@ -469,8 +470,8 @@ def shapes_and_indices(draw: st.DrawFn) -> tuple[tuple[int, ...], Any]:
 
 
 @settings(max_examples=500)
-@given(shapes_and_indices())
-def test_a_part_holds_what_an_index_takes(case: tuple[tuple[int, ...], Any]) -> None:
+@given(case=shapes_and_indices(), gap=st.sampled_from([1, 4, parts.GAP]))
+def test_a_part_holds_what_an_index_takes(case: tuple[tuple[int, ...], Any], gap: int) -> None:
     shape, index = case
     x = np.arange(np.prod(shape, dtype=int)).reshape(shape)
     try:
@@ -479,20 +480,32 @@ def test_a_part_holds_what_an_index_takes(case: tuple[tuple[int, ...], Any]) -> 
         with pytest.raises(IndexError):
             _part(x, index)
         return
-    np.testing.assert_array_equal(_part(x, index), expected)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(parts, "GAP", gap)
+        np.testing.assert_array_equal(_part(x, index), expected)
 
 
 def _part(x: NDArray[Any], index: Any) -> Any:
-    first, shape, rest = values_of(x.shape, index)
-    return x.reshape(-1)[first : first + int(np.prod(shape, dtype=int))].reshape(shape)[rest]
+    selection = parts.basic_selection(x.shape, _axes_of(x.shape, _expanded(index, x.ndim)))
+    result = np.full(selection.shape, -1, x.dtype)
+    for part in selection.parts:
+        selection.put(part, x.reshape(-1)[part.first : part.first + part.size], result)
+    return result
 
 
-def test_no_more_is_taken_than_the_first_dimensions_need() -> None:
-    assert values_of((100, 7, 3), slice(10, 20)) == (210, (10, 7, 3), (slice(0, None, 1), slice(None), slice(None)))
-    assert values_of((100, 7, 3), (-1, slice(2, 4), 0)) == (99 * 21 + 6, (2, 3), (slice(0, None, 1), 0))
-    assert values_of((100, 7, 3), (1, 2, 1)) == (21 + 6 + 1, (), ())
-    assert values_of((100,), slice(90, 10, -20)) == (30, (61,), (slice(60, None, -20),))
-    assert values_of((100, 7), slice(5, 5))[1] == (0, 7)
+def _ranges(shape: tuple[int, ...], index: Any) -> list[parts.Range]:
+    return parts.basic_selection(shape, _axes_of(shape, _expanded(index, len(shape)))).ranges
+
+
+def test_no_more_is_taken_than_the_values_need() -> None:
+    assert _ranges((100, 7, 3), slice(10, 20)) == [(210, 210)]
+    assert _ranges((100, 7, 3), (-1, slice(2, 4), 0)) == [(99 * 21 + 6, 4)]
+    assert _ranges((100, 7, 3), (1, 2, 1)) == [(21 + 6 + 1, 1)]
+    assert _ranges((100,), slice(90, 10, -20)) == [(30, 61)]
+    assert _ranges((100, 7), slice(5, 5)) == []
+    slab = 1000 * 1000
+    assert _ranges((3, 1000, 1000), (slice(None), 5, 7)) == [(i * slab + 5007, 1) for i in range(3)]
+    assert _ranges((3, 1000, 1000), (slice(None), slice(5, 8), 7)) == [(i * slab + 5007, 2001) for i in range(3)]
 
 
 @pytest.mark.parametrize(
