@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from .._api.compress import checked_codec, checked_seed, compress
-from .._arguments import checked_integer
+from .._arguments import checked_integer, wrong_value
 from .._methods.seeds import MAX_SEED
 from ..codecs import Codec, Lossless, codec_from_config
 
@@ -27,6 +27,8 @@ class ChunkCodec:
 
     def __init__(self, codec: Codec | None = None, *, seed: int | None = None) -> None:
         codec = checked_codec(codec)
+        if codec.needs_reference:
+            raise wrong_value("codec", "one without a reference, as a chunk has none", codec)
         number = None if seed is None else checked_integer("seed", seed, 0, MAX_SEED)
         object.__setattr__(self, "codec", codec)
         object.__setattr__(self, "seed", checked_seed(codec, number))
