@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
-from zlib import compress as deflate
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from harness.section import Section
 from harness.timing import least_seconds
 from measure import largest_error
 from peers import Array, Compressor, Kind, Payload
+from peers.gaps import filled
 
 SHARES = (1e-2, 1e-3, 1e-4)  # bounds, by the range
 LOSSLESS = "lossless"
@@ -142,21 +142,6 @@ def compressors(kind: Kind) -> list[Compressor]:
 # What is measured
 
 
-def filled(x: Array) -> tuple[Array, int]:
-    """A field without gaps, for compressors that take none, and the bytes of a mask that tells where these were.
-
-    A gap gets the value before it on its line, or the mean where it has none.
-    """
-    missing = ~np.isfinite(x)
-    if not missing.any():
-        return x, 0
-    lines, gaps = x.reshape(-1, x.shape[-1]).copy(), missing.reshape(-1, x.shape[-1])
-    before = np.maximum.accumulate(np.where(gaps, 0, np.arange(lines.shape[1])), axis=1)
-    lines = np.take_along_axis(lines, before, axis=1)
-    lines[~np.isfinite(lines)] = x[~missing].mean(dtype=np.float64)
-    return lines.reshape(x.shape), len(deflate(np.packbits(missing).tobytes(), 9))
-
-
 def measured(fields: Callable[[bool], Iterator[tuple[str, str, Array]]], quick: bool) -> Found:
     """By field its description, and by setting and compressor what was measured."""
     found: Found = {}
@@ -182,7 +167,7 @@ def _description(about: str, x: Array) -> str:
 def _measured(compressor: Compressor, x: Array, bound: float | None) -> Found:
     """The ratio, and the speeds on one thread where the array is large; nothing if it does not take the array."""
     ours = isinstance(compressor, Ours)
-    given, mask = (x, 0) if ours else filled(x)
+    given, mask = (x, b"") if ours else filled(x)
     if not ours and given.ndim > _MOST_AXES:
         given = given.reshape(-1, *given.shape[1 - _MOST_AXES :])
     if not compressor.supports(given):
@@ -191,7 +176,7 @@ def _measured(compressor: Compressor, x: Array, bound: float | None) -> Found:
         compressor.choose(given, bound or 0.0)
     payload = compressor.compress(given, bound or 0.0)
     out = np.zeros(given.shape, given.dtype)
-    result: Found = {"ratio": x.nbytes / (payload.nbytes + mask)}
+    result: Found = {"ratio": x.nbytes / (payload.nbytes + len(mask))}
     if not _error(given, compressor.decompress(payload, out), bound) <= 1:
         result["broken"] = 1
     if x.nbytes >= _TIMED_NBYTES:

@@ -69,14 +69,17 @@ class Selection:
         result[part.target] = np.ndarray(self.counts, values.dtype, values, part.source * width, strides)
 
 
-def basic_selection(shape: Sequence[int], axes: Sequence[Axis]) -> Selection:
-    """The values at integers and ranges, one within each axis."""
+def basic_selection(shape: Sequence[int], axes: Sequence[Axis], as_one: bool = False) -> Selection:
+    """The values at integers and ranges, one within each axis; `as_one` in one range, for predicted arrays.
+
+    Each range of a predicted array needs rows around it, and their part of coarse grids.
+    """
     taken = [one if isinstance(one, range) else range(one, one + 1) for one in axes]
     counts = tuple(len(one) for one in axes if isinstance(one, range))
     if 0 in counts:
         return Selection(counts, ())
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
-    outer, size = _split(taken, strides)
+    outer, size = _split(taken, strides, math.inf if as_one else GAP)
     least = [min(one[0], one[-1]) for one in taken]
     source = sum((one[0] - low) * stride for one, low, stride in zip(taken[outer:], least[outer:], strides[outer:]))
     inside = sum(low * stride for low, stride in zip(least[outer:], strides[outer:]))
@@ -90,12 +93,12 @@ def basic_selection(shape: Sequence[int], axes: Sequence[Axis]) -> Selection:
     )
 
 
-def _split(taken: Sequence[range], strides: Sequence[int]) -> tuple[int, int]:
+def _split(taken: Sequence[range], strides: Sequence[int], gap: float) -> tuple[int, int]:
     """The axes of which every place has a range of its own, from the left, and the size of a range."""
     outer, size = len(taken), 1
     while outer:
         one, stride = taken[outer - 1], strides[outer - 1]
-        if len(one) > 1 and abs(one.step) * stride - size >= GAP:
+        if len(one) > 1 and abs(one.step) * stride - size >= gap:
             break
         size += abs(one[-1] - one[0]) * stride
         outer -= 1
@@ -107,12 +110,12 @@ def _targets(axes: Sequence[Axis]) -> Iterator[tuple[int, ...]]:
     return product(*(range(len(one)) for one in axes if isinstance(one, range)))
 
 
-def point_selection(shape: Sequence[int], places: Sequence[NDArray[Any]]) -> Selection:
+def point_selection(shape: Sequence[int], places: Sequence[NDArray[Any]], as_one: bool = False) -> Selection:
     """The values at some places: one-dimensional, an array of indices from 0 on for each axis."""
     flat = np.ravel_multi_index(tuple(places), tuple(shape))
     order = np.argsort(flat, kind="stable")
     ordered = flat[order]
-    cuts = np.flatnonzero(np.diff(ordered) > GAP) + 1
+    cuts = np.flatnonzero(np.diff(ordered) > (math.inf if as_one else GAP)) + 1
     parts = [
         Part(int(run[0]), int(run[-1] - run[0]) + 1, targets, run - run[0])
         for run, targets in zip(np.split(ordered, cuts), np.split(order, cuts))

@@ -23,7 +23,8 @@ class Slice:
     """An array in a file, whose slices are decompressed. `CompressedFile.slice` makes it.
 
     ``file.slice(name)[10:20, ..., 3]`` is the array, or scalar, that NumPy returns for the whole array and this index.
-    Only the blocks that have its values are read and decoded, and what is between two of them where that is cheaper.
+    Only the blocks that have its values are read and decoded, and what is between two of them where that is cheaper
+    (all of it where values are predicted).
     A payload in a Zstandard frame is unpacked whole for the first slice, and kept for the others. So is an array that
     is coded against one of a base: it is decompressed whole, from the file, which must still be open for the first
     slice.
@@ -63,7 +64,8 @@ class Slice:
             self._whole = self._load() if self._whole is None else self._whole
             return self._whole[tuple(indices)].copy()
         with naming(self._path, self._name):
-            return decode_selection(self._payload, self.spec, basic_selection(self.shape, axes), self._threads)[()]
+            selection = basic_selection(self.shape, axes, self.spec.codec.predicts)
+            return decode_selection(self._payload, self.spec, selection, self._threads)[()]
 
 
 def _axes_of(shape: Sequence[int], indices: Sequence[Index]) -> list[Axis]:

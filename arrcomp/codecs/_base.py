@@ -91,6 +91,11 @@ class Codec:
         """Whether it codes arrays by what they differ in from others. `compress` and `decompress` then need these."""
         return getattr(self, "predictor", None) == REFERENCE
 
+    @property
+    def predicts(self) -> bool:
+        """Whether it may predict values from others of the array, so that a part of it needs more than its blocks."""
+        return getattr(self, "predictor", None) not in (None, REFERENCE)
+
     def with_reference(self) -> "Codec":
         """The codec for arrays that are compressed against others; raises TypeError where it cannot do that."""
         raise TypeError(f"reference: expected None for {type(self).__name__}, got an array; {_TAKE_REFERENCES}")

@@ -33,22 +33,24 @@ class Part(NamedTuple):
     rest: Any = None
 
 
-def part_of(shape: Sequence[int], index: Any) -> Part | None:
-    """What an index of zarr's takes; None where it is of a kind that is not known here."""
+def part_of(shape: Sequence[int], index: Any, predicted: bool) -> Part | None:
+    """What an index of zarr's takes of a chunk; None where it is of a kind that is not known here."""
     index = index if isinstance(index, tuple) else (index,)
     if len(index) != len(shape) or 0 in shape:
         return None
     if all(isinstance(one, (int, np.integer, slice)) for one in index):
-        return Part(basic_selection(shape, [_axis(one, size) for one, size in zip(index, shape, strict=True)]))
+        return Part(
+            basic_selection(shape, [_axis(one, size) for one, size in zip(index, shape, strict=True)], predicted)
+        )
     if not all(isinstance(one, np.ndarray) and one.size and one.dtype.kind in "iu" for one in index):
         return None
     if all(one.ndim == 1 for one in index):  # a place each: zarr's `vindex`
-        return Part(point_selection(shape, np.broadcast_arrays(*index)))
+        return Part(point_selection(shape, np.broadcast_arrays(*index), predicted))
     if all(one.shape[axis] == one.size for axis, one in enumerate(index)):  # of each axis its own: zarr's `oindex`
         boxes = [_box(one.ravel()) for one in index]
         inside = [(one.ravel() - box.start) // box.step for one, box in zip(index, boxes, strict=True)]
         is_all = all(np.array_equal(one, range(len(box))) for one, box in zip(inside, boxes, strict=True))
-        return Part(basic_selection(shape, boxes), None if is_all else np.ix_(*inside))
+        return Part(basic_selection(shape, boxes, predicted), None if is_all else np.ix_(*inside))
     return None
 
 

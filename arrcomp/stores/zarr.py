@@ -93,10 +93,10 @@ class ArrcompCodec(_ZarrCodec, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixi
     few hundred kilobytes or more are best. Data types are those that zarr and the codec have: booleans, integers,
     floats, complex numbers. (zarr has no bfloat16.)
 
-    Without filters and compressors, a selection of less than half of a chunk of 1 MiB or more is decoded alone: only the
-    bytes that its blocks need are read from the store (in a shard, all bytes of its chunks). The checksum is that of
-    the whole chunk, and is not checked then: a damaged chunk, or one that is replaced meanwhile, may have wrong values.
-    Chunks in memory of a GPU (zarr's GPU buffers) are coded there; this never ran on a GPU.
+    Without filters and compressors, a selection of less than half of a chunk of 1 MiB or more is decoded alone: only
+    the bytes that its blocks need are read from the store (in a shard, all bytes of its chunks). The checksum is that
+    of the whole chunk, and is not checked then: a damaged chunk, or one that is replaced meanwhile, may have wrong
+    values. Chunks in zarr's GPU buffers are coded on the GPU; this has not run on a GPU yet.
 
     Filters may come first. The codec's bound then holds for the values that they make, and may not hold for the array
     (errors add up after `Delta`). Some filters of numcodecs flatten chunks, or view floats as integers (`BitRound`,
@@ -148,7 +148,7 @@ class ArrcompCodec(_ZarrCodec, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixi
     async def _decode_partial_single(self, byte_getter: Any, selection: Any, chunk_spec: Any) -> Any:
         """A part of a chunk; None where the store has no such chunk. zarr calls it for whole chunks, too."""
         dtype = chunk_spec.dtype.to_native_dtype()
-        part = _partial.part_of(chunk_spec.shape, selection)
+        part = _partial.part_of(chunk_spec.shape, selection, self.codec.predicts)
         if part is None or not _partial.pays(part, chunk_spec.shape, dtype.itemsize):
             return await self._decode_whole(byte_getter, selection, chunk_spec)
         read = _reader(byte_getter, chunk_spec)

@@ -30,6 +30,7 @@ _WORDS = {
     "use/files.md": ("save", "load", "checkpoint", "safetensors", "incremental"),
     "use/deltas.md": ("delta", "reference", "sync", "incremental", "diff"),
     "fields.md": ("xarray", "netCDF", "climate", "HDF5", "masked"),
+    "use/stores.md": ("dask", "shard", "s3", "object store"),
     "use/transformers.md": ("transformers", "huggingface"),
     "use/compressed-models.md": ("weights", "from_pretrained", "LoRA", "DFloat11"),
     "use/kv-caches.md": ("KV cache", "attention", "LMCache", "generate"),
@@ -43,7 +44,7 @@ _WORDS = {
 }
 # What a query must find first. Several pages: any of them.
 EXPECTED: Mapping[str, tuple[str, ...]] = {
-    "xarray": ("fields.html",),
+    "xarray": ("fields.html", "use/stores.html"),
     "netCDF": ("fields.html",),
     "transformers": ("use/transformers.html",),
     "from_pretrained": ("use/compressed-models.html",),
@@ -60,7 +61,8 @@ EXPECTED: Mapping[str, tuple[str, ...]] = {
     "install": ("start.html",),
     "delta": ("use/deltas.html",),
     "weight sync": ("use/deltas.html",),
-    "zarr": ("fields.html", "use/files.html"),
+    "zarr": ("fields.html", "use/stores.html"),
+    "dask": ("use/stores.html",),
     "h5py": ("use/c.html",),
     "Rust": ("use/c.html",),
     "DDP": ("use/collectives.html",),

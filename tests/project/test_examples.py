@@ -211,6 +211,18 @@ def test_a_dataset_of_xarray_is_smaller_and_each_variable_within_its_bound() -> 
     assert numbers(r"store is ([\d.]+) times smaller", output)[0] > 2
 
 
+@pytest.mark.full
+def test_a_cluster_writes_a_data_set_within_its_bound() -> None:
+    pytest.importorskip("xarray")
+    pytest.importorskip("distributed")
+    output = output_of("climate_cluster")
+    (ratio,) = numbers(r"\((\d+) times smaller\)", output)
+    assert ratio > 20
+    assert "series of 96 hours; gaps kept: True" in output
+    (error,), (bound,) = numbers(r"largest error ([\d.]+) of", output), numbers(r" of ([\d.]+)$", output)
+    assert 0 < error <= bound
+
+
 def test_a_store_of_zarr_is_smaller_and_within_its_bounds() -> None:
     pytest.importorskip("zarr", "3.1")
     rows = re.findall(r"^(.+?) +([\d,]+) +[\d.]+x +\d+ +([\d.]+)$", output_of("zarr_store"), re.MULTILINE)
@@ -266,6 +278,7 @@ def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
         ),
         pytest.param("transformers_kv_cache", "transformers", "PyTorch and transformers", marks=pytest.mark.full),
         pytest.param("xarray_dataset", "xarray", "xarray", marks=pytest.mark.full),
+        pytest.param("climate_cluster", "dask", "xarray and dask", marks=pytest.mark.full),
         pytest.param("zarr_store", "zarr", "zarr 3.1 or newer", marks=pytest.mark.full),
     ],
 )

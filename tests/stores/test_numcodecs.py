@@ -173,6 +173,7 @@ def test_what_cannot_be_coded_is_named(data: Any, error: type[Exception], messag
         ({"codec": 3}, ValueError, "config"),
         ({"speed": "faster"}, ValueError, "^speed: expected 'default' or 'fast', got 'faster'"),
         ({"level": 3}, ValueError, r"^config: expected parameters of lossless \(speed, predictor\), got 'level'"),
+        ({"predictor": "reference"}, ValueError, "^codec: expected one without a reference, as a chunk has none, got "),
         ({"codec": "smaq"}, TypeError, r"^seed: expected an integer, .*, got None"),
         ({"codec": "smaq", "seed": -1}, ValueError, "^seed: expected an integer .*, got -1"),
         ({"codec": "smaq", "seed": "7"}, TypeError, r"^seed: expected an integer .*, got '7' \(str\)"),

@@ -20,7 +20,14 @@ from arrcomp.stores.zarr import ArrcompCodec, ArrcompCompressor
 FOLDER = Path(__file__).parents[2] / "docs" / "zarr-codecs"
 KINDS: dict[str, Any] = {kind.codec_name: kind for kind in (ArrcompCodec, ArrcompCompressor)}
 SCHEMAS = {name: json.loads((FOLDER / name / "schema.json").read_text()) for name in KINDS}
-TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float)}
+TYPES: dict[str, Any] = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "boolean": bool,
+    "integer": int,
+    "number": (int, float),
+}
 CODECS: list[Codec] = [codec for kind in arrcomp.available_codecs().values() for codec in kind.examples()]
 CODECS += [
     ErrorBounded(abs=1e-3, fill_value=1e20, predictor="auto"),
@@ -56,8 +63,10 @@ def fits(value: Any, schema: dict[str, Any]) -> bool:
 
 
 def _is(value: Any, name: str) -> bool:
-    return value is None if name == "null" else isinstance(value, TYPES[name]) and (name == "boolean") == (
-        type(value) is bool
+    return (
+        value is None
+        if name == "null"
+        else isinstance(value, TYPES[name]) and (name == "boolean") == (type(value) is bool)
     )
 
 
