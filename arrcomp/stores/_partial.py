@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from .._api.compressed import Compressed, parse_stream
 from .._arrays.driver import decode_selection, needed_spans
-from .._arrays.framed import FramedPayload
 from .._arrays.numpy import ADAPTER as NUMPY
 from .._arrays.parts import GAP, Axis, Selection, basic_selection, point_selection
 from .._dtypes import Bytes
@@ -104,9 +103,9 @@ class PartialStream:
 
     def missing(self, part: Part) -> Iterator[list[Span]]:
         """Begin and end of bytes to fill in before `decode`, in steps: those of a step before the next is asked for."""
-        c = self.compressed
-        if self._is_whole or isinstance(c.payload, FramedPayload):
+        if self._is_whole:
             return
+        c = self.compressed
         start = NUMPY.address(c.payload.buffer) - NUMPY.address(self._memory)
         for spans in needed_spans(c.host_payload(), c.spec, part.selection.ranges):
             ends = ((max(start + begin, HEAD_NBYTES), start + end) for begin, end in spans)
