@@ -23,10 +23,10 @@ class Slice:
     """An array in a file, whose slices are decompressed. `CompressedFile.slice` makes it.
 
     ``file.slice(name)[10:20, ..., 3]`` is the array, or scalar, that NumPy returns for the whole array and this index.
-    Only the blocks that have its values are read and decoded, and what is between two of them where that is cheaper (all
-    of it where values are predicted). A payload in a Zstandard frame is unpacked whole for the first slice, and kept for
-    the others. So is an array that is coded against one of a base: it is decompressed whole, from the file, which must
-    still be open for the first slice.
+    Only the blocks that have its values are read and decoded, and what is between two of them where that is cheaper:
+    all of it where values are predicted. A payload in a Zstandard frame is unpacked whole for the first slice, and kept
+    for the others. So is an array that is coded against one of a base: it is decompressed whole, from the file, which
+    must still be open for the first slice.
 
     Attributes:
         spec: codec, dtype and shape of the array.

@@ -80,7 +80,7 @@ class PartialStream:
     """
 
     def __init__(self, memory: Bytes, is_whole: bool) -> None:
-        """Made by `begun`. The checksum is that of all bytes: it is checked where all are there."""
+        """A stream of which all bytes are there, and are checked; `begun` makes others."""
         self._memory = memory
         self._is_whole = is_whole
         self.compressed: Compressed = parse_stream(memory, check=is_whole)

@@ -6,8 +6,9 @@ Entry points register them: readers of an array install arrcomp, and import noth
 
 import asyncio
 import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,6 +22,7 @@ from . import _partial
 from ._chunks import BYTE, ChunkCodec
 
 try:
+    import zarr  # type: ignore[import-not-found,unused-ignore]
     from zarr.abc.codec import (  # type: ignore[import-not-found,unused-ignore]
         ArrayBytesCodec,
         ArrayBytesCodecPartialDecodeMixin,
@@ -33,6 +35,10 @@ except ImportError as error:
     raise ImportError(f"arrcomp.stores.zarr needs zarr 3.1 ({error}): pip install arrcomp[zarr]") from None
 
 __all__ = ["ArrcompCodec", "ArrcompCompressor"]
+
+# Before 3.1.6, zarr kept the axes of integers beside arrays of places in what it decodes in part.
+_IN_PARTS = re.match(r"[0-2]\.|3\.0\.|3\.1\.[0-5](?!\d)", zarr.__version__) is None
+_Partial: Any = ArrayBytesCodecPartialDecodeMixin if _IN_PARTS else object
 
 _THREAD_NBYTES = 1 << 16  # of a chunk: below, its work takes less time than a thread of its own
 
@@ -86,17 +92,18 @@ class _ZarrCodec(ChunkCodec, ABC):
         """The array to compress, from the chunk that zarr passes."""
 
 
-class ArrcompCodec(_ZarrCodec, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):  # type: ignore[misc,unused-ignore]
+class ArrcompCodec(_ZarrCodec, ArrayBytesCodec, _Partial):  # type: ignore[misc,unused-ignore]
     """Compress each chunk with arrcomp; lossless by default.
 
     zarr's compressors may follow, but rarely make chunks smaller: `compressors=None` omits the default one. Chunks of a
     few hundred kilobytes or more are best. Data types are those that zarr and the codec have: booleans, integers,
     floats, complex numbers. (zarr has no bfloat16.)
 
-    Without filters and compressors, a selection of less than half of a chunk of 1 MiB or more is decoded alone: only
-    the bytes that its blocks need are read from the store (in a shard, all bytes of its chunks). The checksum is that
-    of the whole chunk, and is not checked then: a damaged chunk, or one that is replaced meanwhile, may have wrong
-    values. Chunks in zarr's GPU buffers are coded on the GPU; this has not run on a GPU yet.
+    Without filters and compressors, a selection of less than half of a chunk of 1 MiB or more is decoded alone, with
+    zarr 3.1.6 or newer: only the bytes that its blocks need are read from the store (in a shard, all bytes of its
+    chunks). The checksum is that of the whole chunk, and is checked then in shards alone: another damaged chunk, or one
+    that is replaced meanwhile, may have wrong values. Chunks in zarr's GPU buffers are coded on the GPU; this has not
+    run on a GPU yet.
 
     Filters may come first. The codec's bound then holds for the values that they make, and may not hold for the array
     (errors add up after `Delta`). Some filters of numcodecs flatten chunks, or view floats as integers (`BitRound`,
@@ -151,19 +158,16 @@ class ArrcompCodec(_ZarrCodec, ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixi
         part = _partial.part_of(chunk_spec.shape, selection, self.codec.predicts)
         if part is None or not _partial.pays(part, chunk_spec.shape, dtype.itemsize):
             return await self._decode_whole(byte_getter, selection, chunk_spec)
-        read = _reader(byte_getter, chunk_spec)
-        head = await read(0, _partial.HEAD_NBYTES)
-        if head is None:
+        stream = await _begun(byte_getter, chunk_spec)
+        if stream is None:
             return None
-        begun = _partial.PartialStream.begun(head, _most_nbytes(chunk_spec))
-        if begun is None:
-            return await self._decode_whole(byte_getter, selection, chunk_spec)
-        _check_declared(begun.compressed, chunk_spec.shape, dtype)
-        for spans in begun.missing(part):
-            for span, data in zip(spans, await asyncio.gather(*(read(*span) for span in spans)), strict=True):
-                begun.fill(span, data)
+        _check_declared(stream.compressed, chunk_spec.shape, dtype)
+        for spans in stream.missing(part):
+            found = await asyncio.gather(*(_read(byte_getter, *span) for span in spans))
+            for span, data in zip(spans, found, strict=True):
+                stream.fill(span, data)
         taken_nbytes = sum(size for _, size in part.selection.ranges) * dtype.itemsize
-        values = await _called(taken_nbytes, begun.decode, part)
+        values = await _called(taken_nbytes, stream.decode, part)
         return chunk_spec.prototype.nd_buffer.from_numpy_array(values.astype(dtype, copy=False))
 
     async def _decode_whole(self, byte_getter: Any, selection: Any, chunk_spec: Any) -> Any:
@@ -285,15 +289,26 @@ async def _read_whole(byte_getter: Any, chunk_spec: Any) -> Any:
     return await byte_getter.get(prototype=_host_prototype(byte_getter, chunk_spec))
 
 
-def _reader(byte_getter: Any, chunk_spec: Any) -> Callable[[int, int], Awaitable[Bytes | None]]:
-    """What reads a range of a chunk's bytes; None where there is no chunk."""
-    prototype = _host_prototype(byte_getter, chunk_spec)
+async def _begun(byte_getter: Any, chunk_spec: Any) -> _partial.PartialStream | None:
+    """The stream of a chunk, of which the first bytes are read, or all; None where there is no chunk.
 
-    async def read(begin: int, end: int) -> Bytes | None:
-        data = await byte_getter.get(prototype=prototype, byte_range=RangeByteRequest(begin, end))
-        return None if data is None else np.asarray(data.as_numpy_array())
+    A shard has all bytes of its chunks in memory, and not every version of zarr gives ranges of them.
+    """
+    if isinstance(byte_getter, StorePath):
+        head = await _read(byte_getter, 0, _partial.HEAD_NBYTES)
+        if head is None:
+            return None
+        stream = _partial.PartialStream.begun(head, _most_nbytes(chunk_spec))
+        if stream is not None:
+            return stream
+    data = await _read_whole(byte_getter, chunk_spec)
+    return None if data is None else _partial.PartialStream(data.as_numpy_array(), is_whole=True)
 
-    return read
+
+async def _read(path: StorePath, begin: int, end: int) -> Bytes | None:
+    """A range of a chunk's bytes in a store; None where there is no chunk."""
+    data = await path.get(prototype=numpy_buffer_prototype(), byte_range=RangeByteRequest(begin, end))
+    return None if data is None else np.asarray(data.as_numpy_array())
 
 
 def _check_declared(compressed: Compressed, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
