@@ -3,6 +3,7 @@
 Importing this module registers the backend "arrcomp": `torch.distributed.init_process_group("arrcomp")`.
 """
 
+from ._all_to_all import all_to_all, all_to_all_autograd
 from ._backend.environment import options_from_environment
 from ._backend.group import CompressingGroup
 from ._backend.options import BackendOptions
@@ -24,6 +25,8 @@ __all__ = [
     "all_gather",
     "all_reduce",
     "all_reduce_coalesced",
+    "all_to_all",
+    "all_to_all_autograd",
     "broadcast",
     "configure",
     "hierarchical_all_reduce",

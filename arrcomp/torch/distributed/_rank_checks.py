@@ -26,28 +26,30 @@ def check_ranks_match(
     processes: Processes,
     *,
     names: Sequence[str] | None = None,
+    shapes: Sequence[Sequence[int]] | None = None,
     settings: Mapping[str, Any] | None = None,
     check_finite: bool = False,
-) -> None:
+) -> bool:
     """Raise ValueError on every rank unless all call the same operation with the same dtypes, shapes and codecs.
 
     The error names only what differs. On CUDA, where this synchronizes, a group compares an operation only the first
     time. (A later mismatch ends with the group's timeout.)
-    `names` are those of the tensors, for the error; `settings` are JSON values that all ranks must share. With
-    `check_finite`, a NaN or an infinity of any rank also raises.
+    `names` are those of the tensors, for the error; `shapes` are what the ranks must share of theirs (None: all of it);
+    `settings` are JSON values that all ranks must share. With `check_finite`, a NaN or an infinity of any rank also
+    raises. Returns whether the ranks have compared the operation now, which is the same on all.
     """
     plain = ["tensor"] if len(xs) == 1 else [f"tensors[{i}]" for i in range(len(xs))]
-    given = plain if names is None else list(map(repr, names))
+    shared = zip(names or plain, xs, shapes or [x.shape for x in xs], codecs, strict=True)
     tensors = [
-        {"name": name, "dtype": str(x.dtype).removeprefix("torch."), "shape": list(x.shape), "codec": codec.config()}
-        for name, x, codec in zip(given, xs, codecs, strict=True)
+        {"name": name, "dtype": str(x.dtype).removeprefix("torch."), "shape": list(shape), "codec": codec.config()}
+        for name, x, shape, codec in shared
     ]
     call = {"operation": operation, "check_finite": check_finite, "settings": dict(settings or {}), "tensors": tensors}
     text, device = json.dumps(call).encode(), xs[0].device
     digest = xxhash.xxh3_64_digest(text)
     known = _known.setdefault(processes.group, set())
     if device.type == "cuda" and digest in known and not check_finite:
-        return
+        return False
     finite = not check_finite or all(bool(torch.isfinite(x).all()) for x in xs)
     first = digest + len(text).to_bytes(_LENGTH_NBYTES, "little") + bytes([finite])
     messages = _exchanged(first, len(first), device, processes)
@@ -59,6 +61,27 @@ def check_ranks_match(
     bad = [rank for rank, message in enumerate(messages) if not message[-1]]
     if bad:
         raise ValueError(f"{operation}: expected finite values, got NaN or infinity on ranks {bad}")
+    return True
+
+
+def check_splits_match(
+    outgoing: Sequence[int], incoming: Sequence[int], processes: Processes, device: torch.device
+) -> None:
+    """Raise ValueError on every rank unless each receives as many rows of each other rank as that one sends to it.
+
+    `outgoing` and `incoming` are this rank's `input_split_sizes` and `output_split_sizes`.
+    """
+    own = torch.tensor([*outgoing, *incoming], dtype=torch.int64).numpy().tobytes()
+    texts = _exchanged(own, len(own), device, processes)
+    splits = [torch.frombuffer(bytearray(text), dtype=torch.int64).view(2, -1) for text in texts]
+    sent, expected = (torch.stack([each[side] for each in splits]) for side in (0, 1))
+    wrong = (sent.T != expected).nonzero().tolist()  # rows: receivers
+    if wrong:
+        receiver, sender = wrong[0]
+        raise ValueError(
+            f"rank {receiver}: output_split_sizes[{sender}]: expected {int(sent[sender, receiver])} as in "
+            f"input_split_sizes[{receiver}] of rank {sender}, got {int(expected[receiver, sender])}"
+        )
 
 
 def _exchanged(message: bytes, nbytes: int, device: torch.device, processes: Processes) -> list[bytes]:
