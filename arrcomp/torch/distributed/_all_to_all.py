@@ -84,7 +84,7 @@ def all_to_all(
     """
     out, x = checked_tensor("output", output), checked_tensor("input", input)
     processes = Processes.of(group)
-    rows = _checked_rows(out, x, output_split_sizes, input_split_sizes, processes.world)
+    rows = checked_rows(out, x, output_split_sizes, input_split_sizes, processes.world)
     steps = all_to_all_steps(rows, codec, processes, seed, threads, check_finite)
     return run(steps, [rows.x, out], output, async_op)
 
@@ -141,16 +141,21 @@ def all_to_all_autograd(
 
 
 def all_to_all_steps(
-    rows: RowExchange, codec: Codec | None, processes: Processes, seed: Any, threads: int | None, check_finite: bool
+    rows: RowExchange,
+    codec: Codec | None,
+    processes: Processes,
+    seed: Any,
+    threads: int | None,
+    check_finite: bool = False,
 ) -> Steps[None]:
-    """The steps of an all-to-all, after the checks that its ranks match."""
+    """Run an all-to-all, after a check that its ranks match."""
     out, x, incoming, outgoing = rows
     codecs = checked_codecs([codec], [x])
     operation = Operation([x], codecs, "", processes, seed_of(codecs, seed), thread_number(threads))
     names, shapes = ["rows of input"], [rows.row_shape()]
     if check_ranks_match("all_to_all", [x], codecs, processes, names=names, shapes=shapes, check_finite=check_finite):
         check_splits_match(outgoing, incoming, processes, x.device)
-    return _exchange_steps(operation, rows)
+    yield from _exchange_steps(operation, rows)
 
 
 def _exchange_steps(operation: Operation, rows: RowExchange) -> Steps[None]:
@@ -170,7 +175,7 @@ def _spec(operation: Operation, part: Tensor) -> PayloadSpec:
     return PayloadSpec(operation.codecs[0], part.dtype, part.numel())
 
 
-def _checked_rows(out: Tensor, x: Tensor, incoming: _Splits, outgoing: _Splits, world: int) -> RowExchange:
+def checked_rows(out: Tensor, x: Tensor, incoming: _Splits, outgoing: _Splits, world: int) -> RowExchange:
     """The rows of checked tensors, with the numbers of rows from and to each rank."""
     if not out.is_contiguous():
         raise ValueError("output: expected a C-contiguous tensor, got another layout")
@@ -249,7 +254,7 @@ def _kernel(
 ) -> Tensor:
     processes = Processes.of(torch.distributed.distributed_c10d._resolve_process_group(group))  # type: ignore[attr-defined]
     out = _fake(x, incoming)
-    rows = _checked_rows(out, x, incoming, outgoing, processes.world)
+    rows = checked_rows(out, x, incoming, outgoing, processes.world)
     own, first = codec_from_config(json.loads(codec)), seed & MAX_SEED
     number = first if direction == _FORWARD else derived(first, _BACKWARD)
     run_steps(all_to_all_steps(rows, own, processes, number, threads or None, check_finite))

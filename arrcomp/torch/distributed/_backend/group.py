@@ -12,10 +12,12 @@ from torch import Tensor
 
 from ...._arguments import wrong_type
 from ...._methods.seeds import derived
+from ..._tensors import FLOATS, dtype_of
+from .._all_to_all import all_to_all_steps, checked_rows
 from .._arguments import Processes
 from .._hierarchy import Hierarchy, nodes_and_peers
 from .._pending import Pending
-from .._wire import then_copy_back
+from .._wire import Steps, then_copy_back
 from .environment import options_from_environment, without_effect
 from .groups import ForwardingGroup, Members, usual_backends
 from .layers import Layers
@@ -25,11 +27,11 @@ from .segments import all_reduce_steps, coded_operation, segments
 
 
 class CompressingGroup(ForwardingGroup):
-    """A process group that compresses the all-reduces selected by `options`.
+    """A process group that compresses the all-reduces and all-to-alls selected by `options`.
 
     The underlying backends do everything else, as in PyTorch's own process groups.
 
-    On the CPU the compressed all-reduces of a group run one after the other on a background thread, with a separate
+    On the CPU the compressed operations of a group run one after the other on a background thread, with a separate
     Gloo group (created by the first of them), so that other operations cannot interleave. On CUDA they are enqueued on
     a side stream, and use the underlying communicator.
 
@@ -67,6 +69,13 @@ class CompressingGroup(ForwardingGroup):
         listed, options = list(tensors), dist.AllreduceCoalescedOptions() if opts is None else opts
         work = self._compressed(listed, options.reduceOp)
         return self.plain.allreduce_coalesced(listed, options) if work is None else work
+
+    def alltoall_base(self, output: Tensor, source: Tensor, incoming: Any, outgoing: Any, *options: Any) -> Any:
+        """Exchange rows between all ranks, compressed if `options` select them."""
+        work = self._compressed_all_to_all(output, source, incoming, outgoing)
+        return self.plain.alltoall_base(output, source, incoming, outgoing, *options) if work is None else work
+
+    all_to_all_single = alltoall_base  # the name since PyTorch 2.13
 
     def _start_coalescing(self, device: torch.device) -> None:
         """Begin to collect operations; those with several steps are left to the underlying backend."""
@@ -111,22 +120,47 @@ class CompressingGroup(ForwardingGroup):
         if not any(segment.codec for segment in found):
             return None
         processes, hierarchy, plain = self._participants(xs[0].device.type)
-        seed = derived(self.options.seed, self._calls)
-        self._calls += 1
-        coded = coded_operation(found, name, processes, seed, self.options.threads)
+        coded = coded_operation(found, name, processes, self._next_seed(), self.options.threads)
         steps = then_copy_back(all_reduce_steps(found, coded, hierarchy, plain, self.options), dense, xs)
-        if xs[0].is_cuda:
-            return Pending(steps, [*xs, *dense], tensors)
+        return self._started(steps, [*xs, *dense], tensors)
+
+    def _compressed_all_to_all(self, output: Tensor, source: Tensor, incoming: Any, outgoing: Any) -> Any:
+        """The work of a compressed all-to-all; None if it is not to be compressed. The dtype alone decides."""
+        codec, world = self.options.all_to_all_codec, self.size()
+        if codec is None or world == 1 or self._is_coalescing or not (_is_dense(output) and _is_dense(source)):
+            return None
+        if source.dtype not in FLOATS or not codec.takes(dtype_of(source)):
+            return None
+        out, x = output.detach(), source.detach()
+        rows = checked_rows(out.contiguous(), x, incoming or None, outgoing or None, world)
+        processes, seed, threads = self._coding_processes(x.device.type), self._next_seed(), self.options.threads
+        steps = then_copy_back(all_to_all_steps(rows, codec, processes, seed, threads), [rows.out], [out])
+        return self._started(steps, [x, out, rows.x, rows.out], output)
+
+    def _next_seed(self) -> int:
+        """A seed for the next compressed operation, the same on all ranks."""
+        self._calls += 1
+        return derived(self.options.seed, self._calls - 1)
+
+    def _started(self, steps: Steps[None], touched: list[Tensor], result: Any) -> Any:
+        """The work of an operation, on a side stream or in the queue."""
+        if touched[0].is_cuda:
+            return Pending(steps, touched, result)
         self._queue = self._queue or Queue()
-        return self._queue.add(steps, tensors)
+        return self._queue.add(steps, result)
+
+    def _coding_processes(self, device: str) -> Processes:
+        """The processes that exchange compressed values."""
+        if device != "cuda":
+            return self._cpu_group()
+        if self._backends.get("cuda") != "nccl":
+            raise RuntimeError(f"backends: expected nccl for compressed operations on CUDA, got {self._backends}")
+        return Processes.of(self)
 
     def _participants(self, device: str) -> tuple[Processes, Hierarchy | None, Any]:
         """The processes that exchange compressed values, their hierarchy, and a group for uncompressed values."""
-        is_cuda, size = device == "cuda", self.options.local_size
-        if is_cuda and self._backends.get("cuda") != "nccl":
-            raise RuntimeError(f"backends: expected nccl for compressed all-reduces on CUDA, got {self._backends}")
-        processes = Processes.of(self) if is_cuda else self._cpu_group()
-        plain = self.plain if is_cuda else processes.group
+        size, processes = self.options.local_size, self._coding_processes(device)
+        plain = self.plain if device == "cuda" else processes.group
         if size is None:
             return processes, None, plain
         if (device, size) not in self._hierarchies:

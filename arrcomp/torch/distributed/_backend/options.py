@@ -17,10 +17,11 @@ _PLAIN = QSGD()
 
 @dataclass(frozen=True)
 class BackendOptions:
-    """Options of a group of the backend "arrcomp": which all-reduces are compressed, and how.
+    """Options of a group of the backend "arrcomp": what is compressed, and how.
 
     All-reduces with SUM and AVG are compressed for dense floating-point tensors with `minimal_size` elements and a
-    dtype that `codec` supports, and for layers of `register_layer`. The underlying backends do everything else.
+    dtype that `codec` supports, and for layers of `register_layer`. With `all_to_all_codec`, all-to-alls of one tensor
+    (`all_to_all_single`) are compressed too. The underlying backends do everything else.
 
     Args:
         codec: for these tensors; None to compress only registered layers.
@@ -35,6 +36,9 @@ class BackendOptions:
             compress between all processes.
         fake_ratio: the fraction of each compressed tensor that is reduced, from its first element; the rest does not
             change. Below 1 results are wrong: it only measures what less communication would gain.
+        all_to_all_codec: for all-to-alls of dense floating-point tensors of any size with a dtype that it supports, same
+            as in `all_to_all`; None to compress none, as not all that they carry is as tolerant as gradients. Integers,
+            such as indices, are never compressed.
         backends: the underlying backends, for instance "cpu:gloo,cuda:nccl", or "cpu:mpi" if PyTorch was built with
             MPI. None for Gloo on the CPU, and NCCL on CUDA if there is a GPU.
         nccl: a `torch.distributed.ProcessGroupNCCL.Options`, or None.
@@ -57,12 +61,14 @@ class BackendOptions:
     algorithm: Literal["scatter", "ring"] = "scatter"
     local_size: int | None = None
     fake_ratio: float = 1.0
+    all_to_all_codec: Codec | None = None
     backends: str | None = None
     nccl: Any = None
 
     def __post_init__(self) -> None:
-        if self.codec is not None:
-            checked_codec(self.codec)
+        for codec in (self.codec, self.all_to_all_codec):
+            if codec is not None:
+                checked_codec(codec)
         if not isinstance(self.layer_codec, QSGD):
             raise TypeError(f"layer_codec: expected a QSGD, got {shown(self.layer_codec)}")
         checked_seed(QSGD(rounding="stochastic"), self.seed)

@@ -72,7 +72,7 @@ class Queue:
     """
 
     def __init__(self) -> None:
-        self._executor = ThreadPoolExecutor(1, "arrcomp-all-reduce", self._note_thread)
+        self._executor = ThreadPoolExecutor(1, "arrcomp-collectives", self._note_thread)
         self._thread: int | None = None
 
     def add(self, steps: Steps[Any], result: Any) -> Queued:

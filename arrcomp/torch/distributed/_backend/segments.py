@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...._methods.seeds import derived
 from ....codecs import Codec
-from ..._tensors import dtype_of
+from ..._tensors import FLOATS, dtype_of
 from .._arguments import Operation, Processes, thread_number
 from .._hierarchy import Hierarchy, hierarchical_steps
 from .._rank_checks import check_ranks_match
@@ -19,8 +19,6 @@ from .._reduction import ALGORITHMS
 from .._wire import Steps
 from .layers import Layers
 from .options import BackendOptions
-
-_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
 class Segment(NamedTuple):
@@ -34,7 +32,7 @@ def segments(tensors: Sequence[Tensor], options: BackendOptions, layers: Layers)
     """The segments of contiguous tensors: the layers of a registered bucket, or the whole tensor."""
     found = []
     for x in tensors:
-        bucket = layers.of(x.numel()) if x.dtype in _FLOATS else None
+        bucket = layers.of(x.numel()) if x.dtype in FLOATS else None
         if bucket is None:
             found.append(_segment(x.view(-1), options.codec, options))
             continue
@@ -99,7 +97,7 @@ def coded_operation(
 
 
 def _segment(x: Tensor, codec: Codec | None, options: BackendOptions) -> Segment:
-    if codec is None or x.dtype not in _FLOATS or x.numel() < options.minimal_size or not codec.takes(dtype_of(x)):
+    if codec is None or x.dtype not in FLOATS or x.numel() < options.minimal_size or not codec.takes(dtype_of(x)):
         return Segment(x, None)
     return Segment(x[: math.ceil(options.fake_ratio * x.numel())], codec)
 

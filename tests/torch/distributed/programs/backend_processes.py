@@ -108,6 +108,24 @@ def check_others(rank: int) -> None:
     assert dist.get_backend() == "arrcomp"
 
 
+def check_all_to_all(rank: int) -> None:
+    """Rows of floats are compressed where the options say so, whatever their number; integers never are."""
+    configure(all_to_all_codec=arrcomp.QSGD(bits=BITS, bucket_size=16))
+    xs = [x.view(20, 16) for x in inputs(320, WORLD)]
+    rows = [2, 0, 17, 1]  # of each rank, for rank 0 and on
+    got = torch.empty(rows[rank] * WORLD, 16)
+    dist.all_to_all_single(got, xs[rank], [rows[rank]] * WORLD, rows)
+    exact = torch.cat([x.split(rows)[rank] for x in xs])
+    unit = (exact.amax(1) - exact.amin(1)).amax() / (2**BITS - 1) if rows[rank] else 0
+    assert torch.equal(got, exact) if rows[rank] == 0 else 0 < (got - exact).abs().max() <= 0.5001 * unit
+    again = functional.all_to_all_single(xs[rank], [rows[rank]] * WORLD, rows, world_group())
+    assert torch.equal(again, got)
+    whole = [(100 * x).long() for x in xs]
+    dist.all_to_all_single(numbers := torch.empty(20, 16, dtype=torch.int64), whole[rank])
+    assert torch.equal(numbers, torch.cat([x.split(5)[rank] for x in whole]))
+    configure(all_to_all_codec=None)
+
+
 def check_fusion(rank: int) -> None:
     """Every element of a large call is reduced; small tensors of one call go together, each in its own way."""
     xs = inputs(20_003, WORLD)
@@ -300,7 +318,8 @@ def check_environment(rank: int) -> None:
 def run(rank: int, folder: Path) -> None:
     """All checks, in one of the processes."""
     initialize(rank, folder / "options", pg_options=OPTIONS)
-    checks = (check_compressed, check_left_alone, check_others, check_fusion, check_settings, check_groups, check_ddp)
+    checks = (check_compressed, check_left_alone, check_others, check_all_to_all, check_fusion, check_settings)
+    checks = (*checks, check_groups, check_ddp)
     for check in checks:
         check(rank)
     check_errors(rank)
