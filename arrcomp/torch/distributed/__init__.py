@@ -13,6 +13,7 @@ from ._ddp.hook import quantized_allreduce_hook
 from ._ddp.state import QuantizedState
 from ._ddp.statistics import LayerStatistics
 from ._hierarchy import Hierarchy, hierarchical_all_reduce
+from ._local_updates import LocalUpdates
 from ._pending import Pending
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "CompressingGroup",
     "Hierarchy",
     "LayerStatistics",
+    "LocalUpdates",
     "Pending",
     "QuantizedState",
     "all_gather",

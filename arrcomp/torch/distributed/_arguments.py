@@ -84,16 +84,16 @@ def checked_tensor(name: str, x: Any) -> Tensor:
     return detached
 
 
-def checked_tensors(tensors: Any) -> list[Tensor]:
+def checked_tensors(tensors: Any, name: str = "tensors") -> list[Tensor]:
     """At least one tensor, all on one device."""
     if isinstance(tensors, Tensor) or not isinstance(tensors, Sequence):
-        raise wrong_type("tensors", "a list or tuple of tensors", tensors)
+        raise wrong_type(name, "a list or tuple of tensors", tensors)
     if not tensors:
-        raise ValueError("tensors: expected at least one, got none")
-    checked = [checked_tensor(f"tensors[{i}]", x) for i, x in enumerate(tensors)]
+        raise ValueError(f"{name}: expected at least one, got none")
+    checked = [checked_tensor(f"{name}[{i}]", x) for i, x in enumerate(tensors)]
     for i, x in enumerate(checked):
         if x.device != checked[0].device:
-            raise ValueError(f"tensors[{i}]: expected one on {checked[0].device}, as tensors[0], got one on {x.device}")
+            raise ValueError(f"{name}[{i}]: expected one on {checked[0].device}, as {name}[0], got one on {x.device}")
     return checked
 
 
