@@ -8,6 +8,7 @@ from . import nn
 from ._collectives import (
     Residual,
     all_gather_quantized,
+    all_to_all_quantized,
     pmean_quantized,
     psum_quantized,
     psum_scatter_quantized,
@@ -25,6 +26,7 @@ __all__ = [
     "WeightMemory",
     "accumulate",
     "all_gather_quantized",
+    "all_to_all_quantized",
     "compress",
     "compress_residuals",
     "compress_sum",

@@ -12,7 +12,7 @@ from .._api.compress import checked_seed, spec_of
 from .._arguments import check_flag, checked_integer, shown, thread_count, wrong_type
 from .._methods.error_feedback import check_error_feedback
 from ..codecs import Codec
-from . import _ops
+from . import _ops, _seeds
 from ._adapter import ADAPTER, seed_operand
 from ._exchange import (
     Exchange,
@@ -20,6 +20,7 @@ from ._exchange import (
     all_gathered,
     all_reduced,
     all_reduced_with_feedback,
+    all_to_all,
     scattered_sums,
     wire_nbytes,
     zero_residuals,
@@ -29,6 +30,7 @@ from ._functions import checked_array, fixed_rate_codec
 _checked_codec = functools.partial(fixed_rate_codec, use="send", example="QSGD(bits=4)")
 _Arrays = list[jax.Array]
 _Collective = Callable[[_Arrays], _Arrays]
+_BACKWARD = 2  # derives seeds of backward passes; steps of forward ones have 0 and 1
 _lax: Any = lax  # untyped: some types are missing in some versions
 
 
@@ -224,6 +226,67 @@ def all_gather_quantized(
     return _straight_through(gathered, exact, x, seed, exchange)
 
 
+def all_to_all_quantized(
+    x: Any,
+    axis_name: Any,
+    split_axis: int,
+    concat_axis: int,
+    codec: Codec,
+    *,
+    tiled: bool = False,
+    backward_codec: Codec | None = None,
+    seed: Any = None,
+    threads: int | None = None,
+) -> Any:
+    """`jax.lax.all_to_all` with compressed communication: each device sends a part of its array to each.
+
+    (`arrcomp.torch.distributed.all_to_all_autograd` does the same for PyTorch.) Each part is compressed alone, in C
+    order, and once. A device's own part is coded too, so that results do not depend on which device gets what. With a
+    bucket for each row, such as ``QSGD(bits=8, bucket_size=x.shape[-1])`` where neither axis is the last one, a token
+    of a mixture of experts has its own scale, and does not depend on other tokens. (Random numbers of stochastic
+    rounding depend on its position.)
+
+    In reverse mode the gradient goes the other way, with axes exchanged, and is compressed with `backward_codec`; the
+    codecs count as identity (straight-through). Forward mode is an error. On an axis of one device nothing is coded.
+
+    Arguments and errors are those of `psum_quantized`, without `residual`, and:
+
+    Args:
+        split_axis: the dimension that is divided into a part for each device.
+        concat_axis: the dimension of the result along which the parts of all devices are put together.
+        codec: a fixed-rate codec. Static.
+        tiled: whether `split_axis` is kept, with a fraction of its size, and parts are concatenated along
+            `concat_axis`. Else the size of `split_axis` is the number of devices, it is removed, and parts are stacked
+            along a new dimension. Same as in `jax.lax.all_to_all`.
+        backward_codec: for the gradient, a fixed-rate codec; None for `codec`. Static.
+
+    Raises:
+        ValueError: a dimension does not exist, or `split_axis` has a wrong size.
+
+    >>> import jax, arrcomp.jax
+    >>> x = jax.numpy.arange(8.0).reshape(2, 2, 2)
+    >>> codec = arrcomp.FloatFormat("bf16")
+    >>> exchange = lambda x: arrcomp.jax.all_to_all_quantized(x, "devices", 0, 0, codec)
+    >>> jax.vmap(exchange, axis_name="devices")(x).tolist()
+    [[[0.0, 1.0], [4.0, 5.0]], [[2.0, 3.0], [6.0, 7.0]]]
+    """
+    check_flag("tiled", tiled)
+    forward = _exchange(axis_name, codec, threads)
+    backward = forward._replace(codec=_checked_codec(codec if backward_codec is None else backward_codec))
+    for exchange in (forward, backward):
+        leaves = _leaves(x, exchange.codec)
+    structure, varying = jax.tree.structure(x), _ops.varying_axes([lax.axis_index(forward.axis)])
+    leaves = [_ops.vary(leaf, varying) for leaf in leaves]
+    axes = [
+        (_dimension("split_axis", split_axis, leaf, 0), _dimension("concat_axis", concat_axis, leaf, 0))
+        for leaf in leaves
+    ]
+    checked = seed_operand(checked_seed(_first_random(forward.codec, backward.codec), seed))
+    words = None if checked is None or not leaves else _ops.seed_operands(checked)[0]
+    made = _transposable(forward, backward, axes, tiled)(leaves, words) if leaves else leaves
+    return jax.tree.unflatten(structure, made)
+
+
 def psum_wire_nbytes(x: Any, codec: Codec, axis_size: int) -> int:
     """Bytes that each device sends, and receives, in `psum_quantized` or `pmean_quantized`.
 
@@ -263,6 +326,32 @@ def _all_reduced(x: Any, exchange: Exchange, seed: Any, residual: Any, collectiv
     sums, kept = _with_feedback(quantized, exact, leaves, given, seed, exchange)
     structure = jax.tree.structure(x)
     return jax.tree.unflatten(structure, sums), _residual(structure, kept)
+
+
+def _transposable(forward: Exchange, backward: Exchange, axes: list[tuple[int, int]], tiled: bool) -> Any:
+    """All-to-alls of arrays; the gradient goes the other way through `backward`, and its own through `forward`."""
+
+    def exchanged(xs: _Arrays, words: Any) -> _Arrays:
+        if forward.world == 1:
+            move = functools.partial(lax.all_to_all, axis_name=forward.axis, tiled=tiled)
+            return [move(leaf, split_axis=a, concat_axis=b) for leaf, (a, b) in zip(xs, axes, strict=True)]
+        rows = [_rows(leaf, split, forward.world, tiled) for leaf, (split, _) in zip(xs, axes, strict=True)]
+        received = all_to_all(rows, words, forward)
+        return [_along(leaf, concat, tiled) for leaf, (_, concat) in zip(received, axes, strict=True)]
+
+    def transposed(words: Any, gradients: _Arrays) -> tuple[_Arrays, None]:
+        own = None if words is None else _seeds.derived(words, _BACKWARD)
+        other = _transposable(backward, forward, [(concat, split) for split, concat in axes], tiled)
+        return other(gradients, own), None
+
+    call = jax.custom_vjp(exchanged)
+    call.defvjp(lambda xs, words: (exchanged(xs, words), words), transposed)
+    return call
+
+
+def _first_random(*codecs: Codec) -> Codec:
+    """The first codec that needs a seed, if one does."""
+    return next((codec for codec in codecs if codec.needs_seed), codecs[0])
 
 
 def _straight_through(

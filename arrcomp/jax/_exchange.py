@@ -125,6 +125,13 @@ def all_gathered(xs: Sequence[jax.Array], seed: Any, exchange: Exchange) -> list
     return [_decoded(*each, exchange) for each in zip(payloads, specs, strict=True)]
 
 
+def all_to_all(rows: Sequence[jax.Array], seed: Any, exchange: Exchange) -> list[jax.Array]:
+    """This device's row of each array, from all devices; the arrays have a row for each device."""
+    specs = [exchange.spec(x.dtype, x.shape[1:]) for x in rows]
+    received = _all_to_all(rows, specs, seed, exchange)
+    return [_decoded(payloads, spec, exchange) for payloads, spec in zip(received, specs, strict=True)]
+
+
 def _tail(x: Any, codec: Codec) -> int:
     """Number of values in a last, shorter bucket that the codec does not quantize."""
     skips = isinstance(codec, QSGD) and codec.skip_incomplete

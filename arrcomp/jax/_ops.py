@@ -144,7 +144,7 @@ def _straight_through(x: jax.Array, seed: Any, codec: Codec, threads: int) -> ja
 def _(codec: Codec, threads: int, primals: Any, tangents: Any) -> Any:
     made, tangent = _straight_through(*primals, codec, threads), tangents[0]
     # The result varies with the seed, too. Tangents of integers have no values.
-    return made, tangent if tangent.dtype == jax.dtypes.float0 else _vary(tangent, varying_axes([made]))
+    return made, tangent if tangent.dtype == jax.dtypes.float0 else vary(tangent, varying_axes([made]))
 
 
 # Compress, then decompress, with a straight-through gradient. The seed is the same as in `encode`.
@@ -183,7 +183,7 @@ def custom_call(
     """
     operands = varying_alike([whole(_OPERANDS[target], x) for x in operands])
     call = jax.ffi.ffi_call(target, results, vmap_method="broadcast_all", input_output_aliases=aliases)
-    return [_vary(result, varying_axes(operands)) for result in call(*operands, **attributes)]
+    return [vary(result, varying_axes(operands)) for result in call(*operands, **attributes)]
 
 
 def seed_operands(seed: Any) -> list[jax.Array]:
@@ -243,7 +243,8 @@ def _axes_of(x: jax.Array) -> frozenset[Any]:
     return axes
 
 
-def _vary(x: jax.Array, axes: frozenset[Any]) -> jax.Array:
+def vary(x: jax.Array, axes: frozenset[Any]) -> jax.Array:
+    """A value, marked as varying over mesh axes; the gradient is summed over those that are new."""
     missing = tuple(axes - _axes_of(x))
     if not missing:
         return x
@@ -254,4 +255,4 @@ def _vary(x: jax.Array, axes: frozenset[Any]) -> jax.Array:
 def varying_alike(xs: list[jax.Array]) -> list[jax.Array]:
     """The values, marked as varying over the axes of all of them."""
     axes = varying_axes(xs)
-    return [_vary(x, axes) for x in xs]
+    return [vary(x, axes) for x in xs]

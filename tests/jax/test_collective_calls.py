@@ -16,6 +16,7 @@ import pytest
 import arrcomp
 import reference_collectives as reference
 from arrcomp import QSGD, S2FP8, Codebook, Codec, ErrorBounded, FloatFormat, Lossless
+from ordinary import then_full
 
 jax = pytest.importorskip("jax")
 
@@ -60,6 +61,91 @@ def test_gathered_arrays_are_others(codec: Codec, shape: tuple[int, ...], axis: 
     expected = (np.concatenate if tiled else np.stack)(back, axis=axis)
     for row in y:
         np.testing.assert_array_equal(row, expected)
+
+
+EXCHANGES = then_full(
+    [((4, 3, 16), 0, 0, False), ((3, 4, 16), -2, -1, False), ((8, 3, 16), 0, 1, True)],
+    [((3, 4, 16), 1, 0, False), ((4,), 0, 0, False), ((3, 8, 16), 1, 0, True), ((8,), -1, 0, True),
+     ((0, 4, 5), 1, 0, True)],
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("codec", [QSGD(bits=5, bucket_size=16), Codebook.nf4(), S2FP8()], ids=repr)
+@pytest.mark.parametrize("case", EXCHANGES, ids=str)
+def test_a_part_comes_back_other_than_coded_alone(codec: Codec, case: tuple[tuple[int, ...], int, int, bool]) -> None:
+    shape, split, concat, tiled = case
+    x = normal(4, *shape)
+
+    def exact(x: Any) -> Any:
+        return lax.all_to_all(x, "d", split % len(shape), concat % len(shape), tiled=tiled)
+
+    def coded(x: Any) -> Any:
+        parts = np.split(x, 4, axis=split)
+        back = [np.asarray(arrcomp.decompress(arrcomp.compress(np.ascontiguousarray(part), codec))) for part in parts]
+        return np.concatenate(back, axis=split)
+
+    on_all = functools.partial(jax.vmap, axis_name="d")
+    y = on_devices(arrcomp.jax.all_to_all_quantized, split_axis=split, concat_axis=concat, tiled=tiled)(x, codec)
+    np.testing.assert_array_equal(y, on_all(exact)(np.stack([coded(each) for each in x])))
+
+    def pulled(x: Any, g: Any) -> Any:
+        function = functools.partial(
+            arrcomp.jax.all_to_all_quantized, axis_name="d", split_axis=split, concat_axis=concat, tiled=tiled,
+            codec=QSGD(bits=2), backward_codec=QSGD(bits=8, bucket_size=16),
+        )  # fmt: skip
+        back = lax.all_to_all(g, "d", concat % len(shape), split % len(shape), tiled=tiled)
+        return jax.vjp(function, x)[1](g)[0], back
+
+    gradient, expected = jax.jit(on_all(pulled))(jnp.asarray(x), jnp.asarray(normal(4, *y.shape[1:])))
+    assert gradient.shape == x.shape
+    error, unit = np.abs(gradient - expected), (np.ptp(expected) if expected.size else 0) / 255
+    assert (error <= 0.5001 * unit + 1e-6).all()
+    assert gradient.size < 100 or error.max() > 0
+
+
+@pytest.mark.full  # `arrcomp.torch`'s are ordinary
+def test_an_exchange_draws_the_same_numbers_forward_and_backward() -> None:
+    def pulled(x: Any, g: Any, seed: Any) -> Any:
+        function = functools.partial(arrcomp.jax.all_to_all_quantized, axis_name="d", split_axis=0, concat_axis=0)
+        y, pull = jax.vjp(lambda x: function(x, codec=RANDOM, seed=seed), x)
+        return y, pull(g)[0]
+
+    call = jax.jit(jax.vmap(pulled, axis_name="d", in_axes=(0, 0, None)))
+    x = jnp.broadcast_to(jnp.asarray(normal(1, 1, 64)), (3, 3, 64))
+    y, gradient = call(x, x, jnp.uint32(1))
+    for other in (gradient, *call(x, x, jnp.uint32(2))):
+        assert (np.asarray(other) != np.asarray(y)).any()
+    np.testing.assert_array_equal(call(x, x, jnp.uint32(1))[0], y)
+    assert len({row.tobytes() for row in np.asarray(y).reshape(9, 64)}) == 9, "senders and receivers draw their own"
+
+
+def test_a_token_comes_back_other_beside_other_tokens() -> None:
+    codec = QSGD(bits=4, bucket_size=32)
+    x = normal(2, 6, 32)
+    y = on_devices(arrcomp.jax.all_to_all_quantized, split_axis=0, concat_axis=0, tiled=True)
+    alone = y(x, codec)[0][1]
+    for factor in (0, 1000):
+        x[:, [0, 2, 3, 4, 5]] *= factor
+        np.testing.assert_array_equal(y(x, codec)[0][1], alone)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"codec": Lossless()}, TypeError, "codec: expected a fixed-rate codec, such as"),
+        ({"backward_codec": ErrorBounded(abs=1.0)}, TypeError, "codec: expected a fixed-rate codec, such as"),
+        ({"backward_codec": RANDOM}, TypeError, r"seed: expected an integer, or .* for QSGD.*, got None"),
+        ({"split_axis": 2}, ValueError, "split_axis: expected an integer from -2 to 1, got 2"),
+        ({"concat_axis": -3}, ValueError, "concat_axis: expected an integer from -2 to 1, got -3"),
+        ({"split_axis": 1}, ValueError, r"x: expected 4 \(the number of devices\) in dimension 1 with tiled=False"),
+        ({"split_axis": 1, "tiled": True}, ValueError, "x: expected a multiple of 4"),
+        ({"tiled": 1}, TypeError, "tiled: expected True or False, got 1"),
+    ],
+)
+def test_an_exchange_that_cannot_be_is_done(arguments: Any, error: type[Exception], message: str) -> None:
+    options = {"axis_name": "d", "split_axis": 0, "concat_axis": 0, "codec": QSGD()} | arguments
+    with pytest.raises(error, match=message):
+        jax.vmap(lambda x: arrcomp.jax.all_to_all_quantized(x, **options), axis_name="d")(jnp.zeros((4, 4, 10)))
 
 
 @pytest.mark.parametrize("function", QUANTIZED)

@@ -171,6 +171,35 @@ def gradients(collective: Callable[..., Any], x: Any, options: Any) -> list[Any]
     return [inside, jax.jit(jax.grad(lambda x: mapped(x).sum()))(x), jax.jvp(mapped, (x,), (x,))[1]]
 
 
+def check_all_to_all() -> None:
+    """Parts and their gradients are those of `vmap`, over one of two axes too, and where all devices have the same."""
+    x, weights = normal(16, 3, 32), normal(16, 3, 32)
+    codec = QSGD(bits=4, bucket_size=32)
+    function = functools.partial(
+        arrcomp.jax.all_to_all_quantized, axis_name="a", split_axis=0, concat_axis=1, codec=codec, tiled=True
+    )
+
+    def both(x: Any, weights: Any) -> Any:
+        y, pull = jax.vjp(function, x)
+        return y, pull(weights.reshape(y.shape))[0]
+
+    parts = x.reshape(4, 4, 3, 32), weights.reshape(4, 4, 3, 32)
+    expected = jax.vmap(both, axis_name="a")(*map(jnp.asarray, parts))
+    for options in TRACKED:
+        mapped = shard_map(both, **local(options) | {"in_specs": (PartitionSpec("a"),) * 2})
+        for a, b in zip(jax.jit(mapped)(x, weights), expected, strict=True):
+            np.testing.assert_array_equal(a, b.reshape(a.shape))
+        outside = shard_map(function, **local(options))
+        gradient = jax.jit(jax.grad(lambda x, f=outside: (f(x) * weights.reshape(4, 12, 32)).sum()))(x)
+        np.testing.assert_array_equal(gradient, expected[1].reshape(16, 3, 32))
+        same = shard_map(function, **local(options) | {"in_specs": EVERYWHERE})
+        gradient = jax.jit(jax.grad(lambda x, f=same: f(x).sum()))(x[:4])
+        np.testing.assert_allclose(gradient, np.full((4, 3, 32), 4.0), rtol=1e-6)
+        two = {**local(options), "mesh": mesh_of(4, 2), "in_specs": PartitionSpec("a", None, "b")}
+        made = jax.jit(shard_map(function, **two | {"out_specs": PartitionSpec("a", None, "b")}))(np.tile(x, (1, 1, 2)))
+        np.testing.assert_array_equal(made, np.tile(expected[0].reshape(4, 12, 32), (1, 1, 2)))
+
+
 def local(options: Any) -> Any:
     """The options of functions of each device's own."""
     return {"mesh": mesh_of(4), "in_specs": PartitionSpec("a"), "out_specs": PartitionSpec("a"), **options}
@@ -205,6 +234,7 @@ def main() -> None:
     check_error_feedback()
     check_other_seeds()
     check_gradients()
+    check_all_to_all()
     check_wire()
     if hasattr(jax, "pmap"):
         x = normal(8, 1001)
