@@ -249,9 +249,9 @@ def all_to_all_quantized(
     In reverse mode the gradient goes the other way, with axes exchanged, and is compressed with `backward_codec`; the
     codecs count as identity (straight-through). Forward mode is an error. On an axis of one device nothing is coded.
 
-    Arguments and errors are those of `psum_quantized`, without `residual`, and:
-
     Args:
+        x: an array of a dtype that the codec supports, or a pytree of them.
+        axis_name: of the devices, or a tuple of names.
         split_axis: the dimension that is divided into a part for each device.
         concat_axis: the dimension of the result along which the parts of all devices are put together.
         codec: a fixed-rate codec. Static.
@@ -259,9 +259,15 @@ def all_to_all_quantized(
             `concat_axis`. Else the size of `split_axis` is the number of devices, it is removed, and parts are stacked
             along a new dimension. Same as in `jax.lax.all_to_all`.
         backward_codec: for the gradient, a fixed-rate codec; None for `codec`. Static.
+        seed: for stochastic rounding, same as in `psum_quantized`; the backward pass derives its own.
+        threads: CPU threads of each device; None for all cores that the process may use. Static.
+
+    Returns:
+        An array of the shape that `jax.lax.all_to_all` gives, or a pytree of them.
 
     Raises:
-        ValueError: a dimension does not exist, or `split_axis` has a wrong size.
+        TypeError, NameError: same as in `psum_quantized`.
+        ValueError: `seed` or `threads` is out of range; a dimension does not exist, or `split_axis` has a wrong size.
 
     >>> import jax, arrcomp.jax
     >>> x = jax.numpy.arange(8.0).reshape(2, 2, 2)

@@ -12,8 +12,8 @@ from ..._arguments import check_flag, checked_integer, thread_count, wrong_type
 from ..._methods.seeds import MAX_SEED, derived
 from ...codecs import Codec, codec_from_config
 from .._adapter import seed_arguments
-from .._tensors import coding_of, constant_result
 from .._library import define, register_autograd
+from .._tensors import coding_of, constant_result
 from ._arguments import Operation, Processes, checked_codecs, checked_tensor, seed_of, thread_number
 from ._messages import PayloadSpec
 from ._pending import Pending, run
@@ -23,6 +23,7 @@ from ._wire import Steps, exchange, run_steps
 _MAX = 1 << 62
 _FORWARD, _BACKWARD = 0, 1  # the two directions draw different random numbers
 _Splits = Sequence[int] | None
+_c10d: Any = torch.distributed.distributed_c10d  # untyped: it finds groups by the names that operators take
 
 
 class RowExchange(NamedTuple):
@@ -71,7 +72,11 @@ def all_to_all(
             sizes are exchanged first, which synchronizes CUDA.
         output_split_sizes: number of rows from each rank, 0 too; None for equally many.
         input_split_sizes: number of rows for each rank, 0 too; None for equally many.
-        group, async_op, seed, threads, check_finite: same as in `all_reduce`.
+        group: the process group; None for the default group.
+        async_op: return at once, same as in `all_reduce`.
+        seed: for stochastic rounding, same as in `all_reduce`.
+        threads: CPU threads for the codec; None for PyTorch's number.
+        check_finite: raise on all ranks if a value of any rank is NaN or infinite. Synchronizes.
 
     Returns:
         With `async_op`, a `Work`; call its `wait` before using the output. Else None.
@@ -111,11 +116,13 @@ def all_to_all_autograd(
     Args:
         input: [sum(input_split_sizes), ...], same as in `all_to_all`.
         codec: for the rows; None for `Lossless()`.
-        output_split_sizes, input_split_sizes: same as in `all_to_all`; None for an equal part of the input's rows.
+        output_split_sizes: number of rows from each rank, 0 too; None for an equal part of the input's rows.
+        input_split_sizes: number of rows for each rank, 0 too; None for an equal part of the input's rows.
         group: same as in `all_to_all`.
         backward_codec: for the gradient; None for `codec`.
         seed: for stochastic rounding, same as in `all_reduce`; the backward pass derives its own.
-        threads, check_finite: same as in `all_to_all`; `check_finite` is for the input alone.
+        threads: CPU threads for the codec; None for PyTorch's number.
+        check_finite: same as in `all_to_all`, for the input alone.
 
     Returns:
         [sum(output_split_sizes), ...], of the dtype and device of `input`.
@@ -134,9 +141,7 @@ def all_to_all_autograd(
     texts = [_text(each) for each in codecs]
     number, _ = seed_arguments(_traced_seed(codecs, seed), input)
     coding = *texts, number, thread_count(threads)
-    result: Tensor = _all_to_all(
-        input, incoming, outgoing, processes.group.group_name, *coding, check_finite, _FORWARD
-    )
+    result: Tensor = _all_to_all(input, incoming, outgoing, processes.group.group_name, *coding, check_finite, _FORWARD)
     return result
 
 
@@ -149,7 +154,7 @@ def all_to_all_steps(
     check_finite: bool = False,
 ) -> Steps[None]:
     """Run an all-to-all, after a check that its ranks match."""
-    out, x, incoming, outgoing = rows
+    _, x, incoming, outgoing = rows
     codecs = checked_codecs([codec], [x])
     operation = Operation([x], codecs, "", processes, seed_of(codecs, seed), thread_number(threads))
     names, shapes = ["rows of input"], [rows.row_shape()]
@@ -252,7 +257,7 @@ def _kernel(
     check_finite: bool,
     direction: int,
 ) -> Tensor:
-    processes = Processes.of(torch.distributed.distributed_c10d._resolve_process_group(group))  # type: ignore[attr-defined]
+    processes = Processes.of(_c10d._resolve_process_group(group))
     out = _fake(x, incoming)
     rows = checked_rows(out, x, incoming, outgoing, processes.world)
     own, first = codec_from_config(json.loads(codec)), seed & MAX_SEED

@@ -75,7 +75,7 @@ def check_splits_match(
     texts = _exchanged(own, len(own), device, processes)
     splits = [torch.frombuffer(bytearray(text), dtype=torch.int64).view(2, -1) for text in texts]
     sent, expected = (torch.stack([each[side] for each in splits]) for side in (0, 1))
-    wrong = (sent.T != expected).nonzero().tolist()  # rows: receivers
+    wrong = (expected != sent.T).nonzero().tolist()  # rows: receivers
     if wrong:
         receiver, sender = wrong[0]
         raise ValueError(

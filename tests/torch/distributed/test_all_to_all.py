@@ -17,7 +17,10 @@ dist = pytest.importorskip("torch.distributed")
 if not dist.is_available():
     pytest.skip("this PyTorch has no torch.distributed", allow_module_level=True)
 
-from arrcomp.torch.distributed import all_to_all, all_to_all_autograd
+import arrcomp.torch.distributed as collectives
+
+all_to_all: Any = collectives.all_to_all
+all_to_all_autograd: Any = collectives.all_to_all_autograd
 
 
 @pytest.mark.parametrize("checks", then_full(["eager"], ["compiled"]))

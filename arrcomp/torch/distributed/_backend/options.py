@@ -36,9 +36,9 @@ class BackendOptions:
             compress between all processes.
         fake_ratio: the fraction of each compressed tensor that is reduced, from its first element; the rest does not
             change. Below 1 results are wrong: it only measures what less communication would gain.
-        all_to_all_codec: for all-to-alls of dense floating-point tensors of any size with a dtype that it supports, same
-            as in `all_to_all`; None to compress none, as not all that they carry is as tolerant as gradients. Integers,
-            such as indices, are never compressed.
+        all_to_all_codec: for all-to-alls of dense floating-point tensors of any size with a dtype that it supports,
+            same as in `all_to_all`; None to compress none, as not all that they carry is as tolerant as gradients.
+            Integers, such as indices, are never compressed.
         backends: the underlying backends, for instance "cpu:gloo,cuda:nccl", or "cpu:mpi" if PyTorch was built with
             MPI. None for Gloo on the CPU, and NCCL on CUDA if there is a GPU.
         nccl: a `torch.distributed.ProcessGroupNCCL.Options`, or None.

@@ -35,7 +35,7 @@ def rows(dtype: torch.dtype = torch.float32, seed: int = 0) -> list[list[Tensor]
 
 def coded(x: Tensor, codec: Codec) -> Tensor:
     """What comes back of a tensor."""
-    return arrcomp.decompress(arrcomp.compress(x, codec)).view(x.shape)  # type: ignore[no-any-return]
+    return arrcomp.decompress(arrcomp.compress(x, codec)).view(x.shape)
 
 
 def incoming(rank: int) -> list[int]:

@@ -318,9 +318,8 @@ def check_environment(rank: int) -> None:
 def run(rank: int, folder: Path) -> None:
     """All checks, in one of the processes."""
     initialize(rank, folder / "options", pg_options=OPTIONS)
-    checks = (check_compressed, check_left_alone, check_others, check_all_to_all, check_fusion, check_settings)
-    checks = (*checks, check_groups, check_ddp)
-    for check in checks:
+    basic = (check_compressed, check_left_alone, check_others, check_all_to_all, check_fusion)
+    for check in (*basic, check_settings, check_groups, check_ddp):
         check(rank)
     check_errors(rank)
     dist.barrier()

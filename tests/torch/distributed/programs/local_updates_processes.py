@@ -93,7 +93,9 @@ def trained(rank: int, codec: Codec, error_feedback: bool) -> float:
     optimizer = torch.optim.SGD([x], lr=0.5)
     updates = LocalUpdates(optimizer, codec, error_feedback=error_feedback)
     shift = torch.zeros(SIZE)
-    shift[::50], shift[25::50] = (1.0, -1.0) if rank else (-1.0, 1.0)  # data of each rank alone, which keeps the levels apart
+    shift[::50], shift[25::50] = (
+        (1.0, -1.0) if rank else (-1.0, 1.0)
+    )  # data of each rank alone, which keeps the levels apart
     inner = torch.optim.SGD([x], lr=0.05)
     for step in range(OUTER):
         optimizer.param_groups[0]["lr"] = 0.5 * (1 - step / OUTER)
