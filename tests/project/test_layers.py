@@ -21,6 +21,7 @@ NEEDED = {"numpy", "ml_dtypes", "xxhash"}
 # Who imports which other library.
 LIBRARIES = {"zstandard": "_format", "safetensors": "_files", "zarr": "stores", "numcodecs": "stores", "torch": "torch"}
 LIBRARIES |= {"fsspec": "_files.remote", "transformers": "torch.transformers", "lmcache": "torch.lmcache"}
+LIBRARIES |= {"torchft": "torch.distributed.torchft"}
 LIBRARIES |= {"jax": "jax", "jaxlib": "jax", "optax": "jax", "cupy": "cupy"}
 LIBRARIES |= {"typer": "_cli", "rich": "_cli _files.progress", "matplotlib": "_cli"}
 # It imports the adapters of frameworks, once an array of theirs is there.
