@@ -1,4 +1,4 @@
-"""What all-reduces of compressed gradients send and take.
+"""What all-reduces of compressed gradients and all-to-alls of tokens send and take.
 
 `python bench/collectives.py` prints the tables that results.py puts into RESULTS.md: a minute on two cores, with two
 and four processes over Gloo.
@@ -13,6 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import torch.distributed as dist
 
 import arrcomp
 import arrcomp.torch.distributed as collectives
-from arrcomp import QSGD, Codec
+from arrcomp import QSGD, Codec, FloatFormat
 from arrcomp._dtypes import by_name
 from arrcomp._format.spec import Spec
 from arrcomp._methods.shards import Shards
@@ -51,6 +52,20 @@ measured on one CPU thread:"""
 _STEPS = """\
 Times are in milliseconds. The bandwidth is that of one process in one direction, without other traffic. The codecs
 have not been measured on GPUs yet."""
+ROWS, ROW = 4096, 1024  # tokens that each process sends here, and values of a token
+_EXCHANGED: dict[str, Codec | None] = {
+    "bfloat16": None,
+    "FloatFormat('fp8'), a scale a token": FloatFormat("fp8", scaling="bucket", bucket_size=ROW),
+    "QSGD(bits=8), a scale a token": QSGD(bits=8, bucket_size=ROW),
+    "QSGD(bits=4), a scale a token": QSGD(bits=4, bucket_size=ROW),
+    "QSGD(bits=4), a scale for 128 values": QSGD(bits=4, bucket_size=128),
+}
+_EXCHANGE = f"""\
+Each process has {ROWS:,} tokens of {ROW:,} Gaussian bfloat16 values, and sends an equal part to each, itself included:
+over Gloo on the loopback interface of this machine, with one thread per process. Bytes are those that a process sends
+to others, for each value that it sends to others; counted bytes include TCP headers and what the processes compare
+before. The error is the root mean square of what a value is off by, relative to that of the values. Loopback is as fast
+as memory, so the times show the cost of the codecs, not the gain on a network."""
 ByWorld = dict[str, dict[str, dict[str, float]]]
 
 _LOOPBACK = Path("/sys/class/net/lo/statistics/tx_bytes")
@@ -117,24 +132,45 @@ def speeds_of(codec: Codec) -> Speeds:
 def _all_reduces() -> list[list[float]]:
     """Bits, bytes sent by each process, and seconds, of real all-reduces; in each of the processes."""
     x = torch.from_numpy(np.random.default_rng(dist.get_rank()).normal(0, 1e-3, SENT).astype(np.float32))
-    return [[bits, *_measured_call(x, _codec(bits))] for bits in (32, *BITS)]
+    return [[bits, *_measured_call(partial(_all_reduce, codec=_codec(bits)), x)] for bits in (32, *BITS)]
 
 
-def _measured_call(x: torch.Tensor, codec: Codec | None) -> tuple[float, float]:
-    """Bytes that crossed the loopback interface for each process, and the median of seconds."""
+def _all_reduce(x: torch.Tensor, codec: Codec | None) -> None:
+    if codec is None:
+        dist.all_reduce(x)
+    else:
+        collectives.all_reduce(x, codec)
+
+
+def _measured_call(call: Callable[..., Any], *xs: torch.Tensor) -> tuple[float, float]:
+    """Bytes that crossed the loopback interface for each process, and the median of seconds; a call gets copies."""
     nbytes, seconds = [], []
     for _ in range(5):
-        y = x.clone()
+        copies = [x.clone() for x in xs]
         dist.barrier()
         before, start = int(_LOOPBACK.read_text()), time.perf_counter()
-        if codec is None:
-            dist.all_reduce(y)
-        else:
-            collectives.all_reduce(y, codec)
+        call(*copies)
         seconds.append(time.perf_counter() - start)
         dist.barrier()
         nbytes.append((int(_LOOPBACK.read_text()) - before) / dist.get_world_size())
     return statistics.median(nbytes), statistics.median(seconds)
+
+
+def _all_to_alls() -> list[list[Any]]:
+    """Name, bytes sent by each process, seconds and error, of real all-to-alls; in each of the processes."""
+    shape, rank = (ROWS, ROW), dist.get_rank()
+    x = torch.from_numpy(np.random.default_rng(rank).normal(0, 1, shape).astype(np.float32)).bfloat16()
+    exact, out = torch.empty_like(x), torch.empty_like(x)
+    dist.all_to_all_single(exact, x)
+    found = []
+    for name, codec in _EXCHANGED.items():
+        if codec is None:
+            figures = _measured_call(lambda: dist.all_to_all_single(out, x))
+        else:
+            figures = _measured_call(lambda codec=codec: collectives.all_to_all(out, x, codec))
+        error = (out.double() - exact.double()).square().mean().sqrt() / exact.double().square().mean().sqrt()
+        found.append([name, *figures, float(error)])
+    return found
 
 
 # Simulated
@@ -148,7 +184,7 @@ def step_seconds(codec: Codec | None, speeds: Speeds | None, world: int, gbits: 
     return wire + ELEMENTS * (speeds.encode + speeds.reduce + speeds.decode)
 
 
-# The section
+# The sections
 
 
 def measured(quick: bool = False) -> dict[str, Any]:
@@ -275,6 +311,49 @@ def draw(found: Found, folder: Path) -> None:
     plt.close(figure)
 
 
+def exchanged(quick: bool = False) -> dict[str, Any]:
+    """Bytes, time and error of all-to-alls."""
+    found: dict[str, Any] = {}
+    for world in (2,) if quick else (2, 4):
+        sent = ROWS * ROW * (world - 1) / world
+        found[f"{world} processes"] = {
+            name: {
+                "calculated": 2.0 if codec is None else _part_nbytes(world, codec) * (world - 1) / sent,
+                "counted": nbytes / sent,
+                "time": 1e3 * seconds,
+                "error": error,
+            }
+            for (name, nbytes, seconds, error), codec in zip(
+                in_processes(world, _all_to_alls), _EXCHANGED.values(), strict=True
+            )
+        }
+    return found
+
+
+def _part_nbytes(world: int, codec: Codec) -> int:
+    """Bytes of the payload for one process."""
+    return Spec(codec, by_name("bfloat16"), (ROWS // world * ROW,)).capacity
+
+
+def _exchange_text(found: Found) -> str:
+    rows = [
+        [world.split()[0], name, f"{made['calculated']:.3f}", f"{made['counted']:.3f}", f"{made['error']:.4f}",
+         f"{made['time']:.1f}"]
+        for world, names in found.items()
+        for name, made in names.items()
+    ]  # fmt: skip
+    head = ["processes", "<sent as", "bytes, calculated", "bytes, counted", "error", "ms"]
+    return "\n\n".join([_EXCHANGE, table(head, rows)])
+
+
+EXCHANGE_SECTION = Section(
+    "All-to-all of tokens",
+    exchanged,
+    _exchange_text,
+    levels=("setting", "method", "metric"),
+    units={**dict.fromkeys(("calculated", "counted"), "B a value"), "time": "ms"},
+    versions=("arrcomp", "torch", "numpy"),
+)
 SECTION = Section(
     "Quantized collectives",
     measured,
@@ -293,4 +372,4 @@ SECTION = Section(
 
 
 if __name__ == "__main__":
-    print(section(measured()))
+    print(section(measured()), _exchange_text(exchanged()), sep="\n\n")

@@ -132,6 +132,7 @@ SECTIONS: dict[str, Section] = {
     "accuracy": accuracy.SECTION,
     "checkpoint": checkpoint.SECTION,
     "collectives": collectives.SECTION,
+    "all-to-all": collectives.EXCHANGE_SECTION,
     **TRAINING,
 }
 _PLANNED = ("compressors", "scaling", "quantizers", "calls", "instructions")  # which PLANS.md needs

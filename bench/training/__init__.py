@@ -5,6 +5,7 @@ from training import (
     compressed_activations,
     few_bit,
     gradients,
+    local_updates,
     memory,
     optimizer_state,
     randomized_linear,
@@ -13,6 +14,7 @@ from training import (
 # By their names in results.csv, in the page's order.
 SECTIONS = {
     "gradients": gradients.SECTION,
+    "local updates": local_updates.SECTION,
     "memory": memory.SECTION,
     "optimizer state": optimizer_state.SECTION,
     "compressed activations": compressed_activations.SECTION,
