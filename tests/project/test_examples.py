@@ -127,6 +127,17 @@ def test_two_processes_send_few_bits_of_gradients_and_learn_as_much() -> None:
     assert min(accuracies) > max(0.75, accuracies[0] - 0.03)
 
 
+@pytest.mark.full
+def test_experts_learn_as_much_from_tokens_of_few_bits() -> None:
+    torch = pytest.importorskip("torch")
+    if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
+        pytest.skip("this PyTorch has no Gloo")
+    rows = re.findall(r"^(\d+) bits: loss ([\d.]+)$", output_of("torch_experts"), re.MULTILINE)
+    assert [bits for bits, _ in rows] == ["32", "8", "4"]
+    losses = [float(loss) for _, loss in rows]
+    assert max(losses) < min(0.6, losses[0] + 0.1)
+
+
 def test_weights_that_are_sent_as_deltas_arrive() -> None:
     torch = pytest.importorskip("torch")
     if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):
@@ -272,6 +283,7 @@ def test_an_example_is_short_and_says_how_to_run_it(name: str) -> None:
         pytest.param("checkpoint_accuracy", "sklearn", "PyTorch and scikit-learn", marks=pytest.mark.full),
         pytest.param("hdf5_blocks", "h5py", "h5py", marks=pytest.mark.full),
         pytest.param("hdf5_filter", "h5py", "h5py", marks=pytest.mark.full),
+        pytest.param("torch_experts", "torch", "PyTorch", marks=pytest.mark.full),
         pytest.param("torch_less_memory", "torch", "PyTorch", marks=pytest.mark.full),
         pytest.param(
             "transformers_checkpoint", "transformers", "PyTorch, safetensors and transformers", marks=pytest.mark.full
