@@ -1,8 +1,8 @@
 """A mixture of experts on two processes, whose tokens and gradients are exchanged in 32, 8 and 4 bits per value.
 
 Each process has one expert and tokens of its own. A router chooses an expert for each token. An all-to-all sends the
-tokens to their experts, and another one sends the results back; each token has its own scale. The processes communicate
-through Gloo; on GPUs use NCCL. The script starts both.
+tokens to their experts, and another one sends the results back; each token has its own scale. The processes communicate by
+Gloo; on GPUs use NCCL. The script starts both.
 
     pip install ".[torch]"
     python examples/torch_experts.py
@@ -56,22 +56,22 @@ def train(codec: Codec) -> float:
         x = torch.randn(TOKENS, WIDTH, generator=generator)
         y = torch.einsum("ti,tij->tj", x, target[(x[:, 0] > 0).long()])  # tokens of two kinds need two experts
         optimizer.zero_grad()
-        loss = (layer(x) - y).square().mean()
-        loss.backward()
+        (loss := (layer(x) - y).square().mean()).backward()
         for parameter in layer.router.parameters():  # experts have gradients of all tokens, routers of their own
             dist.all_reduce(parameter.grad)
         optimizer.step()
-    dist.all_reduce(total := loss.detach().clone())
-    return float(total) / WORLD
+    dist.all_reduce(total := loss.detach() / WORLD)
+    return float(total)
 
 
 def process(rank: int, folder: str) -> None:
     """Run one process."""
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=WORLD)
-    losses = {name: train(codec) for name, codec in CODECS.items()}
-    if rank == 0:
-        print("\n".join(f"{name}: loss {loss:.3f}" for name, loss in losses.items()))
+    for name, codec in CODECS.items():
+        loss = train(codec)
+        if rank == 0:
+            print(f"{name}: loss {loss:.3f}")
     dist.destroy_process_group()
 
 

@@ -23,13 +23,13 @@ class LocalUpdates:
     """The outer steps of local-update training: each rank trains alone, and all ranks average what they learnt.
 
     This is DiLoCo (A. Douillard et al., arXiv:2311.08105, algorithm 1). Each rank makes some hundred steps of an inner
-    optimizer without communication. Then `step` computes the pseudo-gradient of each parameter, its value after the
-    last outer step minus its value now, and averages it over the ranks with compressed communication, as in
-    `all_reduce`. It restores the parameters of the last outer step, and lets the outer optimizer step with the
+    optimizer without communication. Then `step` computes the outer gradient (pseudo-gradient) of each parameter, its
+    value after the last outer step minus its value now, and averages it over the ranks with compressed communication,
+    as in `all_reduce`. It restores the parameters of the last outer step, and lets the outer optimizer step with the
     average as the gradient. All ranks end with the same bits. (Streaming DiLoCo, arXiv:2501.18512, sends outer
     gradients in 4 bits too; for its fragments, make one object for the parameters of each.)
 
-    With error feedback, each rank adds what compression lost of a pseudo-gradient to the next one, and what it lost of
+    With error feedback, each rank adds what compression lost of an outer gradient to the next one, and what it lost of
     an average that it codes to the next average (H. Tang et al., "DoubleSqueeze", arXiv:1905.05957, algorithm 1).
 
     It keeps a copy of the parameters, and 1 + 1 / W times their memory for error feedback. Buffers, such as a batch
@@ -38,12 +38,12 @@ class LocalUpdates:
     Args:
         outer_optimizer: of the parameters, dense floating-point tensors on one device, such as
             ``torch.optim.SGD(model.parameters(), lr=0.7, momentum=0.9, nesterov=True)``.
-        codec: for pseudo-gradients and averages, such as ``QSGD(bits=4)``; None for `Lossless()`.
+        codec: for outer gradients and averages, such as ``QSGD(bits=4)``; None for `Lossless()`.
         group: the process group; None for the default group.
-        error_feedback: whether to add the compression error of a pseudo-gradient to the next one.
+        error_feedback: whether to add the compression error of an outer gradient to the next one.
         seed: for stochastic rounding; steps and ranks derive their own from it.
         threads: CPU threads for the codec; None for PyTorch's number.
-        check_finite: whether `step` raises on all ranks, and changes nothing, if a pseudo-gradient of any rank is NaN
+        check_finite: whether `step` raises on all ranks, and changes nothing, if an outer gradient of any rank is NaN
             or infinite. Synchronizes. Else all ranks get what the codec makes of it.
 
     Attributes:
@@ -94,7 +94,7 @@ class LocalUpdates:
 
         Raises:
             ValueError: the ranks' parameters, codecs or settings do not match; at the first step, and at the first
-                after `load_state_dict`, also if they did not start from the same values; or a pseudo-gradient is not
+                after `load_state_dict`, also if they did not start from the same values; or an outer gradient is not
                 finite, with `check_finite`.
             RuntimeError: same as in `all_reduce`.
         """
