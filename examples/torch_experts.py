@@ -1,8 +1,8 @@
 """A mixture of experts on two processes, whose tokens and gradients are exchanged in 32, 8 and 4 bits per value.
 
 Each process has one expert and tokens of its own. A router chooses an expert for each token. An all-to-all sends the
-tokens to their experts, and another one sends the results back; each token has its own scale. The processes communicate by
-Gloo; on GPUs use NCCL. The script starts both.
+tokens to their experts, and another one sends the results back; each token has its own scale. The processes
+communicate by Gloo; on GPUs use NCCL. The script starts both.
 
     pip install ".[torch]"
     python examples/torch_experts.py
@@ -30,7 +30,7 @@ class Experts(nn.Module):
 
     def __init__(self, codec: Codec) -> None:
         super().__init__()
-        self.codec, self.router = codec, nn.Linear(WIDTH, WORLD)
+        self.codec, self.router = codec, nn.Linear(WIDTH, WORLD, bias=False)
         self.expert = nn.Sequential(nn.Linear(WIDTH, 256), nn.ReLU(), nn.Linear(256, WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
@@ -57,8 +57,7 @@ def train(codec: Codec) -> float:
         y = torch.einsum("ti,tij->tj", x, target[(x[:, 0] > 0).long()])  # tokens of two kinds need two experts
         optimizer.zero_grad()
         (loss := (layer(x) - y).square().mean()).backward()
-        for parameter in layer.router.parameters():  # experts have gradients of all tokens, routers of their own
-            dist.all_reduce(parameter.grad)
+        dist.all_reduce(layer.router.weight.grad)  # experts have gradients of all tokens, routers of their own
         optimizer.step()
     dist.all_reduce(total := loss.detach() / WORLD)
     return float(total)

@@ -14,7 +14,7 @@ from ...codecs import Codec, codec_from_config
 from .._adapter import seed_arguments
 from .._library import define, register_autograd
 from .._tensors import coding_of, constant_result
-from ._arguments import Operation, Processes, checked_codecs, checked_tensor, seed_of, thread_number
+from ._arguments import Operation, Processes, check_output, checked_codecs, checked_tensor, seed_of, thread_number
 from ._messages import PayloadSpec
 from ._pending import Pending, run
 from ._rank_checks import check_ranks_match, check_splits_match
@@ -182,8 +182,7 @@ def _spec(operation: Operation, part: Tensor) -> PayloadSpec:
 
 def checked_rows(out: Tensor, x: Tensor, incoming: _Splits, outgoing: _Splits, world: int) -> RowExchange:
     """The rows of checked tensors, with the numbers of rows from and to each rank."""
-    if not out.is_contiguous():
-        raise ValueError("output: expected a C-contiguous tensor, got another layout")
+    check_output(out)
     if (out.dtype, out.device) != (x.dtype, x.device):
         raise ValueError(f"output: expected {x.dtype} on {x.device}, as input, got {out.dtype} on {out.device}")
     sizes = [

@@ -84,6 +84,12 @@ def checked_tensor(name: str, x: Any) -> Tensor:
     return detached
 
 
+def check_output(output: Tensor) -> None:
+    """Raise ValueError if the argument `output` is not contiguous."""
+    if not output.is_contiguous():
+        raise ValueError("output: expected a C-contiguous tensor, got another layout")
+
+
 def checked_tensors(tensors: Any, name: str = "tensors") -> list[Tensor]:
     """At least one tensor, all on one device."""
     if isinstance(tensors, Tensor) or not isinstance(tensors, Sequence):

@@ -13,6 +13,7 @@ from ...codecs import Codec
 from ._arguments import (
     Operation,
     Processes,
+    check_output,
     checked_codecs,
     checked_operation,
     checked_tensor,
@@ -235,8 +236,7 @@ def _only(operation: Operation) -> tuple[Tensor, PayloadSpec]:
 
 
 def _check_sizes(small: str, shard: Tensor, large: str, whole: Tensor, world: int) -> None:
-    if not (shard if small == "output" else whole).is_contiguous():
-        raise ValueError("output: expected a C-contiguous tensor, got another layout")
+    check_output(shard if small == "output" else whole)
     if whole.numel() != world * shard.numel():
         expected = f"{world * shard.numel()} elements ({world} times those of {small})"
         raise ValueError(f"{large}: expected {expected}, got {whole.numel()}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ import arrcomp
 import processes
 from arrcomp import QSGD, Codec, ErrorBounded, FloatFormat, Lossless
 from arrcomp.torch.distributed import all_reduce, all_to_all, all_to_all_autograd
-from processes import PATIENCE
+from processes import PATIENCE, message_of
 
 WORLD = 3
 ROW = 24
@@ -157,41 +156,32 @@ def check_seeds(rank: int) -> None:
     assert not torch.equal(leaf.grad, y)
 
 
-def message_of(action: Callable[[], Any]) -> str:
-    """The message of the ValueError that an action raises, which it must."""
-    try:
-        action()
-    except ValueError as raised:
-        return str(raised)
-    raise AssertionError("no error")
-
-
 def check_mismatches(rank: int) -> None:
     """All ranks hear of what differs, and go on."""
     odd = rank == 1
     splits = [2, 2, 2 + odd]
     x, out = torch.ones(sum(splits), ROW), torch.ones(6, ROW)
-    text = message_of(lambda: all_to_all(out, x, BY_ROW, [2, 2, 2], splits))
+    text = message_of(ValueError, lambda: all_to_all(out, x, BY_ROW, [2, 2, 2], splits))
     assert text == "rank 2: output_split_sizes[1]: expected 3 as in input_split_sizes[2] of rank 1, got 2", text
-    text = message_of(lambda: all_to_all_autograd(x, BY_ROW, [2, 2, 2], splits))
+    text = message_of(ValueError, lambda: all_to_all_autograd(x, BY_ROW, [2, 2, 2], splits))
     assert text == "rank 2: output_split_sizes[1]: expected 3 as in input_split_sizes[2] of rank 1, got 2", text
     x = torch.ones(WORLD * (2 if odd else 1), ROW)
-    text = message_of(lambda: all_to_all(torch.empty_like(x), x, Lossless()))
+    text = message_of(ValueError, lambda: all_to_all(torch.empty_like(x), x, Lossless()))
     assert text == "rank 0: output_split_sizes[1]: expected 2 as in input_split_sizes[0] of rank 1, got 1", text
     x = torch.ones(WORLD, ROW + odd)
-    text = message_of(lambda: all_to_all(torch.empty_like(x), x, BY_ROW))
+    text = message_of(ValueError, lambda: all_to_all(torch.empty_like(x), x, BY_ROW))
     assert text == f"rank 1: shape of rows of input: expected ({ROW},) as on rank 0, got ({ROW + 1},)", text
     x = torch.ones(WORLD, ROW, dtype=torch.float16 if odd else torch.float32)
-    text = message_of(lambda: all_to_all(torch.empty_like(x), x, BY_ROW))
+    text = message_of(ValueError, lambda: all_to_all(torch.empty_like(x), x, BY_ROW))
     assert text == "rank 1: dtype of rows of input: expected float32 as on rank 0, got float16", text
     x = torch.ones(WORLD, ROW)
-    text = message_of(lambda: all_to_all(torch.empty_like(x), x, COARSE if odd else BY_ROW))
+    text = message_of(ValueError, lambda: all_to_all(torch.empty_like(x), x, COARSE if odd else BY_ROW))
     assert text == f"rank 1: codec of rows of input: expected {BY_ROW} as on rank 0, got {COARSE}", text
-    text = message_of(lambda: all_reduce(x, BY_ROW) if odd else all_to_all(torch.empty_like(x), x, BY_ROW))
+    text = message_of(ValueError, lambda: all_reduce(x, BY_ROW) if odd else all_to_all(torch.empty_like(x), x, BY_ROW))
     assert text == "rank 1: operation: expected all_to_all as on rank 0, got all_reduce SUM scatter", text
     if odd:
         x[0, 0] = torch.nan
-    text = message_of(lambda: all_to_all(torch.empty_like(x), x, BY_ROW, check_finite=True))
+    text = message_of(ValueError, lambda: all_to_all(torch.empty_like(x), x, BY_ROW, check_finite=True))
     assert text == "all_to_all: expected finite values, got NaN or infinity on ranks [1]", text
     check_rows(rank)
 

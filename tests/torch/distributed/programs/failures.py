@@ -6,9 +6,7 @@ import datetime
 import functools
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -16,21 +14,12 @@ import torch.distributed as dist
 import arrcomp.torch.distributed as collectives
 import processes
 from arrcomp import QSGD, Lossless
-from processes import PATIENCE
+from processes import PATIENCE, message_of
 
 WORLD = 3
 SOON = PATIENCE.total_seconds() / 3  # when errors have come that need no group's patience
 GONE = ("imed out", "closed", "reset by peer", "Broken pipe")  # what Gloo says of who does not answer, or has ended
 CODEC = QSGD(bits=4)
-
-
-def message_of(error: type[Exception], action: Callable[[], Any]) -> str:
-    """The message of the error that an action raises, which it must."""
-    try:
-        action()
-    except error as raised:
-        return str(raised)
-    raise AssertionError(f"no {error.__name__}")
 
 
 def check_differences(rank: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import Tensor
 import processes
 from arrcomp import QSGD, Codec, Lossless
 from arrcomp.torch.distributed import LocalUpdates
-from processes import PATIENCE, check_same
+from processes import PATIENCE, check_same, message_of
 
 WORLD = 2
 SIZE = 600  # of the problem: more than a bucket
@@ -142,33 +141,24 @@ def check_resumed(rank: int) -> None:
     assert (values(saved) - torch.cat([x.flatten() for x in again.state_dict()["parameters"]])).abs().max() == 0
 
 
-def message_of(action: Callable[[], Any]) -> str:
-    """The message of the ValueError that an action raises, which it must."""
-    try:
-        action()
-    except ValueError as raised:
-        return str(raised)
-    raise AssertionError("no error")
-
-
 def check_mismatches(rank: int) -> None:
     """All ranks hear of what differs, and nothing has changed."""
     model = problem()
     with torch.no_grad():
         model[2].bias[0] += rank
     before = values(model)
-    text = message_of(LocalUpdates(outer(model)).step)
+    text = message_of(ValueError, LocalUpdates(outer(model)).step)
     assert text.startswith("rank 1: hash of the parameters before the first inner step: expected "), text
     model = problem()
-    text = message_of(LocalUpdates(outer(model), QSGD(bits=2 + rank)).step)
+    text = message_of(ValueError, LocalUpdates(outer(model), QSGD(bits=2 + rank)).step)
     assert text.startswith(f"rank 1: codec of parameters[0]: expected {QSGD(bits=2)} as on rank 0, got "), text
-    text = message_of(LocalUpdates(outer(model), QSGD(), error_feedback=rank == 0).step)
+    text = message_of(ValueError, LocalUpdates(outer(model), QSGD(), error_feedback=rank == 0).step)
     assert text == "rank 1: error_feedback: expected True as on rank 0, got False", text
     updates = LocalUpdates(outer(model), QSGD(), check_finite=True)
     updates.step()
     before = values(model)
     model[0].bias.data[0] += torch.nan if rank else 1.0
-    text = message_of(updates.step)
+    text = message_of(ValueError, updates.step)
     assert text == "LocalUpdates.step: expected finite values, got NaN or infinity on ranks [1]", text
     model[0].bias.data[0] = before[len(model[0].weight.flatten())]
     updates.step()

@@ -60,3 +60,12 @@ def check_same(x: torch.Tensor, group: Any = None) -> None:
     dist.all_gather(found, x, group)
     for other in found:
         assert torch.equal(other.view(torch.uint8), x.view(torch.uint8))
+
+
+def message_of(error: type[Exception], action: Callable[[], Any]) -> str:
+    """The message of the error that an action raises, which it must."""
+    try:
+        action()
+    except error as raised:
+        return str(raised)
+    raise AssertionError(f"no {error.__name__}")
