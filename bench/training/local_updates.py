@@ -100,7 +100,8 @@ def all_settings(quick: bool) -> dict[str, dict[str, Any]]:
             model = trained_decoder.made(SIZE)
             sent.append(_train(model, setting, learned, seed, 1 if quick else OUTER))
             losses.append(_loss(model, tested))
-            print(f"{name}, seed {seed}: loss {losses[-1]:.3f}", flush=True)
+            if dist.get_rank() == 0:
+                print(f"{name}, seed {seed}: loss {losses[-1]:.3f}", flush=True)
         found[name] = {"sent": statistics.fmean(sent), "losses": losses}
     return found
 

@@ -186,8 +186,8 @@ def checked_rows(out: Tensor, x: Tensor, incoming: _Splits, outgoing: _Splits, w
     if (out.dtype, out.device) != (x.dtype, x.device):
         raise ValueError(f"output: expected {x.dtype} on {x.device}, as input, got {out.dtype} on {out.device}")
     sizes = [
-        _checked_splits("output", out, _splits_or_even("output_split_sizes", incoming, "output", out, world)),
-        _checked_splits("input", x, _splits_or_even("input_split_sizes", outgoing, "input", x, world)),
+        _with_sum("output", out, _splits_or_even("output_split_sizes", incoming, "output", out, world)),
+        _with_sum("input", x, _splits_or_even("input_split_sizes", outgoing, "input", x, world)),
     ]
     if out.shape[1:] != x.shape[1:]:
         raise ValueError(f"output: expected rows of shape {_shape(x)}, as input, got {_shape(out)}")
@@ -207,16 +207,17 @@ def _splits_or_even(name: str, splits: Any, tensor: str, x: Tensor, world: int) 
         raise wrong_type(name, "a list or tuple of integers, or None", splits)
     if len(splits) != world:
         raise ValueError(f"{name}: expected {world} sizes, one for each rank, got {len(splits)}")
-    return list(splits)
+    if torch.compiler.is_compiling():  # a check would make constants of them
+        return list(splits)
+    return [checked_integer(f"{name}[{i}]", size, 0, _MAX) for i, size in enumerate(splits)]
 
 
-def _checked_splits(tensor: str, x: Tensor, splits: Sequence[Any]) -> list[int]:
-    """Numbers of rows of a tensor, which are all of it."""
-    name = f"{tensor}_split_sizes"
-    checked = [checked_integer(f"{name}[{i}]", size, 0, _MAX) for i, size in enumerate(splits)]
-    if sum(checked) != x.shape[0]:
-        raise ValueError(f"{name}: expected a sum of {x.shape[0]}, the rows of {tensor}, got {sum(checked)}")
-    return checked
+def _with_sum(tensor: str, x: Tensor, splits: list[int]) -> list[int]:
+    """The same splits, after a check that they are all rows of a tensor."""
+    if sum(splits) != x.shape[0]:
+        name = f"{tensor}_split_sizes"
+        raise ValueError(f"{name}: expected a sum of {x.shape[0]}, the rows of {tensor}, got {sum(splits)}")
+    return splits
 
 
 def _shape(x: Tensor) -> str:

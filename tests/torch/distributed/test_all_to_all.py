@@ -81,6 +81,11 @@ WRONG = [
         r"output_split_sizes\[0\]: expected an integer from 0 to .*, got 4\.0 \(float\)",
     ),
     (
+        lambda: all_to_all_autograd(X, None, [-4]),
+        ValueError,
+        r"output_split_sizes\[0\]: expected an integer from 0 to .*, got -4",
+    ),
+    (
         lambda: all_to_all_autograd(X, None, torch.tensor([4])),
         TypeError,
         r"output_split_sizes: expected a list or tuple of integers, or None, got torch\.Tensor",

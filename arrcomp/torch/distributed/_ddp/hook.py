@@ -58,10 +58,8 @@ def quantized_allreduce_hook(
     gradients = state.gradients(bucket.parameters(), bucket.gradients())
     if not state.checked:
         codecs = [gradient.codec or Lossless() for gradient in gradients]
-        values, names = (
-            [gradient.values for gradient in gradients],
-            [repr(gradient.layer.name) for gradient in gradients],
-        )
+        values = [gradient.values for gradient in gradients]
+        names = [repr(gradient.layer.name) for gradient in gradients]
         settings = {"step": state.step, **state.settings.config()}
         check_ranks_match("quantized_allreduce_hook", values, codecs, processes, names=names, settings=settings)
         state.checked = True
