@@ -148,7 +148,9 @@ def _measured_call(call: Callable[..., Any], *xs: torch.Tensor) -> tuple[float, 
     for _ in range(5):
         copies = [x.clone() for x in xs]
         dist.barrier()
-        before, start = int(_LOOPBACK.read_text()), time.perf_counter()
+        before = int(_LOOPBACK.read_text())
+        dist.barrier()  # nobody sends before all have read
+        start = time.perf_counter()
         call(*copies)
         seconds.append(time.perf_counter() - start)
         dist.barrier()

@@ -19,7 +19,7 @@ from harness.processes import in_processes
 from harness.section import Found, Section
 from harness.tables import table
 
-PROCESSES, INNER, OUTER, SEEDS = 2, 20, 15, (0, 1)
+PROCESSES, INNER, OUTER, SEEDS = 2, 20, 15, (0, 1, 2)
 SIZE = trained_decoder.Size(width=64, layers=2, heads=4, symbols=256, context=64, batch=8)
 _TESTED = 128  # sequences of the held-out text
 _RATE = 2e-3
@@ -45,13 +45,13 @@ _SETTINGS: Mapping[str, Setting] = {
 }
 _HOW = f"""\
 A decoder of {SIZE.layers} layers and width {SIZE.width} learns the bytes of Python's documentation, in sequences of
-{SIZE.context}, on {PROCESSES} processes, each with sequences of its own. The inner optimizer is AdamW with a rate
-that rises to {_RATE} and falls to 0, for {OUTER} times {INNER} steps of {SIZE.batch} sequences on each process. The
-outer one is SGD with a rate of 0.7 and Nesterov momentum of 0.9, by `LocalUpdates`; buckets have 512 values.
+{SIZE.context}, on {PROCESSES} processes, each with sequences of its own. The inner optimizer is AdamW with a rate that
+rises to {_RATE} and falls to 0, for {OUTER} times {INNER} steps of {SIZE.batch} sequences on each process. The outer
+one is SGD with a rate of 0.7 and Nesterov momentum of 0.9, by `LocalUpdates`; buckets have 512 values.
 
-"{EVERY}" averages the gradients of every step and has no outer optimizer. Bytes are what one process sends for
-{INNER} inner steps (for float32: by a ring all-reduce). Loss is in nats for each byte of text that was held out, after
-the last outer step: the mean of {len(SEEDS)} seeds, with the smallest and the largest."""
+"{EVERY}" averages the gradients of every step and has no outer optimizer. Bytes are what one process
+sends for {INNER} inner steps (for float32: by a ring all-reduce). Loss is in nats for each byte of text that was held
+out, after the last outer step: the mean of {len(SEEDS)} seeds, with the smallest and the largest."""
 
 
 def _train(model: Any, setting: Setting, tokens: Tensor, seed: int, outer_steps: int) -> float:
