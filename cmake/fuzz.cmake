@@ -1,4 +1,5 @@
-# The fuzzers of the decoders and of the C library's reader: libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer (.ci/fuzz.sh runs it).
+# The fuzzers of the decoders and of the C library's reader: libFuzzer with AddressSanitizer and
+# UndefinedBehaviorSanitizer (.ci/fuzz.sh runs them).
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   message(FATAL_ERROR "ARRCOMP_FUZZ needs Clang, which has libFuzzer, not ${CMAKE_CXX_COMPILER_ID}")
 endif()
@@ -28,7 +29,8 @@ add_executable(arrcomp_fuzz
 arrcomp_target(arrcomp_fuzz)
 target_compile_options(arrcomp_fuzz PRIVATE -Wno-unused-function)  # encoders
 set(ARRCOMP_CPU ALL)
-arrcomp_add_instruction_sets(arrcomp_fuzz groups buckets_F32 buckets_F64 predicted referenced)
+arrcomp_add_instruction_sets(arrcomp_fuzz "native/cpu/select.cpp;tests/fuzz/decode.cpp"
+                             groups buckets_F32 buckets_F64 predicted referenced)
 target_link_options(arrcomp_fuzz PRIVATE -fsanitize=fuzzer,address,undefined)
 target_link_libraries(arrcomp_fuzz PRIVATE Threads::Threads)
 

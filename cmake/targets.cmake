@@ -64,9 +64,10 @@ function(arrcomp_native_instruction_set out)
   set(${out} ${best} PARENT_SCOPE)
 endfunction()
 
-# Adds the parts that are asked for (groups, buckets_F32, ...) for each instruction set; ARRCOMP_AVX2, ARRCOMP_AVX512 and
-# ARRCOMP_NEON tell the rest of the target which are there.
-function(arrcomp_add_instruction_sets name)
+# Adds the parts that are asked for (groups, buckets_F32, ...) for each instruction set. ARRCOMP_AVX2, ARRCOMP_AVX512 and
+# ARRCOMP_NEON tell the sources that choose among them which are there. No other sees them: it need not be compiled anew
+# where there are more.
+function(arrcomp_add_instruction_sets name choosing)
   if(NOT ARRCOMP_CPU MATCHES "^(AUTO|ALL)$")
     message(FATAL_ERROR "ARRCOMP_CPU: expected AUTO or ALL, got ${ARRCOMP_CPU}")
   endif()
@@ -98,7 +99,7 @@ function(arrcomp_add_instruction_sets name)
   foreach(isa ${isas})
     if(NOT isa STREQUAL "plain")
       string(TOUPPER "ARRCOMP_${isa}" defined)
-      target_compile_definitions(${name} PRIVATE "${defined}")
+      set_property(SOURCE ${choosing} APPEND PROPERTY COMPILE_DEFINITIONS "${defined}")
     endif()
     foreach(part ${ARGN})
       arrcomp_isa_source(source ${isa} ${part})

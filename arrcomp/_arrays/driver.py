@@ -169,12 +169,14 @@ def decode_selection(payload: Payload, spec: Spec, selection: Selection, threads
     SizeLimitError where the ranges have more values than the limit of the array.
     """
     admit(Spec(spec.codec, spec.dtype, (sum(size for _, size in selection.ranges),)), payload, None)
+    result: NDArray[Any] = np.empty(selection.shape, spec.dtype.numpy)
+    if not selection.parts:
+        return result
     data, fetch = payload.host_parts()
     if fetch is not None:
         for spans in needed_spans(data, spec, selection.ranges):
             for span in spans:
                 fetch(*span)
-    result: NDArray[Any] = np.empty(selection.shape, spec.dtype.numpy)
     for part in selection.parts:
         values = result.reshape(-1) if selection.is_range else np.empty(part.size, spec.dtype.numpy)
         start = part.first * spec.dtype.parts

@@ -180,8 +180,8 @@ struct Isa {
   }
 };
 
-// What the sources of an instruction set define: groups.inc, buckets.inc (of each arithmetic type), activations.inc,
-// predicted.inc and referenced.inc.
+// What the sources of an instruction set define, where it is compiled: groups.inc, buckets.inc (of each arithmetic type),
+// activations.inc, predicted.inc and referenced.inc.
 #define ARRCOMP_DECLARE_ISA(name)                        \
   namespace name {                                       \
   extern const Isa isa;                                  \
@@ -192,15 +192,9 @@ struct Isa {
   extern const ReferenceFunctions reference_functions;   \
   }
 ARRCOMP_DECLARE_ISA(plain)
-#ifdef ARRCOMP_AVX2
 ARRCOMP_DECLARE_ISA(avx2)
-#endif
-#ifdef ARRCOMP_AVX512
 ARRCOMP_DECLARE_ISA(avx512)
-#endif
-#ifdef ARRCOMP_NEON
 ARRCOMP_DECLARE_ISA(neon)
-#endif
 #undef ARRCOMP_DECLARE_ISA
 
 }  // namespace arrcomp

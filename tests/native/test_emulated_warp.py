@@ -13,8 +13,9 @@ import pytest
 
 import arrcomp
 from arrcomp import _core
+from ordinary import then_slow
 
-pytestmark = [pytest.mark.arithmetic, pytest.mark.full]  # the CPU's codecs and the kernels are compiled for minutes
+pytestmark = pytest.mark.arithmetic
 
 TESTS = Path(__file__).resolve().parent
 NATIVE = TESTS.parent.parent / "native"
@@ -124,13 +125,15 @@ def run_program(name: str, build: Build, options: Sequence[str], objects: Sequen
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("build", BUILDS)
+# The race detector checks the results, too, of kernels as GPUs since compute capability 8 have them.
+@pytest.mark.parametrize("build", then_slow([], ["sanitized"], ["optimized"]))
 def test_kernels_agree_with_the_cpu(
     name: str, build: str, generated: list[str], cpu_objects: list[Path], tmp_path: Path
 ) -> None:
     run_program(name, BUILDS[build], generated, cpu_objects, tmp_path)
 
 
+@pytest.mark.full  # the CPU's codecs and the kernels are compiled for minutes
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_barriers_order_what_lanes_share(
     name: str, generated: list[str], cpu_objects: list[Path], race_detector: Path, tmp_path: Path
@@ -138,5 +141,6 @@ def test_barriers_order_what_lanes_share(
     run_program(name, RACES, generated, [*cpu_objects, race_detector], tmp_path)
 
 
+@pytest.mark.full
 def test_a_missing_barrier_is_found(race_detector: Path, tmp_path: Path) -> None:
     run_program("emulated_races", RACES, [], [race_detector], tmp_path)

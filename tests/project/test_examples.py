@@ -138,6 +138,7 @@ def test_experts_learn_as_much_from_tokens_of_few_bits() -> None:
     assert max(losses) < min(0.6, losses[0] + 0.1)
 
 
+@pytest.mark.full
 def test_weights_that_are_sent_as_deltas_arrive() -> None:
     torch = pytest.importorskip("torch")
     if not (torch.distributed.is_available() and torch.distributed.is_gloo_available()):

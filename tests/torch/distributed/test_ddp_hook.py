@@ -23,7 +23,7 @@ from arrcomp.torch.distributed import LayerStatistics, QuantizedState, quantized
 from arrcomp.torch.distributed._ddp.statistics import ring_nbytes, table
 
 
-@pytest.mark.parametrize("name", ["ddp_processes", "ddp_state_processes"])
+@pytest.mark.parametrize("name", then_full(["ddp_processes"], ["ddp_state_processes"]))
 @pytest.mark.parametrize("checks", then_full(["short"], ["all"]))
 def test_three_processes_train(name: str, checks: str, tmp_path: Path) -> None:
     command = [sys.executable, str(Path(__file__).parent / "programs" / f"{name}.py"), str(tmp_path), checks]

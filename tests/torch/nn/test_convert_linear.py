@@ -95,6 +95,7 @@ def test_the_pattern_is_not_minded(pattern: Any) -> None:
     assert kinds(convert_linear(model(), pattern=pattern)) == ["Linear", "RandomizedLinear", "Linear"]
 
 
+@pytest.mark.full
 def test_a_transformer_does_not_train() -> None:
     torch.manual_seed(0)
     net = nn.Sequential(nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), nn.Linear(16, 4))
