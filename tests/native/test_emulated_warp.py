@@ -93,18 +93,28 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 
 @pytest.fixture(scope="module")
 def cpu_objects(generated: list[str], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The CPU's codecs, compiled for the plain instruction set."""
-    folder = tmp_path_factory.mktemp("cpu")
-    objects = []
+    """The CPU's codecs, compiled for the plain instruction set: once, whichever of pytest's processes comes first."""
+    from filelock import FileLock
+
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "emulated_cpu"
+    with FileLock(f"{folder}.lock"):
+        if folder.exists():
+            return sorted(folder.glob("*.o"))
+        made = tmp_path_factory.mktemp("cpu")
+        compile_cpu(made, generated)
+        return sorted(made.rename(folder).glob("*.o"))
+
+
+def compile_cpu(folder: Path, generated: list[str]) -> None:
+    """Compiles the CPU's codecs for the plain instruction set into a folder."""
     for name in CPU_SOURCES:
-        objects.append(folder / Path(name).with_suffix(".o").name)
-        run([*compiler(), *FLAGS, "-c", NATIVE / name, "-o", objects[-1]])
+        run([*compiler(), *FLAGS, "-c", NATIVE / name, "-o", folder / Path(name).with_suffix(".o").name])
     for part in ISA_PARTS:
-        objects.append(folder / f"plain_{part}.o")
+        made = folder / f"plain_{part}.o"
         source, _, real = part.partition("_")
         plain = ["-DARRCOMP_ISA=plain", f"-DARRCOMP_REAL={real}", "-DARRCOMP_COMPACT", "-x", "c++"]
-        run([*compiler(), *FLAGS, *generated, *plain, NATIVE / "cpu" / f"{source}.inc", "-c", "-o", objects[-1]])
-    return objects
+        run([*compiler(), *FLAGS, *generated, *plain, NATIVE / "cpu" / f"{source}.inc", "-c", "-o", made])
 
 
 @pytest.fixture(scope="module")
