@@ -186,22 +186,30 @@ def location_of(tail: Tail, mean: float) -> float:
     return optimize.brentq(lambda location: mean_exponent(tail, location) - mean, -20, 20)
 
 
-def exponent_symbols(tail: Tail, location: float, base: int) -> Array:
+def downwards(probabilities: Array, base: int) -> Array:
+    """Probabilities of exponents, from the base down."""
+    return probabilities[int(np.flatnonzero(base == EXPONENTS)[0]) :: -1]
+
+
+def half_octaves(tail: Tail, location: float, base: int) -> Array:
     """Symbols of x = 2^location times the family."""
-    first = int(np.flatnonzero(base == EXPONENTS)[0])
-    both, upper = exponents(tail, location)[first::-1], upper_halves(tail, location)[first::-1]
-    if base == WIDE_BASE_ABOVE_MEAN:
-        return with_rest(both[:LAST])
+    both, upper = downwards(exponents(tail, location), base), downwards(upper_halves(tail, location), base)
     return with_rest(np.stack([upper, both - upper], axis=1).reshape(-1)[:LAST])
 
 
-def phases(tail: Tail, count: int, above_mean: int = BASE_ABOVE_MEAN) -> list[Array]:
+def whole_octaves(tail: Tail, location: float, base: int) -> Array:
+    """The same where exponents are wide."""
+    return with_rest(downwards(exponents(tail, location), base)[:LAST])
+
+
+def phases(tail: Tail, count: int, is_wide: bool = False) -> list[Array]:
     """`count` places in the octave, evenly by the fraction that rounding down takes off the mean exponent.
 
     The writer's mean comes from a sample, so the fraction reaches a little (0.04) beyond 0 and 1.
     """
     fractions = -0.04 + 1.08 * (np.arange(count) + 0.5) / count
-    return [exponent_symbols(tail, location_of(tail, fraction), above_mean) for fraction in fractions]
+    symbols, base = (whole_octaves, WIDE_BASE_ABOVE_MEAN) if is_wide else (half_octaves, BASE_ABOVE_MEAN)
+    return [symbols(tail, location_of(tail, fraction), base) for fraction in fractions]
 
 
 def narrow(width: float, count: int) -> list[Array]:
@@ -209,7 +217,7 @@ def narrow(width: float, count: int) -> list[Array]:
     tail = lognormal(width)
     locations = [(place + 0.5) / count for place in range(count)]
     means = [floor(mean_exponent(tail, location)) for location in locations]
-    return [exponent_symbols(tail, x, mean + BASE_ABOVE_MEAN) for x, mean in zip(locations, means, strict=True)]
+    return [half_octaves(tail, x, mean + BASE_ABOVE_MEAN) for x, mean in zip(locations, means, strict=True)]
 
 
 # Widths in octaves, and the number of phases of each.
@@ -234,10 +242,10 @@ def exponent_models() -> Array:
             *phases(scale_mixture(gaussian, 1), 3),
             *phases(offset_gaussian(2), 3),
             *phases(offset_gaussian(3), 3),
-            *(exponent_symbols(one_octave, 0, above) for above in (BASE_ABOVE_MEAN - 1, BASE_ABOVE_MEAN)),
+            *(half_octaves(one_octave, 0, above) for above in (BASE_ABOVE_MEAN - 1, BASE_ABOVE_MEAN)),
             *(model for width, count in NARROW_LOGNORMALS for model in narrow(width, count)),
             *(model for width, count in LOGNORMALS for model in phases(lognormal(width), count)),
-            *phases(scale_mixture(squared_gaussian, 1), 3, WIDE_BASE_ABOVE_MEAN),
-            *(model for w, count in WIDE_LOGNORMALS for model in phases(lognormal(w), count, WIDE_BASE_ABOVE_MEAN)),
+            *phases(scale_mixture(squared_gaussian, 1), 3, is_wide=True),
+            *(model for w, count in WIDE_LOGNORMALS for model in phases(lognormal(w), count, is_wide=True)),
         ]
     )
