@@ -162,8 +162,3 @@ def mapping_base(base: Any) -> PlainBase:
     if not isinstance(base, Mapping):
         raise wrong_type("base", "a file, or a mapping from names to arrays", base)
     return PlainBase(Content(base), None)
-
-
-def is_path(base: Any) -> bool:
-    """Whether the argument `base` is a path."""
-    return isinstance(base, (str, os.PathLike))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from .. import _dtypes
 from .._arguments import shortened, shown
+from .._dtypes import Bytes
 from .content import ArrayInfo
 from .locations import Location, OtherFile
 from .reading import OpenedFile, Span
@@ -52,9 +53,10 @@ class Container:
         """Open it. `failure` is raised if it is damaged."""
         self.path = path
         self._file = OpenedFile(path, failure)
-        self.metadata = _checked_metadata(self._file, failure)
-        self._start = 8 + int.from_bytes(self._file.span(0, 8).read().tobytes(), "little")
-        header = _parse(self._file.span(8, self._start).read().tobytes(), path, failure)
+        head = _head_of(self._file)
+        self.metadata = _checked_metadata(self._file, head, failure)
+        self._start = head.size  # the library has checked that all of it is there
+        header = _parse(head[8:].tobytes(), path, failure)
         self.entries = {
             name: Entry(entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"])
             for name, entry in header.items()
@@ -142,14 +144,20 @@ def _packed(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
     return text + b" " * (-len(text) % 8)
 
 
-def _checked_metadata(file: OpenedFile, failure: type[Exception]) -> dict[str, str]:
+def _head_of(file: OpenedFile) -> Bytes:
+    """The header with its length before it, as far as they are there, which is not checked."""
+    nbytes = int.from_bytes(file.span(0, min(8, file.nbytes)).read().tobytes(), "little")
+    return file.span(0, min(8 + min(nbytes, _MOST_HEADER_NBYTES), file.nbytes)).read()
+
+
+def _checked_metadata(file: OpenedFile, head: Bytes, failure: type[Exception]) -> dict[str, str]:
     """The metadata of a file whose whole header the library has checked."""
     try:
         import safetensors
     except ImportError as error:
         raise ImportError(f".safetensors files need safetensors ({error}): pip install safetensors") from None
     try:
-        with _at_path(file) as path, safetensors.safe_open(path, framework="np") as opened:
+        with _at_path(file, head) as path, safetensors.safe_open(path, framework="np") as opened:
             return opened.metadata() or {}
     except safetensors.SafetensorError as error:
         reason = shortened(str(error))
@@ -157,7 +165,7 @@ def _checked_metadata(file: OpenedFile, failure: type[Exception]) -> dict[str, s
 
 
 @contextlib.contextmanager
-def _at_path(file: OpenedFile) -> Iterator[Any]:
+def _at_path(file: OpenedFile, head: Bytes) -> Iterator[Any]:
     """A path with a file's header, and its length. The library opens nothing but paths.
 
     Of a file elsewhere it is a copy of the header, with a hole in place of the tensors, which takes no space.
@@ -165,10 +173,8 @@ def _at_path(file: OpenedFile) -> Iterator[Any]:
     if not isinstance(file.path, OtherFile):
         yield file.path
         return
-    head = file.span(0, min(8, file.nbytes)).read().tobytes()
-    end = min(8 + int.from_bytes(head, "little"), 8 + _MOST_HEADER_NBYTES, file.nbytes)
     with tempfile.NamedTemporaryFile() as copy:
-        copy.write(file.span(0, end).read().data)
+        copy.write(head.data)
         copy.truncate(file.nbytes)
         copy.flush()
         yield copy.name

@@ -86,9 +86,14 @@ def _info_of(array: Any) -> ArrayInfo:
     return ArrayInfo(array.dtype, array.shape)
 
 
+def is_path(path: Any) -> bool:
+    """Whether an argument is a path, or the string of a URL."""
+    return isinstance(path, (str, os.PathLike))
+
+
 def checked_path(path: Any, name: str = "path") -> Path:
     """The argument `name` as a path of this machine. TypeError if it is none, ValueError for a URL."""
-    if not isinstance(path, (str, os.PathLike)):
+    if not is_path(path):
         raise wrong_type(name, "a string or a path", path)
     if is_url(path):
         raise ValueError(f"{name}: expected a path of this machine, got a URL, {shown(path)}")
@@ -110,7 +115,7 @@ def located(
         found = in_system(path.fs, path.path)
     elif hasattr(path, "read") or hasattr(path, "write"):
         return FileObject(path, name, writing=writing)
-    elif isinstance(path, (str, os.PathLike)):
+    elif is_path(path):
         return Path(path)
     else:
         raise wrong_type(name, "a path, a URL or a file object", path)
@@ -121,7 +126,7 @@ def located(
 
 def is_location(path: Any) -> bool:
     """Whether the argument `base` is a path, a URL or a file object."""
-    return isinstance(path, (str, os.PathLike)) or is_fsspec_file(path) or hasattr(path, "read")
+    return is_path(path) or is_fsspec_file(path) or hasattr(path, "read")
 
 
 def check_options(storage_options: Any, *paths: Any) -> None:

@@ -1,7 +1,6 @@
 """Files of models: named arrays, compressed into a file and decompressed one after the other."""
 
 import json
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,7 @@ from .content import (
     check_options,
     check_readable,
     check_suffix,
+    is_path,
     is_stray,
     located,
     naming,
@@ -172,7 +172,7 @@ def append_file(
     ['a', 'b']
     """
     check_options(storage_options, path)
-    if not isinstance(path, (str, os.PathLike)):
+    if not is_path(path):
         raise wrong_type("path", "a path or a URL", path)
     location, level = located(path, storage_options, writing=True), checked_level(zstd_level)
     encoder = _Encoder(checked_rules(codec), thread_count(threads), level, seed, check_finite)

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from .._api.compress import checked_seed, compress_with
 from .._arguments import shown, thread_count, wrong_type
-from .._files.bases import beside, is_path, path_from, takes_reference
-from .._files.content import check_options, checked_path, is_stray, located, naming
+from .._files.bases import beside, path_from, takes_reference
+from .._files.content import check_options, checked_path, is_path, is_stray, located, naming
 from .._files.locations import OtherFile
 from .._files.reading import OpenedFile
 from .._files.remote import is_url

@@ -13,8 +13,8 @@ from torch.distributed.checkpoint.metadata import Metadata, MetadataIndex, Tenso
 from torch.distributed.checkpoint.planner import LoadItemType, LoadPlan, ReadItem, TensorWriteData
 
 from ..._arguments import shown, wrong_type
-from ..._files.bases import beside, is_path, path_from
-from ..._files.content import is_stray
+from ..._files.bases import beside, path_from
+from ..._files.content import is_path, is_stray
 from ...errors import WrongReferenceError
 from .._references import finding
 
