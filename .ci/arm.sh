@@ -34,7 +34,7 @@ install_libraries() {
   local platforms=(--platform={manylinux2014,manylinux_2_27,manylinux_2_28}_aarch64)
   "$python" -m pip install -q -c "$top/.ci/constraints.txt" --target "$folder/libraries" --only-binary=:all: \
     --implementation cp --python-version "$version" "${platforms[@]}" \
-    numpy ml_dtypes xxhash zstandard pytest hypothesis
+    numpy ml_dtypes xxhash zstandard pytest hypothesis rich typer
 }
 
 write_toolchain() {

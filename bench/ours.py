@@ -9,6 +9,14 @@ from arrcomp import cpu
 from peers import Array, Kind, Payload
 
 
+NAME, _FAST = "arrcomp", "fast"
+
+
+def is_fast(name: str) -> bool:
+    """Whether a compressor of this name writes what `speed="fast"` does; all others write the same bytes."""
+    return _FAST in name
+
+
 class Arrcomp:
     """arrcomp with a speed, a number of threads and perhaps an instruction set, into memory allocated once."""
 
@@ -21,7 +29,7 @@ class Arrcomp:
         self._instruction_set = instruction_set
         self._buffer = np.empty(0, np.uint8)
         notes = [speed] * (speed != "default") + [f"{threads} threads"] * (threads > 1)
-        self.name = " ".join(["arrcomp", ", ".join([*notes, *([instruction_set] if instruction_set else [])])]).strip()
+        self.name = " ".join([NAME, ", ".join([*notes, *([instruction_set] if instruction_set else [])])]).strip()
 
     def supports(self, array: Array) -> bool:
         return self.kind == "lossless" or array.dtype.name in (arrcomp.ErrorBounded.dtypes or ())
@@ -49,14 +57,14 @@ class Arrcomp:
 
 def standard(threads: int) -> list[Arrcomp]:
     """What every array is compressed with."""
-    return [Arrcomp(kind, speed, threads) for kind in ("bounded", "lossless") for speed in ("default", "fast")]
+    return [Arrcomp(kind, speed, threads) for kind in ("bounded", "lossless") for speed in ("default", _FAST)]
 
 
 def variants(kind: Kind) -> list[Arrcomp]:
     """Every instruction set, each with one and two threads."""
     return [
         Arrcomp(kind, speed, threads, instruction_set)
-        for speed in ("default", "fast")
+        for speed in ("default", _FAST)
         for instruction_set in cpu.instruction_sets()
         for threads in (1, 2)
     ]

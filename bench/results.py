@@ -201,6 +201,7 @@ def _when(document: Document, name: str) -> str:
     elif "load" in made:
         text += f", with a load average of {made['load']:.1f}"
     text += f", while a copy of 34 MB ran at {made['copy']:.1f} GB/s" if "copy" in made else ""
+    text += f"; ratios and errors of arrcomp on {made['ratios']}" if "ratios" in made else ""
     versions = ", ".join(f"{package} {version}" for package, version in made["versions"].items())
     text += f"; {versions}" if versions else ""
     return textwrap.fill(f"{text}.", 120, break_on_hyphens=False)
