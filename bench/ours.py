@@ -8,7 +8,6 @@ import arrcomp
 from arrcomp import cpu
 from peers import Array, Kind, Payload
 
-
 NAME, _FAST = "arrcomp", "fast"
 
 
