@@ -46,8 +46,10 @@ struct Plan {
 };
 
 // The more chunks share one set of coder states, the fewer bytes these take, and the fewer groups there are to share.
-ARRCOMP_SHARED constexpr uint32_t chunks_for(uint64_t count) {
-  return count < (1u << 18) ? 1 : count < (1u << 20) ? 2 : 4;
+// Beside elements of 8 bits they weigh most.
+ARRCOMP_SHARED constexpr uint32_t chunks_for(const Element& element, uint64_t count) {
+  const int shift = element.width == 8 ? 1 : 0;
+  return count >> (18 - shift) == 0 ? 1 : count >> (20 - shift) == 0 ? 2 : 4;
 }
 
 ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count, uint32_t chunks) {
@@ -55,7 +57,7 @@ ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count, uint32_
   return {element, count, chunks, entry, ceil_div(count, uint64_t{chunks} * chunk_size)};
 }
 ARRCOMP_SHARED constexpr Plan make_plan(Element element, uint64_t count) {
-  return make_plan(element, count, chunks_for(count));
+  return make_plan(element, count, chunks_for(element, count));
 }
 
 }  // namespace arrcomp

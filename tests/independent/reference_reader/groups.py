@@ -54,7 +54,8 @@ def read_chunks(
     source = Source(payload)
     bound = float(source.array("f8", 1)[0])
     check_bound(bound, dtype, bounded)
-    per_group = per_group or (1 if n < 2**18 else 2 if n < 2**20 else 4)
+    weight = 2 if dtype.bits == 8 else 1
+    per_group = per_group or (1 if n * weight < 2**18 else 2 if n * weight < 2**20 else 4)
     entry = 8 if n * dtype.bits // 8 >= 2**33 else 4
     need(source.number(4) == per_group, "chunks per group")
     need(source.number(4) == entry, "bytes per entry of the directory")
