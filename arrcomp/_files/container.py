@@ -6,9 +6,10 @@ them one by one instead, into the space after a reserved header, and the header 
 
 import contextlib
 import json
+import operator
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from .. import _dtypes
 from .._arguments import shortened, shown
 from .._dtypes import Bytes
+from . import journal
 from .content import ArrayInfo
 from .locations import Location, OtherFile
 from .reading import OpenedFile, Span
@@ -31,6 +33,9 @@ _DTYPES = {
 _NAMES = {name: kind for kind, name in _DTYPES.items()}
 RESERVED = "__metadata__"  # no tensor's name
 _MOST_HEADER_NBYTES = 100_000_000  # the library's limit
+_LENGTH_NBYTES = journal.LENGTH_NBYTES
+_LEAST_ROOM_NBYTES = 1 << 12
+_MOST_LOOKS = 100  # at a file that changes
 _LARGEST = (1 << 63) - 1
 
 
@@ -47,26 +52,29 @@ LONGEST_OF_BYTES = Entry("U8", (_LARGEST,), _LARGEST, _LARGEST)  # of a stream w
 
 
 class Container:
-    """An open file of tensors, checked by the library: its metadata, and its entries in the header's order."""
+    """An open file of tensors, checked by the library.
+
+    Where an append was interrupted, it is the file before the append, or after it.
+
+    Attributes:
+        path: where it is.
+        head: the header, with its length before it.
+        metadata: those of the header.
+        entries: the tensors', in the header's order.
+        end: of the tensors, in the file.
+    """
 
     def __init__(self, path: Location, failure: type[Exception]) -> None:
         """Open it. `failure` is raised if it is damaged."""
         self.path = path
-        self._file = OpenedFile(path, failure)
-        head = _head_of(self._file)
-        self.metadata = _checked_metadata(self._file, head, failure)
-        self._start = head.size  # the library has checked that all of it is there
-        header = _parse(head[8:].tobytes(), path, failure)
-        self.entries = {
-            name: Entry(entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"])
-            for name, entry in header.items()
-            if name != RESERVED
-        }
+        self._file, self.head, self.metadata = _opened(path, failure)
+        self.entries = _entries(self.head, path, failure)
+        self.end = _end_of(self.head, self.entries)
 
     def span(self, name: str) -> Span:
         """The range of the file with a tensor's bytes."""
         entry = self.entries[name]
-        return self._file.span(self._start + entry.start, self._start + entry.end)
+        return self._file.span(self.head.size + entry.start, self.head.size + entry.end)
 
     def info(self, name: str) -> ArrayInfo:
         """A tensor's dtype and shape. TypeError if NumPy has no such data type."""
@@ -86,39 +94,57 @@ class Container:
 
 
 class Writer:
-    """Writes tensors one after the other; made by `writing`."""
+    """Writes tensors one after the other; made by `writing`, and by `in_place.appending`."""
 
-    def __init__(self, file: Any, metadata: Mapping[str, str]) -> None:
-        self._file, self._end = file, 0
+    def __init__(self, file: Any, start: int, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> None:
+        """A writer to a file at its position. The tensors, those of `entries` first, begin at the offset `start`."""
+        self._file, self._start = file, start
         self.metadata = metadata
-        self.entries: dict[str, Entry] = {}
+        self.entries = dict(entries)
 
     def add(self, name: str, kind: str, shape: tuple[int, ...], buffers: Iterable[Any]) -> None:
         """Write the next tensor, whose bytes are these buffers."""
-        start = self._end
+        start = self._file.tell() - self._start
         for buffer in buffers:
-            self._end += self._file.write(buffer)
-        self.entries[name] = Entry(kind, shape, start, self._end)
+            self._file.write(buffer)
+        self.entries[name] = Entry(kind, shape, start, self._file.tell() - self._start)
+
+    def add_stream(self, name: str, write: Callable[[Any], None]) -> None:
+        """Write the next tensor, whose bytes `write` writes to the file that it is given."""
+        start = self._file.tell() - self._start
+        write(self._file)
+        end = self._file.tell() - self._start
+        self.entries[name] = Entry("U8", (end - start,), start, end)
+
+    def head(self, nbytes: int) -> bytes:
+        """A header of `nbytes`, which are enough, with its length before it."""
+        header = packed(self.entries, self.metadata).ljust(nbytes)
+        assert len(header) == nbytes, "the reserved space fits the longest header"
+        return nbytes.to_bytes(_LENGTH_NBYTES, "little") + header
 
 
 @contextlib.contextmanager
-def writing(path: Location, entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> Iterator[Writer]:
+def writing(
+    path: Location, entries: Mapping[str, Entry], metadata: Mapping[str, str], *, with_room: bool = False
+) -> Iterator[Writer]:
     """A writer of a file that replaces `path` if the block succeeds.
 
     The length of a header with `entries` and `metadata` is reserved: those that will be written, or longer ones. The
-    writer's `metadata` may be set to shorter ones until the block ends.
+    writer's `metadata` may be set to shorter ones until the block ends. `with_room` the header has room for as much
+    again, so that what is appended to a file is copied ever more rarely as its header grows.
     """
-    nbytes = len(_packed(entries, metadata))
+    nbytes = len(packed(entries, metadata))
     if nbytes > _MOST_HEADER_NBYTES:
         raise ValueError(f"{path}: expected names and metadata of at most {_MOST_HEADER_NBYTES} bytes, got {nbytes}")
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        file.seek(8 + nbytes)
-        writer = Writer(file, metadata)
+    if with_room:
+        nbytes = min(nbytes + max(nbytes, _LEAST_ROOM_NBYTES), _MOST_HEADER_NBYTES)
+    start = _LENGTH_NBYTES + nbytes
+    with replacing(path) as temporary, temporary.open("w+b") as file:
+        file.seek(start)
+        writer = Writer(file, start, {}, metadata)
         yield writer
-        header = _packed(writer.entries, writer.metadata).ljust(nbytes)
-        assert len(header) == nbytes, "the reserved space fits the longest header"
         file.seek(0)
-        file.write(nbytes.to_bytes(8, "little") + header)
+        file.write(writer.head(nbytes))
 
 
 def entries_of_arrays(path: Location, infos: Mapping[str, ArrayInfo]) -> dict[str, Entry]:
@@ -135,7 +161,7 @@ def entries_of_arrays(path: Location, infos: Mapping[str, ArrayInfo]) -> dict[st
     return entries
 
 
-def _packed(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
+def packed(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
     """The header, padded so that the tensors after it are aligned."""
     header: dict[str, Any] = {RESERVED: dict(metadata)} if metadata else {}
     for name, entry in entries.items():
@@ -144,20 +170,75 @@ def _packed(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
     return text + b" " * (-len(text) % 8)
 
 
+def _opened(path: Location, failure: type[Exception]) -> tuple[OpenedFile, Bytes, dict[str, str]]:
+    """A file, and its header and metadata, which the library has checked.
+
+    Where a file changes between two looks at it, as another process appends to it, it is looked at again.
+    """
+    for left in reversed(range(_MOST_LOOKS)):
+        file = OpenedFile(path, failure)
+        head = _head_of(file)
+        try:
+            metadata = _checked_metadata(file, head, file.nbytes, failure)
+        except failure:
+            interrupted = _interrupted(path, head, failure)
+            if interrupted is not None:
+                file, head, nbytes = interrupted
+                return file, head, _checked_metadata(file, head, nbytes, failure)
+            if not left or not _is_changed(file, head, failure):
+                raise
+        else:
+            if isinstance(path, OtherFile) or not journal.can_mark(head) or np.array_equal(head, _head_of(file)):
+                return file, head, metadata
+    raise AssertionError("the last look is returned or raised")
+
+
+def _interrupted(path: Location, seen: Bytes, failure: type[Exception]) -> tuple[OpenedFile, Bytes, int] | None:
+    """A file in which an append runs, or was interrupted; the header that counts, and where what it describes ends.
+
+    None of other files. `seen` is the header of an earlier look. It is no mixture of two: while one is written over the
+    other, and until the file has its new length, the journal is there.
+    """
+    try:
+        file = OpenedFile(path, failure)
+        whole = journal.found(file)
+        if whole is not None:
+            return file, *whole
+        if not journal.is_marked(seen) or not np.array_equal(seen, _head_of(file)):
+            return None
+        end = _end_of(seen, _entries(seen, path, failure))
+    except failure:  # it is damaged, or was truncated since
+        return None
+    return (file, seen, end) if end <= file.nbytes else None
+
+
+def _end_of(head: Bytes, entries: Mapping[str, Entry]) -> int:
+    """Where the tensors of a header end in a file."""
+    return head.size + max((entry.end for entry in entries.values()), default=0)
+
+
+def _is_changed(file: OpenedFile, head: Bytes, failure: type[Exception]) -> bool:
+    """Whether a file of this machine is another one than it was a moment ago."""
+    if isinstance(file.path, OtherFile):
+        return False
+    again = OpenedFile(file.path, failure)
+    return again.nbytes != file.nbytes or not np.array_equal(head, _head_of(again))
+
+
 def _head_of(file: OpenedFile) -> Bytes:
     """The header with its length before it, as far as they are there, which is not checked."""
-    nbytes = int.from_bytes(file.span(0, min(8, file.nbytes)).read().tobytes(), "little")
-    return file.span(0, min(8 + min(nbytes, _MOST_HEADER_NBYTES), file.nbytes)).read()
+    nbytes = int.from_bytes(file.span(0, min(_LENGTH_NBYTES, file.nbytes)).read().tobytes(), "little")
+    return file.span(0, min(_LENGTH_NBYTES + min(nbytes, _MOST_HEADER_NBYTES), file.nbytes)).read()
 
 
-def _checked_metadata(file: OpenedFile, head: Bytes, failure: type[Exception]) -> dict[str, str]:
-    """The metadata of a file whose whole header the library has checked."""
+def _checked_metadata(file: OpenedFile, head: Bytes, nbytes: int, failure: type[Exception]) -> dict[str, str]:
+    """The metadata of a header, which the library has checked, in a file of so many bytes."""
     try:
         import safetensors
     except ImportError as error:
         raise ImportError(f".safetensors files need safetensors ({error}): pip install safetensors") from None
     try:
-        with _at_path(file, head) as path, safetensors.safe_open(path, framework="np") as opened:
+        with _at_path(file, head, nbytes) as path, safetensors.safe_open(path, framework="np") as opened:
             return opened.metadata() or {}
     except safetensors.SafetensorError as error:
         reason = shortened(str(error))
@@ -165,19 +246,33 @@ def _checked_metadata(file: OpenedFile, head: Bytes, failure: type[Exception]) -
 
 
 @contextlib.contextmanager
-def _at_path(file: OpenedFile, head: Bytes) -> Iterator[Any]:
-    """A path with a file's header, and its length. The library opens nothing but paths.
+def _at_path(file: OpenedFile, head: Bytes, nbytes: int) -> Iterator[Any]:
+    """A path with a header, and `nbytes` in all. The library opens nothing but paths.
 
-    Of a file elsewhere it is a copy of the header, with a hole in place of the tensors, which takes no space.
+    Of a file elsewhere, or longer than that, it is a copy of the header, with a hole in place of the tensors, which
+    takes no space.
     """
-    if not isinstance(file.path, OtherFile):
+    if not isinstance(file.path, OtherFile) and nbytes == file.nbytes:
         yield file.path
         return
     with tempfile.NamedTemporaryFile() as copy:
         copy.write(head.data)
-        copy.truncate(file.nbytes)
+        copy.truncate(nbytes)
         copy.flush()
         yield copy.name
+
+
+def _entries(head: Bytes, path: Location, failure: type[Exception]) -> dict[str, Entry]:
+    """The tensors of a header. `failure` is raised where it is none."""
+    header = _parse(head[_LENGTH_NBYTES:].tobytes(), path, failure)
+    try:
+        return {
+            name: Entry(entry["dtype"], tuple(entry["shape"]), *map(operator.index, entry["data_offsets"]))
+            for name, entry in header.items()
+            if name != RESERVED
+        }
+    except (AttributeError, KeyError, TypeError) as error:
+        raise failure(f"{path}: expected tensors in its header, got something else ({error})") from None
 
 
 def _parse(header: bytes, path: Location, failure: type[Exception]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Files of models: named arrays, compressed into a file and decompressed one after the other."""
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -28,6 +29,7 @@ from .content import (
     located,
     naming,
 )
+from .in_place import appending, has_room, held
 from .locations import Location
 from .opened import CompressedFile, open_base
 from .progress import progress as progress_bar
@@ -139,6 +141,7 @@ def append_file(
     seed: Any = None,
     check_finite: bool = False,
     progress: bool = False,
+    in_place: bool = True,
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
     """Compress further arrays into a .safetensors file that `save_file` wrote.
@@ -178,23 +181,40 @@ def append_file(
     encoder = _Encoder(checked_rules(codec), thread_count(threads), level, seed, check_finite)
     check_readable(location, (".safetensors",))
     names = _checked_names(tensors)
-    with CompressedFile(location, None) as old:
+    with held(location) as (old, descriptor):
         for name in names:
             if name in old:
                 raise wrong_value("tensors", f"names that {location} does not have", name)
         described = old.own_metadata | {"version": stream.VERSION}
         framework = described.pop("framework", None)
         encoder.frameworks.update([framework] if len(old) else [])
-        entries = dict.fromkeys([*old, *names], container.LONGEST_OF_BYTES)
+        longest = described | encoder.longest_metadata()
         with (
             progress_bar("compressing", len(names), progress) as done,
-            container.writing(location, entries, described | encoder.longest_metadata()) as writer,
+            _appending(old, descriptor if in_place else None, names, longest) as writer,
         ):
-            for name in old:
-                span = old.span(name)
-                writer.add(name, "U8", (span.nbytes,), span.chunks())
             encoder.write(writer, names, tensors, done)
             writer.metadata = described | encoder.metadata()
+
+
+@contextlib.contextmanager
+def _appending(
+    old: CompressedFile, descriptor: int | None, names: Sequence[str], longest: Mapping[str, str]
+) -> Iterator[container.Writer]:
+    """A writer of further streams: in place where there is a descriptor and the header has room, else of a copy."""
+    opened = old.container
+    assert opened is not None, "it is a .safetensors file"
+    entries = opened.entries | dict.fromkeys(names, container.LONGEST_OF_BYTES)
+    if descriptor is not None and isinstance(old.location, Path) and has_room(opened, entries, longest):
+        with appending(descriptor, opened, old.location, longest) as writer:
+            yield writer
+        return
+    entries = dict.fromkeys(entries, container.LONGEST_OF_BYTES)
+    with container.writing(old.location, entries, longest, with_room=descriptor is not None) as writer:
+        for name in old:
+            span = old.span(name)
+            writer.add(name, "U8", (span.nbytes,), span.chunks())
+        yield writer
 
 
 def load_file(

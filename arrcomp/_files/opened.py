@@ -167,9 +167,10 @@ class CompressedFile(Mapping[str, Any]):
         self.metadata: dict[str, str] = {}
         self.own_metadata: dict[str, str] = {}  # the container's, which has the original file's as one
         self.framework = "numpy"
+        self.container: Container | None = None  # None of a .arrcomp file; for this package
         self._spans: dict[str, Callable[[], Span]]
         if check_readable(path, COMPRESSED_SUFFIXES) == ".safetensors":
-            container = Container(path, CorruptStreamError)
+            container = self.container = Container(path, CorruptStreamError)
             self.own_metadata = container.metadata
             self.metadata = _source_metadata(container)
             self.framework = _framework(container, self.metadata)

@@ -40,7 +40,7 @@ def replacing(path: Location) -> Iterator[Path]:
 def _copied(file: OtherFile) -> Iterator[Path]:
     with tempfile.NamedTemporaryFile() as temporary:
         path = Path(temporary.name)
-        with _errors_of(path, path.parent):
+        with errors_of(path, path.parent):
             yield path
         file.put(path)
 
@@ -56,7 +56,7 @@ def _renamed(path: Path) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
         raise ValueError(f"{path}: expected a regular file, got another kind")
-    with _errors_of(path, target.parent):
+    with errors_of(path, target.parent):
         descriptor, temporary = _opened(target)
         try:
             yield temporary
@@ -158,7 +158,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _errors_of(path: Path, folder: Path) -> Iterator[None]:
+def errors_of(path: Path, folder: Path) -> Iterator[None]:
     """Name `path` in errors without a file name, or with that of a temporary file."""
     try:
         yield
