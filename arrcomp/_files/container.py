@@ -67,8 +67,10 @@ class Container:
     def __init__(self, path: Location, failure: type[Exception]) -> None:
         """Open it. `failure` is raised if it is damaged."""
         self.path = path
-        self._file, self.head, self.metadata = _opened(path, failure)
-        self.entries = _entries(self.head, path, failure)
+        self._file, self.head = _opened(path, failure)
+        header = _parse(self.head, path, failure)
+        self.metadata: dict[str, str] = header.pop(RESERVED, None) or {}
+        self.entries = _entries(header)
         self.end = _end_of(self.head, self.entries)
 
     def span(self, name: str) -> Span:
@@ -170,8 +172,8 @@ def packed(entries: Mapping[str, Entry], metadata: Mapping[str, str]) -> bytes:
     return text + b" " * (-len(text) % 8)
 
 
-def _opened(path: Location, failure: type[Exception]) -> tuple[OpenedFile, Bytes, dict[str, str]]:
-    """A file, and its header and metadata, which the library has checked.
+def _opened(path: Location, failure: type[Exception]) -> tuple[OpenedFile, Bytes]:
+    """A file and its header, which the library has checked.
 
     Where a file changes between two looks at it, as another process appends to it, it is looked at again.
     """
@@ -179,17 +181,18 @@ def _opened(path: Location, failure: type[Exception]) -> tuple[OpenedFile, Bytes
         file = OpenedFile(path, failure)
         head = _head_of(file)
         try:
-            metadata = _checked_metadata(file, head, file.nbytes, failure)
+            _check(file, head, file.nbytes, failure)
         except failure:
             interrupted = _interrupted(path, head, failure)
             if interrupted is not None:
                 file, head, nbytes = interrupted
-                return file, head, _checked_metadata(file, head, nbytes, failure)
+                _check(file, head, nbytes, failure)
+                return file, head
             if not left or not _is_changed(file, head, failure):
                 raise
         else:
             if isinstance(path, OtherFile) or not journal.can_mark(head) or np.array_equal(head, _head_of(file)):
-                return file, head, metadata
+                return file, head
     raise AssertionError("the last look is returned or raised")
 
 
@@ -206,10 +209,20 @@ def _interrupted(path: Location, seen: Bytes, failure: type[Exception]) -> tuple
             return file, *whole
         if not journal.is_marked(seen) or not np.array_equal(seen, _head_of(file)):
             return None
-        end = _end_of(seen, _entries(seen, path, failure))
+        end = _stated_end(seen, path, failure)
     except failure:  # it is damaged, or was truncated since
         return None
-    return (file, seen, end) if end <= file.nbytes else None
+    return None if end is None or end > file.nbytes else (file, seen, end)
+
+
+def _stated_end(head: Bytes, path: Location, failure: type[Exception]) -> int | None:
+    """Where the tensors of a header end in a file; None where the library would refuse it."""
+    header = _parse(head, path, failure)
+    try:
+        header.pop(RESERVED, None)
+        return operator.index(_end_of(head, _entries(header)))
+    except (AttributeError, KeyError, TypeError):
+        return None
 
 
 def _end_of(head: Bytes, entries: Mapping[str, Entry]) -> int:
@@ -231,15 +244,15 @@ def _head_of(file: OpenedFile) -> Bytes:
     return file.span(0, min(_LENGTH_NBYTES + min(nbytes, _MOST_HEADER_NBYTES), file.nbytes)).read()
 
 
-def _checked_metadata(file: OpenedFile, head: Bytes, nbytes: int, failure: type[Exception]) -> dict[str, str]:
-    """The metadata of a header, which the library has checked, in a file of so many bytes."""
+def _check(file: OpenedFile, head: Bytes, nbytes: int, failure: type[Exception]) -> None:
+    """Have the library check a header, in a file of so many bytes."""
     try:
         import safetensors
     except ImportError as error:
         raise ImportError(f".safetensors files need safetensors ({error}): pip install safetensors") from None
     try:
-        with _at_path(file, head, nbytes) as path, safetensors.safe_open(path, framework="np") as opened:
-            return opened.metadata() or {}
+        with _at_path(file, head, nbytes) as path, safetensors.safe_open(path, framework="np"):
+            pass
     except safetensors.SafetensorError as error:
         reason = shortened(str(error))
         raise failure(f"{file.path}: expected a .safetensors file, got another or a damaged one: {reason}") from None
@@ -262,21 +275,15 @@ def _at_path(file: OpenedFile, head: Bytes, nbytes: int) -> Iterator[Any]:
         yield copy.name
 
 
-def _entries(head: Bytes, path: Location, failure: type[Exception]) -> dict[str, Entry]:
-    """The tensors of a header. `failure` is raised where it is none."""
-    header = _parse(head[_LENGTH_NBYTES:].tobytes(), path, failure)
-    try:
-        return {
-            name: Entry(entry["dtype"], tuple(entry["shape"]), *map(operator.index, entry["data_offsets"]))
-            for name, entry in header.items()
-            if name != RESERVED
-        }
-    except (AttributeError, KeyError, TypeError) as error:
-        raise failure(f"{path}: expected tensors in its header, got something else ({error})") from None
+def _entries(header: Mapping[str, Any]) -> dict[str, Entry]:
+    """The tensors of a header without metadata."""
+    return {
+        name: Entry(entry["dtype"], tuple(entry["shape"]), *entry["data_offsets"]) for name, entry in header.items()
+    }
 
 
-def _parse(header: bytes, path: Location, failure: type[Exception]) -> dict[str, Any]:
-    """The header. The library has checked it, but does not report duplicate names."""
+def _parse(head: Bytes, path: Location, failure: type[Exception]) -> dict[str, Any]:
+    """The header, with its length before it. The library, which checks it, does not report duplicate names."""
     duplicates: list[str] = []
 
     def unique(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -286,7 +293,7 @@ def _parse(header: bytes, path: Location, failure: type[Exception]) -> dict[str,
         return found
 
     try:
-        parsed: dict[str, Any] = json.loads(header, object_pairs_hook=unique)
+        parsed: dict[str, Any] = json.loads(head[_LENGTH_NBYTES:].tobytes(), object_pairs_hook=unique)
     except (ValueError, RecursionError) as error:
         raise failure(f"{path}: expected JSON in its header, got {error}") from None
     if duplicates:

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from . import journal
 from .container import Container, Entry, Writer, packed
 from .locations import Location, OtherFile
+from .locks import lock, unlock
 from .opened import CompressedFile
-from .replacing import errors_of, fcntl
+from .replacing import errors_of
 
 _CHUNK_NBYTES = 1 << 26  # of one write, so that Ctrl-C stops a long one
 _LENGTH_NBYTES = journal.LENGTH_NBYTES
@@ -39,7 +40,9 @@ def held(path: Location) -> Iterator[Held]:
         with contextlib.ExitStack() as stack:
             descriptor, is_writable = _opened(path)
             stack.callback(os.close, descriptor)
-            is_locked = _lock(descriptor, stack)
+            is_locked = lock(descriptor)
+            if is_locked:
+                stack.callback(unlock, descriptor)
             file = stack.enter_context(CompressedFile(path, None))
             if os.path.samestat(os.fstat(descriptor), path.stat()):
                 yield Held(file, descriptor if is_locked and is_writable else None)
@@ -150,15 +153,3 @@ def _opened(path: Path) -> tuple[int, bool]:
     with contextlib.suppress(OSError):
         return os.open(path, os.O_RDWR | flags), True
     return os.open(path, os.O_RDONLY | flags), False
-
-
-def _lock(descriptor: int, stack: contextlib.ExitStack) -> bool:
-    """Wait until no other append has the file, which is given back by `stack`; whether there are locks."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-    except OSError:  # a file system without locks
-        return False
-    stack.callback(fcntl.flock, descriptor, fcntl.LOCK_UN)  # a process that was forked meanwhile has it open, too
-    return True

@@ -51,7 +51,7 @@ def found(file: OpenedFile) -> tuple[Bytes, int] | None:
     if file.nbytes < LENGTH_NBYTES + _END.size:
         return None
     length = file.span(0, LENGTH_NBYTES).read()
-    nbytes, magic, checksum = _END.unpack(file.span(file.nbytes - _END.size, file.nbytes).read())
+    nbytes, magic, checksum = _END.unpack(file.span(file.nbytes - _END.size, file.nbytes).read().data)
     offset = file.nbytes - _END.size - nbytes
     if magic != _MAGIC or nbytes != int.from_bytes(length.tobytes(), "little") or offset < LENGTH_NBYTES + nbytes:
         return None

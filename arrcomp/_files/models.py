@@ -146,10 +146,16 @@ def append_file(
 ) -> None:
     """Compress further arrays into a .safetensors file that `save_file` wrote.
 
-    The streams in the file are copied as they are, a part at a time, and neither decompressed nor checked. So this
-    takes the time and the space of a copy of the file: the format has its header in front, and no room for a longer
-    one, or for bytes that it does not describe. The new file replaces the old one when it is complete, as in
-    `save_file`. Of two programs that append at once, the arrays of one are lost.
+    Streams in the file are neither decompressed nor changed, and the new ones are written behind them, where the file's
+    header, which is in front, has room for their names. Where it has none, the streams are copied, a part at a time,
+    into a file with room for as much again, which replaces the old one when it is complete, as in `save_file`. So the
+    first append to a file copies it, and later ones do so more rarely the larger its header is. At a URL, and where the
+    file cannot be written to or locked, it is copied every time.
+
+    If the process is killed or the power goes, the file has its old arrays, or all: arrcomp reads either, and the next
+    append or `save_file` tidies up. Other programs may refuse the file until then, and while an append runs. If an
+    exception is raised the file is cut back to what it was. Files that are open for reading stay valid. Of two appends
+    on a machine the second one waits for the first.
 
     Args:
         tensors: same as in `save_file`, with names that the file does not have.
@@ -160,6 +166,8 @@ def append_file(
         seed: same as in `save_file`.
         check_finite: same as in `save_file`.
         progress: same as in `save_file`.
+        in_place: False to copy the file every time, without room: hard links to the old one keep it, and other programs
+            can read the file at any time.
         storage_options: same as in `save_file`.
 
     Raises:

@@ -13,11 +13,7 @@ from typing import Any, TypeVar
 import xxhash
 
 from .locations import Location, OtherFile
-
-try:
-    import fcntl
-except ImportError:  # Windows: no locks, so that files of writers that were killed stay
-    fcntl = None  # type: ignore[assignment]
+from .locks import lock
 
 T = TypeVar("T")
 
@@ -79,12 +75,12 @@ def _opened(target: Path) -> tuple[int, Path]:
         descriptor = os.open(target.parent, os.O_TMPFILE | os.O_RDWR, 0o666)
         nameless = _DESCRIPTORS / str(descriptor)
         if nameless.exists():
-            _lock(descriptor)
+            lock(descriptor)
             return descriptor, nameless
         os.close(descriptor)
     while True:
         descriptor, named = _beside(target, lambda path: os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666))
-        _lock(descriptor)
+        lock(descriptor)
         if os.fstat(descriptor).st_nlink:
             return descriptor, named
         os.close(descriptor)  # another writer removed it before it was locked
@@ -127,23 +123,14 @@ def _beside(target: Path, make: Callable[[Path], T]) -> tuple[T, Path]:
 
 
 def _remove_if_left(path: Path) -> None:
-    """Remove a file whose writer was killed. A living writer holds a lock."""
-    if fcntl is None:
-        return
+    """Remove a file whose writer was killed. A living writer holds a lock. Without locks such files stay."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), path.lstat()):
+            if lock(descriptor, wait=False) and os.path.samestat(os.fstat(descriptor), path.lstat()):
                 path.unlink()
         finally:
             os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    if fcntl is not None:
-        with contextlib.suppress(OSError):  # a file system without locks: files of killed writers stay
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def _sync_folder(folder: Path) -> None:
