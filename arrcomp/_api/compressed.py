@@ -79,7 +79,7 @@ class Compressed(Encoded):
     @property
     def nbytes(self) -> int:
         """Bytes of the stream that `to_bytes` writes without a frame: header, payload and checksum. Synchronizes."""
-        return stream.stream_nbytes(self._header, self._payload.nbytes)
+        return stream.stream_nbytes(self._spec.header, self._payload.nbytes)
 
     @property
     def ratio(self) -> float:
@@ -154,15 +154,15 @@ class Compressed(Encoded):
         payload = self.host_payload()
         framed = None if level is None else frame.make_frame(payload, level, threads)
         if framed is None or self._spec.nbytes > limits.default_max_nbytes(len(framed)):
-            return stream.pack(self._header, stream.Body(payload.size, payload.data, False))
-        return stream.pack(self._header, stream.Body(payload.size, memoryview(framed), True))
+            return stream.pack(self._spec.header, stream.Body(payload.size, payload.data, False))
+        return stream.pack(self._spec.header, stream.Body(payload.size, memoryview(framed), True))
 
     def stored_buffers(self) -> list[bytes | memoryview]:
         """The stream as buffers, with the payload in the Zstandard frame that it was read in, if any."""
         framed = self._payload.frame
         if framed is None:
             return self.buffers()
-        return stream.pack(self._header, stream.Body(self._payload.nbytes, framed, True))
+        return stream.pack(self._spec.header, stream.Body(self._payload.nbytes, framed, True))
 
     def host_payload(self) -> Bytes:
         """The payload in host memory, one-dimensional; a view if it is there already."""
@@ -205,10 +205,6 @@ class Compressed(Encoded):
         if not self._payload.trusted:
             decompress(self, reference=reference, threads=count or None, max_nbytes=max_nbytes)
             self._payload.trusted = True
-
-    @property
-    def _header(self) -> stream.Header:
-        return stream.Header(self.codec.id, self._spec.dtype, self.shape, self.codec.config())
 
     def __repr__(self) -> str:
         about = f"<Compressed {self._spec.dtype.name}{list(self.shape)} by {self.codec!r}"

@@ -9,7 +9,7 @@ import json
 import operator
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,10 +111,11 @@ class Writer:
             self._file.write(buffer)
         self.entries[name] = Entry(kind, shape, start, self._file.tell() - self._start)
 
-    def add_stream(self, name: str, write: Callable[[Any], None]) -> None:
-        """Write the next tensor, whose bytes `write` writes to the file that it is given."""
+    @contextlib.contextmanager
+    def stream(self, name: str) -> Iterator[Any]:
+        """The file, at the position where the block writes the next tensor, of bytes."""
         start = self._file.tell() - self._start
-        write(self._file)
+        yield self._file
         end = self._file.tell() - self._start
         self.entries[name] = Entry("U8", (end - start,), start, end)
 

@@ -10,6 +10,7 @@ from typing import IO, Any
 from .._api.compress import check_values, checked_seed, compress_with
 from .._api.compressed import Compressed
 from .._arguments import shown, thread_count, wrong_type, wrong_value
+from .._arrays.numpy import ADAPTER as NUMPY
 from .._arrays.registry import FRAMEWORKS, adapter_of
 from .._format import stream
 from .._format.frame import checked_level
@@ -30,6 +31,7 @@ from .content import (
     naming,
 )
 from .in_place import appending, has_room, held
+from .large import LargeArray, large_array
 from .locations import Location
 from .opened import CompressedFile, open_base
 from .progress import progress as progress_bar
@@ -118,10 +120,9 @@ def save_file(
         encoder.against = Against(open_base(base, storage_options=storage_options), location, len(names))
     with progress_bar("compressing", len(names), progress) as done:
         if suffix == ".arrcomp":
-            buffers, _ = encoder.stream(names[0], tensors, ONLY_NAME)
-            encoder.check_base_used()
-            with replacing(location) as temporary, temporary.open("wb") as file:
-                file.writelines(buffers)
+            with replacing(location) as temporary, temporary.open("w+b") as file:
+                encoder.write_stream(file, names[0], tensors, ONLY_NAME)
+                encoder.check_base_used()
             return
         longest = described | encoder.longest_metadata()
         with container.writing(location, dict.fromkeys(names, container.LONGEST_OF_BYTES), longest) as writer:
@@ -304,26 +305,28 @@ class _Encoder:
         for rule in self.rules:
             checked_seed(rule.codec, self.seed)
 
-    def stream(self, name: str, tensors: Mapping[str, Any], inside: str) -> tuple[Sequence[bytes | memoryview], int]:
-        """An array's stream as buffers, and its number of bytes before; `inside` is its name in the file."""
+    def write_stream(self, file: Any, name: str, tensors: Mapping[str, Any], inside: str) -> int:
+        """Write an array's stream to a file; the array's bytes. `inside` is its name in the file."""
         item = tensors[name]
         with naming(None, name):
-            c = self._compressed(name, item, inside)
-            self.frameworks.add(_framework(item, c))
+            made = self._compressed(name, item, inside)
+            if isinstance(made, LargeArray):
+                self.frameworks.add(NUMPY.name)
+                made.write(file)
+                return made.spec.nbytes
+            self.frameworks.add(_framework(item, made))
             del item
-            nbytes, threads = c.spec.nbytes, self.threads or None
-            return c.stored_buffers() if self.level is None else c.buffers(
-                zstd_level=self.level, threads=threads
-            ), nbytes
+            for buffer in self._buffers(made):
+                file.write(buffer)
+            return made.spec.nbytes
 
     def write(
         self, writer: container.Writer, names: Sequence[str], tensors: Mapping[str, Any], done: Callable[[int], None]
     ) -> None:
         """Write the streams of arrays, and tell `done` of each."""
         for name in names:
-            buffers, nbytes = self.stream(name, tensors, name)
-            writer.add(name, "U8", (sum(map(len, buffers)),), buffers)
-            del buffers
+            with writer.stream(name) as file:
+                nbytes = self.write_stream(file, name, tensors, name)
             done(nbytes)
 
     def check_base_used(self) -> None:
@@ -341,7 +344,7 @@ class _Encoder:
         shared = next(iter(self.frameworks)) if len(self.frameworks) == 1 else None
         return base if shared is None else base | {"framework": shared}
 
-    def _compressed(self, name: str, item: Any, inside: str) -> Compressed:
+    def _compressed(self, name: str, item: Any, inside: str) -> Compressed | LargeArray:
         if isinstance(item, Compressed):
             check_reference(inside, item, self.against)
             return item
@@ -350,7 +353,16 @@ class _Encoder:
         if self.check_finite:
             check_values(adapter, x, f"array {shown(name)}")
         reference = None if self.against is None else self.against.reference(inside, adapter, x, codec, self.threads)
+        if reference is None and self.level is None:
+            large = large_array(adapter, x, codec, self.threads)
+            if large is not None:
+                return large
         return compress_with(adapter, x, codec, None, self.threads, checked_seed(codec, self.seed), reference)
+
+    def _buffers(self, c: Compressed) -> Sequence[bytes | memoryview]:
+        if self.level is None:
+            return c.stored_buffers()
+        return c.buffers(zstd_level=self.level, threads=self.threads or None)
 
 
 def _framework(item: Any, c: Compressed) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from .. import _core
 from .._dtypes import DType
 from ..codecs._base import Codec
+from .stream import Header
 
 Coding = tuple[int, Sequence[float], int]  # codec id, parameters, dtype id
 
@@ -23,6 +24,11 @@ class Spec:
     def coding(self) -> Coding:
         """What the core is told about codec and data type."""
         return self.codec.id, self.codec.core_parameters(), self.dtype.id
+
+    @property
+    def header(self) -> Header:
+        """What a stream says of the array."""
+        return Header(self.codec.id, self.dtype, self.shape, self.codec.config())
 
     @property
     def elements(self) -> int:

@@ -3,7 +3,7 @@
 import json
 import math
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,16 +47,16 @@ class Body:
 
 def pack(header: Header, body: Body) -> list[bytes | memoryview]:
     """A stream, as buffers to be written one after the other; raises ValueError where it is too large."""
-    packed = _pack_header(header, body.nbytes, body.data.nbytes if body.framed else None)
+    packed = pack_header(header, body.nbytes, body.data.nbytes if body.framed else None)
     return [packed, body.data, checksum(packed, body.data)]
 
 
 def stream_nbytes(header: Header, payload_nbytes: int) -> int:
     """Length of the whole stream, without a frame."""
-    return len(_pack_header(header, payload_nbytes)) + payload_nbytes + _CHECKSUM_NBYTES
+    return len(pack_header(header, payload_nbytes)) + payload_nbytes + _CHECKSUM_NBYTES
 
 
-def _pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None = None) -> bytes:
+def pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None = None) -> bytes:
     """The bytes of a stream before its payload, or before its frame of this length."""
     configuration = json.dumps(header.configuration, sort_keys=True, separators=(",", ":")).encode()
     check_writable(header.shape, header.dtype)
@@ -74,6 +74,11 @@ def _pack_header(header: Header, payload_nbytes: int, frame_nbytes: int | None =
 
 def checksum(*buffers: bytes | memoryview) -> bytes:
     """XXH3-64 (seed 0) of the concatenated buffers, little-endian."""
+    return checksum_of(buffers)
+
+
+def checksum_of(buffers: Iterable[bytes | memoryview]) -> bytes:
+    """`checksum` of buffers of which one is in memory at a time."""
     state = xxhash.xxh3_64()
     for buffer in buffers:
         state.update(buffer)
