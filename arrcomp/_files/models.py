@@ -55,7 +55,9 @@ def save_file(
     """Compress arrays into a file, one after the other.
 
     Each array is accessed once, in order, and dropped before the next one. With a mapping that loads arrays when they
-    are accessed, a model need not fit into memory. The file is a .safetensors file of uint8 tensors, each a complete
+    are accessed, a model need not fit into memory. Nor does a NumPy array of 256 MiB or more, such as an `np.memmap`: it
+    is compressed and written piece by piece, if its codec is `Lossless` or `ErrorBounded(abs=)` or `(pointwise=)`,
+    without a predictor, and there are no `base` and no `zstd_level`. The file is a .safetensors file of uint8 tensors, each a complete
     stream. The file says which framework all arrays were of, and `load_file` returns arrays of it. (For several
     frameworks, and from a .arrcomp file, it returns NumPy arrays.) An existing file is replaced when the new one is
     complete.

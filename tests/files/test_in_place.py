@@ -183,11 +183,11 @@ def killed(content, arrays):
     append(content, arrays)
     yield names()
 
-old, new, third = ["a", "b", "room"], ["c", "d"], ["e"]
+old, new, third = ["a", "b", "room"], ["c"], ["e"]
 arrcomp.save_file({"a": np.arange(3000.0), "b": np.full(100, 2)}, path)
 arrcomp.append_file({"room": np.array(1)}, path)
 outcomes, states = [], {}
-for found in killed(path.read_bytes(), {"c": np.arange(300), "d": np.zeros(1000)}):
+for found in killed(path.read_bytes(), {"c": np.arange(300)}):
     assert found in (old, old + new), found
     outcomes.append(len(found))
     states[path.read_bytes()] = found
@@ -208,9 +208,9 @@ print(*outcomes)
 def test_a_killed_append_leaves_the_arrays_before_or_after(tmp_path: Path, again: bool) -> None:
     outcomes = child_programs.run(KILLED, tmp_path / "x.safetensors", again).split()
     assert outcomes[0] == "3"
-    assert outcomes[-1] == "5"
+    assert outcomes[-1] == "4"
     assert len(outcomes) >= 20
-    assert set(outcomes) == {"3", "5"}
+    assert set(outcomes) == {"3", "4"}
 
 
 class Failing:
