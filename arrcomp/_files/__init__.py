@@ -6,7 +6,7 @@ JSON under "source_metadata". If all arrays were of one framework, "framework" i
 those of another file, "base" is a JSON object: its path from the file's own folder as "file", and if it has streams, a
 hash of their names and checksums as "fingerprint".
 
-Arrays are read and written one by one. Files are replaced atomically.
+Arrays are read and written one by one. Files are replaced atomically; what is appended in place is there wholly or not.
 """
 
 from .against import Against

@@ -36,7 +36,8 @@ def write_arrays(path: Location, content: Content[NDArray[Any]]) -> None:
         entries = container.entries_of_arrays(path, {name: content.info(name) for name in arrays})
         with container.writing(path, entries, content.metadata) as writer:
             for name, entry in entries.items():
-                writer.add(name, entry.kind, entry.shape, [numpy_bytes(arrays[name])])
+                with writer.tensor(name, entry.kind, entry.shape) as file:
+                    file.write(numpy_bytes(arrays[name]))
     elif suffix == ".npz":
         numpy_files.write_npz(path, content)
     elif len(arrays) != 1:

@@ -9,7 +9,7 @@ import json
 import operator
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -104,20 +104,13 @@ class Writer:
         self.metadata = metadata
         self.entries = dict(entries)
 
-    def add(self, name: str, kind: str, shape: tuple[int, ...], buffers: Iterable[Any]) -> None:
-        """Write the next tensor, whose bytes are these buffers."""
-        start = self._file.tell() - self._start
-        for buffer in buffers:
-            self._file.write(buffer)
-        self.entries[name] = Entry(kind, shape, start, self._file.tell() - self._start)
-
     @contextlib.contextmanager
-    def stream(self, name: str) -> Iterator[Any]:
-        """The file, at the position where the block writes the next tensor, of bytes."""
+    def tensor(self, name: str, kind: str = "U8", shape: tuple[int, ...] | None = None) -> Iterator[Any]:
+        """The file, at the position where the block writes the next tensor, of one dimension without a shape."""
         start = self._file.tell() - self._start
         yield self._file
         end = self._file.tell() - self._start
-        self.entries[name] = Entry("U8", (end - start,), start, end)
+        self.entries[name] = Entry(kind, (end - start,) if shape is None else shape, start, end)
 
     def head(self, nbytes: int) -> bytes:
         """A header of `nbytes`, which are enough, with its length before it."""
@@ -178,7 +171,7 @@ def _opened(path: Location, failure: type[Exception]) -> tuple[OpenedFile, Bytes
 
     Where a file changes between two looks at it, as another process appends to it, it is looked at again.
     """
-    for left in reversed(range(_MOST_LOOKS)):
+    for _ in range(_MOST_LOOKS):
         file = OpenedFile(path, failure)
         head = _head_of(file)
         try:
@@ -189,12 +182,12 @@ def _opened(path: Location, failure: type[Exception]) -> tuple[OpenedFile, Bytes
                 file, head, nbytes = interrupted
                 _check(file, head, nbytes, failure)
                 return file, head
-            if not left or not _is_changed(file, head, failure):
+            if not _is_changed(file, head, failure):
                 raise
         else:
             if isinstance(path, OtherFile) or not journal.can_mark(head) or np.array_equal(head, _head_of(file)):
                 return file, head
-    raise AssertionError("the last look is returned or raised")
+    raise failure(f"{path}: expected a file that stays for a moment, got one that changes all the time")
 
 
 def _interrupted(path: Location, seen: Bytes, failure: type[Exception]) -> tuple[OpenedFile, Bytes, int] | None:

@@ -1,8 +1,7 @@
 """Appending to a .safetensors file in place: what `journal` describes, step by step.
 
-After each step the system has been told to write it to the disk, so that a file is never between two of them. Whenever
-a process is killed or the power goes, readers of this package have the file before the append or after it. The next
-append finishes, or undoes, what was interrupted.
+Each step is on the disk before the next one begins. Whenever a process is killed or the power goes, readers of this
+package have the file before the append or after it. The next append finishes, or undoes, what was interrupted.
 """
 
 import contextlib

@@ -23,16 +23,16 @@ class LargeArray:
     """An array whose stream, the same as that of `compress`, is made while it is written."""
 
     spec: Spec
-    _x: NDArray[Any]
-    _threads: int
+    x: NDArray[Any]
+    threads: int
 
     def write(self, file: IO[bytes]) -> None:
         """Write the stream to a file, which can seek and be read, with a piece in memory at a time."""
         pieces.write(file, self.spec, _PIECE_NBYTES, self._payload)
 
     def _payload(self, first: int, last: int) -> Bytes:
-        piece = values_of(self._x, first, last)
-        return compress_with(NUMPY, piece, self.spec.codec, None, self._threads, None).host_payload()
+        piece = values_of(self.x, first, last)
+        return compress_with(NUMPY, piece, self.spec.codec, None, self.threads, None).host_payload()
 
 
 def large_array(adapter: Adapter, x: Any, codec: Codec, threads: int) -> LargeArray | None:

@@ -55,12 +55,12 @@ def save_file(
     """Compress arrays into a file, one after the other.
 
     Each array is accessed once, in order, and dropped before the next one. With a mapping that loads arrays when they
-    are accessed, a model need not fit into memory. Nor does a NumPy array of 256 MiB or more, such as an `np.memmap`: it
-    is compressed and written piece by piece, if its codec is `Lossless` or `ErrorBounded(abs=)` or `(pointwise=)`,
-    without a predictor, and there are no `base` and no `zstd_level`. The file is a .safetensors file of uint8 tensors, each a complete
-    stream. The file says which framework all arrays were of, and `load_file` returns arrays of it. (For several
-    frameworks, and from a .arrcomp file, it returns NumPy arrays.) An existing file is replaced when the new one is
-    complete.
+    are accessed, a model need not fit into memory. Nor need a NumPy array of 256 MiB or more, such as an `np.memmap`:
+    it is compressed and written piece by piece, if its codec is `Lossless` or `ErrorBounded` with `abs` or `pointwise`,
+    without a predictor, and there are no `base` and no `zstd_level`. The file is a .safetensors file of uint8 tensors,
+    each a complete stream. It says which framework all arrays were of, and `load_file` returns arrays of it. (For
+    several frameworks, and from a .arrcomp file, it returns NumPy arrays.) An existing file is replaced when the new
+    one is complete.
 
     A file at a URL, or in a file object, is first written to the folder of temporary files, and copied when it is
     complete. So the file object need not seek. At a URL the old object, or the new one, is there at any time: an object
@@ -223,8 +223,8 @@ def _appending(
     entries = dict.fromkeys(entries, container.LONGEST_OF_BYTES)
     with container.writing(old.location, entries, longest, with_room=descriptor is not None) as writer:
         for name in old:
-            span = old.span(name)
-            writer.add(name, "U8", (span.nbytes,), span.chunks())
+            with writer.tensor(name) as file:
+                file.writelines(old.span(name).chunks())
         yield writer
 
 
@@ -327,7 +327,7 @@ class _Encoder:
     ) -> None:
         """Write the streams of arrays, and tell `done` of each."""
         for name in names:
-            with writer.stream(name) as file:
+            with writer.tensor(name) as file:
                 nbytes = self.write_stream(file, name, tensors, name)
             done(nbytes)
 

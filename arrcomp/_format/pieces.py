@@ -28,8 +28,9 @@ _READ_NBYTES = 1 << 20
 def is_divisible(spec: Spec) -> bool:
     """Whether pieces of such an array can be compressed each by itself: its codec asks for nothing of the whole."""
     codec = spec.codec
-    is_local = isinstance(codec, Lossless) or (isinstance(codec, ErrorBounded) and codec.rel is None)
-    return is_local and codec.predictor is None and spec.elements >= _LEAST_ELEMENTS
+    if not isinstance(codec, (Lossless, ErrorBounded)) or (isinstance(codec, ErrorBounded) and codec.rel is not None):
+        return False
+    return codec.predictor is None and spec.elements >= _LEAST_ELEMENTS
 
 
 def ranges(spec: Spec, nbytes: int) -> Iterator[tuple[int, int]]:

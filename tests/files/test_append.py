@@ -132,7 +132,8 @@ def counted(module, name):
 path, nameless = Path(sys.argv[1]), sys.argv[2] == "True"
 if not nameless:
     vars(os).pop("O_TMPFILE", None)
-for module, name in ((container.Writer, "add"), (container, "packed"), (os, "fsync"), (os, "link"), (Path, "replace")):
+writing = ((container.Writer, "tensor"), (container, "packed"))
+for module, name in (*writing, (os, "fsync"), (os, "link"), (Path, "replace")):
     counted(module, name)
 old = {"a": np.arange(50_000.0), "b": np.full(100, 2)}
 calls, last, target, outcomes, code = 0, None, 0, [], None

@@ -213,6 +213,63 @@ def test_a_killed_append_leaves_the_arrays_before_or_after(tmp_path: Path, again
     assert set(outcomes) == {"3", "4"}
 
 
+# A power cut: of what was not synced any part is on the disk, in any order.
+
+SECTOR = 64  # bytes that are on the disk together or not at all: fewer than any disk's
+
+Change = tuple[str, int, bytes]  # a call, its offset or length, and its data
+
+
+@pytest.fixture
+def changes(monkeypatch: pytest.MonkeyPatch) -> list[Change]:
+    """The calls that change the disk."""
+    logged: list[Change] = []
+
+    def logging(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            logged.append((name, arguments[-1], bytes(arguments[1]) if name == "pwrite" else b""))
+            return inner(*arguments)
+
+        return call
+
+    for name in CHANGES:
+        monkeypatch.setattr(os, name, logging(name, getattr(os, name)))
+    return logged
+
+
+def apply(content: bytearray, change: Change, random: np.random.Generator | None = None) -> None:
+    """Make a change, or any part of it."""
+    name, offset, data = change
+    if name == "ftruncate" and (random is None or random.random() < 0.5):
+        del content[offset:]
+    starts = [0, *range(-offset % SECTOR or SECTOR, len(data), SECTOR)]
+    for start, end in itertools.pairwise([*starts, len(data)]):
+        if random is None or random.random() < 0.5:
+            content.extend(bytes(max(offset + end - len(content), 0)))
+            content[offset + start : offset + end] = data[start:end]
+
+
+def test_a_power_cut_leaves_the_arrays_before_or_after(path: Path, changes: list[Change]) -> None:
+    synced, pending, random, found = bytearray(path.read_bytes()), list[Change](), np.random.default_rng(1), []
+    append_file(NEW, path)
+    for change in list(changes):
+        if change[0] == "fsync":
+            for each in pending:
+                apply(synced, each)
+            pending.clear()
+            continue
+        pending.append(change)
+        for _ in range(10):
+            content = bytearray(synced)
+            for each in pending:
+                apply(content, each, random)
+            path.write_bytes(content)
+            found.append(len(open_file(path)))
+            check_arrays(path, BEFORE, NEW if found[-1] > len(BEFORE) else {})
+    assert {*found} == {len(BEFORE), len(BEFORE) + len(NEW)}
+    assert found == sorted(found)
+
+
 class Failing:
     """Calls that change the disk: one of them, or all from it on, write a part and raise."""
 

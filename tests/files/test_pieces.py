@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import arrcomp
 import checks
 from arrcomp import Codec, ErrorBounded, Lossless, append_file, compress, load_file, save_file
+from arrcomp._api.compress import compress_with
 from arrcomp._arrays.numpy import values_of
 from arrcomp._files import large
 from arrcomp._format import pieces
@@ -44,7 +45,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
         shapes.append(arguments[1].shape)
         return compress_with(*arguments)
 
-    compress_with = large.compress_with
     monkeypatch.setattr(large, "compress_with", counting)
     return shapes
 
