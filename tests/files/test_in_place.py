@@ -91,11 +91,11 @@ def test_files_are_copied_ever_more_rarely(tmp_path: Path, monkeypatch: pytest.M
     save_file({}, path)
     monkeypatch.setattr(container, "writing", counted)
     name = "x" * 400
-    for i in range(0, 90, 3):
+    for i in range(0, 60, 3):
         append_file({f"{name}{j}": np.array(j) for j in range(i, i + 3)}, path)
     assert 3 <= len(copied) <= 5
     assert all(later > 1.5 * earlier for earlier, later in itertools.pairwise(copied[1:]))
-    check_arrays(path, {f"{name}{j}": np.array(j) for j in range(90)})
+    check_arrays(path, {f"{name}{j}": np.array(j) for j in range(60)})
 
 
 @pytest.mark.parametrize("reason", ["in_place", "no locks", "read-only"])
@@ -127,147 +127,6 @@ def test_all_names_of_a_file_are_appended_to(path: Path) -> None:
     symlink.symlink_to(path)
     append_file(NEW, symlink)
     check_arrays(link, BEFORE, NEW)
-
-
-# A child appends, and is killed at every call that changes the disk. A write that is killed may have been torn: its
-# first half, or its second, is there.
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import numpy as np
-import arrcomp
-
-path, again = Path(sys.argv[1]), sys.argv[2] == "True"
-calls, last, tear = [], None, "none"
-
-def counted(name):
-    inner = getattr(os, name)
-    def call(*arguments):
-        calls.append(name)
-        if len(calls) == last:
-            if name == "pwrite":
-                descriptor, data, offset = arguments
-                half = len(data) // 2
-                parts = {"none": (b"", 0), "first": (data[:half], offset), "second": (data[half:], offset + half)}
-                inner(descriptor, *parts[tear])
-            os.kill(os.getpid(), signal.SIGKILL)
-        return inner(*arguments)
-    setattr(os, name, call)
-
-for name in ("pwrite", "fsync", "ftruncate"):
-    counted(name)
-
-def names():
-    found = arrcomp.load_file(path)
-    assert (found["a"] == np.arange(3000.0)).all()
-    return list(found)
-
-def append(content, arrays):
-    path.write_bytes(content)
-    calls.clear()
-    arrcomp.append_file(arrays, path, threads=1)
-
-def killed(content, arrays):
-    "The arrays after an append was killed at each call, and after one that was not."
-    global last, tear
-    append(content, arrays)
-    for last, name in enumerate(list(calls), 1):
-        for tear in ("none", "first", "second") if name == "pwrite" else ("none",):
-            child = os.fork()
-            if child == 0:
-                append(content, arrays)
-            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            assert code == -signal.SIGKILL, code
-            yield names()
-    last = None
-    append(content, arrays)
-    yield names()
-
-old, new, third = ["a", "b", "room"], ["c"], ["e"]
-arrcomp.save_file({"a": np.arange(3000.0), "b": np.full(100, 2)}, path)
-arrcomp.append_file({"room": np.array(1)}, path)
-outcomes, states = [], {}
-for found in killed(path.read_bytes(), {"c": np.arange(300)}):
-    assert found in (old, old + new), found
-    outcomes.append(len(found))
-    states[path.read_bytes()] = found
-import safetensors.numpy
-for number, (state, before) in enumerate(states.items()):
-    append(state, {"e": np.arange(3)})
-    assert names() == before + third, "the next append repairs it"
-    with path.open("rb") as file:
-        assert file.read(8 + int.from_bytes(file.peek(8)[:8], "little")).endswith(b" "), "no mark is left"
-    assert list(safetensors.numpy.load_file(path)) == before + third
-    for found in killed(state, {"e": np.arange(3)}) if again and number % 3 == 0 else ():
-        assert found in (before, before + third), (before, found)
-print(*outcomes)
-"""
-
-
-@pytest.mark.parametrize("again", [False, pytest.param(True, marks=pytest.mark.full)])
-def test_a_killed_append_leaves_the_arrays_before_or_after(tmp_path: Path, again: bool) -> None:
-    outcomes = child_programs.run(KILLED, tmp_path / "x.safetensors", again).split()
-    assert outcomes[0] == "3"
-    assert outcomes[-1] == "4"
-    assert len(outcomes) >= 20
-    assert set(outcomes) == {"3", "4"}
-
-
-# A power cut: of what was not synced any part is on the disk, in any order.
-
-SECTOR = 64  # bytes that are on the disk together or not at all: fewer than any disk's
-
-Change = tuple[str, int, bytes]  # a call, its offset or length, and its data
-
-
-@pytest.fixture
-def changes(monkeypatch: pytest.MonkeyPatch) -> list[Change]:
-    """The calls that change the disk."""
-    logged: list[Change] = []
-
-    def logging(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
-            logged.append((name, arguments[-1], bytes(arguments[1]) if name == "pwrite" else b""))
-            return inner(*arguments)
-
-        return call
-
-    for name in CHANGES:
-        monkeypatch.setattr(os, name, logging(name, getattr(os, name)))
-    return logged
-
-
-def apply(content: bytearray, change: Change, random: np.random.Generator | None = None) -> None:
-    """Make a change, or any part of it."""
-    name, offset, data = change
-    if name == "ftruncate" and (random is None or random.random() < 0.5):
-        del content[offset:]
-    starts = [0, *range(-offset % SECTOR or SECTOR, len(data), SECTOR)]
-    for start, end in itertools.pairwise([*starts, len(data)]):
-        if random is None or random.random() < 0.5:
-            content.extend(bytes(max(offset + end - len(content), 0)))
-            content[offset + start : offset + end] = data[start:end]
-
-
-def test_a_power_cut_leaves_the_arrays_before_or_after(path: Path, changes: list[Change]) -> None:
-    synced, pending, random, found = bytearray(path.read_bytes()), list[Change](), np.random.default_rng(1), []
-    append_file(NEW, path)
-    for change in list(changes):
-        if change[0] == "fsync":
-            for each in pending:
-                apply(synced, each)
-            pending.clear()
-            continue
-        pending.append(change)
-        for _ in range(10):
-            content = bytearray(synced)
-            for each in pending:
-                apply(content, each, random)
-            path.write_bytes(content)
-            found.append(len(open_file(path)))
-            check_arrays(path, BEFORE, NEW if found[-1] > len(BEFORE) else {})
-    assert {*found} == {len(BEFORE), len(BEFORE) + len(NEW)}
-    assert found == sorted(found)
 
 
 class Failing:
@@ -364,7 +223,7 @@ def test_a_file_is_opened_again_and_again_while_it_grows(path: Path) -> None:
     done, opened = threading.Event(), 0
 
     def grow() -> None:
-        for i in range(25):
+        for i in range(15):
             append_file({f"x{i}": np.full(50, i)}, path)
         done.set()
 
@@ -377,17 +236,16 @@ def test_a_file_is_opened_again_and_again_while_it_grows(path: Path) -> None:
         opened += 1
     thread.join()
     assert opened > 5
-    assert len(open_file(path)) == len(BEFORE) + 25
+    assert len(open_file(path)) == len(BEFORE) + 15
 
 
 def interrupted(path: Path, state: str, monkeypatch: pytest.MonkeyPatch) -> bytes:
-    """A file in which an append stopped once its tensors, or its journal, were written, and half its new header."""
+    """A file in which an append stopped as it wrote its last tensor, or the new header over the old one."""
     with monkeypatch.context() as patched:
         failing = Failing(patched)
         failing.error, failing.for_ever = OSError(errno.EIO, os.strerror(errno.EIO)), True
-        append_file({}, path)
-        _, empty = path.read_bytes(), failing.calls
-        failing.calls, failing.last = 0, {"tensors": empty - 1, "header": empty + 2}[state]
+        # Two calls make the mark, six write streams, and two the journal.
+        failing.last = {"tensors": 8, "header": 11}[state]
         with pytest.raises(OSError, match="Input/output"):
             append_file(NEW, path)
     return path.read_bytes()
@@ -415,6 +273,154 @@ def test_an_interrupted_file_is_read_everywhere_and_repaired(
     check_arrays(path, NEW)
 
 
+# A power cut: of what was not synced any part is on the disk, in any order.
+
+SECTOR = 64  # bytes that are on the disk together or not at all: fewer than any disk's
+
+Change = tuple[str, int, bytes]  # a call, its offset or length, and its data
+
+
+@pytest.fixture
+def changes(monkeypatch: pytest.MonkeyPatch) -> list[Change]:
+    """The calls that change the disk."""
+    logged: list[Change] = []
+
+    def logging(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            logged.append((name, arguments[-1], bytes(arguments[1]) if name == "pwrite" else b""))
+            return inner(*arguments)
+
+        return call
+
+    for name in CHANGES:
+        monkeypatch.setattr(os, name, logging(name, getattr(os, name)))
+    return logged
+
+
+def apply(content: bytearray, change: Change, random: np.random.Generator | None = None) -> None:
+    """Make a change, or any part of it."""
+    name, offset, data = change
+    if name == "ftruncate" and (random is None or random.random() < 0.5):
+        del content[offset:]
+    starts = [0, *range(-offset % SECTOR or SECTOR, len(data), SECTOR)]
+    for start, end in itertools.pairwise([*starts, len(data)]):
+        if random is None or random.random() < 0.5:
+            content.extend(bytes(max(offset + end - len(content), 0)))
+            content[offset + start : offset + end] = data[start:end]
+
+
+@pytest.mark.parametrize("state", [None, "tensors", "header"])
+def test_a_power_cut_leaves_the_arrays_before_or_after(
+    path: Path, state: str | None, changes: list[Change], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if state is not None:
+        interrupted(path, state, monkeypatch)
+    before, changed = load_file(path), {"e": np.arange(3)}
+    synced, pending, random, found = bytearray(path.read_bytes()), list[Change](), np.random.default_rng(1), []
+    changes.clear()
+    append_file(changed, path)
+    for change in list(changes):
+        if change[0] == "fsync":
+            for each in pending:
+                apply(synced, each)
+            pending.clear()
+            continue
+        pending.append(change)
+        for _ in range(6):
+            content = bytearray(synced)
+            for each in pending:
+                apply(content, each, random)
+            path.write_bytes(content)
+            found.append(len(open_file(path)))
+            check_arrays(path, before, changed if found[-1] > len(before) else {})
+    assert {*found} == {len(before), len(before) + 1}
+    assert found == sorted(found)
+
+
+# A child appends, and is killed at every call that changes the disk. A write that is killed may have been torn: its
+# first half, or its second, is there.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import numpy as np
+import arrcomp
+
+path = Path(sys.argv[1])
+calls, last, tear = [], None, "none"
+
+def counted(name):
+    inner = getattr(os, name)
+    def call(*arguments):
+        calls.append(name)
+        if len(calls) == last:
+            if name == "pwrite":
+                descriptor, data, offset = arguments
+                half = len(data) // 2
+                parts = {"none": (b"", 0), "first": (data[:half], offset), "second": (data[half:], offset + half)}
+                inner(descriptor, *parts[tear])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return inner(*arguments)
+    setattr(os, name, call)
+
+for name in ("pwrite", "fsync", "ftruncate"):
+    counted(name)
+
+def names():
+    found = arrcomp.load_file(path)
+    assert (found["a"] == np.arange(3000.0)).all()
+    return list(found)
+
+def append(content, arrays):
+    path.write_bytes(content)
+    calls.clear()
+    arrcomp.append_file(arrays, path, threads=1)
+
+def killed(content, arrays):
+    "The arrays after an append was killed at each call, and after one that was not."
+    global last, tear
+    append(content, arrays)
+    for last, name in enumerate(list(calls), 1):
+        for tear in ("none", "first", "second") if name == "pwrite" else ("none",):
+            child = os.fork()
+            if child == 0:
+                append(content, arrays)
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            assert code == -signal.SIGKILL, code
+            yield names()
+    last = None
+    append(content, arrays)
+    yield names()
+
+old, new, third = ["a", "b", "room"], ["c"], ["e"]
+arrcomp.save_file({"a": np.arange(3000.0), "b": np.full(100, 2)}, path)
+arrcomp.append_file({"room": np.array(1)}, path)
+outcomes, states = [], {}
+for found in killed(path.read_bytes(), {"c": np.arange(300)}):
+    assert found in (old, old + new), found
+    outcomes.append(len(found))
+    states[path.read_bytes()] = found
+import safetensors.numpy
+for number, (state, before) in enumerate(states.items()):
+    append(state, {"e": np.arange(3)})
+    assert names() == before + third, "the next append repairs it"
+    with path.open("rb") as file:
+        assert file.read(8 + int.from_bytes(file.peek(8)[:8], "little")).endswith(b" "), "no mark is left"
+    assert list(safetensors.numpy.load_file(path)) == before + third
+    for found in killed(state, {"e": np.arange(3)}) if number % 3 == 0 else ():
+        assert found in (before, before + third), (before, found)
+print(*outcomes)
+"""
+
+
+@pytest.mark.full  # of what a power cut leaves, which is tried above, this is a part
+def test_a_killed_append_leaves_the_arrays_before_or_after(tmp_path: Path) -> None:
+    outcomes = child_programs.run(KILLED, tmp_path / "x.safetensors").split()
+    assert outcomes[0] == "3"
+    assert outcomes[-1] == "4"
+    assert len(outcomes) >= 20
+    assert set(outcomes) == {"3", "4"}
+
+
 # What is no append's
 
 
@@ -433,6 +439,14 @@ def test_rubbish_behind_the_tensors_is_refused(path: Path, tail: Any, monkeypatc
     with pytest.raises(CorruptStreamError, match="not fully covered"):
         append_file(NEW, path)
     assert path.read_bytes() == before + tail
+
+
+def test_a_journal_of_another_place_does_not_count(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = path.read_bytes()
+    rest = interrupted(path, "header", monkeypatch)[len(before) :]
+    start = 8 + int.from_bytes(before[:8], "little")
+    path.write_bytes(before[: start - 1] + b"\n" + before[start:] + b"x" + rest)
+    check_arrays(path, BEFORE)
 
 
 def test_a_damaged_journal_does_not_count(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

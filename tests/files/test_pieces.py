@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,17 @@ def test_values_are_those_in_c_order() -> None:
         for first, last in ((0, 24), (3, 17), (20, 40)):
             np.testing.assert_array_equal(values_of(layout, first, last), layout.reshape(-1)[first:last])
     assert np.shares_memory(values_of(x, 3, 5), x)
+
+
+def test_some_values_of_an_array_take_no_copy_of_all() -> None:
+    x = np.zeros((1000, 1000)).T
+    tracemalloc.start()
+    try:
+        values_of(x, 5, 15)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 10_000
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "complex128"])
