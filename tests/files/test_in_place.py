@@ -239,6 +239,25 @@ def test_a_file_is_opened_again_and_again_while_it_grows(path: Path) -> None:
     assert len(open_file(path)) == len(BEFORE) + 15
 
 
+def test_a_header_that_was_read_while_another_was_written_over_it_is_read_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, looks = container._head_of, 0
+    torn = read(OpenedFile(path))
+    append_file(NEW, path)
+    half = torn.size // 64
+    torn[:half] = read(OpenedFile(path))[:half]
+
+    def head_of(file: OpenedFile) -> Any:
+        nonlocal looks
+        looks += 1
+        return torn if looks == 1 else read(file)
+
+    monkeypatch.setattr(container, "_head_of", head_of)
+    check_arrays(path, BEFORE, NEW)
+    assert looks == 4
+
+
 def interrupted(path: Path, state: str, monkeypatch: pytest.MonkeyPatch) -> bytes:
     """A file in which an append stopped as it wrote its last tensor, or the new header over the old one."""
     with monkeypatch.context() as patched:
