@@ -37,8 +37,9 @@ class ErrorBounded(Codec):
     Method: `abs` and `rel` quantize with verified reconstruction: q = rint(x / 2E), y = 2E q. Chunks of 4096 values get
     a first-difference predictor and a mask of zeros where these save bytes. q is coded by interleaved rANS (J. Duda,
     arXiv:1311.2540) with static tables, or by fixed-width packing with `speed="fast"`. `pointwise` rounds the mantissa
-    to the number of bits that the bound needs, then codes losslessly. Values that stand for nothing (NaN, infinity, a
-    fill value) are left out of their chunk, and a mask tells their places (Elias-Fano coding, or a bit for each value).
+    to the number of bits that the bound needs, then codes losslessly. Values that stand for nothing (NaN, infinity,
+    `fill_value`) are left out of their chunk, and a mask tells their places (Elias-Fano coding, or a bit for each
+    value).
 
     With a `predictor`, `abs` and `rel` predict values along up to four axes and code what is left. Interpolation goes
     from a coarse grid to finer ones, as in SZ3 (K. Zhao et al., ICDE 2021) and QoZ (J. Liu et al., SC 2022). It uses
@@ -54,6 +55,7 @@ class ErrorBounded(Codec):
         speed: "default" for a better ratio, "fast" for more speed.
         fill_value: a finite number that stands for a missing value, such as 1e20 or -9999. It is rounded to the array's
             dtype; elements that are equal to it (bit for bit) stay as they are, and are no part of the range of `rel`.
+            One that is not named may change within the bound, as any other value.
             NaN, which needs no mention, is the same as None.
         predictor: for smooth fields of several dimensions: "interpolation", "lorenzo" or "auto", which encodes samples
             of the array in each way and without prediction, and takes the way of the fewest bytes. None sees the array

@@ -90,6 +90,14 @@ def test_times_are_appended(tmp_path: Path) -> None:
     check_back(path)
 
 
+def test_gaps_of_a_fill_value_that_the_codec_has_come_back(tmp_path: Path) -> None:
+    codec = ArrcompCodec(ErrorBounded(abs=0.1, fill_value=-9999))
+    named = {"sea": {"serializer": codec, "compressors": None, "_FillValue": -9999.0}}
+    dataset()[["sea"]].to_zarr(tmp_path / "x.zarr", encoding=named, consolidated=False)
+    with xr.open_zarr(tmp_path / "x.zarr", consolidated=False) as back:
+        np.testing.assert_array_equal(np.isnan(back.sea.values), np.isnan(SEA))
+
+
 def test_rounded_integers_are_refused_by_a_bound(tmp_path: Path) -> None:
     rounded = {"sea": encoding()["sea"] | {"dtype": "int16", "scale_factor": 0.1, "_FillValue": -1}}
     with pytest.raises(TypeError, match=r"dtype: expected float16, .* got int16"):

@@ -148,6 +148,27 @@ def test_values_that_are_never_written_are_filled(way: str) -> None:
     assert z[:].tolist() == [-3, 9, -3, -3, -3, -3, -3, 4, 5]
 
 
+@pytest.mark.parametrize(
+    "codec", [ErrorBounded(abs=0.01), ErrorBounded(abs=0.01, speed="fast"), ErrorBounded(pointwise=0.01)], ids=repr
+)
+def test_rows_that_are_appended_to_a_chunk_do_not_change_those_before(codec: ErrorBounded) -> None:
+    rows = np.cumsum(np.random.default_rng(0).normal(0, 0.1, (16, 500)), axis=0).astype(np.float32)
+    store = zarr.storage.MemoryStore()
+    z = zarr.create_array(store, shape=(0, 500), dtype="f4", chunks=(16, 500), **coded_by(codec))
+    for row in rows:
+        z.append(row[None])
+    checks.check_bound(rows, z[:], codec)
+
+
+def test_what_was_never_written_of_a_chunk_is_the_fill_value_that_the_codec_has() -> None:
+    codec = ErrorBounded(abs=0.01, fill_value=-9999, predictor="interpolation")
+    store = zarr.storage.MemoryStore()
+    z = zarr.create_array(store, shape=(40, 50), dtype="f4", chunks=(40, 50), fill_value=-9999, **coded_by(codec))
+    z[:30] = WEIGHTS
+    assert (z[30:] == -9999).all()
+    checks.check_bound(WEIGHTS, z[:30], codec)
+
+
 @both_ways
 @pytest.mark.parametrize("dtype", [">f4", ">i2", ">c16"])
 def test_the_byte_order_comes_back(dtype: str, way: str) -> None:
